@@ -1,0 +1,89 @@
+package providers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+)
+
+// Span is a half-open range of byte offsets. The zero Span names nothing.
+type Span struct{ From, To int }
+
+// Edit replaces the bytes of a span of a body, or inserts where the span is empty.
+type Edit struct {
+	At   Span
+	Text []byte
+}
+
+// Call is one synchronous request as it arrived. Body is owned by the Call and never changed: Payload weaves the few
+// permitted edits around it, so number formatting, key order and unknown fields survive.
+type Call struct {
+	Endpoint Endpoint
+	// Model is the public name.
+	Model       string
+	Stream      bool
+	ContentType string
+	// Header holds only the client headers that may travel upstream; never a credential.
+	Header http.Header
+	Body   []byte
+	// ModelAt is where the model's JSON string, quotes included, stands in Body; zero when the body does not name it.
+	ModelAt Span
+	// Edits are the format's own insertions. They do not overlap one another nor ModelAt.
+	Edits []Edit
+	// HideUsage: the gateway asked for the usage chunk, the client did not, so the client must not see it.
+	HideUsage bool
+}
+
+// Payload returns the body to send to an upstream that knows the model under the given name. Nothing is copied.
+func (c Call) Payload(model string) Payload {
+	edits := c.Edits
+	if model != c.Model && c.ModelAt != (Span{}) {
+		name, _ := json.Marshal(model) // a string always marshals
+		edits = append(slices.Clip(edits), Edit{At: c.ModelAt, Text: name})
+	}
+	if len(edits) == 0 {
+		return Payload{c.Body}
+	}
+	edits = slices.SortedFunc(slices.Values(edits), func(a, b Edit) int { return a.At.From - b.At.From })
+	pieces := make(Payload, 0, 2*len(edits)+1)
+	from := 0
+	for _, edit := range edits {
+		pieces = append(pieces, c.Body[from:edit.At.From], edit.Text)
+		from = edit.At.To
+	}
+	return append(pieces, c.Body[from:])
+}
+
+// Payload is a body in pieces that are sent one after the other.
+type Payload [][]byte
+
+// Len is the length of the whole body in bytes.
+func (p Payload) Len() int64 {
+	var n int64
+	for _, piece := range p {
+		n += int64(len(piece))
+	}
+	return n
+}
+
+// Reader reads the whole body from its start; each call gives a reader of its own.
+func (p Payload) Reader() io.Reader {
+	if len(p) == 1 {
+		return bytes.NewReader(p[0])
+	}
+	readers := make([]io.Reader, 0, len(p))
+	for _, piece := range p {
+		readers = append(readers, bytes.NewReader(piece))
+	}
+	return io.MultiReader(readers...)
+}
+
+// Relayer sends a call that is already in the channel's format. A non-2xx answer comes back as *Fault with its Reply;
+// so does a 200 whose Content-Type is not the operation's. The caller closes the body. A cancelled ctx ends the
+// upstream request at once.
+type Relayer interface {
+	Relay(ctx context.Context, to Target, call Call) (*http.Response, error)
+}

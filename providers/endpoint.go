@@ -1,0 +1,49 @@
+package providers
+
+// Format is a client's wire dialect: what its SDK sends and how it reads errors.
+type Format string
+
+// The dialects of the contract.
+const (
+	OpenAI    Format = "openai"
+	Anthropic Format = "anthropic" // format A
+	Gemini    Format = "gemini"    // format B
+	VendorC   Format = "vendorc"   // Volcengine visual
+	Generic   Format = "generic"   // the contract's own video dialect
+)
+
+// Operation is what a call asks for, whatever the dialect.
+type Operation string
+
+// Operations of the relay path. A format need not have all of them.
+const (
+	Chat            Operation = "chat"
+	Responses       Operation = "responses"
+	CompactResponse Operation = "responses_compact"
+	Messages        Operation = "messages"
+	CountTokens     Operation = "count_tokens"
+	GenerateContent Operation = "generate_content"
+	Embeddings      Operation = "embeddings"
+	BatchEmbeddings Operation = "batch_embeddings"
+	Completions     Operation = "completions"
+	Transcriptions  Operation = "transcriptions"
+	Translations    Operation = "translations"
+	Speech          Operation = "speech"
+	ImageGeneration Operation = "image_generation"
+	ImageEdit       Operation = "image_edit"
+	Rerank          Operation = "rerank"
+	Moderations     Operation = "moderations"
+	Realtime        Operation = "realtime"
+)
+
+// VideoTask is the operation of a video create. It names no relayed call: it asks the router for channels whose vendor has a VideoAdapter.
+const VideoTask Operation = "video"
+
+// Endpoint is a format and an operation in it, the unit a vendor serves. It is comparable and serves as a map key.
+type Endpoint struct {
+	Format    Format
+	Operation Operation
+}
+
+// String returns "format.operation", for logs.
+func (e Endpoint) String() string { return string(e.Format) + "." + string(e.Operation) }

@@ -1,0 +1,132 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kind classes a fault by what the client should make of it. The api package renders each once per format.
+type Kind string
+
+// The kinds of decisions.md, "Errors".
+const (
+	Invalid          Kind = "invalid"
+	Unauthenticated  Kind = "unauthenticated"
+	Forbidden        Kind = "forbidden"
+	ModelNotFound    Kind = "model_not_found"
+	NotFound         Kind = "not_found"
+	MethodNotAllowed Kind = "method_not_allowed"
+	Conflict         Kind = "conflict"
+	TooLarge         Kind = "too_large"
+	Mismatch         Kind = "mismatch"
+	RateLimited      Kind = "rate_limited"
+	Quota            Kind = "quota"
+	Canceled         Kind = "canceled"
+	Internal         Kind = "internal"
+	Upstream         Kind = "upstream"   // broken answer, refused key, 5xx
+	Overloaded       Kind = "overloaded" // no channel now, or the upstream says it is full
+	Timeout          Kind = "timeout"
+)
+
+// Taken tells whether the upstream may have accepted the work of a failed request.
+type Taken int
+
+const (
+	// TakenUnknown: the request may have been accepted and may be billed. The zero value, because it is the careful one.
+	TakenUnknown Taken = iota
+	// TakenNo: the upstream surely did not accept it: nothing was written, or it said so in a documented way.
+	TakenNo
+)
+
+// Blame says which part of a channel a fault speaks against, so that only that part is left alone for a while.
+type Blame int
+
+const (
+	// BlameNone: the caller's fault or nobody's.
+	BlameNone Blame = iota
+	// BlameKey: this key is refused, limited or out of quota; others of the channel may work.
+	BlameKey
+	// BlameChannel: the upstream fails whatever the key.
+	BlameChannel
+)
+
+// Reply is an upstream's own error answer, bounded. It goes to the client untouched only as a 4xx in the caller's
+// format; otherwise it goes to the log alone.
+type Reply struct {
+	Status      int
+	ContentType string
+	Body        []byte
+	// Format is the dialect the body is written in.
+	Format Format
+}
+
+// Fault is every failure a client may learn of. Message is safe to show: it never holds a key, a prompt or an
+// upstream's text.
+type Fault struct {
+	Kind    Kind
+	Message string
+	// Param names the request field at fault, "" for none.
+	Param string
+	// RetryAfter is how long to wait before another try, 0 when unknown.
+	RetryAfter time.Duration
+	Taken      Taken
+	Blame      Blame
+	// Code is the upstream's own error code where it sent one, "" otherwise.
+	Code string
+	// Upstream is the upstream's own answer, nil where there was none.
+	Upstream *Reply
+	// Err is the cause, for the log; errors.Is and errors.As see it.
+	Err error
+}
+
+// Faultf makes a fault with a formatted message.
+func Faultf(kind Kind, format string, args ...any) *Fault {
+	return &Fault{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// InvalidField is the fault of one bad request field.
+func InvalidField(param, format string, args ...any) *Fault {
+	return &Fault{Kind: Invalid, Param: param, Message: fmt.Sprintf(format, args...), Taken: TakenNo}
+}
+
+// Error gives kind, message and cause, for logs.
+func (f *Fault) Error() string {
+	if f.Err != nil {
+		return string(f.Kind) + ": " + f.Message + ": " + f.Err.Error()
+	}
+	return string(f.Kind) + ": " + f.Message
+}
+
+// Unwrap returns the cause.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// Elsewhere tells whether another channel may succeed where this one failed.
+func (f *Fault) Elsewhere() bool {
+	switch f.Kind {
+	case RateLimited, Quota, Upstream, Overloaded, Timeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// AsFault returns the *Fault in err's chain. A cancelled context becomes a Canceled fault, an expired one a Timeout,
+// anything else an Internal one that wraps err. nil stays nil.
+func AsFault(err error) *Fault {
+	if err == nil {
+		return nil
+	}
+	var fault *Fault
+	switch {
+	case errors.As(err, &fault):
+		return fault
+	case errors.Is(err, context.Canceled):
+		return &Fault{Kind: Canceled, Message: "The request was canceled.", Err: err}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Fault{Kind: Timeout, Message: "The request took too long.", Err: err}
+	default:
+		return &Fault{Kind: Internal, Message: "The gateway failed to handle the request.", Err: err}
+	}
+}

@@ -1,0 +1,27 @@
+package providers
+
+import "slices"
+
+// Vendor is the code for one kind of upstream, as the catalog lists it.
+type Vendor struct {
+	Name string
+	// Relay sends synchronous calls; nil where the vendor has none.
+	Relay Relayer
+	// Endpoints are those Relay takes as they are. Other formats need a translator.
+	Endpoints []Endpoint
+	// Video drives the vendor's jobs; nil where it has none.
+	Video VideoAdapter
+	// CheckKey tells whether a key has the vendor's shape; nil accepts any non-empty one.
+	CheckKey func(Secret) error
+}
+
+// Serves tells whether the vendor takes the endpoint as it is. VideoTask asks for a VideoAdapter, whatever the format.
+func (v Vendor) Serves(e Endpoint) bool {
+	if e.Operation == VideoTask {
+		return v.Video != nil
+	}
+	return v.Relay != nil && slices.Contains(v.Endpoints, e)
+}
+
+// Catalog is the table of vendors by name.
+type Catalog map[string]Vendor

@@ -1,0 +1,130 @@
+package providers
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"time"
+)
+
+// VideoRequest is the canonical form of a video create, whatever format it came in. It stands in workflow histories,
+// so it holds neither credentials nor media bytes.
+type VideoRequest struct {
+	// Model is the public name; the upstream's is in Target.
+	Model  string  `json:"model"`
+	Prompt string  `json:"prompt,omitempty"`
+	Images []Media `json:"images,omitempty"`
+	// Seconds is a decimal number as the caller wrote it, "" for the vendor's default.
+	Seconds string `json:"seconds,omitempty"`
+	// Size is the caller's own word for the dimensions ("1280x720"), "" where it gave none. Width and Height are in
+	// pixels where they are known, else 0.
+	Size   string `json:"size,omitempty"`
+	Width  int    `json:"width,omitempty"`
+	Height int    `json:"height,omitempty"`
+	FPS    int    `json:"fps,omitempty"`
+	// N is the number of videos; 0 means one.
+	N    int    `json:"n,omitempty"`
+	Seed *int64 `json:"seed,omitempty"`
+	User string `json:"user,omitempty"`
+	// RemixOf is the ticket of the job whose video is the source, nil for a new one.
+	RemixOf *Ticket `json:"remix_of,omitempty"`
+	// Extra is a JSON object of the body fields the contract does not name: the vendor's own parameters, sent as they are.
+	Extra json.RawMessage `json:"extra,omitempty"`
+	// Metadata is the caller's metadata object. It is echoed in the task, and its members are vendor parameters as well.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// IdempotencyKey is stable over all tries of one attempt. Adapters whose upstream honours such a key send it.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+}
+
+// Media is one input of a request: either the client's own URL, passed on and never fetched, or an object of the archive.
+type Media struct {
+	URL         string `json:"url,omitempty"`
+	Object      string `json:"object,omitempty"`
+	Name        string `json:"name,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
+	Size        int64  `json:"size,omitempty"`
+	SHA256      string `json:"sha256,omitempty"`
+	// Data are the bytes of an upload that is not in the archive yet; nil afterwards.
+	Data []byte `json:"-"`
+	// Open reads the object's bytes from the start; the caller closes. Set for adapters where Object is set.
+	Open func(context.Context) (io.ReadCloser, error) `json:"-"`
+}
+
+// Ticket is a vendor's handle on one job, opaque to everyone but the adapter that made it. It holds no credential.
+type Ticket struct {
+	// Job is the vendor's own id, for people.
+	Job string `json:"job"`
+	// Data is whatever else the adapter needs to find the job again.
+	Data json.RawMessage `json:"data,omitempty"`
+	// ETA is how long the vendor says the job will take from its submission, 0 when it does not say.
+	ETA time.Duration `json:"eta,omitempty"`
+}
+
+// VideoState is where a vendor's job stands.
+type VideoState string
+
+const (
+	// JobQueued: accepted, not started.
+	JobQueued VideoState = "queued"
+	// JobRunning: being made. An unknown status word counts as running.
+	JobRunning VideoState = "running"
+	// JobDone: every output can be opened.
+	JobDone VideoState = "done"
+	// JobFailed: ended without a video: failed, refused, cancelled, expired or forgotten by the vendor.
+	JobFailed VideoState = "failed"
+)
+
+// VideoStatus is one answer about a job.
+type VideoStatus struct {
+	State VideoState `json:"state"`
+	// Progress is the vendor's percentage, 0 to 100, or -1 where it gives none.
+	Progress int `json:"progress"`
+	// Word is the vendor's own status word.
+	Word string `json:"word,omitempty"`
+	// NextPoll is when the vendor wants to be asked again, from now; 0 when it does not say.
+	NextPoll time.Duration `json:"next_poll,omitempty"`
+	// Outputs is how many videos can be opened; 0 while not done.
+	Outputs int `json:"outputs,omitempty"`
+	// Seconds, Width and Height describe the video where the vendor does.
+	Seconds string `json:"seconds,omitempty"`
+	Width   int    `json:"width,omitempty"`
+	Height  int    `json:"height,omitempty"`
+	// Failure says why a job failed; nil otherwise.
+	Failure *VideoFailure `json:"failure,omitempty"`
+}
+
+// VideoFailure is why a job ended without a video, in words that may be shown to the client.
+type VideoFailure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Video is one output being read. The caller closes Body.
+type Video struct {
+	Body io.ReadCloser
+	// Length is in bytes, -1 where the upstream does not say.
+	Length      int64
+	ContentType string
+}
+
+// VideoAdapter drives one vendor's jobs. It is stateless and safe for concurrent use. Errors are *Fault.
+type VideoAdapter interface {
+	// Submit starts a paid job, once. Fault.Taken says whether the upstream surely did not take it.
+	Submit(ctx context.Context, to Target, req VideoRequest) (Ticket, error)
+	// Poll asks for a job. A failed job, and one the vendor no longer knows, is a status and not an error. It may be
+	// called any number of times.
+	Poll(ctx context.Context, to Target, ticket Ticket) (VideoStatus, error)
+	// Open reads output number `output`, counted from 0, of a job that is done. It renews a link that ran out.
+	Open(ctx context.Context, to Target, ticket Ticket, output int) (Video, error)
+}
+
+// Canceler is a VideoAdapter whose vendor can stop a job. Cancelling a job that has ended or is unknown is no error.
+type Canceler interface {
+	Cancel(ctx context.Context, to Target, ticket Ticket) error
+}
+
+// Finder is a VideoAdapter whose vendor can tell what became of a submit whose answer was lost: it looks the job up by
+// the request's IdempotencyKey. A *Fault of kind NotFound with TakenNo means the vendor surely has no such job.
+type Finder interface {
+	Find(ctx context.Context, to Target, req VideoRequest) (Ticket, error)
+}

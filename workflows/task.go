@@ -1,0 +1,80 @@
+package workflows
+
+import (
+	"time"
+
+	"modelrelay/providers"
+)
+
+// State is where a task stands, in the contract's words.
+type State string
+
+// The four states of interface.md.
+const (
+	Queued     State = "queued"
+	InProgress State = "in_progress"
+	Completed  State = "completed"
+	Failed     State = "failed"
+)
+
+// Failure codes of our own; a vendor's failed job carries the vendor's code.
+const (
+	CodeCancelled        = "cancelled"
+	CodeDeadlineExceeded = "deadline_exceeded"
+	CodeQueueTimeout     = "queue_timeout"    // no channel took it within video.queue_limit
+	CodeUpstreamUnknown  = "upstream_unknown" // a submit whose outcome nobody can tell; never repeated
+	CodeUpstreamRefused  = "upstream_refused" // the upstream surely did not take it and no other channel can help
+	CodeArchiveFailed    = "archive_failed"
+	CodeChannelGone      = "channel_gone" // the configuration no longer has the task's channel or key
+	CodeInternal         = "internal_error"
+)
+
+// Task is a video task as its readers see it. Times are zero until they are known.
+type Task struct {
+	ID string
+	// Token is the stable id of the token that made it.
+	Token string
+	// Format is the dialect it was created in.
+	Format  providers.Format
+	Request providers.VideoRequest
+	State   State
+	// Progress is 0 to 100, never falls, and is 100 only when completed.
+	Progress  int
+	CreatedAt time.Time
+	// CompletedAt is when it ended, well or not.
+	CompletedAt time.Time
+	// ExpiresAt is when the outputs go; zero while unfinished or failed.
+	ExpiresAt time.Time
+	// Seconds, Width and Height are the vendor's words about the video where it has any, else what was asked for.
+	Seconds       string
+	Width, Height int
+	// Failure is set on failed tasks only.
+	Failure *providers.VideoFailure
+	// Outputs are the archived videos, in order; empty until completed.
+	Outputs []Output
+}
+
+// Output is one archived video.
+type Output struct {
+	// Object is its key in the archive.
+	Object      string `json:"object"`
+	ContentType string `json:"content_type"`
+	Size        int64  `json:"size"`
+	SHA256      string `json:"sha256"`
+}
+
+// Ended tells whether the task will not change any more.
+func (t Task) Ended() bool { return t.State == Completed || t.State == Failed }
+
+// Create is a request for a new task.
+type Create struct {
+	// TokenID is stable over rotations; TokenName and Group are as configured now.
+	TokenID, TokenName, Group string
+	Format                    providers.Format
+	// Request may carry uploads as Media.Data; they go to the archive first.
+	Request providers.VideoRequest
+	// IdempotencyKey is the caller's, "" for none.
+	IdempotencyKey string
+	// Repeat marks a request that an SDK says it sends again.
+	Repeat bool
+}
