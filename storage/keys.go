@@ -1,0 +1,54 @@
+package storage
+
+import (
+	"net/url"
+	"time"
+)
+
+// DefaultPrefix stands before every key this package writes to Redis, so that one Redis can be shared.
+const DefaultPrefix = "mr:"
+
+// keys names every key this package uses in Redis. Parts that strangers choose (model and channel names) are
+// escaped, so that a colon in one never makes two names meet.
+//
+//	token:<key hash>             string  one token as JSON
+//	tokens                       hash    token id -> key hash
+//	token-names                  hash    token name -> token id, names in use only
+//	token-changes                list    "<nonce> <key hash>", newest first, the last 256 changes
+//	limit:<token id>             hash    the request and token windows, a minute after the last call
+//	leases:<token id>            zset    calls in flight -> expiry in ms, a minute after the last renewal
+//	usage:<day>                  set     token ids with usage on that day
+//	usage:<day>:<token id>       hash    "<model> <channel> <counter>" -> sum
+//	usage-seq:<process>          string  the last ledger batch of one process, so that none counts twice
+//	retry:<token id>:<hash>      string  task id of an unkeyed create
+//	duration:<channel>:<model>   list    the last durations in ms, newest first
+type keys string
+
+func newKeys(prefix string) keys {
+	if prefix == "" {
+		prefix = DefaultPrefix
+	}
+	return keys(prefix)
+}
+
+func (k keys) token(hash string) string { return string(k) + "token:" + hash }
+func (k keys) tokens() string           { return string(k) + "tokens" }
+func (k keys) tokenNames() string       { return string(k) + "token-names" }
+func (k keys) tokenChanges() string     { return string(k) + "token-changes" }
+
+func (k keys) limit(tokenID string) string  { return string(k) + "limit:" + tokenID }
+func (k keys) leases(tokenID string) string { return string(k) + "leases:" + tokenID }
+
+func (k keys) usageDay(day string) string          { return string(k) + "usage:" + day }
+func (k keys) usage(day, tokenID string) string    { return string(k) + "usage:" + day + ":" + tokenID }
+func (k keys) usageSequence(process string) string { return string(k) + "usage-seq:" + process }
+func (k keys) retry(tokenID, requestHash string) string {
+	return string(k) + "retry:" + tokenID + ":" + requestHash
+}
+
+func (k keys) duration(channel, model string) string {
+	return string(k) + "duration:" + url.QueryEscape(channel) + ":" + url.QueryEscape(model)
+}
+
+// dayOf is the ledger's day, in UTC.
+func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }

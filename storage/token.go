@@ -1,0 +1,162 @@
+package storage
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+var (
+	// ErrDisabled says that a token is disabled or revoked.
+	ErrDisabled = errors.New("token is disabled")
+	// ErrExpired says that a token's time is over.
+	ErrExpired = errors.New("token has expired")
+	// ErrSeeded says that a token's key stands in the configuration file and can only be changed there.
+	ErrSeeded = errors.New("token comes from the configuration file: change its key there")
+)
+
+// Secret is a value that must not be shown. Everything that prints or marshals it shows "***"; only this
+// package's own records hold it in clear.
+type Secret string
+
+// String hides the secret.
+func (Secret) String() string { return "***" }
+
+// GoString hides the secret from %#v.
+func (Secret) GoString() string { return `"***"` }
+
+// LogValue hides the secret from slog.
+func (Secret) LogValue() slog.Value { return slog.StringValue("***") }
+
+// MarshalJSON hides the secret; an empty one stays visibly empty.
+func (s Secret) MarshalJSON() ([]byte, error) {
+	if s == "" {
+		return []byte(`""`), nil
+	}
+	return []byte(`"***"`), nil
+}
+
+// Token is a client credential without its key. Limits of 0 mean none.
+type Token struct {
+	// ID is stable: the name of a token of the configuration file, else random ("tok_…"). It survives rotation, so
+	// ownership, usage and limits hang on it.
+	ID     string   `json:"id"`
+	Name   string   `json:"name"`
+	Group  string   `json:"group"`
+	Models []string `json:"models,omitempty"` // public names with "*" patterns; none: every model of the group
+
+	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
+	TokensPerMinute   int `json:"tokens_per_minute,omitempty"` // model tokens, input and output
+	Concurrency       int `json:"concurrency,omitempty"`       // calls in flight
+	MaxTasks          int `json:"max_tasks,omitempty"`
+	MaxSockets        int `json:"max_sockets,omitempty"`
+
+	Budget float64 `json:"budget,omitempty"`
+	Weight int     `json:"weight,omitempty"`
+	Lane   string  `json:"lane,omitempty"`
+
+	Expires       time.Time `json:"expires,omitzero"`     // zero: never
+	Networks      []string  `json:"networks,omitempty"`   // sources a call may come from, CIDR; none: any
+	Operations    []string  `json:"operations,omitempty"` // none: all
+	WebhookURL    string    `json:"webhook_url,omitempty"`
+	WebhookSecret Secret    `json:"webhook_secret,omitempty"`
+
+	Disabled  bool      `json:"disabled,omitempty"`
+	Revoked   bool      `json:"revoked,omitempty"` // by an operator, for good; such a token is Disabled as well
+	Seeded    bool      `json:"seeded,omitempty"`  // stands in the configuration file
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	Hint      string    `json:"hint,omitempty"` // "sk-…abcd", the key's last four characters, for people
+}
+
+// Allows tells whether the token may see a public model name. A "*" stands for any run of characters, slashes too.
+func (t *Token) Allows(model string) bool {
+	if len(t.Models) == 0 {
+		return true
+	}
+	for _, pattern := range t.Models {
+		if matches(pattern, model) {
+			return true
+		}
+	}
+	return false
+}
+
+// Usable is nil for a token that may be used at this moment, else ErrDisabled or ErrExpired.
+func (t *Token) Usable(now time.Time) error {
+	switch {
+	case t.Disabled || t.Revoked:
+		return ErrDisabled
+	case !t.Expires.IsZero() && !now.Before(t.Expires):
+		return ErrExpired
+	}
+	return nil
+}
+
+// matches compares a name with a pattern whose "*" takes any run of characters. It goes back only to the last
+// "*", so no pattern is slow.
+func matches(pattern, name string) bool {
+	p, n := 0, 0
+	star, resume := -1, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, resume = p, n
+			p++
+		case p < len(pattern) && pattern[p] == name[n]:
+			p++
+			n++
+		case star >= 0:
+			resume++
+			p, n = star+1, resume
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+const (
+	keyLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	keyLength  = 48
+	maxKey     = 512 // characters; a longer credential is none of ours and is not even hashed
+)
+
+// NewKey makes a token's key: "sk-" and 48 random base62 characters.
+func NewKey() string { return "sk-" + randomLetters(keyLength) }
+
+// HashKey is the SHA-256 of a key in lower-case hex, the only form in which a key is kept.
+func HashKey(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
+// hint is what a person may see of a key. A short key shows nothing of itself.
+func hint(key string) string {
+	if len(key) < 16 {
+		return "…"
+	}
+	return fmt.Sprintf("sk-…%s", key[len(key)-4:])
+}
+
+// randomLetters draws base62 characters without bias.
+func randomLetters(n int) string {
+	const fair = 256 / len(keyLetters) * len(keyLetters)
+	out := make([]byte, 0, n)
+	var buf [64]byte
+	for len(out) < n {
+		_, _ = rand.Read(buf[:]) // never fails: the program ends instead
+		for _, b := range buf {
+			if int(b) < fair && len(out) < n {
+				out = append(out, keyLetters[int(b)%len(keyLetters)])
+			}
+		}
+	}
+	return string(out)
+}
