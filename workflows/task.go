@@ -3,6 +3,7 @@ package workflows
 import (
 	"time"
 
+	"modelrelay/activities"
 	"modelrelay/providers"
 )
 
@@ -51,16 +52,7 @@ type Task struct {
 	// Failure is set on failed tasks only.
 	Failure *providers.VideoFailure
 	// Outputs are the archived videos, in order; empty until completed.
-	Outputs []Output
-}
-
-// Output is one archived video.
-type Output struct {
-	// Object is its key in the archive.
-	Object      string `json:"object"`
-	ContentType string `json:"content_type"`
-	Size        int64  `json:"size"`
-	SHA256      string `json:"sha256"`
+	Outputs []activities.Output
 }
 
 // Ended tells whether the task will not change any more.

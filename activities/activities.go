@@ -1,0 +1,97 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// Channels is what activities need of the router. *providers.Router implements it.
+type Channels interface {
+	// Pick chooses a channel for a new attempt; a *providers.Fault says why there is none.
+	Pick(want providers.Want) (providers.Target, error)
+	// Report tells how an attempt went; nil is success.
+	Report(to providers.Target, fault *providers.Fault)
+	// Resolve finds the channel and key of a ticket; providers.ErrChannelGone when the configuration lacks them.
+	Resolve(channel, fingerprint, upstreamModel string) (providers.Target, error)
+}
+
+// Objects is what activities need of the archive. *storage.Archive implements it.
+type Objects interface {
+	Put(ctx context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error)
+	Open(ctx context.Context, key string) (*storage.Reader, error)
+	PutJSON(ctx context.Context, key string, doc any) error
+	GetJSON(ctx context.Context, key string, into any) error
+	DeletePrefix(ctx context.Context, prefix string) error
+}
+
+// Durations remembers how long jobs usually take. *storage.Durations implements it.
+type Durations interface {
+	Observe(ctx context.Context, channel, model string, took time.Duration) error
+	// Usual is false where nothing was observed yet.
+	Usual(ctx context.Context, channel, model string) (time.Duration, bool, error)
+}
+
+// Activities holds what a worker's activities depend on. It is safe for concurrent use; its fields do not change
+// after the worker started.
+type Activities struct {
+	Channels  Channels
+	Catalog   providers.Catalog
+	Objects   Objects
+	Durations Durations
+	Log       *slog.Logger
+	// PollMin and PollMax bound the wait between two polls.
+	PollMin, PollMax time.Duration
+	// MaxOutputBytes refuses larger outputs; 0 means no limit.
+	MaxOutputBytes int64
+}
+
+// Assignment is the channel and key one attempt uses. It holds no secret, so it may stand in history.
+type Assignment struct {
+	Channel string `json:"channel"`
+	Vendor  string `json:"vendor"`
+	// Key is the fingerprint of the upstream key.
+	Key   string `json:"key"`
+	Model string `json:"model"` // the upstream's name
+}
+
+// Job is an accepted submit: where the job is and how to ask for it.
+type Job struct {
+	TaskID string `json:"task_id"`
+	// Model is the public name.
+	Model      string           `json:"model"`
+	Assignment Assignment       `json:"assignment"`
+	Ticket     providers.Ticket `json:"ticket"`
+	AcceptedAt time.Time        `json:"accepted_at"`
+}
+
+// AttemptObject is the archive key of an attempt's ticket.
+func AttemptObject(taskID string, attempt int) string {
+	return fmt.Sprintf("tasks/%s/attempts/%d", taskID, attempt)
+}
+
+// target finds the channel, key and adapter of an assignment in the configuration of now.
+func (a *Activities) target(to Assignment) (providers.Target, providers.VideoAdapter, error) {
+	target, err := a.Channels.Resolve(to.Channel, to.Key, to.Model)
+	if err != nil {
+		return providers.Target{}, nil, fmt.Errorf("resolve channel %q: %w", to.Channel, err)
+	}
+	adapter := a.Catalog[target.Channel.Vendor].Video
+	if adapter == nil {
+		return providers.Target{}, nil, fmt.Errorf("vendor %q of channel %q makes no videos: %w", target.Channel.Vendor, to.Channel, providers.ErrChannelGone)
+	}
+	return target, adapter, nil
+}
+
+// log is the activity's logger with the words every line about a task carries.
+func (a *Activities) log(ctx context.Context, taskID string, to Assignment) *slog.Logger {
+	info := activity.GetInfo(ctx)
+	return a.Log.With("task", taskID, "activity", info.ActivityType.Name, "try", info.Attempt, "channel", to.Channel, "vendor", to.Vendor)
+}

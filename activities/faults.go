@@ -1,0 +1,104 @@
+package activities
+
+import (
+	"errors"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"modelrelay/providers"
+)
+
+// Types of the errors that cross the line between activity and workflow. They stand in histories.
+const (
+	// typeFault carries a Record.
+	typeFault = "Fault"
+	// typePending is a benign "ask again later".
+	typePending = "Pending"
+)
+
+// Record is a *providers.Fault as it stands in a history: no key, no upstream body beyond a short message.
+type Record struct {
+	Kind       providers.Kind  `json:"kind"`
+	Message    string          `json:"message"`
+	Param      string          `json:"param,omitempty"`
+	Code       string          `json:"code,omitempty"`
+	Status     int             `json:"status,omitempty"`
+	Taken      providers.Taken `json:"taken"`
+	RetryAfter time.Duration   `json:"retry_after,omitempty"`
+	// Elsewhere: another channel may succeed, or another key of this one where KeyOnly says so.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+	KeyOnly   bool `json:"key_only,omitempty"`
+	// Gone: the configuration no longer has the channel or key.
+	Gone bool `json:"gone,omitempty"`
+	// Deadline: the task's own time ran out.
+	Deadline bool `json:"deadline,omitempty"`
+	// Settled: the process that made the request lived to see its outcome, so nothing of it is still under way.
+	Settled bool `json:"settled,omitempty"`
+}
+
+// record makes the Record of any error.
+func record(err error) Record {
+	fault := providers.AsFault(err)
+	r := Record{
+		Kind: fault.Kind, Message: fault.Message, Param: fault.Param, Code: fault.Code, Taken: fault.Taken,
+		RetryAfter: fault.RetryAfter, Elsewhere: fault.Elsewhere(), KeyOnly: fault.Blame == providers.BlameKey, Gone: errors.Is(err, providers.ErrChannelGone), Settled: true,
+	}
+	if fault.Upstream != nil {
+		r.Status = fault.Upstream.Status
+	}
+	if r.Gone {
+		r.Message = err.Error() // our own words: they name the channel
+	}
+	return r
+}
+
+// fail ends an activity for good with the record.
+func fail(r Record) error {
+	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{r}})
+}
+
+// again asks for another try of the activity after the delay because of a fault.
+func again(r Record, delay time.Duration) error {
+	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{NextRetryDelay: delay, Details: []any{r}})
+}
+
+// pending asks for another try after the delay because there is nothing to report yet. It is no failure.
+func pending(word string, delay time.Duration) error {
+	return temporal.NewApplicationErrorWithOptions(word, typePending, temporal.ApplicationErrorOptions{
+		NextRetryDelay: delay, Category: temporal.ApplicationErrorCategoryBenign,
+	})
+}
+
+// Outcome reads what an activity's error means. A cancelled activity and a nil error have none: ok is false.
+//
+// A timeout of a single try, a lost worker included, is TakenUnknown and not Settled. One of the whole activity
+// (ScheduleToClose, or a retry that would pass it) is a Deadline and keeps the last fault's words.
+func Outcome(err error) (r Record, ok bool) {
+	if err == nil || temporal.IsCanceledError(err) {
+		return Record{}, false
+	}
+	var (
+		act     *temporal.ActivityError
+		app     *temporal.ApplicationError
+		timeout *temporal.TimeoutError
+	)
+	overdue := errors.As(err, &act) && act.RetryState() == enumspb.RETRY_STATE_TIMEOUT
+	if errors.As(err, &timeout) {
+		overdue = overdue || timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE
+		r = Record{Kind: providers.Timeout, Message: "The worker did not answer in time.", Elsewhere: true}
+	}
+	if errors.As(err, &app) {
+		if app.Type() != typeFault || app.Details(&r) != nil {
+			r = Record{Kind: providers.Internal, Message: app.Message(), Settled: true}
+		}
+		if app.Type() == typePending {
+			r = Record{Kind: providers.Timeout, Message: "The upstream did not finish in time."}
+		}
+	} else if timeout == nil {
+		r = Record{Kind: providers.Internal, Message: err.Error()}
+	}
+	r.Deadline = r.Deadline || overdue
+	return r, true
+}

@@ -1,0 +1,56 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// Repeats remembers unkeyed creates for ten minutes. *storage.Retries implements it.
+type Repeats interface {
+	Remember(ctx context.Context, tokenID, requestHash, taskID string) error
+	// Recall answers storage.ErrNotFound for a request never seen.
+	Recall(ctx context.Context, tokenID, requestHash string) (string, error)
+}
+
+// Intake is what happens to a create before its workflow exists: uploads and large requests go to the archive, and an
+// unkeyed request is remembered, so that an SDK's own retry finds its task.
+type Intake struct {
+	Objects Objects
+	Repeats Repeats
+}
+
+// Upload stores one input under the key.
+func (i Intake) Upload(ctx context.Context, key, contentType string, data []byte) error {
+	_, err := i.Objects.Put(ctx, key, bytes.NewReader(data), int64(len(data)), storage.PutOptions{ContentType: contentType})
+	return err
+}
+
+// PutRequest stores a request that may not travel in a history.
+func (i Intake) PutRequest(ctx context.Context, key string, req providers.VideoRequest) error {
+	return i.Objects.PutJSON(ctx, key, req)
+}
+
+// Request reads what PutRequest stored.
+func (i Intake) Request(ctx context.Context, key string) (providers.VideoRequest, error) {
+	var req providers.VideoRequest
+	err := i.Objects.GetJSON(ctx, key, &req)
+	return req, err
+}
+
+// Remember notes the task id of an unkeyed request.
+func (i Intake) Remember(ctx context.Context, tokenID, requestHash, taskID string) error {
+	return i.Repeats.Remember(ctx, tokenID, requestHash, taskID)
+}
+
+// Recall gives the task id noted for an equal request; "" where there is none.
+func (i Intake) Recall(ctx context.Context, tokenID, requestHash string) (string, error) {
+	id, err := i.Repeats.Recall(ctx, tokenID, requestHash)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil
+	}
+	return id, err
+}

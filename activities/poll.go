@@ -1,0 +1,212 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"modelrelay/providers"
+)
+
+const (
+	// PollTimeout bounds one look at a job.
+	PollTimeout = 30 * time.Second
+	// deadlineMargin keeps the last wait from passing the deadline: the server fails an activity at once whose next try
+	// would, and the last look would be lost.
+	deadlineMargin = time.Second
+	// forgottenLooks is how many looks in a row must find the job unknown before it counts as forgotten: compatible
+	// servers answer 404 for a moment after a create.
+	forgottenLooks = 5
+	// goneGrace is how long a task waits for a channel that left the configuration, in case that was a slip.
+	goneGrace = 10 * time.Minute
+	// observeTimeout bounds the note of a job's duration, which nothing depends on.
+	observeTimeout = time.Second
+)
+
+// milestones are the shares of the model's usual duration at which a job is looked at before its end is near.
+var milestones = [...]float64{0.1, 0.5, 0.95} //nolint:gochecknoglobals // a constant table; Go has no constant arrays
+
+// PollInput is a job to wait for.
+type PollInput struct {
+	Job      Job       `json:"job"`
+	Deadline time.Time `json:"deadline"`
+}
+
+// Progress is a poll's heartbeat: what is known of a job under way. Readers see it without any worker.
+type Progress struct {
+	State providers.VideoState `json:"state"`
+	// Percent is the vendor's progress, never falling, 0 where it gives none.
+	Percent int `json:"percent"`
+	// Word is the vendor's own status.
+	Word string `json:"word,omitempty"`
+	// Usual is how long such jobs take, 0 when unknown; it is fixed at the first look so that estimates never fall.
+	Usual time.Duration `json:"usual,omitempty"`
+	// Since is when the upstream accepted the job.
+	Since time.Time `json:"since"`
+	Polls int       `json:"polls"`
+	// Waits counts the waits after the milestones; they grow from PollMin to PollMax.
+	Waits int `json:"waits,omitempty"`
+	// Unknown counts the looks in a row that found no such job, Errors those that failed.
+	Unknown int `json:"unknown,omitempty"`
+	Errors  int `json:"errors,omitempty"`
+	// Fault is the last failed look, nil after a good one.
+	Fault *Record `json:"fault,omitempty"`
+	// GoneSince is since when the configuration lacks the channel or key; zero while it has it.
+	GoneSince time.Time `json:"gone_since,omitzero"`
+}
+
+// Poll looks at a job until it has ended. "Not done yet" is a benign error with the time of the next look, so no worker
+// slot is held between looks and a lost worker is replaced at the next one. It only reads.
+func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoStatus, error) {
+	log := a.log(ctx, in.Job.TaskID, in.Job.Assignment)
+	var p Progress
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &p); err != nil {
+			log.Warn("heartbeat unreadable, starting over", "err", err)
+			p = Progress{}
+		}
+	}
+	if p.Since.IsZero() { // the first try looks at the clock only
+		p = Progress{State: providers.JobQueued, Since: in.Job.AcceptedAt, Usual: a.usual(ctx, in.Job)}
+		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, 0))
+	}
+	target, adapter, err := a.target(in.Job.Assignment)
+	if err != nil {
+		return a.gone(ctx, in, p, err)
+	}
+	p.GoneSince = time.Time{}
+	look, cancel := context.WithTimeout(ctx, PollTimeout)
+	defer cancel()
+	p.Polls++
+	status, err := adapter.Poll(look, target, in.Job.Ticket)
+	if err != nil {
+		if ctx.Err() != nil {
+			return providers.VideoStatus{}, ctx.Err() // cancelled, or the worker is stopping
+		}
+		fault := providers.AsFault(err)
+		a.Channels.Report(target, fault)
+		r := record(err)
+		r.Message = shorten(r.Message)
+		p.Errors++
+		p.Fault = &r
+		log.Warn("poll failed", "kind", r.Kind, "status", r.Status, "errors", p.Errors, "fault", err)
+		return a.wait(ctx, in, p, max(a.nextLook(in.Job, &p, fault.RetryAfter), fault.RetryAfter))
+	}
+	a.Channels.Report(target, nil)
+	p.Errors, p.Fault = 0, nil
+	p.Word = status.Word
+	if status.State == providers.JobForgotten {
+		p.Unknown++
+		if p.Unknown < forgottenLooks {
+			return a.wait(ctx, in, p, a.nextLook(in.Job, &p, status.NextPoll))
+		}
+		status.State = providers.JobFailed
+	}
+	switch status.State {
+	case providers.JobDone:
+		a.observe(ctx, in.Job, log)
+		return status, nil
+	case providers.JobFailed:
+		log.Info("job failed", "code", failureCode(status))
+		return status, nil
+	}
+	p.Unknown = 0
+	if status.State == providers.JobRunning {
+		p.State = providers.JobRunning // a vendor that takes a job back into its queue does not take our word back
+	}
+	p.Percent = max(p.Percent, status.Progress)
+	return a.wait(ctx, in, p, a.nextLook(in.Job, &p, status.NextPoll))
+}
+
+// wait records what is known and asks to be run again after the delay, but not past the deadline.
+func (a *Activities) wait(ctx context.Context, in PollInput, p Progress, delay time.Duration) (providers.VideoStatus, error) {
+	left := time.Until(in.Deadline) - deadlineMargin
+	if left <= 0 {
+		r := Record{Kind: providers.Timeout, Message: "The upstream did not finish in time."}
+		if p.Fault != nil {
+			r = *p.Fault
+		}
+		r.Deadline = true
+		return providers.VideoStatus{}, fail(r)
+	}
+	delay = min(delay, left)
+	activity.RecordHeartbeat(ctx, p)
+	if p.Fault != nil {
+		return providers.VideoStatus{}, again(*p.Fault, delay)
+	}
+	word := p.Word
+	if word == "" {
+		word = string(p.State)
+	}
+	return providers.VideoStatus{}, pending(word, delay)
+}
+
+// gone waits a while for a channel that left the configuration, then gives up.
+func (a *Activities) gone(ctx context.Context, in PollInput, p Progress, err error) (providers.VideoStatus, error) {
+	r := record(err)
+	if !errors.Is(err, providers.ErrChannelGone) {
+		p.Fault = &r
+		return a.wait(ctx, in, p, a.PollMax)
+	}
+	now := time.Now()
+	if p.GoneSince.IsZero() {
+		p.GoneSince = now
+	}
+	if now.Sub(p.GoneSince) >= goneGrace {
+		return providers.VideoStatus{}, fail(r)
+	}
+	p.Fault = &r
+	return a.wait(ctx, in, p, a.PollMax)
+}
+
+// nextLook is the wait until the next look: the vendor's hint, else its ETA or the next milestone of the usual
+// duration, else from PollMin doubling to PollMax.
+func (a *Activities) nextLook(job Job, p *Progress, hint time.Duration) time.Duration {
+	if hint > 0 {
+		return max(hint, a.PollMin)
+	}
+	elapsed := time.Since(p.Since)
+	if job.Ticket.ETA > elapsed+a.PollMin {
+		return job.Ticket.ETA - elapsed
+	}
+	for _, share := range milestones {
+		if at := time.Duration(share * float64(p.Usual)); at > elapsed+a.PollMin {
+			return at - elapsed
+		}
+	}
+	delay := a.PollMax
+	if p.Waits < 32 {
+		delay = min(a.PollMin<<p.Waits, a.PollMax)
+	}
+	p.Waits++
+	return delay
+}
+
+// usual is how long such a job takes, 0 when unknown.
+func (a *Activities) usual(ctx context.Context, job Job) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	usual, ok, err := a.Durations.Usual(ctx, job.Assignment.Channel, job.Model)
+	if err != nil || !ok {
+		return 0
+	}
+	return usual
+}
+
+func (a *Activities) observe(ctx context.Context, job Job, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	if err := a.Durations.Observe(ctx, job.Assignment.Channel, job.Model, time.Since(job.AcceptedAt)); err != nil {
+		log.Debug("duration not noted", "err", err)
+	}
+}
+
+func failureCode(s providers.VideoStatus) string {
+	if s.Failure == nil {
+		return ""
+	}
+	return s.Failure.Code
+}

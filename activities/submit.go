@@ -1,0 +1,235 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+const (
+	// SubmitTimeout bounds the one HTTP request of a submit. A vendor answers a create within seconds; a minute leaves
+	// room for a slow upload of an input image.
+	SubmitTimeout = 60 * time.Second
+	// ticketTimeout bounds the write of the ticket after a submit. Longer would not help: the ticket also reaches
+	// Temporal by the activity's own answer, and one of the two is enough.
+	ticketTimeout = 10 * time.Second
+	// submitHeartbeat is how often a submit under way shows that its worker lives.
+	submitHeartbeat = 3 * time.Second
+	// reconcileEvery is the wait between two looks for a lost ticket.
+	reconcileEvery = 2 * time.Second
+	// messageLimit bounds an upstream's words in a history, in bytes.
+	messageLimit = 500
+)
+
+// AdmitInput asks for a channel.
+type AdmitInput struct {
+	Group string `json:"group"`
+	Model string `json:"model"`
+	// Format is the dialect the task was created in.
+	Format providers.Format `json:"format"`
+	// Except are channels, and ExceptKeys single keys, that refused this task in this round.
+	Except     []string           `json:"except,omitempty"`
+	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
+}
+
+// Admission is the answer: an assignment, or nil and why there is none now.
+type Admission struct {
+	Assignment *Assignment `json:"assignment,omitempty"`
+	Refused    *Record     `json:"refused,omitempty"`
+}
+
+// Admit chooses the channel and key of the next attempt. It changes nothing, so running it again does no harm.
+func (a *Activities) Admit(_ context.Context, in AdmitInput) (Admission, error) {
+	target, err := a.Channels.Pick(providers.Want{
+		Group: in.Group, Model: in.Model, Except: in.Except, ExceptKeys: in.ExceptKeys,
+		Endpoint: providers.Endpoint{Format: in.Format, Operation: providers.VideoTask},
+	})
+	if err != nil {
+		r := record(err)
+		return Admission{Refused: &r}, nil
+	}
+	return Admission{Assignment: &Assignment{
+		Channel: target.Channel.Name, Vendor: target.Channel.Vendor, Key: target.Key.Fingerprint(), Model: target.Model,
+	}}, nil
+}
+
+// SubmitInput is one attempt.
+type SubmitInput struct {
+	TaskID     string     `json:"task_id"`
+	Attempt    int        `json:"attempt"`
+	Assignment Assignment `json:"assignment"`
+	// Request, or RequestObject where the request was too large or too private for a history.
+	Request       *providers.VideoRequest `json:"request,omitempty"`
+	RequestObject string                  `json:"request_object,omitempty"`
+}
+
+// attempt is the archive object that makes a paid job findable when everything else forgot it.
+type attempt struct {
+	Assignment Assignment       `json:"assignment"`
+	Ticket     providers.Ticket `json:"ticket"`
+	AcceptedAt time.Time        `json:"accepted_at"`
+}
+
+// Submit starts the paid job, once: its options allow no second try. It is not idempotent. When its worker dies the
+// outcome is unknown and Reconcile looks for the ticket. Neither a cancel nor a lost connection to Temporal interrupts
+// the request, which has its own timeout; the ticket is in the archive before the answer is on its way to Temporal.
+func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
+	log := a.log(ctx, in.TaskID, in.Assignment).With("attempt", in.Attempt)
+	// Nothing paid has begun up to the adapter's call, so every fault up to there is TakenNo.
+	target, adapter, err := a.target(in.Assignment)
+	if err != nil {
+		r := record(err)
+		r.Taken, r.Elsewhere = providers.TakenNo, true
+		return Job{}, fail(r)
+	}
+	req, err := a.request(ctx, in)
+	if err != nil {
+		r := record(err)
+		r.Taken, r.Elsewhere = providers.TakenNo, errors.Is(err, storage.ErrUnavailable)
+		return Job{}, fail(r)
+	}
+	stop := heartbeats(ctx)
+	defer stop()
+
+	paid, cancel := context.WithTimeout(context.WithoutCancel(ctx), SubmitTimeout)
+	defer cancel()
+	ticket, err := adapter.Submit(paid, target, req)
+	if err != nil {
+		fault := providers.AsFault(err)
+		a.Channels.Report(target, fault)
+		r := record(err)
+		r.Message = shorten(r.Message)
+		log.Warn("submit failed", "kind", r.Kind, "status", r.Status, "taken", r.Taken, "fault", err)
+		return Job{}, fail(r)
+	}
+	a.Channels.Report(target, nil)
+	accepted := attempt{Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC()}
+
+	kept, cancelKept := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
+	defer cancelKept()
+	if err := a.Objects.PutJSON(kept, AttemptObject(in.TaskID, in.Attempt), accepted); err != nil {
+		log.Warn("ticket not archived, it travels with the answer alone", "job", ticket.Job, "err", err)
+	}
+	log.Info("submitted", "job", ticket.Job)
+	return Job{TaskID: in.TaskID, Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: accepted.AcceptedAt}, nil
+}
+
+// ReconcileInput asks what became of an attempt whose answer was lost.
+type ReconcileInput struct {
+	Submit SubmitInput `json:"submit"`
+	// Until is when the lost submit can surely no longer be under way.
+	Until time.Time `json:"until"`
+}
+
+// Reconcile finds the job of a submit whose outcome is unknown: by the ticket object, then by the vendor's own look-up.
+// A fault with TakenNo says that the vendor surely has no such job; any other final one that nobody can tell. It only
+// reads, and may be tried any number of times.
+func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, error) {
+	sub := in.Submit
+	log := a.log(ctx, sub.TaskID, sub.Assignment).With("attempt", sub.Attempt)
+	var kept attempt
+	err := a.Objects.GetJSON(ctx, AttemptObject(sub.TaskID, sub.Attempt), &kept)
+	switch {
+	case err == nil:
+		log.Info("ticket found in the archive", "job", kept.Ticket.Job)
+		req, err := a.request(ctx, sub)
+		if err != nil {
+			return Job{}, again(record(err), reconcileEvery)
+		}
+		return Job{TaskID: sub.TaskID, Model: req.Model, Assignment: kept.Assignment, Ticket: kept.Ticket, AcceptedAt: kept.AcceptedAt}, nil
+	case !errors.Is(err, storage.ErrNotFound):
+		// The ticket may be there: as long as the archive cannot be asked, nothing is decided.
+		return Job{}, again(record(fmt.Errorf("look for the ticket: %w", err)), reconcileEvery)
+	}
+	over := !time.Now().Before(in.Until)
+	job, err := a.find(ctx, sub)
+	if err == nil {
+		log.Info("job found at the upstream", "job", job.Ticket.Job)
+		return job, nil
+	}
+	r := record(err)
+	if !over {
+		return Job{}, again(r, reconcileEvery)
+	}
+	log.Error("submit outcome unknown", "kind", r.Kind, "taken", r.Taken)
+	return Job{}, fail(r)
+}
+
+// errNoLookup is the fault of a vendor that cannot be asked for a job by our key.
+var errNoLookup = errors.New("the vendor has no look-up")
+
+// find asks the vendor for the job of a lost submit.
+func (a *Activities) find(ctx context.Context, sub SubmitInput) (Job, error) {
+	target, adapter, err := a.target(sub.Assignment)
+	if err != nil {
+		return Job{}, err
+	}
+	finder, ok := adapter.(providers.Finder)
+	if !ok {
+		return Job{}, &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell whether the upstream took the job.", Err: errNoLookup}
+	}
+	req, err := a.request(ctx, sub)
+	if err != nil {
+		return Job{}, err
+	}
+	ticket, err := finder.Find(ctx, target, req)
+	if err != nil {
+		return Job{}, err
+	}
+	return Job{TaskID: sub.TaskID, Model: req.Model, Assignment: sub.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC()}, nil
+}
+
+// request gives the attempt's request with its media ready to be read.
+func (a *Activities) request(ctx context.Context, in SubmitInput) (providers.VideoRequest, error) {
+	var req providers.VideoRequest
+	if in.Request != nil {
+		req = *in.Request
+	} else if err := a.Objects.GetJSON(ctx, in.RequestObject, &req); err != nil {
+		return req, &providers.Fault{Kind: providers.Internal, Message: "The task's request cannot be read from the archive.", Taken: providers.TakenNo, Err: err}
+	}
+	req.IdempotencyKey = fmt.Sprintf("%s-%d", in.TaskID, in.Attempt)
+	images := make([]providers.Media, len(req.Images))
+	for i, image := range req.Images {
+		images[i] = image
+		if key := image.Object; key != "" {
+			images[i].Open = func(ctx context.Context) (io.ReadCloser, error) { return a.Objects.Open(ctx, key) }
+		}
+	}
+	req.Images = images
+	return req, nil
+}
+
+// heartbeats shows every few seconds that the worker lives. The returned function ends it and waits for its end.
+func heartbeats(ctx context.Context) (stop func()) {
+	activity.RecordHeartbeat(ctx)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(submitHeartbeat)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				activity.RecordHeartbeat(ctx)
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// shorten cuts an upstream's words to what a history should carry.
+func shorten(s string) string {
+	if len(s) <= messageLimit {
+		return s
+	}
+	return s[:messageLimit] + "…"
+}

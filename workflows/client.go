@@ -1,0 +1,284 @@
+package workflows
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+)
+
+const (
+	// startTimeout bounds the start of a workflow; beyond it the caller gets 503 and may repeat.
+	startTimeout = 10 * time.Second
+	// readTimeout bounds one Describe.
+	readTimeout = 5 * time.Second
+	// cancelWait is how long a cancel waits for its effect before it answers with the task as it is.
+	cancelWait = 2 * time.Second
+	// retryTemporal is what a client is told to wait when Temporal is away.
+	retryTemporal = 2 * time.Second
+	// stageLimit is how many uploads of one create go to the archive at a time.
+	stageLimit = 4
+)
+
+// ClientOptions are what a Client needs. All but Log are required.
+type ClientOptions struct {
+	TaskQueue string
+	Intake    activities.Intake
+	Limits    Limits
+	Log       *slog.Logger
+}
+
+// Client starts and reads tasks; nothing else does. It is safe for concurrent use. Its errors are *providers.Fault.
+type Client struct {
+	temporal client.Client
+	opts     ClientOptions
+	reads    reads
+}
+
+// NewClient makes a Client over a Temporal client, which stays the caller's to close.
+func NewClient(temporal client.Client, opts ClientOptions) *Client {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Client{temporal: temporal, opts: opts, reads: newReads()}
+}
+
+// Create makes the task of a request, or finds the one that an equal request made before: by its idempotency key, else,
+// where an SDK says it repeats itself, by the request. Faults: Mismatch (the key belongs to another request),
+// Overloaded (Temporal, or Redis or the archive where it is needed, is away; repeating is safe).
+func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
+	now := time.Now().UTC()
+	req := in.Request
+	req.IdempotencyKey = ""
+	req.Images = append([]providers.Media(nil), req.Images...)
+	for i, image := range req.Images {
+		if image.Data != nil {
+			req.Images[i].SHA256, req.Images[i].Size = digest(image.Data), int64(len(image.Data))
+		}
+	}
+	hash, err := requestHash(req)
+	if err != nil {
+		return Task{}, &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be read.", Taken: providers.TakenNo, Err: err}
+	}
+	id, err := c.identify(ctx, in, hash)
+	if err != nil {
+		return Task{}, err
+	}
+	if err := c.stage(ctx, id, req.Images); err != nil {
+		return Task{}, away("The archive", err)
+	}
+	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now}
+	start := Input{TaskID: id, Token: in.TokenID, Group: in.Group, Format: in.Format, Model: req.Model, Limits: c.opts.Limits}
+	if err := c.place(ctx, req, &start, &m); err != nil {
+		return Task{}, err
+	}
+	task := Task{ID: id, Token: in.TokenID, Format: in.Format, State: Queued, CreatedAt: now}
+	task.describe(req)
+	err = c.start(ctx, in, start, m)
+	var already *serviceerror.WorkflowExecutionAlreadyStarted
+	switch {
+	case err == nil:
+		c.opts.Log.InfoContext(ctx, "task created", "task", id, "token", in.TokenID, "model", req.Model, "format", string(in.Format))
+		return task, nil
+	case errors.As(err, &already):
+		return c.again(ctx, id, in, hash)
+	default:
+		return Task{}, away("The task engine", fmt.Errorf("start %s: %w", id, err))
+	}
+}
+
+// identify gives the id under which the request is, or would be, a task.
+func (c *Client) identify(ctx context.Context, in Create, hash string) (string, error) {
+	if in.IdempotencyKey != "" {
+		return keyedID(in.TokenID, in.IdempotencyKey), nil
+	}
+	if in.Repeat {
+		id, err := c.opts.Intake.Recall(ctx, in.TokenID, hash)
+		if err != nil {
+			return "", away("The protection against double payment", err)
+		}
+		if id != "" {
+			return id, nil
+		}
+	}
+	id := randomID()
+	if err := c.opts.Intake.Remember(ctx, in.TokenID, hash, id); err != nil {
+		return "", away("The protection against double payment", err)
+	}
+	return id, nil
+}
+
+// stage puts uploads into the archive under names made of their digests: a repeat writes the same bytes to the same
+// place, and another request with the same idempotency key cannot change an accepted task's input.
+func (c *Client) stage(ctx context.Context, id string, images []providers.Media) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(stageLimit)
+	for i := range images {
+		image := &images[i]
+		if image.Data == nil {
+			continue
+		}
+		image.Object = fmt.Sprintf("tasks/%s/inputs/%s", id, image.SHA256)
+		group.Go(func() error {
+			err := c.opts.Intake.Upload(ctx, image.Object, image.ContentType, image.Data)
+			image.Data = nil
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// place puts the request into the workflow's input, or into the archive where it is too large or too private for that.
+func (c *Client) place(ctx context.Context, req providers.VideoRequest, start *Input, m *memo) error {
+	doc, err := json.Marshal(req)
+	if err != nil {
+		return &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be read.", Taken: providers.TakenNo, Err: err}
+	}
+	if !inline(doc) {
+		key := fmt.Sprintf("tasks/%s/request-%s.json", start.TaskID, m.Hash[:16])
+		if err := c.opts.Intake.PutRequest(ctx, key, req); err != nil {
+			return away("The archive", err)
+		}
+		start.RequestObject, m.RequestObject = key, key
+		return nil
+	}
+	start.Request = &req
+	said := req
+	said.Images, said.Extra = nil, nil
+	m.Request = &said
+	return nil
+}
+
+func (c *Client) start(ctx context.Context, in Create, start Input, m memo) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	summary := start.Model
+	if in.Request.Seconds != "" {
+		summary += " · " + in.Request.Seconds + " s"
+	}
+	summary += " · " + in.TokenName
+	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID:                                       start.TaskID,
+		TaskQueue:                                c.opts.TaskQueue,
+		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		Memo:                                     map[string]any{memoTask: m},
+		StaticSummary:                            summary,
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			keyword(AttrModel).ValueSet(start.Model), keyword(AttrToken).ValueSet(in.TokenID),
+			keyword(AttrState).ValueSet(string(PhaseQueued)),
+		),
+	}, Video, start)
+	return err
+}
+
+// again answers a create whose task exists.
+func (c *Client) again(ctx context.Context, id string, in Create, hash string) (Task, error) {
+	task, m, err := c.describe(ctx, id)
+	if err != nil {
+		return Task{}, err
+	}
+	if m.Token != in.TokenID || m.Hash != hash {
+		return Task{}, &providers.Fault{
+			Kind: providers.Mismatch, Param: "Idempotency-Key", Taken: providers.TakenNo,
+			Message: "The idempotency key was used with another request.",
+		}
+	}
+	return task, nil
+}
+
+// Find reads a task of the token. A task of another token is NotFound like one that does not exist. Reads of the same
+// task within a second share one look at Temporal; no worker is needed.
+func (c *Client) Find(ctx context.Context, id, tokenID string) (Task, error) {
+	if !IsTaskID(id) {
+		return Task{}, notFound(id)
+	}
+	task, err := c.reads.do(ctx, id, func(ctx context.Context) (Task, error) {
+		task, _, err := c.describe(ctx, id)
+		return task, err
+	})
+	if err != nil {
+		return Task{}, err
+	}
+	if task.Token != tokenID {
+		return Task{}, notFound(id)
+	}
+	return task, nil
+}
+
+// Cancel asks a task to end and waits up to two seconds for the effect. A task that has ended is answered unchanged.
+func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
+	task, err := c.Find(ctx, id, tokenID)
+	if err != nil || task.Ended() {
+		return task, err
+	}
+	var gone *serviceerror.NotFound
+	if err := c.temporal.CancelWorkflow(ctx, id, ""); err != nil && !errors.As(err, &gone) {
+		return Task{}, away("The task engine", fmt.Errorf("cancel %s: %w", id, err))
+	}
+	wait, cancel := context.WithTimeout(ctx, cancelWait)
+	defer cancel()
+	// One long poll for the end. Its outcome does not matter: the task as it is now is the answer.
+	if err := c.temporal.GetWorkflow(wait, id, "").Get(wait, nil); err != nil {
+		c.opts.Log.DebugContext(ctx, "cancel takes longer", "task", id, "err", err)
+	}
+	c.reads.forget(id)
+	return c.Find(ctx, id, tokenID)
+}
+
+// describe reads a task from Temporal, and its request from the archive where it stands there.
+func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	answer, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		var gone *serviceerror.NotFound
+		if errors.As(err, &gone) {
+			return Task{}, memo{}, notFound(id)
+		}
+		return Task{}, memo{}, away("The task engine", fmt.Errorf("describe %s: %w", id, err))
+	}
+	task, m, err := read(id, answer, time.Now())
+	if err != nil {
+		return Task{}, memo{}, &providers.Fault{Kind: providers.NotFound, Message: notFound(id).Message, Err: err}
+	}
+	if m.Request == nil && m.RequestObject != "" {
+		req, err := c.opts.Intake.Request(ctx, m.RequestObject)
+		if err != nil {
+			return Task{}, memo{}, away("The archive", err)
+		}
+		ended := task
+		task.describe(req)
+		if ended.Width > 0 && ended.Height > 0 {
+			task.Width, task.Height = ended.Width, ended.Height
+		}
+		if req.Seconds == "" {
+			task.Seconds = ended.Seconds
+		}
+	}
+	return task, m, nil
+}
+
+func notFound(id string) *providers.Fault {
+	return providers.Faultf(providers.NotFound, "No video task %q.", id)
+}
+
+// away is the fault of a part of ours that does not answer; repeating the request later is safe.
+func away(what string, err error) *providers.Fault {
+	if errors.Is(err, context.Canceled) {
+		return providers.AsFault(err)
+	}
+	return &providers.Fault{Kind: providers.Overloaded, Message: what + " is not available now.", RetryAfter: retryTemporal, Taken: providers.TakenNo, Err: err}
+}

@@ -1,0 +1,99 @@
+package workflows
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+const (
+	// idPrefix and the 26 characters after it make a task id; clients see it as it is.
+	idPrefix = "video_"
+	// idBytes make 26 characters of base32.
+	idBytes = 16
+	// inlineLimit is the size in bytes up to which a request may travel in a workflow history.
+	inlineLimit = 64 << 10
+)
+
+// privateURL finds an address with a query string, which may hold a signature: such a request stays out of histories.
+var privateURL = regexp.MustCompile(`(?i)https?:(//|\\/\\/)[^\s"\\]*\?`)
+
+// randomID is the id of a task created without an idempotency key.
+func randomID() string {
+	var b [idBytes]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return idPrefix + encodeID(b[:])
+}
+
+// keyedID is the id of the task that a token creates with an idempotency key: the same for every repeat.
+func keyedID(tokenID, key string) string {
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%d:%s:%s", len(tokenID), tokenID, key)))
+	return idPrefix + encodeID(sum[:idBytes])
+}
+
+func encodeID(b []byte) string {
+	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b))
+}
+
+// IsTaskID tells whether the text has a task id's form, so that strangers' paths do not reach Temporal.
+func IsTaskID(s string) bool {
+	rest, ok := strings.CutPrefix(s, idPrefix)
+	if !ok || len(rest) != 26 {
+		return false
+	}
+	return strings.Trim(rest, "0123456789abcdefghijklmnopqrstuv") == ""
+}
+
+// requestHash tells two requests apart: the canonical request with the digests of its media in place of their bytes.
+// Objects inside it are compared by value, whatever the order of their keys.
+func requestHash(req providers.VideoRequest) (string, error) {
+	req.IdempotencyKey = ""
+	req.Images = append([]providers.Media(nil), req.Images...)
+	for i := range req.Images {
+		req.Images[i].Object = "" // where the bytes lie says nothing about them
+	}
+	var err error
+	if req.Extra, err = sortedObject(req.Extra); err != nil {
+		return "", fmt.Errorf("vendor parameters: %w", err)
+	}
+	if req.Metadata, err = sortedObject(req.Metadata); err != nil {
+		return "", fmt.Errorf("metadata: %w", err)
+	}
+	doc, err := json.Marshal(req)
+	if err != nil {
+		return "", fmt.Errorf("marshal request: %w", err)
+	}
+	sum := sha256.Sum256(doc)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// sortedObject writes a JSON object with its keys in order and its numbers as they were.
+func sortedObject(raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var object map[string]any
+	if err := dec.Decode(&object); err != nil {
+		return nil, err
+	}
+	return json.Marshal(object)
+}
+
+// digest is the SHA-256 of an upload, in hexadecimal digits.
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// inline tells whether a request may travel in a workflow history.
+func inline(doc []byte) bool { return len(doc) <= inlineLimit && !privateURL.Match(doc) }

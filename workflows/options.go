@@ -1,0 +1,92 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"modelrelay/activities"
+)
+
+// Every timeout and retry policy of a task, with its reason. They are part of the workflow's code: a change needs the
+// committed histories to replay.
+const (
+	// submitMargin is what a submit may need beside its HTTP request: reading the input, writing the ticket.
+	submitMargin = 30 * time.Second
+	// submitLife bounds a submit from its start to its answer.
+	submitLife = activities.SubmitTimeout + submitMargin
+	// submitHeartbeat is the silence after which a submit's worker counts as lost. It decides how soon the look for the
+	// ticket begins, never whether a submit is repeated.
+	submitHeartbeat = 20 * time.Second
+	// reconcileLife bounds the look for a lost ticket. While the archive cannot be read nothing is decided, so it is long.
+	reconcileLife = 24 * time.Hour
+	// reconcileTry bounds one look.
+	reconcileTry = 30 * time.Second
+	// copyHeartbeat is the silence after which an archiving worker, or a stalled download, counts as lost.
+	copyHeartbeat = 60 * time.Second
+	// cancelLife bounds how long a vendor is told to stop a job that nobody wants.
+	cancelLife = 10 * time.Minute
+	// cancelTry bounds one telling.
+	cancelTry = 30 * time.Second
+	// discardLife bounds the removal of outputs that nobody wants; what stays is swept at its expiry.
+	discardLife = 10 * time.Minute
+	// admitLife bounds the choice of a channel, which is a look into memory.
+	admitLife = 10 * time.Second
+	// queueFirst and queueMost bound the wait of a task that no channel takes now: soon at first, then seldom enough
+	// that a day of waiting stays a short history.
+	queueFirst = 5 * time.Second
+	queueMost  = 5 * time.Minute
+	// WorkerStopTimeout is longer than a submit may live: a deploy does not interrupt one.
+	WorkerStopTimeout = submitLife + 10*time.Second
+)
+
+// once lets an activity run a single time.
+func once() *temporal.RetryPolicy { return &temporal.RetryPolicy{MaximumAttempts: 1} }
+
+// patiently retries without a limit of tries; the activity's ScheduleToClose is the bound.
+func patiently() *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{InitialInterval: 2 * time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}
+}
+
+func withAdmit(ctx workflow.Context) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: admitLife, Summary: "choose a channel",
+	})
+}
+
+func withSubmit(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: submitLife, HeartbeatTimeout: submitHeartbeat, RetryPolicy: once(), Summary: summary,
+	})
+}
+
+func withReconcile(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: reconcileLife, StartToCloseTimeout: reconcileTry, RetryPolicy: patiently(), Summary: summary,
+	})
+}
+
+func withPoll(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: left, StartToCloseTimeout: activities.PollTimeout + submitMargin, RetryPolicy: patiently(), Summary: summary,
+	})
+}
+
+func withArchive(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: left, HeartbeatTimeout: copyHeartbeat, RetryPolicy: patiently(), Summary: summary,
+	})
+}
+
+func withCancel(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: cancelLife, StartToCloseTimeout: cancelTry, RetryPolicy: patiently(), Summary: summary,
+	})
+}
+
+func withDiscard(ctx workflow.Context) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: discardLife, StartToCloseTimeout: cancelTry, RetryPolicy: patiently(), Summary: "remove outputs",
+	})
+}

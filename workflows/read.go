@@ -1,0 +1,114 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+)
+
+// Progress of a task by phase, so that it never falls whatever a vendor says: a job under way stays at or below
+// progressPolling, and only a completed task shows progressCompleted.
+const (
+	progressPolling   = 98
+	progressArchiving = 99
+	progressCompleted = 100
+	// progressEstimate bounds what the usual duration alone may promise.
+	progressEstimate = 95
+)
+
+// read makes a Task of what Temporal's Describe says about an execution, open or closed, with or without a live worker.
+// The request may stand elsewhere: see the returned memo's RequestObject.
+func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, now time.Time) (Task, memo, error) {
+	info := answer.GetWorkflowExecutionInfo()
+	fields := info.GetMemo().GetFields()
+	var m memo
+	if err := converter.GetDefaultDataConverter().FromPayload(fields[memoTask], &m); err != nil || fields[memoTask] == nil {
+		return Task{}, memo{}, fmt.Errorf("execution %s is not a video task: %w", id, err)
+	}
+	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: Queued}
+	if m.Request != nil {
+		task.describe(*m.Request)
+	}
+	if result := fields[memoResult]; result != nil {
+		var r Result
+		if err := converter.GetDefaultDataConverter().FromPayload(result, &r); err != nil {
+			return Task{}, memo{}, fmt.Errorf("read the result of %s: %w", id, err)
+		}
+		task.end(r)
+		return task, m, nil
+	}
+	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		task.end(Result{
+			State: Failed, CompletedAt: info.GetCloseTime().AsTime(),
+			Failure: &providers.VideoFailure{Code: CodeInternal, Message: "The task was ended by an operator or an internal error."},
+		})
+		return task, m, nil
+	}
+	task.State, task.Progress = standing(info, answer.GetPendingActivities(), now)
+	return task, m, nil
+}
+
+// standing is the state and progress of a running task.
+func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (State, int) {
+	var phase string
+	if payload := info.GetSearchAttributes().GetIndexedFields()[AttrState]; payload != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(payload, &phase); err != nil {
+			return Queued, 0
+		}
+	}
+	switch Phase(phase) {
+	case PhasePolling:
+	case PhaseArchiving, PhaseCompleted, PhaseFailed:
+		return InProgress, progressArchiving
+	default:
+		return Queued, 0
+	}
+	for _, act := range pending {
+		if act.GetActivityType().GetName() != "Poll" {
+			continue
+		}
+		var p activities.Progress
+		if err := converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &p); err != nil {
+			return Queued, 0 // no look was taken yet
+		}
+		if p.State != providers.JobRunning {
+			return Queued, 0
+		}
+		return InProgress, min(max(p.Percent, estimate(p, now)), progressPolling)
+	}
+	return InProgress, progressPolling // the job has ended, the workflow has not gone on yet
+}
+
+// estimate is the share of the usual duration that has passed, for vendors that give no progress and between looks. It
+// never falls: Usual and Since are fixed at the first look.
+func estimate(p activities.Progress, now time.Time) int {
+	if p.Usual <= 0 {
+		return 0
+	}
+	return max(0, min(progressEstimate, int(100*now.Sub(p.Since)/p.Usual)))
+}
+
+// describe takes what the answers repeat of the request.
+func (t *Task) describe(req providers.VideoRequest) {
+	t.Request = req
+	t.Seconds, t.Width, t.Height = req.Seconds, req.Width, req.Height
+}
+
+// end takes the result.
+func (t *Task) end(r Result) {
+	t.State, t.Progress, t.CompletedAt, t.ExpiresAt = r.State, r.Progress, r.CompletedAt, r.ExpiresAt
+	t.Failure, t.Outputs = r.Failure, r.Outputs
+	if t.Seconds == "" {
+		t.Seconds = r.Seconds
+	}
+	if r.Width > 0 && r.Height > 0 {
+		t.Width, t.Height = r.Width, r.Height
+	}
+}

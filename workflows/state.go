@@ -1,0 +1,143 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+)
+
+// Phase is what a task's workflow is doing, as the Temporal UI lists it.
+type Phase string
+
+// The phases, in order. A task that no channel takes goes back to PhaseQueued.
+const (
+	PhaseQueued     Phase = "queued"
+	PhaseSubmitting Phase = "submitting"
+	PhasePolling    Phase = "polling"
+	PhaseArchiving  Phase = "archiving"
+	PhaseCompleted  Phase = "completed"
+	PhaseFailed     Phase = "failed"
+)
+
+// Search attributes of a task, all of type Keyword, by which an operator finds it.
+const (
+	AttrModel   = "TaskModel"
+	AttrChannel = "TaskChannel"
+	AttrVendor  = "TaskVendor"
+	AttrToken   = "TaskToken"
+	AttrState   = "TaskState"
+)
+
+// SearchAttributes lists the names of all search attributes.
+func SearchAttributes() []string {
+	return []string{AttrModel, AttrChannel, AttrVendor, AttrToken, AttrState}
+}
+
+func keyword(name string) temporal.SearchAttributeKeyKeyword {
+	return temporal.NewSearchAttributeKeyKeyword(name)
+}
+
+// Memo fields. The memo of an execution, open or closed, holds everything that an answer to a client needs.
+const (
+	memoTask   = "task"   // memo, written at the start
+	memoResult = "result" // Result, written before the close
+)
+
+// memo is what is known of a task at its start.
+type memo struct {
+	Token     string           `json:"token"`
+	Format    providers.Format `json:"format"`
+	Hash      string           `json:"hash"`
+	CreatedAt time.Time        `json:"created_at"`
+	// Request lacks media and vendor parameters. It is nil where the request stands in the archive as RequestObject.
+	Request       *providers.VideoRequest `json:"request,omitempty"`
+	RequestObject string                  `json:"request_object,omitempty"`
+}
+
+// Limits bound a task's life. They are taken from the configuration when the task is created.
+type Limits struct {
+	// Queue is how long a task may wait for a channel that takes it.
+	Queue time.Duration `json:"queue"`
+	// Deadline counts from the accepted submit and covers polling.
+	Deadline time.Duration `json:"deadline"`
+	// Archive is how long the copy of the result may take.
+	Archive time.Duration `json:"archive"`
+	// Retention is how long outputs stay after completion.
+	Retention time.Duration `json:"retention"`
+}
+
+// Input starts a task's workflow.
+type Input struct {
+	TaskID string           `json:"task_id"`
+	Token  string           `json:"token"`
+	Group  string           `json:"group"`
+	Format providers.Format `json:"format"`
+	Model  string           `json:"model"`
+	// Request, or RequestObject where it is too large or too private for a history.
+	Request       *providers.VideoRequest `json:"request,omitempty"`
+	RequestObject string                  `json:"request_object,omitempty"`
+	Limits        Limits                  `json:"limits"`
+}
+
+// Result is how a task ended. A failed task is a completed workflow whose Result says failed.
+type Result struct {
+	State       State                   `json:"state"`
+	Failure     *providers.VideoFailure `json:"failure,omitempty"`
+	CompletedAt time.Time               `json:"completed_at"`
+	ExpiresAt   time.Time               `json:"expires_at,omitzero"`
+	Outputs     []activities.Output     `json:"outputs,omitempty"`
+	Seconds     string                  `json:"seconds,omitempty"`
+	Width       int                     `json:"width,omitempty"`
+	Height      int                     `json:"height,omitempty"`
+	// Progress is where a failed task stood.
+	Progress int `json:"progress"`
+}
+
+// try is one attempt, for the operator.
+type try struct {
+	assignment activities.Assignment
+	job        string
+	fault      *activities.Record
+}
+
+// state is all a running task knows; nothing of it lives outside the workflow.
+type state struct {
+	in    Input
+	phase Phase
+	tries []try
+}
+
+// enter moves the task to a phase, visible in the operator's list.
+func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.SearchAttributeUpdate) error {
+	if s.phase == phase && len(more) == 0 {
+		return nil
+	}
+	s.phase = phase
+	updates := append(more, keyword(AttrState).ValueSet(string(phase)))
+	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
+		return fmt.Errorf("show phase %s: %w", phase, err)
+	}
+	return nil
+}
+
+// tell writes the current details that the Temporal UI shows of a running task.
+func (s *state) tell(ctx workflow.Context) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s** · model `%s` · token `%s`\n", s.phase, s.in.Model, s.in.Token)
+	for i, t := range s.tries {
+		fmt.Fprintf(&b, "\n%d. channel `%s` (%s)", i+1, t.assignment.Channel, t.assignment.Vendor)
+		if t.job != "" {
+			fmt.Fprintf(&b, ": job `%s`", t.job)
+		}
+		if t.fault != nil {
+			fmt.Fprintf(&b, ": %s: %s", t.fault.Kind, t.fault.Message)
+		}
+	}
+	workflow.SetCurrentDetails(ctx, b.String())
+}

@@ -1,0 +1,156 @@
+package workflows
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"modelrelay/activities"
+)
+
+const (
+	// retentionSlack is how much longer than outputs a namespace must keep closed workflows, so that an expired task
+	// still answers: the longest archive and notification may lie between.
+	retentionSlack = 4 * 24 * time.Hour
+	// setupTimeout bounds one try to reach Temporal at the start.
+	setupTimeout = 10 * time.Second
+	// setupRetry is the wait between two such tries.
+	setupRetry = 2 * time.Second
+)
+
+// WorkerOptions are what a Worker needs.
+type WorkerOptions struct {
+	Namespace, TaskQueue string
+	// Retention of outputs, checked against the namespace's.
+	Retention time.Duration
+	Log       *slog.Logger
+}
+
+// Worker runs tasks.
+type Worker struct {
+	temporal client.Client
+	acts     *activities.Activities
+	opts     WorkerOptions
+}
+
+// NewWorker makes a Worker; Run starts it.
+func NewWorker(temporal client.Client, acts *activities.Activities, opts WorkerOptions) *Worker {
+	return &Worker{temporal: temporal, acts: acts, opts: opts}
+}
+
+// Run works until the context ends, then lets running submits come to their answer (WorkerStopTimeout at most) and
+// returns. While Temporal is away at the start it keeps trying. It returns an error only when Temporal refuses the worker.
+func (w *Worker) Run(ctx context.Context) error {
+	if !w.await(ctx) {
+		return nil
+	}
+	fatal := make(chan error, 1)
+	run := worker.New(w.temporal, w.opts.TaskQueue, worker.Options{
+		WorkerStopTimeout: WorkerStopTimeout,
+		OnFatalError: func(err error) {
+			select {
+			case fatal <- err:
+			default:
+			}
+		},
+	})
+	Register(run, w.acts)
+	if err := run.Start(); err != nil {
+		return fmt.Errorf("start the worker: %w", err)
+	}
+	w.opts.Log.Info("worker started", "namespace", w.opts.Namespace, "task_queue", w.opts.TaskQueue)
+	defer run.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-fatal:
+		return fmt.Errorf("worker: %w", err)
+	}
+}
+
+// Register adds the workflows and activities to a worker, or to a replayer or test environment (acts may be nil where
+// only workflows run).
+func Register(to worker.Registry, acts *activities.Activities) {
+	to.RegisterWorkflow(Video)
+	if acts != nil {
+		to.RegisterActivity(acts)
+	}
+}
+
+// await waits for Temporal and sets it up; false when the context ended first.
+func (w *Worker) await(ctx context.Context) bool {
+	tick := time.NewTicker(setupRetry)
+	defer tick.Stop()
+	for told := false; ; {
+		err := w.setUp(ctx)
+		if err == nil {
+			return true
+		}
+		if !told {
+			w.opts.Log.Warn("temporal is not ready, waiting", "err", err)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}
+
+// setUp adds missing search attributes and reports a namespace that forgets too soon.
+func (w *Worker) setUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	if err := EnsureSearchAttributes(ctx, w.temporal, w.opts.Namespace); err != nil {
+		return err
+	}
+	if err := CheckNamespace(ctx, w.temporal, w.opts.Namespace, w.opts.Retention); err != nil {
+		w.opts.Log.Warn("namespace needs mending", "err", err)
+	}
+	return nil
+}
+
+// EnsureSearchAttributes adds those of SearchAttributes that the namespace lacks.
+func EnsureSearchAttributes(ctx context.Context, temporal client.Client, namespace string) error {
+	have, err := temporal.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	if err != nil {
+		return fmt.Errorf("list search attributes: %w", err)
+	}
+	missing := make(map[string]enumspb.IndexedValueType)
+	for _, name := range SearchAttributes() {
+		if _, ok := have.GetCustomAttributes()[name]; !ok {
+			missing[name] = enumspb.INDEXED_VALUE_TYPE_KEYWORD
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err = temporal.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
+	if err != nil {
+		return fmt.Errorf("add search attributes: %w", err)
+	}
+	return nil
+}
+
+// CheckNamespace tells, with the command that mends it, when the namespace forgets closed tasks before their outputs
+// have expired.
+func CheckNamespace(ctx context.Context, temporal client.Client, namespace string, retention time.Duration) error {
+	answer, err := temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	if err != nil {
+		return fmt.Errorf("describe namespace %q: %w", namespace, err)
+	}
+	kept, needed := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), retention+retentionSlack
+	if kept >= needed {
+		return nil
+	}
+	return fmt.Errorf("namespace %q keeps closed tasks %s, video.retention needs %s; run: temporal operator namespace update --namespace %s --retention %dh",
+		namespace, kept, needed, namespace, int((needed + time.Hour - 1).Hours()))
+}
