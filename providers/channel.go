@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"slices"
+	"time"
 )
 
 // redacted is what a Secret shows of itself.
@@ -73,8 +74,8 @@ func (c Channel) UpstreamModel(public string) (string, bool) {
 		}
 		return name, true
 	}
-	_, any := c.Models[AnyModel]
-	return public, any
+	_, open := c.Models[AnyModel]
+	return public, open
 }
 
 // Serves tells whether tokens of the group may use the channel.
@@ -96,4 +97,6 @@ type Target struct {
 	Key     Secret
 	// Model is the upstream model, already mapped.
 	Model string
+	// picked is when the router handed the target out, on the router's clock; 0 for a target made by hand.
+	picked time.Duration
 }

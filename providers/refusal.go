@@ -1,0 +1,69 @@
+package providers
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// statusOverloaded is the non-standard status with which some vendors say that they are full.
+const statusOverloaded = 529
+
+// Refusal makes the fault of an answer that is not 2xx, from its status and its Retry-After. A vendor whose own error
+// codes say more refines it.
+func Refusal(status int, header http.Header) *Fault {
+	fault := refusal(status)
+	fault.RetryAfter = RetryAfter(header)
+	return fault
+}
+
+func refusal(status int) *Fault {
+	// A plain 4xx says in a documented way that the request was not accepted, and blames nobody but the request.
+	refused := func(kind Kind, message string) *Fault {
+		return &Fault{Kind: kind, Message: message, Taken: TakenNo}
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
+		return &Fault{Kind: Upstream, Message: "The upstream refused the gateway's own key.", Taken: TakenNo, Blame: BlameKey}
+	case http.StatusNotFound, http.StatusGone:
+		return refused(NotFound, "The upstream does not know what was asked for.")
+	case http.StatusRequestTimeout:
+		return &Fault{Kind: Timeout, Message: "The upstream did not receive the request in time.", Blame: BlameChannel}
+	case http.StatusConflict:
+		return refused(Conflict, "The request conflicts with another at the upstream.")
+	case http.StatusRequestEntityTooLarge:
+		return refused(TooLarge, "The request is too large for the upstream.")
+	case http.StatusTooManyRequests:
+		return &Fault{Kind: RateLimited, Message: "The upstream limits the rate of requests.", Taken: TakenNo, Blame: BlameKey}
+	case http.StatusServiceUnavailable, statusOverloaded:
+		return &Fault{Kind: Overloaded, Message: "The upstream is overloaded.", Blame: BlameChannel}
+	}
+	if status/100 == 4 {
+		return refused(Invalid, "The upstream refused the request.")
+	}
+	return &Fault{Kind: Upstream, Message: "The upstream answered with status " + strconv.Itoa(status) + ".", Blame: BlameChannel}
+}
+
+// RetryAfter reads how long an upstream asks to be left alone: retry-after-ms, else Retry-After in seconds or as a
+// date; 0 when it does not say or the time is past.
+func RetryAfter(header http.Header) time.Duration {
+	if ms, ok := number(header.Get("Retry-After-Ms")); ok {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	value := strings.TrimSpace(header.Get("Retry-After"))
+	if seconds, ok := number(value); ok {
+		return time.Duration(seconds * float64(time.Second))
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(time.Until(at), 0)
+	}
+	return 0
+}
+
+// number reads a decimal number that makes sense as a wait: neither negative nor beyond a year of seconds.
+func number(text string) (float64, bool) {
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	const sense = 366 * 24 * 3600 * 1000
+	return n, err == nil && n >= 0 && n < sense
+}

@@ -1,0 +1,160 @@
+package providers
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Agent is the User-Agent of every upstream request.
+const Agent = "modelrelay"
+
+const (
+	dialTimeout      = 10 * time.Second
+	handshakeTimeout = 10 * time.Second
+	keepAlive        = 30 * time.Second
+	// idleTimeout is how long an unused connection is kept. It is shorter than the 60 s after which common upstream
+	// front ends close theirs, so that a request seldom meets one that is just being closed.
+	idleTimeout = 55 * time.Second
+	// idlePerHost holds the connections of a full load open between its requests.
+	idlePerHost = 1024
+	// pingAfter and pingTimeout find a dead HTTP/2 connection, on which requests would otherwise pile up for minutes.
+	pingAfter   = 30 * time.Second
+	pingTimeout = 15 * time.Second
+	// streamWindow bounds what an HTTP/2 upstream may send ahead of a slow reader.
+	streamWindow = 1 << 20
+	// maxHeader bounds an answer's header.
+	maxHeader = 256 << 10
+	// maxRedirects is how many redirects of a GET are followed.
+	maxRedirects = 5
+)
+
+// MaxErrorBody is how much of an upstream's error answer is kept, in bytes.
+const MaxErrorBody = 64 << 10
+
+// ClientOptions tune the HTTP client; nil means the defaults.
+type ClientOptions struct {
+	// Proxy chooses an egress proxy for a request; nil means none, whatever the environment says.
+	Proxy func(*http.Request) (*url.URL, error)
+	// TLS replaces the TLS configuration, for private authorities; nil means the system's.
+	TLS *tls.Config
+	// DialTimeout bounds the making of a connection, TLS apart; 0 means 10 s.
+	DialTimeout time.Duration
+}
+
+// NewHTTPClient returns the process's one client to upstreams. Connections are kept and shared, HTTP/2 is used where
+// offered, bodies pass as they are (nothing is decompressed), and only a GET or HEAD follows redirects. It sets no
+// limit on the whole of a request: that is the context's.
+func NewHTTPClient(opts *ClientOptions) *http.Client {
+	if opts == nil {
+		opts = new(ClientOptions)
+	}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
+	if opts.DialTimeout > 0 {
+		dialer.Timeout = opts.DialTimeout
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:                  opts.Proxy,
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        opts.TLS,
+			TLSHandshakeTimeout:    handshakeTimeout,
+			DisableCompression:     true,
+			MaxIdleConnsPerHost:    idlePerHost,
+			IdleConnTimeout:        idleTimeout,
+			MaxResponseHeaderBytes: maxHeader,
+			ForceAttemptHTTP2:      true,
+			HTTP2: &http.HTTP2Config{
+				SendPingTimeout:           pingAfter,
+				PingTimeout:               pingTimeout,
+				MaxReceiveBufferPerStream: streamWindow,
+			},
+		},
+		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+			if method := via[0].Method; method != http.MethodGet && method != http.MethodHead || len(via) > maxRedirects {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		},
+	}
+}
+
+// Send does the request and makes a *Fault of every failure: of the transport's, and of every answer that is not 2xx,
+// whose body is then read, bounded, into Fault.Upstream and closed. The caller closes the body of a 2xx answer, and
+// bounds the wait through the request's context: a *Fault that is the cause of its cancellation is what Send returns.
+//
+// A request with a body is written at most once: Send takes its GetBody away, without which net/http repeats none, not
+// even on a kept connection that turns out closed. Fault.Taken is TakenNo when no connection came about, so that
+// nothing was written, and for the statuses that refuse a request.
+func Send(client *http.Client, req *http.Request) (*http.Response, error) {
+	seen := new(connection)
+	seen.trace.GotConn = seen.got
+	ctx := req.Context()
+	req = req.WithContext(httptrace.WithClientTrace(ctx, &seen.trace))
+	req.GetBody = nil
+	resp, err := client.Do(req) //nolint:gosec // the address is the operator's own configuration
+	if err != nil {
+		return nil, seen.fault(ctx, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	// A body that breaks off is worth what came of it: the status has said what happened.
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
+	fault := Refusal(resp.StatusCode, resp.Header)
+	fault.Upstream = &Reply{Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: body}
+	return nil, fault
+}
+
+// connection is what became of the connection of one request. net/http fills it before it returns.
+type connection struct {
+	trace httptrace.ClientTrace
+	conn  net.Conn
+	// kept: it had served an earlier request.
+	kept bool
+}
+
+func (c *connection) got(info httptrace.GotConnInfo) { c.conn, c.kept = info.Conn, info.Reused }
+
+// fault makes the fault of a request that got no answer.
+func (c *connection) fault(ctx context.Context, err error) *Fault {
+	if outer := (*url.Error)(nil); errors.As(err, &outer) {
+		err = outer.Err // its text would add the address with its query
+	}
+	fault := &Fault{Kind: Upstream, Message: "The upstream broke off before it answered.", Blame: BlameChannel, Err: err}
+	var given *Fault
+	switch cause := context.Cause(ctx); {
+	case errors.As(cause, &given):
+		copied := *given
+		fault = &copied
+	case errors.Is(cause, context.DeadlineExceeded):
+		fault.Kind, fault.Message = Timeout, "The upstream did not answer in time."
+	case cause != nil:
+		fault = &Fault{Kind: Canceled, Message: "The request was canceled.", Err: cause}
+	case c.conn == nil:
+		fault.Message = "The upstream cannot be reached."
+	case c.kept && stale(err):
+		fault.Blame = BlameNone
+	}
+	if c.conn == nil {
+		fault.Taken = TakenNo
+	}
+	return fault
+}
+
+// stale tells the end of a kept connection, which the upstream may close at any moment between two requests, from a
+// failure that speaks against it.
+func stale(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		// net/http does not export this one.
+		strings.HasSuffix(err.Error(), "server closed idle connection")
+}
