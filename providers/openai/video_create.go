@@ -1,0 +1,148 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"mime/multipart"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// encoded is a request body. It is held whole: its media were bounded when they came in.
+type encoded struct {
+	contentType string
+	bytes       []byte
+}
+
+// reader hides the body's type from net/http, which could otherwise send it again by itself.
+func (e encoded) reader() io.Reader { return struct{ io.Reader }{bytes.NewReader(e.bytes)} }
+
+// createBody writes a create. Every failure is before anything was sent.
+func createBody(ctx context.Context, model string, req providers.VideoRequest) (encoded, error) {
+	if len(req.Images) > 1 {
+		fault := providers.InvalidField("input_reference", "The upstream takes one input image, not %d.", len(req.Images))
+		return encoded{}, fault
+	}
+	if req.N > 1 {
+		return encoded{}, providers.InvalidField("n", "The upstream makes one video a job.")
+	}
+	fields, err := createFields(model, req)
+	if err != nil {
+		return encoded{}, err
+	}
+	if len(req.Images) == 1 && req.Images[0].URL != "" {
+		fields["input_reference"], err = json.Marshal(map[string]string{"image_url": req.Images[0].URL})
+		if err != nil {
+			return encoded{}, unreadable(err)
+		}
+		doc, err := json.Marshal(fields)
+		if err != nil {
+			return encoded{}, unreadable(err)
+		}
+		return encoded{contentType: "application/json", bytes: doc}, nil
+	}
+	return createForm(ctx, fields, req.Images)
+}
+
+// createFields are the JSON members of a create: the vendor's parameters first, so that the contract's fields win.
+func createFields(model string, req providers.VideoRequest) (map[string]json.RawMessage, error) {
+	fields := make(map[string]json.RawMessage)
+	for _, object := range []json.RawMessage{req.Metadata, req.Extra} {
+		if len(object) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(object, &fields); err != nil {
+			return nil, unreadable(err)
+		}
+	}
+	size := req.Size
+	if size == "" && req.Width > 0 && req.Height > 0 {
+		size = fmt.Sprintf("%dx%d", req.Width, req.Height)
+	}
+	for name, value := range map[string]string{"model": model, "prompt": req.Prompt, "seconds": req.Seconds, "size": size} {
+		if value == "" {
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		fields[name] = text
+	}
+	if req.Seed != nil {
+		fields["seed"] = json.RawMessage(strconv.FormatInt(*req.Seed, 10))
+	}
+	return fields, nil
+}
+
+// createForm writes the fields as multipart, strings bare and everything else as JSON, and the image as a file.
+func createForm(ctx context.Context, fields map[string]json.RawMessage, images []providers.Media) (encoded, error) {
+	var buf bytes.Buffer
+	form := multipart.NewWriter(&buf)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		text := string(fields[name])
+		if strings.HasPrefix(text, `"`) {
+			if err := json.Unmarshal(fields[name], &text); err != nil {
+				return encoded{}, unreadable(err)
+			}
+		}
+		if text == "null" {
+			continue
+		}
+		if err := form.WriteField(name, text); err != nil {
+			return encoded{}, unreadable(err)
+		}
+	}
+	for _, image := range images {
+		if err := writeFile(ctx, form, image); err != nil {
+			return encoded{}, err
+		}
+	}
+	if err := form.Close(); err != nil {
+		return encoded{}, unreadable(err)
+	}
+	return encoded{contentType: form.FormDataContentType(), bytes: buf.Bytes()}, nil
+}
+
+func writeFile(ctx context.Context, form *multipart.Writer, image providers.Media) error {
+	name := image.Name
+	if name == "" {
+		name = "input_reference"
+	}
+	contentType := image.ContentType
+	if contentType == "" {
+		contentType = "application/octet-stream"
+	}
+	header := make(textproto.MIMEHeader)
+	header.Set("Content-Disposition", multipart.FileContentDisposition("input_reference", name))
+	header.Set("Content-Type", contentType)
+	part, err := form.CreatePart(header)
+	if err != nil {
+		return unreadable(err)
+	}
+	file, err := image.Open(ctx)
+	if err != nil {
+		return &providers.Fault{
+			Kind: providers.Overloaded, Message: "The task's input cannot be read from the archive now.", Taken: providers.TakenNo, Err: err,
+		}
+	}
+	defer file.Close() //nolint:errcheck // only read
+	if _, err := io.Copy(part, file); err != nil {
+		return &providers.Fault{
+			Kind: providers.Overloaded, Message: "The task's input cannot be read from the archive now.", Taken: providers.TakenNo, Err: err,
+		}
+	}
+	return nil
+}
+
+func unreadable(err error) *providers.Fault {
+	return &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be written for the upstream.", Taken: providers.TakenNo, Err: err}
+}
