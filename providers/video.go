@@ -70,8 +70,10 @@ const (
 	JobRunning VideoState = "running"
 	// JobDone: every output can be opened.
 	JobDone VideoState = "done"
-	// JobFailed: ended without a video: failed, refused, cancelled, expired or forgotten by the vendor.
+	// JobFailed: ended without a video: failed, refused, cancelled or expired at the vendor.
 	JobFailed VideoState = "failed"
+	// JobForgotten: the vendor knows no such job. It carries a Failure, for the case that the vendor means it.
+	JobForgotten VideoState = "forgotten"
 )
 
 // VideoStatus is one answer about a job.
