@@ -1,0 +1,41 @@
+// Package settings holds what the embedded stack and the compose files agree on, so that a gateway finds the
+// same namespace, search attributes and bucket whichever of the two it runs on. It imports nothing of the stack.
+package settings
+
+import "time"
+
+const (
+	// Namespace is the Temporal namespace of all tasks.
+	Namespace = "default"
+	// TaskQueue is the task queue the worker polls.
+	TaskQueue = "video"
+	// Retention is how long Temporal keeps a closed task: the gateway asks for `video.retention` (three days unless
+	// set) and four days more.
+	Retention = 7 * 24 * time.Hour
+	// Bucket is where the archive lives.
+	Bucket = "videos"
+	// Region is the region the object stores answer to.
+	Region = "us-east-1"
+)
+
+// SearchAttributes names the search attributes of a task, all of type Keyword.
+func SearchAttributes() []string {
+	return []string{"TaskModel", "TaskChannel", "TaskVendor", "TaskToken", "TaskState"}
+}
+
+// DynamicConfig returns the Temporal settings both stacks run with, by their dynamic configuration keys.
+func DynamicConfig() map[string]any {
+	return map[string]any{
+		// The queue readers of a shard ask at most 20 times a second by default, which rounds every step of a
+		// workflow up to 50 ms where there are few shards.
+		"history.transferProcessorMaxPollRPS": 500,
+		"history.timerProcessorMaxPollRPS":    500,
+		// Listing and counting tasks: the default of 10 a second is one impatient user.
+		"frontend.namespaceRPS.visibility": 200,
+		// One machine under load should show its own limits, not the frontend's default of 2,400 calls a second.
+		"frontend.rps":          20000,
+		"frontend.namespaceRPS": 20000,
+		// Nothing calls outside.
+		"frontend.enableServerVersionCheck": false,
+	}
+}

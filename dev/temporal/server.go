@@ -1,0 +1,110 @@
+// Package temporal runs a whole Temporal server with its web UI inside this process: SQLite underneath, one file,
+// everything on the loopback address. It imports nothing of the rest of the stack but loopback and settings.
+package temporal
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	uiserver "github.com/temporalio/ui-server/v2/server"
+	uiconfig "github.com/temporalio/ui-server/v2/server/config"
+	uioptions "github.com/temporalio/ui-server/v2/server/server_options"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"modelrelay/dev/loopback"
+)
+
+// startTimeout bounds the time between the server's start and its first useful answer. A kept database of many
+// gigabytes on a busy machine takes seconds, not minutes.
+const startTimeout = 2 * time.Minute
+
+// Options says where the server listens and keeps its state.
+type Options struct {
+	// Listen is the frontend's address; port 0 picks a free one.
+	Listen string
+	// UI is the web UI's address; empty means no UI.
+	UI string
+	// Data is the folder of the database, an absolute path. It must exist.
+	Data string
+	// Ready is called once, with the frontend's address, when the namespace answers and its search attributes can
+	// be used.
+	Ready func(addr string)
+	// Log receives the server's own words.
+	Log *slog.Logger
+}
+
+// Run serves until ctx ends, then stops in order and returns nil. Killing the process at any moment loses nothing
+// that was acknowledged: the next Run on the same folder goes on.
+func Run(ctx context.Context, o Options) error {
+	frontend, err := loopback.Address(o.Listen)
+	if err != nil {
+		return fmt.Errorf("listen address: %w", err)
+	}
+	var ui *uiserver.Server
+	if o.UI != "" {
+		if ui, err = newUI(o.UI, frontend); err != nil {
+			return err
+		}
+	}
+	server, err := newServer(frontend, o.Data, o.Log)
+	if err != nil {
+		return err
+	}
+	if err := server.Start(); err != nil {
+		return fmt.Errorf("start the server: %w", err)
+	}
+	defer func() {
+		if err := server.Stop(); err != nil {
+			o.Log.Error("temporal did not stop cleanly", "error", err)
+		}
+	}()
+	if ui != nil {
+		uiEnd := make(chan error, 1)
+		go func() { uiEnd <- ui.Start() }()
+		defer func() {
+			ui.Stop()
+			<-uiEnd
+		}()
+	}
+	if err := prepare(ctx, frontend.String(), o.Log); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	o.Ready(frontend.String())
+	<-ctx.Done()
+	return nil
+}
+
+// prepare brings the namespace to what the gateway expects and returns when it can be used.
+func prepare(ctx context.Context, addr string, logger *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	c, err := client.NewLazyClient(client.Options{HostPort: addr, Logger: log.NewStructuredLogger(logger)})
+	if err != nil {
+		return fmt.Errorf("make a client of the server: %w", err)
+	}
+	defer c.Close()
+	return ensureNamespace(ctx, c)
+}
+
+func newUI(listen string, frontend netip.AddrPort) (*uiserver.Server, error) {
+	addr, err := loopback.Address(listen)
+	if err != nil {
+		return nil, fmt.Errorf("address of the UI: %w", err)
+	}
+	return uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
+		Host:                addr.Addr().String(),
+		Port:                int(addr.Port()),
+		TemporalGRPCAddress: frontend.String(),
+		EnableUI:            true,
+		CORS:                uiconfig.CORS{CookieInsecure: true}, // plain HTTP on loopback
+		DisableNewsFetch:    true,
+		HideLogs:            true,
+	})), nil
+}
