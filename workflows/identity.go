@@ -24,7 +24,7 @@ const (
 )
 
 // privateURL finds an address with a query string, which may hold a signature: such a request stays out of histories.
-var privateURL = regexp.MustCompile(`(?i)https?:(//|\\/\\/)[^\s"\\]*\?`)
+var privateURL = regexp.MustCompile(`(?i)https?:(//|\\/\\/)[^\s"]*\?`)
 
 // randomID is the id of a task created without an idempotency key.
 func randomID() string {

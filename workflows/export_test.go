@@ -1,0 +1,19 @@
+package workflows
+
+// Seams for the external tests of pure functions.
+var (
+	Read        = read
+	KeyedID     = keyedID
+	RandomID    = randomID
+	RequestHash = requestHash
+	Inline      = inline
+)
+
+// MemoFields are the memo's field names.
+const (
+	MemoTask   = memoTask
+	MemoResult = memoResult
+)
+
+// Memo is the memo at a task's start.
+type Memo = memo

@@ -1,0 +1,133 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+func payload(t *testing.T, v any) *commonpb.Payload {
+	t.Helper()
+	p, err := converter.GetDefaultDataConverter().ToPayload(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+var created = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// execution is what Describe says of a task in the phase, with the heartbeat of its poll where there is one.
+func execution(t *testing.T, phase workflows.Phase, beat *activities.Progress) *workflowservice.DescribeWorkflowExecutionResponse {
+	t.Helper()
+	answer := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{workflows.MemoTask: payload(t, workflows.Memo{
+			Token: "demo", Format: providers.OpenAI, CreatedAt: created,
+			Request: &providers.VideoRequest{Model: "sora-2", Prompt: "a cat", Seconds: "8"},
+		})}},
+		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{
+			workflows.AttrState: payload(t, string(phase)),
+		}},
+	}}
+	if phase == workflows.PhasePolling && beat != nil {
+		pending := &workflowpb.PendingActivityInfo{ActivityType: &commonpb.ActivityType{Name: "Poll"}}
+		if !beat.Since.IsZero() {
+			pending.HeartbeatDetails = &commonpb.Payloads{Payloads: []*commonpb.Payload{payload(t, beat)}}
+		}
+		answer.PendingActivities = []*workflowpb.PendingActivityInfo{pending}
+	}
+	return answer
+}
+
+// TestReadNeverFalls plays a task's answers in the order of its life: state and progress only go up.
+func TestReadNeverFalls(t *testing.T) {
+	t.Parallel()
+	since := created.Add(5 * time.Second)
+	beat := func(state providers.VideoState, percent int) *activities.Progress {
+		return &activities.Progress{State: state, Percent: percent, Since: since, Usual: 100 * time.Second}
+	}
+	steps := []struct {
+		name     string
+		phase    workflows.Phase
+		beat     *activities.Progress
+		after    time.Duration
+		state    workflows.State
+		progress int
+	}{
+		{"created", workflows.PhaseQueued, nil, 0, workflows.Queued, 0},
+		{"submitting", workflows.PhaseSubmitting, nil, time.Second, workflows.Queued, 0},
+		{"no look yet", workflows.PhasePolling, &activities.Progress{}, 5 * time.Second, workflows.Queued, 0},
+		{"queued at the vendor", workflows.PhasePolling, beat(providers.JobQueued, 0), 10 * time.Second, workflows.Queued, 0},
+		{"running", workflows.PhasePolling, beat(providers.JobRunning, 3), 15 * time.Second, workflows.InProgress, 10},
+		{"between looks", workflows.PhasePolling, beat(providers.JobRunning, 3), 55 * time.Second, workflows.InProgress, 50},
+		{"vendor is behind", workflows.PhasePolling, beat(providers.JobRunning, 20), 65 * time.Second, workflows.InProgress, 60},
+		{"vendor is ahead", workflows.PhasePolling, beat(providers.JobRunning, 97), 70 * time.Second, workflows.InProgress, 97},
+		{"vendor says 100", workflows.PhasePolling, beat(providers.JobRunning, 100), 90 * time.Second, workflows.InProgress, 98},
+		{"poll has ended", workflows.PhasePolling, nil, 91 * time.Second, workflows.InProgress, 98},
+		{"archiving", workflows.PhaseArchiving, nil, 92 * time.Second, workflows.InProgress, 99},
+		{"result on its way", workflows.PhaseCompleted, nil, 93 * time.Second, workflows.InProgress, 99},
+	}
+	for _, step := range steps {
+		task, _, err := workflows.Read("video_x", execution(t, step.phase, step.beat), created.Add(step.after))
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if task.State != step.state || task.Progress != step.progress {
+			t.Errorf("%s: got %s %d, want %s %d", step.name, task.State, task.Progress, step.state, step.progress)
+		}
+	}
+}
+
+func TestReadResult(t *testing.T) {
+	t.Parallel()
+	answer := execution(t, workflows.PhaseCompleted, nil)
+	answer.WorkflowExecutionInfo.Status = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	answer.WorkflowExecutionInfo.Memo.Fields[workflows.MemoResult] = payload(t, workflows.Result{
+		State: workflows.Completed, Progress: 100, CompletedAt: created.Add(time.Minute), ExpiresAt: created.Add(time.Hour),
+		Outputs: []activities.Output{{Object: "outputs/x/0.mp4"}}, Seconds: "12", Width: 1280, Height: 720,
+	})
+	got, _, err := workflows.Read("video_x", answer, created)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.State != workflows.Completed || got.Progress != 100 || len(got.Outputs) != 1 || got.Width != 1280 {
+		t.Errorf("task = %+v", got)
+	}
+	if got.Seconds != "8" {
+		t.Errorf("seconds = %q, want the caller's 8 before the vendor's 12", got.Seconds)
+	}
+}
+
+// TestReadEndedFromOutside: an execution that an operator terminated has no result, but it has ended.
+func TestReadEndedFromOutside(t *testing.T) {
+	t.Parallel()
+	answer := execution(t, workflows.PhasePolling, nil)
+	answer.WorkflowExecutionInfo.Status = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	answer.WorkflowExecutionInfo.CloseTime = timestamppb.New(created.Add(time.Hour))
+	got, _, err := workflows.Read("video_x", answer, created)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.State != workflows.Failed || got.Failure == nil || !got.CompletedAt.Equal(created.Add(time.Hour)) {
+		t.Errorf("task = %+v, want failed at the close time", got)
+	}
+}
+
+func TestReadStranger(t *testing.T) {
+	t.Parallel()
+	answer := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{}}
+	if task, _, err := workflows.Read("video_x", answer, created); err == nil {
+		t.Errorf("an execution without our memo reads as %+v, want an error", task)
+	}
+}
