@@ -69,10 +69,22 @@ func (p Payload) Len() int64 {
 	return n
 }
 
-// Reader reads the whole body from its start; each call gives a reader of its own.
+// joinBelow is the size up to which a body in pieces is joined: net/http sends the header and a body in one write
+// only when the body is a reader it knows.
+const joinBelow = 32 << 10
+
+// Reader reads the whole body from its start; each call gives a reader of its own. The pieces of a large body are read
+// where they are.
 func (p Payload) Reader() io.Reader {
-	if len(p) == 1 {
+	switch size := p.Len(); {
+	case len(p) == 1:
 		return bytes.NewReader(p[0])
+	case size <= joinBelow:
+		joined := make([]byte, 0, size)
+		for _, piece := range p {
+			joined = append(joined, piece...)
+		}
+		return bytes.NewReader(joined)
 	}
 	readers := make([]io.Reader, 0, len(p))
 	for _, piece := range p {

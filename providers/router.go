@@ -48,7 +48,9 @@ type Want struct {
 type KeyRef struct{ Channel, Fingerprint string }
 
 // Ref names the target's key.
-func (t Target) Ref() KeyRef { return KeyRef{Channel: t.Channel.Name, Fingerprint: t.Key.Fingerprint()} }
+func (t Target) Ref() KeyRef {
+	return KeyRef{Channel: t.Channel.Name, Fingerprint: t.Key.Fingerprint()}
+}
 
 // NewRouter returns a router over the channels. The catalog says what their vendors serve; a channel of a vendor that
 // is not in it serves nothing.

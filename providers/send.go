@@ -115,6 +115,12 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	return nil, fault
 }
 
+// MediaType is the bare media type of a Content-Type header, in lower case; "" where there is none.
+func MediaType(header http.Header) string {
+	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(kind))
+}
+
 // connection is what became of the connection of one request. net/http fills it before it returns.
 type connection struct {
 	trace httptrace.ClientTrace

@@ -9,6 +9,8 @@ type Vendor struct {
 	Relay Relayer
 	// Endpoints are those Relay takes as they are. Other formats need a translator.
 	Endpoints []Endpoint
+	// Usage says where the answers of an endpoint count tokens. An endpoint that is missing counts nothing.
+	Usage map[Endpoint]UsageShape
 	// Video drives the vendor's jobs; nil where it has none.
 	Video VideoAdapter
 	// CheckKey tells whether a key has the vendor's shape; nil accepts any non-empty one.

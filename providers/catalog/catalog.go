@@ -1,0 +1,24 @@
+// Package catalog is the table of vendors: the one place that names them all.
+//
+// It must not import anything of the product but providers and the vendors.
+package catalog
+
+import (
+	"net/http"
+
+	"modelrelay/providers"
+	"modelrelay/providers/openai"
+)
+
+// New returns every vendor there is, sending through the process's client to upstreams.
+func New(client *http.Client) providers.Catalog {
+	return providers.Catalog{
+		"openai": {
+			Name:      "openai",
+			Relay:     openai.NewRelayer(client),
+			Endpoints: openai.Endpoints(),
+			Usage:     openai.Usage(),
+			Video:     openai.NewVideos(client),
+		},
+	}
+}

@@ -1,0 +1,44 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+
+	"modelrelay/providers"
+)
+
+// refine reads the error object of an answer in this vendor's format: which field it names, and the codes that say
+// more than their status. Other errors pass.
+func refine(err error) error {
+	var fault *providers.Fault
+	if !errors.As(err, &fault) || fault.Upstream == nil {
+		return err
+	}
+	fault.Upstream.Format = providers.OpenAI
+	var answer struct {
+		Error struct {
+			// Code is a string, a number with some imitators, or null.
+			Code  any    `json:"code"`
+			Param string `json:"param"`
+			Type  string `json:"type"`
+		} `json:"error"`
+	}
+	// Where these are not the vendor's words, what can be read of them is empty, and the status has said enough.
+	_ = json.Unmarshal(fault.Upstream.Body, &answer)
+	fault.Code, _ = answer.Error.Code.(string)
+	if fault.Code == "" {
+		fault.Code = answer.Error.Type
+	}
+	switch fault.Code {
+	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated":
+		// The gateway's account is out of money, in the dress of a 429 or a 400.
+		fault.Kind, fault.Message = providers.Upstream, "The upstream refused the gateway's own key."
+		fault.Blame, fault.Taken = providers.BlameKey, providers.TakenNo
+	case "model_not_found":
+		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
+	}
+	if fault.Blame == providers.BlameNone {
+		fault.Param = answer.Error.Param
+	}
+	return fault
+}

@@ -1,0 +1,180 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// Answer is an upstream's 2xx answer whose first byte has come.
+type Answer struct {
+	Status int
+	// Header has the upstream's headers that may reach the client: those that describe the body.
+	Header http.Header
+	// Body gives the bytes as they come. Its errors are *providers.Fault: Timeout when no byte came in time, Upstream
+	// when the upstream broke off, Canceled when the caller's context ended. Only one goroutine may read it. Close ends
+	// the upstream request and may be called more than once.
+	Body io.ReadCloser
+	// Stream: Body is a stream of server-sent events.
+	Stream bool
+
+	Channel, Vendor, UpstreamModel string
+	// Attempts is how many requests the call took.
+	Attempts int
+
+	body *body
+}
+
+// Usage is what the answer counted, once Body was read to its end or closed; false when it counted nothing so far.
+func (a *Answer) Usage() (providers.Usage, bool) {
+	if a.body.meter == nil {
+		return providers.Usage{}, false
+	}
+	return a.body.meter.usage, a.body.meter.counted
+}
+
+// passed copies the headers that describe the body, and no other: an upstream's cookies, limits and ids are not the
+// client's business.
+func passed(header http.Header) http.Header {
+	kept := make(http.Header, 4)
+	for _, name := range []string{"Content-Type", "Content-Length", "Content-Encoding", "Content-Disposition"} {
+		if values := header[name]; len(values) > 0 {
+			kept[name] = values
+		}
+	}
+	return kept
+}
+
+// watch cancels an upstream request when a wait takes too long.
+type watch struct{ timer *time.Timer }
+
+func newWatch(cancel context.CancelCauseFunc, wait time.Duration) watch {
+	return watch{time.AfterFunc(wait, func() {
+		cancel(&providers.Fault{Kind: providers.Timeout, Message: "The upstream did not answer in time.", Blame: providers.BlameChannel})
+	})}
+}
+
+func (w watch) restart(wait time.Duration) { w.timer.Reset(wait) }
+
+func (w watch) stop() { w.timer.Stop() }
+
+// peek is how many bytes the wait for the first one takes at most. What the upstream has sent by then is handed on by
+// itself, so it is about one event.
+const peek = 512
+
+// body is an answer's body on its way to the client.
+type body struct {
+	upstream  io.ReadCloser
+	clock     watch
+	idle      time.Duration
+	cancel    context.CancelCauseFunc
+	callerErr func() error // of the caller's context
+	cause     func() error // why the upstream request was cancelled, nil as long as it was not
+
+	meter *meter // nil where nothing is counted
+	hider *hider // nil where nothing is hidden
+
+	peeked [peek]byte
+	ahead  []byte // of peeked, not handed on yet
+	err    error  // ends the body once ahead is empty
+}
+
+// first waits for the first byte. An answer without one is a broken answer.
+func (b *body) first() *providers.Fault {
+	for {
+		n, err := b.upstream.Read(b.peeked[:])
+		switch {
+		case n > 0:
+			b.clock.stop()
+			b.ahead = b.peeked[:n]
+			if err != nil {
+				b.err = b.ending(err)
+			}
+			return nil
+		case errors.Is(err, io.EOF):
+			return &providers.Fault{Kind: providers.Upstream, Message: "The upstream sent an empty answer.", Blame: providers.BlameChannel}
+		case err != nil:
+			return providers.AsFault(b.ending(err))
+		}
+	}
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	if b.hider != nil {
+		return b.hider.Read(p)
+	}
+	n, err := b.next(p)
+	if b.meter != nil {
+		b.meter.observe(p[:n])
+		if err != nil {
+			b.meter.settle()
+		}
+	}
+	return n, err
+}
+
+// next reads the upstream's bytes as they are.
+func (b *body) next(p []byte) (int, error) {
+	if len(b.ahead) > 0 {
+		n := copy(p, b.ahead)
+		b.ahead = b.ahead[n:]
+		return n, nil
+	}
+	if b.err != nil || len(p) == 0 {
+		return 0, b.err
+	}
+	b.clock.restart(b.idle)
+	n, err := b.upstream.Read(p)
+	b.clock.stop()
+	if err != nil {
+		b.err = b.ending(err)
+	}
+	return n, b.err
+}
+
+// ending turns what ended the upstream's body into what ends ours, and lets go of the request.
+func (b *body) ending(err error) error {
+	b.clock.stop()
+	defer b.cancel(nil)
+	if errors.Is(err, io.EOF) {
+		return io.EOF
+	}
+	var fault *providers.Fault
+	switch {
+	case b.callerErr() != nil:
+		return &providers.Fault{Kind: providers.Canceled, Message: "The request was canceled.", Err: b.callerErr()}
+	case errors.As(b.cause(), &fault):
+		return fault
+	default:
+		return &providers.Fault{
+			Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel, Err: err,
+		}
+	}
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	b.clock.stop()
+	b.cancel(nil)
+	return b.upstream.Close()
+}
+
+// shownWords bounds what a log line repeats of an upstream's answer, in bytes.
+const shownWords = 512
+
+func clip(text []byte) string {
+	return string(text[:min(len(text), shownWords)])
+}
+
+// scrub takes the key out of what an upstream repeats of it.
+func scrub(fault *providers.Fault, key providers.Secret) {
+	if fault.Upstream != nil && key != "" {
+		fault.Upstream.Body = bytes.ReplaceAll(fault.Upstream.Body, []byte(key.Reveal()), []byte(key.String()))
+	}
+}

@@ -1,0 +1,85 @@
+package relay
+
+const (
+	// maxHeld bounds what is held back of one event until it is clear whether the client may see it. Events that carry
+	// only counts are a small part of it.
+	maxHeld = 16 << 10
+	// minRoom is how much room for new bytes a caller's buffer must have to be worked in; readAhead is that of our own
+	// where it has not.
+	minRoom   = 512
+	readAhead = 4 << 10
+)
+
+// hider reads a stream without the events that carry counts and nothing else. Any other byte passes unchanged, and is
+// held back only while its event may still turn out to be one of those.
+type hider struct {
+	meter *meter
+	read  func([]byte) (int, error)
+
+	held  []byte // the undecided beginning of the current event
+	open  bool   // the current event was decided: it passes
+	ready []byte // decided bytes that no caller has taken yet
+	err   error
+}
+
+// Read implements io.Reader.
+func (h *hider) Read(p []byte) (int, error) {
+	for {
+		if len(h.ready) > 0 {
+			n := copy(p, h.ready)
+			h.ready = h.ready[n:]
+			return n, nil
+		}
+		if h.err != nil || len(p) == 0 {
+			return 0, h.err
+		}
+		work, own := p, len(p) < len(h.held)+minRoom
+		if own {
+			work = make([]byte, len(h.held)+readAhead)
+		}
+		from := copy(work, h.held)
+		n, err := h.read(work[from:])
+		h.err = err
+		out := h.sift(work[:from+n], from)
+		if own {
+			h.ready = out
+			continue
+		}
+		if len(out) > 0 {
+			return len(out), nil
+		}
+	}
+}
+
+// sift moves what may pass to the front of b, of which the first `from` bytes were held and seen before, and holds
+// the undecided rest.
+func (h *hider) sift(b []byte, from int) []byte {
+	kept := 0  // b[:kept] passes
+	begin := 0 // of the current event, or of what has come of it since it was decided
+	for at := from; at < len(b); {
+		n, ended := h.meter.advance(b[at:])
+		at += n
+		if ended {
+			if !h.hidden() {
+				kept += copy(b[kept:], b[begin:at])
+			}
+			h.meter.settle()
+			h.open = false
+			begin = at
+		}
+	}
+	h.held = h.held[:0]
+	rest := b[begin:]
+	switch {
+	case h.err != nil && h.hidden():
+	case h.err != nil || h.open || h.meter.doc.content || len(rest) > maxHeld:
+		h.open = len(rest) > 0 || h.open
+		kept += copy(b[kept:], rest)
+	default:
+		h.held = append(h.held, rest...)
+	}
+	return b[:kept]
+}
+
+// hidden tells whether the current event, as far as it was read, is one that the client must not see.
+func (h *hider) hidden() bool { return !h.open && h.meter.doc.counted() && h.meter.doc.hollow }

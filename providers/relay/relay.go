@@ -1,0 +1,201 @@
+// Package relay sends a synchronous call to the channel that should take it, and to the next one while nothing has
+// been answered yet. It passes the answer's bytes on as they come and counts tokens on the way.
+//
+// It knows no vendor and no client's format: vendors say in a table where their answers count, and channels of another
+// format are reached through providers/translate. It must not import api, storage, workflows or activities.
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxAttempts = 3
+	DefaultFirstByte   = 120 * time.Second
+	DefaultIdle        = 120 * time.Second
+)
+
+// Options tune a Relay; nil, and every zero field, means the defaults.
+type Options struct {
+	// MaxAttempts is how many requests one call may cost, the first included.
+	MaxAttempts int
+	// FirstByte bounds the wait of one attempt for the first byte of the answer's body, connecting included.
+	FirstByte time.Duration
+	// Idle bounds each wait for more bytes after the first. The time a client takes to accept them does not count.
+	Idle time.Duration
+	// Log gets one line per attempt; nil means none.
+	Log *slog.Logger
+}
+
+// Relay sends calls. It is safe for concurrent use.
+type Relay struct {
+	router    *providers.Router
+	catalog   providers.Catalog
+	attempts  int
+	firstByte time.Duration
+	idle      time.Duration
+	log       *slog.Logger
+	counters  map[counting]*member
+}
+
+// counting names the table of counters of one vendor's endpoint.
+type counting struct {
+	vendor   string
+	endpoint providers.Endpoint
+}
+
+// New returns a relay over the channels the router picks, whose vendors the catalog lists.
+func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Relay {
+	r := &Relay{
+		router: router, catalog: catalog,
+		attempts: DefaultMaxAttempts, firstByte: DefaultFirstByte, idle: DefaultIdle,
+		log:      slog.New(slog.DiscardHandler),
+		counters: make(map[counting]*member),
+	}
+	if opts != nil {
+		if opts.MaxAttempts > 0 {
+			r.attempts = opts.MaxAttempts
+		}
+		if opts.FirstByte > 0 {
+			r.firstByte = opts.FirstByte
+		}
+		if opts.Idle > 0 {
+			r.idle = opts.Idle
+		}
+		if opts.Log != nil {
+			r.log = opts.Log
+		}
+	}
+	for name, vendor := range catalog {
+		for endpoint, shape := range vendor.Usage {
+			r.counters[counting{name, endpoint}] = newMember(shape)
+		}
+	}
+	return r
+}
+
+// Do sends the call for a token of the group and returns the first answer that begins. Until then it falls over: to
+// another key when one is refused or limited, to another channel when one cannot be reached, answers 5xx or nonsense,
+// or lets its first byte wait too long. The error is a *providers.Fault, that of the last attempt. ctx ends the
+// upstream request at once, also while the body is read; a call so ended blames no channel.
+//
+// The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
+// transport may still be reading it.
+func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
+	want := providers.Want{Group: group, Model: call.Model, Endpoint: call.Endpoint}
+	var last *providers.Fault
+	for attempt := 1; attempt <= r.attempts; attempt++ {
+		to, err := r.router.Pick(want)
+		if err != nil {
+			if last != nil {
+				return nil, last
+			}
+			return nil, err
+		}
+		began := time.Now()
+		answer, fault := r.attempt(ctx, to, call)
+		if ctx.Err() != nil && fault != nil {
+			fault = providers.AsFault(context.Cause(ctx))
+			r.note(ctx, to, attempt, began, answer, fault)
+			return nil, fault
+		}
+		r.router.Report(to, fault)
+		r.note(ctx, to, attempt, began, answer, fault)
+		if fault == nil {
+			answer.Attempts = attempt
+			return answer, nil
+		}
+		last = fault
+		if !fault.Elsewhere() {
+			break
+		}
+		switch fault.Blame {
+		case providers.BlameKey:
+			want.ExceptKeys = append(want.ExceptKeys, to.Ref())
+		case providers.BlameChannel:
+			want.Except = append(want.Except, to.Channel.Name)
+		case providers.BlameNone: // nobody's fault, such as a kept connection that had just ended: the same may do
+		}
+	}
+	return nil, last
+}
+
+// attempt sends the call to one target and waits for the first byte of the answer.
+func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers.Call) (*Answer, *providers.Fault) {
+	vendor := r.catalog[to.Channel.Vendor]
+	// A channel of another format gets its call through the translator of the pair here; the router picks none so far
+	// that needs one.
+	sent, cancel := context.WithCancelCause(ctx)
+	clock := newWatch(cancel, r.firstByte)
+	resp, err := vendor.Relay.Relay(sent, to, call)
+	if err != nil {
+		clock.stop()
+		cancel(nil)
+		fault := providers.AsFault(err)
+		scrub(fault, to.Key)
+		return nil, fault
+	}
+	answer := &Answer{
+		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header),
+		Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model,
+	}
+	body := &body{
+		upstream: resp.Body, clock: clock, idle: r.idle, cancel: cancel,
+		callerErr: ctx.Err, cause: func() error { return context.Cause(sent) },
+	}
+	if root := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; root != nil && isText(resp.Header) {
+		body.meter = newMeter(root, answer.Stream)
+		if answer.Stream && call.HideUsage {
+			body.hider = &hider{meter: body.meter, read: body.next}
+			answer.Header.Del("Content-Length")
+		}
+	}
+	if fault := body.first(); fault != nil {
+		_ = body.Close() // the fault says it all
+		return nil, fault
+	}
+	answer.Body, answer.body = body, body
+	return answer, nil
+}
+
+// note logs one attempt. The upstream's own words go along where they speak of a key or a channel; those about a
+// request may repeat it.
+func (r *Relay) note(ctx context.Context, to providers.Target, attempt int, began time.Time, answer *Answer, fault *providers.Fault) {
+	if !r.log.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 9)
+	attrs = append(attrs, slog.String("channel", to.Channel.Name), slog.String("upstream_model", to.Model), slog.Int("attempt", attempt))
+	if fault == nil {
+		attrs = append(attrs, slog.Int("status", answer.Status))
+	} else {
+		if fault.Upstream != nil {
+			attrs = append(attrs, slog.Int("status", fault.Upstream.Status))
+			if fault.Blame != providers.BlameNone {
+				attrs = append(attrs, slog.String("upstream", clip(fault.Upstream.Body)))
+			}
+		}
+		attrs = append(attrs, slog.String("fault", string(fault.Kind)))
+		if fault.Code != "" {
+			attrs = append(attrs, slog.String("code", fault.Code))
+		}
+		if fault.Err != nil {
+			attrs = append(attrs, slog.String("cause", fault.Err.Error()))
+		}
+	}
+	attrs = append(attrs, slog.Int64("ms", time.Since(began).Milliseconds()))
+	r.log.LogAttrs(ctx, slog.LevelInfo, "attempt", attrs...)
+}
+
+// isText tells whether the answer can be read for counts: it is not encoded, and JSON or events.
+func isText(header http.Header) bool {
+	return header.Get("Content-Encoding") == "" && (isStream(header) || providers.MediaType(header) == "application/json")
+}
+
+func isStream(header http.Header) bool { return providers.MediaType(header) == "text/event-stream" }

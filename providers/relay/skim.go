@@ -1,0 +1,300 @@
+package relay
+
+import (
+	"strconv"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// counter is a slot of a skimmed document.
+type counter int
+
+const (
+	noCounter counter = iota
+	inputCounter
+	cachedCounter
+	outputCounter
+	counters
+)
+
+// member is an object member on the way to something a skimmer looks for.
+type member struct {
+	name     string
+	counter  counter
+	content  bool
+	children []*member
+}
+
+// newMember builds the tree of a shape's paths; nil for the zero shape.
+func newMember(shape providers.UsageShape) *member {
+	root := new(member)
+	for counter, paths := range map[counter][]string{
+		inputCounter: shape.Input, cachedCounter: shape.Cached, outputCounter: shape.Output,
+	} {
+		for _, path := range paths {
+			root.at(path).counter = counter
+		}
+	}
+	if len(root.children) == 0 {
+		return nil
+	}
+	if shape.Content != "" {
+		root.at(shape.Content).content = true
+	}
+	return root
+}
+
+// at returns the member at a path, which it makes.
+func (m *member) at(path string) *member {
+	for name := range strings.SplitSeq(path, ".") {
+		child := m.child([]byte(name))
+		if child == nil {
+			child = &member{name: name}
+			m.children = append(m.children, child)
+		}
+		m = child
+	}
+	return m
+}
+
+func (m *member) child(name []byte) *member {
+	for _, child := range m.children {
+		if child.name == string(name) {
+			return child
+		}
+	}
+	return nil
+}
+
+const (
+	// maxPath is the number of objects that may be open on the way to a counter.
+	maxPath = 6
+	// maxWord bounds a member name or number worth looking at.
+	maxWord = 40
+)
+
+// place says what a skimmer expects next.
+type place uint8
+
+const (
+	atValue  place = iota // a value: at the root, or of the member found
+	atName                // a member's name or the end of the object
+	inName                // the rest of a name
+	atColon               // the colon behind it
+	inNumber              // the rest of a counter
+	inString              // the rest of a string that does not matter
+	atItem                // the first item of the content array, or its end
+	inOther               // the rest of an array or object that does not matter
+	behind                // the rest of a value, up to the comma or the end of the object
+)
+
+// skimmer picks counters out of a JSON document that it sees in pieces of any size and does not keep. It does not
+// check the document: nonsense yields nothing, or nonsense.
+type skimmer struct {
+	root *member
+
+	// path are the open objects that lead to counters; depth counts all open objects and arrays.
+	path  [maxPath]*member
+	level int
+	depth int
+
+	place   place
+	back    place // where a string leads back to
+	escaped bool
+	found   *member // the member whose value comes next, nil for one that does not matter
+	word    [maxWord]byte
+	length  int // of word; beyond maxWord it was too long
+
+	counts [counters]int64
+	seen   [counters]bool
+	// content and hollow: the content array was seen, with items in it or without.
+	content, hollow bool
+}
+
+// reset makes the skimmer ready for the next document.
+func (s *skimmer) reset() { *s = skimmer{root: s.root} }
+
+// counted tells whether the document held tokens, cached ones apart.
+func (s *skimmer) counted() bool { return s.seen[inputCounter] || s.seen[outputCounter] }
+
+// feed reads the next piece of the document.
+func (s *skimmer) feed(b []byte) {
+	for i := 0; i < len(b); {
+		switch c := b[i]; s.place {
+		case inString, inName:
+			i += s.text(b[i:])
+		case inOther:
+			i += s.other(b[i:])
+		case inNumber:
+			if !isNumber(c) {
+				s.count()
+				s.place = behind
+				continue
+			}
+			s.keep(c)
+			i++
+		case atItem:
+			if isSpace(c) {
+				i++
+				continue
+			}
+			s.content, s.hollow = c != ']', c == ']'
+			s.place = inOther
+		case atName:
+			switch c {
+			case '"':
+				s.length = 0
+				s.place = inName
+			case '}':
+				s.leave()
+			}
+			i++
+		case atColon:
+			if c == ':' {
+				s.place = atValue
+			}
+			i++
+		case atValue:
+			i += s.value(c)
+		default: // behind
+			switch c {
+			case ',':
+				s.place = atName
+			case '}':
+				s.leave()
+			case '"':
+				s.place, s.back = inString, behind
+			}
+			i++
+		}
+	}
+}
+
+// value begins a value with its first byte, and says whether it took that byte.
+func (s *skimmer) value(c byte) int {
+	found := s.found
+	if s.level == 0 {
+		found = s.root
+	}
+	switch {
+	case isSpace(c):
+	case c == '{' && found != nil && len(found.children) > 0 && s.level < maxPath:
+		s.path[s.level] = found
+		s.level++
+		s.depth++
+		s.place = atName
+	case c == '[' && found != nil && found.content:
+		s.depth++
+		s.place = atItem
+	case c == '{' || c == '[':
+		s.depth++
+		s.place = inOther
+	case c == '"':
+		s.place, s.back = inString, s.after()
+	case isNumber(c) && found != nil && found.counter != noCounter:
+		s.length = 0
+		s.place = inNumber
+		return 0
+	case s.level > 0:
+		s.place = behind
+		return 0
+	}
+	return 1
+}
+
+// after is where a value ends: at the root another may follow.
+func (s *skimmer) after() place {
+	if s.level == 0 {
+		return atValue
+	}
+	return behind
+}
+
+// leave closes the innermost object of the path.
+func (s *skimmer) leave() {
+	s.level--
+	s.depth--
+	s.place = s.after()
+}
+
+// text reads on in a string or a name, and says how far it came.
+func (s *skimmer) text(b []byte) int {
+	for i := 0; i < len(b); i++ {
+		if s.place == inString && !s.escaped {
+			for i < len(b)-1 && b[i] != '"' && b[i] != '\\' {
+				i++
+			}
+		}
+		switch c := b[i]; {
+		case s.escaped:
+			s.escaped = false
+		case c == '\\':
+			s.escaped = true
+			s.length = maxWord + 1 // no name that is looked for needs an escape
+		case c == '"':
+			if s.place == inString {
+				s.place = s.back
+				return i + 1
+			}
+			s.found = nil
+			if s.length <= maxWord {
+				s.found = s.path[s.level-1].child(s.word[:s.length])
+			}
+			s.place = atColon
+			return i + 1
+		case s.place == inName:
+			s.keep(c)
+		}
+	}
+	return len(b)
+}
+
+// other reads on in what does not matter, and says how far it came.
+func (s *skimmer) other(b []byte) int {
+	for i, c := range b {
+		switch c {
+		case '"':
+			s.place, s.back = inString, inOther
+			return i + 1
+		case '{', '[':
+			s.depth++
+		case '}', ']':
+			s.depth--
+			if s.depth == s.level {
+				s.place = s.after()
+				return i + 1
+			}
+		}
+	}
+	return len(b)
+}
+
+// keep appends to the word as long as it fits.
+func (s *skimmer) keep(c byte) {
+	if s.length < maxWord {
+		s.word[s.length] = c
+		s.length++
+	} else {
+		s.length = maxWord + 1
+	}
+}
+
+// count adds the number read to its counter.
+func (s *skimmer) count() {
+	if s.length > maxWord {
+		return
+	}
+	number, err := strconv.ParseFloat(string(s.word[:s.length]), 64)
+	if err != nil || number < 0 || number > 1<<53 {
+		return
+	}
+	s.counts[s.found.counter] += int64(number)
+	s.seen[s.found.counter] = true
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
+
+func isNumber(c byte) bool {
+	return c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
+}
