@@ -1,0 +1,198 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// Config is the whole configuration file. The doc tags are the words of the README's table; `live:"true"` marks what a
+// reload changes without a restart. An absent key keeps the value of DefaultConfig, and null counts as absent.
+type Config struct {
+	Listen   string           `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
+	AdminKey providers.Secret `yaml:"admin_key" doc:"bearer key of /admin; empty: /admin answers 404"`
+	Metrics  Metrics          `yaml:"metrics"`
+	Log      Log              `yaml:"log"`
+	Redis    Redis            `yaml:"redis"`
+	Temporal Temporal         `yaml:"temporal"`
+	Archive  Archive          `yaml:"archive"`
+	Video    Video            `yaml:"video"`
+	Webhooks Webhooks         `yaml:"webhooks"`
+	Relay    Relay            `yaml:"relay"`
+	Tokens   []Token          `yaml:"tokens" live:"true"`
+	Prices   map[string]Price `yaml:"prices"`
+	Channels []Channel        `yaml:"channels" live:"true"`
+}
+
+// Metrics is where Prometheus reads; never the public listener.
+type Metrics struct {
+	Listen string `yaml:"listen" doc:"address of the Prometheus endpoint; empty: none"`
+}
+
+// Log shapes the process's own log on standard error.
+type Log struct {
+	Level  string `yaml:"level" doc:"debug, info, warn or error"`
+	Format string `yaml:"format" doc:"json or text"`
+}
+
+// Redis holds tokens, limits and usage.
+type Redis struct {
+	// URL may carry a password, so it prints as a secret.
+	URL providers.Secret `yaml:"url" doc:"redis://[user:password@]host:port/db, or rediss:// for TLS"`
+}
+
+// Temporal runs the video tasks.
+type Temporal struct {
+	Address   string `yaml:"address" doc:"host:port of the Temporal frontend"`
+	Namespace string `yaml:"namespace" doc:"must keep closed workflows for video.retention and four days more"`
+	TaskQueue string `yaml:"task_queue" doc:"task queue that gateway and workers share"`
+}
+
+// Archive is the S3 store of finished videos and input media.
+type Archive struct {
+	Endpoint  string           `yaml:"endpoint" doc:"http(s)://host:port of an S3 store"`
+	Bucket    string           `yaml:"bucket" doc:"bucket name; made at start where it is missing"`
+	AccessKey string           `yaml:"access_key" doc:"S3 access key"`
+	SecretKey providers.Secret `yaml:"secret_key" doc:"S3 secret key"`
+	Region    string           `yaml:"region" doc:"S3 region"`
+}
+
+// Video bounds the life of a task.
+type Video struct {
+	Retention       time.Duration `yaml:"retention" doc:"how long a finished video stays"`
+	QueueLimit      time.Duration `yaml:"queue_limit" doc:"how long a task may wait for a channel"`
+	Deadline        time.Duration `yaml:"deadline" doc:"how long a job may take, from its accepted submit"`
+	ArchiveDeadline time.Duration `yaml:"archive_deadline" doc:"how long copying the result may be tried"`
+	PollMin         time.Duration `yaml:"poll_min" doc:"shortest wait between two polls"`
+	PollMax         time.Duration `yaml:"poll_max" doc:"longest wait between two polls"`
+	PresignedURLs   bool          `yaml:"presigned_urls" doc:"url in the generic format links to the archive instead of the gateway"`
+	MaxOutputBytes  Size          `yaml:"max_output_bytes" doc:"largest video that is archived; 0: any"`
+	DefaultModel    string        `yaml:"default_model" doc:"model of a create that names none; empty: 400"`
+}
+
+// Webhooks bounds deliveries to addresses that clients choose.
+type Webhooks struct {
+	AllowPrivateNetworks bool `yaml:"allow_private_networks" doc:"deliver to private and loopback addresses too"`
+}
+
+// Relay bounds synchronous calls.
+type Relay struct {
+	MaxBody          Size          `yaml:"max_body" doc:"largest request body"`
+	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" doc:"longest wait for an upstream's first byte"`
+	IdleTimeout      time.Duration `yaml:"idle_timeout" doc:"longest silence within an answer"`
+	MaxAttempts      int           `yaml:"max_attempts" doc:"channels tried for one call"`
+	Cooldown         time.Duration `yaml:"cooldown" doc:"first rest of a failing channel or key"`
+	Grace            time.Duration `yaml:"grace" doc:"time for open calls to end after SIGTERM"`
+	RedisGrace       time.Duration `yaml:"redis_grace" doc:"how long known tokens work while Redis is away"`
+	RealtimeModel    string        `yaml:"realtime_model" doc:"model of a realtime call that names none; empty: 400"`
+	ModerationModel  string        `yaml:"moderation_model" doc:"model of a moderation that names none; empty: 400"`
+}
+
+// Token is one client credential put into Redis at start. 0 in a limit means none.
+type Token struct {
+	Name              string           `yaml:"name" doc:"unique; the token's stable id"`
+	Key               providers.Secret `yaml:"key" doc:"what the client sends"`
+	Group             string           `yaml:"group" doc:"which channels it may use"`
+	Models            []string         `yaml:"models" doc:"public model names with * patterns; empty: every model of the group"`
+	RequestsPerMinute int              `yaml:"requests_per_minute" doc:"0: no limit"`
+	TokensPerMinute   int              `yaml:"tokens_per_minute" doc:"model tokens, input and output; 0: no limit"`
+	Concurrency       int              `yaml:"concurrency" doc:"calls at a time; 0: no limit"`
+	MaxTasks          int              `yaml:"max_tasks" doc:"unfinished video tasks; 0: no limit"`
+	MaxSockets        int              `yaml:"max_sockets" doc:"open realtime connections; 0: no limit"`
+	Budget            float64          `yaml:"budget" doc:"money, in the unit of prices; 0: no limit"`
+	Weight            int              `yaml:"weight" doc:"share of a channel's video slots among waiting tokens"`
+	Lane              string           `yaml:"lane" doc:"lane of its waiting video tasks"`
+	Expires           time.Time        `yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
+	Networks          []string         `yaml:"networks" doc:"source addresses or CIDR ranges; empty: any"`
+	Operations        []string         `yaml:"operations" doc:"operations it may call; empty: all"`
+	WebhookURL        string           `yaml:"webhook_url" doc:"where video events go; empty: nowhere"`
+	WebhookSecret     providers.Secret `yaml:"webhook_secret" doc:"whsec_ key that signs them"`
+	Disabled          bool             `yaml:"disabled" doc:"refuse the token"`
+}
+
+// Price is what one model costs, in any currency.
+type Price struct {
+	Input       float64 `yaml:"input" doc:"per unit of input tokens"`
+	CachedInput float64 `yaml:"cached_input" doc:"per unit of cached input tokens"`
+	Output      float64 `yaml:"output" doc:"per unit of output tokens"`
+	Unit        string  `yaml:"unit" doc:"tokens of one unit: 1, 1K or 1M"`
+	Second      float64 `yaml:"second" doc:"per second of video"`
+}
+
+// Channel is one configured way to one upstream.
+type Channel struct {
+	Name       string             `yaml:"name" doc:"unique; tasks remember it"`
+	Vendor     string             `yaml:"vendor" doc:"code for this kind of upstream"`
+	BaseURL    string             `yaml:"base_url" doc:"address as that vendor's own SDK takes it"`
+	Keys       []providers.Secret `yaml:"keys" doc:"upstream keys, used in turn; a refused one rests alone"`
+	Models     map[string]string  `yaml:"models" doc:"public name: upstream name; empty: the same; \"*\" opens every name"`
+	Groups     []string           `yaml:"groups" doc:"token groups that may use it"`
+	Priority   int                `yaml:"priority" doc:"higher first"`
+	Weight     int                `yaml:"weight" doc:"share among channels of one priority"`
+	MaxJobs    int                `yaml:"max_jobs" doc:"video jobs in flight at this upstream; 0: no limit"`
+	OpenValues bool               `yaml:"open_values" doc:"let enum values pass that the contract does not list"`
+	Disabled   bool               `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
+}
+
+// DefaultConfig returns the values of absent keys. It is valid: everything on this machine, no channel, no token.
+func DefaultConfig() Config {
+	return Config{
+		Listen:   "127.0.0.1:8080",
+		Metrics:  Metrics{Listen: "127.0.0.1:9464"},
+		Log:      Log{Level: "info", Format: "json"},
+		Redis:    Redis{URL: "redis://127.0.0.1:6379/0"},
+		Temporal: Temporal{Address: "127.0.0.1:7233", Namespace: "default", TaskQueue: "video"},
+		Archive:  Archive{Endpoint: "http://127.0.0.1:9000", Bucket: "videos", Region: "us-east-1"},
+		Video: Video{
+			Retention: 72 * time.Hour, QueueLimit: 24 * time.Hour, Deadline: 6 * time.Hour, ArchiveDeadline: 24 * time.Hour,
+			PollMin: 2 * time.Second, PollMax: 30 * time.Second, MaxOutputBytes: 2 << 30,
+		},
+		Relay: Relay{
+			MaxBody: 64 << 20, FirstByteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxAttempts: 3,
+			Cooldown: 30 * time.Second, Grace: 30 * time.Second, RedisGrace: 10 * time.Minute,
+		},
+	}
+}
+
+// setDefaults gives an entry of a list or map the values of its absent keys.
+func (t *Token) setDefaults() {
+	t.Group, t.Models, t.Weight, t.Lane = "default", []string{providers.AnyModel}, 1, "normal"
+}
+
+func (p *Price) setDefaults() { p.Unit = "1M" }
+
+func (c *Channel) setDefaults() {
+	c.Groups, c.Weight = []string{"default"}, 1
+}
+
+// ParseConfig reads a configuration file's text. The environment answers ${NAME}. Everything wrong with it comes back
+// at once, as a *ConfigError whose problems name key, line and column.
+func ParseConfig(file string, text []byte, env func(string) (string, bool), vendors providers.Catalog) (Config, error) {
+	cfg := DefaultConfig()
+	dec := &decoder{env: env, places: map[string]place{}}
+	dec.document(text, &cfg)
+	if len(dec.problems) == 0 {
+		for _, problem := range cfg.Validate(vendors) {
+			dec.addAt(problem.Key, problem.Message)
+		}
+	}
+	if len(dec.problems) > 0 {
+		return Config{}, &ConfigError{File: file, Problems: dec.problems}
+	}
+	return cfg, nil
+}
+
+// LoadConfig reads a configuration file. Its error is a *ConfigError.
+func LoadConfig(file string, env func(string) (string, bool), vendors providers.Catalog) (Config, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // the operator names the file
+	if err != nil {
+		if pathErr := (*os.PathError)(nil); errors.As(err, &pathErr) {
+			err = pathErr.Err
+		}
+		return Config{}, &ConfigError{File: file, Problems: []Problem{{Message: fmt.Sprintf("cannot be read: %v", err)}}}
+	}
+	return ParseConfig(file, text, env, vendors)
+}

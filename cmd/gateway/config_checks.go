@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func (j *judge) filled(at, value string) {
+	if strings.TrimSpace(value) == "" {
+		j.add(at, "is missing")
+	}
+}
+
+func (j *judge) allFilled(at string, values []string) {
+	for i, value := range values {
+		if strings.TrimSpace(value) == "" {
+			j.add(key(at, i), "is empty")
+		}
+	}
+}
+
+func (j *judge) oneOf(at, value string, allowed ...string) {
+	switch {
+	case slices.Contains(allowed, value):
+	case value == "":
+		j.add(at, "is missing; known are %s", strings.Join(allowed, ", "))
+	default:
+		j.add(at, "%q is unknown; known are %s", value, strings.Join(allowed, ", "))
+	}
+}
+
+func (j *judge) positive(at string, d time.Duration) {
+	if d <= 0 {
+		j.add(at, "wants a duration above 0")
+	}
+}
+
+func (j *judge) notNegative(at string, d time.Duration) {
+	if d < 0 {
+		j.add(at, "is negative")
+	}
+}
+
+func (j *judge) limit(at string, n int) {
+	if n < 0 {
+		j.add(at, "is negative; 0 means no limit")
+	}
+}
+
+func (j *judge) amount(at string, n float64) {
+	if n < 0 {
+		j.add(at, "is negative")
+	}
+}
+
+// address checks host:port. Listening beyond this machine is the operator's choice and allowed.
+func (j *judge) address(at, value string) {
+	_, port, err := net.SplitHostPort(value)
+	if err != nil {
+		j.add(at, "%q is no host:port", value)
+		return
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		j.add(at, "%q is no port", port)
+	}
+}
+
+// httpURL checks an absolute http or https URL. Its text is not repeated: it may hold credentials.
+func (j *judge) httpURL(at, value string) (*url.URL, bool) {
+	if value == "" {
+		j.add(at, "is missing")
+		return nil, false
+	}
+	u, err := url.Parse(value)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		j.add(at, "wants http://host or https://host")
+	case u.User != nil:
+		j.add(at, "wants no user and password")
+	case u.Fragment != "":
+		j.add(at, "wants nothing after #")
+	default:
+		return u, true
+	}
+	return nil, false
+}
+
+// unique checks that no two entries of a list share a field. The value is not repeated: it may be a key.
+func (j *judge) unique(list, field string, n int, value func(int) string) {
+	first := map[string]int{}
+	for i := range n {
+		v := value(i)
+		if v == "" {
+			continue
+		}
+		if before, twice := first[v]; twice {
+			j.add(key(list, i)+"."+field, "is the same as %s.%s", key(list, before), field)
+			continue
+		}
+		first[v] = i
+	}
+}
+
+func key(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
+
+// parseNetwork reads a CIDR range, or one address as the range of itself.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("parse network: %w", err)
+	}
+	return prefix.Masked(), nil
+}

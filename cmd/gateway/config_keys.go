@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// ConfigKey describes one key of the configuration file.
+type ConfigKey struct {
+	// Path is the key's path: [] stands for an entry of a list, <name> for one of a map.
+	Path string
+	// Default is written as in the file; "" means empty or absent.
+	Default string
+	Doc     string
+	// Live tells whether a reload takes a change, without a restart.
+	Live bool
+}
+
+// ConfigKeys lists every key the file may hold, in the order of Config.
+func ConfigKeys() []ConfigKey {
+	var keys []ConfigKey
+	listKeys(&keys, "", reflect.ValueOf(DefaultConfig()), false)
+	return keys
+}
+
+func listKeys(keys *[]ConfigKey, path string, section reflect.Value, live bool) {
+	for field, value := range section.Fields() {
+		at := join(path, field.Tag.Get("yaml"))
+		live := live || field.Tag.Get("live") == "true"
+		doc, isLeaf := field.Tag.Lookup("doc")
+		switch {
+		case isLeaf:
+			*keys = append(*keys, ConfigKey{Path: at, Default: written(value), Doc: doc, Live: live})
+		case field.Type.Kind() == reflect.Slice:
+			listKeys(keys, at+"[]", newEntry(field.Type.Elem()), live)
+		case field.Type.Kind() == reflect.Map:
+			listKeys(keys, at+".<name>", newEntry(field.Type.Elem()), live)
+		default:
+			listKeys(keys, at, value, live)
+		}
+	}
+}
+
+// written writes a value as the file does; "" for an empty one.
+func written(value reflect.Value) string {
+	switch v := value.Interface().(type) {
+	case providers.Secret:
+		return v.Reveal() // of defaults only, which hold no secret
+	case time.Duration:
+		return formatDuration(v)
+	case time.Time:
+		return ""
+	case []string:
+		if len(v) == 0 {
+			return ""
+		}
+		return `["` + strings.Join(v, `", "`) + `"]`
+	case []providers.Secret, map[string]string:
+		return ""
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// ConfigTable is the README's table of the configuration file.
+func ConfigTable() string {
+	var b strings.Builder
+	b.WriteString("| key | default | meaning |\n|---|---|---|\n")
+	for _, key := range ConfigKeys() {
+		standard := ""
+		if key.Default != "" {
+			standard = "`" + key.Default + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", key.Path, standard, key.Doc)
+	}
+	return b.String()
+}
+
+// restartKeys names the keys whose values differ and that only a restart takes.
+func restartKeys(before, after Config) []string {
+	var changed []string
+	diffKeys(&changed, "", reflect.ValueOf(before), reflect.ValueOf(after))
+	return changed
+}
+
+func diffKeys(changed *[]string, path string, before, after reflect.Value) {
+	for field, old := range before.Fields() {
+		at := join(path, field.Tag.Get("yaml"))
+		now := after.FieldByIndex(field.Index)
+		_, isLeaf := field.Tag.Lookup("doc")
+		switch {
+		case field.Tag.Get("live") == "true":
+		case field.Type.Kind() == reflect.Struct && !isLeaf:
+			diffKeys(changed, at, old, now)
+		case !reflect.DeepEqual(old.Interface(), now.Interface()):
+			*changed = append(*changed, at)
+		}
+	}
+}

@@ -1,0 +1,374 @@
+package main_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	main "modelrelay/cmd/gateway"
+	"modelrelay/providers"
+)
+
+// testVendors stands in for the catalog: one vendor that takes any key and one with a shape of its own.
+func testVendors() providers.Catalog {
+	return providers.Catalog{
+		"openai": {Name: "openai"},
+		"vendorc": {Name: "vendorc", CheckKey: func(key providers.Secret) error {
+			if !strings.Contains(key.Reveal(), ":") {
+				return errors.New("wants ACCESS_KEY:SECRET_KEY")
+			}
+			return nil
+		}},
+	}
+}
+
+func testEnv(name string) (string, bool) {
+	value, ok := map[string]string{
+		"ADMIN": "admin-secret", "NUMBER": "7", "YES": "true", "WAIT": "5s", "EMPTY": "", "LEADING": "0012e3",
+		"INJECT": "x, key: stolen}\nlisten: 0.0.0.0:1", "UPSTREAM": "sk-upstream",
+	}[name]
+	return value, ok
+}
+
+func parse(text string) (main.Config, error) {
+	return main.ParseConfig("gateway.yaml", []byte(text), testEnv, testVendors())
+}
+
+// fullConfig is every key of the file at once.
+const fullConfig = `listen: 127.0.0.1:8080
+admin_key: ${ADMIN}
+metrics:  {listen: 127.0.0.1:9464}
+log:      {level: info, format: json}
+redis:    {url: redis://127.0.0.1:6379/0}
+temporal: {address: 127.0.0.1:7233, namespace: default, task_queue: video}
+archive:  {endpoint: http://127.0.0.1:9000, bucket: videos, access_key: x, secret_key: y, region: us-east-1}
+video:    {retention: 72h, queue_limit: 24h, deadline: 6h, archive_deadline: 24h, poll_min: 2s, poll_max: 30s, presigned_urls: false, max_output_bytes: 2GiB, default_model: ""}
+webhooks: {allow_private_networks: false}
+relay:    {max_body: 64MiB, first_byte_timeout: 120s, idle_timeout: 120s, max_attempts: 3, cooldown: 30s, grace: 30s, redis_grace: 10m, realtime_model: "", moderation_model: ""}
+tokens:
+  - {name: demo, key: sk-demo, group: default, models: ["*"], requests_per_minute: 600, tokens_per_minute: 0, concurrency: 0, max_tasks: 0, max_sockets: 0,
+     budget: 0, weight: 1, lane: normal, expires: "", networks: [], operations: [], webhook_url: "", webhook_secret: "", disabled: false}
+prices: {gpt-4o: {input: 2.5, cached_input: 1.25, output: 10, unit: 1M}, sora-2: {second: 0.1}}
+channels:
+  - name: main
+    vendor: openai
+    base_url: https://api.example.test/v1
+    keys: ["${UPSTREAM}"]
+    models: {gpt-4o: , fast: gpt-4o-mini}
+    groups: [default]
+    priority: 0
+    weight: 1
+    max_jobs: 0
+    open_values: false
+    disabled: false
+`
+
+func TestWholeFile(t *testing.T) {
+	t.Parallel()
+	got, err := parse(fullConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := main.DefaultConfig()
+	want.AdminKey = "admin-secret"
+	want.Archive.AccessKey, want.Archive.SecretKey = "x", "y"
+	want.Tokens = []main.Token{{
+		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, RequestsPerMinute: 600, Weight: 1, Lane: "normal",
+		Networks: []string{}, Operations: []string{},
+	}}
+	want.Prices = map[string]main.Price{
+		"gpt-4o": {Input: 2.5, CachedInput: 1.25, Output: 10, Unit: "1M"},
+		"sora-2": {Second: 0.1, Unit: "1M"},
+	}
+	want.Channels = []main.Channel{{
+		Name: "main", Vendor: "openai", BaseURL: "https://api.example.test/v1", Keys: []providers.Secret{"sk-upstream"},
+		Models: map[string]string{"gpt-4o": "", "fast": "gpt-4o-mini"}, Groups: []string{"default"}, Weight: 1,
+	}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %#v\nwant %#v", got, want)
+	}
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	t.Parallel()
+	if problems := main.DefaultConfig().Validate(testVendors()); len(problems) > 0 {
+		t.Errorf("problems: %v", problems)
+	}
+	for _, text := range []string{"", "# nothing\n", "---\n", "relay:\nvideo: ~\ntokens: null\n"} {
+		got, err := parse(text)
+		if err != nil || !reflect.DeepEqual(got, main.DefaultConfig()) {
+			t.Errorf("parse(%q) = %+v, %v; want the defaults", text, got, err)
+		}
+	}
+}
+
+const (
+	token   = "tokens:\n  - {name: a, key: k, "
+	channel = "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {m: }, "
+)
+
+func TestProblemsNameKeyLineAndColumn(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, text, want string }{
+		{"unknown key", "lisen: x\n", "1:1: lisen: unknown key; known here are admin_key, "},
+		{"unknown key below", "relay:\n  max_bodi: 1\n", "2:3: relay.max_bodi: unknown key"},
+		{"unknown key in flow", "relay: {max_body: 1KiB, grce: 1s}\n", "1:25: relay.grce: unknown key"},
+		{"unknown key in a token", token + "grup: x}\n", "2:23: tokens[0].grup: unknown key"},
+		{"unknown key in a price", "prices: {m: {inputt: 1}}\n", "1:14: prices.m.inputt: unknown key"},
+		{"twice", "listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n", "2:1: "},
+		{"no YAML", "listen: [1, 2\n", "1:9: "},
+		{"variable without quotes in flow", "relay: {grace: ${WAIT}}\n", `; inside [ ] and { } write "${NAME}" with quotes`},
+		{"bad indent", "relay:\n   grace: 1s\n  cooldown: 1s\n", ":"},
+		{"list for a section", "relay: [1]\n", "1:8: relay: wants keys and values, not a list"},
+		{"text for a section", "relay: x\n", "1:8: relay: wants keys and values, not a single value"},
+		{"text at the top", "hello\n", "1:1: wants keys and values"},
+		{"section for a list", "channels: {a: b}\n", "1:11: channels: wants a list, not keys and values"},
+		{"section for text", "listen: {a: b}\n", "1:9: listen: wants text, not keys and values"},
+		{"list for a number", "relay: {max_attempts: [3]}\n", "1:23: relay.max_attempts: wants a whole number, not a list"},
+		{"text for a number", "relay: {max_attempts: many}\n", `1:23: relay.max_attempts: wants a whole number, not "many"`},
+		{"quoted number", "relay: {max_attempts: \"3\"}\n", `1:23: relay.max_attempts: wants a whole number, not "3"`},
+		{"fraction for a whole number", "relay: {max_attempts: 1.5}\n", `1:23: relay.max_attempts: wants a whole number, not "1.5"`},
+		{"yes for true", "video: {presigned_urls: yes}\n", `1:25: video.presigned_urls: wants true or false, not "yes"`},
+		{"NaN", token + "budget: .nan}\n", `tokens[0].budget: wants a number, not ".nan"`},
+		{"duration without unit", "relay:\n  grace: 30\n", `2:10: relay.grace: "30" is not a duration such as 30s, 10m or 72h`},
+		{"size", "relay:\n  max_body: 64 apples\n", `2:13: relay.max_body: "64 apples" is not a size such as 64MiB or 2GiB`},
+		{"huge size", "relay: {max_body: 99EiB}\n", "is not a size"},
+		{"time", token + "expires: soon}\n", `2:32: tokens[0].expires: "soon" is neither a date`},
+		{"tag", "listen: !!str x\n", "1:9: listen: YAML tags are not used here"},
+		{"lost alias", "listen: *a\n", "1:9: listen: there is no anchor &a"},
+		{"second document", "listen: 127.0.0.1:1\n---\nlisten: 127.0.0.1:2\n", "3:1: one document is expected"},
+		{"unset variable", "admin_key: ${NOT_SET}\n", "1:12: admin_key: the environment variable NOT_SET is not set"},
+		{"unset variable in a list", channel + "groups: [\"${NOT_SET}\"]}\n", "channels[0].groups[0]: the environment variable NOT_SET is not set"},
+		{"bad variable", "admin_key: ${1X}\n", "1:12: admin_key: ${ begins the name of an environment variable"},
+		{"open variable", "admin_key: ${ADMIN\n", "1:12: admin_key: ${ begins the name"},
+		{"variable of the wrong type", "relay:\n  max_attempts: ${ADMIN}\n", "2:17: relay.max_attempts: ${ADMIN} does not hold a whole number"},
+
+		{"listen", "listen: here\n", `1:1: listen: "here" is no host:port`},
+		{"port", "listen: 127.0.0.1:99999\n", `1:1: listen: "99999" is no port`},
+		{"metrics on the public listener", "listen: 127.0.0.1:1\nmetrics: {listen: 127.0.0.1:1}\n", "2:11: metrics.listen: is the address of listen"},
+		{"log level", "log: {level: loud}\n", `1:7: log.level: "loud" is unknown; known are debug, info, warn, error`},
+		{"log format", "log: {format: xml}\n", "1:7: log.format: "},
+		{"redis", "redis: {url: http://u:hidden@x}\n", "1:9: redis.url: wants redis://"},
+		{"temporal", "temporal: {address: x}\n", "1:12: temporal.address: "},
+		{"namespace", "temporal: {namespace: \"\"}\n", "1:12: temporal.namespace: is missing"},
+		{"archive", "archive: {endpoint: \"127.0.0.1:9000\"}\n", "1:11: archive.endpoint: wants http://host or https://host"},
+		{"archive path", "archive: {endpoint: http://a/b}\n", "1:11: archive.endpoint: wants no path"},
+		{"archive keys", "archive: {secret_key: b}\n", "1:1: archive.access_key: is missing beside secret_key"},
+		{"retention", "video: {retention: 0s}\n", "1:9: video.retention: wants a duration above 0"},
+		{"poll", "video:\n  poll_min: 1m\n  poll_max: 10s\n", "2:3: video.poll_min: is 1m, longer than poll_max, which is 10s"},
+		{"output", "video: {max_output_bytes: -1}\n", "is not a size"},
+		{"body", "relay: {max_body: 0}\n", "1:9: relay.max_body: wants a size above 0"},
+		{"attempts", "relay: {max_attempts: 0}\n", "1:9: relay.max_attempts: wants 1 or more"},
+		{"cooldown", "relay: {cooldown: -1s}\n", "1:9: relay.cooldown: is negative"},
+
+		{"token without name", "tokens:\n  - key: k\n", "tokens[0].name: is missing"},
+		{"token name taken by random ids", "tokens: [{name: tok_x, key: k}]\n", "tokens[0].name: begins with \"tok_\""},
+		{"token without key", "tokens: [{name: a}]\n", "1:10: tokens[0].key: is missing"},
+		{"token with empty key", "tokens: [{name: a, key: \"${EMPTY}\"}]\n", "1:20: tokens[0].key: is missing"},
+		{"token key", "tokens: [{name: a, key: \"a b\"}]\n", "tokens[0].key: wants visible ASCII"},
+		{"token limit", token + "concurrency: -1}\n", "tokens[0].concurrency: is negative; 0 means no limit"},
+		{"budget", token + "budget: -0.5}\n", "tokens[0].budget: is negative"},
+		{"network", token + "networks: [10.0.0.0/8, nowhere]}\n", `tokens[0].networks[1]: "nowhere" is neither an address nor a CIDR range`},
+		{"webhook", token + "webhook_url: \"ftp://x\", webhook_secret: whsec_a}\n", "tokens[0].webhook_url: wants http://host"},
+		{"webhook secret", token + "webhook_url: \"http://x\"}\n", "tokens[0].webhook_secret: is missing beside webhook_url"},
+		{"token twice", "tokens:\n  - {name: a, key: k}\n  - {name: a, key: l}\n", "3:6: tokens[1].name: is the same as tokens[0].name"},
+		{"key twice", "tokens:\n  - {name: a, key: k}\n  - {name: b, key: k}\n", "3:15: tokens[1].key: is the same as tokens[0].key"},
+		{"unit", "prices: {m: {unit: 5}}\n", "1:14: prices.m.unit: \"5\" is unknown; known are 1, 1K, 1M"},
+		{"price", "prices: {m: {second: -1}}\n", "1:14: prices.m.second: is negative"},
+
+		{"vendor", "channels:\n  - name: a\n    vendor: opnai\n    base_url: http://u\n    keys: [k]\n    models: {m: }\n", `3:5: channels[0].vendor: "opnai" is unknown; known are openai, vendorc`},
+		{"no vendor", "channels: [{name: a, base_url: \"http://u\", keys: [k], models: {m: }}]\n", "channels[0].vendor: is missing; known are openai, vendorc"},
+		{"base url", "channels:\n  - {name: a, vendor: openai, base_url: u.test, keys: [k], models: {m: }}\n", "2:31: channels[0].base_url: wants http://host or https://host"},
+		{"user in url", "channels:\n  - {name: a, vendor: openai, base_url: \"http://u:hidden@u.test\", keys: [k], models: {m: }}\n", "2:31: channels[0].base_url: wants no user and password"},
+		{"no keys", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, models: {m: }}\n", "channels[0].keys: wants at least one key"},
+		{"empty key", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k, \"\"], models: {m: }}\n", "channels[0].keys[1]: is empty"},
+		{"same key", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k, l, k], models: {m: }}\n", "channels[0].keys[2]: is the same as keys[0]"},
+		{"key shape", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [hidden], models: {m: }}\n", "channels[0].keys[0]: wants ACCESS_KEY:SECRET_KEY"},
+		{"no models", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k]}\n", "channels[0].models: wants at least one model"},
+		{"every model renamed", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {\"*\": x}}\n", "channels[0].models.*: opens every name"},
+		{"no group", channel + "groups: []}\n", "channels[0].groups: wants at least one group"},
+		{"empty group", channel + "groups: [\"\"]}\n", "channels[0].groups[0]: is empty"},
+		{"max_jobs", channel + "max_jobs: -1}\n", "channels[0].max_jobs: is negative"},
+		{"channel twice", channel + "}\n" + strings.TrimPrefix(channel, "channels:\n") + "}\n", "3:6: channels[1].name: is the same as channels[0].name"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := parse(test.text)
+			var configErr *main.ConfigError
+			if !errors.As(err, &configErr) {
+				t.Fatalf("error %v, want a ConfigError", err)
+			}
+			got := err.Error()
+			if len(configErr.Problems) != 1 || !strings.Contains(got, test.want) {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if configErr.Problems[0].Line == 0 || !strings.HasPrefix(got, fmt.Sprintf("gateway.yaml:%d:", configErr.Problems[0].Line)) {
+				t.Errorf("no place in %q", got)
+			}
+			if strings.Contains(got, "hidden") || strings.Contains(got, "admin-secret") {
+				t.Errorf("a secret stands in %q", got)
+			}
+		})
+	}
+}
+
+func TestEveryProblemAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := parse("listn: x\nrelay: {grace: 3, max_attempts: a}\nadmin_key: ${NOT_SET}\n")
+	var configErr *main.ConfigError
+	if !errors.As(err, &configErr) || len(configErr.Problems) != 4 {
+		t.Errorf("got %v, want four problems", err)
+	}
+}
+
+func TestExpansion(t *testing.T) {
+	t.Parallel()
+	got, err := parse(`
+listen: "127.0.0.1:${NUMBER}"
+admin_key: a-${ADMIN}-$${ADMIN}-$5
+video: {presigned_urls: "${YES}", default_model: "${INJECT}"}
+relay:
+  max_attempts: ${NUMBER}
+  grace: ${WAIT}
+  realtime_model: ${EMPTY}
+  moderation_model: ${LEADING}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inject, _ := testEnv("INJECT")
+	for _, check := range []struct{ name, got, want any }{
+		{"listen", got.Listen, "127.0.0.1:7"},
+		{"admin_key", got.AdminKey.Reveal(), "a-admin-secret-${ADMIN}-$5"},
+		{"presigned_urls", got.Video.PresignedURLs, true},
+		{"a value that looks like YAML stays text", got.Video.DefaultModel, inject},
+		{"max_attempts", got.Relay.MaxAttempts, 7},
+		{"grace", got.Relay.Grace, 5 * time.Second},
+		{"empty", got.Relay.RealtimeModel, ""},
+		{"a number-like text keeps its zeros", got.Relay.ModerationModel, "0012e3"},
+	} {
+		if check.got != check.want {
+			t.Errorf("%s: got %v, want %v", check.name, check.got, check.want)
+		}
+	}
+}
+
+func TestScalarsKeepTheirText(t *testing.T) {
+	t.Parallel()
+	got, err := parse("tokens:\n- name: 0012\n  key: 1e3\n  group: true\n  models: [0x10, on, 1.50]\n  expires: 2027-01-31\n" +
+		"- {name: b, key: l, expires: \"2027-01-31T10:00:00+02:00\"}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := main.Token{
+		Name: "0012", Key: "1e3", Group: "true", Models: []string{"0x10", "on", "1.50"}, Weight: 1, Lane: "normal",
+		Expires: time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC),
+	}
+	if !reflect.DeepEqual(got.Tokens[0], want) {
+		t.Errorf("got %#v, want %#v", got.Tokens[0], want)
+	}
+	if want := time.Date(2027, 1, 31, 8, 0, 0, 0, time.UTC); !got.Tokens[1].Expires.Equal(want) {
+		t.Errorf("expires %v, want %v", got.Tokens[1].Expires, want)
+	}
+}
+
+func TestAnchors(t *testing.T) {
+	t.Parallel()
+	got, err := parse(`
+channels:
+  - &base
+    name: a
+    vendor: openai
+    base_url: &url http://u.test
+    keys: [k]
+    models: {m: }
+    weight: 5
+  - name: b
+    <<: *base
+    base_url: *url
+    priority: 2
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := got.Channels[0]
+	want.Name, want.Priority = "b", 2
+	if len(got.Channels) != 2 || !reflect.DeepEqual(got.Channels[1], want) {
+		t.Errorf("got %+v, want %+v", got.Channels, want)
+	}
+}
+
+func TestSecretsDoNotPrint(t *testing.T) {
+	t.Parallel()
+	cfg, err := parse(strings.Replace(fullConfig, "redis://127.0.0.1", "redis://:hidden@127.0.0.1", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed := fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg)
+	for _, secret := range []string{"admin-secret", "sk-demo", "sk-upstream", "hidden"} {
+		if strings.Contains(printed, secret) {
+			t.Errorf("%s is printed", secret)
+		}
+	}
+}
+
+func TestMissingFile(t *testing.T) {
+	t.Parallel()
+	_, err := main.LoadConfig(filepath.Join(t.TempDir(), "none.yaml"), testEnv, testVendors())
+	var configErr *main.ConfigError
+	if !errors.As(err, &configErr) || !strings.Contains(err.Error(), "none.yaml: cannot be read: no such file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		text string
+		want main.Size
+		back string
+	}{
+		{"0", 0, "0"},
+		{"1000", 1000, "1000"},
+		{"64MiB", 64 << 20, "64MiB"},
+		{"2GiB", 2 << 30, "2GiB"},
+		{"1.5KiB", 1536, "1536"},
+		{"1KB", 1000, "1000"},
+		{"1 TiB", 1 << 40, "1TiB"},
+	} {
+		var got main.Size
+		if err := got.UnmarshalText([]byte(test.text)); err != nil || got != test.want || got.String() != test.back {
+			t.Errorf("%s: %d (%s), %v; want %d (%s)", test.text, got, got, err, test.want, test.back)
+		}
+	}
+}
+
+// FuzzParseConfig looks for text on which reading panics or hangs, and for valid files that are not stable.
+func FuzzParseConfig(f *testing.F) {
+	f.Add(fullConfig)
+	f.Add("a: &a [*a]\n")
+	f.Add("channels: &c [{<<: *c}]\n")
+	f.Add("? a\n: b\n")
+	f.Add("relay: {grace: 1s\n")
+	f.Add("tokens:\n- key: |\n    x\n  name: >-\n   a b\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 4096 {
+			t.Skip("long texts only repeat")
+		}
+		cfg, err := parse(text)
+		if err == nil {
+			if problems := cfg.Validate(testVendors()); len(problems) > 0 {
+				t.Errorf("accepted, yet %v", problems)
+			}
+			return
+		}
+		var configErr *main.ConfigError
+		if !errors.As(err, &configErr) || len(configErr.Problems) == 0 {
+			t.Errorf("error %v is no ConfigError", err)
+		}
+	})
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"unicode"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// What the token store takes; said here so that the problem has a line and a column.
+const (
+	maxTokenName   = 128
+	maxTokenKey    = 512
+	randomIDPrefix = "tok_"
+)
+
+// judge collects what is wrong with a configuration.
+type judge struct{ problems []Problem }
+
+func (j *judge) add(key, format string, args ...any) {
+	j.problems = append(j.problems, Problem{Key: key, Message: fmt.Sprintf(format, args...)})
+}
+
+// Validate checks values that have the right type: what may not be empty, negative, twice there or contradictory. The
+// problems name keys and have no place in a file. No problem means that the gateway can start with it.
+func (c Config) Validate(vendors providers.Catalog) []Problem {
+	j := &judge{}
+	j.address("listen", c.Listen)
+	if c.Metrics.Listen != "" {
+		j.address("metrics.listen", c.Metrics.Listen)
+		if _, port, _ := net.SplitHostPort(c.Listen); c.Metrics.Listen == c.Listen && port != "0" {
+			j.add("metrics.listen", "is the address of listen; metrics never share it")
+		}
+	}
+	j.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	j.oneOf("log.format", c.Log.Format, "json", "text")
+	j.services(c)
+	j.video(c.Video)
+	j.relay(c.Relay)
+	for i, token := range c.Tokens {
+		j.token(key("tokens", i), token)
+	}
+	j.unique("tokens", "name", len(c.Tokens), func(i int) string { return c.Tokens[i].Name })
+	j.unique("tokens", "key", len(c.Tokens), func(i int) string { return c.Tokens[i].Key.Reveal() })
+	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
+		j.price("prices."+model, c.Prices[model])
+	}
+	for i, channel := range c.Channels {
+		j.channel(key("channels", i), channel, vendors)
+	}
+	j.unique("channels", "name", len(c.Channels), func(i int) string { return c.Channels[i].Name })
+	return j.problems
+}
+
+func (j *judge) services(c Config) {
+	if _, err := storage.OpenRedis(c.Redis.URL.Reveal(), nil); err != nil {
+		j.add("redis.url", "wants redis://[user:password@]host:port/db")
+	}
+	j.address("temporal.address", c.Temporal.Address)
+	j.filled("temporal.namespace", c.Temporal.Namespace)
+	j.filled("temporal.task_queue", c.Temporal.TaskQueue)
+	if endpoint, ok := j.httpURL("archive.endpoint", c.Archive.Endpoint); ok && strings.Trim(endpoint.Path, "/") != "" {
+		j.add("archive.endpoint", "wants no path")
+	}
+	j.filled("archive.bucket", c.Archive.Bucket)
+	switch {
+	case c.Archive.AccessKey == "" && c.Archive.SecretKey != "":
+		j.add("archive.access_key", "is missing beside secret_key")
+	case c.Archive.AccessKey != "" && c.Archive.SecretKey == "":
+		j.add("archive.secret_key", "is missing beside access_key")
+	}
+}
+
+func (j *judge) video(v Video) {
+	j.positive("video.retention", v.Retention)
+	j.positive("video.queue_limit", v.QueueLimit)
+	j.positive("video.deadline", v.Deadline)
+	j.positive("video.archive_deadline", v.ArchiveDeadline)
+	j.positive("video.poll_min", v.PollMin)
+	j.positive("video.poll_max", v.PollMax)
+	if v.PollMin > v.PollMax {
+		j.add("video.poll_min", "is %s, longer than poll_max, which is %s", formatDuration(v.PollMin), formatDuration(v.PollMax))
+	}
+	j.limit("video.max_output_bytes", int(v.MaxOutputBytes))
+}
+
+func (j *judge) relay(r Relay) {
+	if r.MaxBody <= 0 {
+		j.add("relay.max_body", "wants a size above 0")
+	}
+	j.positive("relay.first_byte_timeout", r.FirstByteTimeout)
+	j.positive("relay.idle_timeout", r.IdleTimeout)
+	if r.MaxAttempts < 1 {
+		j.add("relay.max_attempts", "wants 1 or more")
+	}
+	j.notNegative("relay.cooldown", r.Cooldown)
+	j.notNegative("relay.grace", r.Grace)
+	j.notNegative("relay.redis_grace", r.RedisGrace)
+}
+
+func (j *judge) token(at string, t Token) {
+	j.tokenName(at+".name", t.Name)
+	j.filled(at+".group", t.Group)
+	j.filled(at+".lane", t.Lane)
+	switch credential := t.Key.Reveal(); {
+	case credential == "":
+		j.add(at+".key", "is missing")
+	case len(credential) > maxTokenKey:
+		j.add(at+".key", "is longer than %d characters", maxTokenKey)
+	case strings.ContainsFunc(credential, func(r rune) bool { return r <= ' ' || r > '~' }):
+		j.add(at+".key", "wants visible ASCII characters without spaces, as a header can carry them")
+	}
+	j.limit(at+".requests_per_minute", t.RequestsPerMinute)
+	j.limit(at+".tokens_per_minute", t.TokensPerMinute)
+	j.limit(at+".concurrency", t.Concurrency)
+	j.limit(at+".max_tasks", t.MaxTasks)
+	j.limit(at+".max_sockets", t.MaxSockets)
+	j.amount(at+".budget", t.Budget)
+	j.limit(at+".weight", t.Weight)
+	j.allFilled(at+".models", t.Models)
+	j.allFilled(at+".operations", t.Operations)
+	for i, network := range t.Networks {
+		if _, err := parseNetwork(network); err != nil {
+			j.add(key(at+".networks", i), "%q is neither an address nor a CIDR range such as 10.0.0.0/8", network)
+		}
+	}
+	if t.WebhookURL == "" {
+		return
+	}
+	j.httpURL(at+".webhook_url", t.WebhookURL)
+	if t.WebhookSecret == "" {
+		j.add(at+".webhook_secret", "is missing beside webhook_url")
+	}
+}
+
+func (j *judge) tokenName(at, name string) {
+	switch {
+	case strings.TrimSpace(name) == "":
+		j.add(at, "is missing")
+	case len(name) > maxTokenName:
+		j.add(at, "is longer than %d bytes", maxTokenName)
+	case strings.HasPrefix(name, randomIDPrefix):
+		j.add(at, "begins with %q like the ids of tokens made at run time", randomIDPrefix)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		j.add(at, "holds a control character")
+	}
+}
+
+func (j *judge) price(at string, p Price) {
+	j.amount(at+".input", p.Input)
+	j.amount(at+".cached_input", p.CachedInput)
+	j.amount(at+".output", p.Output)
+	j.amount(at+".second", p.Second)
+	j.oneOf(at+".unit", p.Unit, "1", "1K", "1M")
+}
+
+func (j *judge) channel(at string, c Channel, vendors providers.Catalog) {
+	j.filled(at+".name", c.Name)
+	vendor, known := vendors[c.Vendor]
+	if !known {
+		j.oneOf(at+".vendor", c.Vendor, slices.Sorted(maps.Keys(vendors))...)
+	}
+	j.httpURL(at+".base_url", c.BaseURL)
+	if len(c.Keys) == 0 {
+		j.add(at+".keys", "wants at least one key")
+	}
+	for i, secret := range c.Keys {
+		switch {
+		case secret == "":
+			j.add(key(at+".keys", i), "is empty")
+		case vendor.CheckKey != nil && vendor.CheckKey(secret) != nil:
+			j.add(key(at+".keys", i), "%v", vendor.CheckKey(secret))
+		case slices.Index(c.Keys, secret) < i:
+			j.add(key(at+".keys", i), "is the same as keys[%d]", slices.Index(c.Keys, secret))
+		}
+	}
+	if len(c.Models) == 0 {
+		j.add(at+".models", `wants at least one model; "*": opens every name`)
+	}
+	for public, upstream := range c.Models {
+		switch {
+		case public == "":
+			j.add(at+".models", "a public name is empty")
+		case public == providers.AnyModel && upstream != "":
+			j.add(at+".models."+public, `opens every name as it is and takes no upstream name`)
+		}
+	}
+	if len(c.Groups) == 0 {
+		j.add(at+".groups", "wants at least one group")
+	}
+	j.allFilled(at+".groups", c.Groups)
+	j.limit(at+".weight", c.Weight)
+	j.limit(at+".max_jobs", c.MaxJobs)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Size is a number of bytes, written as 64MiB, 2GiB or a plain number.
+type Size int64
+
+// String writes the size in the largest unit that divides it.
+func (s Size) String() string {
+	units := []string{"TiB", "GiB", "MiB", "KiB"}
+	for i, unit := range units {
+		one := Size(1) << (10 * (len(units) - i))
+		if s >= one && s%one == 0 {
+			return strconv.FormatInt(int64(s/one), 10) + unit
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
+// MarshalText writes the size as String does.
+func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a size.
+func (s *Size) UnmarshalText(text []byte) error {
+	n, err := humanize.ParseBytes(string(text))
+	if err != nil || n > math.MaxInt64 || strings.HasPrefix(string(text), "-") {
+		return fmt.Errorf("%q is not a size such as 64MiB or 2GiB", text)
+	}
+	*s = Size(n)
+	return nil
+}
+
+// parseDuration reads 500ms, 30s, 10m, 72h.
+func parseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration such as 30s, 10m or 72h", text)
+	}
+	return d, nil
+}
+
+// formatDuration writes a duration without its trailing zero units.
+func formatDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// parseTime reads an RFC 3339 time or a date, which means its start in UTC. "" is the zero time.
+func parseTime(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is neither a date (2027-01-31) nor an RFC 3339 time", text)
+}
+
+// expand replaces every ${NAME} by the environment's value; $${ stands for a literal ${. What a value holds is text
+// and never YAML.
+func expand(text string, env func(string) (string, bool)) (string, error) {
+	var out strings.Builder
+	for {
+		at := strings.Index(text, "${")
+		if at < 0 {
+			out.WriteString(text)
+			return out.String(), nil
+		}
+		if at > 0 && text[at-1] == '$' {
+			out.WriteString(text[:at-1] + "${")
+			text = text[at+2:]
+			continue
+		}
+		name, rest, found := strings.Cut(text[at+2:], "}")
+		if !found || !isVariable(name) {
+			return "", errors.New("${ begins the name of an environment variable, as in ${NAME}; write $${ for the characters themselves")
+		}
+		value, ok := env(name)
+		if !ok {
+			return "", fmt.Errorf("the environment variable %s is not set", name)
+		}
+		out.WriteString(text[:at] + value)
+		text = rest
+	}
+}
+
+func isVariable(name string) bool {
+	for i, r := range name {
+		letter := r == '_' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
