@@ -2,63 +2,221 @@ package storage
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
+const (
+	knownTokens  = 20_000          // tokens in the local cache
+	unknownKeys  = 10_000          // wrong keys remembered, apart, so that a flood of them evicts no token
+	unknownFor   = 5 * time.Second // how long a wrong key is remembered when nothing changes
+	readTogether = 512             // records in one round trip
+)
+
 // TokensOptions may be nil.
 type TokensOptions struct {
-	CacheFor time.Duration // a change is seen within this time, at most 1 s; default 1 s
+	CacheFor time.Duration // a change elsewhere is seen within this time; default, and at most, 1 s
 	Grace    time.Duration // known tokens go on so long while Redis is away (redis_grace); default 10 min
 	Log      *slog.Logger  // nil: silent
 	Prefix   string        // of every key; empty: DefaultPrefix
 }
 
-// Tokens are the client credentials, kept in Redis by the hash of their keys. Safe for concurrent use.
-type Tokens struct{}
+// Tokens are the client credentials, kept in Redis by the hash of their keys, and those of the configuration file.
+// Safe for concurrent use.
+//
+// Tokens that were used are held in memory and followed: one goroutine asks Redis twice per CacheFor for the latest
+// change and reads again what changed. So a call with a known key never waits for Redis.
+type Tokens struct {
+	client *redis.Client
+	keys   keys
+	opts   TokensOptions
+	log    *slog.Logger
+	out    outage
 
-// Seed is one token of the configuration file with its key.
-type Seed struct {
-	Token Token // ID, Seeded, Hint and CreatedAt are set by Seed
-	Key   string
+	seeds   atomic.Pointer[map[keySum]*seeded]
+	known   *clock[*Token]
+	unknown *clock[int64] // until when, in unix nanoseconds
+	lookups batch[*lookup]
+
+	changed atomic.Uint64 // counts the changes seen; a record read before one is not cached after it
+	heard   atomic.Int64  // unix nanoseconds of the last answer of Redis
+	stale   atomic.Bool   // grace is over: the local cache answers no more
+
+	following sync.Mutex // held while changes are read
+	head      string     // latest change seen
+	begun     bool       // head was read once
+	due       seedsDue   // what is still to be written of the seeds
+
+	stop func()
+	done chan struct{}
+}
+
+// lookup is one key whose record must be read.
+type lookup struct {
+	sum   keySum
+	token *Token // nil: no such token
+	err   error
 }
 
 // NewTokens starts to follow changes in Redis until Close. The client stays the caller's.
-func NewTokens(client *redis.Client, opts *TokensOptions) *Tokens { return &Tokens{} }
+func NewTokens(client *redis.Client, opts *TokensOptions) *Tokens {
+	t := &Tokens{
+		client:  client,
+		known:   newClock[*Token](knownTokens),
+		unknown: newClock[int64](unknownKeys),
+		done:    make(chan struct{}),
+	}
+	if opts != nil {
+		t.opts = *opts
+	}
+	if t.opts.CacheFor <= 0 || t.opts.CacheFor > time.Second {
+		t.opts.CacheFor = time.Second
+	}
+	if t.opts.Grace <= 0 {
+		t.opts.Grace = 10 * time.Minute
+	}
+	t.keys = newKeys(t.opts.Prefix)
+	t.log = orDiscard(t.opts.Log)
+	t.out = outage{log: t.log, what: "tokens: known ones go on from memory"}
+	t.seeds.Store(&map[keySum]*seeded{})
+	t.heard.Store(time.Now().UnixNano())
+	t.lookups = batch[*lookup]{most: readTogether, work: t.lookUp}
 
-// Authenticate finds the token of a key. It does not judge it: the caller asks Usable. The token is shared and
-// must not be changed. ErrNotFound: no such key. ErrUnavailable: Redis is away and the key is not known here.
+	ctx, cancel := context.WithCancel(context.Background()) // ended by Close
+	t.stop = cancel
+	go t.follow(ctx)
+	return t
+}
+
+// Close stops following changes and waits for that. The client stays open.
+func (t *Tokens) Close() {
+	t.stop()
+	<-t.done
+}
+
+// Authenticate finds the token of a key. It does not judge the token: the caller asks Usable. The token is shared
+// and must not be changed. ErrNotFound: there is no such key. ErrUnavailable: Redis is away and the key is not known
+// here, or Redis has been away for longer than the grace.
 func (t *Tokens) Authenticate(ctx context.Context, key string) (*Token, error) {
-	return nil, errors.ErrUnsupported
+	if key == "" || len(key) > maxKey {
+		return nil, errUnknownKey
+	}
+	sum := sumOf(key)
+	if s, ok := (*t.seeds.Load())[sum]; ok {
+		return s.token.Load(), nil
+	}
+	if token, ok := t.known.get(sum); ok && !t.stale.Load() {
+		return token, nil
+	}
+	now := time.Now()
+	if until, ok := t.unknown.get(sum); ok && now.UnixNano() < until {
+		return nil, errUnknownKey
+	}
+	if t.out.resting(now) {
+		return nil, errTokensAway
+	}
+	changed := t.changed.Load()
+	l := &lookup{sum: sum}
+	t.lookups.do(ctx, l, make(chan bool, 1))
+	if l.err != nil {
+		return nil, l.err
+	}
+	still := func() bool { return t.changed.Load() == changed }
+	if l.token == nil {
+		t.unknown.put(sum, time.Now().Add(unknownFor).UnixNano(), still)
+		return nil, errUnknownKey
+	}
+	t.known.put(sum, l.token, still)
+	return l.token, nil
 }
 
-// Create stores a new token under a random id and returns its key, which is shown nowhere else.
-// ErrExists: the name is in use.
-func (t *Tokens) Create(ctx context.Context, token Token) (created Token, key string, err error) {
-	return Token{}, "", errors.ErrUnsupported
+var (
+	errUnknownKey = fmt.Errorf("authenticate: %w", ErrNotFound)
+	errTokensAway = fmt.Errorf("authenticate: %w", ErrUnavailable)
+)
+
+// lookUp reads the records of several keys at once.
+func (t *Tokens) lookUp(ctx context.Context, asked []*lookup) {
+	sums := make([]keySum, len(asked))
+	for i, l := range asked {
+		sums[i], l.err = l.sum, errTokensAway
+	}
+	if !t.out.try(time.Now()) {
+		return
+	}
+	records, err := t.records(ctx, sums)
+	if t.out.note(ctx, time.Now(), err) == nil {
+		t.heard.Store(time.Now().UnixNano())
+	}
+	for i, l := range asked {
+		l.err = err
+		if err == nil && records[i].raw != "" {
+			l.token = &records[i].token
+		}
+	}
 }
 
-// List returns every token, by name.
-func (t *Tokens) List(ctx context.Context) ([]Token, error) { return nil, errors.ErrUnsupported }
-
-// Find returns one token by id or name, else ErrNotFound.
-func (t *Tokens) Find(ctx context.Context, idOrName string) (Token, error) {
-	return Token{}, errors.ErrUnsupported
+// record is one token as it stands in Redis; raw is empty where there is none.
+type record struct {
+	token Token
+	sum   keySum
+	raw   string
 }
 
-// Revoke disables a token for good, everywhere within a second.
-func (t *Tokens) Revoke(ctx context.Context, idOrName string) error { return errors.ErrUnsupported }
-
-// Rotate gives a token a new key; the old one is unknown everywhere within a second.
-func (t *Tokens) Rotate(ctx context.Context, idOrName string) (rotated Token, key string, err error) {
-	return Token{}, "", errors.ErrUnsupported
+// records reads tokens by their sums, one record each, in order.
+func (t *Tokens) records(ctx context.Context, sums []keySum) ([]record, error) {
+	found := make([]record, len(sums))
+	names := make([]string, 0, min(len(sums), readTogether))
+	for from := 0; from < len(sums); from += readTogether {
+		part := sums[from:min(len(sums), from+readTogether)]
+		names = names[:0]
+		for _, sum := range part {
+			names = append(names, t.keys.token(sum.String()))
+		}
+		values, err := t.client.MGet(ctx, names...).Result()
+		if err != nil {
+			return nil, redisError("read tokens", err)
+		}
+		for i, value := range values {
+			r := &found[from+i]
+			r.sum = part[i]
+			raw, ok := value.(string)
+			if !ok {
+				continue
+			}
+			if r.token, err = decodeToken(raw); err != nil {
+				// One spoilt record must not lock out the others: it counts as absent.
+				t.log.LogAttrs(ctx, slog.LevelError, "token record is broken", slog.String("hash", r.sum.String()[:8]))
+				continue
+			}
+			r.raw = raw
+		}
+	}
+	return found, nil
 }
 
-// Seed sets the tokens of the configuration file.
-func (t *Tokens) Seed(ctx context.Context, seeds []Seed) error { return errors.ErrUnsupported }
+// storedToken is a token's record: the only place that holds the webhook secret in clear.
+type storedToken struct {
+	Token
+	WebhookSecret string `json:"webhook_secret,omitempty"`
+}
 
-// Close stops following changes and waits for that.
-func (t *Tokens) Close() {}
+func encodeToken(t Token) (string, error) {
+	raw, err := json.Marshal(storedToken{Token: t, WebhookSecret: string(t.WebhookSecret)})
+	return string(raw), err
+}
+
+func decodeToken(raw string) (Token, error) {
+	var s storedToken
+	if err := json.Unmarshal([]byte(raw), &s); err != nil {
+		return Token{}, err
+	}
+	s.Token.WebhookSecret = Secret(s.WebhookSecret)
+	return s.Token, nil
+}

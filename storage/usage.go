@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,8 +17,29 @@ type UsageOptions struct {
 	Prefix     string        // of every key; empty: DefaultPrefix
 }
 
-// Usage is the ledger. Safe for concurrent use.
-type Usage struct{}
+// Usage is the ledger of what tokens used, summed by day (UTC), token, model and channel. Safe for concurrent use.
+//
+// Entries are summed in memory and added to Redis every FlushEvery. Nothing is lost while Redis is away: what waits
+// is bounded by the distinct keys, and a batch whose answer got lost is sent again under the same number, which
+// Redis counts once. A process that is killed loses what it had not flushed.
+type Usage struct {
+	client *redis.Client
+	keys   keys
+	log    *slog.Logger
+	out    outage
+	every  time.Duration
+	script *redis.Script
+
+	mu      sync.Mutex
+	sums    map[usageKey]counters
+	sending sync.Mutex // held while flushing
+	batches []usageBatch
+	number  int64
+	process string
+
+	stop func()
+	done chan struct{}
+}
 
 // Entry is what one call used.
 type Entry struct {
@@ -26,11 +48,11 @@ type Entry struct {
 	Channel string    // empty when no channel took the call
 	At      time.Time // zero: now
 
-	Requests     int64 // 0 counts as 1 unless another counter is set
+	Requests     int64 // 1 for a call; 0 for what is added to a call that was counted before
 	InputTokens  int64 // all of the input, cached ones too
 	CachedTokens int64
 	OutputTokens int64
-	Failed       bool
+	Failed       bool // the requests failed
 }
 
 // Row is the sum of one day, token, model and channel.
@@ -47,16 +69,76 @@ type Row struct {
 	OutputTokens int64 `json:"output_tokens"`
 }
 
+type usageKey struct{ day, token, model, channel string }
+
+// counters are the sums of one key in the order of counterNames.
+type counters [5]int64
+
 // NewUsage starts a ledger that flushes until Close. The client stays the caller's.
-func NewUsage(client *redis.Client, opts *UsageOptions) *Usage { return &Usage{} }
-
-// Record adds an entry. It never blocks on Redis.
-func (u *Usage) Record(e Entry) {}
-
-// Read returns the rows of the days from and to, both included, of one token id or of all when it is empty.
-func (u *Usage) Read(ctx context.Context, from, to time.Time, token string) ([]Row, error) {
-	return nil, errors.ErrUnsupported
+func NewUsage(client *redis.Client, opts *UsageOptions) *Usage {
+	if opts == nil {
+		opts = &UsageOptions{}
+	}
+	u := &Usage{
+		client:  client,
+		keys:    newKeys(opts.Prefix),
+		log:     orDiscard(opts.Log),
+		every:   opts.FlushEvery,
+		script:  redis.NewScript(usageScript),
+		sums:    make(map[usageKey]counters),
+		process: randomLetters(12),
+		done:    make(chan struct{}),
+	}
+	if u.every <= 0 {
+		u.every = time.Second
+	}
+	u.out = outage{log: u.log, what: "usage: kept until it is back"}
+	ctx, cancel := context.WithCancel(context.Background()) // ended by Close
+	u.stop = cancel
+	go u.run(ctx)
+	return u
 }
 
-// Close flushes a last time.
-func (u *Usage) Close(ctx context.Context) error { return nil }
+// Record adds an entry. It never waits for Redis.
+func (u *Usage) Record(e Entry) {
+	at := e.At
+	if at.IsZero() {
+		at = time.Now()
+	}
+	add := counters{e.Requests, 0, e.InputTokens, e.CachedTokens, e.OutputTokens}
+	if e.Failed {
+		add[1] = e.Requests
+	}
+	key := usageKey{dayOf(at), e.Token, e.Model, e.Channel}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	sum := u.sums[key]
+	for i, n := range add {
+		sum[i] += n
+	}
+	u.sums[key] = sum
+}
+
+func (u *Usage) run(ctx context.Context) {
+	defer close(u.done)
+	tick := time.NewTicker(u.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			err := u.Flush(ctx)
+			if err != nil && !errors.Is(err, ErrUnavailable) && !errors.Is(err, context.Canceled) {
+				u.log.LogAttrs(ctx, slog.LevelError, "usage is not written", slog.Any("error", err))
+			}
+		}
+	}
+}
+
+// Close flushes a last time and stops. The error says what could not be written; it is lost then.
+func (u *Usage) Close(ctx context.Context) error {
+	u.stop()
+	<-u.done
+	return u.Flush(ctx)
+}

@@ -1,0 +1,127 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// release gives back what a call held.
+func (l *Limits) release(h *held, delta int) {
+	if h.lease == "" && delta == 0 {
+		return
+	}
+	l.mu.Lock()
+	if h.lease != "" {
+		calls := l.running[h.token]
+		delete(calls, h.lease)
+		if len(calls) == 0 {
+			delete(l.running, h.token)
+		}
+	}
+	s := settlement{token: h.token, lease: h.lease, second: h.second, delta: delta}
+	if h.local {
+		if w := l.local[h.token.id]; w != nil {
+			w.correct(time.Now().Unix(), h.second, delta)
+		}
+		s.delta = 0
+	}
+	wake := false
+	if (s.lease != "" || s.delta != 0) && len(l.settles) < settleKept {
+		l.settles = append(l.settles, s)
+		wake = len(l.settles) == 1
+	}
+	l.mu.Unlock()
+	if wake {
+		l.wakeUpkeep()
+	}
+}
+
+func (l *Limits) wakeUpkeep() {
+	select {
+	case l.settle <- struct{}{}:
+	default:
+	}
+}
+
+// start notes a call in flight. l.mu is held.
+func (l *Limits) start(token bucketed, lease string) {
+	calls := l.running[token]
+	if calls == nil {
+		calls = make(map[string]struct{})
+		l.running[token] = calls
+	}
+	calls[lease] = struct{}{}
+}
+
+// upkeep sends settlements that no call took along, and confirms calls in flight, until Close.
+func (l *Limits) upkeep() {
+	defer close(l.done)
+	ctx := context.Background() // each round trip ends by the client's timeouts
+	renew := time.NewTicker(renewEvery)
+	defer renew.Stop()
+	wait := time.NewTimer(settleAfter)
+	defer wait.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-l.settle:
+			wait.Reset(settleAfter)
+		case <-wait.C:
+			if again := l.flush(ctx); again > 0 {
+				wait.Reset(again)
+			}
+		case <-renew.C:
+			l.mu.Lock()
+			for token, calls := range l.running {
+				for lease := range calls {
+					if len(l.settles) < settleKept {
+						l.settles = append(l.settles, settlement{token: token, lease: lease, renew: true})
+					}
+				}
+			}
+			l.mu.Unlock()
+			wait.Reset(settleAfter)
+		}
+	}
+}
+
+// flush sends settlements and says after what time to come again; 0: when there is something new.
+func (l *Limits) flush(ctx context.Context) time.Duration {
+	if l.unsettled() == 0 {
+		return 0
+	}
+	if !l.out.resting(time.Now()) {
+		l.admissions.do(ctx, &admission{settle: true}, make(chan bool, 1))
+	}
+	switch {
+	case l.unsettled() == 0:
+		return 0
+	case l.out.resting(time.Now()):
+		return rest
+	}
+	return time.Millisecond
+}
+
+func (l *Limits) unsettled() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.settles)
+}
+
+// Close sends what was released and is not yet sent, and stops the upkeep. No call may be admitted after it; calls
+// still in flight lose their places a minute later. The error is ErrUnavailable when Redis did not take it all.
+func (l *Limits) Close(ctx context.Context) error {
+	close(l.stop)
+	<-l.done
+	for l.unsettled() > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		l.admissions.do(ctx, &admission{settle: true}, make(chan bool, 1))
+		if l.out.resting(time.Now()) {
+			return redisError("release calls in flight", ErrUnavailable)
+		}
+	}
+	return nil
+}

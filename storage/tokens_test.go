@@ -1,0 +1,529 @@
+package storage_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// eventually polls until ok or a deadline well past the promised second.
+func eventually(t *testing.T, what string, ok func() bool) time.Duration {
+	t.Helper()
+	start := time.Now()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		if time.Since(start) > 10*time.Second {
+			t.Fatalf("never happened: %s", what)
+		}
+		<-tick.C
+	}
+	return time.Since(start)
+}
+
+func newTokens(t testing.TB, client *redis.Client, opts *storage.TokensOptions) *storage.Tokens {
+	t.Helper()
+	tokens := storage.NewTokens(client, opts)
+	t.Cleanup(tokens.Close)
+	return tokens
+}
+
+func TestTokensLife(t *testing.T) {
+	t.Parallel()
+	ctx, client := t.Context(), storagetest.Redis(t)
+	here, there := newTokens(t, client, nil), newTokens(t, client, nil)
+
+	made, key, err := here.Create(ctx, storage.Token{Name: "anna", Group: "default", Models: []string{"gpt-*"}, WebhookSecret: "whsec_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(made.ID, "tok_") || len(key) != 51 || made.Hint != "sk-…"+key[47:] || made.CreatedAt.IsZero() {
+		t.Errorf("created %+v with key of %d characters", made, len(key))
+	}
+	for _, tokens := range []*storage.Tokens{here, there, here, there} {
+		got, err := tokens.Authenticate(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.ID != made.ID || got.Group != "default" || got.WebhookSecret != "whsec_1" || !got.Allows("gpt-4o") || got.Allows("sora-2") {
+			t.Errorf("authenticated %+v", got)
+		}
+	}
+	if _, _, err := there.Create(ctx, storage.Token{Name: "anna"}); !errors.Is(err, storage.ErrExists) {
+		t.Errorf("second anna: got %v, want ErrExists", err)
+	}
+
+	rotated, newKey, err := there.Rotate(ctx, "anna")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rotated.ID != made.ID || newKey == key {
+		t.Errorf("rotated %q to %q", made.ID, rotated.ID)
+	}
+	if _, err := there.Authenticate(ctx, key); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("old key where it was rotated: got %v, want ErrNotFound at once", err)
+	}
+	took := eventually(t, "old key unknown elsewhere", func() bool {
+		_, err := here.Authenticate(ctx, key)
+		return errors.Is(err, storage.ErrNotFound)
+	})
+	if took > time.Second {
+		t.Errorf("rotation seen after %v, want within a second", took)
+	}
+	if got, err := here.Authenticate(ctx, newKey); err != nil || got.ID != made.ID {
+		t.Errorf("new key: %v, %v", got, err)
+	}
+
+	if err := there.Revoke(ctx, made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := there.Authenticate(ctx, newKey); !errors.Is(got.Usable(time.Now()), storage.ErrDisabled) {
+		t.Error("revoked token is usable where it was revoked")
+	}
+	took = eventually(t, "revoked elsewhere", func() bool {
+		got, err := here.Authenticate(ctx, newKey)
+		return err == nil && got.Usable(time.Now()) != nil
+	})
+	if took > time.Second {
+		t.Errorf("revocation seen after %v, want within a second", took)
+	}
+	if err := here.Revoke(ctx, made.ID); err != nil {
+		t.Errorf("revoke again: %v", err)
+	}
+	if _, _, err := here.Rotate(ctx, made.ID); !errors.Is(err, storage.ErrDisabled) {
+		t.Errorf("rotate a revoked token: got %v, want ErrDisabled", err)
+	}
+	if got, err := here.Find(ctx, "anna"); err != nil || !got.Revoked {
+		t.Errorf("find the revoked anna: %+v, %v", got, err)
+	}
+
+	again, _, err := here.Create(ctx, storage.Token{Name: "anna"})
+	if err != nil {
+		t.Fatalf("anna again: %v", err)
+	}
+	if got, err := there.Find(ctx, "anna"); err != nil || got.ID != again.ID {
+		t.Errorf("find anna: got %v (%v), want the one not revoked", got.ID, err)
+	}
+	if list, err := there.List(ctx); err != nil || len(list) != 2 {
+		t.Errorf("list: %v, %v", list, err)
+	}
+	for _, unknown := range []string{"", "nobody", "tok_x"} {
+		if _, err := here.Find(ctx, unknown); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("find %q: got %v, want ErrNotFound", unknown, err)
+		}
+		if err := here.Revoke(ctx, unknown); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("revoke %q: got %v, want ErrNotFound", unknown, err)
+		}
+	}
+}
+
+func TestTokensKeepNoKeyAndShowNoSecret(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server, _ := storagetest.Miniredis(t)
+	tokens := newTokens(t, storagetest.Client(t, "redis://"+server.Addr()), nil)
+	made, key, err := tokens.Create(ctx, storage.Token{Name: "anna", WebhookSecret: "whsec_hidden"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tokens.Seed(ctx, []storage.Seed{{Token: storage.Token{Name: "demo"}, Key: "sk-demo"}}); err != nil {
+		t.Fatal(err)
+	}
+	record, err := server.Get("mr:token:" + storage.HashKey(key))
+	if err != nil || !strings.Contains(record, "whsec_hidden") {
+		t.Errorf("record by the key's hash lacks the webhook's secret (%v)", err)
+	}
+	for _, name := range server.Keys() {
+		held := name
+		switch server.Type(name) {
+		case "string":
+			value, _ := server.Get(name)
+			held += value
+		case "list":
+			values, _ := server.List(name)
+			held += strings.Join(values, "")
+		case "hash":
+			fields, _ := server.HKeys(name)
+			for _, field := range fields {
+				held += field + server.HGet(name, field)
+			}
+		default:
+			t.Fatalf("%s is a %s: look into it too", name, server.Type(name))
+		}
+		if strings.Contains(held, key) || strings.Contains(held, "sk-demo") {
+			t.Errorf("%s holds a key in clear", name)
+		}
+	}
+
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("token", "token", made, "secret", made.WebhookSecret)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("token", "token", made, "secret", made.WebhookSecret)
+	text, _ := json.Marshal(made)
+	shown := log.String() + string(text) + fmt.Sprintf("%v %+v %#v %s", made, made, made, made.WebhookSecret)
+	if strings.Contains(shown, "hidden") {
+		t.Errorf("secret is shown: %s", shown)
+	}
+}
+
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	ctx, client := t.Context(), storagetest.Redis(t)
+	tokens, other := newTokens(t, client, nil), newTokens(t, client, nil)
+	seed := func(name, key string) storage.Seed {
+		return storage.Seed{Token: storage.Token{Name: name, Group: "default"}, Key: key}
+	}
+	usable := func(tokens *storage.Tokens, key string) bool {
+		got, err := tokens.Authenticate(ctx, key)
+		return err == nil && got.Usable(time.Now()) == nil
+	}
+
+	for _, bad := range [][]storage.Seed{
+		{seed("a", "k1"), seed("a", "k2")},
+		{seed("a", "k1"), seed("b", "k1")},
+		{seed("", "k1")},
+		{seed("a", "")},
+		{seed("tok_a", "k1")},
+		{seed("a", "k 1")},
+	} {
+		if err := tokens.Seed(ctx, bad); err == nil {
+			t.Errorf("seed %+v: no error", bad)
+		}
+	}
+
+	if err := tokens.Seed(ctx, []storage.Seed{seed("a", "key-a"), seed("b", "key-b")}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := tokens.Authenticate(ctx, "key-a")
+	if err != nil || got.ID != "a" || !got.Seeded {
+		t.Fatalf("seeded token: %+v, %v", got, err)
+	}
+	if !usable(other, "key-a") {
+		t.Error("another process, without the file, does not know the seeded token")
+	}
+	if _, _, err := tokens.Rotate(ctx, "a"); !errors.Is(err, storage.ErrSeeded) {
+		t.Errorf("rotate a seeded token: got %v, want ErrSeeded", err)
+	}
+
+	// b leaves, a changes its key, c comes.
+	if err := tokens.Seed(ctx, []storage.Seed{seed("a", "key-a2"), seed("c", "key-c")}); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]bool{"key-a": false, "key-a2": true, "key-b": false, "key-c": true} {
+		if got := usable(tokens, key); got != want {
+			t.Errorf("%s where it was seeded: usable %v, want %v", key, got, want)
+		}
+		eventually(t, key+" elsewhere", func() bool { return usable(other, key) == want })
+	}
+	if got, err := other.Find(ctx, "b"); err != nil || !got.Disabled || got.Revoked {
+		t.Errorf("token that left the file: %+v, %v", got, err)
+	}
+
+	// Keys change places, and b comes back.
+	if err := tokens.Seed(ctx, []storage.Seed{seed("a", "key-c"), seed("c", "key-a2"), seed("b", "key-b")}); err != nil {
+		t.Fatal(err)
+	}
+	for key, id := range map[string]string{"key-c": "a", "key-a2": "c", "key-b": "b"} {
+		eventually(t, key+" elsewhere is of "+id, func() bool {
+			got, err := other.Authenticate(ctx, key)
+			return err == nil && got.ID == id && got.Usable(time.Now()) == nil
+		})
+	}
+
+	// An operator's revocation outlives a reload, and ends with another key.
+	if err := other.Revoke(ctx, "b"); err != nil {
+		t.Fatal(err)
+	}
+	took := eventually(t, "seeded token revoked", func() bool { return !usable(tokens, "key-b") })
+	if took > time.Second {
+		t.Errorf("revocation seen after %v, want within a second", took)
+	}
+	if err := tokens.Seed(ctx, []storage.Seed{seed("b", "key-b")}); err != nil {
+		t.Fatal(err)
+	}
+	if usable(tokens, "key-b") {
+		t.Error("a reload brought a revoked key back")
+	}
+	if err := newTokens(t, client, nil).Seed(ctx, []storage.Seed{seed("b", "key-b")}); err != nil || usable(tokens, "key-b") {
+		t.Errorf("a restart brought a revoked key back (%v)", err)
+	}
+	if err := tokens.Seed(ctx, []storage.Seed{seed("b", "key-b2")}); err != nil {
+		t.Fatal(err)
+	}
+	if !usable(tokens, "key-b2") || usable(tokens, "key-b") {
+		t.Error("another key did not bring the token back")
+	}
+}
+
+func TestSeedsOutliveRedis(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	tokens := newTokens(t, client, nil)
+	server.Close()
+	seeds := []storage.Seed{{Token: storage.Token{Name: "demo"}, Key: "sk-demo"}}
+	if err := tokens.Seed(ctx, seeds); err != nil {
+		t.Fatalf("seed while redis is away: %v", err)
+	}
+	if _, err := tokens.Authenticate(ctx, "sk-demo"); err != nil {
+		t.Errorf("seeded token while redis is away: %v", err)
+	}
+	if got, err := tokens.Find(ctx, "demo"); err != nil || got.ID != "demo" {
+		t.Errorf("find a seeded token while redis is away: %v, %v", got, err)
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	there := func() bool { return client.Exists(ctx, "mr:token:"+storage.HashKey("sk-demo")).Val() == 1 }
+	eventually(t, "written when redis came", there)
+	eventually(t, "changes settled", func() bool { return client.LLen(ctx, "mr:token-changes").Val() > 0 })
+	server.FlushAll()
+	eventually(t, "put back into an empty redis", there)
+}
+
+func TestAuthenticateWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	var log logBuffer
+	tokens := newTokens(t, client, &storage.TokensOptions{Grace: 1500 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	_, key, err := tokens.Create(ctx, storage.Token{Name: "anna"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, unseen, err := tokens.Create(ctx, storage.Token{Name: "berta"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.Authenticate(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	for range 3 {
+		if _, err := tokens.Authenticate(ctx, key); err != nil {
+			t.Errorf("known key: %v", err)
+		}
+		if _, err := tokens.Authenticate(ctx, unseen); !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("unknown key: got %v, want ErrUnavailable", err)
+		}
+	}
+	if _, err := tokens.List(ctx); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("list: got %v, want ErrUnavailable", err)
+	}
+	eventually(t, "grace over", func() bool {
+		_, err := tokens.Authenticate(ctx, key)
+		return errors.Is(err, storage.ErrUnavailable)
+	})
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both known again", func() bool {
+		_, err := tokens.Authenticate(ctx, key)
+		_, err2 := tokens.Authenticate(ctx, unseen)
+		return err == nil && err2 == nil
+	})
+	eventually(t, "back is logged", func() bool { return strings.Contains(log.String(), "redis is back") })
+	if n := strings.Count(log.String(), "redis is away"); n != 1 {
+		t.Errorf("outage logged %d times, want once:\n%s", n, log.String())
+	}
+	if strings.Contains(log.String(), key) || strings.Contains(log.String(), unseen) {
+		t.Error("log holds a key")
+	}
+}
+
+func TestWrongKeysStayBounded(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server, _ := storagetest.Miniredis(t)
+	tokens := newTokens(t, storagetest.Client(t, "redis://"+server.Addr()), nil)
+	_, key, err := tokens.Create(ctx, storage.Token{Name: "anna"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.Authenticate(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	var flood sync.WaitGroup
+	for g := range 16 {
+		flood.Go(func() {
+			for i := range 1500 {
+				if _, err := tokens.Authenticate(ctx, fmt.Sprintf("sk-wrong-%d-%d", g, i)); !errors.Is(err, storage.ErrNotFound) {
+					t.Errorf("wrong key: %v", err)
+					return
+				}
+			}
+		})
+	}
+	flood.Wait()
+	before := server.CommandCount()
+	for range 100 {
+		if _, err := tokens.Authenticate(ctx, key); err != nil {
+			t.Fatalf("the flood evicted a known token: %v", err)
+		}
+		if _, err := tokens.Authenticate(ctx, "sk-wrong-0-1499"); !errors.Is(err, storage.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	if n := server.CommandCount() - before; n > 10 {
+		t.Errorf("%d commands for keys already asked for", n)
+	}
+	for _, key := range []string{"", strings.Repeat("k", 513)} {
+		if _, err := tokens.Authenticate(ctx, key); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("key of %d characters: %v", len(key), err)
+		}
+	}
+}
+
+func TestCreatedElsewhereAfterAWrongTry(t *testing.T) {
+	t.Parallel()
+	ctx, client := t.Context(), storagetest.Redis(t)
+	here, there := newTokens(t, client, nil), newTokens(t, client, nil)
+	if _, err := here.Authenticate(ctx, "sk-soon"); !errors.Is(err, storage.ErrNotFound) {
+		t.Fatal(err)
+	}
+	if err := there.Seed(ctx, []storage.Seed{{Token: storage.Token{Name: "soon"}, Key: "sk-soon"}}); err != nil {
+		t.Fatal(err)
+	}
+	took := eventually(t, "key known", func() bool {
+		_, err := here.Authenticate(ctx, "sk-soon")
+		return err == nil
+	})
+	if took > time.Second {
+		t.Errorf("seen after %v", took)
+	}
+}
+
+func TestConcurrentCreatesTakeANameOnce(t *testing.T) {
+	t.Parallel()
+	ctx, tokens := t.Context(), newTokens(t, storagetest.Redis(t), nil)
+	var wg sync.WaitGroup
+	won := make(chan string, 20)
+	for range 20 {
+		wg.Go(func() {
+			made, _, err := tokens.Create(ctx, storage.Token{Name: "anna"})
+			if err == nil {
+				won <- made.ID
+			} else if !errors.Is(err, storage.ErrExists) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(won) != 1 {
+		t.Errorf("%d creates won the name", len(won))
+	}
+}
+
+func TestAuthenticateIsCanceled(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	tokens := newTokens(t, client, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	// One caller's cancellation must not fail those who share its round trip, so it fails nobody.
+	if _, err := tokens.Authenticate(ctx, "sk-x"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUsable(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, test := range []struct {
+		token storage.Token
+		want  error
+	}{
+		{storage.Token{}, nil},
+		{storage.Token{Disabled: true}, storage.ErrDisabled},
+		{storage.Token{Revoked: true}, storage.ErrDisabled},
+		{storage.Token{Expires: now.Add(time.Second)}, nil},
+		{storage.Token{Expires: now}, storage.ErrExpired},
+	} {
+		if got := test.token.Usable(now); !errors.Is(got, test.want) {
+			t.Errorf("%+v: got %v, want %v", test.token, got, test.want)
+		}
+	}
+}
+
+func TestAllows(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		patterns string
+		model    string
+		want     bool
+	}{
+		{"", "gpt-4o", true},
+		{"*", "any/thing", true},
+		{"gpt-4o", "gpt-4o", true},
+		{"gpt-4o", "gpt-4o-mini", false},
+		{"gpt-*", "gpt-4o", true},
+		{"gpt-*", "gpt-", true},
+		{"gpt-*", "agpt-4o", false},
+		{"*/llama-*b", "meta/llama-3/70b", true},
+		{"a*b*c", "a-b-b-c", true},
+		{"a*b*c", "a-c-b", false},
+		{"a,b*", "bc", true},
+		{"a,b*", "c", false},
+		{"*a*a*a*a*a*a*a*b", strings.Repeat("a", 5000), false},
+	} {
+		var token storage.Token
+		if test.patterns != "" {
+			token.Models = strings.Split(test.patterns, ",")
+		}
+		if got := token.Allows(test.model); got != test.want {
+			t.Errorf("%q allows %.20q: got %v", test.patterns, test.model, got)
+		}
+	}
+}
+
+func BenchmarkAuthenticate(b *testing.B) {
+	ctx, tokens := b.Context(), newTokens(b, storagetest.Redis(b), nil)
+	_, key, err := tokens.Create(ctx, storage.Token{Name: "anna"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("warm", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := tokens.Authenticate(ctx, key); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("hash alone", func(b *testing.B) {
+		for b.Loop() {
+			storage.HashKey(key)
+		}
+	})
+}
+
+// logBuffer may be written and read at the same time.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
