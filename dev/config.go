@@ -1,0 +1,124 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"modelrelay/dev/gatewayyaml"
+	"modelrelay/dev/settings"
+)
+
+// defaultListen is the gateway's address where neither flag nor file names one.
+const defaultListen = "127.0.0.1:8080"
+
+// gatewayConfig is the configuration the gateway will run with, before the stack fills it in.
+type gatewayConfig struct {
+	text   []byte // the user's file; empty without one
+	listen string
+	forced bool   // listen comes from the flag and replaces the file's
+	token  string // the key of the printed commands
+}
+
+// readConfig reads the user's file where there is one, and the demo token of this data folder.
+func (s *stack) readConfig() (*gatewayConfig, error) {
+	c := &gatewayConfig{listen: s.flags.Listen, forced: s.flags.Listen != ""}
+	var file struct {
+		Listen string `yaml:"listen"`
+		Tokens []struct {
+			Key string `yaml:"key"`
+		} `yaml:"tokens"`
+	}
+	if s.flags.Config != "" {
+		var err error
+		if c.text, err = os.ReadFile(s.absolute(s.flags.Config)); err != nil { //nolint:gosec // the user names it
+			return nil, fmt.Errorf("read the configuration: %w", err)
+		}
+		if err := yaml.Unmarshal(c.text, &file); err != nil {
+			return nil, fmt.Errorf("read the configuration %s: %w", s.flags.Config, err)
+		}
+	}
+	if !c.forced {
+		c.listen = os.ExpandEnv(file.Listen)
+	}
+	if c.listen == "" {
+		c.listen = defaultListen
+	}
+	if len(file.Tokens) > 0 {
+		c.token = os.ExpandEnv(file.Tokens[0].Key)
+		return c, nil
+	}
+	var err error
+	c.token, err = demoToken(filepath.Join(s.data, "token"))
+	return c, err
+}
+
+// demoToken returns the token kept in file, a new random one where there is none: the user's own channels may stand
+// behind it, so nobody else may guess it.
+func demoToken(file string) (string, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // a name of ours in our folder
+	if err == nil {
+		return strings.TrimSpace(string(text)), nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read the demo token: %w", err)
+	}
+	token := "sk-demo-" + rand.Text()
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("keep the demo token: %w", err)
+	}
+	return token, nil
+}
+
+// write puts the user's text and what it lacks of sections into file.
+func (c *gatewayConfig) write(file string, sections []gatewayyaml.Section) error {
+	text, err := gatewayyaml.Fill(c.text, sections)
+	if err != nil {
+		return fmt.Errorf("fill in the configuration: %w", err)
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	return os.Chmod(file, 0o600) // one of an earlier run keeps its mode otherwise
+}
+
+// sections is the gateway.yaml of this stack.
+func (s *stack) sections(at places, token string) []gatewayyaml.Section {
+	return append([]gatewayyaml.Section{
+		{Key: "listen", Text: at.gateway, Force: s.flags.Listen != ""},
+		{Key: "log", Fields: []gatewayyaml.Field{{Key: "level", Value: "info"}, {Key: "format", Value: "json"}}},
+	}, s.serviceSections(at, token)...)
+}
+
+// serviceSections are the ones that name the stack's services.
+func (s *stack) serviceSections(at places, token string) []gatewayyaml.Section {
+	return []gatewayyaml.Section{
+		{Key: "redis", Fields: []gatewayyaml.Field{{Key: "url", Value: "redis://" + at.redis + "/0"}}},
+		{Key: "temporal", Fields: []gatewayyaml.Field{
+			{Key: "address", Value: at.temporal},
+			{Key: "namespace", Value: settings.Namespace},
+			{Key: "task_queue", Value: settings.TaskQueue},
+		}},
+		{Key: "archive", Fields: []gatewayyaml.Field{
+			{Key: "endpoint", Value: "http://" + at.s3},
+			{Key: "bucket", Value: settings.Bucket},
+			{Key: "access_key", Value: accessKey},
+			{Key: "secret_key", Value: secretKey},
+			{Key: "region", Value: settings.Region},
+		}},
+		{Key: "tokens", Text: fmt.Sprintf(
+			"  - {name: demo, key: %s, group: default, models: [\"*\"], requests_per_minute: 0}\n", token)},
+		{Key: "channels", Text: fmt.Sprintf(`  - name: openai
+    vendor: openai
+    base_url: http://%s/openai/v1
+    keys: [sk-upstream-one, sk-upstream-two]
+    models: {gpt-4o: , gpt-4o-mini: , sora-2: , sora-2-pro: }
+    groups: [default]
+`, at.upstream)},
+	}
+}

@@ -1,0 +1,127 @@
+// Command dev brings up everything the gateway needs on this machine: Temporal with its UI, Redis, an object store
+// and upstreams that only pretend, each as a child process, and then the gateway itself. It imports nothing of the
+// product and talks to it as a user would.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/alecthomas/kong"
+
+	"modelrelay/dev/settings"
+)
+
+// Exit codes, as the gateway's own.
+const (
+	exitDone = iota
+	exitFailed
+	exitUsage
+)
+
+// commandLine is what one may type. Without a sub-command the whole stack runs.
+type commandLine struct {
+	Up       upCommand       `cmd:"" default:"withargs" help:"Run everything: Temporal, Redis, the object store, the upstreams and the gateway."`
+	Temporal temporalCommand `cmd:"" help:"Run the Temporal server and its UI alone."`
+	Redis    redisCommand    `cmd:"" help:"Run Redis alone."`
+	S3       s3Command       `cmd:"" name:"s3" help:"Run the object store alone."`
+	Upstream upstreamCommand `cmd:"" help:"Run the upstreams that only pretend alone."`
+
+	LogLevel slog.Level `default:"warn" placeholder:"LEVEL" help:"What a part writes about itself: debug, info, warn or error."`
+}
+
+// environment is what the process was given from outside.
+type environment struct {
+	stdout, stderr io.Writer
+	// home is the caller's folder: relative paths count from it.
+	home string
+	// logLevel is for the parts' own words.
+	logLevel slog.Level
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	var line commandLine
+	exit := -1
+	parser, err := kong.New(&line,
+		kong.Name("dev"),
+		kong.Description("The development stack of the gateway. Nothing to install but Go; everything listens on loopback."),
+		kong.Vars{"accessKey": accessKey, "secretKey": secretKey, "bucket": settings.Bucket},
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exit = code }))
+	if err != nil {
+		fmt.Fprintln(stderr, "dev:", err)
+		return exitUsage
+	}
+	command, err := parser.Parse(args)
+	if exit >= 0 { // --help was printed
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "dev:", err)
+		return exitUsage
+	}
+	home, err := callerFolder()
+	if err == nil {
+		err = command.Run(environment{stdout: stdout, stderr: stderr, home: home, logLevel: line.LogLevel})
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "dev:", err)
+		return exitFailed
+	}
+	return exitDone
+}
+
+// callerFolder is where the command was typed. `go run -C dev .` runs the program in the module's own folder and
+// leaves the caller's in PWD.
+func callerFolder() (string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the working folder: %w", err)
+	}
+	if pwd := os.Getenv("PWD"); filepath.IsAbs(pwd) && isModule(here) {
+		return pwd, nil
+	}
+	return here, nil
+}
+
+// absolute returns path as seen from the caller's folder.
+func (e environment) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(e.home, path)
+}
+
+// shown returns path as short as the caller may type it.
+func (e environment) shown(path string) string {
+	short, err := filepath.Rel(e.home, path)
+	if err != nil || len(short) >= len(path) {
+		return path
+	}
+	if filepath.Base(short) == short {
+		return "." + string(filepath.Separator) + short
+	}
+	return short
+}
+
+// logger writes text lines to stderr, with the time of day only.
+func (e environment) logger(level slog.Leveler) *slog.Logger {
+	return slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{
+		Level: level,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey && len(groups) == 0 {
+				return slog.String(slog.TimeKey, a.Value.Time().Format("15:04:05.000"))
+			}
+			return a
+		},
+	}))
+}
+
+// errNoModule says that the sources are not where they are looked for.
+var errNoModule = errors.New("the sources of the gateway are not here: run it with `go run -C dev .` from a checkout")

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"modelrelay/dev/process"
+)
+
+// upCommand runs the whole stack.
+type upCommand struct {
+	Data     string `placeholder:"DIR" help:"Keep workflows, objects and tokens here over restarts; default: a folder that is removed at the end."`
+	Config   string `placeholder:"FILE" help:"A gateway.yaml with your channels and tokens; what it lacks of the rest is filled in."`
+	Listen   string `placeholder:"ADDR" help:"Address of the gateway; default: the one in --config, else 127.0.0.1:8080."`
+	Services bool   `help:"Everything but the gateway; prints the sections to paste into a gateway.yaml."`
+
+	Temporal string `default:"127.0.0.1:7233" help:"Address of Temporal."`
+	UI       string `name:"ui" default:"127.0.0.1:8233" help:"Address of the Temporal UI."`
+	Redis    string `default:"127.0.0.1:6379" help:"Address of Redis."`
+	S3       string `name:"s3" default:"127.0.0.1:9000" help:"Address of the object store."`
+	Upstream string `default:"127.0.0.1:9100" help:"Address of the upstreams that only pretend."`
+}
+
+// Run brings the stack up, waits for the signal to end it and takes it down in order.
+func (c *upCommand) Run(e environment) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if underGoRun() { // which hands on an interrupt but no SIGTERM
+		var release context.CancelFunc
+		ctx, release = process.FollowParent(ctx)
+		defer release()
+	}
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once, and its children follow
+	s := &stack{flags: c, environment: e, events: e.logger(slog.LevelInfo)}
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.up(ctx); err != nil {
+		if ctx.Err() != nil { // asked to end while still starting
+			return nil
+		}
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// underGoRun reports whether the go command started this program: it compiles into its cache or a folder of its own.
+func underGoRun() bool {
+	path, err := os.Executable()
+	return err == nil && strings.Contains(filepath.ToSlash(path), "/go-build")
+}
+
+// dataFolder returns the folder of the stack's state, and whether it ends with the stack.
+func (c *upCommand) dataFolder(e environment) (dir string, temporary bool, err error) {
+	if c.Data == "" {
+		dir, err = os.MkdirTemp("", "modelrelay-")
+		if err != nil {
+			return "", false, fmt.Errorf("create a folder for the data: %w", err)
+		}
+		return dir, true, nil
+	}
+	dir = e.absolute(c.Data)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", false, fmt.Errorf("create the data folder: %w", err)
+	}
+	return dir, false, nil
+}
