@@ -124,15 +124,6 @@ func (t *tail) add(text string) {
 	}
 }
 
-func (t *tail) lastLine() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.last) == 0 {
-		return ""
-	}
-	return t.last[len(t.last)-1]
-}
-
 // String returns the lines, each after a line break and some room.
 func (t *tail) String() string {
 	t.mu.Lock()

@@ -209,7 +209,7 @@ func (s *stack) start(p *part) (<-chan string, error) {
 		<-p.child.Done()
 		if !s.stopping.Load() {
 			s.events.Error("part ended, the others go on", "part", p.name, "status", p.status(),
-				"said", p.tail.lastLine(), "log", s.shown(filepath.Join(s.logs(), p.name+".log")), "start_again", p.again)
+				"log", s.shown(filepath.Join(s.logs(), p.name+".log")), "start_again", p.again)
 		}
 	})
 	return ready, nil

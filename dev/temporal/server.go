@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"time"
 
@@ -44,10 +45,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("listen address: %w", err)
 	}
-	var ui *uiserver.Server
+	var page netip.AddrPort
 	if o.UI != "" {
-		if ui, err = newUI(o.UI, frontend); err != nil {
-			return err
+		if page, err = loopback.Address(o.UI); err != nil {
+			return fmt.Errorf("address of the UI: %w", err)
 		}
 	}
 	server, err := newServer(frontend, o.Data, o.Log)
@@ -62,23 +63,33 @@ func Run(ctx context.Context, o Options) error {
 			o.Log.Error("temporal did not stop cleanly", "error", err)
 		}
 	}()
-	if ui != nil {
-		uiEnd := make(chan error, 1)
-		go func() { uiEnd <- ui.Start() }()
+	if err := prepare(ctx, frontend.String(), o.Log); err != nil {
+		return endedOr(ctx, err)
+	}
+	if page.IsValid() {
+		// It is made only now because it connects at once, and rests after a refusal.
+		ui := newUI(page, frontend)
+		end := make(chan error, 1)
+		go func() { end <- ui.Start() }()
 		defer func() {
 			ui.Stop()
-			<-uiEnd
+			<-end
 		}()
-	}
-	if err := prepare(ctx, frontend.String(), o.Log); err != nil {
-		if ctx.Err() != nil {
-			return nil
+		if err := until(ctx, func() error { return dial(ctx, page.String()) }); err != nil {
+			return endedOr(ctx, fmt.Errorf("start the UI: %w", err))
 		}
-		return err
 	}
 	o.Ready(frontend.String())
 	<-ctx.Done()
 	return nil
+}
+
+// endedOr returns err unless it only says that ctx ended.
+func endedOr(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // prepare brings the namespace to what the gateway expects and returns when it can be used.
@@ -93,18 +104,22 @@ func prepare(ctx context.Context, addr string, logger *slog.Logger) error {
 	return ensureNamespace(ctx, c)
 }
 
-func newUI(listen string, frontend netip.AddrPort) (*uiserver.Server, error) {
-	addr, err := loopback.Address(listen)
-	if err != nil {
-		return nil, fmt.Errorf("address of the UI: %w", err)
-	}
+func newUI(listen, frontend netip.AddrPort) *uiserver.Server {
 	return uiserver.NewServer(uioptions.WithConfigProvider(&uiconfig.Config{
-		Host:                addr.Addr().String(),
-		Port:                int(addr.Port()),
+		Host:                listen.Addr().String(),
+		Port:                int(listen.Port()),
 		TemporalGRPCAddress: frontend.String(),
 		EnableUI:            true,
 		CORS:                uiconfig.CORS{CookieInsecure: true}, // plain HTTP on loopback
 		DisableNewsFetch:    true,
 		HideLogs:            true,
-	})), nil
+	}))
+}
+
+func dial(ctx context.Context, addr string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
