@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// Tokens finds the token of a client's key.
+type Tokens interface {
+	// Authenticate returns storage.ErrNotFound for an unknown key and storage.ErrUnavailable when nobody can tell.
+	// It does not judge the token: Usable does.
+	Authenticate(ctx context.Context, key string) (*storage.Token, error)
+}
+
+// credential returns the client's key from the first place of the contract that has one, "" where none does.
+func credential(r *http.Request) string {
+	if scheme, key, found := strings.Cut(r.Header.Get("Authorization"), " "); found && strings.EqualFold(scheme, "bearer") {
+		if key = strings.TrimSpace(key); key != "" {
+			return key
+		}
+	}
+	for _, name := range [...]string{"X-Api-Key", "X-Vendorb-Api-Key", "X-Goog-Api-Key"} {
+		if key := r.Header.Get(name); key != "" {
+			return key
+		}
+	}
+	if strings.Contains(r.URL.RawQuery, "key") {
+		query, _ := url.ParseQuery(r.URL.RawQuery) // what parses counts, a bad pair is no credential
+		return query.Get("key")
+	}
+	return ""
+}
+
+// authenticate is the middleware that names the caller.
+func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
+	r, w := humachi.Unwrap(ctx)
+	x := w.(*exchange)
+	caller, err := s.callerOf(r.Context(), credential(r))
+	if err != nil {
+		s.fail(x, err)
+		return
+	}
+	x.caller = caller
+	next(ctx)
+}
+
+func (s *Server) callerOf(ctx context.Context, key string) (*storage.Token, error) {
+	if key == "" {
+		return nil, providers.Faultf(providers.Unauthenticated,
+			"No API key was given. Send it as \"Authorization: Bearer <API_TOKEN>\".")
+	}
+	token, err := s.tokens.Authenticate(ctx, key)
+	if err == nil {
+		err = token.Usable(time.Now())
+	}
+	switch {
+	case err == nil:
+		return token, nil
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, providers.Faultf(providers.Unauthenticated, "The API key is not known here.")
+	case errors.Is(err, storage.ErrDisabled):
+		return nil, providers.Faultf(providers.Unauthenticated, "The API key is disabled.")
+	case errors.Is(err, storage.ErrExpired):
+		return nil, providers.Faultf(providers.Unauthenticated, "The API key has expired.")
+	case errors.Is(err, storage.ErrUnavailable):
+		return nil, &providers.Fault{
+			Kind: providers.Overloaded, Message: "The API key cannot be checked at the moment.",
+			RetryAfter: time.Second, Err: err,
+		}
+	default:
+		return nil, err
+	}
+}

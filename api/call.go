@@ -1,0 +1,185 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
+	"modelrelay/storage"
+)
+
+// copyBuffer is how much of an answer is carried at once.
+const copyBuffer = 32 << 10
+
+// Relay sends synchronous calls to a channel of the group.
+type Relay interface {
+	// Do returns once the first byte of the answer has come; the caller closes its body. Errors are *providers.Fault.
+	Do(ctx context.Context, group string, call providers.Call) (*relay.Answer, error)
+}
+
+// call relays one call and copies its answer out.
+func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
+	x.model = call.Model
+	if !x.caller.Allows(call.Model) {
+		return modelNotFound(call.Model)
+	}
+	answer, err := s.relay.Do(r.Context(), x.caller.Group, call)
+	if err != nil {
+		s.record(x, true)
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	x.channel, x.attempts = answer.Channel, answer.Attempts
+	x.spent = tokensUnknown
+	maps.Copy(x.Header(), answer.Header)
+	if answer.Stream {
+		err = s.copyStream(x, r, answer)
+	} else {
+		err = s.copyPlain(x, r, answer)
+	}
+	_ = answer.Body.Close() // what was read has been counted
+	x.count(answer)
+	s.record(x, err != nil)
+	if err != nil {
+		x.fault = providers.AsFault(err)
+		if errors.Is(err, errBroken) {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	return nil
+}
+
+// errBroken marks an answer of one piece that broke off: its connection is cut, so that no client takes a part for
+// the whole.
+var errBroken = errors.New("the answer broke off")
+
+// copyPlain carries an answer of one piece.
+func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) error {
+	out := s.paced(x)
+	buf := s.buffers.Get().(*[copyBuffer]byte)
+	defer s.buffers.Put(buf)
+	length, err := strconv.ParseInt(answer.Header.Get("Content-Length"), 10, 64)
+	if err != nil {
+		length = -1
+	}
+	// Sound and images of unknown length are played as they come; a JSON document is of no use before its end.
+	eager := length < 0 && providers.MediaType(answer.Header) != "application/json"
+	x.WriteHeader(answer.Status)
+	for {
+		n, err := answer.Body.Read(buf[:])
+		if n > 0 {
+			if err == nil && x.bytes+int64(n) == length {
+				_, err = answer.Body.Read(buf[n:n]) // the end, so that the answer is counted
+			}
+			if x.bytes+int64(n) == length {
+				x.release(answer)
+			}
+			if _, failed := out.Write(buf[:n]); failed != nil {
+				return clientGone(failed)
+			}
+			if eager {
+				_ = out.control.Flush() // what it meets, the next write meets
+			}
+		}
+		switch {
+		case err == nil:
+		case err == io.EOF: //nolint:errorlint // io.Reader's own contract
+			return nil
+		case r.Context().Err() != nil:
+			return r.Context().Err()
+		default:
+			return errors.Join(errBroken, err)
+		}
+	}
+}
+
+// copyStream carries an event stream and flushes what came at once. A stream that fails ends with the format's error
+// event; one whose client is gone just ends.
+func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) error {
+	out := s.paced(x)
+	buf := s.buffers.Get().(*[copyBuffer]byte)
+	defer s.buffers.Put(buf)
+	x.Header().Set("X-Accel-Buffering", "no")
+	x.WriteHeader(answer.Status)
+	complete := true // the last bytes sent end an event
+	for {
+		n, err := answer.Body.Read(buf[:])
+		if n > 0 {
+			if endsStream(x.format, buf[:n]) {
+				x.release(answer)
+			}
+			if _, failed := out.Write(buf[:n]); failed != nil {
+				return clientGone(failed)
+			}
+			if failed := out.control.Flush(); failed != nil {
+				return clientGone(failed)
+			}
+			complete = bytes.HasSuffix(buf[:n], []byte("\n\n")) || n == 1 && buf[0] == '\n'
+		}
+		switch {
+		case err == nil:
+		case err == io.EOF: //nolint:errorlint // io.Reader's own contract
+			return nil
+		case r.Context().Err() != nil:
+			return r.Context().Err()
+		default:
+			event := streamError(x.format, providers.AsFault(err), x.id)
+			if !complete {
+				event = append([]byte("\n\n"), event...)
+			}
+			_, _ = out.Write(event)
+			_ = out.control.Flush()
+			return err
+		}
+	}
+}
+
+// endsStream tells the bytes after which a format's client may send its next call without waiting for the end.
+func endsStream(format providers.Format, events []byte) bool {
+	switch format {
+	case providers.OpenAI:
+		return bytes.HasSuffix(bytes.TrimRight(events, "\r\n"), []byte("data: [DONE]"))
+	case providers.Anthropic:
+		return bytes.Contains(events[max(0, len(events)-256):], []byte("event: message_stop"))
+	default:
+		return false
+	}
+}
+
+// clientGone is the fault of an answer nobody takes.
+func clientGone(err error) *providers.Fault {
+	return &providers.Fault{Kind: providers.Canceled, Message: "The client has left.", Err: err}
+}
+
+// count takes over what the answer counted so far.
+func (x *exchange) count(answer *relay.Answer) {
+	if usage, counted := answer.Usage(); counted {
+		x.usage, x.spent = usage, int(usage.Input+usage.Output)
+	}
+}
+
+// release settles the caller's limits before the answer's last byte, after which the client may call again.
+func (x *exchange) release(answer *relay.Answer) {
+	x.count(answer)
+	x.grant.Release(x.spent)
+}
+
+// record puts a call into the ledger.
+func (s *Server) record(x *exchange, failed bool) {
+	s.ledger.Record(storage.Entry{
+		Token: x.caller.ID, Model: x.model, Channel: x.channel, Failed: failed,
+		InputTokens: x.usage.Input, CachedTokens: x.usage.Cached, OutputTokens: x.usage.Output,
+	})
+}
+
+func modelNotFound(model string) *providers.Fault {
+	fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", model)
+	fault.Param, fault.Taken = "model", providers.TakenNo
+	return fault
+}

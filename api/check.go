@@ -1,0 +1,317 @@
+package api
+
+import (
+	"bytes"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"modelrelay/providers"
+)
+
+// checker reads the bodies of one operation: it checks the fields of the contract where they stand and builds nothing,
+// so a body of 20 MB costs one pass over its bytes. Safe for concurrent use.
+type checker struct {
+	rule     *rule
+	readings sync.Pool // of *reading
+}
+
+// reading is the decoder's memory between bodies.
+type reading struct {
+	dec jsontext.Decoder
+	buf bytes.Buffer
+}
+
+// newChecker compiles the schema of a body struct.
+func newChecker[Body any](registry huma.Registry) *checker {
+	schema := registry.Schema(reflect.TypeFor[Body](), false, "")
+	return &checker{rule: newRule(registry, schema)}
+}
+
+// body is a checked JSON object.
+type body struct {
+	raw  []byte
+	rule *rule
+	at   []providers.Span
+	// unlisted is the first enum value the contract does not list, nil for none. Only a channel with open values takes it.
+	unlisted *providers.Fault
+}
+
+// span tells where the value of a top-level field of the contract stands, a null too; the zero Span for an absent one.
+func (b *body) span(name string) providers.Span {
+	if i, ok := b.rule.names[name]; ok {
+		return b.at[i]
+	}
+	return providers.Span{}
+}
+
+// value returns the raw JSON of a top-level field, nil for absent and null.
+func (b *body) value(name string) []byte {
+	span := b.span(name)
+	if raw := b.raw[span.From:span.To]; len(raw) > 0 && raw[0] != 'n' {
+		return raw
+	}
+	return nil
+}
+
+// text returns a top-level string field, "" for absent, null and other kinds.
+func (b *body) text(name string) string { return unquote(b.value(name)) }
+
+// flag returns a top-level boolean field, false for absent, null and other kinds.
+func (b *body) flag(name string) bool { return string(b.value(name)) == "true" }
+
+// check reads a whole body. The error is an Invalid fault that names the first field at fault and never its value.
+func (c *checker) check(raw []byte) (*body, error) {
+	if !utf8.Valid(raw) {
+		return nil, providers.InvalidField("", "The request body is not valid UTF-8.")
+	}
+	memory, _ := c.readings.Get().(*reading)
+	if memory == nil {
+		memory = new(reading)
+	}
+	defer func() {
+		memory.buf = bytes.Buffer{} // let go of the body
+		memory.dec.Reset(&memory.buf)
+		c.readings.Put(memory)
+	}()
+	memory.buf = *bytes.NewBuffer(raw)
+	dec := &memory.dec
+	// Of UTF-8 the decoder need not judge again, and an escaped lone surrogate is the upstream's to judge. Doubles among
+	// fields of the contract are found here; the rest passes as it is.
+	dec.Reset(&memory.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	s := scan{dec: dec}
+	b := &body{raw: raw, rule: c.rule, at: make([]providers.Span, len(c.rule.fields))}
+	if kind := dec.PeekKind(); kind != jsontext.KindBeginObject {
+		if _, err := dec.ReadValue(); err != nil {
+			return nil, syntaxFault(err)
+		}
+		return nil, providers.InvalidField("", "The request body must be a JSON object.")
+	}
+	if v := s.object(c.rule, b.at); v != nil {
+		return nil, v.fault()
+	}
+	if _, err := dec.ReadToken(); err != io.EOF { //nolint:errorlint // the decoder documents io.EOF itself
+		return nil, providers.InvalidField("", "The request body goes on after its JSON object.")
+	}
+	if s.unlisted != nil {
+		b.unlisted = s.unlisted.fault()
+	}
+	return b, nil
+}
+
+// scan is one pass over one body.
+type scan struct {
+	dec      *jsontext.Decoder
+	unlisted *violation
+}
+
+// violation is one rule broken at one place. The place grows from the inside out.
+type violation struct {
+	place string
+	// rule completes "'place' …"; syntax stands alone.
+	rule   string
+	syntax error
+}
+
+func (v *violation) within(name string) *violation {
+	switch {
+	case v.place == "":
+		v.place = name
+	case v.place[0] == '[':
+		v.place = name + v.place
+	default:
+		v.place = name + "." + v.place
+	}
+	return v
+}
+
+func (v *violation) fault() *providers.Fault {
+	if v.syntax != nil {
+		return syntaxFault(v.syntax)
+	}
+	return providers.InvalidField(v.place, "Invalid request: '%s' %s.", v.place, v.rule)
+}
+
+// syntaxFault says where a body stops being JSON. The decoder's own words may repeat the body.
+func syntaxFault(err error) *providers.Fault {
+	where := ""
+	if syntactic, ok := err.(*jsontext.SyntacticError); ok { //nolint:errorlint // the decoder returns it bare
+		where = " at byte " + strconv.FormatInt(syntactic.ByteOffset, 10)
+	}
+	return providers.InvalidField("", "The request body is not valid JSON%s.", where)
+}
+
+// object reads an object whose members the rule names. at, where it is not nil, takes the place of each.
+func (s *scan) object(r *rule, at []providers.Span) *violation {
+	if _, err := s.dec.ReadToken(); err != nil {
+		return &violation{syntax: err}
+	}
+	var seen, given uint64 // by field index, at most maxFields
+	for s.dec.PeekKind() == jsontext.KindString {
+		name, err := s.dec.ReadValue()
+		if err != nil {
+			return &violation{syntax: err}
+		}
+		field, known := r.names[string(name[1:len(name)-1])]
+		if !known && bytes.IndexByte(name, '\\') >= 0 {
+			field, known = r.names[unquote(name)]
+		}
+		if !known {
+			if _, err := s.dec.ReadValue(); err != nil {
+				return &violation{syntax: err}
+			}
+			continue
+		}
+		bit := uint64(1) << field
+		if seen&bit != 0 {
+			return &violation{place: r.name(field), rule: "is given more than once"}
+		}
+		seen |= bit
+		if s.dec.PeekKind() == jsontext.KindNull {
+			raw, err := s.dec.ReadValue()
+			if err != nil {
+				return &violation{syntax: err}
+			}
+			if at != nil {
+				to := int(s.dec.InputOffset())
+				at[field] = providers.Span{From: to - len(raw), To: to}
+			}
+			continue
+		}
+		unlisted := s.unlisted
+		span, v := s.value(r.fields[field])
+		if v != nil {
+			return v.within(r.name(field))
+		}
+		if s.unlisted != unlisted {
+			s.unlisted.within(r.name(field))
+		}
+		given |= bit
+		if at != nil {
+			at[field] = span
+		}
+	}
+	if _, err := s.dec.ReadToken(); err != nil { // the closing brace, or what stands in its place
+		return &violation{syntax: err}
+	}
+	for _, field := range r.required {
+		if given&(1<<field) == 0 {
+			return &violation{place: r.name(field), rule: "is required"}
+		}
+	}
+	return nil
+}
+
+// value reads one value that is not a null member.
+func (s *scan) value(r *rule) (providers.Span, *violation) {
+	kind := s.dec.PeekKind()
+	allowed := false
+	switch kind {
+	case jsontext.KindString:
+		allowed = r.kinds&kindString != 0
+	case jsontext.KindNumber:
+		allowed = r.kinds&(kindInteger|kindNumber) != 0
+	case jsontext.KindTrue, jsontext.KindFalse:
+		allowed = r.kinds&kindBoolean != 0
+	case jsontext.KindBeginObject:
+		allowed = r.kinds&kindObject != 0
+	case jsontext.KindBeginArray:
+		allowed = r.kinds&kindArray != 0
+	case jsontext.KindNull:
+		allowed = r.kinds == kindAny
+	}
+	switch {
+	case !allowed || r.anything():
+	case kind == jsontext.KindBeginObject && r.names != nil:
+		return s.nested(func() *violation { return s.object(r, nil) })
+	case kind == jsontext.KindBeginArray && r.items != nil:
+		return s.nested(func() *violation { return s.array(r.items) })
+	}
+	raw, err := s.dec.ReadValue()
+	if err != nil {
+		return providers.Span{}, &violation{syntax: err}
+	}
+	if !allowed || kind == jsontext.KindNumber && r.kinds&kindNumber == 0 && !isInteger(raw) {
+		return providers.Span{}, &violation{rule: "must be of type " + r.kinds.String()}
+	}
+	if kind == jsontext.KindString && r.enum != nil && s.unlisted == nil && !r.lists(raw) {
+		s.unlisted = &violation{rule: "must be one of " + strings.Join(r.enum, ", ")}
+	}
+	to := int(s.dec.InputOffset())
+	return providers.Span{From: to - len(raw), To: to}, nil
+}
+
+// nested reads an object or array with a look inside.
+func (s *scan) nested(read func() *violation) (providers.Span, *violation) {
+	s.dec.PeekKind()
+	from := int(s.dec.InputOffset()) + leading(s.dec.UnreadBuffer())
+	v := read()
+	return providers.Span{From: from, To: int(s.dec.InputOffset())}, v
+}
+
+// leading counts what stands between two values.
+func leading(unread []byte) int { return len(unread) - len(bytes.TrimLeft(unread, " \t\r\n:,")) }
+
+func (s *scan) array(items *rule) *violation {
+	if _, err := s.dec.ReadToken(); err != nil {
+		return &violation{syntax: err}
+	}
+	for i := 0; ; i++ {
+		switch s.dec.PeekKind() {
+		case jsontext.KindEndArray, jsontext.KindInvalid:
+			if _, err := s.dec.ReadToken(); err != nil {
+				return &violation{syntax: err}
+			}
+			return nil
+		}
+		unlisted := s.unlisted
+		_, v := s.value(items)
+		if v != nil {
+			return v.within("[" + strconv.Itoa(i) + "]")
+		}
+		if s.unlisted != unlisted {
+			s.unlisted.within("[" + strconv.Itoa(i) + "]")
+		}
+	}
+}
+
+// lists tells whether a quoted string is one of the enum's values.
+func (r *rule) lists(raw []byte) bool {
+	text := raw[1 : len(raw)-1]
+	if bytes.IndexByte(text, '\\') >= 0 {
+		text = []byte(unquote(raw))
+	}
+	for _, value := range r.enum {
+		if string(text) == value {
+			return true
+		}
+	}
+	return false
+}
+
+// isInteger tells whether a JSON number has no fraction; 3.0 and 1e3 have none.
+func isInteger(raw []byte) bool {
+	if bytes.IndexAny(raw, ".eE") < 0 {
+		return true
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	return err == nil && f == float64(int64(f))
+}
+
+// unquote decodes a JSON string; "" for anything else.
+func unquote(raw []byte) string {
+	if len(raw) < 2 || raw[0] != '"' {
+		return ""
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1])
+	}
+	text, _ := jsontext.AppendUnquote(nil, raw) // the decoder has read it: at worst a lone surrogate is replaced
+	return string(text)
+}

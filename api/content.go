@@ -1,0 +1,263 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/workflows"
+)
+
+// Archive reads the outputs of tasks.
+type Archive interface {
+	// Open reads an object from any position; the caller closes. The error is storage.ErrNotFound for an object that
+	// does not exist and storage.ErrUnavailable when nobody can tell.
+	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
+}
+
+// ArchiveOf makes storage's archive what Options take.
+func ArchiveOf(archive *storage.Archive) Archive { return objects{archive} }
+
+type objects struct{ archive *storage.Archive }
+
+// Open implements Archive.
+func (o objects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
+	reader, err := o.archive.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return reader, nil
+}
+
+// addContent adds GET and HEAD /v1/videos/{task_id}/content.
+func (s *Server) addContent(g *group, tags []string) {
+	whole := map[string]*huma.MediaType{"video/mp4": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	op := huma.Operation{
+		OperationID: "getVideoContent", Method: http.MethodGet, Path: "/v1/videos/{task_id}/content", Tags: tags,
+		Summary:     "Get the video file",
+		Description: "Streams a finished video. Ranges and conditional requests work as in RFC 9110.",
+		Parameters: []*huma.Param{
+			pathParameter("task_id", "Video task id"),
+			{
+				Name: "index", In: "query", Description: "Which of several videos, from 0",
+				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64)},
+			},
+			{
+				Name: "variant", In: "query", Description: "Variants the upstream does not make are not found",
+				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"video", "thumbnail", "spritesheet"}},
+			},
+		},
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The video", Content: whole},
+			"206": {Description: "The ranges asked for", Content: whole},
+		},
+	}
+	g.handle(op, s.serveContent)
+	op.Method, op.OperationID, op.Hidden = http.MethodHead, "headVideoContent", true
+	g.handle(op, s.serveContent)
+}
+
+// serveContent answers with an output of a task.
+func (s *Server) serveContent(x *exchange, r *http.Request) error {
+	id := r.PathValue("task_id")
+	index, err := outputIndex(r)
+	if err != nil {
+		return err
+	}
+	task, err := s.tasks.Find(r.Context(), id, x.caller.ID)
+	if err != nil {
+		return err
+	}
+	x.model = task.Request.Model
+	expired := !task.ExpiresAt.IsZero() && !time.Now().Before(task.ExpiresAt)
+	if task.State != workflows.Completed || expired || index >= len(task.Outputs) {
+		return noContent()
+	}
+	output := task.Outputs[index]
+	header := x.Header()
+	header.Set("Content-Type", firstText(output.ContentType, "video/mp4"))
+	header.Set("Cache-Control", "private")
+	header.Set("Etag", `"`+output.SHA256+`"`)
+	content := &outputReader{ctx: r.Context(), archive: s.archive, key: output.Object, size: output.Size}
+	defer content.close()
+	late := &lateWriter{pacedWriter: s.paced(x)}
+	http.ServeContent(late, r, "", task.CompletedAt, content)
+	return late.finish(r, content)
+}
+
+// outputIndex reads the query of a content request. A variant that no upstream of ours makes is not found.
+func outputIndex(r *http.Request) (int, error) {
+	query := r.URL.Query()
+	switch query.Get("variant") {
+	case "", "video":
+	case "thumbnail", "spritesheet":
+		return 0, noContent()
+	default:
+		return 0, providers.InvalidField("variant", "Invalid request: 'variant' must be one of video, thumbnail, spritesheet.")
+	}
+	text := query.Get("index")
+	if text == "" {
+		return 0, nil
+	}
+	index, err := strconv.Atoi(text)
+	if err != nil || index < 0 {
+		return 0, providers.InvalidField("index", "Invalid request: 'index' must be a number from 0.")
+	}
+	return index, nil
+}
+
+func noContent() *providers.Fault {
+	return providers.Faultf(providers.NotFound, "The video does not exist or is not finished.")
+}
+
+// outputReader reads an object of known size and opens it at the first read, so that a HEAD asks the archive nothing.
+type outputReader struct {
+	ctx     context.Context //nolint:containedctx // it lives within one request, as http.Request's own
+	archive Archive
+	key     string
+	size    int64
+	at      int64
+	object  io.ReadSeekCloser
+	err     error // the first of the archive
+}
+
+// Seek implements io.Seeker.
+func (o *outputReader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += o.at
+	case io.SeekEnd:
+		offset += o.size
+	}
+	if offset < 0 {
+		return 0, errors.New("seek before the start")
+	}
+	if offset != o.at && o.object != nil {
+		if _, err := o.object.Seek(offset, io.SeekStart); err != nil {
+			o.err = err
+			return 0, err
+		}
+	}
+	o.at = offset
+	return offset, nil
+}
+
+// Read implements io.Reader.
+func (o *outputReader) Read(p []byte) (int, error) {
+	if o.at >= o.size {
+		return 0, io.EOF
+	}
+	if o.object == nil {
+		if err := o.open(); err != nil {
+			o.err = err
+			return 0, err
+		}
+	}
+	n, err := o.object.Read(p)
+	o.at += int64(n)
+	switch {
+	case err == io.EOF && o.at < o.size: //nolint:errorlint // io.Reader's own contract
+		o.err = io.ErrUnexpectedEOF
+		return n, o.err
+	case err != nil && err != io.EOF: //nolint:errorlint // as above
+		o.err = err
+	}
+	return n, err
+}
+
+func (o *outputReader) open() error {
+	object, err := o.archive.Open(o.ctx, o.key)
+	if err != nil {
+		return err
+	}
+	o.object = object
+	if o.at == 0 {
+		return nil
+	}
+	_, err = object.Seek(o.at, io.SeekStart)
+	return err
+}
+
+func (o *outputReader) close() {
+	if o.object != nil {
+		_ = o.object.Close() // nothing was written
+	}
+}
+
+// lateWriter sends the header with the first byte, so that an archive that fails before it is still answered with a
+// fault, and so is a range that does not exist.
+type lateWriter struct {
+	*pacedWriter
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (w *lateWriter) Header() http.Header { return w.x.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *lateWriter) WriteHeader(status int) { w.status = status }
+
+// Write implements http.ResponseWriter. The words of a failed range are ours to choose.
+func (w *lateWriter) Write(p []byte) (int, error) {
+	if w.status >= http.StatusBadRequest {
+		return len(p), nil
+	}
+	w.send()
+	return w.pacedWriter.Write(p)
+}
+
+func (w *lateWriter) send() {
+	if w.x.status == 0 {
+		w.x.WriteHeader(max(w.status, http.StatusOK))
+	}
+}
+
+// finish ends the answer after http.ServeContent.
+func (w *lateWriter) finish(r *http.Request, content *outputReader) error {
+	switch {
+	case r.Context().Err() != nil:
+		return r.Context().Err()
+	case w.x.status == 0 && content.err != nil:
+		return w.refuse(archiveFault(content.err))
+	case w.x.status == 0 && w.status == http.StatusRequestedRangeNotSatisfiable:
+		fault := providers.InvalidField("Range", "The range does not exist: the video has %d bytes.", content.size)
+		w.Header().Set("Content-Range", "bytes */"+strconv.FormatInt(content.size, 10))
+		w.x.failWith(w.status, fault)
+		return nil
+	case w.x.status == 0 && w.status >= http.StatusBadRequest:
+		return w.refuse(providers.Faultf(providers.Internal, "The video cannot be read."))
+	case content.err != nil:
+		w.x.fault = archiveFault(content.err)
+		panic(http.ErrAbortHandler) // a part must not be taken for the whole
+	}
+	w.send()
+	return nil
+}
+
+// refuse takes back what the header said of the video.
+func (w *lateWriter) refuse(fault *providers.Fault) error {
+	for _, name := range [...]string{"Etag", "Last-Modified", "Accept-Ranges", "Content-Range", "Cache-Control"} {
+		w.Header().Del(name)
+	}
+	return fault
+}
+
+func archiveFault(err error) *providers.Fault {
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return noContent()
+	case errors.Is(err, storage.ErrUnavailable):
+		return &providers.Fault{
+			Kind: providers.Overloaded, Message: "The archive is not available at the moment.", RetryAfter: 2 * time.Second, Err: err,
+		}
+	default:
+		return providers.AsFault(err)
+	}
+}

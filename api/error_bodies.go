@@ -1,0 +1,45 @@
+package api
+
+// openAIError is the error body of the OpenAI format, and of every path that belongs to no other.
+type openAIError struct {
+	Error openAIErrorBody `json:"error"`
+}
+
+type openAIErrorBody struct {
+	Message string  `json:"message" doc:"What went wrong, for people"`
+	Type    *string `json:"type" doc:"Class of the error"`
+	Param   *string `json:"param" doc:"The request field at fault"`
+	Code    string  `json:"code" doc:"The error itself, for programs"`
+}
+
+// anthropicError is the error body of format A.
+type anthropicError struct {
+	Type      string             `json:"type" enum:"error"`
+	Error     anthropicErrorBody `json:"error"`
+	RequestID string             `json:"request_id"`
+}
+
+type anthropicErrorBody struct {
+	Type    *string `json:"type" doc:"Class of the error"`
+	Message string  `json:"message"`
+}
+
+// geminiError is the error body of format B.
+type geminiError struct {
+	Error geminiErrorBody `json:"error"`
+}
+
+type geminiErrorBody struct {
+	Code    int    `json:"code" doc:"The HTTP status"`
+	Message string `json:"message"`
+	Status  string `json:"status" doc:"Class of the error"`
+	Details []any  `json:"details"`
+}
+
+// vendorCError is the error body of format C.
+type vendorCError struct {
+	Code      int       `json:"code"`
+	Message   string    `json:"message"`
+	Data      *struct{} `json:"data"`
+	RequestID string    `json:"request_id"`
+}

@@ -1,0 +1,67 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// exchange is one request and its answer as the gateway follows them. It is the ResponseWriter every handler writes
+// to, and what the middlewares find out stands in it until the access log line is written. One goroutine uses it.
+type exchange struct {
+	http.ResponseWriter
+	status int   // 0 until the header is sent
+	bytes  int64 // of the body, sent
+
+	id    string // the request id
+	start time.Time
+	// operation is the pattern of the route, "" where none matched.
+	operation string
+	format    providers.Format
+	// caller is the authenticated token, nil on routes that need none.
+	caller *storage.Token
+	grant  storage.Grant
+
+	// What the relay path and the task routes found out.
+	model, channel string
+	attempts       int
+	usage          providers.Usage
+	// spent is what the limits count: 0 for a call that cost nothing, tokensUnknown for an answer without counts.
+	spent int
+	fault *providers.Fault
+}
+
+// tokensUnknown leaves the estimate of a call as what it cost.
+const tokensUnknown = -1
+
+type exchangeKey struct{}
+
+// exchangeOf returns the exchange of a request context; nil outside of a request.
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// WriteHeader sends the header once; informational ones pass.
+func (x *exchange) WriteHeader(status int) {
+	if x.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
+		x.status = status
+	}
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends body bytes, after a 200 when no header was sent.
+func (x *exchange) Write(p []byte) (int, error) {
+	if x.status == 0 {
+		x.status = http.StatusOK
+	}
+	n, err := x.ResponseWriter.Write(p)
+	x.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the server's own writer.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"modelrelay/providers"
+)
+
+// bearerScheme is the security scheme every operation of the contract declares.
+const bearerScheme = "bearer"
+
+// group is the operations of one format: they share authentication, the error shape and how they are declared.
+type group struct {
+	*huma.Group
+	server *Server
+	format providers.Format
+}
+
+// newGroup makes the group of a format, "" for operations whose format the request's headers choose. errorSchema is the
+// body of its errors.
+func (s *Server) newGroup(format providers.Format, errorSchema *huma.Schema) *group {
+	g := &group{Group: huma.NewGroup(s.api), server: s, format: format}
+	g.UseMiddleware(g.enter, s.authenticate)
+	g.UseSimpleModifier(func(op *huma.Operation) {
+		op.Security = []map[string][]string{{bearerScheme: {}}}
+		if op.Responses == nil {
+			op.Responses = make(map[string]*huma.Response)
+		}
+		op.Responses["default"] = &huma.Response{
+			Description: "The fault, in the format's own shape",
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: errorSchema}},
+		}
+	})
+	return g
+}
+
+// enter tells the exchange where it is.
+func (g *group) enter(ctx huma.Context, next func(huma.Context)) {
+	_, w := humachi.Unwrap(ctx)
+	x := w.(*exchange)
+	x.operation = ctx.Operation().Path
+	if g.format != "" {
+		x.format = g.format
+	}
+	next(ctx)
+}
+
+// handler reads a request and writes its answer to the exchange; an error that it returns is answered for it.
+type handler func(x *exchange, r *http.Request) error
+
+// handle declares and routes an operation whose handler does its own reading and writing. huma.Register would parse the
+// body into a struct and answer from one, which no relayed body needs.
+func (g *group) handle(op huma.Operation, h handler) { g.handleAt(op.Path, op, h) }
+
+// handleAt is handle for a route that the OpenAPI document writes otherwise than the router.
+func (g *group) handleAt(route string, op huma.Operation, h handler) {
+	g.DocumentOperation(&op)
+	routed := op
+	routed.Path = route
+	middlewares := slices.Concat(g.Middlewares(), op.Middlewares)
+	g.Adapter().Handle(&routed, middlewares.Handler(func(ctx huma.Context) {
+		r, w := humachi.Unwrap(ctx)
+		x := w.(*exchange)
+		if err := h(x, r); err != nil {
+			g.server.fail(x, err)
+		}
+	}))
+}
+
+// metered marks an operation whose use is limited.
+func (s *Server) metered() huma.Middlewares { return huma.Middlewares{s.limit} }
+
+// jsonBody declares a request body from its struct.
+func jsonBody[Body any](registry huma.Registry) *huma.RequestBody {
+	return &huma.RequestBody{
+		Required: true,
+		Content:  map[string]*huma.MediaType{"application/json": {Schema: schemaOf[Body](registry)}},
+	}
+}
+
+// jsonAnswer declares a 200 from its struct.
+func jsonAnswer[Body any](registry huma.Registry, description string) map[string]*huma.Response {
+	return map[string]*huma.Response{"200": {
+		Description: description,
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: schemaOf[Body](registry)}},
+	}}
+}

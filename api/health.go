@@ -1,0 +1,125 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+)
+
+const (
+	// probe is the operation of the health routes, whose log lines nobody wants.
+	probe = "probe"
+	// checkTimeout bounds one check of /readyz.
+	checkTimeout = 2 * time.Second
+	// checkEvery is how long a verdict of /readyz stands: the route needs no token, and each check asks a service.
+	checkEvery = time.Second
+)
+
+// Check is one thing /readyz looks at.
+type Check struct {
+	// Name is what the answer calls it, such as "redis".
+	Name string
+	// Optional: a failure is shown but does not make the process unready.
+	Optional bool
+	// Check returns why the thing does not work; its text is shown to anyone who asks.
+	Check func(ctx context.Context) error
+}
+
+// health answers whether the process lives and whether it can do its work.
+type health struct {
+	server *Server
+	checks []Check
+
+	mu      sync.Mutex
+	verdict readiness
+	until   time.Time
+}
+
+type readiness struct {
+	Status  string               `json:"status"`
+	Checks  map[string]condition `json:"checks"`
+	Version string               `json:"version,omitempty"`
+}
+
+type condition struct {
+	Status  string  `json:"status"`
+	Error   string  `json:"error,omitempty"`
+	Latency float64 `json:"latency_ms"`
+}
+
+func newHealth(s *Server, checks []Check) *health { return &health{server: s, checks: checks} }
+
+func (h *health) routes(mux chi.Router) {
+	for path, serve := range map[string]http.HandlerFunc{"/healthz": h.alive, "/readyz": h.ready} {
+		mux.Get(path, serve)
+		mux.Head(path, serve)
+	}
+}
+
+func (h *health) alive(w http.ResponseWriter, _ *http.Request) {
+	answerProbe(w, http.StatusOK, struct {
+		Status  string `json:"status"`
+		Version string `json:"version,omitempty"`
+	}{"ok", h.server.version})
+}
+
+func (h *health) ready(w http.ResponseWriter, r *http.Request) {
+	verdict := h.look(r.Context())
+	status := http.StatusOK
+	if h.server.draining.Load() {
+		verdict.Status = "stopping"
+	}
+	if verdict.Status != "ok" {
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "1")
+	}
+	answerProbe(w, status, verdict)
+}
+
+// look runs all checks at once, or repeats a verdict that is fresh.
+func (h *health) look(ctx context.Context) readiness {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Now().Before(h.until) {
+		return h.verdict
+	}
+	// A client that leaves must not make the next one read its cancellation.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
+	defer cancel()
+	conditions := make([]condition, len(h.checks))
+	var all sync.WaitGroup
+	for i, check := range h.checks {
+		all.Go(func() {
+			began := time.Now()
+			err := check.Check(ctx)
+			conditions[i] = condition{Status: "ok", Latency: float64(time.Since(began).Microseconds()) / 1000}
+			if err != nil {
+				conditions[i].Status, conditions[i].Error = "error", err.Error()
+			}
+		})
+	}
+	all.Wait()
+	verdict := readiness{Status: "ok", Checks: make(map[string]condition, len(h.checks)), Version: h.server.version}
+	for i, check := range h.checks {
+		verdict.Checks[check.Name] = conditions[i]
+		if conditions[i].Error != "" && !check.Optional {
+			verdict.Status = "error"
+		}
+	}
+	h.verdict, h.until = verdict, time.Now().Add(checkEvery)
+	return verdict
+}
+
+func answerProbe(w http.ResponseWriter, status int, answer any) {
+	if x, ok := w.(*exchange); ok {
+		x.operation = probe
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer) // a prober that is gone needs no answer
+}

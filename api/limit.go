@@ -1,0 +1,95 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// Limits holds each token to its limits.
+type Limits interface {
+	// Admit says by the grant whether the call may go on; an allowed call's is released when it is over. The error is
+	// the caller's own cancellation.
+	Admit(ctx context.Context, caller *storage.Token, cost storage.Cost) (storage.Grant, error)
+}
+
+// A call's tokens are guessed before its body is read, from the length alone. Inline media make a body long without
+// costing what its length says, so the guess is bounded; the true count is settled at the release.
+const (
+	bytesPerToken    = 4
+	maxTokenEstimate = 4096
+)
+
+func estimateTokens(contentLength int64) int {
+	return int(min(max(contentLength, 0)/bytesPerToken, maxTokenEstimate))
+}
+
+// limit is the middleware of operations that cost something: calls and creates. Reads are free, since a task's client
+// polls it a hundred times.
+func (s *Server) limit(ctx huma.Context, next func(huma.Context)) {
+	r, w := humachi.Unwrap(ctx)
+	x := w.(*exchange)
+	grant, err := s.limits.Admit(r.Context(), x.caller, storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)})
+	if err != nil {
+		s.fail(x, err)
+		return
+	}
+	setLimitHeaders(x.Header(), x.format, grant)
+	if !grant.Allowed {
+		s.fail(x, &providers.Fault{Kind: providers.RateLimited, Message: refusal(grant), RetryAfter: grant.RetryAfter})
+		return
+	}
+	x.grant = grant
+	defer func() { grant.Release(x.spent) }()
+	next(ctx)
+}
+
+// refusal names the limit that was reached.
+func refusal(grant storage.Grant) string {
+	switch {
+	case grant.Requests.Limit > 0 && grant.Requests.Remaining == 0:
+		return "Rate limit reached: " + strconv.Itoa(grant.Requests.Limit) + " requests per minute."
+	case grant.Tokens.Limit > 0 && grant.Tokens.Remaining < maxTokenEstimate:
+		return "Rate limit reached: " + strconv.Itoa(grant.Tokens.Limit) + " tokens per minute."
+	default:
+		return "Rate limit reached: too many calls in flight."
+	}
+}
+
+// setLimitHeaders shows the windows of the limits the token has.
+func setLimitHeaders(header http.Header, format providers.Format, grant storage.Grant) {
+	for _, w := range [...]struct {
+		name   string
+		window storage.Window
+	}{{"requests", grant.Requests}, {"tokens", grant.Tokens}} {
+		if w.window.Limit <= 0 {
+			continue
+		}
+		limit, remaining := strconv.Itoa(w.window.Limit), strconv.Itoa(w.window.Remaining)
+		if format == providers.Anthropic {
+			prefix := "anthropic-ratelimit-" + w.name
+			header.Set(prefix+"-limit", limit)
+			header.Set(prefix+"-remaining", remaining)
+			header.Set(prefix+"-reset", time.Now().Add(w.window.Reset).UTC().Format(time.RFC3339))
+			continue
+		}
+		header.Set("x-ratelimit-limit-"+w.name, limit)
+		header.Set("x-ratelimit-remaining-"+w.name, remaining)
+		header.Set("x-ratelimit-reset-"+w.name, resetText(w.window.Reset))
+	}
+}
+
+// resetText is a duration as the vendors write it: "120ms", "1s", "6m0s".
+func resetText(d time.Duration) string {
+	if d > time.Second {
+		return (d + time.Second - 1).Truncate(time.Second).String()
+	}
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond).String()
+}

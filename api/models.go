@@ -1,0 +1,116 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+)
+
+// modelList renders the models a caller may use in one format.
+type modelList struct {
+	list func(models []providers.Model) any
+	one  func(model providers.Model) any
+}
+
+// modelShapes are the shapes of the model list by the format the request's headers select. A format without a shape
+// of its own gets OpenAI's.
+func modelShapes() map[providers.Format]modelList {
+	return map[providers.Format]modelList{
+		providers.OpenAI: {list: openAIModels, one: openAIModelOf},
+	}
+}
+
+// addModels adds GET /v1/models and GET /v1/models/{model}.
+func (s *Server) addModels(g *group) {
+	registry := g.OpenAPI().Components.Schemas
+	shapes := modelShapes()
+	shapeOf := func(x *exchange) modelList {
+		if shape, ok := shapes[x.format]; ok {
+			return shape
+		}
+		return shapes[providers.OpenAI]
+	}
+	g.handle(huma.Operation{
+		OperationID: "listModels", Method: http.MethodGet, Path: "/v1/models",
+		Tags: []string{"Model list"}, Summary: "List models",
+		Description: "The models the token may call. The request's headers choose the shape: `x-api-key` with `vendorA-version` " +
+			"format A, `x-vendorB-api-key` or the query parameter `key` format B, else OpenAI's.",
+		Parameters: modelListParameters(),
+		Responses:  jsonAnswer[openAIModelList](registry, "The models"),
+	}, func(x *exchange, _ *http.Request) error {
+		return writeJSON(x, http.StatusOK, shapeOf(x).list(s.modelsOf(x)))
+	})
+
+	// A name may hold slashes and colons, which no path parameter of the router does.
+	g.handleAt("/v1/models/*", huma.Operation{
+		OperationID: "getModel", Method: http.MethodGet, Path: "/v1/models/{model}",
+		Tags: []string{"Model list"}, Summary: "Get a model",
+		Parameters: append(modelListParameters(), pathParameter("model", "Model id; it may hold slashes and colons")),
+		Responses:  jsonAnswer[openAIModel](registry, "The model"),
+	}, func(x *exchange, r *http.Request) error {
+		name := pathTail(r)
+		for _, model := range s.modelsOf(x) {
+			if model.ID == name {
+				return writeJSON(x, http.StatusOK, shapeOf(x).one(model))
+			}
+		}
+		return modelNotFound(name)
+	})
+}
+
+// modelsOf lists what the caller's group can call and its token may see.
+func (s *Server) modelsOf(x *exchange) []providers.Model {
+	all := s.router.Models(x.caller.Group)
+	visible := make([]providers.Model, 0, len(all))
+	for _, model := range all {
+		if x.caller.Allows(model.ID) {
+			visible = append(visible, model)
+		}
+	}
+	return visible
+}
+
+// modelListParameters declares what selects the list's shape. They are credentials too, and authenticate reads them.
+func modelListParameters() []*huma.Param {
+	text := &huma.Schema{Type: huma.TypeString}
+	return []*huma.Param{
+		{Name: "key", In: "query", Schema: text, Description: "Format B key"},
+		{Name: "x-api-key", In: "header", Schema: text},
+		{Name: "vendorA-version", In: "header", Schema: text},
+		{Name: "x-vendorB-api-key", In: "header", Schema: text},
+	}
+}
+
+func pathParameter(name, description string) *huma.Param {
+	return &huma.Param{
+		Name: name, In: "path", Required: true, Description: description, Schema: &huma.Schema{Type: huma.TypeString},
+	}
+}
+
+// pathTail is what the router's * stands for, decoded.
+func pathTail(r *http.Request) string {
+	tail := r.PathValue("*")
+	if r.URL.RawPath == "" {
+		return tail
+	}
+	if decoded, err := url.PathUnescape(tail); err == nil {
+		return decoded
+	}
+	return tail
+}
+
+// writeJSON answers with a value that always encodes.
+func writeJSON(x *exchange, status int, value any) error {
+	x.Header().Set("Content-Type", "application/json")
+	x.WriteHeader(status)
+	encoder := json.NewEncoder(x)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return clientGone(err)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// maxRequestID is how much of a client's own request id is kept.
+const maxRequestID = 128
+
+// observe is the outermost layer: it gives the request its id, catches panics and writes the one access log line.
+func (s *Server) observe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{ResponseWriter: w, id: requestID(r), start: time.Now(), format: formatOf(r)}
+		w.Header().Set("X-Request-Id", x.id)
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the connection's last request may have left one
+		ctx := context.WithValue(r.Context(), exchangeKey{}, x)
+		defer func() {
+			aborted := s.recovered(ctx, x, recover())
+			s.logAccess(ctx, r, x)
+			if aborted {
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		next.ServeHTTP(x, r.WithContext(ctx))
+	})
+}
+
+// recovered answers a panic in the format of the request and tells whether the connection must be cut because the
+// answer had begun.
+func (s *Server) recovered(ctx context.Context, x *exchange, panicked any) (aborted bool) {
+	if panicked == nil {
+		return false
+	}
+	if err, ok := panicked.(error); ok && err == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+		return true
+	}
+	s.log.LogAttrs(ctx, slog.LevelError, "handler panicked", slog.String("request_id", x.id),
+		slog.Any("panic", panicked), slog.String("stack", string(debug.Stack())))
+	if x.status != 0 {
+		return true
+	}
+	s.fail(x, providers.Faultf(providers.Internal, "The gateway failed to handle the request."))
+	return false
+}
+
+// requestID keeps a client's own safe id, else draws one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	if id == "" || len(id) > maxRequestID {
+		return "req_" + rand.Text()
+	}
+	for i := range len(id) {
+		switch c := id[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '-' || c == '_' || c == '.' || c == ':' || c == '/' || c == '+' || c == '=' || c == '@':
+		default:
+			return "req_" + rand.Text()
+		}
+	}
+	return id
+}
+
+// logAccess writes the request's line: what was asked of whom and how it ended, never what was said.
+func (s *Server) logAccess(ctx context.Context, r *http.Request, x *exchange) {
+	level := slog.LevelInfo
+	if x.operation == probe {
+		level = slog.LevelDebug
+	}
+	if !s.log.Enabled(ctx, level) {
+		return
+	}
+	status := x.status
+	if x.fault != nil && x.fault.Kind == providers.Canceled {
+		status = statusClientGone
+	}
+	operation := x.operation
+	if operation == "" {
+		operation = "unknown"
+	}
+	var room [16]slog.Attr
+	attrs := append(room[:0],
+		slog.String("method", r.Method), slog.String("operation", operation), slog.Int("status", status),
+		slog.Float64("ms", float64(time.Since(x.start).Microseconds())/1000), slog.Int64("bytes", x.bytes),
+		slog.String("request_id", x.id),
+	)
+	if x.caller != nil {
+		attrs = append(attrs, slog.String("token", x.caller.Name))
+	}
+	if x.model != "" {
+		attrs = append(attrs, slog.String("model", x.model))
+	}
+	if x.channel != "" {
+		attrs = append(attrs, slog.String("channel", x.channel), slog.Int("attempts", x.attempts))
+	}
+	if x.usage != (providers.Usage{}) {
+		attrs = append(attrs, slog.Int64("input_tokens", x.usage.Input), slog.Int64("output_tokens", x.usage.Output))
+	}
+	if x.fault != nil {
+		attrs = logFault(attrs, x.fault)
+	}
+	s.log.LogAttrs(ctx, level, "request", attrs...)
+}

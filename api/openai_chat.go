@@ -1,0 +1,105 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+)
+
+// openAIChat is the body of a chat completion. It is never filled: the schema and the field checks are compiled from it.
+type openAIChat struct {
+	Model               string           `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Messages            []map[string]any `json:"messages" nullable:"false" doc:"Conversation messages"`
+	Temperature         float64          `json:"temperature,omitempty" doc:"Sampling temperature"`
+	TopP                float64          `json:"top_p,omitempty" doc:"Nucleus sampling"`
+	N                   int              `json:"n,omitempty" doc:"Number of generations"`
+	Stream              bool             `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
+	StreamOptions       map[string]any   `json:"stream_options,omitempty"`
+	Stop                textOrTexts      `json:"stop,omitempty" doc:"Stop sequences"`
+	MaxTokens           int              `json:"max_tokens,omitempty" doc:"Max generated tokens"`
+	MaxCompletionTokens int              `json:"max_completion_tokens,omitempty" doc:"Max completion tokens"`
+	PresencePenalty     float64          `json:"presence_penalty,omitempty"`
+	FrequencyPenalty    float64          `json:"frequency_penalty,omitempty"`
+	LogitBias           map[string]any   `json:"logit_bias,omitempty"`
+	User                string           `json:"user,omitempty"`
+	Tools               []map[string]any `json:"tools,omitempty" nullable:"false"`
+	ToolChoice          openAIToolChoice `json:"tool_choice,omitempty"`
+	ResponseFormat      map[string]any   `json:"response_format,omitempty"`
+	Seed                int64            `json:"seed,omitempty"`
+	ReasoningEffort     string           `json:"reasoning_effort,omitempty" enum:"none,minimal,low,medium,high,xhigh" doc:"For reasoning-capable models"`
+	Modalities          []string         `json:"modalities,omitempty" nullable:"false" enum:"text,audio"`
+	Audio               map[string]any   `json:"audio,omitempty"`
+}
+
+// openAIToolChoice is a word or an object.
+type openAIToolChoice struct{}
+
+// Schema implements huma.SchemaProvider.
+func (openAIToolChoice) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{OneOf: []*huma.Schema{
+		{Type: huma.TypeString, Enum: []any{"none", "auto", "required"}},
+		{Type: huma.TypeObject, AdditionalProperties: true},
+	}}
+}
+
+// addOpenAIChat adds POST /v1/chat/completions.
+func (s *Server) addOpenAIChat(g *group) {
+	registry := g.OpenAPI().Components.Schemas
+	check := newChecker[openAIChat](registry)
+	endpoint := providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}
+	g.handle(huma.Operation{
+		OperationID: "createChatCompletion", Method: http.MethodPost, Path: "/v1/chat/completions",
+		Tags: []string{"Chat format"}, Summary: "Chat completions",
+		Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",
+		RequestBody: jsonBody[openAIChat](registry),
+		Responses:   relayedAnswer("A chat completion, or its chunks", true),
+		Middlewares: s.metered(),
+	}, func(x *exchange, r *http.Request) error {
+		raw, err := s.readBody(x, r)
+		if err != nil {
+			return err
+		}
+		b, err := check.check(raw)
+		if err != nil {
+			return err
+		}
+		call, err := s.newCall(x, r, endpoint, b)
+		if err != nil {
+			return err
+		}
+		if call.Stream {
+			askUsage(&call, b)
+		}
+		return s.call(x, r, call)
+	})
+}
+
+// newCall makes the call of a checked JSON body.
+func (s *Server) newCall(x *exchange, r *http.Request, endpoint providers.Endpoint, b *body) (providers.Call, error) {
+	call := providers.Call{
+		Endpoint: endpoint, Model: b.text("model"), ModelAt: b.span("model"), Stream: b.flag("stream"),
+		ContentType: "application/json", Header: callHeader(r), Body: b.raw,
+	}
+	if call.Model == "" {
+		return providers.Call{}, providers.InvalidField("model", "Invalid request: 'model' must not be empty.")
+	}
+	if b.unlisted != nil {
+		return providers.Call{}, b.unlisted
+	}
+	return call, nil
+}
+
+// callHeaders are the client's headers that may travel upstream. Credentials and the client's own account never do.
+var callHeaders = [...]string{"Accept", "Openai-Beta"} //nolint:gochecknoglobals // a constant list
+
+func callHeader(r *http.Request) http.Header {
+	header := make(http.Header, len(callHeaders))
+	for _, name := range callHeaders {
+		if values := r.Header[name]; len(values) > 0 {
+			header[name] = values
+		}
+	}
+	return header
+}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"modelrelay/providers"
+)
+
+// openAIVideoBody is the JSON body of a video create. It is never filled: the schema and the field checks are compiled
+// from it.
+type openAIVideoBody struct {
+	Model          string         `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
+	Prompt         string         `json:"prompt,omitempty" doc:"What the video shows"`
+	Seconds        textOrNumber   `json:"seconds,omitempty" doc:"Seconds to generate"`
+	Size           string         `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
+	InputReference imageReference `json:"input_reference,omitempty" doc:"Reference image"`
+	Metadata       map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
+}
+
+// textOrNumber is a number, or a string that holds one.
+type textOrNumber struct{}
+
+// Schema implements huma.SchemaProvider.
+func (textOrNumber) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeNumber}}}
+}
+
+// imageReference is an image's URL, bare or in an object.
+type imageReference struct{}
+
+// Schema implements huma.SchemaProvider.
+func (imageReference) Schema(huma.Registry) *huma.Schema {
+	text := func(description string) *huma.Schema {
+		return &huma.Schema{Type: huma.TypeString, Description: description}
+	}
+	return &huma.Schema{OneOf: []*huma.Schema{
+		text("The image's http, https or data URL"),
+		{
+			Type: huma.TypeObject, AdditionalProperties: true, Properties: map[string]*huma.Schema{
+				"image_url": text("The image's http, https or data URL"), "file_id": text("Not supported here"),
+			},
+		},
+	}}
+}
+
+// readVideoBody reads a JSON create.
+func (s *Server) readVideoBody(x *exchange, r *http.Request, check *checker) (providers.VideoRequest, error) {
+	raw, err := s.readBody(x, r)
+	if err != nil {
+		return providers.VideoRequest{}, err
+	}
+	b, err := check.check(raw)
+	if err != nil {
+		return providers.VideoRequest{}, err
+	}
+	req := providers.VideoRequest{
+		Model: b.text("model"), Prompt: b.text("prompt"), Size: b.text("size"),
+		Metadata: bytes.Clone(b.value("metadata")), Extra: extraMembers(b),
+	}
+	req.Width, req.Height = parseSize(req.Size)
+	if seconds := b.value("seconds"); seconds != nil {
+		text := string(seconds)
+		if seconds[0] == '"' {
+			text = unquote(seconds)
+		}
+		if req.Seconds, err = parseSeconds(text); err != nil {
+			return providers.VideoRequest{}, err
+		}
+	}
+	if reference := b.value("input_reference"); reference != nil {
+		image, err := readReference(reference)
+		if err != nil {
+			return providers.VideoRequest{}, err
+		}
+		req.Images = []providers.Media{image}
+	}
+	return req, nil
+}
+
+// readReference reads an input_reference that is not a file: a URL, bare or as {"image_url": URL}.
+func readReference(raw []byte) (providers.Media, error) {
+	if raw[0] == '"' {
+		return newMedia("input_reference", unquote(raw))
+	}
+	return referenceOf(func(name string) string {
+		at := memberOf(raw, name)
+		return unquote(raw[at.From:at.To])
+	})
+}
+
+// referenceOf reads an input_reference by its members.
+func referenceOf(member func(name string) string) (providers.Media, error) {
+	if address := member("image_url"); address != "" {
+		return newMedia("input_reference.image_url", address)
+	}
+	if member("file_id") != "" {
+		return providers.Media{}, providers.InvalidField("input_reference.file_id",
+			"Invalid request: 'input_reference.file_id' is not supported here; send the image itself or its URL.")
+	}
+	return providers.Media{}, providers.InvalidField("input_reference",
+		"Invalid request: 'input_reference' must hold an image file or an 'image_url'.")
+}
+
+// extraMembers collects the members of a body the contract does not name; nil where there are none.
+func extraMembers(b *body) json.RawMessage {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(b.raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if _, err := dec.ReadToken(); err != nil {
+		return nil
+	}
+	var out []byte
+	for dec.PeekKind() == jsontext.KindString {
+		name, err := dec.ReadValue()
+		if err != nil {
+			return nil
+		}
+		_, known := b.rule.names[unquote(name)]
+		name = bytes.Clone(name)
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil
+		}
+		if !known {
+			out = appendMember(out, name, value)
+		}
+	}
+	if out == nil {
+		return nil
+	}
+	return append(out, '}')
+}
+
+// appendMember adds a member to an object without its closing brace.
+func appendMember(object, name, value []byte) []byte {
+	if object == nil {
+		object = append(object, '{')
+	} else {
+		object = append(object, ',')
+	}
+	object = append(object, name...)
+	object = append(object, ':')
+	return append(object, value...)
+}

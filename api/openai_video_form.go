@@ -1,0 +1,277 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+)
+
+// Bounds of a form, beyond that of the body.
+const (
+	maxFormParts = 64
+	maxFormText  = 1 << 20 // bytes of one text part
+	maxFormName  = 256     // bytes
+)
+
+// openAIVideoForm is the multipart body of a video create. It is never filled.
+type openAIVideoForm struct {
+	Model          string `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
+	Prompt         string `json:"prompt,omitempty" doc:"What the video shows"`
+	Seconds        string `json:"seconds,omitempty" doc:"Seconds to generate"`
+	Size           string `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
+	InputReference binary `json:"input_reference,omitempty" doc:"Reference image file"`
+}
+
+// binary is a file part.
+type binary struct{}
+
+// Schema implements huma.SchemaProvider.
+func (binary) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Format: "binary"}
+}
+
+// videoForm collects the parts of a multipart create.
+type videoForm struct {
+	req providers.VideoRequest
+	// reference are the members of an input_reference that came in parts of its own.
+	reference map[string]string
+	metadata  map[string]string
+	extra     map[string]*formValue
+	order     []string // of extra
+	seen      map[string]bool
+	// size is how large a file may turn out to be, for its buffer.
+	size int64
+}
+
+// formValue is a field the contract does not name. One that is repeated, or named "name[]", is an array.
+type formValue struct {
+	texts []string
+	array bool
+}
+
+// readVideoForm reads a multipart create.
+func (s *Server) readVideoForm(x *exchange, r *http.Request, boundary string) (providers.VideoRequest, error) {
+	stop, err := s.openBody(x, r)
+	if err != nil {
+		return providers.VideoRequest{}, err
+	}
+	defer stop()
+	if boundary == "" {
+		return providers.VideoRequest{}, providers.InvalidField("", "The multipart body has no boundary.")
+	}
+	form := videoForm{seen: make(map[string]bool), extra: make(map[string]*formValue), size: max(r.ContentLength, 0)}
+	parts := multipart.NewReader(r.Body, boundary)
+	for n := 0; ; n++ {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return form.request()
+		}
+		if err != nil {
+			return providers.VideoRequest{}, formFault(r, err)
+		}
+		if n == maxFormParts {
+			return providers.VideoRequest{}, providers.InvalidField("", "The multipart body has too many parts.")
+		}
+		if err := form.add(part); err != nil {
+			return providers.VideoRequest{}, formFault(r, err)
+		}
+	}
+}
+
+// formFault tells a body that did not arrive from one that is no form.
+func formFault(r *http.Request, err error) error {
+	fault := readFault(r, err)
+	if fault.Kind == providers.Invalid && fault.Err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		fault.Message = "The multipart body cannot be read."
+	}
+	return fault
+}
+
+// add takes one part.
+func (f *videoForm) add(part *multipart.Part) error {
+	name := part.FormName()
+	if name == "" || len(name) > maxFormName || !utf8.ValidString(name) {
+		return providers.InvalidField("", "A part of the multipart body has no usable name.")
+	}
+	field, member := splitName(name)
+	if part.FileName() != "" || part.Header.Get("Content-Type") != "" && field == "input_reference" {
+		if field != "input_reference" || member != "" {
+			return providers.InvalidField(name, "Invalid request: %q must not be a file.", name)
+		}
+		return f.addImage(part)
+	}
+	raw, err := io.ReadAll(io.LimitReader(part, maxFormText+1))
+	switch {
+	case err != nil:
+		return err
+	case len(raw) > maxFormText && field != "input_reference":
+		return providers.InvalidField(name, "Invalid request: %q is too long.", name)
+	case len(raw) > maxFormText: // a data URL may be as long as a file
+		rest, err := io.ReadAll(part)
+		if err != nil {
+			return err
+		}
+		raw = append(raw, rest...)
+	}
+	if !utf8.Valid(raw) {
+		return providers.InvalidField(name, "Invalid request: %q is not valid UTF-8.", name)
+	}
+	return f.addText(name, field, member, string(raw))
+}
+
+func (f *videoForm) addImage(part *multipart.Part) error {
+	var buf bytes.Buffer
+	buf.Grow(int(f.size))
+	f.size = 0 // a second file is no reason to reserve as much again
+	if _, err := buf.ReadFrom(part); err != nil {
+		return err
+	}
+	image, err := newUpload("input_reference", part.FileName(), part.Header.Get("Content-Type"), buf.Bytes())
+	if err != nil {
+		return err
+	}
+	f.req.Images = append(f.req.Images, image)
+	return nil
+}
+
+// splitName takes "metadata[style]" apart, and "metadata.style" where the form has no bracket. An array's "name[]" is
+// the name itself.
+func splitName(name string) (field, member string) {
+	field, rest, found := strings.Cut(name, "[")
+	if found {
+		return field, strings.TrimSuffix(rest, "]")
+	}
+	field, member, _ = strings.Cut(name, ".")
+	if field != "metadata" && field != "input_reference" {
+		return name, ""
+	}
+	return field, member
+}
+
+func (f *videoForm) addText(name, field, member, text string) error {
+	if member == "" && isVideoField(field) {
+		if f.seen[field] {
+			return providers.InvalidField(field, "Invalid request: '%s' is given more than once.", field)
+		}
+		f.seen[field] = true
+	}
+	var err error
+	switch {
+	case field == "metadata" && member != "":
+		f.metadata = withMember(f.metadata, member, text)
+	case field == "input_reference" && member != "":
+		f.reference = withMember(f.reference, member, text)
+	case name == "model":
+		f.req.Model = text
+	case name == "prompt":
+		f.req.Prompt = text
+	case name == "size":
+		f.req.Size = text
+		f.req.Width, f.req.Height = parseSize(text)
+	case name == "seconds":
+		f.req.Seconds, err = parseSeconds(text)
+	case name == "metadata":
+		f.req.Metadata, err = parseMetadata(text)
+	case field == "input_reference":
+		var image providers.Media
+		if image, err = readTextReference(text); err == nil {
+			f.req.Images = append(f.req.Images, image)
+		}
+	default:
+		f.addExtra(name, text)
+	}
+	return err
+}
+
+func (f *videoForm) addExtra(name, text string) {
+	name, array := strings.CutSuffix(name, "[]")
+	value, known := f.extra[name]
+	if !known {
+		value = &formValue{}
+		f.extra[name] = value
+		f.order = append(f.order, name)
+	}
+	value.texts = append(value.texts, text)
+	value.array = value.array || array || len(value.texts) > 1
+}
+
+func isVideoField(name string) bool {
+	switch name {
+	case "model", "prompt", "size", "seconds", "metadata":
+		return true
+	default:
+		return false
+	}
+}
+
+func withMember(members map[string]string, name, text string) map[string]string {
+	if members == nil {
+		members = make(map[string]string)
+	}
+	members[name] = text
+	return members
+}
+
+// readTextReference reads an input_reference in a text part: a URL or a JSON object.
+func readTextReference(text string) (providers.Media, error) {
+	if raw := []byte(strings.TrimSpace(text)); len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
+		return readReference(raw)
+	}
+	return newMedia("input_reference", text)
+}
+
+// parseMetadata reads a metadata object in a text part.
+func parseMetadata(text string) (json.RawMessage, error) {
+	raw := []byte(strings.TrimSpace(text))
+	if len(raw) == 0 || raw[0] != '{' || !json.Valid(raw) {
+		return nil, providers.InvalidField("metadata", "Invalid request: 'metadata' must be a JSON object.")
+	}
+	return raw, nil
+}
+
+// request puts the parts together.
+func (f *videoForm) request() (providers.VideoRequest, error) {
+	if f.reference != nil {
+		image, err := referenceOf(func(name string) string { return f.reference[name] })
+		if err != nil {
+			return providers.VideoRequest{}, err
+		}
+		f.req.Images = append(f.req.Images, image)
+	}
+	if f.metadata != nil && f.req.Metadata == nil {
+		raw, err := json.Marshal(f.metadata)
+		if err != nil {
+			return providers.VideoRequest{}, err
+		}
+		f.req.Metadata = raw
+	}
+	var out []byte
+	for _, name := range f.order {
+		var value any = f.extra[name].texts
+		if !f.extra[name].array {
+			value = f.extra[name].texts[0]
+		}
+		key, err := json.Marshal(name)
+		if err != nil {
+			return providers.VideoRequest{}, err
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return providers.VideoRequest{}, err
+		}
+		out = appendMember(out, key, text)
+	}
+	if out != nil {
+		f.req.Extra = append(out, '}')
+	}
+	return f.req, nil
+}

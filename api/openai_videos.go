@@ -1,0 +1,165 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+// defaultSeconds is what an answer says where neither the caller nor the vendor said how long the video is.
+const defaultSeconds = "4"
+
+// openAIVideo is the video object of the Sora-compatible format. All of its thirteen keys are always there, null where
+// unset; metadata only where the caller gave some.
+type openAIVideo struct {
+	ID          string          `json:"id" doc:"Video task id"`
+	Object      string          `json:"object" enum:"video"`
+	Model       string          `json:"model" doc:"Model used"`
+	Status      string          `json:"status" enum:"queued,in_progress,completed,failed"`
+	Progress    int             `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
+	CreatedAt   int64           `json:"created_at" doc:"Unix seconds"`
+	CompletedAt *int64          `json:"completed_at" doc:"When it ended, in Unix seconds"`
+	ExpiresAt   *int64          `json:"expires_at" doc:"When the video goes, in Unix seconds"`
+	Seconds     string          `json:"seconds" doc:"Duration of the video"`
+	Size        *string         `json:"size" doc:"Width and height, as in 1280x720"`
+	Prompt      *string         `json:"prompt"`
+	RemixedFrom *string         `json:"remixed_from_video_id"`
+	Error       *openAIFailure  `json:"error" doc:"Why a failed task failed"`
+	Metadata    json.RawMessage `json:"metadata,omitempty" doc:"The caller's own object"`
+}
+
+type openAIFailure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Schema implements huma.SchemaProvider: huma has no word for a reference that may be null.
+func (openAIFailure) Schema(huma.Registry) *huma.Schema {
+	text := &huma.Schema{Type: huma.TypeString}
+	return &huma.Schema{OneOf: []*huma.Schema{
+		{
+			Type: huma.TypeObject, Required: []string{"code", "message"},
+			Properties: map[string]*huma.Schema{"code": text, "message": text},
+		},
+		{Type: "null"},
+	}}
+}
+
+func newOpenAIVideo(task workflows.Task) openAIVideo {
+	video := openAIVideo{
+		ID: task.ID, Object: "video", Model: task.Request.Model, Status: string(task.State), Progress: task.Progress,
+		CreatedAt: task.CreatedAt.Unix(), CompletedAt: unixOrNull(task.CompletedAt), ExpiresAt: unixOrNull(task.ExpiresAt),
+		Seconds: firstText(task.Request.Seconds, task.Seconds, defaultSeconds), Size: orNull(task.Request.Size),
+		Prompt: orNull(task.Request.Prompt), Metadata: task.Request.Metadata,
+	}
+	if video.Size == nil && task.Width > 0 && task.Height > 0 {
+		video.Size = orNull(strconv.Itoa(task.Width) + "x" + strconv.Itoa(task.Height))
+	}
+	if task.Failure != nil {
+		video.Error = &openAIFailure{Code: task.Failure.Code, Message: task.Failure.Message}
+	}
+	return video
+}
+
+func unixOrNull(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	seconds := t.Unix()
+	return &seconds
+}
+
+func firstText(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// videoPath is the input of the operations on one task.
+type videoPath struct {
+	ID string `path:"task_id" doc:"Video task id"`
+}
+
+type videoAnswer struct {
+	Body openAIVideo
+}
+
+// addOpenAIVideos adds the Sora-compatible video operations.
+func (s *Server) addOpenAIVideos(g *group) {
+	tags := []string{"Video"}
+	s.addOpenAIVideoCreate(g, tags)
+
+	huma.Register(g, huma.Operation{
+		OperationID: "getVideo", Method: http.MethodGet, Path: "/v1/videos/{task_id}", Tags: tags,
+		Summary: "Get a video task", Responses: declareDefault(),
+	}, func(ctx context.Context, in *videoPath) (*videoAnswer, error) {
+		return answerTask(s.tasks.Find(ctx, in.ID, exchangeOf(ctx).caller.ID))
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "cancelVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/cancel", Tags: tags,
+		Summary:     "Cancel a video task",
+		Description: "Waits up to two seconds for the effect. A task that has ended is answered unchanged.",
+		Responses:   declareDefault(),
+	}, func(ctx context.Context, in *videoPath) (*videoAnswer, error) {
+		return answerTask(s.tasks.Cancel(ctx, in.ID, exchangeOf(ctx).caller.ID))
+	})
+	s.addContent(g, tags)
+}
+
+func answerTask(task workflows.Task, err error) (*videoAnswer, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &videoAnswer{Body: newOpenAIVideo(task)}, nil
+}
+
+// addOpenAIVideoCreate adds POST /v1/videos.
+func (s *Server) addOpenAIVideoCreate(g *group, tags []string) {
+	registry := g.OpenAPI().Components.Schemas
+	check := newChecker[openAIVideoBody](registry)
+	g.handle(huma.Operation{
+		OperationID: "createVideo", Method: http.MethodPost, Path: "/v1/videos", Tags: tags,
+		Summary: "Create a video task",
+		Description: "A video needs a prompt or an image. Fields that are not listed here reach the vendor as its own " +
+			"parameters, and so do those in metadata.",
+		Parameters: []*huma.Param{{
+			Name: "Idempotency-Key", In: "header", Description: "The same key makes the same task, not a second one",
+			Schema: &huma.Schema{Type: huma.TypeString, MinLength: ptr(1), MaxLength: ptr(maxIdempotencyKey)},
+		}},
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"multipart/form-data": {Schema: schemaOf[openAIVideoForm](registry)},
+			"application/json":    {Schema: schemaOf[openAIVideoBody](registry)},
+		}},
+		Responses:   jsonAnswer[openAIVideo](registry, "The task"),
+		Middlewares: s.metered(),
+	}, func(x *exchange, r *http.Request) error {
+		var req providers.VideoRequest
+		var err error
+		if kind, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
+			req, err = s.readVideoForm(x, r, params["boundary"])
+		} else {
+			req, err = s.readVideoBody(x, r, check)
+		}
+		if err != nil {
+			return err
+		}
+		task, err := s.createTask(x, r, providers.OpenAI, req)
+		if err != nil {
+			return err
+		}
+		return writeJSON(x, http.StatusOK, newOpenAIVideo(task))
+	})
+}
+
+func ptr(n int) *int { return &n }

@@ -1,0 +1,47 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// contractVersion is that of the interface description.
+const contractVersion = "1.0.0"
+
+// OpenAPI returns the document of everything a Server serves, as YAML, without any of what a Server needs to serve.
+func OpenAPI() ([]byte, error) { return New(Options{}).api.OpenAPI().YAML() }
+
+// apiConfig is huma's, without its own routes: this package serves documents and pages itself.
+func apiConfig() huma.Config {
+	config := huma.DefaultConfig("Model Relay", contractVersion)
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.CreateHooks = nil
+	config.AllowAdditionalPropertiesByDefault = true
+	config.Info.Description = "A gateway for AI model calls. Clients keep their own SDK, name a model, and the gateway " +
+		"routes the call to a configured upstream channel."
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearerScheme: {
+		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`",
+	}}
+	return config
+}
+
+// declareDefault keeps huma.Register from declaring its own error shape; the group's takes this place.
+func declareDefault() map[string]*huma.Response {
+	return map[string]*huma.Response{"default": {}}
+}
+
+// dropHumaErrors takes huma's own error shape, which nothing answers with, out of the document.
+func dropHumaErrors(document *huma.OpenAPI) {
+	schemas := document.Components.Schemas.Map()
+	delete(schemas, "ErrorModel")
+	delete(schemas, "ErrorDetail")
+}
+
+// document serves bytes that never change.
+func document(contentType string, content []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write(content) // a client that is gone needs no answer
+	}
+}

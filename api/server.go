@@ -1,0 +1,183 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+	"github.com/go-chi/chi/v5"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxBody      = 64 << 20
+	DefaultBodyTimeout  = 5 * time.Minute
+	DefaultWriteTimeout = time.Minute
+)
+
+// Limits of the HTTP server itself.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+)
+
+// Router says what a group can call.
+type Router interface {
+	// Models lists by name what the group can call.
+	Models(group string) []providers.Model
+	// Pick fails with a ModelNotFound fault when no channel of the group serves the endpoint for the model.
+	Pick(want providers.Want) (providers.Target, error)
+}
+
+// Ledger takes what calls used. Record never blocks.
+type Ledger interface {
+	Record(entry storage.Entry)
+}
+
+// Options are what a Server works with. Relay, Router, Tasks, Tokens, Limits, Ledger and Archive are needed to serve;
+// without them it still knows its OpenAPI document. They stay the caller's.
+type Options struct {
+	Relay   Relay
+	Router  Router
+	Tasks   Tasks
+	Tokens  Tokens
+	Limits  Limits
+	Ledger  Ledger
+	Archive Archive
+	// Health are the checks of /readyz.
+	Health []Check
+	// DefaultVideoModel serves video creates that name no model; "" refuses them.
+	DefaultVideoModel string
+	// MaxBody is the largest request body in bytes; 0 means DefaultMaxBody.
+	MaxBody int64
+	// BodyTimeout is how long a request body may take to arrive; 0 means DefaultBodyTimeout.
+	BodyTimeout time.Duration
+	// WriteTimeout is how long a client may leave an answer's next bytes unread; 0 means DefaultWriteTimeout.
+	WriteTimeout time.Duration
+	// Log takes one info line per request; nil is silent.
+	Log *slog.Logger
+	// Version is the program's own, for /healthz.
+	Version string
+}
+
+// Server is the HTTP edge. It is safe for concurrent use.
+type Server struct {
+	relay        Relay
+	router       Router
+	tasks        Tasks
+	tokens       Tokens
+	limits       Limits
+	ledger       Ledger
+	archive      Archive
+	videoModel   string
+	maxBody      int64
+	bodyTimeout  time.Duration
+	writeTimeout time.Duration
+	log          *slog.Logger
+	version      string
+
+	api      huma.API
+	handler  http.Handler
+	health   *health
+	buffers  sync.Pool // of *[copyBuffer]byte
+	draining atomic.Bool
+}
+
+// New makes the edge with all its operations. It starts nothing and listens nowhere.
+func New(o Options) *Server {
+	hookErrors()
+	s := &Server{
+		relay: o.Relay, router: o.Router, tasks: o.Tasks, tokens: o.Tokens, limits: o.Limits, ledger: o.Ledger,
+		archive: o.Archive, videoModel: o.DefaultVideoModel, version: o.Version,
+		maxBody:      orDefault(o.MaxBody, DefaultMaxBody),
+		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
+		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),
+		log:          o.Log,
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.health = newHealth(s, o.Health)
+	s.buffers.New = func() any { return new([copyBuffer]byte) }
+
+	mux := chi.NewMux()
+	mux.NotFound(s.notFound)
+	mux.MethodNotAllowed(s.methodNotAllowed(mux))
+	s.api = humachi.New(mux, apiConfig())
+	s.addOperations()
+	dropHumaErrors(s.api.OpenAPI())
+	s.addDocs(mux)
+	s.health.routes(mux)
+	s.handler = s.observe(mux)
+	return s
+}
+
+// addOperations is the table of what this server serves, one line per family of operations.
+func (s *Server) addOperations() {
+	registry := s.api.OpenAPI().Components.Schemas
+	openAI := s.newGroup(providers.OpenAI, schemaOf[openAIError](registry))
+	byHeader := s.newGroup("", schemaOf[openAIError](registry))
+
+	s.addModels(byHeader)
+	s.addOpenAIChat(openAI)
+	s.addOpenAIVideos(openAI)
+}
+
+// Handler serves every route.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// HTTPServer is a server for the handler with the limits that a public listener needs. There is no timeout over a whole
+// request: a stream may last for hours. Bodies and unread answers have their own.
+func (s *Server) HTTPServer(addr string) *http.Server {
+	return &http.Server{
+		Addr: addr, Handler: s.handler, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+}
+
+// Drain makes /readyz say that this process is stopping, so that nobody sends it new work. Requests go on being served.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	s.fail(w.(*exchange), providers.Faultf(providers.NotFound, "There is nothing at this path."))
+}
+
+// methodNotAllowed names in Allow what the path does take.
+func (s *Server) methodNotAllowed(mux *chi.Mux) http.HandlerFunc {
+	methods := []string{
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.RawPath
+		if path == "" {
+			path = r.URL.Path
+		}
+		allowed := slices.DeleteFunc(slices.Clone(methods), func(method string) bool {
+			return !mux.Match(chi.NewRouteContext(), method, path)
+		})
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		s.fail(w.(*exchange), providers.Faultf(providers.MethodNotAllowed, "This path does not take %s.", r.Method))
+	}
+}
+
+func orDefault[N int64 | time.Duration](n, otherwise N) N {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+func schemaOf[T any](registry huma.Registry) *huma.Schema {
+	return registry.Schema(reflect.TypeFor[T](), true, "")
+}

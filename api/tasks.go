@@ -1,0 +1,97 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+// Tasks starts and reads video tasks. Errors are *providers.Fault; a task of another token is NotFound.
+type Tasks interface {
+	Create(ctx context.Context, create workflows.Create) (workflows.Task, error)
+	Find(ctx context.Context, id, tokenID string) (workflows.Task, error)
+	Cancel(ctx context.Context, id, tokenID string) (workflows.Task, error)
+}
+
+// maxIdempotencyKey is in characters.
+const maxIdempotencyKey = 255
+
+// createTask is what the creates of all video formats share once the request is canonical: it fills in the model,
+// checks that the caller may use it and that some channel makes videos with it, and starts the task.
+func (s *Server) createTask(x *exchange, r *http.Request, format providers.Format, req providers.VideoRequest) (workflows.Task, error) {
+	if req.Model == "" {
+		req.Model = s.videoModel
+	}
+	if req.Model == "" {
+		return workflows.Task{}, providers.InvalidField("model", "Invalid request: 'model' is required.")
+	}
+	x.model = req.Model
+	if req.Prompt == "" && len(req.Images) == 0 {
+		return workflows.Task{}, providers.InvalidField("prompt", "Invalid request: a video needs a prompt or an image.")
+	}
+	key, err := idempotencyKey(r.Header)
+	if err != nil {
+		return workflows.Task{}, err
+	}
+	if !x.caller.Allows(req.Model) {
+		return workflows.Task{}, modelNotFound(req.Model)
+	}
+	want := providers.Want{
+		Group: x.caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask},
+	}
+	// Channels that rest are no reason to refuse: a task waits for them.
+	if _, err := s.router.Pick(want); err != nil && providers.AsFault(err).Kind != providers.Overloaded {
+		return workflows.Task{}, err
+	}
+	return s.tasks.Create(r.Context(), workflows.Create{
+		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group, Format: format,
+		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header),
+	})
+}
+
+// idempotencyKey returns the caller's key, "" where it sent none.
+func idempotencyKey(header http.Header) (string, error) {
+	values := header.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	if n := utf8.RuneCountInString(values[0]); len(values) > 1 || n < 1 || n > maxIdempotencyKey {
+		return "", providers.InvalidField("Idempotency-Key", "Invalid request: 'Idempotency-Key' must have 1 to 255 characters.")
+	}
+	return values[0], nil
+}
+
+// isRepeat tells whether an SDK says that it sends the same request again.
+func isRepeat(header http.Header) bool {
+	count, err := strconv.Atoi(header.Get("X-Stainless-Retry-Count"))
+	return err == nil && count > 0
+}
+
+// parseSeconds checks the text of a duration: a positive decimal number.
+func parseSeconds(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	digits := strings.Trim(text, "0123456789.") == "" && len(text) <= 16
+	if n, err := strconv.ParseFloat(text, 64); !digits || err != nil || n <= 0 {
+		return "", providers.InvalidField("seconds", "Invalid request: 'seconds' must hold a number of seconds.")
+	}
+	return text, nil
+}
+
+// parseSize reads "1280x720"; 0, 0 for any other word.
+func parseSize(size string) (width, height int) {
+	w, h, found := strings.Cut(size, "x")
+	if !found {
+		return 0, 0
+	}
+	width, errW := strconv.Atoi(w)
+	height, errH := strconv.Atoi(h)
+	if errW != nil || errH != nil || width <= 0 || height <= 0 {
+		return 0, 0
+	}
+	return width, height
+}
