@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	leaseTime   = time.Minute           // a crashed process holds its calls' places so long
-	renewEvery  = leaseTime / 3         // calls in flight are confirmed so often
 	settleAfter = 10 * time.Millisecond // releases wait so long for company, unless a call takes them along sooner
 	admitMost   = 256                   // calls in one round trip
 )
 
 // LimitsOptions may be nil.
 type LimitsOptions struct {
-	Log    *slog.Logger // nil: silent
-	Prefix string       // of every key; empty: DefaultPrefix
+	Lease  time.Duration // a crashed process holds the places of its calls so long; default 1 min
+	Log    *slog.Logger  // nil: silent
+	Prefix string        // of every key; empty: DefaultPrefix
 }
 
 // Limits holds each token to its requests per minute, tokens per minute and calls in flight, over all processes
@@ -34,6 +33,7 @@ type Limits struct {
 	keys   keys
 	log    *slog.Logger
 	out    outage
+	lease  time.Duration
 	script *redis.Script
 
 	admissions batch[*admission]
@@ -119,6 +119,7 @@ func NewLimits(client *redis.Client, opts *LimitsOptions) *Limits {
 		client:  client,
 		keys:    newKeys(opts.Prefix),
 		log:     orDiscard(opts.Log),
+		lease:   opts.Lease,
 		script:  redis.NewScript(admitScript),
 		running: make(map[bucketed]map[string]struct{}),
 		refused: make(map[bucketed]refusal),
@@ -127,6 +128,9 @@ func NewLimits(client *redis.Client, opts *LimitsOptions) *Limits {
 		settle:  make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
+	}
+	if l.lease <= 0 {
+		l.lease = time.Minute
 	}
 	l.out = outage{log: l.log, what: "limits: each process keeps its own"}
 	l.admissions = batch[*admission]{most: admitMost, work: l.admit}

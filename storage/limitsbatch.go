@@ -158,7 +158,7 @@ func (l *Limits) admit(ctx context.Context, asked []*admission) {
 		return
 	}
 	b.encode(l.keys)
-	answer, err := l.script.Run(ctx, l.client, b.keys, b.json, leaseTime.Milliseconds()).Text()
+	answer, err := l.script.Run(ctx, l.client, b.keys, b.json, l.lease.Milliseconds()).Text()
 	if err == nil {
 		err = l.take(b, answer, now)
 	} else {

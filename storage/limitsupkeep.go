@@ -57,7 +57,7 @@ func (l *Limits) start(token bucketed, lease string) {
 func (l *Limits) upkeep() {
 	defer close(l.done)
 	ctx := context.Background() // each round trip ends by the client's timeouts
-	renew := time.NewTicker(renewEvery)
+	renew := time.NewTicker(l.lease / 3)
 	defer renew.Stop()
 	wait := time.NewTimer(settleAfter)
 	defer wait.Stop()

@@ -1,0 +1,95 @@
+package storage_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// BenchmarkAdmit has 64 callers admit and release. "together" shares round trips as the gateway does; "apart" gives
+// every caller Limits of its own on the same client, so that each call is one script call of its own. cpu-µs/op is
+// this process's CPU time: measure with a real Redis (MODELRELAY_TEST_REDIS), the embedded one's is in it.
+func BenchmarkAdmit(b *testing.B) {
+	for _, kind := range []struct {
+		name  string
+		token func(caller int) *storage.Token
+	}{
+		{"one token", func(int) *storage.Token { return &storage.Token{ID: "a", RequestsPerMinute: 1 << 30} }},
+		{"64 tokens", func(c int) *storage.Token {
+			return &storage.Token{ID: fmt.Sprint(c), RequestsPerMinute: 1 << 30}
+		}},
+		{"one token with all limits", func(int) *storage.Token {
+			return &storage.Token{ID: "a", RequestsPerMinute: 1 << 30, TokensPerMinute: 1 << 30, Concurrency: 1 << 20}
+		}},
+	} {
+		b.Run(kind.name, func(b *testing.B) {
+			client := storagetest.Redis(b)
+			b.Run("together", func(b *testing.B) {
+				shared := newLimits(b, client, nil)
+				benchmarkAdmit(b, 64, kind.token, func(int) *storage.Limits { return shared })
+			})
+			b.Run("apart", func(b *testing.B) {
+				limits := make([]*storage.Limits, 64)
+				for i := range limits {
+					limits[i] = newLimits(b, client, nil)
+				}
+				benchmarkAdmit(b, 64, kind.token, func(c int) *storage.Limits { return limits[c] })
+			})
+			b.Run("alone", func(b *testing.B) {
+				limits := newLimits(b, client, nil)
+				benchmarkAdmit(b, 1, kind.token, func(int) *storage.Limits { return limits })
+			})
+		})
+	}
+	b.Run("bare round trip", func(b *testing.B) {
+		client := storagetest.Redis(b)
+		for b.Loop() {
+			if err := client.Get(b.Context(), "k").Err(); err != redis.Nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func benchmarkAdmit(b *testing.B, callers int, token func(int) *storage.Token, limits func(int) *storage.Limits) {
+	ctx := b.Context()
+	admit(b, limits(0), token(0), one) // loads the script
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	b.ReportAllocs()
+	before := cpu(b)
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			token, limits := token(c), limits(c)
+			for left.Add(-1) >= 0 {
+				grant, err := limits.Admit(ctx, token, storage.Cost{Requests: 1, Tokens: 10})
+				if err != nil || !grant.Allowed {
+					b.Errorf("%+v, %v", grant, err)
+					return
+				}
+				grant.Release(20)
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64((cpu(b)-before).Nanoseconds())/1000/float64(b.N), "cpu-µs/op")
+}
+
+func cpu(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

@@ -1,0 +1,382 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+var one = storage.Cost{Requests: 1}
+
+func newLimits(t testing.TB, client *redis.Client, opts *storage.LimitsOptions) *storage.Limits {
+	t.Helper()
+	limits := storage.NewLimits(client, opts)
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() { _ = limits.Close(ctx) })
+	return limits
+}
+
+func admit(t testing.TB, limits *storage.Limits, token *storage.Token, cost storage.Cost) storage.Grant {
+	t.Helper()
+	grant, err := limits.Admit(t.Context(), token, cost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if grant.Allowed == (grant.RetryAfter > 0) {
+		t.Fatalf("allowed %v with retry after %v", grant.Allowed, grant.RetryAfter)
+	}
+	return grant
+}
+
+func TestRequestsPerMinuteOverTwoProcesses(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	processes := []*storage.Limits{newLimits(t, client, nil), newLimits(t, client, nil)}
+	tokens := []*storage.Token{{ID: "a", RequestsPerMinute: 137}, {ID: "b", RequestsPerMinute: 20, Concurrency: 1000}}
+	var admitted [2]atomic.Int64
+	var callers sync.WaitGroup
+	for g := range 64 {
+		callers.Go(func() {
+			for i := range 10 {
+				which := (g + i) % 2
+				grant := admit(t, processes[g%2], tokens[which], one)
+				if grant.Allowed {
+					admitted[which].Add(1)
+				} else if grant.Requests.Remaining != 0 || grant.RetryAfter > 61*time.Second {
+					t.Errorf("refused with %+v", grant)
+				}
+				if grant.Requests.Limit != tokens[which].RequestsPerMinute || grant.Requests.Reset <= 0 || grant.Requests.Reset > 61*time.Second {
+					t.Errorf("window %+v", grant.Requests)
+				}
+				if grant.Tokens != (storage.Window{}) {
+					t.Errorf("tokens %+v without such a limit", grant.Tokens)
+				}
+				grant.Release(-1)
+			}
+		})
+	}
+	callers.Wait()
+	for i, token := range tokens {
+		if got := admitted[i].Load(); got != int64(token.RequestsPerMinute) {
+			t.Errorf("token %s: %d admitted, want %d", token.ID, got, token.RequestsPerMinute)
+		}
+	}
+}
+
+// In any sixty seconds at most the limit is admitted, and who waits for RetryAfter is admitted.
+func TestWindowNeverWiderThanItsLimit(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			server, _ := storagetest.Miniredis(t)
+			client := storagetest.Client(t, "redis://"+server.Addr())
+			now := time.Date(2026, 1, 31, 23, 59, 0, 0, time.UTC)
+			server.SetTime(now)
+			processes := []*storage.Limits{newLimits(t, client, nil), newLimits(t, client, nil)}
+			checkWindow(t, seed, processes, func(d time.Duration) time.Time {
+				now = now.Add(d)
+				server.SetTime(now)
+				return now
+			})
+		})
+	}
+}
+
+func TestWindowWithoutRedisNeverWiderThanItsLimit(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1, Dialer: func(context.Context, string, string) (net.Conn, error) {
+					return nil, errors.New("no route")
+				}})
+				defer func() {
+					_ = client.Close()
+					<-time.After(2 * time.Second) // the library's own redial ends by then
+				}()
+				limits := storage.NewLimits(client, nil)
+				defer limits.Close(t.Context())
+				checkWindow(t, seed, []*storage.Limits{limits}, func(d time.Duration) time.Time {
+					if d > 0 {
+						<-time.After(d)
+					}
+					return time.Now()
+				})
+			})
+		})
+	}
+}
+
+// checkWindow lets one token call at random moments. Costs above one request are never answered from the memory of
+// an earlier refusal, whose clock the test does not hold.
+func checkWindow(t *testing.T, seed uint64, processes []*storage.Limits, pass func(time.Duration) time.Time) {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	token := &storage.Token{ID: "a", RequestsPerMinute: 40 + rnd.IntN(60), TokensPerMinute: 2000 + rnd.IntN(2000)}
+	type call struct {
+		at       time.Time
+		requests int
+		tokens   int
+	}
+	var calls []call
+	refusals := 0
+	for range 700 {
+		var step time.Duration
+		switch rnd.IntN(12) {
+		case 0:
+			step = time.Duration(rnd.IntN(20_000)) * time.Millisecond
+		case 1:
+			step = time.Duration(59_000+rnd.IntN(4_000)) * time.Millisecond * time.Duration(rnd.IntN(2))
+		default:
+			step = time.Duration(rnd.IntN(1200)) * time.Millisecond * time.Duration(rnd.IntN(2))
+		}
+		now := pass(step)
+		limits := processes[rnd.IntN(len(processes))]
+		cost := storage.Cost{Requests: 2 + rnd.IntN(4), Tokens: rnd.IntN(300)}
+		grant := admit(t, limits, token, cost)
+		if !grant.Allowed {
+			refusals++
+			if rnd.IntN(4) > 0 {
+				continue
+			}
+			now = pass(grant.RetryAfter)
+			if grant = admit(t, limits, token, cost); !grant.Allowed {
+				// One of the two windows was named; the other may need its own wait.
+				now = pass(grant.RetryAfter)
+				grant = admit(t, limits, token, cost)
+			}
+			if !grant.Allowed {
+				t.Fatalf("refused after waiting as told: %+v", grant)
+			}
+		}
+		used := cost.Tokens
+		if rnd.IntN(3) == 0 { // sent with the next batch
+			used = rnd.IntN(cost.Tokens + 1)
+			grant.Release(used)
+		}
+		calls = append(calls, call{now, cost.Requests, used})
+
+		requests, tokens := 0, 0
+		for _, c := range calls {
+			if now.Sub(c.at) < time.Minute {
+				requests += c.requests
+				tokens += c.tokens
+			}
+		}
+		if requests > token.RequestsPerMinute || tokens > token.TokensPerMinute {
+			t.Fatalf("%d of %d requests and %d of %d tokens within a minute", requests, token.RequestsPerMinute, tokens, token.TokensPerMinute)
+		}
+		if got, want := grant.Requests.Remaining, token.RequestsPerMinute-requests; got > want {
+			t.Fatalf("%d requests said to remain, want at most %d", got, want)
+		}
+	}
+	if refusals < 50 || len(calls) < 100 {
+		t.Fatalf("%d calls and %d refusals test nothing", len(calls), refusals)
+	}
+}
+
+func TestTokensPerMinuteIsCorrected(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	limits, other := newLimits(t, client, nil), newLimits(t, client, nil)
+	token := &storage.Token{ID: "a", TokensPerMinute: 1000}
+
+	first := admit(t, limits, token, storage.Cost{Requests: 1, Tokens: 600})
+	if !first.Allowed || first.Tokens.Limit != 1000 || first.Tokens.Remaining != 400 {
+		t.Fatalf("first: %+v", first)
+	}
+	if second := admit(t, limits, token, storage.Cost{Requests: 1, Tokens: 600}); second.Allowed {
+		t.Fatal("1,200 of 1,000 tokens admitted")
+	}
+	first.Release(100)
+	first.Release(900) // once only
+	second := admit(t, limits, token, storage.Cost{Requests: 1, Tokens: 600})
+	if !second.Allowed || second.Tokens.Remaining != 300 {
+		t.Fatalf("after the correction: %+v", second)
+	}
+	second.Release(5000) // far more than estimated
+	if third := admit(t, limits, token, one); third.Allowed {
+		t.Fatal("admitted with 5,100 of 1,000 tokens used")
+	}
+	eventually(t, "seen by the other process", func() bool { return !admit(t, other, token, one).Allowed })
+	if huge := admit(t, limits, &storage.Token{ID: "b", TokensPerMinute: 10}, storage.Cost{Tokens: 11}); huge.Allowed {
+		t.Error("a call above the whole limit was admitted")
+	}
+}
+
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	here, there := newLimits(t, client, nil), newLimits(t, client, nil)
+	token := &storage.Token{ID: "a", Concurrency: 3}
+	grants := []storage.Grant{admit(t, here, token, one), admit(t, here, token, one), admit(t, there, token, one)}
+	for i, g := range grants {
+		if !g.Allowed {
+			t.Fatalf("call %d refused", i)
+		}
+	}
+	if admit(t, here, token, one).Allowed || admit(t, there, token, one).Allowed {
+		t.Fatal("fourth call admitted")
+	}
+	for range 50 { // the same process sees its own release at once
+		grants[0].Release(-1)
+		if grants[0] = admit(t, here, token, one); !grants[0].Allowed {
+			t.Fatal("place of a released call is not free at once")
+		}
+	}
+	grants[0].Release(-1)
+	took := eventually(t, "place free in the other process", func() bool { return admit(t, there, token, one).Allowed })
+	if took > 500*time.Millisecond {
+		t.Errorf("seen after %v", took)
+	}
+}
+
+func TestConcurrencyIsNeverExceeded(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	processes := []*storage.Limits{newLimits(t, client, nil), newLimits(t, client, nil)}
+	token := &storage.Token{ID: "a", Concurrency: 5, TokensPerMinute: 1_000_000}
+	var running, most, done atomic.Int64
+	var callers sync.WaitGroup
+	for g := range 32 {
+		callers.Go(func() {
+			for range 40 {
+				grant := admit(t, processes[g%2], token, one)
+				if !grant.Allowed {
+					continue
+				}
+				if n := running.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				done.Add(1)
+				running.Add(-1)
+				grant.Release(7)
+			}
+		})
+	}
+	callers.Wait()
+	if most.Load() > 5 || done.Load() < 5 {
+		t.Errorf("%d at once of 5, %d done", most.Load(), done.Load())
+	}
+}
+
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	token := &storage.Token{ID: "a", Concurrency: 1}
+	opts := &storage.LimitsOptions{Lease: 600 * time.Millisecond}
+	crashed, alive := storage.NewLimits(client, opts), newLimits(t, client, opts)
+
+	if !admit(t, crashed, token, one).Allowed {
+		t.Fatal("first call refused")
+	}
+	// While its process lives, a long call keeps its place for several lease times.
+	held := time.Now()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for time.Since(held) < 2*opts.Lease {
+		if admit(t, alive, token, one).Allowed {
+			t.Fatalf("place of a running call given away after %v", time.Since(held))
+		}
+		<-tick.C
+	}
+	if err := crashed.Close(t.Context()); err != nil { // never released
+		t.Fatal(err)
+	}
+	took := eventually(t, "place of a crashed process", func() bool { return admit(t, alive, token, one).Allowed })
+	if took > 2*opts.Lease {
+		t.Errorf("free after %v", took)
+	}
+}
+
+func TestLimitsWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	var log logBuffer
+	limits := newLimits(t, client, &storage.LimitsOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	token := &storage.Token{ID: "a", RequestsPerMinute: 10, Concurrency: 2}
+
+	before := admit(t, limits, token, one)
+	server.Close()
+	during := admit(t, limits, token, one)
+	if !before.Allowed || !during.Allowed {
+		t.Fatal("refused")
+	}
+	if admit(t, limits, token, one).Allowed {
+		t.Error("third call at once: calls admitted by redis do not count without it")
+	}
+	before.Release(-1)
+	during.Release(-1)
+	allowed := 1
+	for range 30 {
+		if grant := admit(t, limits, token, one); grant.Allowed {
+			allowed++
+			grant.Release(-1)
+		}
+	}
+	if allowed != 10 {
+		t.Errorf("%d admitted without redis, want 10", allowed)
+	}
+	if n := strings.Count(log.String(), "redis is away"); n != 1 {
+		t.Errorf("outage logged %d times:\n%s", n, log.String())
+	}
+
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "back at redis", func() bool {
+		admit(t, limits, &storage.Token{ID: "b", RequestsPerMinute: 100_000}, one)
+		return server.Exists("mr:limit:b")
+	})
+	eventually(t, "places given back", func() bool { return !server.Exists("mr:leases:a") })
+	if !strings.Contains(log.String(), "redis is back") {
+		t.Error("return is not logged")
+	}
+}
+
+func TestNoLimitsNoRoundTrip(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Client(t, "redis://127.0.0.1:1")
+	limits := newLimits(t, client, nil)
+	grant := admit(t, limits, &storage.Token{ID: "a", MaxTasks: 3}, one)
+	grant.Release(100)
+	storage.Grant{}.Release(3)
+	if !grant.Allowed || grant.Requests != (storage.Window{}) {
+		t.Errorf("%+v", grant)
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := limits.Admit(canceled, &storage.Token{ID: "a"}, one); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled caller: %v", err)
+	}
+}
+
+func TestNewLimitsHoldAtOnce(t *testing.T) {
+	t.Parallel()
+	limits := newLimits(t, storagetest.Redis(t), nil)
+	for range 3 {
+		admit(t, limits, &storage.Token{ID: "a", RequestsPerMinute: 2}, one)
+	}
+	if admit(t, limits, &storage.Token{ID: "a", RequestsPerMinute: 2}, one).Allowed {
+		t.Error("third of two admitted")
+	}
+	if !admit(t, limits, &storage.Token{ID: "a", RequestsPerMinute: 3}, one).Allowed {
+		t.Error("a raised limit does not hold at once")
+	}
+}
