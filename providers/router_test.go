@@ -1,0 +1,443 @@
+package providers_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"modelrelay/providers"
+)
+
+type noRelay struct{}
+
+func (noRelay) Relay(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	return nil, errors.New("not called in these tests")
+}
+
+type noVideo struct{ providers.VideoAdapter }
+
+var (
+	chat  = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}
+	embed = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Embeddings}
+	video = providers.Endpoint{Format: providers.OpenAI, Operation: providers.VideoTask}
+)
+
+// vendors are one of chats, one of chats and videos, one of videos.
+func vendors() providers.Catalog {
+	return providers.Catalog{
+		"talks": {Name: "talks", Relay: noRelay{}, Endpoints: []providers.Endpoint{chat}},
+		"both":  {Name: "both", Relay: noRelay{}, Endpoints: []providers.Endpoint{chat, embed}, Video: noVideo{}},
+		"films": {Name: "films", Video: noVideo{}},
+	}
+}
+
+// channel makes a channel of the group "default" that carries model m.
+func channel(name, vendor string, change ...func(*providers.Channel)) providers.Channel {
+	c := providers.Channel{
+		Name: name, Vendor: vendor, BaseURL: "http://" + name + ".test", Keys: []providers.Secret{providers.Secret("key-" + name)},
+		Models: map[string]string{"m": ""}, Groups: []string{"default"},
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func wantKind(t *testing.T, err error, kind providers.Kind) *providers.Fault {
+	t.Helper()
+	var fault *providers.Fault
+	if !errors.As(err, &fault) {
+		t.Fatalf("got error %v, want a fault of kind %s", err, kind)
+	}
+	if fault.Kind != kind {
+		t.Fatalf("got fault %v, want kind %s", fault, kind)
+	}
+	return fault
+}
+
+func TestPick(t *testing.T) {
+	t.Parallel()
+	models := func(m map[string]string) func(*providers.Channel) {
+		return func(c *providers.Channel) { c.Models = m }
+	}
+	channels := []providers.Channel{
+		channel("low", "talks", func(c *providers.Channel) { c.Priority = -1 }),
+		channel("high", "both", func(c *providers.Channel) { c.Priority = 5 }, models(map[string]string{"m": "up-m", "mine": "theirs"})),
+		channel("off", "both", func(c *providers.Channel) { c.Priority, c.Disabled = 9, true }, models(map[string]string{"m": "", "hidden": ""})),
+		channel("open", "talks", models(map[string]string{providers.AnyModel: "", "renamed": "other"})),
+		channel("vip", "talks", func(c *providers.Channel) { c.Groups = []string{"vip"} }, models(map[string]string{"m": "", "secret": ""})),
+		channel("film", "films", models(map[string]string{"clip": "", "m": ""})),
+		channel("alien", "nobody", models(map[string]string{"lost": ""}), func(c *providers.Channel) { c.Groups = []string{"vip"} }),
+	}
+	router := providers.NewRouter(vendors(), channels, nil)
+	for _, tc := range []struct {
+		name    string
+		want    providers.Want
+		channel string
+		model   string
+		kind    providers.Kind
+	}{
+		{name: "higher priority first, mapped", want: providers.Want{Model: "m", Endpoint: chat}, channel: "high", model: "up-m"},
+		{name: "the next priority when the first was tried", want: providers.Want{Model: "m", Endpoint: chat, Except: []string{"high"}}, channel: "open", model: "m"},
+		{
+			name: "the next when its only key was tried", want: providers.Want{
+				Model: "m", Endpoint: chat, Except: []string{"open"},
+				ExceptKeys: []providers.KeyRef{{Channel: "high", Fingerprint: providers.Secret("key-high").Fingerprint()}},
+			}, channel: "low", model: "m",
+		},
+		{name: "all tried", want: providers.Want{Model: "m", Endpoint: chat, Except: []string{"high", "open", "low"}}, kind: providers.Overloaded},
+		{name: "only vendors that serve the endpoint", want: providers.Want{Model: "m", Endpoint: embed}, channel: "high", model: "up-m"},
+		{name: "nobody serves the endpoint", want: providers.Want{Model: "renamed", Endpoint: embed}, kind: providers.ModelNotFound},
+		{name: "video needs an adapter", want: providers.Want{Model: "m", Endpoint: video, Except: []string{"high"}}, channel: "film", model: "m"},
+		{name: "a film vendor relays nothing", want: providers.Want{Model: "clip", Endpoint: chat}, channel: "open", model: "clip"},
+		{name: "any name through the open channel", want: providers.Want{Model: "whatever-7", Endpoint: chat}, channel: "open", model: "whatever-7"},
+		{name: "an open channel still maps what it lists", want: providers.Want{Model: "renamed", Endpoint: chat}, channel: "open", model: "other"},
+		{name: "the star is no model's name by itself", want: providers.Want{Model: providers.AnyModel, Endpoint: embed}, kind: providers.ModelNotFound},
+		{name: "another group's model", want: providers.Want{Group: "vip", Model: "mine", Endpoint: chat}, kind: providers.ModelNotFound},
+		{name: "another group", want: providers.Want{Group: "vip", Model: "m", Endpoint: chat}, channel: "vip", model: "m"},
+		{name: "no such group", want: providers.Want{Group: "nobody", Model: "m", Endpoint: chat}, kind: providers.ModelNotFound},
+		{name: "a vendor outside the catalog", want: providers.Want{Group: "vip", Model: "lost", Endpoint: chat}, kind: providers.ModelNotFound},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if tc.want.Group == "" {
+				tc.want.Group = "default"
+			}
+			got, err := router.Pick(tc.want)
+			if tc.kind != "" {
+				fault := wantKind(t, err, tc.kind)
+				if !strings.Contains(fault.Message, `"`+tc.want.Model+`"`) {
+					t.Errorf("message %q does not name the model %q", fault.Message, tc.want.Model)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("Pick: %v", err)
+			}
+			if got.Channel.Name != tc.channel || got.Model != tc.model || got.Key != got.Channel.Keys[0] {
+				t.Errorf("got channel %s, model %s, want %s, %s", got.Channel.Name, got.Model, tc.channel, tc.model)
+			}
+		})
+	}
+}
+
+func TestPickShares(t *testing.T) {
+	t.Parallel()
+	weight := func(n int) func(*providers.Channel) { return func(c *providers.Channel) { c.Weight = n } }
+	router := providers.NewRouter(vendors(), []providers.Channel{
+		channel("a", "talks", weight(0)), channel("b", "talks", weight(2)), channel("c", "talks", weight(5)),
+	}, nil)
+	const picks = 16000
+	got := make(map[string]int)
+	for range picks {
+		to, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[to.Channel.Name]++
+	}
+	// The standard deviation of the largest share is below 64 picks; ten times that never happens by chance.
+	for name, want := range map[string]int{"a": picks / 8, "b": picks / 4, "c": picks * 5 / 8} {
+		if diff := got[name] - want; diff < -640 || diff > 640 {
+			t.Errorf("channel %s: got %d of %d picks, want about %d", name, got[name], picks, want)
+		}
+	}
+}
+
+func TestKeysTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), []providers.Channel{
+			channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1", "k2"} }),
+		}, nil)
+		want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
+		turn := func(n int) string {
+			var keys []string
+			for range n {
+				to, err := router.Pick(want)
+				if err != nil {
+					t.Fatal(err)
+				}
+				keys = append(keys, to.Key.Reveal())
+			}
+			return strings.Join(keys, " ")
+		}
+		if got := turn(4); got != "k0 k1 k2 k0" {
+			t.Errorf("got keys %s", got)
+		}
+		to, _ := router.Pick(want) // k1
+		router.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey})
+		if got := turn(4); strings.Contains(got, "k1") || !strings.Contains(got, "k0") || !strings.Contains(got, "k2") {
+			t.Errorf("got keys %s while k1 rests", got)
+		}
+		want.ExceptKeys = []providers.KeyRef{{Channel: "a", Fingerprint: providers.Secret("k0").Fingerprint()}}
+		if got := turn(2); got != "k2 k2" {
+			t.Errorf("got keys %s, want only k2", got)
+		}
+		want.ExceptKeys = append(want.ExceptKeys, providers.KeyRef{Channel: "a", Fingerprint: providers.Secret("k2").Fingerprint()})
+		_, err := router.Pick(want)
+		if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != providers.DefaultCooldown {
+			t.Errorf("got RetryAfter %s, want that of the resting key", fault.RetryAfter)
+		}
+		pass(providers.DefaultCooldown)
+		want.ExceptKeys = nil
+		if got := turn(3); !strings.Contains(got, "k1") {
+			t.Errorf("got keys %s, want k1 back after its rest", got)
+		}
+	})
+}
+
+// pass lets the time of a synctest bubble pass.
+func pass(d time.Duration) { <-time.After(d) }
+
+// TestCooldown drives one channel through its rests on a fake clock.
+func TestCooldown(t *testing.T) {
+	t.Parallel()
+	down := &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel}
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks")}, &providers.RouterOptions{Cooldown: 10 * time.Second})
+		want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
+		pick := func() providers.Target {
+			t.Helper()
+			to, err := router.Pick(want)
+			if err != nil {
+				t.Fatalf("Pick: %v", err)
+			}
+			return to
+		}
+		rests := func(left time.Duration) {
+			t.Helper()
+			_, err := router.Pick(want)
+			if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != left {
+				t.Fatalf("got %s of rest left, want %s", fault.RetryAfter, left)
+			}
+		}
+		pass(time.Second)
+		early, early2, early3 := pick(), pick(), pick()
+		pass(time.Second)
+
+		router.Report(early, down)
+		rests(10 * time.Second)
+		pass(4 * time.Second)
+		router.Report(early2, down) // in flight since before the rest: nothing new
+		rests(6 * time.Second)
+		pass(6 * time.Second)
+
+		first, second := pick(), pick()
+		router.Report(early3, down) // began before the rest that is over
+		pick()
+		router.Report(early3, nil)
+		pass(time.Second)
+		router.Report(first, down) // the first call after the rest fails: it grows
+		rests(20 * time.Second)
+		router.Report(second, down) // the second does not add
+		rests(20 * time.Second)
+		router.Report(second, nil) // and its success is older than the rest
+		rests(20 * time.Second)
+
+		for _, length := range []time.Duration{40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second, 10 * time.Minute, 10 * time.Minute} {
+			_, err := router.Pick(want)
+			pass(wantKind(t, err, providers.Overloaded).RetryAfter)
+			to := pick()
+			pass(time.Second)
+			router.Report(to, down)
+			rests(length)
+		}
+		pass(10 * time.Minute)
+		router.Report(pick(), nil)
+		pass(time.Second)
+		router.Report(pick(), down) // a success in between: the first length again
+		rests(10 * time.Second)
+		pass(time.Hour)
+
+		router.Report(pick(), &providers.Fault{Kind: providers.Invalid, Blame: providers.BlameNone, RetryAfter: time.Minute})
+		pick() // a fault that blames nobody rests nothing
+	})
+}
+
+func TestCooldownRetryAfter(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		after []time.Duration
+		left  time.Duration
+	}{
+		{"shorter than our own", []time.Duration{2 * time.Second}, 2 * time.Second},
+		{"longer than our own", []time.Duration{2 * time.Minute}, 2 * time.Minute},
+		{"beyond belief", []time.Duration{72 * time.Hour}, 15 * time.Minute},
+		{"longer while it rests", []time.Duration{0, 2 * time.Minute}, 2 * time.Minute},
+		{"shorter while it rests", []time.Duration{0, 2 * time.Second}, 30 * time.Second},
+	} {
+		for _, blame := range []providers.Blame{providers.BlameKey, providers.BlameChannel} {
+			t.Run(tc.name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks")}, nil)
+					want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
+					to, err := router.Pick(want)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, after := range tc.after {
+						router.Report(to, &providers.Fault{Kind: providers.RateLimited, Blame: blame, RetryAfter: after})
+					}
+					_, err = router.Pick(want)
+					if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != tc.left {
+						t.Errorf("got RetryAfter %s, want %s", fault.RetryAfter, tc.left)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestPickShortestRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks"), channel("b", "both")}, nil)
+		want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
+		for _, after := range []time.Duration{50 * time.Second, 20 * time.Second} {
+			to, err := router.Pick(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			router.Report(to, &providers.Fault{Kind: providers.Overloaded, Blame: providers.BlameChannel, RetryAfter: after})
+		}
+		pass(5 * time.Second)
+		_, err := router.Pick(want)
+		if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != 15*time.Second {
+			t.Errorf("got RetryAfter %s, want 15s", fault.RetryAfter)
+		}
+	})
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		keys := func(keys ...providers.Secret) func(*providers.Channel) {
+			return func(c *providers.Channel) { c.Keys = keys }
+		}
+		router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks", keys("k0", "k1"))}, nil)
+		want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
+		to, _ := router.Pick(want)
+		router.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey})
+
+		router.Load([]providers.Channel{channel("a", "talks", keys("k2", "k0"))}) // k1 leaves, k2 comes, k0 rests on
+		for range 3 {
+			got, err := router.Pick(want)
+			if err != nil || got.Key != "k2" {
+				t.Fatalf("got key %q, %v, want k2", got.Key.Reveal(), err)
+			}
+		}
+		got, _ := router.Pick(want)
+		router.Load([]providers.Channel{channel("b", "both")})
+		router.Report(got, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel}) // of a channel that is gone
+		if got, err := router.Pick(want); err != nil || got.Channel.Name != "b" {
+			t.Fatalf("got channel %s, %v, want b", got.Channel.Name, err)
+		}
+
+		down := &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel}
+		got, _ = router.Pick(want)
+		router.Report(got, down)
+		router.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.Models = map[string]string{"m": "", "n": ""} })})
+		_, err := router.Pick(want)
+		wantKind(t, err, providers.Overloaded) // the cool-down survived
+		router.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.BaseURL = "http://elsewhere.test" })})
+		if _, err := router.Pick(want); err != nil {
+			t.Errorf("another upstream under the same name rests as well: %v", err)
+		}
+	})
+}
+
+func TestModels(t *testing.T) {
+	t.Parallel()
+	router := providers.NewRouter(vendors(), []providers.Channel{
+		channel("a", "films", func(c *providers.Channel) { c.Models = map[string]string{"z": "", "m": "x"} }),
+		channel("b", "both", func(c *providers.Channel) { c.Priority = 1 }),
+		channel("c", "talks", func(c *providers.Channel) { c.Models = map[string]string{providers.AnyModel: ""} }),
+		channel("d", "talks", func(c *providers.Channel) { c.Models, c.Disabled = map[string]string{"off": ""}, true }),
+		channel("e", "nobody", func(c *providers.Channel) { c.Models, c.Groups = map[string]string{"lost": ""}, []string{"vip"} }),
+	}, nil)
+	var got []string
+	for _, model := range router.Models("default") {
+		got = append(got, model.ID+" "+model.Vendor)
+	}
+	if want := []string{"m both", "z films"}; !slices.Equal(got, want) {
+		t.Errorf("got models %q, want %q", got, want)
+	}
+	anyVideo := providers.Endpoint{Operation: providers.VideoTask}
+	if got, want := router.Models("default")[0].Endpoints, []providers.Endpoint{anyVideo, chat, embed}; !slices.Equal(got, want) {
+		t.Errorf("got endpoints %v, want %v", got, want)
+	}
+	if got := router.Models("vip"); len(got) != 0 {
+		t.Errorf("got models %v of a vendor outside the catalog", got)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	router := providers.NewRouter(vendors(), []providers.Channel{
+		channel("a", "films", func(c *providers.Channel) {
+			c.Disabled, c.Keys, c.Models = true, []providers.Secret{"k0", "k1"}, map[string]string{"m": "up-m"}
+		}),
+	}, nil)
+	key := providers.Secret("k1")
+	got, err := router.Resolve("a", key.Fingerprint(), "m")
+	if err != nil || got.Key != key || got.Model != "up-m" || got.Channel.Name != "a" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, err := router.Resolve("a", key.Fingerprint(), "unmapped"); err != nil || got.Model != "unmapped" {
+		t.Errorf("got model %q, %v, want the public name", got.Model, err)
+	}
+	for _, at := range [][2]string{{"b", key.Fingerprint()}, {"a", providers.Secret("k9").Fingerprint()}, {"a", ""}} {
+		if _, err := router.Resolve(at[0], at[1], "m"); !errors.Is(err, providers.ErrChannelGone) {
+			t.Errorf("Resolve(%q, %q): got %v, want ErrChannelGone", at[0], at[1], err)
+		}
+	}
+}
+
+// TestRouterRace mixes everything; the race detector is the judge.
+func TestRouterRace(t *testing.T) {
+	t.Parallel()
+	configured := []providers.Channel{channel("a", "talks"), channel("b", "both"), channel("c", "both", func(c *providers.Channel) { c.Keys = []providers.Secret{"x", "y"} })}
+	router := providers.NewRouter(vendors(), configured, &providers.RouterOptions{Cooldown: time.Microsecond})
+	faults := []*providers.Fault{nil, {Kind: providers.Upstream, Blame: providers.BlameKey}, {Kind: providers.Upstream, Blame: providers.BlameChannel}, nil}
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for n := range 500 {
+				if to, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat}); err == nil {
+					router.Report(to, faults[(n+i)%len(faults)])
+				}
+				if n%50 == 0 {
+					router.Load(configured[n/50%2:])
+					router.Models("default")
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func BenchmarkPick(b *testing.B) {
+	var channels []providers.Channel
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		channels = append(channels, channel(name, "both", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} }))
+	}
+	router := providers.NewRouter(vendors(), channels, nil)
+	want := providers.Want{Group: "default", Model: "m", Endpoint: embed}
+	b.ReportAllocs()
+	for b.Loop() {
+		to, err := router.Pick(want)
+		if err != nil {
+			b.Fatal(err)
+		}
+		router.Report(to, nil)
+	}
+}
