@@ -1,0 +1,152 @@
+package upstream
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+)
+
+//go:embed clip/clip.mp4 clip/thumbnail.webp clip/spritesheet.jpg clip/tone.aac clip/tone.flac clip/tone.mp3 clip/tone.opus clip/tone.wav
+var clipFiles embed.FS
+
+// clip is the video every job ends in, marked so that each has its own bytes.
+type clip struct {
+	video       []byte
+	thumbnail   []byte
+	spritesheet []byte
+	hashed      hash.Cloner // the state after video
+
+	mu      sync.Mutex
+	digests map[string]string // by mark and size; hashing a huge content takes seconds
+}
+
+func newClip() *clip {
+	c := &clip{
+		video:       clipFile("clip.mp4"),
+		thumbnail:   clipFile("thumbnail.webp"),
+		spritesheet: clipFile("spritesheet.jpg"),
+		digests:     map[string]string{},
+	}
+	h := sha256.New()
+	h.Write(c.video)
+	c.hashed = h.(hash.Cloner) //nolint:forcetypeassert // documented by crypto/sha256
+	return c
+}
+
+// clipFile returns an embedded file; each name stands in the embed line above.
+func clipFile(name string) []byte {
+	b, err := fs.ReadFile(clipFiles, "clip/"+name)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// tail returns what follows the clip in the content of one output: a free box with the job's name and, when the content
+// is to be larger than that, the head of a second free box that reaches to its end. Players skip free boxes (ISO/IEC 14496-12, 8.1.2).
+func (c *clip) tail(j *job, output int) (tail []byte, total int64) {
+	mark := "job " + j.ID + " output " + strconv.Itoa(output)
+	tail = appendBox(nil, mark)
+	total = int64(len(c.video) + len(tail))
+	const head = 16 // size 1 says that 64 bits of size follow the type
+	switch rest := j.Bytes - total; {
+	case rest <= 0:
+	case rest < head:
+		tail = appendBox(nil, mark+string(bytes.Repeat([]byte{' '}, int(rest))))
+		total = j.Bytes
+	default:
+		tail = binary.BigEndian.AppendUint32(tail, 1)
+		tail = append(tail, "free"...)
+		tail = binary.BigEndian.AppendUint64(tail, uint64(rest))
+		total = j.Bytes
+	}
+	return tail, total
+}
+
+func appendBox(b []byte, text string) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(8+len(text)))
+	return append(append(b, "free"...), text...)
+}
+
+// content is one output of a job, of any size in little memory.
+type content struct {
+	head, tail []byte
+	filler     []byte // repeated to the end
+	at, size   int64
+}
+
+// fillerBlock is a prime, so that filler does not repeat at any power of two.
+const fillerBlock = 65521
+
+func (c *clip) content(j *job, output int) *content {
+	tail, total := c.tail(j, output)
+	o := &content{head: c.video, tail: tail, size: total}
+	if total > int64(len(o.head)+len(tail)) {
+		o.filler = make([]byte, fillerBlock)
+		_, _ = rand.NewChaCha8(sha256.Sum256(tail)).Read(o.filler) // never fails
+	}
+	return o
+}
+
+func (o *content) Read(b []byte) (int, error) {
+	if o.at >= o.size {
+		return 0, io.EOF
+	}
+	n, at := 0, o.at
+	if at < int64(len(o.head)) {
+		n = copy(b, o.head[at:])
+	} else if at -= int64(len(o.head)); at < int64(len(o.tail)) {
+		n = copy(b, o.tail[at:])
+	} else {
+		at -= int64(len(o.tail))
+		n = copy(b[:min(int64(len(b)), o.size-o.at)], o.filler[at%fillerBlock:])
+	}
+	o.at += int64(n)
+	return n, nil
+}
+
+func (o *content) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += o.at
+	case io.SeekEnd:
+		offset += o.size
+	}
+	if offset < 0 {
+		return 0, errors.New("seek before the start of the content")
+	}
+	o.at = offset
+	return offset, nil
+}
+
+// digest returns the SHA-256 of one output's content in hex.
+func (c *clip) digest(j *job, output int) string {
+	o := c.content(j, output)
+	id := string(o.tail) + strconv.FormatInt(o.size, 10)
+	c.mu.Lock()
+	known := c.digests[id]
+	c.mu.Unlock()
+	if known != "" {
+		return known
+	}
+	h, err := c.hashed.Clone()
+	if err != nil {
+		panic(err) // a SHA-256 always clones
+	}
+	o.at = int64(len(o.head))
+	_, _ = io.Copy(h, o) // neither side fails
+	sum := hex.EncodeToString(h.Sum(nil))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.digests[id] = sum
+	return sum
+}

@@ -1,0 +1,2 @@
+// Package upstream fakes the vendors.
+package upstream

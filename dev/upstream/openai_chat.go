@@ -1,0 +1,246 @@
+package upstream
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// chatRequest is what the fake reads of a chat completion.
+type chatRequest struct {
+	Model    string `json:"model"`
+	Messages []struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	} `json:"messages"`
+	Stream        bool `json:"stream"`
+	StreamOptions *struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	N                   *int            `json:"n"`
+	MaxTokens           int             `json:"max_tokens"`
+	MaxCompletionTokens int             `json:"max_completion_tokens"`
+	ToolChoice          json.RawMessage `json:"tool_choice"`
+	Tools               []struct {
+		Type     string `json:"type"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	} `json:"tools"`
+	ResponseFormat struct {
+		Type string `json:"type"`
+	} `json:"response_format"`
+}
+
+func parseChat(x *exchange) *problem {
+	if p := needJSON(x); p != nil {
+		return p
+	}
+	q := new(chatRequest)
+	if p := x.decode(q); p != nil {
+		return p
+	}
+	x.request, x.model = q, q.Model
+	if n := len(q.Messages); n > 0 {
+		x.prompt = textOf(q.Messages[n-1].Content)
+	}
+	if p := checkModel(x); p != nil {
+		return p
+	}
+	switch {
+	case q.Messages == nil:
+		return missing("messages")
+	case len(q.Messages) == 0:
+		return &problem{
+			status: http.StatusBadRequest, kind: kindInvalid, code: "empty_array", param: "messages",
+			message: "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.",
+		}
+	case q.StreamOptions != nil && !q.Stream:
+		return &problem{
+			status: http.StatusBadRequest, kind: kindInvalid, param: "stream_options",
+			message: "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+		}
+	}
+	return nil
+}
+
+func (q *chatRequest) question(prompt string) question {
+	last := &q.Messages[len(q.Messages)-1]
+	out := question{
+		model: q.Model, text: prompt, result: last.Role == "tool", maxTokens: max(q.MaxTokens, q.MaxCompletionTokens),
+		json: q.ResponseFormat.Type == "json_object" || q.ResponseFormat.Type == "json_schema",
+	}
+	for i := range q.Messages {
+		out.all += len(q.Messages[i].Content)
+	}
+	for i := range q.Tools {
+		if q.Tools[i].Function.Name != "" {
+			out.tools = append(out.tools, q.Tools[i].Function.Name)
+		}
+	}
+	var word string
+	var forced struct {
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	switch {
+	case json.Unmarshal(q.ToolChoice, &word) == nil && word == "none":
+		out.tools = nil
+	case json.Unmarshal(q.ToolChoice, &forced) == nil && forced.Function.Name != "":
+		out.tools = []string{forced.Function.Name}
+	}
+	return out
+}
+
+func answerChat(x *exchange) {
+	q := x.request.(*chatRequest) //nolint:forcetypeassert // set by parseChat
+	x.accept()
+	asked := q.question(x.prompt)
+	r := asked.reply()
+	choices := 1
+	if q.N != nil && *q.N > 1 {
+		choices = min(*q.N, 128)
+	}
+	openAIHeaders(x)
+	limitHeaders(x)
+	c := chatWriter{x: x, q: q, reply: r, choices: choices, head: chatHead(q.Model, q.Stream)}
+	if q.Stream {
+		c.stream()
+		return
+	}
+	c.whole()
+}
+
+// chatHead is how every chunk of an answer, or the answer itself, begins.
+func chatHead(model string, stream bool) []byte {
+	object := "chat.completion"
+	if stream {
+		object = "chat.completion.chunk"
+	}
+	b := make([]byte, 0, 256)
+	b = append(b, `{"id":"chatcmpl-`...)
+	b = append(b, randomID(28)...)
+	b = appendQuoted(append(b, `","object":`...), object)
+	b = appendInt(append(b, `,"created":`...), int(unixNow()))
+	b = appendQuoted(append(b, `,"model":`...), model)
+	return append(b, `,"service_tier":"default","system_fingerprint":"fp_2f406b9113",`...)
+}
+
+// chatWriter writes one answer by hand: load tests ask for thousands a second.
+type chatWriter struct {
+	x       *exchange
+	q       *chatRequest
+	reply   reply
+	choices int
+	head    []byte
+}
+
+func (c *chatWriter) finish() string {
+	switch {
+	case len(c.reply.calls) > 0:
+		return "tool_calls"
+	case c.reply.cut:
+		return "length"
+	}
+	return "stop"
+}
+
+func (c *chatWriter) appendUsage(b []byte) []byte {
+	output := c.reply.output * c.choices
+	b = appendInt(append(b, `"usage":{"prompt_tokens":`...), c.reply.input)
+	b = appendInt(append(b, `,"completion_tokens":`...), output)
+	b = appendInt(append(b, `,"total_tokens":`...), c.reply.input+output)
+	return append(b, `,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`...)
+}
+
+func (c *chatWriter) whole() {
+	b := append(c.x.space.out[:0], c.head...)
+	b = append(b, `"choices":[`...)
+	for i := range c.choices {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendInt(append(b, `{"index":`...), i)
+		b = append(b, `,"message":{"role":"assistant","content":`...)
+		if len(c.reply.calls) > 0 {
+			b = append(b, `null,"tool_calls":[`...)
+			for n, call := range c.reply.calls {
+				if n > 0 {
+					b = append(b, ',')
+				}
+				b = append(appendChatCall(b, call, call.arguments), '}')
+			}
+			b = append(b, ']')
+		} else {
+			b = appendQuoted(b, c.reply.text)
+		}
+		b = append(b, `,"refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"`...)
+		b = append(append(b, c.finish()...), `"}`...)
+	}
+	b = append(c.appendUsage(append(b, `],`...)), "}\n"...)
+	c.x.space.out = b
+	c.x.bytes(http.StatusOK, "application/json", b)
+}
+
+// appendChatCall leaves the call open for its closing brace.
+func appendChatCall(b []byte, call toolCall, arguments string) []byte {
+	b = append(append(b, `{"id":"call_`...), call.id...)
+	b = appendQuoted(append(b, `","type":"function","function":{"name":`...), call.name)
+	return append(appendQuoted(append(b, `,"arguments":`...), arguments), '}')
+}
+
+func (c *chatWriter) stream() {
+	c.x.stream()
+	for i := range c.choices {
+		if !c.delta(i, func(b []byte) []byte { return append(b, `{"role":"assistant","content":"","refusal":null}`...) }, "") || !c.content(i) {
+			return
+		}
+	}
+	b := c.x.space.out[:0]
+	if c.q.StreamOptions != nil && c.q.StreamOptions.IncludeUsage {
+		b = append(append(b, "data: "...), c.head...)
+		b = append(c.appendUsage(append(b, `"choices":[],`...)), "}\n\n"...)
+	}
+	c.x.send(append(b, "data: [DONE]\n\n"...))
+}
+
+// content streams one choice: its text by the word, or its calls by a few bytes of their arguments.
+func (c *chatWriter) content(choice int) bool {
+	for piece, rest := nextPiece(c.reply.text); piece != ""; piece, rest = nextPiece(rest) {
+		if !c.x.pause() || !c.delta(choice, func(b []byte) []byte { return append(appendQuoted(append(b, `{"content":`...), piece), '}') }, "") {
+			return false
+		}
+	}
+	for n, call := range c.reply.calls {
+		ok := c.x.pause() && c.delta(choice, func(b []byte) []byte {
+			b = append(b, `{"tool_calls":[`...)
+			b = appendInt(append(appendChatCall(b, call, ""), `,"index":`...), n)
+			return append(b, "}]}"...)
+		}, "")
+		for _, part := range argumentPieces(call.arguments) {
+			ok = ok && c.x.pause() && c.delta(choice, func(b []byte) []byte {
+				b = appendInt(append(b, `{"tool_calls":[{"index":`...), n)
+				return append(appendQuoted(append(b, `,"function":{"arguments":`...), part), "}}]}"...)
+			}, "")
+		}
+		if !ok {
+			return false
+		}
+	}
+	return c.x.pause() && c.delta(choice, func(b []byte) []byte { return append(b, "{}"...) }, c.finish())
+}
+
+// delta sends one chunk.
+func (c *chatWriter) delta(choice int, appendDelta func([]byte) []byte, finish string) bool {
+	b := append(append(c.x.space.out[:0], "data: "...), c.head...)
+	b = appendInt(append(b, `"choices":[{"index":`...), choice)
+	b = appendDelta(append(b, `,"delta":`...))
+	b = appendNullable(append(b, `,"logprobs":null,"finish_reason":`...), finish)
+	b = append(b, "}]"...)
+	if c.q.StreamOptions != nil && c.q.StreamOptions.IncludeUsage {
+		b = append(b, `,"usage":null`...)
+	}
+	b = append(b, "}\n\n"...)
+	c.x.space.out = b
+	return c.x.send(b)
+}

@@ -1,0 +1,103 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Options say where the fakes listen, what they keep and how fast they are.
+type Options struct {
+	// Listen is the address to listen on; empty means 127.0.0.1 and a free port.
+	Listen string
+	// Data is the folder the video jobs are kept in; it is made when absent. Empty: jobs end with the process.
+	Data string
+	// Ready, when set, is called once with the address, as soon as calls are answered.
+	Ready func(addr string)
+	// Log receives one line at start and what goes wrong inside; nil discards.
+	Log *slog.Logger
+
+	// VideoMin and VideoMax bound how long a video job takes; both zero means 15 to 25 seconds. Each job has its own
+	// duration between them, which depends on nothing but how many jobs came before.
+	VideoMin, VideoMax time.Duration
+	// ChunkInterval is the time between two events of a stream; zero means 20 ms, negative none.
+	ChunkInterval time.Duration
+	// LinkLife is how long a result link works; zero means one hour.
+	LinkLife time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:0"
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.VideoMin <= 0 && o.VideoMax <= 0 {
+		o.VideoMin, o.VideoMax = 15*time.Second, 25*time.Second
+	}
+	o.VideoMax = max(o.VideoMin, o.VideoMax)
+	if o.ChunkInterval == 0 {
+		o.ChunkInterval = 20 * time.Millisecond
+	}
+	if o.LinkLife == 0 {
+		o.LinkLife = time.Hour
+	}
+	return o
+}
+
+// stopGrace is how long Run waits for calls under way once ctx ends; their own contexts have ended by then.
+const stopGrace = 2 * time.Second
+
+// Run serves the fakes until ctx ends, which is no error. Calls still under way then, hanging ones as well, are cut.
+func Run(ctx context.Context, o Options) error {
+	o = o.withDefaults()
+	jobs, err := openJobs(o.Data)
+	if err != nil {
+		return fmt.Errorf("open upstream jobs: %w", err)
+	}
+	defer func() {
+		if err := jobs.close(); err != nil {
+			o.Log.Error("upstream jobs not closed", "error", err)
+		}
+	}()
+
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for upstream calls: %w", err)
+	}
+	s := newServer(ctx, o, jobs)
+	server := &http.Server{
+		Handler:           s.mux,
+		ReadHeaderTimeout: 30 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnState:         s.connections.observe,
+		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+
+	o.Log.Info("upstream listening", "address", listener.Addr().String(), "jobs", jobs.count())
+	if o.Ready != nil {
+		o.Ready(listener.Addr().String())
+	}
+
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve upstream calls: %w", err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil {
+		_ = server.Close() // only says which connections were cut
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve upstream calls: %w", err)
+	}
+	return nil
+}
