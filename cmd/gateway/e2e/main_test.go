@@ -1,0 +1,57 @@
+// Package e2e drives the real gateway binary with real clients over the real Temporal server, Redis and S3 store of the
+// development stack, and kills any of them. Only the upstream vendors are fakes. -short leaves all of it out.
+package e2e_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// record writes the histories of the tasks that TestHistories plays to workflows/testdata/histories.
+var record = flag.Bool("record-histories", false, "write the workflow histories that replay_test.go replays")
+
+// bin holds the two binaries, built once.
+var bin struct{ dev, gateway string }
+
+const (
+	// buildTimeout leaves room for the first compile of the Temporal server.
+	buildTimeout = 25 * time.Minute
+	repo         = "../../.."
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("end-to-end tests left out: -short")
+		os.Exit(0)
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "modelrelay-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	bin.dev, bin.gateway = filepath.Join(dir, "dev"), filepath.Join(dir, "gateway")
+	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
+	defer cancel()
+	for _, build := range [][]string{{repo + "/dev", bin.dev, "."}, {repo, bin.gateway, "./cmd/gateway"}} {
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", build[1], build[2])
+		cmd.Dir = build[0]
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", build[2], err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}

@@ -1,0 +1,238 @@
+package e2e_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"log/slog"
+
+	"modelrelay/storage"
+)
+
+const (
+	token     = "sk-demo-e2e"
+	accessKey = "e2e"
+	secretKey = "e2e-secret"
+	bucket    = "videos"
+	queue     = "video"
+)
+
+// stack is one set of services with their own addresses and data, all killable and restartable alone.
+type stack struct {
+	t                             *testing.T
+	dir                           string
+	temporalAt, redisAt, s3At, at string // at: the upstream's
+	temporal, redis, s3, upstream *process
+	control                       *control
+}
+
+// newStack starts Temporal, Redis, the S3 store and the upstreams.
+func newStack(t *testing.T, upstreamFlags ...string) *stack {
+	t.Helper()
+	s := &stack{t: t, dir: t.TempDir(), temporalAt: freeAddr(t), redisAt: freeAddr(t), s3At: freeAddr(t), at: freeAddr(t)}
+	s.startTemporal()
+	s.redis = launch(t, "redis", bin.dev, "redis", "--listen", s.redisAt, "--data", filepath.Join(s.dir, "redis"))
+	s.s3 = launch(t, "s3", bin.dev, "s3", "--listen", s.s3At, "--data", filepath.Join(s.dir, "s3"),
+		"--access-key", accessKey, "--secret-key", secretKey, "--bucket", bucket)
+	s.upstream = launch(t, "upstream", bin.dev, append([]string{
+		"upstream", "--listen", s.at, "--data", filepath.Join(s.dir, "upstream"),
+	}, upstreamFlags...)...)
+	for _, p := range []*process{s.temporal, s.redis, s.s3, s.upstream} {
+		p.ready(t)
+	}
+	s.control = &control{t: t, base: "http://" + s.at + "/_control"}
+	return s
+}
+
+func (s *stack) startTemporal() {
+	s.temporal = launch(s.t, "temporal", bin.dev, "temporal", "--listen", s.temporalAt, "--ui", "", "--data", filepath.Join(s.dir, "temporal"))
+}
+
+// temporalClient is a client of the test's own.
+func (s *stack) temporalClient() client.Client {
+	s.t.Helper()
+	c, err := client.Dial(client.Options{HostPort: s.temporalAt, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+// archive is the test's own way to the store.
+func (s *stack) archive() *storage.Archive {
+	s.t.Helper()
+	a, err := storage.OpenArchive(storage.ArchiveOptions{
+		Endpoint: "http://" + s.s3At, Bucket: bucket, AccessKey: accessKey, SecretKey: secretKey, Region: "us-east-1",
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return a
+}
+
+// gateway is one gateway process with its own address and configuration.
+type gateway struct {
+	s      *stack
+	at     string
+	config string
+	args   []string
+	*process
+}
+
+// gatewayOptions change a gateway's configuration.
+type gatewayOptions struct {
+	temporalAt string   // instead of the stack's
+	args       []string // of the command line, "serve" by default
+	video      string   // members of the video section
+	channels   string   // instead of the usual ones, as YAML list items
+}
+
+// gateway writes a configuration, starts a gateway and waits until it is ready.
+func (s *stack) gateway(o gatewayOptions) *gateway {
+	s.t.Helper()
+	if o.temporalAt == "" {
+		o.temporalAt = s.temporalAt
+	}
+	if len(o.args) == 0 {
+		o.args = []string{"serve"}
+	}
+	if o.video == "" {
+		o.video = "poll_min: 200ms, poll_max: 1s"
+	}
+	if o.channels == "" {
+		o.channels = s.channel("main", "sk-upstream-main", "")
+	}
+	g := &gateway{s: s, at: freeAddr(s.t), args: o.args}
+	g.config = filepath.Join(s.dir, strings.ReplaceAll(g.at, ":", "_")+".yaml")
+	text := fmt.Sprintf(`listen: %s
+log: {level: debug, format: text}
+redis: {url: redis://%s/0}
+temporal: {address: %s, namespace: default, task_queue: %s}
+archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
+video: {%s}
+tokens:
+  - {name: demo, key: %s, group: default, models: ["*"]}
+  - {name: other, key: %s-other, group: default, models: ["*"]}
+channels:
+%s`, g.at, s.redisAt, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, token, token, o.channels)
+	if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	g.start()
+	return g
+}
+
+// channel is one channel of the fake OpenAI upstream, as a YAML list item.
+func (s *stack) channel(name, key, more string) string {
+	return fmt.Sprintf(`  - name: %s
+    vendor: openai
+    base_url: http://%s/openai/v1
+    keys: [%s]
+    models: {gpt-4o: , sora-2: , sora-2-pro: , sora-2-manual: , sora-2-fast: , sora-2-long: , sora-2-fast-fail: }
+    groups: [default]
+%s`, name, s.at, key, more)
+}
+
+// start runs the gateway, again after a kill, at the same address.
+func (g *gateway) start() {
+	g.s.t.Helper()
+	g.process = launch(g.s.t, "gateway "+strings.Join(g.args, " "), bin.gateway, append(g.args, "--config", g.config)...)
+	if g.args[0] == "serve" {
+		g.awaitReady()
+	}
+}
+
+func (g *gateway) url() string { return "http://" + g.at }
+
+func (g *gateway) awaitReady() {
+	g.s.t.Helper()
+	eventually(g.s.t, "gateway ready", readyTimeout, func() bool {
+		select {
+		case <-g.done:
+			g.s.t.Fatalf("gateway ended:\n%s", g.out.tail(40))
+		default:
+		}
+		resp, err := http.Get(g.url() + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// sdk is the unmodified OpenAI SDK against the gateway.
+func (g *gateway) sdk(options ...option.RequestOption) openai.Client {
+	return openai.NewClient(append([]option.RequestOption{option.WithBaseURL(g.url() + "/v1"), option.WithAPIKey(token)}, options...)...)
+}
+
+// create makes a task through the SDK.
+func (g *gateway) create(ctx context.Context, model, prompt string, options ...option.RequestOption) *openai.Video {
+	g.s.t.Helper()
+	sdk := g.sdk()
+	video, err := sdk.Videos.New(ctx, openai.VideoNewParams{Prompt: prompt, Model: openai.VideoModel(model)}, options...)
+	if err != nil {
+		g.s.t.Fatalf("create: %v", err)
+	}
+	return video
+}
+
+// end waits for the task's end through the SDK, checking on the way that progress never falls.
+func (g *gateway) end(id string, within time.Duration) *openai.Video {
+	g.s.t.Helper()
+	sdk := g.sdk()
+	var last *openai.Video
+	eventually(g.s.t, "task "+id+" ends", within, func() bool {
+		video, err := sdk.Videos.Get(g.s.t.Context(), id)
+		if err != nil {
+			return false // a part may just be away
+		}
+		if last != nil && video.Progress < last.Progress {
+			g.s.t.Fatalf("progress fell from %d to %d", last.Progress, video.Progress)
+		}
+		last = video
+		return video.Status == openai.VideoStatusCompleted || video.Status == openai.VideoStatusFailed
+	})
+	return last
+}
+
+// completed waits for the task's good end and compares the archived bytes with the upstream's.
+func (g *gateway) completed(id string, within time.Duration) {
+	g.s.t.Helper()
+	video := g.end(id, within)
+	if video.Status != openai.VideoStatusCompleted || video.Progress != 100 {
+		g.s.t.Fatalf("task %s ended as %s: %s %s", id, video.Status, video.Error.Code, video.Error.Message)
+	}
+	sdk := g.sdk()
+	resp, err := sdk.Videos.DownloadContent(g.s.t.Context(), id, openai.VideoDownloadContentParams{})
+	if err != nil {
+		g.s.t.Fatalf("download %s: %v", id, err)
+	}
+	defer resp.Body.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, resp.Body); err != nil {
+		g.s.t.Fatalf("download %s: %v", id, err)
+	}
+	got := hex.EncodeToString(sum.Sum(nil))
+	for _, job := range g.s.control.jobs() {
+		if job.SHA256 == got {
+			return
+		}
+	}
+	g.s.t.Errorf("task %s: no upstream job has the downloaded bytes (SHA-256 %s)", id, got)
+}

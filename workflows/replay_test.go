@@ -1,0 +1,44 @@
+package workflows_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.temporal.io/sdk/worker"
+
+	"log/slog"
+
+	"go.temporal.io/sdk/log"
+
+	"modelrelay/workflows"
+)
+
+// TestReplay replays the histories of tasks that ran on a real server: a change of the workflow must take the same
+// steps on them, or stand behind workflow.GetVersion and bring a history of its own. They are recorded by
+//
+//	go test ./cmd/gateway/e2e -run TestHistories -record-histories
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/histories/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"completed", "fell-over", "upstream-failed", "deadline", "cancelled", "worker-restarted", "unknown-submit"} {
+		if _, err := os.Stat(filepath.Join("testdata", "histories", want+".json")); err != nil {
+			t.Errorf("the history %q is missing", want)
+		}
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			t.Parallel()
+			replayer := worker.NewWorkflowReplayer()
+			replayer.RegisterWorkflow(workflows.Video)
+			logger := log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+			if err := replayer.ReplayWorkflowHistoryFromJSONFile(logger, file); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
