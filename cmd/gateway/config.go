@@ -185,14 +185,15 @@ func ParseConfig(file string, text []byte, env func(string) (string, bool), vend
 	return cfg, nil
 }
 
-// LoadConfig reads a configuration file. Its error is a *ConfigError.
-func LoadConfig(file string, env func(string) (string, bool), vendors providers.Catalog) (Config, error) {
+// LoadConfig reads a configuration file and returns its text as well. Its error is a *ConfigError.
+func LoadConfig(file string, env func(string) (string, bool), vendors providers.Catalog) (Config, []byte, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the operator names the file
 	if err != nil {
 		if pathErr := (*os.PathError)(nil); errors.As(err, &pathErr) {
 			err = pathErr.Err
 		}
-		return Config{}, &ConfigError{File: file, Problems: []Problem{{Message: fmt.Sprintf("cannot be read: %v", err)}}}
+		return Config{}, nil, &ConfigError{File: file, Problems: []Problem{{Message: fmt.Sprintf("cannot be read: %v", err)}}}
 	}
-	return ParseConfig(file, text, env, vendors)
+	cfg, err := ParseConfig(file, text, env, vendors)
+	return cfg, text, err
 }

@@ -318,7 +318,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 
 func TestMissingFile(t *testing.T) {
 	t.Parallel()
-	_, err := main.LoadConfig(filepath.Join(t.TempDir(), "none.yaml"), testEnv, testVendors())
+	_, _, err := main.LoadConfig(filepath.Join(t.TempDir(), "none.yaml"), testEnv, testVendors())
 	var configErr *main.ConfigError
 	if !errors.As(err, &configErr) || !strings.Contains(err.Error(), "none.yaml: cannot be read: no such file") {
 		t.Errorf("got %v", err)

@@ -1,3 +1,183 @@
+// Command gateway is Model Relay's one program: the API, the worker of video tasks, the operator's commands and a small
+// video client. It is the only package that reads files and the environment, and the only one that knows all others.
 package main
 
-func main() {}
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes of the program.
+const (
+	ExitDone   = 0
+	ExitFailed = 1
+	ExitUsage  = 2 // bad arguments or a bad configuration; nothing was started
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // from then on signals are no longer caught: a second one ends the process at once
+	m := NewMain()
+	err := m.Run(ctx)
+	if closeErr := m.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		m.Report(err)
+	}
+	stop()
+	os.Exit(ExitCode(err))
+}
+
+// Main is the program with its surroundings as fields, so that a test runs the real one.
+type Main struct {
+	Args           []string // without the program's name
+	Stdout, Stderr io.Writer
+	// Env answers for the environment.
+	Env func(name string) (string, bool)
+	// Terminal tells whether a person looks at Stderr.
+	Terminal bool
+	// Hangup asks for a reload; nil means the process's own SIGHUP.
+	Hangup <-chan os.Signal
+
+	closers []func() error
+}
+
+// NewMain returns the program in the surroundings of this process.
+func NewMain() *Main {
+	return &Main{Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv, Terminal: isTerminal(os.Stderr)}
+}
+
+// Run does what the arguments ask for and returns when it is done. When ctx ends, servers finish what they began, and
+// clients leave their tasks running. Close must follow. Run is called once.
+func (m *Main) Run(ctx context.Context) error {
+	commands := new(commands)
+	ended := false // kong printed a help text and wants to exit
+	parser, err := kong.New(commands,
+		kong.Name("gateway"),
+		kong.Description("One gateway for AI model calls and durable video tasks."),
+		kong.Writers(m.Stdout, m.Stderr),
+		kong.Exit(func(int) { ended = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Resolvers(m.resolver()),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		return fmt.Errorf("define the commands: %w", err)
+	}
+	call, err := parser.Parse(m.Args)
+	switch {
+	case ended:
+		return nil
+	case err != nil:
+		return &UsageError{Err: err}
+	}
+	if err := call.BindToProvider(func() (*videoClient, error) { return commands.Video.client(m, &commands.globals) }); err != nil {
+		return fmt.Errorf("define the commands: %w", err)
+	}
+	return call.Run(m, &commands.globals)
+}
+
+// Close releases what Run opened, last opened first. It may be called again.
+func (m *Main) Close() error {
+	var errs []error
+	for _, release := range slices.Backward(m.closers) {
+		errs = append(errs, release())
+	}
+	m.closers = nil
+	return errors.Join(errs...)
+}
+
+func (m *Main) onClose(release func() error) { m.closers = append(m.closers, release) }
+
+// Report tells a person about the error.
+func (m *Main) Report(err error) {
+	var config *ConfigError
+	var usage *UsageError
+	switch {
+	case errors.As(err, &config):
+		fmt.Fprintln(m.Stderr, config.Error())
+	case errors.As(err, &usage):
+		fmt.Fprintf(m.Stderr, "gateway: %v (see gateway --help)\n", usage.Err)
+	default:
+		fmt.Fprintf(m.Stderr, "gateway: %s\n", strings.TrimSpace(err.Error()))
+	}
+}
+
+// UsageError says that the arguments are wrong; nothing was done.
+type UsageError struct{ Err error }
+
+// Error gives the reason.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// ExitCode is the process's exit code after Run returned err.
+func ExitCode(err error) int {
+	var config *ConfigError
+	var usage *UsageError
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.As(err, &config), errors.As(err, &usage):
+		return ExitUsage
+	default:
+		return ExitFailed
+	}
+}
+
+// globals are the flags every command has.
+type globals struct {
+	Config string `help:"Configuration file (GATEWAY_CONFIG; gateway.yaml)." default:"gateway.yaml" placeholder:"FILE" variable:"GATEWAY_CONFIG"`
+	JSON   bool   `help:"Print JSON for machines." name:"json"`
+}
+
+// commands is the command line.
+type commands struct {
+	globals
+
+	Serve   serveCmd   `cmd:"" help:"Serve the API and run video tasks."`
+	Worker  workerCmd  `cmd:"" help:"Run video tasks only."`
+	Token   tokenCmd   `cmd:"" help:"Make, list and end client tokens."`
+	Video   videoCmd   `cmd:"" help:"Make and fetch videos through a gateway."`
+	Check   configCmd  `cmd:"" name:"config" help:"Look at the configuration file."`
+	OpenAPI openAPICmd `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// resolver answers for flags that have an environment variable. Kong's own way would read the process's environment
+// behind Main's back.
+func (m *Main) resolver() kong.Resolver {
+	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		name := flag.Tag.Get("variable")
+		if name == "" {
+			return nil, nil
+		}
+		if value, ok := m.Env(name); ok && value != "" {
+			return value, nil
+		}
+		return nil, nil
+	})
+}
+
+// loadConfig reads the configuration file that the command line names.
+func (m *Main) loadConfig(g *globals) (Config, error) {
+	cfg, _, err := LoadConfig(g.Config, m.Env, vendors())
+	return cfg, err
+}
+
+// isTerminal tells whether a person looks at the file.
+func isTerminal(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

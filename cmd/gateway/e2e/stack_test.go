@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,8 +18,6 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
-
-	"log/slog"
 
 	"modelrelay/storage"
 )

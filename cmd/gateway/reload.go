@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"modelrelay/storage"
+)
+
+// settle is how long a file must be left alone before it is read: editors and mounts change it in several steps.
+const settle = 200 * time.Millisecond
+
+// watcher reloads channels and tokens when the configuration file changes or the process is told to hang up.
+type watcher struct {
+	file   string
+	parse  func(text []byte) (Config, error)
+	hangup <-chan os.Signal
+	parts  *parts
+
+	seen []byte // the text read last, whether it was good or not
+}
+
+func newWatcher(m *Main, g *globals, p *parts, text []byte) *watcher {
+	parse := func(text []byte) (Config, error) { return ParseConfig(g.Config, text, m.Env, p.catalog) }
+	return &watcher{file: g.Config, parse: parse, hangup: m.Hangup, parts: p, seen: text}
+}
+
+// run watches until ctx ends. tokens is nil in a process that serves no calls.
+func (w *watcher) run(ctx context.Context, tokens *storage.Tokens) {
+	hangup := w.hangup
+	if hangup == nil {
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGHUP)
+		defer signal.Stop(signals)
+		hangup = signals
+	}
+	changes, err := fsnotify.NewWatcher()
+	if err != nil {
+		w.parts.log.Warn(notWatched, "error", err)
+		w.onHangup(ctx, tokens, hangup)
+		return
+	}
+	defer changes.Close()
+	w.follow(changes)
+	w.look(ctx, tokens) // it may have changed before it was watched
+	quiet := time.NewTimer(settle)
+	quiet.Stop()
+	defer quiet.Stop()
+	for waiting := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			w.read(ctx, tokens)
+		case change := <-changes.Events:
+			// Writes to the file itself put its reading off; a busy neighbour in the folder must not.
+			if !waiting || filepath.Base(change.Name) == filepath.Base(w.file) {
+				quiet.Reset(settle)
+			}
+			waiting = true
+		case err := <-changes.Errors:
+			w.parts.log.Warn("a change of the configuration file may have been missed", "error", err)
+			quiet.Reset(settle)
+			waiting = true
+		case <-quiet.C:
+			waiting = false
+			w.follow(changes)
+			w.look(ctx, tokens)
+		}
+	}
+}
+
+// notWatched goes to the log when the system cannot tell of changes.
+const notWatched = "the configuration file is not watched, SIGHUP still reloads it"
+
+func (w *watcher) onHangup(ctx context.Context, tokens *storage.Tokens, hangup <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			w.read(ctx, tokens)
+		}
+	}
+}
+
+// follow watches the folders of the file: an editor replaces the file itself, and a mounted one is a link into a
+// folder that is replaced.
+func (w *watcher) follow(changes *fsnotify.Watcher) {
+	folders := []string{filepath.Dir(w.file)}
+	if target, err := filepath.EvalSymlinks(w.file); err == nil && !slices.Contains(folders, filepath.Dir(target)) {
+		folders = append(folders, filepath.Dir(target))
+	}
+	for _, folder := range changes.WatchList() {
+		if !slices.Contains(folders, folder) {
+			_ = changes.Remove(folder) // it may be gone already
+		}
+	}
+	for _, folder := range folders {
+		if err := changes.Add(folder); err != nil {
+			w.parts.log.Warn(notWatched, "error", err)
+		}
+	}
+}
+
+// look reloads a file that has another text than when it was read last. One that cannot be read is being replaced: its
+// return is another event.
+func (w *watcher) look(ctx context.Context, tokens *storage.Tokens) {
+	text, err := os.ReadFile(w.file)
+	if err != nil || bytes.Equal(text, w.seen) {
+		return
+	}
+	w.take(ctx, tokens, text)
+}
+
+// read reloads the file whether it changed or not.
+func (w *watcher) read(ctx context.Context, tokens *storage.Tokens) {
+	text, err := os.ReadFile(w.file)
+	if err != nil {
+		w.refuse(err)
+		return
+	}
+	w.take(ctx, tokens, text)
+}
+
+// take uses the text's channels and tokens, or leaves everything as it is when there is anything wrong with it.
+func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte) {
+	w.seen = text
+	cfg, err := w.parse(text)
+	if err == nil && tokens != nil {
+		err = tokens.Seed(ctx, cfg.seeds())
+	}
+	if err != nil {
+		w.refuse(err)
+		return
+	}
+	w.parts.router.Load(cfg.routes())
+	log := w.parts.log
+	log.Info("configuration loaded", "file", w.file, "channels", len(cfg.Channels), "tokens", len(cfg.Tokens))
+	if keys := restartKeys(w.parts.cfg, cfg); len(keys) > 0 {
+		log.Warn("these keys take effect after a restart", "keys", keys)
+	}
+}
+
+// refuse lists in the log what is wrong with the file.
+func (w *watcher) refuse(err error) {
+	attr := slog.Any("error", err)
+	if config := (*ConfigError)(nil); errors.As(err, &config) {
+		attr = slog.Any("problems", config)
+	}
+	w.parts.log.Error("configuration refused, the old one stays", "file", w.file, attr)
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"modelrelay/workflows"
+)
+
+type serveCmd struct {
+	Worker bool `help:"Run video tasks in this process as well." default:"true" negatable:""`
+}
+
+// Run serves until ctx ends. Then it takes no new connection, lets open calls end within relay.grace and running
+// submits come to their answer.
+func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	p, watch, err := m.start(g)
+	if err != nil {
+		return err
+	}
+	tokens, err := p.tokens(ctx, m)
+	if err != nil {
+		return err
+	}
+	edge := p.edge(m, tokens)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	server := edge.HTTPServer(p.cfg.Listen)
+	open := new(openCalls)
+	server.Handler = open.count(server.Handler)
+	// Calls outlive ctx: its end begins the grace period, whose end is theirs.
+	server.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
+
+	var background sync.WaitGroup
+	defer background.Wait()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	background.Go(func() { p.prepareArchive(running) })
+	background.Go(func() { watch.run(running, tokens) })
+	if c.Worker {
+		background.Go(func() { runWorker(running, p.worker(), p.log) })
+	}
+
+	failed := make(chan error, 1)
+	background.Go(func() { failed <- server.Serve(listener) })
+	p.log.Info("listening", "address", listener.Addr().String(), "worker", c.Worker, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	p.log.Info("stopping", "grace", p.cfg.Relay.Grace.String())
+	edge.Drain()
+	end(server, p.cfg.Relay.Grace, p.log)
+	if !open.wait(flushTimeout) {
+		p.log.Warn("calls that were cut off are still running")
+	}
+	return nil
+}
+
+// openCalls counts the calls being handled, so that what a cut-off one used is still written down.
+type openCalls struct {
+	mu   sync.Mutex
+	n    int
+	none chan struct{} // closed when n falls to 0; nil while nobody waits
+}
+
+func (o *openCalls) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.add(1)
+		defer o.add(-1)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (o *openCalls) add(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.n += n
+	if o.n == 0 && o.none != nil {
+		close(o.none)
+		o.none = nil
+	}
+}
+
+// wait tells whether all calls ended in time.
+func (o *openCalls) wait(limit time.Duration) bool {
+	o.mu.Lock()
+	if o.n == 0 {
+		o.mu.Unlock()
+		return true
+	}
+	none := make(chan struct{})
+	o.none = none
+	o.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-none:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// end closes the listener at once, waits for open calls within the grace period, and cuts off what is left.
+func end(server *http.Server, grace time.Duration, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		log.Warn("open calls are cut off", "grace", grace.String())
+		err = server.Close()
+	}
+	if err != nil {
+		log.Warn("the listener did not close cleanly", "error", err)
+	}
+}
+
+type workerCmd struct{}
+
+// Run works on video tasks until ctx ends, then lets running submits come to their answer.
+func (workerCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	p, watch, err := m.start(g)
+	if err != nil {
+		return err
+	}
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { p.prepareArchive(ctx) })
+	background.Go(func() { watch.run(ctx, nil) })
+	p.log.Info("working", "task_queue", p.cfg.Temporal.TaskQueue, "channels", len(p.cfg.Channels))
+	runWorker(ctx, p.worker(), p.log)
+	return nil
+}
+
+// start reads the configuration and puts the program together.
+func (m *Main) start(g *globals) (*parts, *watcher, error) {
+	cfg, text, err := LoadConfig(g.Config, m.Env, vendors())
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := m.wire(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, newWatcher(m, g, p, text), nil
+}
+
+// retryAfter is the wait before a background job that failed is tried again. Such a failure never ends the process:
+// relayed calls go on.
+const retryAfter = 5 * time.Second
+
+// runWorker works until ctx ends. A worker that Temporal turned away is started again.
+func runWorker(ctx context.Context, worker *workflows.Worker, log *slog.Logger) {
+	for {
+		err := worker.Run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		log.Error("worker stopped, it is started again", "error", err, "after", retryAfter.String())
+		if rest(ctx, retryAfter) != nil {
+			return
+		}
+	}
+}
+
+// prepareArchive makes the bucket as soon as the store is there.
+func (p *parts) prepareArchive(ctx context.Context) {
+	for told := false; ; told = true {
+		err := p.archive.EnsureBucket(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !told {
+			p.log.Warn("archive is not ready, waiting", "error", err)
+		}
+		if rest(ctx, retryAfter) != nil {
+			return
+		}
+	}
+}

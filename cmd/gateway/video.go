@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// videoCmd is a client of a gateway; it reads no configuration file.
+type videoCmd struct {
+	URL   string `help:"Address of the gateway (GATEWAY_URL)." default:"http://127.0.0.1:8080" variable:"GATEWAY_URL" name:"url"`
+	Token string `help:"Token of the caller (GATEWAY_TOKEN)." variable:"GATEWAY_TOKEN" placeholder:"KEY"`
+
+	Create   videoCreateCmd   `cmd:"" help:"Make a video."`
+	Get      videoGetCmd      `cmd:"" help:"Show a task."`
+	Wait     videoWaitCmd     `cmd:"" help:"Wait until a task ends."`
+	Cancel   videoCancelCmd   `cmd:"" help:"Cancel a task."`
+	Download videoDownloadCmd `cmd:"" help:"Fetch a finished video."`
+}
+
+// videoClient is what the video commands work with.
+type videoClient struct {
+	*gatewayClient
+
+	m    *Main
+	json bool
+}
+
+// client makes the sub-commands' client.
+func (c *videoCmd) client(m *Main, g *globals) (*videoClient, error) {
+	if c.Token == "" {
+		return nil, &UsageError{Err: errors.New("a token is needed: --token or GATEWAY_TOKEN")}
+	}
+	client, err := newGatewayClient(c.URL, providers.Secret(c.Token))
+	if err != nil {
+		return nil, err
+	}
+	m.onClose(func() error { client.http.CloseIdleConnections(); return nil })
+	return &videoClient{gatewayClient: client, m: m, json: g.JSON}, nil
+}
+
+type videoGetCmd struct {
+	ID string `arg:"" help:"Task id."`
+}
+
+// Run shows the task.
+func (c *videoGetCmd) Run(ctx context.Context, client *videoClient) error {
+	task, err := client.get(ctx, c.ID, 0)
+	if err != nil {
+		return err
+	}
+	return client.print(task)
+}
+
+type videoCancelCmd struct {
+	ID string `arg:"" help:"Task id."`
+}
+
+// Run cancels the task and shows it.
+func (c *videoCancelCmd) Run(ctx context.Context, client *videoClient) error {
+	task, err := client.cancel(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return client.print(task)
+}
+
+type videoWaitCmd struct {
+	ID     string        `arg:"" help:"Task id."`
+	Output string        `short:"o" help:"Fetch the video into this file when it is done." placeholder:"FILE"`
+	Every  time.Duration `help:"Shortest time between two looks." default:"2s"`
+}
+
+// Run waits for the task and fails if the task does.
+func (c *videoWaitCmd) Run(ctx context.Context, client *videoClient) error {
+	return client.finish(ctx, c.ID, c.Every, c.Output)
+}
+
+const (
+	// hold is how long the gateway may keep a status read open until something changes.
+	hold = 20 * time.Second
+	// patience is how long a gateway may be away while a task is waited for.
+	patience = 5 * time.Minute
+)
+
+// finish waits for a task, fetches it where an output is named, and prints it.
+func (v *videoClient) finish(ctx context.Context, id string, every time.Duration, output string) error {
+	task, err := v.await(ctx, id, every)
+	if err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintf(v.m.Stderr, "The task goes on without this command. To go on waiting: gateway video wait %s\n", id)
+		}
+		return err
+	}
+	if err := task.failure(); err != nil {
+		if v.json {
+			_ = v.print(task) // the failure is what counts
+		}
+		return err
+	}
+	if output != "" {
+		if _, err := v.download(ctx, id, 0, output); err != nil {
+			return err
+		}
+	}
+	return v.print(task)
+}
+
+// await asks for the task until it has ended.
+func (v *videoClient) await(ctx context.Context, id string, every time.Duration) (*videoTask, error) {
+	bar := v.progress()
+	defer bar.end()
+	start := time.Now()
+	for heard := start; ; {
+		asked := time.Now()
+		task, err := v.get(ctx, id, hold)
+		if _, again := passing(err); again && time.Since(heard) < patience {
+			bar.show("the gateway is away", -1, "")
+			continue // get has paused between its own tries
+		}
+		if err != nil {
+			return nil, err
+		}
+		heard = time.Now()
+		bar.show(task.Status, task.Progress, time.Since(start).Round(time.Second).String())
+		if task.ended() {
+			return task, nil
+		}
+		if err := rest(ctx, every-time.Since(asked)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// progress is silent for machines.
+func (v *videoClient) progress() *progress {
+	var out io.Writer
+	if !v.json {
+		out = v.m.Stderr
+	}
+	return &progress{out: out, terminal: v.m.Terminal}
+}
+
+func (v *videoClient) print(task *videoTask) error {
+	if v.json {
+		return printJSON(v.m.Stdout, task.raw)
+	}
+	return printFields(v.m.Stdout, task.fields())
+}

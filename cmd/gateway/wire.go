@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.temporal.io/sdk/client"
+	temporallog "go.temporal.io/sdk/log"
+
+	"modelrelay/activities"
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/providers/catalog"
+	"modelrelay/providers/relay"
+	"modelrelay/storage"
+	"modelrelay/workflows"
+)
+
+// parts is the program put together from one configuration. Nothing in it needs Redis, Temporal or the archive to be
+// there at the start.
+type parts struct {
+	cfg      Config
+	log      *slog.Logger
+	redis    *redis.Client
+	temporal client.Client
+	archive  *storage.Archive
+	catalog  providers.Catalog
+	router   *providers.Router
+}
+
+// vendors is the catalog for those who only ask which vendors there are.
+func vendors() providers.Catalog { return catalog.New(providers.NewHTTPClient(nil)) }
+
+// wire makes the parts that API and worker share. Main's Close releases them.
+func (m *Main) wire(cfg Config) (*parts, error) {
+	p := &parts{cfg: cfg, log: newLogger(m.Stderr, cfg.Log)}
+	var err error
+	if p.redis, err = storage.OpenRedis(cfg.Redis.URL.Reveal(), nil); err != nil {
+		return nil, fmt.Errorf("open redis: %w", err)
+	}
+	m.onClose(p.redis.Close)
+	if p.temporal, err = dialTemporal(cfg.Temporal, p.log); err != nil {
+		return nil, err
+	}
+	m.onClose(func() error { p.temporal.Close(); return nil })
+	p.archive, err = storage.OpenArchive(storage.ArchiveOptions{
+		Endpoint: cfg.Archive.Endpoint, Bucket: cfg.Archive.Bucket, AccessKey: cfg.Archive.AccessKey,
+		SecretKey: storage.Secret(cfg.Archive.SecretKey.Reveal()), Region: cfg.Archive.Region,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open archive: %w", err)
+	}
+	upstreams := providers.NewHTTPClient(nil)
+	m.onClose(func() error { upstreams.CloseIdleConnections(); return nil })
+	p.catalog = catalog.New(upstreams)
+	p.router = providers.NewRouter(p.catalog, cfg.routes(), &providers.RouterOptions{Cooldown: cfg.Relay.Cooldown})
+	return p, nil
+}
+
+// dialTemporal makes a client that connects when it is first used.
+func dialTemporal(cfg Temporal, log *slog.Logger) (client.Client, error) {
+	temporal, err := client.NewLazyClient(client.Options{
+		HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: temporallog.NewStructuredLogger(log.With("part", "temporal")),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open temporal: %w", err)
+	}
+	return temporal, nil
+}
+
+// tokens opens the token store with the file's tokens in it. Main's Close stops it.
+func (p *parts) tokens(ctx context.Context, m *Main) (*storage.Tokens, error) {
+	tokens := storage.NewTokens(p.redis, &storage.TokensOptions{Grace: p.cfg.Relay.RedisGrace, Log: p.log})
+	m.onClose(func() error { tokens.Close(); return nil })
+	if err := tokens.Seed(ctx, p.cfg.seeds()); err != nil {
+		return nil, fmt.Errorf("put the file's tokens into redis: %w", err)
+	}
+	return tokens, nil
+}
+
+// flushTimeout bounds what is still to be written to Redis at the end.
+const flushTimeout = 5 * time.Second
+
+// edge makes the HTTP side. Main's Close writes out what limits and usage still hold.
+func (p *parts) edge(m *Main, tokens *storage.Tokens) *api.Server {
+	limits := storage.NewLimits(p.redis, &storage.LimitsOptions{Log: p.log})
+	m.onClose(flush(limits.Close))
+	usage := storage.NewUsage(p.redis, &storage.UsageOptions{Log: p.log})
+	m.onClose(flush(usage.Close))
+	return api.New(api.Options{
+		Relay: relay.New(p.router, p.catalog, &relay.Options{
+			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
+		}),
+		Router: p.router,
+		Tasks: workflows.NewClient(p.temporal, workflows.ClientOptions{
+			TaskQueue: p.cfg.Temporal.TaskQueue,
+			Intake:    activities.Intake{Objects: p.archive, Repeats: storage.NewRetries(p.redis, nil)},
+			Limits: workflows.Limits{
+				Queue: p.cfg.Video.QueueLimit, Deadline: p.cfg.Video.Deadline, Archive: p.cfg.Video.ArchiveDeadline,
+				Retention: p.cfg.Video.Retention,
+			},
+			Log: p.log,
+		}),
+		Tokens: tokens, Limits: limits, Ledger: usage, Archive: api.ArchiveOf(p.archive),
+		Health:            p.checks(),
+		DefaultVideoModel: p.cfg.Video.DefaultModel, MaxBody: int64(p.cfg.Relay.MaxBody),
+		Log: p.log, Version: thisBuild().Version,
+	})
+}
+
+// worker makes the runner of tasks.
+func (p *parts) worker() *workflows.Worker {
+	acts := &activities.Activities{
+		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis, nil),
+		Log: p.log, PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
+	}
+	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{
+		Namespace: p.cfg.Temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,
+	})
+}
+
+// checks are what /readyz looks at. Its answer is public, so a service that is away is named without its address.
+func (p *parts) checks() []api.Check {
+	return []api.Check{
+		{Name: "redis", Check: func(ctx context.Context) error { return away(storage.PingRedis(ctx, p.redis)) }},
+		{Name: "temporal", Check: func(ctx context.Context) error { return checkTemporal(ctx, p.temporal, p.cfg) }},
+		{Name: "archive", Check: func(ctx context.Context) error { return away(p.archive.Ping(ctx)) }},
+	}
+}
+
+// errAway is what strangers learn of a service that does not answer.
+var errAway = errors.New("unavailable")
+
+func away(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errAway
+}
+
+// checkTemporal names the command that mends a namespace which forgets too soon.
+func checkTemporal(ctx context.Context, temporal client.Client, cfg Config) error {
+	if _, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		return errAway
+	}
+	return workflows.CheckNamespace(ctx, temporal, cfg.Temporal.Namespace, cfg.Video.Retention)
+}
+
+func flush(end func(context.Context) error) func() error {
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+		defer cancel()
+		return end(ctx)
+	}
+}
