@@ -31,8 +31,12 @@ func (k kinds) String() string {
 		kind kinds
 		name string
 	}{
-		{kindString, "string"}, {kindInteger, "integer"}, {kindNumber, "number"}, {kindBoolean, "boolean"},
-		{kindObject, "object"}, {kindArray, "array"},
+		{kindString, "string"},
+		{kindInteger, "integer"},
+		{kindNumber, "number"},
+		{kindBoolean, "boolean"},
+		{kindObject, "object"},
+		{kindArray, "array"},
 	} {
 		if k&kind.kind != 0 {
 			names = append(names, kind.name)

@@ -1,0 +1,47 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+)
+
+// RenderFault shows a fault as an answer does.
+func RenderFault(format providers.Format, fault *providers.Fault, requestID string) (int, http.Header, []byte) {
+	p := render(format, fault, requestID)
+	header := make(http.Header)
+	setFaultHeaders(header, p)
+	return p.status, header, p.body
+}
+
+// StreamError is the event that ends a failed stream.
+func StreamError(format providers.Format, fault *providers.Fault) []byte {
+	return streamError(format, fault, "req_1")
+}
+
+// Checked is what a check found.
+type Checked struct {
+	Model    string
+	ModelAt  providers.Span
+	Stream   bool
+	Unlisted *providers.Fault
+}
+
+// ChatChecker compiles the field checks of a chat completion.
+func ChatChecker() func(raw []byte) (Checked, error) { return checkerOf[openAIChat]() }
+
+// NestedChecker compiles the field checks of a body struct of the test's own.
+func NestedChecker[Body any]() func(raw []byte) (Checked, error) { return checkerOf[Body]() }
+
+func checkerOf[Body any]() func(raw []byte) (Checked, error) {
+	c := newChecker[Body](huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer))
+	return func(raw []byte) (Checked, error) {
+		b, err := c.check(raw)
+		if err != nil {
+			return Checked{}, err
+		}
+		return Checked{Model: b.text("model"), ModelAt: b.span("model"), Stream: b.flag("stream"), Unlisted: b.unlisted}, nil
+	}
+}

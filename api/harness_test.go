@@ -1,0 +1,302 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
+	"modelrelay/storage"
+	"modelrelay/workflows"
+)
+
+const (
+	goodKey  = "sk-good"
+	otherKey = "sk-other"
+)
+
+var (
+	chat  = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat} //nolint:gochecknoglobals // constant
+	video = providers.Endpoint{Operation: providers.VideoTask}                      //nolint:gochecknoglobals // constant
+)
+
+// day is when the fakes' tasks were made.
+var day = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // constant
+
+// gateway is a Server over fakes, with the real router and relay between.
+type gateway struct {
+	*api.Server
+	tokens   tokens
+	limits   limits
+	ledger   ledger
+	tasks    *tasks
+	archive  objects
+	upstream relayer
+	log      *lockedBuffer
+}
+
+// newGateway makes a server whose upstream answers every call through answer.
+func newGateway(t testing.TB, answer relayer, change func(*gateway, *api.Options)) *gateway {
+	t.Helper()
+	g := &gateway{
+		tokens: tokens{
+			goodKey:  {ID: "good", Name: "good", Group: "default", Models: []string{"*"}},
+			otherKey: {ID: "other", Name: "other", Group: "default"},
+			"sk-few": {ID: "few", Name: "few", Group: "default", Models: []string{"gpt-*"}},
+			"sk-off": {ID: "off", Name: "off", Group: "default", Disabled: true},
+		},
+		tasks: &tasks{}, archive: objects{}, upstream: answer, log: &lockedBuffer{},
+	}
+	if g.upstream == nil {
+		g.upstream = func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+			return upstreamAnswer("application/json", `{"ok":true}`), nil
+		}
+	}
+	catalog := providers.Catalog{"openai": {
+		Name: "openai", Relay: g.upstream, Endpoints: []providers.Endpoint{chat}, Video: struct{ providers.VideoAdapter }{},
+		Usage: map[providers.Endpoint]providers.UsageShape{chat: {
+			Input: []string{"usage.prompt_tokens"}, Output: []string{"usage.completion_tokens"}, Content: "choices",
+		}},
+	}}
+	router := providers.NewRouter(catalog, []providers.Channel{{
+		Name: "main", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"up-key"},
+		Models: map[string]string{"gpt-4o": "", "fast": "gpt-4o-mini", "org/llama:70b": "", "sora-2": ""},
+		Groups: []string{"default"},
+	}}, nil)
+	options := api.Options{
+		Relay: relay.New(router, catalog, &relay.Options{MaxAttempts: 1}), Router: router, Tasks: g.tasks,
+		Tokens: g.tokens, Limits: &g.limits, Ledger: &g.ledger, Archive: g.archive,
+		Log: slog.New(slog.NewJSONHandler(g.log, nil)), Version: "test",
+	}
+	if change != nil {
+		change(g, &options)
+	}
+	g.Server = api.New(options)
+	return g
+}
+
+// do sends one request without a socket.
+func (g *gateway) do(t testing.TB, req *http.Request) *httptest.ResponseRecorder {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	g.Handler().ServeHTTP(rec, req.WithContext(t.Context()))
+	return rec
+}
+
+// request makes a request with the good key. A string body is JSON; headers come in pairs.
+func request(method, path, body string, headers ...string) *http.Request {
+	var content io.Reader
+	if body != "" {
+		content = strings.NewReader(body)
+	}
+	req := httptest.NewRequest(method, path, content)
+	req.Header.Set("Authorization", "Bearer "+goodKey)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i+1] == "" {
+			req.Header.Del(headers[i])
+			continue
+		}
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	return req
+}
+
+type openAIError struct {
+	Error struct {
+		Message string
+		Type    *string
+		Param   *string
+		Code    string
+	}
+}
+
+// fault reads an error in OpenAI's shape and checks that all of its keys are there.
+func fault(t testing.TB, rec *httptest.ResponseRecorder) (code, param string) {
+	t.Helper()
+	var keys struct{ Error map[string]any }
+	decode(t, rec.Body.Bytes(), &keys)
+	for _, key := range []string{"message", "type", "param", "code"} {
+		if _, ok := keys.Error[key]; !ok || len(keys.Error) != 4 {
+			t.Errorf("error body %s: got keys %v, want message, type, param, code", rec.Body, keys.Error)
+		}
+	}
+	if rec.Header().Get("X-Request-Id") == "" {
+		t.Error("no x-request-id")
+	}
+	var body openAIError
+	decode(t, rec.Body.Bytes(), &body)
+	if body.Error.Param != nil {
+		param = *body.Error.Param
+	}
+	return body.Error.Code, param
+}
+
+func decode(t testing.TB, raw []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(raw, into); err != nil {
+		t.Fatalf("%v in %q", err, raw)
+	}
+}
+
+// relayer answers calls in place of a vendor.
+type relayer func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error)
+
+func (r relayer) Relay(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+	return r(ctx, to, call)
+}
+
+func upstreamAnswer(contentType, body string) *http.Response {
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {contentType}, "Set-Cookie": {"a=b"}},
+		Body: io.NopCloser(strings.NewReader(body)),
+	}
+}
+
+func sent(t testing.TB, to providers.Target, call providers.Call) string {
+	t.Helper()
+	raw, err := io.ReadAll(call.Payload(to.Model).Reader())
+	if err != nil {
+		t.Error(err)
+	}
+	return string(raw)
+}
+
+type tokens map[string]*storage.Token
+
+func (t tokens) Authenticate(_ context.Context, key string) (*storage.Token, error) {
+	if key == "sk-away" {
+		return nil, storage.ErrUnavailable
+	}
+	if token, ok := t[key]; ok {
+		return token, nil
+	}
+	return nil, storage.ErrNotFound
+}
+
+type limits struct {
+	mu    sync.Mutex
+	grant storage.Grant
+	costs []storage.Cost
+}
+
+func (l *limits) Admit(_ context.Context, _ *storage.Token, cost storage.Cost) (storage.Grant, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.costs = append(l.costs, cost)
+	if l.grant == (storage.Grant{}) {
+		return storage.Grant{Allowed: true}, nil
+	}
+	return l.grant, nil
+}
+
+type ledger struct {
+	mu      sync.Mutex
+	entries []storage.Entry
+}
+
+func (l *ledger) Record(entry storage.Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, entry)
+}
+
+// tasks keeps tasks in memory.
+type tasks struct {
+	mu      sync.Mutex
+	creates []workflows.Create
+	byID    map[string]workflows.Task
+	err     error
+}
+
+func (s *tasks) put(task workflows.Task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byID == nil {
+		s.byID = make(map[string]workflows.Task)
+	}
+	s.byID[task.ID] = task
+}
+
+func (s *tasks) Create(_ context.Context, create workflows.Create) (workflows.Task, error) {
+	if s.err != nil {
+		return workflows.Task{}, s.err
+	}
+	task := workflows.Task{
+		ID: "video_1", Token: create.TokenID, Format: create.Format, Request: create.Request, State: workflows.Queued,
+		CreatedAt: day,
+	}
+	s.put(task)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.creates = append(s.creates, create)
+	return task, nil
+}
+
+func (s *tasks) Find(_ context.Context, id, tokenID string) (workflows.Task, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	task, ok := s.byID[id]
+	if !ok || task.Token != tokenID {
+		return workflows.Task{}, providers.Faultf(providers.NotFound, "The video task %q does not exist.", id)
+	}
+	return task, nil
+}
+
+func (s *tasks) Cancel(ctx context.Context, id, tokenID string) (workflows.Task, error) {
+	task, err := s.Find(ctx, id, tokenID)
+	if err != nil || task.Ended() {
+		return task, err
+	}
+	task.State, task.CompletedAt = workflows.Failed, day
+	task.Failure = &providers.VideoFailure{Code: workflows.CodeCancelled, Message: "The task was cancelled."}
+	s.put(task)
+	return task, nil
+}
+
+// objects is an archive in memory. A nil object fails as unavailable.
+type objects map[string][]byte
+
+func (o objects) Open(_ context.Context, key string) (io.ReadSeekCloser, error) {
+	raw, ok := o[key]
+	switch {
+	case !ok:
+		return nil, storage.ErrNotFound
+	case raw == nil:
+		return nil, storage.ErrUnavailable
+	}
+	return object{bytes.NewReader(raw)}, nil
+}
+
+type object struct{ *bytes.Reader }
+
+func (object) Close() error { return nil }
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
