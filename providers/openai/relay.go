@@ -4,6 +4,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -88,12 +89,12 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	}
 	req.Header = http.Header{
 		"Authorization": {"Bearer " + to.Key.Reveal()},
-		"Content-Type":  {call.ContentType},
+		"Content-Type":  {cmp.Or(call.ContentType, "application/json")},
 		"Accept":        answers,
 		"User-Agent":    {providers.Agent},
 	}
 	// Beta opts into features. What names an organization or a project belongs to the key, which is not the client's.
-	if beta := call.Header["Openai-Beta"]; len(beta) > 0 {
+	if beta := call.Header.Values("OpenAI-Beta"); len(beta) > 0 {
 		req.Header["Openai-Beta"] = beta
 	}
 	resp, err := providers.Send(r.client, req)

@@ -32,10 +32,10 @@ type Answer struct {
 
 // Usage is what the answer counted, once Body was read to its end or closed; false when it counted nothing so far.
 func (a *Answer) Usage() (providers.Usage, bool) {
-	if a.body.meter == nil {
+	if a.body.meter == nil || !a.body.meter.counted {
 		return providers.Usage{}, false
 	}
-	return a.body.meter.usage, a.body.meter.counted
+	return a.body.meter.usage, true
 }
 
 // passed copies the headers that describe the body, and no other: an upstream's cookies, limits and ids are not the

@@ -16,10 +16,12 @@ type hider struct {
 	meter *meter
 	read  func([]byte) (int, error)
 
-	held  []byte // the undecided beginning of the current event
-	open  bool   // the current event was decided: it passes
-	ready []byte // decided bytes that no caller has taken yet
-	err   error
+	held []byte // the undecided beginning of the current event
+	open bool   // the current event was decided: it passes
+	// trail: the last event ended in a CR, whose LF would share its fate; hid: it was hidden.
+	trail, hid bool
+	ready      []byte // decided bytes that no caller has taken yet
+	err        error
 }
 
 // Read implements io.Reader.
@@ -56,11 +58,21 @@ func (h *hider) Read(p []byte) (int, error) {
 func (h *hider) sift(b []byte, from int) []byte {
 	kept := 0  // b[:kept] passes
 	begin := 0 // of the current event, or of what has come of it since it was decided
+	if h.trail && len(b) > 0 {
+		h.trail = false
+		if b[0] == '\n' {
+			begin = 1
+			if !h.hid {
+				kept = 1
+			}
+		}
+	}
 	for at := from; at < len(b); {
 		n, ended := h.meter.advance(b[at:])
 		at += n
 		if ended {
-			if !h.hidden() {
+			h.trail, h.hid = h.meter.afterCR && at == len(b), h.hidden()
+			if !h.hid {
 				kept += copy(b[kept:], b[begin:at])
 			}
 			h.meter.settle()
@@ -72,9 +84,13 @@ func (h *hider) sift(b []byte, from int) []byte {
 	rest := b[begin:]
 	switch {
 	case h.err != nil && h.hidden():
+		h.meter.settle()
 	case h.err != nil || h.open || h.meter.doc.content || len(rest) > maxHeld:
-		h.open = len(rest) > 0 || h.open
+		h.open = h.open || len(rest) > 0
 		kept += copy(b[kept:], rest)
+		if h.err != nil {
+			h.meter.settle()
+		}
 	default:
 		h.held = append(h.held, rest...)
 	}

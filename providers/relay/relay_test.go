@@ -1,0 +1,521 @@
+package relay_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/catalog"
+	"modelrelay/providers/relay"
+)
+
+const (
+	document = `{"id":"chatcmpl-1","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello \"usage\":{\"prompt_tokens\":999}"}}],` +
+		`"usage":{"prompt_tokens":1200,"completion_tokens":34,"total_tokens":1234,"prompt_tokens_details":{"cached_tokens":1000,"audio_tokens":0}}}`
+	chunk1   = `data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Hel"}}],"usage":null}` + "\n\n"
+	chunk2   = `data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"lo"}}],"usage":null}` + "\n\n"
+	counts   = `data: {"id":"c","object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9}}` + "\n\n"
+	lastWord = "data: [DONE]\n\n"
+)
+
+func chatCall(change ...func(*providers.Call)) providers.Call {
+	call := providers.Call{
+		Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}, Model: "m",
+		ContentType: "application/json", Body: []byte(`{"model":"m","messages":[{"role":"user","content":"my private prompt"}]}`),
+	}
+	for _, f := range change {
+		f(&call)
+	}
+	return call
+}
+
+func streamed(c *providers.Call) { c.Stream = true }
+
+func hidden(c *providers.Call) { c.HideUsage = true }
+
+// bench is a relay over fake upstreams.
+type bench struct {
+	*relay.Relay
+	router *providers.Router
+	log    *syncBuffer
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+// lines decodes the log.
+func (b *syncBuffer) lines(t *testing.T) []map[string]any {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var lines []map[string]any
+	for line := range strings.Lines(b.String()) {
+		var attrs map[string]any
+		if err := json.Unmarshal([]byte(line), &attrs); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, attrs)
+	}
+	return lines
+}
+
+// newBench makes channels of one upstream each, the first of the highest priority.
+func newBench(t testing.TB, opts *relay.Options, upstreams ...http.HandlerFunc) bench {
+	t.Helper()
+	var channels []providers.Channel
+	for i, upstream := range upstreams {
+		base := "http://127.0.0.1:0"
+		if upstream != nil {
+			server := httptest.NewServer(upstream)
+			t.Cleanup(server.Close)
+			base = server.URL
+		}
+		name := string(rune('a' + i))
+		channels = append(channels, providers.Channel{
+			Name: name, Vendor: "openai", BaseURL: base, Keys: []providers.Secret{providers.Secret("hush-" + name)},
+			Models: map[string]string{"m": ""}, Groups: []string{"default"}, Priority: -i,
+		})
+	}
+	return benchOf(t, opts, channels)
+}
+
+func benchOf(t testing.TB, opts *relay.Options, channels []providers.Channel) bench {
+	t.Helper()
+	client := providers.NewHTTPClient(nil)
+	t.Cleanup(client.CloseIdleConnections)
+	vendors := catalog.New(client)
+	router := providers.NewRouter(vendors, channels, nil)
+	log := new(syncBuffer)
+	if opts == nil {
+		opts = new(relay.Options)
+	}
+	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
+	return bench{relay.New(router, vendors, opts), router, log}
+}
+
+// fault does the call and wants it to fail.
+func (b bench) fault(ctx context.Context, t *testing.T, call providers.Call) *providers.Fault {
+	t.Helper()
+	answer, err := b.Do(ctx, "default", call)
+	if err == nil {
+		answer.Body.Close()
+		t.Fatalf("got an answer from %s, want a fault", answer.Channel)
+	}
+	var fault *providers.Fault
+	if !errors.As(err, &fault) {
+		t.Fatalf("got error %v, want a *Fault", err)
+	}
+	return fault
+}
+
+// rests tells whether the channel is left alone.
+func (b bench) rests(channel string) bool {
+	want := providers.Want{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if name != channel {
+			want.Except = append(want.Except, name)
+		}
+	}
+	_, err := b.router.Pick(want)
+	return err != nil
+}
+
+func answers(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Set-Cookie", "a=b")
+		w.Header().Set("X-Ratelimit-Limit-Requests", "60")
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// streams sends each part and flushes it.
+func streams(parts ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		for _, part := range parts {
+			_, _ = io.WriteString(w, part)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
+}
+
+func status(code int, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, `{"error":{"message":"upstream words about hush-a","type":"t","code":"c"}}`)
+	}
+}
+
+func TestDo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, answers(document))
+	answer, err := b.Do(t.Context(), "default", chatCall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(answer.Body)
+	if err != nil || string(got) != document {
+		t.Errorf("got body %q, %v", got, err)
+	}
+	if err := answer.Body.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if answer.Status != 200 || answer.Stream || answer.Channel != "a" || answer.Vendor != "openai" || answer.UpstreamModel != "m" || answer.Attempts != 1 {
+		t.Errorf("got %+v", answer)
+	}
+	if len(answer.Header) != 2 || answer.Header.Get("Content-Type") != "application/json" || answer.Header.Get("Content-Length") == "" {
+		t.Errorf("got headers %v, want those of the body alone", answer.Header)
+	}
+	if usage, ok := answer.Usage(); !ok || usage != (providers.Usage{Input: 1200, Cached: 1000, Output: 34}) {
+		t.Errorf("got usage %+v, %v", usage, ok)
+	}
+	lines := b.log.lines(t)
+	if len(lines) != 1 || lines[0]["channel"] != "a" || lines[0]["attempt"] != 1.0 || lines[0]["status"] != 200.0 || lines[0]["ms"] == nil || lines[0]["fault"] != nil {
+		t.Errorf("got log %v", lines)
+	}
+}
+
+func TestDoFallsOver(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		first http.HandlerFunc // nil: nobody listens
+		kind  string
+	}{
+		{"nobody there", nil, "upstream"},
+		{"429", status(429, "Retry-After", "5"), "rate_limited"},
+		{"500", status(500), "upstream"},
+		{"503", status(503), "overloaded"},
+		{"529", status(529), "overloaded"},
+		{"refused key", status(401), "upstream"},
+		{"a web page", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>sign in</html>") }, "upstream"},
+		{"nothing", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") }, "upstream"},
+		{"a header and then nothing", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "100")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}, "upstream"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, nil, tc.first, answers(document))
+			answer, err := b.Do(t.Context(), "default", chatCall())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if answer.Channel != "b" || answer.Attempts != 2 {
+				t.Errorf("got channel %s after %d attempts, want b after 2", answer.Channel, answer.Attempts)
+			}
+			if got, err := io.ReadAll(answer.Body); err != nil || string(got) != document {
+				t.Errorf("got body %q, %v", got, err)
+			}
+			if !b.rests("a") || b.rests("b") {
+				t.Errorf("a rests: %v, b rests: %v", b.rests("a"), b.rests("b"))
+			}
+			lines := b.log.lines(t)
+			if len(lines) != 2 || lines[0]["fault"] != tc.kind || lines[1]["fault"] != nil {
+				t.Errorf("got log %v", lines)
+			}
+			if log := b.log.String(); strings.Contains(log, "hush") || strings.Contains(log, "private prompt") {
+				t.Errorf("the log tells secrets: %s", log)
+			}
+		})
+	}
+}
+
+func TestDoStopsAtTheCallersFault(t *testing.T) {
+	t.Parallel()
+	for code, kind := range map[int]providers.Kind{400: providers.Invalid, 404: providers.NotFound, 413: providers.TooLarge, 422: providers.Invalid} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, nil, status(code), answers(document))
+			fault := b.fault(t.Context(), t, chatCall())
+			if fault.Kind != kind || b.rests("a") {
+				t.Errorf("got %v, a rests: %v", fault, b.rests("a"))
+			}
+			if body := string(fault.Upstream.Body); strings.Contains(body, "hush") || !strings.Contains(body, "upstream words about ***") {
+				t.Errorf("got reply %q, want it without the key", body)
+			}
+			if lines := b.log.lines(t); len(lines) != 1 || lines[0]["upstream"] != nil {
+				t.Errorf("got log %v, want no words about a request", lines)
+			}
+		})
+	}
+}
+
+func TestDoOtherKey(t *testing.T) {
+	t.Parallel()
+	var used []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		used = append(used, key)
+		if key != "good" {
+			status(403)(w, r)
+			return
+		}
+		answers(document)(w, r)
+	}))
+	t.Cleanup(server.Close)
+	b := benchOf(t, nil, []providers.Channel{{
+		Name: "a", Vendor: "openai", BaseURL: server.URL, Keys: []providers.Secret{"bad0", "bad1", "good"},
+		Models: map[string]string{"m": ""}, Groups: []string{"default"},
+	}})
+	for range 3 {
+		answer, err := b.Do(t.Context(), "default", chatCall())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+	if want := []string{"bad0", "bad1", "good", "good", "good"}; !slices.Equal(used, want) {
+		t.Errorf("got keys %q, want %q", used, want)
+	}
+}
+
+func TestDoGivesUp(t *testing.T) {
+	t.Parallel()
+	t.Run("after as many attempts as allowed", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, &relay.Options{MaxAttempts: 2}, status(500), status(429, "Retry-After", "3"), answers(document))
+		fault := b.fault(t.Context(), t, chatCall())
+		if fault.Kind != providers.RateLimited || fault.RetryAfter != 3*time.Second {
+			t.Errorf("got %v, want the last attempt's", fault)
+		}
+		if got := len(b.log.lines(t)); got != 2 {
+			t.Errorf("got %d attempts, want 2", got)
+		}
+	})
+	t.Run("when all were tried", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, nil, status(500))
+		if fault := b.fault(t.Context(), t, chatCall()); fault.Kind != providers.Upstream {
+			t.Errorf("got %v, want the last attempt's", fault)
+		}
+		if fault := b.fault(t.Context(), t, chatCall()); fault.Kind != providers.Overloaded || fault.RetryAfter <= 0 {
+			t.Errorf("got %v, want overloaded with RetryAfter while the channel rests", fault)
+		}
+	})
+	t.Run("at an unknown model", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, nil, answers(document))
+		fault := b.fault(t.Context(), t, chatCall(func(c *providers.Call) { c.Model = "nope" }))
+		if fault.Kind != providers.ModelNotFound {
+			t.Errorf("got %v", fault)
+		}
+	})
+}
+
+// TestDoKeptConnection: a kept connection that ends under a request is nobody's fault, and the same channel is asked again.
+func TestDoKeptConnection(t *testing.T) {
+	t.Parallel()
+	var served atomic.Int32
+	b := newBench(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		if served.Add(1) == 2 {
+			_, _ = io.Copy(io.Discard, r.Body)
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			conn.Close()
+			return
+		}
+		answers(document)(w, r)
+	})
+	for attempts := 1; attempts <= 2; attempts++ {
+		answer, err := b.Do(t.Context(), "default", chatCall())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		if answer.Attempts != attempts {
+			t.Errorf("got %d attempts, want %d", answer.Attempts, attempts)
+		}
+	}
+	if b.rests("a") {
+		t.Error("the channel rests")
+	}
+}
+
+func TestDoMapsTheModel(t *testing.T) {
+	t.Parallel()
+	var got []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, _ = io.ReadAll(r.Body)
+		answers(document)(w, r)
+	}))
+	t.Cleanup(server.Close)
+	b := benchOf(t, nil, []providers.Channel{{
+		Name: "a", Vendor: "openai", BaseURL: server.URL, Keys: []providers.Secret{"k"},
+		Models: map[string]string{"m": "theirs"}, Groups: []string{"default"},
+	}})
+	for _, filler := range []int{0, 100 << 10} {
+		body := `{ "seed":1.0,"model": "m","user":"` + strings.Repeat("x", filler) + `"}`
+		at := strings.Index(body, `"m"`)
+		answer, err := b.Do(t.Context(), "default", chatCall(func(c *providers.Call) {
+			c.Body, c.ModelAt = []byte(body), providers.Span{From: at, To: at + 3}
+			c.Edits = []providers.Edit{{At: providers.Span{From: 1, To: 1}, Text: []byte(`"stream_options":{},`)}}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		want := `{"stream_options":{},` + strings.Replace(body[1:], `"m"`, `"theirs"`, 1)
+		if string(got) != want || answer.UpstreamModel != "theirs" {
+			t.Errorf("got body %.60q…, model %s, want %.60q…", got, answer.UpstreamModel, want)
+		}
+	}
+}
+
+func TestStreamCut(t *testing.T) {
+	t.Parallel()
+	for _, call := range []providers.Call{chatCall(streamed), chatCall(streamed, hidden)} {
+		b := newBench(t, nil, func(w http.ResponseWriter, r *http.Request) {
+			streams(chunk1, chunk2)(w, r)
+			panic(http.ErrAbortHandler)
+		}, streams(lastWord))
+		answer, err := b.Do(t.Context(), "default", call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if string(got) != chunk1+chunk2 {
+			t.Errorf("got %q, want what came before the cut", got)
+		}
+		if fault := providers.AsFault(err); err == nil || fault.Kind != providers.Upstream {
+			t.Errorf("got error %v, want an upstream fault", err)
+		}
+		if _, again := answer.Body.Read(make([]byte, 1)); !errors.Is(again, err) && again == nil {
+			t.Errorf("got error %v after the end", again)
+		}
+		if _, ok := answer.Usage(); ok {
+			t.Error("a stream without counts counts")
+		}
+	}
+}
+
+func TestClientGone(t *testing.T) {
+	t.Parallel()
+	t.Run("before the first byte", func(t *testing.T) {
+		t.Parallel()
+		gone := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		b := newBench(t, nil, func(_ http.ResponseWriter, r *http.Request) {
+			defer close(gone)
+			_, _ = io.Copy(io.Discard, r.Body)
+			cancel()
+			<-r.Context().Done()
+		}, answers(document))
+		if fault := b.fault(ctx, t, chatCall()); fault.Kind != providers.Canceled {
+			t.Errorf("got %v, want canceled", fault)
+		}
+		<-gone
+		if b.rests("a") || len(b.log.lines(t)) != 1 {
+			t.Errorf("a rests: %v; log %v", b.rests("a"), b.log.lines(t))
+		}
+	})
+	t.Run("in the stream", func(t *testing.T) {
+		t.Parallel()
+		gone := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		b := newBench(t, nil, func(w http.ResponseWriter, r *http.Request) {
+			defer close(gone)
+			streams(chunk1)(w, r)
+			<-r.Context().Done()
+		})
+		answer, err := b.Do(ctx, "default", chatCall(streamed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if _, err := io.ReadFull(answer.Body, make([]byte, len(chunk1))); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if _, err := answer.Body.Read(make([]byte, 10)); providers.AsFault(err) == nil || providers.AsFault(err).Kind != providers.Canceled {
+			t.Errorf("got error %v, want canceled", err)
+		}
+		<-gone
+		if b.rests("a") {
+			t.Error("the channel is blamed")
+		}
+	})
+	t.Run("by closing the body", func(t *testing.T) {
+		t.Parallel()
+		gone := make(chan struct{})
+		b := newBench(t, nil, func(w http.ResponseWriter, r *http.Request) {
+			defer close(gone)
+			streams(chunk1)(w, r)
+			<-r.Context().Done()
+		})
+		answer, err := b.Do(t.Context(), "default", chatCall(streamed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		<-gone
+	})
+}
+
+// TestReuse: an answer read to its end leaves its connection for the next.
+func TestReuse(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int32
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.Handler = streams(chunk1, counts, lastWord)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	b := benchOf(t, nil, []providers.Channel{{
+		Name: "a", Vendor: "openai", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default"},
+	}})
+	for range 50 {
+		answer, err := b.Do(t.Context(), "default", chatCall(streamed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+	if got := opened.Load(); got != 1 {
+		t.Errorf("opened %d connections for calls one after the other", got)
+	}
+}
