@@ -2,11 +2,25 @@ package storage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
 	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 )
+
+// MaxDocument is the most that PutJSON stores and GetJSON reads, in bytes.
+const MaxDocument = 8 << 20
 
 // ArchiveOptions name the S3 store.
 type ArchiveOptions struct {
@@ -15,89 +29,260 @@ type ArchiveOptions struct {
 	AccessKey string
 	SecretKey string
 	Region    string // empty: us-east-1
+	Buffers   int    // of 5 MiB each, shared by all Puts of unread sources; default 12, at least 2
 }
 
-// PutOptions may be left zero.
-type PutOptions struct {
-	ContentType string            // empty: application/octet-stream
-	Meta        map[string]string // stays with the object; keys in lower case
-	Progress    func(n int64)     // called now and then with the bytes stored so far, from one goroutine at a time
+// Archive keeps objects in one bucket of an S3 store. Safe for concurrent use.
+//
+// Keys are paths of one or more segments: no empty one, no "." or "..", at most 1,024 bytes, no control characters
+// and no backslash; else the error is ErrKey and the store is not asked.
+type Archive struct {
+	core      *minio.Core
+	bucket    string
+	region    string
+	secure    bool
+	transport *http.Transport
+	slots     chan struct{} // one per buffer
+	buffers   sync.Pool     // of *[partSize]byte
 }
 
 // Object is one entry of the archive.
 type Object struct {
-	Key         string
-	Size        int64
-	ContentType string
-	ETag        string // without quotes
-	SHA256      string // hex; known after Put, and from Stat and Open where the store was told before the bytes
-	Modified    time.Time
-	Meta        map[string]string
+	Key         string            `json:"key"`
+	Size        int64             `json:"size"`
+	ContentType string            `json:"content_type,omitempty"` // not from List
+	ETag        string            `json:"etag,omitempty"`         // without quotes
+	SHA256      string            `json:"sha256,omitempty"`       // hex; from Put always, from Stat and Open only for objects up to 5 MiB, not from List
+	Modified    time.Time         `json:"modified,omitzero"`      // zero from Put
+	Meta        map[string]string `json:"meta,omitempty"`         // not from List
 }
 
-// Archive keeps objects in one bucket of an S3 store. Safe for concurrent use.
-type Archive struct{}
+// metaSHA256 is the object's SHA-256 among its metadata, where it was known before the first byte was sent.
+const metaSHA256 = "sha256"
 
-// OpenArchive makes an archive. It does not connect.
-func OpenArchive(opts ArchiveOptions) (*Archive, error) { return nil, errors.ErrUnsupported }
+// OpenArchive makes an archive. It does not connect. The caller closes it.
+func OpenArchive(opts ArchiveOptions) (*Archive, error) {
+	u, err := url.Parse(opts.Endpoint)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", strings.Trim(u.Path, "/") != "", u.RawQuery != "", u.User != nil:
+		return nil, errors.New("archive endpoint: want http(s)://host:port")
+	case opts.Bucket == "":
+		return nil, errors.New("archive bucket is missing")
+	}
+	if opts.Region == "" {
+		opts.Region = "us-east-1"
+	}
+	if opts.Buffers == 0 {
+		opts.Buffers = 12
+	}
+	a := &Archive{
+		bucket: opts.Bucket,
+		region: opts.Region,
+		secure: u.Scheme == "https",
+		slots:  make(chan struct{}, max(2, opts.Buffers)),
+		transport: &http.Transport{
+			DialContext:           (&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+			TLSHandshakeTimeout:   5 * time.Second,
+			ResponseHeaderTimeout: time.Minute,
+			MaxIdleConns:          256,
+			MaxIdleConnsPerHost:   64,
+			IdleConnTimeout:       90 * time.Second,
+			DisableCompression:    true, // objects are stored as they are
+		},
+	}
+	a.buffers.New = func() any { return new([partSize]byte) }
+	a.core, err = minio.NewCore(u.Host, &minio.Options{
+		Creds:      credentials.NewStaticV4(opts.AccessKey, opts.SecretKey, ""),
+		Secure:     a.secure,
+		Region:     opts.Region,
+		Transport:  a.transport,
+		MaxRetries: 3,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open archive: %w", err)
+	}
+	return a, nil
+}
+
+// Close lets idle connections go. Readers that are open go on.
+func (a *Archive) Close() error {
+	a.transport.CloseIdleConnections()
+	return nil
+}
 
 // EnsureBucket makes the bucket where there is none.
-func (a *Archive) EnsureBucket(ctx context.Context) error { return errors.ErrUnsupported }
-
-// Ping asks the store for the bucket.
-func (a *Archive) Ping(ctx context.Context) error { return errors.ErrUnsupported }
-
-// Put stores what r has until its end; size is exact, or -1 when unknown.
-func (a *Archive) Put(ctx context.Context, key string, r io.Reader, size int64, opts PutOptions) (Object, error) {
-	return Object{}, errors.ErrUnsupported
+func (a *Archive) EnsureBucket(ctx context.Context) error {
+	exists, err := a.core.BucketExists(ctx, a.bucket)
+	if err == nil && !exists {
+		err = a.core.MakeBucket(ctx, a.bucket, minio.MakeBucketOptions{Region: a.region})
+		switch minio.ToErrorResponse(err).Code {
+		case minio.BucketAlreadyOwnedByYou, minio.BucketAlreadyExists:
+			err = nil
+		}
+	}
+	return s3Error(ctx, fmt.Sprintf("make bucket %q", a.bucket), err)
 }
 
-// Open reads an object from any position. The caller closes the reader.
-func (a *Archive) Open(ctx context.Context, key string) (*Reader, error) {
-	return nil, errors.ErrUnsupported
+// Ping asks the store for the bucket, for at most two seconds. The error is ErrUnavailable when there is no answer
+// or no bucket.
+func (a *Archive) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	exists, err := a.core.BucketExists(ctx, a.bucket)
+	if err == nil && !exists {
+		return fmt.Errorf("ping archive: %w: no bucket %q", ErrUnavailable, a.bucket)
+	}
+	return s3Error(ctx, "ping archive", err)
 }
 
-// Stat describes an object.
+// Stat describes an object, else ErrNotFound.
 func (a *Archive) Stat(ctx context.Context, key string) (Object, error) {
-	return Object{}, errors.ErrUnsupported
+	if err := CheckKey(key); err != nil {
+		return Object{}, err
+	}
+	info, err := a.core.StatObject(ctx, a.bucket, key, minio.StatObjectOptions{})
+	if err != nil {
+		return Object{}, s3Error(ctx, "stat "+key, err)
+	}
+	return objectOf(info), nil
 }
 
 // Delete removes an object. That it was not there is no error.
-func (a *Archive) Delete(ctx context.Context, key string) error { return errors.ErrUnsupported }
+func (a *Archive) Delete(ctx context.Context, key string) error {
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	err := s3Error(ctx, "delete "+key, a.core.RemoveObject(ctx, a.bucket, key, minio.RemoveObjectOptions{}))
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
 
-// DeletePrefix removes every object below a prefix.
+// DeletePrefix removes every object whose key begins with the prefix, which must not be empty. That there is none
+// is no error. After an error some may be gone; doing it again is safe.
 func (a *Archive) DeletePrefix(ctx context.Context, prefix string) error {
-	return errors.ErrUnsupported
+	if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
+		return err
+	}
+	doing := "delete " + prefix + "*"
+	var listing error
+	results, err := a.core.RemoveObjectsWithIter(ctx, a.bucket, func(yield func(minio.ObjectInfo) bool) {
+		for object, err := range a.List(ctx, prefix) {
+			if err != nil {
+				listing = err
+				return
+			}
+			if !yield(minio.ObjectInfo{Key: object.Key}) {
+				return
+			}
+		}
+	}, minio.RemoveObjectsOptions{})
+	if err != nil {
+		return s3Error(ctx, doing, err)
+	}
+	var failed error
+	for result := range results {
+		if result.Err != nil && failed == nil {
+			failed = s3Error(ctx, doing, result.Err)
+		}
+	}
+	if listing != nil {
+		return listing
+	}
+	if failed == nil && ctx.Err() != nil {
+		return s3Error(ctx, doing, ctx.Err())
+	}
+	return failed
 }
 
-// List yields the objects below a prefix in the order of their keys.
-func (a *Archive) List(ctx context.Context, prefix string) iter.Seq2[Object, error] { return nil }
+// List yields the objects whose keys begin with the prefix, in the order of their keys, page by page. An error is
+// the last thing it yields. The empty prefix lists everything.
+func (a *Archive) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		if prefix != "" {
+			if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
+				yield(Object{}, err)
+				return
+			}
+		}
+		for info := range a.core.ListObjectsIter(ctx, a.bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
+			if info.Err != nil {
+				yield(Object{}, s3Error(ctx, "list "+prefix+"*", info.Err))
+				return
+			}
+			if !yield(Object{Key: info.Key, Size: info.Size, ETag: info.ETag, Modified: info.LastModified}, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(Object{}, s3Error(ctx, "list "+prefix+"*", err))
+		}
+	}
+}
 
-// PutJSON stores a small document, at most MaxDocument bytes.
+// PutJSON stores a small document, at most MaxDocument bytes; else ErrTooLarge.
 func (a *Archive) PutJSON(ctx context.Context, key string, v any) error {
-	return errors.ErrUnsupported
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("put %s: %w", key, err)
+	}
+	if len(text) > MaxDocument {
+		return fmt.Errorf("put %s: %w: %d bytes", key, ErrTooLarge, len(text))
+	}
+	_, err = a.Put(ctx, key, strings.NewReader(string(text)), int64(len(text)), PutOptions{ContentType: "application/json"})
+	return err
 }
 
-// GetJSON reads a small document into v.
+// GetJSON reads a small document into v. ErrNotFound: there is none. ErrTooLarge: it is none of PutJSON's.
 func (a *Archive) GetJSON(ctx context.Context, key string, v any) error {
-	return errors.ErrUnsupported
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	body, info, _, err := a.core.GetObject(ctx, a.bucket, key, minio.GetObjectOptions{})
+	if err != nil {
+		return s3Error(ctx, "get "+key, err)
+	}
+	defer body.Close()
+	if info.Size > MaxDocument {
+		return fmt.Errorf("get %s: %w: %d bytes", key, ErrTooLarge, info.Size)
+	}
+	text, err := io.ReadAll(io.LimitReader(body, MaxDocument))
+	if err != nil {
+		return s3Error(ctx, "get "+key, err)
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("get %s: %w", key, err)
+	}
+	return nil
 }
 
-// Presign makes a link that reads the object without a credential for ttl.
+// Presign makes a link that reads the object without a credential for ttl, at least a second and at most seven days.
+// It does not ask the store: the object may not be there. The link leads to the endpoint this archive was opened with.
 func (a *Archive) Presign(ctx context.Context, key string, ttl time.Duration) (string, error) {
-	return "", errors.ErrUnsupported
+	if err := CheckKey(key); err != nil {
+		return "", err
+	}
+	u, err := a.core.PresignedGetObject(ctx, a.bucket, key, ttl, nil)
+	if err != nil {
+		return "", s3Error(ctx, "presign "+key, err)
+	}
+	return u.String(), nil
 }
 
-// Reader reads one object. It is an io.ReadSeekCloser for one goroutine.
-type Reader struct{}
-
-// Object describes what is read.
-func (r *Reader) Object() Object { return Object{} }
-
-func (r *Reader) Read(p []byte) (int, error) { return 0, errors.ErrUnsupported }
-
-// Seek moves the position.
-func (r *Reader) Seek(offset int64, whence int) (int64, error) { return 0, errors.ErrUnsupported }
-
-// Close ends the reading.
-func (r *Reader) Close() error { return nil }
+func objectOf(info minio.ObjectInfo) Object {
+	o := Object{Key: info.Key, Size: info.Size, ContentType: info.ContentType, ETag: info.ETag, Modified: info.LastModified}
+	meta := make(map[string]string, len(info.UserMetadata))
+	for name, value := range info.UserMetadata {
+		meta[strings.ToLower(name)] = value
+	}
+	o.SHA256 = meta[metaSHA256]
+	delete(meta, metaSHA256)
+	if len(meta) > 0 {
+		o.Meta = maps.Clone(meta)
+	}
+	return o
+}

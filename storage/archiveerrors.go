@@ -1,0 +1,65 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/minio/minio-go/v7"
+)
+
+var (
+	// ErrKey says that an archive key or prefix is not well formed.
+	ErrKey = errors.New("archive key is not valid")
+	// ErrSource says that reading what should be stored failed; nothing was stored. The reader's own error is in it.
+	ErrSource = errors.New("source failed")
+	// ErrLength says that a source was shorter or longer than announced; nothing was stored.
+	ErrLength = errors.New("source has another length than announced")
+	// ErrTooLarge says that a document is above MaxDocument.
+	ErrTooLarge = errors.New("document is too large")
+	// ErrModified says that an object was replaced while it was read.
+	ErrModified = errors.New("object changed while it was read")
+)
+
+// CheckKey is ErrKey unless key is one an Archive takes.
+func CheckKey(key string) error {
+	bad := key == "" || len(key) > 1024 || !utf8.ValidString(key) ||
+		strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' })
+	for segment := range strings.SplitSeq(key, "/") {
+		bad = bad || segment == "" || segment == "." || segment == ".."
+	}
+	if bad {
+		return fmt.Errorf("%w: %.80q", ErrKey, key)
+	}
+	return nil
+}
+
+// s3Error adds what was being done and sorts the error: what is not there is ErrNotFound, the caller's own
+// cancellation stays one, an answer about the request itself stays what it is, and all that waiting or an operator
+// can mend (the network, 5xx, throttling, a missing bucket, refused credentials) is ErrUnavailable.
+func s3Error(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("%s: %w", doing, ctx.Err())
+	}
+	if answer, ok := errors.AsType[minio.ErrorResponse](err); ok && answer.StatusCode != 0 {
+		err = fmt.Errorf("%s (%s)", answer.Code, strings.TrimSpace(answer.Message))
+		switch {
+		case answer.Code == minio.NoSuchKey:
+			return fmt.Errorf("%s: %w", doing, ErrNotFound)
+		case answer.StatusCode >= 500, answer.StatusCode == 429, answer.StatusCode == 408,
+			answer.StatusCode == 401, answer.StatusCode == 403, answer.StatusCode == 404, answer.StatusCode == 409:
+			return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
+		}
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // the address holds the key and, in links, a signature
+	}
+	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
+}

@@ -1,0 +1,335 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+)
+
+const (
+	partSize    = 5 << 20 // the least a store takes for a part that is not the last
+	maxParts    = 10_000  // the most a store takes: 48.8 GiB
+	partTimeout = 5 * time.Minute
+	abortWithin = 10 * time.Second
+)
+
+// PutOptions may be left zero.
+type PutOptions struct {
+	ContentType string            // empty: application/octet-stream
+	Meta        map[string]string // stays with the object; letters, digits and dashes, in lower case
+	// Progress is told the bytes taken from the source so far, after every read and every stored part; the same
+	// number may come again. It is called from the goroutine of Put and must not block.
+	Progress func(n int64)
+}
+
+// Put stores what r has until its end. size is exact, or -1 when unknown. An object under the same key is replaced,
+// at once and whole; until Put returns nothing is visible, and after an error nothing was stored (a store that is
+// away may keep the error from being certain: then the object is there whole).
+//
+// It holds two buffers of 5 MiB at most, one filling while the other is sent, and waits for them when all of the
+// archive's are in use. A source that is in memory or a file (io.ReaderAt) needs none when its size is given.
+// ErrSource: r failed. ErrLength: r was shorter or longer than size. r is not closed.
+func (a *Archive) Put(ctx context.Context, key string, r io.Reader, size int64, opts PutOptions) (Object, error) {
+	if err := CheckKey(key); err != nil {
+		return Object{}, err
+	}
+	if size < -1 || size > partSize*maxParts {
+		return Object{}, fmt.Errorf("put %s: size %d", key, size)
+	}
+	p := &put{archive: a, key: key, opts: opts, source: source{r: r, size: size, sum: sha256.New(), progress: opts.Progress}}
+	object, err := p.run(ctx)
+	if err != nil {
+		return Object{}, fmt.Errorf("put %s: %w", key, err)
+	}
+	return object, nil
+}
+
+// put is one Put under way.
+type put struct {
+	archive *Archive
+	key     string
+	opts    PutOptions
+	source  source
+	upload  string // multipart upload id; empty: none begun
+	parts   []minio.CompletePart
+}
+
+// part is a piece of the source, and what to do when it is stored.
+type part struct {
+	body io.ReadSeeker
+	size int64
+	sum  string // SHA-256 in hex
+	free func()
+}
+
+func (p *put) run(ctx context.Context) (object Object, err error) {
+	first, last, err := p.next(ctx)
+	if err != nil {
+		return Object{}, err
+	}
+	if last {
+		defer first.free()
+		return p.whole(ctx, first)
+	}
+	p.upload, err = p.archive.core.NewMultipartUpload(ctx, p.archive.bucket, p.key, p.options(""))
+	if err != nil {
+		first.free()
+		return Object{}, s3Error(ctx, "begin", err)
+	}
+	defer func() {
+		if err != nil {
+			p.abort(ctx)
+		}
+	}()
+	if err := p.sendAll(ctx, first); err != nil {
+		return Object{}, err
+	}
+	info, err := p.archive.core.CompleteMultipartUpload(ctx, p.archive.bucket, p.key, p.upload, p.parts, minio.PutObjectOptions{})
+	if err != nil {
+		return Object{}, s3Error(ctx, "complete", err)
+	}
+	return p.object(info.ETag), nil
+}
+
+// whole stores an object of one part.
+func (p *put) whole(ctx context.Context, only part) (Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, partTimeout)
+	defer cancel()
+	info, err := p.archive.core.PutObject(ctx, p.archive.bucket, p.key, only.body, only.size, "", only.sum, p.options(only.sum))
+	if err != nil {
+		return Object{}, s3Error(ctx, "store", err)
+	}
+	p.progress()
+	return p.object(info.ETag), nil
+}
+
+// sendAll stores part by part: one is sent while the next is filled.
+func (p *put) sendAll(ctx context.Context, current part) error {
+	type stored struct {
+		part minio.CompletePart
+		err  error
+	}
+	sent := make(chan stored, 1)
+	last := false
+	for number := 1; ; number++ {
+		go func() {
+			defer current.free()
+			etag, err := p.sendPart(ctx, number, current)
+			sent <- stored{minio.CompletePart{PartNumber: number, ETag: etag}, err}
+		}()
+		var next part
+		var err error
+		ended := last
+		if !ended {
+			next, last, err = p.next(ctx)
+		}
+		done := <-sent // also after an error: the goroutine is ours
+		if err == nil {
+			err = done.err
+		}
+		if err != nil {
+			next.release()
+			return err
+		}
+		p.parts = append(p.parts, done.part)
+		p.progress()
+		if ended || last && next.size == 0 {
+			next.release()
+			return nil
+		}
+		if number == maxParts {
+			next.release()
+			return fmt.Errorf("%w: above %d bytes", ErrSource, int64(partSize)*maxParts)
+		}
+		current = next
+	}
+}
+
+func (p *put) sendPart(ctx context.Context, number int, current part) (etag string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, partTimeout)
+	defer cancel()
+	sent, err := p.archive.core.PutObjectPart(ctx, p.archive.bucket, p.key, p.upload, number, current.body, current.size,
+		minio.PutObjectPartOptions{Sha256Hex: current.sum, DisableContentSha256: true})
+	return sent.ETag, s3Error(ctx, fmt.Sprintf("store part %d", number), err)
+}
+
+// abort lets the store forget the parts, also when the caller is gone. What it cannot abort the store keeps
+// invisibly until its own cleaning of incomplete uploads.
+func (p *put) abort(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortWithin)
+	defer cancel()
+	_ = p.archive.core.AbortMultipartUpload(ctx, p.archive.bucket, p.key, p.upload)
+}
+
+func (p *put) options(sum string) minio.PutObjectOptions {
+	meta := maps.Clone(p.opts.Meta)
+	if sum != "" {
+		if meta == nil {
+			meta = make(map[string]string, 1)
+		}
+		meta[metaSHA256] = sum
+	}
+	return minio.PutObjectOptions{ContentType: p.contentType(), UserMetadata: meta, DisableContentSha256: true}
+}
+
+func (p *put) contentType() string {
+	if p.opts.ContentType == "" {
+		return "application/octet-stream"
+	}
+	return p.opts.ContentType
+}
+
+func (p *put) object(etag string) Object {
+	return Object{
+		Key: p.key, Size: p.source.read, ContentType: p.contentType(), ETag: etag,
+		SHA256: hex.EncodeToString(p.source.sum.Sum(nil)), Meta: maps.Clone(p.opts.Meta),
+	}
+}
+
+func (p *put) progress() {
+	if p.opts.Progress != nil {
+		p.opts.Progress(p.source.read)
+	}
+}
+
+// next takes the next part from the source; last: the source is at its end. A part that is not the last is full.
+func (p *put) next(ctx context.Context) (part, bool, error) {
+	if at, ok := p.source.r.(io.ReaderAt); ok && p.source.size >= 0 && p.source.fixed() {
+		return p.nextInPlace(at)
+	}
+	select {
+	case p.archive.slots <- struct{}{}:
+	case <-ctx.Done():
+		return part{}, false, ctx.Err()
+	}
+	buffer := p.archive.buffers.Get().(*[partSize]byte)
+	free := func() {
+		p.archive.buffers.Put(buffer)
+		<-p.archive.slots
+	}
+	n, last, err := p.source.fill(ctx, buffer[:])
+	if err != nil {
+		free()
+		return part{}, false, err
+	}
+	return part{body: bytes.NewReader(buffer[:n]), size: int64(n), sum: p.sum(buffer[:n]), free: free}, last, nil
+}
+
+// nextInPlace is next for a source whose bytes need no copy.
+func (p *put) nextInPlace(at io.ReaderAt) (part, bool, error) {
+	from := p.source.start + p.source.read
+	n := min(partSize, p.source.size-p.source.read)
+	body := io.NewSectionReader(at, from, n)
+	own := sha256.New()
+	copied, err := io.Copy(io.MultiWriter(own, p.source.sum), body)
+	if err != nil {
+		return part{}, false, fmt.Errorf("%w: %w", ErrSource, err)
+	}
+	p.source.read += copied
+	if copied < n {
+		return part{}, false, p.source.short()
+	}
+	p.progress()
+	return part{body: body, size: n, sum: hex.EncodeToString(own.Sum(nil)), free: func() {}}, p.source.read == p.source.size, nil
+}
+
+func (p *put) sum(piece []byte) string {
+	sum := sha256.Sum256(piece)
+	return hex.EncodeToString(sum[:])
+}
+
+func (p part) release() {
+	if p.free != nil {
+		p.free()
+	}
+}
+
+// source reads what is to be stored, counts and hashes it, and watches its length.
+type source struct {
+	r        io.Reader
+	size     int64 // -1: unknown
+	read     int64
+	start    int64 // position of an io.ReaderAt that is also a seeker
+	begun    bool
+	ended    bool
+	sum      hash.Hash
+	progress func(int64)
+}
+
+// fixed tells whether the source can be read in place: its position is known, and so is its length.
+func (s *source) fixed() bool {
+	seeker, ok := s.r.(io.Seeker)
+	if !ok {
+		return false
+	}
+	if s.begun {
+		return true
+	}
+	start, err := seeker.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return false
+	}
+	end, err := seeker.Seek(0, io.SeekEnd)
+	if err != nil {
+		return false
+	}
+	if _, err := seeker.Seek(start, io.SeekStart); err != nil || end-start != s.size {
+		return false // read it as a stream, which finds out what is wrong
+	}
+	s.start, s.begun = start, true
+	return true
+}
+
+// fill reads until buf is full or the source ends.
+func (s *source) fill(ctx context.Context, buf []byte) (n int, last bool, err error) {
+	for idle := 0; n < len(buf) && !s.ended; {
+		if err := ctx.Err(); err != nil {
+			return 0, false, err
+		}
+		got, err := s.r.Read(buf[n:])
+		if idle++; got > 0 {
+			idle = 0
+		}
+		n += got
+		s.read += int64(got)
+		if s.progress != nil && got > 0 {
+			s.progress(s.read)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			s.ended = true
+		case err != nil:
+			if ctx.Err() != nil {
+				return 0, false, ctx.Err()
+			}
+			return 0, false, fmt.Errorf("%w: %w", ErrSource, err)
+		case idle > 100:
+			return 0, false, fmt.Errorf("%w: %w", ErrSource, io.ErrNoProgress)
+		case s.size >= 0 && s.read > s.size:
+			return 0, false, s.long()
+		}
+	}
+	s.sum.Write(buf[:n])
+	switch {
+	case s.ended && s.size >= 0 && s.read < s.size:
+		return 0, false, s.short()
+	case s.size >= 0 && s.read > s.size:
+		return 0, false, s.long()
+	}
+	return n, s.ended, nil
+}
+
+func (s *source) long() error { return fmt.Errorf("%w: more than %d bytes", ErrLength, s.size) }
+
+func (s *source) short() error {
+	return fmt.Errorf("%w: %d of %d bytes", ErrLength, s.read, s.size)
+}

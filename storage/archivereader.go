@@ -1,0 +1,153 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/minio/minio-go/v7"
+)
+
+const (
+	firstWindow = 1 << 20  // bytes asked for first, and again after a seek: players take small pieces
+	lastWindow  = 16 << 20 // windows double up to this
+)
+
+// Reader reads one object: an io.ReadSeekCloser for one goroutine, as http.ServeContent wants it. It asks the store
+// for the bytes around its position only, in windows, so that a connection is used again after each.
+type Reader struct {
+	object Object
+	open   func(offset, length int64) (io.ReadCloser, error)
+
+	offset int64
+	body   io.ReadCloser // at offset; nil: to be opened
+	left   int64         // of the window
+	window int64
+	moved  bool // bytes came since the last failure
+}
+
+// NewReader reads an object through open, which returns the length bytes from offset; both lie within the object.
+// It is for archives beside this package's own.
+func NewReader(object Object, open func(offset, length int64) (io.ReadCloser, error)) *Reader {
+	return &Reader{object: object, open: open, window: firstWindow}
+}
+
+// Open reads an object from any position, else ErrNotFound. No bytes are asked for before the first Read. The
+// caller closes the reader; the end of ctx ends its reading. A lost connection is opened again where it broke.
+// ErrModified: the object was replaced meanwhile.
+func (a *Archive) Open(ctx context.Context, key string) (*Reader, error) {
+	object, err := a.Stat(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return NewReader(object, func(offset, length int64) (io.ReadCloser, error) {
+		var opts minio.GetObjectOptions
+		if err := opts.SetRange(offset, offset+length-1); err != nil {
+			return nil, fmt.Errorf("read %s: %w", key, err)
+		}
+		body, info, _, err := a.core.GetObject(ctx, a.bucket, key, opts)
+		if err != nil {
+			return nil, s3Error(ctx, "read "+key, err)
+		}
+		if info.ETag != object.ETag {
+			_ = body.Close()
+			return nil, fmt.Errorf("read %s: %w", key, ErrModified)
+		}
+		return storeBody{ctx: ctx, key: key, ReadCloser: body}, nil
+	}), nil
+}
+
+// storeBody names the errors of a body.
+type storeBody struct {
+	io.ReadCloser
+	ctx context.Context //nolint:containedctx // io.Reader has no context; this one ends with the Reader
+	key string
+}
+
+func (b storeBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = s3Error(b.ctx, "read "+b.key, err)
+	}
+	return n, err
+}
+
+// Object describes what is read.
+func (r *Reader) Object() Object { return r.object }
+
+// Read reads from the position.
+func (r *Reader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for {
+		if r.offset >= r.object.Size {
+			return 0, io.EOF
+		}
+		if r.body == nil {
+			length := min(r.window, r.object.Size-r.offset)
+			body, err := r.open(r.offset, length)
+			if err != nil {
+				return 0, err
+			}
+			r.body, r.left = body, length
+			r.window = min(2*r.window, lastWindow)
+		}
+		n, err := r.body.Read(p[:min(int64(len(p)), r.left)])
+		r.offset += int64(n)
+		r.left -= int64(n)
+		r.moved = r.moved || n > 0
+		if r.left == 0 {
+			r.drop()
+			return n, nil
+		}
+		if err != nil {
+			r.drop()
+			if n == 0 && !r.moved {
+				if errors.Is(err, io.EOF) {
+					err = fmt.Errorf("read %s: %w", r.object.Key, io.ErrUnexpectedEOF)
+				}
+				return 0, err
+			}
+			r.moved = n > 0 // one more try where it broke, then it must move again
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+}
+
+// Seek moves the position. It asks nothing of the store.
+func (r *Reader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		offset += r.offset
+	case io.SeekEnd:
+		offset += r.object.Size
+	default:
+		return 0, fmt.Errorf("seek %s: whence %d", r.object.Key, whence)
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("seek %s: before its start", r.object.Key)
+	}
+	if offset != r.offset {
+		r.drop()
+		r.offset, r.window = offset, firstWindow
+	}
+	return offset, nil
+}
+
+// Close ends the reading.
+func (r *Reader) Close() error {
+	r.drop()
+	return nil
+}
+
+func (r *Reader) drop() {
+	if r.body != nil {
+		_ = r.body.Close()
+		r.body = nil
+	}
+}

@@ -1,0 +1,256 @@
+package storagetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5" //nolint:gosec // as S3 makes its ETags
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"modelrelay/storage"
+)
+
+// MemoryArchive is an archive in memory for tests of other packages, with the methods of storage.Archive. It passes
+// the same conformance suite. Safe for concurrent use.
+type MemoryArchive struct {
+	// Fail, when set before use, may refuse an operation ("put", "open", "stat", "delete", "list", "presign", "ping") on
+	// a key by returning its error, for example storage.ErrUnavailable.
+	Fail func(operation, key string) error
+
+	mu      sync.Mutex
+	objects map[string]memoryObject
+}
+
+type memoryObject struct {
+	object storage.Object
+	bytes  []byte
+}
+
+// NewMemoryArchive returns an empty archive.
+func NewMemoryArchive() *MemoryArchive {
+	return &MemoryArchive{objects: make(map[string]memoryObject)}
+}
+
+func (m *MemoryArchive) begin(ctx context.Context, operation, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if m.Fail != nil {
+		if err := m.Fail(operation, key); err != nil {
+			return fmt.Errorf("%s %s: %w", operation, key, err)
+		}
+	}
+	return nil
+}
+
+// Put is storage.Archive's.
+func (m *MemoryArchive) Put(ctx context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error) {
+	if err := storage.CheckKey(key); err != nil {
+		return storage.Object{}, err
+	}
+	if size < -1 {
+		return storage.Object{}, fmt.Errorf("put %s: size %d", key, size)
+	}
+	if err := m.begin(ctx, "put", key); err != nil {
+		return storage.Object{}, err
+	}
+	var body bytes.Buffer
+	buf := make([]byte, 64<<10)
+	for {
+		if err := ctx.Err(); err != nil {
+			return storage.Object{}, err
+		}
+		n, err := r.Read(buf)
+		body.Write(buf[:n])
+		if opts.Progress != nil {
+			opts.Progress(int64(body.Len()))
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return storage.Object{}, fmt.Errorf("put %s: %w: %w", key, storage.ErrSource, err)
+		}
+	}
+	if size >= 0 && int64(body.Len()) != size {
+		return storage.Object{}, fmt.Errorf("put %s: %w: %d instead of %d bytes", key, storage.ErrLength, body.Len(), size)
+	}
+	sum, tag := sha256.Sum256(body.Bytes()), md5.Sum(body.Bytes()) //nolint:gosec // as S3 makes its ETags
+	object := storage.Object{
+		Key: key, Size: int64(body.Len()), ContentType: opts.ContentType, ETag: hex.EncodeToString(tag[:]),
+		SHA256: hex.EncodeToString(sum[:]), Meta: maps.Clone(opts.Meta),
+	}
+	if object.ContentType == "" {
+		object.ContentType = "application/octet-stream"
+	}
+	kept := object
+	kept.Modified = time.Now().UTC().Truncate(time.Second)
+	kept.Meta = maps.Clone(opts.Meta)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.objects[key] = memoryObject{kept, body.Bytes()}
+	return object, nil
+}
+
+func (m *MemoryArchive) find(ctx context.Context, operation, key string) (memoryObject, error) {
+	if err := storage.CheckKey(key); err != nil {
+		return memoryObject{}, err
+	}
+	if err := m.begin(ctx, operation, key); err != nil {
+		return memoryObject{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found, ok := m.objects[key]
+	if !ok {
+		return memoryObject{}, fmt.Errorf("%s %s: %w", operation, key, storage.ErrNotFound)
+	}
+	found.object.Meta = maps.Clone(found.object.Meta)
+	return found, nil
+}
+
+// Open is storage.Archive's.
+func (m *MemoryArchive) Open(ctx context.Context, key string) (*storage.Reader, error) {
+	found, err := m.find(ctx, "open", key)
+	if err != nil {
+		return nil, err
+	}
+	return storage.NewReader(found.object, func(offset, length int64) (io.ReadCloser, error) {
+		now, err := m.find(ctx, "open", key)
+		if err != nil {
+			return nil, err
+		}
+		if now.object.ETag != found.object.ETag {
+			return nil, fmt.Errorf("read %s: %w", key, storage.ErrModified)
+		}
+		return io.NopCloser(bytes.NewReader(now.bytes[offset : offset+length])), nil
+	}), nil
+}
+
+// Stat is storage.Archive's.
+func (m *MemoryArchive) Stat(ctx context.Context, key string) (storage.Object, error) {
+	found, err := m.find(ctx, "stat", key)
+	return found.object, err
+}
+
+// Delete is storage.Archive's.
+func (m *MemoryArchive) Delete(ctx context.Context, key string) error {
+	if err := storage.CheckKey(key); err != nil {
+		return err
+	}
+	if err := m.begin(ctx, "delete", key); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.objects, key)
+	return nil
+}
+
+// DeletePrefix is storage.Archive's.
+func (m *MemoryArchive) DeletePrefix(ctx context.Context, prefix string) error {
+	if err := storage.CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
+		return err
+	}
+	if err := m.begin(ctx, "delete", prefix); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.objects, func(key string, _ memoryObject) bool { return strings.HasPrefix(key, prefix) })
+	return nil
+}
+
+// List is storage.Archive's.
+func (m *MemoryArchive) List(ctx context.Context, prefix string) iter.Seq2[storage.Object, error] {
+	return func(yield func(storage.Object, error) bool) {
+		if prefix != "" {
+			if err := storage.CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
+				yield(storage.Object{}, err)
+				return
+			}
+		}
+		if err := m.begin(ctx, "list", prefix); err != nil {
+			yield(storage.Object{}, err)
+			return
+		}
+		for _, key := range m.Keys() {
+			if !strings.HasPrefix(key, prefix) {
+				continue
+			}
+			m.mu.Lock()
+			found, ok := m.objects[key]
+			m.mu.Unlock()
+			o := found.object
+			if ok && !yield(storage.Object{Key: o.Key, Size: o.Size, ETag: o.ETag, Modified: o.Modified}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Keys lists what is there, in order.
+func (m *MemoryArchive) Keys() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.objects))
+}
+
+// PutJSON is storage.Archive's.
+func (m *MemoryArchive) PutJSON(ctx context.Context, key string, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("put %s: %w", key, err)
+	}
+	if len(text) > storage.MaxDocument {
+		return fmt.Errorf("put %s: %w: %d bytes", key, storage.ErrTooLarge, len(text))
+	}
+	_, err = m.Put(ctx, key, bytes.NewReader(text), int64(len(text)), storage.PutOptions{ContentType: "application/json"})
+	return err
+}
+
+// GetJSON is storage.Archive's.
+func (m *MemoryArchive) GetJSON(ctx context.Context, key string, v any) error {
+	found, err := m.find(ctx, "open", key)
+	switch {
+	case err != nil:
+		return err
+	case len(found.bytes) > storage.MaxDocument:
+		return fmt.Errorf("get %s: %w: %d bytes", key, storage.ErrTooLarge, len(found.bytes))
+	}
+	if err := json.Unmarshal(found.bytes, v); err != nil {
+		return fmt.Errorf("get %s: %w", key, err)
+	}
+	return nil
+}
+
+// Presign returns a link that names the key and leads nowhere.
+func (m *MemoryArchive) Presign(ctx context.Context, key string, ttl time.Duration) (string, error) {
+	if err := storage.CheckKey(key); err != nil {
+		return "", err
+	}
+	if err := m.begin(ctx, "presign", key); err != nil {
+		return "", err
+	}
+	if ttl < time.Second || ttl > 7*24*time.Hour {
+		return "", fmt.Errorf("presign %s: ttl %v", key, ttl)
+	}
+	return "memory:///" + (&url.URL{Path: key}).EscapedPath(), nil
+}
+
+// EnsureBucket does nothing.
+func (m *MemoryArchive) EnsureBucket(ctx context.Context) error { return m.begin(ctx, "ping", "") }
+
+// Ping does nothing.
+func (m *MemoryArchive) Ping(ctx context.Context) error { return m.begin(ctx, "ping", "") }
