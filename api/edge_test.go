@@ -1,0 +1,410 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+const smallChat = `{"model":"gpt-4o","messages":[{"role":"user","content":"hello"}]}`
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	for _, test := range []struct {
+		name    string
+		path    string
+		headers []string
+		status  int
+	}{
+		{"bearer", "/v1/videos/x", []string{"Authorization", "Bearer sk-good"}, 404},
+		{"scheme in capitals", "/v1/videos/x", []string{"Authorization", "BEARER sk-good"}, 404},
+		{"x-api-key", "/v1/videos/x", []string{"Authorization", "", "x-api-key", "sk-good"}, 404},
+		{"x-vendorB-api-key", "/v1/videos/x", []string{"Authorization", "", "x-vendorB-api-key", "sk-good"}, 404},
+		{"x-goog-api-key", "/v1/videos/x", []string{"Authorization", "", "x-goog-api-key", "sk-good"}, 404},
+		{"query", "/v1/videos/x?key=sk-good", []string{"Authorization", ""}, 404},
+		{"another scheme gives way", "/v1/videos/x", []string{"Authorization", "Basic c2s6Z29vZA==", "x-api-key", "sk-good"}, 404},
+		{"bearer comes first", "/v1/videos/x", []string{"Authorization", "Bearer sk-wrong", "x-api-key", "sk-good"}, 401},
+		{"none", "/v1/videos/x", []string{"Authorization", ""}, 401},
+		{"wrong", "/v1/videos/x", []string{"Authorization", "Bearer sk-wrong"}, 401},
+		{"without a scheme", "/v1/videos/x", []string{"Authorization", "sk-good"}, 401},
+		{"disabled", "/v1/videos/x", []string{"Authorization", "Bearer sk-off"}, 401},
+		{"nobody can tell", "/v1/videos/x", []string{"Authorization", "Bearer sk-away"}, 503},
+	} {
+		rec := g.do(t, request("GET", test.path, "", test.headers...))
+		if rec.Code != test.status {
+			t.Errorf("%s: got %d %s, want %d", test.name, rec.Code, rec.Body, test.status)
+		}
+		code, _ := fault(t, rec)
+		if want := map[int]string{401: "invalid_api_key", 404: "not_found", 503: "overloaded"}[test.status]; code != want {
+			t.Errorf("%s: got code %q, want %q", test.name, code, want)
+		}
+		if test.status == 503 && rec.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", test.name)
+		}
+	}
+}
+
+func TestExpiredToken(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	g.tokens["sk-old"] = &storage.Token{ID: "old", Group: "default", Expires: time.Now().Add(-time.Second)}
+	rec := g.do(t, request("GET", "/v1/models", "", "Authorization", "Bearer sk-old"))
+	if code, _ := fault(t, rec); rec.Code != 401 || code != "invalid_api_key" {
+		t.Errorf("got %d %s", rec.Code, rec.Body)
+	}
+}
+
+// TestEveryOperationNeedsAToken reads the operations from the OpenAPI document, so none is forgotten.
+func TestEveryOperationNeedsAToken(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	rec := g.do(t, request("GET", "/openapi.json", "", "Authorization", ""))
+	var document struct {
+		Paths map[string]map[string]struct{ Security []map[string][]string }
+	}
+	decode(t, rec.Body.Bytes(), &document)
+	seen := 0
+	for path, operations := range document.Paths {
+		for method, operation := range operations {
+			seen++
+			if len(operation.Security) != 1 || operation.Security[0]["bearer"] == nil {
+				t.Errorf("%s %s: got security %v, want bearer", method, path, operation.Security)
+			}
+			at := strings.NewReplacer("{model}", "m", "{task_id}", "t").Replace(path)
+			if rec := g.do(t, request(strings.ToUpper(method), at, "", "Authorization", "")); rec.Code != 401 {
+				t.Errorf("%s %s without a token: got %d, want 401", method, path, rec.Code)
+			}
+		}
+	}
+	if seen < 7 {
+		t.Errorf("got %d operations", seen)
+	}
+}
+
+func TestUnknownRoutes(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	for _, test := range []struct {
+		method, path string
+		status       int
+		allow, has   string
+	}{
+		{"GET", "/", 404, "", `"code":"not_found"`},
+		{"GET", "/v1/nothing", 404, "", `"code":"not_found"`},
+		{"POST", "/v1/messages/nothing", 404, "", `"type":"not_found_error"`},
+		{"POST", "/v1beta/nothing", 404, "", `"status":"NOT_FOUND"`},
+		{"GET", "/v1/chat/completions", 405, "POST", `"code":"method_not_allowed"`},
+		{"DELETE", "/v1/models", 405, "GET", `"code":"method_not_allowed"`},
+		{"PUT", "/v1/videos/video_1/content", 405, "GET, HEAD", `"code":"method_not_allowed"`},
+		{"POST", "/v1/models/a/b", 405, "GET", `"code":"method_not_allowed"`},
+	} {
+		rec := g.do(t, request(test.method, test.path, "", "Authorization", ""))
+		if rec.Code != test.status || rec.Header().Get("Allow") != test.allow || !strings.Contains(rec.Body.String(), test.has) {
+			t.Errorf("%s %s: got %d, Allow %q, %s", test.method, test.path, rec.Code, rec.Header().Get("Allow"), rec.Body)
+		}
+		if got := rec.Header().Get("Content-Type"); got != "application/json" {
+			t.Errorf("%s %s: got Content-Type %q", test.method, test.path, got)
+		}
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	for given, kept := range map[string]bool{
+		"my-id_1.2:3/4": true, strings.Repeat("a", 128): true, strings.Repeat("a", 129): false, "with space": false,
+		"new\nline": false, "": false, `quo"te`: false, "é": false,
+	} {
+		req := request("GET", "/v1/models", "")
+		req.Header["X-Request-Id"] = []string{given}
+		got := g.do(t, req).Header().Get("X-Request-Id")
+		if (got == given) != kept || got == "" {
+			t.Errorf("%q: got %q, want kept %v", given, got, kept)
+		}
+	}
+}
+
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.MaxBody = 200 })
+	long := `{"model":"gpt-4o","messages":[],"user":"` + strings.Repeat("a", 200) + `"}`
+	exact := `{"model":"gpt-4o","messages":[],"user":"` + strings.Repeat("a", 200-42) + `"}`
+	chunked := func(req *http.Request) *http.Request {
+		req.ContentLength = -1
+		return req
+	}
+	cut := request("POST", "/v1/chat/completions", smallChat)
+	cut.ContentLength = 100
+	for _, test := range []struct {
+		name   string
+		req    *http.Request
+		status int
+		code   string
+	}{
+		{"too long", request("POST", "/v1/chat/completions", long), 413, "request_too_large"},
+		{"too long, chunked", chunked(request("POST", "/v1/chat/completions", long)), 413, "request_too_large"},
+		{"just not too long", request("POST", "/v1/chat/completions", exact), 200, ""},
+		{"just not too long, chunked", chunked(request("POST", "/v1/chat/completions", exact)), 200, ""},
+		{"compressed", request("POST", "/v1/chat/completions", smallChat, "Content-Encoding", "gzip"), 400, "invalid_request"},
+		{"identity", request("POST", "/v1/chat/completions", smallChat, "Content-Encoding", "identity"), 200, ""},
+		{"another content type", request("POST", "/v1/chat/completions", smallChat, "Content-Type", "text/plain"), 200, ""},
+		{"cut off", cut, 400, "invalid_request"},
+		{"empty", request("POST", "/v1/chat/completions", ""), 400, "invalid_request"},
+		{"too long for a video", request("POST", "/v1/videos", long), 413, "request_too_large"},
+	} {
+		rec := g.do(t, test.req)
+		if rec.Code != test.status {
+			t.Errorf("%s: got %d %s, want %d", test.name, rec.Code, rec.Body, test.status)
+			continue
+		}
+		if test.code != "" {
+			if code, _ := fault(t, rec); code != test.code {
+				t.Errorf("%s: got %q, want %q", test.name, code, test.code)
+			}
+		}
+	}
+	if len(exact) != 200 {
+		t.Fatalf("the exact body has %d bytes", len(exact))
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	g.limits.grant = storage.Grant{
+		Allowed: true, Requests: storage.Window{Limit: 60, Remaining: 59, Reset: time.Second},
+		Tokens: storage.Window{Limit: 1000, Remaining: 900, Reset: 359500 * time.Millisecond},
+	}
+	want := map[string]string{
+		"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "59", "x-ratelimit-reset-requests": "1s",
+		"x-ratelimit-limit-tokens": "1000", "x-ratelimit-remaining-tokens": "900", "x-ratelimit-reset-tokens": "6m0s",
+	}
+	rec := g.do(t, request("POST", "/v1/chat/completions", smallChat))
+	for name, value := range want {
+		if got := rec.Header().Get(name); got != value {
+			t.Errorf("%s: got %q, want %q", name, got, value)
+		}
+	}
+	if rec.Code != 200 || len(g.limits.costs) != 1 || g.limits.costs[0] != (storage.Cost{Requests: 1, Tokens: len(smallChat) / 4}) {
+		t.Errorf("got %d, costs %v", rec.Code, g.limits.costs)
+	}
+
+	g.do(t, request("GET", "/v1/models", ""))
+	if len(g.limits.costs) != 1 {
+		t.Error("a read was counted")
+	}
+
+	g.limits.grant = storage.Grant{RetryAfter: 1500 * time.Millisecond, Requests: storage.Window{Limit: 60, Reset: time.Minute}}
+	for _, req := range []*http.Request{
+		request("POST", "/v1/chat/completions", smallChat), request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p"}`),
+	} {
+		rec = g.do(t, req)
+		if code, _ := fault(t, rec); rec.Code != 429 || code != "rate_limit_exceeded" {
+			t.Errorf("got %d %s", rec.Code, rec.Body)
+		}
+		if got := rec.Header().Get("Retry-After"); got != "2" {
+			t.Errorf("got Retry-After %q, want 2", got)
+		}
+		if got := rec.Header().Get("x-ratelimit-remaining-requests"); got != "0" {
+			t.Errorf("got remaining %q, want 0", got)
+		}
+		if got := rec.Header().Get("x-ratelimit-limit-tokens"); got != "" {
+			t.Errorf("got a token limit %q of a token without one", got)
+		}
+	}
+}
+
+func TestPanicIsAnsweredAndLogged(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) { panic("boom") }, nil)
+	rec := g.do(t, request("POST", "/v1/chat/completions", smallChat))
+	if code, _ := fault(t, rec); rec.Code != 500 || code != "internal_error" {
+		t.Errorf("got %d %s", rec.Code, rec.Body)
+	}
+	if log := g.log.String(); !strings.Contains(log, "boom") || !strings.Contains(log, "edge_test.go") {
+		t.Errorf("no panic and stack in the log: %s", log)
+	}
+	if strings.Contains(rec.Body.String(), "boom") {
+		t.Error("the client saw the panic")
+	}
+}
+
+// TestLogSaysWhatAndNotWhatWasSaid: one line per request, with neither credential nor prompt nor query.
+func TestLogSaysWhatAndNotWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	answer := `{"choices":[{"message":{"content":"ANSWER"}}],"usage":{"prompt_tokens":3,"completion_tokens":4}}`
+	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		return upstreamAnswer("application/json", answer), nil
+	}, nil)
+	g.do(t, request("POST", "/v1/chat/completions?trace=QUERY&key="+goodKey, strings.Replace(smallChat, "hello", "PROMPT", 1), "X-Request-Id", "my-id"))
+	g.do(t, request("POST", "/v1/chat/completions", `{"model":"gpt-4o","messages":"PROMPT"}`))
+	g.do(t, request("GET", "/v1/videos/UNSEEN?key=QUERY", ""))
+	lines := strings.Split(strings.TrimSpace(g.log.String()), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("got %d lines: %s", len(lines), g.log)
+	}
+	for _, secret := range []string{"PROMPT", "ANSWER", "QUERY", "UNSEEN", goodKey, "up-key"} {
+		if strings.Contains(g.log.String(), secret) {
+			t.Errorf("the log holds %s: %s", secret, g.log)
+		}
+	}
+	var line map[string]any
+	decode(t, []byte(lines[0]), &line)
+	for key, want := range map[string]any{
+		"msg": "request", "method": "POST", "operation": "/v1/chat/completions", "status": 200.0, "bytes": float64(len(answer)),
+		"request_id": "my-id", "token": "good", "model": "gpt-4o", "channel": "main", "attempts": 1.0,
+		"input_tokens": 3.0, "output_tokens": 4.0,
+	} {
+		if line[key] != want {
+			t.Errorf("%s: got %v, want %v", key, line[key], want)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	failing := errors.New("connection refused")
+	for name, test := range map[string]struct {
+		checks []api.Check
+		status int
+		has    []string
+	}{
+		"all well": {[]api.Check{{Name: "redis", Check: check(nil)}}, 200, []string{`"status":"ok"`, `"redis":{"status":"ok"`, `latency_ms`}},
+		"one fails": {
+			[]api.Check{{Name: "redis", Check: check(nil)}, {Name: "temporal", Check: check(failing)}},
+			503,
+			[]string{`"status":"error"`, `"redis":{"status":"ok"`, `"temporal":{"status":"error","error":"connection refused"`},
+		},
+		"an optional one fails": {[]api.Check{{Name: "x", Optional: true, Check: check(failing)}}, 200, []string{`"x":{"status":"error"`}},
+	} {
+		g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Health = test.checks })
+		rec := g.do(t, request("GET", "/readyz", "", "Authorization", ""))
+		if rec.Code != test.status {
+			t.Errorf("%s: got %d, want %d", name, rec.Code, test.status)
+		}
+		for _, part := range test.has {
+			if !strings.Contains(rec.Body.String(), part) {
+				t.Errorf("%s: got %s, want %s in it", name, rec.Body, part)
+			}
+		}
+		if rec := g.do(t, request("GET", "/healthz", "", "Authorization", "")); rec.Code != 200 {
+			t.Errorf("%s: healthz got %d", name, rec.Code)
+		}
+		g.Drain()
+		if rec := g.do(t, request("GET", "/readyz", "")); rec.Code != 503 || !strings.Contains(rec.Body.String(), "stopping") {
+			t.Errorf("%s: draining got %d %s", name, rec.Code, rec.Body)
+		}
+	}
+}
+
+// TestReadyIsBounded: a check that hangs is given up, and callers share one look a second.
+func TestReadyIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
+			o.Health = []api.Check{{Name: "slow", Check: func(ctx context.Context) error {
+				looks++
+				<-ctx.Done()
+				return ctx.Err()
+			}}}
+		})
+		for range 5 {
+			if rec := g.do(t, request("GET", "/readyz", "")); rec.Code != 503 {
+				t.Errorf("got %d, want 503", rec.Code)
+			}
+		}
+		if looks != 1 {
+			t.Errorf("got %d looks, want 1", looks)
+		}
+	})
+}
+
+func check(err error) func(context.Context) error { return func(context.Context) error { return err } }
+
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	page := g.do(t, request("GET", "/docs", "", "Authorization", ""))
+	if page.Code != 200 || strings.Contains(page.Body.String(), "://") {
+		t.Errorf("got %d, and the page may not name another host: %s", page.Code, page.Body)
+	}
+	policy := page.Header().Get("Content-Security-Policy")
+	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "http") || strings.Contains(policy, "*") {
+		t.Errorf("got policy %q", policy)
+	}
+	for path, kind := range map[string]string{
+		"/docs/rapidoc-min.js": "text/javascript; charset=utf-8", "/openapi.json": "application/json", "/openapi.yaml": "application/yaml",
+	} {
+		rec := g.do(t, request("GET", path, "", "Authorization", ""))
+		if rec.Code != 200 || rec.Header().Get("Content-Type") != kind || rec.Body.Len() < 1000 {
+			t.Errorf("%s: got %d, %q, %d bytes", path, rec.Code, rec.Header().Get("Content-Type"), rec.Body.Len())
+		}
+		if strings.HasSuffix(path, ".json") && !json.Valid(rec.Body.Bytes()) {
+			t.Errorf("%s is not JSON", path)
+		}
+	}
+}
+
+func TestModels(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	list := func(key string) []string {
+		rec := g.do(t, request("GET", "/v1/models", "", "Authorization", "Bearer "+key))
+		var body struct {
+			Object string
+			Data   []struct {
+				ID, Object string
+				Created    int64
+				OwnedBy    string `json:"owned_by"`
+			}
+		}
+		decode(t, rec.Body.Bytes(), &body)
+		if rec.Code != 200 || body.Object != "list" || body.Data == nil {
+			t.Errorf("got %d %s", rec.Code, rec.Body)
+		}
+		var ids []string
+		for _, model := range body.Data {
+			ids = append(ids, model.ID)
+			if model.Object != "model" || model.OwnedBy != "openai" || model.Created <= 0 {
+				t.Errorf("got entry %+v", model)
+			}
+		}
+		return ids
+	}
+	for key, want := range map[string]string{goodKey: "fast gpt-4o org/llama:70b sora-2", "sk-few": "gpt-4o"} {
+		if got := strings.Join(list(key), " "); got != want {
+			t.Errorf("%s: got %s, want %s", key, got, want)
+		}
+	}
+	g.tokens["sk-none"] = &storage.Token{ID: "none", Group: "empty"}
+	if got := list("sk-none"); got != nil {
+		t.Errorf("a group without channels: got %v", got)
+	}
+	for path, status := range map[string]int{
+		"/v1/models/gpt-4o": 200, "/v1/models/org/llama:70b": 200, "/v1/models/org%2Fllama%3A70b": 200, "/v1/models/other": 404,
+	} {
+		rec := g.do(t, request("GET", path, ""))
+		if rec.Code != status {
+			t.Errorf("%s: got %d %s, want %d", path, rec.Code, rec.Body, status)
+		}
+		if code := ""; status == 404 {
+			if code, _ = fault(t, rec); code != "model_not_found" {
+				t.Errorf("%s: got %q", path, code)
+			}
+		}
+	}
+	if rec := g.do(t, request("GET", "/v1/models/sora-2", "", "Authorization", "Bearer sk-few")); rec.Code != 404 {
+		t.Errorf("a model the token may not see: got %d", rec.Code)
+	}
+}
