@@ -2,23 +2,24 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
-	"modelrelay/storage"
 )
 
 const (
 	// expiryDay is the date in an output's key: a sweep deletes whole days.
 	expiryDay = "2006-01-02"
-	// copyHeartbeat is how often a copy under way shows its bytes; often enough for the heartbeat timeout, seldom enough
-	// to cost nothing.
-	copyHeartbeat = time.Second
+	// handOver is the wait before a stopping worker's copy starts again at another.
+	handOver = 10 * time.Millisecond
 )
+
+// errStopping ends a copy because its worker stops.
+var errStopping = errors.New("the worker is stopping")
 
 // ArchiveInput is a finished job to copy.
 type ArchiveInput struct {
@@ -52,89 +53,40 @@ func OutputPrefix(taskID string, expires time.Time) string {
 // output it was at again; an object appears whole or not at all.
 func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, error) {
 	log := a.log(ctx, in.Job.TaskID, in.Job.Assignment)
-	var state Copied
+	c := &copying{}
 	if activity.HasHeartbeatDetails(ctx) {
-		if err := activity.GetHeartbeatDetails(ctx, &state); err != nil {
+		if err := activity.GetHeartbeatDetails(ctx, &c.state); err != nil {
 			log.Warn("heartbeat unreadable, starting over", "err", err)
-			state = Copied{}
+			c.state = Copied{}
 		}
 	}
-	ctx, cancel := stopWithWorker(ctx)
+	stop := heartbeats(func() { activity.RecordHeartbeat(ctx, c.shown()) })
+	defer stop()
+	running, cancel := stopWithWorker(ctx)
 	defer cancel()
-	for len(state.Done) < in.Outputs {
-		output, err := a.copyOutput(ctx, in, &state)
-		if err != nil {
-			r := record(err)
-			r.Message = shorten(r.Message)
-			log.Warn("archiving failed", "output", len(state.Done), "kind", r.Kind, "fault", err)
-			if r.Kind == providers.TooLarge {
-				return nil, fail(r)
-			}
-			return nil, again(r, r.RetryAfter)
+	for n := len(c.state.Done); n < in.Outputs; n++ {
+		output, err := a.copyOutput(running, in, n, c)
+		switch {
+		case err == nil:
+			c.finished(output)
+			activity.RecordHeartbeat(ctx, c.shown())
+			log.Info("archived", "output", n, "bytes", output.Size)
+			continue
+		case ctx.Err() != nil:
+			return nil, ctx.Err() // cancelled: nobody wants the copy
 		}
-		state.Done = append(state.Done, output)
-		activity.RecordHeartbeat(ctx, state)
-		log.Info("archived", "output", len(state.Done)-1, "bytes", output.Size)
-	}
-	return state.Done, nil
-}
-
-func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, state *Copied) (Output, error) {
-	target, adapter, err := a.target(in.Job.Assignment)
-	if err != nil {
-		return Output{}, err
-	}
-	n := len(state.Done)
-	video, err := adapter.Open(ctx, target, in.Job.Ticket, n)
-	if err != nil {
-		fault := providers.AsFault(err)
-		a.Channels.Report(target, fault)
-		return Output{}, fmt.Errorf("open output %d: %w", n, err)
-	}
-	defer video.Body.Close() //nolint:errcheck // read to its end or given up
-
-	if a.MaxOutputBytes > 0 && video.Length > a.MaxOutputBytes {
-		return Output{}, providers.Faultf(providers.TooLarge, "The video of %d bytes is larger than the allowed %d.", video.Length, a.MaxOutputBytes)
-	}
-	// A source with an end unknown is still bounded; one byte over tells a full video from a cut one.
-	var source io.Reader = video.Body
-	if a.MaxOutputBytes > 0 {
-		source = io.LimitReader(source, a.MaxOutputBytes+1)
-	}
-	contentType := video.ContentType
-	if contentType == "" {
-		contentType = "video/mp4"
-	}
-	before, shown := state.Bytes, time.Now()
-	object, err := a.Objects.Put(ctx, fmt.Sprintf("%s%d.mp4", OutputPrefix(in.Job.TaskID, in.Expires), n), source, video.Length, storage.PutOptions{
-		ContentType: contentType,
-		Progress: func(written int64) {
-			state.Bytes = before + written
-			if now := time.Now(); now.Sub(shown) >= copyHeartbeat {
-				shown = now
-				activity.RecordHeartbeat(ctx, *state)
-			}
-		},
-	})
-	if err != nil {
-		state.Bytes = before
-		return Output{}, fmt.Errorf("copy output %d: %w", n, err)
-	}
-	switch {
-	case a.MaxOutputBytes > 0 && object.Size > a.MaxOutputBytes:
-		err = providers.Faultf(providers.TooLarge, "The video is larger than the allowed %d bytes.", a.MaxOutputBytes)
-	case object.Size == 0:
-		err = providers.Faultf(providers.Upstream, "The upstream sent an empty video.")
-	case video.Length >= 0 && object.Size != video.Length:
-		err = providers.Faultf(providers.Upstream, "The upstream sent %d of %d bytes.", object.Size, video.Length)
-	}
-	if err != nil {
-		if deleted := a.Objects.DeletePrefix(ctx, object.Key); deleted != nil {
-			return Output{}, fmt.Errorf("%w; and its object stays: %w", err, deleted)
+		r := record(err)
+		r.Message = shorten(r.Message)
+		log.Warn("archiving failed", "output", n, "kind", r.Kind, "fault", err)
+		switch {
+		case errors.Is(context.Cause(running), errStopping):
+			return nil, again(r, handOver)
+		case r.Kind == providers.TooLarge:
+			return nil, fail(r)
 		}
-		return Output{}, err
+		return nil, again(r, min(r.RetryAfter, hintLimit))
 	}
-	return Output{Object: object.Key, ContentType: contentType, Size: object.Size, SHA256: object.SHA256}, nil
+	return c.state.Done, nil
 }
 
 // DiscardInput names outputs that nobody wants any more.
@@ -164,7 +116,10 @@ func (a *Activities) Cancel(ctx context.Context, job Job) error {
 	if err := canceler.Cancel(ctx, target, job.Ticket); err != nil {
 		r := record(err)
 		r.Message = shorten(r.Message)
-		return again(r, r.RetryAfter)
+		if r.Taken == providers.TakenNo && !r.Elsewhere {
+			return fail(r) // refused: asking again changes nothing, and the task's end waits
+		}
+		return again(r, min(r.RetryAfter, hintLimit))
 	}
 	a.log(ctx, job.TaskID, job.Assignment).Info("job cancelled at the upstream", "job", job.Ticket.Job)
 	return nil
@@ -174,15 +129,15 @@ func (a *Activities) Cancel(ctx context.Context, job Job) error {
 // and does not hold up the stop.
 func stopWithWorker(ctx context.Context) (context.Context, context.CancelFunc) {
 	stopped := activity.GetWorkerStopChannel(ctx)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		select {
 		case <-stopped:
-			cancel()
+			cancel(errStopping)
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() { cancel(); <-done }
+	return ctx, func() { cancel(nil); <-done }
 }

@@ -90,6 +90,7 @@ func Outcome(err error) (r Record, ok bool) {
 		r = Record{Kind: providers.Timeout, Message: "The worker did not answer in time.", Elsewhere: true}
 	}
 	if errors.As(err, &app) {
+		r = Record{} // the last fault says more than the timeout around it
 		if app.Type() != typeFault || app.Details(&r) != nil {
 			r = Record{Kind: providers.Internal, Message: app.Message(), Settled: true}
 		}

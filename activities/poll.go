@@ -22,6 +22,12 @@ const (
 	forgottenLooks = 5
 	// goneGrace is how long a task waits for a channel that left the configuration, in case that was a slip.
 	goneGrace = 10 * time.Minute
+	// hintLimit bounds how long an upstream's word about the next look is believed.
+	hintLimit = 15 * time.Minute
+	// endShare and overdueShare say how a job of known length is looked at near its end: every twentieth of that length,
+	// until it is a quarter late.
+	endShare     = 0.05
+	overdueShare = 1.25
 	// observeTimeout bounds the note of a job's duration, which nothing depends on.
 	observeTimeout = time.Second
 )
@@ -93,7 +99,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		p.Errors++
 		p.Fault = &r
 		log.Warn("poll failed", "kind", r.Kind, "status", r.Status, "errors", p.Errors, "fault", err)
-		return a.wait(ctx, in, p, max(a.nextLook(in.Job, &p, fault.RetryAfter), fault.RetryAfter))
+		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, fault.RetryAfter))
 	}
 	a.Channels.Report(target, nil)
 	p.Errors, p.Fault = 0, nil
@@ -162,28 +168,42 @@ func (a *Activities) gone(ctx context.Context, in PollInput, p Progress, err err
 	return a.wait(ctx, in, p, a.PollMax)
 }
 
-// nextLook is the wait until the next look: the vendor's hint, else its ETA or the next milestone of the usual
-// duration, else from PollMin doubling to PollMax.
+// nextLook is the wait until the next look: the vendor's hint, else until its ETA or the next milestone of the usual
+// duration, then in small shares of that duration around its end; where neither is known, and for an overdue job, from
+// PollMin doubling to PollMax.
 func (a *Activities) nextLook(job Job, p *Progress, hint time.Duration) time.Duration {
 	if hint > 0 {
-		return max(hint, a.PollMin)
+		return min(max(hint, a.PollMin), hintLimit)
 	}
-	elapsed := time.Since(p.Since)
-	if job.Ticket.ETA > elapsed+a.PollMin {
-		return job.Ticket.ETA - elapsed
-	}
-	for _, share := range milestones {
-		if at := time.Duration(share * float64(p.Usual)); at > elapsed+a.PollMin {
-			return at - elapsed
+	elapsed, length := time.Since(p.Since), p.Usual
+	if job.Ticket.ETA > 0 {
+		length = job.Ticket.ETA
+		if length > elapsed+a.PollMin {
+			return length - elapsed
+		}
+	} else {
+		for _, share := range milestones {
+			if at := part(length, share); at > elapsed+a.PollMin {
+				return at - elapsed
+			}
 		}
 	}
-	delay := a.PollMax
-	if p.Waits < 32 {
-		delay = min(a.PollMin<<p.Waits, a.PollMax)
+	delay := max(a.PollMin, part(length, endShare))
+	if elapsed < part(length, overdueShare) {
+		return delay
+	}
+	for range p.Waits {
+		if delay >= a.PollMax {
+			return delay
+		}
+		delay = min(2*delay, a.PollMax)
 	}
 	p.Waits++
 	return delay
 }
+
+// part is a share of a duration.
+func part(d time.Duration, share float64) time.Duration { return time.Duration(share * float64(d)) }
 
 // usual is how long such a job takes, 0 when unknown.
 func (a *Activities) usual(ctx context.Context, job Job) time.Duration {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -20,8 +21,8 @@ const (
 	// ticketTimeout bounds the write of the ticket after a submit. Longer would not help: the ticket also reaches
 	// Temporal by the activity's own answer, and one of the two is enough.
 	ticketTimeout = 10 * time.Second
-	// submitHeartbeat is how often a submit under way shows that its worker lives.
-	submitHeartbeat = 3 * time.Second
+	// heartbeatEvery is how often a submit or a copy under way shows that its worker lives.
+	heartbeatEvery = 3 * time.Second
 	// reconcileEvery is the wait between two looks for a lost ticket.
 	reconcileEvery = 2 * time.Second
 	// messageLimit bounds an upstream's words in a history, in bytes.
@@ -92,10 +93,10 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	req, err := a.request(ctx, in)
 	if err != nil {
 		r := record(err)
-		r.Taken, r.Elsewhere = providers.TakenNo, errors.Is(err, storage.ErrUnavailable)
+		r.Taken, r.Elsewhere = providers.TakenNo, errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil
 		return Job{}, fail(r)
 	}
-	stop := heartbeats(ctx)
+	stop := heartbeats(func() { activity.RecordHeartbeat(ctx) })
 	defer stop()
 
 	paid, cancel := context.WithTimeout(context.WithoutCancel(ctx), SubmitTimeout)
@@ -141,12 +142,12 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 		log.Info("ticket found in the archive", "job", kept.Ticket.Job)
 		req, err := a.request(ctx, sub)
 		if err != nil {
-			return Job{}, again(record(err), reconcileEvery)
+			return Job{}, again(undecided(err), reconcileEvery)
 		}
 		return Job{TaskID: sub.TaskID, Model: req.Model, Assignment: kept.Assignment, Ticket: kept.Ticket, AcceptedAt: kept.AcceptedAt}, nil
 	case !errors.Is(err, storage.ErrNotFound):
 		// The ticket may be there: as long as the archive cannot be asked, nothing is decided.
-		return Job{}, again(record(fmt.Errorf("look for the ticket: %w", err)), reconcileEvery)
+		return Job{}, again(undecided(fmt.Errorf("look for the ticket: %w", err)), reconcileEvery)
 	}
 	over := !time.Now().Before(in.Until)
 	job, err := a.find(ctx, sub)
@@ -154,12 +155,24 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 		log.Info("job found at the upstream", "job", job.Ticket.Job)
 		return job, nil
 	}
-	r := record(err)
+	r := undecided(err)
 	if !over {
 		return Job{}, again(r, reconcileEvery)
 	}
+	if fault := providers.AsFault(err); fault.Kind == providers.NotFound && fault.Taken == providers.TakenNo {
+		r.Taken = providers.TakenNo // the Finder's one way to say that the vendor surely has no such job
+	}
 	log.Error("submit outcome unknown", "kind", r.Kind, "taken", r.Taken)
 	return Job{}, fail(r)
+}
+
+// undecided is the record of a look that found nothing out about the submit. What became of the look itself, that it
+// never reached the vendor for one, says nothing about the submit.
+func undecided(err error) Record {
+	r := record(err)
+	r.Message = shorten(r.Message)
+	r.Taken = providers.TakenUnknown
+	return r
 }
 
 // errNoLookup is the fault of a vendor that cannot be asked for a job by our key.
@@ -206,30 +219,31 @@ func (a *Activities) request(ctx context.Context, in SubmitInput) (providers.Vid
 	return req, nil
 }
 
-// heartbeats shows every few seconds that the worker lives. The returned function ends it and waits for its end.
-func heartbeats(ctx context.Context) (stop func()) {
-	activity.RecordHeartbeat(ctx)
+// heartbeats calls record at once and then every few seconds. The returned function ends it and waits for its end.
+func heartbeats(record func()) (stop func()) {
+	record()
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		tick := time.NewTicker(submitHeartbeat)
+		tick := time.NewTicker(heartbeatEvery)
 		defer tick.Stop()
 		for {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
-				activity.RecordHeartbeat(ctx)
+				record()
 			}
 		}
 	}()
 	return func() { close(done); <-ended }
 }
 
-// shorten cuts an upstream's words to what a history should carry.
+// shorten cuts an upstream's words to what a history should carry, between two characters: a failure that is not valid
+// UTF-8 never reaches Temporal.
 func shorten(s string) string {
 	if len(s) <= messageLimit {
 		return s
 	}
-	return s[:messageLimit] + "…"
+	return strings.ToValidUTF8(s[:messageLimit], "") + "…"
 }

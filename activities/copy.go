@@ -1,0 +1,125 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// stallLimit is how long an upstream may keep an archive waiting for its answer or for the next bytes.
+const stallLimit = 45 * time.Second
+
+// copying is what an archive under way shows of itself. Only the activity's own goroutine changes it.
+type copying struct {
+	mu    sync.Mutex
+	state Copied
+}
+
+func (c *copying) shown() Copied {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Copied{Done: slices.Clone(c.state.Done), Bytes: c.state.Bytes}
+}
+
+func (c *copying) written(total int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Bytes = total
+}
+
+func (c *copying) finished(output Output) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Done = append(c.state.Done, output)
+}
+
+func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copying) (output Output, err error) {
+	target, adapter, err := a.target(in.Job.Assignment)
+	if err != nil {
+		return Output{}, err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	stalled := time.AfterFunc(stallLimit, func() {
+		end(&providers.Fault{Kind: providers.Timeout, Message: "The upstream stopped sending the video.", Blame: providers.BlameChannel})
+	})
+	defer stalled.Stop()
+	video, err := adapter.Open(ctx, target, in.Job.Ticket, n)
+	stalled.Stop()
+	if err != nil {
+		a.Channels.Report(target, providers.AsFault(err))
+		return Output{}, fmt.Errorf("open output %d: %w", n, err)
+	}
+	defer video.Body.Close() //nolint:errcheck // read to its end or given up
+
+	if a.MaxOutputBytes > 0 && video.Length > a.MaxOutputBytes {
+		return Output{}, providers.Faultf(providers.TooLarge, "The video of %d bytes is larger than the allowed %d.", video.Length, a.MaxOutputBytes)
+	}
+	contentType := video.ContentType
+	if contentType == "" {
+		contentType = "video/mp4"
+	}
+	var before int64
+	for _, done := range c.state.Done {
+		before += done.Size
+	}
+	key := fmt.Sprintf("%s%d.mp4", OutputPrefix(in.Job.TaskID, in.Expires), n)
+	object, err := a.Objects.Put(ctx, key, &source{body: video.Body, limit: a.MaxOutputBytes, stalled: stalled}, video.Length, storage.PutOptions{
+		ContentType: contentType,
+		Progress:    func(read int64) { c.written(before + read) },
+	})
+	if err != nil {
+		c.written(before)
+		return Output{}, fmt.Errorf("copy output %d: %w", n, copyFault(ctx, err))
+	}
+	return Output{Object: object.Key, ContentType: contentType, Size: object.Size, SHA256: object.SHA256}, nil
+}
+
+// copyFault names what ended a copy.
+func copyFault(ctx context.Context, err error) error {
+	var fault *providers.Fault
+	switch {
+	case errors.As(err, &fault):
+		return err
+	case errors.As(context.Cause(ctx), &fault):
+		return fault
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, storage.ErrSource), errors.Is(err, storage.ErrLength):
+		return &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off while it sent the video.", Err: err}
+	case errors.Is(err, storage.ErrUnavailable):
+		return &providers.Fault{Kind: providers.Internal, Message: "The archive cannot be written now.", Err: err}
+	}
+	return err
+}
+
+// source reads an upstream's video for the archive. A video that is empty or too large is an error of its own, so that
+// none of it is stored; one that stalls ends the copy.
+type source struct {
+	body io.Reader
+	// limit is in bytes, 0 for none.
+	limit   int64
+	read    int64
+	stalled *time.Timer
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	s.stalled.Reset(stallLimit)
+	n, err := s.body.Read(p)
+	s.stalled.Stop()
+	s.read += int64(n)
+	switch {
+	case s.limit > 0 && s.read > s.limit:
+		return n, providers.Faultf(providers.TooLarge, "The video is larger than the allowed %d bytes.", s.limit)
+	case errors.Is(err, io.EOF) && s.read == 0:
+		return n, providers.Faultf(providers.Upstream, "The upstream sent an empty video.")
+	}
+	return n, err
+}
