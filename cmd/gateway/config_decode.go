@@ -221,7 +221,7 @@ func (d *decoder) elements(key string, node ast.Node, into reflect.Value) {
 // newEntry makes a settable entry of a list or map, with its defaults.
 func newEntry(t reflect.Type) reflect.Value {
 	entry := reflect.New(t)
-	if defaulter, ok := entry.Interface().(interface{ setDefaults() }); ok {
+	if defaulter, ok := reflect.TypeAssert[interface{ setDefaults() }](entry); ok {
 		defaulter.setDefaults()
 	}
 	return entry.Elem()

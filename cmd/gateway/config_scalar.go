@@ -40,7 +40,7 @@ func (d *decoder) scalar(key string, at place, node ast.Node, into reflect.Value
 // setScalar converts the text to the type of the field.
 func setScalar(into reflect.Value, text string, isText bool) error {
 	mismatch := func() error { return fmt.Errorf("wants %s, not %q", wanted(into.Type()), text) }
-	if reader, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok && into.Type() != reflect.TypeFor[time.Time]() {
+	if reader, ok := reflect.TypeAssert[encoding.TextUnmarshaler](into.Addr()); ok && into.Type() != reflect.TypeFor[time.Time]() {
 		return reader.UnmarshalText([]byte(text))
 	}
 	switch pointer := into.Addr().Interface().(type) {

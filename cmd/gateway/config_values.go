@@ -26,9 +26,6 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// MarshalText writes the size as String does.
-func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
 // UnmarshalText reads a size.
 func (s *Size) UnmarshalText(text []byte) error {
 	n, err := humanize.ParseBytes(string(text))

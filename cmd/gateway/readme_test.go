@@ -9,7 +9,7 @@ import (
 	main "modelrelay/cmd/gateway"
 )
 
-var update = flag.Bool("update", false, "write the generated parts of the README") //nolint:gochecknoglobals // a test flag
+var update = flag.Bool("update", false, "write the generated parts of the README")
 
 // TestReadmeTable holds the README's table of the configuration file to the code.
 func TestReadmeTable(t *testing.T) {
@@ -29,7 +29,7 @@ func TestReadmeTable(t *testing.T) {
 	}
 	want := main.ConfigTable()
 	if *update {
-		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil { //nolint:gosec // a document
+		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

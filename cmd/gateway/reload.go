@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -154,9 +153,9 @@ func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte)
 
 // refuse lists in the log what is wrong with the file.
 func (w *watcher) refuse(err error) {
-	attr := slog.Any("error", err)
+	reason := any(err)
 	if config := (*ConfigError)(nil); errors.As(err, &config) {
-		attr = slog.Any("problems", config)
+		reason = config // as a list
 	}
-	w.parts.log.Error("configuration refused, the old one stays", "file", w.file, attr)
+	w.parts.log.Error("configuration refused, the old one stays", "file", w.file, "error", reason)
 }

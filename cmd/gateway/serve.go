@@ -59,7 +59,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	}
 	p.log.Info("stopping", "grace", p.cfg.Relay.Grace.String())
 	edge.Drain()
-	end(server, p.cfg.Relay.Grace, p.log)
+	end(server, p.cfg.Relay.Grace, p.log) //nolint:contextcheck // ctx has ended, the grace period has not
 	if !open.wait(flushTimeout) {
 		p.log.Warn("calls that were cut off are still running")
 	}

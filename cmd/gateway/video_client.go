@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -140,9 +141,7 @@ func (c *gatewayClient) send(ctx context.Context, r request) (*http.Response, er
 	if r.body == nil {
 		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
 	}
-	for name, values := range r.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, r.header)
 	req.Header.Set("Authorization", "Bearer "+c.token.Reveal())
 	req.Header.Set("User-Agent", "modelrelay-cli/"+thisBuild().Version)
 	resp, err := c.http.Do(req)

@@ -100,7 +100,7 @@ func (v *videoClient) downloadOnce(ctx context.Context, id string, index int, ou
 	if err != nil {
 		return 0, fetched{}, fmt.Errorf("open the output: %w", err)
 	}
-	defer part.Close()
+	defer func() { _ = part.Close() }() // where it matters, it was closed before
 	before, err = part.Seek(0, io.SeekEnd)
 	if err != nil {
 		return 0, fetched{}, fmt.Errorf("look at the output: %w", err)
@@ -212,7 +212,7 @@ func (s *shownReader) Read(p []byte) (int, error) {
 		if !s.bar.terminal {
 			percent -= percent % 10
 		}
-		s.bar.show("download", percent, humanize.IBytes(uint64(s.total))) //nolint:gosec // positive
+		s.bar.show("download", percent, humanize.IBytes(uint64(s.total)))
 	}
 	return n, err
 }

@@ -49,7 +49,7 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	m.onClose(func() error { p.temporal.Close(); return nil })
 	p.archive, err = storage.OpenArchive(storage.ArchiveOptions{
 		Endpoint: cfg.Archive.Endpoint, Bucket: cfg.Archive.Bucket, AccessKey: cfg.Archive.AccessKey,
-		SecretKey: storage.Secret(cfg.Archive.SecretKey.Reveal()), Region: cfg.Archive.Region,
+		SecretKey: cfg.Archive.SecretKey.Reveal(), Region: cfg.Archive.Region,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
