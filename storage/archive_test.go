@@ -2,7 +2,11 @@ package storage_test
 
 import (
 	"errors"
+	"io"
+	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +17,38 @@ import (
 func TestMemoryArchive(t *testing.T) {
 	t.Parallel()
 	storagetest.Archive(t, func(*testing.T) storagetest.Store { return storagetest.NewMemoryArchive() })
+}
+
+// TestS3Archive runs the suite against the store that MODELRELAY_TEST_S3 names as http://access:secret@host:port/bucket.
+// The end-to-end tests run it against the development stack's.
+func TestS3Archive(t *testing.T) {
+	t.Parallel()
+	archive := s3Archive(t)
+	storagetest.Archive(t, func(*testing.T) storagetest.Store { return archive })
+}
+
+func s3Archive(t testing.TB) *storage.Archive {
+	t.Helper()
+	where := os.Getenv("MODELRELAY_TEST_S3")
+	if where == "" {
+		t.Skip("no S3 store is named in MODELRELAY_TEST_S3")
+	}
+	u, err := url.Parse(where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, _ := u.User.Password()
+	archive, err := storage.OpenArchive(storage.ArchiveOptions{
+		Endpoint: u.Scheme + "://" + u.Host, Bucket: strings.Trim(u.Path, "/"), AccessKey: u.User.Username(), SecretKey: secret,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = archive.Close() })
+	if err := archive.EnsureBucket(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return archive
 }
 
 func TestOpenArchiveOptions(t *testing.T) {
@@ -57,3 +93,30 @@ func TestArchiveIsAway(t *testing.T) {
 		t.Errorf("presign asks nobody: %v", err)
 	}
 }
+
+// BenchmarkArchivePut stores a stream of 256 MiB and prints what its process used.
+func BenchmarkArchivePut(b *testing.B) {
+	archive := s3Archive(b)
+	const size = 256 << 20
+	b.SetBytes(size)
+	before := cpu(b)
+	for b.Loop() {
+		source := io.LimitReader(zeros{}, size)
+		if _, err := archive.Put(b.Context(), "storagetest/put", source, -1, storage.PutOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64((cpu(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(usage.Maxrss)/1024, "MiB-maxrss")
+	if err := archive.Delete(b.Context(), "storagetest/put"); err != nil {
+		b.Fatal(err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

@@ -111,7 +111,7 @@ func readAll(t *testing.T, store Store, key string) []byte {
 }
 
 func testPut(t *testing.T, store Store, prefix string) {
-	for _, size := range []int{0, 1, 1000, 5*mebi - 1, 5 * mebi, 5*mebi + 1, 17*mebi + 123} {
+	for _, size := range []int{0, 1000, 5*mebi - 1, 5 * mebi, 5*mebi + 1, 11*mebi + 123} {
 		body := content(size)
 		for _, how := range []struct {
 			name string

@@ -1,0 +1,232 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+var january = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func newUsage(t testing.TB, client *redis.Client) *storage.Usage {
+	t.Helper()
+	usage := storage.NewUsage(client, &storage.UsageOptions{FlushEvery: 20 * time.Millisecond})
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() { _ = usage.Close(ctx) })
+	return usage
+}
+
+func read(t *testing.T, usage *storage.Usage, from, to time.Time, token string) []storage.Row {
+	t.Helper()
+	rows, err := usage.Read(t.Context(), from, to, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	here, there := storage.NewUsage(client, nil), storage.NewUsage(client, nil)
+	var calls sync.WaitGroup
+	for i := range 400 {
+		calls.Go(func() {
+			usage := []*storage.Usage{here, there}[i%2]
+			usage.Record(storage.Entry{
+				Token: "anna", Model: "gpt 4o:é", Channel: "main|x", At: january, Requests: 1,
+				InputTokens: 10, CachedTokens: 4, OutputTokens: 3, Failed: i%4 == 0,
+			})
+			usage.Record(storage.Entry{Token: "berta", Model: "m", At: january.AddDate(0, 0, i%3), Requests: 1})
+			usage.Record(storage.Entry{Token: "anna", Model: "gpt 4o:é", Channel: "main|x", At: january, OutputTokens: 2})
+		})
+	}
+	calls.Wait()
+	for _, usage := range []*storage.Usage{here, there} {
+		if err := usage.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	anna := storage.Row{
+		Day: "2026-01-31", Token: "anna", Model: "gpt 4o:é", Channel: "main|x",
+		Requests: 400, Failed: 100, InputTokens: 4000, CachedTokens: 1600, OutputTokens: 2000,
+	}
+	berta := func(day string, n int64) storage.Row {
+		return storage.Row{Day: day, Token: "berta", Model: "m", Requests: n}
+	}
+	for _, test := range []struct {
+		from, to time.Time
+		token    string
+		want     []storage.Row
+	}{
+		{january, january, "anna", []storage.Row{anna}},
+		{january, january.AddDate(0, 0, 5), "", []storage.Row{anna, berta("2026-01-31", 134), berta("2026-02-01", 133), berta("2026-02-02", 133)}},
+		{january.Add(11 * time.Hour), january.AddDate(0, 0, 1).Add(-11 * time.Hour), "berta", []storage.Row{berta("2026-01-31", 134), berta("2026-02-01", 133)}},
+		{january.AddDate(0, 0, 1), january, "", nil},
+		{january, january, "nobody", nil},
+	} {
+		if got := read(t, here, test.from, test.to, test.token); !slices.Equal(got, test.want) {
+			t.Errorf("%v to %v, %q:\ngot  %+v\nwant %+v", test.from, test.to, test.token, got, test.want)
+		}
+	}
+}
+
+func TestUsageOutlivesRedisBeingAway(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	usage := newUsage(t, client)
+	record := func() {
+		usage.Record(storage.Entry{Token: "a", Model: "m", At: january, Requests: 1, InputTokens: 5})
+	}
+	record()
+	eventually(t, "first entry written", func() bool { return len(read(t, usage, january, january, "a")) == 1 })
+	server.Close()
+	for range 1000 {
+		record()
+	}
+	if err := usage.Flush(t.Context()); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("flush: got %v, want ErrUnavailable", err)
+	}
+	record()
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all written", func() bool {
+		rows := read(t, usage, january, january, "a")
+		return len(rows) == 1 && rows[0].Requests == 1002 && rows[0].InputTokens == 5010
+	})
+}
+
+// lostAnswers lets every second script run and then says that its answer never came.
+type lostAnswers struct{ n int }
+
+func (*lostAnswers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*lostAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (l *lostAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if l.n++; err == nil && l.n%2 == 0 {
+			err = &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF}
+			cmd.SetErr(err)
+		}
+		return err
+	}
+}
+
+func TestUsageCountsOnceWhenAnAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	reader := storage.NewUsage(client, nil)
+	defer reader.Close(t.Context())
+	lossy := redis.NewClient(client.Options())
+	defer lossy.Close()
+	hook := &lostAnswers{}
+	lossy.AddHook(hook)
+	usage := storage.NewUsage(lossy, &storage.UsageOptions{FlushEvery: time.Hour})
+	failed := 0
+	for i := range 50 {
+		for m := range 30 {
+			usage.Record(storage.Entry{Token: fmt.Sprint("t", m%7), Model: fmt.Sprint("m", m), At: january, Requests: 1, OutputTokens: int64(i)})
+		}
+		if usage.Flush(t.Context()) != nil {
+			failed++
+		}
+	}
+	for range 5 {
+		if err := usage.Close(t.Context()); err == nil {
+			break
+		}
+	}
+	rows := read(t, reader, january, january, "")
+	if len(rows) != 30 || failed < 10 {
+		t.Fatalf("%d rows, %d answers lost", len(rows), failed)
+	}
+	for _, row := range rows {
+		if row.Requests != 50 || row.OutputTokens != 49*50/2 {
+			t.Errorf("%+v, want 50 requests and 1,225 tokens", row)
+		}
+	}
+}
+
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	ctx, client := t.Context(), storagetest.Redis(t)
+	retries := storage.NewRetries(client, nil)
+	if _, err := retries.Recall(ctx, "a", "h"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("nothing remembered: %v", err)
+	}
+	if err := retries.Remember(ctx, "a", "h", "video_1"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := retries.Recall(ctx, "a", "h"); err != nil || got != "video_1" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, other := range [][2]string{{"b", "h"}, {"a", "i"}} {
+		if _, err := retries.Recall(ctx, other[0], other[1]); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("%v: %v", other, err)
+		}
+	}
+	if ttl := client.TTL(ctx, "mr:retry:a:h").Val(); ttl > 10*time.Minute || ttl < 9*time.Minute {
+		t.Errorf("remembered for %v", ttl)
+	}
+	away := storage.NewRetries(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	if err := away.Remember(ctx, "a", "h", "video_1"); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("away: %v", err)
+	}
+	if _, err := away.Recall(ctx, "a", "h"); !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("away: %v", err)
+	}
+}
+
+func TestDurations(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	durations := storage.NewDurations(storagetest.Redis(t), &storage.DurationsOptions{Prefix: "other:"})
+	usual := func(channel, model string) time.Duration {
+		t.Helper()
+		d, ok, err := durations.Usual(ctx, channel, model)
+		if err != nil || ok != (d > 0) {
+			t.Fatalf("%v, %v, %v", d, ok, err)
+		}
+		return d
+	}
+	for i, want := range []time.Duration{0, 0, time.Minute, time.Minute} {
+		took := []time.Duration{time.Second, time.Minute, time.Hour, time.Minute}[i]
+		if err := durations.Observe(ctx, "a:b", "c", took); err != nil {
+			t.Fatal(err)
+		}
+		if got := usual("a:b", "c"); got != want {
+			t.Errorf("after %d jobs: got %v, want %v", i+1, got, want)
+		}
+	}
+	for range 20 { // old ones are forgotten
+		if err := durations.Observe(ctx, "a:b", "c", 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := durations.Observe(ctx, "a:b", "c", 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := usual("a:b", "c"); got != 5*time.Second {
+		t.Errorf("got %v, want 5s", got)
+	}
+	if got := usual("a", "b:c"); got != 0 {
+		t.Errorf("two names meet in one key: %v", got)
+	}
+}
