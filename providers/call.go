@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync"
 )
 
 // Span is a half-open range of byte offsets. The zero Span names nothing.
@@ -69,28 +70,49 @@ func (p Payload) Len() int64 {
 	return n
 }
 
-// joinBelow is the size up to which a body in pieces is joined: net/http sends the header and a body in one write
-// only when the body is a reader it knows.
-const joinBelow = 32 << 10
+// smallBody is the size up to which a body is one piece of memory until the answer has ended: net/http sends header and
+// body in one write only when the body is a reader it knows.
+const smallBody = 8 << 10
 
-// Reader reads the whole body from its start; each call gives a reader of its own. The pieces of a large body are read
-// where they are.
-func (p Payload) Reader() io.Reader {
+// Reader reads the whole body from its start, for one request; each call gives a reader of its own. A large one lets go
+// of its bytes as soon as it is closed, which net/http does once it has sent them, so that a long answer does not keep
+// them in memory.
+func (p Payload) Reader() io.ReadCloser {
 	switch size := p.Len(); {
+	case size > smallBody:
+		return &payloadBody{rest: slices.Clone(p)}
 	case len(p) == 1:
-		return bytes.NewReader(p[0])
-	case size <= joinBelow:
-		joined := make([]byte, 0, size)
-		for _, piece := range p {
-			joined = append(joined, piece...)
+		return io.NopCloser(bytes.NewReader(p[0]))
+	default:
+		return io.NopCloser(bytes.NewReader(slices.Concat(p...)))
+	}
+}
+
+// payloadBody reads pieces where they are. net/http may close it while it reads.
+type payloadBody struct {
+	mu   sync.Mutex
+	rest Payload
+}
+
+func (b *payloadBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.rest) > 0 {
+		n := copy(p, b.rest[0])
+		if n > 0 || len(p) == 0 {
+			b.rest[0] = b.rest[0][n:]
+			return n, nil
 		}
-		return bytes.NewReader(joined)
+		b.rest = b.rest[1:]
 	}
-	readers := make([]io.Reader, 0, len(p))
-	for _, piece := range p {
-		readers = append(readers, bytes.NewReader(piece))
-	}
-	return io.MultiReader(readers...)
+	return 0, io.EOF
+}
+
+func (b *payloadBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rest = nil
+	return nil
 }
 
 // Relayer sends a call that is already in the channel's format. A non-2xx answer comes back as *Fault with its Reply;

@@ -26,6 +26,8 @@ const (
 	idleTimeout = 55 * time.Second
 	// idlePerHost holds the connections of a full load open between its requests.
 	idlePerHost = 1024
+	// connBuffer is what each open connection holds twice. It takes a small call or event; larger ones pass it by.
+	connBuffer = 2 << 10
 	// pingAfter and pingTimeout find a dead HTTP/2 connection, on which requests would otherwise pile up for minutes.
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
@@ -70,6 +72,8 @@ func NewHTTPClient(opts *ClientOptions) *http.Client {
 			DisableCompression:     true,
 			MaxIdleConnsPerHost:    idlePerHost,
 			IdleConnTimeout:        idleTimeout,
+			ReadBufferSize:         connBuffer,
+			WriteBufferSize:        connBuffer,
 			MaxResponseHeaderBytes: maxHeader,
 			ForceAttemptHTTP2:      true,
 			HTTP2: &http.HTTP2Config{

@@ -6,7 +6,6 @@ package openai
 import (
 	"cmp"
 	"context"
-	"io"
 	"net/http"
 	"slices"
 
@@ -75,7 +74,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		return nil, providers.Faultf(providers.Internal, "The gateway sent a call to a vendor that does not serve it.")
 	}
 	payload := call.Payload(to.Model)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.Channel.BaseURL+operation.path, io.NopCloser(payload.Reader()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.Channel.BaseURL+operation.path, payload.Reader())
 	if err != nil {
 		return nil, &providers.Fault{
 			Kind: providers.Upstream, Message: "The channel's address cannot be used.",

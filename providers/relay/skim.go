@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -122,8 +123,10 @@ func (s *skimmer) counted() bool { return s.seen[inputCounter] || s.seen[outputC
 func (s *skimmer) feed(b []byte) {
 	for i := 0; i < len(b); {
 		switch c := b[i]; s.place {
-		case inString, inName:
+		case inString:
 			i += s.text(b[i:])
+		case inName:
+			i += s.name(b[i:])
 		case inOther:
 			i += s.other(b[i:])
 		case inNumber:
@@ -218,32 +221,56 @@ func (s *skimmer) leave() {
 	s.place = s.after()
 }
 
-// text reads on in a string or a name, and says how far it came.
+// text reads on in a string that does not matter, and says how far it came.
 func (s *skimmer) text(b []byte) int {
-	for i := 0; i < len(b); i++ {
-		if s.place == inString && !s.escaped {
-			for i < len(b)-1 && b[i] != '"' && b[i] != '\\' {
-				i++
-			}
+	i := 0
+	if s.escaped {
+		s.escaped = false
+		i = 1
+	}
+	for i < len(b) {
+		quote := bytes.IndexByte(b[i:], '"')
+		end := i + quote
+		if quote < 0 {
+			end = len(b)
 		}
-		switch c := b[i]; {
+		// Each byte is searched once for a quote and once for a backslash, however many of them there are.
+		for i < end {
+			slash := bytes.IndexByte(b[i:end], '\\')
+			if slash < 0 {
+				i = end
+				break
+			}
+			i += slash + 2
+		}
+		switch {
+		case i == end && end < len(b):
+			s.place = s.back
+			return end + 1
+		case i > len(b):
+			s.escaped = true
+		}
+	}
+	return len(b)
+}
+
+// name reads on in a member's name, and says how far it came.
+func (s *skimmer) name(b []byte) int {
+	for i, c := range b {
+		switch {
 		case s.escaped:
 			s.escaped = false
 		case c == '\\':
 			s.escaped = true
 			s.length = maxWord + 1 // no name that is looked for needs an escape
 		case c == '"':
-			if s.place == inString {
-				s.place = s.back
-				return i + 1
-			}
 			s.found = nil
 			if s.length <= maxWord {
 				s.found = s.path[s.level-1].child(s.word[:s.length])
 			}
 			s.place = atColon
 			return i + 1
-		case s.place == inName:
+		default:
 			s.keep(c)
 		}
 	}
