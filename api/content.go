@@ -231,7 +231,7 @@ func (w *lateWriter) finish(r *http.Request, content *outputReader) error {
 		w.Header().Set("Content-Range", "bytes */"+strconv.FormatInt(content.size, 10))
 		w.x.failWith(w.status, fault)
 		return nil
-	case w.x.status == 0 && w.status >= http.StatusBadRequest:
+	case w.x.status == 0 && w.status >= http.StatusInternalServerError:
 		return w.refuse(providers.Faultf(providers.Internal, "The video cannot be read."))
 	case content.err != nil:
 		w.x.fault = archiveFault(content.err)

@@ -72,7 +72,7 @@ func (s *Server) readVideoForm(x *exchange, r *http.Request, boundary string) (p
 	parts := multipart.NewReader(r.Body, boundary)
 	for n := 0; ; n++ {
 		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && n > 0 {
 			return form.request()
 		}
 		if err != nil {
