@@ -186,3 +186,18 @@ func (x *exchange) decode(v any) *problem {
 		message: "We could not parse the JSON body of your request: " + err.Error(),
 	}
 }
+
+// event sends v as one server-sent event, with an event line unless its name is empty. It reports whether the client is
+// still there.
+func (x *exchange) event(name string, v any) bool {
+	b := x.space.out[:0]
+	if name != "" {
+		b = append(append(append(b, "event: "...), name...), '\n')
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return false
+	}
+	x.space.out = append(append(append(b, "data: "...), data...), "\n\n"...)
+	return x.send(x.space.out)
+}

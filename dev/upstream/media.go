@@ -3,6 +3,7 @@ package upstream
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -40,6 +41,19 @@ func (s *server) routeMedia() {
 			return s.parseJob(x, x.r.PathValue("id"))
 		}, s.answerLink})
 	}
+	images := &vendor{name: "openai", authenticate: linkKey, refuse: refuseLink}
+	s.handle("GET /media/images/{name}/{index}", operation{images, "images.content", nil, answerImageLink})
+}
+
+func answerImageLink(x *exchange) {
+	prompt, err := base64.RawURLEncoding.DecodeString(x.r.PathValue("name"))
+	index, indexErr := strconv.Atoi(strings.TrimSuffix(x.r.PathValue("index"), ".png"))
+	if err != nil || indexErr != nil {
+		refuseLink(x, problem{status: http.StatusNotFound, message: "The specified key does not exist."})
+		return
+	}
+	x.accept()
+	x.bytes(http.StatusOK, "image/png", paint(string(prompt), index))
 }
 
 // linkKey checks signature and age. A link carries no key.

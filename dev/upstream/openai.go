@@ -17,7 +17,11 @@ func (s *server) routeOpenAI() {
 		s.handle("POST "+prefix+"/chat/completions", operation{v, "chat", parseChat, answerChat})
 		s.handle("GET "+prefix+"/models", operation{v, "models", nil, answerModels})
 		s.handle("GET "+prefix+"/models/{model}", operation{v, "models", parseModel, answerModel})
+		s.routeOpenAIText(v, prefix)
+		s.routeOpenAIResponses(v, prefix)
+		s.routeOpenAIMedia(v, prefix)
 		s.routeOpenAIVideos(v, prefix)
+		s.routeOpenAIRealtime(prefix, name)
 		s.handle("/"+name+"/", operation{v, "unknown", nil, func(x *exchange) {
 			refuseOpenAI(x, problem{
 				status: http.StatusNotFound, kind: kindNotFound,

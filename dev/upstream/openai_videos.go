@@ -46,6 +46,9 @@ type videoObject struct {
 func (s *server) videoObject(j *job) videoObject {
 	now := time.Now()
 	state, progress := j.at(now)
+	if state == stateCanceled {
+		state = stateFailed // the format has no other word
+	}
 	o := videoObject{
 		ID: j.ID, Object: "video", Model: j.Model, Status: j.word(state), Progress: progress, CreatedAt: j.Created / 1000,
 		Seconds: j.Seconds, Size: j.Size, Prompt: j.Prompt, Error: j.fault(now),

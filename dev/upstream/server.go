@@ -35,6 +35,10 @@ func newServer(ctx context.Context, o Options, jobs *jobs) *server {
 		scratch:  sync.Pool{New: func() any { return new(scratch) }},
 	}
 	s.routeOpenAI()
+	s.routeAnthropic()
+	s.routeGemini()
+	s.routeVendorC()
+	s.routeGeneric()
 	s.routeMedia()
 	s.routeControl()
 	return s

@@ -1,0 +1,223 @@
+package upstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// routeAnthropic serves the Anthropic dialect under /anthropic. Shapes: github.com/anthropics/anthropic-sdk-go 1.60.0.
+func (s *server) routeAnthropic() {
+	v := &vendor{name: "anthropic", authenticate: anthropicKey, refuse: refuseAnthropic}
+	s.handle("POST /anthropic/v1/messages", operation{v, "messages", parseMessages, answerMessages})
+	s.handle("POST /anthropic/v1/messages/count_tokens", operation{v, "messages.count_tokens", parseCount, answerCount})
+	s.handle("GET /anthropic/v1/models", operation{v, "models", nil, answerAnthropicModels})
+	s.handle("GET /anthropic/v1/models/{model}", operation{v, "models", parseModel, answerAnthropicModel})
+	s.handle("/anthropic/", operation{v, "unknown", nil, func(x *exchange) {
+		refuseAnthropic(x, problem{status: http.StatusNotFound, kind: kindNotFound, message: "Not Found"})
+	}})
+}
+
+// anthropicKey takes the key from x-api-key or, as newer SDKs send it, as a bearer token, and wants the version header.
+func anthropicKey(x *exchange) (string, *problem) {
+	key := x.r.Header.Get("X-Api-Key")
+	if key == "" {
+		_, key, _ = strings.Cut(x.r.Header.Get("Authorization"), " ")
+	}
+	switch {
+	case key == "":
+		return "", &problem{status: http.StatusUnauthorized, kind: kindUnauthenticated, message: "x-api-key header is required"}
+	case !strings.HasPrefix(key, upstreamKey):
+		return key, &problem{status: http.StatusUnauthorized, kind: kindUnauthenticated, message: "invalid x-api-key"}
+	case x.r.Header.Get("Anthropic-Version") == "":
+		return key, &problem{status: http.StatusBadRequest, kind: kindInvalid, message: "anthropic-version: header is required"}
+	}
+	return key, nil
+}
+
+// refuseAnthropic writes {"type":"error","error":{type,message},"request_id"}.
+func refuseAnthropic(x *exchange, p problem) {
+	id := anthropicHeaders(x)
+	x.json(p.status, map[string]any{"type": "error", "request_id": id, "error": map[string]string{"type": anthropicClass(p), "message": p.message}})
+}
+
+func anthropicClass(p problem) string {
+	switch {
+	case p.status == http.StatusRequestEntityTooLarge:
+		return "request_too_large"
+	case p.status == http.StatusPaymentRequired:
+		return "billing_error"
+	}
+	switch p.kind {
+	case kindUnauthenticated:
+		return "authentication_error"
+	case kindForbidden:
+		return "permission_error"
+	case kindNotFound:
+		return "not_found_error"
+	case kindRateLimited:
+		return "rate_limit_error"
+	case kindInternal:
+		return "api_error"
+	case kindOverloaded:
+		return "overloaded_error"
+	case kindInvalid, kindConflict, kindMismatch:
+	}
+	return "invalid_request_error"
+}
+
+func anthropicHeaders(x *exchange) (requestID string) {
+	requestID = "req_011C" + randomWord(20)
+	h := x.Header()
+	h.Set("Request-Id", requestID)
+	h.Set("Anthropic-Organization-Id", "8c4d6f3e-0000-4000-8000-000000000000")
+	return requestID
+}
+
+func anthropicLimits(x *exchange) {
+	h := x.Header()
+	reset := time.Now().Add(time.Second).UTC().Format(time.RFC3339)
+	for _, what := range []string{"Requests", "Tokens"} {
+		h.Set("Anthropic-Ratelimit-"+what+"-Limit", "4000")
+		h.Set("Anthropic-Ratelimit-"+what+"-Remaining", "3999")
+		h.Set("Anthropic-Ratelimit-"+what+"-Reset", reset)
+	}
+}
+
+// messagesRequest is what the fake reads of a message.
+type messagesRequest struct {
+	Model     string `json:"model"`
+	MaxTokens *int   `json:"max_tokens"`
+	Messages  []struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	} `json:"messages"`
+	System     json.RawMessage `json:"system"`
+	Stream     bool            `json:"stream"`
+	ToolChoice struct {
+		Type string `json:"type"`
+		Name string `json:"name"`
+	} `json:"tool_choice"`
+	Tools []struct {
+		Name string `json:"name"`
+	} `json:"tools"`
+	Thinking struct {
+		Type string `json:"type"`
+	} `json:"thinking"`
+}
+
+func parseMessages(x *exchange) *problem {
+	if p := parseCount(x); p != nil {
+		return p
+	}
+	if q := x.request.(*messagesRequest); q.MaxTokens == nil { //nolint:forcetypeassert // set by parseCount
+		return anthropicRequired("max_tokens")
+	}
+	return nil
+}
+
+func parseCount(x *exchange) *problem {
+	q := new(messagesRequest)
+	if p := x.decode(q); p != nil {
+		return p
+	}
+	x.request, x.model = q, q.Model
+	if n := len(q.Messages); n > 0 {
+		x.prompt = textOf(q.Messages[n-1].Content)
+	}
+	switch {
+	case q.Model == "":
+		return anthropicRequired("model")
+	case unknownModel(q.Model):
+		return &problem{status: http.StatusNotFound, kind: kindNotFound, message: "model: " + q.Model}
+	case q.Messages == nil:
+		return anthropicRequired("messages")
+	case len(q.Messages) == 0:
+		return &problem{status: http.StatusBadRequest, kind: kindInvalid, message: "messages: at least one message is required"}
+	}
+	for i := range q.Messages {
+		if role := q.Messages[i].Role; role != "user" && role != "assistant" {
+			return &problem{
+				status: http.StatusBadRequest, kind: kindInvalid,
+				message: fmt.Sprintf("messages: Unexpected role \"%s\". Allowed roles are \"user\" or \"assistant\".", role),
+			}
+		}
+	}
+	return nil
+}
+
+func anthropicRequired(field string) *problem {
+	return &problem{status: http.StatusBadRequest, kind: kindInvalid, message: field + ": Field required"}
+}
+
+func (q *messagesRequest) question(prompt string) question {
+	out := question{model: q.Model, text: prompt, all: q.size()}
+	if q.MaxTokens != nil {
+		out.maxTokens = *q.MaxTokens
+	}
+	last := q.Messages[len(q.Messages)-1].Content
+	var blocks []struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(last, &blocks) == nil {
+		for _, b := range blocks {
+			out.result = out.result || b.Type == "tool_result"
+		}
+	}
+	for _, tool := range q.Tools {
+		out.tools = append(out.tools, tool.Name)
+	}
+	switch q.ToolChoice.Type {
+	case "none":
+		out.tools = nil
+	case "tool":
+		out.tools = []string{q.ToolChoice.Name}
+	}
+	return out
+}
+
+func (q *messagesRequest) size() int {
+	size := len(q.System)
+	for i := range q.Messages {
+		size += len(q.Messages[i].Content)
+	}
+	return size
+}
+
+func answerCount(x *exchange) {
+	q := x.request.(*messagesRequest) //nolint:forcetypeassert // set by parseCount
+	x.accept()
+	anthropicHeaders(x)
+	x.json(http.StatusOK, map[string]int{"input_tokens": tokens(q.size())})
+}
+
+// anthropicModel is one entry of the model list.
+type anthropicModel struct {
+	Type        string `json:"type"`
+	ID          string `json:"id"`
+	DisplayName string `json:"display_name"`
+	CreatedAt   string `json:"created_at"`
+}
+
+func newAnthropicModel(id string) anthropicModel {
+	return anthropicModel{"model", id, strings.ReplaceAll(id, "-", " "), "2026-02-04T00:00:00Z"}
+}
+
+func answerAnthropicModels(x *exchange) {
+	x.accept()
+	ids := []string{"claude-opus-4-6", "claude-sonnet-4-6", "claude-haiku-4-5"}
+	data := make([]anthropicModel, 0, len(ids))
+	for _, id := range ids {
+		data = append(data, newAnthropicModel(id))
+	}
+	anthropicHeaders(x)
+	x.json(http.StatusOK, map[string]any{"data": data, "has_more": false, "first_id": ids[0], "last_id": ids[len(ids)-1]})
+}
+
+func answerAnthropicModel(x *exchange) {
+	x.accept()
+	anthropicHeaders(x)
+	x.json(http.StatusOK, newAnthropicModel(x.model))
+}

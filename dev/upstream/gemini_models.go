@@ -1,0 +1,99 @@
+package upstream
+
+import (
+	"net/http"
+	"strings"
+)
+
+type geminiModelEntry struct {
+	Name    string   `json:"name"`
+	Version string   `json:"version"`
+	Display string   `json:"displayName"`
+	Input   int      `json:"inputTokenLimit"`
+	Output  int      `json:"outputTokenLimit"`
+	Methods []string `json:"supportedGenerationMethods"`
+}
+
+func newGeminiModel(id string) geminiModelEntry {
+	methods := []string{"generateContent", "countTokens", "streamGenerateContent"}
+	if strings.Contains(id, "embedding") {
+		methods = []string{"embedContent", "batchEmbedContents", "countTokens"}
+	}
+	return geminiModelEntry{"models/" + id, "001", id, 1048576, 65536, methods}
+}
+
+func answerGeminiModels(x *exchange) {
+	x.accept()
+	var entries []geminiModelEntry
+	for _, id := range []string{"gemini-2.5-flash", "gemini-2.5-pro", "gemini-2.5-flash-image", "gemini-embedding-001"} {
+		entries = append(entries, newGeminiModel(id))
+	}
+	x.json(http.StatusOK, map[string]any{"models": entries})
+}
+
+func parseGeminiModel(x *exchange) *problem {
+	x.model = x.r.PathValue("model")
+	if unknownModel(x.model) {
+		return &problem{status: http.StatusNotFound, kind: kindNotFound, message: "Model is not found: models/" + x.model + " for api version v1beta"}
+	}
+	return nil
+}
+
+func answerGeminiModel(x *exchange) {
+	x.accept()
+	x.json(http.StatusOK, newGeminiModel(x.model))
+}
+
+type geminiEmbedRequest struct {
+	Content    *geminiContent       `json:"content"`
+	Dimensions int                  `json:"outputDimensionality"`
+	Requests   []geminiEmbedRequest `json:"requests"` // of a batch
+}
+
+func parseGeminiEmbed(x *exchange) *problem {
+	if p := geminiModel(x); p != nil {
+		return p
+	}
+	q := new(geminiEmbedRequest)
+	if p := x.decode(q); p != nil {
+		return p
+	}
+	x.request = q
+	if x.operation.name == "embed" {
+		q.Requests = []geminiEmbedRequest{{Content: q.Content, Dimensions: q.Dimensions}}
+	}
+	for _, one := range q.Requests {
+		if one.Content == nil || len(one.Content.Parts) == 0 {
+			return &problem{status: http.StatusBadRequest, kind: kindInvalid, message: "* EmbedContentRequest.content: contents is not specified\n"}
+		}
+	}
+	return nil
+}
+
+type geminiEmbedding struct {
+	Values []float32 `json:"values"`
+}
+
+func answerGeminiEmbed(x *exchange) {
+	q := x.request.(*geminiEmbedRequest) //nolint:forcetypeassert // set by parseGeminiEmbed
+	x.accept()
+	embeddings := []geminiEmbedding{}
+	for _, one := range q.Requests {
+		text := ""
+		for _, part := range one.Content.Parts {
+			if part.Text != nil {
+				text += *part.Text
+			}
+		}
+		dimensions := one.Dimensions
+		if dimensions <= 0 {
+			dimensions = 3072
+		}
+		embeddings = append(embeddings, geminiEmbedding{vectorOf(text, dimensions)})
+	}
+	if x.operation.name == "embed" {
+		x.json(http.StatusOK, map[string]any{"embedding": embeddings[0]})
+		return
+	}
+	x.json(http.StatusOK, map[string]any{"embeddings": embeddings})
+}
