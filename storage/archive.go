@@ -90,7 +90,6 @@ func OpenArchive(opts ArchiveOptions) (*Archive, error) {
 			DisableCompression:    true, // objects are stored as they are
 		},
 	}
-	a.buffers.New = func() any { return new([partSize]byte) }
 	a.core, err = minio.NewCore(u.Host, &minio.Options{
 		Creds:      credentials.NewStaticV4(opts.AccessKey, opts.SecretKey, ""),
 		Secure:     a.secure,

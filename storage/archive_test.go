@@ -27,26 +27,26 @@ func TestS3Archive(t *testing.T) {
 	storagetest.Archive(t, func(*testing.T) storagetest.Store { return archive })
 }
 
-func s3Archive(t testing.TB) *storage.Archive {
-	t.Helper()
-	where := os.Getenv("MODELRELAY_TEST_S3")
+func s3Archive(tb testing.TB) *storage.Archive {
+	tb.Helper()
+	where := os.Getenv("MODELRELAY_TEST_S3") // tests only
 	if where == "" {
-		t.Skip("no S3 store is named in MODELRELAY_TEST_S3")
+		tb.Skip("no S3 store is named in MODELRELAY_TEST_S3")
 	}
 	u, err := url.Parse(where)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	secret, _ := u.User.Password()
 	archive, err := storage.OpenArchive(storage.ArchiveOptions{
 		Endpoint: u.Scheme + "://" + u.Host, Bucket: strings.Trim(u.Path, "/"), AccessKey: u.User.Username(), SecretKey: secret,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = archive.Close() })
-	if err := archive.EnsureBucket(t.Context()); err != nil {
-		t.Fatal(err)
+	tb.Cleanup(func() { _ = archive.Close() })
+	if err := archive.EnsureBucket(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 	return archive
 }

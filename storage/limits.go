@@ -52,6 +52,8 @@ type Limits struct {
 	settle chan struct{}
 	stop   chan struct{}
 	done   chan struct{}
+
+	stopOnce sync.Once
 }
 
 // bucketed is a token with its limits: what shares one window. New limits are not confused with the old ones.
@@ -134,7 +136,6 @@ func NewLimits(client *redis.Client, opts *LimitsOptions) *Limits {
 	}
 	l.out = outage{log: l.log, what: "limits: each process keeps its own"}
 	l.admissions = batch[*admission]{most: admitMost, work: l.admit}
-	l.pool.New = func() any { return &admission{wake: make(chan bool, 1)} }
 	l.building.at = make(map[bucketed]int)
 	go l.upkeep()
 	return l
@@ -158,7 +159,10 @@ func (l *Limits) Admit(ctx context.Context, t *Token, cost Cost) (Grant, error) 
 		return grant, nil
 	}
 
-	a := l.pool.Get().(*admission)
+	a, ok := l.pool.Get().(*admission)
+	if !ok {
+		a = &admission{wake: make(chan bool, 1)}
+	}
 	a.token, a.cost, a.lease, a.grant = token, cost, "", Grant{}
 	if token.atOnce > 0 {
 		a.lease = l.process + strconv.FormatUint(l.leases.Add(1), 36)

@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -52,7 +53,7 @@ func BenchmarkAdmit(b *testing.B) {
 	b.Run("bare round trip", func(b *testing.B) {
 		client := storagetest.Redis(b)
 		for b.Loop() {
-			if err := client.Get(b.Context(), "k").Err(); err != redis.Nil {
+			if err := client.Get(b.Context(), "k").Err(); !errors.Is(err, redis.Nil) {
 				b.Fatal(err)
 			}
 		}
@@ -60,6 +61,7 @@ func BenchmarkAdmit(b *testing.B) {
 }
 
 func benchmarkAdmit(b *testing.B, callers int, token func(int) *storage.Token, limits func(int) *storage.Limits) {
+	b.Helper()
 	ctx := b.Context()
 	admit(b, limits(0), token(0), one) // loads the script
 	var left atomic.Int64
@@ -87,6 +89,7 @@ func benchmarkAdmit(b *testing.B, callers int, token func(int) *storage.Token, l
 }
 
 func cpu(b *testing.B) time.Duration {
+	b.Helper()
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		b.Fatal(err)

@@ -22,22 +22,22 @@ import (
 
 var one = storage.Cost{Requests: 1}
 
-func newLimits(t testing.TB, client *redis.Client, opts *storage.LimitsOptions) *storage.Limits {
-	t.Helper()
+func newLimits(tb testing.TB, client *redis.Client, opts *storage.LimitsOptions) *storage.Limits {
+	tb.Helper()
 	limits := storage.NewLimits(client, opts)
-	ctx := context.WithoutCancel(t.Context())
-	t.Cleanup(func() { _ = limits.Close(ctx) })
+	ctx := context.WithoutCancel(tb.Context())
+	tb.Cleanup(func() { _ = limits.Close(ctx) })
 	return limits
 }
 
-func admit(t testing.TB, limits *storage.Limits, token *storage.Token, cost storage.Cost) storage.Grant {
-	t.Helper()
-	grant, err := limits.Admit(t.Context(), token, cost)
+func admit(tb testing.TB, limits *storage.Limits, token *storage.Token, cost storage.Cost) storage.Grant {
+	tb.Helper()
+	grant, err := limits.Admit(tb.Context(), token, cost)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if grant.Allowed == (grant.RetryAfter > 0) {
-		t.Fatalf("allowed %v with retry after %v", grant.Allowed, grant.RetryAfter)
+		tb.Fatalf("allowed %v with retry after %v", grant.Allowed, grant.RetryAfter)
 	}
 	return grant
 }
@@ -108,13 +108,13 @@ func TestWindowWithoutRedisNeverWiderThanItsLimit(t *testing.T) {
 				}})
 				defer func() {
 					_ = client.Close()
-					<-time.After(2 * time.Second) // the library's own redial ends by then
+					<-time.NewTimer(2 * time.Second).C // the library's own redial ends by then
 				}()
 				limits := storage.NewLimits(client, nil)
-				defer limits.Close(t.Context())
+				defer func() { _ = limits.Close(t.Context()) }()
 				checkWindow(t, seed, []*storage.Limits{limits}, func(d time.Duration) time.Time {
 					if d > 0 {
-						<-time.After(d)
+						<-time.NewTimer(d).C
 					}
 					return time.Now()
 				})
@@ -126,6 +126,7 @@ func TestWindowWithoutRedisNeverWiderThanItsLimit(t *testing.T) {
 // checkWindow lets one token call at random moments. Costs above one request are never answered from the memory of
 // an earlier refusal, whose clock the test does not hold.
 func checkWindow(t *testing.T, seed uint64, processes []*storage.Limits, pass func(time.Duration) time.Time) {
+	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	token := &storage.Token{ID: "a", RequestsPerMinute: 40 + rnd.IntN(60), TokensPerMinute: 2000 + rnd.IntN(2000)}
 	type call struct {

@@ -56,7 +56,7 @@ func (l *Limits) start(token bucketed, lease string) {
 // upkeep sends settlements that no call took along, and confirms calls in flight, until Close.
 func (l *Limits) upkeep() {
 	defer close(l.done)
-	ctx := context.Background() // each round trip ends by the client's timeouts
+	ctx := context.Background() //nolint:forbidigo // the goroutine's own: it ends with Close, each round trip by the client's timeouts
 	renew := time.NewTicker(l.lease / 3)
 	defer renew.Stop()
 	wait := time.NewTimer(settleAfter)
@@ -112,7 +112,7 @@ func (l *Limits) unsettled() int {
 // Close sends what was released and is not yet sent, and stops the upkeep. No call may be admitted after it; calls
 // still in flight lose their places a minute later. The error is ErrUnavailable when Redis did not take it all.
 func (l *Limits) Close(ctx context.Context) error {
-	close(l.stop)
+	l.stopOnce.Do(func() { close(l.stop) })
 	<-l.done
 	for l.unsettled() > 0 {
 		if err := ctx.Err(); err != nil {

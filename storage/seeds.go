@@ -45,7 +45,7 @@ func (s *seeded) take(r record) {
 // Redis, and are put into Redis, again whenever it lost them. A token that left the file since any process last
 // called Seed is disabled; a key that changed replaces the old one, which is then unknown. A token that an operator
 // revoked stays revoked until the file gives it another key. Names and keys must be unique, else nothing is done.
-// Redis being away is no error: the writing is made up for.
+// Redis being away is no error: the writing is made up for, and a revocation is learnt when it answers.
 func (t *Tokens) Seed(ctx context.Context, seeds []Seed) error {
 	before := *t.seeds.Load()
 	next := make(map[keySum]*seeded, len(seeds))

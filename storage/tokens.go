@@ -88,7 +88,7 @@ func NewTokens(client *redis.Client, opts *TokensOptions) *Tokens {
 	t.heard.Store(time.Now().UnixNano())
 	t.lookups = batch[*lookup]{most: readTogether, work: t.lookUp}
 
-	ctx, cancel := context.WithCancel(context.Background()) // ended by Close
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
 	t.stop = cancel
 	go t.follow(ctx)
 	return t
@@ -183,10 +183,10 @@ func (t *Tokens) records(ctx context.Context, sums []keySum) ([]record, error) {
 		if err != nil {
 			return nil, redisError("read tokens", err)
 		}
-		for i, value := range values {
+		for i, sum := range part {
 			r := &found[from+i]
-			r.sum = part[i]
-			raw, ok := value.(string)
+			r.sum = sum
+			raw, ok := values[i].(string)
 			if !ok {
 				continue
 			}

@@ -93,7 +93,7 @@ func NewUsage(client *redis.Client, opts *UsageOptions) *Usage {
 		u.every = time.Second
 	}
 	u.out = outage{log: u.log, what: "usage: kept until it is back"}
-	ctx, cancel := context.WithCancel(context.Background()) // ended by Close
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
 	u.stop = cancel
 	go u.run(ctx)
 	return u

@@ -19,11 +19,11 @@ import (
 
 var january = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-func newUsage(t testing.TB, client *redis.Client) *storage.Usage {
-	t.Helper()
+func newUsage(tb testing.TB, client *redis.Client) *storage.Usage {
+	tb.Helper()
 	usage := storage.NewUsage(client, &storage.UsageOptions{FlushEvery: 20 * time.Millisecond})
-	ctx := context.WithoutCancel(t.Context())
-	t.Cleanup(func() { _ = usage.Close(ctx) })
+	ctx := context.WithoutCancel(tb.Context())
+	tb.Cleanup(func() { _ = usage.Close(ctx) })
 	return usage
 }
 
@@ -133,9 +133,9 @@ func TestUsageCountsOnceWhenAnAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	reader := storage.NewUsage(client, nil)
-	defer reader.Close(t.Context())
+	defer func() { _ = reader.Close(t.Context()) }()
 	lossy := redis.NewClient(client.Options())
-	defer lossy.Close()
+	defer func() { _ = lossy.Close() }()
 	hook := &lostAnswers{}
 	lossy.AddHook(hook)
 	usage := storage.NewUsage(lossy, &storage.UsageOptions{FlushEvery: time.Hour})

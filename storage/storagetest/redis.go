@@ -18,22 +18,23 @@ import (
 // Redis returns a client of an empty Redis for this test alone, closed at its end: an embedded one whose keys expire
 // in real time, or the real one that the environment variable MODELRELAY_TEST_REDIS names (redis://host:port), of
 // which each test gets a numbered database that is emptied before and after.
-func Redis(t testing.TB) *redis.Client {
-	t.Helper()
-	if url := os.Getenv("MODELRELAY_TEST_REDIS"); url != "" {
-		return realRedis(t, url)
+func Redis(tb testing.TB) *redis.Client {
+	tb.Helper()
+	url := os.Getenv("MODELRELAY_TEST_REDIS") //nolint:forbidigo // only tests come here
+	if url != "" {
+		return realRedis(tb, url)
 	}
-	server, _ := Miniredis(t)
-	return Client(t, "redis://"+server.Addr())
+	server, _ := Miniredis(tb)
+	return Client(tb, "redis://"+server.Addr())
 }
 
 // Miniredis starts an embedded Redis, for tests that stop and start it. stop ends it before the test does; a server
 // that was stopped may be restarted with its Restart method.
-func Miniredis(t testing.TB) (server *miniredis.Miniredis, stop func()) {
-	t.Helper()
+func Miniredis(tb testing.TB) (server *miniredis.Miniredis, stop func()) {
+	tb.Helper()
 	server = miniredis.NewMiniRedis()
 	if err := server.StartAddr("127.0.0.1:0"); err != nil {
-		t.Fatalf("start redis: %v", err)
+		tb.Fatalf("start redis: %v", err)
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() { // its keys expire only when it is told that time passes
@@ -56,33 +57,33 @@ func Miniredis(t testing.TB) (server *miniredis.Miniredis, stop func()) {
 		<-ended
 		server.Close()
 	})
-	t.Cleanup(stop)
+	tb.Cleanup(stop)
 	return server, stop
 }
 
 // Client opens a client with short timeouts, closed at the end of the test.
-func Client(t testing.TB, url string) *redis.Client {
-	t.Helper()
+func Client(tb testing.TB, url string) *redis.Client {
+	tb.Helper()
 	client, err := storage.OpenRedis(url, nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Close() })
+	tb.Cleanup(func() { _ = client.Close() })
 	return client
 }
 
 // realRedis takes one of the server's sixteen databases by a lock that lives in database 0.
-func realRedis(t testing.TB, url string) *redis.Client {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // also used while the test ends
-	locks := Client(t, url)
+func realRedis(tb testing.TB, url string) *redis.Client {
+	tb.Helper()
+	ctx := context.WithoutCancel(tb.Context()) // also used while the test ends
+	locks := Client(tb, url)
 	deadline := time.Now().Add(time.Minute)
 	for {
 		for db := 1; db < 16; db++ {
 			lock := "storagetest:" + string(rune('a'+db))
 			got, err := locks.SetNX(ctx, lock, 1, 5*time.Minute).Result()
 			if err != nil {
-				t.Fatalf("redis of the environment: %v", err)
+				tb.Fatalf("redis of the environment: %v", err)
 			}
 			if !got {
 				continue
@@ -91,9 +92,9 @@ func realRedis(t testing.TB, url string) *redis.Client {
 			opts.DB = db
 			client := redis.NewClient(&opts)
 			if err := client.FlushDB(ctx).Err(); err != nil {
-				t.Fatal(err)
+				tb.Fatal(err)
 			}
-			t.Cleanup(func() {
+			tb.Cleanup(func() {
 				client.FlushDB(ctx)
 				_ = client.Close()
 				locks.Del(ctx, lock)
@@ -101,7 +102,7 @@ func realRedis(t testing.TB, url string) *redis.Client {
 			return client
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("no database of the real redis became free")
+			tb.Fatal("no database of the real redis became free")
 		}
 		pause := time.NewTimer(20 * time.Millisecond)
 		<-pause.C

@@ -1,0 +1,126 @@
+package storage_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	ctx, client := t.Context(), storagetest.Redis(t)
+	tokens, other := newTokens(t, client, nil), newTokens(t, client, nil)
+	seed := func(name, key string) storage.Seed {
+		return storage.Seed{Token: storage.Token{Name: name, Group: "default"}, Key: key}
+	}
+	usable := func(tokens *storage.Tokens, key string) bool {
+		got, err := tokens.Authenticate(ctx, key)
+		return err == nil && got.Usable(time.Now()) == nil
+	}
+
+	for _, bad := range [][]storage.Seed{
+		{seed("a", "k1"), seed("a", "k2")},
+		{seed("a", "k1"), seed("b", "k1")},
+		{seed("", "k1")},
+		{seed("a", "")},
+		{seed("tok_a", "k1")},
+		{seed("a", "k 1")},
+	} {
+		if err := tokens.Seed(ctx, bad); err == nil {
+			t.Errorf("seed %+v: no error", bad)
+		}
+	}
+
+	if err := tokens.Seed(ctx, []storage.Seed{seed("a", "key-a"), seed("b", "key-b")}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := tokens.Authenticate(ctx, "key-a")
+	if err != nil || got.ID != "a" || !got.Seeded {
+		t.Fatalf("seeded token: %+v, %v", got, err)
+	}
+	if !usable(other, "key-a") {
+		t.Error("another process, without the file, does not know the seeded token")
+	}
+	if _, _, err := tokens.Rotate(ctx, "a"); !errors.Is(err, storage.ErrSeeded) {
+		t.Errorf("rotate a seeded token: got %v, want ErrSeeded", err)
+	}
+
+	// b leaves, a changes its key, c comes.
+	if err := tokens.Seed(ctx, []storage.Seed{seed("a", "key-a2"), seed("c", "key-c")}); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]bool{"key-a": false, "key-a2": true, "key-b": false, "key-c": true} {
+		if got := usable(tokens, key); got != want {
+			t.Errorf("%s where it was seeded: usable %v, want %v", key, got, want)
+		}
+		eventually(t, key+" elsewhere", func() bool { return usable(other, key) == want })
+	}
+	if got, err := other.Find(ctx, "b"); err != nil || !got.Disabled || got.Revoked {
+		t.Errorf("token that left the file: %+v, %v", got, err)
+	}
+
+	// Keys change places, and b comes back.
+	if err := tokens.Seed(ctx, []storage.Seed{seed("a", "key-c"), seed("c", "key-a2"), seed("b", "key-b")}); err != nil {
+		t.Fatal(err)
+	}
+	for key, id := range map[string]string{"key-c": "a", "key-a2": "c", "key-b": "b"} {
+		eventually(t, key+" elsewhere is of "+id, func() bool {
+			got, err := other.Authenticate(ctx, key)
+			return err == nil && got.ID == id && got.Usable(time.Now()) == nil
+		})
+	}
+
+	// An operator's revocation outlives a reload, and ends with another key.
+	if err := other.Revoke(ctx, "b"); err != nil {
+		t.Fatal(err)
+	}
+	took := eventually(t, "seeded token revoked", func() bool { return !usable(tokens, "key-b") })
+	if took > time.Second {
+		t.Errorf("revocation seen after %v, want within a second", took)
+	}
+	if err := tokens.Seed(ctx, []storage.Seed{seed("b", "key-b")}); err != nil {
+		t.Fatal(err)
+	}
+	if usable(tokens, "key-b") {
+		t.Error("a reload brought a revoked key back")
+	}
+	if err := newTokens(t, client, nil).Seed(ctx, []storage.Seed{seed("b", "key-b")}); err != nil || usable(tokens, "key-b") {
+		t.Errorf("a restart brought a revoked key back (%v)", err)
+	}
+	if err := tokens.Seed(ctx, []storage.Seed{seed("b", "key-b2")}); err != nil {
+		t.Fatal(err)
+	}
+	if !usable(tokens, "key-b2") || usable(tokens, "key-b") {
+		t.Error("another key did not bring the token back")
+	}
+}
+
+func TestSeedsOutliveRedis(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	tokens := newTokens(t, client, nil)
+	server.Close()
+	seeds := []storage.Seed{{Token: storage.Token{Name: "demo"}, Key: "sk-demo"}}
+	if err := tokens.Seed(ctx, seeds); err != nil {
+		t.Fatalf("seed while redis is away: %v", err)
+	}
+	if _, err := tokens.Authenticate(ctx, "sk-demo"); err != nil {
+		t.Errorf("seeded token while redis is away: %v", err)
+	}
+	if got, err := tokens.Find(ctx, "demo"); err != nil || got.ID != "demo" {
+		t.Errorf("find a seeded token while redis is away: %v, %v", got, err)
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	there := func() bool { return client.Exists(ctx, "mr:token:"+storage.HashKey("sk-demo")).Val() == 1 }
+	eventually(t, "written when redis came", there)
+	eventually(t, "changes settled", func() bool { return client.LLen(ctx, "mr:token-changes").Val() > 0 })
+	server.FlushAll()
+	eventually(t, "put back into an empty redis", there)
+}
