@@ -94,6 +94,7 @@ type payloadBody struct {
 	rest Payload
 }
 
+// Read implements io.Reader.
 func (b *payloadBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,6 +109,7 @@ func (b *payloadBody) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
+// Close implements io.Closer.
 func (b *payloadBody) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

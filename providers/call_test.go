@@ -57,7 +57,7 @@ func TestPayloadLetsGo(t *testing.T) {
 		t.Fatalf("got %d bytes, %v", n, err)
 	}
 	body.Close()
-	if n, err := body.Read(make([]byte, 10)); n != 0 || err != io.EOF { //nolint:errorlint // a reader's own end
+	if n, err := body.Read(make([]byte, 10)); n != 0 || err != io.EOF {
 		t.Errorf("got %d bytes, %v after Close", n, err)
 	}
 }

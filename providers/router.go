@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrChannelGone: the configuration no longer has the channel, or the key, that a ticket remembers.
+// ErrChannelGone says that the configuration no longer has the channel, or the key, that a ticket remembers.
 var ErrChannelGone = errors.New("the channel or its key is no longer configured")
 
 // DefaultCooldown is the first rest of a failing channel or key.

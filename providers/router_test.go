@@ -194,7 +194,7 @@ func TestKeysTakeTurns(t *testing.T) {
 }
 
 // pass lets the time of a synctest bubble pass.
-func pass(d time.Duration) { <-time.After(d) }
+func pass(d time.Duration) { <-time.NewTimer(d).C }
 
 // TestCooldown drives one channel through its rests on a fake clock.
 func TestCooldown(t *testing.T) {
@@ -347,7 +347,7 @@ func TestLoad(t *testing.T) {
 		router.Report(got, down)
 		router.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.Models = map[string]string{"m": "", "n": ""} })})
 		_, err := router.Pick(want)
-		wantKind(t, err, providers.Overloaded) // the cool-down survived
+		_ = wantKind(t, err, providers.Overloaded) // the cool-down survived
 		router.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.BaseURL = "http://elsewhere.test" })})
 		if _, err := router.Pick(want); err != nil {
 			t.Errorf("another upstream under the same name rests as well: %v", err)

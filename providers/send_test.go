@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,21 +23,21 @@ import (
 )
 
 // client returns an HTTP client of the product that the test lets go of.
-func client(t testing.TB, opts *providers.ClientOptions) *http.Client {
+func client(t *testing.T, opts *providers.ClientOptions) *http.Client {
 	t.Helper()
 	c := providers.NewHTTPClient(opts)
 	t.Cleanup(c.CloseIdleConnections)
 	return c
 }
 
-func serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
+func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return server
 }
 
-func post(ctx context.Context, t testing.TB, url string) *http.Request {
+func post(ctx context.Context, t *testing.T, url string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(`{"pay":1}`))
 	if err != nil {
@@ -160,13 +163,18 @@ func closedAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 func TestSendNothingWritten(t *testing.T) {
 	t.Parallel()
-	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // the failed handshake is what the test wants
+	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	for name, url := range map[string]string{
@@ -200,8 +208,10 @@ func hijack(t *testing.T, answer func(net.Conn)) *httptest.Server {
 			t.Error(err)
 			return
 		}
-		defer conn.Close()
 		answer(conn)
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -240,7 +250,7 @@ func TestSendOnce(t *testing.T) {
 				return
 			}
 			conns.Go(func() {
-				defer conn.Close()
+				defer func() { _ = conn.Close() }()
 				in := bufio.NewReader(conn)
 				for n := range 2 {
 					req, err := http.ReadRequest(in)
@@ -257,7 +267,7 @@ func TestSendOnce(t *testing.T) {
 			})
 		}
 	})
-	t.Cleanup(func() { listener.Close(); conns.Wait() })
+	t.Cleanup(func() { _ = listener.Close(); conns.Wait() })
 
 	c := client(t, nil)
 	warm, err := providers.Send(c, post(t.Context(), t, "http://"+listener.Addr().String()))
@@ -407,7 +417,9 @@ func TestHTTP2(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	trust := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	trust := new(tls.Config)
+	trust.RootCAs = x509.NewCertPool()
+	trust.RootCAs.AddCert(server.Certificate())
 	resp, err := providers.Send(client(t, &providers.ClientOptions{TLS: trust}), post(t.Context(), t, server.URL))
 	if err != nil {
 		t.Fatal(err)

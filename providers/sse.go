@@ -15,7 +15,7 @@ const (
 	MaxEvent = 32 << 20
 )
 
-// ErrEventTooLarge: an event of a stream is longer than MaxEvent.
+// ErrEventTooLarge says that an event of a stream is longer than MaxEvent.
 var ErrEventTooLarge = errors.New("an event of the stream is too large")
 
 // Event is one server-sent event. Raw and Data are valid until the reader's next call.

@@ -292,7 +292,9 @@ func (s relaySuite) nobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener.Close()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
 	fault := s.fault(t.Context(), t, s.at("http://"+listener.Addr().String()))
 	if fault.Kind != providers.Upstream || fault.Taken != providers.TakenNo || fault.Blame != providers.BlameChannel {
 		t.Errorf("got %s, taken %d, blame %d, want upstream, surely not taken, the channel's", fault.Kind, fault.Taken, fault.Blame)

@@ -50,7 +50,7 @@ func BenchmarkHTTP(b *testing.B) {
 				}
 				req.Header.Set("Authorization", "Bearer k")
 				req.Header.Set("Content-Type", "application/json")
-				resp, err := client.Do(req)
+				resp, err := client.Do(req) //nolint:bodyclose // drain closes it
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -78,7 +78,7 @@ func drain(b *testing.B, body io.ReadCloser, buf []byte) {
 	b.Helper()
 	for {
 		if _, err := body.Read(buf); err != nil {
-			if err != io.EOF { //nolint:errorlint // a reader's own end
+			if err != io.EOF {
 				b.Fatal(err)
 			}
 			break

@@ -57,6 +57,9 @@ func pipe(out **io.PipeWriter) relayFunc {
 	}
 }
 
+// pass lets the time of a synctest bubble pass.
+func pass(d time.Duration) { <-time.NewTimer(d).C }
+
 func TestFirstByteTimeout(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]relayFunc{
@@ -102,7 +105,7 @@ func TestIdleTimeout(t *testing.T) {
 				r, router := inMemory(&relay.Options{FirstByte: time.Second, Idle: 5 * time.Second}, pipe(&upstream))
 				write := func(after time.Duration, text string) {
 					go func() {
-						<-time.After(after)
+						pass(after)
 						_, _ = io.WriteString(upstream, text)
 					}()
 				}
@@ -124,7 +127,7 @@ func TestIdleTimeout(t *testing.T) {
 				if got, err := read(); got != chunk1 || err != nil {
 					t.Fatalf("got %q, %v", got, err)
 				}
-				<-time.After(time.Hour) // a slow client is not an idle upstream
+				pass(time.Hour) // a slow client is not an idle upstream
 				for range 3 {
 					write(4*time.Second, chunk2)
 					if got, err := read(); got != chunk2 || err != nil {

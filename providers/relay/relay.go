@@ -133,7 +133,7 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 	// that needs one.
 	sent, cancel := context.WithCancelCause(ctx)
 	clock := newWatch(cancel, r.firstByte)
-	resp, err := vendor.Relay.Relay(sent, to, call)
+	resp, err := vendor.Relay.Relay(sent, to, call) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
 		clock.stop()
 		cancel(nil)

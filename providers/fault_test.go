@@ -1,0 +1,54 @@
+package providers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"modelrelay/providers"
+)
+
+func TestAsFault(t *testing.T) {
+	t.Parallel()
+	fault := providers.InvalidField("n", "must be %d", 1)
+	for _, tc := range []struct {
+		name string
+		err  error
+		want providers.Kind
+	}{
+		{"a fault", fault, providers.Invalid},
+		{"a wrapped fault", fmt.Errorf("reading: %w", fault), providers.Invalid},
+		{"canceled", fmt.Errorf("reading: %w", context.Canceled), providers.Canceled},
+		{"overdue", context.DeadlineExceeded, providers.Timeout},
+		{"anything else", io.ErrUnexpectedEOF, providers.Internal},
+	} {
+		got := providers.AsFault(tc.err)
+		if got.Kind != tc.want {
+			t.Errorf("%s: got %s, want %s", tc.name, got.Kind, tc.want)
+		}
+		if tc.want == providers.Internal && (!errors.Is(got, tc.err) || got.Message == tc.err.Error()) {
+			t.Errorf("%s: got message %q, cause %v", tc.name, got.Message, got.Err)
+		}
+	}
+	if got := providers.AsFault(nil); got != nil {
+		t.Errorf("got %v of nil", got)
+	}
+	if fault.Param != "n" || fault.Message != "must be 1" || fault.Taken != providers.TakenNo {
+		t.Errorf("got %+v", fault)
+	}
+}
+
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[providers.Kind]bool{
+		providers.Upstream: true, providers.Overloaded: true, providers.RateLimited: true, providers.Quota: true, providers.Timeout: true,
+		providers.Invalid: false, providers.NotFound: false, providers.ModelNotFound: false, providers.TooLarge: false, providers.Conflict: false,
+		providers.Canceled: false, providers.Internal: false,
+	} {
+		if got := (&providers.Fault{Kind: kind}).Elsewhere(); got != want {
+			t.Errorf("%s: got %v, want %v", kind, got, want)
+		}
+	}
+}
