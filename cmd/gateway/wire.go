@@ -88,9 +88,9 @@ const flushTimeout = 5 * time.Second
 // edge makes the HTTP side. Main's Close writes out what limits and usage still hold.
 func (p *parts) edge(m *Main, tokens *storage.Tokens) *api.Server {
 	limits := storage.NewLimits(p.redis, &storage.LimitsOptions{Log: p.log})
-	m.onClose(flush(limits.Close))
+	m.onClose(p.flush("limits", limits.Close))
 	usage := storage.NewUsage(p.redis, &storage.UsageOptions{Log: p.log})
-	m.onClose(flush(usage.Close))
+	m.onClose(p.flush("usage", usage.Close))
 	return api.New(api.Options{
 		Relay: relay.New(p.router, p.catalog, &relay.Options{
 			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
@@ -150,10 +150,14 @@ func checkTemporal(ctx context.Context, temporal client.Client, cfg Config) erro
 	return workflows.CheckNamespace(ctx, temporal, cfg.Temporal.Namespace, cfg.Video.Retention)
 }
 
-func flush(end func(context.Context) error) func() error {
+// flush closes a part that may still have something to write. That Redis is away is no failure of the process.
+func (p *parts) flush(part string, end func(context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 		defer cancel()
-		return end(ctx)
+		if err := end(ctx); err != nil {
+			p.log.Warn("some numbers were lost", "part", part, "error", err)
+		}
+		return nil
 	}
 }

@@ -1,0 +1,137 @@
+package main_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// redisConfig is a file that names a Redis, and a client of that Redis.
+func redisConfig(t *testing.T) (path string, tokens *storage.Tokens) {
+	t.Helper()
+	server, _ := storagetest.Miniredis(t)
+	url := "redis://" + server.Addr()
+	tokens = storage.NewTokens(storagetest.Client(t, url), nil)
+	t.Cleanup(tokens.Close)
+	return writeFile(t, "gateway.yaml", "redis: {url: \""+url+"\"}\n"), tokens
+}
+
+type printedToken struct {
+	storage.Token
+
+	Key string `json:"key"`
+}
+
+func TestTokenLife(t *testing.T) {
+	t.Parallel()
+	path, tokens := redisConfig(t)
+	token := func(args ...string) (string, string, int) {
+		t.Helper()
+		return run(t, nil, append(append([]string{"token"}, args...), "--config", path)...)
+	}
+	stdout, stderr, code := token("create", "--name", "app", "--group", "g", "--models", "gpt-*,sora-2", "--requests-per-minute", "60",
+		"--budget", "2.5", "--expires", "720h", "--networks", "10.1.2.3,10.0.0.0/8", "--webhook-url", "https://h.test/x", "--webhook-secret", "whsec_hidden", "--json")
+	if code != 0 {
+		t.Fatalf("code %d, %s", code, stderr)
+	}
+	made := decode[printedToken](t, stdout)
+	if len(made.Key) != 51 || !strings.HasPrefix(made.Key, "sk-") || strings.Contains(stdout, "whsec_hidden") {
+		t.Errorf("printed %s", stdout)
+	}
+	stored, err := tokens.Authenticate(t.Context(), made.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := time.Until(stored.Expires)
+	if stored.Group != "g" || len(stored.Models) != 2 || stored.RequestsPerMinute != 60 || stored.Budget != 2.5 || stored.Weight != 1 ||
+		stored.Lane != "normal" || strings.Join(stored.Networks, " ") != "10.1.2.3/32 10.0.0.0/8" || left < 719*time.Hour || left > 720*time.Hour ||
+		stored.WebhookSecret != "whsec_hidden" {
+		t.Errorf("stored %+v", stored)
+	}
+
+	if _, stderr, code := token("create", "--name", "app"); code != 1 || !strings.Contains(stderr, `a token named "app" exists already`) {
+		t.Errorf("second create: %d %s", code, stderr)
+	}
+	stdout, _, code = token("list")
+	if code != 0 || !strings.HasPrefix(stdout, "NAME") || !strings.Contains(stdout, "gpt-*, sora-2") || strings.Contains(stdout, made.Key) {
+		t.Errorf("list: %d\n%s", code, stdout)
+	}
+	stdout, _, code = token("show", "app")
+	if code != 0 || !strings.Contains(stdout, made.ID) || !strings.Contains(stdout, "state                active") || strings.Contains(stdout, made.Key) {
+		t.Errorf("show: %d\n%s", code, stdout)
+	}
+
+	stdout, _, code = token("rotate", made.ID, "--json")
+	rotated := decode[printedToken](t, stdout)
+	if code != 0 || rotated.ID != made.ID || rotated.Key == made.Key {
+		t.Errorf("rotate: %d\n%s", code, stdout)
+	}
+	if _, err := tokens.Authenticate(t.Context(), rotated.Key); err != nil {
+		t.Errorf("the new key: %v", err)
+	}
+
+	if stdout, _, code = token("revoke", "app"); code != 0 || !strings.Contains(stdout, "revoked app") {
+		t.Errorf("revoke: %d\n%s", code, stdout)
+	}
+	if stdout, _, _ = token("show", made.ID); !strings.Contains(stdout, "state                revoked") {
+		t.Errorf("show after revoke:\n%s", stdout)
+	}
+	if _, stderr, code = token("rotate", made.ID); code != 1 || !strings.Contains(stderr, "disabled") {
+		t.Errorf("rotate after revoke: %d %s", code, stderr)
+	}
+	for _, command := range []string{"show", "revoke", "rotate"} {
+		if _, stderr, code := token(command, "nobody"); code != 1 || !strings.Contains(stderr, `there is no token "nobody"`) {
+			t.Errorf("%s nobody: %d %s", command, code, stderr)
+		}
+	}
+}
+
+func TestTokenCreatePrintsTheKeyOnce(t *testing.T) {
+	t.Parallel()
+	path, _ := redisConfig(t)
+	stdout, stderr, code := run(t, nil, "token", "create", "--name", "a", "--config", path)
+	if code != 0 || strings.Count(stdout, "sk-") != 2 || !strings.Contains(stderr, "shown only now") { // the hint and the key
+		t.Errorf("code %d\n%s\n%s", code, stdout, stderr)
+	}
+	if stdout, _, _ := run(t, nil, "token", "list", "--json", "--config", path); len(decode[[]storage.Token](t, stdout)) != 1 {
+		t.Errorf("list: %s", stdout)
+	}
+}
+
+func TestTokenRefusals(t *testing.T) {
+	t.Parallel()
+	path, _ := redisConfig(t)
+	for _, test := range []struct{ flag, value, want string }{
+		{"--expires", "yesterday", "--expires: \"yesterday\" is neither"},
+		{"--expires", "2001-01-01", "--expires: lies in the past"},
+		{"--expires", "-1h", "--expires: lies in the past"},
+		{"--concurrency", "-1", "--concurrency: is negative"},
+		{"--networks", "home", "--networks[0]: \"home\" is neither"},
+		{"--webhook-url", "http://h.test", "--webhook-secret: is missing"},
+		{"--group", " ", "--group: is missing"},
+		{"--budget", "-2", "--budget: is negative"},
+	} {
+		_, stderr, code := run(t, nil, "token", "create", "--name", "a", test.flag+"="+test.value, "--config", path)
+		if code != 2 || !strings.Contains(stderr, test.want) {
+			t.Errorf("%s %s: %d %s", test.flag, test.value, code, stderr)
+		}
+	}
+	if stdout, _, code := run(t, nil, "token", "list", "--json", "--config", path); code != 0 || strings.TrimSpace(stdout) != "[]" {
+		t.Errorf("list: %d %s", code, stdout)
+	}
+}
+
+func TestTokensWithoutRedis(t *testing.T) {
+	t.Parallel()
+	path := writeFile(t, "gateway.yaml", "redis: {url: \"redis://:hidden@127.0.0.1:1/0\"}\n")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	p := newProgram("token", "list", "--config", path)
+	if code := p.do(ctx); code != 1 || !strings.Contains(p.err.String(), "unavailable") || strings.Contains(p.err.String(), "hidden") {
+		t.Errorf("code %d, %s", code, p.err)
+	}
+}
