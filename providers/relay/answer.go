@@ -30,9 +30,10 @@ type Answer struct {
 	body *body
 }
 
-// Usage is what the answer counted, once Body was read to its end or closed; false when it counted nothing so far.
+// Usage is what the answer counted, once Body was read to its end or closed; false when it counted nothing so
+// far, as an Answer made by hand.
 func (a *Answer) Usage() (providers.Usage, bool) {
-	if a.body.meter == nil || !a.body.meter.counted {
+	if a.body == nil || a.body.meter == nil || !a.body.meter.counted {
 		return providers.Usage{}, false
 	}
 	return a.body.meter.usage, true
