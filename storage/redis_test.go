@@ -1,0 +1,88 @@
+package storage_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+func TestOpenRedis(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{"", "127.0.0.1:6379", "http://127.0.0.1", "redis://:secret@host:port/db"} {
+		if _, err := storage.OpenRedis(bad, nil); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if err := storage.PingRedis(t.Context(), storagetest.Redis(t)); err != nil {
+		t.Error(err)
+	}
+	if err := storage.PingRedis(t.Context(), storagetest.Client(t, "redis://127.0.0.1:1")); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("away: got %v, want ErrUnavailable", err)
+	}
+	server, _ := storagetest.Miniredis(t)
+	server.RequireAuth("other")
+	if err := storage.PingRedis(t.Context(), storagetest.Client(t, "redis://:secret@"+server.Addr())); !errors.Is(err, storage.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("wrong password: got %v, want ErrUnavailable", err)
+	}
+}
+
+// A Redis that takes connections and never answers holds up the calls of one moment, and after them nobody.
+func TestHangingRedisHoldsNobodyLong(t *testing.T) {
+	t.Parallel()
+	hanging, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = hanging.Close() })
+	client, err := storage.OpenRedis("redis://"+hanging.Addr().String(), &storage.RedisOptions{Timeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	limits, tokens, usage := newLimits(t, client, nil), newTokens(t, client, nil), newUsage(t, client)
+	token := &storage.Token{ID: "a", RequestsPerMinute: 1000, Concurrency: 1000}
+	usage.Record(storage.Entry{Token: "a", Requests: 1})
+
+	start := time.Now()
+	var calls sync.WaitGroup
+	for range 200 {
+		calls.Go(func() {
+			if grant, err := limits.Admit(t.Context(), token, one); err != nil || !grant.Allowed {
+				t.Errorf("%+v, %v", grant, err)
+			}
+			if _, err := tokens.Authenticate(t.Context(), "sk-unknown"); !errors.Is(err, storage.ErrUnavailable) {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("200 calls at once took %v", took)
+	}
+	start = time.Now()
+	for range 300 {
+		_, _ = limits.Admit(t.Context(), token, one)
+		_, _ = tokens.Authenticate(t.Context(), "sk-unknown")
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("300 calls after them took %v", took)
+	}
+}
+
+func TestLogRedis(t *testing.T) { //nolint:paralleltest // the library's logger is the process's
+	var log bytes.Buffer
+	storage.LogRedis(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	defer storage.LogRedis(nil)
+	_ = storage.PingRedis(t.Context(), storagetest.Client(t, "redis://127.0.0.1:1"))
+	if !strings.Contains(log.String(), "redis client") {
+		t.Errorf("logged %q", log.String())
+	}
+}
