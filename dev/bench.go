@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"modelrelay/dev/bench"
+	"modelrelay/dev/process"
+)
+
+type benchCommand struct {
+	Rounds      int `default:"5" help:"Rounds of each load; floor and gateway take turns in each."`
+	Connections int `default:"64" help:"Connections of the chat load."`
+	Requests    int `default:"20000" help:"Requests of the chat load in each round; 0: leave it out."`
+	Streams     int `default:"500" help:"Event streams at once; 0: none."`
+	Bodies      int `default:"3" help:"Bodies of 20 MB in each round; 0: none."`
+	Tasks       int `default:"0" help:"Video tasks, made one after the other on a whole stack; 0: none."`
+
+	Quick bool          `help:"A size for every change: shows what is broken and little else."`
+	Limit time.Duration `default:"20m" help:"Ends it whatever is left to do."`
+	JSON  bool          `name:"json" help:"Print the report as JSON."`
+	Keep  string        `placeholder:"DIR" help:"Keep configuration and logs here."`
+}
+
+// Run measures, prints and fails only when an answer was wrong or a process did not do its part.
+func (c *benchCommand) Run(e environment) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if underGoRun() {
+		var release context.CancelFunc
+		ctx, release = process.FollowParent(ctx)
+		defer release()
+	}
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once, and its children follow
+	ctx, cancel := context.WithTimeout(ctx, c.Limit)
+	defer cancel()
+	if c.Quick {
+		c.quick()
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	root, err := repository(e.home)
+	if err != nil {
+		return err
+	}
+	data, temporary, err := (&upCommand{Data: c.Keep}).dataFolder(e)
+	if err != nil {
+		return err
+	}
+	if temporary {
+		defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
+	}
+	report, err := bench.Run(ctx, bench.Options{
+		Program: program, Data: data, Log: e.logger(slog.LevelInfo),
+		Gateway: func(ctx context.Context, file string) error { return buildGateway(ctx, root, file, e) },
+		Floor:   func(ctx context.Context, file string) error { return buildFloor(ctx, root, file, e) },
+		Rounds:  c.Rounds, Connections: c.Connections, Requests: c.Requests, Streams: c.Streams, Bodies: c.Bodies, Tasks: c.Tasks,
+	})
+	return errors.Join(err, c.print(e, report))
+}
+
+// quick makes every load that is on as small as it can be and still do all it does.
+func (c *benchCommand) quick() {
+	c.Rounds = min(c.Rounds, 2)
+	c.Requests = min(c.Requests, 2000)
+	c.Streams = min(c.Streams, 50)
+	c.Bodies = min(c.Bodies, 1)
+	c.Tasks = min(c.Tasks, 5)
+}
+
+func (c *benchCommand) print(e environment, report *bench.Report) error {
+	if !c.JSON {
+		return report.Print(e.stdout)
+	}
+	encoder := json.NewEncoder(e.stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(report)
+}
+
+// buildFloor compiles the proxy that the gateway is measured against.
+func buildFloor(ctx context.Context, root, binary string, e environment) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./bench/floor") //nolint:gosec // binary is ours
+	cmd.Dir = filepath.Join(root, "dev")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+cmd.Dir)
+	cmd.Stdout, cmd.Stderr = e.stderr, e.stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build the floor: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+// Package bench measures what the gateway costs: a fixed load goes by turns through the gateway and through a floor, the
+// smallest reverse proxy one can write with Go's standard library, all on loopback, and each process's CPU time and
+// memory are read from the kernel. It talks to the gateway as a client would and imports nothing of it.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+)
+
+// Options says what is measured. Every number must be within its bounds; a load of size 0 is left out where that is said.
+type Options struct {
+	// Program is this program, which runs Redis, the upstream and the whole stack as its sub-commands.
+	Program string
+	// Gateway and Floor compile the two programs into a file.
+	Gateway, Floor func(ctx context.Context, file string) error
+	// Data is an empty folder for configuration, logs and state. It stays the caller's.
+	Data string
+	// Log gets a line for every load that begins.
+	Log *slog.Logger
+
+	Rounds      int // of each load; floor and gateway take turns in each
+	Connections int // of the chat load
+	Requests    int // of the chat load, in each round; 0: no chat load
+	Streams     int // at once; 0: none
+	Bodies      int // large bodies, in each round; 0: none
+	Tasks       int // video tasks, made one after the other; 0: none
+}
+
+// bounds of Options, so that no slip of a flag keeps the machine busy for hours.
+const (
+	maxRounds      = 50
+	maxConnections = 1024
+	maxRequests    = 1_000_000
+	maxStreams     = 2_000
+	maxBodies      = 50
+	maxTasks       = 1_000
+)
+
+func (o Options) check() error {
+	for _, b := range []struct {
+		name           string
+		is, from, upTo int
+	}{
+		{"rounds", o.Rounds, 1, maxRounds},
+		{"connections", o.Connections, 1, maxConnections},
+		{"requests", o.Requests, 0, maxRequests},
+		{"streams", o.Streams, 0, maxStreams},
+		{"bodies", o.Bodies, 0, maxBodies},
+		{"tasks", o.Tasks, 0, maxTasks},
+	} {
+		if b.is < b.from || b.is > b.upTo {
+			return fmt.Errorf("%s: %d is not between %d and %d", b.name, b.is, b.from, b.upTo)
+		}
+	}
+	return nil
+}
+
+// ErrBroken is wrapped by the errors of Run that say that an answer was wrong, cut or missing. A slow figure is no error.
+var ErrBroken = errors.New("answers were wrong")
+
+// Run does the loads one after the other and stops every process it started, also when ctx ends. It returns what was
+// measured until then, whatever the error.
+func Run(ctx context.Context, o Options) (report *Report, err error) {
+	report = newReport()
+	if err := o.check(); err != nil {
+		return report, err
+	}
+	s := &stage{options: o}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.prepare(ctx); err != nil {
+		return report, err
+	}
+	for _, load := range []struct {
+		name string
+		size int
+		run  func(ctx context.Context, s *stage, report *Report) error
+	}{
+		{"chat", o.Requests, chat},
+		{"streams", o.Streams, streams},
+		{"bodies", o.Bodies, bodies},
+		{"tasks", o.Tasks, tasks},
+	} {
+		if load.size == 0 {
+			continue
+		}
+		o.Log.Info("measuring", "load", load.name)
+		// Each load meets fresh processes: what one leaves in memory is none of the next one's figures.
+		err = errors.Join(err, load.run(ctx, s, report), s.clear())
+		if err != nil && !errors.Is(err, ErrBroken) || ctx.Err() != nil {
+			return report, fmt.Errorf("%s: %w", load.name, errors.Join(err, ctx.Err()))
+		}
+	}
+	return report, err
+}

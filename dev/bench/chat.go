@@ -1,0 +1,230 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	chatPath  = "/v1/chat/completions"
+	chatModel = "gpt-4o-mini"
+	// chatText is about what makes a request, and an answer that repeats it, 1 KB each.
+	chatText = 400
+	// warmUp is the share of a round that goes before the first, to fill pools and open connections.
+	warmUp = 10
+	// alone is the share of a round that is sent one call at a time.
+	alone = 20
+)
+
+// chat measures short calls: connections in a closed loop, each with its next request when it has its answer.
+func chat(ctx context.Context, s *stage, report *Report) error {
+	floor, gateway, err := s.pair(ctx)
+	if err != nil {
+		return err
+	}
+	want, err := s.expectedChat(ctx)
+	if err != nil {
+		return err
+	}
+	o := s.options
+	for _, to := range []target{floor, gateway} {
+		if _, err := chatRound(ctx, to, want, o.Connections, max(o.Connections, o.Requests/warmUp)); err != nil {
+			return err
+		}
+	}
+	var cpu, p50, p99, rate, reuse, memory series
+	err = takeTurns(o.Rounds, floor, gateway, func(to target) error {
+		before, err := s.accepted(ctx)
+		if err != nil {
+			return err
+		}
+		round, err := chatRound(ctx, to, want, o.Connections, o.Requests)
+		if err != nil {
+			return err
+		}
+		after, err := s.accepted(ctx)
+		if err != nil {
+			return err
+		}
+		now, _, err := resident(to.pid)
+		if err != nil {
+			return err
+		}
+		cpu.add(to, round.cpu.Seconds()*1000/float64(o.Requests))
+		p50.add(to, milliseconds(quantile(round.latencies, 0.50)))
+		p99.add(to, milliseconds(quantile(round.latencies, 0.99)))
+		rate.add(to, float64(o.Requests)/round.took.Seconds())
+		reuse.add(to, 100*(1-float64(after-before)/float64(o.Requests)))
+		memory.add(to, megabytes(now))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	load := fmt.Sprintf("chat, %d connections", o.Connections)
+	report.add(load, "CPU per 1,000", "s", cpu, ratioAtMost(1.6))
+	report.add(load, "rate", "1/s", rate, nil)
+	report.add(load, "latency p50", "ms", p50, nil)
+	report.add(load, "latency p99", "ms", p99, nil)
+	report.add(load, "upstream connections reused", "%", reuse, atLeast(99))
+	report.add(load, "RSS", "MB", memory, nil)
+	return s.chatAlone(ctx, report, want, floor, gateway)
+}
+
+// chatAlone measures what floor and gateway add to the latency of a call when nothing else is under way.
+func (s *stage) chatAlone(ctx context.Context, report *Report, want []byte, floor, gateway target) error {
+	requests := max(1, s.options.Requests/alone)
+	var p50, p99 series
+	err := takeTurns(s.options.Rounds, floor, gateway, func(to target) error {
+		base, err := chatRound(ctx, s.direct(), want, 1, requests)
+		if err != nil {
+			return err
+		}
+		round, err := chatRound(ctx, to, want, 1, requests)
+		if err != nil {
+			return err
+		}
+		p50.add(to, milliseconds(quantile(round.latencies, 0.50)-quantile(base.latencies, 0.50)))
+		p99.add(to, milliseconds(quantile(round.latencies, 0.99)-quantile(base.latencies, 0.99)))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	report.add("chat, 1 connection", "added latency p50", "ms", p50, nil)
+	report.add("chat, 1 connection", "added latency p99", "ms", p99, nil)
+	return nil
+}
+
+// round is what one round of a load showed.
+type round struct {
+	cpu, took time.Duration
+	latencies []time.Duration
+}
+
+// chatRound sends requests over a number of connections and checks every answer.
+func chatRound(ctx context.Context, to target, want []byte, connections, requests int) (round, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	clients, err := dialAll(ctx, to.addr, connections)
+	if err != nil {
+		return round{}, fmt.Errorf("%s: %w", to.name, err)
+	}
+	defer closeAll(clients)
+	request := post(to, chatPath, chatBody())
+	latencies := make([][]time.Duration, connections)
+	var left atomic.Int64
+	left.Store(int64(requests))
+	before, err := cpuTime(to.pid)
+	if err != nil {
+		return round{}, err
+	}
+	began := time.Now()
+	var running sync.WaitGroup
+	for i, c := range clients {
+		running.Go(func() {
+			var buf bytes.Buffer
+			for left.Add(-1) >= 0 {
+				sent := time.Now()
+				err := c.call(request, &buf)
+				if err == nil {
+					err = checkChat(buf.Bytes(), want)
+				}
+				if err != nil {
+					cancel(fmt.Errorf("%s: %w: %w", to.name, ErrBroken, err))
+					return
+				}
+				latencies[i] = append(latencies[i], time.Since(sent))
+			}
+		})
+	}
+	running.Wait()
+	took := time.Since(began)
+	if err := context.Cause(ctx); err != nil {
+		return round{}, err
+	}
+	after, err := cpuTime(to.pid)
+	if err != nil {
+		return round{}, err
+	}
+	done := round{cpu: after - before, took: took}
+	for _, some := range latencies {
+		done.latencies = append(done.latencies, some...)
+	}
+	return done, nil
+}
+
+// chatBody is the request: instructions and a question of the same length, about 1 KB in all.
+func chatBody() []byte {
+	return fmt.Appendf(nil, `{"model":%q,"messages":[{"role":"system","content":%q},{"role":"user","content":%q}],"temperature":0.7,"max_tokens":500}`,
+		chatModel, words(chatText), words(chatText))
+}
+
+// words is a text of n bytes.
+func words(n int) string {
+	return strings.Repeat("a word or two of the question ", n/30+1)[:n]
+}
+
+// expectedChat asks the upstream itself, and returns the part of its answer that every answer must have.
+func (s *stage) expectedChat(ctx context.Context) ([]byte, error) {
+	to := s.direct()
+	c, err := dial(ctx, to.addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	var buf bytes.Buffer
+	if err := c.call(post(to, chatPath, chatBody()), &buf); err != nil {
+		return nil, err
+	}
+	if !json.Valid(buf.Bytes()) {
+		return nil, fmt.Errorf("%w: the upstream's own is no JSON: %.300s", ErrBroken, buf.Bytes())
+	}
+	at := bytes.Index(buf.Bytes(), []byte(`"model"`)) // before it stands what is never the same twice
+	if at < 0 || !bytes.Contains(buf.Bytes(), []byte(words(chatText))) {
+		return nil, fmt.Errorf("%w: the upstream's own: %.300s", ErrBroken, buf.Bytes())
+	}
+	return bytes.Clone(buf.Bytes()[at:]), nil
+}
+
+func checkChat(got, want []byte) error {
+	if !bytes.HasSuffix(got, want) || got[0] != '{' {
+		return fmt.Errorf("got %.300s, want the upstream's answer", got)
+	}
+	return nil
+}
+
+// takeTurns does every round with the floor and with the gateway, in the order A B, B A, A B, ….
+func takeTurns(rounds int, floor, gateway target, do func(to target) error) error {
+	for i := range rounds {
+		order := [2]target{floor, gateway}
+		if i%2 == 1 {
+			order[0], order[1] = order[1], order[0]
+		}
+		for _, to := range order {
+			if err := do(to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// accepted asks the upstream how many connections were ever made to it. Its own is kept, and counted once.
+func (s *stage) accepted(ctx context.Context) (int64, error) {
+	var stats struct {
+		Connections struct {
+			Accepted int64 `json:"accepted"`
+		} `json:"connections"`
+	}
+	if err := getJSON(ctx, "http://"+s.upstream.addr+"/_control/stats?jobs=false", "", &stats); err != nil {
+		return 0, fmt.Errorf("ask the upstream: %w", err)
+	}
+	return stats.Connections.Accepted, nil
+}

@@ -1,0 +1,70 @@
+// Command floor is what the gateway is measured against: the reverse proxy of the standard library and nothing else. It
+// is a program of its own, since the heap and the packages of a larger one would be part of its figures.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:0", "address")
+	upstream := flag.String("upstream", "", "address of the upstream, without a path")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := serve(ctx, *listen, *upstream); err != nil {
+		fmt.Fprintln(os.Stderr, "floor:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to stop
+	}
+}
+
+// idlePerHost holds the connections of a full load open between its requests.
+const idlePerHost = 4096
+
+// serve serves until ctx ends, which is no error. It reads the body before it passes a request on: without that the
+// proxy cuts streams, because an upstream that answers early ends the body, and with it the client's request.
+func serve(ctx context.Context, listen, upstream string) error {
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: upstream}) },
+		FlushInterval: -1,
+		Transport:     &http.Transport{MaxIdleConnsPerHost: idlePerHost, DisableCompression: true},
+		ErrorLog:      log.New(os.Stderr, "floor: ", 0),
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body := make([]byte, max(0, r.ContentLength))
+			if _, err := io.ReadFull(r.Body, body); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			proxy.ServeHTTP(w, r)
+		}),
+		ReadHeaderTimeout: time.Minute,
+		ErrorLog:          proxy.ErrorLog,
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // nobody waits for its answers any more
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+)
+
+// Report is what a run measured.
+type Report struct {
+	Machine string `json:"machine"` // "2 shared cores, linux/amd64, go1.26.8"
+	Rows    []Row  `json:"rows"`
+}
+
+// Row is one figure.
+type Row struct {
+	Load   string `json:"load"`
+	Figure string `json:"figure"`
+	Unit   string `json:"unit"`
+	// Floor and Gateway are medians over the rounds; nil where there is none.
+	Floor   *float64 `json:"floor,omitempty"`
+	Gateway *float64 `json:"gateway,omitempty"`
+	// Ratio is the median over the rounds of gateway by floor; nil where it says nothing.
+	Ratio *float64 `json:"ratio,omitempty"`
+	// Rounds are the ratios that Ratio is the median of.
+	Rounds []float64 `json:"rounds,omitempty"`
+	Target *Target   `json:"target,omitempty"`
+}
+
+// Target is what a row should show. It is a wish, not a test.
+type Target struct {
+	Ratio   bool    `json:"ratio"`    // of the ratio, else of the gateway's figure
+	AtLeast bool    `json:"at_least"` // else at most
+	Value   float64 `json:"value"`
+	Met     bool    `json:"met"`
+}
+
+func newReport() *Report {
+	return &Report{Machine: fmt.Sprintf("%d shared cores, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())}
+}
+
+// series are the figures of one load's rounds, floor and gateway side by side.
+type series struct{ floor, gateway []float64 }
+
+func (s *series) add(who target, value float64) {
+	if who.name == gatewayName {
+		s.gateway = append(s.gateway, value)
+	} else {
+		s.floor = append(s.floor, value)
+	}
+}
+
+func atMost(value float64) *Target { return &Target{Value: value} }
+
+func atLeast(value float64) *Target { return &Target{Value: value, AtLeast: true} }
+
+func ratioAtMost(value float64) *Target { return &Target{Value: value, Ratio: true} }
+
+// add appends a row with the medians of a series, and with its ratio where the row's target is one.
+func (r *Report) add(load, figure, unit string, s series, want *Target) {
+	row := Row{Load: load, Figure: figure, Unit: unit, Floor: median(s.floor), Gateway: median(s.gateway), Target: want}
+	if want != nil && want.Ratio {
+		for i := range min(len(s.floor), len(s.gateway)) {
+			row.Rounds = append(row.Rounds, s.gateway[i]/s.floor[i])
+		}
+		row.Ratio = median(row.Rounds)
+	}
+	if want != nil {
+		got := row.Gateway
+		if want.Ratio {
+			got = row.Ratio
+		}
+		want.Met = got != nil && (*got <= want.Value && !want.AtLeast || *got >= want.Value && want.AtLeast)
+	}
+	r.Rows = append(r.Rows, row)
+}
+
+// Print writes the report as a table.
+func (r *Report) Print(w io.Writer) error {
+	if _, err := fmt.Fprintf(w, "%s\n\n", r.Machine); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "load\tfigure\tunit\tfloor\tgateway\tratio\ttarget\t")
+	for _, row := range r.Rows {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
+			row.Load, row.Figure, row.Unit, number(row.Floor), number(row.Gateway), number(row.Ratio), row.Target)
+	}
+	return table.Flush()
+}
+
+// String says what the target is and whether it was met.
+func (t *Target) String() string {
+	if t == nil {
+		return ""
+	}
+	text, sign := strconv.FormatFloat(t.Value, 'f', -1, 64), "<= "
+	if t.AtLeast {
+		sign = ">= "
+	}
+	if t.Ratio {
+		text = "ratio " + sign + text
+	} else {
+		text = sign + text
+	}
+	if !t.Met {
+		text += "  (missed)"
+	}
+	return text
+}
+
+// number prints three digits that say something.
+func number(n *float64) string {
+	switch {
+	case n == nil:
+		return ""
+	case *n >= 100 || *n == 0:
+		return strconv.FormatFloat(*n, 'f', 0, 64)
+	case *n >= 10:
+		return strconv.FormatFloat(*n, 'f', 1, 64)
+	case *n >= 1:
+		return strconv.FormatFloat(*n, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(*n, 'g', 3, 64)
+}
+
+// median returns nil for no values. The middle of an even number of values is the mean of the middle two.
+func median(values []float64) *float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	m := (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+	return &m
+}
+
+// quantile returns the value below which the share q of the values lies. It sorts them; none is 0.
+func quantile[V cmp.Ordered](values []V, q float64) V {
+	var none V
+	if len(values) == 0 {
+		return none
+	}
+	slices.Sort(values)
+	return values[int(q*float64(len(values)-1))]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func megabytes(n int64) float64 { return float64(n) / (1 << 20) }
