@@ -18,6 +18,9 @@ const (
 	typePending = "Pending"
 )
 
+// brokeDown is what a client may read of an error that is no fault. The history has its own words.
+const brokeDown = "The gateway failed to handle the task."
+
 // Record is a *providers.Fault as it stands in a history: no key, no upstream body beyond a short message.
 type Record struct {
 	Kind       providers.Kind  `json:"kind"`
@@ -92,13 +95,13 @@ func Outcome(err error) (r Record, ok bool) {
 	if errors.As(err, &app) {
 		r = Record{} // the last fault says more than the timeout around it
 		if app.Type() != typeFault || app.Details(&r) != nil {
-			r = Record{Kind: providers.Internal, Message: app.Message(), Settled: true}
+			r = Record{Kind: providers.Internal, Message: brokeDown, Settled: true}
 		}
 		if app.Type() == typePending {
 			r = Record{Kind: providers.Timeout, Message: "The upstream did not finish in time."}
 		}
 	} else if timeout == nil {
-		r = Record{Kind: providers.Internal, Message: err.Error()}
+		r = Record{Kind: providers.Internal, Message: brokeDown}
 	}
 	r.Deadline = r.Deadline || overdue
 	return r, true

@@ -1,0 +1,221 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// hushKey is the upstream credential of these tests; it must not leave the adapter.
+const hushKey = providers.Secret("upstream-credential-7261")
+
+// assignment is where the tests' attempts go.
+func assignment() activities.Assignment {
+	return activities.Assignment{Channel: "main", Vendor: "fake", Key: hushKey.Fingerprint(), Model: "up"}
+}
+
+// channels is a router of functions; nil ones mean: the one channel, always there.
+type channels struct {
+	pick    func(providers.Want) (providers.Target, error)
+	report  func(providers.Target, *providers.Fault)
+	resolve func(channel, fingerprint, model string) (providers.Target, error)
+}
+
+func theTarget() providers.Target {
+	return providers.Target{Channel: providers.Channel{Name: "main", Vendor: "fake", Keys: []providers.Secret{hushKey}}, Key: hushKey, Model: "up"}
+}
+
+func (c channels) Pick(want providers.Want) (providers.Target, error) {
+	if c.pick == nil {
+		return theTarget(), nil
+	}
+	return c.pick(want)
+}
+
+func (c channels) Report(to providers.Target, fault *providers.Fault) {
+	if c.report != nil {
+		c.report(to, fault)
+	}
+}
+
+func (c channels) Resolve(channel, fingerprint, model string) (providers.Target, error) {
+	if c.resolve == nil {
+		return theTarget(), nil
+	}
+	return c.resolve(channel, fingerprint, model)
+}
+
+// objects is an archive of functions; calling a nil one panics, and so fails the activity.
+type objects struct {
+	put          func(ctx context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error)
+	open         func(ctx context.Context, key string) (*storage.Reader, error)
+	putJSON      func(ctx context.Context, key string, doc any) error
+	getJSON      func(ctx context.Context, key string, into any) error
+	deletePrefix func(ctx context.Context, prefix string) error
+}
+
+func (o objects) Put(ctx context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error) {
+	return o.put(ctx, key, r, size, opts)
+}
+
+func (o objects) Open(ctx context.Context, key string) (*storage.Reader, error) {
+	return o.open(ctx, key)
+}
+
+func (o objects) PutJSON(ctx context.Context, key string, doc any) error {
+	return o.putJSON(ctx, key, doc)
+}
+
+func (o objects) GetJSON(ctx context.Context, key string, into any) error {
+	return o.getJSON(ctx, key, into)
+}
+
+func (o objects) DeletePrefix(ctx context.Context, prefix string) error {
+	return o.deletePrefix(ctx, prefix)
+}
+
+// durations is a memory of functions; nil ones know nothing and forget.
+type durations struct {
+	observe func(ctx context.Context, channel, model string, took time.Duration) error
+	usual   func(ctx context.Context, channel, model string) (time.Duration, bool, error)
+}
+
+func (d durations) Observe(ctx context.Context, channel, model string, took time.Duration) error {
+	if d.observe == nil {
+		return nil
+	}
+	return d.observe(ctx, channel, model, took)
+}
+
+func (d durations) Usual(ctx context.Context, channel, model string) (time.Duration, bool, error) {
+	if d.usual == nil {
+		return 0, false, nil
+	}
+	return d.usual(ctx, channel, model)
+}
+
+// adapter is a vendor of functions; calling a nil one panics, and so fails the activity.
+type adapter struct {
+	submit func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error)
+	poll   func(context.Context, providers.Target, providers.Ticket) (providers.VideoStatus, error)
+	open   func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error)
+}
+
+func (a adapter) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	return a.submit(ctx, to, req)
+}
+
+func (a adapter) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	return a.poll(ctx, to, ticket)
+}
+
+func (a adapter) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
+	return a.open(ctx, to, ticket, output)
+}
+
+// finder is an adapter with a look-up, canceler one that can stop jobs.
+type (
+	finder struct {
+		adapter
+		find func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error)
+	}
+	canceler struct {
+		adapter
+		cancel func(context.Context, providers.Target, providers.Ticket) error
+	}
+)
+
+func (f finder) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	return f.find(ctx, to, req)
+}
+
+func (c canceler) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
+	return c.cancel(ctx, to, ticket)
+}
+
+// rig runs activities as a worker does.
+type rig struct {
+	env  *testsuite.TestActivityEnvironment
+	acts *activities.Activities
+}
+
+func newRig(t *testing.T, video providers.VideoAdapter) *rig {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	r := &rig{env: suite.NewTestActivityEnvironment(), acts: &activities.Activities{
+		Channels: channels{}, Catalog: providers.Catalog{"fake": {Name: "fake", Video: video}},
+		Objects: objects{}, Durations: durations{}, Log: slog.New(slog.DiscardHandler),
+		PollMin: 2 * time.Second, PollMax: 30 * time.Second,
+	}}
+	r.env.RegisterActivity(r.acts)
+	return r
+}
+
+// beats collects the heartbeats that would reach the server.
+func beats[T any](t *testing.T, r *rig) *[]T {
+	t.Helper()
+	var all []T
+	r.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		var one T
+		if err := details.Get(&one); err != nil {
+			t.Errorf("heartbeat: %v", err)
+		}
+		all = append(all, one)
+	})
+	return &all
+}
+
+// do runs an activity and decodes what it returns.
+func do[T any](t *testing.T, r *rig, fn, in any) (T, error) {
+	t.Helper()
+	var out T
+	value, err := r.env.ExecuteActivity(fn, in)
+	if err != nil {
+		return out, err
+	}
+	if err := value.Get(&out); err != nil {
+		t.Fatalf("result: %v", err)
+	}
+	return out, nil
+}
+
+// fault reads the record of an activity that must have failed with one, and whether it may be tried again.
+func fault(t *testing.T, err error) (record activities.Record, retried bool, delay time.Duration) {
+	t.Helper()
+	var app *temporal.ApplicationError
+	if !errors.As(err, &app) {
+		t.Fatalf("got error %v, want an application error", err)
+	}
+	if app.Type() != "Fault" {
+		t.Fatalf("got an error of type %q: %v", app.Type(), err)
+	}
+	record, ok := activities.Outcome(err)
+	if !ok {
+		t.Fatalf("the error %v has no outcome", err)
+	}
+	return record, !app.NonRetryable(), app.NextRetryDelay()
+}
+
+// cancelable gives the rig's activities a context that the test can end, as a cancel that arrives with a heartbeat does.
+func (r *rig) cancelable(t *testing.T) context.CancelFunc {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { cancel(nil) })
+	r.env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
+	return func() { cancel(temporal.NewCanceledError()) }
+}

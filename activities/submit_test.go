@@ -1,0 +1,396 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+func submitInput() activities.SubmitInput {
+	return activities.SubmitInput{
+		TaskID: "video_1", Attempt: 2, Assignment: assignment(),
+		Request: &providers.VideoRequest{Model: "sora-2", Prompt: "a cat", IdempotencyKey: "the caller's own"},
+	}
+}
+
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	in := activities.AdmitInput{
+		Group: "default", Model: "sora-2", Format: providers.Generic, Except: []string{"other"},
+		ExceptKeys: []providers.KeyRef{{Channel: "main", Fingerprint: "f"}},
+	}
+	r := newRig(t, adapter{})
+	var want providers.Want
+	r.acts.Channels = channels{pick: func(w providers.Want) (providers.Target, error) { want = w; return theTarget(), nil }}
+	got, err := do[activities.Admission](t, r, r.acts.Admit, in)
+	if err != nil || got.Assignment == nil || *got.Assignment != assignment() || got.Refused != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if !reflect.DeepEqual(want, providers.Want{
+		Group: "default", Model: "sora-2", Endpoint: providers.Endpoint{Format: providers.Generic, Operation: providers.VideoTask},
+		Except: in.Except, ExceptKeys: in.ExceptKeys,
+	}) {
+		t.Errorf("picked with %+v", want)
+	}
+
+	r.acts.Channels = channels{pick: func(providers.Want) (providers.Target, error) {
+		return providers.Target{}, &providers.Fault{Kind: providers.Overloaded, Message: "None now.", RetryAfter: 5 * time.Second, Taken: providers.TakenNo}
+	}}
+	got, err = do[activities.Admission](t, r, r.acts.Admit, in)
+	if err != nil || got.Assignment != nil || got.Refused == nil || got.Refused.RetryAfter != 5*time.Second || got.Refused.Message != "None now." {
+		t.Errorf("got %+v, %v, want the refusal as an answer", got, err)
+	}
+}
+
+func TestSubmitAccepted(t *testing.T) {
+	t.Parallel()
+	for _, archive := range []error{nil, storage.ErrUnavailable} {
+		t.Run(fmt.Sprintf("archive %v", archive), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ticket := providers.Ticket{Job: "job-1", Data: json.RawMessage(`{"region":"x"}`), ETA: time.Minute}
+				var steps []string
+				r := newRig(t, adapter{submit: func(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+					steps = append(steps, "submit")
+					if to.Key != hushKey || to.Model != "up" || req.Prompt != "a cat" || req.IdempotencyKey != "video_1-2" {
+						t.Errorf("got model %q, request %+v", to.Model, req)
+					}
+					if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) != activities.SubmitTimeout {
+						t.Errorf("got deadline %s, %t", deadline, ok)
+					}
+					return ticket, nil
+				}})
+				r.acts.Channels = channels{report: func(_ providers.Target, f *providers.Fault) {
+					if f != nil {
+						t.Errorf("reported %v", f)
+					}
+					steps = append(steps, "report")
+				}}
+				var kept []byte
+				r.acts.Objects = objects{putJSON: func(ctx context.Context, key string, doc any) error {
+					steps = append(steps, "keep")
+					if _, ok := ctx.Deadline(); !ok {
+						t.Error("the write of the ticket is not bounded")
+					}
+					if key != "tasks/video_1/attempts/2" || key != activities.AttemptObject("video_1", 2) {
+						t.Errorf("kept at %q", key)
+					}
+					var err error
+					if kept, err = json.Marshal(doc); err != nil {
+						t.Error(err)
+					}
+					return archive
+				}}
+				got, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+				want := activities.Job{TaskID: "video_1", Model: "sora-2", Assignment: assignment(), Ticket: ticket, AcceptedAt: time.Now().UTC()}
+				if err != nil || !reflect.DeepEqual(got, want) {
+					t.Errorf("got %+v, %v, want %+v", got, err, want)
+				}
+				if !slices.Equal(steps, []string{"submit", "report", "keep"}) {
+					t.Errorf("got steps %v", steps)
+				}
+				if strings.Contains(string(kept), string(hushKey)) {
+					t.Error("the ticket object holds the key")
+				}
+				// What was kept is what Reconcile finds.
+				r.acts.Objects = objects{getJSON: func(_ context.Context, key string, into any) error {
+					if key != "tasks/video_1/attempts/2" {
+						t.Errorf("looked for %q", key)
+					}
+					return json.Unmarshal(kept, into)
+				}}
+				found, err := do[activities.Job](t, r, r.acts.Reconcile, activities.ReconcileInput{Submit: submitInput()})
+				if err != nil || !reflect.DeepEqual(found, want) {
+					t.Errorf("found %+v, %v, want %+v", found, err, want)
+				}
+			})
+		})
+	}
+}
+
+func TestSubmitOutcomes(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		err  error
+		want activities.Record
+	}{
+		{
+			name: "final", err: &providers.Fault{Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Taken: providers.TakenNo, Upstream: &providers.Reply{Status: 400, Body: []byte("hush")}},
+			want: activities.Record{Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Status: 400, Taken: providers.TakenNo, Settled: true},
+		},
+		{
+			name: "elsewhere, another key", err: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Taken: providers.TakenNo, Blame: providers.BlameKey},
+			want: activities.Record{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Taken: providers.TakenNo, Elsewhere: true, KeyOnly: true, Settled: true},
+		},
+		{
+			name: "elsewhere, another channel", err: &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Taken: providers.TakenNo, Blame: providers.BlameChannel, Err: errors.New("dial")},
+			want: activities.Record{Kind: providers.Upstream, Message: "Not there.", Taken: providers.TakenNo, Elsewhere: true, Settled: true},
+		},
+		{
+			name: "unknown", err: &providers.Fault{Kind: providers.Overloaded, Message: "Full.", Blame: providers.BlameChannel, Upstream: &providers.Reply{Status: 503}},
+			want: activities.Record{Kind: providers.Overloaded, Message: "Full.", Status: 503, Elsewhere: true, Settled: true},
+		},
+		{
+			name: "not a fault", err: errors.New("hush"),
+			want: activities.Record{Kind: providers.Internal, Message: "The gateway failed to handle the request.", Settled: true},
+		},
+		{
+			name: "timeout", err: fmt.Errorf("post: %w", context.DeadlineExceeded),
+			want: activities.Record{Kind: providers.Timeout, Message: "The request took too long.", Elsewhere: true, Settled: true},
+		},
+		{
+			name: "long words", err: &providers.Fault{Kind: providers.Invalid, Message: strings.Repeat("é", 251), Taken: providers.TakenNo},
+			want: activities.Record{Kind: providers.Invalid, Message: strings.Repeat("é", 250) + "…", Taken: providers.TakenNo, Settled: true},
+		},
+		{
+			name: "long words cut inside a character", err: &providers.Fault{Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 251), Taken: providers.TakenNo},
+			want: activities.Record{Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 249) + "…", Taken: providers.TakenNo, Settled: true},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, adapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+				return providers.Ticket{}, tc.err
+			}})
+			reported := false
+			r.acts.Channels = channels{report: func(_ providers.Target, f *providers.Fault) { reported = f != nil }}
+			_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+			got, retried, _ := fault(t, err)
+			if got != tc.want || retried {
+				t.Errorf("got %+v, retried %t, want %+v", got, retried, tc.want)
+			}
+			if !reported {
+				t.Error("the router was not told")
+			}
+			if strings.Contains(err.Error(), "hush") {
+				t.Errorf("the error %q tells what stays inside", err)
+			}
+		})
+	}
+}
+
+// TestSubmitBeforeIt: what fails before the adapter is called cost nothing.
+func TestSubmitBeforeIt(t *testing.T) {
+	t.Parallel()
+	away := objects{getJSON: func(context.Context, string, any) error { return fmt.Errorf("read: %w", storage.ErrUnavailable) }}
+	lost := objects{getJSON: func(context.Context, string, any) error { return fmt.Errorf("read: %w", storage.ErrNotFound) }}
+	for _, tc := range []struct {
+		name            string
+		channels        channels
+		objects         objects
+		elsewhere, gone bool
+	}{
+		{name: "channel gone", channels: channels{resolve: func(string, string, string) (providers.Target, error) {
+			return providers.Target{}, providers.ErrChannelGone
+		}}, elsewhere: true, gone: true},
+		{name: "archive away", objects: away, elsewhere: true},
+		{name: "request lost", objects: lost},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, adapter{})
+			r.acts.Channels, r.acts.Objects = tc.channels, tc.objects
+			in := submitInput()
+			in.Request, in.RequestObject = nil, "tasks/video_1/request.json"
+			_, err := do[activities.Job](t, r, r.acts.Submit, in)
+			got, retried, _ := fault(t, err)
+			if got.Taken != providers.TakenNo || got.Elsewhere != tc.elsewhere || got.Gone != tc.gone || retried {
+				t.Errorf("got %+v, retried %t", got, retried)
+			}
+		})
+	}
+}
+
+func TestSubmitReadsItsInput(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, adapter{submit: func(ctx context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+		if len(req.Images) != 2 || req.Images[0].Open != nil || req.Images[0].URL != "https://example.com/a.png" {
+			t.Errorf("got images %+v", req.Images)
+		}
+		_, err := req.Images[1].Open(ctx)
+		return providers.Ticket{}, &providers.Fault{Kind: providers.Overloaded, Message: "Unreadable.", Taken: providers.TakenNo, Err: err}
+	}})
+	var opened string
+	r.acts.Objects = objects{
+		getJSON: func(_ context.Context, key string, into any) error {
+			if key != "tasks/video_1/request.json" {
+				t.Errorf("read %q", key)
+			}
+			return json.Unmarshal([]byte(`{"model":"sora-2","images":[{"url":"https://example.com/a.png"},{"object":"tasks/video_1/inputs/0"}]}`), into)
+		},
+		open: func(_ context.Context, key string) (*storage.Reader, error) {
+			opened = key
+			return nil, storage.ErrUnavailable
+		},
+	}
+	in := submitInput()
+	in.Request, in.RequestObject = nil, "tasks/video_1/request.json"
+	_, err := do[activities.Job](t, r, r.acts.Submit, in)
+	if got, _, _ := fault(t, err); got.Taken != providers.TakenNo || !got.Elsewhere || got.Message != "Unreadable." {
+		t.Errorf("got %+v", got)
+	}
+	if opened != "tasks/video_1/inputs/0" {
+		t.Errorf("opened %q", opened)
+	}
+}
+
+// TestSubmitGoesOn: neither a cancel nor a worker that stops interrupts a paid request, and its ticket is kept.
+func TestSubmitGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		cancel := r.cancelable(t)
+		stopping := make(chan struct{})
+		r.env.SetWorkerStopChannel(stopping)
+		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: adapter{
+			submit: func(ctx context.Context, _ providers.Target, _ providers.VideoRequest) (providers.Ticket, error) {
+				cancel()
+				close(stopping)
+				select {
+				case <-ctx.Done():
+					return providers.Ticket{}, ctx.Err()
+				case <-time.After(50 * time.Second):
+					return providers.Ticket{Job: "job-1"}, nil
+				}
+			},
+		}}
+		kept := false
+		r.acts.Objects = objects{putJSON: func(ctx context.Context, _ string, _ any) error {
+			kept = ctx.Err() == nil
+			return ctx.Err()
+		}}
+		job, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+		if err != nil || job.Ticket.Job != "job-1" || !kept {
+			t.Errorf("got %+v, %v, ticket kept %t", job, err, kept)
+		}
+	})
+}
+
+// TestSubmitPanics: an adapter that breaks down leaves the outcome unknown.
+func TestSubmitPanics(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, adapter{})
+	_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+	if got, ok := activities.Outcome(err); !ok || got.Taken != providers.TakenUnknown || got.Settled || got.Kind != providers.Internal {
+		t.Errorf("got %+v, %t of %v", got, ok, err)
+	}
+}
+
+func TestReconcile(t *testing.T) {
+	t.Parallel()
+	const (
+		lost  = "lost"  // the archive has no ticket
+		away  = "away"  // it cannot be asked
+		found = "found" // it has one
+	)
+	notThere := &providers.Fault{Kind: providers.NotFound, Message: "No such job.", Taken: providers.TakenNo}
+	for _, tc := range []struct {
+		name    string
+		archive string
+		// find is the vendor's look-up; nil where it has none.
+		find func() (providers.Ticket, error)
+		// gone: the channel has left the configuration. requestLost: so has the request's object.
+		gone, requestLost bool
+		over              bool
+		job               string // "" for a fault
+		retried           bool
+		taken             providers.Taken
+	}{
+		{name: "ticket found", archive: found, job: "kept"},
+		{name: "ticket found, request unreadable", archive: found, requestLost: true, over: true, retried: true},
+		{name: "archive away", archive: away, retried: true},
+		{name: "archive away for long", archive: away, over: true, retried: true},
+		{name: "archive away, vendor surely not", archive: away, over: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, retried: true},
+		{name: "vendor has it", archive: lost, find: func() (providers.Ticket, error) { return providers.Ticket{Job: "theirs"}, nil }, job: "theirs"},
+		{name: "vendor has it not yet", archive: lost, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, retried: true},
+		{name: "vendor surely not", archive: lost, over: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, taken: providers.TakenNo},
+		{name: "vendor's route is missing", archive: lost, over: true, find: func() (providers.Ticket, error) {
+			return providers.Ticket{}, &providers.Fault{Kind: providers.NotFound, Message: "No such route."}
+		}},
+		{name: "vendor not reached yet", archive: lost, find: func() (providers.Ticket, error) {
+			return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Taken: providers.TakenNo}
+		}, retried: true},
+		{name: "vendor not reached", archive: lost, over: true, find: func() (providers.Ticket, error) {
+			return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Taken: providers.TakenNo}
+		}},
+		{name: "vendor refuses the look-up", archive: lost, over: true, find: func() (providers.Ticket, error) {
+			return providers.Ticket{}, &providers.Fault{Kind: providers.Invalid, Message: "Bad.", Taken: providers.TakenNo}
+		}},
+		{name: "no look-up yet", archive: lost, retried: true},
+		{name: "no look-up", archive: lost, over: true},
+		{name: "channel gone", archive: lost, over: true, gone: true},
+		{name: "request lost", archive: lost, over: true, requestLost: true, find: func() (providers.Ticket, error) { return providers.Ticket{Job: "theirs"}, nil }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, adapter{})
+				if tc.find != nil {
+					r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: finder{
+						find: func(_ context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+							if to.Key != hushKey || req.IdempotencyKey != "video_1-2" {
+								t.Errorf("looked up %q", req.IdempotencyKey)
+							}
+							return tc.find()
+						},
+					}}
+				}
+				if tc.gone {
+					r.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
+						return providers.Target{}, providers.ErrChannelGone
+					}}
+				}
+				accepted := time.Now().Add(-time.Minute).UTC()
+				r.acts.Objects = objects{getJSON: func(_ context.Context, key string, into any) error {
+					switch {
+					case key == "request" && tc.requestLost:
+						return storage.ErrNotFound
+					case key == "request":
+						return json.Unmarshal([]byte(`{"model":"sora-2"}`), into)
+					case tc.archive == lost:
+						return storage.ErrNotFound
+					case tc.archive == away:
+						return storage.ErrUnavailable
+					}
+					return json.Unmarshal(fmt.Appendf(nil, `{"assignment":{"channel":"main","vendor":"fake","key":%q,"model":"up"},"ticket":{"job":"kept"},"accepted_at":%q}`,
+						hushKey.Fingerprint(), accepted.Format(time.RFC3339Nano)), into)
+				}}
+				in := activities.ReconcileInput{Submit: submitInput(), Until: time.Now()}
+				in.Submit.Request, in.Submit.RequestObject = nil, "request"
+				if !tc.over {
+					in.Until = in.Until.Add(time.Second)
+				}
+				job, err := do[activities.Job](t, r, r.acts.Reconcile, in)
+				if tc.job != "" {
+					want := activities.Job{TaskID: "video_1", Model: "sora-2", Assignment: assignment(), Ticket: providers.Ticket{Job: tc.job}, AcceptedAt: time.Now().UTC()}
+					if tc.archive == found {
+						want.AcceptedAt = accepted
+					}
+					if err != nil || !reflect.DeepEqual(job, want) {
+						t.Fatalf("got %+v, %v, want %+v", job, err, want)
+					}
+					return
+				}
+				got, retried, delay := fault(t, err)
+				if got.Taken != tc.taken || retried != tc.retried {
+					t.Errorf("got %+v, retried %t, want taken %d, retried %t", got, retried, tc.taken, tc.retried)
+				}
+				if retried && delay != 2*time.Second {
+					t.Errorf("got delay %s", delay)
+				}
+			})
+		})
+	}
+}
