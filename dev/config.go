@@ -22,7 +22,7 @@ type gatewayConfig struct {
 	text   []byte // the user's file; empty without one
 	listen string
 	forced bool   // listen comes from the flag and replaces the file's
-	token  string // the key of the printed commands
+	token  string // the key of the printed commands; ${NAME} in it is left to the shell that runs them
 }
 
 // readConfig reads the user's file where there is one, and the demo token of this data folder.
@@ -50,7 +50,7 @@ func (s *stack) readConfig() (*gatewayConfig, error) {
 		c.listen = defaultListen
 	}
 	if len(file.Tokens) > 0 {
-		c.token = os.ExpandEnv(file.Tokens[0].Key)
+		c.token = file.Tokens[0].Key
 		return c, nil
 	}
 	var err error

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// gatewayLine passes on what matters of one line of the gateway's log: warnings, errors, and a task's change of
-// state. What is no log line at all, such as the trace of a crash, is passed on as it is.
+// gatewayLine passes on what matters of one line of the gateway's log: warnings, errors, and what happens to
+// a task. What is no log line at all, such as the trace of a crash, is passed on as it is.
 func (s *stack) gatewayLine(text string) {
 	var record map[string]any
 	if json.Unmarshal([]byte(text), &record) != nil {
@@ -23,9 +23,7 @@ func (s *stack) gatewayLine(text string) {
 	if level.UnmarshalText([]byte(word)) != nil {
 		level = slog.LevelWarn
 	}
-	_, task := record["task"]
-	_, state := record["state"]
-	if level < slog.LevelWarn && !(task && state) {
+	if _, task := record["task"]; !task && level < slog.LevelWarn {
 		return
 	}
 	message, _ := record[slog.MessageKey].(string)

@@ -19,7 +19,7 @@ func (s *stack) printStack(at places, token string) {
 		{"configuration", s.shown(s.gatewayConfig()) + "  (channels and limits are read again when it changes)"},
 	})
 	chat := func(flag, stream, prompt string) string {
-		return fmt.Sprintf(`curl %s%s/v1/chat/completions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{"model":"gpt-4o-mini",%s"messages":[{"role":"user","content":"%s"}]}'`,
+		return fmt.Sprintf(`curl %s%s/v1/chat/completions -H "Authorization: Bearer %s" -H 'Content-Type: application/json' -d '{"model":"gpt-4o-mini",%s"messages":[{"role":"user","content":"%s"}]}'`,
 			flag, url, token, stream, prompt)
 	}
 	fmt.Fprintf(s.stdout, `
@@ -31,12 +31,12 @@ A streamed chat:
 
 A video, from the request to a file that plays:
   export GATEWAY_URL=%s GATEWAY_TOKEN=%s
-  id=$(%s video create --model sora-2 --prompt 'A cat plays the piano' --seconds 4) && %s video wait "$id" && %s video download "$id" --output cat.mp4
+  %s video create --model sora-2 --prompt 'A cat plays the piano' --seconds 4 --output cat.mp4
 
 Its workflow, in a browser:
   http://%s/namespaces/%s/workflows
 
-`, chat("", "", "Say hello"), chat("-N ", `"stream":true,`, "Tell me a story"), url, token, gateway, gateway, gateway, at.ui, settings.Namespace)
+`, chat("", "", "Say hello"), chat("-N ", `"stream":true,`, "Tell me a story"), url, token, gateway, at.ui, settings.Namespace)
 	fmt.Fprintln(s.stdout, readyWord, url)
 }
 

@@ -1,17 +1,20 @@
 package stacktest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 )
@@ -94,6 +97,79 @@ func TestServices(t *testing.T) {
 		_ = conn.Close()
 		t.Error("temporal still listens after the stack's end")
 	}
+}
+
+// TestUp pastes what the stack prints, as a newcomer does.
+func TestUp(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"sh", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not on PATH", tool)
+		}
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "mine.yaml")
+	if err := os.WriteFile(config, []byte("metrics: {listen: \"\"} # not beside another stack's\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"--data", filepath.Join(dir, "data"), "--config", config, "--listen", "127.0.0.1:0"}, freePorts()...)
+	stack := start(t, args...)
+
+	var chats, video []string
+	for line := range strings.Lines(stack.stdout.String()) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasPrefix(line, "curl "):
+			chats = append(chats, line)
+		case strings.HasPrefix(line, "export "), strings.Contains(line, " video create "):
+			video = append(video, line)
+		}
+	}
+	if len(chats) != 2 || len(video) != 2 {
+		t.Fatalf("got %d chats and %d lines for a video, want 2 and 2, in\n%s", len(chats), len(video), stack.stdout)
+	}
+	wants := []string{`"chat.completion"`, "data: [DONE]"}
+	for i, chat := range chats {
+		if text, err := shell(t, dir, chat+" --silent --show-error --fail"); err != nil || !strings.Contains(text, wants[i]) {
+			t.Errorf("%s: got %v\n%s\nwant %s", chat, err, text, wants[i])
+		}
+	}
+	if text, err := shell(t, dir, strings.Join(video, "\n")); err != nil {
+		t.Errorf("%s: got %v\n%s\nwant success", video, err, text)
+	}
+	file, err := os.ReadFile(filepath.Join(dir, "cat.mp4")) //nolint:gosec // in the test's folder
+	if err != nil || len(file) < 12 || string(file[4:8]) != "ftyp" {
+		t.Errorf("cat.mp4: got %d bytes, %v, want a video", len(file), err)
+	}
+	if line, err := stack.stderr.line(t.Context(), "task=video_", stack.done); err != nil {
+		t.Errorf("a line about the task: got %q, %v", line, err)
+	}
+
+	merged, err := os.Stat(filepath.Join(dir, "data", "gateway.yaml"))
+	if err != nil || merged.Mode().Perm() != 0o600 {
+		t.Errorf("the merged configuration: got %v, %v, want mode 0600", merged, err)
+	}
+	if got := stack.stop(); got != 0 {
+		t.Errorf("exit status after SIGTERM: got %d, want 0", got)
+	}
+	last := -1
+	for _, part := range []string{"gateway", "upstream", "s3", "redis", "temporal"} {
+		at := strings.Index(stack.stderr.String(), "msg=stopping part="+part)
+		if at <= last {
+			t.Errorf("%s was not stopped in its turn:\n%s", part, stack.stderr)
+		}
+		last = at
+	}
+}
+
+// shell runs a script in dir.
+func shell(t *testing.T, dir, script string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 func TestStackNamesTakenAddress(t *testing.T) {
