@@ -19,6 +19,9 @@ const (
 	// submitHeartbeat is the silence after which a submit's worker counts as lost. It decides how soon the look for the
 	// ticket begins, never whether a submit is repeated.
 	submitHeartbeat = 20 * time.Second
+	// pollMargin is what one look at a job may need beside its HTTP request. A worker killed during a look is noticed
+	// when the two have passed.
+	pollMargin = 5 * time.Second
 	// reconcileLife bounds the look for a lost ticket. While the archive cannot be read nothing is decided, so it is long.
 	reconcileLife = 24 * time.Hour
 	// reconcileTry bounds one look.
@@ -69,7 +72,7 @@ func withReconcile(ctx workflow.Context, summary string) workflow.Context {
 
 func withPoll(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: left, StartToCloseTimeout: activities.PollTimeout + submitMargin, RetryPolicy: patiently(), Summary: summary,
+		ScheduleToCloseTimeout: left, StartToCloseTimeout: activities.PollTimeout + pollMargin, RetryPolicy: patiently(), Summary: summary,
 	})
 }
 

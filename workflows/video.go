@@ -11,7 +11,8 @@ import (
 	"modelrelay/providers"
 )
 
-// pollFloor is the least time a job gets to be looked at, however late its ticket was found.
+// pollFloor is the least time a job gets to be looked at, however late its ticket was found; a shorter deadline is
+// kept.
 const pollFloor = time.Minute
 
 // Video is the life of one task: submit, poll, archive, finish. It returns an error only for a bug.
@@ -173,7 +174,7 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 	}
 	v.tell(ctx)
 	deadline := job.AcceptedAt.Add(v.in.Limits.Deadline)
-	left := max(deadline.Sub(workflow.Now(ctx)), pollFloor)
+	left := max(deadline.Sub(workflow.Now(ctx)), min(pollFloor, v.in.Limits.Deadline))
 	summary := fmt.Sprintf("%s · job %s", job.Assignment.Channel, job.Ticket.Job)
 	err := workflow.ExecuteActivity(withPoll(ctx, left, summary), v.acts.Poll, activities.PollInput{
 		Job: job, Deadline: workflow.Now(ctx).Add(left),

@@ -17,9 +17,9 @@ const eventLimit = 30
 func TestHistoryStaysShort(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
-	g := s.gateway(gatewayOptions{video: "poll_min: 50ms, poll_max: 100ms"})
+	g := s.gateway(gatewayOptions{video: "poll_min: 100ms, poll_max: 200ms"})
 	video := g.create(t.Context(), "sora-2-manual", "ten minutes")
-	const polls = 10 * 60 / 30 * 3 // three times what poll_max = 30s makes of ten minutes
+	const polls = 25 // what the default poll_min and poll_max make of ten minutes
 	s.control.wait("video.get", "sora-2-manual", "", polls)
 	s.control.drive(s.control.job("ten minutes").ID, "completed", 100)
 	g.completed(video.ID, taskTimeout)
