@@ -242,7 +242,7 @@ func TestConcurrency(t *testing.T) {
 	}
 	grants[0].Release(-1)
 	took := eventually(t, "place free in the other process", func() bool { return admit(t, there, token, one).Allowed })
-	if took > 500*time.Millisecond {
+	if took > 2*time.Second {
 		t.Errorf("seen after %v", took)
 	}
 }
@@ -300,7 +300,7 @@ func TestLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := eventually(t, "place of a crashed process", func() bool { return admit(t, alive, token, one).Allowed })
-	if took > 2*opts.Lease {
+	if took > opts.Lease+2*time.Second {
 		t.Errorf("free after %v", took)
 	}
 }

@@ -37,7 +37,7 @@ func TestOpenRedis(t *testing.T) {
 // A Redis that takes connections and never answers holds up the calls of one moment, and after them nobody.
 func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 	t.Parallel()
-	hanging, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with the test
+	hanging, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if took := time.Since(start); took > 3*time.Second {
+	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("200 calls at once took %v", took)
 	}
 	start = time.Now()
@@ -72,7 +72,7 @@ func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 		_, _ = limits.Admit(t.Context(), token, one)
 		_, _ = tokens.Authenticate(t.Context(), "sk-unknown")
 	}
-	if took := time.Since(start); took > 3*time.Second {
+	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("300 calls after them took %v", took)
 	}
 }
