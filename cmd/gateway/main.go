@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9"
 )
 
 // Exit codes of the program.
@@ -26,6 +27,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from then on signals are no longer caught: a second one ends the process at once
+	redis.SetLogger(silent{}) // it prints every failed dial; storage tells once when Redis goes and comes
 	m := NewMain()
 	err := m.Run(ctx)
 	if closeErr := m.Close(); err == nil {
@@ -37,6 +39,12 @@ func main() {
 	stop()
 	os.Exit(ExitCode(err))
 }
+
+// silent takes the Redis library's own words.
+type silent struct{}
+
+// Printf says nothing.
+func (silent) Printf(context.Context, string, ...any) {}
 
 // Main is the program with its surroundings as fields, so that a test runs the real one.
 type Main struct {

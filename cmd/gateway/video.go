@@ -39,6 +39,9 @@ func (c *videoCmd) client(m *Main, g *globals) (*videoClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !g.JSON {
+		client.note = func(text string) { fmt.Fprintln(m.Stderr, text) }
+	}
 	m.onClose(func() error { client.http.CloseIdleConnections(); return nil })
 	return &videoClient{gatewayClient: client, m: m, json: g.JSON}, nil
 }

@@ -22,7 +22,7 @@ const (
 	clientDial   = 10 * time.Second
 	clientHeader = 90 * time.Second // more than the longest wait the gateway grants a status read
 	// clientTries is how often one request is sent when the gateway is away or asks to come back later.
-	clientTries = 5
+	clientTries = 4
 	// clientPause is the wait before the second try when the gateway names none; it doubles with each try.
 	clientPause = time.Second
 	// clientPauseMost bounds the wait before a try, whatever the gateway names.
@@ -36,6 +36,8 @@ type gatewayClient struct {
 	base  string
 	token providers.Secret
 	http  *http.Client
+	// note tells a person that the client waits.
+	note func(text string)
 }
 
 func newGatewayClient(base string, token providers.Secret) (*gatewayClient, error) {
@@ -45,6 +47,7 @@ func newGatewayClient(base string, token providers.Secret) (*gatewayClient, erro
 	}
 	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1") // an SDK's base URL works as well
 	return &gatewayClient{
+		note:  func(string) {},
 		base:  u.Scheme + "://" + u.Host + path,
 		token: token,
 		http: &http.Client{Transport: &http.Transport{
@@ -126,6 +129,9 @@ func (c *gatewayClient) do(ctx context.Context, r request) (*http.Response, erro
 		if wait < 0 {
 			wait = pause
 			pause *= 2
+		}
+		if try == 1 && wait > 0 {
+			c.note(fmt.Sprintf("The gateway cannot serve this now, trying again: %v", err))
 		}
 		if err := rest(ctx, min(wait, clientPauseMost)); err != nil {
 			return nil, err
