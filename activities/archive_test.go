@@ -285,7 +285,9 @@ func TestArchiveWorkerStops(t *testing.T) {
 		if !retried || delay <= 0 || delay > time.Second || !time.Now().Equal(began) {
 			t.Errorf("retried %t after %s, left after %s", retried, delay, time.Since(began))
 		}
-		last := (*shown)[len(*shown)-1]
+		synctest.Wait()
+		all := shown()
+		last := all[len(all)-1]
 		if want := (activities.Copied{Done: []activities.Output{output(0, []byte("1234"))}, Bytes: 4}); !reflect.DeepEqual(last, want) {
 			t.Errorf("got heartbeat %+v, want %+v", last, want)
 		}
@@ -371,12 +373,14 @@ func TestArchiveSlowly(t *testing.T) {
 					t.Fatalf("got %+v, %v", got, err)
 				}
 				// The environment throttles heartbeats to one in thirty seconds.
-				if took := time.Since(began); took < 4*time.Minute || len(*shown) < int(took/time.Minute) {
-					t.Errorf("got %d heartbeats in %s", len(*shown), took)
+				synctest.Wait()
+				all := shown()
+				if took := time.Since(began); took < 4*time.Minute || len(all) < int(took/time.Minute) {
+					t.Errorf("got %d heartbeats in %s", len(all), took)
 				}
-				for i, beat := range *shown {
-					if i > 0 && beat.Bytes < (*shown)[i-1].Bytes {
-						t.Errorf("the bytes fall: %+v", *shown)
+				for i, beat := range all {
+					if i > 0 && beat.Bytes < all[i-1].Bytes {
+						t.Errorf("the bytes fall: %+v", all)
 					}
 				}
 			})

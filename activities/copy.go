@@ -76,7 +76,6 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 		Progress:    func(read int64) { c.written(before + read) },
 	})
 	if err != nil {
-		c.written(before)
 		return Output{}, fmt.Errorf("copy output %d: %w", n, copyFault(ctx, err))
 	}
 	return Output{Object: object.Key, ContentType: contentType, Size: object.Size, SHA256: object.SHA256}, nil

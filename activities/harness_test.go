@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -166,18 +168,27 @@ func newRig(t *testing.T, video providers.VideoAdapter) *rig {
 	return r
 }
 
-// beats collects the heartbeats that would reach the server.
-func beats[T any](t *testing.T, r *rig) *[]T {
+// beats collects the heartbeats that would reach the server; the returned function gives those so far.
+func beats[T any](t *testing.T, r *rig) func() []T {
 	t.Helper()
-	var all []T
+	var (
+		mu  sync.Mutex
+		all []T
+	)
 	r.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
 		var one T
 		if err := details.Get(&one); err != nil {
 			t.Errorf("heartbeat: %v", err)
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		all = append(all, one)
 	})
-	return &all
+	return func() []T {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
 }
 
 // do runs an activity and decodes what it returns.

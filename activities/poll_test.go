@@ -58,8 +58,8 @@ func (w *watch) look(t *testing.T) (status providers.VideoStatus, err error, end
 		w.env.SetHeartbeatDetails(*w.last)
 	}
 	status, err = do[providers.VideoStatus](t, w.rig, w.acts.Poll, w.in)
-	if n := len(*shown); n > 0 {
-		w.last = &(*shown)[n-1]
+	if all := shown(); len(all) > 0 {
+		w.last = &all[len(all)-1]
 	}
 	var app *temporal.ApplicationError
 	if err == nil || !errors.As(err, &app) || app.NonRetryable() {
@@ -466,6 +466,26 @@ func TestPollChannelGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPollChannelGoneTwice: two slips are not one long one.
+func TestPollChannelGoneTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(t, func(int) (providers.VideoStatus, error) { return running(1) })
+		began := w.in.Job.AcceptedAt
+		w.in.Deadline = began.Add(time.Hour)
+		w.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
+			if slip := time.Since(began) % (10 * time.Minute); slip < 8*time.Minute {
+				return providers.Target{}, providers.ErrChannelGone
+			}
+			return theTarget(), nil
+		}}
+		_, err := w.end(t)
+		if got, _, _ := fault(t, err); !got.Deadline || time.Since(began) < 59*time.Minute {
+			t.Errorf("got %+v after %s, want the deadline", got, time.Since(began))
+		}
+	})
 }
 
 // TestPollVendorGone: a channel whose vendor makes no videos any more is as gone as one that is not there.
