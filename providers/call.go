@@ -34,6 +34,8 @@ type Call struct {
 	ModelAt Span
 	// Edits are the format's own insertions. They do not overlap one another nor ModelAt.
 	Edits []Edit
+	// OpenValues: the body holds an enum value that the contract does not list, so only a channel open to such takes it.
+	OpenValues bool
 	// HideUsage: the gateway asked for the usage chunk, the client did not, so the client must not see it.
 	HideUsage bool
 }

@@ -39,6 +39,8 @@ type Want struct {
 	// Model is the public name.
 	Model    string
 	Endpoint Endpoint
+	// OpenValues asks for a channel that takes enum values the contract does not list.
+	OpenValues bool
 	// Except are names of channels not to be picked, ExceptKeys single keys of channels: those already tried.
 	Except     []string
 	ExceptKeys []KeyRef
@@ -78,11 +80,7 @@ func (r *Router) now() time.Duration { return time.Since(r.start) + 1 }
 // the endpoint for the model, Overloaded when all that do are cooling down or were tried; RetryAfter is then the
 // shortest rest left, 0 when nothing rests.
 func (r *Router) Pick(want Want) (Target, error) {
-	t := r.table.Load()
-	routes, listed := t.routes[routeKey{want.Group, want.Model}]
-	if !listed {
-		routes = t.open[want.Group]
-	}
+	routes := r.routes(want)
 	now := r.now()
 	var (
 		chosen *route
@@ -96,7 +94,7 @@ func (r *Router) Pick(want Want) (Target, error) {
 		if chosen != nil && candidate.channel.Priority < chosen.channel.Priority {
 			break
 		}
-		if !candidate.channel.vendor.Serves(want.Endpoint) {
+		if !candidate.serves(want) {
 			continue
 		}
 		served = true
@@ -131,6 +129,20 @@ func (r *Router) Pick(want Want) (Target, error) {
 		fault.RetryAfter, fault.Taken = soon, TakenNo
 		return Target{}, fault
 	}
+}
+
+// Serves tells whether Pick knows a channel for it at all, one that rests too.
+func (r *Router) Serves(want Want) bool {
+	return slices.ContainsFunc(r.routes(want), func(candidate route) bool { return candidate.serves(want) })
+}
+
+// routes are the ways of a model for a group, whatever they serve, higher priority first.
+func (r *Router) routes(want Want) []route {
+	t := r.table.Load()
+	if routes, listed := t.routes[routeKey{want.Group, want.Model}]; listed {
+		return routes
+	}
+	return t.open[want.Group]
 }
 
 // Report tells how the attempt at a target ended; nil is success. The fault's Blame says what rests: the one key, the

@@ -29,6 +29,10 @@ type route struct {
 	model string
 }
 
+func (r route) serves(want Want) bool {
+	return r.channel.vendor.Serves(want.Endpoint) && (r.channel.OpenValues || !want.OpenValues)
+}
+
 // channelState is a channel with its vendor and its cool-downs.
 type channelState struct {
 	Channel

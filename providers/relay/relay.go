@@ -88,7 +88,7 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 // The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
-	want := providers.Want{Group: group, Model: call.Model, Endpoint: call.Endpoint}
+	want := providers.Want{Group: group, Model: call.Model, Endpoint: call.Endpoint, OpenValues: call.OpenValues}
 	var last *providers.Fault
 	for attempt := 1; attempt <= r.attempts; attempt++ {
 		to, err := r.router.Pick(want)

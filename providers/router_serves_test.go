@@ -1,0 +1,62 @@
+package providers_test
+
+import (
+	"testing"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// TestServes: a channel that rests or was tried is known, one that serves something else is not, and asking moves no
+// key's turn.
+func TestServes(t *testing.T) {
+	t.Parallel()
+	router := providers.NewRouter(vendors(), []providers.Channel{
+		channel("strict", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"a", "b"} }),
+		channel("film", "films", func(c *providers.Channel) { c.Models = map[string]string{"clip": ""} }),
+	}, nil)
+	want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
+	first, err := router.Pick(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !router.Serves(want) {
+		t.Error("got no channel for what one serves")
+	}
+	second, err := router.Pick(want)
+	if err != nil || first.Key == second.Key {
+		t.Errorf("got key %s twice: asking took a turn", first.Key.Fingerprint())
+	}
+	router.Report(second, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, RetryAfter: time.Hour})
+	if !router.Serves(want) {
+		t.Error("got no channel while it rests")
+	}
+	for _, other := range []providers.Want{
+		{Group: "vip", Model: "m", Endpoint: chat},
+		{Group: "default", Model: "n", Endpoint: chat},
+		{Group: "default", Model: "m", Endpoint: video},
+		{Group: "default", Model: "m", Endpoint: chat, OpenValues: true},
+	} {
+		if router.Serves(other) {
+			t.Errorf("%+v: got a channel", other)
+		}
+	}
+	if !router.Serves(providers.Want{Group: "default", Model: "clip", Endpoint: video}) {
+		t.Error("got no channel for a video")
+	}
+}
+
+// TestOpenValues: a value the contract does not list reaches only a channel that is open to such.
+func TestOpenValues(t *testing.T) {
+	t.Parallel()
+	router := providers.NewRouter(vendors(), []providers.Channel{
+		channel("strict", "talks", func(c *providers.Channel) { c.Priority = 9 }),
+		channel("open", "talks", func(c *providers.Channel) { c.OpenValues = true }),
+	}, nil)
+	for open, name := range map[bool]string{false: "strict", true: "open"} {
+		to, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat, OpenValues: open})
+		if err != nil || to.Channel.Name != name {
+			t.Errorf("open values %v: got %s, %v, want %s", open, to.Channel.Name, err, name)
+		}
+	}
+}
