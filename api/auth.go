@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"modelrelay/providers"
 	"modelrelay/storage"
@@ -43,8 +42,7 @@ func credential(r *http.Request) string {
 
 // authenticate is the middleware that names the caller.
 func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
-	r, w := humachi.Unwrap(ctx)
-	x := w.(*exchange)
+	r, x := unwrap(ctx)
 	caller, err := s.callerOf(r.Context(), credential(r))
 	if err != nil {
 		s.fail(x, err)

@@ -55,6 +55,18 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	return nil
 }
 
+// callChecked is call for a body that was checked: a value the contract does not list is refused where no channel is
+// open to such.
+func (s *Server) callChecked(x *exchange, r *http.Request, call providers.Call, b *body) error {
+	want := providers.Want{Group: x.caller.Group, Model: call.Model, Endpoint: call.Endpoint}
+	if b.unlisted != nil && x.caller.Allows(call.Model) && s.router.Serves(want) {
+		if want.OpenValues = true; !s.router.Serves(want) {
+			return b.unlisted
+		}
+	}
+	return s.call(x, r, call)
+}
+
 // errBroken marks an answer of one piece that broke off: its connection is cut, so that no client takes a part for
 // the whole.
 var errBroken = errors.New("the answer broke off")
@@ -62,7 +74,7 @@ var errBroken = errors.New("the answer broke off")
 // copyPlain carries an answer of one piece.
 func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) error {
 	out := s.paced(x)
-	buf := s.buffers.Get().(*[copyBuffer]byte)
+	buf := s.buffer()
 	defer s.buffers.Put(buf)
 	length, err := strconv.ParseInt(answer.Header.Get("Content-Length"), 10, 64)
 	if err != nil {
@@ -89,7 +101,7 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) e
 		}
 		switch {
 		case err == nil:
-		case err == io.EOF: //nolint:errorlint // io.Reader's own contract
+		case err == io.EOF:
 			return nil
 		case r.Context().Err() != nil:
 			return r.Context().Err()
@@ -103,7 +115,7 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) e
 // event; one whose client is gone just ends.
 func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) error {
 	out := s.paced(x)
-	buf := s.buffers.Get().(*[copyBuffer]byte)
+	buf := s.buffer()
 	defer s.buffers.Put(buf)
 	x.Header().Set("X-Accel-Buffering", "no")
 	x.WriteHeader(answer.Status)
@@ -124,7 +136,7 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 		}
 		switch {
 		case err == nil:
-		case err == io.EOF: //nolint:errorlint // io.Reader's own contract
+		case err == io.EOF:
 			return nil
 		case r.Context().Err() != nil:
 			return r.Context().Err()
@@ -150,6 +162,14 @@ func endsStream(format providers.Format, events []byte) bool {
 	default:
 		return false
 	}
+}
+
+// buffer returns copyBuffer bytes, to be put back into buffers.
+func (s *Server) buffer() *[copyBuffer]byte {
+	if buf, ok := s.buffers.Get().(*[copyBuffer]byte); ok {
+		return buf
+	}
+	return new([copyBuffer]byte)
 }
 
 // clientGone is the fault of an answer nobody takes.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -287,17 +288,12 @@ func (r *rule) lists(raw []byte) bool {
 	if bytes.IndexByte(text, '\\') >= 0 {
 		text = []byte(unquote(raw))
 	}
-	for _, value := range r.enum {
-		if string(text) == value {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.enum, func(value string) bool { return string(text) == value })
 }
 
 // isInteger tells whether a JSON number has no fraction; 3.0 and 1e3 have none.
 func isInteger(raw []byte) bool {
-	if bytes.IndexAny(raw, ".eE") < 0 {
+	if !bytes.ContainsAny(raw, ".eE") {
 		return true
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)

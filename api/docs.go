@@ -10,10 +10,10 @@ import (
 )
 
 //go:embed docs/index.html
-var docsPage []byte //nolint:gochecknoglobals // embedded, never changed
+var docsPage []byte
 
 //go:embed docs/rapidoc-min.js
-var docsScript []byte //nolint:gochecknoglobals // embedded, never changed
+var docsScript []byte
 
 // docsPolicy lets the page load nothing that this server does not serve. The renderer puts style elements into its
 // shadow tree, hence the inline styles.

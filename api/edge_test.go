@@ -382,7 +382,7 @@ func TestModels(t *testing.T) {
 		}
 		return ids
 	}
-	for key, want := range map[string]string{goodKey: "fast gpt-4o org/llama:70b sora-2", "sk-few": "gpt-4o"} {
+	for key, want := range map[string]string{goodKey: "fast gpt-4o open org/llama:70b sora-2", "sk-few": "gpt-4o"} {
 		if got := strings.Join(list(key), " "); got != want {
 			t.Errorf("%s: got %s, want %s", key, got, want)
 		}
@@ -398,8 +398,8 @@ func TestModels(t *testing.T) {
 		if rec.Code != status {
 			t.Errorf("%s: got %d %s, want %d", path, rec.Code, rec.Body, status)
 		}
-		if code := ""; status == 404 {
-			if code, _ = fault(t, rec); code != "model_not_found" {
+		if status == 404 {
+			if code, _ := fault(t, rec); code != "model_not_found" {
 				t.Errorf("%s: got %q", path, code)
 			}
 		}

@@ -75,9 +75,13 @@ type problem struct {
 	fault       *providers.Fault
 }
 
-// GetStatus, Error and MarshalJSON make a problem what huma writes as an error.
-func (p *problem) GetStatus() int               { return p.status }
-func (p *problem) Error() string                { return p.fault.Error() }
+// GetStatus implements huma.StatusError.
+func (p *problem) GetStatus() int { return p.status }
+
+// Error implements huma.StatusError.
+func (p *problem) Error() string { return p.fault.Error() }
+
+// MarshalJSON makes huma write the body as it is.
 func (p *problem) MarshalJSON() ([]byte, error) { return p.body, nil }
 
 // render shows a fault in a format. The upstream's own answer stands in for ours where the client would have got just
@@ -218,7 +222,7 @@ var hookErrors = sync.OnceFunc(func() { //nolint:gochecknoglobals // huma.NewErr
 			x.fault = fault
 		}
 		p := render(format, fault, requestID)
-		var header http.Header = make(http.Header, 2)
+		header := make(http.Header, 2)
 		setFaultHeaders(header, p)
 		for name := range header {
 			ctx.SetHeader(name, header.Get(name))
@@ -231,8 +235,7 @@ var hookErrors = sync.OnceFunc(func() { //nolint:gochecknoglobals // huma.NewErr
 // offending value.
 func faultOf(status int, message string, errs []error) *providers.Fault {
 	for _, err := range errs {
-		var fault *providers.Fault
-		if errors.As(err, &fault) {
+		if fault, ok := errors.AsType[*providers.Fault](err); ok {
 			return fault
 		}
 	}

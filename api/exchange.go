@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
 	"modelrelay/providers"
 	"modelrelay/storage"
 )
@@ -45,6 +48,21 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
+// exchangeAt returns the exchange a handler of this package writes to.
+func exchangeAt(w http.ResponseWriter) *exchange {
+	x, ok := w.(*exchange)
+	if !ok {
+		panic("api: a handler was called past observe")
+	}
+	return x
+}
+
+// unwrap returns what stands behind huma's context.
+func unwrap(ctx huma.Context) (*http.Request, *exchange) {
+	r, w := humachi.Unwrap(ctx)
+	return r, exchangeAt(w)
+}
+
 // WriteHeader sends the header once; informational ones pass.
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
@@ -58,7 +76,7 @@ func (x *exchange) Write(p []byte) (int, error) {
 	if x.status == 0 {
 		x.status = http.StatusOK
 	}
-	n, err := x.ResponseWriter.Write(p)
+	n, err := x.ResponseWriter.Write(p) //nolint:gosec // it carries answers, and none of ours is a page of a client's making
 	x.bytes += int64(n)
 	return n, err
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"modelrelay/providers"
 )
@@ -40,8 +39,7 @@ func (s *Server) newGroup(format providers.Format, errorSchema *huma.Schema) *gr
 
 // enter tells the exchange where it is.
 func (g *group) enter(ctx huma.Context, next func(huma.Context)) {
-	_, w := humachi.Unwrap(ctx)
-	x := w.(*exchange)
+	_, x := unwrap(ctx)
 	x.operation = ctx.Operation().Path
 	if g.format != "" {
 		x.format = g.format
@@ -63,8 +61,7 @@ func (g *group) handleAt(route string, op huma.Operation, h handler) {
 	routed.Path = route
 	middlewares := slices.Concat(g.Middlewares(), op.Middlewares)
 	g.Adapter().Handle(&routed, middlewares.Handler(func(ctx huma.Context) {
-		r, w := humachi.Unwrap(ctx)
-		x := w.(*exchange)
+		r, x := unwrap(ctx)
 		if err := h(x, r); err != nil {
 			g.server.fail(x, err)
 		}

@@ -25,13 +25,10 @@ const (
 	otherKey = "sk-other"
 )
 
-var (
-	chat  = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat} //nolint:gochecknoglobals // constant
-	video = providers.Endpoint{Operation: providers.VideoTask}                      //nolint:gochecknoglobals // constant
-)
+var chat = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}
 
 // day is when the fakes' tasks were made.
-var day = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // constant
+var day = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 // gateway is a Server over fakes, with the real router and relay between.
 type gateway struct {
@@ -46,8 +43,8 @@ type gateway struct {
 }
 
 // newGateway makes a server whose upstream answers every call through answer.
-func newGateway(t testing.TB, answer relayer, change func(*gateway, *api.Options)) *gateway {
-	t.Helper()
+func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Options)) *gateway {
+	tb.Helper()
 	g := &gateway{
 		tokens: tokens{
 			goodKey:  {ID: "good", Name: "good", Group: "default", Models: []string{"*"}},
@@ -72,6 +69,9 @@ func newGateway(t testing.TB, answer relayer, change func(*gateway, *api.Options
 		Name: "main", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"up-key"},
 		Models: map[string]string{"gpt-4o": "", "fast": "gpt-4o-mini", "org/llama:70b": "", "sora-2": ""},
 		Groups: []string{"default"},
+	}, {
+		Name: "open", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"up-key"},
+		Models: map[string]string{"open": ""}, Groups: []string{"default"}, OpenValues: true,
 	}}, nil)
 	options := api.Options{
 		Relay: relay.New(router, catalog, &relay.Options{MaxAttempts: 1}), Router: router, Tasks: g.tasks,
@@ -86,10 +86,10 @@ func newGateway(t testing.TB, answer relayer, change func(*gateway, *api.Options
 }
 
 // do sends one request without a socket.
-func (g *gateway) do(t testing.TB, req *http.Request) *httptest.ResponseRecorder {
-	t.Helper()
+func (g *gateway) do(tb testing.TB, req *http.Request) *httptest.ResponseRecorder {
+	tb.Helper()
 	rec := httptest.NewRecorder()
-	g.Handler().ServeHTTP(rec, req.WithContext(t.Context()))
+	g.Handler().ServeHTTP(rec, req.WithContext(tb.Context()))
 	return rec
 }
 
@@ -124,30 +124,30 @@ type openAIError struct {
 }
 
 // fault reads an error in OpenAI's shape and checks that all of its keys are there.
-func fault(t testing.TB, rec *httptest.ResponseRecorder) (code, param string) {
-	t.Helper()
+func fault(tb testing.TB, rec *httptest.ResponseRecorder) (code, param string) {
+	tb.Helper()
 	var keys struct{ Error map[string]any }
-	decode(t, rec.Body.Bytes(), &keys)
+	decode(tb, rec.Body.Bytes(), &keys)
 	for _, key := range []string{"message", "type", "param", "code"} {
 		if _, ok := keys.Error[key]; !ok || len(keys.Error) != 4 {
-			t.Errorf("error body %s: got keys %v, want message, type, param, code", rec.Body, keys.Error)
+			tb.Errorf("error body %s: got keys %v, want message, type, param, code", rec.Body, keys.Error)
 		}
 	}
 	if rec.Header().Get("X-Request-Id") == "" {
-		t.Error("no x-request-id")
+		tb.Error("no x-request-id")
 	}
 	var body openAIError
-	decode(t, rec.Body.Bytes(), &body)
+	decode(tb, rec.Body.Bytes(), &body)
 	if body.Error.Param != nil {
 		param = *body.Error.Param
 	}
 	return body.Error.Code, param
 }
 
-func decode(t testing.TB, raw []byte, into any) {
-	t.Helper()
+func decode(tb testing.TB, raw []byte, into any) {
+	tb.Helper()
 	if err := json.Unmarshal(raw, into); err != nil {
-		t.Fatalf("%v in %q", err, raw)
+		tb.Fatalf("%v in %q", err, raw)
 	}
 }
 
@@ -165,11 +165,11 @@ func upstreamAnswer(contentType, body string) *http.Response {
 	}
 }
 
-func sent(t testing.TB, to providers.Target, call providers.Call) string {
-	t.Helper()
+func sent(tb testing.TB, to providers.Target, call providers.Call) string {
+	tb.Helper()
 	raw, err := io.ReadAll(call.Payload(to.Model).Reader())
 	if err != nil {
-		t.Error(err)
+		tb.Error(err)
 	}
 	return string(raw)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"modelrelay/providers"
 	"modelrelay/storage"
@@ -34,8 +33,7 @@ func estimateTokens(contentLength int64) int {
 // limit is the middleware of operations that cost something: calls and creates. Reads are free, since a task's client
 // polls it a hundred times.
 func (s *Server) limit(ctx huma.Context, next func(huma.Context)) {
-	r, w := humachi.Unwrap(ctx)
-	x := w.(*exchange)
+	r, x := unwrap(ctx)
 	grant, err := s.limits.Admit(r.Context(), x.caller, storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)})
 	if err != nil {
 		s.fail(x, err)

@@ -17,7 +17,7 @@ type openAIChat struct {
 	N                   int              `json:"n,omitempty" doc:"Number of generations"`
 	Stream              bool             `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
 	StreamOptions       map[string]any   `json:"stream_options,omitempty"`
-	Stop                textOrTexts      `json:"stop,omitempty" doc:"Stop sequences"`
+	Stop                textOrTexts      `json:"stop,omitzero" doc:"Stop sequences"`
 	MaxTokens           int              `json:"max_tokens,omitempty" doc:"Max generated tokens"`
 	MaxCompletionTokens int              `json:"max_completion_tokens,omitempty" doc:"Max completion tokens"`
 	PresencePenalty     float64          `json:"presence_penalty,omitempty"`
@@ -25,7 +25,7 @@ type openAIChat struct {
 	LogitBias           map[string]any   `json:"logit_bias,omitempty"`
 	User                string           `json:"user,omitempty"`
 	Tools               []map[string]any `json:"tools,omitempty" nullable:"false"`
-	ToolChoice          openAIToolChoice `json:"tool_choice,omitempty"`
+	ToolChoice          openAIToolChoice `json:"tool_choice,omitzero"`
 	ResponseFormat      map[string]any   `json:"response_format,omitempty"`
 	Seed                int64            `json:"seed,omitempty"`
 	ReasoningEffort     string           `json:"reasoning_effort,omitempty" enum:"none,minimal,low,medium,high,xhigh" doc:"For reasoning-capable models"`
@@ -65,28 +65,25 @@ func (s *Server) addOpenAIChat(g *group) {
 		if err != nil {
 			return err
 		}
-		call, err := s.newCall(x, r, endpoint, b)
+		call, err := newCall(r, endpoint, b)
 		if err != nil {
 			return err
 		}
 		if call.Stream {
 			askUsage(&call, b)
 		}
-		return s.call(x, r, call)
+		return s.callChecked(x, r, call, b)
 	})
 }
 
 // newCall makes the call of a checked JSON body.
-func (s *Server) newCall(x *exchange, r *http.Request, endpoint providers.Endpoint, b *body) (providers.Call, error) {
+func newCall(r *http.Request, endpoint providers.Endpoint, b *body) (providers.Call, error) {
 	call := providers.Call{
 		Endpoint: endpoint, Model: b.text("model"), ModelAt: b.span("model"), Stream: b.flag("stream"),
-		ContentType: "application/json", Header: callHeader(r), Body: b.raw,
+		ContentType: "application/json", Header: callHeader(r), Body: b.raw, OpenValues: b.unlisted != nil,
 	}
 	if call.Model == "" {
 		return providers.Call{}, providers.InvalidField("model", "Invalid request: 'model' must not be empty.")
-	}
-	if b.unlisted != nil {
-		return providers.Call{}, b.unlisted
 	}
 	return call, nil
 }

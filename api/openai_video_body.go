@@ -16,9 +16,9 @@ import (
 type openAIVideoBody struct {
 	Model          string         `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
 	Prompt         string         `json:"prompt,omitempty" doc:"What the video shows"`
-	Seconds        textOrNumber   `json:"seconds,omitempty" doc:"Seconds to generate"`
+	Seconds        textOrNumber   `json:"seconds,omitzero" doc:"Seconds to generate"`
 	Size           string         `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
-	InputReference imageReference `json:"input_reference,omitempty" doc:"Reference image"`
+	InputReference imageReference `json:"input_reference,omitzero" doc:"Reference image"`
 	Metadata       map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
 }
 

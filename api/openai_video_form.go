@@ -28,7 +28,7 @@ type openAIVideoForm struct {
 	Prompt         string `json:"prompt,omitempty" doc:"What the video shows"`
 	Seconds        string `json:"seconds,omitempty" doc:"Seconds to generate"`
 	Size           string `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
-	InputReference binary `json:"input_reference,omitempty" doc:"Reference image file"`
+	InputReference binary `json:"input_reference,omitzero" doc:"Reference image file"`
 }
 
 // binary is a file part.

@@ -135,7 +135,7 @@ func (s *Server) addOpenAIVideoCreate(g *group, tags []string) {
 			"parameters, and so do those in metadata.",
 		Parameters: []*huma.Param{{
 			Name: "Idempotency-Key", In: "header", Description: "The same key makes the same task, not a second one",
-			Schema: &huma.Schema{Type: huma.TypeString, MinLength: ptr(1), MaxLength: ptr(maxIdempotencyKey)},
+			Schema: &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxIdempotencyKey)},
 		}},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"multipart/form-data": {Schema: schemaOf[openAIVideoForm](registry)},
@@ -161,5 +161,3 @@ func (s *Server) addOpenAIVideoCreate(g *group, tags []string) {
 		return writeJSON(x, http.StatusOK, newOpenAIVideo(task))
 	})
 }
-
-func ptr(n int) *int { return &n }

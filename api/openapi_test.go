@@ -9,7 +9,7 @@ import (
 	"modelrelay/api"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // a flag
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestOpenAPI compares the document with the committed one: a change of the interface is a change of this file.
 func TestOpenAPI(t *testing.T) {

@@ -36,8 +36,8 @@ const (
 type Router interface {
 	// Models lists by name what the group can call.
 	Models(group string) []providers.Model
-	// Pick fails with a ModelNotFound fault when no channel of the group serves the endpoint for the model.
-	Pick(want providers.Want) (providers.Target, error)
+	// Serves tells whether some channel would take it, one that rests too.
+	Serves(want providers.Want) bool
 }
 
 // Ledger takes what calls used. Record never blocks.
@@ -109,7 +109,6 @@ func New(o Options) *Server {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.health = newHealth(s, o.Health)
-	s.buffers.New = func() any { return new([copyBuffer]byte) }
 
 	mux := chi.NewMux()
 	mux.NotFound(s.notFound)
@@ -150,7 +149,7 @@ func (s *Server) HTTPServer(addr string) *http.Server {
 func (s *Server) Drain() { s.draining.Store(true) }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	s.fail(w.(*exchange), providers.Faultf(providers.NotFound, "There is nothing at this path."))
+	s.fail(exchangeAt(w), providers.Faultf(providers.NotFound, "There is nothing at this path."))
 }
 
 // methodNotAllowed names in Allow what the path does take.
@@ -167,7 +166,7 @@ func (s *Server) methodNotAllowed(mux *chi.Mux) http.HandlerFunc {
 			return !mux.Match(chi.NewRouteContext(), method, path)
 		})
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		s.fail(w.(*exchange), providers.Faultf(providers.MethodNotAllowed, "This path does not take %s.", r.Method))
+		s.fail(exchangeAt(w), providers.Faultf(providers.MethodNotAllowed, "This path does not take %s.", r.Method))
 	}
 }
 

@@ -44,9 +44,8 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 	want := providers.Want{
 		Group: x.caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask},
 	}
-	// Channels that rest are no reason to refuse: a task waits for them.
-	if _, err := s.router.Pick(want); err != nil && providers.AsFault(err).Kind != providers.Overloaded {
-		return workflows.Task{}, err
+	if !s.router.Serves(want) { // channels that rest are no reason to refuse: a task waits for them
+		return workflows.Task{}, modelNotFound(req.Model)
 	}
 	return s.tasks.Create(r.Context(), workflows.Create{
 		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group, Format: format,

@@ -129,8 +129,8 @@ func TestVideoCreateFromJSON(t *testing.T) {
 
 type part struct{ name, file, kind, content string }
 
-func form(t testing.TB, parts ...part) (contentType, body string) {
-	t.Helper()
+func form(tb testing.TB, parts ...part) (contentType, body string) {
+	tb.Helper()
 	var buf bytes.Buffer
 	w := multipart.NewWriter(&buf)
 	for _, p := range parts {
@@ -145,7 +145,7 @@ func form(t testing.TB, parts ...part) (contentType, body string) {
 		}
 		out, err := w.CreatePart(header)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		_, _ = out.Write([]byte(p.content))
 	}
