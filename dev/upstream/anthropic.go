@@ -44,10 +44,10 @@ func refuseAnthropic(x *exchange, p problem) {
 }
 
 func anthropicClass(p problem) string {
-	switch {
-	case p.status == http.StatusRequestEntityTooLarge:
+	switch p.status {
+	case http.StatusRequestEntityTooLarge:
 		return "request_too_large"
-	case p.status == http.StatusPaymentRequired:
+	case http.StatusPaymentRequired:
 		return "billing_error"
 	}
 	switch p.kind {
@@ -112,7 +112,7 @@ func parseMessages(x *exchange) *problem {
 	if p := parseCount(x); p != nil {
 		return p
 	}
-	if q := x.request.(*messagesRequest); q.MaxTokens == nil { //nolint:forcetypeassert // set by parseCount
+	if requestOf[messagesRequest](x).MaxTokens == nil {
 		return anthropicRequired("max_tokens")
 	}
 	return nil
@@ -187,7 +187,7 @@ func (q *messagesRequest) size() int {
 }
 
 func answerCount(x *exchange) {
-	q := x.request.(*messagesRequest) //nolint:forcetypeassert // set by parseCount
+	q := requestOf[messagesRequest](x)
 	x.accept()
 	anthropicHeaders(x)
 	x.json(http.StatusOK, map[string]int{"input_tokens": tokens(q.size())})

@@ -69,7 +69,7 @@ func stopReason(r *reply) string {
 }
 
 func answerMessages(x *exchange) {
-	q := x.request.(*messagesRequest) //nolint:forcetypeassert // set by parseMessages
+	q := requestOf[messagesRequest](x)
 	x.accept()
 	anthropicHeaders(x)
 	anthropicLimits(x)

@@ -38,7 +38,7 @@ func newClip() *clip {
 	}
 	h := sha256.New()
 	h.Write(c.video)
-	c.hashed = h.(hash.Cloner) //nolint:forcetypeassert // documented by crypto/sha256
+	c.hashed, _ = h.(hash.Cloner) // crypto/sha256 promises it
 	return c
 }
 
@@ -97,23 +97,26 @@ func (c *clip) content(j *job, output int) *content {
 	return o
 }
 
+// Read implements [io.Reader].
 func (o *content) Read(b []byte) (int, error) {
 	if o.at >= o.size {
 		return 0, io.EOF
 	}
-	n, at := 0, o.at
-	if at < int64(len(o.head)) {
-		n = copy(b, o.head[at:])
-	} else if at -= int64(len(o.head)); at < int64(len(o.tail)) {
-		n = copy(b, o.tail[at:])
-	} else {
-		at -= int64(len(o.tail))
-		n = copy(b[:min(int64(len(b)), o.size-o.at)], o.filler[at%fillerBlock:])
+	var n int
+	head, tail := int64(len(o.head)), int64(len(o.tail))
+	switch {
+	case o.at < head:
+		n = copy(b, o.head[o.at:])
+	case o.at < head+tail:
+		n = copy(b, o.tail[o.at-head:])
+	default:
+		n = copy(b[:min(int64(len(b)), o.size-o.at)], o.filler[(o.at-head-tail)%fillerBlock:])
 	}
 	o.at += int64(n)
 	return n, nil
 }
 
+// Seek implements [io.Seeker].
 func (o *content) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:

@@ -122,7 +122,7 @@ func TestRuleSelection(t *testing.T) {
 		}
 	}
 	f.control(t, "DELETE", "rules/"+last, "")
-	if got := len(f.control(t, "GET", "rules", "")["rules"].([]any)); got != 4 {
+	if got := len(listAt(t, f.control(t, "GET", "rules", ""), "rules")); got != 4 {
 		t.Errorf("rules: got %d, want 4", got)
 	}
 	f.control(t, "DELETE", "rules", "")
@@ -264,7 +264,7 @@ func TestCanceledStream(t *testing.T) {
 	leave()
 	<-ended
 	wants(t, f.control(t, "GET", "wait?operation=chat&phase=canceled", ""), map[string]any{"reached": true})
-	wants(t, f.control(t, "GET", "stats", "")["vendors"].(map[string]any)["openai"].(map[string]any)["chat"],
+	wants(t, at(f.control(t, "GET", "stats", ""), "vendors", "openai", "chat"),
 		map[string]any{"calls": 1, "accepted": 1, "answered": 0, "canceled": 1, "open": 0})
 }
 
@@ -290,18 +290,18 @@ func TestRecordedRequests(t *testing.T) {
 	for i := range 200 {
 		f.do(t, "POST", "/openai/v1/chat/completions", strings.Replace(chatBody, "one", fmt.Sprint("number ", i), 1), "X-Mark", fmt.Sprint(i))
 	}
-	list := f.control(t, "GET", "requests?operation=chat", "")["requests"].([]any)
+	list := listAt(t, f.control(t, "GET", "requests?operation=chat", ""), "requests")
 	if len(list) != 128 {
 		t.Errorf("kept: got %d, want 128", len(list))
 	}
-	list = f.control(t, "GET", "requests?operation=chat&last=2", "")["requests"].([]any)
+	list = listAt(t, f.control(t, "GET", "requests?operation=chat&last=2", ""), "requests")
 	sent := strings.Replace(chatBody, "one", "number 199", 1)
 	wants(t, list, map[string]any{
 		"0.header.X-Mark.0": "198", "1.header.X-Mark.0": "199", "1.sha256": digest([]byte(sent)), "1.size": len(sent), "1.key": testKey,
 		"1.header.Authorization.0": "Bearer " + testKey, "1.target": "/openai/v1/chat/completions", "1.model": "gpt-4o",
 	})
 	f.control(t, "POST", "reset", "")
-	if got := len(f.control(t, "GET", "requests", "")["requests"].([]any)); got != 0 {
+	if got := len(listAt(t, f.control(t, "GET", "requests", ""), "requests")); got != 0 {
 		t.Errorf("after reset: got %d", got)
 	}
 	stats := f.control(t, "GET", "stats", "")

@@ -43,6 +43,12 @@ type exchange struct {
 	next  time.Time // when the next event is due
 }
 
+// requestOf returns what the operation's parse made of the body.
+func requestOf[T any](x *exchange) *T {
+	q, _ := x.request.(*T) // each parse goes with its answer; another's would be nil, and fail at once
+	return q
+}
+
 // read takes the whole body: only then does the server notice a client that goes away.
 func (x *exchange) read() error {
 	r := x.r
@@ -174,8 +180,7 @@ func (x *exchange) decode(v any) *problem {
 	if err == nil {
 		return nil
 	}
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
+	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return &problem{
 			status: http.StatusBadRequest, kind: kindInvalid, code: "invalid_type", param: mismatch.Field,
 			message: fmt.Sprintf("Invalid type for '%s': got %s instead.", mismatch.Field, mismatch.Value),

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"time"
 )
@@ -112,20 +113,21 @@ type heldAnswer struct {
 	body   bytes.Buffer
 }
 
+// Header implements [http.ResponseWriter].
 func (h *heldAnswer) Header() http.Header { return h.header }
 
+// WriteHeader implements [http.ResponseWriter].
 func (h *heldAnswer) WriteHeader(status int) {
 	if h.status == 0 {
 		h.status = status
 	}
 }
 
+// Write implements [http.ResponseWriter].
 func (h *heldAnswer) Write(b []byte) (int, error) { return h.body.Write(b) }
 
 func (h *heldAnswer) replay(x *exchange) {
-	for name, values := range h.header {
-		x.Header()[name] = values
-	}
+	maps.Copy(x.Header(), h.header)
 	x.WriteHeader(max(h.status, http.StatusOK))
 	_, _ = x.Write(h.body.Bytes())
 }
@@ -144,6 +146,7 @@ type faultyWriter struct {
 // slowPiece is how often a slowed answer moves on.
 const slowPiece = 50 * time.Millisecond
 
+// Write implements [http.ResponseWriter].
 func (w *faultyWriter) Write(b []byte) (int, error) {
 	if w.rule.Action == "slow" {
 		return w.slowly(b)
@@ -169,6 +172,7 @@ func (w *faultyWriter) Write(b []byte) (int, error) {
 	return n + m, err
 }
 
+// Flush implements [http.Flusher]; it ends one event of a stream.
 func (w *faultyWriter) Flush() {
 	w.flush()
 	w.chunks++

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"slices"
 )
 
 // form is a multipart body, read strictly: every part named, the closing boundary there.
@@ -30,10 +31,8 @@ func (f *form) value(name string) string {
 
 func (f *form) file(names ...string) *formFile {
 	for i := range f.files {
-		for _, name := range names {
-			if f.files[i].field == name {
-				return &f.files[i]
-			}
+		if slices.Contains(names, f.files[i].field) {
+			return &f.files[i]
 		}
 	}
 	return nil

@@ -249,9 +249,9 @@ type generateResponse struct {
 }
 
 // reply returns the parts of the whole answer, how it ended, and the answer around them without its parts.
-func (q *generateRequest) reply(x *exchange) (r reply, parts []geminiPart, finish string, shell generateResponse) {
+func (q *generateRequest) reply(x *exchange) (parts []geminiPart, finish string, shell generateResponse) {
 	asked := q.question(x)
-	r = asked.reply()
+	r := asked.reply()
 	if q.GenerationConfig.ThinkingConfig.IncludeThoughts {
 		text := thought
 		parts = append(parts, geminiPart{Text: &text, Thought: true})
@@ -274,7 +274,7 @@ func (q *generateRequest) reply(x *exchange) (r reply, parts []geminiPart, finis
 		Usage:        geminiUsage{Prompt: r.input, Candidates: r.output, Total: r.input + r.output, Detail: []geminiDetail{{"TEXT", r.input}}},
 		ModelVersion: x.model, ResponseID: randomID(22),
 	}
-	return r, parts, finish, shell
+	return parts, finish, shell
 }
 
 func (g *generateResponse) with(parts []geminiPart, finish string) generateResponse {
@@ -284,17 +284,17 @@ func (g *generateResponse) with(parts []geminiPart, finish string) generateRespo
 }
 
 func answerGenerate(x *exchange) {
-	q := x.request.(*generateRequest) //nolint:forcetypeassert // set by parseGenerate
+	q := requestOf[generateRequest](x)
 	x.accept()
-	_, parts, finish, shell := q.reply(x)
+	parts, finish, shell := q.reply(x)
 	x.json(http.StatusOK, shell.with(parts, finish))
 }
 
 // answerGenerateStream sends events with alt=sse, else one JSON array of the same chunks.
 func answerGenerateStream(x *exchange) {
-	q := x.request.(*generateRequest) //nolint:forcetypeassert // set by parseGenerate
+	q := requestOf[generateRequest](x)
 	x.accept()
-	_, parts, finish, shell := q.reply(x)
+	parts, finish, shell := q.reply(x)
 	var chunks []generateResponse
 	for _, part := range parts {
 		if part.Text == nil {
@@ -326,7 +326,7 @@ func answerGenerateStream(x *exchange) {
 }
 
 func answerGeminiCount(x *exchange) {
-	q := x.request.(*generateRequest) //nolint:forcetypeassert // set by parseGenerate
+	q := requestOf[generateRequest](x)
 	x.accept()
 	n := tokens(q.size())
 	x.json(http.StatusOK, map[string]any{"totalTokens": n, "promptTokensDetails": []geminiDetail{{"TEXT", n}}})

@@ -75,21 +75,21 @@ type geminiEmbedding struct {
 }
 
 func answerGeminiEmbed(x *exchange) {
-	q := x.request.(*geminiEmbedRequest) //nolint:forcetypeassert // set by parseGeminiEmbed
+	q := requestOf[geminiEmbedRequest](x)
 	x.accept()
 	embeddings := []geminiEmbedding{}
 	for _, one := range q.Requests {
-		text := ""
+		var text strings.Builder
 		for _, part := range one.Content.Parts {
 			if part.Text != nil {
-				text += *part.Text
+				text.WriteString(*part.Text)
 			}
 		}
 		dimensions := one.Dimensions
 		if dimensions <= 0 {
 			dimensions = 3072
 		}
-		embeddings = append(embeddings, geminiEmbedding{vectorOf(text, dimensions)})
+		embeddings = append(embeddings, geminiEmbedding{vectorOf(text.String(), dimensions)})
 	}
 	if x.operation.name == "embed" {
 		x.json(http.StatusOK, map[string]any{"embedding": embeddings[0]})

@@ -121,7 +121,7 @@ func (s *server) generationURL(x *exchange, j *job, output int) string {
 }
 
 func (s *server) answerGeneration(x *exchange) {
-	q := x.request.(*generation) //nolint:forcetypeassert // set by parseGeneration
+	q := requestOf[generation](x)
 	spec := job{
 		ID: "video_" + randomWord(26), Width: q.Width, Height: q.Height, Outputs: min(max(1, q.N), maxImages), RequestSHA: digestOf(x.body),
 		Size: strconv.Itoa(q.Width) + "x" + strconv.Itoa(q.Height),

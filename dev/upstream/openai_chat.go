@@ -93,7 +93,7 @@ func (q *chatRequest) question(prompt string) question {
 }
 
 func answerChat(x *exchange) {
-	q := x.request.(*chatRequest) //nolint:forcetypeassert // set by parseChat
+	q := requestOf[chatRequest](x)
 	x.accept()
 	asked := q.question(x.prompt)
 	r := asked.reply()

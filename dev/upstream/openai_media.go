@@ -90,7 +90,7 @@ func checkImage(x *exchange, q *imageRequest) *problem {
 const maxImages = 10
 
 func (s *server) answerImage(x *exchange) {
-	q := x.request.(*imageRequest) //nolint:forcetypeassert // set by checkImage
+	q := requestOf[imageRequest](x)
 	x.accept()
 	openAIHeaders(x)
 	count := min(max(1, q.N), maxImages)
@@ -120,7 +120,7 @@ func paint(prompt string, index int) []byte {
 	_, _ = fmt.Fprint(h, index, prompt[:min(len(prompt), 100)]) // never fails
 	sum := h.Sum32()
 	picture := image.NewRGBA(image.Rect(0, 0, 32, 32))
-	fill := color.RGBA{uint8(sum), uint8(sum >> 8), uint8(sum >> 16), 255} //nolint:gosec // the low bytes are meant
+	fill := color.RGBA{uint8(sum), uint8(sum >> 8), uint8(sum >> 16), 255}
 	draw.Draw(picture, picture.Bounds(), image.NewUniform(fill), image.Point{}, draw.Src)
 	var b bytes.Buffer
 	_ = png.Encode(&b, picture) // a buffer takes it all
@@ -161,7 +161,7 @@ func parseSpeech(x *exchange) *problem {
 
 // answerSpeech says one second of tone, whatever the input.
 func answerSpeech(x *exchange) {
-	q := x.request.(*speechRequest) //nolint:forcetypeassert // set by parseSpeech
+	q := requestOf[speechRequest](x)
 	x.accept()
 	openAIHeaders(x)
 	var sound []byte
@@ -228,7 +228,7 @@ func parseAudio(x *exchange) *problem {
 
 // answerAudio hears the name and the size of the file in one segment of one second.
 func answerAudio(x *exchange) {
-	q := x.request.(*audioRequest) //nolint:forcetypeassert // set by parseAudio
+	q := requestOf[audioRequest](x)
 	x.accept()
 	openAIHeaders(x)
 	usage := map[string]any{"type": "duration", "seconds": 1}

@@ -216,7 +216,7 @@ func (o *response) complete(r *reply, items []any) {
 }
 
 func answerResponse(x *exchange) {
-	q := x.request.(*responseRequest) //nolint:forcetypeassert // set by parseResponse
+	q := requestOf[responseRequest](x)
 	x.accept()
 	openAIHeaders(x)
 	limitHeaders(x)
@@ -297,7 +297,7 @@ func (w *responseStream) call(index int, item responseCall) {
 
 // answerCompact returns the conversation folded into one opaque item.
 func answerCompact(x *exchange) {
-	q := x.request.(*responseRequest) //nolint:forcetypeassert // set by parseResponse
+	q := requestOf[responseRequest](x)
 	x.accept()
 	r := q.reply(x.prompt)
 	openAIHeaders(x)

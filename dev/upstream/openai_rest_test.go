@@ -124,7 +124,7 @@ func TestResponseStream(t *testing.T) {
 				if err := json.Unmarshal([]byte(line), &e); err != nil {
 					t.Fatal(err)
 				}
-				kind := at(e, "type").(string)
+				kind := textAt(t, e, "type")
 				if !strings.Contains(string(a.body), "event: "+kind+"\ndata: "+line) {
 					t.Errorf("%s has no event line of its own", kind)
 				}
@@ -135,7 +135,7 @@ func TestResponseStream(t *testing.T) {
 					order = append(order, short)
 				}
 				if kind == tc.delta {
-					text += at(e, "delta").(string)
+					text += textAt(t, e, "delta")
 				}
 				if r := at(e, "response", "id"); r != nil {
 					if id != nil && r != id {
@@ -224,21 +224,25 @@ func TestAudio(t *testing.T) {
 func TestRealtime(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{})
-	dial := func(path string, o *websocket.DialOptions) (*websocket.Conn, *http.Response, error) {
-		conn, res, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(f.url, "http")+"/openai/v1/realtime"+path, o)
+	// dial returns the status of the handshake's answer.
+	dial := func(path string, o *websocket.DialOptions) (*websocket.Conn, int, error) {
+		conn, res, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(f.url, "http")+"/openai/v1/realtime"+path, o) //nolint:bodyclose // the package says never to
 		if err == nil {
 			t.Cleanup(func() { _ = conn.CloseNow() })
 		}
-		return conn, res, err
+		if res == nil {
+			t.Fatal(err)
+		}
+		return conn, res.StatusCode, err
 	}
 	withKey := &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + testKey}}}
 
 	for path, want := range map[string]int{"": 400, "?model=unknown-1": 404} {
-		if _, res, err := dial(path, withKey); err == nil || res.StatusCode != want {
+		if _, status, err := dial(path, withKey); err == nil || status != want {
 			t.Errorf("dial %q: got %v, want %d", path, err, want)
 		}
 	}
-	if _, res, err := dial("?model=gpt-realtime", nil); err == nil || res.StatusCode != 401 {
+	if _, status, err := dial("?model=gpt-realtime", nil); err == nil || status != 401 {
 		t.Errorf("without a key: got %v", err)
 	}
 	if a := f.do(t, "GET", "/openai/v1/realtime?model=gpt-realtime", ""); a.status != 400 {

@@ -168,7 +168,7 @@ func (s *server) parseRemix(x *exchange) *problem {
 }
 
 func (s *server) answerVideoCreate(x *exchange) {
-	q := x.request.(*videoRequest) //nolint:forcetypeassert // set by the parse before
+	q := requestOf[videoRequest](x)
 	spec := job{ID: "video_" + randomID(48), Seconds: q.Seconds, Size: q.Size, RequestSHA: digestOf(x.body)}
 	if q.remixed != nil {
 		spec.Remixed = q.remixed.ID

@@ -25,8 +25,7 @@ func (f *fake) createVideo(t *testing.T, body string) string {
 	if a.status != 200 {
 		t.Fatalf("create: %d %s", a.status, a.body)
 	}
-	id, _ := a.json(t)["id"].(string)
-	return id
+	return textAt(t, a.json(t), "id")
 }
 
 func TestVideoLife(t *testing.T) {
@@ -41,7 +40,7 @@ func TestVideoLife(t *testing.T) {
 	if len(v) != 13 {
 		t.Errorf("keys: got %d, want 13: %s", len(v), a.body)
 	}
-	id := v["id"].(string)
+	id := textAt(t, v, "id")
 	path := "/openai/v1/videos/" + id
 
 	if got := f.do(t, "GET", path+"/content", ""); got.status != 404 {
@@ -85,7 +84,7 @@ func TestVideoLife(t *testing.T) {
 
 	list := f.do(t, "GET", "/openai/v1/videos?limit=1", "").json(t)
 	wants(t, list, map[string]any{"object": "list", "data.0.id": remix["id"], "has_more": true})
-	list = f.do(t, "GET", "/openai/v1/videos?after="+remix["id"].(string), "").json(t)
+	list = f.do(t, "GET", "/openai/v1/videos?after="+textAt(t, remix, "id"), "").json(t)
 	wants(t, list, map[string]any{"first_id": id, "last_id": id, "has_more": false})
 	list = f.do(t, "GET", "/openai/v1/videos", "", "Authorization", "Bearer sk-upstream-other").json(t)
 	wants(t, list, map[string]any{"first_id": nil, "has_more": false})
@@ -105,7 +104,8 @@ func TestVideoByTheClock(t *testing.T) {
 	last, seen := -1.0, []string{}
 	eventually(t, func() bool {
 		v := f.do(t, "GET", "/openai/v1/videos/"+id, "").json(t)
-		progress, status := v["progress"].(float64), v["status"].(string)
+		progress, _ := v["progress"].(float64)
+		status := textAt(t, v, "status")
 		if progress < last || (progress == 100) != (status == "completed") {
 			t.Fatalf("progress %v after %v, status %s", progress, last, status)
 		}
@@ -155,7 +155,7 @@ func TestVideoUpload(t *testing.T) {
 	}
 	a := upload("image/jpeg")
 	wants(t, a.json(t), map[string]any{"prompt": "with a picture", "seconds": "12", "size": "720x1280"})
-	wants(t, f.control(t, "GET", "jobs/"+a.json(t)["id"].(string), ""), map[string]any{"input_sha256": digest(image), "input_bytes": len(image)})
+	wants(t, f.control(t, "GET", "jobs/"+textAt(t, a.json(t), "id"), ""), map[string]any{"input_sha256": digest(image), "input_bytes": len(image)})
 	if got := upload("text/plain"); got.status != 400 {
 		t.Errorf("a picture that is none: got %d, want 400", got.status)
 	}

@@ -32,7 +32,6 @@ func newServer(ctx context.Context, o Options, jobs *jobs) *server {
 		rules:    newRules(),
 		jobs:     jobs,
 		clip:     newClip(),
-		scratch:  sync.Pool{New: func() any { return new(scratch) }},
 	}
 	s.routeOpenAI()
 	s.routeAnthropic()
@@ -61,7 +60,10 @@ func (s *server) handle(pattern string, op operation) {
 
 // serve takes one call through its stations: read, parse, count, record, rule, answer.
 func (s *server) serve(w http.ResponseWriter, r *http.Request, op *operation) {
-	space := s.scratch.Get().(*scratch) //nolint:forcetypeassert // the pool holds nothing else
+	space, ok := s.scratch.Get().(*scratch)
+	if !ok {
+		space = new(scratch)
+	}
 	x := &exchange{ResponseWriter: w, server: s, operation: op, r: r, space: space, pace: s.options.ChunkInterval}
 	defer x.release()
 

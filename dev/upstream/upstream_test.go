@@ -133,6 +133,26 @@ func at(v any, path ...any) any {
 	return v
 }
 
+// textAt is at for a value that must be a string.
+func textAt(t *testing.T, v any, path ...any) string {
+	t.Helper()
+	s, ok := at(v, path...).(string)
+	if !ok {
+		t.Fatalf("%v: no text in %v", path, v)
+	}
+	return s
+}
+
+// listAt is at for a value that must be an array.
+func listAt(t *testing.T, v any, path ...any) []any {
+	t.Helper()
+	l, ok := at(v, path...).([]any)
+	if !ok {
+		t.Fatalf("%v: no array in %v", path, v)
+	}
+	return l
+}
+
 // wants compares values at paths written with dots.
 func wants(t *testing.T, v any, want map[string]any) {
 	t.Helper()
@@ -174,11 +194,12 @@ func eventually(t *testing.T, ask func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
 	for !ask() {
 		select {
 		case <-tick.C:
-		case <-deadline:
+		case <-deadline.C:
 			t.Fatal("it did not happen within 20 s")
 		}
 	}

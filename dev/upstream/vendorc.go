@@ -124,8 +124,9 @@ func parseSubmitTask(x *exchange) *problem {
 }
 
 func (s *server) answerSubmitTask(x *exchange) {
-	q := x.request.(*submitTask) //nolint:forcetypeassert // set by parseSubmitTask
-	spec := job{ID: strconv.FormatUint(7_000_000_000_000_000_000+rand.Uint64N(999_999_999_999_999_999), 10), RequestSHA: digestOf(x.body)}
+	q := requestOf[submitTask](x)
+	id := 7_000_000_000_000_000_000 + rand.Uint64N(999_999_999_999_999_999) //nolint:gosec // an id, no secret
+	spec := job{ID: strconv.FormatUint(id, 10), RequestSHA: digestOf(x.body)}
 	if len(q.Images) > 0 {
 		image, _ := base64.StdEncoding.DecodeString(q.Images[0]) // decoded before
 		spec.InputSHA256, spec.InputBytes = digestOf(image), len(image)

@@ -57,7 +57,7 @@ func TestAnthropicMessages(t *testing.T) {
 				if err := json.Unmarshal([]byte(line), &e); err != nil {
 					t.Fatal(err)
 				}
-				kind := at(e, "type").(string)
+				kind := textAt(t, e, "type")
 				if !strings.Contains(string(a.body), "event: "+kind+"\ndata: "+line) {
 					t.Errorf("%s has no event line of its own", kind)
 				}
@@ -161,7 +161,7 @@ func TestGemini(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &chunk); err != nil {
 			t.Fatalf("the SDK takes every line for JSON: %q", line)
 		}
-		text += at(chunk, "candidates", 0, "content", "parts", 0, "text").(string)
+		text += textAt(t, chunk, "candidates", 0, "content", "parts", 0, "text")
 		if got := at(chunk, "candidates", 0, "finishReason") != nil; got != (i == len(lines)-1) {
 			t.Errorf("line %d of %d: finishReason there: %t", i, len(lines), got)
 		}
@@ -326,20 +326,20 @@ func TestGeneric(t *testing.T) {
 	if len(v) != 7 {
 		t.Errorf("create's keys: got %v", v)
 	}
-	id := v["id"].(string)
+	id := textAt(t, v, "id")
 	path := "/generic/v1/video/generations/" + id
 	wants(t, f.do(t, "GET", path, "").json(t), map[string]any{"duration": 5, "width": 640, "height": 360, "url": nil, "error": nil, "completed_at": nil})
 	f.control(t, "POST", "jobs/"+id, `{"state":"completed"}`)
 	v = f.do(t, "GET", path, "").json(t)
 	wants(t, v, map[string]any{"status": "completed", "progress": 100, "url": at(v, "urls", 0)})
-	first := f.do(t, "GET", strings.TrimPrefix(v["url"].(string), f.url), "")
-	second := f.do(t, "GET", strings.TrimPrefix(at(v, "urls", 1).(string), f.url), "")
+	first := f.do(t, "GET", strings.TrimPrefix(textAt(t, v, "url"), f.url), "")
+	second := f.do(t, "GET", strings.TrimPrefix(textAt(t, v, "urls", 1), f.url), "")
 	checkBoxes(t, first.body)
 	checkBoxes(t, second.body)
 	if digest(first.body) == digest(second.body) {
 		t.Error("two outputs have the same bytes")
 	}
-	if a := f.do(t, "GET", strings.TrimPrefix(v["url"].(string), f.url), "", "Authorization", ""); a.status != 401 {
+	if a := f.do(t, "GET", strings.TrimPrefix(textAt(t, v, "url"), f.url), "", "Authorization", ""); a.status != 401 {
 		t.Errorf("content without a key: got %d", a.status)
 	}
 	wants(t, f.do(t, "GET", "/generic/v1/videos/"+id, "").json(t), map[string]any{"id": id, "status": "completed"})
@@ -372,7 +372,7 @@ func TestGeneric(t *testing.T) {
 	id, _ = create(body, "").json(t)["id"].(string)
 	f.control(t, "POST", "jobs/"+id, `{"state":"completed"}`)
 	v = f.do(t, "GET", "/generic/v1/video/generations/"+id, "").json(t)
-	if a := f.do(t, "GET", strings.TrimPrefix(v["url"].(string), f.url), "", "Authorization", ""); a.status != 200 {
+	if a := f.do(t, "GET", strings.TrimPrefix(textAt(t, v, "url"), f.url), "", "Authorization", ""); a.status != 200 {
 		t.Errorf("presigned link: got %d", a.status)
 	}
 }
