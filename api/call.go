@@ -86,8 +86,10 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) e
 	for {
 		n, err := answer.Body.Read(buf[:])
 		if n > 0 {
-			if err == nil && x.bytes+int64(n) == length {
-				_, err = answer.Body.Read(buf[n:n]) // the end, so that the answer is counted
+			if err == nil && x.bytes+int64(n) == length && n < len(buf) {
+				var more int
+				more, err = answer.Body.Read(buf[n : n+1]) // the end, so that the answer is counted
+				n += more
 			}
 			if x.bytes+int64(n) == length {
 				x.release(answer)

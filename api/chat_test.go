@@ -78,6 +78,7 @@ func TestChatFaults(t *testing.T) {
 		{"bad enum of an unknown model", goodKey, `{"model":"gpt-9","messages":[],"reasoning_effort":"x"}`, 404, "model_not_found", "model"},
 		{"bad JSON", goodKey, `{`, 400, "invalid_request", ""},
 		{"empty model", goodKey, `{"model":"","messages":[]}`, 400, "invalid_request", "model"},
+		{"long model", goodKey, `{"model":"` + strings.Repeat("m", 257) + `","messages":[]}`, 400, "invalid_request", "model"},
 		{"unknown model", goodKey, `{"model":"gpt-9","messages":[]}`, 404, "model_not_found", "model"},
 		{"model the token may not see", "sk-few", `{"model":"fast","messages":[]}`, 404, "model_not_found", "model"},
 		{"upstream failed", goodKey, smallChat, 502, "upstream_error", ""},
@@ -384,6 +385,13 @@ func waitFor(t *testing.T, met func() bool) {
 }
 
 func BenchmarkChat(b *testing.B) {
+	for name, size := range map[string]int{"1KB": 180 * 5, "20MB": 20 << 20} {
+		b.Run(name, func(b *testing.B) { benchmarkChat(b, size) })
+	}
+}
+
+func benchmarkChat(b *testing.B, size int) {
+	b.Helper()
 	answer := `{"id":"x","choices":[{"message":{"content":"` + strings.Repeat("word ", 180) + `"}}],"usage":{"prompt_tokens":11,"completion_tokens":7}}`
 	length := strconv.Itoa(len(answer))
 	g := newGateway(b, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
@@ -393,7 +401,7 @@ func BenchmarkChat(b *testing.B) {
 	}, func(_ *gateway, o *api.Options) {
 		o.Ledger, o.Limits, o.Log = nothing{}, nothing{}, slog.New(slog.NewJSONHandler(nothing{}, nil))
 	})
-	body := `{"model":"fast","messages":[{"role":"user","content":"` + strings.Repeat("word ", 180) + `"}]}`
+	body := `{"model":"fast","messages":[{"role":"user","content":"` + strings.Repeat("word ", size/5) + `"}]}`
 	b.ReportAllocs()
 	for b.Loop() {
 		req := request("POST", "/v1/chat/completions", body)

@@ -53,6 +53,9 @@ func (s *Server) addModels(g *group) {
 		Responses:  jsonAnswer[openAIModel](registry, "The model"),
 	}, func(x *exchange, r *http.Request) error {
 		name := pathTail(r)
+		if err := checkModel(name); err != nil {
+			return err
+		}
 		for _, model := range s.modelsOf(x) {
 			if model.ID == name {
 				return writeJSON(x, http.StatusOK, shapeOf(x).one(model))
@@ -60,6 +63,20 @@ func (s *Server) addModels(g *group) {
 		}
 		return modelNotFound(name)
 	})
+}
+
+// maxModelName bounds in bytes what may stand in logs and messages as a model's name.
+const maxModelName = 256
+
+// checkModel tells whether a name can be that of a model at all.
+func checkModel(name string) error {
+	switch {
+	case name == "":
+		return providers.InvalidField("model", "Invalid request: 'model' must not be empty.")
+	case len(name) > maxModelName:
+		return providers.InvalidField("model", "Invalid request: 'model' is too long.")
+	}
+	return nil
 }
 
 // modelsOf lists what the caller's group can call and its token may see.

@@ -70,8 +70,11 @@ func requestID(r *http.Request) string {
 // logAccess writes the request's line: what was asked of whom and how it ended, never what was said.
 func (s *Server) logAccess(ctx context.Context, r *http.Request, x *exchange) {
 	level := slog.LevelInfo
-	if x.operation == probe {
+	switch {
+	case x.operation == probe:
 		level = slog.LevelDebug
+	case x.fault != nil && x.fault.Kind == providers.Internal:
+		level = slog.LevelError // a defect, ours or an operator's
 	}
 	if !s.log.Enabled(ctx, level) {
 		return

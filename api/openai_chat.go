@@ -82,8 +82,8 @@ func newCall(r *http.Request, endpoint providers.Endpoint, b *body) (providers.C
 		Endpoint: endpoint, Model: b.text("model"), ModelAt: b.span("model"), Stream: b.flag("stream"),
 		ContentType: "application/json", Header: callHeader(r), Body: b.raw, OpenValues: b.unlisted != nil,
 	}
-	if call.Model == "" {
-		return providers.Call{}, providers.InvalidField("model", "Invalid request: 'model' must not be empty.")
+	if err := checkModel(call.Model); err != nil {
+		return providers.Call{}, err
 	}
 	return call, nil
 }

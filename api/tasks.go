@@ -30,6 +30,9 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 	if req.Model == "" {
 		return workflows.Task{}, providers.InvalidField("model", "Invalid request: 'model' is required.")
 	}
+	if err := checkModel(req.Model); err != nil {
+		return workflows.Task{}, err
+	}
 	x.model = req.Model
 	if req.Prompt == "" && len(req.Images) == 0 {
 		return workflows.Task{}, providers.InvalidField("prompt", "Invalid request: a video needs a prompt or an image.")

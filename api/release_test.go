@@ -1,0 +1,84 @@
+package api_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// TestNextCallFindsItsPlaceFree: a client with one call at a time may send the next after the last byte of an answer,
+// of a stream after its [DONE], and is never told that it has too many in flight.
+func TestNextCallFindsItsPlaceFree(t *testing.T) {
+	t.Parallel()
+	// Longer than what the server keeps back until the handler has returned.
+	answer := `{"text":"` + strings.Repeat("word ", 4<<10) + `","usage":{"prompt_tokens":1,"completion_tokens":1}}`
+	redis, err := storage.OpenRedis("redis://"+miniredis.RunT(t).Addr(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := storage.NewLimits(redis, nil)
+	t.Cleanup(func() {
+		_ = limits.Close(context.WithoutCancel(t.Context()))
+		_ = redis.Close()
+	})
+	g := newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+		if call.Stream {
+			read, write := io.Pipe() // it stays open for a while after [DONE]
+			go func() {
+				_, _ = io.WriteString(write, chunk+done)
+				<-t.Context().Done()
+				_ = write.Close()
+			}()
+			resp := upstreamAnswer("text/event-stream", "")
+			resp.Body = read
+			return resp, nil
+		}
+		resp := upstreamAnswer("application/json", answer)
+		if !strings.Contains(string(call.Body), "chunked") {
+			resp.Header.Set("Content-Length", strconv.Itoa(len(answer)))
+		}
+		return resp, nil
+	}, func(g *gateway, o *api.Options) {
+		g.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", Concurrency: 1}
+		o.Limits = limits
+	})
+	server := httptest.NewServer(g.Handler())
+	t.Cleanup(server.Close)
+	for _, body := range []string{
+		`{"model":"gpt-4o","messages":[]}`, `{"model":"gpt-4o","messages":[],"user":"chunked"}`, `{"model":"gpt-4o","messages":[],"stream":true}`,
+	} {
+		for range 50 {
+			req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1/chat/completions", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+goodKey)
+			resp, err := server.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := answer
+			if strings.Contains(body, "stream") {
+				last = chunk + done
+			}
+			raw, err := io.ReadAll(io.LimitReader(resp.Body, int64(len(last)))) // exactly to the last byte
+			if err != nil || resp.StatusCode != 200 || string(raw) != last {
+				t.Fatalf("%s: got %d %s, %v", body, resp.StatusCode, raw, err)
+			}
+			if strings.Contains(body, "chunked") {
+				_, _ = io.Copy(io.Discard, resp.Body) // the end is what tells this client that it was the last
+			}
+			t.Cleanup(func() { _ = resp.Body.Close() })
+		}
+	}
+}
