@@ -14,9 +14,6 @@ import (
 	"modelrelay/dev/settings"
 )
 
-// defaultListen is the gateway's address where neither flag nor file names one.
-const defaultListen = "127.0.0.1:8080"
-
 // gatewayConfig is the configuration the gateway will run with, before the stack fills it in.
 type gatewayConfig struct {
 	text   []byte // the user's file; empty without one
@@ -47,7 +44,7 @@ func (s *stack) readConfig() (*gatewayConfig, error) {
 		c.listen = os.ExpandEnv(file.Listen)
 	}
 	if c.listen == "" {
-		c.listen = defaultListen
+		c.listen = settings.GatewayAddress
 	}
 	if len(file.Tokens) > 0 {
 		c.token = file.Tokens[0].Key
@@ -107,8 +104,8 @@ func (s *stack) serviceSections(at places, token string) []gatewayyaml.Section {
 		{Key: "archive", Fields: []gatewayyaml.Field{
 			{Key: "endpoint", Value: "http://" + at.s3},
 			{Key: "bucket", Value: settings.Bucket},
-			{Key: "access_key", Value: accessKey},
-			{Key: "secret_key", Value: secretKey},
+			{Key: "access_key", Value: settings.AccessKey},
+			{Key: "secret_key", Value: settings.SecretKey},
 			{Key: "region", Value: settings.Region},
 		}},
 		{Key: "tokens", Text: fmt.Sprintf(

@@ -52,7 +52,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	parser, err := kong.New(&line,
 		kong.Name("dev"),
 		kong.Description("The development stack of the gateway. Nothing to install but Go; everything listens on loopback."),
-		kong.Vars{"accessKey": accessKey, "secretKey": secretKey, "bucket": settings.Bucket},
+		kong.Vars{
+			"temporal": settings.TemporalAddress, "ui": settings.UIAddress, "redis": settings.RedisAddress,
+			"s3": settings.StoreAddress, "upstream": settings.UpstreamAddress, "gateway": settings.GatewayAddress,
+			"accessKey": settings.AccessKey, "secretKey": settings.SecretKey, "bucket": settings.Bucket,
+		},
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }))
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // ends in order at SIGTERM, SIGINT and the death of its parent, and finds its state again after a SIGKILL.
 
 type temporalCommand struct {
-	Listen string `default:"127.0.0.1:7233" help:"Address of the frontend; port 0 picks one."`
-	UI     string `name:"ui" default:"127.0.0.1:8233" help:"Address of the web UI; empty: none."`
+	Listen string `default:"${temporal}" help:"Address of the frontend; port 0 picks one."`
+	UI     string `name:"ui" default:"${ui}" help:"Address of the web UI; empty: none."`
 	Data   string `required:"" placeholder:"DIR" help:"Where the database lives."`
 }
 
@@ -31,7 +31,7 @@ func (c *temporalCommand) Run(e environment) error {
 }
 
 type redisCommand struct {
-	Listen   string `default:"127.0.0.1:6379" help:"Address; port 0 picks one."`
+	Listen   string `default:"${redis}" help:"Address; port 0 picks one."`
 	Data     string `required:"" placeholder:"DIR" help:"Where the append-only file lives."`
 	Embedded bool   `help:"Use the embedded server, which forgets, even where redis-server is on PATH."`
 }
@@ -44,7 +44,7 @@ func (c *redisCommand) Run(e environment) error {
 }
 
 type s3Command struct {
-	Listen    string `default:"127.0.0.1:9000" help:"Address; port 0 picks one."`
+	Listen    string `default:"${s3}" help:"Address; port 0 picks one."`
 	Data      string `required:"" placeholder:"DIR" help:"Where the objects live."`
 	AccessKey string `default:"${accessKey}" help:"The access key it accepts."`
 	SecretKey string `default:"${secretKey}" help:"The secret key it accepts."`

@@ -27,9 +27,6 @@ const (
 	gatewayGrace = 3 * time.Minute
 	// gatewayStart bounds the time until the gateway says it is ready.
 	gatewayStart = 2 * time.Minute
-	// The credentials of the object store. It listens on loopback only.
-	accessKey = "modelrelay"
-	secretKey = "modelrelay-dev"
 )
 
 // stack is the running whole.
@@ -146,7 +143,8 @@ func (s *stack) startServices(ctx context.Context, at places) error {
 	services := []*part{
 		s.service("temporal", "--listen", at.temporal, "--ui", at.ui),
 		s.service("redis", "--listen", at.redis),
-		s.service("s3", "--listen", at.s3, "--access-key", accessKey, "--secret-key", secretKey, "--bucket", settings.Bucket),
+		s.service("s3", "--listen", at.s3,
+			"--access-key", settings.AccessKey, "--secret-key", settings.SecretKey, "--bucket", settings.Bucket),
 		s.service("upstream", "--listen", at.upstream),
 	}
 	ready := make([]<-chan string, len(services))

@@ -18,14 +18,14 @@ import (
 type upCommand struct {
 	Data     string `placeholder:"DIR" help:"Keep workflows, objects and tokens here over restarts; default: a folder that is removed at the end."`
 	Config   string `placeholder:"FILE" help:"A gateway.yaml with your channels and tokens; what it lacks of the rest is filled in."`
-	Listen   string `placeholder:"ADDR" help:"Address of the gateway; default: the one in --config, else 127.0.0.1:8080."`
+	Listen   string `placeholder:"ADDR" help:"Address of the gateway; default: the one in --config, else ${gateway}."`
 	Services bool   `help:"Everything but the gateway; prints the sections to paste into a gateway.yaml."`
 
-	Temporal string `default:"127.0.0.1:7233" help:"Address of Temporal."`
-	UI       string `name:"ui" default:"127.0.0.1:8233" help:"Address of the Temporal UI."`
-	Redis    string `default:"127.0.0.1:6379" help:"Address of Redis."`
-	S3       string `name:"s3" default:"127.0.0.1:9000" help:"Address of the object store."`
-	Upstream string `default:"127.0.0.1:9100" help:"Address of the upstreams that only pretend."`
+	Temporal string `default:"${temporal}" help:"Address of Temporal."`
+	UI       string `name:"ui" default:"${ui}" help:"Address of the Temporal UI."`
+	Redis    string `default:"${redis}" help:"Address of Redis."`
+	S3       string `name:"s3" default:"${s3}" help:"Address of the object store."`
+	Upstream string `default:"${upstream}" help:"Address of the upstreams that only pretend."`
 }
 
 // Run brings the stack up, waits for the signal to end it and takes it down in order.

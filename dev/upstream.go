@@ -8,7 +8,7 @@ import (
 )
 
 type upstreamCommand struct {
-	Listen        string        `default:"127.0.0.1:9100" help:"Address; port 0 picks one."`
+	Listen        string        `default:"${upstream}" help:"Address; port 0 picks one."`
 	Data          string        `required:"" placeholder:"DIR" help:"Where the video jobs live."`
 	VideoMin      time.Duration `default:"15s" help:"The shortest time a video job takes."`
 	VideoMax      time.Duration `default:"25s" help:"The longest time a video job takes."`

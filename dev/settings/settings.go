@@ -18,6 +18,22 @@ const (
 	Region = "us-east-1"
 )
 
+// Where the services listen unless told otherwise, on either stack.
+const (
+	TemporalAddress = "127.0.0.1:7233"
+	UIAddress       = "127.0.0.1:8233"
+	RedisAddress    = "127.0.0.1:6379"
+	StoreAddress    = "127.0.0.1:9000"
+	UpstreamAddress = "127.0.0.1:9100"
+	GatewayAddress  = "127.0.0.1:8080"
+)
+
+// The credentials of the object store where nobody chose others. It is served on loopback only.
+const (
+	AccessKey = "modelrelay"
+	SecretKey = "modelrelay-dev"
+)
+
 // SearchAttributes names the search attributes of a task, all of type Keyword.
 func SearchAttributes() []string {
 	return []string{"TaskModel", "TaskChannel", "TaskVendor", "TaskToken", "TaskState"}

@@ -1,0 +1,363 @@
+// Package compose_test compares the compose files with the embedded stack: a gateway finds the same on either.
+package compose_test
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"modelrelay/dev/settings"
+)
+
+// root is the folder of docker-compose.yml, seen from this package.
+const root = "../.."
+
+type composeFile struct {
+	Services map[string]service
+	Volumes  map[string]any
+}
+
+type service struct {
+	Image   string
+	Build   *struct{ Context, Dockerfile, Target string }
+	Restart string
+	Command []string
+	Ports   []string
+	Volumes []string
+
+	Environment map[string]string
+	Healthcheck *struct{ Test []string }
+	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+}
+
+func compose(t *testing.T) composeFile {
+	t.Helper()
+	var c composeFile
+	read(t, filepath.Join(root, "docker-compose.yml"), &c)
+	for name := range c.Services {
+		if c.Services[name].Image == "" {
+			t.Fatalf("service %s has no image: the file was not understood", name)
+		}
+	}
+	return c
+}
+
+func read(t *testing.T, file string, into any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text(t, file)), into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+func text(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file) //nolint:gosec // files of the repository
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestServices(t *testing.T) {
+	t.Parallel()
+	got := slices.Sorted(maps.Keys(compose(t).Services))
+	want := []string{
+		"bucket", "gateway", "minio", "postgres", "redis", "temporal", "temporal-namespace", "temporal-schema",
+		"temporal-ui", "upstream", "worker",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestImages holds that every image is pinned or built here, and that Temporal is the one the embedded stack links.
+func TestImages(t *testing.T) {
+	t.Parallel()
+	dockerfile := text(t, "Dockerfile")
+	pinned := regexp.MustCompile(`^[a-z/-]+:v?\d+\.\d+(\.\d+)?[\w.-]*$`)
+	for name, s := range compose(t).Services {
+		if strings.HasPrefix(s.Image, "modelrelay-") {
+			continue
+		}
+		if !pinned.MatchString(s.Image) {
+			t.Errorf("%s: image %s is not pinned", name, s.Image)
+		}
+	}
+	built := map[string]string{}
+	for name, s := range compose(t).Services {
+		if s.Build == nil {
+			continue
+		}
+		built[s.Image] = s.Build.Target
+		if s.Build.Context != "." || s.Build.Dockerfile != "dev/compose/Dockerfile" || !strings.Contains(dockerfile, " AS "+s.Build.Target+"\n") {
+			t.Errorf("%s: builds %+v, want a target of dev/compose/Dockerfile", name, *s.Build)
+		}
+	}
+	for name, s := range compose(t).Services {
+		if _, ok := built[s.Image]; strings.HasPrefix(s.Image, "modelrelay-") && !ok {
+			t.Errorf("%s: nobody builds %s", name, s.Image)
+		}
+	}
+
+	module := text(t, "../go.mod")
+	for image, path := range map[string]string{
+		"temporalio/server": "go.temporal.io/server", "temporalio/admin-tools": "go.temporal.io/server",
+		"temporalio/ui": "github.com/temporalio/ui-server/v2",
+	} {
+		version := regexp.MustCompile(`(?m)^\s+` + regexp.QuoteMeta(path) + ` v(\S+)`).FindStringSubmatch(module)
+		if version == nil {
+			t.Fatalf("%s is not in go.mod", path)
+		}
+		if want := image + ":" + version[1]; !strings.Contains(text(t, filepath.Join(root, "docker-compose.yml")), "image: "+want+"\n") {
+			t.Errorf("no service runs %s, which the embedded stack links", want)
+		}
+	}
+	for _, file := range []string{"../go.mod", filepath.Join(root, "go.mod")} {
+		goVersion := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(text(t, file))
+		image := regexp.MustCompile(`FROM golang:(\d+\.\d+\.\d+)-`).FindStringSubmatch(dockerfile)
+		if goVersion == nil || image == nil || !atLeast(image[1], goVersion[1]) {
+			t.Errorf("%s wants Go %v, the Dockerfile has %v", file, goVersion, image)
+		}
+	}
+	for _, line := range regexp.MustCompile(`(?m)^FROM (\S+:\S+)`).FindAllStringSubmatch(dockerfile, -1) {
+		if !pinned.MatchString(line[1]) {
+			t.Errorf("the Dockerfile's %s is not pinned", line[1])
+		}
+	}
+	if !strings.Contains(dockerfile, "USER nonroot") || !strings.Contains(dockerfile, "CGO_ENABLED=0") {
+		t.Error("the images are not static or run as root")
+	}
+}
+
+// atLeast compares two versions of three numbers below 1000.
+func atLeast(have, want string) bool {
+	pad := func(version string) string {
+		var b strings.Builder
+		for part := range strings.SplitSeq(version, ".") {
+			b.WriteString(strings.Repeat("0", 3-len(part)) + part + ".")
+		}
+		return b.String()
+	}
+	return pad(have) >= pad(want)
+}
+
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{
+		"temporal": settings.TemporalAddress, "temporal-ui": settings.UIAddress, "redis": settings.RedisAddress,
+		"minio": settings.StoreAddress, "gateway": settings.GatewayAddress,
+	}
+	for name, s := range compose(t).Services {
+		switch {
+		case want[name] == "" && len(s.Ports) == 0:
+		case len(s.Ports) != 1 || !strings.HasPrefix(s.Ports[0], want[name]+":"):
+			t.Errorf("%s: publishes %v, want one port at %q as the embedded stack", name, s.Ports, want[name])
+		}
+	}
+}
+
+func TestTemporalAgrees(t *testing.T) {
+	t.Parallel()
+	namespace := compose(t).Services["temporal-namespace"].Environment
+	if got := namespace["NAMESPACE"]; got != settings.Namespace {
+		t.Errorf("namespace: got %q, want %q", got, settings.Namespace)
+	}
+	if got, err := time.ParseDuration(namespace["RETENTION"]); err != nil || got != settings.Retention {
+		t.Errorf("retention: got %v, %v, want %v", got, err, settings.Retention)
+	}
+	if got := strings.Fields(namespace["SEARCH_ATTRIBUTES"]); !slices.Equal(got, settings.SearchAttributes()) {
+		t.Errorf("search attributes: got %v, want %v", got, settings.SearchAttributes())
+	}
+	for _, name := range []string{"NAMESPACE", "RETENTION", "SEARCH_ATTRIBUTES"} {
+		if !strings.Contains(text(t, "temporal-namespace.sh"), "$"+name) {
+			t.Errorf("temporal-namespace.sh does not use %s", name)
+		}
+	}
+
+	var file map[string][]struct{ Value any }
+	read(t, "temporal-dynamic.yaml", &file)
+	got := map[string]any{}
+	for key, values := range file {
+		if len(values) != 1 {
+			t.Errorf("%s: got %d values, want 1", key, len(values))
+			continue
+		}
+		got[key] = values[0].Value
+		if n, ok := values[0].Value.(uint64); ok {
+			got[key] = int(n) //nolint:gosec // small numbers of a file of ours
+		}
+	}
+	if want := settings.DynamicConfig(); !maps.Equal(got, want) {
+		t.Errorf("dynamic configuration: got %v, want %v", got, want)
+	}
+}
+
+func TestArchiveAgrees(t *testing.T) {
+	t.Parallel()
+	services := compose(t).Services
+	if got := services["bucket"].Command; got[len(got)-1] != "store/"+settings.Bucket {
+		t.Errorf("bucket: got %v, want %s", got, settings.Bucket)
+	}
+	for env, want := range map[string]string{
+		"MINIO_ROOT_USER": "${MINIO_ROOT_USER:-" + settings.AccessKey + "}", "MINIO_ROOT_PASSWORD": "${MINIO_ROOT_PASSWORD:-" + settings.SecretKey + "}",
+	} {
+		if got := services["minio"].Environment[env]; got != want {
+			t.Errorf("%s: got %q, want %q", env, got, want)
+		}
+		gateway := map[string]string{"MINIO_ROOT_USER": "ARCHIVE_ACCESS_KEY", "MINIO_ROOT_PASSWORD": "ARCHIVE_SECRET_KEY"}[env]
+		if got := services["gateway"].Environment[gateway]; got != want {
+			t.Errorf("%s: got %q, want %q", gateway, got, want)
+		}
+	}
+}
+
+// TestGatewayConfig holds that the file names the services by their names and ports, agrees with the embedded stack,
+// and takes from the environment only what compose passes on.
+func TestGatewayConfig(t *testing.T) {
+	t.Parallel()
+	var got struct {
+		Redis    struct{ URL string }
+		Temporal struct {
+			Address, Namespace string
+			TaskQueue          string `yaml:"task_queue"`
+		}
+		Archive  struct{ Endpoint, Bucket, Region string }
+		Channels []struct {
+			BaseURL string `yaml:"base_url"`
+		}
+	}
+	read(t, "gateway/gateway.yaml", &got)
+	if got.Temporal.Namespace != settings.Namespace || got.Temporal.TaskQueue != settings.TaskQueue ||
+		got.Archive.Bucket != settings.Bucket || got.Archive.Region != settings.Region {
+		t.Errorf("got %+v, want what the embedded stack has", got)
+	}
+	for what, pair := range map[string][2]string{
+		"redis": {got.Redis.URL, "redis://redis:" + port(settings.RedisAddress) + "/0"}, "temporal": {got.Temporal.Address, "temporal:" + port(settings.TemporalAddress)},
+		"archive": {got.Archive.Endpoint, "http://minio:" + port(settings.StoreAddress)}, "channel": {got.Channels[0].BaseURL, "http://upstream:" + port(settings.UpstreamAddress) + "/openai/v1"},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: got %s, want %s", what, pair[0], pair[1])
+		}
+	}
+	services := compose(t).Services
+	for _, name := range []string{"gateway", "worker"} {
+		for _, variable := range regexp.MustCompile(`\$\{(\w+)\}`).FindAllStringSubmatch(text(t, "gateway/gateway.yaml"), -1) {
+			if services[name].Environment[variable[1]] == "" {
+				t.Errorf("%s: %s is not passed on", name, variable[1])
+			}
+		}
+	}
+}
+
+// TestGatewayAcceptsConfig asks the gateway itself, whose reader knows every key.
+func TestGatewayAcceptsConfig(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("compiles the gateway: left out with -short")
+	}
+	file, err := filepath.Abs("gateway/gateway.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/gateway", "config", "check", "--config", file)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOWORK=off", "DEMO_TOKEN=sk-demo", "ARCHIVE_ACCESS_KEY=a", "ARCHIVE_SECRET_KEY=b")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("config check: got %v\n%s\nwant no complaint", err, out)
+	}
+}
+
+func port(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
+
+// TestOrder holds that whoever waits for another can tell when it is there.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	services := compose(t).Services
+	for name, s := range services {
+		for other, on := range s.DependsOn {
+			needed, ok := services[other]
+			switch {
+			case !ok:
+				t.Errorf("%s waits for %s, which does not exist", name, other)
+			case on.Condition == "service_healthy" && needed.Healthcheck == nil:
+				t.Errorf("%s waits for the health of %s, which has no check", name, other)
+			case on.Condition == "service_completed_successfully" && !strings.HasPrefix(needed.Restart, "on-failure"):
+				t.Errorf("%s waits for the end of %s, which restarts", name, other)
+			case on.Condition == "service_started", on.Condition == "":
+				t.Errorf("%s does not wait until %s is ready", name, other)
+			}
+			if waitsFor(services, other, name, nil) {
+				t.Errorf("%s and %s wait for each other", name, other)
+			}
+		}
+	}
+	for _, name := range []string{"gateway", "worker"} {
+		for _, other := range []string{"postgres", "temporal", "temporal-namespace", "minio", "bucket", "redis"} {
+			if !waitsFor(services, name, other, nil) {
+				t.Errorf("%s does not wait for %s", name, other)
+			}
+		}
+	}
+}
+
+func waitsFor(services map[string]service, name, other string, seen []string) bool {
+	if slices.Contains(seen, name) {
+		return false
+	}
+	for needed := range services[name].DependsOn {
+		if needed == other || waitsFor(services, needed, other, append(seen, name)) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestVolumes(t *testing.T) {
+	t.Parallel()
+	c := compose(t)
+	used := map[string]bool{}
+	for name, s := range c.Services {
+		for _, volume := range s.Volumes {
+			source, _, _ := strings.Cut(volume, ":")
+			if !strings.HasPrefix(source, "./") {
+				used[source] = true
+				if _, ok := c.Volumes[source]; !ok {
+					t.Errorf("%s: volume %s is not declared", name, source)
+				}
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, source)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if !strings.HasSuffix(volume, ":ro") {
+				t.Errorf("%s: %s is writable", name, volume)
+			}
+		}
+	}
+	for name := range c.Volumes {
+		if !used[name] {
+			t.Errorf("volume %s is unused", name)
+		}
+	}
+}
+
+func TestScriptsParse(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob("*.sh")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, script := range scripts {
+		if out, err := exec.CommandContext(t.Context(), "sh", "-n", script).CombinedOutput(); err != nil { //nolint:gosec // our scripts
+			t.Errorf("%s: %v %s", script, err, out)
+		}
+	}
+}
