@@ -57,7 +57,7 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 		a.Channels.Report(target, providers.AsFault(err))
 		return Output{}, fmt.Errorf("open output %d: %w", n, err)
 	}
-	defer video.Body.Close() //nolint:errcheck // read to its end or given up
+	defer video.Body.Close()
 
 	if a.MaxOutputBytes > 0 && video.Length > a.MaxOutputBytes {
 		return Output{}, providers.Faultf(providers.TooLarge, "The video of %d bytes is larger than the allowed %d.", video.Length, a.MaxOutputBytes)

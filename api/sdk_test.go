@@ -142,7 +142,6 @@ func TestSDKModels(t *testing.T) {
 	}
 }
 
-//nolint:staticcheck // the SDK calls its video methods deprecated; clients use them all the same
 func TestSDKVideos(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
@@ -200,7 +199,7 @@ func TestSDKRetriesACreate(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, func(g *gateway, o *api.Options) { o.Tasks = &failOnce{tasks: g.tasks} })
 	client := sdk(t, g)
-	_, err := client.Videos.New(t.Context(), openai.VideoNewParams{Model: "sora-2", Prompt: "p"}) //nolint:staticcheck // as above
+	_, err := client.Videos.New(t.Context(), openai.VideoNewParams{Model: "sora-2", Prompt: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,9 +34,9 @@ const (
 type Taken int
 
 const (
-	// TakenUnknown: the request may have been accepted and may be billed. The zero value, because it is the careful one.
+	// TakenUnknown means that the request may have been accepted and may be billed. The zero value, because it is the careful one.
 	TakenUnknown Taken = iota
-	// TakenNo: the upstream surely did not accept it: nothing was written, or it said so in a documented way.
+	// TakenNo means that the upstream surely did not accept it: nothing was written, or it said so in a documented way.
 	TakenNo
 )
 
@@ -44,11 +44,11 @@ const (
 type Blame int
 
 const (
-	// BlameNone: the caller's fault or nobody's.
+	// BlameNone means the caller's fault or nobody's.
 	BlameNone Blame = iota
-	// BlameKey: this key is refused, limited or out of quota; others of the channel may work.
+	// BlameKey means that this key is refused, limited or out of quota; others of the channel may work.
 	BlameKey
-	// BlameChannel: the upstream fails whatever the key.
+	// BlameChannel means that the upstream fails whatever the key.
 	BlameChannel
 )
 

@@ -64,15 +64,15 @@ type Ticket struct {
 type VideoState string
 
 const (
-	// JobQueued: accepted, not started.
+	// JobQueued is accepted, not started.
 	JobQueued VideoState = "queued"
-	// JobRunning: being made. An unknown status word counts as running.
+	// JobRunning is being made. An unknown status word counts as running.
 	JobRunning VideoState = "running"
-	// JobDone: every output can be opened.
+	// JobDone means that every output can be opened.
 	JobDone VideoState = "done"
-	// JobFailed: ended without a video: failed, refused, cancelled or expired at the vendor.
+	// JobFailed has ended without a video: failed, refused, cancelled or expired at the vendor.
 	JobFailed VideoState = "failed"
-	// JobForgotten: the vendor knows no such job. It carries a Failure, for the case that the vendor means it.
+	// JobForgotten means that the vendor knows no such job. It carries a Failure, for the case that the vendor means it.
 	JobForgotten VideoState = "forgotten"
 )
 

@@ -244,8 +244,7 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	defer cancel()
 	answer, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
-		var gone *serviceerror.NotFound
-		if errors.As(err, &gone) {
+		if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
 			return Task{}, memo{}, notFound(id)
 		}
 		return Task{}, memo{}, away("The task engine", fmt.Errorf("describe %s: %w", id, err))

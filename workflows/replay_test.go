@@ -1,16 +1,14 @@
 package workflows_test
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"go.temporal.io/sdk/worker"
-
-	"log/slog"
-
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
 
 	"modelrelay/workflows"
 )

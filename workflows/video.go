@@ -61,7 +61,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		until = workflow.Now(ctx).Add(v.in.Limits.Queue)
 	)
 	for {
-		if ctx.Err() != nil {
+		if isCancelled(ctx) {
 			return none, cancelled(), nil
 		}
 		admission, err := v.admit(ctx, want)
@@ -267,6 +267,9 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 func failed(failure *providers.VideoFailure, progress int) Result {
 	return Result{State: Failed, Failure: failure, Progress: min(progress, progressArchiving)}
 }
+
+// isCancelled tells whether the client called the task off. That is an outcome, not an error.
+func isCancelled(ctx workflow.Context) bool { return ctx.Err() != nil }
 
 func cancelled() *providers.VideoFailure {
 	return &providers.VideoFailure{Code: CodeCancelled, Message: "The task was cancelled."}

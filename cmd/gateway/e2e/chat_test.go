@@ -119,8 +119,7 @@ func TestChat(t *testing.T) {
 
 // statusOf is the HTTP status of an SDK's error, 0 for any other.
 func statusOf(err error) int {
-	var fault *openai.Error
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*openai.Error](err); ok {
 		return fault.StatusCode
 	}
 	return 0

@@ -28,7 +28,7 @@ const (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
-		fmt.Println("end-to-end tests left out: -short")
+		fmt.Fprintln(os.Stderr, "end-to-end tests left out: -short")
 		os.Exit(0)
 	}
 	os.Exit(run(m))
@@ -40,7 +40,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	defer func() { _ = os.RemoveAll(dir) }()
 	bin.dev, bin.gateway = filepath.Join(dir, "dev"), filepath.Join(dir, "gateway")
 	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()
