@@ -1,0 +1,29 @@
+package e2e_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// TestStore runs the archive's conformance suite on the S3 server of the development stack.
+func TestStore(t *testing.T) {
+	t.Parallel()
+	at := freeAddr(t)
+	server := launch(t, "s3", bin.dev, "s3", "--listen", at, "--data", filepath.Join(t.TempDir(), "s3"),
+		"--access-key", accessKey, "--secret-key", secretKey, "--bucket", bucket)
+	server.ready(t)
+	storagetest.Archive(t, func(t *testing.T) storagetest.Store {
+		t.Helper()
+		archive, err := storage.OpenArchive(storage.ArchiveOptions{
+			Endpoint: "http://" + at, Bucket: bucket, AccessKey: accessKey, SecretKey: secretKey, Region: "us-east-1",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = archive.Close() })
+		return archive
+	})
+}
