@@ -33,7 +33,7 @@ func (s *stack) readConfig() (*gatewayConfig, error) {
 	}
 	if s.flags.Config != "" {
 		var err error
-		if c.text, err = os.ReadFile(s.absolute(s.flags.Config)); err != nil { //nolint:gosec // the user names it
+		if c.text, err = os.ReadFile(s.absolute(s.flags.Config)); err != nil {
 			return nil, fmt.Errorf("read the configuration: %w", err)
 		}
 		if err := yaml.Unmarshal(c.text, &file); err != nil {
@@ -85,11 +85,11 @@ func (c *gatewayConfig) write(file string, sections []gatewayyaml.Section) error
 }
 
 // sections is the gateway.yaml of this stack.
-func (s *stack) sections(at places, token string) []gatewayyaml.Section {
+func (s *stack) sections(at places, config *gatewayConfig) []gatewayyaml.Section {
 	return append([]gatewayyaml.Section{
-		{Key: "listen", Text: at.gateway, Force: s.flags.Listen != ""},
+		{Key: "listen", Text: at.gateway, Force: config.forced || strings.HasSuffix(config.listen, ":0")},
 		{Key: "log", Fields: []gatewayyaml.Field{{Key: "level", Value: "info"}, {Key: "format", Value: "json"}}},
-	}, s.serviceSections(at, token)...)
+	}, s.serviceSections(at, config.token)...)
 }
 
 // serviceSections are the ones that name the stack's services.

@@ -38,5 +38,5 @@ func (s *stack) gatewayLine(text string) {
 	for _, key := range keys {
 		attrs = append(attrs, slog.Any(key, record[key]))
 	}
-	s.events.LogAttrs(context.Background(), level, message, attrs...)
+	s.events.LogAttrs(context.Background(), level, message, attrs...) //nolint:sloglint // the gateway's words
 }

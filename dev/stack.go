@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -103,7 +102,7 @@ func (s *stack) up(ctx context.Context) error {
 		s.printServices(at)
 		return nil
 	}
-	if err := config.write(s.gatewayConfig(), s.sections(at, config.token)); err != nil {
+	if err := config.write(s.gatewayConfig(), s.sections(at, config)); err != nil {
 		return err
 	}
 	if err := s.startGateway(ctx, at.gateway); err != nil {
@@ -242,8 +241,9 @@ func awaitReady(ctx context.Context, url string) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	last := errors.New("never asked")
+	client := &http.Client{Timeout: 10 * time.Second}
 	for {
-		if err := askReady(ctx, url); err == nil {
+		if err := askReady(ctx, client, url); err == nil {
 			return nil
 		} else if ctx.Err() == nil {
 			last = err
@@ -256,16 +256,16 @@ func awaitReady(ctx context.Context, url string) error {
 	}
 }
 
-func askReady(ctx context.Context, url string) error {
+func askReady(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // read only
+	defer response.Body.Close()
 	if response.StatusCode == http.StatusOK {
 		return nil
 	}
@@ -276,18 +276,6 @@ func askReady(ctx context.Context, url string) error {
 
 // forgets reports whether the Redis of the stack keeps nothing.
 func forgets() bool { return redis.Server() == "" }
-
-// dialable returns listen as an address one can call: an unspecified host is this one.
-func dialable(listen string) string {
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil {
-		return listen
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port)
-}
 
 // quote returns arg as a shell takes it for one word.
 func quote(arg string) string {

@@ -59,7 +59,7 @@ func read(t *testing.T, file string, into any) {
 
 func text(t *testing.T, file string) string {
 	t.Helper()
-	content, err := os.ReadFile(file) //nolint:gosec // files of the repository
+	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +176,11 @@ func TestTemporalAgrees(t *testing.T) {
 	if got := strings.Fields(namespace["SEARCH_ATTRIBUTES"]); !slices.Equal(got, settings.SearchAttributes()) {
 		t.Errorf("search attributes: got %v, want %v", got, settings.SearchAttributes())
 	}
+	for _, name := range []string{"temporal-namespace", "temporal-ui"} {
+		if got, want := compose(t).Services[name].Environment["TEMPORAL_ADDRESS"], "temporal:"+port(settings.TemporalAddress); got != want {
+			t.Errorf("%s: TEMPORAL_ADDRESS: got %s, want %s", name, got, want)
+		}
+	}
 	for _, name := range []string{"NAMESPACE", "RETENTION", "SEARCH_ATTRIBUTES"} {
 		if !strings.Contains(text(t, "temporal-namespace.sh"), "$"+name) {
 			t.Errorf("temporal-namespace.sh does not use %s", name)
@@ -192,7 +197,7 @@ func TestTemporalAgrees(t *testing.T) {
 		}
 		got[key] = values[0].Value
 		if n, ok := values[0].Value.(uint64); ok {
-			got[key] = int(n) //nolint:gosec // small numbers of a file of ours
+			got[key] = int(n)
 		}
 	}
 	if want := settings.DynamicConfig(); !maps.Equal(got, want) {
@@ -356,7 +361,7 @@ func TestScriptsParse(t *testing.T) {
 		t.Fatalf("no scripts: %v", err)
 	}
 	for _, script := range scripts {
-		if out, err := exec.CommandContext(t.Context(), "sh", "-n", script).CombinedOutput(); err != nil { //nolint:gosec // our scripts
+		if out, err := exec.CommandContext(t.Context(), "sh", "-n", script).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v %s", script, err, out)
 		}
 	}

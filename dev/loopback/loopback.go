@@ -26,6 +26,6 @@ func Address(listen string) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	bound := l.Addr().(*net.TCPAddr).AddrPort()
-	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port()), l.Close()
+	bound, err := netip.ParseAddrPort(l.Addr().String())
+	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port()), errors.Join(err, l.Close())
 }

@@ -31,7 +31,7 @@ const (
 // The credentials of the object store where nobody chose others. It is served on loopback only.
 const (
 	AccessKey = "modelrelay"
-	SecretKey = "modelrelay-dev"
+	SecretKey = "modelrelay-dev" //nolint:gosec // a known default, on loopback only
 )
 
 // SearchAttributes names the search attributes of a task, all of type Keyword.

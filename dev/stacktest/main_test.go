@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 		program := filepath.Join(dir, "dev")
-		build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "modelrelay/dev") //nolint:noctx // the test's own timeout bounds it
+		build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "modelrelay/dev")
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr
 		if err := build.Run(); err != nil {
 			fmt.Fprintln(os.Stderr, "build the stack:", err)
@@ -76,7 +76,7 @@ type running struct {
 // the test is asked to end, and killed if it does not.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
-	cmd := exec.Command(program(t), args...) //nolint:gosec,noctx // ended in order by the cleanup
+	cmd := exec.Command(program(t), args...)
 	r := &running{cmd: cmd, stdout: newOutput(), stderr: newOutput(), done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = r.stdout, r.stderr
 	cmd.WaitDelay = 5 * time.Second
@@ -198,7 +198,7 @@ func runToEnd(t *testing.T, args ...string) (status int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program(t), args...) //nolint:gosec // our program
+	cmd := exec.CommandContext(ctx, program(t), args...)
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestRedisSurvivesKill(t *testing.T) {
 	data := t.TempDir()
 	server := start(t, "redis", "--listen", "127.0.0.1:0", "--data", data)
 	c := redis.NewClient(&redis.Options{Addr: server.addr})
-	defer c.Close() //nolint:errcheck // nothing is pending on it
+	defer c.Close()
 	if err := c.Set(t.Context(), "kept", "yes", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestRedisEmbeddedExpires(t *testing.T) {
 	t.Parallel()
 	server := start(t, "redis", "--embedded", "--listen", "127.0.0.1:0", "--data", t.TempDir())
 	c := redis.NewClient(&redis.Options{Addr: server.addr})
-	defer c.Close() //nolint:errcheck // nothing is pending on it
+	defer c.Close()
 	if err := c.Set(t.Context(), "short", "lived", 300*time.Millisecond).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestPartEndsWithParent(t *testing.T) {
 	t.Parallel()
 	out := newOutput()
 	// The shell has a second command, so that it stays as the parent of the first.
-	shell := exec.Command("sh", "-c", `"$0" redis --embedded --listen 127.0.0.1:0 --data "$1"; true`, program(t), t.TempDir()) //nolint:gosec,noctx // killed below
+	shell := exec.Command("sh", "-c", `"$0" redis --embedded --listen 127.0.0.1:0 --data "$1"; true`, program(t), t.TempDir())
 	shell.Stdout = out
 	shell.WaitDelay = startTimeout
 	if err := shell.Start(); err != nil {
@@ -157,7 +157,7 @@ func TestPartNamesTakenAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close() //nolint:errcheck // nothing to lose
+	defer taken.Close()
 	for _, part := range []string{"temporal", "redis", "s3", "upstream"} {
 		status, text := runToEnd(t, part, "--listen", taken.Addr().String(), "--data", t.TempDir())
 		if status != 1 || !strings.Contains(text, "address already in use") {

@@ -43,7 +43,7 @@ func TestTemporalSurvivesKill(t *testing.T) {
 	defer w.Stop()
 
 	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
-		ID: "waits", TaskQueue: settings.TaskQueue, SearchAttributes: nil,
+		ID: "waits", TaskQueue: settings.TaskQueue,
 	}, waitAWhile, 4*time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestTemporalSurvivesKill(t *testing.T) {
 	if err := run.Get(t.Context(), nil); err != nil {
 		t.Errorf("the workflow that waited during the kill: got %v, want success", err)
 	}
-	response, err := http.Get("http://" + page.String() + "/api/v1/namespaces/" + settings.Namespace) //nolint:noctx // loopback
+	response, err := http.Get("http://" + page.String() + "/api/v1/namespaces/" + settings.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

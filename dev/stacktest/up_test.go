@@ -136,7 +136,7 @@ func TestUp(t *testing.T) {
 	if text, err := shell(t, dir, strings.Join(video, "\n")); err != nil {
 		t.Errorf("%s: got %v\n%s\nwant success", video, err, text)
 	}
-	file, err := os.ReadFile(filepath.Join(dir, "cat.mp4")) //nolint:gosec // in the test's folder
+	file, err := os.ReadFile(filepath.Join(dir, "cat.mp4"))
 	if err != nil || len(file) < 12 || string(file[4:8]) != "ftyp" {
 		t.Errorf("cat.mp4: got %d bytes, %v, want a video", len(file), err)
 	}
@@ -178,7 +178,7 @@ func TestStackNamesTakenAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close() //nolint:errcheck // nothing to lose
+	defer taken.Close()
 	args := append([]string{"--services"}, freePorts()...)
 	args[len(args)-3] = taken.Addr().String() // the object store's
 	status, text := runToEnd(t, args...)
@@ -205,7 +205,7 @@ func childOf(t *testing.T, parent int, name string) int {
 	}
 	for _, stat := range stats {
 		dir := filepath.Dir(stat)
-		text, err := os.ReadFile(stat) //nolint:gosec // below /proc
+		text, err := os.ReadFile(stat)
 		if err != nil {
 			continue
 		}

@@ -18,19 +18,28 @@ var (
 	_ log.SLogWrapper = serverLog{}
 )
 
+// Debug writes at the level debug.
 func (l serverLog) Debug(msg string, tags ...tag.Tag) { l.write(slog.LevelDebug, msg, tags) }
-func (l serverLog) Info(msg string, tags ...tag.Tag)  { l.write(slog.LevelInfo, msg, tags) }
-func (l serverLog) Warn(msg string, tags ...tag.Tag)  { l.write(slog.LevelWarn, msg, tags) }
+
+// Info writes at the level info.
+func (l serverLog) Info(msg string, tags ...tag.Tag) { l.write(slog.LevelInfo, msg, tags) }
+
+// Warn writes at the level warn.
+func (l serverLog) Warn(msg string, tags ...tag.Tag) { l.write(slog.LevelWarn, msg, tags) }
+
+// Error writes at the level error.
 func (l serverLog) Error(msg string, tags ...tag.Tag) { l.write(slog.LevelError, msg, tags) }
 
 // DPanic is a panic in the server's own tests only.
 func (l serverLog) DPanic(msg string, tags ...tag.Tag) { l.write(slog.LevelError, msg, tags) }
 
+// Panic writes at the level error and panics.
 func (l serverLog) Panic(msg string, tags ...tag.Tag) {
 	l.write(slog.LevelError, msg, tags)
 	panic(msg)
 }
 
+// Fatal writes at the level error and ends the process.
 func (l serverLog) Fatal(msg string, tags ...tag.Tag) {
 	l.write(slog.LevelError, msg, tags)
 	os.Exit(1)
@@ -47,7 +56,7 @@ func (l serverLog) SLog() *slog.Logger { return l.log }
 func (l serverLog) write(level slog.Level, msg string, tags []tag.Tag) {
 	ctx := context.Background()
 	if l.log.Enabled(ctx, level) {
-		l.log.LogAttrs(ctx, level, msg, attributes(tags)...)
+		l.log.LogAttrs(ctx, level, msg, attributes(tags)...) //nolint:sloglint // the server's words
 	}
 }
 

@@ -63,8 +63,12 @@ func Run(ctx context.Context, o Options) error {
 			o.Log.Error("temporal did not stop cleanly", "error", err)
 		}
 	}()
-	if err := prepare(ctx, frontend.String(), o.Log); err != nil {
-		return endedOr(ctx, err)
+	err = prepare(ctx, frontend.String(), o.Log)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
 	}
 	if page.IsValid() {
 		// It is made only now because it connects at once, and rests after a refusal.
@@ -73,23 +77,21 @@ func Run(ctx context.Context, o Options) error {
 		go func() { end <- ui.Start() }()
 		defer func() {
 			ui.Stop()
-			<-end
+			if err := <-end; err != nil {
+				o.Log.Error("the UI did not stop cleanly", "error", err)
+			}
 		}()
-		if err := until(ctx, func() error { return dial(ctx, page.String()) }); err != nil {
-			return endedOr(ctx, fmt.Errorf("start the UI: %w", err))
+		err := until(ctx, func() error { return dial(ctx, page.String()) })
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("start the UI: %w", err)
 		}
 	}
 	o.Ready(frontend.String())
 	<-ctx.Done()
 	return nil
-}
-
-// endedOr returns err unless it only says that ctx ended.
-func endedOr(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // prepare brings the namespace to what the gateway expects and returns when it can be used.

@@ -22,7 +22,7 @@ func main() {
 	defer stop()
 	err := upstream.Run(ctx, upstream.Options{
 		Listen: *listen, Data: *data, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Ready: func(addr string) { fmt.Println("ready", addr) },
+		Ready: func(addr string) { fmt.Fprintln(os.Stdout, "ready", addr) },
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "upstream:", err)
