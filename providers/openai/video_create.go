@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime"
 	"mime/multipart"
 	"net/textproto"
 	"slices"
@@ -61,6 +62,9 @@ func createFields(model string, req providers.VideoRequest) (map[string]json.Raw
 		}
 		if err := json.Unmarshal(object, &fields); err != nil {
 			return nil, unreadable(err)
+		}
+		if fields == nil { // null
+			fields = make(map[string]json.RawMessage)
 		}
 	}
 	size := req.Size
@@ -118,7 +122,8 @@ func writeFile(ctx context.Context, form *multipart.Writer, image providers.Medi
 		name = "input_reference"
 	}
 	contentType := image.ContentType
-	if contentType == "" {
+	// A type that is none, or that would end its header line, is the client's word about its file and nothing more.
+	if _, _, err := mime.ParseMediaType(contentType); err != nil {
 		contentType = "application/octet-stream"
 	}
 	header := make(textproto.MIMEHeader)
@@ -134,7 +139,7 @@ func writeFile(ctx context.Context, form *multipart.Writer, image providers.Medi
 			Kind: providers.Overloaded, Message: "The task's input cannot be read from the archive now.", Taken: providers.TakenNo, Err: err,
 		}
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	if _, err := io.Copy(part, file); err != nil {
 		return &providers.Fault{
 			Kind: providers.Overloaded, Message: "The task's input cannot be read from the archive now.", Taken: providers.TakenNo, Err: err,

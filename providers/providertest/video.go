@@ -1,0 +1,130 @@
+package providertest
+
+import (
+	"fmt"
+	"io/fs"
+	"net/http"
+	"testing"
+
+	"modelrelay/providers"
+)
+
+// VideoStep is what a request of a VideoAdapter asks its upstream for.
+type VideoStep string
+
+// The steps of a job. An adapter need not have all of them: a vendor that names links to its results has no Content of
+// its own.
+const (
+	VideoSubmit  VideoStep = "submit"
+	VideoPoll    VideoStep = "poll"
+	VideoContent VideoStep = "content"
+)
+
+// VideoSubject is the VideoAdapter under test with the wire of its vendor.
+//
+// Answers holds the vendor's answers, each an HTTP response in a file of its own, as bytes on the wire: submitted.http,
+// queued.http, running.http, done.http, failed.http, forgotten.http, unknown_word.http and no_status.http (a job that is
+// still running), refused.http (the request's fault), key_refused.http, limited.http, and linked.http (a done job whose
+// result lies at {{link}}) where the vendor names links; where it always does, done.http holds {{link}} too, which is
+// then /result.mp4 at the upstream itself. A header Source in each, which is not sent, says where its shape
+// comes from. {{words}} in refused.http, key_refused.http and limited.http is where the vendor's reason stands.
+type VideoSubject struct {
+	New func(*http.Client) providers.VideoAdapter
+	// Channel completes the channel: vendor, and whatever the vendor reads of it. The suite sets name, base URL and keys.
+	Channel providers.Channel
+	// Key is the credential in the vendor's shape, with %s where the suite's secret goes; "" means the secret itself.
+	Key     string
+	Answers fs.FS
+	// Step tells what a request asks for, "" for anything else. The body may be read.
+	Step func(*http.Request) VideoStep
+	// Authorized tells whether the request carries the key as the vendor wants it.
+	Authorized func(req *http.Request, key providers.Secret) bool
+	// Job is the id in submitted.http, Failure what failed.http says.
+	Job     string
+	Failure providers.VideoFailure
+	// IdempotencyKey reads the request's idempotency key from a submit; nil where the vendor takes none.
+	IdempotencyKey func(*http.Request) string
+	// Upload reads the one uploaded image of a submit; nil where the vendor takes none.
+	Upload func(*http.Request) (Upload, error)
+}
+
+// Upload is an input image as the upstream sees it.
+type Upload struct {
+	Name, ContentType string
+	Data              []byte
+}
+
+// TestVideo runs the suite.
+func TestVideo(t *testing.T, subject VideoSubject) {
+	t.Helper()
+	s := videoSuite{subject: subject}
+	for _, tc := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"life", s.life},
+		{"submit refused", s.submitRefused},
+		{"submit with a refused key", s.submitKeyRefused},
+		{"submit limited", s.submitLimited},
+		{"submit fails", s.submitFails},
+		{"submit meets garbage", s.submitGarbage},
+		{"submit meets nobody", s.submitNobody},
+		{"submit is cut off", s.submitCut},
+		{"submit over HTTP 2 is cut off", s.submitCutHTTP2},
+		{"submit answer is cut off", s.submitAnswerCut},
+		{"submit canceled", s.submitCanceled},
+		{"idempotency key", s.idempotencyKey},
+		{"upload", s.upload},
+		{"upload unreadable", s.uploadUnreadable},
+		{"image address", s.imageAddress},
+		{"poll states", s.pollStates},
+		{"poll fails", s.pollFails},
+		{"poll meets garbage", s.pollGarbage},
+		{"poll canceled", s.pollCanceled},
+		{"open", s.open},
+		{"open fails", s.openFails},
+		{"open canceled", s.openCanceled},
+		{"links of strangers", s.strangers},
+		{"concurrent", s.concurrent},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tc.test(t)
+		})
+	}
+}
+
+type videoSuite struct{ subject VideoSubject }
+
+func (s videoSuite) adapter(t *testing.T) providers.VideoAdapter {
+	t.Helper()
+	client := providers.NewHTTPClient(nil)
+	t.Cleanup(client.CloseIdleConnections)
+	return s.subject.New(client)
+}
+
+// at is the target at an upstream's address.
+func (s videoSuite) at(base string) providers.Target {
+	key := hushKey
+	if s.subject.Key != "" {
+		key = fmt.Sprintf(s.subject.Key, hushKey)
+	}
+	channel := s.subject.Channel
+	channel.Name, channel.BaseURL, channel.Keys = "suite", base, []providers.Secret{providers.Secret(key)}
+	return providers.Target{Channel: channel, Key: channel.Keys[0], Model: "up"}
+}
+
+// request is a create that every vendor can write.
+func (s videoSuite) request() providers.VideoRequest {
+	return providers.VideoRequest{Model: "pub", Prompt: "A cat that plays the piano", IdempotencyKey: "video_1-1"}
+}
+
+// accepted submits a job whose upstream accepts it.
+func (s videoSuite) accepted(t *testing.T, adapter providers.VideoAdapter, to providers.Target) providers.Ticket {
+	t.Helper()
+	ticket, err := adapter.Submit(t.Context(), to, s.request())
+	if err != nil {
+		t.Fatalf("submit: %v", err)
+	}
+	return ticket
+}

@@ -1,0 +1,316 @@
+package providertest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"modelrelay/providers"
+)
+
+// life is a job as most are.
+func (s videoSuite) life(t *testing.T) {
+	u := s.upstream(t)
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	ticket := s.accepted(t, adapter, to)
+	if ticket.Job != s.subject.Job {
+		t.Errorf("got job %q, want %q", ticket.Job, s.subject.Job)
+	}
+	wantHush(t, "ticket", ticket)
+	for _, want := range []struct {
+		file  string
+		state providers.VideoState
+	}{{"queued", providers.JobQueued}, {"running", providers.JobRunning}, {"done", providers.JobDone}} {
+		u.on(VideoPoll, u.file(want.file, ""))
+		got, err := adapter.Poll(t.Context(), to, ticket)
+		if err != nil || got.State != want.state || got.Failure != nil || got.Progress < -1 || got.Progress > 100 {
+			t.Errorf("%s: got %+v, %v", want.file, got, err)
+		}
+		if finished := want.state == providers.JobDone; finished != (got.Outputs > 0) {
+			t.Errorf("%s: got %d outputs", want.file, got.Outputs)
+		}
+		wantHush(t, "status", got)
+	}
+	s.wantClip(t, adapter, to, ticket, int64(len(clipBytes())))
+	if got := u.count(VideoSubmit); got != 1 {
+		t.Errorf("got %d submits", got)
+	}
+}
+
+// wantClip opens the first output and wants the whole of it.
+func (s videoSuite) wantClip(t *testing.T, adapter providers.VideoAdapter, to providers.Target, ticket providers.Ticket, length int64) {
+	t.Helper()
+	video, err := adapter.Open(t.Context(), to, ticket, 0)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	defer video.Body.Close()
+	got, err := io.ReadAll(video.Body)
+	if err != nil || !bytes.Equal(got, clipBytes()) {
+		t.Errorf("got %d bytes, %v, want the video whole", len(got), err)
+	}
+	if video.Length != length || video.ContentType != "video/mp4" {
+		t.Errorf("got length %d, type %q, want %d, video/mp4", video.Length, video.ContentType, length)
+	}
+}
+
+func (s videoSuite) pollStates(t *testing.T) {
+	u := s.upstream(t)
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	ticket := s.accepted(t, adapter, to)
+	for _, tc := range []struct {
+		file  string
+		state providers.VideoState
+	}{
+		{"unknown_word", providers.JobRunning},
+		{"no_status", providers.JobRunning},
+		{"failed", providers.JobFailed},
+		{"forgotten", providers.JobForgotten},
+	} {
+		u.on(VideoPoll, u.file(tc.file, ""))
+		got, err := adapter.Poll(t.Context(), to, ticket)
+		if err != nil || got.State != tc.state || got.Outputs != 0 {
+			t.Errorf("%s: got %+v, %v, want %s", tc.file, got, err, tc.state)
+			continue
+		}
+		wantHush(t, "status", got)
+		switch tc.state {
+		case providers.JobFailed:
+			if got.Failure == nil || *got.Failure != s.subject.Failure {
+				t.Errorf("got failure %+v, want %+v", got.Failure, s.subject.Failure)
+			}
+		case providers.JobForgotten:
+			if got.Failure == nil || got.Failure.Code == "" || got.Failure.Message == "" {
+				t.Errorf("got failure %+v, want one for the case that the vendor means it", got.Failure)
+			}
+		default:
+			if got.Failure != nil {
+				t.Errorf("%s: got failure %+v", tc.file, got.Failure)
+			}
+		}
+	}
+}
+
+func (s videoSuite) pollFails(t *testing.T) {
+	u := s.upstream(t)
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	ticket := s.accepted(t, adapter, to)
+	for _, tc := range []struct {
+		file   string
+		status int
+		kind   providers.Kind
+		blame  providers.Blame
+	}{
+		{"key_refused", http.StatusUnauthorized, providers.Upstream, providers.BlameKey},
+		{"limited", http.StatusTooManyRequests, providers.RateLimited, providers.BlameKey},
+		{"", http.StatusInternalServerError, providers.Upstream, providers.BlameChannel},
+		{"", http.StatusServiceUnavailable, providers.Overloaded, providers.BlameChannel},
+	} {
+		body := "<html>" + vendorWords
+		if tc.file != "" {
+			_, file := u.answerFile(tc.file, "{{words}}", vendorWords)
+			body = string(file)
+		}
+		u.on(VideoPoll, u.text(tc.status, "application/json", body))
+		status, err := adapter.Poll(t.Context(), to, ticket)
+		if err == nil {
+			t.Errorf("%d: got status %+v, want a fault", tc.status, status)
+			continue
+		}
+		fault := wantFault(t, err)
+		if fault.Kind != tc.kind || fault.Blame != tc.blame || strings.Contains(fault.Error(), vendorWords) {
+			t.Errorf("%d: got %s, blame %d, %q", tc.status, fault.Kind, fault.Blame, fault.Error())
+		}
+	}
+}
+
+// pollGarbage: an answer that makes no sense says nothing about the job.
+func (s videoSuite) pollGarbage(t *testing.T) {
+	u := s.upstream(t)
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	ticket := s.accepted(t, adapter, to)
+	_, whole := u.answerFile("done")
+	for _, body := range []string{"", "null", "[]", `"done"`, "7", "<html>" + vendorWords, string(whole[:len(whole)/2])} {
+		u.on(VideoPoll, u.text(http.StatusOK, "application/json", body))
+		status, err := adapter.Poll(t.Context(), to, ticket)
+		if err == nil {
+			t.Errorf("%q: got status %+v, want a fault", body, status)
+			continue
+		}
+		if fault := wantFault(t, err); fault.Kind != providers.Upstream || fault.Blame != providers.BlameChannel || strings.Contains(fault.Error(), vendorWords) {
+			t.Errorf("%q: got %s, blame %d, %q", body, fault.Kind, fault.Blame, fault.Error())
+		}
+	}
+}
+
+func (s videoSuite) pollCanceled(t *testing.T) {
+	u := s.upstream(t)
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	ticket := s.accepted(t, adapter, to)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	u.on(VideoPoll, u.hang(cancel, gone))
+	_, err := adapter.Poll(ctx, to, ticket)
+	canceled(t, err, gone)
+
+	// Amid the answer as before it.
+	ctx, cancel = context.WithCancel(t.Context())
+	gone = make(chan struct{})
+	resp, body := u.answerFile("done")
+	u.on(VideoPoll, func(w http.ResponseWriter, r *http.Request) {
+		defer close(gone)
+		maps.Copy(w.Header(), resp.Header)
+		_, _ = w.Write(body[:len(body)/2])
+		_ = http.NewResponseController(w).Flush()
+		cancel()
+		<-r.Context().Done()
+	})
+	_, err = adapter.Poll(ctx, to, ticket)
+	canceled(t, err, gone)
+}
+
+func (s videoSuite) open(t *testing.T) {
+	u := s.upstream(t)
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	ticket := s.accepted(t, adapter, to)
+	clip := clipBytes()
+	u.on(VideoContent, func(w http.ResponseWriter, _ *http.Request) { // a length nobody tells, and a type that says nothing
+		w.Header().Set("Content-Type", "application/octet-stream")
+		_, _ = w.Write(clip[:1000])
+		_ = http.NewResponseController(w).Flush()
+		_, _ = w.Write(clip[1000:])
+	})
+	s.wantClip(t, adapter, to, ticket, -1)
+
+	if _, err := adapter.Open(t.Context(), to, ticket, 99); err == nil {
+		t.Error("the job has a hundredth video")
+	} else {
+		wantFault(t, err)
+	}
+}
+
+func (s videoSuite) openFails(t *testing.T) {
+	for name, answer := range map[string]func(*videoUpstream) http.HandlerFunc{
+		"not there": func(u *videoUpstream) http.HandlerFunc { return u.text(http.StatusNotFound, "text/plain", vendorWords) },
+		"expired": func(u *videoUpstream) http.HandlerFunc {
+			return u.text(http.StatusForbidden, "text/plain", vendorWords)
+		},
+		"broken": func(u *videoUpstream) http.HandlerFunc {
+			return u.text(http.StatusBadGateway, "text/html", vendorWords)
+		},
+		"not a clip": func(u *videoUpstream) http.HandlerFunc { return u.text(http.StatusOK, "text/html", vendorWords) },
+		"an object":  func(u *videoUpstream) http.HandlerFunc { return u.text(http.StatusOK, "application/json", `{"e":1}`) },
+	} {
+		u := s.upstream(t)
+		adapter, to := s.adapter(t), s.at(u.server.URL)
+		ticket := s.accepted(t, adapter, to)
+		u.on(VideoContent, answer(u))
+		video, err := adapter.Open(t.Context(), to, ticket, 0)
+		if err == nil {
+			video.Body.Close()
+			t.Errorf("%s: got a video of type %q", name, video.ContentType)
+			continue
+		}
+		if fault := wantFault(t, err); strings.Contains(fault.Error(), vendorWords) {
+			t.Errorf("%s: got %q", name, fault.Error())
+		}
+	}
+
+	// A video that breaks off is not a shorter video.
+	u := s.upstream(t)
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	ticket := s.accepted(t, adapter, to)
+	u.on(VideoContent, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "video/mp4")
+		_, _ = w.Write(clipBytes()[:100_000])
+		panic(http.ErrAbortHandler)
+	})
+	video, err := adapter.Open(t.Context(), to, ticket, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer video.Body.Close()
+	if n, err := io.Copy(io.Discard, video.Body); err == nil {
+		t.Errorf("got %d bytes and no error", n)
+	}
+}
+
+func (s videoSuite) openCanceled(t *testing.T) {
+	u := s.upstream(t)
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	ticket := s.accepted(t, adapter, to)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	u.on(VideoContent, u.hang(cancel, gone))
+	_, err := adapter.Open(ctx, to, ticket, 0)
+	canceled(t, err, gone)
+
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	gone = make(chan struct{})
+	u.on(VideoContent, func(w http.ResponseWriter, r *http.Request) {
+		defer close(gone)
+		w.Header().Set("Content-Type", "video/mp4")
+		_, _ = io.WriteString(w, "moov")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	video, err := adapter.Open(ctx, to, ticket, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer video.Body.Close()
+	if _, err := io.ReadFull(video.Body, make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := video.Body.Read(make([]byte, 1)); err == nil {
+		t.Error("the video goes on after a cancel")
+	}
+	<-gone
+}
+
+// strangers: a result on another host, linked or redirected to, is fetched without the key.
+func (s videoSuite) strangers(t *testing.T) {
+	visited := make(chan struct{}, 2)
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, values := range r.Header {
+			if strings.Contains(strings.Join(values, " "), hushKey) {
+				t.Errorf("a stranger got the key in %s", name)
+			}
+		}
+		if strings.Contains(r.URL.String(), hushKey) {
+			t.Error("a stranger got the key in the address")
+		}
+		visited <- struct{}{}
+		(&videoUpstream{}).clip(w, r)
+	}))
+	t.Cleanup(stranger.Close)
+	at, err := url.Parse(stranger.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := "http://localhost:" + at.Port() + "/results/1.mp4" // another host than the upstream's 127.0.0.1
+
+	u := s.upstream(t)
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	ticket := s.accepted(t, adapter, to)
+	u.on(VideoContent, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, link, http.StatusFound) })
+	s.wantClip(t, adapter, to, ticket, int64(len(clipBytes())))
+	<-visited
+
+	if _, err := s.subject.Answers.Open("linked.http"); err != nil {
+		return
+	}
+	resp, body := u.answerFile("linked", "{{link}}", link)
+	u.on(VideoPoll, u.text(resp.StatusCode, resp.Header.Get("Content-Type"), string(body)))
+	u.on(VideoContent, http.NotFound)
+	s.wantClip(t, adapter, to, ticket, int64(len(clipBytes())))
+	<-visited
+}

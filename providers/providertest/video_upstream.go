@@ -1,0 +1,209 @@
+package providertest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"modelrelay/providers"
+)
+
+// resultPath is where the results of a vendor lie that names links to them; its requests are VideoContent.
+const resultPath = "/result.mp4"
+
+// videoUpstream is a fake of the subject's vendor: it answers each step as it is told and counts them.
+type videoUpstream struct {
+	t       *testing.T
+	subject VideoSubject
+	server  *httptest.Server
+
+	mu      sync.Mutex
+	answers map[VideoStep]http.HandlerFunc
+	counts  map[VideoStep]int
+}
+
+// upstream starts a vendor at which every submit is accepted and every job is done.
+func (s videoSuite) upstream(t *testing.T) *videoUpstream {
+	t.Helper()
+	u := s.idleUpstream(t)
+	u.server.Start()
+	return u
+}
+
+// idleUpstream is an upstream that is not started yet.
+func (s videoSuite) idleUpstream(t *testing.T) *videoUpstream {
+	t.Helper()
+	u := &videoUpstream{t: t, subject: s.subject, counts: make(map[VideoStep]int)}
+	u.answers = map[VideoStep]http.HandlerFunc{
+		VideoSubmit: u.file("submitted", ""), VideoPoll: u.file("done", ""), VideoContent: u.clip,
+	}
+	u.server = httptest.NewUnstartedServer(u)
+	t.Cleanup(u.server.Close)
+	return u
+}
+
+// ServeHTTP implements http.Handler.
+func (u *videoUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		u.t.Errorf("read the request: %v", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	step := u.subject.Step(r)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	u.mu.Lock()
+	u.counts[step]++
+	answer := u.answers[step]
+	u.mu.Unlock()
+	if answer == nil {
+		u.t.Errorf("got a request that is no step: %s %s", r.Method, r.URL.Path)
+		http.NotFound(w, r)
+		return
+	}
+	if !u.subject.Authorized(r, videoSuite{u.subject}.at("").Key) {
+		u.t.Errorf("%s does not carry the key as the vendor wants it", step)
+	}
+	if got := r.Header.Get("User-Agent"); got != providers.Agent {
+		u.t.Errorf("%s: got agent %q", step, got)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	answer(w, r)
+}
+
+// on says how a step is answered from now on.
+func (u *videoUpstream) on(step VideoStep, answer http.HandlerFunc) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.answers[step] = answer
+}
+
+// count is how often a step was asked for.
+func (u *videoUpstream) count(step VideoStep) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.counts[step]
+}
+
+// answerFile reads one of the subject's answers.
+func (u *videoUpstream) answerFile(name string, replace ...string) (*http.Response, []byte) {
+	u.t.Helper()
+	raw, err := fs.ReadFile(u.subject.Answers, name+".http")
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
+	if err != nil {
+		u.t.Fatalf("%s.http: %v", name, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		u.t.Fatalf("%s.http: %v", name, err)
+	}
+	if resp.Header.Get("Source") == "" {
+		u.t.Fatalf("%s.http does not say where its shape comes from", name)
+	}
+	resp.Header.Del("Source")
+	for i := 0; i < len(replace); i += 2 {
+		if !bytes.Contains(body, []byte(replace[i])) {
+			u.t.Fatalf("%s.http lacks %s", name, replace[i])
+		}
+		body = bytes.ReplaceAll(body, []byte(replace[i]), []byte(replace[i+1]))
+	}
+	return resp, body
+}
+
+// file answers with a file of the subject's.
+func (u *videoUpstream) file(name, words string) http.HandlerFunc {
+	u.t.Helper()
+	var replace []string
+	if words != "" {
+		replace = []string{"{{words}}", words}
+	}
+	resp, body := u.answerFile(name, replace...)
+	return func(w http.ResponseWriter, r *http.Request) {
+		maps.Copy(w.Header(), resp.Header)
+		w.WriteHeader(resp.StatusCode)
+		_, _ = w.Write(bytes.ReplaceAll(body, []byte("{{link}}"), []byte("http://"+r.Host+resultPath)))
+	}
+}
+
+// text answers with a status and a body as they are.
+func (u *videoUpstream) text(status int, contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// clipBytes is what the vendor's videos look like, longer than any buffer on the way.
+func clipBytes() []byte { return bytes.Repeat([]byte("moov and mdat; "), 100_000) }
+
+func (u *videoUpstream) clip(w http.ResponseWriter, _ *http.Request) {
+	clip := clipBytes()
+	w.Header().Set("Content-Type", "video/mp4")
+	w.Header().Set("Content-Length", fmt.Sprint(len(clip)))
+	_, _ = w.Write(clip)
+}
+
+// hang keeps a request without an answer until its client is gone, and then closes gone.
+func (u *videoUpstream) hang(arrived func(), gone chan<- struct{}) http.HandlerFunc {
+	return func(_ http.ResponseWriter, r *http.Request) {
+		defer close(gone)
+		arrived()
+		<-r.Context().Done()
+	}
+}
+
+// drop ends the connection without an answer, by a reset or by an orderly end.
+func (u *videoUpstream) drop(reset bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			u.t.Errorf("hijack: %v", err)
+			return
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok && reset {
+			_ = tcp.SetLinger(0)
+		}
+		_ = conn.Close()
+	}
+}
+
+// wantFault wants a *Fault that keeps the key to itself.
+func wantFault(t *testing.T, err error) *providers.Fault {
+	t.Helper()
+	var fault *providers.Fault
+	if !errors.As(err, &fault) {
+		t.Fatalf("got error %v, want a *Fault", err)
+	}
+	if fault.Message == "" {
+		t.Error("the fault has no message")
+	}
+	wantHush(t, "error", err.Error()+fault.Error()+fault.Message)
+	return fault
+}
+
+// wantHush wants no key in what leaves the adapter.
+func wantHush(t *testing.T, what string, shown any) {
+	t.Helper()
+	doc, err := json.Marshal(shown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(doc), hushKey) {
+		t.Errorf("the %s tells the key: %s", what, doc)
+	}
+}
