@@ -44,8 +44,10 @@ func TestFill(t *testing.T) {
 			"archive:\n  bucket: videos\n  secret_key: \"0123\"\nredis:\n  url: \"redis://127.0.0.1:6379/0\"\nlisten: :1\n" + tokens,
 		},
 		{"an anchor is left alone", "redis: &r {url: redis://other}\n", "redis: &r {url: redis://other}\n" + listen + archive + tokens},
-		{"several bytes a letter", "log: {level: info} # äöü\narchive: {bucket: ü}\n",
-			"log: {level: info} # äöü\narchive: {secret_key: \"0123\", bucket: ü}\n" + listen + redis + tokens},
+		{
+			"several bytes a letter", "log: {level: info} # äöü\narchive: {bucket: ü}\n",
+			"log: {level: info} # äöü\narchive: {secret_key: \"0123\", bucket: ü}\n" + listen + redis + tokens,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
