@@ -131,7 +131,7 @@ func (j job) failure() *providers.VideoFailure {
 func explain(err error, key providers.Secret) error {
 	err = refine(err)
 	var fault *providers.Fault
-	if !errors.As(err, &fault) || fault.Upstream == nil || fault.Elsewhere() || fault.Blame != providers.BlameNone {
+	if !errors.As(err, &fault) || fault.Upstream == nil || fault.Elsewhere() {
 		return err
 	}
 	if said := reason(fault.Upstream.Body); said != "" {

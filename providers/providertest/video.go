@@ -69,6 +69,7 @@ func TestVideo(t *testing.T, subject VideoSubject) {
 		{"submit fails", s.submitFails},
 		{"submit meets garbage", s.submitGarbage},
 		{"submit meets nobody", s.submitNobody},
+		{"submit alone", s.submitAlone},
 		{"submit is cut off", s.submitCut},
 		{"submit over HTTP 2 is cut off", s.submitCutHTTP2},
 		{"submit answer is cut off", s.submitAnswerCut},

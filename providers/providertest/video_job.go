@@ -159,7 +159,7 @@ func (s videoSuite) pollCanceled(t *testing.T) {
 	_, err := adapter.Poll(ctx, to, ticket)
 	canceled(t, err, gone)
 
-	// Amid the answer as before it.
+	// Amid the answer as before it: the reading of the body meets the cancel.
 	ctx, cancel = context.WithCancel(t.Context())
 	gone = make(chan struct{})
 	resp, body := u.answerFile("done")
@@ -168,11 +168,37 @@ func (s videoSuite) pollCanceled(t *testing.T) {
 		maps.Copy(w.Header(), resp.Header)
 		_, _ = w.Write(body[:len(body)/2])
 		_ = http.NewResponseController(w).Flush()
-		cancel()
 		<-r.Context().Done()
 	})
-	_, err = adapter.Poll(ctx, to, ticket)
+	client := providers.NewHTTPClient(nil)
+	t.Cleanup(client.CloseIdleConnections)
+	client.Transport = readTold{client.Transport, cancel}
+	_, err = s.subject.New(client).Poll(ctx, to, ticket)
 	canceled(t, err, gone)
+}
+
+// readTold is a transport that tells when the body of an answer begins to be read.
+type readTold struct {
+	http.RoundTripper
+	tell func()
+}
+
+func (r readTold) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := r.RoundTripper.RoundTrip(req)
+	if err == nil {
+		resp.Body = toldBody{resp.Body, r.tell}
+	}
+	return resp, err
+}
+
+type toldBody struct {
+	io.ReadCloser
+	tell func()
+}
+
+func (b toldBody) Read(p []byte) (int, error) {
+	b.tell()
+	return b.ReadCloser.Read(p)
 }
 
 func (s videoSuite) open(t *testing.T) {

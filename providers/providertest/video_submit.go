@@ -137,6 +137,32 @@ func (s videoSuite) submitCut(t *testing.T) {
 	}
 }
 
+// submitAlone: a submit has a connection of its own. One that others have used may be closed by the upstream at the very
+// moment, which would leave the outcome unknown.
+func (s videoSuite) submitAlone(t *testing.T) {
+	u := s.upstream(t)
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	used := make(map[string]int)
+	noting := func(answer http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			used[r.RemoteAddr]++
+			answer(w, r)
+		}
+	}
+	u.on(VideoPoll, noting(u.file("done", "")))
+	u.on(VideoSubmit, noting(u.file("submitted", "")))
+	ticket := s.accepted(t, adapter, to)
+	for range 2 {
+		if _, err := adapter.Poll(t.Context(), to, ticket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.accepted(t, adapter, to)
+	if len(used) != 3 {
+		t.Errorf("got connections %v, want one for each submit and one for both polls", used)
+	}
+}
+
 func (s videoSuite) submitCutHTTP2(t *testing.T) {
 	u := s.idleUpstream(t)
 	u.server.EnableHTTP2 = true
