@@ -19,7 +19,11 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{ResponseWriter: w, id: requestID(r), start: time.Now(), format: formatOf(r)}
 		w.Header().Set("X-Request-Id", x.id)
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the connection's last request may have left one
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(time.Time{}) // the connection's last request may have left one
+		if r.ContentLength != 0 {
+			_ = control.SetReadDeadline(x.start.Add(s.unreadTimeout()))
+		}
 		ctx := context.WithValue(r.Context(), exchangeKey{}, x)
 		defer func() {
 			aborted := s.recovered(ctx, x, recover())

@@ -12,6 +12,13 @@ import (
 	"modelrelay/providers"
 )
 
+const (
+	// maxUnread bounds the wait for a body that is not read, or not to its end.
+	maxUnread = 10 * time.Second
+	// maxTrailing is how much may follow what was read of a body, such as the end of a form, in bytes.
+	maxTrailing = 4 << 10
+)
+
 // readBody reads a whole request body into one buffer of its own size. The error is a fault: TooLarge past the limit,
 // at once where Content-Length says so, Invalid when the body is encoded or does not arrive in full.
 func (s *Server) readBody(x *exchange, r *http.Request) ([]byte, error) {
@@ -34,8 +41,8 @@ func (s *Server) readBody(x *exchange, r *http.Request) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// openBody bounds a body in size and time before it is read. stop lifts the time limit, which would else end the
-// answer too.
+// openBody bounds a body in size and time before it is read. stop follows the reading: it lifts the time limit of a body
+// that came to its end, where it would cut off the answer, and shortens that of any other.
 func (s *Server) openBody(x *exchange, r *http.Request) (stop func(), err error) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, providers.InvalidField("", "The request body must not be compressed.")
@@ -46,8 +53,17 @@ func (s *Server) openBody(x *exchange, r *http.Request) (stop func(), err error)
 	r.Body = http.MaxBytesReader(x.ResponseWriter, r.Body, s.maxBody)
 	control := http.NewResponseController(x.ResponseWriter)
 	_ = control.SetReadDeadline(time.Now().Add(s.bodyTimeout)) // a connection without deadlines has none
-	return func() { _ = control.SetReadDeadline(time.Time{}) }, nil
+	return func() {
+		_ = control.SetReadDeadline(time.Now().Add(s.unreadTimeout()))
+		if _, err := io.CopyN(io.Discard, r.Body, maxTrailing); errors.Is(err, io.EOF) {
+			_ = control.SetReadDeadline(time.Time{})
+		}
+	}, nil
 }
+
+// unreadTimeout is how long the rest of a body that nobody wants may keep its answer waiting: net/http reads on before
+// it sends one, and would do so for ever.
+func (s *Server) unreadTimeout() time.Duration { return min(s.bodyTimeout, maxUnread) }
 
 func tooLarge() *providers.Fault {
 	return providers.Faultf(providers.TooLarge, "The request body is too large.")
@@ -62,10 +78,10 @@ func readFault(r *http.Request, err error) *providers.Fault {
 		return fault
 	case errors.As(err, &limit):
 		return tooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded): // net/http ends the request's context with it
+		fault = providers.InvalidField("", "The request body did not arrive in time.")
 	case r.Context().Err() != nil:
 		return providers.AsFault(r.Context().Err())
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		fault = providers.InvalidField("", "The request body did not arrive in time.")
 	default:
 		fault = providers.InvalidField("", "The request body ended early.")
 	}

@@ -1,0 +1,94 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/api"
+	"modelrelay/providers"
+)
+
+// A body that never comes must not keep its connection and its answer for ever, whoever sends it.
+func TestBodyThatNeverComes(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.BodyTimeout = 100 * time.Millisecond })
+	server := httptest.NewServer(g.Handler())
+	t.Cleanup(server.Close)
+	form := "--b\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\na cat\r\n--b--\r\n"
+	for _, test := range []struct {
+		name, method, path, key, header, body string
+		status                                int
+	}{
+		{"no token", "POST", "/v1/chat/completions", "sk-none", "Content-Length: 100", "", 401},
+		{"no token, chunked", "POST", "/v1/chat/completions", "sk-none", "Transfer-Encoding: chunked", "5\r\n{\"mod", 401},
+		{"no route", "POST", "/nope", "", "Content-Length: 100", "", 404},
+		{"probe", "GET", "/healthz", "", "Content-Length: 100", "", 200},
+		{"nothing to read", "GET", "/v1/models", goodKey, "Content-Length: 100", "{", 200},
+		{"broken off", "POST", "/v1/chat/completions", goodKey, "Content-Length: 100", `{"model":`, 400},
+		{"refused", "POST", "/v1/chat/completions", goodKey, "Content-Encoding: gzip\r\nContent-Length: 100", "", 400},
+		{"form with more to come", "POST", "/v1/videos", goodKey,
+			"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 1000", form, 400},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n%s",
+				test.method, test.path, test.key, test.header, test.body)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatalf("no answer: %v", err)
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != test.status || !resp.Close {
+				t.Errorf("got %d, closed after it: %t, want %d and true", resp.StatusCode, resp.Close, test.status)
+			}
+		})
+	}
+}
+
+// The time limits of a body end with it: an answer may take as long as it likes.
+func TestBodyTimeoutSparesTheAnswer(t *testing.T) {
+	t.Parallel()
+	const timeout = 50 * time.Millisecond
+	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+		select {
+		case <-time.After(4 * timeout):
+			return upstreamAnswer("application/json", `{"ok":true}`), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}, func(_ *gateway, o *api.Options) { o.BodyTimeout = timeout })
+	server := httptest.NewServer(g.Handler())
+	t.Cleanup(server.Close)
+	for range 2 { // on one connection
+		req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1/chat/completions", strings.NewReader(smallChat))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+goodKey)
+		resp, err := server.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != 200 {
+			t.Errorf("got %d %s %v, want 200", resp.StatusCode, body, err)
+		}
+	}
+}
