@@ -3,6 +3,8 @@ package providers
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"time"
@@ -19,6 +21,9 @@ type Secret string
 
 // Reveal returns the credential itself, for the request to the upstream and nothing else.
 func (s Secret) Reveal() string { return string(s) }
+
+// Format hides the credential from fmt whatever the verb; a wrong one would print it otherwise.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
 // String hides the credential.
 func (s Secret) String() string { return redacted }

@@ -48,12 +48,12 @@ func refusal(status int) *Fault {
 // RetryAfter reads how long an upstream asks to be left alone: retry-after-ms, else Retry-After in seconds or as a
 // date; 0 when it does not say or the time is past.
 func RetryAfter(header http.Header) time.Duration {
-	if ms, ok := number(header.Get("Retry-After-Ms")); ok {
-		return time.Duration(ms * float64(time.Millisecond))
+	if d, ok := wait(header.Get("Retry-After-Ms"), time.Millisecond); ok {
+		return d
 	}
 	value := strings.TrimSpace(header.Get("Retry-After"))
-	if seconds, ok := number(value); ok {
-		return time.Duration(seconds * float64(time.Second))
+	if d, ok := wait(value, time.Second); ok {
+		return d
 	}
 	if at, err := http.ParseTime(value); err == nil {
 		return max(time.Until(at), 0)
@@ -61,9 +61,10 @@ func RetryAfter(header http.Header) time.Duration {
 	return 0
 }
 
-// number reads a decimal number that makes sense as a wait: neither negative nor beyond a year of seconds.
-func number(text string) (float64, bool) {
+// wait reads a decimal number of units that makes sense as a wait: neither negative nor beyond a year.
+func wait(text string, unit time.Duration) (time.Duration, bool) {
+	const sense = 366 * 24 * time.Hour
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	const sense = 366 * 24 * 3600 * 1000
-	return n, err == nil && n >= 0 && n < sense
+	n *= float64(unit)
+	return time.Duration(n), err == nil && n >= 0 && n < float64(sense)
 }

@@ -138,6 +138,7 @@ func TestRetryAfter(t *testing.T) {
 			{"Retry-After", "soon", 0},
 			{"Retry-After", "NaN", 0},
 			{"Retry-After", "1e300", 0},
+			{"Retry-After", "31000000000", 0}, // more nanoseconds than a Duration holds
 			{"Retry-After", "", 0},
 			{"Retry-After", time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat), 90 * time.Second},
 			{"Retry-After", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), 0},
