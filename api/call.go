@@ -31,7 +31,9 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	}
 	answer, err := s.relay.Do(r.Context(), x.caller.Group, call)
 	if err != nil {
-		s.record(x, true)
+		if kind := providers.AsFault(err).Kind; kind != providers.ModelNotFound && kind != providers.NotFound {
+			s.record(x, true) // names of a client's own making would grow the ledger
+		}
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
@@ -195,7 +197,7 @@ func (x *exchange) release(answer *relay.Answer) {
 // record puts a call into the ledger.
 func (s *Server) record(x *exchange, failed bool) {
 	s.ledger.Record(storage.Entry{
-		Token: x.caller.ID, Model: x.model, Channel: x.channel, Failed: failed,
+		Token: x.caller.ID, Model: x.model, Channel: x.channel, Requests: 1, Failed: failed,
 		InputTokens: x.usage.Input, CachedTokens: x.usage.Cached, OutputTokens: x.usage.Output,
 	})
 }

@@ -50,7 +50,7 @@ func TestChatPassesThrough(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
-	want := storage.Entry{Token: "good", Model: "fast", Channel: "main", InputTokens: 11, OutputTokens: 7}
+	want := storage.Entry{Token: "good", Model: "fast", Channel: "main", Requests: 1, InputTokens: 11, OutputTokens: 7}
 	if len(g.ledger.entries) != 1 || g.ledger.entries[0] != want {
 		t.Errorf("got ledger %+v, want %+v", g.ledger.entries, want)
 	}
@@ -90,6 +90,14 @@ func TestChatFaults(t *testing.T) {
 		if rec.Code != test.status || code != test.code || param != test.param {
 			t.Errorf("%s: got %d %q %q (%s), want %d %q %q", test.name, rec.Code, code, param, rec.Body, test.status, test.code, test.param)
 		}
+	}
+	for _, entry := range g.ledger.entries {
+		if !entry.Failed || entry.Requests != 1 || entry.Model == "gpt-9" {
+			t.Errorf("got ledger entry %+v, want failed calls of models there are", entry)
+		}
+	}
+	if len(g.ledger.entries) != 2 {
+		t.Errorf("got %d ledger entries, want those of the upstream's two refusals", len(g.ledger.entries))
 	}
 }
 
@@ -233,7 +241,7 @@ func TestStreamThatFails(t *testing.T) {
 		if !strings.HasPrefix(last, `data: {"error":{`) || !strings.Contains(last, `"code":"upstream_error"`) || !strings.HasSuffix(last, "\n\n") {
 			t.Errorf("%s: got last event %q", name, last)
 		}
-		if len(g.ledger.entries) != 1 || !g.ledger.entries[0].Failed {
+		if len(g.ledger.entries) != 1 || !g.ledger.entries[0].Failed || g.ledger.entries[0].Requests != 1 {
 			t.Errorf("%s: got ledger %+v, want one failed call", name, g.ledger.entries)
 		}
 	}
