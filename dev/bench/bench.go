@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 )
 
 // Options says what is measured. Every number must be within its bounds; a load of size 0 is left out where that is said.
@@ -68,7 +69,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if err := o.check(); err != nil {
 		return report, err
 	}
-	s := &stage{options: o}
+	s := &stage{options: o, client: &http.Client{Timeout: answerTimeout}}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.prepare(ctx); err != nil {
 		return report, err

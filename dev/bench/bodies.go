@@ -73,7 +73,7 @@ func sendBodies(ctx context.Context, to target, body []byte, n int) error {
 		return fmt.Errorf("%s: %w", to.name, err)
 	}
 	defer c.close()
-	request := post(to, chatPath, body)
+	request := post(to, body)
 	var buf bytes.Buffer
 	for range n {
 		err := c.call(request, &buf)

@@ -29,6 +29,9 @@ func chat(ctx context.Context, s *stage, report *Report) error {
 		return err
 	}
 	want, err := s.expectedChat(ctx)
+	if err == nil {
+		err = limited(ctx, gateway)
+	}
 	if err != nil {
 		return err
 	}
@@ -117,7 +120,7 @@ func chatRound(ctx context.Context, to target, want []byte, connections, request
 		return round{}, fmt.Errorf("%s: %w", to.name, err)
 	}
 	defer closeAll(clients)
-	request := post(to, chatPath, chatBody())
+	request := post(to, chatBody())
 	latencies := make([][]time.Duration, connections)
 	var left atomic.Int64
 	left.Store(int64(requests))
@@ -163,12 +166,13 @@ func chatRound(ctx context.Context, to target, want []byte, connections, request
 // chatBody is the request: instructions and a question of the same length, about 1 KB in all.
 func chatBody() []byte {
 	return fmt.Appendf(nil, `{"model":%q,"messages":[{"role":"system","content":%q},{"role":"user","content":%q}],"temperature":0.7,"max_tokens":500}`,
-		chatModel, words(chatText), words(chatText))
+		chatModel, words(), words())
 }
 
-// words is a text of n bytes.
-func words(n int) string {
-	return strings.Repeat("a word or two of the question ", n/30+1)[:n]
+// words is a text of chatText bytes.
+func words() string {
+	const some = "a word or two of the question "
+	return strings.Repeat(some, chatText/len(some)+1)[:chatText]
 }
 
 // expectedChat asks the upstream itself, and returns the part of its answer that every answer must have.
@@ -180,17 +184,35 @@ func (s *stage) expectedChat(ctx context.Context) ([]byte, error) {
 	}
 	defer c.close()
 	var buf bytes.Buffer
-	if err := c.call(post(to, chatPath, chatBody()), &buf); err != nil {
+	if err := c.call(post(to, chatBody()), &buf); err != nil {
 		return nil, err
 	}
 	if !json.Valid(buf.Bytes()) {
 		return nil, fmt.Errorf("%w: the upstream's own is no JSON: %.300s", ErrBroken, buf.Bytes())
 	}
 	at := bytes.Index(buf.Bytes(), []byte(`"model"`)) // before it stands what is never the same twice
-	if at < 0 || !bytes.Contains(buf.Bytes(), []byte(words(chatText))) {
+	if at < 0 || !bytes.Contains(buf.Bytes(), []byte(words())) {
 		return nil, fmt.Errorf("%w: the upstream's own: %.300s", ErrBroken, buf.Bytes())
 	}
 	return bytes.Clone(buf.Bytes()[at:]), nil
+}
+
+// limited makes sure that the gateway does what it is measured for: the answer shows the limit it was held to.
+func limited(ctx context.Context, gateway target) error {
+	c, err := dial(ctx, gateway.addr)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	response, err := c.send(post(gateway, chatBody()))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.Header.Get("X-Ratelimit-Remaining-Requests") == "" {
+		return fmt.Errorf("%w: the gateway answered %s without a limit", ErrBroken, response.Status)
+	}
+	return drain(response.Body)
 }
 
 func checkChat(got, want []byte) error {
@@ -223,7 +245,7 @@ func (s *stage) accepted(ctx context.Context) (int64, error) {
 			Accepted int64 `json:"accepted"`
 		} `json:"connections"`
 	}
-	if err := getJSON(ctx, "http://"+s.upstream.addr+"/_control/stats?jobs=false", "", &stats); err != nil {
+	if err := s.getJSON(ctx, "http://"+s.upstream.addr+"/_control/stats?jobs=false", "", &stats); err != nil {
 		return 0, fmt.Errorf("ask the upstream: %w", err)
 	}
 	return stats.Connections.Accepted, nil

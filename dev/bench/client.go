@@ -93,11 +93,11 @@ func (c *connection) call(request []byte, buf *bytes.Buffer) error {
 	return response.Body.Close()
 }
 
-// post makes a request with a JSON body.
-func post(to target, path string, body []byte) []byte {
+// post makes the request of a chat with a JSON body.
+func post(to target, body []byte) []byte {
 	var b bytes.Buffer
 	for _, part := range []string{
-		"POST ", to.prefix, path, " HTTP/1.1\r\nHost: ", to.addr, "\r\nUser-Agent: bench\r\nAccept: application/json\r\nAuthorization: Bearer ",
+		"POST ", to.prefix, chatPath, " HTTP/1.1\r\nHost: ", to.addr, "\r\nUser-Agent: bench\r\nAccept: application/json\r\nAuthorization: Bearer ",
 		to.key, "\r\nContent-Type: application/json\r\nContent-Length: ", strconv.Itoa(len(body)), "\r\n\r\n",
 	} {
 		b.WriteString(part)
@@ -113,7 +113,7 @@ func drain(body io.Reader) error {
 }
 
 // getJSON reads a JSON document, for what is not part of a load. An empty key sends none.
-func getJSON(ctx context.Context, url, key string, into any) error {
+func (s *stage) getJSON(ctx context.Context, url, key string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -121,15 +121,15 @@ func getJSON(ctx context.Context, url, key string, into any) error {
 	if key != "" {
 		request.Header.Set("Authorization", "Bearer "+key)
 	}
-	return doJSON(request, into)
+	return s.doJSON(request, into)
 }
 
-func doJSON(request *http.Request, into any) error {
-	response, err := http.DefaultClient.Do(request)
+func (s *stage) doJSON(request *http.Request, into any) error {
+	response, err := s.client.Do(request)
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // read only
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	switch {
 	case err != nil:

@@ -15,7 +15,7 @@ import (
 func cpuTime(pid int) (time.Duration, error) {
 	const scheduler = 2 // CPUCLOCK_SCHED of the kernel, in the lowest bits of a process's clock
 	var at unix.Timespec
-	if err := unix.ClockGettime(int32(^pid)<<3|scheduler, &at); err != nil { //nolint:gosec // a process id fits
+	if err := unix.ClockGettime(int32(^pid)<<3|scheduler, &at); err != nil {
 		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
 	}
 	return time.Duration(at.Nano()), nil

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// startTimeout bounds the time until a process answers.
-	startTimeout = time.Minute
+	// startTimeout bounds the time until a process answers, a whole stack as well.
+	startTimeout = 3 * time.Minute
 	// stopGrace is what a process gets to end in order.
-	stopGrace   = 30 * time.Second
+	stopGrace   = time.Minute
 	askInterval = 20 * time.Millisecond
 
 	nowhere     = "127.0.0.1:1" // nobody listens there: relayed calls need neither Temporal nor the archive
@@ -34,6 +34,7 @@ const (
 // stage is what the loads meet: Redis and the upstream for all of them, floor and gateway anew for each.
 type stage struct {
 	options         Options
+	client          *http.Client // for what is no load
 	redis, upstream *child
 	fresh           []*child // since the last clear, in the order of their start
 	started         int
@@ -101,7 +102,7 @@ func (s *stage) pair(ctx context.Context) (floor, gateway target, err error) {
 		return target{}, target{}, fmt.Errorf("write the configuration: %w", err)
 	}
 	// The worker is for tasks.
-	relay, err := s.start(ctx, &child{name: gatewayName, addr: addr}, answers("/healthz"),
+	relay, err := s.start(ctx, &child{name: gatewayName, addr: addr}, s.answers("/healthz"),
 		s.gatewayBinary(), "serve", "--worker=false", "--config", config)
 	if err != nil {
 		return target{}, target{}, err
@@ -223,17 +224,17 @@ func connects(ctx context.Context, addr string) error {
 }
 
 // answers tells whether a path answers 200.
-func answers(path string) func(ctx context.Context, addr string) error {
+func (s *stage) answers(path string) func(ctx context.Context, addr string) error {
 	return func(ctx context.Context, addr string) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, nil)
 		if err != nil {
 			return err
 		}
-		response, err := http.DefaultClient.Do(request)
+		response, err := s.client.Do(request)
 		if err != nil {
 			return err
 		}
-		defer response.Body.Close() //nolint:errcheck // read only
+		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
 			return fmt.Errorf("answered %s", response.Status)
 		}

@@ -32,46 +32,52 @@ func streams(ctx context.Context, s *stage, report *Report) error {
 	}
 	n := s.options.Streams
 	few := max(1, n/fewStreams)
-	var cpu, p50, p99, cut, now, peak, further series
-	start := map[string]int64{}
-	err = takeTurns(1, floor, gateway, func(to target) error {
-		round, err := streamRound(ctx, to, few)
-		start[to.name] = round.resident
-		return err
-	})
+	start, _, err := s.streamRounds(ctx, few, floor, gateway)
 	if err != nil {
 		return err
 	}
-	var broken error
+	all, broken, err := s.streamRounds(ctx, n, floor, gateway)
+	if err != nil {
+		return err
+	}
+	load := fmt.Sprintf("%d streams, %d chunks at %v", n, streamChunks, streamPace)
+	report.add(load, "CPU per 1,000", "s", all.cpu, ratioAtMost(1.3))
+	report.add(load, "streams cut", "", all.cut, atMost(0))
+	report.add(load, "chunk delay p50", "ms", all.p50, nil)
+	report.add(load, "chunk delay p99", "ms", all.p99, nil)
+	report.add(load, "RSS while open", "MB", all.resident, atMost(100))
+	if n > few {
+		grown := func(from, to []float64) []float64 {
+			return []float64{(*median(to) - *median(from)) * (1 << 10) / float64(n-few)}
+		}
+		further := series{grown(start.resident.floor, all.resident.floor), grown(start.resident.gateway, all.resident.gateway)}
+		report.add(load, fmt.Sprintf("RSS of a further stream, from %d on", few), "KB", further, atMost(25))
+	}
+	return broken
+}
+
+// streamFigures are those of all rounds with the same number of streams.
+type streamFigures struct{ cpu, p50, p99, cut, resident series }
+
+// streamRounds does every round with n streams. Broken streams are an error of their own, which ends nothing.
+func (s *stage) streamRounds(ctx context.Context, n int, floor, gateway target) (f streamFigures, broken, err error) {
 	err = takeTurns(s.options.Rounds, floor, gateway, func(to target) error {
 		round, err := streamRound(ctx, to, n)
 		if err != nil && !errors.Is(err, ErrBroken) {
 			return err
 		}
 		broken = errors.Join(broken, err)
-		cpu.add(to, round.cpu.Seconds()*1000/float64(n))
-		p50.add(to, milliseconds(quantile(round.delays, 0.50)))
-		p99.add(to, milliseconds(quantile(round.delays, 0.99)))
-		cut.add(to, float64(round.broken))
-		now.add(to, megabytes(round.resident))
-		peak.add(to, megabytes(round.peak))
-		if n > few {
-			further.add(to, float64(round.resident-start[to.name])/float64(n-few)/(1<<10))
-		}
+		f.cpu.add(to, round.cpu.Seconds()*1000/float64(n))
+		f.p50.add(to, milliseconds(quantile(round.delays, 0.50)))
+		f.p99.add(to, milliseconds(quantile(round.delays, 0.99)))
+		f.cut.add(to, float64(round.broken))
+		f.resident.add(to, megabytes(round.resident))
 		return nil
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		f.cut = sum(f.cut)
 	}
-	load := fmt.Sprintf("%d streams, %d chunks at %v", n, streamChunks, streamPace)
-	report.add(load, "CPU per 1,000", "s", cpu, ratioAtMost(1.3))
-	report.add(load, "streams cut", "", sum(cut), atMost(0))
-	report.add(load, "chunk delay p50", "ms", p50, nil)
-	report.add(load, "chunk delay p99", "ms", p99, nil)
-	report.add(load, "RSS while open", "MB", now, atMost(100))
-	report.add(load, "peak RSS", "MB", peak, nil)
-	report.add(load, "RSS of a further stream", "KB", further, atMost(25))
-	return broken
+	return f, broken, err
 }
 
 // sum puts the sums in place of the rounds, for what no round may show.
@@ -88,10 +94,10 @@ func sum(s series) series {
 
 // streamed is what one round of streams showed.
 type streamed struct {
-	cpu            time.Duration
-	resident, peak int64 // bytes: the most that was seen while the streams were open, and the kernel's peak
-	broken         int   // streams that were cut or wrong
-	delays         []time.Duration
+	cpu      time.Duration
+	resident int64 // bytes: the most that was seen while the streams were open
+	broken   int   // streams that were cut or wrong
+	delays   []time.Duration
 }
 
 // streamRound opens n streams and reads them to their ends. The error wraps ErrBroken when only some were broken.
@@ -101,10 +107,7 @@ func streamRound(ctx context.Context, to target, n int) (streamed, error) {
 		return streamed{}, fmt.Errorf("%s: %w", to.name, err)
 	}
 	defer closeAll(clients)
-	request := post(to, chatPath, fmt.Appendf(nil, `{"model":%q,"stream":true,"messages":[{"role":"user","content":%q}]}`, streamModel, words(chatText)))
-	if err := resetPeak(to.pid); err != nil {
-		return streamed{}, err
-	}
+	request := post(to, fmt.Appendf(nil, `{"model":%q,"stream":true,"messages":[{"role":"user","content":%q}]}`, streamModel, words()))
 	before, err := cpuTime(to.pid)
 	if err != nil {
 		return streamed{}, err
@@ -131,9 +134,6 @@ func streamRound(ctx context.Context, to target, n int) (streamed, error) {
 	close(over)
 	round := streamed{cpu: after - before, resident: <-watched}
 	if err := errors.Join(err, ctx.Err()); err != nil {
-		return streamed{}, err
-	}
-	if _, round.peak, err = resident(to.pid); err != nil {
 		return streamed{}, err
 	}
 	for _, r := range results {
@@ -181,6 +181,7 @@ func (c *connection) stream(request []byte) (r streamResult) {
 	if err != nil {
 		return streamResult{err: err}
 	}
+	defer response.Body.Close()
 	r.body = make([]byte, 0, 32<<10)
 	r.arrived = make([]time.Time, 0, streamChunks+4)
 	if response.StatusCode != 200 {
@@ -220,8 +221,7 @@ func (s *sink) Write(p []byte) (int, error) {
 
 // checkStream wants every word in its order, the reason of the end, and the last line.
 func checkStream(body []byte, chunks int) error {
-	var text []byte
-	finish := ""
+	var text, finish []byte
 	rest, ended := bytes.CutSuffix(body, []byte("data: [DONE]\n\n"))
 	if !ended {
 		return fmt.Errorf("a stream ended without its last line: …%s", body[max(0, len(body)-200):])
@@ -240,9 +240,9 @@ func checkStream(body []byte, chunks int) error {
 			return fmt.Errorf("a stream had an event that nobody sent (%w): %.200s", err, event)
 		}
 		text = append(text, chunk.Choices[0].Delta.Content...)
-		finish += chunk.Choices[0].Finish
+		finish = append(finish, chunk.Choices[0].Finish...)
 	}
-	if want := streamText(chunks); string(text) != want || finish != "stop" {
+	if want := streamText(chunks); string(text) != want || string(finish) != "stop" {
 		return fmt.Errorf("a stream said %.100q… and ended with %q, want %.100q… and \"stop\"", text, finish, want)
 	}
 	return nil

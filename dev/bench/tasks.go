@@ -2,6 +2,180 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 )
 
-func tasks(context.Context, *stage, *Report) error { return nil }
+const (
+	videosPath = "/v1/videos"
+	// taskModel is a job that is over in a moment.
+	taskModel = "sora-2-fast"
+	// describedAgain is when the gateway asks Temporal about a task anew.
+	describedAgain = 1100 * time.Millisecond
+	// taskDeadline bounds the time until all tasks are over.
+	taskDeadline = 3 * time.Minute
+)
+
+// tasks measures creates and status reads of video tasks, one after the other, on the whole embedded stack.
+func tasks(ctx context.Context, s *stage, report *Report) error {
+	base, err := s.whole(ctx)
+	if err != nil {
+		return err
+	}
+	n := s.options.Tasks
+	ids := make([]string, 0, n)
+	creates := make([]time.Duration, 0, n)
+	for i := range n + 1 {
+		began := time.Now()
+		id, err := s.createTask(ctx, base)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			continue // it opens connections and queues
+		}
+		creates = append(creates, time.Since(began))
+		ids = append(ids, id)
+	}
+	if err := s.awaitTasks(ctx, base, ids); err != nil {
+		return err
+	}
+	var reads, repeats []time.Duration
+	for range s.options.Rounds {
+		if err := pause(ctx, describedAgain); err != nil {
+			return err
+		}
+		for _, into := range []*[]time.Duration{&reads, &repeats} {
+			for _, id := range ids {
+				began := time.Now()
+				if _, err := s.taskStatus(ctx, base, id); err != nil {
+					return err
+				}
+				*into = append(*into, time.Since(began))
+			}
+		}
+	}
+	load := fmt.Sprintf("%d tasks, one at a time", n)
+	for _, figure := range []struct {
+		name  string
+		from  []time.Duration
+		share float64
+		want  *Target
+	}{
+		{"create p50", creates, 0.50, atMost(30)},
+		{"create p99", creates, 0.99, nil},
+		{"status p50", reads, 0.50, atMost(3)},
+		{"status p99", reads, 0.99, nil},
+		{"status p50, within a second", repeats, 0.50, nil},
+	} {
+		report.add(load, figure.name, "ms", series{gateway: []float64{milliseconds(quantile(figure.from, figure.share))}}, figure.want)
+	}
+	return nil
+}
+
+// whole starts the stack with everything in it and returns the gateway's URL.
+func (s *stage) whole(ctx context.Context) (string, error) {
+	args := []string{"up", "--data", filepath.Join(s.options.Data, "whole"), "--config", filepath.Join(s.options.Data, "whole.yaml")}
+	addresses := map[string]string{}
+	for _, flag := range []string{"listen", "temporal", "ui", "redis", "s3", "upstream"} {
+		addr, err := freeAddress()
+		if err != nil {
+			return "", err
+		}
+		addresses[flag] = addr
+		args = append(args, "--"+flag, addr)
+	}
+	config := fmt.Sprintf(`tokens:
+  - {name: bench, key: %s, requests_per_minute: 1000000000}
+channels:
+  - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }}
+`, clientKey, addresses["upstream"], upstreamKey)
+	if err := os.WriteFile(args[4], []byte(config), 0o600); err != nil {
+		return "", fmt.Errorf("write the configuration: %w", err)
+	}
+	up, err := s.start(ctx, &child{name: "whole", addr: addresses["listen"]}, s.answers("/readyz"), s.options.Program, args...)
+	if err != nil {
+		return "", err
+	}
+	s.fresh = append(s.fresh, up)
+	return "http://" + up.addr, nil
+}
+
+// task is what the loads read of a task.
+type task struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+}
+
+func (s *stage) createTask(ctx context.Context, base string) (string, error) {
+	body := fmt.Sprintf(`{"model":%q,"prompt":"a harbour at dawn","seconds":"4"}`, taskModel)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+videosPath, strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+clientKey)
+	var made task
+	err = s.doJSON(request, &made)
+	if err == nil && (made.ID == "" || made.Status != "queued") {
+		err = fmt.Errorf("%w: got %+v", ErrBroken, made)
+	}
+	if err != nil {
+		return "", fmt.Errorf("create a task: %w", err)
+	}
+	return made.ID, nil
+}
+
+func (s *stage) taskStatus(ctx context.Context, base, id string) (string, error) {
+	var read task
+	err := s.getJSON(ctx, base+videosPath+"/"+id, clientKey, &read)
+	if err == nil && read.ID != id {
+		err = fmt.Errorf("%w: got %+v", ErrBroken, read)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read task %s: %w", id, err)
+	}
+	return read.Status, nil
+}
+
+// awaitTasks returns when all tasks are completed. One that fails is an error.
+func (s *stage) awaitTasks(ctx context.Context, base string, ids []string) error {
+	ctx, cancel := context.WithTimeout(ctx, taskDeadline)
+	defer cancel()
+	left := slices.Clone(ids)
+	for len(left) > 0 {
+		var failed error
+		left = slices.DeleteFunc(left, func(id string) bool {
+			status, err := s.taskStatus(ctx, base, id)
+			if err == nil && status == "failed" {
+				err = fmt.Errorf("%w: task %s failed", ErrBroken, id)
+			}
+			failed = errors.Join(failed, err)
+			return status == "completed"
+		})
+		if failed != nil {
+			return failed
+		}
+		if err := pause(ctx, describedAgain); err != nil {
+			return fmt.Errorf("%d tasks are not over: %w", len(left), err)
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

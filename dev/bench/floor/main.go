@@ -9,7 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -26,7 +26,8 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, *listen, *upstream); err != nil {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := serve(ctx, *listen, *upstream, log); err != nil {
 		fmt.Fprintln(os.Stderr, "floor:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to stop
 	}
@@ -37,12 +38,12 @@ const idlePerHost = 4096
 
 // serve serves until ctx ends, which is no error. It reads the body before it passes a request on: without that the
 // proxy cuts streams, because an upstream that answers early ends the body, and with it the client's request.
-func serve(ctx context.Context, listen, upstream string) error {
+func serve(ctx context.Context, listen, upstream string, log *slog.Logger) error {
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: upstream}) },
 		FlushInterval: -1,
 		Transport:     &http.Transport{MaxIdleConnsPerHost: idlePerHost, DisableCompression: true},
-		ErrorLog:      log.New(os.Stderr, "floor: ", 0),
+		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {

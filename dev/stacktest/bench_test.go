@@ -1,0 +1,49 @@
+package stacktest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// TestBench does every load in its smallest size. The figures do not matter here, only that there are some and that no
+// answer was wrong.
+func TestBench(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program(t), "bench", "--json", "--rounds", "1",
+		"--requests", "500", "--streams", "20", "--bodies", "1", "--tasks", "2")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("bench: %v\n%s%s", err, &stdout, &stderr)
+	}
+	var report struct {
+		Machine string
+		Rows    []struct {
+			Load, Figure   string
+			Floor, Gateway *float64
+		}
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
+		t.Fatalf("%v in %s", err, &stdout)
+	}
+	got := map[string]float64{}
+	for _, row := range report.Rows {
+		if row.Gateway == nil {
+			t.Errorf("%s, %s: no figure", row.Load, row.Figure)
+			continue
+		}
+		got[row.Figure] = *row.Gateway
+	}
+	for _, figure := range []string{"CPU per 1,000", "upstream connections reused", "RSS while open", "peak memory of the first", "create p50", "status p50"} {
+		if got[figure] <= 0 {
+			t.Errorf("%s: got %v", figure, got[figure])
+		}
+	}
+	if got["streams cut"] != 0 {
+		t.Errorf("%v streams were cut", got["streams cut"])
+	}
+}
