@@ -106,6 +106,8 @@ func TestUnknownRoutes(t *testing.T) {
 		{"GET", "/v1/chat/completions", 405, "POST", `"code":"method_not_allowed"`},
 		{"DELETE", "/v1/models", 405, "GET", `"code":"method_not_allowed"`},
 		{"PUT", "/v1/videos/video_1/content", 405, "GET, HEAD", `"code":"method_not_allowed"`},
+		{"PROPFIND", "/v1/nothing", 404, "", `"code":"not_found"`},
+		{"PROPFIND", "/v1/models", 405, "GET", `"code":"method_not_allowed"`},
 		{"POST", "/v1/models/a/b", 405, "GET", `"code":"method_not_allowed"`},
 	} {
 		rec := g.do(t, request(test.method, test.path, "", "Authorization", ""))

@@ -165,6 +165,10 @@ func (s *Server) methodNotAllowed(mux *chi.Mux) http.HandlerFunc {
 		allowed := slices.DeleteFunc(slices.Clone(methods), func(method string) bool {
 			return !mux.Match(chi.NewRouteContext(), method, path)
 		})
+		if len(allowed) == 0 { // a method the router has no name for, at a path it does not know
+			s.notFound(w, r)
+			return
+		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		s.fail(exchangeAt(w), providers.Faultf(providers.MethodNotAllowed, "This path does not take %s.", r.Method))
 	}
