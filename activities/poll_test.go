@@ -336,7 +336,9 @@ func TestPollProgressNeverFalls(t *testing.T) {
 		w := newWatch(t, func(n int) (providers.VideoStatus, error) {
 			return providers.VideoStatus{State: looks[n-1].state, Progress: looks[n-1].progress, Word: looks[n-1].word}, nil
 		})
-		w.look(t)
+		if _, err, ended := w.look(t); ended {
+			t.Fatalf("got %v", err)
+		}
 		for i, want := range wants {
 			if _, err, ended := w.look(t); ended {
 				t.Fatalf("look %d: got %v", i, err)

@@ -56,7 +56,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, explain(err, to.Key)
 	}
-	made, err := read(resp)
+	made, err := read(ctx, resp)
 	if err != nil {
 		return providers.Ticket{}, err // taken, in all likelihood
 	}
@@ -153,7 +153,7 @@ func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.
 	if err != nil {
 		return job{}, err
 	}
-	return read(resp)
+	return read(ctx, resp)
 }
 
 // request makes an upstream request with the channel's key.
@@ -168,11 +168,11 @@ func (v *Videos) request(ctx context.Context, method string, to providers.Target
 }
 
 // read decodes an answer that is a job, and closes it.
-func read(resp *http.Response) (job, error) {
+func read(ctx context.Context, resp *http.Response) (job, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, jobLimit))
 	if err != nil {
-		return job{}, cutOff(resp.Request.Context(), err)
+		return job{}, cutOff(ctx, err)
 	}
 	return decode(body)
 }

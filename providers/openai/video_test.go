@@ -144,8 +144,7 @@ func FuzzJob(f *testing.F) {
 			t.Fatalf("got %v", err)
 		}
 		if err != nil {
-			var fault *providers.Fault
-			if !errors.As(err, &fault) || fault.Taken != providers.TakenUnknown || fault.Kind != providers.Upstream {
+			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Taken != providers.TakenUnknown || fault.Kind != providers.Upstream {
 				t.Fatalf("got %v", err)
 			}
 			return
@@ -210,8 +209,7 @@ func TestVideoLinks(t *testing.T) {
 			t.Cleanup(server.Close)
 			video, err := openai.NewVideos(newClient(t)).Open(t.Context(), target(server.URL), providers.Ticket{Job: "video_1"}, 0)
 			if tc.fails {
-				var fault *providers.Fault
-				if !errors.As(err, &fault) {
+				if _, ok := errors.AsType[*providers.Fault](err); !ok {
 					t.Fatalf("got %v", err)
 				}
 				return

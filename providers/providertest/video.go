@@ -58,41 +58,31 @@ type Upload struct {
 func TestVideo(t *testing.T, subject VideoSubject) {
 	t.Helper()
 	s := videoSuite{subject: subject}
-	for _, tc := range []struct {
-		name string
-		test func(*testing.T)
-	}{
-		{"life", s.life},
-		{"submit refused", s.submitRefused},
-		{"submit with a refused key", s.submitKeyRefused},
-		{"submit limited", s.submitLimited},
-		{"submit fails", s.submitFails},
-		{"submit meets garbage", s.submitGarbage},
-		{"submit meets nobody", s.submitNobody},
-		{"submit alone", s.submitAlone},
-		{"submit is cut off", s.submitCut},
-		{"submit over HTTP 2 is cut off", s.submitCutHTTP2},
-		{"submit answer is cut off", s.submitAnswerCut},
-		{"submit canceled", s.submitCanceled},
-		{"idempotency key", s.idempotencyKey},
-		{"upload", s.upload},
-		{"upload unreadable", s.uploadUnreadable},
-		{"image address", s.imageAddress},
-		{"poll states", s.pollStates},
-		{"poll fails", s.pollFails},
-		{"poll meets garbage", s.pollGarbage},
-		{"poll canceled", s.pollCanceled},
-		{"open", s.open},
-		{"open fails", s.openFails},
-		{"open canceled", s.openCanceled},
-		{"links of strangers", s.strangers},
-		{"concurrent", s.concurrent},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			tc.test(t)
-		})
-	}
+	t.Run("life", s.life)
+	t.Run("submit refused", s.submitRefused)
+	t.Run("submit with a refused key", s.submitKeyRefused)
+	t.Run("submit limited", s.submitLimited)
+	t.Run("submit fails", s.submitFails)
+	t.Run("submit meets garbage", s.submitGarbage)
+	t.Run("submit meets nobody", s.submitNobody)
+	t.Run("submit alone", s.submitAlone)
+	t.Run("submit is cut off", s.submitCut)
+	t.Run("submit over HTTP 2 is cut off", s.submitCutHTTP2)
+	t.Run("submit answer is cut off", s.submitAnswerCut)
+	t.Run("submit canceled", s.submitCanceled)
+	t.Run("idempotency key", s.idempotencyKey)
+	t.Run("upload", s.upload)
+	t.Run("upload unreadable", s.uploadUnreadable)
+	t.Run("image address", s.imageAddress)
+	t.Run("poll states", s.pollStates)
+	t.Run("poll fails", s.pollFails)
+	t.Run("poll meets garbage", s.pollGarbage)
+	t.Run("poll canceled", s.pollCanceled)
+	t.Run("open", s.open)
+	t.Run("open fails", s.openFails)
+	t.Run("open canceled", s.openCanceled)
+	t.Run("links of strangers", s.strangers)
+	t.Run("concurrent", s.concurrent)
 }
 
 type videoSuite struct{ subject VideoSubject }

@@ -16,6 +16,7 @@ import (
 
 // life is a job as most are.
 func (s videoSuite) life(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
@@ -27,7 +28,7 @@ func (s videoSuite) life(t *testing.T) {
 		file  string
 		state providers.VideoState
 	}{{"queued", providers.JobQueued}, {"running", providers.JobRunning}, {"done", providers.JobDone}} {
-		u.on(VideoPoll, u.file(want.file, ""))
+		u.on(VideoPoll, u.file(want.file))
 		got, err := adapter.Poll(t.Context(), to, ticket)
 		if err != nil || got.State != want.state || got.Failure != nil || got.Progress < -1 || got.Progress > 100 {
 			t.Errorf("%s: got %+v, %v", want.file, got, err)
@@ -38,7 +39,7 @@ func (s videoSuite) life(t *testing.T) {
 		wantHush(t, "status", got)
 	}
 	s.wantClip(t, adapter, to, ticket, int64(len(clipBytes())))
-	if got := u.count(VideoSubmit); got != 1 {
+	if got := u.submitted(); got != 1 {
 		t.Errorf("got %d submits", got)
 	}
 }
@@ -61,6 +62,7 @@ func (s videoSuite) wantClip(t *testing.T, adapter providers.VideoAdapter, to pr
 }
 
 func (s videoSuite) pollStates(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
@@ -73,7 +75,7 @@ func (s videoSuite) pollStates(t *testing.T) {
 		{"failed", providers.JobFailed},
 		{"forgotten", providers.JobForgotten},
 	} {
-		u.on(VideoPoll, u.file(tc.file, ""))
+		u.on(VideoPoll, u.file(tc.file))
 		got, err := adapter.Poll(t.Context(), to, ticket)
 		if err != nil || got.State != tc.state || got.Outputs != 0 {
 			t.Errorf("%s: got %+v, %v, want %s", tc.file, got, err, tc.state)
@@ -98,6 +100,7 @@ func (s videoSuite) pollStates(t *testing.T) {
 }
 
 func (s videoSuite) pollFails(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
@@ -114,8 +117,7 @@ func (s videoSuite) pollFails(t *testing.T) {
 	} {
 		body := "<html>" + vendorWords
 		if tc.file != "" {
-			_, file := u.answerFile(tc.file, "{{words}}", vendorWords)
-			body = string(file)
+			body = string(u.answer(tc.file, "{{words}}", vendorWords).body)
 		}
 		u.on(VideoPoll, u.text(tc.status, "application/json", body))
 		status, err := adapter.Poll(t.Context(), to, ticket)
@@ -132,10 +134,11 @@ func (s videoSuite) pollFails(t *testing.T) {
 
 // pollGarbage: an answer that makes no sense says nothing about the job.
 func (s videoSuite) pollGarbage(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
-	_, whole := u.answerFile("done")
+	whole := u.answer("done", "", "").body
 	for _, body := range []string{"", "null", "[]", `"done"`, "7", "<html>" + vendorWords, string(whole[:len(whole)/2])} {
 		u.on(VideoPoll, u.text(http.StatusOK, "application/json", body))
 		status, err := adapter.Poll(t.Context(), to, ticket)
@@ -150,10 +153,12 @@ func (s videoSuite) pollGarbage(t *testing.T) {
 }
 
 func (s videoSuite) pollCanceled(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	gone := make(chan struct{})
 	u.on(VideoPoll, u.hang(cancel, gone))
 	_, err := adapter.Poll(ctx, to, ticket)
@@ -161,12 +166,13 @@ func (s videoSuite) pollCanceled(t *testing.T) {
 
 	// Amid the answer as before it: the reading of the body meets the cancel.
 	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
 	gone = make(chan struct{})
-	resp, body := u.answerFile("done")
+	done := u.answer("done", "", "")
 	u.on(VideoPoll, func(w http.ResponseWriter, r *http.Request) {
 		defer close(gone)
-		maps.Copy(w.Header(), resp.Header)
-		_, _ = w.Write(body[:len(body)/2])
+		maps.Copy(w.Header(), done.header)
+		_, _ = w.Write(done.body[:len(done.body)/2])
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
@@ -183,6 +189,7 @@ type readTold struct {
 	tell func()
 }
 
+// RoundTrip implements http.RoundTripper.
 func (r readTold) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := r.RoundTripper.RoundTrip(req)
 	if err == nil {
@@ -196,12 +203,14 @@ type toldBody struct {
 	tell func()
 }
 
+// Read implements io.Reader.
 func (b toldBody) Read(p []byte) (int, error) {
 	b.tell()
 	return b.ReadCloser.Read(p)
 }
 
 func (s videoSuite) open(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
@@ -214,14 +223,14 @@ func (s videoSuite) open(t *testing.T) {
 	})
 	s.wantClip(t, adapter, to, ticket, -1)
 
-	if _, err := adapter.Open(t.Context(), to, ticket, 99); err == nil {
-		t.Error("the job has a hundredth video")
-	} else {
-		wantFault(t, err)
+	_, err := adapter.Open(t.Context(), to, ticket, 99)
+	if fault := wantFault(t, err); fault.Kind != providers.NotFound {
+		t.Errorf("the hundredth video: got %s, want not found", fault.Kind)
 	}
 }
 
 func (s videoSuite) openFails(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]func(*videoUpstream) http.HandlerFunc{
 		"not there": func(u *videoUpstream) http.HandlerFunc { return u.text(http.StatusNotFound, "text/plain", vendorWords) },
 		"expired": func(u *videoUpstream) http.HandlerFunc {
@@ -239,7 +248,7 @@ func (s videoSuite) openFails(t *testing.T) {
 		u.on(VideoContent, answer(u))
 		video, err := adapter.Open(t.Context(), to, ticket, 0)
 		if err == nil {
-			video.Body.Close()
+			_ = video.Body.Close()
 			t.Errorf("%s: got a video of type %q", name, video.ContentType)
 			continue
 		}
@@ -268,10 +277,12 @@ func (s videoSuite) openFails(t *testing.T) {
 }
 
 func (s videoSuite) openCanceled(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	gone := make(chan struct{})
 	u.on(VideoContent, u.hang(cancel, gone))
 	_, err := adapter.Open(ctx, to, ticket, 0)
@@ -304,6 +315,7 @@ func (s videoSuite) openCanceled(t *testing.T) {
 
 // strangers: a result on another host, linked or redirected to, is fetched without the key.
 func (s videoSuite) strangers(t *testing.T) {
+	t.Parallel()
 	visited := make(chan struct{}, 2)
 	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, values := range r.Header {
@@ -334,8 +346,7 @@ func (s videoSuite) strangers(t *testing.T) {
 	if _, err := s.subject.Answers.Open("linked.http"); err != nil {
 		return
 	}
-	resp, body := u.answerFile("linked", "{{link}}", link)
-	u.on(VideoPoll, u.text(resp.StatusCode, resp.Header.Get("Content-Type"), string(body)))
+	u.on(VideoPoll, u.send(u.answer("linked", "{{link}}", link)))
 	u.on(VideoContent, http.NotFound)
 	s.wantClip(t, adapter, to, ticket, int64(len(clipBytes())))
 	<-visited

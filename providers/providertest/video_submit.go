@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -17,15 +18,15 @@ import (
 
 const vendorWords = "words-of-the-vendor-5521"
 
-// refusedSubmit submits and wants a fault after the given number of requests.
-func (s videoSuite) refusedSubmit(t *testing.T, u *videoUpstream, sent int) *providers.Fault {
+// refusedSubmit submits and wants a fault after one request.
+func (s videoSuite) refusedSubmit(t *testing.T, u *videoUpstream) *providers.Fault {
 	t.Helper()
 	ticket, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), s.request())
 	if err == nil {
 		t.Fatalf("got ticket %+v, want a fault", ticket)
 	}
-	if got := u.count(VideoSubmit); got != sent {
-		t.Errorf("the submit was sent %d times, want %d", got, sent)
+	if got := u.submitted(); got != 1 {
+		t.Errorf("the submit was sent %d times", got)
 	}
 	return wantFault(t, err)
 }
@@ -38,9 +39,10 @@ func wantTaken(t *testing.T, fault *providers.Fault, taken providers.Taken, else
 }
 
 func (s videoSuite) submitRefused(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
-	u.on(VideoSubmit, u.file("refused", vendorWords))
-	fault := s.refusedSubmit(t, u, 1)
+	u.on(VideoSubmit, u.send(u.answer("refused", "{{words}}", vendorWords)))
+	fault := s.refusedSubmit(t, u)
 	wantTaken(t, fault, providers.TakenNo, false)
 	if fault.Kind != providers.Invalid || fault.Blame != providers.BlameNone || !strings.Contains(fault.Message, vendorWords) {
 		t.Errorf("got %s, blame %d, message %q, want invalid, nobody's, the vendor's reason", fault.Kind, fault.Blame, fault.Message)
@@ -50,18 +52,20 @@ func (s videoSuite) submitRefused(t *testing.T) {
 	}
 
 	u = s.upstream(t)
-	u.on(VideoSubmit, u.file("refused", vendorWords+" "+hushKey))
-	if fault := s.refusedSubmit(t, u, 1); !strings.Contains(fault.Message, vendorWords) {
+	u.on(VideoSubmit, u.send(u.answer("refused", "{{words}}", vendorWords+" "+hushKey)))
+	if fault := s.refusedSubmit(t, u); !strings.Contains(fault.Message, vendorWords) {
 		t.Errorf("got message %q", fault.Message)
 	}
 }
 
 func (s videoSuite) submitKeyRefused(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		u := s.upstream(t)
-		resp, body := u.answerFile("key_refused", "{{words}}", vendorWords)
-		u.on(VideoSubmit, u.text(status, resp.Header.Get("Content-Type"), string(body)))
-		fault := s.refusedSubmit(t, u, 1)
+		refused := u.answer("key_refused", "{{words}}", vendorWords)
+		refused.status = status
+		u.on(VideoSubmit, u.send(refused))
+		fault := s.refusedSubmit(t, u)
 		wantTaken(t, fault, providers.TakenNo, true)
 		if fault.Blame != providers.BlameKey || strings.Contains(fault.Error(), vendorWords) {
 			t.Errorf("%d: got blame %d, %q, want the key's, and nothing of the vendor's words", status, fault.Blame, fault.Error())
@@ -70,13 +74,14 @@ func (s videoSuite) submitKeyRefused(t *testing.T) {
 }
 
 func (s videoSuite) submitLimited(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
-	limited := u.file("limited", vendorWords)
+	limited := u.send(u.answer("limited", "{{words}}", vendorWords))
 	u.on(VideoSubmit, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "7")
 		limited(w, r)
 	})
-	fault := s.refusedSubmit(t, u, 1)
+	fault := s.refusedSubmit(t, u)
 	wantTaken(t, fault, providers.TakenNo, true)
 	if fault.Kind != providers.RateLimited || fault.RetryAfter != 7*time.Second {
 		t.Errorf("got %s after %s", fault.Kind, fault.RetryAfter)
@@ -84,10 +89,11 @@ func (s videoSuite) submitLimited(t *testing.T) {
 }
 
 func (s videoSuite) submitFails(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{500, 502, 503, 504} {
 		u := s.upstream(t)
 		u.on(VideoSubmit, u.text(status, "text/html", "<html>"+vendorWords))
-		fault := s.refusedSubmit(t, u, 1)
+		fault := s.refusedSubmit(t, u)
 		wantTaken(t, fault, providers.TakenUnknown, true)
 		if fault.Blame != providers.BlameChannel || strings.Contains(fault.Error(), vendorWords) {
 			t.Errorf("%d: got blame %d, %q", status, fault.Blame, fault.Error())
@@ -96,12 +102,12 @@ func (s videoSuite) submitFails(t *testing.T) {
 }
 
 func (s videoSuite) submitGarbage(t *testing.T) {
-	u := s.upstream(t)
-	_, whole := u.answerFile("submitted")
+	t.Parallel()
+	whole := s.upstream(t).answer("submitted", "", "").body
 	for _, body := range []string{"", " ", "null", "[]", "{}", `"x"`, "7", "<html>" + vendorWords, string(whole[:len(whole)/2])} {
 		u := s.upstream(t)
 		u.on(VideoSubmit, u.text(http.StatusOK, "application/json", body))
-		fault := s.refusedSubmit(t, u, 1)
+		fault := s.refusedSubmit(t, u)
 		if fault.Taken != providers.TakenUnknown || strings.Contains(fault.Error(), vendorWords) {
 			t.Errorf("%q: got taken %d, %q, want unknown", body, fault.Taken, fault.Error())
 		}
@@ -109,11 +115,14 @@ func (s videoSuite) submitGarbage(t *testing.T) {
 }
 
 func (s videoSuite) submitNobody(t *testing.T) {
+	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener.Close()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
 	_, err = s.adapter(t).Submit(t.Context(), s.at("http://"+listener.Addr().String()), s.request())
 	wantTaken(t, wantFault(t, err), providers.TakenNo, true)
 }
@@ -121,6 +130,7 @@ func (s videoSuite) submitNobody(t *testing.T) {
 // submitCut: an upstream that ends the connection when it has the request, be the connection new or have others
 // finished on it, gets the request once.
 func (s videoSuite) submitCut(t *testing.T) {
+	t.Parallel()
 	for _, reset := range []bool{false, true} {
 		u := s.upstream(t)
 		adapter, to := s.adapter(t), s.at(u.server.URL)
@@ -131,7 +141,7 @@ func (s videoSuite) submitCut(t *testing.T) {
 		u.on(VideoSubmit, u.drop(reset))
 		_, err := adapter.Submit(t.Context(), to, s.request())
 		wantTaken(t, wantFault(t, err), providers.TakenUnknown, true)
-		if got := u.count(VideoSubmit); got != 2 {
+		if got := u.submitted(); got != 2 {
 			t.Errorf("the submit was sent %d times", got-1)
 		}
 	}
@@ -140,6 +150,7 @@ func (s videoSuite) submitCut(t *testing.T) {
 // submitAlone: a submit has a connection of its own. One that others have used may be closed by the upstream at the very
 // moment, which would leave the outcome unknown.
 func (s videoSuite) submitAlone(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	used := make(map[string]int)
@@ -149,8 +160,8 @@ func (s videoSuite) submitAlone(t *testing.T) {
 			answer(w, r)
 		}
 	}
-	u.on(VideoPoll, noting(u.file("done", "")))
-	u.on(VideoSubmit, noting(u.file("submitted", "")))
+	u.on(VideoPoll, noting(u.file("done")))
+	u.on(VideoSubmit, noting(u.file("submitted")))
 	ticket := s.accepted(t, adapter, to)
 	for range 2 {
 		if _, err := adapter.Poll(t.Context(), to, ticket); err != nil {
@@ -164,6 +175,7 @@ func (s videoSuite) submitAlone(t *testing.T) {
 }
 
 func (s videoSuite) submitCutHTTP2(t *testing.T) {
+	t.Parallel()
 	u := s.idleUpstream(t)
 	u.server.EnableHTTP2 = true
 	u.server.StartTLS()
@@ -183,21 +195,22 @@ func (s videoSuite) submitCutHTTP2(t *testing.T) {
 	})
 	_, err := adapter.Submit(t.Context(), to, s.request())
 	wantTaken(t, wantFault(t, err), providers.TakenUnknown, true)
-	if got := u.count(VideoSubmit); got != 2 {
+	if got := u.submitted(); got != 2 {
 		t.Errorf("the submit was sent %d times", got-1)
 	}
 }
 
 func (s videoSuite) submitAnswerCut(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
-	resp, body := u.answerFile("submitted")
+	accepted := u.answer("submitted", "", "")
 	u.on(VideoSubmit, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", resp.Header.Get("Content-Type"))
+		maps.Copy(w.Header(), accepted.header)
 		w.Header().Set("Content-Length", "100000")
-		_, _ = w.Write(body[:len(body)-1])
+		_, _ = w.Write(accepted.body[:len(accepted.body)-1])
 		panic(http.ErrAbortHandler)
 	})
-	if fault := s.refusedSubmit(t, u, 1); fault.Taken != providers.TakenUnknown {
+	if fault := s.refusedSubmit(t, u); fault.Taken != providers.TakenUnknown {
 		t.Errorf("got taken %d", fault.Taken)
 	}
 }
@@ -216,8 +229,10 @@ func canceled(t *testing.T, err error, gone <-chan struct{}) {
 }
 
 func (s videoSuite) submitCanceled(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	gone := make(chan struct{})
 	u.on(VideoSubmit, u.hang(cancel, gone))
 	_, err := s.adapter(t).Submit(ctx, s.at(u.server.URL), s.request())
@@ -228,6 +243,7 @@ func (s videoSuite) submitCanceled(t *testing.T) {
 
 	// Its time running out is the upstream's fault.
 	timed, expire := context.WithCancelCause(t.Context())
+	defer expire(nil)
 	gone = make(chan struct{})
 	u.on(VideoSubmit, u.hang(func() { expire(context.DeadlineExceeded) }, gone))
 	_, err = s.adapter(t).Submit(timed, s.at(u.server.URL), s.request())
@@ -243,17 +259,18 @@ func (s videoSuite) submitCanceled(t *testing.T) {
 	if fault := wantFault(t, err); fault.Kind != providers.Canceled || fault.Taken != providers.TakenNo {
 		t.Errorf("got %s, taken %d, want a cancel that cost nothing", fault.Kind, fault.Taken)
 	}
-	if got := u.count(VideoSubmit); got != 2 {
+	if got := u.submitted(); got != 2 {
 		t.Errorf("the submit was sent %d times", got)
 	}
 }
 
 func (s videoSuite) idempotencyKey(t *testing.T) {
+	t.Parallel()
 	if s.subject.IdempotencyKey == nil {
 		t.Skip("the vendor takes no idempotency key")
 	}
 	u := s.upstream(t)
-	accept := u.file("submitted", "")
+	accept := u.file("submitted")
 	var got []string
 	u.on(VideoSubmit, func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, s.subject.IdempotencyKey(r))
@@ -273,12 +290,13 @@ func (s videoSuite) idempotencyKey(t *testing.T) {
 }
 
 func (s videoSuite) upload(t *testing.T) {
+	t.Parallel()
 	if s.subject.Upload == nil {
 		t.Skip("the vendor takes no upload")
 	}
 	want := Upload{Name: `ein "Bild" ✓.png`, ContentType: "image/png", Data: bytes.Repeat([]byte("\x89PNG\r\n\x00--"), 40_000)}
 	u := s.upstream(t)
-	accept := u.file("submitted", "")
+	accept := u.file("submitted")
 	u.on(VideoSubmit, func(w http.ResponseWriter, r *http.Request) {
 		got, err := s.subject.Upload(r)
 		switch {
@@ -310,6 +328,7 @@ type closing struct {
 	closed bool
 }
 
+// Close implements io.Closer.
 func (c *closing) Close() error {
 	c.closed = true
 	return nil
@@ -317,6 +336,7 @@ func (c *closing) Close() error {
 
 // uploadUnreadable: an input that cannot be read costs nothing.
 func (s videoSuite) uploadUnreadable(t *testing.T) {
+	t.Parallel()
 	if s.subject.Upload == nil {
 		t.Skip("the vendor takes no upload")
 	}
@@ -335,7 +355,7 @@ func (s videoSuite) uploadUnreadable(t *testing.T) {
 		if !errors.Is(err, broken) {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if got := u.count(VideoSubmit); got != 0 {
+		if got := u.submitted(); got != 0 {
 			t.Errorf("%s: the submit was sent %d times", name, got)
 		}
 	}
@@ -347,8 +367,9 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // imageAddress: a client's address travels as it is and is fetched by nobody here.
 func (s videoSuite) imageAddress(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
-	accept := u.file("submitted", "")
+	accept := u.file("submitted")
 	u.on(VideoSubmit, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if !bytes.Contains(body, []byte("images.example.com/cat.png")) {
@@ -364,6 +385,7 @@ func (s videoSuite) imageAddress(t *testing.T) {
 }
 
 func (s videoSuite) concurrent(t *testing.T) {
+	t.Parallel()
 	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	var all sync.WaitGroup
@@ -380,7 +402,7 @@ func (s videoSuite) concurrent(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := u.count(VideoSubmit); got != 8 {
+	if got := u.submitted(); got != 8 {
 		t.Errorf("got %d submits", got)
 	}
 }

@@ -22,7 +22,7 @@ import (
 // resultPath is where the results of a vendor lie that names links to them; its requests are VideoContent.
 const resultPath = "/result.mp4"
 
-// videoUpstream is a fake of the subject's vendor: it answers each step as it is told and counts them.
+// videoUpstream is a fake of the subject's vendor: it answers each step as it is told and counts the submits.
 type videoUpstream struct {
 	t       *testing.T
 	subject VideoSubject
@@ -30,7 +30,7 @@ type videoUpstream struct {
 
 	mu      sync.Mutex
 	answers map[VideoStep]http.HandlerFunc
-	counts  map[VideoStep]int
+	submits int
 }
 
 // upstream starts a vendor at which every submit is accepted and every job is done.
@@ -44,9 +44,9 @@ func (s videoSuite) upstream(t *testing.T) *videoUpstream {
 // idleUpstream is an upstream that is not started yet.
 func (s videoSuite) idleUpstream(t *testing.T) *videoUpstream {
 	t.Helper()
-	u := &videoUpstream{t: t, subject: s.subject, counts: make(map[VideoStep]int)}
+	u := &videoUpstream{t: t, subject: s.subject}
 	u.answers = map[VideoStep]http.HandlerFunc{
-		VideoSubmit: u.file("submitted", ""), VideoPoll: u.file("done", ""), VideoContent: u.clip,
+		VideoSubmit: u.file("submitted"), VideoPoll: u.file("done"), VideoContent: u.clip,
 	}
 	u.server = httptest.NewUnstartedServer(u)
 	t.Cleanup(u.server.Close)
@@ -63,7 +63,9 @@ func (u *videoUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	step := u.subject.Step(r)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	u.mu.Lock()
-	u.counts[step]++
+	if step == VideoSubmit {
+		u.submits++
+	}
 	answer := u.answers[step]
 	u.mu.Unlock()
 	if answer == nil {
@@ -88,15 +90,22 @@ func (u *videoUpstream) on(step VideoStep, answer http.HandlerFunc) {
 	u.answers[step] = answer
 }
 
-// count is how often a step was asked for.
-func (u *videoUpstream) count(step VideoStep) int {
+// submitted is how often a submit came.
+func (u *videoUpstream) submitted() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.counts[step]
+	return u.submits
 }
 
-// answerFile reads one of the subject's answers.
-func (u *videoUpstream) answerFile(name string, replace ...string) (*http.Response, []byte) {
+// answer is one of the subject's answers.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// answer reads one of the subject's answers with a mark replaced; "" replaces none.
+func (u *videoUpstream) answer(name, mark, text string) answer {
 	u.t.Helper()
 	raw, err := fs.ReadFile(u.subject.Answers, name+".http")
 	if err != nil {
@@ -106,36 +115,35 @@ func (u *videoUpstream) answerFile(name string, replace ...string) (*http.Respon
 	if err != nil {
 		u.t.Fatalf("%s.http: %v", name, err)
 	}
-	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		u.t.Fatalf("%s.http: %v", name, err)
+	if closed := resp.Body.Close(); err != nil || closed != nil {
+		u.t.Fatalf("%s.http: %v", name, errors.Join(err, closed))
 	}
 	if resp.Header.Get("Source") == "" {
 		u.t.Fatalf("%s.http does not say where its shape comes from", name)
 	}
 	resp.Header.Del("Source")
-	for i := 0; i < len(replace); i += 2 {
-		if !bytes.Contains(body, []byte(replace[i])) {
-			u.t.Fatalf("%s.http lacks %s", name, replace[i])
-		}
-		body = bytes.ReplaceAll(body, []byte(replace[i]), []byte(replace[i+1]))
+	if mark != "" && !bytes.Contains(body, []byte(mark)) {
+		u.t.Fatalf("%s.http lacks %s", name, mark)
 	}
-	return resp, body
+	if mark != "" {
+		body = bytes.ReplaceAll(body, []byte(mark), []byte(text))
+	}
+	return answer{resp.StatusCode, resp.Header, body}
 }
 
 // file answers with a file of the subject's.
-func (u *videoUpstream) file(name, words string) http.HandlerFunc {
+func (u *videoUpstream) file(name string) http.HandlerFunc {
 	u.t.Helper()
-	var replace []string
-	if words != "" {
-		replace = []string{"{{words}}", words}
-	}
-	resp, body := u.answerFile(name, replace...)
+	return u.send(u.answer(name, "", ""))
+}
+
+// send answers as it is told.
+func (u *videoUpstream) send(a answer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		maps.Copy(w.Header(), resp.Header)
-		w.WriteHeader(resp.StatusCode)
-		_, _ = w.Write(bytes.ReplaceAll(body, []byte("{{link}}"), []byte("http://"+r.Host+resultPath)))
+		maps.Copy(w.Header(), a.header)
+		w.WriteHeader(a.status)
+		_, _ = w.Write(bytes.ReplaceAll(a.body, []byte("{{link}}"), []byte("http://"+r.Host+resultPath))) //nolint:gosec // a test's own words
 	}
 }
 
