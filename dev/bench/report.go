@@ -22,7 +22,7 @@ type Row struct {
 	Load   string `json:"load"`
 	Figure string `json:"figure"`
 	Unit   string `json:"unit"`
-	// Floor and Gateway are medians over the rounds; nil where there is none.
+	// Floor and Gateway are medians over the rounds, where the figure says nothing else; nil where there is none.
 	Floor   *float64 `json:"floor,omitempty"`
 	Gateway *float64 `json:"gateway,omitempty"`
 	// Ratio is the median over the rounds of gateway by floor; nil where it says nothing.

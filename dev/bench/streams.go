@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -45,10 +46,10 @@ func streams(ctx context.Context, s *stage, report *Report) error {
 	report.add(load, "streams cut", "", all.cut, atMost(0))
 	report.add(load, "chunk delay p50", "ms", all.p50, nil)
 	report.add(load, "chunk delay p99", "ms", all.p99, nil)
-	report.add(load, "RSS while open", "MB", all.resident, atMost(100))
+	report.add(load, "most RSS while open", "MB", all.resident, atMost(100))
 	if n > few {
 		grown := func(from, to []float64) []float64 {
-			return []float64{(*median(to) - *median(from)) * (1 << 10) / float64(n-few)}
+			return []float64{(to[0] - from[0]) * (1 << 10) / float64(n-few)}
 		}
 		further := series{grown(start.resident.floor, all.resident.floor), grown(start.resident.gateway, all.resident.gateway)}
 		report.add(load, fmt.Sprintf("RSS of a further stream, from %d on", few), "KB", further, atMost(25))
@@ -75,21 +76,21 @@ func (s *stage) streamRounds(ctx context.Context, n int, floor, gateway target) 
 		return nil
 	})
 	if err == nil {
-		f.cut = sum(f.cut)
+		f.cut, f.resident = f.cut.reduce(func(a, b float64) float64 { return a + b }), f.resident.reduce(math.Max)
 	}
 	return f, broken, err
 }
 
-// sum puts the sums in place of the rounds, for what no round may show.
-func sum(s series) series {
-	total := func(values []float64) []float64 {
-		var all float64
-		for _, value := range values {
-			all += value
+// reduce puts one value in place of the rounds: the sum of what no round may show, the most of what no round may pass.
+func (s series) reduce(by func(a, b float64) float64) series {
+	one := func(values []float64) []float64 {
+		all := values[0]
+		for _, value := range values[1:] {
+			all = by(all, value)
 		}
 		return []float64{all}
 	}
-	return series{total(s.floor), total(s.gateway)}
+	return series{one(s.floor), one(s.gateway)}
 }
 
 // streamed is what one round of streams showed.
