@@ -30,10 +30,11 @@ type seeded struct {
 	token atomic.Pointer[Token]
 }
 
-// take learns from the record that an operator revoked the token. Nothing else in Redis overrules the file.
+// take learns from the record that an operator revoked the key, whatever the token was called then. Nothing else in Redis
+// overrules the file.
 func (s *seeded) take(r record) {
 	now := s.token.Load()
-	if r.raw == "" || !r.token.Revoked || r.token.ID != now.ID || now.Revoked {
+	if r.raw == "" || !r.token.Revoked || now.Revoked {
 		return
 	}
 	revoked := *now
@@ -66,7 +67,7 @@ func (t *Tokens) Seed(ctx context.Context, seeds []Seed) error {
 		}
 		token := seed.Token
 		token.ID, token.Seeded, token.Revoked, token.Hint = token.Name, true, false, hint(seed.Key)
-		if was := before[sum]; was != nil && was.token.Load().Revoked && was.token.Load().ID == token.ID {
+		if was := before[sum]; was != nil && was.token.Load().Revoked {
 			token.Disabled, token.Revoked = true, true
 		}
 		s := new(seeded)
@@ -153,6 +154,10 @@ func (t *Tokens) writeSeed(ctx context.Context, sum keySum, s *seeded, index map
 		t.log.LogAttrs(ctx, slog.LevelWarn, "token of the configuration is revoked: give it another key", slog.String("token", token.Name))
 	}
 	old := record{sum: sum, raw: here.raw}
+	var displaced Token // the file gave the key another name
+	if here.raw != "" && here.token.ID != token.ID {
+		displaced = here.token
+	}
 	if oldSum, ok := parseKeySum(index[token.ID]); ok && oldSum != sum && at[oldSum].token.ID == token.ID {
 		old = at[oldSum]
 	}
@@ -169,7 +174,7 @@ func (t *Tokens) writeSeed(ctx context.Context, sum keySum, s *seeded, index map
 		return false, nil
 	}
 	t.begun = false // whatever happens to Redis now, the next look at it is a whole one
-	err = t.replace(ctx, replacement{sum: sum, old: old, index: index[token.ID], token: token, claim: claimTake})
+	err = t.replace(ctx, replacement{sum: sum, old: old, index: index[token.ID], token: token, claim: claimTake, displaced: displaced})
 	if errors.Is(err, errChanged) {
 		return true, nil
 	}

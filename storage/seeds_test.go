@@ -98,6 +98,40 @@ func TestSeed(t *testing.T) {
 	}
 }
 
+func TestSeedRenamed(t *testing.T) {
+	t.Parallel()
+	ctx, client := t.Context(), storagetest.Redis(t)
+	tokens := newTokens(t, client, nil)
+	for _, name := range []string{"first", "second", "third"} {
+		if err := tokens.Seed(ctx, []storage.Seed{{Token: storage.Token{Name: name}, Key: "key-a"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed, err := tokens.List(ctx)
+	if err != nil || len(listed) != 1 || listed[0].ID != "third" || listed[0].Disabled {
+		t.Errorf("got %+v, %v, want the third alone", listed, err)
+	}
+	if got, err := tokens.Find(ctx, "first"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("the first name finds %+v, %v", got, err)
+	}
+	if _, _, err := tokens.Create(ctx, storage.Token{Name: "second"}); err != nil {
+		t.Errorf("the second name is not free: %v", err)
+	}
+
+	// A revoked key does not come back under another name, neither at a reload nor at a restart.
+	if err := tokens.Revoke(ctx, "third"); err != nil {
+		t.Fatal(err)
+	}
+	for name, tokens := range map[string]*storage.Tokens{"reload": tokens, "restart": newTokens(t, client, nil)} {
+		if err := tokens.Seed(ctx, []storage.Seed{{Token: storage.Token{Name: "fourth"}, Key: "key-a"}}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tokens.Authenticate(ctx, "key-a"); err != nil || got.Usable(time.Now()) == nil {
+			t.Errorf("a %s brought a revoked key back as %+v (%v)", name, got, err)
+		}
+	}
+}
+
 func TestSeedsOutliveRedis(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

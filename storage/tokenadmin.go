@@ -188,6 +188,8 @@ type replacement struct {
 	index string // the key hash its id stands for now, empty: the id is new
 	old   record // the record to replace; without raw: there is none
 	claim claim
+	// displaced is the token whose key this one takes over: it is then no more. Without an id there is none.
+	displaced Token
 }
 
 // claim says what happens to the token's name.
@@ -203,7 +205,7 @@ const (
 // all is still as it was read.
 //
 //	KEYS tokens, names, old record, new record, changes
-//	ARGV id, name, hash of the id now or "", new hash, old record or "", new record, claim, nonce
+//	ARGV id, name, hash of the id now or "", new hash, old record or "", new record, claim, nonce, displaced id or "", its name
 const replaceScript = `
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[3] then return 'changed' end
 if (redis.call('GET', KEYS[3]) or '') ~= ARGV[5] then return 'changed' end
@@ -211,6 +213,10 @@ if ARGV[7] == 'new' and redis.call('HEXISTS', KEYS[2], ARGV[2]) == 1 then return
 if KEYS[3] ~= KEYS[4] then
 	redis.call('DEL', KEYS[3])
 	redis.call('LPUSH', KEYS[5], ARGV[8] .. ' ' .. ARGV[3])
+end
+if ARGV[9] ~= '' and redis.call('HGET', KEYS[1], ARGV[9]) == ARGV[4] then
+	redis.call('HDEL', KEYS[1], ARGV[9])
+	if redis.call('HGET', KEYS[2], ARGV[10]) == ARGV[9] then redis.call('HDEL', KEYS[2], ARGV[10]) end
 end
 redis.call('SET', KEYS[4], ARGV[6])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
@@ -237,7 +243,8 @@ func (t *Tokens) replace(ctx context.Context, r replacement) error {
 	}
 	answer, err := redis.NewScript(replaceScript).Run(ctx, t.client,
 		[]string{t.keys.tokens(), t.keys.tokenNames(), oldKey, newKey, t.keys.tokenChanges()},
-		r.token.ID, r.token.Name, r.index, r.sum.String(), r.old.raw, raw, string(r.claim), randomLetters(12)).Text()
+		r.token.ID, r.token.Name, r.index, r.sum.String(), r.old.raw, raw, string(r.claim), randomLetters(12),
+		r.displaced.ID, r.displaced.Name).Text()
 	switch {
 	case err != nil:
 		return redisError("write token", err)
