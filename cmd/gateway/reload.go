@@ -132,9 +132,16 @@ func (w *watcher) read(ctx context.Context, tokens *storage.Tokens) {
 	w.take(ctx, tokens, text)
 }
 
+// errEmptied is why an empty file counts as broken here: somebody is writing it, or failed to. It would shut every client out.
+var errEmptied = errors.New("the file is empty")
+
 // take uses the text's channels and tokens, or leaves everything as it is when there is anything wrong with it.
 func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte) {
 	w.seen = text
+	if len(bytes.TrimSpace(text)) == 0 {
+		w.refuse(errEmptied)
+		return
+	}
 	cfg, err := w.parse(text)
 	if err == nil && tokens != nil {
 		err = tokens.Seed(ctx, cfg.seeds())

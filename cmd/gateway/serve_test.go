@@ -290,6 +290,10 @@ func TestReloadDropsNoCall(t *testing.T) {
 	}
 	s.rewrite("channels: [\n")
 	s.err.line(t, 2, `"msg":"configuration refused, the old one stays"`)
+	s.rewrite("\n")
+	if refused := s.err.line(t, 3, `"msg":"configuration refused, the old one stays"`); !strings.Contains(refused, "the file is empty") {
+		t.Errorf("refused: %s", refused)
+	}
 	if status, _, err := s.chat(t.Context(), client, "sk-demo"); err != nil || status != 200 {
 		t.Errorf("after a broken file: %d %v", status, err)
 	}
