@@ -18,6 +18,8 @@ type exchange struct {
 	http.ResponseWriter
 	status int   // 0 until the header is sent
 	bytes  int64 // of the body, sent
+	// patience is how long the client may leave an answer unread; an answer of any length is written through paced.
+	patience time.Duration
 
 	id    string // the request id
 	start time.Time
@@ -66,15 +68,21 @@ func unwrap(ctx huma.Context) (*http.Request, *exchange) {
 // WriteHeader sends the header once; informational ones pass.
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
-		x.status = status
+		x.begin(status)
 	}
 	x.ResponseWriter.WriteHeader(status)
+}
+
+// begin starts the answer, and the time in which the client must take it.
+func (x *exchange) begin(status int) {
+	x.status = status
+	_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Now().Add(x.patience)) // a writer without deadlines has none
 }
 
 // Write sends body bytes, after a 200 when no header was sent.
 func (x *exchange) Write(p []byte) (int, error) {
 	if x.status == 0 {
-		x.status = http.StatusOK
+		x.begin(http.StatusOK)
 	}
 	n, err := x.ResponseWriter.Write(p) //nolint:gosec // it carries answers, and none of ours is a page of a client's making
 	x.bytes += int64(n)

@@ -17,7 +17,7 @@ const maxRequestID = 128
 // observe is the outermost layer: it gives the request its id, catches panics and writes the one access log line.
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{ResponseWriter: w, id: requestID(r), start: time.Now(), format: formatOf(r)}
+		x := &exchange{ResponseWriter: w, id: requestID(r), start: time.Now(), format: formatOf(r), patience: s.writeTimeout}
 		w.Header().Set("X-Request-Id", x.id)
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Time{}) // the connection's last request may have left one

@@ -92,3 +92,32 @@ func TestBodyTimeoutSparesTheAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A client that asks and never reads must not keep its connection for ever, with or without a token.
+func TestAnswersThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.WriteTimeout = 200 * time.Millisecond })
+	server := httptest.NewUnstartedServer(g.Handler())
+	ended := make(chan struct{})
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			close(ended)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for range 200 { // more than any socket holds; what is no longer taken need not be written
+		if _, err := io.WriteString(conn, "GET /docs/rapidoc-min.js HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			break
+		}
+	}
+	waitFor(t, func() bool { return closed(ended) })
+}
