@@ -29,6 +29,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	if !x.caller.Allows(call.Model) {
 		return modelNotFound(call.Model)
 	}
+	call.RequestID = x.id
 	answer, err := s.relay.Do(r.Context(), x.caller.Group, call)
 	if err != nil {
 		if kind := providers.AsFault(err).Kind; kind != providers.ModelNotFound && kind != providers.NotFound {

@@ -30,14 +30,15 @@ func TestChatPassesThrough(t *testing.T) {
 		return resp, nil
 	}, nil)
 	const body = "{ \"x\": 1.00, \"model\" : \"fast\", \"messages\":[ ], \"temperature\": 1e-1, \"unknown\": {\"a\":[1, 2]}}"
-	rec := g.do(t, request("POST", "/v1/chat/completions", body, "Accept", "application/json", "OpenAI-Beta", "b", "Cookie", "c"))
+	rec := g.do(t, request("POST", "/v1/chat/completions", body, "Accept", "application/json", "OpenAI-Beta", "b", "Cookie", "c",
+		"X-Request-Id", "my-id"))
 	if rec.Code != 200 || rec.Body.String() != answer {
 		t.Errorf("got %d %s, want the upstream's bytes", rec.Code, rec.Body)
 	}
 	if want := strings.Replace(body, `"fast"`, `"gpt-4o-mini"`, 1); payload != want {
 		t.Errorf("sent %s, want %s", payload, want)
 	}
-	if seen.Model != "fast" || seen.Stream || seen.ContentType != "application/json" || seen.Endpoint != chat {
+	if seen.RequestID != "my-id" || seen.Model != "fast" || seen.Stream || seen.ContentType != "application/json" || seen.Endpoint != chat {
 		t.Errorf("got call %+v", seen)
 	}
 	if len(seen.Header) != 2 || seen.Header.Get("OpenAI-Beta") != "b" || seen.Header.Get("Accept") != "application/json" {

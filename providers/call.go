@@ -27,6 +27,8 @@ type Call struct {
 	Model       string
 	Stream      bool
 	ContentType string
+	// RequestID names the client's request in logs.
+	RequestID string
 	// Header holds only the client headers that may travel upstream; never a credential.
 	Header http.Header
 	Body   []byte

@@ -102,11 +102,11 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 		answer, fault := r.attempt(ctx, to, call)
 		if ctx.Err() != nil && fault != nil {
 			fault = providers.AsFault(context.Cause(ctx))
-			r.note(ctx, to, attempt, began, answer, fault)
+			r.note(ctx, call, to, attempt, began, answer, fault)
 			return nil, fault
 		}
 		r.router.Report(to, fault)
-		r.note(ctx, to, attempt, began, answer, fault)
+		r.note(ctx, call, to, attempt, began, answer, fault)
 		if fault == nil {
 			answer.Attempts = attempt
 			return answer, nil
@@ -166,11 +166,13 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 
 // note logs one attempt. The upstream's own words go along where they speak of a key or a channel; those about a
 // request may repeat it.
-func (r *Relay) note(ctx context.Context, to providers.Target, attempt int, began time.Time, answer *Answer, fault *providers.Fault) {
+func (r *Relay) note(
+	ctx context.Context, call providers.Call, to providers.Target, attempt int, began time.Time, answer *Answer, fault *providers.Fault,
+) {
 	if !r.log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 9)
+	attrs := make([]slog.Attr, 0, 10)
 	attrs = append(attrs, slog.String("channel", to.Channel.Name), slog.String("upstream_model", to.Model), slog.Int("attempt", attempt))
 	if fault == nil {
 		attrs = append(attrs, slog.Int("status", answer.Status))
@@ -190,6 +192,9 @@ func (r *Relay) note(ctx context.Context, to providers.Target, attempt int, bega
 		}
 	}
 	attrs = append(attrs, slog.Int64("ms", time.Since(began).Milliseconds()))
+	if call.RequestID != "" {
+		attrs = append(attrs, slog.String("request_id", call.RequestID))
+	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, "attempt", attrs...)
 }
 

@@ -20,7 +20,9 @@ import (
 func TestDo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, answers(document))
-	answer, err := b.Do(t.Context(), "default", chatCall())
+	call := chatCall()
+	call.RequestID = "my-id"
+	answer, err := b.Do(t.Context(), "default", call)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,8 @@ func TestDo(t *testing.T) {
 		t.Errorf("got usage %+v, %v", usage, ok)
 	}
 	lines := b.log.lines(t)
-	if len(lines) != 1 || lines[0]["channel"] != "a" || lines[0]["attempt"] != 1.0 || lines[0]["status"] != 200.0 || lines[0]["ms"] == nil || lines[0]["fault"] != nil {
+	if len(lines) != 1 || lines[0]["channel"] != "a" || lines[0]["attempt"] != 1.0 || lines[0]["status"] != 200.0 || lines[0]["ms"] == nil ||
+		lines[0]["request_id"] != "my-id" || lines[0]["fault"] != nil {
 		t.Errorf("got log %v", lines)
 	}
 }
