@@ -53,6 +53,12 @@ func (j *judge) limit(at string, n int) {
 	}
 }
 
+func (j *judge) weight(at string, n int) {
+	if n < 0 {
+		j.add(at, "is negative; 0 counts as 1")
+	}
+}
+
 func (j *judge) amount(at string, n float64) {
 	if n < 0 {
 		j.add(at, "is negative")

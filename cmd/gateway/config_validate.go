@@ -121,7 +121,7 @@ func (j *judge) token(at string, t Token) {
 	j.limit(at+".max_tasks", t.MaxTasks)
 	j.limit(at+".max_sockets", t.MaxSockets)
 	j.amount(at+".budget", t.Budget)
-	j.limit(at+".weight", t.Weight)
+	j.weight(at+".weight", t.Weight)
 	j.allFilled(at+".models", t.Models)
 	j.allFilled(at+".operations", t.Operations)
 	for i, network := range t.Networks {
@@ -194,6 +194,6 @@ func (j *judge) channel(at string, c Channel, vendors providers.Catalog) {
 		j.add(at+".groups", "wants at least one group")
 	}
 	j.allFilled(at+".groups", c.Groups)
-	j.limit(at+".weight", c.Weight)
+	j.weight(at+".weight", c.Weight)
 	j.limit(at+".max_jobs", c.MaxJobs)
 }

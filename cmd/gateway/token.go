@@ -74,7 +74,7 @@ func (c *tokenCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 			return fmt.Errorf("a token named %q exists already", c.Name)
 		}
 		if err != nil {
-			return fmt.Errorf("create token: %w", err)
+			return err
 		}
 		return m.printNewToken(g, made, key)
 	})
@@ -87,7 +87,7 @@ func (tokenListCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	return m.withTokens(g, func(tokens *storage.Tokens) error {
 		list, err := tokens.List(ctx)
 		if err != nil {
-			return fmt.Errorf("list tokens: %w", err)
+			return err
 		}
 		if g.JSON {
 			if list == nil {
@@ -112,7 +112,7 @@ func (c *tokenShowCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	return m.withTokens(g, func(tokens *storage.Tokens) error {
 		t, err := tokens.Find(ctx, c.Token)
 		if err != nil {
-			return tokenError("show", c.Token, err)
+			return tokenError(c.Token, err)
 		}
 		if g.JSON {
 			return printJSON(m.Stdout, t)
@@ -133,7 +133,7 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, m *Main, g *globals) error {
 			err = tokens.Revoke(ctx, c.Token)
 		}
 		if err != nil {
-			return tokenError("revoke", c.Token, err)
+			return tokenError(c.Token, err)
 		}
 		if g.JSON {
 			return printJSON(m.Stdout, map[string]any{"id": t.ID, "name": t.Name, "revoked": true})
@@ -152,7 +152,7 @@ func (c *tokenRotateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	return m.withTokens(g, func(tokens *storage.Tokens) error {
 		rotated, key, err := tokens.Rotate(ctx, c.Token)
 		if err != nil {
-			return tokenError("rotate", c.Token, err)
+			return tokenError(c.Token, err)
 		}
 		return m.printNewToken(g, rotated, key)
 	})
@@ -185,11 +185,11 @@ func (m *Main) printNewToken(g *globals, t storage.Token, key string) error {
 	return err
 }
 
-func tokenError(doing, name string, err error) error {
+func tokenError(name string, err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("there is no token %q", name)
 	}
-	return fmt.Errorf("%s token %q: %w", doing, name, err)
+	return err // it says what was being done
 }
 
 func tokenFields(t storage.Token) fields {

@@ -131,7 +131,8 @@ func TestTokensWithoutRedis(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	p := newProgram("token", "list", "--config", path)
-	if code := p.do(ctx); code != 1 || !strings.Contains(p.err.String(), "unavailable") || strings.Contains(p.err.String(), "hidden") {
+	if code := p.do(ctx); code != 1 || !strings.Contains(p.err.String(), "unavailable") ||
+		strings.Count(p.err.String(), "list tokens: ") != 1 || strings.Contains(p.err.String(), "hidden") {
 		t.Errorf("code %d, %s", code, p.err)
 	}
 }
