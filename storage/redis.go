@@ -137,7 +137,7 @@ func (o *outage) note(ctx context.Context, now time.Time, err error) error {
 	default:
 		if since := o.since.Load(); since != 0 && o.since.CompareAndSwap(since, 0) {
 			o.log.LogAttrs(ctx, slog.LevelInfo, "redis is back",
-				slog.String("part", o.what), slog.Duration("away", now.Sub(time.Unix(0, since))))
+				slog.String("part", o.what), slog.String("away", now.Sub(time.Unix(0, since)).Round(time.Millisecond).String()))
 		}
 	}
 	return err
