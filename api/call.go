@@ -108,7 +108,7 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) e
 		case err == nil:
 		case err == io.EOF:
 			return nil
-		case r.Context().Err() != nil:
+		case left(r.Context()):
 			return r.Context().Err()
 		default:
 			return errors.Join(errBroken, err)
@@ -143,7 +143,7 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 		case err == nil:
 		case err == io.EOF:
 			return nil
-		case r.Context().Err() != nil:
+		case left(r.Context()):
 			return r.Context().Err()
 		default:
 			event := streamError(x.format, providers.AsFault(err), x.id)
@@ -175,6 +175,13 @@ func (s *Server) buffer() *[copyBuffer]byte {
 		return buf
 	}
 	return new([copyBuffer]byte)
+}
+
+// left tells whether nobody takes the answer any more. A context that ended with a fault was ended by this process, whose
+// client learns of it.
+func left(ctx context.Context) bool {
+	var fault *providers.Fault
+	return ctx.Err() != nil && !errors.As(context.Cause(ctx), &fault)
 }
 
 // clientGone is the fault of an answer nobody takes.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"modelrelay/providers"
 	"modelrelay/workflows"
 )
 
@@ -37,7 +38,9 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	open := new(openCalls)
 	server.Handler = open.count(server.Handler)
 	// Calls outlive ctx: its end begins the grace period, whose end is theirs.
-	server.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
+	calls, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	server.BaseContext = func(net.Listener) context.Context { return calls }
 
 	var background sync.WaitGroup
 	defer background.Wait()
@@ -59,7 +62,11 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	}
 	p.log.Info("stopping", "grace", p.cfg.Relay.Grace.String())
 	edge.Drain()
-	end(server, p.cfg.Relay.Grace, p.log) //nolint:contextcheck // ctx has ended, the grace period has not
+	//nolint:contextcheck // ctx has ended, the grace period has not
+	end(server, p.cfg.Relay.Grace, p.log, func() {
+		cut(&providers.Fault{Kind: providers.Overloaded, Message: "The gateway is stopping."})
+		open.wait(lastWords)
+	})
 	if !open.wait(flushTimeout) {
 		p.log.Warn("calls that were cut off are still running")
 	}
@@ -111,13 +118,17 @@ func (o *openCalls) wait(limit time.Duration) bool {
 	}
 }
 
+// lastWords is how long calls that are cut off may take to tell their clients.
+const lastWords = time.Second
+
 // end closes the listener at once, waits for open calls within the grace period, and cuts off what is left.
-func end(server *http.Server, grace time.Duration, log *slog.Logger) {
+func end(server *http.Server, grace time.Duration, log *slog.Logger, cut func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	err := server.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		log.Warn("open calls are cut off", "grace", grace.String())
+		cut()
 		err = server.Close()
 	}
 	if err != nil {

@@ -392,8 +392,9 @@ func TestStopCutsOffAfterTheGrace(t *testing.T) {
 	s := serve(t, configFor(redisAway, u.URL, "sk-demo", "grace: 50ms"), "--worker=false")
 	reader := s.stream(u)
 	s.stop()
-	if rest, err := io.ReadAll(reader); err == nil && strings.Contains(string(rest), "[DONE]") {
-		t.Errorf("rest %q", rest)
+	rest, err := io.ReadAll(reader)
+	if err != nil || strings.Contains(string(rest), "[DONE]") || !strings.Contains(string(rest), `"code":"overloaded"`) {
+		t.Errorf("rest %q, %v, want an error event at its end", rest, err)
 	}
 	if code := s.end(); code != 0 || !strings.Contains(s.err.String(), "open calls are cut off") || strings.Contains(s.err.String(), "still running") {
 		t.Errorf("exit code %d\n%s", code, s.err)

@@ -17,7 +17,7 @@ type Answer struct {
 	// Header has the upstream's headers that may reach the client: those that describe the body.
 	Header http.Header
 	// Body gives the bytes as they come. Its errors are *providers.Fault: Timeout when no byte came in time, Upstream
-	// when the upstream broke off, Canceled when the caller's context ended. Only one goroutine may read it. Close ends
+	// when the upstream broke off, Canceled when the caller's context ended, or the fault it ended with. Only one goroutine may read it. Close ends
 	// the upstream request and may be called more than once.
 	Body io.ReadCloser
 	// Stream: Body is a stream of server-sent events.
@@ -148,10 +148,10 @@ func (b *body) ending(err error) error {
 	}
 	var fault *providers.Fault
 	switch {
-	case b.callerErr() != nil:
-		return &providers.Fault{Kind: providers.Canceled, Message: "The request was canceled.", Err: b.callerErr()}
 	case errors.As(b.cause(), &fault):
 		return fault
+	case b.callerErr() != nil:
+		return &providers.Fault{Kind: providers.Canceled, Message: "The request was canceled.", Err: b.callerErr()}
 	default:
 		return &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel, Err: err,
