@@ -30,6 +30,8 @@ type ArchiveOptions struct {
 	SecretKey string
 	Region    string // empty: us-east-1
 	Buffers   int    // of 5 MiB each, shared by all Puts of unread sources; default 12, at least 2
+	// Stall is how long the store may keep a Reader waiting for its answer or for the next bytes; default 20 s.
+	Stall time.Duration
 }
 
 // Archive keeps objects in one bucket of an S3 store. Safe for concurrent use.
@@ -42,6 +44,7 @@ type Archive struct {
 	region    string
 	secure    bool
 	transport *http.Transport
+	stall     time.Duration
 	slots     chan struct{} // one per buffer
 	buffers   sync.Pool     // of *[partSize]byte
 }
@@ -75,8 +78,12 @@ func OpenArchive(opts ArchiveOptions) (*Archive, error) {
 	if opts.Buffers == 0 {
 		opts.Buffers = 12
 	}
+	if opts.Stall == 0 {
+		opts.Stall = 20 * time.Second
+	}
 	a := &Archive{
 		bucket: opts.Bucket,
+		stall:  opts.Stall,
 		region: opts.Region,
 		secure: u.Scheme == "https",
 		slots:  make(chan struct{}, max(2, opts.Buffers)),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 )
@@ -34,10 +35,12 @@ func NewReader(object Object, open func(offset, length int64) (io.ReadCloser, er
 }
 
 // Open reads an object from any position, else ErrNotFound. No bytes are asked for before the first Read. The
-// caller closes the reader; the end of ctx ends its reading. A lost connection is opened again where it broke.
-// ErrModified: the object was replaced meanwhile.
+// caller closes the reader; the end of ctx ends its reading. A lost connection, or one on which nothing more comes, is
+// opened again where it broke. ErrModified: the object was replaced meanwhile.
 func (a *Archive) Open(ctx context.Context, key string) (*Reader, error) {
-	object, err := a.Stat(ctx, key)
+	asked, cancel := context.WithTimeout(ctx, a.stall)
+	defer cancel()
+	object, err := a.Stat(asked, key)
 	if err != nil {
 		return nil, err
 	}
@@ -46,31 +49,57 @@ func (a *Archive) Open(ctx context.Context, key string) (*Reader, error) {
 		if err := opts.SetRange(offset, offset+length-1); err != nil {
 			return nil, fmt.Errorf("read %s: %w", key, err)
 		}
-		body, info, _, err := a.core.GetObject(ctx, a.bucket, key, opts)
-		if err != nil {
-			return nil, s3Error(ctx, "read "+key, err)
-		}
-		if info.ETag != object.ETag {
-			_ = body.Close()
+		reading, cancel := context.WithCancel(ctx)
+		stalled := time.AfterFunc(a.stall, cancel)
+		body, info, _, err := a.core.GetObject(reading, a.bucket, key, opts)
+		waited := !stalled.Stop()
+		b := &storeBody{ReadCloser: body, ctx: ctx, key: key, wait: a.stall, stalled: stalled, cancel: cancel}
+		switch {
+		case err != nil:
+			cancel()
+			return nil, b.fault(err, waited)
+		case info.ETag != object.ETag:
+			_ = b.Close()
 			return nil, fmt.Errorf("read %s: %w", key, ErrModified)
 		}
-		return storeBody{ctx: ctx, key: key, ReadCloser: body}, nil
+		return b, nil
 	}), nil
 }
 
-// storeBody names the errors of a body.
+// errStalled is why a read ended on which nothing came.
+var errStalled = errors.New("the store sends nothing")
+
+// storeBody names the errors of a body and ends the one that stalls.
 type storeBody struct {
 	io.ReadCloser
-	ctx context.Context //nolint:containedctx // io.Reader has no context; this one ends with the Reader
-	key string
+	ctx     context.Context //nolint:containedctx // io.Reader has no context; this one ends with the Reader
+	key     string
+	wait    time.Duration
+	stalled *time.Timer
+	cancel  context.CancelFunc
 }
 
-func (b storeBody) Read(p []byte) (int, error) {
+func (b *storeBody) Read(p []byte) (int, error) {
+	b.stalled.Reset(b.wait)
 	n, err := b.ReadCloser.Read(p)
+	waited := !b.stalled.Stop()
 	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = s3Error(b.ctx, "read "+b.key, err)
+		err = b.fault(err, waited)
 	}
 	return n, err
+}
+
+func (b *storeBody) Close() error {
+	b.stalled.Stop()
+	b.cancel()
+	return b.ReadCloser.Close()
+}
+
+func (b *storeBody) fault(err error, stalled bool) error {
+	if stalled && b.ctx.Err() == nil {
+		err = errStalled
+	}
+	return s3Error(b.ctx, "read "+b.key, err)
 }
 
 // Object describes what is read.

@@ -7,8 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// retryWindow is how long an unkeyed create is remembered for its SDK's own retry.
-const retryWindow = 10 * time.Minute
+// retryWindow is how long an unkeyed create is remembered for its SDK's own retry: the ten minutes that the SDKs wait for
+// an answer by default, and a little for the retry to come in.
+const retryWindow = 11 * time.Minute
 
 // Retries recognises an SDK's own retry of a create that carried no idempotency key. Safe for concurrent use.
 type Retries struct {
@@ -29,16 +30,16 @@ func NewRetries(client *redis.Client, opts *RetriesOptions) *Retries {
 	return &Retries{client: client, keys: newKeys(opts.Prefix)}
 }
 
-// Remember notes the task that a create of this token and request is about to start, for ten minutes. Of several
+// Remember notes the task that a create of this token and request is about to start, for eleven minutes. Of several
 // creates of the same request the last one is remembered. With ErrUnavailable the create must not go on: without
 // this note its retry would be paid twice.
 func (r *Retries) Remember(ctx context.Context, tokenID, requestHash, taskID string) error {
 	return redisError("remember create", r.client.Set(ctx, r.keys.retry(tokenID, requestHash), taskID, retryWindow).Err())
 }
 
-// Recall returns the task that the same token started with the same request within the last ten minutes, else
-// ErrNotFound.
+// Recall returns the task that the same token started with the same request within the last eleven minutes, else
+// ErrNotFound. The next retry has as long again.
 func (r *Retries) Recall(ctx context.Context, tokenID, requestHash string) (string, error) {
-	taskID, err := r.client.Get(ctx, r.keys.retry(tokenID, requestHash)).Result()
+	taskID, err := r.client.GetEx(ctx, r.keys.retry(tokenID, requestHash), retryWindow).Result()
 	return taskID, redisError("recall create", err)
 }
