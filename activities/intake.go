@@ -29,9 +29,15 @@ func (i Intake) Upload(ctx context.Context, key, contentType string, data []byte
 	return err
 }
 
-// PutRequest stores a request that may not travel in a history.
+// PutRequest stores a request that may not travel in a history. One that is too large for a document is a *Fault.
 func (i Intake) PutRequest(ctx context.Context, key string, req providers.VideoRequest) error {
-	return i.Objects.PutJSON(ctx, key, req)
+	err := i.Objects.PutJSON(ctx, key, req)
+	if errors.Is(err, storage.ErrTooLarge) {
+		return &providers.Fault{
+			Kind: providers.TooLarge, Message: "The request is too large without its media.", Taken: providers.TakenNo, Err: err,
+		}
+	}
+	return err
 }
 
 // Request reads what PutRequest stored.

@@ -65,8 +65,8 @@ func (s *Server) addModels(g *group) {
 	})
 }
 
-// maxModelName bounds in bytes what may stand in logs and messages as a model's name.
-const maxModelName = 256
+// maxModelName bounds in bytes what may stand in logs and messages as a model's name, and in Temporal's search attributes.
+const maxModelName = 255
 
 // checkModel tells whether a name can be that of a model at all.
 func checkModel(name string) error {

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,6 +26,11 @@ const (
 	cancelWait = 2 * time.Second
 	// retryTemporal is what a client is told to wait when Temporal is away.
 	retryTemporal = 2 * time.Second
+	// stageTimeout bounds the writing of a create's media and request to the archive; beyond it the caller gets 503.
+	stageTimeout = 30 * time.Second
+	// wordsTimeout bounds the reading of a task's words that stand in the archive alone. The task is answered without
+	// them where the archive does not answer.
+	wordsTimeout = 2 * time.Second
 	// stageLimit is how many uploads of one create go to the archive at a time.
 	stageLimit = 4
 )
@@ -122,6 +126,8 @@ func (c *Client) identify(ctx context.Context, in Create, hash string) (string, 
 // stage puts uploads into the archive under names made of their digests: a repeat writes the same bytes to the same
 // place, and another request with the same idempotency key cannot change an accepted task's input.
 func (c *Client) stage(ctx context.Context, id string, images []providers.Media) error {
+	ctx, cancel := context.WithTimeout(ctx, stageTimeout)
+	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(stageLimit)
 	for i := range images {
@@ -140,23 +146,32 @@ func (c *Client) stage(ctx context.Context, id string, images []providers.Media)
 }
 
 // place puts the request into the workflow's input, or into the archive where it is too large or too private for that.
+// What an answer repeats of it stands in the memo all the same, as far as it may.
 func (c *Client) place(ctx context.Context, req providers.VideoRequest, start *Input, m *memo) error {
-	doc, err := json.Marshal(req)
-	if err != nil {
+	doc, err := canonical(req)
+	switch {
+	case err != nil:
 		return &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be read.", Taken: providers.TakenNo, Err: err}
+	case tooDeep(doc):
+		return providers.InvalidField("", "The request is nested too deeply.")
 	}
-	if !inline(doc) {
-		key := fmt.Sprintf("tasks/%s/request-%s.json", start.TaskID, m.Hash[:16])
-		if err := c.opts.Intake.PutRequest(ctx, key, req); err != nil {
-			return away("The archive", err)
-		}
-		start.RequestObject, m.RequestObject = key, key
-		return nil
-	}
-	start.Request = &req
 	said := req
 	said.Images, said.Extra = nil, nil
 	m.Request = &said
+	if inline(doc) {
+		start.Request = &req
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, stageTimeout)
+	defer cancel()
+	start.RequestObject = fmt.Sprintf("tasks/%s/request-%s.json", start.TaskID, m.Hash[:16])
+	if err := c.opts.Intake.PutRequest(ctx, start.RequestObject, req); err != nil {
+		return away("The archive", err)
+	}
+	if doc, err = canonical(said); err != nil || !inline(doc) {
+		said.Prompt, said.Size, said.User, said.Metadata = "", "", "", nil
+		m.RequestObject = start.RequestObject
+	}
 	return nil
 }
 
@@ -238,7 +253,7 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	return c.Find(ctx, id, tokenID)
 }
 
-// describe reads a task from Temporal, and its request from the archive where it stands there.
+// describe reads a task from Temporal, and those of its words from the archive that stand only there.
 func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -253,29 +268,34 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	if err != nil {
 		return Task{}, memo{}, &providers.Fault{Kind: providers.NotFound, Message: notFound(id).Message, Err: err}
 	}
-	if m.Request == nil && m.RequestObject != "" {
-		req, err := c.opts.Intake.Request(ctx, m.RequestObject)
-		if err != nil {
-			return Task{}, memo{}, away("The archive", err)
-		}
-		ended := task
-		task.describe(req)
-		if ended.Width > 0 && ended.Height > 0 {
-			task.Width, task.Height = ended.Width, ended.Height
-		}
-		if req.Seconds == "" {
-			task.Seconds = ended.Seconds
-		}
+	if m.RequestObject != "" {
+		c.complete(ctx, &task, m.RequestObject)
 	}
 	return task, m, nil
+}
+
+// complete adds what the memo could not hold of the request. A task's state does not depend on it.
+func (c *Client) complete(ctx context.Context, task *Task, object string) {
+	ctx, cancel := context.WithTimeout(ctx, wordsTimeout)
+	defer cancel()
+	req, err := c.opts.Intake.Request(ctx, object)
+	if err != nil {
+		c.opts.Log.WarnContext(ctx, "task answered without its prompt", "task", task.ID, "err", err)
+		return
+	}
+	task.Request.Prompt, task.Request.Size, task.Request.User, task.Request.Metadata = req.Prompt, req.Size, req.User, req.Metadata
 }
 
 func notFound(id string) *providers.Fault {
 	return providers.Faultf(providers.NotFound, "No video task %q.", id)
 }
 
-// away is the fault of a part of ours that does not answer; repeating the request later is safe.
+// away is the fault of a part of ours that does not answer; repeating the request later is safe. A fault stays what it
+// is.
 func away(what string, err error) *providers.Fault {
+	if fault, ok := errors.AsType[*providers.Fault](err); ok {
+		return fault
+	}
 	if errors.Is(err, context.Canceled) {
 		return providers.AsFault(err)
 	}

@@ -7,6 +7,7 @@ var (
 	RandomID    = randomID
 	RequestHash = requestHash
 	Inline      = inline
+	Canonical   = canonical
 )
 
 // MemoFields are the memo's field names.

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"modelrelay/providers"
@@ -21,10 +22,14 @@ const (
 	idBytes = 16
 	// inlineLimit is the size in bytes up to which a request may travel in a workflow history.
 	inlineLimit = 64 << 10
+	// nesting is how much deeper a request lies in histories, memos and answers than in its own document. Beyond their
+	// own bound decoders refuse a document, and so would every reader of an accepted task.
+	nesting = 8
 )
 
-// privateURL finds an address with a query string, which may hold a signature: such a request stays out of histories.
-var privateURL = regexp.MustCompile(`(?i)https?:(//|\\/\\/)[^\s"]*\?`)
+// private finds what stays out of histories: an address with a query string or a user, which may be a credential, and a
+// medium in a data URL.
+var private = regexp.MustCompile(`(?i)//[^\s"]*[?@]|data:[^\s",]*;base64,`)
 
 // randomID is the id of a task created without an idempotency key.
 func randomID() string {
@@ -60,19 +65,28 @@ func requestHash(req providers.VideoRequest) (string, error) {
 	for i := range req.Images {
 		req.Images[i].Object = "" // where the bytes lie says nothing about them
 	}
-	var err error
-	if req.Extra, err = sortedObject(req.Extra); err != nil {
-		return "", fmt.Errorf("vendor parameters: %w", err)
-	}
-	if req.Metadata, err = sortedObject(req.Metadata); err != nil {
-		return "", fmt.Errorf("metadata: %w", err)
-	}
-	doc, err := json.Marshal(req)
+	doc, err := canonical(req)
 	if err != nil {
-		return "", fmt.Errorf("marshal request: %w", err)
+		return "", err
 	}
 	sum := sha256.Sum256(doc)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// canonical writes a request in one way, however its writer ordered, spaced and escaped it.
+func canonical(req providers.VideoRequest) ([]byte, error) {
+	var err error
+	if req.Extra, err = sortedObject(req.Extra); err != nil {
+		return nil, fmt.Errorf("vendor parameters: %w", err)
+	}
+	if req.Metadata, err = sortedObject(req.Metadata); err != nil {
+		return nil, fmt.Errorf("metadata: %w", err)
+	}
+	doc, err := json.Marshal(req)
+	if err != nil {
+		return nil, fmt.Errorf("marshal request: %w", err)
+	}
+	return doc, nil
 }
 
 // sortedObject writes a JSON object with its keys in order and its numbers as they were.
@@ -95,5 +109,11 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// inline tells whether a request may travel in a workflow history.
-func inline(doc []byte) bool { return len(doc) <= inlineLimit && !privateURL.Match(doc) }
+// inline tells whether a request, in its canonical form, may travel in a workflow history.
+func inline(doc []byte) bool { return len(doc) <= inlineLimit && !private.Match(doc) }
+
+// tooDeep tells whether a document can be read on its own but not where it will lie.
+func tooDeep(doc []byte) bool {
+	wrapped := slices.Concat(bytes.Repeat([]byte("["), nesting), doc, bytes.Repeat([]byte("]"), nesting))
+	return !json.Valid(wrapped)
+}

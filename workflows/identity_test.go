@@ -92,7 +92,9 @@ func TestInline(t *testing.T) {
 		"address":             {`{"url":"https://example.com/a.png"}`, true},
 		"address, question":   {`{"prompt":"see https://example.com/a.png ok?"}`, true},
 		"signed address":      {`{"url":"https://example.com/a.png?sig=1"}`, false},
-		"escaped slashes":     {`{"url":"https:\/\/example.com\/a.png?sig=1"}`, false},
+		"user in an address":  {`{"url":"https://user:pass@example.com/a.png"}`, false},
+		"another scheme":      {`{"url":"s3://bucket/a.png?sig=1"}`, false},
+		"image":               {`{"image":"data:image/png;base64,AAAA"}`, false},
 		"upper case":          {`{"url":"HTTPS://example.com/a.png?sig=1"}`, false},
 		"exactly the limit":   {strings.Repeat("x", 64<<10), true},
 		"one above the limit": {strings.Repeat("x", 64<<10+1), false},
@@ -100,6 +102,27 @@ func TestInline(t *testing.T) {
 	for name, c := range cases {
 		if got := workflows.Inline([]byte(c.doc)); got != c.want {
 			t.Errorf("%s: inline = %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestInlineSeesThroughEscapes: what a client writes as an escape is a character all the same.
+func TestInlineSeesThroughEscapes(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{
+		`{"url":"https:\/\/example.com\/a.png?sig=1"}`, `{"url":"https:\u002F\u002fexample.com/a.png\u003fsig=1"}`,
+		`{"url":"d\u0061ta:image/png;base64,AAAA"}`,
+	} {
+		for name, req := range map[string]providers.VideoRequest{
+			"extra": {Extra: json.RawMessage(raw)}, "metadata": {Metadata: json.RawMessage(raw)},
+		} {
+			doc, err := workflows.Canonical(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if workflows.Inline(doc) {
+				t.Errorf("%s %s passes into histories", name, raw)
+			}
 		}
 	}
 }

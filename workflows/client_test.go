@@ -1,0 +1,197 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/workflows"
+)
+
+// engine is a Temporal that keeps what it starts and runs nothing.
+type engine struct {
+	client.Client // nil: what is not below panics
+
+	mu    sync.Mutex
+	memos map[string]*commonpb.Memo
+	input []byte // of the last start
+}
+
+func (e *engine) ExecuteWorkflow(_ context.Context, opts client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.memos[opts.ID]; ok {
+		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("", "", "")
+	}
+	fields := make(map[string]*commonpb.Payload)
+	for name, value := range opts.Memo {
+		payload, err := converter.GetDefaultDataConverter().ToPayload(value)
+		if err != nil {
+			return nil, err
+		}
+		fields[name] = payload
+	}
+	e.memos[opts.ID] = &commonpb.Memo{Fields: fields}
+	var err error
+	e.input, err = json.Marshal(args[0])
+	return nil, err
+}
+
+func (e *engine) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	memo, ok := e.memos[id]
+	if !ok {
+		return nil, serviceerror.NewNotFound("")
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Memo: memo, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+	}}, nil
+}
+
+// shelf is an archive of documents that can go away.
+type shelf struct {
+	activities.Objects // nil: what is not below panics
+
+	docs map[string][]byte
+	away bool
+}
+
+func (s *shelf) PutJSON(_ context.Context, key string, doc any) error {
+	raw, err := json.Marshal(doc)
+	switch {
+	case err != nil:
+		return err
+	case s.away:
+		return storage.ErrUnavailable
+	case len(raw) > storage.MaxDocument:
+		return storage.ErrTooLarge
+	}
+	s.docs[key] = raw
+	return nil
+}
+
+func (s *shelf) GetJSON(_ context.Context, key string, into any) error {
+	if s.away {
+		return storage.ErrUnavailable
+	}
+	return json.Unmarshal(s.docs[key], into)
+}
+
+// Put hangs, as a store on a hung disk does.
+func (s *shelf) Put(ctx context.Context, _ string, _ io.Reader, _ int64, _ storage.PutOptions) (storage.Object, error) {
+	<-ctx.Done()
+	return storage.Object{}, ctx.Err()
+}
+
+func newClient() (*workflows.Client, *engine, *shelf) {
+	e, s := &engine{memos: make(map[string]*commonpb.Memo)}, &shelf{docs: make(map[string][]byte)}
+	return workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{Objects: s}}), e, s
+}
+
+func create(req providers.VideoRequest) workflows.Create {
+	return workflows.Create{TokenID: "demo", TokenName: "demo", Group: "default", Format: providers.OpenAI, Request: req, IdempotencyKey: "k"}
+}
+
+// TestPrivateRequestReadsWithoutArchive: an input address with a signature keeps the request out of the history, and the
+// task is answered as any other while the archive is away.
+func TestPrivateRequestReadsWithoutArchive(t *testing.T) {
+	t.Parallel()
+	tasks, engine, shelf := newClient()
+	made, err := tasks.Create(t.Context(), create(providers.VideoRequest{
+		Model: "sora-2", Prompt: "a cat", Size: "1280x720", Metadata: json.RawMessage(`{"a":1}`),
+		Images: []providers.Media{{URL: "https://example.com/a.png?sig=hush"}},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(engine.input), "hush") || strings.Contains(engine.memos[made.ID].String(), "hush") {
+		t.Error("the signature is in the history")
+	}
+	shelf.away = true
+	got, err := tasks.Find(t.Context(), made.ID, "demo")
+	if err != nil || got.Request.Prompt != "a cat" || got.Request.Size != "1280x720" || string(got.Request.Metadata) != `{"a":1}` {
+		t.Errorf("got %+v, %v", got.Request, err)
+	}
+}
+
+// TestLongPromptIsReadFromTheArchive, and its task is answered without it while the archive is away.
+func TestLongPromptIsReadFromTheArchive(t *testing.T) {
+	t.Parallel()
+	for _, away := range []bool{false, true} {
+		tasks, engine, shelf := newClient()
+		prompt := strings.Repeat("meow ", 40_000)
+		made, err := tasks.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: prompt, Seconds: "8"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := len(engine.memos[made.ID].String()) + len(engine.input); size > 4<<10 {
+			t.Errorf("history and memo hold %d bytes of it", size)
+		}
+		shelf.away = away
+		want := prompt
+		if away {
+			want = ""
+		}
+		got, err := tasks.Find(t.Context(), made.ID, "demo")
+		if err != nil || got.Request.Prompt != want || got.Seconds != "8" || got.Request.Model != "sora-2" {
+			t.Errorf("archive away %v: prompt of %d bytes, %+v, %v", away, len(got.Request.Prompt), got.Seconds, err)
+		}
+	}
+}
+
+// TestCreateRefuses what no task could carry.
+func TestCreateRefuses(t *testing.T) {
+	t.Parallel()
+	nested := `{"a":` + strings.Repeat("[", 9_997) + strings.Repeat("]", 9_997) + `}`
+	cases := map[string]struct {
+		req  providers.VideoRequest
+		want providers.Kind
+	}{
+		"more than a document": {providers.VideoRequest{Model: "m", Prompt: strings.Repeat("x", storage.MaxDocument)}, providers.TooLarge},
+		"nested metadata":      {providers.VideoRequest{Model: "m", Prompt: "p", Metadata: json.RawMessage(nested)}, providers.Invalid},
+		"nested parameters":    {providers.VideoRequest{Model: "m", Prompt: "p", Extra: json.RawMessage(nested)}, providers.Invalid},
+	}
+	for name, c := range cases {
+		tasks, engine, _ := newClient()
+		_, err := tasks.Create(t.Context(), create(c.req))
+		var fault *providers.Fault
+		if !errors.As(err, &fault) || fault.Kind != c.want || len(engine.memos) > 0 {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// TestCreateDoesNotWaitForTheArchive for longer than a client would: a store that hangs is a 503.
+func TestCreateDoesNotWaitForTheArchive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tasks, _, _ := newClient()
+		began := time.Now()
+		_, err := tasks.Create(t.Context(), create(providers.VideoRequest{Model: "m", Images: []providers.Media{{Data: []byte("x")}}}))
+		var fault *providers.Fault
+		if !errors.As(err, &fault) || fault.Kind != providers.Overloaded || fault.RetryAfter <= 0 {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("waited %v", took)
+		}
+	})
+}
