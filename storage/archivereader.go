@@ -89,6 +89,7 @@ func (b *storeBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close implements io.Closer.
 func (b *storeBody) Close() error {
 	b.stalled.Stop()
 	b.cancel()
