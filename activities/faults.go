@@ -45,7 +45,7 @@ type Record struct {
 func record(err error) Record {
 	fault := providers.AsFault(err)
 	r := Record{
-		Kind: fault.Kind, Message: fault.Message, Param: fault.Param, Code: fault.Code, Taken: fault.Taken,
+		Kind: fault.Kind, Message: providers.Words(fault.Message), Param: fault.Param, Code: fault.Code, Taken: fault.Taken,
 		RetryAfter: fault.RetryAfter, Elsewhere: fault.Elsewhere(), KeyOnly: fault.Blame == providers.BlameKey, Gone: errors.Is(err, providers.ErrChannelGone), Settled: true,
 	}
 	if fault.Upstream != nil {

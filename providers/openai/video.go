@@ -131,11 +131,11 @@ func (v *Videos) linked(ctx context.Context, to providers.Target, link string) (
 	}
 	at, err := base.Parse(link)
 	if err != nil || (at.Scheme != "https" && at.Scheme != "http") {
-		return nil, broken("result link", err)
+		return nil, broken("result link", nil) // the error would repeat the link
 	}
 	get, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, broken("result link", err)
+		return nil, broken("result link", nil)
 	}
 	get.Header.Set("User-Agent", providers.Agent)
 	if at.Host == base.Host && at.Scheme == base.Scheme {

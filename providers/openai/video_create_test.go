@@ -239,6 +239,10 @@ func TestVideoRefusals(t *testing.T) {
 			kind: providers.Invalid, message: said + "bad key ***", code: "x",
 		},
 		{
+			name: "the client's link in its words", status: 400, body: `{"error":{"message":"cannot fetch https://h/a.png?sig=hush","code":"` + strings.Repeat("x", 120) + `"}}`,
+			kind: providers.Invalid, message: said + "cannot fetch https://h/a.png?…", code: strings.Repeat("x", 100) + "…",
+		},
+		{
 			name: "no such route", status: 404, body: `{"error":{"message":"Invalid URL (POST /videos)","type":"invalid_request_error","param":null,"code":null}}`,
 			kind: providers.NotFound, message: said + "Invalid URL (POST /videos)", code: "invalid_request_error",
 		},

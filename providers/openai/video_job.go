@@ -116,7 +116,7 @@ func (j job) failure() *providers.VideoFailure {
 	if json.Unmarshal(j.Error, &said) != nil {
 		said.Message = bare(j.Error)
 	}
-	f := &providers.VideoFailure{Code: cut(string(said.Code), wordLimit), Message: cut(string(said.Message), reasonLimit)}
+	f := &providers.VideoFailure{Code: cut(string(said.Code), wordLimit), Message: cut(providers.Words(string(said.Message)), reasonLimit)}
 	if f.Code == "" {
 		f.Code = "upstream_" + strings.ToLower(string(j.Status))
 	}
@@ -136,7 +136,7 @@ func explain(err error, key providers.Secret) error {
 	}
 	if said := reason(fault.Upstream.Body); said != "" {
 		said = strings.ReplaceAll(said, key.Reveal(), key.String())
-		fault.Message = "The upstream refused the request: " + cut(said, reasonLimit)
+		fault.Message = "The upstream refused the request: " + cut(providers.Words(said), reasonLimit)
 	}
 	return fault
 }

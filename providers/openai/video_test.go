@@ -104,6 +104,10 @@ func TestVideoStrays(t *testing.T) {
 		{name: "half a size", body: `{"status":"done","size":"1280x"}`, want: done("done")},
 		{name: "nulls", body: `{"status":"done","seconds":null,"size":null,"error":null,"video":null,"metadata":null,"id":null}`, want: done("done")},
 		{name: "bare error", body: `{"status":"failed","error":"out of credits"}`, want: failed("failed", "upstream_failed", "out of credits")},
+		{
+			name: "the client's link in the error", body: `{"status":"failed","error":"cannot fetch https://h/a.png?sig=hush"}`,
+			want: failed("failed", "upstream_failed", "cannot fetch https://h/a.png?…"),
+		},
 		{name: "numeric code", body: `{"status":"failed","error":{"code":1301,"message":"unsafe"}}`, want: failed("failed", "1301", "unsafe")},
 		{name: "no error", body: `{"status":"expired","error":null}`, want: failed("expired", "upstream_expired", `The upstream's job ended as "expired".`)},
 		{name: "empty error", body: `{"status":"canceled","error":{}}`, want: failed("canceled", "upstream_canceled", `The upstream's job ended as "canceled".`)},
