@@ -61,7 +61,8 @@ func (c channels) Resolve(channel, fingerprint, model string) (providers.Target,
 	return c.resolve(channel, fingerprint, model)
 }
 
-// objects is an archive of functions; calling a nil one panics, and so fails the activity.
+// objects is an archive of functions; calling a nil one panics, and so fails the activity. Without getJSON there are no
+// documents.
 type objects struct {
 	put          func(ctx context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error)
 	open         func(ctx context.Context, key string) (*storage.Reader, error)
@@ -83,6 +84,9 @@ func (o objects) PutJSON(ctx context.Context, key string, doc any) error {
 }
 
 func (o objects) GetJSON(ctx context.Context, key string, into any) error {
+	if o.getJSON == nil {
+		return storage.ErrNotFound
+	}
 	return o.getJSON(ctx, key, into)
 }
 

@@ -18,6 +18,8 @@ const (
 	// SubmitTimeout bounds the one HTTP request of a submit. A vendor answers a create within seconds; a minute leaves
 	// room for a slow upload of an input image.
 	SubmitTimeout = 60 * time.Second
+	// earlierTimeout bounds the look for a ticket of the same attempt before it is paid for.
+	earlierTimeout = 3 * time.Second
 	// ticketTimeout bounds the write of the ticket after a submit. Longer would not help: the ticket also reaches
 	// Temporal by the activity's own answer, and one of the two is enough.
 	ticketTimeout = 10 * time.Second
@@ -73,9 +75,15 @@ type SubmitInput struct {
 
 // attempt is the archive object that makes a paid job findable when everything else forgot it.
 type attempt struct {
+	// Model is the public name.
+	Model      string           `json:"model"`
 	Assignment Assignment       `json:"assignment"`
 	Ticket     providers.Ticket `json:"ticket"`
 	AcceptedAt time.Time        `json:"accepted_at"`
+}
+
+func (t attempt) job(taskID string) Job {
+	return Job{TaskID: taskID, Model: t.Model, Assignment: t.Assignment, Ticket: t.Ticket, AcceptedAt: t.AcceptedAt}
 }
 
 // Submit starts the paid job, once: its options allow no second try. It is not idempotent. When its worker dies the
@@ -83,6 +91,10 @@ type attempt struct {
 // the request, which has its own timeout; the ticket is in the archive before the answer is on its way to Temporal.
 func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	log := a.log(ctx, in.TaskID, in.Assignment).With("attempt", in.Attempt)
+	if job, ok := a.earlier(ctx, in); ok {
+		log.Warn("attempt was submitted before, its ticket is used", "job", job.Ticket.Job)
+		return job, nil
+	}
 	// Nothing paid has begun up to the adapter's call, so every fault up to there is TakenNo.
 	target, adapter, err := a.target(in.Assignment)
 	if err != nil {
@@ -111,7 +123,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		return Job{}, fail(r)
 	}
 	a.Channels.Report(target, nil)
-	accepted := attempt{Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC()}
+	accepted := attempt{Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC()}
 
 	kept, cancelKept := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
 	defer cancelKept()
@@ -119,7 +131,19 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		log.Warn("ticket not archived, it travels with the answer alone", "job", ticket.Job, "err", err)
 	}
 	log.Info("submitted", "job", ticket.Job)
-	return Job{TaskID: in.TaskID, Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: accepted.AcceptedAt}, nil
+	return accepted.job(in.TaskID), nil
+}
+
+// earlier finds the job of this very attempt: a workflow that an operator reset asks for it once more. That the archive
+// cannot tell holds no submit up.
+func (a *Activities) earlier(ctx context.Context, in SubmitInput) (Job, bool) {
+	ctx, cancel := context.WithTimeout(ctx, earlierTimeout)
+	defer cancel()
+	var kept attempt
+	if err := a.Objects.GetJSON(ctx, AttemptObject(in.TaskID, in.Attempt), &kept); err != nil {
+		return Job{}, false
+	}
+	return kept.job(in.TaskID), true
 }
 
 // ReconcileInput asks what became of an attempt whose answer was lost.
@@ -140,11 +164,7 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 	switch {
 	case err == nil:
 		log.Info("ticket found in the archive", "job", kept.Ticket.Job)
-		req, err := a.request(ctx, sub)
-		if err != nil {
-			return Job{}, again(undecided(err), reconcileEvery)
-		}
-		return Job{TaskID: sub.TaskID, Model: req.Model, Assignment: kept.Assignment, Ticket: kept.Ticket, AcceptedAt: kept.AcceptedAt}, nil
+		return kept.job(sub.TaskID), nil
 	case !errors.Is(err, storage.ErrNotFound):
 		// The ticket may be there: as long as the archive cannot be asked, nothing is decided.
 		return Job{}, again(undecided(fmt.Errorf("look for the ticket: %w", err)), reconcileEvery)

@@ -119,6 +119,43 @@ func TestSubmitAccepted(t *testing.T) {
 	}
 }
 
+// TestSubmitAfterReset: the same attempt asked for once more, as by a workflow that an operator reset, is not paid again.
+func TestSubmitAfterReset(t *testing.T) {
+	t.Parallel()
+	paid := 0
+	r := newRig(t, adapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+		paid++
+		return providers.Ticket{Job: fmt.Sprint("job-", paid)}, nil
+	}})
+	kept := make(map[string][]byte)
+	r.acts.Objects = objects{
+		putJSON: func(_ context.Context, key string, doc any) error {
+			var err error
+			kept[key], err = json.Marshal(doc)
+			return err
+		},
+		getJSON: func(_ context.Context, key string, into any) error {
+			if kept[key] == nil {
+				return storage.ErrNotFound
+			}
+			return json.Unmarshal(kept[key], into)
+		},
+	}
+	first, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+	if err != nil || !reflect.DeepEqual(again, first) || paid != 1 {
+		t.Errorf("got %+v, %v, paid %d times, want %+v once", again, err, paid, first)
+	}
+	next := submitInput()
+	next.Attempt++
+	if job, err := do[activities.Job](t, r, r.acts.Submit, next); err != nil || job.Ticket.Job != "job-2" {
+		t.Errorf("the next attempt got %+v, %v", job, err)
+	}
+}
+
 func TestSubmitOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -225,7 +262,11 @@ func TestSubmitReadsItsInput(t *testing.T) {
 	var opened string
 	r.acts.Objects = objects{
 		getJSON: func(_ context.Context, key string, into any) error {
-			if key != "tasks/video_1/request.json" {
+			switch key {
+			case "tasks/video_1/request.json":
+			case "tasks/video_1/attempts/2":
+				return storage.ErrNotFound
+			default:
 				t.Errorf("read %q", key)
 			}
 			return json.Unmarshal([]byte(`{"model":"sora-2","images":[{"url":"https://example.com/a.png"},{"object":"tasks/video_1/inputs/0"}]}`), into)
@@ -309,7 +350,7 @@ func TestReconcile(t *testing.T) {
 		taken             providers.Taken
 	}{
 		{name: "ticket found", archive: found, job: "kept"},
-		{name: "ticket found, request unreadable", archive: found, requestLost: true, over: true, retried: true},
+		{name: "ticket found, request lost", archive: found, requestLost: true, over: true, job: "kept"},
 		{name: "archive away", archive: away, retried: true},
 		{name: "archive away for long", archive: away, over: true, retried: true},
 		{name: "archive away, vendor surely not", archive: away, over: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, retried: true},
@@ -364,7 +405,7 @@ func TestReconcile(t *testing.T) {
 					case tc.archive == away:
 						return storage.ErrUnavailable
 					}
-					return json.Unmarshal(fmt.Appendf(nil, `{"assignment":{"channel":"main","vendor":"fake","key":%q,"model":"up"},"ticket":{"job":"kept"},"accepted_at":%q}`,
+					return json.Unmarshal(fmt.Appendf(nil, `{"model":"sora-2","assignment":{"channel":"main","vendor":"fake","key":%q,"model":"up"},"ticket":{"job":"kept"},"accepted_at":%q}`,
 						hushKey.Fingerprint(), accepted.Format(time.RFC3339Nano)), into)
 				}}
 				in := activities.ReconcileInput{Submit: submitInput(), Until: time.Now()}
