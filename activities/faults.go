@@ -37,6 +37,8 @@ type Record struct {
 	Gone bool `json:"gone,omitempty"`
 	// Deadline: the task's own time ran out.
 	Deadline bool `json:"deadline,omitempty"`
+	// Progress is where the job stood, in percent.
+	Progress int `json:"progress,omitempty"`
 	// Settled: the process that made the request lived to see its outcome, so nothing of it is still under way.
 	Settled bool `json:"settled,omitempty"`
 }

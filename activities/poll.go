@@ -117,6 +117,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		return status, nil
 	case providers.JobFailed:
 		log.Info("job failed", "code", failureCode(status))
+		status.Progress = p.Shown(time.Now()) // what was shown does not fall because the vendor starts from 0 again
 		return status, nil
 	}
 	p.Unknown = 0
@@ -135,7 +136,7 @@ func (a *Activities) wait(ctx context.Context, in PollInput, p Progress, delay t
 		if p.Fault != nil {
 			r = *p.Fault
 		}
-		r.Deadline = true
+		r.Deadline, r.Progress = true, p.Shown(time.Now())
 		return providers.VideoStatus{}, fail(r)
 	}
 	delay = min(delay, left)
@@ -162,6 +163,7 @@ func (a *Activities) gone(ctx context.Context, in PollInput, p Progress, err err
 		p.GoneSince = now
 	}
 	if now.Sub(p.GoneSince) >= goneGrace {
+		r.Progress = p.Shown(now)
 		return providers.VideoStatus{}, fail(r)
 	}
 	p.Fault = &r

@@ -258,7 +258,7 @@ func TestPollDeadline(t *testing.T) {
 		want  activities.Record
 	}{
 		{
-			name: "running", want: activities.Record{Kind: providers.Timeout, Message: "The upstream did not finish in time.", Deadline: true},
+			name: "running", want: activities.Record{Kind: providers.Timeout, Message: "The upstream did not finish in time.", Deadline: true, Progress: 10},
 		},
 		{
 			name: "failing", err: &providers.Fault{Kind: providers.Overloaded, Message: "Full.", Blame: providers.BlameChannel, Upstream: &providers.Reply{Status: 503}},
@@ -270,7 +270,7 @@ func TestPollDeadline(t *testing.T) {
 		},
 		{
 			name: "usually much longer", usual: 5 * time.Hour,
-			want: activities.Record{Kind: providers.Timeout, Message: "The upstream did not finish in time.", Deadline: true},
+			want: activities.Record{Kind: providers.Timeout, Message: "The upstream did not finish in time.", Deadline: true, Progress: 10},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -432,6 +432,30 @@ func TestPollFailedJob(t *testing.T) {
 			status, err := w.end(t)
 			if err != nil || status.State != providers.JobFailed || (status.Failure == nil) != (failure == nil) {
 				t.Errorf("got %+v, %v", status, err)
+			}
+		})
+	}
+}
+
+// TestPollProgressDoesNotFall when the job ends badly, whatever the vendor says of it then.
+func TestPollProgressDoesNotFall(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]providers.VideoState{"failed": providers.JobFailed, "deadline": providers.JobRunning} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWatch(t, func(n int) (providers.VideoStatus, error) {
+				if n == 1 {
+					return running(60)
+				}
+				return providers.VideoStatus{State: last, Progress: 0}, nil
+			})
+			status, err := w.end(t)
+			got := status.Progress
+			if err != nil {
+				r, _ := activities.Outcome(err)
+				got = r.Progress
+			}
+			if got != 60 {
+				t.Errorf("%s: got %d, want the 60 that were shown", name, got)
 			}
 		})
 	}

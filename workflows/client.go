@@ -235,11 +235,18 @@ func (c *Client) Find(ctx context.Context, id, tokenID string) (Task, error) {
 
 // Cancel asks a task to end and waits up to two seconds for the effect. A task that has ended is answered unchanged.
 func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
+	c.reads.forget(id)
 	task, err := c.Find(ctx, id, tokenID)
 	if err != nil || task.Ended() {
 		return task, err
 	}
 	var gone *serviceerror.NotFound
+	if task.Progress > 0 {
+		// So that progress does not fall. What hinders this hinders the cancel as well.
+		if err := c.temporal.SignalWorkflow(ctx, id, "", signalShown, task.Progress); err != nil && !errors.As(err, &gone) {
+			return Task{}, away("The task engine", fmt.Errorf("signal %s: %w", id, err))
+		}
+	}
 	if err := c.temporal.CancelWorkflow(ctx, id, ""); err != nil && !errors.As(err, &gone) {
 		return Task{}, away("The task engine", fmt.Errorf("cancel %s: %w", id, err))
 	}

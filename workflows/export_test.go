@@ -14,6 +14,8 @@ var (
 const (
 	MemoTask   = memoTask
 	MemoResult = memoResult
+	// SignalShown is the signal of a progress that was seen.
+	SignalShown = signalShown
 )
 
 // Memo is the memo at a task's start.

@@ -14,13 +14,10 @@ import (
 )
 
 // Progress of a task by phase, so that it never falls whatever a vendor says: a job under way stays at or below
-// progressPolling, and only a completed task shows progressCompleted.
+// activities.MostShown, and only a completed task shows progressCompleted.
 const (
-	progressPolling   = 98
 	progressArchiving = 99
 	progressCompleted = 100
-	// progressEstimate bounds what the usual duration alone may promise.
-	progressEstimate = 95
 )
 
 // read makes a Task of what Temporal's Describe says about an execution, open or closed, with or without a live worker.
@@ -81,18 +78,9 @@ func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.Pend
 		if p.State != providers.JobRunning {
 			return Queued, 0
 		}
-		return InProgress, min(max(p.Percent, estimate(p, now)), progressPolling)
+		return InProgress, p.Shown(now)
 	}
-	return InProgress, progressPolling // the job has ended, the workflow has not gone on yet
-}
-
-// estimate is the share of the usual duration that has passed, for vendors that give no progress and between looks. It
-// never falls: Usual and Since are fixed at the first look.
-func estimate(p activities.Progress, now time.Time) int {
-	if p.Usual <= 0 {
-		return 0
-	}
-	return max(0, min(progressEstimate, int(100*now.Sub(p.Since)/p.Usual)))
+	return InProgress, activities.MostShown // the job has ended, the workflow has not gone on yet
 }
 
 // describe takes what the answers repeat of the request.

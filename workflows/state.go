@@ -49,13 +49,17 @@ const (
 	memoResult = "result" // Result, written before the close
 )
 
+// signalShown tells a task that is about to be cancelled the progress its readers have seen, an int.
+const signalShown = "shown"
+
 // memo is what is known of a task at its start.
 type memo struct {
 	Token     string           `json:"token"`
 	Format    providers.Format `json:"format"`
 	Hash      string           `json:"hash"`
 	CreatedAt time.Time        `json:"created_at"`
-	// Request lacks media and vendor parameters. It is nil where the request stands in the archive as RequestObject.
+	// Request lacks media and vendor parameters. Prompt, size, user and metadata are in the archive as RequestObject where it
+	// is set: there they are too large or too private for a memo.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
 }

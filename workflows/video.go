@@ -180,6 +180,9 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 		Job: job, Deadline: workflow.Now(ctx).Add(left),
 	}).Get(ctx, &status)
 	fault, bad := activities.Outcome(err)
+	if bad {
+		status.Progress = fault.Progress
+	}
 	switch {
 	case temporal.IsCanceledError(err):
 		v.stopJob(ctx, job)
@@ -254,6 +257,9 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 		phase = PhaseCompleted
 		result.ExpiresAt = result.CompletedAt.Add(v.in.Limits.Retention)
 	}
+	if result.State == Failed {
+		result.Progress = max(result.Progress, shown(free))
+	}
 	if err := workflow.UpsertMemo(free, map[string]any{memoResult: result}); err != nil {
 		return Result{}, fmt.Errorf("write the result: %w", err)
 	}
@@ -262,6 +268,15 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	}
 	v.tell(free)
 	return result, nil
+}
+
+// shown is the progress that a cancel's sender saw. The poll that a cancel ends tells nothing of its own.
+func shown(ctx workflow.Context) int {
+	var most, one int
+	for seen := workflow.GetSignalChannel(ctx, signalShown); seen.ReceiveAsync(&one); {
+		most = max(most, one)
+	}
+	return min(most, progressArchiving)
 }
 
 func failed(failure *providers.VideoFailure, progress int) Result {

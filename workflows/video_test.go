@@ -347,12 +347,13 @@ func TestVideoArchiveFails(t *testing.T) {
 func TestVideoCancelled(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		setup func(s *stage)
+		setup    func(s *stage)
+		progress int
 	}{
 		"while waiting for a channel": {func(s *stage) {
 			s.admits("")
 			s.RegisterDelayedCallback(s.CancelWorkflow, 3*time.Second)
-		}},
+		}, 0},
 		"during the submit": {func(s *stage) {
 			s.admits("main")
 			s.OnActivity("Submit", mock.Anything, mock.Anything).After(10 * time.Second).Return(func(_ context.Context, in activities.SubmitInput) (activities.Job, error) {
@@ -360,14 +361,17 @@ func TestVideoCancelled(t *testing.T) {
 			})
 			s.RegisterDelayedCallback(s.CancelWorkflow, 3*time.Second)
 			s.OnActivity("Cancel", mock.Anything, mock.Anything).Return(nil).Once() // what was paid for is called off
-		}},
+		}, 0},
 		"while polling": {func(s *stage) {
 			s.admits("main")
 			s.submits(nil)
 			s.OnActivity("Poll", mock.Anything, mock.Anything).After(time.Hour).Return(done, nil)
-			s.RegisterDelayedCallback(s.CancelWorkflow, time.Minute)
+			s.RegisterDelayedCallback(func() {
+				s.SignalWorkflow(workflows.SignalShown, 57)
+				s.CancelWorkflow()
+			}, time.Minute)
 			s.OnActivity("Cancel", mock.Anything, mock.Anything).Return(nil).Once()
-		}},
+		}, 57},
 		"while archiving": {func(s *stage) {
 			s.admits("main")
 			s.submits(nil)
@@ -375,7 +379,7 @@ func TestVideoCancelled(t *testing.T) {
 			s.OnActivity("Archive", mock.Anything, mock.Anything).After(time.Hour).Return(nil, nil)
 			s.RegisterDelayedCallback(s.CancelWorkflow, time.Minute)
 			s.OnActivity("Discard", mock.Anything, mock.Anything).Return(nil).Once()
-		}},
+		}, 99},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -383,7 +387,7 @@ func TestVideoCancelled(t *testing.T) {
 			s := newStage(t)
 			c.setup(s)
 			got := s.run(t)
-			if got.State != workflows.Failed || got.Failure.Code != workflows.CodeCancelled {
+			if got.State != workflows.Failed || got.Failure.Code != workflows.CodeCancelled || got.Progress != c.progress {
 				t.Errorf("result = %+v, want cancelled", got)
 			}
 		})
