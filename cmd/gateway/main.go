@@ -27,7 +27,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from then on signals are no longer caught: a second one ends the process at once
-	redis.SetLogger(silent{}) // it prints every failed dial; storage tells once when Redis goes and comes
+	redis.SetLogger(silent{})    // it prints every failed dial; storage tells once when Redis goes and comes
 	m := NewMain()
 	err := m.Run(ctx)
 	if closeErr := m.Close(); err == nil {
