@@ -49,7 +49,7 @@ type Progress struct {
 	// Word is the vendor's own status.
 	Word string `json:"word,omitempty"`
 	// Usual is how long such jobs take, 0 when unknown; it is fixed at the first look so that estimates never fall.
-	Usual time.Duration `json:"usual,omitempty"`
+	Usual Duration `json:"usual,omitempty"`
 	// Since is when the upstream accepted the job.
 	Since time.Time `json:"since"`
 	Polls int       `json:"polls"`
@@ -76,7 +76,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		}
 	}
 	if p.Since.IsZero() { // the first try looks at the clock only
-		p = Progress{State: providers.JobQueued, Since: in.Job.AcceptedAt, Usual: a.usual(ctx, in.Job)}
+		p = Progress{State: providers.JobQueued, Since: in.Job.AcceptedAt, Usual: Duration(a.usual(ctx, in.Job).Round(time.Second))}
 		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, 0))
 	}
 	target, adapter, err := a.target(in.Job.Assignment)
@@ -177,7 +177,7 @@ func (a *Activities) nextLook(job Job, p *Progress, hint time.Duration) time.Dur
 	if hint > 0 {
 		return min(max(hint, a.PollMin), hintLimit)
 	}
-	elapsed, length := time.Since(p.Since), p.Usual
+	elapsed, length := time.Since(p.Since), time.Duration(p.Usual)
 	if job.Ticket.ETA > 0 {
 		length = job.Ticket.ETA
 		if length > elapsed+a.PollMin {

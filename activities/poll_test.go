@@ -112,7 +112,7 @@ func TestPollLooksAtTheClockFirst(t *testing.T) {
 		if _, err, ended := w.look(t); ended {
 			t.Fatalf("got %v", err)
 		}
-		want := activities.Progress{State: providers.JobQueued, Since: began, Usual: 10 * time.Minute}
+		want := activities.Progress{State: providers.JobQueued, Since: began, Usual: activities.Duration(10 * time.Minute)}
 		got := *w.last
 		if !got.Since.Equal(want.Since) {
 			t.Errorf("got since %s, want %s", got.Since, want.Since)

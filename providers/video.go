@@ -26,8 +26,6 @@ type VideoRequest struct {
 	N    int    `json:"n,omitempty"`
 	Seed *int64 `json:"seed,omitempty"`
 	User string `json:"user,omitempty"`
-	// RemixOf is the ticket of the job whose video is the source, nil for a new one.
-	RemixOf *Ticket `json:"remix_of,omitempty"`
 	// Extra is a JSON object of the body fields the contract does not name: the vendor's own parameters, sent as they are.
 	Extra json.RawMessage `json:"extra,omitempty"`
 	// Metadata is the caller's metadata object. It is echoed in the task, and its members are vendor parameters as well.

@@ -67,13 +67,13 @@ type memo struct {
 // Limits bound a task's life. They are taken from the configuration when the task is created.
 type Limits struct {
 	// Queue is how long a task may wait for a channel that takes it.
-	Queue time.Duration `json:"queue"`
+	Queue activities.Duration `json:"queue"`
 	// Deadline counts from the accepted submit and covers polling.
-	Deadline time.Duration `json:"deadline"`
+	Deadline activities.Duration `json:"deadline"`
 	// Archive is how long the copy of the result may take.
-	Archive time.Duration `json:"archive"`
+	Archive activities.Duration `json:"archive"`
 	// Retention is how long outputs stay after completion.
-	Retention time.Duration `json:"retention"`
+	Retention activities.Duration `json:"retention"`
 }
 
 // Input starts a task's workflow.

@@ -58,7 +58,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		last  *activities.Record
 		want  = activities.AdmitInput{Group: v.in.Group, Model: v.in.Model, Format: v.in.Format}
 		wait  = queueFirst
-		until = workflow.Now(ctx).Add(v.in.Limits.Queue)
+		until = workflow.Now(ctx).Add(time.Duration(v.in.Limits.Queue))
 	)
 	for {
 		if isCancelled(ctx) {
@@ -173,9 +173,9 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 		return status, nil, err
 	}
 	v.tell(ctx)
-	deadline := job.AcceptedAt.Add(v.in.Limits.Deadline)
-	left := max(deadline.Sub(workflow.Now(ctx)), min(pollFloor, v.in.Limits.Deadline))
-	summary := fmt.Sprintf("%s · job %s", job.Assignment.Channel, job.Ticket.Job)
+	deadline := job.AcceptedAt.Add(time.Duration(v.in.Limits.Deadline))
+	left := max(deadline.Sub(workflow.Now(ctx)), min(pollFloor, time.Duration(v.in.Limits.Deadline)))
+	summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
 	err := workflow.ExecuteActivity(withPoll(ctx, left, summary), v.acts.Poll, activities.PollInput{
 		Job: job, Deadline: workflow.Now(ctx).Add(left),
 	}).Get(ctx, &status)
@@ -208,7 +208,7 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 // reached for longer than cancelLife, and its end does not depend on it.
 func (v *video) stopJob(ctx workflow.Context, job activities.Job) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	summary := fmt.Sprintf("%s · job %s", job.Assignment.Channel, job.Ticket.Job)
+	summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
 	if err := workflow.ExecuteActivity(withCancel(free, summary), v.acts.Cancel, job).Get(free, nil); err != nil {
 		workflow.GetLogger(ctx).Warn("job not cancelled at the upstream", "job", job.Ticket.Job, "err", err)
 	}
@@ -220,9 +220,9 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 		return nil, nil, err
 	}
 	v.tell(ctx)
-	limit := v.in.Limits.Archive
+	limit := time.Duration(v.in.Limits.Archive)
 	// The objects' date lies behind every possible completion plus retention.
-	expires := workflow.Now(ctx).Add(limit + v.in.Limits.Retention)
+	expires := workflow.Now(ctx).Add(limit + time.Duration(v.in.Limits.Retention))
 	summary := fmt.Sprintf("%s · %d video(s)", job.Assignment.Channel, max(1, status.Outputs))
 	var outputs []activities.Output
 	err := workflow.ExecuteActivity(withArchive(ctx, limit, summary), v.acts.Archive, activities.ArchiveInput{
@@ -255,7 +255,7 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	phase := PhaseFailed
 	if result.State == Completed {
 		phase = PhaseCompleted
-		result.ExpiresAt = result.CompletedAt.Add(v.in.Limits.Retention)
+		result.ExpiresAt = result.CompletedAt.Add(time.Duration(v.in.Limits.Retention))
 	}
 	if result.State == Failed {
 		result.Progress = max(result.Progress, shown(free))

@@ -44,7 +44,12 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-var limits = workflows.Limits{Queue: 24 * time.Hour, Deadline: 6 * time.Hour, Archive: 24 * time.Hour, Retention: 72 * time.Hour}
+const retention, queued = 72 * time.Hour, 24 * time.Hour
+
+var limits = workflows.Limits{
+	Queue: activities.Duration(queued), Deadline: activities.Duration(6 * time.Hour),
+	Archive: activities.Duration(24 * time.Hour), Retention: activities.Duration(retention),
+}
 
 func input() workflows.Input {
 	return workflows.Input{
@@ -137,7 +142,7 @@ func TestVideoCompletes(t *testing.T) {
 	if got.State != workflows.Completed || got.Progress != 100 || len(got.Outputs) != 1 || got.Seconds != "8" {
 		t.Errorf("result = %+v", got)
 	}
-	if want := got.CompletedAt.Add(limits.Retention); !got.ExpiresAt.Equal(want) {
+	if want := got.CompletedAt.Add(retention); !got.ExpiresAt.Equal(want) {
 		t.Errorf("expires at %v, want completion + retention = %v", got.ExpiresAt, want)
 	}
 	want := []string{"submitting", "polling", "archiving", "completed"}
@@ -201,8 +206,8 @@ func TestVideoQueueLimit(t *testing.T) {
 	if got.State != workflows.Failed || got.Failure.Code != workflows.CodeQueueTimeout {
 		t.Errorf("result = %+v", got)
 	}
-	if waited := got.CompletedAt.Sub(start); waited < limits.Queue || waited > limits.Queue+time.Minute {
-		t.Errorf("waited %v, want about %v", waited, limits.Queue)
+	if waited := got.CompletedAt.Sub(start); waited < queued || waited > queued+time.Minute {
+		t.Errorf("waited %v, want about %v", waited, queued)
 	}
 	if len(*seen) > 400 {
 		t.Errorf("%d looks in a day of waiting make too long a history", len(*seen))

@@ -100,8 +100,10 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens) *api.Server {
 			TaskQueue: p.cfg.Temporal.TaskQueue,
 			Intake:    activities.Intake{Objects: p.archive, Repeats: storage.NewRetries(p.redis, nil)},
 			Limits: workflows.Limits{
-				Queue: p.cfg.Video.QueueLimit, Deadline: p.cfg.Video.Deadline, Archive: p.cfg.Video.ArchiveDeadline,
-				Retention: p.cfg.Video.Retention,
+				Queue:     activities.Duration(p.cfg.Video.QueueLimit),
+				Deadline:  activities.Duration(p.cfg.Video.Deadline),
+				Archive:   activities.Duration(p.cfg.Video.ArchiveDeadline),
+				Retention: activities.Duration(p.cfg.Video.Retention),
 			},
 			Log: p.log,
 		}),
