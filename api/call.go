@@ -143,7 +143,7 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 		case r.Context().Err() != nil:
 			return r.Context().Err()
 		default:
-			event := streamError(x.format, providers.AsFault(err), x.id)
+			event := x.streamError(providers.AsFault(err))
 			if !complete {
 				event = append([]byte("\n\n"), event...)
 			}

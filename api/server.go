@@ -59,6 +59,8 @@ type Options struct {
 	Health []Check
 	// DefaultVideoModel serves video creates that name no model; "" refuses them.
 	DefaultVideoModel string
+	// DefaultModerationModel serves moderations that name no model; "" refuses them.
+	DefaultModerationModel string
 	// MaxBody is the largest request body in bytes; 0 means DefaultMaxBody.
 	MaxBody int64
 	// BodyTimeout is how long a request body may take to arrive; 0 means DefaultBodyTimeout.
@@ -73,19 +75,21 @@ type Options struct {
 
 // Server is the HTTP edge. It is safe for concurrent use.
 type Server struct {
-	relay        Relay
-	router       Router
-	tasks        Tasks
-	tokens       Tokens
-	limits       Limits
-	ledger       Ledger
-	archive      Archive
-	videoModel   string
-	maxBody      int64
-	bodyTimeout  time.Duration
-	writeTimeout time.Duration
-	log          *slog.Logger
-	version      string
+	relay      Relay
+	router     Router
+	tasks      Tasks
+	tokens     Tokens
+	limits     Limits
+	ledger     Ledger
+	archive    Archive
+	videoModel string
+	// moderationModel serves moderations that name none.
+	moderationModel string
+	maxBody         int64
+	bodyTimeout     time.Duration
+	writeTimeout    time.Duration
+	log             *slog.Logger
+	version         string
 
 	api      huma.API
 	handler  http.Handler
@@ -99,7 +103,7 @@ func New(o Options) *Server {
 	hookErrors()
 	s := &Server{
 		relay: o.Relay, router: o.Router, tasks: o.Tasks, tokens: o.Tokens, limits: o.Limits, ledger: o.Ledger,
-		archive: o.Archive, videoModel: o.DefaultVideoModel, version: o.Version,
+		archive: o.Archive, videoModel: o.DefaultVideoModel, moderationModel: o.DefaultModerationModel, version: o.Version,
 		maxBody:      orDefault(o.MaxBody, DefaultMaxBody),
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),
@@ -130,6 +134,8 @@ func (s *Server) addOperations() {
 
 	s.addModels(byHeader)
 	s.addOpenAIChat(openAI)
+	s.addOpenAIResponses(openAI)
+	s.addOpenAIText(openAI)
 	s.addOpenAIVideos(openAI)
 }
 
