@@ -37,7 +37,9 @@ type Call struct {
 	ModelUnset bool
 	// EncodeModel writes a model's name for ModelAt; nil writes a JSON string.
 	EncodeModel func(model string) []byte
-	// Edits are the format's own insertions. They do not overlap one another nor ModelAt.
+	// NamesAt are where the name stands within longer JSON strings of Body, such as "models/NAME".
+	NamesAt []Span
+	// Edits are the format's own insertions. They do not overlap one another, ModelAt nor NamesAt.
 	Edits []Edit
 	// OpenValues: the body holds an enum value that the contract does not list, so only a channel open to such takes it.
 	OpenValues bool
@@ -50,6 +52,12 @@ func (c Call) Payload(model string) Payload {
 	edits := c.Edits
 	if (model != c.Model || c.ModelUnset) && c.ModelAt != (Span{}) {
 		edits = append(slices.Clip(edits), Edit{At: c.ModelAt, Text: c.encodeModel(model)})
+	}
+	if model != c.Model {
+		name, _ := json.Marshal(model) // a string always marshals
+		for _, at := range c.NamesAt {
+			edits = append(slices.Clip(edits), Edit{At: at, Text: name[1 : len(name)-1]})
+		}
 	}
 	if len(edits) == 0 {
 		return Payload{c.Body}

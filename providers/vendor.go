@@ -1,6 +1,9 @@
 package providers
 
-import "slices"
+import (
+	"net/url"
+	"slices"
+)
 
 // Vendor is the code for one kind of upstream, as the catalog lists it.
 type Vendor struct {
@@ -13,6 +16,8 @@ type Vendor struct {
 	Usage map[Endpoint]UsageShape
 	// Video drives the vendor's jobs; nil where it has none.
 	Video VideoAdapter
+	// CheckBaseURL tells whether an address is as the vendor's own SDK takes it; nil accepts any.
+	CheckBaseURL func(*url.URL) error
 	// CheckKey tells whether a key has the vendor's shape; nil accepts any non-empty one.
 	CheckKey func(Secret) error
 }
