@@ -36,12 +36,14 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	x.channel, x.attempts = answer.Channel, answer.Attempts
-	x.spent = tokensUnknown
+	if x.spent = tokensUnknown; call.Endpoint.Operation == providers.CountTokens {
+		x.spent = 0 // counting makes no tokens
+	}
 	maps.Copy(x.Header(), answer.Header)
 	if answer.Stream {
 		err = s.copyStream(x, r, answer)
 	} else {
-		err = s.copyPlain(x, r, answer)
+		err = s.copyPlain(x, r, answer, call.Endpoint.Operation == providers.StreamContent)
 	}
 	_ = answer.Body.Close() // what was read has been counted
 	x.count(answer)
@@ -55,13 +57,18 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	return nil
 }
 
-// callChecked is call for a body that was checked: a value the contract does not list is refused where no channel is
-// open to such.
+// callChecked is call for a body that was checked.
 func (s *Server) callChecked(x *exchange, r *http.Request, call providers.Call, b *body) error {
+	return s.callListed(x, r, call, b.unlisted)
+}
+
+// callListed is call for a body with a value the contract does not list, nil for none: it is refused where no channel
+// is open to such.
+func (s *Server) callListed(x *exchange, r *http.Request, call providers.Call, unlisted *providers.Fault) error {
 	want := providers.Want{Group: x.caller.Group, Model: call.Model, Endpoint: call.Endpoint}
-	if b.unlisted != nil && x.caller.Allows(call.Model) && s.router.Serves(want) {
+	if unlisted != nil && x.caller.Allows(call.Model) && s.router.Serves(want) {
 		if want.OpenValues = true; !s.router.Serves(want) {
-			return b.unlisted
+			return unlisted
 		}
 	}
 	return s.call(x, r, call)
@@ -71,8 +78,8 @@ func (s *Server) callChecked(x *exchange, r *http.Request, call providers.Call, 
 // the whole.
 var errBroken = errors.New("the answer broke off")
 
-// copyPlain carries an answer of one piece.
-func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) error {
+// copyPlain carries an answer of one piece; inParts, if its client makes use of it before its end.
+func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, inParts bool) error {
 	out := s.paced(x)
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
@@ -80,8 +87,8 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) e
 	if err != nil {
 		length = -1
 	}
-	// Sound and images of unknown length are played as they come; a JSON document is of no use before its end.
-	eager := length < 0 && providers.MediaType(answer.Header) != "application/json"
+	// Sound and images of unknown length are played as they come; another JSON document is of no use before its end.
+	eager := length < 0 && (inParts || providers.MediaType(answer.Header) != "application/json")
 	x.WriteHeader(answer.Status)
 	for {
 		n, err := answer.Body.Read(buf[:])
@@ -134,7 +141,7 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 			if failed := out.control.Flush(); failed != nil {
 				return clientGone(failed)
 			}
-			complete = bytes.HasSuffix(buf[:n], []byte("\n\n")) || n == 1 && buf[0] == '\n'
+			complete = bytes.HasSuffix(buf[:n], []byte("\n\n")) || bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")) || n == 1 && buf[0] == '\n'
 		}
 		switch {
 		case err == nil:

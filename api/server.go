@@ -133,9 +133,13 @@ func (s *Server) addOperations() {
 	byHeader := s.newGroup("", schemaOf[openAIError](registry))
 
 	s.addModels(byHeader)
+	s.addAnthropicMessages(s.newGroup(providers.Anthropic, schemaOf[anthropicError](registry)))
+	s.addGemini(s.newGroup(providers.Gemini, schemaOf[geminiError](registry)))
 	s.addOpenAIChat(openAI)
 	s.addOpenAIResponses(openAI)
 	s.addOpenAIText(openAI)
+	s.addOpenAIAudio(openAI)
+	s.addOpenAIImages(openAI)
 	s.addOpenAIVideos(openAI)
 }
 
