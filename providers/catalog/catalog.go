@@ -35,6 +35,7 @@ func New(client *http.Client) providers.Catalog {
 			Endpoints: openai.Endpoints(),
 			Usage:     openai.Usage(),
 			Video:     openai.NewVideos(client),
+			Realtime:  openai.NewRealtime(client),
 		},
 	}
 }

@@ -33,9 +33,9 @@ func Endpoints() []providers.Endpoint {
 	return endpoints
 }
 
-// Usage says where the answers of the endpoints count tokens.
+// Usage says where the answers of the endpoints count tokens, and the events of a conversation.
 func Usage() map[providers.Endpoint]providers.UsageShape {
-	shapes := make(map[providers.Endpoint]providers.UsageShape)
+	shapes := map[providers.Endpoint]providers.UsageShape{providers.RealtimeSession(): realtimeUsage()}
 	for name, operation := range operations() {
 		if operation.usage.Input != nil {
 			shapes[providers.Endpoint{Format: providers.OpenAI, Operation: name}] = operation.usage
