@@ -17,10 +17,13 @@ import (
 // copyBuffer is how much of an answer is carried at once.
 const copyBuffer = 32 << 10
 
-// Relay sends synchronous calls to a channel of the group.
+// Relay sends synchronous calls, and conversations, to a channel of the group.
 type Relay interface {
 	// Do returns once the first byte of the answer has come; the caller closes its body. Errors are *providers.Fault.
 	Do(ctx context.Context, group string, call providers.Call) (*relay.Answer, error)
+	// Realtime returns once an upstream has taken the conversation; the caller runs or closes it. Errors are
+	// *providers.Fault.
+	Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*relay.Session, error)
 }
 
 // call relays one call and copies its answer out.
@@ -128,7 +131,7 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 	defer s.buffers.Put(buf)
 	x.Header().Set("X-Accel-Buffering", "no")
 	x.WriteHeader(answer.Status)
-	complete := true // the last bytes sent end an event
+	complete, crlf := true, false // the last bytes sent end an event; its lines end in CR and LF
 	for {
 		n, err := answer.Body.Read(buf[:])
 		if n > 0 {
@@ -142,6 +145,9 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 				return clientGone(failed)
 			}
 			complete = bytes.HasSuffix(buf[:n], []byte("\n\n")) || bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")) || n == 1 && buf[0] == '\n'
+			if buf[n-1] == '\n' {
+				crlf = n > 1 && buf[n-2] == '\r'
+			}
 		}
 		switch {
 		case err == nil:
@@ -153,6 +159,9 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 			event := x.streamError(providers.AsFault(err))
 			if !complete {
 				event = append([]byte("\n\n"), event...)
+			}
+			if crlf { // a client that saw one end of lines need not look for another
+				event = bytes.ReplaceAll(event, []byte("\n"), []byte("\r\n"))
 			}
 			_, _ = out.Write(event)
 			_ = out.control.Flush()

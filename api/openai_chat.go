@@ -73,16 +73,3 @@ func callOf(r *http.Request, endpoint providers.Endpoint, b *body) providers.Cal
 		ContentType: "application/json", Header: callHeader(r), Body: b.raw, OpenValues: b.unlisted != nil,
 	}
 }
-
-// callHeaders are the client's headers that may travel upstream. Credentials and the client's own account never do.
-var callHeaders = [...]string{"Accept", "Openai-Beta"} //nolint:gochecknoglobals // a constant list
-
-func callHeader(r *http.Request) http.Header {
-	header := make(http.Header, len(callHeaders))
-	for _, name := range callHeaders {
-		if values := r.Header[name]; len(values) > 0 {
-			header[name] = values
-		}
-	}
-	return header
-}
