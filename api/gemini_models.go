@@ -50,7 +50,7 @@ func (s *Server) addGeminiModels(g *group) {
 		OperationID: "listModelsB", Method: http.MethodGet, Path: "/v1beta/models", Tags: tags, Summary: "List models in format B",
 		Responses: jsonAnswer[geminiModelList](registry, "The models"),
 	}, func(x *exchange, _ *http.Request) error {
-		return writeJSON(x, http.StatusOK, shape.list(s.modelsOf(x)))
+		return writeJSON(x, shape.list(s.modelsOf(x)))
 	})
 	g.handleAt("/v1beta/models/*", huma.Operation{
 		OperationID: "getModelB", Method: http.MethodGet, Path: "/v1beta/models/{model}", Tags: tags, Summary: "Get a model in format B",

@@ -45,7 +45,7 @@ func (s *Server) addModels(g *group) {
 		Responses: oneOfAnswers("The models",
 			schemaOf[openAIModelList](registry), schemaOf[anthropicModelList](registry), schemaOf[geminiModelList](registry)),
 	}, func(x *exchange, _ *http.Request) error {
-		return writeJSON(x, http.StatusOK, shapeOf(x).list(s.modelsOf(x)))
+		return writeJSON(x, shapeOf(x).list(s.modelsOf(x)))
 	})
 
 	// A name may hold slashes and colons, which no path parameter of the router does.
@@ -66,7 +66,7 @@ func (s *Server) answerModel(x *exchange, r *http.Request, shape modelList) erro
 	}
 	for _, model := range s.modelsOf(x) {
 		if model.ID == name {
-			return writeJSON(x, http.StatusOK, shape.one(model))
+			return writeJSON(x, shape.one(model))
 		}
 	}
 	return modelNotFound(name)
@@ -135,10 +135,10 @@ func pathTail(r *http.Request) string {
 	return tail
 }
 
-// writeJSON answers with a value that always encodes.
-func writeJSON(x *exchange, status int, value any) error {
+// writeJSON answers 200 with a value that always encodes.
+func writeJSON(x *exchange, value any) error {
 	x.Header().Set("Content-Type", "application/json")
-	x.WriteHeader(status)
+	x.WriteHeader(http.StatusOK)
 	encoder := json.NewEncoder(x)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {

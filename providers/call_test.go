@@ -17,6 +17,7 @@ func TestPayload(t *testing.T) {
 	for _, tc := range []struct {
 		name, body, model, want string
 		at                      providers.Span
+		names                   []providers.Span
 		edits                   []providers.Edit
 		unset                   bool
 		encode                  func(string) []byte
@@ -28,6 +29,14 @@ func TestPayload(t *testing.T) {
 			return []byte(`"model":"` + model + `",`)
 		}, want: `{"model":"m","n":1}`},
 		{name: "another one named", body: `{"model":"x"}`, model: "m", at: providers.Span{From: 9, To: 12}, unset: true, want: `{"model":"m"}`},
+		{
+			name: "within longer strings", body: `{"a":"models/m","b":"models/m"}`, model: `x"y`,
+			names: []providers.Span{{From: 13, To: 14}, {From: 28, To: 29}}, want: `{"a":"models/x\"y","b":"models/x\"y"}`,
+		},
+		{
+			name: "within longer strings, untouched", body: `{"a":"models/m"}`, model: "m",
+			names: []providers.Span{{From: 13, To: 14}}, want: `{"a":"models/m"}`,
+		},
 		{name: "text", body: `--b m --b`, model: "up", at: providers.Span{From: 4, To: 5}, encode: func(model string) []byte {
 			return []byte(model)
 		}, want: `--b up --b`},
@@ -41,7 +50,7 @@ func TestPayload(t *testing.T) {
 				t.Parallel()
 				call := providers.Call{
 					Model: "m", Body: []byte(tc.body + filler), ModelAt: tc.at, Edits: tc.edits,
-					ModelUnset: tc.unset, EncodeModel: tc.encode,
+					ModelUnset: tc.unset, EncodeModel: tc.encode, NamesAt: tc.names,
 				}
 				payload := call.Payload(tc.model)
 				want := tc.want + filler
