@@ -61,6 +61,8 @@ type Options struct {
 	DefaultVideoModel string
 	// DefaultModerationModel serves moderations that name no model; "" refuses them.
 	DefaultModerationModel string
+	// DefaultRealtimeModel serves realtime conversations that name no model; "" refuses them.
+	DefaultRealtimeModel string
 	// MaxBody is the largest request body in bytes; 0 means DefaultMaxBody.
 	MaxBody int64
 	// BodyTimeout is how long a request body may take to arrive; 0 means DefaultBodyTimeout.
@@ -85,6 +87,8 @@ type Server struct {
 	videoModel string
 	// moderationModel serves moderations that name none.
 	moderationModel string
+	// realtimeModel serves realtime conversations that name none.
+	realtimeModel string
 	maxBody         int64
 	bodyTimeout     time.Duration
 	writeTimeout    time.Duration
@@ -96,6 +100,7 @@ type Server struct {
 	health   *health
 	buffers  sync.Pool // of *[copyBuffer]byte
 	draining atomic.Bool
+	stopping chan struct{} // closed once draining
 }
 
 // New makes the edge with all its operations. It starts nothing and listens nowhere.
@@ -108,6 +113,8 @@ func New(o Options) *Server {
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),
 		log:          o.Log,
+
+		realtimeModel: o.DefaultRealtimeModel, stopping: make(chan struct{}),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -141,6 +148,7 @@ func (s *Server) addOperations() {
 	s.addOpenAIAudio(openAI)
 	s.addOpenAIImages(openAI)
 	s.addOpenAIVideos(openAI)
+	s.addRealtime(openAI)
 }
 
 // Handler serves every route.
@@ -155,8 +163,13 @@ func (s *Server) HTTPServer(addr string) *http.Server {
 	}
 }
 
-// Drain makes /readyz say that this process is stopping, so that nobody sends it new work. Requests go on being served.
-func (s *Server) Drain() { s.draining.Store(true) }
+// Drain makes /readyz say that this process is stopping, so that nobody sends it new work, and ends open realtime
+// conversations with "going away". Other requests go on being served.
+func (s *Server) Drain() {
+	if !s.draining.Swap(true) {
+		close(s.stopping)
+	}
+}
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	s.fail(exchangeAt(w), providers.Faultf(providers.NotFound, "There is nothing at this path."))
