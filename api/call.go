@@ -81,7 +81,8 @@ func (s *Server) callListed(x *exchange, r *http.Request, call providers.Call, u
 // the whole.
 var errBroken = errors.New("the answer broke off")
 
-// copyPlain carries an answer of one piece; inParts, if its client makes use of it before its end.
+// copyPlain carries an answer of one piece; inParts, if it is an array whose elements the client uses as they come. One
+// that fails between two of them ends with the format's error as its last.
 func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, inParts bool) error {
 	out := s.paced(x)
 	buf := s.buffer()
@@ -93,6 +94,7 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, i
 	// Sound and images of unknown length are played as they come; another JSON document is of no use before its end.
 	eager := length < 0 && (inParts || providers.MediaType(answer.Header) != "application/json")
 	x.WriteHeader(answer.Status)
+	var array openArray
 	for {
 		n, err := answer.Body.Read(buf[:])
 		if n > 0 {
@@ -107,6 +109,9 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, i
 			if _, failed := out.Write(buf[:n]); failed != nil {
 				return clientGone(failed)
 			}
+			if inParts {
+				array.saw(buf[:n])
+			}
 			if eager {
 				_ = out.control.Flush() // what it meets, the next write meets
 			}
@@ -118,6 +123,11 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, i
 		case r.Context().Err() != nil:
 			return r.Context().Err()
 		default:
+			fault := providers.AsFault(err)
+			if end := array.end(renderBody(x.format, classOf(fault.Kind), fault, x.id)); end != nil && length < 0 {
+				_, _ = out.Write(end) // a client that is gone needs no error
+				return fault
+			}
 			return errors.Join(errBroken, err)
 		}
 	}

@@ -148,6 +148,43 @@ func TestGeminiArrayStream(t *testing.T) {
 	})
 }
 
+// TestGeminiArrayStreamError: an array that breaks off between two elements ends with the error as its last; within one it
+// is cut, so that nobody takes it for whole.
+func TestGeminiArrayStreamError(t *testing.T) {
+	t.Parallel()
+	const broken = `{"error":{"code":502,"message":"The upstream broke off its answer.","status":"INTERNAL","details":[]}}`
+	for sent, want := range map[string]string{
+		"[" + geminiPiece:                      "[" + geminiPiece + ",\n" + broken + "\n]",
+		"[" + geminiPiece + "\n,\r\n":          "[" + geminiPiece + "\n,\r\n" + "\n" + broken + "\n]",
+		"[":                                    "[\n" + broken + "\n]",
+		"[" + geminiPiece[:len(geminiPiece)-1]: "",
+		`[{"text":"]}\"`:                       "",
+		geminiArray:                            "",
+	} {
+		g := vendorGateway(t, "gemini", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, sent)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		})
+		server := serve(t, g)
+		req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1beta/models/m:streamGenerateContent", strings.NewReader(geminiBody))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Goog-Api-Key", goodKey)
+		resp, err := server.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if want == "" && err == nil || want != "" && (err != nil || string(got) != want) {
+			t.Errorf("%q: got %q, %v, want %q", sent, got, err, want)
+		}
+	}
+}
+
 // TestGeminiSDKStreamError: a stream that breaks off ends with an error of the SDK's.
 func TestGeminiSDKStreamError(t *testing.T) {
 	t.Parallel()
