@@ -21,7 +21,7 @@ type (
 		Stream     bool            `json:"stream,omitempty" doc:"Stream partial images as server-sent events"`
 	}
 	imageInput struct {
-		Messages []imageMessage `json:"messages" nullable:"false"`
+		Messages []imageMessage `json:"messages" nullable:"false" doc:"Each with a role and content: objects with a text"`
 	}
 	imageMessage struct {
 		Role    string      `json:"role,omitempty"`
@@ -47,7 +47,7 @@ type (
 		Stream     bool                `json:"stream,omitempty" doc:"Stream partial images as server-sent events"`
 	}
 	imageEditInput struct {
-		Messages []imageEditMessage `json:"messages" nullable:"false"`
+		Messages []imageEditMessage `json:"messages" nullable:"false" doc:"Each with a role and content: objects with an image URL or a text"`
 	}
 	imageEditMessage struct {
 		Role    string             `json:"role,omitempty"`

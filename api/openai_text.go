@@ -25,7 +25,7 @@ type (
 	}
 	openAICompletion struct {
 		Model         string         `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-		Prompt        textOrTokens   `json:"prompt,omitzero" doc:"String or string array; tokens are taken too"`
+		Prompt        textOrTokens   `json:"prompt" doc:"String or string array; tokens are taken too"`
 		MaxTokens     int            `json:"max_tokens,omitempty" doc:"Max generated tokens"`
 		Temperature   float64        `json:"temperature,omitempty" doc:"Sampling temperature"`
 		TopP          float64        `json:"top_p,omitempty" doc:"Nucleus sampling"`
