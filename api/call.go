@@ -145,7 +145,7 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 	for {
 		n, err := answer.Body.Read(buf[:])
 		if n > 0 {
-			if endsStream(x.format, buf[:n]) {
+			if endsStream(x.format, buf[:n]) || x.operation == responsesPath && counted(answer) {
 				x.release(answer)
 			}
 			if _, failed := out.Write(buf[:n]); failed != nil {
@@ -178,6 +178,12 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 			return err
 		}
 	}
+}
+
+// counted tells whether the answer has said what it used, which a response's stream does in its last event.
+func counted(answer *relay.Answer) bool {
+	_, ok := answer.Usage()
+	return ok
 }
 
 // endsStream tells the bytes after which a format's client may send its next call without waiting for the end.

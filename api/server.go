@@ -89,11 +89,11 @@ type Server struct {
 	moderationModel string
 	// realtimeModel serves realtime conversations that name none.
 	realtimeModel string
-	maxBody         int64
-	bodyTimeout     time.Duration
-	writeTimeout    time.Duration
-	log             *slog.Logger
-	version         string
+	maxBody       int64
+	bodyTimeout   time.Duration
+	writeTimeout  time.Duration
+	log           *slog.Logger
+	version       string
 
 	api      huma.API
 	handler  http.Handler
