@@ -31,7 +31,7 @@ type contractType struct {
 	enum  []string // of strings, or of the strings of an array
 }
 
-var ( //nolint:gochecknoglobals // patterns that never change
+var (
 	headline  = regexp.MustCompile(`^### .*?(?:: (GET|POST) (\S+))?$`)
 	described = regexp.MustCompile("`([a-z0-9_]+)`([^`]*)")
 	inPath    = regexp.MustCompile(`\{(\w+)\}`)

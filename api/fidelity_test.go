@@ -252,17 +252,17 @@ func TestNestedImages(t *testing.T) {
 		if rec := g.do(t, request("POST", path, nested)); rec.Code != 200 || string(up.took().body) != nested || up.took().path != path[len("/v1"):] {
 			t.Errorf("%s: got %d %s, sent %s", path, rec.Code, rec.Body, up.took().body)
 		}
-		for body, param := range map[string]string{
-			`{"model":"m"}`:                                              "input",
-			`{"model":"m","input":null}`:                                 "input",
-			`{"model":"m","input":{}}`:                                   "input.messages",
-			`{"model":"m","input":{"messages":"hi"}}`:                    "input.messages",
-			`{"model":"m","prompt":"x","parameters":{"watermark":"no"}}`: "parameters.watermark",
-			`{"model":"m","input":{"messages":[{"content":[{"text":"a"},{"text":1}]}]}}`: "input.messages[0].content[1].text",
+		for _, test := range []struct{ body, param string }{
+			{`{"model":"m"}`, "input"},
+			{`{"model":"m","input":null}`, "input"},
+			{`{"model":"m","input":{}}`, "input.messages"},
+			{`{"model":"m","input":{"messages":"hi"}}`, "input.messages"},
+			{`{"model":"m","prompt":"x","parameters":{"watermark":"no"}}`, "parameters.watermark"},
+			{`{"model":"m","input":{"messages":[{"content":[{"text":"a"},{"text":1}]}]}}`, "input.messages[0].content[1].text"},
 		} {
-			rec := g.do(t, request("POST", path, body))
-			if _, got := fault(t, rec); rec.Code != 400 || got != param {
-				t.Errorf("%s %s: got %d %s, want 400 on %s", path, body, rec.Code, rec.Body, param)
+			rec := g.do(t, request("POST", path, test.body))
+			if _, got := fault(t, rec); rec.Code != 400 || got != test.param {
+				t.Errorf("%s %s: got %d %s, want 400 on %s", path, test.body, rec.Code, rec.Body, test.param)
 			}
 		}
 	}

@@ -31,8 +31,9 @@ func (f *checkedForm) text(name string) string {
 func checkForm(f *form, r *rule) (*checkedForm, error) {
 	checked := &checkedForm{form: f, given: make(map[string]formPart, len(f.parts))}
 	for _, part := range f.parts {
-		name, index := strings.TrimSuffix(part.name, "[]"), 0
-		if index = r.index(name); index < 0 {
+		name := strings.TrimSuffix(part.name, "[]")
+		index, known := r.names[name]
+		if !known {
 			continue
 		}
 		field, values := r.fields[index], r.fields[index]
@@ -98,12 +99,4 @@ func (r *rule) takesText(text string) bool {
 	}
 	_, err := strconv.ParseInt(text, 10, 64)
 	return r.kinds&kindInteger != 0 && err == nil
-}
-
-// index returns the index of a field by its name, -1 for one the rule does not name.
-func (r *rule) index(name string) int {
-	if i, ok := r.names[name]; ok {
-		return i
-	}
-	return -1
 }

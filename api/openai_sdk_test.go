@@ -246,7 +246,8 @@ func TestSDKAudio(t *testing.T) {
 		t.Errorf("got %q, %v", text, err)
 	}
 
-	translated, err := client.Audio.Translations.New(t.Context(), openai.AudioTranslationNewParams{File: file("x"), Model: "fast"})
+	translated, err := client.Audio.Translations.New( //nolint:staticcheck // deprecated by the vendor, part of the contract
+		t.Context(), openai.AudioTranslationNewParams{File: file("x"), Model: "fast"})
 	if err != nil || translated.Text != "hello" {
 		t.Errorf("got %+v, %v", translated, err)
 	}
