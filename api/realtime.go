@@ -101,7 +101,7 @@ func (s *Server) converse(x *exchange, r *http.Request) error {
 	}
 	ctx, leave := s.attend(r)
 	defer leave()
-	err = session.Run(ctx, client, func(usage providers.Usage) { s.recordUsage(x, usage) })
+	err = session.Run(ctx, client, func(usage providers.Usage) { s.recordUsage(x, usage) }) //nolint:contextcheck // attend tells why it is not the request's
 	x.bytes = session.Sent()
 	s.recordSession(x, err != nil)
 	return err

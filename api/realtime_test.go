@@ -94,14 +94,22 @@ func (d *dialog) start(t *testing.T, opts dialogOptions, upstreams ...*httptest.
 // dial opens a conversation with the good key.
 func (d *dialog) dial(t *testing.T, headers ...string) *websocket.Conn {
 	t.Helper()
-	conn, resp, err := d.try(t, d.url, headers...)
+	conn, answer, err := d.try(t, d.url, headers...)
 	if err != nil {
-		t.Fatalf("dial: %v %v", err, resp)
+		t.Fatalf("dial: %v %s", err, answer.body)
 	}
 	return conn
 }
 
-func (d *dialog) try(t *testing.T, url string, headers ...string) (*websocket.Conn, *http.Response, error) {
+// shake is the gateway's answer to a handshake.
+type shake struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// try opens a conversation or returns how it was refused.
+func (d *dialog) try(t *testing.T, url string, headers ...string) (*websocket.Conn, shake, error) {
 	t.Helper()
 	header := http.Header{"Authorization": {"Bearer " + goodKey}}
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -115,12 +123,18 @@ func (d *dialog) try(t *testing.T, url string, headers ...string) (*websocket.Co
 		protocols = strings.Split(offered, ", ")
 	}
 	header.Del("Sec-Websocket-Protocol")
-	conn, resp, err := websocket.Dial(within(t), url, &websocket.DialOptions{HTTPHeader: header, Subprotocols: protocols})
-	if err == nil {
-		conn.SetReadLimit(64 << 20)
-		t.Cleanup(func() { _ = conn.CloseNow() })
+	conn, resp, err := websocket.Dial(within(t), url, &websocket.DialOptions{HTTPHeader: header, Subprotocols: protocols}) //nolint:bodyclose // the library closes it
+	if resp == nil {
+		t.Fatalf("no answer: %v", err)
 	}
-	return conn, resp, err
+	answer := shake{status: resp.StatusCode, header: resp.Header}
+	if err != nil {
+		answer.body, _ = io.ReadAll(resp.Body)
+		return nil, answer, err
+	}
+	conn.SetReadLimit(64 << 20)
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	return conn, answer, nil
 }
 
 // within is a context that ends with the patience.
@@ -217,33 +231,33 @@ func TestRealtimeHandshake(t *testing.T) {
 				api:    func(o *api.Options) { o.DefaultRealtimeModel = "fast" },
 			}, echo)
 			base, _, _ := strings.Cut(d.url, "?")
-			conn, resp, err := d.try(t, base+tc.query, tc.headers...)
+			conn, answer, err := d.try(t, base+tc.query, tc.headers...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if resp.Header.Get("X-Request-Id") == "" {
+			if answer.header.Get("X-Request-Id") == "" {
 				t.Error("no request id")
 			}
 			if got := conn.Subprotocol(); got != tc.protocol {
 				t.Errorf("got subprotocol %q, want %q", got, tc.protocol)
 			}
 			mustEcho(t, conn, websocket.MessageText, []byte("{}"))
-			shake := <-d.shakes
-			if shake.URL.Path != "/v1/realtime" || shake.URL.RawQuery != tc.wantQuery {
-				t.Errorf("upstream was asked for %s, want query %s", shake.URL, tc.wantQuery)
+			asked := <-d.shakes
+			if asked.URL.Path != "/v1/realtime" || asked.URL.RawQuery != tc.wantQuery {
+				t.Errorf("upstream was asked for %s, want query %s", asked.URL, tc.wantQuery)
 			}
-			if got := shake.Header.Get("OpenAI-Beta"); got != tc.beta {
+			if got := asked.Header.Get("OpenAI-Beta"); got != tc.beta {
 				t.Errorf("got OpenAI-Beta %q, want %q", got, tc.beta)
 			}
-			if got := shake.Header.Get("Authorization"); got != "Bearer up-key" {
+			if got := asked.Header.Get("Authorization"); got != "Bearer up-key" {
 				t.Errorf("got Authorization %q", got)
 			}
 			var seen bytes.Buffer
-			_ = shake.Header.Write(&seen)
-			if strings.Contains(seen.String(), goodKey) || strings.Contains(shake.URL.String(), goodKey) {
+			_ = asked.Header.Write(&seen)
+			if strings.Contains(seen.String(), goodKey) || strings.Contains(asked.URL.String(), goodKey) {
 				t.Errorf("the client's key went upstream:\n%s", &seen)
 			}
-			for name := range shake.Header {
+			for name := range asked.Header {
 				if !slices.Contains([]string{"Authorization", "Openai-Beta", "User-Agent", "Connection", "Upgrade", "Sec-Websocket-Key", "Sec-Websocket-Version"}, name) {
 					t.Errorf("header %s went upstream", name)
 				}
@@ -300,19 +314,17 @@ func TestRealtimeRefusesBeforeTheUpgrade(t *testing.T) {
 			if tc.query != "" {
 				url = strings.TrimSuffix(url, "?model=gpt-realtime") + tc.query
 			}
-			_, resp, err := d.try(t, url, tc.headers...)
-			if err == nil || resp == nil {
-				t.Fatalf("got %v and %v, want an answer", resp, err)
+			_, answer, err := d.try(t, url, tc.headers...)
+			if err == nil {
+				t.Fatal("the conversation was opened")
 			}
-			defer resp.Body.Close()
-			raw, _ := io.ReadAll(resp.Body)
 			var body openAIError
-			decode(t, raw, &body)
-			if resp.StatusCode != tc.status || body.Error.Code != tc.code || resp.Header.Get("Retry-After") != tc.after {
-				t.Errorf("got %d %s after %q, want %d %s after %q", resp.StatusCode, raw, resp.Header.Get("Retry-After"), tc.status, tc.code, tc.after)
+			decode(t, answer.body, &body)
+			if answer.status != tc.status || body.Error.Code != tc.code || answer.header.Get("Retry-After") != tc.after {
+				t.Errorf("got %d %s after %q, want %d %s after %q", answer.status, answer.body, answer.header.Get("Retry-After"), tc.status, tc.code, tc.after)
 			}
-			if bytes.Contains(raw, []byte("up-key")) {
-				t.Errorf("the upstream's words on our key reached the client: %s", raw)
+			if bytes.Contains(answer.body, []byte("up-key")) {
+				t.Errorf("the upstream's words on our key reached the client: %s", answer.body)
 			}
 		})
 	}

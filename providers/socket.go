@@ -210,7 +210,8 @@ func (s *Socket) fill(message io.Reader, buf []byte) (n int, err error) {
 }
 
 // Ping asks the peer for a sign of life and tells whether it is gone: it was listened to for the whole of the wait and
-// let nothing be heard. A peer whose messages were not being awaited, or that is being written to, is not judged.
+// let nothing be heard. A peer whose messages were not being awaited, or that is being written to, is not judged, nor
+// any once ctx has ended. It returns when the socket is closed, not with ctx.
 func (s *Socket) Ping(ctx context.Context, wait time.Duration) (gone bool) {
 	select {
 	case <-s.free: // nothing is being written; what begins to be waits for the ping to be out, or goes first
@@ -219,7 +220,8 @@ func (s *Socket) Ping(ctx context.Context, wait time.Duration) (gone bool) {
 		return false
 	}
 	before := s.reads.Load()
-	limit, cancel := context.WithTimeout(ctx, wait)
+	// A context that ends while the ping is being written would cut the connection before its goodbye.
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
 	defer cancel()
 	err := s.conn.Ping(limit)
 	return err != nil && ctx.Err() == nil && before%2 == 1 && s.reads.Load() == before
