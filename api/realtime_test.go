@@ -460,9 +460,13 @@ func TestRealtimeBackPressure(t *testing.T) {
 	if last > total/4 {
 		t.Errorf("%d MiB were sent to a client that reads nothing", last)
 	}
-	// It pings all the same, which must not end the conversation.
+	// It pings all the same and reads on only after the five seconds that the library gives an answer to get out, which
+	// must not end the conversation.
 	var pinging sync.WaitGroup
 	pinging.Go(func() { _ = conn.Ping(within(t)) })
+	longer, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+	defer cancel()
+	<-longer.Done()
 	received := 0
 	for {
 		_, message, err := conn.Read(within(t))
