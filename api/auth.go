@@ -35,7 +35,12 @@ func credential(r *http.Request) string {
 	}
 	if strings.Contains(r.URL.RawQuery, "key") {
 		query, _ := url.ParseQuery(r.URL.RawQuery) // what parses counts, a bad pair is no credential
-		return query.Get("key")
+		if key := query.Get("key"); key != "" {
+			return key
+		}
+	}
+	if r.URL.Path == realtimePath {
+		return socketCredential(r)
 	}
 	return ""
 }

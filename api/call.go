@@ -17,10 +17,13 @@ import (
 // copyBuffer is how much of an answer is carried at once.
 const copyBuffer = 32 << 10
 
-// Relay sends synchronous calls to a channel of the group.
+// Relay sends synchronous calls, and conversations, to a channel of the group.
 type Relay interface {
 	// Do returns once the first byte of the answer has come; the caller closes its body. Errors are *providers.Fault.
 	Do(ctx context.Context, group string, call providers.Call) (*relay.Answer, error)
+	// Realtime returns once an upstream has taken the conversation; the caller runs or closes it. Errors are
+	// *providers.Fault.
+	Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*relay.Session, error)
 }
 
 // call relays one call and copies its answer out.
@@ -39,12 +42,14 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	x.channel, x.attempts = answer.Channel, answer.Attempts
-	x.spent = tokensUnknown
+	if x.spent = tokensUnknown; call.Endpoint.Operation == providers.CountTokens {
+		x.spent = 0 // counting makes no tokens
+	}
 	maps.Copy(x.Header(), answer.Header)
 	if answer.Stream {
 		err = s.copyStream(x, r, answer)
 	} else {
-		err = s.copyPlain(x, r, answer)
+		err = s.copyPlain(x, r, answer, call.Endpoint.Operation == providers.StreamContent)
 	}
 	_ = answer.Body.Close() // what was read has been counted
 	x.count(answer)
@@ -58,13 +63,18 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	return nil
 }
 
-// callChecked is call for a body that was checked: a value the contract does not list is refused where no channel is
-// open to such.
+// callChecked is call for a body that was checked.
 func (s *Server) callChecked(x *exchange, r *http.Request, call providers.Call, b *body) error {
+	return s.callListed(x, r, call, b.unlisted)
+}
+
+// callListed is call for a body with a value the contract does not list, nil for none: it is refused where no channel
+// is open to such.
+func (s *Server) callListed(x *exchange, r *http.Request, call providers.Call, unlisted *providers.Fault) error {
 	want := providers.Want{Group: x.caller.Group, Model: call.Model, Endpoint: call.Endpoint}
-	if b.unlisted != nil && x.caller.Allows(call.Model) && s.router.Serves(want) {
+	if unlisted != nil && x.caller.Allows(call.Model) && s.router.Serves(want) {
 		if want.OpenValues = true; !s.router.Serves(want) {
-			return b.unlisted
+			return unlisted
 		}
 	}
 	return s.call(x, r, call)
@@ -74,8 +84,9 @@ func (s *Server) callChecked(x *exchange, r *http.Request, call providers.Call, 
 // the whole.
 var errBroken = errors.New("the answer broke off")
 
-// copyPlain carries an answer of one piece.
-func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) error {
+// copyPlain carries an answer of one piece; inParts, if it is an array whose elements the client uses as they come. One
+// that fails between two of them ends with the format's error as its last.
+func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, inParts bool) error {
 	out := s.paced(x)
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
@@ -83,9 +94,10 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) e
 	if err != nil {
 		length = -1
 	}
-	// Sound and images of unknown length are played as they come; a JSON document is of no use before its end.
-	eager := length < 0 && providers.MediaType(answer.Header) != "application/json"
+	// Sound and images of unknown length are played as they come; another JSON document is of no use before its end.
+	eager := length < 0 && (inParts || providers.MediaType(answer.Header) != "application/json")
 	x.WriteHeader(answer.Status)
+	var array openArray
 	for {
 		n, err := answer.Body.Read(buf[:])
 		if n > 0 {
@@ -100,6 +112,9 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) e
 			if _, failed := out.Write(buf[:n]); failed != nil {
 				return clientGone(failed)
 			}
+			if inParts {
+				array.saw(buf[:n])
+			}
 			if eager {
 				_ = out.control.Flush() // what it meets, the next write meets
 			}
@@ -111,6 +126,11 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer) e
 		case left(r.Context()):
 			return r.Context().Err()
 		default:
+			fault := providers.AsFault(err)
+			if end := array.end(renderBody(x.format, classOf(fault.Kind), fault, x.id)); end != nil && length < 0 {
+				_, _ = out.Write(end) // a client that is gone needs no error
+				return fault
+			}
 			return errors.Join(errBroken, err)
 		}
 	}
@@ -124,11 +144,11 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 	defer s.buffers.Put(buf)
 	x.Header().Set("X-Accel-Buffering", "no")
 	x.WriteHeader(answer.Status)
-	complete := true // the last bytes sent end an event
+	complete, crlf := true, false // the last bytes sent end an event; its lines end in CR and LF
 	for {
 		n, err := answer.Body.Read(buf[:])
 		if n > 0 {
-			if endsStream(x.format, buf[:n]) {
+			if endsStream(x.format, buf[:n]) || x.operation == responsesPath && counted(answer) {
 				x.release(answer)
 			}
 			if _, failed := out.Write(buf[:n]); failed != nil {
@@ -137,7 +157,10 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 			if failed := out.control.Flush(); failed != nil {
 				return clientGone(failed)
 			}
-			complete = bytes.HasSuffix(buf[:n], []byte("\n\n")) || n == 1 && buf[0] == '\n'
+			complete = bytes.HasSuffix(buf[:n], []byte("\n\n")) || bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")) || n == 1 && buf[0] == '\n'
+			if buf[n-1] == '\n' {
+				crlf = n > 1 && buf[n-2] == '\r'
+			}
 		}
 		switch {
 		case err == nil:
@@ -146,15 +169,24 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 		case left(r.Context()):
 			return r.Context().Err()
 		default:
-			event := streamError(x.format, providers.AsFault(err), x.id)
+			event := x.streamError(providers.AsFault(err))
 			if !complete {
 				event = append([]byte("\n\n"), event...)
+			}
+			if crlf { // a client that saw one end of lines need not look for another
+				event = bytes.ReplaceAll(event, []byte("\n"), []byte("\r\n"))
 			}
 			_, _ = out.Write(event)
 			_ = out.control.Flush()
 			return err
 		}
 	}
+}
+
+// counted tells whether the answer has said what it used, which a response's stream does in its last event.
+func counted(answer *relay.Answer) bool {
+	_, ok := answer.Usage()
+	return ok
 }
 
 // endsStream tells the bytes after which a format's client may send its next call without waiting for the end.

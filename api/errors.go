@@ -209,6 +209,15 @@ func streamError(format providers.Format, fault *providers.Fault, requestID stri
 	return append(event, "\n\n"...)
 }
 
+// streamError is the event that ends this exchange's stream. Events of a response have a shape of their own within the
+// OpenAI format.
+func (x *exchange) streamError(fault *providers.Fault) []byte {
+	if x.operation == responsesPath {
+		return responseError(fault)
+	}
+	return streamError(x.format, fault, x.id)
+}
+
 // hookErrors routes every error huma writes through render. huma has one such hook per process, so it is set once.
 var hookErrors = sync.OnceFunc(func() { //nolint:gochecknoglobals // huma.NewErrorWithContext is a global, see DESIGN.md
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {

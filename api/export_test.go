@@ -45,3 +45,24 @@ func checkerOf[Body any]() func(raw []byte) (Checked, error) {
 		return Checked{Model: b.text("model"), ModelAt: b.span("model"), Stream: b.flag("stream"), Unlisted: b.unlisted}, nil
 	}
 }
+
+// FormPart is a part of a form as it was found.
+type FormPart struct {
+	Name    string
+	File    bool
+	Encoded bool
+	Content string
+}
+
+// ParseForm finds the parts of a multipart body.
+func ParseForm(raw []byte, boundary string) ([]FormPart, error) {
+	f, err := parseForm(raw, boundary)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]FormPart, 0, len(f.parts))
+	for _, p := range f.parts {
+		parts = append(parts, FormPart{Name: p.name, File: p.file, Encoded: p.encoded, Content: string(f.value(p))})
+	}
+	return parts, nil
+}

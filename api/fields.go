@@ -58,6 +58,8 @@ type rule struct {
 	required []int
 	// items is the rule of array elements, nil for any.
 	items *rule
+	// binary: in a form the value is a file.
+	binary bool
 }
 
 // maxFields is how many fields of one object a scan can tell apart.
@@ -84,7 +86,7 @@ func newRule(registry huma.Registry, schema *huma.Schema) *rule {
 	}
 	switch schema.Type {
 	case huma.TypeString:
-		r.kinds = kindString
+		r.kinds, r.binary = kindString, schema.Format == "binary"
 	case huma.TypeInteger:
 		r.kinds = kindInteger
 	case huma.TypeNumber:

@@ -44,6 +44,9 @@ func (g *group) enter(ctx huma.Context, next func(huma.Context)) {
 	if g.format != "" {
 		x.format = g.format
 	}
+	if x.format == providers.Anthropic {
+		x.Header().Set("Request-Id", x.id) // where that vendor's SDKs look for it
+	}
 	next(ctx)
 }
 

@@ -20,7 +20,9 @@ type modelList struct {
 // of its own gets OpenAI's.
 func modelShapes() map[providers.Format]modelList {
 	return map[providers.Format]modelList{
-		providers.OpenAI: {list: openAIModels, one: openAIModelOf},
+		providers.OpenAI:    {list: openAIModels, one: openAIModelOf},
+		providers.Anthropic: {list: anthropicModels, one: anthropicModelOf},
+		providers.Gemini:    {list: geminiModels, one: geminiModelOf},
 	}
 }
 
@@ -40,9 +42,10 @@ func (s *Server) addModels(g *group) {
 		Description: "The models the token may call. The request's headers choose the shape: `x-api-key` with `vendorA-version` " +
 			"format A, `x-vendorB-api-key` or the query parameter `key` format B, else OpenAI's.",
 		Parameters: modelListParameters(),
-		Responses:  jsonAnswer[openAIModelList](registry, "The models"),
+		Responses: oneOfAnswers("The models",
+			schemaOf[openAIModelList](registry), schemaOf[anthropicModelList](registry), schemaOf[geminiModelList](registry)),
 	}, func(x *exchange, _ *http.Request) error {
-		return writeJSON(x, http.StatusOK, shapeOf(x).list(s.modelsOf(x)))
+		return writeJSON(x, shapeOf(x).list(s.modelsOf(x)))
 	})
 
 	// A name may hold slashes and colons, which no path parameter of the router does.
@@ -50,19 +53,31 @@ func (s *Server) addModels(g *group) {
 		OperationID: "getModel", Method: http.MethodGet, Path: "/v1/models/{model}",
 		Tags: []string{"Model list"}, Summary: "Get a model",
 		Parameters: append(modelListParameters(), pathParameter("model", "Model id; it may hold slashes and colons")),
-		Responses:  jsonAnswer[openAIModel](registry, "The model"),
-	}, func(x *exchange, r *http.Request) error {
-		name := pathTail(r)
-		if err := checkModel(name); err != nil {
-			return err
+		Responses: oneOfAnswers("The model",
+			schemaOf[openAIModel](registry), schemaOf[anthropicModel](registry), schemaOf[geminiModel](registry)),
+	}, func(x *exchange, r *http.Request) error { return s.answerModel(x, r, shapeOf(x)) })
+}
+
+// answerModel answers with the one model the path names.
+func (s *Server) answerModel(x *exchange, r *http.Request, shape modelList) error {
+	name := pathTail(r)
+	if err := checkModel(name); err != nil {
+		return err
+	}
+	for _, model := range s.modelsOf(x) {
+		if model.ID == name {
+			return writeJSON(x, shape.one(model))
 		}
-		for _, model := range s.modelsOf(x) {
-			if model.ID == name {
-				return writeJSON(x, http.StatusOK, shapeOf(x).one(model))
-			}
-		}
-		return modelNotFound(name)
-	})
+	}
+	return modelNotFound(name)
+}
+
+// oneOfAnswers declares a 200 of one of several shapes.
+func oneOfAnswers(description string, shapes ...*huma.Schema) map[string]*huma.Response {
+	return map[string]*huma.Response{"200": {
+		Description: description,
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{OneOf: shapes}}},
+	}}
 }
 
 // maxModelName bounds in bytes what may stand in logs and messages as a model's name, and in Temporal's search attributes.
@@ -120,10 +135,10 @@ func pathTail(r *http.Request) string {
 	return tail
 }
 
-// writeJSON answers with a value that always encodes.
-func writeJSON(x *exchange, status int, value any) error {
+// writeJSON answers 200 with a value that always encodes.
+func writeJSON(x *exchange, value any) error {
 	x.Header().Set("Content-Type", "application/json")
-	x.WriteHeader(status)
+	x.WriteHeader(http.StatusOK)
 	encoder := json.NewEncoder(x)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {

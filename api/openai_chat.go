@@ -46,57 +46,30 @@ func (openAIToolChoice) Schema(huma.Registry) *huma.Schema {
 
 // addOpenAIChat adds POST /v1/chat/completions.
 func (s *Server) addOpenAIChat(g *group) {
-	registry := g.OpenAPI().Components.Schemas
-	check := newChecker[openAIChat](registry)
-	endpoint := providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}
-	g.handle(huma.Operation{
-		OperationID: "createChatCompletion", Method: http.MethodPost, Path: "/v1/chat/completions",
-		Tags: []string{"Chat format"}, Summary: "Chat completions",
-		Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",
-		RequestBody: jsonBody[openAIChat](registry),
-		Responses:   relayedAnswer("A chat completion, or its chunks", true),
-		Middlewares: s.metered(),
-	}, func(x *exchange, r *http.Request) error {
-		raw, err := s.readBody(x, r)
-		if err != nil {
-			return err
-		}
-		b, err := check.check(raw)
-		if err != nil {
-			return err
-		}
-		call, err := newCall(r, endpoint, b)
-		if err != nil {
-			return err
-		}
-		if call.Stream {
-			askUsage(&call, b)
-		}
-		return s.callChecked(x, r, call, b)
+	addOpenAICall[openAIChat](s, g, openAICall{
+		name: providers.Chat, settle: streamUsage,
+		Operation: huma.Operation{
+			OperationID: "createChatCompletion", Path: "/v1/chat/completions",
+			Tags: []string{"Chat format"}, Summary: "Chat completions",
+			Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",
+			Responses:   relayedAnswer("A chat completion, or its chunks", true),
+		},
 	})
 }
 
-// newCall makes the call of a checked JSON body.
+// newCall makes the call of a checked JSON body that must name its model.
 func newCall(r *http.Request, endpoint providers.Endpoint, b *body) (providers.Call, error) {
-	call := providers.Call{
-		Endpoint: endpoint, Model: b.text("model"), ModelAt: b.span("model"), Stream: b.flag("stream"),
-		ContentType: "application/json", Header: callHeader(r), Body: b.raw, OpenValues: b.unlisted != nil,
-	}
+	call := callOf(r, endpoint, b)
 	if err := checkModel(call.Model); err != nil {
 		return providers.Call{}, err
 	}
 	return call, nil
 }
 
-// callHeaders are the client's headers that may travel upstream. Credentials and the client's own account never do.
-var callHeaders = [...]string{"Accept", "Openai-Beta"} //nolint:gochecknoglobals // a constant list
-
-func callHeader(r *http.Request) http.Header {
-	header := make(http.Header, len(callHeaders))
-	for _, name := range callHeaders {
-		if values := r.Header[name]; len(values) > 0 {
-			header[name] = values
-		}
+// callOf makes the call of a checked JSON body, whatever it says of the model.
+func callOf(r *http.Request, endpoint providers.Endpoint, b *body) providers.Call {
+	return providers.Call{
+		Endpoint: endpoint, Model: b.text("model"), ModelAt: b.span("model"), Stream: b.flag("stream"),
+		ContentType: "application/json", Header: callHeader(r), Body: b.raw, OpenValues: b.unlisted != nil,
 	}
-	return header
 }

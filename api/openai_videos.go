@@ -158,6 +158,6 @@ func (s *Server) addOpenAIVideoCreate(g *group, tags []string) {
 		if err != nil {
 			return err
 		}
-		return writeJSON(x, http.StatusOK, newOpenAIVideo(task))
+		return writeJSON(x, newOpenAIVideo(task))
 	})
 }

@@ -13,15 +13,14 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/providers/openai"
+	"modelrelay/providers/relay"
 	"modelrelay/storage"
 )
 
-// TestNextCallFindsItsPlaceFree: a client with one call at a time may send the next after the last byte of an answer,
-// of a stream after its [DONE], and is never told that it has too many in flight.
-func TestNextCallFindsItsPlaceFree(t *testing.T) {
-	t.Parallel()
-	// Longer than what the server keeps back until the handler has returned.
-	answer := `{"text":"` + strings.Repeat("word ", 4<<10) + `","usage":{"prompt_tokens":1,"completion_tokens":1}}`
+// redisLimits are the real limits over a Redis of the test's own.
+func redisLimits(t *testing.T) *storage.Limits {
+	t.Helper()
 	redis, err := storage.OpenRedis("redis://"+miniredis.RunT(t).Addr(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -31,6 +30,16 @@ func TestNextCallFindsItsPlaceFree(t *testing.T) {
 		_ = limits.Close(context.WithoutCancel(t.Context()))
 		_ = redis.Close()
 	})
+	return limits
+}
+
+// TestNextCallFindsItsPlaceFree: a client with one call at a time may send the next after the last byte of an answer,
+// of a stream after its [DONE], and is never told that it has too many in flight.
+func TestNextCallFindsItsPlaceFree(t *testing.T) {
+	t.Parallel()
+	// Longer than what the server keeps back until the handler has returned.
+	answer := `{"text":"` + strings.Repeat("word ", 4<<10) + `","usage":{"prompt_tokens":1,"completion_tokens":1}}`
+	limits := redisLimits(t)
 	g := newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
 		if call.Stream {
 			read, write := io.Pipe() // it stays open for a while after [DONE]
@@ -79,6 +88,54 @@ func TestNextCallFindsItsPlaceFree(t *testing.T) {
 				_, _ = io.Copy(io.Discard, resp.Body) // the end is what tells this client that it was the last
 			}
 			t.Cleanup(func() { _ = resp.Body.Close() })
+		}
+	}
+}
+
+// TestNextResponseFindsItsPlaceFree: the stream of a response has no [DONE]; the event that holds all of it is the last.
+func TestNextResponseFindsItsPlaceFree(t *testing.T) {
+	t.Parallel()
+	const events = "event: response.created\ndata: {\"response\":{\"usage\":null}}\n\n" +
+		"event: response.completed\ndata: {\"response\":{\"usage\":{\"input_tokens\":1,\"output_tokens\":2}}}\n\n"
+	limits := redisLimits(t)
+	vendors := providers.Catalog{"openai": {
+		Name: "openai", Endpoints: openai.Endpoints(), Usage: openai.Usage(),
+		Relay: relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+			read, write := io.Pipe() // it stays open after the last event
+			go func() {
+				_, _ = io.WriteString(write, events)
+				<-t.Context().Done()
+				_ = write.Close()
+			}()
+			resp := upstreamAnswer("text/event-stream", "")
+			resp.Body = read
+			return resp, nil
+		}),
+	}}
+	router := providers.NewRouter(vendors, []providers.Channel{{
+		Name: "main", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"up-key"},
+		Models: map[string]string{providers.AnyModel: ""}, Groups: []string{"default"},
+	}}, nil)
+	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+		g.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", Concurrency: 1}
+		o.Limits, o.Router, o.Relay = limits, router, relay.New(router, vendors, nil)
+	})
+	server := httptest.NewServer(g.Handler())
+	t.Cleanup(server.Close)
+	for range 20 {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1/responses", strings.NewReader(`{"model":"m","stream":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+goodKey)
+		resp, err := server.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		raw, err := io.ReadAll(io.LimitReader(resp.Body, int64(len(events))))
+		if err != nil || resp.StatusCode != 200 || string(raw) != events {
+			t.Fatalf("got %d %s, %v", resp.StatusCode, raw, err)
 		}
 	}
 }

@@ -59,6 +59,10 @@ type Options struct {
 	Health []Check
 	// DefaultVideoModel serves video creates that name no model; "" refuses them.
 	DefaultVideoModel string
+	// DefaultModerationModel serves moderations that name no model; "" refuses them.
+	DefaultModerationModel string
+	// DefaultRealtimeModel serves realtime conversations that name no model; "" refuses them.
+	DefaultRealtimeModel string
 	// MaxBody is the largest request body in bytes; 0 means DefaultMaxBody.
 	MaxBody int64
 	// BodyTimeout is how long a request body may take to arrive; 0 means DefaultBodyTimeout.
@@ -73,25 +77,30 @@ type Options struct {
 
 // Server is the HTTP edge. It is safe for concurrent use.
 type Server struct {
-	relay        Relay
-	router       Router
-	tasks        Tasks
-	tokens       Tokens
-	limits       Limits
-	ledger       Ledger
-	archive      Archive
-	videoModel   string
-	maxBody      int64
-	bodyTimeout  time.Duration
-	writeTimeout time.Duration
-	log          *slog.Logger
-	version      string
+	relay      Relay
+	router     Router
+	tasks      Tasks
+	tokens     Tokens
+	limits     Limits
+	ledger     Ledger
+	archive    Archive
+	videoModel string
+	// moderationModel serves moderations that name none.
+	moderationModel string
+	// realtimeModel serves realtime conversations that name none.
+	realtimeModel string
+	maxBody       int64
+	bodyTimeout   time.Duration
+	writeTimeout  time.Duration
+	log           *slog.Logger
+	version       string
 
 	api      huma.API
 	handler  http.Handler
 	health   *health
 	buffers  sync.Pool // of *[copyBuffer]byte
 	draining atomic.Bool
+	stopping chan struct{} // closed once draining
 }
 
 // New makes the edge with all its operations. It starts nothing and listens nowhere.
@@ -99,11 +108,13 @@ func New(o Options) *Server {
 	hookErrors()
 	s := &Server{
 		relay: o.Relay, router: o.Router, tasks: o.Tasks, tokens: o.Tokens, limits: o.Limits, ledger: o.Ledger,
-		archive: o.Archive, videoModel: o.DefaultVideoModel, version: o.Version,
+		archive: o.Archive, videoModel: o.DefaultVideoModel, moderationModel: o.DefaultModerationModel, version: o.Version,
 		maxBody:      orDefault(o.MaxBody, DefaultMaxBody),
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),
 		log:          o.Log,
+
+		realtimeModel: o.DefaultRealtimeModel, stopping: make(chan struct{}),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -129,8 +140,15 @@ func (s *Server) addOperations() {
 	byHeader := s.newGroup("", schemaOf[openAIError](registry))
 
 	s.addModels(byHeader)
+	s.addAnthropicMessages(s.newGroup(providers.Anthropic, schemaOf[anthropicError](registry)))
+	s.addGemini(s.newGroup(providers.Gemini, schemaOf[geminiError](registry)))
 	s.addOpenAIChat(openAI)
+	s.addOpenAIResponses(openAI)
+	s.addOpenAIText(openAI)
+	s.addOpenAIAudio(openAI)
+	s.addOpenAIImages(openAI)
 	s.addOpenAIVideos(openAI)
+	s.addRealtime(openAI)
 }
 
 // Handler serves every route.
@@ -145,8 +163,13 @@ func (s *Server) HTTPServer(addr string) *http.Server {
 	}
 }
 
-// Drain makes /readyz say that this process is stopping, so that nobody sends it new work. Requests go on being served.
-func (s *Server) Drain() { s.draining.Store(true) }
+// Drain makes /readyz say that this process is stopping, so that nobody sends it new work, and ends open realtime
+// conversations with "going away". Other requests go on being served.
+func (s *Server) Drain() {
+	if !s.draining.Swap(true) {
+		close(s.stopping)
+	}
+}
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	s.fail(exchangeAt(w), providers.Faultf(providers.NotFound, "There is nothing at this path."))

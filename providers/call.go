@@ -32,9 +32,16 @@ type Call struct {
 	// Header holds only the client headers that may travel upstream; never a credential.
 	Header http.Header
 	Body   []byte
-	// ModelAt is where the model's JSON string, quotes included, stands in Body; zero when the body does not name it.
+	// ModelAt is where the model's name stands in Body, a JSON string with its quotes; zero when the body does not name it.
+	// An upstream that knows the model under another name gets that name there.
 	ModelAt Span
-	// Edits are the format's own insertions. They do not overlap one another nor ModelAt.
+	// ModelUnset: what stands at ModelAt, if anything, does not name Model, so the name is always written.
+	ModelUnset bool
+	// EncodeModel writes a model's name for ModelAt; nil writes a JSON string.
+	EncodeModel func(model string) []byte
+	// NamesAt are where the name stands within longer JSON strings of Body, such as "models/NAME".
+	NamesAt []Span
+	// Edits are the format's own insertions. They do not overlap one another, ModelAt nor NamesAt.
 	Edits []Edit
 	// OpenValues: the body holds an enum value that the contract does not list, so only a channel open to such takes it.
 	OpenValues bool
@@ -45,9 +52,14 @@ type Call struct {
 // Payload returns the body to send to an upstream that knows the model under the given name. Nothing is copied.
 func (c Call) Payload(model string) Payload {
 	edits := c.Edits
-	if model != c.Model && c.ModelAt != (Span{}) {
+	if (model != c.Model || c.ModelUnset) && c.ModelAt != (Span{}) {
+		edits = append(slices.Clip(edits), Edit{At: c.ModelAt, Text: c.encodeModel(model)})
+	}
+	if model != c.Model {
 		name, _ := json.Marshal(model) // a string always marshals
-		edits = append(slices.Clip(edits), Edit{At: c.ModelAt, Text: name})
+		for _, at := range c.NamesAt {
+			edits = append(slices.Clip(edits), Edit{At: at, Text: name[1 : len(name)-1]})
+		}
 	}
 	if len(edits) == 0 {
 		return Payload{c.Body}
@@ -60,6 +72,14 @@ func (c Call) Payload(model string) Payload {
 		from = edit.At.To
 	}
 	return append(pieces, c.Body[from:])
+}
+
+func (c Call) encodeModel(model string) []byte {
+	if c.EncodeModel != nil {
+		return c.EncodeModel(model)
+	}
+	name, _ := json.Marshal(model) // a string always marshals
+	return name
 }
 
 // Payload is a body in pieces that are sent one after the other.

@@ -23,6 +23,7 @@ const (
 	Messages        Operation = "messages"
 	CountTokens     Operation = "count_tokens"
 	GenerateContent Operation = "generate_content"
+	StreamContent   Operation = "stream_content" // GenerateContent in pieces: events, or the elements of one JSON array
 	Embeddings      Operation = "embeddings"
 	BatchEmbeddings Operation = "batch_embeddings"
 	Completions     Operation = "completions"

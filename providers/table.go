@@ -131,6 +131,9 @@ func (v Vendor) serves() []Endpoint {
 	if v.Video != nil {
 		endpoints = append(endpoints, Endpoint{Operation: VideoTask})
 	}
+	if v.Realtime != nil {
+		endpoints = append(endpoints, RealtimeSession())
+	}
 	return endpoints
 }
 

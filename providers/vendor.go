@@ -1,6 +1,9 @@
 package providers
 
-import "slices"
+import (
+	"net/url"
+	"slices"
+)
 
 // Vendor is the code for one kind of upstream, as the catalog lists it.
 type Vendor struct {
@@ -13,14 +16,22 @@ type Vendor struct {
 	Usage map[Endpoint]UsageShape
 	// Video drives the vendor's jobs; nil where it has none.
 	Video VideoAdapter
+	// Realtime opens conversations; nil where it has none.
+	Realtime Dialer
+	// CheckBaseURL tells whether an address is as the vendor's own SDK takes it; nil accepts any.
+	CheckBaseURL func(*url.URL) error
 	// CheckKey tells whether a key has the vendor's shape; nil accepts any non-empty one.
 	CheckKey func(Secret) error
 }
 
-// Serves tells whether the vendor takes the endpoint as it is. VideoTask asks for a VideoAdapter, whatever the format.
+// Serves tells whether the vendor takes the endpoint as it is. VideoTask asks for a VideoAdapter, whatever the format,
+// and Realtime for a Dialer.
 func (v Vendor) Serves(e Endpoint) bool {
-	if e.Operation == VideoTask {
+	switch e.Operation {
+	case VideoTask:
 		return v.Video != nil
+	case Realtime:
+		return v.Realtime != nil && e == RealtimeSession()
 	}
 	return v.Relay != nil && slices.Contains(v.Endpoints, e)
 }

@@ -96,6 +96,12 @@ func (t *Token) Usable(now time.Time) error {
 	return nil
 }
 
+// Sockets is the token as Limits.Admit counts its open realtime connections: each is a call in flight, of which there
+// may be MaxSockets. Nothing else of it is limited, and it names no token of its own.
+func (t *Token) Sockets() *Token {
+	return &Token{ID: t.ID + "\x00sockets", Name: t.Name, Concurrency: t.MaxSockets}
+}
+
 // matches compares a name with a pattern whose "*" takes any run of characters. It goes back only to the last
 // "*", so no pattern is slow.
 func matches(pattern, name string) bool {

@@ -3,6 +3,7 @@ package main_test
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -20,6 +21,11 @@ func testVendors() providers.Catalog {
 		"vendorc": {Name: "vendorc", CheckKey: func(key providers.Secret) error {
 			if !strings.Contains(key.Reveal(), ":") {
 				return errors.New("wants ACCESS_KEY:SECRET_KEY")
+			}
+			return nil
+		}, CheckBaseURL: func(base *url.URL) error {
+			if base.Path == "/v1" {
+				return errors.New("wants no /v1")
 			}
 			return nil
 		}},
@@ -184,6 +190,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"no vendor", "channels: [{name: a, base_url: \"http://u\", keys: [k], models: {m: }}]\n", "channels[0].vendor: is missing; known are openai, vendorc"},
 		{"base url", "channels:\n  - {name: a, vendor: openai, base_url: u.test, keys: [k], models: {m: }}\n", "2:31: channels[0].base_url: wants http://host or https://host"},
 		{"user in url", "channels:\n  - {name: a, vendor: openai, base_url: \"http://u:hidden@u.test\", keys: [k], models: {m: }}\n", "2:31: channels[0].base_url: wants no user and password"},
+		{"the vendor's url", "channels:\n  - {name: a, vendor: vendorc, base_url: \"http://u.test/v1\", keys: [\"k:l\"], models: {m: }}\n", "2:32: channels[0].base_url: wants no /v1"},
 		{"no keys", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, models: {m: }}\n", "channels[0].keys: wants at least one key"},
 		{"empty key", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k, \"\"], models: {m: }}\n", "channels[0].keys[1]: is empty"},
 		{"same key", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k, l, k], models: {m: }}\n", "channels[0].keys[2]: is the same as keys[0]"},

@@ -165,7 +165,11 @@ func (j *judge) channel(at string, c Channel, vendors providers.Catalog) {
 	if !known {
 		j.oneOf(at+".vendor", c.Vendor, slices.Sorted(maps.Keys(vendors))...)
 	}
-	j.httpURL(at+".base_url", c.BaseURL)
+	if base, ok := j.httpURL(at+".base_url", c.BaseURL); ok && vendor.CheckBaseURL != nil {
+		if err := vendor.CheckBaseURL(base); err != nil {
+			j.add(at+".base_url", "%v", err)
+		}
+	}
 	if len(c.Keys) == 0 {
 		j.add(at+".keys", "wants at least one key")
 	}

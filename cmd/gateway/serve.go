@@ -18,8 +18,8 @@ type serveCmd struct {
 	Worker bool `help:"Run video tasks in this process as well." default:"true" negatable:""`
 }
 
-// Run serves until ctx ends. Then it takes no new connection, lets open calls end within relay.grace and running
-// submits come to their answer.
+// Run serves until ctx ends. Then it takes no new connection, lets open calls end within relay.grace, tells
+// realtime conversations that it is going away, and lets running submits come to their answer.
 func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	p, watch, err := m.start(g)
 	if err != nil {
@@ -61,13 +61,15 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	case <-ctx.Done():
 	}
 	p.log.Info("stopping", "grace", p.cfg.Relay.Grace.String())
+	grace := time.Now().Add(p.cfg.Relay.Grace)
 	edge.Drain()
 	//nolint:contextcheck // ctx has ended, the grace period has not
 	end(server, p.cfg.Relay.Grace, p.log, func() {
 		cut(&providers.Fault{Kind: providers.Overloaded, Message: "The gateway is stopping."})
 		open.wait(lastWords)
 	})
-	if !open.wait(flushTimeout) {
+	// The server does not wait for conversations, which are saying goodbye.
+	if !open.wait(max(flushTimeout, time.Until(grace))) {
 		p.log.Warn("calls that were cut off are still running")
 	}
 	return nil

@@ -109,7 +109,8 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens) *api.Server {
 		}),
 		Tokens: tokens, Limits: limits, Ledger: usage, Archive: api.ArchiveOf(p.archive),
 		Health:            p.checks(),
-		DefaultVideoModel: p.cfg.Video.DefaultModel, MaxBody: int64(p.cfg.Relay.MaxBody),
+		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
+		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),
 		Log: p.log, Version: thisBuild().Version,
 	})
 }

@@ -7,18 +7,35 @@ import (
 	"net/http"
 
 	"modelrelay/providers"
+	"modelrelay/providers/anthropic"
+	"modelrelay/providers/gemini"
 	"modelrelay/providers/openai"
 )
 
 // New returns every vendor there is, sending through the process's client to upstreams.
 func New(client *http.Client) providers.Catalog {
 	return providers.Catalog{
+		"anthropic": {
+			Name:         "anthropic",
+			Relay:        anthropic.NewRelayer(client),
+			Endpoints:    anthropic.Endpoints(),
+			Usage:        anthropic.Usage(),
+			CheckBaseURL: anthropic.CheckBaseURL,
+		},
+		"gemini": {
+			Name:         "gemini",
+			Relay:        gemini.NewRelayer(client),
+			Endpoints:    gemini.Endpoints(),
+			Usage:        gemini.Usage(),
+			CheckBaseURL: gemini.CheckBaseURL,
+		},
 		"openai": {
 			Name:      "openai",
 			Relay:     openai.NewRelayer(client),
 			Endpoints: openai.Endpoints(),
 			Usage:     openai.Usage(),
 			Video:     openai.NewVideos(client),
+			Realtime:  openai.NewRealtime(client),
 		},
 	}
 }

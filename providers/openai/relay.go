@@ -8,6 +8,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 
 	"modelrelay/providers"
 )
@@ -16,32 +17,6 @@ import (
 type Relayer struct {
 	client     *http.Client
 	operations map[providers.Operation]operation
-}
-
-// operation is how one operation is called.
-type operation struct {
-	// path follows the channel's base URL.
-	path string
-	// answers are the media types of an answer that is not streamed.
-	answers []string
-	// usage says where the answer counts tokens, streamed or not.
-	usage providers.UsageShape
-}
-
-// operations is the table of what this vendor serves.
-func operations() map[providers.Operation]operation {
-	return map[providers.Operation]operation{
-		providers.Chat: {
-			path:    "/chat/completions",
-			answers: []string{"application/json"},
-			usage: providers.UsageShape{
-				Input:   []string{"usage.prompt_tokens"},
-				Cached:  []string{"usage.prompt_tokens_details.cached_tokens"},
-				Output:  []string{"usage.completion_tokens"},
-				Content: "choices",
-			},
-		},
-	}
 }
 
 // NewRelayer returns a relayer that sends through the process's client to upstreams.
@@ -58,11 +33,13 @@ func Endpoints() []providers.Endpoint {
 	return endpoints
 }
 
-// Usage says where the answers of the endpoints count tokens.
+// Usage says where the answers of the endpoints count tokens, and the events of a conversation.
 func Usage() map[providers.Endpoint]providers.UsageShape {
-	shapes := make(map[providers.Endpoint]providers.UsageShape)
+	shapes := map[providers.Endpoint]providers.UsageShape{providers.RealtimeSession(): realtimeUsage()}
 	for name, operation := range operations() {
-		shapes[providers.Endpoint{Format: providers.OpenAI, Operation: name}] = operation.usage
+		if operation.usage.Input != nil {
+			shapes[providers.Endpoint{Format: providers.OpenAI, Operation: name}] = operation.usage
+		}
 	}
 	return shapes
 }
@@ -83,13 +60,13 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	}
 	req.ContentLength = payload.Len()
 	answers := operation.answers
-	if call.Stream {
-		answers = []string{"text/event-stream"}
+	if call.Stream && operation.streams != nil {
+		answers = operation.streams
 	}
 	req.Header = http.Header{
 		"Authorization": {"Bearer " + to.Key.Reveal()},
-		"Content-Type":  {cmp.Or(call.ContentType, "application/json")},
-		"Accept":        answers,
+		"Content-Type":  {cmp.Or(call.ContentType, typeJSON)},
+		"Accept":        {strings.Join(answers, ", ")},
 		"User-Agent":    {providers.Agent},
 	}
 	// Beta opts into features. What names an organization or a project belongs to the key, which is not the client's.
@@ -100,7 +77,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if err != nil {
 		return nil, refine(err)
 	}
-	if !slices.Contains(answers, providers.MediaType(resp.Header)) {
+	if !accepts(answers, providers.MediaType(resp.Header)) {
 		_ = resp.Body.Close() // the answer is of no use
 		return nil, &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",
@@ -108,4 +85,12 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		}
 	}
 	return resp, nil
+}
+
+// accepts tells whether an answer of the media type is one of those the operation gives.
+func accepts(answers []string, mediaType string) bool {
+	return slices.ContainsFunc(answers, func(answer string) bool {
+		kind, any := strings.CutSuffix(answer, "/*")
+		return mediaType == answer || any && strings.HasPrefix(mediaType, kind+"/")
+	})
 }

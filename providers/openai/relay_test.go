@@ -21,17 +21,7 @@ func TestRelayer(t *testing.T) {
 		Authorized: func(req *http.Request, key providers.Secret) bool {
 			return req.Header.Get("Authorization") == "Bearer "+key.Reveal()
 		},
-		Cases: []providertest.RelayCase{{
-			Endpoint:   providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat},
-			Path:       "/chat/completions",
-			Body:       `{"model": "pub", "messages":[{"role":"user","content":"hi"}],"temperature":1.0}`,
-			Header:     http.Header{"Openai-Beta": {"assistants=v2"}},
-			AnswerType: "application/json",
-			Answer:     `{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"up","choices":[{"index":0,"message":{"role":"assistant","content":"Hello."},"finish_reason":"stop"}],"usage":{"prompt_tokens":8,"completion_tokens":2,"total_tokens":10}}`,
-			Stream: `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{"content":"Hel"},"finish_reason":null}]}` + "\n\n" +
-				`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"up","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n" +
-				"data: [DONE]\n\n",
-		}},
+		Cases: relayCases(),
 	})
 }
 

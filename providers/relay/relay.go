@@ -29,6 +29,12 @@ type Options struct {
 	FirstByte time.Duration
 	// Idle bounds each wait for more bytes after the first. The time a client takes to accept them does not count.
 	Idle time.Duration
+	// SocketIdle is how long a realtime conversation may stay without a message from either side.
+	SocketIdle time.Duration
+	// SocketPing is how often each side of a conversation is asked for a sign of life, and how long it has for one.
+	SocketPing time.Duration
+	// SocketStall is how long either side may leave a piece of a message untaken.
+	SocketStall time.Duration
 	// Log gets one line per attempt; nil means none.
 	Log *slog.Logger
 }
@@ -42,6 +48,10 @@ type Relay struct {
 	idle      time.Duration
 	log       *slog.Logger
 	counters  map[counting]*member
+
+	socketIdle time.Duration
+	socketPing time.Duration
+	carrier    providers.Carrier
 }
 
 // counting names the table of counters of one vendor's endpoint.
@@ -57,8 +67,11 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 		attempts: DefaultMaxAttempts, firstByte: DefaultFirstByte, idle: DefaultIdle,
 		log:      slog.New(slog.DiscardHandler),
 		counters: make(map[counting]*member),
+
+		socketIdle: DefaultSocketIdle, socketPing: DefaultSocketPing, carrier: providers.Carrier{Stall: DefaultSocketStall},
 	}
 	if opts != nil {
+		r.setSocketOptions(opts)
 		if opts.MaxAttempts > 0 {
 			r.attempts = opts.MaxAttempts
 		}
@@ -89,27 +102,45 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
 	want := providers.Want{Group: group, Model: call.Model, Endpoint: call.Endpoint, OpenValues: call.OpenValues}
+	var answer *Answer
+	attempts, err := r.fallOver(ctx, call.RequestID, want, func(to providers.Target) (status int, fault *providers.Fault) {
+		if answer, fault = r.attempt(ctx, to, call); fault != nil {
+			return 0, fault
+		}
+		return answer.Status, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer.Attempts = attempts
+	return answer, nil
+}
+
+// fallOver makes attempts at the targets the router picks until one succeeds, and tells the router and the log of each.
+// It returns how many it took. The error is the last attempt's fault, or the router's where there was none.
+func (r *Relay) fallOver(
+	ctx context.Context, requestID string, want providers.Want, attempt func(providers.Target) (status int, fault *providers.Fault),
+) (int, error) {
 	var last *providers.Fault
-	for attempt := 1; attempt <= r.attempts; attempt++ {
+	for attempts := 1; attempts <= r.attempts; attempts++ {
 		to, err := r.router.Pick(want)
 		if err != nil {
 			if last != nil {
-				return nil, last
+				return 0, last
 			}
-			return nil, err
+			return 0, err
 		}
 		began := time.Now()
-		answer, fault := r.attempt(ctx, to, call)
+		status, fault := attempt(to)
 		if ctx.Err() != nil && fault != nil {
 			fault = providers.AsFault(context.Cause(ctx))
-			r.note(ctx, call, to, attempt, began, answer, fault)
-			return nil, fault
+			r.note(ctx, requestID, to, attempts, began, status, fault)
+			return 0, fault
 		}
 		r.router.Report(to, fault)
-		r.note(ctx, call, to, attempt, began, answer, fault)
+		r.note(ctx, requestID, to, attempts, began, status, fault)
 		if fault == nil {
-			answer.Attempts = attempt
-			return answer, nil
+			return attempts, nil
 		}
 		last = fault
 		if !fault.Elsewhere() {
@@ -123,7 +154,7 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 		case providers.BlameNone: // nobody's fault, such as a kept connection that had just ended: the same may do
 		}
 	}
-	return nil, last
+	return 0, last
 }
 
 // attempt sends the call to one target and waits for the first byte of the answer.
@@ -167,7 +198,7 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 // note logs one attempt. The upstream's own words go along where they speak of a key or a channel; those about a
 // request may repeat it.
 func (r *Relay) note(
-	ctx context.Context, call providers.Call, to providers.Target, attempt int, began time.Time, answer *Answer, fault *providers.Fault,
+	ctx context.Context, requestID string, to providers.Target, attempt int, began time.Time, status int, fault *providers.Fault,
 ) {
 	if !r.log.Enabled(ctx, slog.LevelInfo) {
 		return
@@ -175,7 +206,7 @@ func (r *Relay) note(
 	attrs := make([]slog.Attr, 0, 10)
 	attrs = append(attrs, slog.String("channel", to.Channel.Name), slog.String("upstream_model", to.Model), slog.Int("attempt", attempt))
 	if fault == nil {
-		attrs = append(attrs, slog.Int("status", answer.Status))
+		attrs = append(attrs, slog.Int("status", status))
 	} else {
 		if fault.Upstream != nil {
 			attrs = append(attrs, slog.Int("status", fault.Upstream.Status))
@@ -192,8 +223,8 @@ func (r *Relay) note(
 		}
 	}
 	attrs = append(attrs, slog.Int64("ms", time.Since(began).Milliseconds()))
-	if call.RequestID != "" {
-		attrs = append(attrs, slog.String("request_id", call.RequestID))
+	if requestID != "" {
+		attrs = append(attrs, slog.String("request_id", requestID))
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, "attempt", attrs...)
 }

@@ -12,8 +12,7 @@ import (
 type counter int
 
 const (
-	noCounter counter = iota
-	inputCounter
+	inputCounter counter = iota
 	cachedCounter
 	outputCounter
 	counters
@@ -21,8 +20,9 @@ const (
 
 // member is an object member on the way to something a skimmer looks for.
 type member struct {
-	name     string
-	counter  counter
+	name string
+	// counts names the counters that the number adds to.
+	counts   [counters]bool
 	content  bool
 	children []*member
 }
@@ -34,7 +34,7 @@ func newMember(shape providers.UsageShape) *member {
 		inputCounter: shape.Input, cachedCounter: shape.Cached, outputCounter: shape.Output,
 	} {
 		for _, path := range paths {
-			root.at(path).counter = counter
+			root.at(path).counts[counter] = true
 		}
 	}
 	if len(root.children) == 0 {
@@ -109,6 +109,8 @@ type skimmer struct {
 
 	counts [counters]int64
 	seen   [counters]bool
+	// stale are counters of an earlier element of an array at the root, which a later one overrules.
+	stale [counters]bool
 	// content and hollow: the content array was seen, with items in it or without.
 	content, hollow bool
 }
@@ -181,8 +183,11 @@ func (s *skimmer) value(c byte) int {
 		found = s.root
 	}
 	switch {
-	case isSpace(c):
+	case isSpace(c), c == '[' && s.level == 0 && found != nil:
 	case c == '{' && found != nil && len(found.children) > 0 && s.level < maxPath:
+		if s.level == 0 {
+			s.stale = s.seen
+		}
 		s.path[s.level] = found
 		s.level++
 		s.depth++
@@ -195,7 +200,7 @@ func (s *skimmer) value(c byte) int {
 		s.place = inOther
 	case c == '"':
 		s.place, s.back = inString, s.after()
-	case isNumber(c) && found != nil && found.counter != noCounter:
+	case isNumber(c) && found != nil && found.counts != [counters]bool{}:
 		s.length = 0
 		s.place = inNumber
 		return 0
@@ -316,8 +321,16 @@ func (s *skimmer) count() {
 	if err != nil || number < 0 || number > 1<<53 {
 		return
 	}
-	s.counts[s.found.counter] += int64(number)
-	s.seen[s.found.counter] = true
+	for counter, counts := range s.found.counts {
+		if !counts {
+			continue
+		}
+		if s.stale[counter] {
+			s.counts[counter], s.stale[counter] = 0, false
+		}
+		s.counts[counter] += int64(number)
+		s.seen[counter] = true
+	}
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }

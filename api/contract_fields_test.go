@@ -1,0 +1,311 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/textproto"
+	"slices"
+	"strings"
+	"testing"
+
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/providers/catalog"
+	"modelrelay/providers/relay"
+)
+
+// laterOperations are those of the contract that are not served yet.
+var laterOperations = []string{
+	"POST /v1/video/generations", "GET /v1/video/generations/{task_id}", "POST /vendorC/",
+}
+
+// leftOut are required fields whose absence decisions.md allows, or answers in words of its own.
+var leftOut = map[string]string{
+	"POST /v1/engines/{model}/embeddings model":                                       "the path's model counts",
+	"POST /v1/images/generations input":                                               "prompt may stand in its place",
+	"POST /v1/images/edits input":                                                     "prompt may stand in its place",
+	"POST /v1beta/models/{model}:generateContent generationConfig":                    "real SDKs leave it out",
+	"POST /v1beta/models/{model}:generateContent generationConfig.responseModalities": "real SDKs leave it out",
+}
+
+// alsoObjects are fields that take an object beyond what the contract says.
+var alsoObjects = map[string]string{
+	"POST /v1/audio/speech voice": "the vendor's voices made from samples",
+}
+
+// newEverything makes a gateway whose one channel takes every endpoint there is and answers it.
+func newEverything(t *testing.T) *gateway {
+	t.Helper()
+	answer := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		return upstreamAnswer("application/json", `{}`), nil
+	})
+	vendor := providers.Vendor{Name: "every", Relay: answer}
+	for _, real := range catalog.New(http.DefaultClient) {
+		vendor.Endpoints = append(vendor.Endpoints, real.Endpoints...)
+	}
+	vendors := providers.Catalog{"every": vendor}
+	router := providers.NewRouter(vendors, []providers.Channel{{
+		Name: "main", Vendor: "every", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"up-key"},
+		Models: map[string]string{providers.AnyModel: ""}, Groups: []string{"default"},
+	}}, nil)
+	return newGateway(t, nil, func(_ *gateway, o *api.Options) {
+		o.Router, o.Relay = router, relay.New(router, vendors, nil)
+		o.DefaultModerationModel = "m"
+	})
+}
+
+// TestContractFields sends, for every operation of interface.md and every field, one request that is right and one that
+// is wrong, and one without the field where it is required.
+func TestContractFields(t *testing.T) {
+	t.Parallel()
+	g := newEverything(t)
+	asked := 0
+	for _, o := range readContract(t) {
+		name := o.method + " " + o.path
+		if o.method != http.MethodPost || slices.Contains(laterOperations, name) || o.path == "/v1/videos" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, field := range o.fields {
+				for _, value := range field.valid() {
+					if rec := g.do(t, o.request(t, field.name, value, false)); rec.Code != 200 {
+						t.Errorf("%s = %v: got %d %s, want 200", field.name, value, rec.Code, rec.Body)
+					}
+				}
+				for _, value := range field.invalid(o.form) {
+					if _, object := value.(map[string]any); object && alsoObjects[name+" "+field.name] != "" {
+						continue
+					}
+					wantFault(t, g.do(t, o.request(t, field.name, value, false)), field.name, value)
+				}
+				if field.required && leftOut[name+" "+field.name] == "" {
+					wantFault(t, g.do(t, o.request(t, field.name, nil, true)), field.name, "nothing")
+				}
+			}
+		})
+		asked++
+	}
+	if asked != 15 {
+		t.Errorf("got %d operations, want 15", asked)
+	}
+}
+
+// wantFault wants a 400 that names the field: in param where the format has one, in its message in any.
+func wantFault(t *testing.T, rec *httptest.ResponseRecorder, field string, value any) {
+	t.Helper()
+	var body struct {
+		Error struct {
+			Message string
+			Param   *string
+		}
+	}
+	decode(t, rec.Body.Bytes(), &body)
+	place := strings.ReplaceAll(field, "[]", "[0]")
+	named := strings.Contains(body.Error.Message, "'"+place)
+	if rec.Code != 400 || !named || body.Error.Param != nil && !strings.HasPrefix(*body.Error.Param, place) {
+		t.Errorf("%s = %v: got %d %s, want 400 naming it", field, value, rec.Code, rec.Body)
+	}
+}
+
+// file content and texts of a form that are to be sent as the other.
+type (
+	asFile struct{ content string }
+	asText struct{ content string }
+)
+
+// valid are values the contract allows, one of each kind and every word of an enum.
+func (f contractField) valid() []any {
+	var values []any
+	for _, kind := range f.kinds {
+		switch {
+		case f.name == "input" && kind == "object": // its own members are required
+			values = append(values, map[string]any{"messages": []any{}})
+		case f.name == "generationConfig":
+			values = append(values, map[string]any{"responseModalities": []any{"TEXT"}})
+		case f.enum != nil && kind == "string":
+			for _, word := range f.enum {
+				values = append(values, word)
+			}
+		case f.enum != nil && kind == "string[]":
+			for _, word := range f.enum {
+				values = append(values, []any{word})
+			}
+		case f.name == "generationConfig.responseModalities":
+			values = append(values, []any{"TEXT", "IMAGE"})
+		case f.name == "contents":
+			values = append(values, []any{map[string]any{"parts": []any{map[string]any{"text": "hi"}}}})
+		default:
+			values = append(values, sampleOf(kind))
+		}
+	}
+	return values
+}
+
+func sampleOf(kind string) any {
+	if items, array := strings.CutSuffix(kind, "[]"); array {
+		return []any{sampleOf(items)}
+	}
+	switch kind {
+	case "integer":
+		return 3
+	case "number":
+		return 0.5
+	case "boolean":
+		return true
+	case "object":
+		return map[string]any{}
+	case "binary":
+		return asFile{"RIFF"}
+	default:
+		return "text"
+	}
+}
+
+// invalid are values of other kinds than the contract allows, and words its enum does not have.
+func (f contractField) invalid(form bool) []any {
+	if form {
+		return f.invalidParts()
+	}
+	var values []any
+	takes := func(kinds ...string) bool {
+		return slices.ContainsFunc(f.kinds, func(kind string) bool {
+			return slices.Contains(kinds, kind) || slices.Contains(kinds, "[]") && strings.HasSuffix(kind, "[]")
+		})
+	}
+	for _, other := range []struct {
+		value any
+		kinds []string
+	}{
+		{"words", []string{"string"}},
+		{7, []string{"integer", "number"}},
+		{1.5, []string{"number"}},
+		{true, []string{"boolean"}},
+		{map[string]any{}, []string{"object"}},
+		{[]any{}, []string{"[]"}},
+		{[]any{false}, nil},
+	} {
+		if !takes(other.kinds...) {
+			values = append(values, other.value)
+		}
+	}
+	if f.enum != nil && takes("string") {
+		values = append(values, "no such word")
+	}
+	if f.enum != nil && takes("string[]") {
+		values = append(values, []any{f.enum[0], "no such word"})
+	}
+	return values
+}
+
+func (f contractField) invalidParts() []any {
+	switch {
+	case f.kinds[0] == "binary":
+		return []any{asText{"RIFF"}}
+	case f.enum != nil:
+		return []any{"no such word", asFile{f.enum[0]}}
+	case f.kinds[0] == "string":
+		return []any{asFile{"text"}}
+	default:
+		return []any{"words", asFile{"1"}}
+	}
+}
+
+// request makes a request with the fields the operation requires and the one in question, or without that one.
+func (o *contractOperation) request(t *testing.T, name string, value any, without bool) *http.Request {
+	t.Helper()
+	values := make(map[string]any)
+	for _, field := range o.fields {
+		if field.required && !strings.ContainsAny(field.name, ".[") {
+			values[field.name] = field.valid()[0]
+		}
+	}
+	if without && !strings.Contains(name, ".") {
+		delete(values, name)
+	} else if without {
+		parent, _, _ := strings.Cut(name, ".")
+		values[parent] = map[string]any{}
+	} else {
+		values = withPlace(values, strings.Split(name, "."), value)
+	}
+	path := strings.NewReplacer("{model}", "org/m:1").Replace(o.path)
+	if o.form {
+		return formRequest(t, path, values)
+	}
+	raw, err := json.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request(o.method, path, string(raw), "vendorA-version", "2023-06-01")
+}
+
+// withPlace puts a value at a place within an object; a step that ends in "[]" is the first item of an array.
+func withPlace(object map[string]any, steps []string, value any) map[string]any {
+	name, array := strings.CutSuffix(steps[0], "[]")
+	if len(steps) == 1 {
+		object[name] = value
+		return object
+	}
+	inner := map[string]any{}
+	if given, ok := object[name].(map[string]any); ok {
+		inner = given
+	}
+	inner = withPlace(inner, steps[1:], value)
+	object[name] = inner
+	if array {
+		object[name] = []any{inner}
+	}
+	return object
+}
+
+// formRequest makes a multipart request.
+func formRequest(t *testing.T, path string, values map[string]any) *http.Request {
+	t.Helper()
+	var buf bytes.Buffer
+	form := multipart.NewWriter(&buf)
+	for name, value := range values {
+		switch value := value.(type) {
+		case asFile:
+			writePart(t, form, name, "ä.wav", value.content)
+		case asText:
+			writePart(t, form, name, "", value.content)
+		case string:
+			writePart(t, form, name, "", value)
+		case []any:
+			for _, item := range value {
+				raw, _ := item.(string)
+				writePart(t, form, name+"[]", "", raw)
+				writePart(t, form, name, "", raw)
+			}
+		default:
+			raw, err := json.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writePart(t, form, name, "", string(raw))
+		}
+	}
+	if err := form.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return request(http.MethodPost, path, buf.String(), "Content-Type", form.FormDataContentType())
+}
+
+func writePart(t *testing.T, form *multipart.Writer, name, file, content string) {
+	t.Helper()
+	header := textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + name + `"`}}
+	if file != "" {
+		header = textproto.MIMEHeader{"Content-Disposition": {`form-data; name="` + name + `"; filename="` + file + `"`}, "Content-Type": {"audio/wav"}}
+	}
+	part, err := form.CreatePart(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := part.Write([]byte(content)); err != nil {
+		t.Fatal(err)
+	}
+}

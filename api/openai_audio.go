@@ -1,0 +1,92 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+)
+
+// The bodies of the calls about sound. They are never filled: the schemas and the field checks are compiled from them.
+type (
+	openAITranscription struct {
+		File                   binary   `json:"file" doc:"The sound"`
+		Model                  string   `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Language               string   `json:"language,omitempty" doc:"ISO-639-1 code"`
+		Prompt                 string   `json:"prompt,omitempty"`
+		ResponseFormat         string   `json:"response_format,omitempty" enum:"json,text,srt,verbose_json,vtt,diarized_json" default:"json"`
+		Temperature            float64  `json:"temperature,omitempty"`
+		TimestampGranularities []string `json:"timestamp_granularities,omitempty" nullable:"false" enum:"word,segment" doc:"timestamp_granularities[] works too"`
+		Stream                 bool     `json:"stream,omitempty" doc:"Stream the transcript as server-sent events"`
+	}
+	openAITranslation struct {
+		File           binary  `json:"file" doc:"The sound"`
+		Model          string  `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Prompt         string  `json:"prompt,omitempty"`
+		ResponseFormat string  `json:"response_format,omitempty"`
+		Temperature    float64 `json:"temperature,omitempty"`
+	}
+	openAISpeech struct {
+		Model          string      `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Input          string      `json:"input" doc:"Text to convert"`
+		Voice          openAIVoice `json:"voice"`
+		ResponseFormat string      `json:"response_format,omitempty" enum:"mp3,opus,aac,flac,wav,pcm"`
+		Speed          float64     `json:"speed,omitempty"`
+		StreamFormat   string      `json:"stream_format,omitempty" enum:"audio,sse" doc:"sse streams the sound as server-sent events"`
+	}
+)
+
+// openAIVoice is a voice's name, or an object that names one made from samples.
+type openAIVoice struct{}
+
+// Schema implements huma.SchemaProvider.
+func (openAIVoice) Schema(huma.Registry) *huma.Schema {
+	return anyOf(&huma.Schema{Type: huma.TypeString, Enum: []any{
+		"alloy", "echo", "fable", "onyx", "nova", "shimmer", "ash", "ballad", "cedar", "coral", "marin", "sage", "verse",
+	}}, anyObject())
+}
+
+// addOpenAIAudio adds transcriptions, translations and speech.
+func (s *Server) addOpenAIAudio(g *group) {
+	tags := []string{"Audio"}
+	texts := []string{"application/json", "text/plain", "text/vtt"}
+	addAudioForm[openAITranscription](s, g, providers.Transcriptions, huma.Operation{
+		OperationID: "createTranscription", Path: "/v1/audio/transcriptions", Tags: tags, Summary: "Transcription",
+		Description: "Parts that are not listed here reach the upstream untouched.",
+		Responses:   relayedContent("The text", append(texts, "text/event-stream")...),
+	})
+	addAudioForm[openAITranslation](s, g, providers.Translations, huma.Operation{
+		OperationID: "createTranslation", Path: "/v1/audio/translations", Tags: tags, Summary: "Translation",
+		Description: "Translates audio into English text.",
+		Responses:   relayedContent("The text", texts...),
+	})
+	addOpenAICall[openAISpeech](s, g, openAICall{
+		name: providers.Speech, settle: speechStream,
+		Operation: huma.Operation{
+			OperationID: "createSpeech", Path: "/v1/audio/speech", Tags: tags, Summary: "Speech synthesis",
+			Responses: relayedContent("The sound", "audio/mpeg", "audio/opus", "audio/aac", "audio/flac", "audio/wav", "audio/pcm",
+				"text/event-stream"),
+		},
+	})
+}
+
+// addAudioForm adds an operation whose body is a form of the given fields.
+func addAudioForm[Form any](s *Server, g *group, name providers.Operation, op huma.Operation) {
+	registry := g.OpenAPI().Components.Schemas
+	fields := newFormRule[Form](registry)
+	op.Method, op.RequestBody, op.Middlewares = http.MethodPost, formBody[Form](registry), s.metered()
+	g.handle(op, func(x *exchange, r *http.Request) error {
+		boundary, form := isForm(r)
+		if !form {
+			return providers.InvalidField("", "The request body must be multipart/form-data.")
+		}
+		return s.callForm(x, r, boundary, fields, name)
+	})
+}
+
+// speechStream settles whether sound comes as events.
+func speechStream(_ *http.Request, call *providers.Call, b *body) error {
+	call.Stream = b.text("stream_format") == "sse"
+	return nil
+}

@@ -1,0 +1,114 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+)
+
+// The bodies of the calls about images, in the contract's nested shape and in OpenAI's: one of input and prompt must be
+// there. They are never filled: the schemas and the field checks are compiled from them.
+type (
+	openAIImage struct {
+		Model      string          `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Input      imageInput      `json:"input,omitzero" doc:"Required unless there is a prompt"`
+		Parameters imageParameters `json:"parameters,omitzero"`
+		Prompt     string          `json:"prompt,omitempty" doc:"What the image shows, in place of input"`
+		N          int             `json:"n,omitempty" doc:"Number of images"`
+		Size       string          `json:"size,omitempty" doc:"Width and height, as in 1024x1024"`
+		Stream     bool            `json:"stream,omitempty" doc:"Stream partial images as server-sent events"`
+	}
+	imageInput struct {
+		Messages []imageMessage `json:"messages" nullable:"false" doc:"Each with a role and content: objects with a text"`
+	}
+	imageMessage struct {
+		Role    string      `json:"role,omitempty"`
+		Content []imageText `json:"content,omitempty" nullable:"false"`
+	}
+	imageText struct {
+		Text string `json:"text,omitempty"`
+	}
+	imageParameters struct {
+		NegativePrompt string `json:"negative_prompt,omitempty"`
+		PromptExtend   bool   `json:"prompt_extend,omitempty"`
+		Watermark      bool   `json:"watermark,omitempty"`
+		Size           string `json:"size,omitempty" doc:"Form <width>*<height>"`
+	}
+
+	openAIImageEdit struct {
+		Model      string              `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Input      imageEditInput      `json:"input,omitzero" doc:"Required unless there is a prompt"`
+		Parameters imageEditParameters `json:"parameters,omitzero"`
+		Prompt     string              `json:"prompt,omitempty" doc:"What to change, in place of input"`
+		N          int                 `json:"n,omitempty" doc:"Number of images"`
+		Size       string              `json:"size,omitempty" doc:"Width and height, as in 1024x1024"`
+		Stream     bool                `json:"stream,omitempty" doc:"Stream partial images as server-sent events"`
+	}
+	imageEditInput struct {
+		Messages []imageEditMessage `json:"messages" nullable:"false" doc:"Each with a role and content: objects with an image URL or a text"`
+	}
+	imageEditMessage struct {
+		Role    string             `json:"role,omitempty"`
+		Content []imageEditContent `json:"content,omitempty" nullable:"false"`
+	}
+	imageEditContent struct {
+		Image string `json:"image,omitempty" doc:"Image URL"`
+		Text  string `json:"text,omitempty"`
+	}
+	imageEditParameters struct {
+		NegativePrompt string `json:"negative_prompt,omitempty"`
+		PromptExtend   bool   `json:"prompt_extend,omitempty"`
+		Watermark      bool   `json:"watermark,omitempty"`
+		N              int    `json:"n,omitempty"`
+	}
+
+	openAIImageForm struct {
+		Model  string   `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Image  []binary `json:"image,omitempty" nullable:"false" doc:"One file or several; image[] works too"`
+		Mask   binary   `json:"mask,omitzero"`
+		Prompt string   `json:"prompt" doc:"What to change"`
+		N      int      `json:"n,omitempty" doc:"Number of images"`
+		Size   string   `json:"size,omitempty" doc:"Width and height, as in 1024x1024"`
+		Stream bool     `json:"stream,omitempty" doc:"Stream partial images as server-sent events"`
+	}
+)
+
+// addOpenAIImages adds image generation and image edits.
+func (s *Server) addOpenAIImages(g *group) {
+	const either = "Takes the nested shape and OpenAI's; a channel gets the one that came. "
+	tags := []string{"Image generation"}
+	addOpenAICall[openAIImage](s, g, openAICall{
+		name: providers.ImageGeneration, settle: needPrompt,
+		Operation: huma.Operation{
+			OperationID: "createImage", Path: "/v1/images/generations", Tags: tags, Summary: "Generate an image",
+			Description: either + "Fields that are not listed here reach the upstream untouched.",
+			Responses:   relayedAnswer("The images", true),
+		},
+	})
+
+	registry := g.OpenAPI().Components.Schemas
+	check, fields := newChecker[openAIImageEdit](registry), newFormRule[openAIImageForm](registry)
+	body := jsonBody[openAIImageEdit](registry)
+	body.Content["multipart/form-data"] = formBody[openAIImageForm](registry).Content["multipart/form-data"]
+	edit := openAICall{name: providers.ImageEdit, settle: needPrompt}
+	g.handle(huma.Operation{
+		OperationID: "editImage", Method: http.MethodPost, Path: "/v1/images/edits", Tags: tags, Summary: "Edit an image",
+		Description: either + "Fields and parts that are not listed here reach the upstream untouched.",
+		RequestBody: body, Responses: relayedAnswer("The images", true), Middlewares: s.metered(),
+	}, func(x *exchange, r *http.Request) error {
+		if boundary, form := isForm(r); form {
+			return s.callForm(x, r, boundary, fields, edit.name)
+		}
+		return s.callJSON(x, r, check, edit)
+	})
+}
+
+// needPrompt wants one of the two ways to say what an image shows.
+func needPrompt(_ *http.Request, _ *providers.Call, b *body) error {
+	if b.value("input") == nil && b.value("prompt") == nil {
+		return providers.InvalidField("input", "Invalid request: 'input' or 'prompt' is required.")
+	}
+	return nil
+}

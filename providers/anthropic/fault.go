@@ -1,0 +1,41 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// refine reads the error object of an answer in this vendor's format: {"type":"error","error":{"type","message"}}. The
+// types that say more than their status are of the vendor's page "Errors". Other errors pass.
+func refine(err error) error {
+	var fault *providers.Fault
+	if !errors.As(err, &fault) || fault.Upstream == nil {
+		return err
+	}
+	fault.Upstream.Format = providers.Anthropic
+	var answer struct {
+		Error struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	// Where these are not the vendor's words, what can be read of them is empty, and the status has said enough.
+	_ = json.Unmarshal(fault.Upstream.Body, &answer)
+	fault.Code = answer.Error.Type
+	switch {
+	case fault.Code == "overloaded_error":
+		// Its own status is 529, that of a front end before it may be another.
+		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
+	case fault.Code == "billing_error",
+		fault.Kind == providers.Invalid && strings.Contains(answer.Error.Message, "credit balance is too low"):
+		// The gateway's account is out of money, which this vendor says with a 400 too.
+		fault.Kind, fault.Message = providers.Upstream, "The upstream refused the gateway's own key."
+		fault.Blame, fault.Taken = providers.BlameKey, providers.TakenNo
+	case fault.Code == "not_found_error" && strings.HasPrefix(answer.Error.Message, "model:"):
+		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
+	}
+	return fault
+}

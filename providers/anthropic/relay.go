@@ -1,0 +1,130 @@
+// Package anthropic adapts upstreams that speak Anthropic's Messages API.
+//
+// It must not import anything of the product but providers.
+package anthropic
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// defaultVersion is the wire version of a call that names none, the one the vendor's SDKs send.
+const defaultVersion = "2023-06-01"
+
+// Relayer sends calls in Anthropic's format. It is safe for concurrent use.
+type Relayer struct {
+	client     *http.Client
+	operations map[providers.Operation]operation
+}
+
+// operation is how one operation is called.
+type operation struct {
+	// path follows the channel's base URL, which like the SDKs' has no version in it.
+	path string
+	// usage says where the answer counts tokens, streamed or not.
+	usage providers.UsageShape
+}
+
+// operations is the table of what this vendor serves.
+func operations() map[providers.Operation]operation {
+	return map[providers.Operation]operation{
+		providers.Messages: {
+			path: "/v1/messages",
+			// A stream counts its input in message_start, below "message", and its output in message_delta, which may
+			// repeat the input. What is read from or written to the cache is no part of input_tokens.
+			usage: providers.UsageShape{
+				Input: []string{
+					"usage.input_tokens", "usage.cache_read_input_tokens", "usage.cache_creation_input_tokens",
+					"message.usage.input_tokens", "message.usage.cache_read_input_tokens", "message.usage.cache_creation_input_tokens",
+				},
+				Cached: []string{"usage.cache_read_input_tokens", "message.usage.cache_read_input_tokens"},
+				Output: []string{"usage.output_tokens", "message.usage.output_tokens"},
+			},
+		},
+		providers.CountTokens: {path: "/v1/messages/count_tokens"},
+	}
+}
+
+// NewRelayer returns a relayer that sends through the process's client to upstreams.
+func NewRelayer(client *http.Client) *Relayer {
+	return &Relayer{client: client, operations: operations()}
+}
+
+// Endpoints are what the relayer takes.
+func Endpoints() []providers.Endpoint {
+	var endpoints []providers.Endpoint
+	for name := range operations() {
+		endpoints = append(endpoints, providers.Endpoint{Format: providers.Anthropic, Operation: name})
+	}
+	return endpoints
+}
+
+// Usage says where the answers of the endpoints count tokens.
+func Usage() map[providers.Endpoint]providers.UsageShape {
+	shapes := make(map[providers.Endpoint]providers.UsageShape)
+	for name, operation := range operations() {
+		if len(operation.usage.Input) > 0 {
+			shapes[providers.Endpoint{Format: providers.Anthropic, Operation: name}] = operation.usage
+		}
+	}
+	return shapes
+}
+
+// CheckBaseURL refuses an address that the vendor's SDKs would not take: they add the version themselves.
+func CheckBaseURL(base *url.URL) error {
+	path := strings.TrimRight(base.Path, "/")
+	if strings.HasSuffix(path, "/v1") || strings.HasSuffix(path, "/v1/messages") {
+		return errors.New("wants no /v1 at its end: this vendor's SDK adds it")
+	}
+	return nil
+}
+
+// Relay implements providers.Relayer.
+func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+	operation, ok := r.operations[call.Endpoint.Operation]
+	if !ok || call.Endpoint.Format != providers.Anthropic {
+		return nil, providers.Faultf(providers.Internal, "The gateway sent a call to a vendor that does not serve it.")
+	}
+	payload := call.Payload(to.Model)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.Channel.BaseURL+operation.path, payload.Reader())
+	if err != nil {
+		return nil, &providers.Fault{
+			Kind: providers.Upstream, Message: "The channel's address cannot be used.",
+			Taken: providers.TakenNo, Blame: providers.BlameChannel, Err: err,
+		}
+	}
+	req.ContentLength = payload.Len()
+	answer := "application/json"
+	if call.Stream {
+		answer = "text/event-stream"
+	}
+	req.Header = http.Header{
+		"X-Api-Key":         {to.Key.Reveal()},
+		"Anthropic-Version": {cmp.Or(call.Header.Get("Anthropic-Version"), defaultVersion)},
+		"Content-Type":      {"application/json"},
+		"Accept":            {answer},
+		"User-Agent":        {providers.Agent},
+	}
+	if beta := call.Header.Values("Anthropic-Beta"); len(beta) > 0 {
+		req.Header["Anthropic-Beta"] = slices.Clone(beta)
+	}
+	resp, err := providers.Send(r.client, req)
+	if err != nil {
+		return nil, refine(err)
+	}
+	if providers.MediaType(resp.Header) != answer {
+		_ = resp.Body.Close() // the answer is of no use
+		return nil, &providers.Fault{
+			Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",
+			Blame: providers.BlameChannel,
+		}
+	}
+	return resp, nil
+}

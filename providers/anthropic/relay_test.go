@@ -1,0 +1,218 @@
+package anthropic_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"modelrelay/providers"
+	"modelrelay/providers/anthropic"
+	"modelrelay/providers/providertest"
+	"modelrelay/providers/relay"
+)
+
+var (
+	messages    = providers.Endpoint{Format: providers.Anthropic, Operation: providers.Messages}
+	countTokens = providers.Endpoint{Format: providers.Anthropic, Operation: providers.CountTokens}
+)
+
+func fixture(t *testing.T, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func TestRelayer(t *testing.T) {
+	t.Parallel()
+	const body = `{"max_tokens":1024, "model": "pub","messages":[{"role":"user","content":"hi"}],"temperature":1.0}`
+	providertest.TestRelayer(t, providertest.RelaySubject{
+		New:     func(client *http.Client) providers.Relayer { return anthropic.NewRelayer(client) },
+		Channel: providers.Channel{Vendor: "anthropic"},
+		Authorized: func(req *http.Request, key providers.Secret) bool {
+			return req.Header.Get("X-Api-Key") == key.Reveal() && req.Header.Get("Anthropic-Version") != ""
+		},
+		Cases: []providertest.RelayCase{{
+			Endpoint: messages, Path: "/v1/messages", Body: body,
+			Header:     http.Header{"Anthropic-Version": {"2099-01-01"}, "Anthropic-Beta": {"files-api-2025-04-14,context-1m-2025-08-07"}},
+			AnswerType: "application/json", Answer: fixture(t, "messages.json"), Stream: fixture(t, "messages.sse"),
+		}, {
+			Endpoint: countTokens, Path: "/v1/messages/count_tokens", Body: body, Header: http.Header{"Anthropic-Beta": {"b"}},
+			AnswerType: "application/json", Answer: fixture(t, "count_tokens.json"),
+		}},
+	})
+}
+
+// TestDefaultVersion: a call that names no version, as one translated from another format, gets the SDKs'.
+func TestDefaultVersion(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Anthropic-Version"); got != "2023-06-01" || len(r.Header["Anthropic-Beta"]) != 0 {
+			t.Errorf("got version %q, beta %q", got, r.Header["Anthropic-Beta"])
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{}`)
+	}))
+	t.Cleanup(server.Close)
+	resp, err := send(t, server.URL, providers.Call{Endpoint: messages, Model: "m", Body: []byte(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+}
+
+func send(t *testing.T, base string, call providers.Call) (*http.Response, error) {
+	t.Helper()
+	client := providers.NewHTTPClient(nil)
+	t.Cleanup(client.CloseIdleConnections)
+	to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: base}, Key: "k", Model: "m"}
+	return anthropic.NewRelayer(client).Relay(t.Context(), to, call)
+}
+
+// TestRelayErrorTypes: the types of the vendor's page "Errors" that say more than their status.
+func TestRelayErrorTypes(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, body string
+		status     int
+		kind       providers.Kind
+		blame      providers.Blame
+		code       string
+	}{
+		{
+			name: "overloaded", status: 529, body: `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}`,
+			kind: providers.Overloaded, blame: providers.BlameChannel, code: "overloaded_error",
+		},
+		{
+			name: "overloaded in another dress", status: 500, body: `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
+			kind: providers.Overloaded, blame: providers.BlameChannel, code: "overloaded_error",
+		},
+		{
+			name: "rate", status: 429, body: `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`,
+			kind: providers.RateLimited, blame: providers.BlameKey, code: "rate_limit_error",
+		},
+		{
+			name: "no money", status: 400, body: `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, code: "invalid_request_error",
+		},
+		{
+			name: "billing", status: 402, body: `{"type":"error","error":{"type":"billing_error","message":"pay"}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, code: "billing_error",
+		},
+		{
+			name: "model", status: 404, body: `{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}`,
+			kind: providers.ModelNotFound, code: "not_found_error",
+		},
+		{
+			name: "file", status: 404, body: `{"type":"error","error":{"type":"not_found_error","message":"File not found"}}`,
+			kind: providers.NotFound, code: "not_found_error",
+		},
+		{
+			name: "field", status: 400, body: `{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: Field required"}}`,
+			kind: providers.Invalid, code: "invalid_request_error",
+		},
+		{name: "another shape", status: 400, body: `{"error":"no"}`, kind: providers.Invalid},
+		{name: "no JSON", status: 502, body: `<html>`, kind: providers.Upstream, blame: providers.BlameChannel},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tc.status)
+				_, _ = io.WriteString(w, tc.body)
+			}))
+			t.Cleanup(server.Close)
+			resp, err := send(t, server.URL, providers.Call{Endpoint: messages, Model: "m", Body: []byte(`{}`)})
+			if err == nil {
+				resp.Body.Close()
+			}
+			var fault *providers.Fault
+			if !errors.As(err, &fault) {
+				t.Fatalf("got %v, want a fault", err)
+			}
+			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Code != tc.code {
+				t.Errorf("got %s, blame %d, code %q", fault.Kind, fault.Blame, fault.Code)
+			}
+			if string(fault.Upstream.Body) != tc.body || fault.Upstream.Format != providers.Anthropic {
+				t.Errorf("got reply %+v", fault.Upstream)
+			}
+		})
+	}
+}
+
+func TestRelayUnserved(t *testing.T) {
+	t.Parallel()
+	for _, endpoint := range []providers.Endpoint{
+		{Format: providers.Anthropic, Operation: "no such"}, {Format: providers.OpenAI, Operation: providers.Messages},
+	} {
+		resp, err := send(t, "http://upstream.invalid", providers.Call{Endpoint: endpoint})
+		if err == nil {
+			resp.Body.Close()
+		}
+		if fault := providers.AsFault(err); fault == nil || fault.Kind != providers.Internal {
+			t.Errorf("%s: got %v, want an internal fault", endpoint, err)
+		}
+	}
+	resp, err := send(t, "http://bad address\x7f", providers.Call{Endpoint: messages})
+	if err == nil {
+		resp.Body.Close()
+	}
+	if fault := providers.AsFault(err); fault == nil || fault.Blame != providers.BlameChannel || fault.Taken != providers.TakenNo {
+		t.Errorf("bad address: got %v, want a fault of the channel", err)
+	}
+}
+
+// TestUsage: what the answers of the vendor count, streamed or not, comes to the same.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	want := providers.Usage{Input: 2111, Cached: 2000, Output: 5}
+	for name, contentType := range map[string]string{"messages.json": "application/json", "messages.sse": "text/event-stream"} {
+		answer := fixture(t, name)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			_, _ = io.WriteString(w, answer)
+		}))
+		t.Cleanup(server.Close)
+		client := providers.NewHTTPClient(nil)
+		t.Cleanup(client.CloseIdleConnections)
+		catalog := providers.Catalog{"anthropic": {
+			Name: "anthropic", Relay: anthropic.NewRelayer(client), Endpoints: anthropic.Endpoints(), Usage: anthropic.Usage(),
+		}}
+		router := providers.NewRouter(catalog, []providers.Channel{{
+			Name: "a", Vendor: "anthropic", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"g"},
+		}}, nil)
+		got, err := relay.New(router, catalog, nil).Do(t.Context(), "g", providers.Call{
+			Endpoint: messages, Model: "m", Stream: contentType == "text/event-stream", Body: []byte(`{}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(got.Body)
+		got.Body.Close()
+		if usage, counted := got.Usage(); err != nil || string(body) != answer || !counted || usage != want {
+			t.Errorf("%s: got usage %+v, %v, want %+v", name, usage, err, want)
+		}
+	}
+}
+
+func TestCheckBaseURL(t *testing.T) {
+	t.Parallel()
+	for address, good := range map[string]bool{
+		"https://api.example.test": true, "https://example.test/anthropic/": true, "https://api.example.test/v1": false,
+		"https://api.example.test/v1/": false, "https://api.example.test/v1/messages": false,
+	} {
+		base, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := anthropic.CheckBaseURL(base); (err == nil) != good {
+			t.Errorf("%s: got %v, want good %v", address, err, good)
+		}
+	}
+}

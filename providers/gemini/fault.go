@@ -1,0 +1,68 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// errorBody is {"error":{"code","message","status","details"}}, see google.rpc.Status and the vendor's page
+// "Troubleshooting".
+type errorBody struct {
+	Error struct {
+		Message string `json:"message"`
+		Status  string `json:"status"`
+		Details []struct {
+			// Reason is of a google.rpc.ErrorInfo.
+			Reason string `json:"reason"`
+			// RetryDelay is of a google.rpc.RetryInfo, such as "34s".
+			RetryDelay string `json:"retryDelay"`
+		} `json:"details"`
+	} `json:"error"`
+}
+
+// refine reads the error object of an answer in this vendor's format. Other errors pass.
+func refine(err error) error {
+	var fault *providers.Fault
+	if !errors.As(err, &fault) || fault.Upstream == nil {
+		return err
+	}
+	fault.Upstream.Format = providers.Gemini
+	answer := readError(fault.Upstream.Body)
+	fault.Code = answer.Error.Status
+	for _, detail := range answer.Error.Details {
+		if delay, err := time.ParseDuration(detail.RetryDelay); err == nil && delay > 0 && fault.RetryAfter == 0 {
+			fault.RetryAfter = delay
+		}
+		if detail.Reason != "" {
+			fault.Code = detail.Reason
+		}
+	}
+	switch {
+	case fault.Code == "API_KEY_INVALID", fault.Code == "FAILED_PRECONDITION":
+		// A key that is wrong or expired, or an account that must be billed first or is of the wrong country: all 400.
+		fault.Kind, fault.Message = providers.Upstream, "The upstream refused the gateway's own key."
+		fault.Blame, fault.Taken = providers.BlameKey, providers.TakenNo
+	case fault.Kind == providers.NotFound && strings.HasPrefix(answer.Error.Message, "models/"):
+		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
+	}
+	return fault
+}
+
+// readError reads an error body. One of a stream that is no event stream stands in an array.
+func readError(body []byte) (answer errorBody) {
+	body = bytes.TrimSpace(body)
+	if len(body) > 0 && body[0] == '[' {
+		var answers []errorBody
+		if json.Unmarshal(body, &answers) == nil && len(answers) > 0 {
+			return answers[0]
+		}
+		return answer
+	}
+	_ = json.Unmarshal(body, &answer) // what is not the vendor's own words leaves it to the status
+	return answer
+}

@@ -1,0 +1,144 @@
+// Package gemini adapts upstreams that speak Google's Gemini API.
+//
+// It must not import anything of the product but providers.
+package gemini
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// Relayer sends calls in Gemini's format. It is safe for concurrent use.
+type Relayer struct {
+	client     *http.Client
+	operations map[providers.Operation]operation
+}
+
+// operation is how one operation is called.
+type operation struct {
+	// verb follows the model in the path.
+	verb string
+	// usage says where the answer counts tokens, streamed or not.
+	usage providers.UsageShape
+}
+
+// operations is the table of what this vendor serves.
+func operations() map[providers.Operation]operation {
+	// Each event of a stream counts anew from the start. What was thought is billed as output.
+	generated := providers.UsageShape{
+		Input:  []string{"usageMetadata.promptTokenCount", "usageMetadata.toolUsePromptTokenCount"},
+		Cached: []string{"usageMetadata.cachedContentTokenCount"},
+		Output: []string{"usageMetadata.candidatesTokenCount", "usageMetadata.thoughtsTokenCount"},
+	}
+	embedded := providers.UsageShape{Input: []string{"usageMetadata.promptTokenCount"}}
+	return map[providers.Operation]operation{
+		providers.GenerateContent: {verb: "generateContent", usage: generated},
+		providers.StreamContent:   {verb: "streamGenerateContent", usage: generated},
+		providers.CountTokens:     {verb: "countTokens"},
+		providers.Embeddings:      {verb: "embedContent", usage: embedded},
+		providers.BatchEmbeddings: {verb: "batchEmbedContents", usage: embedded},
+	}
+}
+
+// NewRelayer returns a relayer that sends through the process's client to upstreams.
+func NewRelayer(client *http.Client) *Relayer {
+	return &Relayer{client: client, operations: operations()}
+}
+
+// Endpoints are what the relayer takes.
+func Endpoints() []providers.Endpoint {
+	var endpoints []providers.Endpoint
+	for name := range operations() {
+		endpoints = append(endpoints, providers.Endpoint{Format: providers.Gemini, Operation: name})
+	}
+	return endpoints
+}
+
+// Usage says where the answers of the endpoints count tokens.
+func Usage() map[providers.Endpoint]providers.UsageShape {
+	shapes := make(map[providers.Endpoint]providers.UsageShape)
+	for name, operation := range operations() {
+		if len(operation.usage.Input) > 0 {
+			shapes[providers.Endpoint{Format: providers.Gemini, Operation: name}] = operation.usage
+		}
+	}
+	return shapes
+}
+
+// CheckBaseURL refuses an address that the vendor's SDK would not take: it adds the version itself.
+func CheckBaseURL(base *url.URL) error {
+	path := strings.TrimRight(base.Path, "/")
+	for _, end := range [...]string{"/v1", "/v1beta", "/models"} {
+		if strings.HasSuffix(path, end) {
+			return errors.New("wants no " + end + " at its end: this vendor's SDK adds it")
+		}
+	}
+	return nil
+}
+
+// Relay implements providers.Relayer. A streamed call gets events; a StreamContent call that is not streamed gets one
+// JSON array, element by element.
+func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+	operation, ok := r.operations[call.Endpoint.Operation]
+	if !ok || call.Endpoint.Format != providers.Gemini {
+		return nil, providers.Faultf(providers.Internal, "The gateway sent a call to a vendor that does not serve it.")
+	}
+	path, ok := modelPath(to.Model)
+	if !ok {
+		return nil, &providers.Fault{
+			Kind: providers.ModelNotFound, Message: "No upstream model has such a name.", Param: "model", Taken: providers.TakenNo,
+		}
+	}
+	address, answer := to.Channel.BaseURL+"/v1beta/"+path+":"+operation.verb, "application/json"
+	if call.Stream {
+		address, answer = address+"?alt=sse", "text/event-stream"
+	}
+	payload := call.Payload(to.Model)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, payload.Reader())
+	if err != nil {
+		return nil, &providers.Fault{
+			Kind: providers.Upstream, Message: "The channel's address cannot be used.",
+			Taken: providers.TakenNo, Blame: providers.BlameChannel, Err: err,
+		}
+	}
+	req.ContentLength = payload.Len()
+	req.Header = http.Header{
+		"X-Goog-Api-Key": {to.Key.Reveal()},
+		"Content-Type":   {"application/json"},
+		"Accept":         {answer},
+		"User-Agent":     {providers.Agent},
+	}
+	resp, err := providers.Send(r.client, req)
+	if err != nil {
+		return nil, refine(err)
+	}
+	if providers.MediaType(resp.Header) != answer {
+		_ = resp.Body.Close() // the answer is of no use
+		return nil, &providers.Fault{
+			Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",
+			Blame: providers.BlameChannel,
+		}
+	}
+	return resp, nil
+}
+
+// modelPath is where a model stands in a path: below models/ unless its name says otherwise. A name that would lead to
+// another place in the upstream's tree has none.
+func modelPath(model string) (path string, ok bool) {
+	if !strings.HasPrefix(model, "models/") && !strings.HasPrefix(model, "tunedModels/") {
+		model = "models/" + model
+	}
+	segments := strings.Split(model, "/")
+	for i, segment := range segments {
+		if segment == "" || segment == "." || segment == ".." {
+			return "", false
+		}
+		segments[i] = url.PathEscape(segment)
+	}
+	return strings.Join(segments, "/"), true
+}

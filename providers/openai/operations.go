@@ -1,0 +1,72 @@
+package openai
+
+import "modelrelay/providers"
+
+// operation is how one operation is called.
+type operation struct {
+	// path follows the channel's base URL.
+	path string
+	// answers are the media types of an answer that is not streamed; "audio/*" takes every kind of sound.
+	answers []string
+	// streams are those of a streamed one; none: the operation does not stream.
+	streams []string
+	// usage says where the answer counts tokens, streamed or not.
+	usage providers.UsageShape
+}
+
+const (
+	typeJSON   = "application/json"
+	typeEvents = "text/event-stream"
+)
+
+// operations is the table of what this vendor serves.
+func operations() map[providers.Operation]operation {
+	document, events := []string{typeJSON}, []string{typeEvents}
+	// The vendor answers subtitles as plain text; imitators give them types of their own.
+	transcript := []string{typeJSON, "text/plain", "text/vtt", "text/srt", "application/x-subrip"}
+	tokens := providers.UsageShape{
+		Input:  []string{"usage.input_tokens"},
+		Cached: []string{"usage.input_tokens_details.cached_tokens"},
+		Output: []string{"usage.output_tokens"},
+	}
+	completion := providers.UsageShape{
+		Input:   []string{"usage.prompt_tokens"},
+		Cached:  []string{"usage.prompt_tokens_details.cached_tokens"},
+		Output:  []string{"usage.completion_tokens"},
+		Content: "choices",
+	}
+	return map[providers.Operation]operation{
+		providers.Chat:        {path: "/chat/completions", answers: document, streams: events, usage: completion},
+		providers.Completions: {path: "/completions", answers: document, streams: events, usage: completion},
+		providers.Responses: {
+			path: "/responses", answers: document, streams: events,
+			// A stream's last event holds the whole response.
+			usage: providers.UsageShape{
+				Input:  append([]string{"response.usage.input_tokens"}, tokens.Input...),
+				Cached: append([]string{"response.usage.input_tokens_details.cached_tokens"}, tokens.Cached...),
+				Output: append([]string{"response.usage.output_tokens"}, tokens.Output...),
+			},
+		},
+		providers.CompactResponse: {path: "/responses/compact", answers: document, usage: tokens},
+		providers.Embeddings: {
+			path: "/embeddings", answers: document,
+			usage: providers.UsageShape{Input: []string{"usage.prompt_tokens"}},
+		},
+		providers.ImageGeneration: {path: "/images/generations", answers: document, streams: events, usage: tokens},
+		providers.ImageEdit:       {path: "/images/edits", answers: document, streams: events, usage: tokens},
+		providers.Transcriptions: {
+			// Models that cannot stream a transcript ignore the wish.
+			path: "/audio/transcriptions", answers: transcript, streams: append([]string{typeEvents}, transcript...), usage: tokens,
+		},
+		providers.Translations: {path: "/audio/translations", answers: transcript, usage: tokens},
+		providers.Speech: {
+			path: "/audio/speech", answers: []string{"audio/*", "application/octet-stream"}, streams: events, usage: tokens,
+		},
+		providers.Rerank: {
+			path: "/rerank", answers: document,
+			// Not OpenAI's own: the shape that its imitators took over from Jina.
+			usage: providers.UsageShape{Input: []string{"usage.total_tokens"}},
+		},
+		providers.Moderations: {path: "/moderations", answers: document},
+	}
+}

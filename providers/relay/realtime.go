@@ -1,0 +1,256 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"modelrelay/providers"
+)
+
+// Defaults of Options for realtime conversations.
+const (
+	// DefaultSocketIdle: the vendors end a conversation after an hour whatever happens in it. One in which nobody said
+	// anything for a quarter of that is a forgotten tab, which holds a place and an upstream session.
+	DefaultSocketIdle = 15 * time.Minute
+	// DefaultSocketPing is half of the minute after which common front ends cut a silent connection.
+	DefaultSocketPing = 30 * time.Second
+	// DefaultSocketStall is as long as any other answer may stay unread.
+	DefaultSocketStall = time.Minute
+)
+
+func (r *Relay) setSocketOptions(opts *Options) {
+	if opts.SocketIdle > 0 {
+		r.socketIdle = opts.SocketIdle
+	}
+	if opts.SocketPing > 0 {
+		r.socketPing = opts.SocketPing
+	}
+	if opts.SocketStall > 0 {
+		r.carrier.Stall = opts.SocketStall
+	}
+}
+
+// Session is a realtime conversation whose upstream is there. Run it or Close it.
+type Session struct {
+	Channel, Vendor, UpstreamModel string
+	// Attempts is how many dials it took.
+	Attempts int
+
+	relay    *Relay
+	upstream *providers.Socket
+	meter    *meter // nil where nothing is counted
+	sent     int64
+}
+
+// Realtime dials a channel for a token of the group and falls over as Do does, so that a refusal can still be answered
+// as one. The error is a *providers.Fault, that of the last attempt. ctx bounds the dials alone.
+func (r *Relay) Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*Session, error) {
+	session := &Session{relay: r}
+	want := providers.Want{Group: group, Model: call.Model, Endpoint: providers.RealtimeSession()}
+	var err error
+	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, func(to providers.Target) (int, *providers.Fault) {
+		return r.dial(ctx, to, call, session)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// dial opens one target's conversation for the session.
+func (r *Relay) dial(ctx context.Context, to providers.Target, call providers.RealtimeCall, session *Session) (int, *providers.Fault) {
+	dialing, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	clock := newWatch(cancel, r.firstByte)
+	defer clock.stop()
+	upstream, err := r.catalog[to.Channel.Vendor].Realtime.DialRealtime(dialing, to, call)
+	if err != nil {
+		fault := providers.AsFault(err)
+		scrub(fault, to.Key)
+		return 0, fault
+	}
+	session.upstream = upstream
+	session.Channel, session.Vendor, session.UpstreamModel = to.Channel.Name, to.Channel.Vendor, to.Model
+	if root := r.counters[counting{to.Channel.Vendor, providers.RealtimeSession()}]; root != nil {
+		session.meter = newMeter(root, false)
+	}
+	return http.StatusSwitchingProtocols, nil
+}
+
+// Close drops a session that is not run.
+func (s *Session) Close() { s.upstream.Close(websocket.StatusGoingAway, reasonClientGone) }
+
+// Sent is how many bytes of messages reached the client, once Run has returned.
+func (s *Session) Sent() int64 { return s.sent }
+
+// What a peer is told when it is not the other peer's own words.
+const (
+	reasonClientGone   = "the client has left"
+	reasonUpstreamGone = "the upstream broke off"
+	reasonProtocol     = "that is not the WebSocket protocol"
+	reasonTooBig       = "a message is larger than 32 MiB"
+	reasonIdle         = "going away: nothing was said for too long"
+	reasonAway         = "going away: "
+)
+
+// Run carries messages both ways, unchanged, until one side closes, breaks off, or says nothing for too long, or ctx
+// ends; then both sides are told and closed. Codes and reasons pass from side to side. At the end of ctx both get 1001
+// with its cause for the reason. used, called from another goroutine but never after Run has returned, gets what each
+// event of the upstream counted. The error is a *providers.Fault where a side broke off without a word.
+func (s *Session) Run(ctx context.Context, client *providers.Socket, used func(providers.Usage)) error {
+	idle := time.NewTimer(s.relay.socketIdle)
+	defer idle.Stop()
+	carrying := context.WithoutCancel(ctx) // its end would cut both sides off before they are told
+	pinging, stopPinging := context.WithCancel(carrying)
+	defer stopPinging()
+	ends, gone := make(chan *providers.Broken, 2), make(chan *providers.Socket, 2)
+
+	var work sync.WaitGroup
+	work.Go(func() {
+		ends <- s.carry(carrying, client, s.upstream, func(providers.Piece) { idle.Reset(s.relay.socketIdle) })
+	})
+	work.Go(func() {
+		ends <- s.carry(carrying, s.upstream, client, func(piece providers.Piece) {
+			idle.Reset(s.relay.socketIdle)
+			s.sent += int64(len(piece.Bytes))
+			s.count(piece, used)
+		})
+	})
+	for _, side := range []*providers.Socket{client, s.upstream} {
+		work.Go(func() { keepAlive(pinging, side, s.relay.socketPing, gone) })
+	}
+
+	var end ending
+	select {
+	case broken := <-ends:
+		end = endingOf(lastWord(broken, ends), client)
+	case side := <-gone:
+		end = endingOf(&providers.Broken{Socket: side, Err: errSilent}, client)
+		side.CloseNow()
+	case <-idle.C:
+		end = sameForBoth(websocket.StatusGoingAway, reasonIdle)
+	case <-ctx.Done():
+		end = sameForBoth(websocket.StatusGoingAway, reasonAway+context.Cause(ctx).Error())
+	}
+	stopPinging()
+	work.Go(func() { s.upstream.Close(end.upstream.Code, end.upstream.Reason) })
+	client.Close(end.client.Code, end.client.Reason)
+	work.Wait()
+	if end.fault != nil {
+		return end.fault
+	}
+	return nil
+}
+
+// carry carries messages one way until it breaks.
+func (s *Session) carry(ctx context.Context, from, to *providers.Socket, carried func(providers.Piece)) *providers.Broken {
+	for {
+		err := s.relay.carrier.Carry(ctx, from, to, carried)
+		if broken := (*providers.Broken)(nil); errors.As(err, &broken) {
+			return broken
+		}
+	}
+}
+
+// count reads what an event of the upstream says about tokens.
+func (s *Session) count(piece providers.Piece, used func(providers.Usage)) {
+	if s.meter == nil || !piece.Text {
+		return
+	}
+	s.meter.observe(piece.Bytes)
+	if !piece.Last {
+		return
+	}
+	s.meter.settle()
+	if s.meter.counted {
+		used(s.meter.usage)
+	}
+	s.meter.usage, s.meter.counted = providers.Usage{}, false
+}
+
+// keepAlive pings one side until ctx ends or the side is gone.
+func keepAlive(ctx context.Context, side *providers.Socket, every time.Duration, gone chan<- *providers.Socket) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if side.Ping(ctx, every) {
+			gone <- side
+			return
+		}
+	}
+}
+
+// errSilent: a side answers no ping.
+var errSilent = errors.New("no answer to a ping")
+
+// wordWait is how long a connection that takes no more may need to say why: whoever reads from it knows.
+const wordWait = time.Second
+
+// lastWord returns the better informed of the two ways' endings. A side that closes is often noticed first by whoever
+// writes to it, but its code and reason come to whoever reads from it.
+func lastWord(first *providers.Broken, ends <-chan *providers.Broken) *providers.Broken {
+	if !first.Writing {
+		return first
+	}
+	first.Socket.CloseNow()
+	timer := time.NewTimer(wordWait)
+	defer timer.Stop()
+	select {
+	case second := <-ends:
+		if second.Socket == first.Socket {
+			return second
+		}
+	case <-timer.C: // the other way is held up by the other side
+	}
+	return first
+}
+
+// ending is what each side is told, and the fault that it speaks of.
+type ending struct {
+	client, upstream websocket.CloseError
+	fault            *providers.Fault
+}
+
+func sameForBoth(code websocket.StatusCode, reason string) ending {
+	word := websocket.CloseError{Code: code, Reason: reason}
+	return ending{client: word, upstream: word}
+}
+
+// endingOf tells what follows from a side that ended.
+func endingOf(broken *providers.Broken, client *providers.Socket) ending {
+	var said websocket.CloseError
+	ofClient := broken.Socket == client
+	switch {
+	case errors.As(broken.Err, &said):
+		return ending{client: said, upstream: said}
+	case errors.Is(broken.Err, websocket.ErrMessageTooBig):
+		end := sameForBoth(websocket.StatusMessageTooBig, reasonTooBig)
+		end.fault = &providers.Fault{Kind: providers.Upstream, Message: "The upstream sent too large a message.", Err: broken.Err}
+		if ofClient {
+			end.fault.Kind, end.fault.Message = providers.TooLarge, "The message is too large."
+		}
+		return end
+	case ofClient:
+		return ending{
+			client:   websocket.CloseError{Code: websocket.StatusProtocolError, Reason: reasonProtocol},
+			upstream: websocket.CloseError{Code: websocket.StatusGoingAway, Reason: reasonClientGone},
+			fault:    &providers.Fault{Kind: providers.Canceled, Message: "The client has left.", Err: broken.Err},
+		}
+	default:
+		return ending{
+			client:   websocket.CloseError{Code: websocket.StatusInternalError, Reason: reasonUpstreamGone},
+			upstream: websocket.CloseError{Code: websocket.StatusProtocolError, Reason: reasonProtocol},
+			fault:    &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off.", Err: broken.Err},
+		}
+	}
+}
