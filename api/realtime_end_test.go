@@ -318,7 +318,7 @@ func TestRealtimeSilentPeer(t *testing.T) {
 		t.Parallel()
 		d := newDialog(t, opts, echo)
 		pings := make(chan struct{}, 100)
-		conn, _, err := websocket.Dial(within(t), d.url, &websocket.DialOptions{ //nolint:bodyclose // the library closes it
+		conn, _, err := websocket.Dial(within(t), d.url, &websocket.DialOptions{
 			HTTPHeader: http.Header{"Authorization": {"Bearer " + goodKey}},
 			OnPingReceived: func(context.Context, []byte) bool {
 				pings <- struct{}{}

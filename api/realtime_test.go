@@ -123,7 +123,7 @@ func (d *dialog) try(t *testing.T, url string, headers ...string) (*websocket.Co
 		protocols = strings.Split(offered, ", ")
 	}
 	header.Del("Sec-Websocket-Protocol")
-	conn, resp, err := websocket.Dial(within(t), url, &websocket.DialOptions{HTTPHeader: header, Subprotocols: protocols}) //nolint:bodyclose // the library closes it
+	conn, resp, err := websocket.Dial(within(t), url, &websocket.DialOptions{HTTPHeader: header, Subprotocols: protocols})
 	if resp == nil {
 		t.Fatalf("no answer: %v", err)
 	}

@@ -32,7 +32,7 @@ func TestStopTellsConversations(t *testing.T) {
 	s := serve(t, configFor(redisAway, upstream.URL, "sk-demo", "realtime_model: m"), "--worker=false")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conn, _, err := websocket.Dial(ctx, s.url+"/v1/realtime", &websocket.DialOptions{ //nolint:bodyclose // the library closes it
+	conn, _, err := websocket.Dial(ctx, s.url+"/v1/realtime", &websocket.DialOptions{
 		HTTPHeader: http.Header{"Authorization": {"Bearer sk-demo"}},
 	})
 	if err != nil {

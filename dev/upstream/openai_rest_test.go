@@ -226,7 +226,7 @@ func TestRealtime(t *testing.T) {
 	f := start(t, upstream.Options{})
 	// dial returns the status of the handshake's answer.
 	dial := func(path string, o *websocket.DialOptions) (*websocket.Conn, int, error) {
-		conn, res, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(f.url, "http")+"/openai/v1/realtime"+path, o) //nolint:bodyclose // the package says never to
+		conn, res, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(f.url, "http")+"/openai/v1/realtime"+path, o)
 		if err == nil {
 			t.Cleanup(func() { _ = conn.CloseNow() })
 		}

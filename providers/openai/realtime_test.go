@@ -64,7 +64,7 @@ func TestDialRealtimeOverTLS(t *testing.T) {
 		}
 	}))
 	t.Cleanup(front.Close)
-	conn, _, err := websocket.Dial(t.Context(), front.URL, nil) //nolint:bodyclose // the library closes it
+	conn, _, err := websocket.Dial(t.Context(), front.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

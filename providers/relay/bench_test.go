@@ -50,7 +50,7 @@ func BenchmarkHTTP(b *testing.B) {
 				}
 				req.Header.Set("Authorization", "Bearer k")
 				req.Header.Set("Content-Type", "application/json")
-				resp, err := client.Do(req) //nolint:bodyclose // drain closes it
+				resp, err := client.Do(req)
 				if err != nil {
 					b.Fatal(err)
 				}
