@@ -14,8 +14,13 @@ import (
 	"modelrelay/storage"
 )
 
-// copyBuffer is how much of an answer is carried at once.
-const copyBuffer = 32 << 10
+const (
+	// copyBuffer is how much of an answer is carried at once.
+	copyBuffer = 32 << 10
+	// eventBuffer holds the usual event of a stream. A stream whose reads fill it goes on with a copyBuffer; the many
+	// that never do hold little memory while they wait.
+	eventBuffer = 4 << 10
+)
 
 // Relay sends synchronous calls, and conversations, to a channel of the group.
 type Relay interface {
@@ -140,13 +145,14 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, i
 // event; one whose client is gone just ends.
 func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) error {
 	out := s.paced(x)
-	buf := s.buffer()
-	defer s.buffers.Put(buf)
+	small := s.smallBuffer()
+	defer s.eventBuffers.Put(small)
+	buf := small[:]
 	x.Header().Set("X-Accel-Buffering", "no")
 	x.WriteHeader(answer.Status)
 	complete, crlf := true, false // the last bytes sent end an event; its lines end in CR and LF
 	for {
-		n, err := answer.Body.Read(buf[:])
+		n, err := answer.Body.Read(buf)
 		if n > 0 {
 			if endsStream(x.format, buf[:n]) || x.operation == responsesPath && counted(answer) {
 				x.release(answer)
@@ -160,6 +166,11 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 			complete = bytes.HasSuffix(buf[:n], []byte("\n\n")) || bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")) || n == 1 && buf[0] == '\n'
 			if buf[n-1] == '\n' {
 				crlf = n > 1 && buf[n-2] == '\r'
+			}
+			if n == eventBuffer && len(buf) == eventBuffer {
+				large := s.buffer()
+				defer s.buffers.Put(large) // once at most: buf is large from here on
+				buf = large[:]
 			}
 		}
 		switch {
@@ -207,6 +218,14 @@ func (s *Server) buffer() *[copyBuffer]byte {
 		return buf
 	}
 	return new([copyBuffer]byte)
+}
+
+// smallBuffer returns eventBuffer bytes, to be put back into eventBuffers.
+func (s *Server) smallBuffer() *[eventBuffer]byte {
+	if buf, ok := s.eventBuffers.Get().(*[eventBuffer]byte); ok {
+		return buf
+	}
+	return new([eventBuffer]byte)
 }
 
 // left tells whether nobody takes the answer any more. A context that ended with a fault was ended by this process, whose

@@ -95,12 +95,14 @@ type Server struct {
 	log           *slog.Logger
 	version       string
 
-	api      huma.API
-	handler  http.Handler
-	health   *health
-	buffers  sync.Pool // of *[copyBuffer]byte
-	draining atomic.Bool
-	stopping chan struct{} // closed once draining
+	api     huma.API
+	handler http.Handler
+	health  *health
+	buffers sync.Pool // of *[copyBuffer]byte
+	// eventBuffers are of *[eventBuffer]byte.
+	eventBuffers sync.Pool
+	draining     atomic.Bool
+	stopping     chan struct{} // closed once draining
 }
 
 // New makes the edge with all its operations. It starts nothing and listens nowhere.

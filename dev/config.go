@@ -112,9 +112,21 @@ func (s *stack) serviceSections(at places, token string) []gatewayyaml.Section {
 			"  - {name: demo, key: %s, group: default, models: [\"*\"], requests_per_minute: 0}\n", token)},
 		{Key: "channels", Text: fmt.Sprintf(`  - name: openai
     vendor: openai
-    base_url: http://%s/openai/v1
+    base_url: http://%[1]s/openai/v1
     keys: [sk-upstream-one, sk-upstream-two]
-    models: {gpt-4o: , gpt-4o-mini: , sora-2: , sora-2-pro: }
+    models: {gpt-4o: , gpt-4o-mini: , sora-2: , sora-2-pro: , text-embedding-3-small: , whisper-1: , tts-1: , gpt-image-1: , omni-moderation-latest: , gpt-realtime: }
+    groups: [default]
+  - name: anthropic
+    vendor: anthropic
+    base_url: http://%[1]s/anthropic
+    keys: [sk-upstream-one]
+    models: {claude-sonnet-4-5: }
+    groups: [default]
+  - name: gemini
+    vendor: gemini
+    base_url: http://%[1]s/gemini
+    keys: [sk-upstream-one]
+    models: {gemini-2.5-flash: }
     groups: [default]
 `, at.upstream)},
 	}

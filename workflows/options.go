@@ -37,9 +37,9 @@ const (
 	// admitLife bounds the choice of a channel, which is a look into memory.
 	admitLife = 10 * time.Second
 	// queueFirst and queueMost bound the wait of a task that no channel takes now: soon at first, then seldom enough
-	// that a day of waiting stays a short history.
+	// that a day of refusals by a few channels, each attempt with its request, stays well below Temporal's 50 MB a history.
 	queueFirst = 5 * time.Second
-	queueMost  = 5 * time.Minute
+	queueMost  = 10 * time.Minute
 	// WorkerStopTimeout is longer than a submit may live: a deploy does not interrupt one.
 	WorkerStopTimeout = submitLife + 10*time.Second
 )

@@ -164,7 +164,7 @@ func TestRestartTemporal(t *testing.T) {
 	for i := range each {
 		ids = append(ids, g.create(t.Context(), "sora-2-fast", fmt.Sprint("archiving ", i)).ID)
 	}
-	s.control.wait("video.content", "sora-2-fast", "", 1)
+	s.control.wait("video.content", "sora-2-fast", "", each)
 	for i := range each {
 		ids = append(ids, g.create(t.Context(), "sora-2-manual", fmt.Sprint("polling ", i)).ID)
 	}
@@ -173,7 +173,7 @@ func TestRestartTemporal(t *testing.T) {
 	for i := range each {
 		ids = append(ids, g.create(t.Context(), "sora-2-pro", fmt.Sprint("submitting ", i)).ID)
 	}
-	s.control.wait("video.create", "sora-2-pro", "accepted", 1)
+	s.control.wait("video.create", "sora-2-pro", "accepted", each)
 
 	s.temporal.kill()
 	s.control.clear()
