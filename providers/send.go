@@ -91,6 +91,19 @@ func NewHTTPClient(opts *ClientOptions) *http.Client {
 	}
 }
 
+// NewPost makes the request of a call's payload, whose header is the vendor's to set. An address that cannot be used is a
+// *Fault of the channel, before anything was sent.
+func NewPost(ctx context.Context, address string, payload Payload) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, payload.Reader())
+	if err != nil {
+		return nil, &Fault{
+			Kind: Upstream, Message: "The channel's address cannot be used.", Taken: TakenNo, Blame: BlameChannel, Err: err,
+		}
+	}
+	req.ContentLength = payload.Len()
+	return req, nil
+}
+
 // Send does the request and makes a *Fault of every failure: of the transport's, and of every answer that is not 2xx,
 // whose body is then read, bounded, into Fault.Upstream and closed. The caller closes the body of a 2xx answer, and
 // bounds the wait through the request's context: a *Fault that is the cause of its cancellation is what Send returns.

@@ -98,15 +98,10 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if call.Stream {
 		address, answer = address+"?alt=sse", "text/event-stream"
 	}
-	payload := call.Payload(to.Model)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, payload.Reader())
+	req, err := providers.NewPost(ctx, address, call.Payload(to.Model))
 	if err != nil {
-		return nil, &providers.Fault{
-			Kind: providers.Upstream, Message: "The channel's address cannot be used.",
-			Taken: providers.TakenNo, Blame: providers.BlameChannel, Err: err,
-		}
+		return nil, err
 	}
-	req.ContentLength = payload.Len()
 	req.Header = http.Header{
 		"X-Goog-Api-Key": {to.Key.Reveal()},
 		"Content-Type":   {"application/json"},

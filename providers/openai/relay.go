@@ -50,15 +50,10 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if !ok || call.Endpoint.Format != providers.OpenAI {
 		return nil, providers.Faultf(providers.Internal, "The gateway sent a call to a vendor that does not serve it.")
 	}
-	payload := call.Payload(to.Model)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.Channel.BaseURL+operation.path, payload.Reader())
+	req, err := providers.NewPost(ctx, to.Channel.BaseURL+operation.path, call.Payload(to.Model))
 	if err != nil {
-		return nil, &providers.Fault{
-			Kind: providers.Upstream, Message: "The channel's address cannot be used.",
-			Taken: providers.TakenNo, Blame: providers.BlameChannel, Err: err,
-		}
+		return nil, err
 	}
-	req.ContentLength = payload.Len()
 	answers := operation.answers
 	if call.Stream && operation.streams != nil {
 		answers = operation.streams
