@@ -46,7 +46,9 @@ type Activities struct {
 	Catalog   providers.Catalog
 	Objects   Objects
 	Durations Durations
-	Log       *slog.Logger
+	// Unfinished are the tasks that Settle ends; nil where nobody counts them.
+	Unfinished Unfinished
+	Log        *slog.Logger
 	// PollMin and PollMax bound the wait between two polls of a job whose length is unknown or that is overdue. A job of
 	// known length is looked at when something is to be expected, so its waits grow with that length.
 	PollMin, PollMax time.Duration

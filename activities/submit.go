@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,21 @@ type AdmitInput struct {
 	// Except are channels, and ExceptKeys single keys, that refused this task in this round.
 	Except     []string           `json:"except,omitempty"`
 	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
+	// Pin is the one channel and key that will do, nil for any.
+	Pin *Assignment `json:"pin,omitempty"`
+}
+
+// pinned answers for a task that only one channel and key can do.
+func (a *Activities) pinned(in AdmitInput) Admission {
+	to := *in.Pin
+	if slices.Contains(in.Except, to.Channel) || slices.Contains(in.ExceptKeys, providers.KeyRef{Channel: to.Channel, Fingerprint: to.Key}) {
+		return Admission{Refused: &Record{Kind: providers.Overloaded, Message: "The one upstream that can do this does not take it now."}}
+	}
+	if _, _, err := a.target(to); err != nil {
+		r := record(err)
+		return Admission{Refused: &r}
+	}
+	return Admission{Assignment: &to}
 }
 
 // Admission is the answer: an assignment, or nil and why there is none now.
@@ -50,6 +66,9 @@ type Admission struct {
 
 // Admit chooses the channel and key of the next attempt. It changes nothing, so running it again does no harm.
 func (a *Activities) Admit(_ context.Context, in AdmitInput) (Admission, error) {
+	if in.Pin != nil {
+		return a.pinned(in), nil
+	}
 	target, err := a.Channels.Pick(providers.Want{
 		Group: in.Group, Model: in.Model, Except: in.Except, ExceptKeys: in.ExceptKeys,
 		Endpoint: providers.Endpoint{Format: in.Format, Operation: providers.VideoTask},
@@ -113,7 +132,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 
 	paid, cancel := context.WithTimeout(context.WithoutCancel(ctx), SubmitTimeout)
 	defer cancel()
-	ticket, err := adapter.Submit(paid, target, req)
+	ticket, err := start(paid, adapter, target, req)
 	if err != nil {
 		fault := providers.AsFault(err)
 		a.Channels.Report(target, fault)
@@ -132,6 +151,20 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	}
 	log.Info("submitted", "job", ticket.Job)
 	return accepted.job(in.TaskID), nil
+}
+
+// start submits the job, or remixes the one that the request names.
+func start(ctx context.Context, adapter providers.VideoAdapter, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	if req.Source == nil {
+		return adapter.Submit(ctx, to, req)
+	}
+	remixer, ok := adapter.(providers.Remixer)
+	if !ok {
+		return providers.Ticket{}, &providers.Fault{
+			Kind: providers.Invalid, Message: "The upstream of that video cannot remix it.", Taken: providers.TakenNo,
+		}
+	}
+	return remixer.Remix(ctx, to, *req.Source, req)
 }
 
 // earlier finds the job of this very attempt: a workflow that an operator reset asks for it once more. That the archive

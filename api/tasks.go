@@ -51,7 +51,9 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 		return workflows.Task{}, modelNotFound(req.Model)
 	}
 	return s.tasks.Create(r.Context(), workflows.Create{
-		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group, Format: format,
+		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group,
+		Weight: x.caller.Weight, Lane: x.caller.Lane, MaxTasks: x.caller.MaxTasks, TokenWebhook: x.caller.WebhookURL != "",
+		Format:  format,
 		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header),
 	})
 }

@@ -30,6 +30,11 @@ type VideoRequest struct {
 	Extra json.RawMessage `json:"extra,omitempty"`
 	// Metadata is the caller's metadata object. It is echoed in the task, and its members are vendor parameters as well.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// WebhookURL is where the task's end is told, "" for the token's own. No adapter sends it.
+	WebhookURL string `json:"webhook_url,omitempty"`
+	// RemixOf is the task to make a variation of, "" for none; Source is the job that made it, for a Remixer.
+	RemixOf string  `json:"remix_of,omitempty"`
+	Source  *Ticket `json:"source,omitempty"`
 	// IdempotencyKey is stable over all tries of one attempt. Adapters whose upstream honours such a key send it.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 }
@@ -121,6 +126,12 @@ type VideoAdapter interface {
 // Canceler is a VideoAdapter whose vendor can stop a job. Cancelling a job that has ended or is unknown is no error.
 type Canceler interface {
 	Cancel(ctx context.Context, to Target, ticket Ticket) error
+}
+
+// Remixer is a VideoAdapter whose vendor can make a variation of a finished job. Remix is to req.Source what Submit is
+// to nothing: it starts a paid job, once, and its faults say the same.
+type Remixer interface {
+	Remix(ctx context.Context, to Target, source Ticket, req VideoRequest) (Ticket, error)
 }
 
 // Finder is a VideoAdapter whose vendor can tell what became of a submit whose answer was lost: it looks the job up by

@@ -39,6 +39,7 @@ const (
 type ClientOptions struct {
 	TaskQueue string
 	Intake    activities.Intake
+	Catalog   providers.Catalog
 	Limits    Limits
 	Log       *slog.Logger
 }
@@ -71,6 +72,10 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 			req.Images[i].SHA256, req.Images[i].Size = digest(image.Data), int64(len(image.Data))
 		}
 	}
+	pin, err := c.source(ctx, in.TokenID, &req)
+	if err != nil {
+		return Task{}, err
+	}
 	hash, err := requestHash(req)
 	if err != nil {
 		return Task{}, &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be read.", Taken: providers.TakenNo, Err: err}
@@ -83,7 +88,10 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 		return Task{}, away("The archive", err)
 	}
 	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now}
-	start := Input{TaskID: id, Token: in.TokenID, Group: in.Group, Format: in.Format, Model: req.Model, Limits: c.opts.Limits}
+	start := Input{
+		Revision: revisionNow, TaskID: id, Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
+		Format: in.Format, Model: req.Model, Pin: pin, Notify: in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
+	}
 	if err := c.place(ctx, req, &start, &m); err != nil {
 		return Task{}, err
 	}
@@ -156,7 +164,7 @@ func (c *Client) place(ctx context.Context, req providers.VideoRequest, start *I
 		return providers.InvalidField("", "The request is nested too deeply.")
 	}
 	said := req
-	said.Images, said.Extra = nil, nil
+	said.Images, said.Extra, said.WebhookURL, said.Source = nil, nil, "", nil
 	m.Request = &said
 	if inline(doc) {
 		start.Request = &req

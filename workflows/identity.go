@@ -44,6 +44,12 @@ func keyedID(tokenID, key string) string {
 	return idPrefix + encodeID(sum[:idBytes])
 }
 
+// eventID is the id of the event that a task ended so.
+func eventID(taskID string, state State) string {
+	sum := sha256.Sum256([]byte(taskID + ":" + string(state)))
+	return "evt_" + encodeID(sum[:idBytes])
+}
+
 func encodeID(b []byte) string {
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b))
 }
@@ -60,7 +66,7 @@ func IsTaskID(s string) bool {
 // requestHash tells two requests apart: the canonical request with the digests of its media in place of their bytes.
 // Objects inside it are compared by value, whatever the order of their keys.
 func requestHash(req providers.VideoRequest) (string, error) {
-	req.IdempotencyKey = ""
+	req.IdempotencyKey, req.Source = "", nil
 	req.Images = append([]providers.Media(nil), req.Images...)
 	for i := range req.Images {
 		req.Images[i].Object = "" // where the bytes lie says nothing about them

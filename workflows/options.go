@@ -34,6 +34,12 @@ const (
 	cancelTry = 30 * time.Second
 	// discardLife bounds the removal of outputs that nobody wants; what stays is swept at its expiry.
 	discardLife = 10 * time.Minute
+	// settleNow bounds the quick try to settle, which holds the task's end up while Redis is away.
+	settleNow = 2 * time.Second
+	// settleLife bounds the patient one: a Redis outage of a day is the longest that is sat out.
+	settleLife = 24 * time.Hour
+	// settleTry bounds one try of it.
+	settleTry = 10 * time.Second
 	// admitLife bounds the choice of a channel, which is a look into memory.
 	admitLife = 10 * time.Second
 	// queueFirst and queueMost bound the wait of a task that no channel takes now: soon at first, then seldom enough
@@ -91,5 +97,17 @@ func withCancel(ctx workflow.Context, summary string) workflow.Context {
 func withDiscard(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: discardLife, StartToCloseTimeout: cancelTry, RetryPolicy: patiently(), Summary: "remove outputs",
+	})
+}
+
+func withSettleNow(ctx workflow.Context) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: settleNow, RetryPolicy: once(), Summary: "settle",
+	})
+}
+
+func withSettle(ctx workflow.Context) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: settleLife, StartToCloseTimeout: settleTry, RetryPolicy: patiently(), Summary: "settle",
 	})
 }

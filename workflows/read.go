@@ -92,7 +92,7 @@ func (t *Task) describe(req providers.VideoRequest) {
 // end takes the result.
 func (t *Task) end(r Result) {
 	t.State, t.Progress, t.CompletedAt, t.ExpiresAt = r.State, r.Progress, r.CompletedAt, r.ExpiresAt
-	t.Failure, t.Outputs = r.Failure, r.Outputs
+	t.Failure, t.Outputs, t.Job = r.Failure, r.Outputs, r.Job
 	if t.Seconds == "" {
 		t.Seconds = r.Seconds
 	}

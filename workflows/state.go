@@ -49,6 +49,18 @@ const (
 	memoResult = "result" // Result, written before the close
 )
 
+// signalFail ends a task as failed; its text is the reason that the client reads. An operator sends it.
+const signalFail = "fail"
+
+// Revisions of Video. An execution keeps the one it was started with, so a step that came later never meets a history
+// that lacks it, and no history pays for a marker.
+const (
+	// revisionSettles gives back what a task held at its end and has the end told to webhooks.
+	revisionSettles = 1
+	// revisionNow is what new tasks get.
+	revisionNow = revisionSettles
+)
+
 // signalShown tells a task that is about to be cancelled the progress its readers have seen, an int.
 const signalShown = "shown"
 
@@ -78,15 +90,24 @@ type Limits struct {
 
 // Input starts a task's workflow.
 type Input struct {
-	TaskID string           `json:"task_id"`
-	Token  string           `json:"token"`
-	Group  string           `json:"group"`
+	// Revision is the newest of Video's revisions at the task's start.
+	Revision int    `json:"revision,omitempty"`
+	TaskID   string `json:"task_id"`
+	Token    string `json:"token"`
+	Group    string `json:"group"`
+	// Weight and Lane are the token's share of a channel that many wait for.
+	Weight int              `json:"weight,omitempty"`
+	Lane   string           `json:"lane,omitempty"`
 	Format providers.Format `json:"format"`
 	Model  string           `json:"model"`
 	// Request, or RequestObject where it is too large or too private for a history.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
-	Limits        Limits                  `json:"limits"`
+	// Pin is the one channel and key that can do it: those of the job to remix.
+	Pin *activities.Assignment `json:"pin,omitempty"`
+	// Notify has the end told to a webhook, the request's or the token's.
+	Notify bool   `json:"notify,omitempty"`
+	Limits Limits `json:"limits"`
 }
 
 // Result is how a task ended. A failed task is a completed workflow whose Result says failed.
@@ -101,6 +122,14 @@ type Result struct {
 	Height      int                     `json:"height,omitempty"`
 	// Progress is where a failed task stood.
 	Progress int `json:"progress"`
+	// Job is the accepted job; nil where no upstream took one.
+	Job *activities.Job `json:"job,omitempty"`
+}
+
+// of adds the job that the result is of.
+func (r Result) of(job activities.Job) Result {
+	r.Job = &job
+	return r
 }
 
 // try is one attempt, for the operator.

@@ -27,6 +27,7 @@ const (
 	CodeUpstreamRefused  = "upstream_refused" // the upstream surely did not take it and no other channel can help
 	CodeArchiveFailed    = "archive_failed"
 	CodeChannelGone      = "channel_gone" // the configuration no longer has the task's channel or key
+	CodeFailedByOperator = "failed_by_operator"
 	CodeInternal         = "internal_error"
 )
 
@@ -53,6 +54,11 @@ type Task struct {
 	Failure *providers.VideoFailure
 	// Outputs are the archived videos, in order; empty until completed.
 	Outputs []activities.Output
+	// Job is the upstream's job of a task that has ended, for whoever goes on from it; nil where there is none.
+	Job *activities.Job
+	// QueuePosition is how many tasks go first, this one counted, while the task waits for a place at a full channel;
+	// else 0.
+	QueuePosition int
 }
 
 // Ended tells whether the task will not change any more.
@@ -62,7 +68,12 @@ func (t Task) Ended() bool { return t.State == Completed || t.State == Failed }
 type Create struct {
 	// TokenID is stable over rotations; TokenName and Group are as configured now.
 	TokenID, TokenName, Group string
-	Format                    providers.Format
+	// Weight and Lane are the token's share of a full channel; MaxTasks bounds its unfinished tasks, 0 for no bound.
+	Weight, MaxTasks int
+	Lane             string
+	// TokenWebhook tells that the token has a webhook of its own.
+	TokenWebhook bool
+	Format       providers.Format
 	// Request may carry uploads as Media.Data; they go to the archive first.
 	Request providers.VideoRequest
 	// IdempotencyKey is the caller's, "" for none.

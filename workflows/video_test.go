@@ -23,7 +23,7 @@ type stage struct {
 	states []string
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T, also ...func(*stage)) *stage {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -31,6 +31,9 @@ func newStage(t *testing.T) *stage {
 	s.SetTestTimeout(time.Minute)
 	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the race detector is slow
 	workflows.Register(s, &activities.Activities{})
+	for _, register := range also {
+		register(s)
+	}
 	s.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
 		attrs, ok := args.Get(0).(temporal.SearchAttributes)
 		if !ok {
@@ -61,7 +64,12 @@ func input() workflows.Input {
 // run plays the task and returns its result, which must not be an error.
 func (s *stage) run(t *testing.T) workflows.Result {
 	t.Helper()
-	s.ExecuteWorkflow(workflows.Video, input())
+	return s.play(t, input())
+}
+
+func (s *stage) play(t *testing.T, in workflows.Input) workflows.Result {
+	t.Helper()
+	s.ExecuteWorkflow(workflows.Video, in)
 	if !s.IsWorkflowCompleted() {
 		t.Fatal("the workflow did not end")
 	}

@@ -99,6 +99,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens) *api.Server {
 		Tasks: workflows.NewClient(p.temporal, workflows.ClientOptions{
 			TaskQueue: p.cfg.Temporal.TaskQueue,
 			Intake:    activities.Intake{Objects: p.archive, Repeats: storage.NewRetries(p.redis, nil)},
+			Catalog:   p.catalog,
 			Limits: workflows.Limits{
 				Queue:     activities.Duration(p.cfg.Video.QueueLimit),
 				Deadline:  activities.Duration(p.cfg.Video.Deadline),

@@ -1,0 +1,98 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+)
+
+// pollFloor is the least time a job gets to be looked at, however late its ticket was found; a shorter deadline is
+// kept.
+const pollFloor = time.Minute
+
+// poll waits for the job's end.
+func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoStatus, *providers.VideoFailure, error) {
+	var status providers.VideoStatus
+	if err := v.enter(ctx, PhasePolling); err != nil {
+		return status, nil, err
+	}
+	v.tell(ctx)
+	deadline := job.AcceptedAt.Add(time.Duration(v.in.Limits.Deadline))
+	left := max(deadline.Sub(workflow.Now(ctx)), min(pollFloor, time.Duration(v.in.Limits.Deadline)))
+	summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
+	err := workflow.ExecuteActivity(withPoll(ctx, left, summary), v.acts.Poll, activities.PollInput{
+		Job: job, Deadline: workflow.Now(ctx).Add(left),
+	}).Get(ctx, &status)
+	fault, bad := activities.Outcome(err)
+	if bad {
+		status.Progress = fault.Progress
+	}
+	switch {
+	case temporal.IsCanceledError(err):
+		v.stopJob(ctx, job)
+		return status, v.calledOff(), nil
+	case bad && fault.Gone:
+		return status, &providers.VideoFailure{Code: CodeChannelGone, Message: fault.Message}, nil
+	case bad && fault.Deadline:
+		v.stopJob(ctx, job)
+		return status, &providers.VideoFailure{Code: CodeDeadlineExceeded, Message: "The upstream did not finish the video in time."}, nil
+	case bad:
+		return status, nil, fmt.Errorf("poll: %w", err)
+	case status.State != providers.JobDone:
+		failure := status.Failure
+		if failure == nil {
+			failure = &providers.VideoFailure{Code: CodeInternal, Message: "The upstream's job failed without a reason."}
+		}
+		return status, failure, nil
+	}
+	return status, nil, nil
+}
+
+// stopJob tells the vendor that nobody wants the job any more. The task does not wait for a vendor that cannot be
+// reached for longer than cancelLife, and its end does not depend on it.
+func (v *video) stopJob(ctx workflow.Context, job activities.Job) {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
+	if err := workflow.ExecuteActivity(withCancel(free, summary), v.acts.Cancel, job).Get(free, nil); err != nil {
+		workflow.GetLogger(ctx).Warn("job not cancelled at the upstream", "job", job.Ticket.Job, "err", err)
+	}
+}
+
+// archive copies the job's outputs.
+func (v *video) archive(ctx workflow.Context, job activities.Job, status providers.VideoStatus) ([]activities.Output, *providers.VideoFailure, error) {
+	if err := v.enter(ctx, PhaseArchiving); err != nil {
+		return nil, nil, err
+	}
+	v.tell(ctx)
+	limit := time.Duration(v.in.Limits.Archive)
+	// The objects' date lies behind every possible completion plus retention.
+	expires := workflow.Now(ctx).Add(limit + time.Duration(v.in.Limits.Retention))
+	summary := fmt.Sprintf("%s · %d video(s)", job.Assignment.Channel, max(1, status.Outputs))
+	var outputs []activities.Output
+	err := workflow.ExecuteActivity(withArchive(ctx, limit, summary), v.acts.Archive, activities.ArchiveInput{
+		Job: job, Outputs: max(1, status.Outputs), Expires: expires,
+	}).Get(ctx, &outputs)
+	if err == nil {
+		return outputs, nil, nil
+	}
+	v.discard(ctx, expires)
+	if temporal.IsCanceledError(err) {
+		return nil, v.calledOff(), nil
+	}
+	fault, _ := activities.Outcome(err)
+	return nil, &providers.VideoFailure{Code: CodeArchiveFailed, Message: "The finished video could not be archived: " + fault.Message}, nil
+}
+
+// discard removes outputs of a task that did not complete; what it cannot remove is swept at its date.
+func (v *video) discard(ctx workflow.Context, expires time.Time) {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	in := activities.DiscardInput{TaskID: v.in.TaskID, Expires: expires}
+	if err := workflow.ExecuteActivity(withDiscard(free), v.acts.Discard, in).Get(free, nil); err != nil {
+		workflow.GetLogger(ctx).Warn("outputs not removed", "err", err)
+	}
+}

@@ -1,0 +1,90 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/workflow"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+// newest is the input of a task as it is started today.
+func newest() workflows.Input {
+	in := input()
+	in.Revision = 1
+	return in
+}
+
+func TestVideoSettlesOnce(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]int{"at once": 0, "after a Redis outage": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.admits("main")
+			s.submits(nil)
+			s.polls(done, nil)
+			s.archives()
+			tries, settled := 0, 0
+			s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
+				if in.TaskID != "video_test" || in.Token != "demo" {
+					t.Errorf("settles %+v", in)
+				}
+				if tries++; tries <= fails {
+					return errors.New("redis is away")
+				}
+				settled++
+				return nil
+			})
+			if got := s.play(t, newest()); got.State != workflows.Completed || got.Job == nil || got.Job.Ticket.Job != "job-main" {
+				t.Errorf("result = %+v", got)
+			}
+			if settled != 1 || tries != fails+1 {
+				t.Errorf("settled %d times in %d tries, want once in %d", settled, tries, fails+1)
+			}
+		})
+	}
+}
+
+func TestVideoFailedByOperator(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.admits("main")
+	s.submits(nil)
+	s.OnActivity("Poll", mock.Anything, mock.Anything).Return(done, nil).After(time.Hour)
+	s.OnActivity("Cancel", mock.Anything, mock.Anything).Return(nil).Once()
+	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil).Once()
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow("fail", "the account is closed") }, time.Minute)
+	got := s.play(t, newest())
+	if got.State != workflows.Failed || got.Failure.Code != workflows.CodeFailedByOperator || got.Failure.Message != "the account is closed" {
+		t.Errorf("result = %+v, failure %+v", got, got.Failure)
+	}
+}
+
+func TestVideoTellsItsEnd(t *testing.T) {
+	t.Parallel()
+	var told []workflows.NotifyInput
+	s := newStage(t, func(s *stage) {
+		s.RegisterWorkflowWithOptions(func(_ workflow.Context, in workflows.NotifyInput) error {
+			told = append(told, in)
+			return nil
+		}, workflow.RegisterOptions{Name: "Notify"})
+	})
+	s.admits("main")
+	s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Taken: providers.TakenNo})
+	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
+	in := newest()
+	in.Notify, in.Request.WebhookURL = true, "https://client.example/hook"
+	if got := s.play(t, in); got.State != workflows.Failed || got.Job != nil {
+		t.Errorf("result = %+v", got)
+	}
+	if len(told) != 1 || told[0].TaskID != in.TaskID || told[0].State != workflows.Failed || told[0].URL != in.Request.WebhookURL || told[0].CompletedAt.IsZero() || len(told[0].EventID) != len("evt_")+26 {
+		t.Errorf("told %+v", told)
+	}
+}

@@ -1,0 +1,34 @@
+package workflows
+
+import (
+	"context"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+)
+
+// source finds the job that a request wants to remix, puts its ticket and model into the request, and returns the
+// channel and key that hold it; nil for a request that remixes nothing. Faults: NotFound; Invalid for
+// a task that has not completed or whose vendor cannot remix.
+func (c *Client) source(ctx context.Context, tokenID string, req *providers.VideoRequest) (*activities.Assignment, error) {
+	if req.RemixOf == "" {
+		return nil, nil
+	}
+	task, err := c.Find(ctx, req.RemixOf, tokenID)
+	switch {
+	case err != nil:
+		return nil, err
+	case task.State != Completed || task.Job == nil:
+		return nil, &providers.Fault{
+			Kind: providers.Invalid, Param: "video_id", Taken: providers.TakenNo, Message: "Only a completed video can be remixed.",
+		}
+	}
+	to := task.Job.Assignment
+	if _, ok := c.opts.Catalog[to.Vendor].Video.(providers.Remixer); !ok {
+		return nil, &providers.Fault{
+			Kind: providers.Invalid, Param: "video_id", Taken: providers.TakenNo, Message: "The upstream of this video cannot remix it.",
+		}
+	}
+	req.Model, req.Source = task.Request.Model, &task.Job.Ticket
+	return &to, nil
+}
