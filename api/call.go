@@ -150,10 +150,14 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 	buf := small[:]
 	x.Header().Set("X-Accel-Buffering", "no")
 	x.WriteHeader(answer.Status)
+	var numbers eventNumbers
 	complete, crlf := true, false // the last bytes sent end an event; its lines end in CR and LF
 	for {
 		n, err := answer.Body.Read(buf)
 		if n > 0 {
+			if x.operation == responsesPath {
+				numbers.saw(buf[:n])
+			}
 			if endsStream(x.format, buf[:n]) || x.operation == responsesPath && counted(answer) {
 				x.release(answer)
 			}
@@ -180,7 +184,7 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 		case left(r.Context()):
 			return r.Context().Err()
 		default:
-			event := x.streamError(providers.AsFault(err))
+			event := x.streamError(providers.AsFault(err), numbers.next())
 			if !complete {
 				event = append([]byte("\n\n"), event...)
 			}

@@ -210,10 +210,10 @@ func streamError(format providers.Format, fault *providers.Fault, requestID stri
 }
 
 // streamError is the event that ends this exchange's stream. Events of a response have a shape of their own within the
-// OpenAI format.
-func (x *exchange) streamError(fault *providers.Fault) []byte {
+// OpenAI format, and are numbered.
+func (x *exchange) streamError(fault *providers.Fault, number int) []byte {
 	if x.operation == responsesPath {
-		return responseError(fault)
+		return responseError(fault, number)
 	}
 	return streamError(x.format, fault, x.id)
 }

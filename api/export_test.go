@@ -21,6 +21,15 @@ func StreamError(format providers.Format, fault *providers.Fault) []byte {
 	return streamError(format, fault, "req_1")
 }
 
+// NextEventNumber is the number after the last event of a response's stream that comes in reads of a size.
+func NextEventNumber(stream string, size int) int {
+	var numbers eventNumbers
+	for ; stream != ""; stream = stream[min(size, len(stream)):] {
+		numbers.saw([]byte(stream[:min(size, len(stream))]))
+	}
+	return numbers.next()
+}
+
 // Checked is what a check found.
 type Checked struct {
 	Model    string

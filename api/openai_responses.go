@@ -46,11 +46,11 @@ type responseErrorEvent struct {
 	Error          openAIErrorBody `json:"error"`
 }
 
-// responseError is the event that ends the stream of a response that failed.
-func responseError(fault *providers.Fault) []byte {
+// responseError is the event that ends the stream of a response that failed; its number follows the last event's.
+func responseError(fault *providers.Fault, number int) []byte {
 	c := classOf(fault.Kind)
 	event, _ := json.Marshal(responseErrorEvent{ // plain strings always marshal
-		Type: "error", Code: c.openAICode, Message: fault.Message, Param: orNull(fault.Param),
+		Type: "error", Code: c.openAICode, Message: fault.Message, Param: orNull(fault.Param), SequenceNumber: number,
 		Error: openAIErrorBody{Message: fault.Message, Type: orNull(c.openAIType), Param: orNull(fault.Param), Code: c.openAICode},
 	})
 	return append(append([]byte("event: error\ndata: "), event...), "\n\n"...)
