@@ -25,7 +25,7 @@ func TestCheckChat(t *testing.T) {
 		{"null is absent", with(`"temperature":null,"tools":null,"stop":null,"stream_options":null`), ""},
 		{"all fields", with(`"temperature":0.5,"top_p":1,"n":1,"stream":true,"stream_options":{},"stop":["a"],"max_tokens":1,
 			"max_completion_tokens":2,"presence_penalty":-1,"frequency_penalty":0.1,"logit_bias":{"5":1},"user":"u",
-			"tools":[{}],"tool_choice":{"type":"function"},"response_format":{},"seed":-3,"reasoning_effort":"xhigh",
+			"tools":[{}],"tool_choice":{"type":"function"},"response_format":{},"seed":-3,"reasoning_effort":"max",
 			"modalities":["text","audio"],"audio":{}`), ""},
 		{"stop is a string", with(`"stop":"x"`), ""},
 		{"tool_choice is a word", with(`"tool_choice":"required"`), ""},

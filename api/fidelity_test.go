@@ -243,6 +243,33 @@ func TestNoModerationModel(t *testing.T) {
 	}
 }
 
+// TestImageForm: in a form, too, one of input and prompt says what to change, and which is the channel's business.
+func TestImageForm(t *testing.T) {
+	t.Parallel()
+	g, up := newOpenAI(t, nil)
+	for _, test := range []struct {
+		fields map[string]any
+		param  string
+	}{
+		{map[string]any{"model": "m", "image": asFile{png}, "prompt": "more"}, ""},
+		{map[string]any{"model": "m", "input": `{"messages":[]}`}, ""},
+		{map[string]any{"model": "m", "image": asFile{png}}, "input"},
+		{map[string]any{"image": asFile{png}}, "model"},
+	} {
+		before := up.took().path
+		rec := g.do(t, formRequest(t, "/v1/images/edits", test.fields))
+		if test.param == "" {
+			if rec.Code != 200 || up.took().path != "/images/edits" {
+				t.Errorf("%v: got %d %s, sent to %s", test.fields, rec.Code, rec.Body, up.took().path)
+			}
+			continue
+		}
+		if _, got := fault(t, rec); rec.Code != 400 || got != test.param || up.took().path != before {
+			t.Errorf("%v: got %d %s, want 400 on %s", test.fields, rec.Code, rec.Body, test.param)
+		}
+	}
+}
+
 // TestNestedImages: the contract's nested shape passes through as it is, and is checked where it is nested.
 func TestNestedImages(t *testing.T) {
 	t.Parallel()

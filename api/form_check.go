@@ -26,6 +26,11 @@ func (f *checkedForm) text(name string) string {
 	return string(f.value(part))
 }
 
+// has tells whether the form has a part of that name, whether the contract lists it or not.
+func (f *checkedForm) has(name string) bool {
+	return slices.ContainsFunc(f.parts, func(part formPart) bool { return part.name == name })
+}
+
 // checkForm checks the parts that the rule of the body's schema names. The error names the first field at fault and
 // never its value.
 func checkForm(f *form, r *rule) (*checkedForm, error) {

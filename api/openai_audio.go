@@ -81,7 +81,7 @@ func addAudioForm[Form any](s *Server, g *group, name providers.Operation, op hu
 		if !form {
 			return providers.InvalidField("", "The request body must be multipart/form-data.")
 		}
-		return s.callForm(x, r, boundary, fields, name)
+		return s.callForm(x, r, boundary, fields, name, nil)
 	})
 }
 

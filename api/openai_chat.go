@@ -28,7 +28,7 @@ type openAIChat struct {
 	ToolChoice          openAIToolChoice `json:"tool_choice,omitzero"`
 	ResponseFormat      map[string]any   `json:"response_format,omitempty"`
 	Seed                int64            `json:"seed,omitempty"`
-	ReasoningEffort     string           `json:"reasoning_effort,omitempty" enum:"none,minimal,low,medium,high,xhigh" doc:"For reasoning-capable models"`
+	ReasoningEffort     string           `json:"reasoning_effort,omitempty" enum:"none,minimal,low,medium,high,xhigh,max" doc:"For reasoning-capable models"`
 	Modalities          []string         `json:"modalities,omitempty" nullable:"false" enum:"text,audio"`
 	Audio               map[string]any   `json:"audio,omitempty"`
 }

@@ -23,8 +23,10 @@ func formBody[Form any](registry huma.Registry) *huma.RequestBody {
 }
 
 // callForm reads, checks and relays a multipart body: part by part as it came, but for the model's name where the
-// channel has another one for it.
-func (s *Server) callForm(x *exchange, r *http.Request, boundary string, fields *rule, name providers.Operation) error {
+// channel has another one for it. settle, which may be nil, checks what the operation asks beyond its fields.
+func (s *Server) callForm(
+	x *exchange, r *http.Request, boundary string, fields *rule, name providers.Operation, settle func(f *checkedForm) error,
+) error {
 	raw, err := s.readBody(x, r)
 	if err != nil {
 		return err
@@ -36,6 +38,11 @@ func (s *Server) callForm(x *exchange, r *http.Request, boundary string, fields 
 	f, err := checkForm(parts, fields)
 	if err != nil {
 		return err
+	}
+	if settle != nil {
+		if err := settle(f); err != nil {
+			return err
+		}
 	}
 	call := providers.Call{
 		Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: name},

@@ -68,7 +68,7 @@ type (
 		Model  string   `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
 		Image  []binary `json:"image,omitempty" nullable:"false" doc:"One file or several; image[] works too"`
 		Mask   binary   `json:"mask,omitzero"`
-		Prompt string   `json:"prompt" doc:"What to change"`
+		Prompt string   `json:"prompt,omitempty" doc:"What to change; a part named input may stand in its place"`
 		N      int      `json:"n,omitempty" doc:"Number of images"`
 		Size   string   `json:"size,omitempty" doc:"Width and height, as in 1024x1024"`
 		Stream bool     `json:"stream,omitempty" doc:"Stream partial images as server-sent events"`
@@ -99,7 +99,7 @@ func (s *Server) addOpenAIImages(g *group) {
 		RequestBody: body, Responses: relayedAnswer("The images", true), Middlewares: s.metered(),
 	}, func(x *exchange, r *http.Request) error {
 		if boundary, form := isForm(r); form {
-			return s.callForm(x, r, boundary, fields, edit.name)
+			return s.callForm(x, r, boundary, fields, edit.name, needPromptPart)
 		}
 		return s.callJSON(x, r, check, edit)
 	})
@@ -108,7 +108,19 @@ func (s *Server) addOpenAIImages(g *group) {
 // needPrompt wants one of the two ways to say what an image shows.
 func needPrompt(_ *http.Request, _ *providers.Call, b *body) error {
 	if b.value("input") == nil && b.value("prompt") == nil {
-		return providers.InvalidField("input", "Invalid request: 'input' or 'prompt' is required.")
+		return noPrompt()
 	}
 	return nil
+}
+
+// needPromptPart is needPrompt for a form.
+func needPromptPart(f *checkedForm) error {
+	if f.has("input") || f.has("prompt") {
+		return nil
+	}
+	return noPrompt()
+}
+
+func noPrompt() *providers.Fault {
+	return providers.InvalidField("input", "Invalid request: 'input' or 'prompt' is required.")
 }
