@@ -22,6 +22,10 @@ const DefaultPrefix = "mr:"
 //	usage-seq:<process>          string  the last ledger batch of one process, so that none counts twice
 //	retry:<token id>:<hash>      string  task id of an unkeyed create
 //	duration:<channel>:<model>   list    the last durations in ms, newest first
+//	tasks:<token id>             zset    task id -> creation in ms
+//	unfinished:<token id>        zset    task id -> when it was added, in ms
+//	removal:<task id>            string  the task is being removed
+//	task-changes                 channel task ids, with a dash in front of those that are gone
 type keys string
 
 func newKeys(prefix string) keys {
@@ -49,6 +53,11 @@ func (k keys) retry(tokenID, requestHash string) string {
 func (k keys) duration(channel, model string) string {
 	return string(k) + "duration:" + url.QueryEscape(channel) + ":" + url.QueryEscape(model)
 }
+
+func (k keys) tasks(tokenID string) string      { return string(k) + "tasks:" + tokenID }
+func (k keys) unfinished(tokenID string) string { return string(k) + "unfinished:" + tokenID }
+func (k keys) tombstone(taskID string) string   { return string(k) + "removal:" + taskID }
+func (k keys) taskChanges() string              { return string(k) + "task-changes" }
 
 // dayOf is the ledger's day, in UTC.
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }

@@ -1,0 +1,70 @@
+package storage
+
+import (
+	"context"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Change is a hint that a task may have changed. It carries no state.
+type Change struct {
+	TaskID string
+	// Gone: the task is being removed.
+	Gone bool
+}
+
+// Changes passes hints between processes, best effort: one that is lost costs its readers a moment, nothing else. Safe
+// for concurrent use.
+type Changes struct {
+	client *redis.Client
+	keys   keys
+}
+
+// ChangesOptions may be nil.
+type ChangesOptions struct {
+	Prefix string // of every key; empty: DefaultPrefix
+}
+
+// NewChanges uses the client, which stays the caller's.
+func NewChanges(client *redis.Client, opts *ChangesOptions) *Changes {
+	if opts == nil {
+		opts = &ChangesOptions{}
+	}
+	return &Changes{client: client, keys: newKeys(opts.Prefix)}
+}
+
+// Publish tells everyone who follows. Nobody may be there to hear it.
+func (c *Changes) Publish(ctx context.Context, change Change) error {
+	text := change.TaskID
+	if change.Gone {
+		text = "-" + text
+	}
+	return redisError("publish change", c.client.Publish(ctx, c.keys.taskChanges(), text).Err())
+}
+
+// Follow calls hear for every hint until ctx ends, one after the other; hear must not block. While Redis is away nothing
+// is heard; after that hints come again, those of the meantime are lost. ready, where not nil, is closed when the first
+// subscription stands.
+func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(Change)) {
+	sub := c.client.Subscribe(ctx, c.keys.taskChanges()) // looks after its connection by itself
+	defer sub.Close()                                    //nolint:errcheck // nothing is lost with it
+	messages := sub.ChannelWithSubscriptions()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case message := <-messages:
+			switch m := message.(type) {
+			case *redis.Subscription:
+				if ready != nil {
+					close(ready)
+					ready = nil
+				}
+			case *redis.Message:
+				id, gone := strings.CutPrefix(m.Payload, "-")
+				hear(Change{TaskID: id, Gone: gone})
+			}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package storage_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	changes, other := storage.NewChanges(client, nil), storage.NewChanges(client, &storage.ChangesOptions{Prefix: "other:"})
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended := make(chan struct{}), make(chan struct{})
+	heard := make(chan storage.Change, 1000)
+	go func() {
+		defer close(ended)
+		changes.Follow(ctx, ready, func(change storage.Change) { heard <- change })
+	}()
+	<-ready
+	for _, want := range []storage.Change{{TaskID: "t1"}, {TaskID: "t2", Gone: true}} {
+		if err := other.Publish(t.Context(), storage.Change{TaskID: "another's"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := changes.Publish(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-heard; got != want {
+			t.Errorf("heard %+v, want %+v", got, want)
+		}
+	}
+
+	server.Close()
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "hints after redis is back", func() bool {
+		_ = changes.Publish(t.Context(), storage.Change{TaskID: "t3"})
+		select {
+		case got := <-heard:
+			return got.TaskID == "t3"
+		default:
+			return false
+		}
+	})
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("it follows on after its context ended")
+	}
+}

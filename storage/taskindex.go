@@ -1,0 +1,209 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrTooMany says that a token has as many unfinished tasks as it may have.
+var ErrTooMany = errors.New("too many unfinished tasks")
+
+const (
+	// taskKeep is how long an index remembers a task whose owner says nothing else: longer than Temporal usually
+	// remembers it, and readers drop what Temporal has forgotten.
+	taskKeep = 30 * 24 * time.Hour
+	// tombstoneKeep is how long a task under removal reads as gone. The removal, which lifts it, outlasts outages of days.
+	tombstoneKeep = 7 * 24 * time.Hour
+)
+
+// TaskEntry is one task of an index.
+type TaskEntry struct {
+	TaskID string
+	// At is when the task was created, and for unfinished ones when the index learned of it; whole milliseconds.
+	At time.Time
+}
+
+// TaskIndex lists the tasks of a token, knows the unfinished ones and those under removal. It holds no truth: it can be
+// lost at any time and be made again from what Temporal knows. Safe for concurrent use.
+type TaskIndex struct {
+	client *redis.Client
+	keys   keys
+	keep   time.Duration
+	add    *redis.Script
+	page   *redis.Script
+}
+
+// TaskIndexOptions may be nil.
+type TaskIndexOptions struct {
+	Prefix string // of every key; empty: DefaultPrefix
+	// Keep is how long after its creation a task is forgotten; 0: 30 days.
+	Keep time.Duration
+}
+
+// NewTaskIndex uses the client, which stays the caller's.
+func NewTaskIndex(client *redis.Client, opts *TaskIndexOptions) *TaskIndex {
+	if opts == nil {
+		opts = &TaskIndexOptions{}
+	}
+	keep := opts.Keep
+	if keep <= 0 {
+		keep = taskKeep
+	}
+	return &TaskIndex{
+		client: client, keys: newKeys(opts.Prefix), keep: keep,
+		add: redis.NewScript(addTaskScript), page: redis.NewScript(pageScript),
+	}
+}
+
+// addTaskScript adds a task that is not known yet, unless the token has too many unfinished ones.
+//
+//	KEYS   tasks, unfinished
+//	ARGV   task id, created in ms, most unfinished (0: any number), keep in ms
+//	answer 1 added, 0 known already, -1 too many
+const addTaskScript = `
+local id, created, most, keep = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+if redis.call('ZSCORE', KEYS[1], id) then return 0 end
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - keep)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - keep)
+if most > 0 and redis.call('ZCARD', KEYS[2]) >= most then return -1 end
+redis.call('ZADD', KEYS[1], created, id)
+redis.call('ZADD', KEYS[2], now, id)
+redis.call('PEXPIRE', KEYS[1], keep)
+redis.call('PEXPIRE', KEYS[2], keep)
+return 1
+`
+
+// Add notes a task that is about to start, and counts it as unfinished. ErrTooMany: the token has most unfinished tasks
+// already; 0 allows any number. A task that is known stays as it is, also beyond the limit, so that a repeat of a create
+// is never refused here.
+func (x *TaskIndex) Add(ctx context.Context, tokenID, taskID string, created time.Time, most int) error {
+	answer, err := x.add.Run(ctx, x.client, []string{x.keys.tasks(tokenID), x.keys.unfinished(tokenID)},
+		taskID, created.UnixMilli(), most, x.keep.Milliseconds()).Int()
+	switch {
+	case err != nil:
+		return redisError("add task", err)
+	case answer < 0:
+		return fmt.Errorf("add task: %w", ErrTooMany)
+	}
+	return nil
+}
+
+// End takes a task out of the unfinished ones. That it is not among them is no error.
+func (x *TaskIndex) End(ctx context.Context, tokenID, taskID string) error {
+	return redisError("end task", x.client.ZRem(ctx, x.keys.unfinished(tokenID), taskID).Err())
+}
+
+// Remove forgets a task. That it is not known is no error.
+func (x *TaskIndex) Remove(ctx context.Context, tokenID, taskID string) error {
+	_, err := x.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.ZRem(ctx, x.keys.tasks(tokenID), taskID)
+		p.ZRem(ctx, x.keys.unfinished(tokenID), taskID)
+		return nil
+	})
+	return redisError("remove task", err)
+}
+
+// Restore puts a task into the index as Temporal knows it, finished or not. Restoring it again changes nothing.
+func (x *TaskIndex) Restore(ctx context.Context, tokenID, taskID string, created time.Time, unfinished bool) error {
+	tasks, open := x.keys.tasks(tokenID), x.keys.unfinished(tokenID)
+	entry := redis.Z{Score: float64(created.UnixMilli()), Member: taskID}
+	_, err := x.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.ZAdd(ctx, tasks, entry)
+		p.PExpire(ctx, tasks, x.keep)
+		if unfinished {
+			p.ZAddNX(ctx, open, entry)
+			p.PExpire(ctx, open, x.keep)
+		} else {
+			p.ZRem(ctx, open, taskID)
+		}
+		return nil
+	})
+	return redisError("restore task", err)
+}
+
+// pageScript reads the entries behind one.
+//
+//	KEYS   tasks
+//	ARGV   task id to begin behind ("": at the beginning), most, 1 for oldest first
+//	answer members and scores in turn; nil where the task is not known
+const pageScript = `
+local command, rank, from = 'ZREVRANGE', 'ZREVRANK', 0
+if ARGV[3] == '1' then command, rank = 'ZRANGE', 'ZRANK' end
+if ARGV[1] ~= '' then
+	local at = redis.call(rank, KEYS[1], ARGV[1])
+	if not at then return nil end
+	from = at + 1
+end
+return redis.call(command, KEYS[1], from, from + tonumber(ARGV[2]) - 1, 'WITHSCORES')
+`
+
+// Page lists up to limit tasks of a token by creation, newest first or, ascending, oldest first, behind the task named
+// after; "" begins at the beginning. ErrNotFound: the index does not know that task.
+func (x *TaskIndex) Page(ctx context.Context, tokenID, after string, limit int, ascending bool) ([]TaskEntry, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	order := 0
+	if ascending {
+		order = 1
+	}
+	answer, err := x.page.Run(ctx, x.client, []string{x.keys.tasks(tokenID)}, after, limit, order).Slice()
+	if err != nil {
+		return nil, redisError("list tasks", err)
+	}
+	entries := make([]TaskEntry, 0, len(answer)/2)
+	for i := 0; i+1 < len(answer); i += 2 {
+		id, _ := answer[i].(string)
+		score, err := redis.NewCmdResult(answer[i+1], nil).Float64()
+		if err != nil {
+			return nil, fmt.Errorf("list tasks: score of %s: %w", id, err)
+		}
+		entries = append(entries, TaskEntry{TaskID: id, At: time.UnixMilli(int64(score)).UTC()})
+	}
+	return entries, nil
+}
+
+// Unfinished lists up to limit unfinished tasks of a token, those that have been so longest first.
+func (x *TaskIndex) Unfinished(ctx context.Context, tokenID string, limit int) ([]TaskEntry, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	answer, err := x.client.ZRangeWithScores(ctx, x.keys.unfinished(tokenID), 0, int64(limit)-1).Result()
+	if err != nil {
+		return nil, redisError("list unfinished tasks", err)
+	}
+	entries := make([]TaskEntry, 0, len(answer))
+	for _, z := range answer {
+		id, _ := z.Member.(string)
+		entries = append(entries, TaskEntry{TaskID: id, At: time.UnixMilli(int64(z.Score)).UTC()})
+	}
+	return entries, nil
+}
+
+// Bury marks a task as under removal and forgets it: from now on Buried says so, for a week or until Lift.
+func (x *TaskIndex) Bury(ctx context.Context, tokenID, taskID string) error {
+	_, err := x.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.Set(ctx, x.keys.tombstone(taskID), 1, tombstoneKeep)
+		p.ZRem(ctx, x.keys.tasks(tokenID), taskID)
+		p.ZRem(ctx, x.keys.unfinished(tokenID), taskID)
+		return nil
+	})
+	return redisError("bury task", err)
+}
+
+// Buried tells whether a task is under removal.
+func (x *TaskIndex) Buried(ctx context.Context, taskID string) (bool, error) {
+	n, err := x.client.Exists(ctx, x.keys.tombstone(taskID)).Result()
+	return n > 0, redisError("look for a removal", err)
+}
+
+// Lift ends a removal: nothing of the task is left, and its id may be used again.
+func (x *TaskIndex) Lift(ctx context.Context, taskID string) error {
+	return redisError("end a removal", x.client.Del(ctx, x.keys.tombstone(taskID)).Err())
+}

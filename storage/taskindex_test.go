@@ -1,0 +1,215 @@
+package storage_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// names are the ids of a page.
+func names(entries []storage.TaskEntry) []string {
+	var list []string
+	for _, entry := range entries {
+		list = append(list, entry.TaskID)
+	}
+	return list
+}
+
+func TestTaskIndexPages(t *testing.T) {
+	t.Parallel()
+	index := storage.NewTaskIndex(storagetest.Redis(t), nil)
+	start := time.Now().Truncate(time.Millisecond)
+	for i := range 5 {
+		if err := index.Add(t.Context(), "anna", fmt.Sprint("t", i), start.Add(time.Duration(i)*time.Second), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := index.Add(t.Context(), "berta", "other", start, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		after     string
+		limit     int
+		ascending bool
+		want      []string
+	}{
+		{"", 2, false, []string{"t4", "t3"}},
+		{"t3", 2, false, []string{"t2", "t1"}},
+		{"t1", 2, false, []string{"t0"}},
+		{"t0", 2, false, nil},
+		{"", 2, true, []string{"t0", "t1"}},
+		{"t1", 10, true, []string{"t2", "t3", "t4"}},
+		{"", 0, false, nil},
+	} {
+		got, err := index.Page(t.Context(), "anna", test.after, test.limit, test.ascending)
+		if err != nil || !slices.Equal(names(got), test.want) {
+			t.Errorf("after %q, %d, ascending %v: got %v, %v, want %v", test.after, test.limit, test.ascending, names(got), err, test.want)
+		}
+	}
+	page, err := index.Page(t.Context(), "anna", "", 1, true)
+	if err != nil || len(page) != 1 || !page[0].At.Equal(start) {
+		t.Errorf("oldest = %+v, %v, want created at %v", page, err, start)
+	}
+	for _, stranger := range []string{"nobody", "other"} {
+		if _, err := index.Page(t.Context(), "anna", stranger, 2, false); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("after %q: got %v, want ErrNotFound", stranger, err)
+		}
+	}
+	if got, err := index.Page(t.Context(), "nobody", "", 2, false); err != nil || len(got) != 0 {
+		t.Errorf("a token without tasks: %v, %v", got, err)
+	}
+}
+
+// TestTaskIndexLimit: of creates at the same moment exactly as many pass as may, and a repeat is never refused.
+func TestTaskIndexLimit(t *testing.T) {
+	t.Parallel()
+	index := storage.NewTaskIndex(storagetest.Redis(t), nil)
+	const most = 3
+	var group sync.WaitGroup
+	var passed atomic.Int32
+	for i := range 40 {
+		group.Go(func() {
+			switch err := index.Add(t.Context(), "anna", fmt.Sprint("t", i), time.Now(), most); {
+			case err == nil:
+				passed.Add(1)
+			case !errors.Is(err, storage.ErrTooMany):
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if passed.Load() != most {
+		t.Fatalf("%d passed, want %d", passed.Load(), most)
+	}
+	open, err := index.Unfinished(t.Context(), "anna", 10)
+	if err != nil || len(open) != most {
+		t.Fatalf("unfinished = %v, %v", open, err)
+	}
+	first := open[0].TaskID
+	if err := index.Add(t.Context(), "anna", first, time.Now(), most); err != nil {
+		t.Errorf("a repeat at the limit: %v", err)
+	}
+	if err := index.End(t.Context(), "anna", first); err != nil {
+		t.Fatal(err)
+	}
+	if err := index.Add(t.Context(), "anna", first, time.Now(), most); err != nil {
+		t.Errorf("a repeat of a finished one: %v", err)
+	}
+	if err := index.Add(t.Context(), "anna", "next", time.Now(), most); err != nil {
+		t.Errorf("after an end, which the repeat must not take back: %v", err)
+	}
+	if err := index.Add(t.Context(), "anna", "more", time.Now(), most); !errors.Is(err, storage.ErrTooMany) {
+		t.Errorf("beyond the limit: %v, want ErrTooMany", err)
+	}
+	if err := index.Remove(t.Context(), "anna", "next"); err != nil {
+		t.Fatal(err)
+	}
+	if err := index.Add(t.Context(), "anna", "more", time.Now(), most); err != nil {
+		t.Errorf("after a removal: %v", err)
+	}
+	listed, err := index.Page(t.Context(), "anna", "", 10, false)
+	if err != nil || slices.Contains(names(listed), "next") || !slices.Contains(names(listed), first) {
+		t.Errorf("listed %v, %v, want the finished one and not the removed", names(listed), err)
+	}
+}
+
+func TestTaskIndexRestores(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	index := storage.NewTaskIndex(client, nil)
+	created := time.Now().Add(-time.Hour).Truncate(time.Millisecond).UTC()
+	restore := func() {
+		for i, unfinished := range []bool{false, true} {
+			if err := index.Restore(t.Context(), "anna", fmt.Sprint("t", i), created.Add(time.Duration(i)*time.Second), unfinished); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := index.Add(t.Context(), "anna", "t0", created, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, lost := range []bool{false, true} {
+		if lost {
+			client.FlushDB(t.Context())
+		}
+		restore()
+		listed, err := index.Page(t.Context(), "anna", "", 10, true)
+		if err != nil || !slices.Equal(names(listed), []string{"t0", "t1"}) || !listed[0].At.Equal(created) {
+			t.Errorf("lost %v: listed %v, %v", lost, listed, err)
+		}
+		open, err := index.Unfinished(t.Context(), "anna", 10)
+		if err != nil || !slices.Equal(names(open), []string{"t1"}) {
+			t.Errorf("lost %v: unfinished %v, %v", lost, names(open), err)
+		}
+	}
+}
+
+func TestTaskIndexForgetsOld(t *testing.T) {
+	t.Parallel()
+	index := storage.NewTaskIndex(storagetest.Redis(t), &storage.TaskIndexOptions{Keep: time.Hour})
+	for id, age := range map[string]time.Duration{"old": 2 * time.Hour, "young": time.Minute} {
+		if err := index.Add(t.Context(), "anna", id, time.Now().Add(-age), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := index.Add(t.Context(), "anna", "new", time.Now(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := index.Page(t.Context(), "anna", "", 10, false); err != nil || !slices.Equal(names(got), []string{"new", "young"}) {
+		t.Errorf("got %v, %v", names(got), err)
+	}
+}
+
+func TestTaskIndexBuries(t *testing.T) {
+	t.Parallel()
+	index := storage.NewTaskIndex(storagetest.Redis(t), nil)
+	buried := func(want bool) {
+		t.Helper()
+		if got, err := index.Buried(t.Context(), "t1"); err != nil || got != want {
+			t.Errorf("buried = %v, %v, want %v", got, err, want)
+		}
+	}
+	if err := index.Add(t.Context(), "anna", "t1", time.Now(), 1); err != nil {
+		t.Fatal(err)
+	}
+	buried(false)
+	if err := index.Bury(t.Context(), "anna", "t1"); err != nil {
+		t.Fatal(err)
+	}
+	buried(true)
+	if got, err := index.Page(t.Context(), "anna", "", 10, false); err != nil || len(got) != 0 {
+		t.Errorf("a buried task is listed: %v, %v", got, err)
+	}
+	if got, err := index.Unfinished(t.Context(), "anna", 10); err != nil || len(got) != 0 {
+		t.Errorf("a buried task counts: %v, %v", got, err)
+	}
+	if err := index.Lift(t.Context(), "t1"); err != nil {
+		t.Fatal(err)
+	}
+	buried(false)
+}
+
+func TestTaskIndexAway(t *testing.T) {
+	t.Parallel()
+	index := storage.NewTaskIndex(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	_, page := index.Page(t.Context(), "anna", "", 1, false)
+	_, open := index.Unfinished(t.Context(), "anna", 1)
+	_, buried := index.Buried(t.Context(), "t1")
+	for name, err := range map[string]error{
+		"add": index.Add(t.Context(), "anna", "t1", time.Now(), 1), "end": index.End(t.Context(), "anna", "t1"),
+		"remove": index.Remove(t.Context(), "anna", "t1"), "bury": index.Bury(t.Context(), "anna", "t1"),
+		"restore": index.Restore(t.Context(), "anna", "t1", time.Now(), true), "lift": index.Lift(t.Context(), "t1"),
+		"page": page, "unfinished": open, "buried": buried,
+	} {
+		if !errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("%s: got %v, want ErrUnavailable", name, err)
+		}
+	}
+}
