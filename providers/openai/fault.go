@@ -29,7 +29,7 @@ func refine(err error) error {
 	if fault.Code == "" {
 		fault.Code = answer.Error.Type
 	}
-	fault.Code = cut(fault.Code, wordLimit)
+	fault.Code = providers.Cut(fault.Code, providers.WordLimit)
 	switch fault.Code {
 	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated":
 		// The gateway's account is out of money, in the dress of a 429 or a 400.

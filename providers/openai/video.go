@@ -3,13 +3,9 @@ package openai
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 
 	"modelrelay/providers"
 )
@@ -60,12 +56,12 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err // taken, in all likelihood
 	}
-	for _, id := range []text{made.ID, made.TaskID} {
+	for _, id := range []providers.Loose{made.ID, made.TaskID} {
 		if id != "" {
 			return providers.Ticket{Job: string(id)}, nil
 		}
 	}
-	return providers.Ticket{}, broken("no job id", nil)
+	return providers.Ticket{}, providers.BrokenAnswer("no job id", nil)
 }
 
 // Poll reads the job.
@@ -93,7 +89,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return providers.Video{}, err
 	}
-	video, err := v.open(get)
+	video, err := providers.Download(v.client, get)
 	if err == nil || ctx.Err() != nil {
 		return video, err
 	}
@@ -101,47 +97,14 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	if jobErr != nil || j.link() == "" {
 		return providers.Video{}, err
 	}
-	if get, err = v.linked(ctx, to, j.link()); err != nil {
-		return providers.Video{}, err
-	}
-	return v.open(get)
-}
-
-func (v *Videos) open(get *http.Request) (providers.Video, error) {
-	resp, err := providers.Send(v.client, get)
+	get, own, err := providers.LinkRequest(ctx, to.Channel, j.link())
 	if err != nil {
 		return providers.Video{}, err
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if kind == "application/json" || strings.HasPrefix(kind, "text/") {
-		_ = resp.Body.Close()
-		return providers.Video{}, broken("content of type "+strconv.Quote(kind), nil)
+	if own {
+		authorize(get, to.Key)
 	}
-	if kind == "" || kind == "application/octet-stream" {
-		kind = "video/mp4"
-	}
-	return providers.Video{Body: resp.Body, Length: resp.ContentLength, ContentType: kind}, nil
-}
-
-// linked asks for a result link. The key goes only to the channel's own host.
-func (v *Videos) linked(ctx context.Context, to providers.Target, link string) (*http.Request, error) {
-	base, err := url.Parse(to.Channel.BaseURL)
-	if err != nil {
-		return nil, broken("base address", err)
-	}
-	at, err := base.Parse(link)
-	if err != nil || (at.Scheme != "https" && at.Scheme != "http") {
-		return nil, broken("result link", nil) // the error would repeat the link
-	}
-	get, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return nil, broken("result link", nil)
-	}
-	get.Header.Set("User-Agent", providers.Agent)
-	if at.Host == base.Host && at.Scheme == base.Scheme {
-		get.Header.Set("Authorization", "Bearer "+to.Key.Reveal())
-	}
-	return get, nil
+	return providers.Download(v.client, get)
 }
 
 func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (job, error) {
@@ -162,38 +125,21 @@ func (v *Videos) request(ctx context.Context, method string, to providers.Target
 	if err != nil {
 		return nil, &providers.Fault{Kind: providers.Internal, Message: "The channel's address is not usable.", Taken: providers.TakenNo, Err: err}
 	}
-	req.Header.Set("Authorization", "Bearer "+to.Key.Reveal())
+	authorize(req, to.Key)
 	req.Header.Set("User-Agent", providers.Agent)
 	return req, nil
+}
+
+func authorize(req *http.Request, key providers.Secret) {
+	req.Header.Set("Authorization", "Bearer "+key.Reveal())
 }
 
 // read decodes an answer that is a job, and closes it.
 func read(ctx context.Context, resp *http.Response) (job, error) {
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, jobLimit))
+	body, err := providers.ReadAnswer(ctx, resp.Body, jobLimit)
 	if err != nil {
-		return job{}, cutOff(ctx, err)
+		return job{}, err
 	}
 	return decode(body)
-}
-
-// cutOff is the fault of an answer that ended before its end, by the caller's own will or not.
-func cutOff(ctx context.Context, err error) *providers.Fault {
-	if cause := context.Cause(ctx); cause != nil {
-		fault := *providers.AsFault(cause)
-		if fault.Kind == providers.Timeout {
-			fault.Blame = providers.BlameChannel
-		}
-		fault.Err = errors.Join(cause, err)
-		return &fault
-	}
-	return broken("cut off", err)
-}
-
-// broken is the fault of a 2xx answer that makes no sense. What became of the request is unknown.
-func broken(what string, err error) *providers.Fault {
-	return &providers.Fault{
-		Kind: providers.Upstream, Message: "The upstream's answer is broken.", Blame: providers.BlameChannel,
-		Err: errors.Join(fmt.Errorf("broken answer: %s", what), err),
-	}
 }

@@ -42,11 +42,11 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if len(req.Images) == 1 && req.Images[0].URL != "" {
 		fields["input_reference"], err = json.Marshal(map[string]string{"image_url": req.Images[0].URL})
 		if err != nil {
-			return encoded{}, unreadable(err)
+			return encoded{}, providers.Unwritable(err)
 		}
 		doc, err := json.Marshal(fields)
 		if err != nil {
-			return encoded{}, unreadable(err)
+			return encoded{}, providers.Unwritable(err)
 		}
 		return encoded{contentType: "application/json", bytes: doc}, nil
 	}
@@ -55,17 +55,9 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 
 // createFields are the JSON members of a create: the vendor's parameters first, so that the contract's fields win.
 func createFields(model string, req providers.VideoRequest) (map[string]json.RawMessage, error) {
-	fields := make(map[string]json.RawMessage)
-	for _, object := range []json.RawMessage{req.Metadata, req.Extra} {
-		if len(object) == 0 {
-			continue
-		}
-		if err := json.Unmarshal(object, &fields); err != nil {
-			return nil, unreadable(err)
-		}
-		if fields == nil { // null
-			fields = make(map[string]json.RawMessage)
-		}
+	fields, err := req.Parameters()
+	if err != nil {
+		return nil, err
 	}
 	size := req.Size
 	if size == "" && req.Width > 0 && req.Height > 0 {
@@ -77,7 +69,7 @@ func createFields(model string, req providers.VideoRequest) (map[string]json.Raw
 		}
 		text, err := json.Marshal(value)
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, providers.Unwritable(err)
 		}
 		fields[name] = text
 	}
@@ -95,14 +87,14 @@ func createForm(ctx context.Context, fields map[string]json.RawMessage, images [
 		text := string(fields[name])
 		if strings.HasPrefix(text, `"`) {
 			if err := json.Unmarshal(fields[name], &text); err != nil {
-				return encoded{}, unreadable(err)
+				return encoded{}, providers.Unwritable(err)
 			}
 		}
 		if text == "null" {
 			continue
 		}
 		if err := form.WriteField(name, text); err != nil {
-			return encoded{}, unreadable(err)
+			return encoded{}, providers.Unwritable(err)
 		}
 	}
 	for _, image := range images {
@@ -111,7 +103,7 @@ func createForm(ctx context.Context, fields map[string]json.RawMessage, images [
 		}
 	}
 	if err := form.Close(); err != nil {
-		return encoded{}, unreadable(err)
+		return encoded{}, providers.Unwritable(err)
 	}
 	return encoded{contentType: form.FormDataContentType(), bytes: buf.Bytes()}, nil
 }
@@ -131,23 +123,7 @@ func writeFile(ctx context.Context, form *multipart.Writer, image providers.Medi
 	header.Set("Content-Type", contentType)
 	part, err := form.CreatePart(header)
 	if err != nil {
-		return unreadable(err)
+		return providers.Unwritable(err)
 	}
-	file, err := image.Open(ctx)
-	if err != nil {
-		return &providers.Fault{
-			Kind: providers.Overloaded, Message: "The task's input cannot be read from the archive now.", Taken: providers.TakenNo, Err: err,
-		}
-	}
-	defer file.Close()
-	if _, err := io.Copy(part, file); err != nil {
-		return &providers.Fault{
-			Kind: providers.Overloaded, Message: "The task's input cannot be read from the archive now.", Taken: providers.TakenNo, Err: err,
-		}
-	}
-	return nil
-}
-
-func unreadable(err error) *providers.Fault {
-	return &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be written for the upstream.", Taken: providers.TakenNo, Err: err}
+	return image.CopyTo(ctx, part)
 }

@@ -1,0 +1,67 @@
+package providers
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Loose is a member of a vendor's answer that is a string, or a number as it is written; anything else reads as "". A
+// member of another type than documented must not lose a paid job, so it refuses nothing.
+type Loose string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *Loose) UnmarshalJSON(raw []byte) error {
+	*l = ""
+	switch {
+	case len(raw) > 0 && raw[0] == '"':
+		var s string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return err
+		}
+		*l = Loose(s)
+	case len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9'):
+		*l = Loose(raw)
+	}
+	return nil
+}
+
+// Number passes decimal text that is a number of sensible length; "" for anything else.
+func (l Loose) Number() string {
+	const sense = 16
+	s := string(l)
+	if _, err := strconv.ParseFloat(s, 64); err != nil || len(s) > sense || strings.Trim(s, "0123456789.") != "" {
+		return ""
+	}
+	return s
+}
+
+// Percent reads a progress of 0 to 100, with a percent sign or without; -1 for anything else.
+func (l Loose) Percent() int {
+	p, err := strconv.ParseFloat(strings.TrimSuffix(string(l), "%"), 64)
+	if err != nil || math.IsNaN(p) {
+		return -1
+	}
+	return int(math.Round(min(100, max(0, p))))
+}
+
+// Pixels reads a whole positive number of sensible size; 0 for anything else.
+func (l Loose) Pixels() int {
+	const sense = 1 << 16
+	n, err := strconv.Atoi(string(l))
+	if err != nil || n < 0 || n > sense {
+		return 0
+	}
+	return n
+}
+
+// Dimensions reads "1280x720"; zeros for anything else.
+func (l Loose) Dimensions() (width, height int) {
+	w, h, _ := strings.Cut(string(l), "x")
+	width, height = Loose(w).Pixels(), Loose(h).Pixels()
+	if width == 0 || height == 0 {
+		return 0, 0
+	}
+	return width, height
+}

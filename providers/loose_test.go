@@ -1,0 +1,41 @@
+package providers_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"modelrelay/providers"
+)
+
+func TestLoose(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		raw, text, number string
+		percent, pixels   int
+	}{
+		{raw: `"a"`, text: "a", percent: -1},
+		{raw: `7`, text: "7", number: "7", percent: 7, pixels: 7},
+		{raw: `"5.50"`, text: "5.50", number: "5.50", percent: 6},
+		{raw: `"45%"`, text: "45%", percent: 45},
+		{raw: `-3`, text: "-3"},
+		{raw: `1e9`, text: "1e9", percent: 100},
+		{raw: `"NaN"`, text: "NaN", percent: -1},
+		{raw: `12345678901234567890`, text: "12345678901234567890", percent: 100},
+		{raw: `null`, percent: -1},
+		{raw: `{"a":1}`, percent: -1},
+		{raw: `true`, percent: -1},
+	} {
+		got := providers.Loose("before")
+		if err := json.Unmarshal([]byte(tc.raw), &got); err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != tc.text || got.Number() != tc.number || got.Percent() != tc.percent || got.Pixels() != tc.pixels {
+			t.Errorf("%s: got %q, number %q, percent %d, pixels %d", tc.raw, got, got.Number(), got.Percent(), got.Pixels())
+		}
+	}
+	for text, want := range map[providers.Loose][2]int{"1280x720": {1280, 720}, "1280x": {}, "x": {}, "1280": {}, "-1x5": {}, "large": {}} {
+		if w, h := text.Dimensions(); w != want[0] || h != want[1] {
+			t.Errorf("%q: got %dx%d", text, w, h)
+		}
+	}
+}
