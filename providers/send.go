@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -53,8 +54,8 @@ type ClientOptions struct {
 }
 
 // NewHTTPClient returns the process's one client to upstreams. Connections are kept and shared, HTTP/2 is used where
-// offered, bodies pass as they are (nothing is decompressed), and only a GET or HEAD follows redirects. It sets no
-// limit on the whole of a request: that is the context's.
+// offered, bodies pass as they are (nothing is decompressed), and only a GET or HEAD follows redirects, a few and without
+// its header to other origins. It sets no limit on the whole of a request: that is the context's.
 func NewHTTPClient(opts *ClientOptions) *http.Client {
 	if opts == nil {
 		opts = new(ClientOptions)
@@ -82,13 +83,26 @@ func NewHTTPClient(opts *ClientOptions) *http.Client {
 				MaxReceiveBufferPerStream: streamWindow,
 			},
 		},
-		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-			if method := via[0].Method; method != http.MethodGet && method != http.MethodHead || len(via) > maxRedirects {
-				return http.ErrUseLastResponse
-			}
-			return nil
-		},
+		CheckRedirect: redirect,
 	}
+}
+
+// redirect follows the redirects of a GET or HEAD, but none to a less safe scheme. Beyond the origin that was asked, and
+// from there on, the request keeps nothing of its header: net/http itself would send a key on to another port, to a
+// subdomain, and to anybody where the key stands in a header of the vendor's own.
+func redirect(next *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case first.Method != http.MethodGet && first.Method != http.MethodHead, len(via) > maxRedirects,
+		next.URL.Scheme != "https" && (next.URL.Scheme != "http" || via[len(via)-1].URL.Scheme == "https"):
+		return http.ErrUseLastResponse
+	}
+	strange := func(hop *http.Request) bool { return !sameOrigin(first.URL, hop.URL) }
+	if strange(next) || slices.ContainsFunc(via, strange) {
+		clear(next.Header)
+		next.Header.Set("User-Agent", Agent)
+	}
+	return nil
 }
 
 // NewPost makes the request of a call's payload, whose header is the vendor's to set. An address that cannot be used is a
