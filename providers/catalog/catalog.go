@@ -10,6 +10,7 @@ import (
 	"modelrelay/providers/anthropic"
 	"modelrelay/providers/gemini"
 	"modelrelay/providers/openai"
+	"modelrelay/providers/vendorc"
 )
 
 // New returns every vendor there is, sending through the process's client to upstreams.
@@ -36,6 +37,11 @@ func New(client *http.Client) providers.Catalog {
 			Usage:     openai.Usage(),
 			Video:     openai.NewVideos(client),
 			Realtime:  openai.NewRealtime(client),
+		},
+		"vendorc": {
+			Name:     "vendorc",
+			Video:    vendorc.NewVideos(client),
+			CheckKey: vendorc.CheckKey,
 		},
 	}
 }

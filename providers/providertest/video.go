@@ -46,6 +46,8 @@ type VideoSubject struct {
 	IdempotencyKey func(*http.Request) string
 	// Upload reads the one uploaded image of a submit; nil where the vendor takes none.
 	Upload func(*http.Request) (Upload, error)
+	// BareUploads: the vendor takes an upload's bytes alone, without name and type.
+	BareUploads bool
 }
 
 // Upload is an input image as the upstream sees it.
@@ -81,6 +83,7 @@ func TestVideo(t *testing.T, subject VideoSubject) {
 	t.Run("open", s.open)
 	t.Run("open fails", s.openFails)
 	t.Run("open canceled", s.openCanceled)
+	t.Run("link renewed", s.linkRenewed)
 	t.Run("links of strangers", s.strangers)
 	t.Run("concurrent", s.concurrent)
 }

@@ -313,6 +313,32 @@ func (s videoSuite) openCanceled(t *testing.T) {
 	<-gone
 }
 
+// linkRenewed: a link that ran out is asked for again, by the ticket alone.
+func (s videoSuite) linkRenewed(t *testing.T) {
+	t.Parallel()
+	if _, err := s.subject.Answers.Open("linked.http"); err != nil {
+		t.Skip("the vendor names no links")
+	}
+	u := s.upstream(t)
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	ticket := s.accepted(t, adapter, to)
+	clip := clipBytes()
+	for _, fresh := range []string{"1", "2"} {
+		u.on(VideoPoll, u.send(u.answer("linked", "{{link}}", u.server.URL+resultPath+"?valid="+fresh)))
+		u.on(VideoContent, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("valid") != fresh {
+				http.Error(w, vendorWords, http.StatusForbidden)
+				return
+			}
+			u.clip(w, r)
+		})
+		if status, err := adapter.Poll(t.Context(), to, ticket); err != nil || status.State != providers.JobDone {
+			t.Fatalf("got %+v, %v", status, err)
+		}
+		s.wantClip(t, adapter, to, ticket, int64(len(clip)))
+	}
+}
+
 // strangers: a result on another host, linked or redirected to, is fetched without the key.
 func (s videoSuite) strangers(t *testing.T) {
 	t.Parallel()

@@ -61,6 +61,9 @@ func (u *videoUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	step := u.subject.Step(r)
+	if r.Method == http.MethodGet && r.URL.Path == resultPath {
+		step = VideoContent
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	u.mu.Lock()
 	if step == VideoSubmit {

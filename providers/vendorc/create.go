@@ -1,0 +1,158 @@
+package vendorc
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+const (
+	// framesPerSecond is the vendor's, which counts a video's length in frames and the first one extra.
+	framesPerSecond = 24
+	// mostSeconds keeps a number of frames from overflowing; the vendor's own bound is far below.
+	mostSeconds = 3600
+	// reqJSONLimit bounds what a ticket carries of the client's, in bytes: it stands in histories.
+	reqJSONLimit = 2 << 10
+	// nearRatio is how far the sides' ratio may be from one the vendor makes: its own sizes are that far off, being
+	// multiples of 16 or 32 pixels.
+	nearRatio = 0.03
+)
+
+// ratio is one of the vendor's aspect ratios.
+type ratio struct{ width, height int }
+
+// String is the ratio as the vendor writes it.
+func (r ratio) String() string { return strconv.Itoa(r.width) + ":" + strconv.Itoa(r.height) }
+
+func ratios() []ratio { return []ratio{{16, 9}, {4, 3}, {1, 1}, {3, 4}, {9, 16}, {21, 9}} }
+
+// createBody writes a submit, and what the ticket must remember of it. Every failure is before anything was sent.
+func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, handle, error) {
+	if req.N > 1 {
+		return nil, handle{}, providers.InvalidField("n", "The upstream makes one video a job.")
+	}
+	fields, err := req.Parameters()
+	if err != nil {
+		return nil, handle{}, err
+	}
+	known := handle{ReqKey: model}
+	if known.ReqJSON, err = takeReqJSON(fields); err != nil {
+		return nil, handle{}, err
+	}
+	members := map[string]any{"req_key": model}
+	if req.Prompt != "" {
+		members["prompt"] = req.Prompt
+	}
+	if req.Seed != nil {
+		members["seed"] = *req.Seed
+	}
+	if req.Seconds != "" {
+		if members["frames"], err = frames(req.Seconds); err != nil {
+			return nil, handle{}, err
+		}
+	}
+	if err := addImages(ctx, members, req.Images); err != nil {
+		return nil, handle{}, err
+	}
+	if len(req.Images) == 0 { // beside an image the vendor takes the image's own
+		if err := addRatio(members, req); err != nil {
+			return nil, handle{}, err
+		}
+	}
+	for name, value := range members {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, handle{}, providers.Unwritable(err)
+		}
+		fields[name] = raw
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return nil, handle{}, providers.Unwritable(err)
+	}
+	return body, known, nil
+}
+
+// takeReqJSON takes the parameter out that belongs to the looks at a job and not to its submit. Clients of this vendor
+// name it there; here the gateway looks, so it comes with the create.
+func takeReqJSON(fields map[string]json.RawMessage) (string, error) {
+	raw, given := fields["req_json"]
+	if !given {
+		return "", nil
+	}
+	delete(fields, "req_json")
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return "", providers.InvalidField("req_json", "req_json must be a JSON object written as a string.")
+	}
+	if len(text) > reqJSONLimit || providers.Words(text) != text {
+		return "", providers.InvalidField("req_json", "req_json may have %d bytes and no address with a query.", reqJSONLimit)
+	}
+	return text, nil
+}
+
+// frames is the length of a video of so many seconds.
+func frames(seconds string) (int, error) {
+	s, err := strconv.ParseFloat(seconds, 64)
+	if err != nil || !(s > 0 && s <= mostSeconds) {
+		return 0, providers.InvalidField("seconds", "The upstream makes no video of %q seconds.", seconds)
+	}
+	return int(math.Round(s*framesPerSecond)) + 1, nil
+}
+
+// addImages adds the input images by address or as bytes; the vendor takes the one or the other.
+func addImages(ctx context.Context, members map[string]any, images []providers.Media) error {
+	var addresses, data []string
+	for _, image := range images {
+		if image.URL != "" {
+			addresses = append(addresses, image.URL)
+			continue
+		}
+		var text bytes.Buffer
+		encoder := base64.NewEncoder(base64.StdEncoding, &text)
+		if err := image.CopyTo(ctx, encoder); err != nil {
+			return err
+		}
+		if err := encoder.Close(); err != nil {
+			return providers.Unwritable(err)
+		}
+		data = append(data, text.String())
+	}
+	switch {
+	case len(addresses) > 0 && len(data) > 0:
+		return providers.InvalidField("image", "The upstream takes images by address or as data, not both in one request.")
+	case len(addresses) > 0:
+		members["image_urls"] = addresses
+	case len(data) > 0:
+		members["binary_data_base64"] = data
+	}
+	return nil
+}
+
+// addRatio adds the aspect ratio that the caller's size means: the size itself where it is written as a ratio.
+func addRatio(members map[string]any, req providers.VideoRequest) error {
+	width, height := req.Width, req.Height
+	if width == 0 || height == 0 {
+		if req.Size == "" {
+			return nil
+		}
+		w, h, _ := strings.Cut(req.Size, ":")
+		width, height = providers.Loose(w).Pixels(), providers.Loose(h).Pixels()
+	}
+	var all []string
+	for _, r := range ratios() {
+		all = append(all, r.String())
+		off := float64(width*r.height)/float64(max(1, height*r.width)) - 1
+		if math.Abs(off) <= nearRatio {
+			members["aspect_ratio"] = r.String()
+			return nil
+		}
+	}
+	return providers.InvalidField("size", "The upstream makes videos of %s, not of this size.", strings.Join(all, ", "))
+}
