@@ -128,6 +128,12 @@ func (s *stack) serviceSections(at places, token string) []gatewayyaml.Section {
     keys: [sk-upstream-one]
     models: {gemini-2.5-flash: }
     groups: [default]
+  - name: visual
+    vendor: vendorc
+    base_url: http://%[1]s/vendorc
+    keys: ["ak-upstream-one:sk-upstream-one"]
+    models: {jimeng_t2v_v30: , jimeng_i2v_first_v30: , jimeng_ti2v_v30_pro: }
+    groups: [default]
 `, at.upstream)},
 	}
 }

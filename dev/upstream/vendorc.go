@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,7 +97,7 @@ type submitTask struct {
 	ImageURLs   []string `json:"image_urls"`
 	Images      []string `json:"binary_data_base64"`
 	Seed        int      `json:"seed"`
-	Frames      int      `json:"frames"`
+	Frames      *int     `json:"frames"`
 	AspectRatio *string  `json:"aspect_ratio"`
 }
 
@@ -109,11 +110,13 @@ func parseSubmitTask(x *exchange) *problem {
 	switch {
 	case q.ReqKey == "" || unknownModel(q.ReqKey):
 		// A req_key the account may not use, or that does not exist, is told apart by nobody.
-		return &problem{status: http.StatusBadRequest, kind: kindInvalid, code: "50400", message: "Access Denied: Internal Error"}
+		return &problem{status: http.StatusUnauthorized, kind: kindInvalid, code: "50400", message: "Access Denied: Internal Error"}
 	case q.Prompt == "" && len(q.Images) == 0 && len(q.ImageURLs) == 0:
 		return &problem{status: http.StatusBadRequest, kind: kindInvalid, code: "50215", message: "Input invalid for this service."}
-	case q.AspectRatio != nil && !strings.Contains(*q.AspectRatio, ":"):
+	case q.AspectRatio != nil && !slices.Contains([]string{"16:9", "4:3", "1:1", "3:4", "9:16", "21:9"}, *q.AspectRatio):
 		return &problem{status: http.StatusBadRequest, kind: kindInvalid, code: "50215", message: "Input invalid for this service: aspect_ratio"}
+	case q.Frames != nil && *q.Frames != 121 && *q.Frames != 241: // five seconds and ten
+		return &problem{status: http.StatusBadRequest, kind: kindInvalid, code: "50215", message: "Input invalid for this service: frames"}
 	}
 	for _, image := range q.Images {
 		if _, err := base64.StdEncoding.DecodeString(image); err != nil {

@@ -33,7 +33,7 @@ func signedKey(x *exchange) (string, *problem) {
 	}
 	fields, ok := authorizationFields(given)
 	if !ok {
-		return "", invalid(http.StatusUnauthorized, "100024:InvalidAuthorization", "Invalid 'Authorization' header")
+		return "", invalid(http.StatusBadRequest, "100024:InvalidAuthorization", "Invalid 'Authorization' header")
 	}
 	key, scope, _ := strings.Cut(fields.credential, "/")
 	date := h.Get("X-Date")
@@ -42,13 +42,13 @@ func signedKey(x *exchange) (string, *problem) {
 	case err != nil:
 		return key, invalid(http.StatusBadRequest, "100004:MissingRequestInfo", "The request is missing timestamp information.")
 	case time.Since(at).Abs() > maxSkew:
-		return key, invalid(http.StatusUnauthorized, "100006:InvalidTimestamp", "The request has expired.")
+		return key, invalid(http.StatusBadRequest, "100006:InvalidTimestamp", "The request has expired.")
 	case !strings.HasPrefix(key, accessKey):
 		return key, invalid(http.StatusUnauthorized, "100009:InvalidAccessKey", "The security token included in the request is invalid.")
 	case scope != date[:8]+"/cn-north-1/cv/request":
-		return key, invalid(http.StatusUnauthorized, "100024:InvalidAuthorization", "Invalid credential scope")
+		return key, invalid(http.StatusBadRequest, "100024:InvalidAuthorization", "Invalid credential scope")
 	case !slices.Contains(fields.headers, "host") || !slices.Contains(fields.headers, "x-date") || !slices.Contains(fields.headers, "x-content-sha256"):
-		return key, invalid(http.StatusUnauthorized, "100024:InvalidAuthorization", "SignedHeaders must hold host, x-content-sha256 and x-date")
+		return key, invalid(http.StatusBadRequest, "100024:InvalidAuthorization", "SignedHeaders must hold host, x-content-sha256 and x-date")
 	}
 	want := fields.sign(x.r, x.body, scope, date, secretKey+strings.TrimPrefix(key, accessKey))
 	if h.Get("X-Content-Sha256") != digestOf(x.body) || !hmac.Equal([]byte(want), []byte(fields.signature)) {
@@ -88,6 +88,9 @@ func (a authorization) sign(r *http.Request, body []byte, scope, date, secret st
 		value := r.Header.Get(name)
 		if name == "host" {
 			value = r.Host
+			if port := (&url.URL{Host: r.Host}).Port(); port == "80" || port == "443" {
+				value = strings.TrimSuffix(value, ":"+port)
+			}
 		}
 		headers.WriteString(name + ":" + strings.TrimSpace(value) + "\n")
 	}

@@ -287,13 +287,14 @@ func TestVendorC(t *testing.T) {
 		want         map[string]any
 	}{
 		"no JSON":        {submit, `{`, nil, 400, map[string]any{"code": 50200}},
-		"no req_key":     {submit, `{"prompt":"x"}`, nil, 400, map[string]any{"code": 50400}},
+		"no req_key":     {submit, `{"prompt":"x"}`, nil, 401, map[string]any{"code": 50400}},
+		"four seconds":   {submit, `{"req_key":"x","prompt":"x","frames":97}`, nil, 400, map[string]any{"code": 50215}},
 		"empty ratio":    {submit, `{"req_key":"x","prompt":"x","aspect_ratio":""}`, nil, 400, map[string]any{"code": 50215}},
 		"bad image":      {submit, `{"req_key":"x","binary_data_base64":["?"]}`, nil, 400, map[string]any{"code": 50207}},
 		"unknown action": {"Sing", `{}`, nil, 404, map[string]any{"ResponseMetadata.Error.CodeN": 100008}},
 		"not signed":     {submit, `{}`, func(h map[string]string) { h["Authorization"] = "" }, 400, map[string]any{"ResponseMetadata.Error.CodeN": 100025}},
 		"no date":        {submit, `{}`, func(h map[string]string) { h["X-Date"] = "" }, 400, map[string]any{"ResponseMetadata.Error.CodeN": 100004}},
-		"old": {submit, `{}`, func(h map[string]string) { h["X-Date"] = "20200101T000000Z" }, 401, map[string]any{
+		"old": {submit, `{}`, func(h map[string]string) { h["X-Date"] = "20200101T000000Z" }, 400, map[string]any{
 			"ResponseMetadata.Error.Code": "InvalidTimestamp",
 		}},
 		"other key": {submit, `{}`, func(h map[string]string) {

@@ -147,6 +147,17 @@ func (s *stack) channel(name, key, more string) string {
 %s`, name, s.at, key, more)
 }
 
+// everyVendor is one channel of each fake upstream that makes videos, as YAML list items.
+func (s *stack) everyVendor() string {
+	return s.channel("main", "sk-upstream-main", "") + fmt.Sprintf(`  - name: visual
+    vendor: vendorc
+    base_url: http://%[1]s/vendorc
+    keys: ["ak-upstream-visual:sk-upstream-visual"]
+    models: {jimeng-fast: jimeng_t2v_v30_fast, jimeng-manual: jimeng_t2v_v30_manual, jimeng-fast-fail: jimeng_t2v_v30_fast_fail}
+    groups: [default]
+`, s.at)
+}
+
 // start runs the gateway, again after a kill, at the same address.
 func (g *gateway) start() {
 	g.s.t.Helper()
