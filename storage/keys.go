@@ -26,6 +26,11 @@ const DefaultPrefix = "mr:"
 //	unfinished:<token id>        zset    task id -> when it was added, in ms
 //	removal:<task id>            string  the task is being removed
 //	task-changes                 channel task ids, with a dash in front of those that are gone
+//	slots:<channel>              zset    task ids that hold a slot -> expiry in ms
+//	slots-line:<channel>         zset    waiters "<lane>:<token id>:<since>:<task id>", ordered by name within a token
+//	slots-due:<channel>          zset    waiter -> when it asks next, in ms
+//	slots-gone:<channel>         zset    waiter -> when it counts as gone, in ms
+//	slots-turns:<channel>        hash    "<lane>:<token id>" -> its turn, "v<lane>" -> the lane's; while somebody waits
 type keys string
 
 func newKeys(prefix string) keys {
@@ -58,6 +63,15 @@ func (k keys) tasks(tokenID string) string      { return string(k) + "tasks:" + 
 func (k keys) unfinished(tokenID string) string { return string(k) + "unfinished:" + tokenID }
 func (k keys) tombstone(taskID string) string   { return string(k) + "removal:" + taskID }
 func (k keys) taskChanges() string              { return string(k) + "task-changes" }
+
+// slots are the keys of one channel's slots, in the order slotScript wants them.
+func (k keys) slots(channel string) []string {
+	channel = url.QueryEscape(channel)
+	return []string{
+		string(k) + "slots:" + channel, string(k) + "slots-line:" + channel, string(k) + "slots-due:" + channel,
+		string(k) + "slots-gone:" + channel, string(k) + "slots-turns:" + channel,
+	}
+}
 
 // dayOf is the ledger's day, in UTC.
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }

@@ -1,0 +1,279 @@
+package storage_test
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// market plays tasks that come, ask when they are told to, run, and sometimes die, by a clock of its own, and checks at
+// every step what must always hold.
+type market struct {
+	tb     testing.TB
+	server *miniredis.Miniredis
+	slots  *storage.Slots
+	random *rand.Rand
+	now    time.Time
+	steps  steps
+
+	rooms []storage.SlotChannel
+	life  time.Duration
+	holds map[string]map[string]time.Time // channel → task → when its slot ends
+	// waiting are the living ones without a slot.
+	waiting map[string]*customer
+	// idle is since when some slot was free although somebody alive waited, zero while that is not so.
+	idle     time.Time
+	idleMost time.Duration
+	over     bool // what is left to do does not matter
+	served   func(c *customer, waited time.Duration)
+}
+
+// customer is one task. Its deaths are silent: it just does not ask, or never frees.
+type customer struct {
+	storage.Waiter
+
+	came                  time.Time
+	runs                  time.Duration
+	diesWaiting, diesBusy bool
+	asked                 int
+}
+
+type step struct {
+	at time.Time
+	do func()
+}
+
+type steps []step
+
+func (s steps) Len() int           { return len(s) }
+func (s steps) Less(i, j int) bool { return s[i].at.Before(s[j].at) }
+func (s steps) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *steps) Push(x any)        { *s = append(*s, x.(step)) }
+func (s *steps) Pop() any {
+	last := (*s)[len(*s)-1]
+	*s = (*s)[:len(*s)-1]
+	return last
+}
+
+func newMarket(tb testing.TB, seed uint64, channels ...string) *market {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("thousands of asks")
+	}
+	server, _ := storagetest.Miniredis(tb)
+	m := &market{
+		tb: tb, server: server, slots: storage.NewSlots(storagetest.Client(tb, "redis://"+server.Addr()), nil),
+		random: rand.New(rand.NewPCG(seed, 1)),
+		now:    created, rooms: rooms(tb, channels...), life: time.Minute,
+		holds: make(map[string]map[string]time.Time), waiting: make(map[string]*customer),
+	}
+	for _, room := range m.rooms {
+		m.holds[room.Name] = make(map[string]time.Time)
+	}
+	return m
+}
+
+func (m *market) after(d time.Duration, do func()) { heap.Push(&m.steps, step{m.now.Add(d), do}) }
+
+// run plays until nothing is left to do or the limit is reached.
+func (m *market) run(limit time.Duration) {
+	m.tb.Helper()
+	for until := m.now.Add(limit); !m.over && len(m.steps) > 0 && m.steps[0].at.Before(until); {
+		next := heap.Pop(&m.steps).(step)
+		m.now = next.at
+		m.server.SetTime(m.now)
+		next.do()
+		m.look()
+	}
+}
+
+// look checks that no channel has more holders than slots, and how long slots stay free while somebody waits.
+func (m *market) look() {
+	m.tb.Helper()
+	free := false
+	for _, room := range m.rooms {
+		held := 0
+		for _, ends := range m.holds[room.Name] {
+			if ends.After(m.now) {
+				held++
+			}
+		}
+		if held > room.Most {
+			m.tb.Fatalf("%d slots of %s are held, it has %d", held, room.Name, room.Most)
+		}
+		free = free || held < room.Most
+	}
+	switch {
+	case !free || len(m.waiting) == 0:
+		m.idle = time.Time{}
+	case m.idle.IsZero():
+		m.idle = m.now
+	default:
+		m.idleMost = max(m.idleMost, m.now.Sub(m.idle))
+	}
+}
+
+func (m *market) come(c *customer) {
+	c.came, c.Since = m.now, m.now
+	m.waiting[c.TaskID] = c
+	m.ask(c)
+}
+
+func (m *market) ask(c *customer) {
+	c.asked++
+	answer := take(m.tb, m.slots, storage.SlotAsk{Waiter: c.Waiter, Channels: m.rooms, Life: m.life})
+	if answer.Channel == "" {
+		if c.diesWaiting && c.asked > 1 {
+			delete(m.waiting, c.TaskID)
+			return
+		}
+		late := time.Duration(m.random.Int64N(int64(time.Second))) // as workers are
+		m.after(answer.AskAgain+late, func() { m.ask(c) })
+		return
+	}
+	delete(m.waiting, c.TaskID)
+	if m.served != nil {
+		m.served(c, m.now.Sub(c.came))
+	}
+	held := m.holds[answer.Channel]
+	held[c.TaskID] = m.now.Add(m.life)
+	if c.diesBusy {
+		return
+	}
+	m.after(c.runs, func() {
+		free(m.tb, m.slots, c.Waiter, answer.Channel)
+		delete(held, c.TaskID)
+	})
+}
+
+func (m *market) customer(token string, weight, n int) *customer {
+	return &customer{
+		Waiter: storage.Waiter{TaskID: fmt.Sprintf("video_%s_%d", token, n), Token: token, Weight: weight},
+		runs:   2*time.Second + time.Duration(m.random.Int64N(int64(8*time.Second))),
+	}
+}
+
+// TestSlotsAlwaysHold: with random arrivals, weights, lanes and deaths no channel is ever over its limit, slots do not stay
+// free for long while somebody waits, and everybody alive is served.
+func TestSlotsAlwaysHold(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			m := newMarket(t, seed, "first:2", "second:3")
+			living, served, asks := 0, 0, 0
+			m.served = func(c *customer, _ time.Duration) {
+				asks += c.asked
+				if !c.diesWaiting {
+					served++
+				}
+			}
+			for n := range 200 {
+				token := m.random.IntN(6)
+				c := m.customer(fmt.Sprint(token), 1+token*token, n)
+				c.Lane = storage.Lanes()[token%3]
+				c.diesWaiting, c.diesBusy = m.random.IntN(10) == 0, m.random.IntN(20) == 0
+				if !c.diesWaiting {
+					living++
+				}
+				m.after(time.Duration(m.random.Int64N(int64(3*time.Minute))), func() { m.come(c) })
+			}
+			m.run(3 * time.Hour)
+			if served != living || len(m.waiting) > 0 {
+				t.Errorf("%d of %d living tasks were served, %d wait", served, living, len(m.waiting))
+			}
+			// As long as the longest sleep near the front: slots of the dead end, and those behind are asleep.
+			if m.idleMost > 30*time.Second {
+				t.Errorf("a slot was free for %s while somebody waited", m.idleMost)
+			}
+			t.Logf("longest idle slot %s, %d asks for %d tasks", m.idleMost, asks, served)
+		})
+	}
+}
+
+// TestSlotsSharesFollowWeights: while all tokens want more than there is, slots are handed out by weight.
+func TestSlotsSharesFollowWeights(t *testing.T) {
+	t.Parallel()
+	m := newMarket(t, 7, "only:4")
+	weights := map[string]int{"a": 1, "b": 2, "c": 5}
+	got, most := make(map[string]int), 0
+	for token, weight := range weights {
+		for n := range 100 {
+			m.after(time.Duration(n)*time.Millisecond, func() { m.come(m.customer(token, weight, n)) })
+		}
+	}
+	const counted = 96
+	skipped := 0 // the first ones came alone
+	m.served = func(c *customer, _ time.Duration) {
+		if skipped++; skipped > 8 {
+			got[c.Token]++
+			most++
+		}
+		m.over = most == counted
+	}
+	m.run(10 * time.Minute)
+	for token, weight := range weights {
+		if want := counted * weight / 8; got[token] < want*9/10 || got[token] > want*11/10 {
+			t.Errorf("token %s of weight %d: %d of %d slots, want about %d", token, weight, got[token], counted, want)
+		}
+	}
+	t.Logf("%v of %d", got, counted)
+}
+
+// TestSlotsNobodyStarves: a heavy token that always wants more than there is does not keep light ones waiting.
+func TestSlotsNobodyStarves(t *testing.T) {
+	t.Parallel()
+	m := newMarket(t, 11, "only:4")
+	const light, play = 5, 4 * time.Minute
+	var longest time.Duration
+	count := 0
+	m.served = func(c *customer, waited time.Duration) {
+		if c.Token != "heavy" {
+			longest = max(longest, waited)
+			count++
+		}
+	}
+	for n := range 240 { // a slot lasts six seconds on average: four serve 160 in that time
+		m.after(time.Duration(n)*time.Second, func() { m.come(m.customer("heavy", 4, n)) })
+	}
+	for token := range light {
+		for n := range 8 { // half of its fair share
+			m.after(time.Duration(m.random.Int64N(int64(play))), func() { m.come(m.customer(fmt.Sprint(token), 1, n)) })
+		}
+	}
+	m.run(time.Hour)
+	if count != light*8 {
+		t.Errorf("%d light tasks were served", count)
+	}
+	// All five light tokens at once wait 13 s for each of their tasks; a few may have come together.
+	if longest > time.Minute {
+		t.Errorf("a light task waited %s", longest)
+	}
+	t.Logf("longest wait of a light task: %s", longest)
+}
+
+// TestSlotsOfThousandsAskSeldom adds up how often those in a long line are told to ask.
+func TestSlotsOfThousandsAskSeldom(t *testing.T) {
+	t.Parallel()
+	const waiters = 1500
+	slots := storage.NewSlots(storagetest.Redis(t), nil)
+	perSecond, last := 0.0, time.Duration(0)
+	for n := range waiters {
+		answer := take(t, slots, storage.SlotAsk{Waiter: waiter("a", n), Channels: rooms(t, "only:1"), Life: time.Hour})
+		if answer.Channel == "" {
+			perSecond += 1 / answer.AskAgain.Seconds()
+			last = answer.AskAgain
+		}
+	}
+	t.Logf("%d waiters ask %.1f times a second, the last one every %s", waiters, perSecond, last)
+	if perSecond > 30 || last < 3*time.Minute || last > 5*time.Minute {
+		t.Errorf("%d waiters ask %.1f times a second, the last one every %s", waiters, perSecond, last)
+	}
+}
