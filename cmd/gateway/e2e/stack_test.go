@@ -98,6 +98,7 @@ type gatewayOptions struct {
 	temporalAt string   // instead of the stack's
 	args       []string // of the command line, "serve" by default
 	video      string   // members of the video section
+	relay      string   // members of the relay section
 	channels   string   // instead of the usual ones, as YAML list items
 }
 
@@ -124,11 +125,12 @@ redis: {url: redis://%s/0}
 temporal: {address: %s, namespace: default, task_queue: %s}
 archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
 video: {%s}
+relay: {%s}
 tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
 channels:
-%s`, g.at, s.redisAt, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, token, token, o.channels)
+%s`, g.at, s.redisAt, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, o.relay, token, token, o.channels)
 	if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
