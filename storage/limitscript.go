@@ -8,7 +8,8 @@ const windowSeconds = 61
 //
 // A window is a hash: s the second it was last written, rt and tt the sums of requests and tokens, r<n> and t<n> the
 // buckets of the second whose remainder by 61 is n. Leases are a sorted set of call -> expiry in ms. A refusal
-// writes nothing.
+// writes nothing. A batch whose answer was lost may come again: its calls keep the places they have, and only their
+// requests and tokens count twice, for a minute.
 //
 //	KEYS   for each token: window, leases
 //	ARGV   1: JSON, for each token [rpm, tpm, concurrency, [lease to release, …], [lease to renew, …],
@@ -83,6 +84,9 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 	local running = 0
 	if concurrency > 0 and #calls > 0 then
 		redis.call('ZREMRANGEBYSCORE', leases, '-inf', ms)
+		local own = {} -- places that these very calls hold: the answer that said so was lost, and they ask again
+		for i = 3, #calls, 3 do own[#own + 1] = calls[i] end
+		redis.call('ZREM', leases, unpack(own))
 		running = redis.call('ZCARD', leases)
 	end
 
