@@ -93,8 +93,8 @@ func (s *Server) relayAnthropic(name providers.Operation, check *checker) handle
 		if err != nil {
 			return err
 		}
-		call, err := newCall(r, endpoint, b)
-		if err != nil {
+		call := callOf(r, endpoint, b)
+		if err := checkModel(call.Model); err != nil {
 			return err
 		}
 		return s.callChecked(x, r, call, b)

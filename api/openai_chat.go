@@ -57,15 +57,6 @@ func (s *Server) addOpenAIChat(g *group) {
 	})
 }
 
-// newCall makes the call of a checked JSON body that must name its model.
-func newCall(r *http.Request, endpoint providers.Endpoint, b *body) (providers.Call, error) {
-	call := callOf(r, endpoint, b)
-	if err := checkModel(call.Model); err != nil {
-		return providers.Call{}, err
-	}
-	return call, nil
-}
-
 // callOf makes the call of a checked JSON body, whatever it says of the model.
 func callOf(r *http.Request, endpoint providers.Endpoint, b *body) providers.Call {
 	return providers.Call{

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -17,6 +16,10 @@ const (
 	maxUnread = 10 * time.Second
 	// maxTrailing is how much may follow what was read of a body, such as the end of a form, in bytes.
 	maxTrailing = 4 << 10
+	// firstPiece holds the usual body of unknown length; the pieces of a longer one double up to largestPiece, which is
+	// what its reading may leave unused.
+	firstPiece   = 8 << 10
+	largestPiece = 1 << 20
 )
 
 // readBody reads a whole request body into one buffer of its own size. The error is a fault: TooLarge past the limit,
@@ -34,11 +37,45 @@ func (s *Server) readBody(x *exchange, r *http.Request) ([]byte, error) {
 		}
 		return raw, nil
 	}
-	var buf bytes.Buffer
-	if _, err := buf.ReadFrom(r.Body); err != nil {
+	raw, err := readPieces(r.Body)
+	if err != nil {
 		return nil, readFault(r, err)
 	}
-	return buf.Bytes(), nil
+	return raw, nil
+}
+
+// readPieces reads what does not tell its length into pieces, and those into one buffer of its own size: no byte is
+// copied more than once, and a body that fits into the first piece is not copied at all.
+func readPieces(r io.Reader) ([]byte, error) {
+	var full [][]byte
+	size := 0
+	piece := make([]byte, 0, firstPiece)
+	for {
+		n, err := r.Read(piece[len(piece):cap(piece)])
+		piece = piece[:len(piece)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return join(full, piece, size+len(piece)), nil
+		case err != nil:
+			return nil, err
+		case len(piece) == cap(piece):
+			full, size = append(full, piece), size+len(piece)
+			piece = make([]byte, 0, min(2*cap(piece), largestPiece))
+		}
+	}
+}
+
+// join puts pieces together, and lets go of each once it is copied.
+func join(full [][]byte, last []byte, size int) []byte {
+	if len(full) == 0 {
+		return last
+	}
+	all := make([]byte, 0, size)
+	for i := range full {
+		all = append(all, full[i]...)
+		full[i] = nil
+	}
+	return append(all, last...)
 }
 
 // openBody bounds a body in size and time before it is read. stop follows the reading: it lifts the time limit of a body
