@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -223,59 +222,6 @@ func TestStreamComesAsItCame(t *testing.T) {
 		return len(g.ledger.entries) == 1 && g.ledger.entries[0].InputTokens == 5 && g.ledger.entries[0].OutputTokens == 2
 	})
 }
-
-// TestStreamThatFails ends with the format's error event and never with a clean end.
-func TestStreamThatFails(t *testing.T) {
-	t.Parallel()
-	for name, sentFirst := range map[string]string{"between events": chunk, "within an event": chunk + "data: {\"cho"} {
-		g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
-			resp := upstreamAnswer("text/event-stream", "")
-			resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(sentFirst), failingReader{}))
-			return resp, nil
-		}, nil)
-		rec := g.do(t, request("POST", "/v1/chat/completions", streamBody))
-		got := rec.Body.String()
-		if rec.Code != 200 || !strings.HasPrefix(got, chunk) || strings.Contains(got, "[DONE]") {
-			t.Errorf("%s: got %d %q", name, rec.Code, got)
-		}
-		last := got[strings.LastIndex(strings.TrimSpace(got), "\n")+1:]
-		if !strings.HasPrefix(last, `data: {"error":{`) || !strings.Contains(last, `"code":"upstream_error"`) || !strings.HasSuffix(last, "\n\n") {
-			t.Errorf("%s: got last event %q", name, last)
-		}
-		if len(g.ledger.entries) != 1 || !g.ledger.entries[0].Failed || g.ledger.entries[0].Requests != 1 {
-			t.Errorf("%s: got ledger %+v, want one failed call", name, g.ledger.entries)
-		}
-	}
-}
-
-// TestAnswerThatBreaksOff: a client must not take a part of a document for the whole.
-func TestAnswerThatBreaksOff(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
-		resp := upstreamAnswer("application/json", "")
-		resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"a":1`), failingReader{}))
-		return resp, nil
-	}, nil)
-	server := httptest.NewServer(g.Handler())
-	t.Cleanup(server.Close)
-	req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1/chat/completions", strings.NewReader(smallChat))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+goodKey)
-	resp, err := server.Client().Do(req)
-	if err == nil {
-		defer resp.Body.Close()
-		_, err = io.ReadAll(resp.Body)
-	}
-	if err == nil {
-		t.Error("the client read a clean end")
-	}
-}
-
-type failingReader struct{}
-
-func (failingReader) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
 // TestClientGone: the upstream's request ends when the client leaves.
 func TestClientGone(t *testing.T) {
