@@ -38,6 +38,8 @@ type AdmitInput struct {
 	Model string `json:"model"`
 	// Format is the dialect the task was created in.
 	Format providers.Format `json:"format"`
+	// Several: only a vendor that makes several videos of one request will do.
+	Several bool `json:"several,omitempty"`
 	// Except are channels, and ExceptKeys single keys, that refused this task in this round.
 	Except     []string           `json:"except,omitempty"`
 	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
@@ -70,7 +72,7 @@ func (a *Activities) Admit(_ context.Context, in AdmitInput) (Admission, error) 
 		return a.pinned(in), nil
 	}
 	target, err := a.Channels.Pick(providers.Want{
-		Group: in.Group, Model: in.Model, Except: in.Except, ExceptKeys: in.ExceptKeys,
+		Group: in.Group, Model: in.Model, Several: in.Several, Except: in.Except, ExceptKeys: in.ExceptKeys,
 		Endpoint: providers.Endpoint{Format: in.Format, Operation: providers.VideoTask},
 	})
 	if err != nil {

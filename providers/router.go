@@ -41,6 +41,8 @@ type Want struct {
 	Endpoint Endpoint
 	// OpenValues asks for a channel that takes enum values the contract does not list.
 	OpenValues bool
+	// Several asks for a channel whose vendor makes several videos of one request.
+	Several bool
 	// Except are names of channels not to be picked, ExceptKeys single keys of channels: those already tried.
 	Except     []string
 	ExceptKeys []KeyRef

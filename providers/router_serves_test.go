@@ -46,6 +46,29 @@ func TestServes(t *testing.T) {
 	}
 }
 
+// TestSeveral: several videos of one request are asked only of a vendor that makes them.
+func TestSeveral(t *testing.T) {
+	t.Parallel()
+	catalog := vendors()
+	several := catalog["films"]
+	several.Name, several.Several = "several", true
+	catalog["several"] = several
+	router := providers.NewRouter(catalog, []providers.Channel{
+		channel("one", "films", func(c *providers.Channel) { c.Priority = 9 }),
+		channel("many", "several"),
+	}, nil)
+	for asked, name := range map[bool]string{false: "one", true: "many"} {
+		to, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: video, Several: asked})
+		if err != nil || to.Channel.Name != name {
+			t.Errorf("several %v: got %s, %v, want %s", asked, to.Channel.Name, err, name)
+		}
+	}
+	alone := providers.NewRouter(catalog, []providers.Channel{channel("one", "films")}, nil)
+	if alone.Serves(providers.Want{Group: "default", Model: "m", Endpoint: video, Several: true}) {
+		t.Error("got a channel that makes one video")
+	}
+}
+
 // TestOpenValues: a value the contract does not list reaches only a channel that is open to such.
 func TestOpenValues(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,8 @@ type route struct {
 }
 
 func (r route) serves(want Want) bool {
-	return r.channel.vendor.Serves(want.Endpoint) && (r.channel.OpenValues || !want.OpenValues)
+	return r.channel.vendor.Serves(want.Endpoint) && (r.channel.OpenValues || !want.OpenValues) &&
+		(r.channel.vendor.Several || !want.Several)
 }
 
 // channelState is a channel with its vendor and its cool-downs.

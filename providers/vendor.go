@@ -16,6 +16,8 @@ type Vendor struct {
 	Usage map[Endpoint]UsageShape
 	// Video drives the vendor's jobs; nil where it has none.
 	Video VideoAdapter
+	// Several tells that Video makes several videos of one request where it asks for them (VideoRequest.N).
+	Several bool
 	// Realtime opens conversations; nil where it has none.
 	Realtime Dialer
 	// CheckBaseURL tells whether an address is as the vendor's own SDK takes it; nil accepts any.

@@ -90,7 +90,7 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now}
 	start := Input{
 		Revision: revisionNow, TaskID: id, Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
-		Format: in.Format, Model: req.Model, Pin: pin, Notify: in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
+		Format: in.Format, Model: req.Model, Several: req.N > 1, Pin: pin, Notify: in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
 	if err := c.place(ctx, req, &start, &m); err != nil {
 		return Task{}, err

@@ -103,6 +103,8 @@ type Input struct {
 	// Request, or RequestObject where it is too large or too private for a history.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
+	// Several: more than one video is asked for.
+	Several bool `json:"several,omitempty"`
 	// Pin is the one channel and key that can do it: those of the job to remix.
 	Pin *activities.Assignment `json:"pin,omitempty"`
 	// Notify has the end told to a webhook, the request's or the token's.

@@ -17,7 +17,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 	var (
 		none  activities.Job
 		last  *activities.Record
-		want  = activities.AdmitInput{Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Pin: v.in.Pin}
+		want  = activities.AdmitInput{Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Pin: v.in.Pin}
 		wait  = queueFirst
 		until = workflow.Now(ctx).Add(time.Duration(v.in.Limits.Queue))
 	)
