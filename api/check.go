@@ -301,13 +301,17 @@ func isInteger(raw []byte) bool {
 }
 
 // unquote decodes a JSON string; "" for anything else.
-func unquote(raw []byte) string {
+func unquote(raw []byte) string { return string(unquoted(raw)) }
+
+// unquoted is unquote for what may be long: it is a part of raw where nothing in it is escaped. nil for anything but a
+// string.
+func unquoted(raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '"' {
-		return ""
+		return nil
 	}
 	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1])
+		return raw[1 : len(raw)-1]
 	}
 	text, _ := jsontext.AppendUnquote(nil, raw) // the decoder has read it: at worst a lone surrogate is replaced
-	return string(text)
+	return text
 }

@@ -76,8 +76,7 @@ func (s *Server) serveContent(x *exchange, r *http.Request) error {
 		return err
 	}
 	x.model = task.Request.Model
-	expired := !task.ExpiresAt.IsZero() && !time.Now().Before(task.ExpiresAt)
-	if task.State != workflows.Completed || expired || index >= len(task.Outputs) {
+	if task.State != workflows.Completed || expired(task) || index >= len(task.Outputs) {
 		return noContent()
 	}
 	output := task.Outputs[index]
@@ -230,6 +229,9 @@ func (w *lateWriter) finish(r *http.Request, content *outputReader) error {
 		fault := providers.InvalidField("Range", "The range does not exist: the video has %d bytes.", content.size)
 		w.Header().Set("Content-Range", "bytes */"+strconv.FormatInt(content.size, 10))
 		w.x.failWith(w.status, fault)
+		return nil
+	case w.x.status == 0 && w.status == http.StatusPreconditionFailed:
+		w.x.failWith(w.status, providers.InvalidField("", "The video is not the one the request's conditions name."))
 		return nil
 	case w.x.status == 0 && w.status >= http.StatusInternalServerError:
 		return w.refuse(providers.Faultf(providers.Internal, "The video cannot be read."))

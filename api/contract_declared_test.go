@@ -95,9 +95,7 @@ func TestContractDeclared(t *testing.T) {
 		name := o.method + " " + o.path
 		declared, served := document.Paths[o.path][strings.ToLower(o.method)]
 		if !served {
-			if !slices.Contains(laterOperations, name) {
-				t.Errorf("%s is not declared", name)
-			}
+			t.Errorf("%s is not declared", name)
 			continue
 		}
 		if len(declared.Tags) != 1 {

@@ -1,5 +1,7 @@
 package api
 
+import "github.com/danielgtaylor/huma/v2"
+
 // openAIError is the error body of the OpenAI format, and of every path that belongs to no other.
 type openAIError struct {
 	Error openAIErrorBody `json:"error"`
@@ -38,8 +40,17 @@ type geminiErrorBody struct {
 
 // vendorCError is the error body of format C.
 type vendorCError struct {
-	Code      int       `json:"code"`
-	Message   string    `json:"message"`
-	Data      *struct{} `json:"data"`
-	RequestID string    `json:"request_id"`
+	Code      int     `json:"code" doc:"50200 for a bad request, a failed task's own code, else 50000 plus the HTTP status"`
+	Message   string  `json:"message"`
+	Data      nothing `json:"data"`
+	RequestID string  `json:"request_id"`
 }
+
+// nothing is null in JSON.
+type nothing struct{}
+
+// MarshalJSON implements json.Marshaler.
+func (nothing) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// Schema implements huma.SchemaProvider.
+func (nothing) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: "null"} }

@@ -34,19 +34,28 @@ func estimateTokens(contentLength int64) int {
 // polls it a hundred times.
 func (s *Server) limit(ctx huma.Context, next func(huma.Context)) {
 	r, x := unwrap(ctx)
-	grant, err := s.limits.Admit(r.Context(), x.caller, storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)})
+	err := s.limited(x, r, func(*exchange, *http.Request) error {
+		next(ctx)
+		return nil
+	})
 	if err != nil {
 		s.fail(x, err)
-		return
+	}
+}
+
+// limited runs a handler that costs something within the caller's limits.
+func (s *Server) limited(x *exchange, r *http.Request, h handler) error {
+	grant, err := s.limits.Admit(r.Context(), x.caller, storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)})
+	if err != nil {
+		return err
 	}
 	setLimitHeaders(x.Header(), x.format, grant)
 	if !grant.Allowed {
-		s.fail(x, &providers.Fault{Kind: providers.RateLimited, Message: refusal(grant), RetryAfter: grant.RetryAfter})
-		return
+		return &providers.Fault{Kind: providers.RateLimited, Message: refusal(grant), RetryAfter: grant.RetryAfter}
 	}
 	x.grant = grant
 	defer func() { grant.Release(x.spent) }()
-	next(ctx)
+	return h(x, r)
 }
 
 // refusal names the limit that was reached.

@@ -1,8 +1,8 @@
 package api
 
 import (
+	"bytes"
 	"encoding/base64"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,55 +10,95 @@ import (
 	"modelrelay/providers"
 )
 
-// newUpload makes an input of uploaded bytes. The content type is the client's where it names an image, and read from
-// the bytes where it names none.
-func newUpload(param, name, contentType string, data []byte) (providers.Media, error) {
+// Bounds of the images of one video create. The whole body is bounded by Options.MaxBody besides.
+const (
+	// maxImages is more than any vendor takes.
+	maxImages = 16
+	// maxImageBytes is that of one image, decoded. The vendors stop between 5 and 20 MB; this leaves it to them.
+	maxImageBytes = 32 << 20
+	// maxAddress is the length of an image's URL in bytes; what is longer is no address a vendor would fetch.
+	maxAddress = 8 << 10
+)
+
+// newUpload makes an input of uploaded bytes. Its content type is read from the bytes, whatever the client says: PNG,
+// JPEG and WebP, which are what the vendors take. A GIF or anything else would be refused there, after minutes in a
+// queue.
+func newUpload(param, name string, data []byte) (providers.Media, error) {
 	if len(data) == 0 {
 		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is empty.", param)
 	}
-	kind, _, err := mime.ParseMediaType(contentType)
-	if err != nil || kind == "application/octet-stream" {
-		kind = http.DetectContentType(data)
+	if len(data) > maxImageBytes {
+		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is larger than %d MiB.", param, maxImageBytes>>20)
 	}
-	if !strings.HasPrefix(kind, "image/") {
-		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' must be an image.", param)
+	kind := http.DetectContentType(data)
+	switch kind {
+	case "image/png", "image/jpeg", "image/webp":
+		return providers.Media{Name: name, ContentType: kind, Size: int64(len(data)), Data: data}, nil
+	default:
+		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' must be a PNG, JPEG or WebP image.", param)
 	}
-	return providers.Media{Name: name, ContentType: kind, Size: int64(len(data)), Data: data}, nil
 }
 
-// newMedia makes an input of an image URL: a data URL is an upload, any other is passed on and never fetched.
-func newMedia(param, address string) (providers.Media, error) {
-	if rest, ok := cutPrefixFold(address, "data:"); ok {
+// newMedia makes an input of an image in text: a data URL or bare Base64 is an upload, an http or https URL is passed on
+// and never fetched. text is not kept.
+func newMedia(param string, text []byte) (providers.Media, error) {
+	if len(text) == 0 {
+		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is empty.", param)
+	}
+	if rest, ok := cutPrefixFold(text, "data:"); ok {
 		return decodeDataURL(param, rest)
 	}
+	if bytes.IndexByte(text, ':') < 0 { // no character of Base64, and every URL has one
+		return decodeBase64(param, text)
+	}
+	if len(text) > maxAddress {
+		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is too long for a URL.", param)
+	}
+	address := string(text)
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' must be an http, https or data URL.", param)
+		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' must be an http, https or data URL, or Base64.", param)
 	}
 	return providers.Media{URL: address}, nil
 }
 
+// newLink makes an input of an image's http or https URL.
+func newLink(param string, text []byte) (providers.Media, error) {
+	media, err := newMedia(param, text)
+	if err == nil && media.URL == "" {
+		err = providers.InvalidField(param, "Invalid request: '%s' must be an http or https URL.", param)
+	}
+	return media, err
+}
+
 // decodeDataURL reads what follows "data:". The contract's images are base64.
-func decodeDataURL(param, rest string) (providers.Media, error) {
-	head, encoded, found := strings.Cut(rest, ",")
-	contentType, isBase64 := strings.CutSuffix(head, ";base64")
-	if !found || !isBase64 {
+func decodeDataURL(param string, rest []byte) (providers.Media, error) {
+	head, encoded, found := bytes.Cut(rest, []byte(","))
+	if !found || !bytes.HasSuffix(head, []byte(";base64")) {
 		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' must be a base64 data URL.", param)
 	}
+	return decodeBase64(param, encoded)
+}
+
+// decodeBase64 reads an image in either alphabet, with or without padding; line breaks do not count.
+func decodeBase64(param string, encoded []byte) (providers.Media, error) {
 	encoding := base64.StdEncoding
-	if !strings.HasSuffix(encoded, "=") && len(encoded)%4 != 0 {
-		encoding = base64.RawStdEncoding
+	if bytes.ContainsAny(encoded, "-_") {
+		encoding = base64.URLEncoding
 	}
-	data, err := encoding.DecodeString(encoded)
+	encoded = bytes.TrimRight(encoded, "= \r\n")
+	encoding = encoding.WithPadding(base64.NoPadding)
+	data := make([]byte, encoding.DecodedLen(len(encoded)))
+	n, err := encoding.Decode(data, encoded)
 	if err != nil {
 		return providers.Media{}, providers.InvalidField(param, "Invalid request: '%s' is not valid base64.", param)
 	}
-	return newUpload(param, "", contentType, data)
+	return newUpload(param, "", data[:n])
 }
 
-func cutPrefixFold(s, prefix string) (string, bool) {
-	if len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix) {
-		return s[len(prefix):], true
+func cutPrefixFold(text []byte, prefix string) ([]byte, bool) {
+	if len(text) >= len(prefix) && strings.EqualFold(string(text[:len(prefix)]), prefix) {
+		return text[len(prefix):], true
 	}
-	return s, false
+	return text, false
 }

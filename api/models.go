@@ -136,9 +136,12 @@ func pathTail(r *http.Request) string {
 }
 
 // writeJSON answers 200 with a value that always encodes.
-func writeJSON(x *exchange, value any) error {
+func writeJSON(x *exchange, value any) error { return writeStatus(x, http.StatusOK, value) }
+
+// writeStatus is writeJSON with a status of its own.
+func writeStatus(x *exchange, status int, value any) error {
 	x.Header().Set("Content-Type", "application/json")
-	x.WriteHeader(http.StatusOK)
+	x.WriteHeader(status)
 	encoder := json.NewEncoder(x)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {

@@ -20,6 +20,7 @@ type openAIVideoBody struct {
 	Size           string         `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
 	InputReference imageReference `json:"input_reference,omitzero" doc:"Reference image"`
 	Metadata       map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
+	WebhookURL     string         `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
 }
 
 // textOrNumber is a number, or a string that holds one.
@@ -39,10 +40,10 @@ func (imageReference) Schema(huma.Registry) *huma.Schema {
 		return &huma.Schema{Type: huma.TypeString, Description: description}
 	}
 	return &huma.Schema{OneOf: []*huma.Schema{
-		text("The image's http, https or data URL"),
+		text("The image's http, https or data URL, or its bytes in Base64: PNG, JPEG or WebP, 32 MiB at most"),
 		{
 			Type: huma.TypeObject, AdditionalProperties: true, Properties: map[string]*huma.Schema{
-				"image_url": text("The image's http, https or data URL"), "file_id": text("Not supported here"),
+				"image_url": text("The same, in an object"), "file_id": text("Not supported here"),
 			},
 		},
 	}}
@@ -60,7 +61,7 @@ func (s *Server) readVideoBody(x *exchange, r *http.Request, check *checker) (pr
 	}
 	req := providers.VideoRequest{
 		Model: b.text("model"), Prompt: b.text("prompt"), Size: b.text("size"),
-		Metadata: bytes.Clone(b.value("metadata")), Extra: extraMembers(b),
+		Metadata: bytes.Clone(b.value("metadata")), WebhookURL: b.text("webhook_url"), Extra: extraMembers(b),
 	}
 	req.Width, req.Height = parseSize(req.Size)
 	if seconds := b.value("seconds"); seconds != nil {
@@ -68,7 +69,7 @@ func (s *Server) readVideoBody(x *exchange, r *http.Request, check *checker) (pr
 		if seconds[0] == '"' {
 			text = unquote(seconds)
 		}
-		if req.Seconds, err = parseSeconds(text); err != nil {
+		if req.Seconds, err = parseSeconds("seconds", text); err != nil {
 			return providers.VideoRequest{}, err
 		}
 	}
@@ -85,20 +86,20 @@ func (s *Server) readVideoBody(x *exchange, r *http.Request, check *checker) (pr
 // readReference reads an input_reference that is not a file: a URL, bare or as {"image_url": URL}.
 func readReference(raw []byte) (providers.Media, error) {
 	if raw[0] == '"' {
-		return newMedia("input_reference", unquote(raw))
+		return newMedia("input_reference", unquoted(raw))
 	}
-	return referenceOf(func(name string) string {
+	return referenceOf(func(name string) []byte {
 		at := memberOf(raw, name)
-		return unquote(raw[at.From:at.To])
+		return unquoted(raw[at.From:at.To])
 	})
 }
 
 // referenceOf reads an input_reference by its members.
-func referenceOf(member func(name string) string) (providers.Media, error) {
-	if address := member("image_url"); address != "" {
+func referenceOf(member func(name string) []byte) (providers.Media, error) {
+	if address := member("image_url"); len(address) > 0 {
 		return newMedia("input_reference.image_url", address)
 	}
-	if member("file_id") != "" {
+	if len(member("file_id")) > 0 {
 		return providers.Media{}, providers.InvalidField("input_reference.file_id",
 			"Invalid request: 'input_reference.file_id' is not supported here; send the image itself or its URL.")
 	}

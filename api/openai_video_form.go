@@ -28,7 +28,8 @@ type openAIVideoForm struct {
 	Prompt         string `json:"prompt,omitempty" doc:"What the video shows"`
 	Seconds        string `json:"seconds,omitempty" doc:"Seconds to generate"`
 	Size           string `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
-	InputReference binary `json:"input_reference,omitzero" doc:"Reference image file"`
+	InputReference binary `json:"input_reference,omitzero" doc:"Reference image file: PNG, JPEG or WebP, 32 MiB at most"`
+	WebhookURL     string `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
 }
 
 // binary is a file part.
@@ -105,7 +106,7 @@ func (f *videoForm) add(part *multipart.Part) error {
 	field, member := splitName(name)
 	if part.FileName() != "" || part.Header.Get("Content-Type") != "" && field == "input_reference" {
 		if field != "input_reference" || member != "" {
-			return providers.InvalidField(name, "Invalid request: %q must not be a file.", name)
+			return providers.InvalidField(name, "Invalid request: '%s' must not be a file.", name)
 		}
 		return f.addImage(part)
 	}
@@ -114,7 +115,7 @@ func (f *videoForm) add(part *multipart.Part) error {
 	case err != nil:
 		return err
 	case len(raw) > maxFormText && field != "input_reference":
-		return providers.InvalidField(name, "Invalid request: %q is too long.", name)
+		return providers.InvalidField(name, "Invalid request: '%s' is too long.", name)
 	case len(raw) > maxFormText: // a data URL may be as long as a file
 		rest, err := io.ReadAll(part)
 		if err != nil {
@@ -123,7 +124,7 @@ func (f *videoForm) add(part *multipart.Part) error {
 		raw = append(raw, rest...)
 	}
 	if !utf8.Valid(raw) {
-		return providers.InvalidField(name, "Invalid request: %q is not valid UTF-8.", name)
+		return providers.InvalidField(name, "Invalid request: '%s' is not valid UTF-8.", name)
 	}
 	return f.addText(name, field, member, string(raw))
 }
@@ -135,12 +136,11 @@ func (f *videoForm) addImage(part *multipart.Part) error {
 	if _, err := buf.ReadFrom(part); err != nil {
 		return err
 	}
-	image, err := newUpload("input_reference", part.FileName(), part.Header.Get("Content-Type"), buf.Bytes())
+	image, err := newUpload("input_reference", part.FileName(), buf.Bytes())
 	if err != nil {
 		return err
 	}
-	f.req.Images = append(f.req.Images, image)
-	return nil
+	return addImage(&f.req, "input_reference", image)
 }
 
 // splitName takes "metadata[style]" apart, and "metadata.style" where the form has no bracket. An array's "name[]" is
@@ -178,14 +178,16 @@ func (f *videoForm) addText(name, field, member, text string) error {
 		f.req.Size = text
 		f.req.Width, f.req.Height = parseSize(text)
 	case name == "seconds":
-		f.req.Seconds, err = parseSeconds(text)
+		f.req.Seconds, err = parseSeconds("seconds", text)
 	case name == "metadata":
 		f.req.Metadata, err = parseMetadata(text)
 	case field == "input_reference":
 		var image providers.Media
 		if image, err = readTextReference(text); err == nil {
-			f.req.Images = append(f.req.Images, image)
+			err = addImage(&f.req, "input_reference", image)
 		}
+	case name == "webhook_url":
+		f.req.WebhookURL = text
 	default:
 		f.addExtra(name, text)
 	}
@@ -206,7 +208,7 @@ func (f *videoForm) addExtra(name, text string) {
 
 func isVideoField(name string) bool {
 	switch name {
-	case "model", "prompt", "size", "seconds", "metadata":
+	case "model", "prompt", "size", "seconds", "metadata", "webhook_url":
 		return true
 	default:
 		return false
@@ -226,7 +228,7 @@ func readTextReference(text string) (providers.Media, error) {
 	if raw := []byte(strings.TrimSpace(text)); len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
 		return readReference(raw)
 	}
-	return newMedia("input_reference", text)
+	return newMedia("input_reference", []byte(text))
 }
 
 // parseMetadata reads a metadata object in a text part.
@@ -241,11 +243,13 @@ func parseMetadata(text string) (json.RawMessage, error) {
 // request puts the parts together.
 func (f *videoForm) request() (providers.VideoRequest, error) {
 	if f.reference != nil {
-		image, err := referenceOf(func(name string) string { return f.reference[name] })
+		image, err := referenceOf(func(name string) []byte { return []byte(f.reference[name]) })
 		if err != nil {
 			return providers.VideoRequest{}, err
 		}
-		f.req.Images = append(f.req.Images, image)
+		if err := addImage(&f.req, "input_reference", image); err != nil {
+			return providers.VideoRequest{}, err
+		}
 	}
 	if f.metadata != nil && f.req.Metadata == nil {
 		raw, err := json.Marshal(f.metadata)

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -34,6 +33,8 @@ type openAIVideo struct {
 	RemixedFrom *string         `json:"remixed_from_video_id"`
 	Error       *openAIFailure  `json:"error" doc:"Why a failed task failed"`
 	Metadata    json.RawMessage `json:"metadata,omitempty" doc:"The caller's own object"`
+	// QueuePosition is beyond the format's own keys.
+	QueuePosition int `json:"queue_position,omitempty" minimum:"1" doc:"While it waits for a place at a full upstream: 1 is next"`
 }
 
 type openAIFailure struct {
@@ -63,10 +64,16 @@ func newOpenAIVideo(task workflows.Task) openAIVideo {
 	if video.Size == nil && task.Width > 0 && task.Height > 0 {
 		video.Size = orNull(strconv.Itoa(task.Width) + "x" + strconv.Itoa(task.Height))
 	}
-	if task.Failure != nil {
-		video.Error = &openAIFailure{Code: task.Failure.Code, Message: task.Failure.Message}
-	}
+	video.Error, video.RemixedFrom, video.QueuePosition = newFailure(task.Failure), orNull(task.Request.RemixOf), task.QueuePosition
 	return video
+}
+
+// newFailure is why a task failed, nil for one that did not.
+func newFailure(failure *providers.VideoFailure) *openAIFailure {
+	if failure == nil {
+		return nil
+	}
+	return &openAIFailure{Code: failure.Code, Message: failure.Message}
 }
 
 func unixOrNull(t time.Time) *int64 {
@@ -95,6 +102,21 @@ type videoAnswer struct {
 	Body openAIVideo
 }
 
+// Words of the document that all formats share.
+const (
+	createWords = "A video needs a prompt or an image. Fields that are not listed here reach the vendor as its own " +
+		"parameters, and so do those in metadata. A task can be read in any of the video formats."
+	cancelWords = "Waits up to two seconds for the effect. A task that has ended is answered unchanged."
+)
+
+// idempotencyParameter declares the header of creates.
+func idempotencyParameter() *huma.Param {
+	return &huma.Param{
+		Name: "Idempotency-Key", In: "header", Description: "The same key makes the same task, not a second one",
+		Schema: &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxIdempotencyKey)},
+	}
+}
+
 // addOpenAIVideos adds the Sora-compatible video operations.
 func (s *Server) addOpenAIVideos(g *group) {
 	tags := []string{"Video"}
@@ -108,9 +130,7 @@ func (s *Server) addOpenAIVideos(g *group) {
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/cancel", Tags: tags,
-		Summary:     "Cancel a video task",
-		Description: "Waits up to two seconds for the effect. A task that has ended is answered unchanged.",
-		Responses:   declareDefault(),
+		Summary: "Cancel a video task", Description: cancelWords, Responses: declareDefault(),
 	}, func(ctx context.Context, in *videoPath) (*videoAnswer, error) {
 		return answerTask(s.tasks.Cancel(ctx, in.ID, exchangeOf(ctx).caller.ID))
 	})
@@ -130,13 +150,9 @@ func (s *Server) addOpenAIVideoCreate(g *group, tags []string) {
 	check := newChecker[openAIVideoBody](registry)
 	g.handle(huma.Operation{
 		OperationID: "createVideo", Method: http.MethodPost, Path: "/v1/videos", Tags: tags,
-		Summary: "Create a video task",
-		Description: "A video needs a prompt or an image. Fields that are not listed here reach the vendor as its own " +
-			"parameters, and so do those in metadata.",
-		Parameters: []*huma.Param{{
-			Name: "Idempotency-Key", In: "header", Description: "The same key makes the same task, not a second one",
-			Schema: &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxIdempotencyKey)},
-		}},
+		Summary:     "Create a video task",
+		Description: createWords,
+		Parameters:  []*huma.Param{idempotencyParameter()},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"multipart/form-data": {Schema: schemaOf[openAIVideoForm](registry)},
 			"application/json":    {Schema: schemaOf[openAIVideoBody](registry)},
@@ -146,8 +162,8 @@ func (s *Server) addOpenAIVideoCreate(g *group, tags []string) {
 	}, func(x *exchange, r *http.Request) error {
 		var req providers.VideoRequest
 		var err error
-		if kind, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
-			req, err = s.readVideoForm(x, r, params["boundary"])
+		if boundary, form := isForm(r); form {
+			req, err = s.readVideoForm(x, r, boundary)
 		} else {
 			req, err = s.readVideoBody(x, r, check)
 		}

@@ -150,6 +150,8 @@ func (s *Server) addOperations() {
 	s.addOpenAIAudio(openAI)
 	s.addOpenAIImages(openAI)
 	s.addOpenAIVideos(openAI)
+	s.addGenericVideos(openAI)
+	s.addVendorC(s.newGroup(providers.VendorC, schemaOf[vendorCError](registry)))
 	s.addRealtime(openAI)
 }
 

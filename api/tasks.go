@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"modelrelay/providers"
@@ -34,8 +35,8 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 		return workflows.Task{}, err
 	}
 	x.model = req.Model
-	if req.Prompt == "" && len(req.Images) == 0 {
-		return workflows.Task{}, providers.InvalidField("prompt", "Invalid request: a video needs a prompt or an image.")
+	if req.Prompt == "" && len(req.Images) == 0 && format != providers.VendorC { // that format's req_key may say enough
+		return workflows.Task{}, providers.InvalidField("prompt", "Invalid request: a video needs a 'prompt' or an image.")
 	}
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
@@ -46,6 +47,11 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 	}
 	want := providers.Want{
 		Group: x.caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask},
+	}
+	if want.Several = req.N > 1; want.Several && !s.router.Serves(want) {
+		if want.Several = false; s.router.Serves(want) {
+			return workflows.Task{}, providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model.")
+		}
 	}
 	if !s.router.Serves(want) { // channels that rest are no reason to refuse: a task waits for them
 		return workflows.Task{}, modelNotFound(req.Model)
@@ -77,13 +83,43 @@ func isRepeat(header http.Header) bool {
 }
 
 // parseSeconds checks the text of a duration: a positive decimal number.
-func parseSeconds(text string) (string, error) {
+func parseSeconds(param, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	digits := strings.Trim(text, "0123456789.") == "" && len(text) <= 16
 	if n, err := strconv.ParseFloat(text, 64); !digits || err != nil || n <= 0 {
-		return "", providers.InvalidField("seconds", "Invalid request: 'seconds' must hold a number of seconds.")
+		return "", providers.InvalidField(param, "Invalid request: '%s' must hold a number of seconds above 0.", param)
 	}
 	return text, nil
+}
+
+// addImage gives a request one more image.
+func addImage(req *providers.VideoRequest, param string, image providers.Media) error {
+	if len(req.Images) == maxImages {
+		return providers.InvalidField(param, "Invalid request: '%s' is one image too many, %d are allowed.", param, maxImages)
+	}
+	req.Images = append(req.Images, image)
+	return nil
+}
+
+// outputURLs are the addresses of a task's videos, in order, for the token that made it: paths below base. There are none
+// before the task is completed, and none once they have expired.
+func outputURLs(task workflows.Task, base string) []string {
+	if task.State != workflows.Completed || expired(task) {
+		return []string{}
+	}
+	urls := make([]string, len(task.Outputs))
+	for index := range urls {
+		urls[index] = base + "/v1/videos/" + task.ID + "/content"
+		if index > 0 {
+			urls[index] += "?index=" + strconv.Itoa(index)
+		}
+	}
+	return urls
+}
+
+// expired tells whether a task's videos are gone, or about to be swept.
+func expired(task workflows.Task) bool {
+	return !task.ExpiresAt.IsZero() && !time.Now().Before(task.ExpiresAt)
 }
 
 // parseSize reads "1280x720"; 0, 0 for any other word.

@@ -25,7 +25,9 @@ type VideoRequest struct {
 	// N is the number of videos; 0 means one.
 	N    int    `json:"n,omitempty"`
 	Seed *int64 `json:"seed,omitempty"`
-	User string `json:"user,omitempty"`
+	// User and ResponseFormat are kept with the task. No adapter sends them.
+	User           string `json:"user,omitempty"`
+	ResponseFormat string `json:"response_format,omitempty"`
 	// Extra is a JSON object of the body fields the contract does not name: the vendor's own parameters, sent as they are.
 	Extra json.RawMessage `json:"extra,omitempty"`
 	// Metadata is the caller's metadata object. It is echoed in the task, and its members are vendor parameters as well.

@@ -30,7 +30,7 @@ func TestVideo(t *testing.T) {
 	sdk := g.sdk()
 
 	t.Run("create, wait, download", func(t *testing.T) {
-		image := bytes.Repeat([]byte("not really a png "), 1000)
+		image := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("the start of a png is enough "), 1000)...)
 		video, err := sdk.Videos.New(t.Context(), openai.VideoNewParams{
 			Prompt: "a harbour at dawn", Model: "sora-2-fast", Seconds: "8", Size: "1280x720",
 			InputReference: openai.VideoNewParamsInputReferenceUnion{OfFile: openai.File(bytes.NewReader(image), "hafen-früh.png", "image/png")},

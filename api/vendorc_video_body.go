@@ -1,0 +1,119 @@
+package api
+
+import (
+	"bytes"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"modelrelay/providers"
+)
+
+// versionPattern is what the vendor's versions look like.
+const versionPattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
+
+// isVersion tells a date-like value.
+func isVersion(text string) bool {
+	matched, err := regexp.MatchString(versionPattern, text)
+	return err == nil && matched
+}
+
+// vendorCBody is the body of both actions. It is never filled.
+type vendorCBody struct {
+	ReqKey     string   `json:"req_key,omitempty" doc:"Request type id; names the model where model does not"`
+	Model      string   `json:"model,omitempty" doc:"Model id, in place of req_key"`
+	Prompt     string   `json:"prompt,omitempty" doc:"What the video shows"`
+	BinaryData []string `json:"binary_data_base64,omitempty" nullable:"false" doc:"Reference images in Base64: PNG, JPEG or WebP, 32 MiB at most each"`
+	ImageURLs  []string `json:"image_urls,omitempty" nullable:"false" doc:"Reference images by http or https URL"`
+	Seed       int64    `json:"seed,omitempty"`
+	WebhookURL string   `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+	TaskID     string   `json:"task_id,omitempty" doc:"Of a result, and required there: whose"`
+}
+
+// readSubmit reads the body of a submit.
+func (v vendorC) readSubmit(x *exchange, r *http.Request) (providers.VideoRequest, error) {
+	raw, err := v.server.readBody(x, r)
+	if err != nil {
+		return providers.VideoRequest{}, err
+	}
+	b, err := v.check.check(raw)
+	if err != nil {
+		return providers.VideoRequest{}, err
+	}
+	req := providers.VideoRequest{
+		Model: firstText(b.text("model"), b.text("req_key")), Prompt: b.text("prompt"), WebhookURL: b.text("webhook_url"),
+		Extra: extraMembers(b),
+	}
+	if raw := b.value("seed"); raw != nil {
+		seed, ok := integer(raw)
+		if !ok {
+			return providers.VideoRequest{}, providers.InvalidField("seed", "Invalid request: 'seed' is out of range.")
+		}
+		req.Seed = &seed
+	}
+	if err := addImages(&req, "binary_data_base64", b.value("binary_data_base64"), newMedia); err != nil {
+		return providers.VideoRequest{}, err
+	}
+	if err := addImages(&req, "image_urls", b.value("image_urls"), newLink); err != nil {
+		return providers.VideoRequest{}, err
+	}
+	if req.Prompt == "" && len(req.Images) == 0 && b.text("req_key") == "" {
+		return providers.VideoRequest{}, providers.InvalidField("prompt", "Invalid request: a video needs a 'prompt' or an image.")
+	}
+	return req, nil
+}
+
+// addImages reads a checked array of strings, each an image.
+func addImages(req *providers.VideoRequest, param string, array []byte, read func(string, []byte) (providers.Media, error)) error {
+	for i, item := range items(array) {
+		place := param + "[" + strconv.Itoa(i) + "]"
+		image, err := read(place, unquoted(item))
+		if err != nil {
+			return err
+		}
+		if err := addImage(req, place, image); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// items are the elements of a checked array, nil for nil.
+func items(array []byte) [][]byte {
+	if array == nil {
+		return nil
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(array), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if _, err := dec.ReadToken(); err != nil {
+		return nil
+	}
+	var found [][]byte
+	for dec.PeekKind() != jsontext.KindEndArray {
+		value, err := dec.ReadValue()
+		if err != nil {
+			return found
+		}
+		to := int(dec.InputOffset())
+		found = append(found, array[to-len(value):to])
+	}
+	return found
+}
+
+// readResult reads the body of a result: the task's id.
+func (v vendorC) readResult(x *exchange, r *http.Request) (string, error) {
+	raw, err := v.server.readBody(x, r)
+	if err != nil {
+		return "", err
+	}
+	b, err := v.check.check(raw)
+	if err != nil {
+		return "", err
+	}
+	id := b.text("task_id")
+	if id == "" {
+		return "", providers.InvalidField("task_id", "Invalid request: 'task_id' is required.")
+	}
+	return id, nil
+}

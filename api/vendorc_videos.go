@@ -1,0 +1,201 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+// The two actions of vendor C's video service, and its word for success. Wire facts of this file and
+// vendorc_video_body.go: volcengine/volc-sdk-golang (service/visual) and the service's public documentation.
+const (
+	actionSubmit   = "CVSync2AsyncSubmitTask"
+	actionResult   = "CVSync2AsyncGetResult"
+	vendorCSuccess = 10000
+)
+
+// Codes of a failed task: what was made or asked for is not fit to be shown, and anything else.
+const (
+	vendorCContent = 50511
+	vendorCOther   = 50500
+)
+
+// vendorCEnvelope is every answer of the vendor's that is no fault.
+type vendorCEnvelope[Data any] struct {
+	Code        int    `json:"code" doc:"10000"`
+	Message     string `json:"message" doc:"Success"`
+	RequestID   string `json:"request_id"`
+	Status      int    `json:"status" doc:"The code again"`
+	TimeElapsed string `json:"time_elapsed" doc:"How long the answer took, as in 12.3ms"`
+	Data        Data   `json:"data"`
+}
+
+// vendorCSubmitted is the data of a submit.
+type vendorCSubmitted struct {
+	TaskID string `json:"task_id" doc:"Video task id"`
+}
+
+// vendorCResult is the data of a result. The fields of other services of the vendor's are there and empty, as with it.
+type vendorCResult struct {
+	Status        string   `json:"status" enum:"in_queue,generating,done,not_found,expired"`
+	VideoURL      string   `json:"video_url" doc:"Once done: an address of this service, which needs the token, or a link that needs none"`
+	ImageURLs     []string `json:"image_urls" nullable:"false"`
+	BinaryData    []string `json:"binary_data_base64" nullable:"false"`
+	RespData      string   `json:"resp_data"`
+	Progress      int      `json:"progress" doc:"Percent; 100 only when done"`
+	QueuePosition int      `json:"queue_position,omitempty" minimum:"1" doc:"While it waits for a place at a full upstream: 1 is next"`
+}
+
+func newVendorCResult() vendorCResult {
+	return vendorCResult{Status: "not_found", ImageURLs: []string{}, BinaryData: []string{}}
+}
+
+// answerVendorC writes the vendor's envelope around data.
+func answerVendorC[Data any](x *exchange, data Data) error {
+	return writeJSON(x, vendorCEnvelope[Data]{
+		Code: vendorCSuccess, Message: "Success", RequestID: x.id, Status: vendorCSuccess,
+		TimeElapsed: time.Since(x.start).String(), Data: data,
+	})
+}
+
+// addVendorC adds the one path of vendor C, under its contract's name and the service's own.
+func (s *Server) addVendorC(g *group) {
+	registry := g.OpenAPI().Components.Schemas
+	v := vendorC{server: s, check: newChecker[vendorCBody](registry)}
+	operation := huma.Operation{
+		OperationID: "vendorCVideo", Method: http.MethodPost, Path: "/vendorC/", Tags: []string{"Video"},
+		Summary: "Submit a video task, or get its result, as vendor C does",
+		Description: "A result of a failed task is an HTTP 400 with the failure's code. The token goes into x-api-key where " +
+			"Authorization holds the vendor's own signature, which is ignored. A submit's fields that are not listed here, " +
+			"req_json among them, reach the vendor as its own parameters.",
+		Parameters: []*huma.Param{
+			{
+				Name: "Action", In: "query", Required: true, Description: "Submits a task, or gets a task's result",
+				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{actionSubmit, actionResult}},
+			},
+			{
+				Name: "Version", In: "query", Required: true, Description: "API version, a date such as 2022-08-31",
+				Schema: &huma.Schema{Type: huma.TypeString, Pattern: versionPattern},
+			},
+			idempotencyParameter(),
+		},
+		RequestBody: jsonBody[vendorCBody](registry),
+		Responses: map[string]*huma.Response{"200": {
+			Description: "The submitted task's id, or a task's result",
+			Content: map[string]*huma.MediaType{"application/json": {Schema: anyOf(
+				schemaOf[vendorCEnvelope[vendorCSubmitted]](registry), schemaOf[vendorCEnvelope[vendorCResult]](registry),
+			)}},
+		}},
+	}
+	for _, path := range [...]string{"/vendorC/", "/vendorC", "/jimeng/", "/jimeng"} {
+		operation.Path, operation.Hidden = path, path != "/vendorC/"
+		g.handle(operation, v.serve)
+	}
+}
+
+// vendorC serves the vendor's one path.
+type vendorC struct {
+	server *Server
+	check  *checker
+}
+
+func (v vendorC) serve(x *exchange, r *http.Request) error {
+	query := r.URL.Query()
+	if version := query.Get("Version"); !isVersion(version) {
+		return providers.InvalidField("Version", "Invalid request: 'Version' must be a date such as 2022-08-31.")
+	}
+	switch query.Get("Action") {
+	case actionSubmit:
+		return v.server.limited(x, r, v.submitTask)
+	case actionResult:
+		return v.getResult(x, r)
+	default:
+		return providers.InvalidField("Action", "Invalid request: 'Action' must be one of %s, %s.", actionSubmit, actionResult)
+	}
+}
+
+func (v vendorC) submitTask(x *exchange, r *http.Request) error {
+	req, err := v.readSubmit(x, r)
+	if err != nil {
+		return err
+	}
+	task, err := v.server.createTask(x, r, providers.VendorC, req)
+	if err != nil {
+		return err
+	}
+	return answerVendorC(x, vendorCSubmitted{TaskID: task.ID})
+}
+
+// getResult answers with where a task stands. One that failed is an HTTP 400, as with the vendor; one that nobody knows
+// is none.
+func (v vendorC) getResult(x *exchange, r *http.Request) error {
+	id, err := v.readResult(x, r)
+	if err != nil {
+		return err
+	}
+	task, err := v.server.tasks.Find(r.Context(), id, x.caller.ID)
+	if fault := providers.AsFault(err); fault != nil {
+		if fault.Kind != providers.NotFound {
+			return err
+		}
+		return answerVendorC(x, newVendorCResult())
+	}
+	x.model = task.Request.Model
+	data := newVendorCResult()
+	data.Progress, data.QueuePosition = task.Progress, task.QueuePosition
+	switch task.State {
+	case workflows.Queued:
+		data.Status = "in_queue"
+	case workflows.InProgress:
+		data.Status = "generating"
+	case workflows.Failed:
+		return failVendorC(x, task.Failure)
+	case workflows.Completed:
+		if data.Status = "expired"; !expired(task) {
+			data.Status = "done"
+		}
+		for _, url := range outputURLs(task, origin(r)) {
+			data.VideoURL = url
+			break // the vendor makes one
+		}
+	}
+	return answerVendorC(x, data)
+}
+
+// failVendorC answers with a failed task.
+func failVendorC(x *exchange, failure *providers.VideoFailure) error {
+	if failure == nil {
+		failure = &providers.VideoFailure{Message: "The task failed."}
+	}
+	return writeStatus(x, http.StatusBadRequest, vendorCError{
+		Code: vendorCFailure(failure.Code), Message: failure.Message, RequestID: x.id,
+	})
+}
+
+// vendorCFailure is the vendor's number of a failure: its own where the task ran there.
+func vendorCFailure(code string) int {
+	if n, err := strconv.Atoi(code); err == nil && n > 50000 && n < 60000 {
+		return n
+	}
+	for _, word := range [...]string{"moderation", "content_policy", "content_filter", "policy_violation", "safety", "sensitive"} {
+		if strings.Contains(strings.ToLower(code), word) {
+			return vendorCContent
+		}
+	}
+	return vendorCOther
+}
+
+// origin is the address at which the client reached the gateway, behind a proxy that says so too.
+func origin(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}
