@@ -46,8 +46,12 @@ type Activities struct {
 	Catalog   providers.Catalog
 	Objects   Objects
 	Durations Durations
-	// Unfinished are the tasks that Settle ends; nil where nobody counts them.
-	Unfinished Unfinished
+	// Index lists the tasks of tokens; nil where nobody lists or counts them.
+	Index *storage.TaskIndex
+	// Changes carries hints that a task changed; nil: none.
+	Changes *storage.Changes
+	// Executions ends and deletes tasks; the worker sets it.
+	Executions Executions
 	Log        *slog.Logger
 	// PollMin and PollMax bound the wait between two polls of a job whose length is unknown or that is overdue. A job of
 	// known length is looked at when something is to be expected, so its waits grow with that length.
@@ -77,7 +81,7 @@ type Job struct {
 
 // AttemptObject is the archive key of an attempt's ticket.
 func AttemptObject(taskID string, attempt int) string {
-	return fmt.Sprintf("tasks/%s/attempts/%d", taskID, attempt)
+	return fmt.Sprintf("%sattempts/%d", TaskPrefix(taskID), attempt)
 }
 
 // target finds the channel, key and adapter of an assignment in the configuration of now.

@@ -21,6 +21,10 @@ type Repeats interface {
 type Intake struct {
 	Objects Objects
 	Repeats Repeats
+	// Index lists the tasks of tokens; nil: they are not listed, limited or hidden.
+	Index *storage.TaskIndex
+	// Changes carries hints between processes; nil: none.
+	Changes *storage.Changes
 }
 
 // Upload stores one input under the key.

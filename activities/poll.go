@@ -83,6 +83,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 	if err != nil {
 		return a.gone(ctx, in, p, err)
 	}
+	was := p
 	p.GoneSince = time.Time{}
 	look, cancel := context.WithTimeout(ctx, PollTimeout)
 	defer cancel()
@@ -113,6 +114,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 	}
 	switch status.State {
 	case providers.JobDone:
+		a.changed(ctx, in.Job.TaskID)
 		a.observe(ctx, in.Job, log)
 		return status, nil
 	case providers.JobFailed:
@@ -125,6 +127,9 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		p.State = providers.JobRunning // a vendor that takes a job back into its queue does not take our word back
 	}
 	p.Percent = max(p.Percent, status.Progress)
+	if p.State != was.State || p.Percent != was.Percent {
+		a.changed(ctx, in.Job.TaskID)
+	}
 	return a.wait(ctx, in, p, a.nextLook(in.Job, &p, status.NextPoll))
 }
 

@@ -2,12 +2,6 @@ package activities
 
 import "context"
 
-// Unfinished knows the tasks of a token that have not ended. *storage.TaskIndex implements it.
-type Unfinished interface {
-	// End takes a task out; one that is out already is no error.
-	End(ctx context.Context, tokenID, taskID string) error
-}
-
 // SettleInput is a task that has ended.
 type SettleInput struct {
 	TaskID string `json:"task_id"`
@@ -16,8 +10,9 @@ type SettleInput struct {
 
 // Settle gives back what a task held. It may run any number of times.
 func (a *Activities) Settle(ctx context.Context, in SettleInput) error {
-	if a.Unfinished == nil {
+	a.changed(ctx, in.TaskID)
+	if a.Index == nil {
 		return nil
 	}
-	return a.Unfinished.End(ctx, in.Token, in.TaskID)
+	return a.Index.End(ctx, in.Token, in.TaskID)
 }

@@ -80,18 +80,18 @@ return 1
 `
 
 // Add notes a task that is about to start, and counts it as unfinished. ErrTooMany: the token has most unfinished tasks
-// already; 0 allows any number. A task that is known stays as it is, also beyond the limit, so that a repeat of a create
-// is never refused here.
-func (x *TaskIndex) Add(ctx context.Context, tokenID, taskID string, created time.Time, most int) error {
+// already; 0 allows any number. A task that is known stays as it is, also beyond the limit, and added is false: a repeat
+// of a create is never refused here.
+func (x *TaskIndex) Add(ctx context.Context, tokenID, taskID string, created time.Time, most int) (added bool, err error) {
 	answer, err := x.add.Run(ctx, x.client, []string{x.keys.tasks(tokenID), x.keys.unfinished(tokenID)},
 		taskID, created.UnixMilli(), most, x.keep.Milliseconds()).Int()
 	switch {
 	case err != nil:
-		return redisError("add task", err)
+		return false, redisError("add task", err)
 	case answer < 0:
-		return fmt.Errorf("add task: %w", ErrTooMany)
+		return false, fmt.Errorf("add task: %w", ErrTooMany)
 	}
-	return nil
+	return answer > 0, nil
 }
 
 // End takes a task out of the unfinished ones. That it is not among them is no error.

@@ -27,11 +27,11 @@ func TestTaskIndexPages(t *testing.T) {
 	index := storage.NewTaskIndex(storagetest.Redis(t), nil)
 	start := time.Now().Truncate(time.Millisecond)
 	for i := range 5 {
-		if err := index.Add(t.Context(), "anna", fmt.Sprint("t", i), start.Add(time.Duration(i)*time.Second), 0); err != nil {
+		if _, err := index.Add(t.Context(), "anna", fmt.Sprint("t", i), start.Add(time.Duration(i)*time.Second), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := index.Add(t.Context(), "berta", "other", start, 0); err != nil {
+	if _, err := index.Add(t.Context(), "berta", "other", start, 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -76,7 +76,7 @@ func TestTaskIndexLimit(t *testing.T) {
 	var passed atomic.Int32
 	for i := range 40 {
 		group.Go(func() {
-			switch err := index.Add(t.Context(), "anna", fmt.Sprint("t", i), time.Now(), most); {
+			switch _, err := index.Add(t.Context(), "anna", fmt.Sprint("t", i), time.Now(), most); {
 			case err == nil:
 				passed.Add(1)
 			case !errors.Is(err, storage.ErrTooMany):
@@ -93,25 +93,25 @@ func TestTaskIndexLimit(t *testing.T) {
 		t.Fatalf("unfinished = %v, %v", open, err)
 	}
 	first := open[0].TaskID
-	if err := index.Add(t.Context(), "anna", first, time.Now(), most); err != nil {
-		t.Errorf("a repeat at the limit: %v", err)
+	if added, err := index.Add(t.Context(), "anna", first, time.Now(), most); err != nil || added {
+		t.Errorf("a repeat at the limit: added %v, %v", added, err)
 	}
 	if err := index.End(t.Context(), "anna", first); err != nil {
 		t.Fatal(err)
 	}
-	if err := index.Add(t.Context(), "anna", first, time.Now(), most); err != nil {
+	if _, err := index.Add(t.Context(), "anna", first, time.Now(), most); err != nil {
 		t.Errorf("a repeat of a finished one: %v", err)
 	}
-	if err := index.Add(t.Context(), "anna", "next", time.Now(), most); err != nil {
+	if _, err := index.Add(t.Context(), "anna", "next", time.Now(), most); err != nil {
 		t.Errorf("after an end, which the repeat must not take back: %v", err)
 	}
-	if err := index.Add(t.Context(), "anna", "more", time.Now(), most); !errors.Is(err, storage.ErrTooMany) {
+	if _, err := index.Add(t.Context(), "anna", "more", time.Now(), most); !errors.Is(err, storage.ErrTooMany) {
 		t.Errorf("beyond the limit: %v, want ErrTooMany", err)
 	}
 	if err := index.Remove(t.Context(), "anna", "next"); err != nil {
 		t.Fatal(err)
 	}
-	if err := index.Add(t.Context(), "anna", "more", time.Now(), most); err != nil {
+	if _, err := index.Add(t.Context(), "anna", "more", time.Now(), most); err != nil {
 		t.Errorf("after a removal: %v", err)
 	}
 	listed, err := index.Page(t.Context(), "anna", "", 10, false)
@@ -132,7 +132,7 @@ func TestTaskIndexRestores(t *testing.T) {
 			}
 		}
 	}
-	if err := index.Add(t.Context(), "anna", "t0", created, 0); err != nil {
+	if _, err := index.Add(t.Context(), "anna", "t0", created, 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, lost := range []bool{false, true} {
@@ -155,11 +155,11 @@ func TestTaskIndexForgetsOld(t *testing.T) {
 	t.Parallel()
 	index := storage.NewTaskIndex(storagetest.Redis(t), &storage.TaskIndexOptions{Keep: time.Hour})
 	for id, age := range map[string]time.Duration{"old": 2 * time.Hour, "young": time.Minute} {
-		if err := index.Add(t.Context(), "anna", id, time.Now().Add(-age), 0); err != nil {
+		if _, err := index.Add(t.Context(), "anna", id, time.Now().Add(-age), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := index.Add(t.Context(), "anna", "new", time.Now(), 0); err != nil {
+	if _, err := index.Add(t.Context(), "anna", "new", time.Now(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := index.Page(t.Context(), "anna", "", 10, false); err != nil || !slices.Equal(names(got), []string{"new", "young"}) {
@@ -176,7 +176,7 @@ func TestTaskIndexBuries(t *testing.T) {
 			t.Errorf("buried = %v, %v, want %v", got, err, want)
 		}
 	}
-	if err := index.Add(t.Context(), "anna", "t1", time.Now(), 1); err != nil {
+	if _, err := index.Add(t.Context(), "anna", "t1", time.Now(), 1); err != nil {
 		t.Fatal(err)
 	}
 	buried(false)
@@ -199,11 +199,12 @@ func TestTaskIndexBuries(t *testing.T) {
 func TestTaskIndexAway(t *testing.T) {
 	t.Parallel()
 	index := storage.NewTaskIndex(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	_, add := index.Add(t.Context(), "anna", "t1", time.Now(), 1)
 	_, page := index.Page(t.Context(), "anna", "", 1, false)
 	_, open := index.Unfinished(t.Context(), "anna", 1)
 	_, buried := index.Buried(t.Context(), "t1")
 	for name, err := range map[string]error{
-		"add": index.Add(t.Context(), "anna", "t1", time.Now(), 1), "end": index.End(t.Context(), "anna", "t1"),
+		"add": add, "end": index.End(t.Context(), "anna", "t1"),
 		"remove": index.Remove(t.Context(), "anna", "t1"), "bury": index.Bury(t.Context(), "anna", "t1"),
 		"restore": index.Restore(t.Context(), "anna", "t1", time.Now(), true), "lift": index.Lift(t.Context(), "t1"),
 		"page": page, "unfinished": open, "buried": buried,

@@ -49,6 +49,7 @@ type Client struct {
 	temporal client.Client
 	opts     ClientOptions
 	reads    reads
+	watches  watches
 }
 
 // NewClient makes a Client over a Temporal client, which stays the caller's to close.
@@ -56,12 +57,13 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Client{temporal: temporal, opts: opts, reads: newReads()}
+	return &Client{temporal: temporal, opts: opts, reads: newReads(), watches: newWatches()}
 }
 
 // Create makes the task of a request, or finds the one that an equal request made before: by its idempotency key, else,
 // where an SDK says it repeats itself, by the request. Faults: Mismatch (the key belongs to another request),
-// Overloaded (Temporal, or Redis or the archive where it is needed, is away; repeating is safe).
+// Overloaded (Temporal, or Redis or the archive where it is needed, is away; repeating is safe), RateLimited (the token
+// has too many unfinished tasks), Conflict (the key's task is being removed).
 func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	now := time.Now().UTC()
 	req := in.Request
@@ -97,6 +99,13 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	}
 	task := Task{ID: id, Token: in.TokenID, Format: in.Format, State: Queued, CreatedAt: now}
 	task.describe(req)
+	added, err := c.enlist(ctx, in, id, now)
+	if err != nil {
+		if task, found := c.again(ctx, id, in, hash); !isNotFound(found) {
+			return task, found // a repeat is answered, whatever the list says
+		}
+		return Task{}, err
+	}
 	err = c.start(ctx, in, start, m)
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
@@ -106,14 +115,30 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	case errors.As(err, &already):
 		return c.again(ctx, id, in, hash)
 	default:
+		if added && refused(err) {
+			c.delist(ctx, in.TokenID, id)
+		}
 		return Task{}, away("The task engine", fmt.Errorf("start %s: %w", id, err))
 	}
+}
+
+// refused tells that a start surely did not happen. Any other entry without a workflow is dropped by the list's readers.
+func refused(err error) bool {
+	switch err.(type) { //nolint:errorlint // the SDK answers with the service's own errors
+	case *serviceerror.ResourceExhausted, *serviceerror.InvalidArgument, *serviceerror.PermissionDenied, *serviceerror.NamespaceNotFound:
+		return true
+	}
+	return false
 }
 
 // identify gives the id under which the request is, or would be, a task.
 func (c *Client) identify(ctx context.Context, in Create, hash string) (string, error) {
 	if in.IdempotencyKey != "" {
-		return keyedID(in.TokenID, in.IdempotencyKey), nil
+		id := keyedID(in.TokenID, in.IdempotencyKey)
+		if c.opts.Intake.Buried(ctx, id) {
+			return "", beingRemoved(id)
+		}
+		return id, nil
 	}
 	if in.Repeat {
 		id, err := c.opts.Intake.Recall(ctx, in.TokenID, hash)
@@ -213,6 +238,9 @@ func (c *Client) again(ctx context.Context, id string, in Create, hash string) (
 	if err != nil {
 		return Task{}, err
 	}
+	if c.opts.Intake.Buried(ctx, id) {
+		return Task{}, beingRemoved(id)
+	}
 	if m.Token != in.TokenID || m.Hash != hash {
 		return Task{}, &providers.Fault{
 			Kind: providers.Mismatch, Param: "Idempotency-Key", Taken: providers.TakenNo,
@@ -222,14 +250,17 @@ func (c *Client) again(ctx context.Context, id string, in Create, hash string) (
 	return task, nil
 }
 
-// Find reads a task of the token. A task of another token is NotFound like one that does not exist. Reads of the same
-// task within a second share one look at Temporal; no worker is needed.
+// Find reads a task of the token. A task of another token, or one under removal, is NotFound like one that does not
+// exist. Reads of the same task within a second share one look at Temporal; no worker is needed.
 func (c *Client) Find(ctx context.Context, id, tokenID string) (Task, error) {
 	if !IsTaskID(id) {
 		return Task{}, notFound(id)
 	}
 	task, err := c.reads.do(ctx, id, func(ctx context.Context) (Task, error) {
 		task, _, err := c.describe(ctx, id)
+		if err == nil && c.opts.Intake.Buried(ctx, id) {
+			return Task{}, notFound(id)
+		}
 		return task, err
 	})
 	if err != nil {

@@ -6,65 +6,15 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
-
-// engine is a Temporal that keeps what it starts and runs nothing.
-type engine struct {
-	client.Client // nil: what is not below panics
-
-	mu    sync.Mutex
-	memos map[string]*commonpb.Memo
-	input []byte // of the last start
-}
-
-func (e *engine) ExecuteWorkflow(_ context.Context, opts client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if _, ok := e.memos[opts.ID]; ok {
-		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("", "", "")
-	}
-	fields := make(map[string]*commonpb.Payload)
-	for name, value := range opts.Memo {
-		payload, err := converter.GetDefaultDataConverter().ToPayload(value)
-		if err != nil {
-			return nil, err
-		}
-		fields[name] = payload
-	}
-	e.memos[opts.ID] = &commonpb.Memo{Fields: fields}
-	var err error
-	e.input, err = json.Marshal(args[0])
-	return nil, err
-}
-
-func (e *engine) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	memo, ok := e.memos[id]
-	if !ok {
-		return nil, serviceerror.NewNotFound("")
-	}
-	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
-		Memo: memo, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-	}}, nil
-}
 
 // shelf is an archive of documents that can go away.
 type shelf struct {
@@ -102,7 +52,7 @@ func (s *shelf) Put(ctx context.Context, _ string, _ io.Reader, _ int64, _ stora
 }
 
 func newClient() (*workflows.Client, *engine, *shelf) {
-	e, s := &engine{memos: make(map[string]*commonpb.Memo)}, &shelf{docs: make(map[string][]byte)}
+	e, s := &engine{}, &shelf{docs: make(map[string][]byte)}
 	return workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{Objects: s}}), e, s
 }
 
@@ -122,7 +72,7 @@ func TestPrivateRequestReadsWithoutArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(engine.input), "hush") || strings.Contains(engine.memos[made.ID].String(), "hush") {
+	if strings.Contains(string(engine.input), "hush") || strings.Contains(engine.memo(made.ID), "hush") {
 		t.Error("the signature is in the history")
 	}
 	shelf.away = true
@@ -142,7 +92,7 @@ func TestLongPromptIsReadFromTheArchive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if size := len(engine.memos[made.ID].String()) + len(engine.input); size > 4<<10 {
+		if size := len(engine.memo(made.ID)) + len(engine.input); size > 4<<10 {
 			t.Errorf("history and memo hold %d bytes of it", size)
 		}
 		shelf.away = away
@@ -173,7 +123,7 @@ func TestCreateRefuses(t *testing.T) {
 		tasks, engine, _ := newClient()
 		_, err := tasks.Create(t.Context(), create(c.req))
 		var fault *providers.Fault
-		if !errors.As(err, &fault) || fault.Kind != c.want || len(engine.memos) > 0 {
+		if !errors.As(err, &fault) || fault.Kind != c.want || engine.count() > 0 {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}

@@ -1,5 +1,13 @@
 package workflows
 
+import "modelrelay/activities"
+
+// Intake is the client's.
+func (c *Client) Intake() activities.Intake { return c.opts.Intake }
+
+// Hint is what Follow does when another process tells of a change.
+func (c *Client) Hint(id string) { c.watches.hint(id) }
+
 // Seams for the external tests of pure functions.
 var (
 	Read        = read

@@ -40,6 +40,10 @@ const (
 	settleLife = 24 * time.Hour
 	// settleTry bounds one try of it.
 	settleTry = 10 * time.Second
+	// removeLife bounds each step of a removal: as long as a task under removal is hidden.
+	removeLife = 7 * 24 * time.Hour
+	// removeTry bounds one try of it.
+	removeTry = time.Minute
 	// admitLife bounds the choice of a channel, which is a look into memory.
 	admitLife = 10 * time.Second
 	// queueFirst and queueMost bound the wait of a task that no channel takes now: soon at first, then seldom enough
@@ -109,5 +113,11 @@ func withSettleNow(ctx workflow.Context) workflow.Context {
 func withSettle(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: settleLife, StartToCloseTimeout: settleTry, RetryPolicy: patiently(), Summary: "settle",
+	})
+}
+
+func withRemoval(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: removeLife, StartToCloseTimeout: removeTry, RetryPolicy: patiently(), Summary: summary,
 	})
 }

@@ -42,6 +42,7 @@ type Worker struct {
 
 // NewWorker makes a Worker; Run starts it.
 func NewWorker(temporal client.Client, acts *activities.Activities, opts WorkerOptions) *Worker {
+	acts.Executions = executions{temporal: temporal, namespace: opts.Namespace}
 	return &Worker{temporal: temporal, acts: acts, opts: opts}
 }
 
@@ -79,6 +80,7 @@ func (w *Worker) Run(ctx context.Context) error {
 // only workflows run).
 func Register(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Video)
+	to.RegisterWorkflow(Remove)
 	if acts != nil {
 		to.RegisterActivity(acts)
 	}
@@ -140,6 +142,9 @@ func EnsureSearchAttributes(ctx context.Context, temporal client.Client, namespa
 	return nil
 }
 
+// KeptFor is how long a namespace must keep closed tasks whose outputs stay for the retention.
+func KeptFor(retention time.Duration) time.Duration { return retention + retentionSlack }
+
 // CheckNamespace tells, with the command that mends it, when the namespace forgets closed tasks before their outputs
 // have expired.
 func CheckNamespace(ctx context.Context, temporal client.Client, namespace string, retention time.Duration) error {
@@ -147,7 +152,7 @@ func CheckNamespace(ctx context.Context, temporal client.Client, namespace strin
 	if err != nil {
 		return fmt.Errorf("describe namespace %q: %w", namespace, err)
 	}
-	kept, needed := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), retention+retentionSlack
+	kept, needed := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), KeptFor(retention)
 	if kept >= needed {
 		return nil
 	}

@@ -29,7 +29,8 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if err != nil {
 		return err
 	}
-	edge := p.edge(m, tokens)
+	tasks := p.tasks()
+	edge := p.edge(m, tokens, tasks)
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -48,6 +49,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	defer stop()
 	background.Go(func() { p.prepareArchive(running) })
 	background.Go(func() { watch.run(running, tokens) })
+	background.Go(func() { tasks.Follow(running) })
 	if c.Worker {
 		background.Go(func() { runWorker(running, p.worker(), p.log) })
 	}

@@ -86,7 +86,7 @@ func (p *parts) tokens(ctx context.Context, m *Main) (*storage.Tokens, error) {
 const flushTimeout = 5 * time.Second
 
 // edge makes the HTTP side. Main's Close writes out what limits and usage still hold.
-func (p *parts) edge(m *Main, tokens *storage.Tokens) *api.Server {
+func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) *api.Server {
 	limits := storage.NewLimits(p.redis, &storage.LimitsOptions{Log: p.log})
 	m.onClose(p.flush("limits", limits.Close))
 	usage := storage.NewUsage(p.redis, &storage.UsageOptions{Log: p.log})
@@ -96,18 +96,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens) *api.Server {
 			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
 		}),
 		Router: p.router,
-		Tasks: workflows.NewClient(p.temporal, workflows.ClientOptions{
-			TaskQueue: p.cfg.Temporal.TaskQueue,
-			Intake:    activities.Intake{Objects: p.archive, Repeats: storage.NewRetries(p.redis, nil)},
-			Catalog:   p.catalog,
-			Limits: workflows.Limits{
-				Queue:     activities.Duration(p.cfg.Video.QueueLimit),
-				Deadline:  activities.Duration(p.cfg.Video.Deadline),
-				Archive:   activities.Duration(p.cfg.Video.ArchiveDeadline),
-				Retention: activities.Duration(p.cfg.Video.Retention),
-			},
-			Log: p.log,
-		}),
+		Tasks:  tasks,
 		Tokens: tokens, Limits: limits, Ledger: usage, Archive: api.ArchiveOf(p.archive),
 		Health:            p.checks(),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
@@ -116,11 +105,36 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens) *api.Server {
 	})
 }
 
+// tasks makes the starter and reader of video tasks.
+func (p *parts) tasks() *workflows.Client {
+	return workflows.NewClient(p.temporal, workflows.ClientOptions{
+		TaskQueue: p.cfg.Temporal.TaskQueue,
+		Intake: activities.Intake{
+			Objects: p.archive, Repeats: storage.NewRetries(p.redis, nil), Index: p.index(), Changes: storage.NewChanges(p.redis, nil),
+		},
+		Catalog: p.catalog,
+		Limits: workflows.Limits{
+			Queue:     activities.Duration(p.cfg.Video.QueueLimit),
+			Deadline:  activities.Duration(p.cfg.Video.Deadline),
+			Archive:   activities.Duration(p.cfg.Video.ArchiveDeadline),
+			Retention: activities.Duration(p.cfg.Video.Retention),
+		},
+		Log: p.log,
+	})
+}
+
+// index makes the list of tasks, which remembers a task as long as Temporal is sure to.
+func (p *parts) index() *storage.TaskIndex {
+	v := p.cfg.Video
+	life := v.QueueLimit + v.Deadline + v.ArchiveDeadline
+	return storage.NewTaskIndex(p.redis, &storage.TaskIndexOptions{Keep: life + workflows.KeptFor(v.Retention)})
+}
+
 // worker makes the runner of tasks.
 func (p *parts) worker() *workflows.Worker {
 	acts := &activities.Activities{
 		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis, nil),
-		Log: p.log, PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
+		Index: p.index(), Changes: storage.NewChanges(p.redis, nil), Log: p.log, PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
 	}
 	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{
 		Namespace: p.cfg.Temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,

@@ -1,0 +1,36 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"modelrelay/storage"
+)
+
+// hintTimeout bounds the telling of a change, which nothing depends on.
+const hintTimeout = 250 * time.Millisecond
+
+// Follow calls hear for every task that may have changed, gone or not, until ctx ends. It returns at once where nobody
+// tells. hear must not block.
+func (i Intake) Follow(ctx context.Context, hear func(taskID string, gone bool)) {
+	if i.Changes == nil {
+		return
+	}
+	i.Changes.Follow(ctx, nil, func(change storage.Change) { hear(change.TaskID, change.Gone) })
+}
+
+// changed tells every process that a task may have changed, best effort.
+func (a *Activities) changed(ctx context.Context, taskID string) {
+	if err := tell(ctx, a.Changes, storage.Change{TaskID: taskID}); err != nil {
+		a.Log.DebugContext(ctx, "change not told", "task", taskID, "err", err)
+	}
+}
+
+func tell(ctx context.Context, changes *storage.Changes, change storage.Change) error {
+	if changes == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTimeout)
+	defer cancel()
+	return changes.Publish(ctx, change)
+}

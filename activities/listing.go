@@ -1,0 +1,114 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+const (
+	// tooManyRetry is what a token with too many unfinished tasks is told to wait. Its tasks take minutes, so asking
+	// sooner helps nobody.
+	tooManyRetry = 5 * time.Second
+	// buriedTimeout bounds the look for a removal, so that a Redis that hangs does not slow every read down.
+	buriedTimeout = 250 * time.Millisecond
+)
+
+// Enlist puts a task that is about to start on its token's list; added is false where it stands there already. With too
+// many unfinished tasks (0: any number) the error is a RateLimited fault; any other says that the list is away.
+func (i Intake) Enlist(ctx context.Context, tokenID, taskID string, created time.Time, most int) (added bool, err error) {
+	if i.Index == nil {
+		return false, nil
+	}
+	added, err = i.Index.Add(ctx, tokenID, taskID, created, most)
+	if errors.Is(err, storage.ErrTooMany) {
+		return false, &providers.Fault{
+			Kind: providers.RateLimited, Message: "Too many unfinished video tasks.", RetryAfter: tooManyRetry, Taken: providers.TakenNo, Err: err,
+		}
+	}
+	return added, err
+}
+
+// Delist takes a task that does not exist off its token's list.
+func (i Intake) Delist(ctx context.Context, tokenID, taskID string) error {
+	if i.Index == nil {
+		return nil
+	}
+	return i.Index.Remove(ctx, tokenID, taskID)
+}
+
+// Ended takes a task out of its token's unfinished ones.
+func (i Intake) Ended(ctx context.Context, tokenID, taskID string) error {
+	if i.Index == nil {
+		return nil
+	}
+	return i.Index.End(ctx, tokenID, taskID)
+}
+
+// Listed is a task on a token's list, with the time of its creation, or for unfinished ones of its entry.
+type Listed struct {
+	TaskID string
+	At     time.Time
+}
+
+// Page reads a token's list behind the task named after. An unknown one is an Invalid fault.
+func (i Intake) Page(ctx context.Context, tokenID, after string, limit int, ascending bool) ([]Listed, error) {
+	if i.Index == nil {
+		return nil, nil
+	}
+	entries, err := i.Index.Page(ctx, tokenID, after, limit, ascending)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, providers.InvalidField("after", "Invalid request: 'after' names no task of the list.")
+	}
+	return listed(entries), err
+}
+
+// Unfinished lists a token's unfinished tasks, the oldest first.
+func (i Intake) Unfinished(ctx context.Context, tokenID string, limit int) ([]Listed, error) {
+	if i.Index == nil {
+		return nil, nil
+	}
+	entries, err := i.Index.Unfinished(ctx, tokenID, limit)
+	return listed(entries), err
+}
+
+func listed(entries []storage.TaskEntry) []Listed {
+	list := make([]Listed, len(entries))
+	for n, entry := range entries {
+		list[n] = Listed{TaskID: entry.TaskID, At: entry.At}
+	}
+	return list
+}
+
+// Bury hides a task whose removal begins, here at once and in other processes as soon as they hear of it.
+func (i Intake) Bury(ctx context.Context, tokenID, taskID string) error {
+	if i.Index == nil {
+		return nil
+	}
+	if err := i.Index.Bury(ctx, tokenID, taskID); err != nil {
+		return err
+	}
+	return tell(ctx, i.Changes, storage.Change{TaskID: taskID, Gone: true})
+}
+
+// Unbury shows a task again whose removal did not begin.
+func (i Intake) Unbury(ctx context.Context, tokenID, taskID string, created time.Time, unfinished bool) error {
+	if i.Index == nil {
+		return nil
+	}
+	return errors.Join(i.Index.Restore(ctx, tokenID, taskID, created, unfinished), i.Index.Lift(ctx, taskID))
+}
+
+// Buried tells whether a task is under removal. While Redis is away nothing is.
+func (i Intake) Buried(ctx context.Context, taskID string) bool {
+	if i.Index == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, buriedTimeout)
+	defer cancel()
+	buried, err := i.Index.Buried(ctx, taskID)
+	return err == nil && buried
+}

@@ -1,0 +1,92 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// closeEvery is the wait between two looks at a task that was called off.
+	closeEvery = time.Second
+	// goneEvery is the wait between two looks at an execution that was deleted.
+	goneEvery = 500 * time.Millisecond
+)
+
+// Standing is what Executions says of a task that shall end.
+type Standing struct {
+	// Closed: the task has ended, or there is none.
+	Closed bool `json:"-"`
+	// Run is its newest execution, "" where there is none, and Started when that began. A task that is made later under
+	// the same id is another.
+	Run     string    `json:"run,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+	// Outputs are the archive folders of its videos, with a slash at the end.
+	Outputs []string `json:"outputs,omitempty"`
+}
+
+// Executions ends and deletes the executions of tasks. The workflows package implements it.
+type Executions interface {
+	// End asks a task to end and tells how it stands. It may be asked again.
+	End(ctx context.Context, taskID string) (Standing, error)
+	// Delete removes the run that End told, and those before it; true when none is left. It touches no later one.
+	Delete(ctx context.Context, taskID string, standing Standing) (gone bool, err error)
+}
+
+// RemoveInput is a task that nobody wants to see again.
+type RemoveInput struct {
+	TaskID string `json:"task_id"`
+	Token  string `json:"token"`
+}
+
+// CallOff ends the task and tells what there is to remove once it has ended. It may run any number of times.
+func (a *Activities) CallOff(ctx context.Context, in RemoveInput) (Standing, error) {
+	standing, err := a.Executions.End(ctx, in.TaskID)
+	switch {
+	case err != nil:
+		return Standing{}, fmt.Errorf("end %s: %w", in.TaskID, err)
+	case !standing.Closed:
+		return Standing{}, pending("still running", closeEvery)
+	}
+	return standing, nil
+}
+
+// Ended is a task under removal that has ended.
+type Ended struct {
+	RemoveInput
+
+	Standing Standing `json:"standing"`
+}
+
+// Erase removes a task's objects: its videos, inputs, request and tickets. Running it again finds nothing.
+func (a *Activities) Erase(ctx context.Context, in Ended) error {
+	for _, prefix := range append(in.Standing.Outputs, TaskPrefix(in.TaskID)) {
+		if err := a.Objects.DeletePrefix(ctx, prefix); err != nil {
+			return again(record(err), 0)
+		}
+	}
+	return nil
+}
+
+// Forget deletes the task's execution and ends its removal: from then on its id may be used again. A second run finds
+// nothing to delete.
+func (a *Activities) Forget(ctx context.Context, in Ended) error {
+	gone, err := a.Executions.Delete(ctx, in.TaskID, in.Standing)
+	switch {
+	case err != nil:
+		return fmt.Errorf("delete %s: %w", in.TaskID, err)
+	case !gone:
+		return pending("not gone yet", goneEvery)
+	case a.Index == nil:
+		return nil
+	}
+	if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID), a.Index.Lift(ctx, in.TaskID)); err != nil {
+		return again(record(err), 0)
+	}
+	a.Log.InfoContext(ctx, "task removed", "task", in.TaskID)
+	return nil
+}
+
+// TaskPrefix is the archive folder of what a task keeps beside its outputs.
+func TaskPrefix(taskID string) string { return "tasks/" + taskID + "/" }

@@ -1,0 +1,128 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/temporal"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage/storagetest"
+	"modelrelay/workflows"
+)
+
+// TestDelete: from the answer on no process reads or lists the task, its key is taken until it is gone, and deleting it
+// again is no error.
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	redis := storagetest.Redis(t)
+	here, engine, index := newListing(redis)
+	there := workflows.NewClient(engine, workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go there.Follow(ctx)
+	task := mustCreate(t, here, keyed("a", 0))
+	if err := here.Delete(t.Context(), task.ID, "other"); kindOf(err) != providers.NotFound {
+		t.Fatalf("another token's delete: %v", err)
+	}
+	if _, err := there.Find(t.Context(), task.ID, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := here.Delete(t.Context(), task.ID, "demo"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]*workflows.Client{"here": here, "there": there} {
+		deadline := time.Now().Add(900 * time.Millisecond) // its look of before would serve for a second
+		for {
+			_, err := c.Find(t.Context(), task.ID, "demo")
+			if kindOf(err) == providers.NotFound {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: read after delete: %v, want not found", name, err)
+			}
+		}
+	}
+	if page, err := here.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 10}); err != nil || len(page.Tasks) != 0 {
+		t.Errorf("listed %+v, %v", page, err)
+	}
+	if _, err := here.Create(t.Context(), keyed("a", 0)); kindOf(err) != providers.Conflict {
+		t.Errorf("its key during the removal: %v, want conflict", err)
+	}
+	// What Remove does at the end.
+	engine.forget(task.ID)
+	acts := &activities.Activities{Index: index, Executions: nothing{}, Log: quiet()}
+	if err := acts.Forget(t.Context(), activities.Ended{RemoveInput: activities.RemoveInput{TaskID: task.ID, Token: "demo"}}); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := here.Create(t.Context(), keyed("a", 0)); err != nil || again.ID != task.ID {
+		t.Errorf("its key after the removal: %+v, %v", again, err)
+	}
+	if err := here.Delete(t.Context(), workflows.RandomID(), "demo"); kindOf(err) != providers.NotFound {
+		t.Errorf("an unknown one: %v", err)
+	}
+}
+
+// TestDeleteNotBegun: a delete that could not begin hides nothing.
+func TestDeleteNotBegun(t *testing.T) {
+	t.Parallel()
+	tasks, engine, _ := newListing(storagetest.Redis(t))
+	task := mustCreate(t, tasks, keyed("a", 0))
+	engine.startErr = errors.New("no way")
+	if err := tasks.Delete(t.Context(), task.ID, "demo"); kindOf(err) != providers.Overloaded {
+		t.Errorf("got %v, want overloaded", err)
+	}
+	if _, err := tasks.Find(t.Context(), task.ID, "demo"); err != nil {
+		t.Errorf("read afterwards: %v", err)
+	}
+	if page, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 1}); err != nil || len(page.Tasks) != 1 {
+		t.Errorf("listed afterwards: %+v, %v", page, err)
+	}
+}
+
+// TestRemoveInOrder: objects go before the execution, whose presence keeps the id from being used again.
+func TestRemoveInOrder(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	in := activities.RemoveInput{TaskID: "video_x", Token: "demo"}
+	standing := activities.Standing{Run: "r", Started: created, Outputs: []string{"outputs/x/"}}
+	var steps []string
+	tries := 0
+	s.OnActivity("CallOff", mock.Anything, in).Return(func(context.Context, activities.RemoveInput) (activities.Standing, error) {
+		if tries++; tries < 3 {
+			return activities.Standing{}, temporal.NewApplicationError("still running", "Pending")
+		}
+		steps = append(steps, "end")
+		return standing, nil
+	})
+	s.OnActivity("Erase", mock.Anything, activities.Ended{RemoveInput: in, Standing: standing}).Return(func(context.Context, activities.Ended) error {
+		steps = append(steps, "erase")
+		return nil
+	})
+	s.OnActivity("Forget", mock.Anything, activities.Ended{RemoveInput: in, Standing: standing}).Return(func(context.Context, activities.Ended) error {
+		steps = append(steps, "forget")
+		return nil
+	})
+	s.ExecuteWorkflow(workflows.Remove, in)
+	if err := s.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if len(steps) != 3 || steps[0] != "end" || steps[1] != "erase" || steps[2] != "forget" {
+		t.Errorf("steps %v", steps)
+	}
+}
+
+// nothing is a Temporal that knows no task.
+type nothing struct{}
+
+func (nothing) End(context.Context, string) (activities.Standing, error) {
+	return activities.Standing{Closed: true}, nil
+}
+
+func (nothing) Delete(context.Context, string, activities.Standing) (bool, error) { return true, nil }

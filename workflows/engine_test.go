@@ -1,0 +1,158 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+// engine is a Temporal that keeps what it starts and runs nothing. The zero value is ready to use.
+type engine struct {
+	client.Client // nil: what is not below panics
+
+	startErr  error // of the starts to come
+	describes atomic.Int64
+
+	mu    sync.Mutex
+	tasks map[string]*workflowservice.DescribeWorkflowExecutionResponse
+	away  bool
+	input []byte // of the last start
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func (e *engine) ExecuteWorkflow(_ context.Context, opts client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.startErr != nil {
+		return nil, e.startErr
+	}
+	if _, ok := e.tasks[opts.ID]; ok {
+		if opts.WorkflowIDConflictPolicy == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING {
+			return started{}, nil
+		}
+		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("", "", "")
+	}
+	fields := make(map[string]*commonpb.Payload)
+	for name, value := range opts.Memo {
+		payload, err := converter.GetDefaultDataConverter().ToPayload(value)
+		if err != nil {
+			return nil, err
+		}
+		fields[name] = payload
+	}
+	if e.tasks == nil {
+		e.tasks = make(map[string]*workflowservice.DescribeWorkflowExecutionResponse)
+	}
+	e.tasks[opts.ID] = &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Memo: &commonpb.Memo{Fields: fields}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+	}}
+	var err error
+	e.input, err = json.Marshal(args[0])
+	return started{}, err
+}
+
+// started is a run that never ends.
+type started struct{ client.WorkflowRun }
+
+func (started) Get(ctx context.Context, _ any) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (e *engine) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	e.describes.Add(1)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch task, ok := e.tasks[id]; {
+	case e.away:
+		return nil, serviceerror.NewUnavailable("away")
+	case !ok:
+		return nil, serviceerror.NewNotFound("")
+	default:
+		return task, nil
+	}
+}
+
+// change replaces what Describe says of a task; answers that were given stay as they were.
+func (e *engine) change(id string, make func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tasks[id] = make(e.tasks[id].GetWorkflowExecutionInfo())
+}
+
+// progress lets a task be polled, with its job at the percentage.
+func (e *engine) progress(t *testing.T, id string, percent int) {
+	t.Helper()
+	now := execution(t, workflows.PhasePolling, &activities.Progress{State: providers.JobRunning, Percent: percent, Since: time.Now()})
+	e.change(id, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
+		now.WorkflowExecutionInfo.Memo = was.GetMemo()
+		return now
+	})
+}
+
+// end lets a task complete.
+func (e *engine) end(t *testing.T, id string) {
+	t.Helper()
+	result := payload(t, workflows.Result{State: workflows.Completed, Progress: 100})
+	e.change(id, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
+		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+			Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+			Memo:   &commonpb.Memo{Fields: map[string]*commonpb.Payload{workflows.MemoTask: was.GetMemo().GetFields()[workflows.MemoTask], workflows.MemoResult: result}},
+		}}
+	})
+}
+
+// close ends an execution from outside.
+func (e *engine) close(id string, status enumspb.WorkflowExecutionStatus) {
+	e.change(id, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
+		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+			Status: status, Memo: was.GetMemo(), CloseTime: timestamppb.Now(),
+		}}
+	})
+}
+
+// forget deletes an execution.
+func (e *engine) forget(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.tasks, id)
+}
+
+func (e *engine) down(away bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.away = away
+}
+
+func (e *engine) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.tasks)
+}
+
+func (e *engine) memo(id string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tasks[id].GetWorkflowExecutionInfo().GetMemo().String()
+}
+
+// after does something in a while.
+func (e *engine) after(d time.Duration, do func()) { time.AfterFunc(d, do) }

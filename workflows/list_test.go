@@ -1,0 +1,163 @@
+package workflows_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+	"modelrelay/workflows"
+)
+
+// newListing is a client whose list is in the Redis.
+func newListing(client *redis.Client) (*workflows.Client, *engine, *storage.TaskIndex) {
+	e := &engine{}
+	index := storage.NewTaskIndex(client, nil)
+	return workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
+		Objects: &shelf{docs: make(map[string][]byte)}, Index: index, Changes: storage.NewChanges(client, nil),
+	}}), e, index
+}
+
+// keyed is a create with its own idempotency key.
+func keyed(key string, most int) workflows.Create {
+	in := create(providers.VideoRequest{Model: "m", Prompt: key})
+	in.IdempotencyKey, in.MaxTasks = key, most
+	return in
+}
+
+func mustCreate(t *testing.T, tasks *workflows.Client, in workflows.Create) workflows.Task {
+	t.Helper()
+	task, err := tasks.Create(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+func kindOf(err error) providers.Kind {
+	fault, ok := errors.AsType[*providers.Fault](err)
+	if !ok {
+		return ""
+	}
+	return fault.Kind
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	tasks, engine, index := newListing(storagetest.Redis(t))
+	var ids []string
+	for i := range 5 {
+		ids = append(ids, mustCreate(t, tasks, keyed(fmt.Sprint("k", i), 0)).ID)
+		// The list counts milliseconds.
+		for now := time.Now(); time.Since(now) < 2*time.Millisecond; {
+		}
+	}
+	// One that Temporal has forgotten long ago, and one whose start is just under way.
+	for id, age := range map[string]time.Duration{workflows.RandomID(): time.Hour, workflows.RandomID(): 0} {
+		if err := index.Restore(t.Context(), "demo", id, time.Now().Add(-age), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := func(query workflows.ListQuery) ([]string, bool) {
+		t.Helper()
+		query.TokenID = "demo"
+		got, err := tasks.List(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, task := range got.Tasks {
+			names = append(names, task.ID)
+		}
+		return names, got.More
+	}
+	newest := slices.Clone(ids)
+	slices.Reverse(newest)
+	for _, test := range []struct {
+		query workflows.ListQuery
+		want  []string
+		more  bool
+	}{
+		{workflows.ListQuery{Limit: 2}, newest[:2], true},
+		{workflows.ListQuery{Limit: 2, After: newest[1]}, newest[2:4], true},
+		{workflows.ListQuery{Limit: 2, After: newest[3]}, newest[4:], false},
+		{workflows.ListQuery{Limit: 5}, newest, false},
+		{workflows.ListQuery{Limit: 100, Ascending: true}, ids, false},
+		{workflows.ListQuery{Limit: 4, Ascending: true}, ids[:4], true},
+	} {
+		got, more := page(test.query)
+		if !slices.Equal(got, test.want) || more != test.more {
+			t.Errorf("%+v: got %v, more %v; want %v, %v", test.query, got, more, test.want, test.more)
+		}
+	}
+	if left, err := index.Page(t.Context(), "demo", "", 100, false); err != nil || len(left) != 6 {
+		t.Errorf("%d entries left, %v; want the five and the one under way", len(left), err)
+	}
+	if _, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 2, After: "video_x"}); kindOf(err) != providers.Invalid {
+		t.Errorf("an unknown cursor: %v, want invalid", err)
+	}
+	if got, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: "other", Limit: 2}); err != nil || len(got.Tasks) != 0 || got.More {
+		t.Errorf("another token lists %+v, %v", got, err)
+	}
+	engine.down(true)
+	later, _, _ := newListing(storagetest.Client(t, "redis://127.0.0.1:1"))
+	for name, c := range map[string]*workflows.Client{"temporal": tasks, "redis": later} {
+		if _, err := c.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 2}); name == "redis" && kindOf(err) != providers.Overloaded {
+			t.Errorf("%s away: %v", name, err)
+		}
+	}
+}
+
+// TestMaxTasks: the limit counts tasks that have not ended, whoever failed to note it; a repeat of a create passes it.
+func TestMaxTasks(t *testing.T) {
+	t.Parallel()
+	tasks, engine, index := newListing(storagetest.Redis(t))
+	first := mustCreate(t, tasks, keyed("a", 2))
+	mustCreate(t, tasks, keyed("b", 2))
+	_, err := tasks.Create(t.Context(), keyed("c", 2))
+	fault, ok := errors.AsType[*providers.Fault](err)
+	if !ok || fault.Kind != providers.RateLimited || fault.RetryAfter <= 0 {
+		t.Fatalf("the third: %v, want rate limited with a wait", err)
+	}
+	if n := engine.count(); n != 2 {
+		t.Errorf("%d executions, want 2", n)
+	}
+	if again, err := tasks.Create(t.Context(), keyed("a", 2)); err != nil || again.ID != first.ID {
+		t.Errorf("a repeat at the limit: %v, %v", again.ID, err)
+	}
+	// A repeat whose task the index lost is answered, too.
+	if err := index.Remove(t.Context(), "demo", first.ID); err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, tasks, keyed("d", 2))
+	if again, err := tasks.Create(t.Context(), keyed("a", 2)); err != nil || again.ID != first.ID {
+		t.Errorf("a repeat that the list lost: %v, %v", again.ID, err)
+	}
+	engine.close(workflows.KeyedID("demo", "b"), enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED)
+	for now := time.Now(); time.Since(now) < time.Second; { // reads within a second share a look
+		if _, err = tasks.Create(t.Context(), keyed("e", 2)); err == nil {
+			break
+		}
+	}
+	if _, err = tasks.Create(t.Context(), keyed("e", 2)); err != nil {
+		t.Errorf("after one was terminated: %v", err)
+	}
+}
+
+// TestCreateWithoutRedis: a task with a key needs no list.
+func TestCreateWithoutRedis(t *testing.T) {
+	t.Parallel()
+	tasks, _, _ := newListing(storagetest.Client(t, "redis://127.0.0.1:1"))
+	task := mustCreate(t, tasks, keyed("a", 1))
+	if got, err := tasks.Find(t.Context(), task.ID, "demo"); err != nil || got.ID != task.ID {
+		t.Errorf("found %+v, %v", got, err)
+	}
+}
