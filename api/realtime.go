@@ -163,12 +163,14 @@ func (s *Server) attend(r *http.Request) (attended context.Context, leave func()
 	}
 }
 
-// recordUsage puts what one event counted into the ledger at once: a conversation may last for an hour.
+// recordUsage puts what one event counted into the ledger and the caller's limits at once: a conversation may last for
+// an hour.
 func (s *Server) recordUsage(x *exchange, usage providers.Usage) {
 	x.usage.Input += usage.Input
 	x.usage.Cached += usage.Cached
 	x.usage.Output += usage.Output
 	x.spent += int(usage.Input + usage.Output)
+	x.grant.Spend(int(usage.Input + usage.Output))
 	s.ledger.Record(storage.Entry{
 		Token: x.caller.ID, Model: x.model, Channel: x.channel,
 		InputTokens: usage.Input, CachedTokens: usage.Cached, OutputTokens: usage.Output,

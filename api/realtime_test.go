@@ -417,6 +417,34 @@ func TestRealtimeUsage(t *testing.T) {
 	}
 }
 
+// TestRealtimeTokensPerMinute: what a response used counts against its token while the conversation goes on.
+func TestRealtimeTokensPerMinute(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	d := newDialog(t, dialogOptions{api: func(o *api.Options) { o.Limits = redisLimits(t) }}, func(ctx context.Context, conn *websocket.Conn) {
+		_ = conn.Write(ctx, websocket.MessageText, []byte(`{"type":"response.done","response":{"usage":{"input_tokens":90,"output_tokens":10}}}`))
+		_ = conn.Write(ctx, websocket.MessageText, []byte(`{"type":"session.updated"}`))
+		<-over
+	})
+	defer close(over)
+	d.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", TokensPerMinute: 100}
+	conn := d.dial(t)
+	defer conn.CloseNow()
+	for range 2 { // an event was counted when the next one comes
+		if _, _, err := conn.Read(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second, refused, err := d.try(t, d.url)
+	if err == nil {
+		_ = second.CloseNow()
+		t.Fatal("a second conversation was opened with all tokens of the minute used")
+	}
+	if refused.status != http.StatusTooManyRequests || refused.header.Get("X-Ratelimit-Remaining-Tokens") != "0" {
+		t.Errorf("got %d %v %s, want 429 and no token left", refused.status, refused.header, refused.body)
+	}
+}
+
 // eventually polls, with the patience for a deadline.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()

@@ -14,6 +14,9 @@ import (
 const (
 	settleAfter = 10 * time.Millisecond // releases wait so long for company, unless a call takes them along sooner
 	admitMost   = 256                   // calls in one round trip
+	// thisSecond is past any clock: what is counted for a second to come counts for the one that is, whoever's clock says
+	// which.
+	thisSecond = 1 << 52
 )
 
 // LimitsOptions may be nil.
@@ -93,6 +96,7 @@ type held struct {
 	second   int64
 	estimate int
 	local    bool // counted in this process only
+	spent    atomic.Int64
 	released atomic.Bool
 }
 
@@ -188,9 +192,20 @@ func (g Grant) Release(tokens int) {
 	}
 	delta := 0
 	if h.token.tpm > 0 && tokens >= 0 {
-		delta = tokens - h.estimate
+		delta = tokens - h.estimate - int(h.spent.Load())
 	}
 	h.limits.release(h, delta)
+}
+
+// Spend counts tokens of a call that goes on, such as a conversation of an hour, in the minute they are used. The whole that
+// Release is told includes them. It does not wait, and after Release does nothing; the two are not called at once.
+func (g Grant) Spend(tokens int) {
+	h := g.held
+	if h == nil || h.token.tpm == 0 || tokens <= 0 || h.released.Load() {
+		return
+	}
+	h.spent.Add(int64(tokens))
+	h.limits.correct(h, settlement{token: h.token, second: thisSecond, delta: tokens})
 }
 
 // refusedAlready answers for a token whose requests are used up.

@@ -220,6 +220,34 @@ func TestTokensPerMinuteIsCorrected(t *testing.T) {
 	}
 }
 
+// TestTokensAreCountedAsTheyAreSpent: a call that goes on for long counts what it used in the minute it was used, and once.
+func TestTokensAreCountedAsTheyAreSpent(t *testing.T) {
+	t.Parallel()
+	away, stop := storagetest.Miniredis(t)
+	awayClient := storagetest.Client(t, "redis://"+away.Addr())
+	stop()
+	for name, client := range map[string]*redis.Client{"redis": storagetest.Redis(t), "without redis": awayClient} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits := newLimits(t, client, nil)
+			token := &storage.Token{ID: "a", TokensPerMinute: 1000}
+			long := admit(t, limits, token, storage.Cost{Requests: 1})
+			long.Spend(300)
+			long.Spend(-5)
+			long.Spend(200)
+			if next := admit(t, limits, token, storage.Cost{Requests: 1, Tokens: 600}); next.Allowed || next.Tokens.Remaining != 500 {
+				t.Errorf("with 500 of 1,000 tokens spent: %+v", next)
+			}
+			long.Release(550)
+			long.Spend(100) // over is over
+			if next := admit(t, limits, token, storage.Cost{Requests: 1, Tokens: 450}); !next.Allowed || next.Tokens.Remaining != 0 {
+				t.Errorf("with 550 of 1,000 tokens used: %+v", next)
+			}
+			storage.Grant{}.Spend(1) // of a token without limits
+		})
+	}
+}
+
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)

@@ -10,18 +10,24 @@ func (l *Limits) release(h *held, delta int) {
 	if h.lease == "" && delta == 0 {
 		return
 	}
-	l.mu.Lock()
 	if h.lease != "" {
+		l.mu.Lock()
 		calls := l.running[h.token]
 		delete(calls, h.lease)
 		if len(calls) == 0 {
 			delete(l.running, h.token)
 		}
+		l.mu.Unlock()
 	}
-	s := settlement{token: h.token, lease: h.lease, second: h.second, delta: delta}
+	l.correct(h, settlement{token: h.token, lease: h.lease, second: h.second, delta: delta})
+}
+
+// correct counts the tokens of a settlement where its call was counted.
+func (l *Limits) correct(h *held, s settlement) {
+	l.mu.Lock()
 	if h.local {
 		if w := l.local[h.token.id]; w != nil {
-			w.correct(time.Now().Unix(), h.second, delta)
+			w.correct(time.Now().Unix(), s.second, s.delta)
 		}
 		s.delta = 0
 	}
