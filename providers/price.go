@@ -1,0 +1,168 @@
+package providers
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"math/bits"
+	"strings"
+	"time"
+)
+
+// Money is an amount in billionths of the operator's one currency, so that the price of a single token is a whole
+// number of them. It reaches nine thousand million units of the currency.
+type Money int64
+
+// moneyDigits is how many decimal digits a Money has behind the point; moneyUnit is one unit of the currency.
+const (
+	moneyDigits = 9
+	moneyUnit   = 1_000_000_000
+)
+
+// ErrMoney says that a text is not an amount that Money can hold exactly.
+var ErrMoney = errors.New("want a decimal amount, not negative, with at most 9 digits behind the point")
+
+// ParseMoney reads a decimal amount: "2.5", "0.0004", "1e-3".
+func ParseMoney(text string) (Money, error) {
+	amount, err := decimal(text)
+	if err != nil {
+		return 0, err
+	}
+	amount.Mul(amount, big.NewRat(moneyUnit, 1))
+	if !amount.IsInt() || !amount.Num().IsInt64() {
+		return 0, ErrMoney
+	}
+	return Money(amount.Num().Int64()), nil
+}
+
+// decimal reads a decimal number that is not negative. Exponents are bounded: a short text must not become a long number.
+func decimal(text string) (*big.Rat, error) {
+	mantissa, exponent, scaled := strings.Cut(strings.ToLower(text), "e")
+	if mantissa == "" || len(text) > 40 || strings.Trim(mantissa, "0123456789.") != "" || scaled && (len(exponent) == 0 || len(exponent) > 3) {
+		return nil, ErrMoney
+	}
+	number, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return nil, ErrMoney
+	}
+	return number, nil
+}
+
+// String writes the amount as a decimal without needless zeros: "0.0125".
+func (m Money) String() string {
+	sign, n := "", uint64(m)
+	if m < 0 {
+		sign, n = "-", uint64(-m)
+	}
+	whole, part := n/moneyUnit, n%moneyUnit
+	if part == 0 {
+		return fmt.Sprintf("%s%d", sign, whole)
+	}
+	return fmt.Sprintf("%s%d.%s", sign, whole, strings.TrimRight(fmt.Sprintf("%0*d", moneyDigits, part), "0"))
+}
+
+// MarshalText writes the amount as String does.
+func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads what ParseMoney reads.
+func (m *Money) UnmarshalText(text []byte) error {
+	amount, err := ParseMoney(string(text))
+	if err != nil {
+		return err
+	}
+	*m = amount
+	return nil
+}
+
+// Price is what the operator charges for one model. A rate that is nil is not charged, but for Cached.
+type Price struct {
+	// Input, Cached and Output are per token. Cached input costs what Input does where Cached is nil.
+	Input, Cached, Output *Rate
+	// Request is per call or task, Image per image made, AudioSecond per second of audio heard or made, VideoSecond per
+	// second of video made.
+	Request, Image, AudioSecond, VideoSecond *Rate
+}
+
+// Rate is the exact price of one of something, in billionths of the currency, as a fraction. It is immutable.
+type Rate struct{ num, den uint64 }
+
+// mostPieces is how finely a rate's piece is measured: lengths come in milliseconds.
+const mostPieces = 1000
+
+// ParseRate reads a decimal price for per pieces: "2.5" for 1000000 tokens.
+func ParseRate(text string, per int64) (*Rate, error) {
+	amount, err := decimal(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case per <= 0:
+		return nil, fmt.Errorf("a price is for at least one, not for %d", per)
+	}
+	amount.Mul(amount, big.NewRat(moneyUnit, per))
+	if !amount.Num().IsUint64() || !amount.Denom().IsUint64() || amount.Denom().Uint64() > math.MaxUint64/mostPieces {
+		return nil, ErrMoney
+	}
+	return &Rate{num: amount.Num().Uint64(), den: amount.Denom().Uint64()}, nil
+}
+
+// Measure is what a call or task is charged for.
+type Measure struct {
+	Requests int64
+	Usage    Usage
+	Images   int64
+	// Audio and Video are lengths; what is below a millisecond does not count.
+	Audio, Video time.Duration
+}
+
+// Cost is what a measure costs: each counter for itself, rounded up to the next billionth. A cost that Money cannot hold
+// is the most it can.
+func (p Price) Cost(m Measure) Money {
+	cached := p.Cached
+	if cached == nil {
+		cached = p.Input
+	}
+	input := max(0, m.Usage.Input-m.Usage.Cached)
+	var total Money
+	for _, item := range [...]struct {
+		rate  *Rate
+		count int64
+		of    uint64 // pieces that make one priced one
+	}{
+		{p.Request, m.Requests, 1},
+		{p.Input, input, 1},
+		{cached, m.Usage.Cached, 1},
+		{p.Output, m.Usage.Output, 1},
+		{p.Image, m.Images, 1},
+		{p.AudioSecond, m.Audio.Milliseconds(), mostPieces},
+		{p.VideoSecond, m.Video.Milliseconds(), mostPieces},
+	} {
+		total = total.plus(item.rate.of(item.count, item.of))
+	}
+	return total
+}
+
+// of is the price of count pieces, of which per make one priced piece.
+func (r *Rate) of(count int64, per uint64) Money {
+	if r == nil || count <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(r.num, uint64(count))
+	pieces := r.den * per
+	if high >= pieces {
+		return math.MaxInt64
+	}
+	whole, rest := bits.Div64(high, low, pieces)
+	if rest > 0 && whole < math.MaxInt64 {
+		whole++
+	}
+	return Money(min(whole, math.MaxInt64))
+}
+
+// plus adds amounts that are not negative and stops at the most that Money can hold.
+func (m Money) plus(other Money) Money {
+	if m > math.MaxInt64-other {
+		return math.MaxInt64
+	}
+	return m + other
+}
