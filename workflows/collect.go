@@ -15,10 +15,21 @@ import (
 // kept.
 const pollFloor = time.Minute
 
+// channelGone is what a client reads of a channel or key that left the configuration; histories name it.
+const channelGone = "The upstream of this task is no longer available."
+
+// words are what a client reads of a fault.
+func words(fault activities.Record) string {
+	if fault.Gone {
+		return channelGone
+	}
+	return fault.Message
+}
+
 // poll waits for the job's end.
 func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoStatus, *providers.VideoFailure, error) {
 	var status providers.VideoStatus
-	if err := v.enter(ctx, PhasePolling); err != nil {
+	if err := v.enter(ctx, PhasePolling, dueAt(pollDue(job, workflow.Now(ctx)))); err != nil {
 		return status, nil, err
 	}
 	v.tell(ctx)
@@ -37,7 +48,7 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 		v.stopJob(ctx, job)
 		return status, v.calledOff(), nil
 	case bad && fault.Gone:
-		return status, &providers.VideoFailure{Code: CodeChannelGone, Message: fault.Message}, nil
+		return status, &providers.VideoFailure{Code: CodeChannelGone, Message: channelGone}, nil
 	case bad && fault.Deadline:
 		v.stopJob(ctx, job)
 		return status, &providers.VideoFailure{Code: CodeDeadlineExceeded, Message: "The upstream did not finish the video in time."}, nil
@@ -85,7 +96,7 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 		return nil, v.calledOff(), nil
 	}
 	fault, _ := activities.Outcome(err)
-	return nil, &providers.VideoFailure{Code: CodeArchiveFailed, Message: "The finished video could not be archived: " + fault.Message}, nil
+	return nil, &providers.VideoFailure{Code: CodeArchiveFailed, Message: "The finished video could not be archived: " + words(fault)}, nil
 }
 
 // discard removes outputs of a task that did not complete; what it cannot remove is swept at its date.

@@ -32,11 +32,13 @@ const (
 	AttrVendor  = "TaskVendor"
 	AttrToken   = "TaskToken"
 	AttrState   = "TaskState"
+	// AttrDue is when the task should have left its phase, as a sortable time (RFC 3339, UTC). Later it is stuck.
+	AttrDue = "TaskDue"
 )
 
 // SearchAttributes lists the names of all search attributes.
 func SearchAttributes() []string {
-	return []string{AttrModel, AttrChannel, AttrVendor, AttrToken, AttrState}
+	return []string{AttrModel, AttrChannel, AttrVendor, AttrToken, AttrState, AttrDue}
 }
 
 func keyword(name string) temporal.SearchAttributeKeyKeyword {
@@ -126,6 +128,17 @@ type Result struct {
 	Progress int `json:"progress"`
 	// Job is the accepted job; nil where no upstream took one.
 	Job *activities.Job `json:"job,omitempty"`
+	// Attempts are the last of them, for operators; the memo lacks them.
+	Attempts []Attempt `json:"attempts,omitempty"`
+}
+
+// Attempt is one channel and one submit, as an operator reads it.
+type Attempt struct {
+	Number     int                   `json:"number"`
+	Assignment activities.Assignment `json:"assignment"`
+	// Job is the upstream's handle, "" where it gave none; Fault is why.
+	Job   string             `json:"job,omitempty"`
+	Fault *activities.Record `json:"fault,omitempty"`
 }
 
 // of adds the job that the result is of.
@@ -141,6 +154,19 @@ type try struct {
 	fault      *activities.Record
 }
 
+// attemptsShown is how many attempts a result names: a task that nobody takes for a day has hundreds.
+const attemptsShown = 10
+
+// attempts are the last tries.
+func (s *state) attempts() []Attempt {
+	first := max(0, len(s.tries)-attemptsShown)
+	list := make([]Attempt, 0, len(s.tries)-first)
+	for i, t := range s.tries[first:] {
+		list = append(list, Attempt{Number: first + i + 1, Assignment: t.assignment, Job: t.job, Fault: t.fault})
+	}
+	return list
+}
+
 // state is all a running task knows; nothing of it lives outside the workflow.
 type state struct {
 	in    Input
@@ -154,7 +180,8 @@ func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.Search
 		return nil
 	}
 	s.phase = phase
-	updates := append(more, keyword(AttrState).ValueSet(string(phase)))
+	due := phase.due(workflow.GetInfo(ctx).WorkflowStartTime, workflow.Now(ctx))
+	updates := append([]temporal.SearchAttributeUpdate{keyword(AttrState).ValueSet(string(phase)), dueAt(due)}, more...)
 	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
 		return fmt.Errorf("show phase %s: %w", phase, err)
 	}

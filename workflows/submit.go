@@ -35,7 +35,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			}
 			left := until.Sub(workflow.Now(ctx))
 			if left <= 0 {
-				return none, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the task in time: " + last.Message}, nil
+				return none, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the task in time: " + words(*last)}, nil
 			}
 			if err := v.pause(ctx, min(max(wait, last.RetryAfter), left)); err != nil {
 				return none, nil, err
@@ -133,5 +133,5 @@ func refusal(fault activities.Record) *providers.VideoFailure {
 	if code == "" {
 		code = CodeUpstreamRefused
 	}
-	return &providers.VideoFailure{Code: code, Message: fault.Message}
+	return &providers.VideoFailure{Code: code, Message: words(fault)}
 }

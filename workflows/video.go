@@ -75,6 +75,7 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 		return Result{}, err
 	}
 	v.tell(free)
+	result.Attempts = v.attempts()
 	if v.in.Revision < revisionSettles {
 		return result, nil
 	}

@@ -36,7 +36,7 @@ const (
 
 // SearchAttributes names the search attributes of a task, all of type Keyword.
 func SearchAttributes() []string {
-	return []string{"TaskModel", "TaskChannel", "TaskVendor", "TaskToken", "TaskState"}
+	return []string{"TaskModel", "TaskChannel", "TaskVendor", "TaskToken", "TaskState", "TaskDue"}
 }
 
 // DynamicConfig returns the Temporal settings both stacks run with, by their dynamic configuration keys.
