@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,9 +45,8 @@ func newStack(t *testing.T, upstreamFlags ...string) *stack {
 	t.Helper()
 	s := &stack{t: t, dir: t.TempDir(), temporalAt: freeAddr(t), redisAt: freeAddr(t), s3At: freeAddr(t), at: freeAddr(t)}
 	s.startTemporal()
-	s.redis = launch(t, "redis", bin.dev, "redis", "--listen", s.redisAt, "--data", filepath.Join(s.dir, "redis"))
-	s.s3 = launch(t, "s3", bin.dev, "s3", "--listen", s.s3At, "--data", filepath.Join(s.dir, "s3"),
-		"--access-key", accessKey, "--secret-key", secretKey, "--bucket", bucket)
+	s.startRedis()
+	s.startStore()
 	s.upstream = launch(t, "upstream", bin.dev, append([]string{
 		"upstream", "--listen", s.at, "--data", filepath.Join(s.dir, "upstream"),
 	}, upstreamFlags...)...)
@@ -59,6 +59,22 @@ func newStack(t *testing.T, upstreamFlags ...string) *stack {
 
 func (s *stack) startTemporal() {
 	s.temporal = launch(s.t, "temporal", bin.dev, "temporal", "--listen", s.temporalAt, "--ui", "", "--data", filepath.Join(s.dir, "temporal"))
+}
+
+// startRedis starts Redis, after a kill with what it had written; the embedded one has forgotten all.
+func (s *stack) startRedis() {
+	s.redis = launch(s.t, "redis", bin.dev, "redis", "--listen", s.redisAt, "--data", filepath.Join(s.dir, "redis"))
+}
+
+func (s *stack) startStore() {
+	s.s3 = launch(s.t, "s3", bin.dev, "s3", "--listen", s.s3At, "--data", filepath.Join(s.dir, "s3"),
+		"--access-key", accessKey, "--secret-key", secretKey, "--bucket", bucket)
+}
+
+// redisKeeps tells whether the stack's Redis survives a kill.
+func redisKeeps() bool {
+	_, err := exec.LookPath("redis-server")
+	return err == nil
 }
 
 // temporalClient is a client of the test's own.
@@ -96,6 +112,7 @@ type gateway struct {
 // gatewayOptions change a gateway's configuration.
 type gatewayOptions struct {
 	temporalAt string   // instead of the stack's
+	redisAt    string   // instead of the stack's
 	args       []string // of the command line, "serve" by default
 	video      string   // members of the video section
 	relay      string   // members of the relay section
@@ -107,6 +124,9 @@ func (s *stack) gateway(o gatewayOptions) *gateway {
 	s.t.Helper()
 	if o.temporalAt == "" {
 		o.temporalAt = s.temporalAt
+	}
+	if o.redisAt == "" {
+		o.redisAt = s.redisAt
 	}
 	if len(o.args) == 0 {
 		o.args = []string{"serve"}
@@ -130,7 +150,7 @@ tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
 channels:
-%s`, g.at, s.redisAt, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, o.relay, token, token, o.channels)
+%s`, g.at, o.redisAt, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, o.relay, token, token, o.channels)
 	if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
