@@ -44,7 +44,8 @@ func (s *seeded) take(r record) {
 
 // Seed sets the tokens of the configuration file: from now on they are answered from memory, whatever happens to
 // Redis, and are put into Redis, again whenever it lost them. A token that left the file since any process last
-// called Seed is disabled; a key that changed replaces the old one, which is then unknown. A token that an operator
+// called Seed is disabled; a key that changed replaces the old one, which is then unknown; a webhook secret that changed
+// leaves the old one signing beside it for SecretOverlap. A token that an operator
 // revoked stays revoked until the file gives it another key. Names and keys must be unique, else nothing is done.
 // Redis being away is no error: the writing is made up for, and a revocation is learnt when it answers.
 func (t *Tokens) Seed(ctx context.Context, seeds []Seed) error {
@@ -164,10 +165,12 @@ func (t *Tokens) writeSeed(ctx context.Context, sum keySum, s *seeded, index map
 	if t.due == seedsMissing && (here.raw != "" || old.raw != "") || token.Revoked && here.raw != "" {
 		return false, nil // it is there, maybe as another process's file has it
 	}
-	token.CreatedAt = time.Now().UTC().Truncate(time.Second)
+	now := time.Now()
+	token.CreatedAt = now.UTC().Truncate(time.Second)
 	for _, known := range []record{here, at[old.sum]} {
 		if known.raw != "" && known.token.ID == token.ID {
 			token.CreatedAt = known.token.CreatedAt
+			token.succeed(known.token, now, now.Add(SecretOverlap))
 		}
 	}
 	if same, err := encodeToken(token); err == nil && same == here.raw && index[token.ID] == sum.String() {

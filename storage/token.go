@@ -15,8 +15,8 @@ var (
 	ErrDisabled = errors.New("token is disabled")
 	// ErrExpired says that a token's time is over.
 	ErrExpired = errors.New("token has expired")
-	// ErrSeeded says that a token's key stands in the configuration file and can only be changed there.
-	ErrSeeded = errors.New("token comes from the configuration file: change its key there")
+	// ErrSeeded says that a token's key and secret stand in the configuration file and can only be changed there.
+	ErrSeeded = errors.New("token comes from the configuration file: change it there")
 )
 
 // Secret is a value that must not be shown. Everything that prints or marshals it shows "***"; only this
@@ -31,6 +31,9 @@ func (Secret) GoString() string { return `"***"` }
 
 // LogValue hides the secret from slog.
 func (Secret) LogValue() slog.Value { return slog.StringValue("***") }
+
+// Reveal is the secret in clear.
+func (s Secret) Reveal() string { return string(s) }
 
 // MarshalJSON hides the secret; an empty one stays visibly empty.
 func (s Secret) MarshalJSON() ([]byte, error) {
@@ -64,6 +67,8 @@ type Token struct {
 	Operations    []string  `json:"operations,omitempty"` // none: all
 	WebhookURL    string    `json:"webhook_url,omitempty"`
 	WebhookSecret Secret    `json:"webhook_secret,omitempty"`
+	// OldWebhookSecrets are replaced ones that still sign, the newest first; set by RotateWebhookSecret and Seed.
+	OldWebhookSecrets []OldSecret `json:"old_webhook_secrets,omitempty"`
 
 	Disabled  bool      `json:"disabled,omitempty"`
 	Revoked   bool      `json:"revoked,omitempty"` // by an operator, for good; such a token is Disabled as well

@@ -201,14 +201,24 @@ func (t *Tokens) records(ctx context.Context, sums []keySum) ([]record, error) {
 	return found, nil
 }
 
-// storedToken is a token's record: the only place that holds the webhook secret in clear.
+// storedToken is a token's record: the only place that holds webhook secrets in clear.
 type storedToken struct {
 	Token
-	WebhookSecret string `json:"webhook_secret,omitempty"`
+	WebhookSecret string      `json:"webhook_secret,omitempty"`
+	OldSecrets    []storedOld `json:"old_webhook_secrets,omitempty"`
+}
+
+type storedOld struct {
+	Secret string    `json:"secret"`
+	Until  time.Time `json:"until"`
 }
 
 func encodeToken(t Token) (string, error) {
-	raw, err := json.Marshal(storedToken{Token: t, WebhookSecret: string(t.WebhookSecret)})
+	s := storedToken{Token: t, WebhookSecret: string(t.WebhookSecret)}
+	for _, old := range t.OldWebhookSecrets {
+		s.OldSecrets = append(s.OldSecrets, storedOld{Secret: string(old.Secret), Until: old.Until})
+	}
+	raw, err := json.Marshal(s)
 	return string(raw), err
 }
 
@@ -218,5 +228,8 @@ func decodeToken(raw string) (Token, error) {
 		return Token{}, err
 	}
 	s.Token.WebhookSecret = Secret(s.WebhookSecret)
+	for _, old := range s.OldSecrets {
+		s.OldWebhookSecrets = append(s.OldWebhookSecrets, OldSecret{Secret: Secret(old.Secret), Until: old.Until})
+	}
 	return s.Token, nil
 }

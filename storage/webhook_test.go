@@ -1,0 +1,144 @@
+package storage_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+func TestWebhookSecretKey(t *testing.T) {
+	t.Parallel()
+	of := func(n int) storage.Secret {
+		return storage.Secret("whsec_" + base64.StdEncoding.EncodeToString(make([]byte, n)))
+	}
+	for secret, want := range map[storage.Secret]int{
+		of(23): 0, of(24): 24, of(64): 64, of(65): 0, "": 0, "whsec_": 0, "whsec_hidden": 0, of(24)[6:]: 0, of(24) + "\n": 0,
+		"whsec_" + storage.Secret(base64.RawStdEncoding.EncodeToString(make([]byte, 25))): 0, storage.NewWebhookSecret(): 32,
+	} {
+		key, err := secret.Key()
+		if len(key) != want || (err == nil) != (want > 0) || err != nil && strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%q: %d bytes, %v; want %d", secret.Reveal(), len(key), err, want)
+		}
+	}
+	if one, two := storage.NewWebhookSecret(), storage.NewWebhookSecret(); one == two {
+		t.Error("two secrets are the same")
+	}
+}
+
+func TestRotateWebhookSecret(t *testing.T) {
+	t.Parallel()
+	ctx, client := t.Context(), storagetest.Redis(t)
+	tokens, other := newTokens(t, client, nil), newTokens(t, client, nil)
+	made, key, err := tokens.Create(ctx, storage.Token{Name: "anna", WebhookURL: "https://client.example/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := func(want ...storage.Secret) {
+		t.Helper()
+		got, err := other.Webhook(ctx, made.ID)
+		if err != nil || got.URL != "https://client.example/" || !slices.Equal(got.Secrets, want) {
+			t.Errorf("webhook = %d secrets, %v; want %d", len(got.Secrets), err, len(want))
+		}
+	}
+	rotate := func(overlap time.Duration) storage.Secret {
+		t.Helper()
+		rotated, secret, err := tokens.RotateWebhookSecret(ctx, "anna", overlap)
+		if err != nil || rotated.ID != made.ID || rotated.WebhookSecret != secret {
+			t.Fatalf("rotate: %+v, %v", rotated, err)
+		}
+		return secret
+	}
+	signed()
+	first := rotate(time.Hour)
+	signed(first)
+	second := rotate(time.Hour)
+	signed(second, first)
+	third := rotate(0) // the second signs no more, the first still has its time
+	signed(third, first)
+	fourth := rotate(time.Second)
+	signed(fourth, third, first)
+	eventually(t, "the third secret's time is over", func() bool {
+		got, err := other.Webhook(ctx, made.ID)
+		return err == nil && slices.Equal(got.Secrets, []storage.Secret{fourth, first})
+	})
+	for range 5 {
+		rotate(time.Hour)
+	}
+	if got, err := other.Webhook(ctx, made.ID); err != nil || len(got.Secrets) != 4 {
+		t.Errorf("%d secrets sign, %v; want 4", len(got.Secrets), err)
+	}
+
+	found, err := tokens.Find(ctx, "anna")
+	if err != nil || len(found.OldWebhookSecrets) != 3 {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	text, _ := json.Marshal(found)
+	if shown := string(text) + fmt.Sprintf("%v %+v %#v", found, found, found); strings.Contains(shown, "whsec_") {
+		t.Errorf("a secret is shown: %s", shown)
+	}
+	if _, err := tokens.Authenticate(ctx, key); err != nil {
+		t.Errorf("the key after a rotation of the secret: %v", err)
+	}
+
+	if _, err := tokens.Webhook(ctx, "anna"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("by name: got %v, want ErrNotFound", err)
+	}
+	if err := tokens.Revoke(ctx, "anna"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.Webhook(ctx, made.ID); !errors.Is(err, storage.ErrRevoked) {
+		t.Errorf("revoked: got %v, want ErrRevoked", err)
+	}
+	if _, _, err := tokens.RotateWebhookSecret(ctx, made.ID, 0); !errors.Is(err, storage.ErrDisabled) {
+		t.Errorf("rotate a revoked token's: got %v, want ErrDisabled", err)
+	}
+}
+
+// TestSeededWebhook: a secret that changed in the file goes on signing beside its successor, and the file's webhook is
+// known while Redis is away.
+func TestSeededWebhook(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server, stop := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	tokens := newTokens(t, client, nil)
+	first, second := storage.NewWebhookSecret(), storage.NewWebhookSecret()
+	seed := func(key string, secret storage.Secret) {
+		t.Helper()
+		token := storage.Token{Name: "demo", WebhookURL: "https://client.example/", WebhookSecret: secret}
+		if err := tokens.Seed(ctx, []storage.Seed{{Token: token, Key: key}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signed := func(what string, want ...storage.Secret) {
+		t.Helper()
+		got, err := tokens.Webhook(ctx, "demo")
+		if err != nil || got.URL != "https://client.example/" || !slices.Equal(got.Secrets, want) {
+			t.Errorf("%s: %d secrets, %v; want %d", what, len(got.Secrets), err, len(want))
+		}
+	}
+	seed("sk-1", first)
+	signed("seeded", first)
+	seed("sk-1", second)
+	signed("another secret", second, first)
+	seed("sk-2", second)
+	signed("another key", second, first)
+	seed("sk-2", first)
+	signed("taken back", first, second)
+	if _, _, err := tokens.RotateWebhookSecret(ctx, "demo", 0); !errors.Is(err, storage.ErrSeeded) {
+		t.Errorf("rotate a seeded token's: got %v, want ErrSeeded", err)
+	}
+	stop()
+	signed("redis is away", first)
+	if _, err := tokens.Webhook(ctx, "tok_unknown"); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("another token while redis is away: got %v, want ErrUnavailable", err)
+	}
+}
