@@ -52,7 +52,10 @@ type Activities struct {
 	Changes *storage.Changes
 	// Executions ends and deletes tasks; the worker sets it.
 	Executions Executions
-	Log        *slog.Logger
+	// Webhooks and Receivers are what Deliver needs.
+	Webhooks  Webhooks
+	Receivers *Receivers
+	Log       *slog.Logger
 	// PollMin and PollMax bound the wait between two polls of a job whose length is unknown or that is overdue. A job of
 	// known length is looked at when something is to be expected, so its waits grow with that length.
 	PollMin, PollMax time.Duration

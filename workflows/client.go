@@ -41,7 +41,9 @@ type ClientOptions struct {
 	Intake    activities.Intake
 	Catalog   providers.Catalog
 	Limits    Limits
-	Log       *slog.Logger
+	// PrivateWebhooks lets creates name webhooks at private and loopback addresses.
+	PrivateWebhooks bool
+	Log             *slog.Logger
 }
 
 // Client starts and reads tasks; nothing else does. It is safe for concurrent use. Its errors are *providers.Fault.
@@ -73,6 +75,9 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 		if image.Data != nil {
 			req.Images[i].SHA256, req.Images[i].Size = digest(image.Data), int64(len(image.Data))
 		}
+	}
+	if err := c.checkWebhook(in); err != nil {
+		return Task{}, err
 	}
 	pin, err := c.source(ctx, in.TokenID, &req)
 	if err != nil {

@@ -70,11 +70,10 @@ func TestVideoFailedByOperator(t *testing.T) {
 func TestVideoTellsItsEnd(t *testing.T) {
 	t.Parallel()
 	var told []workflows.NotifyInput
-	s := newStage(t, func(s *stage) {
-		s.RegisterWorkflowWithOptions(func(_ workflow.Context, in workflows.NotifyInput) error {
-			told = append(told, in)
-			return nil
-		}, workflow.RegisterOptions{Name: "Notify"})
+	s := newStage(t)
+	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery, error) {
+		told = append(told, in)
+		return activities.Delivery{Delivered: true}, nil
 	})
 	s.admits("main")
 	s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Taken: providers.TakenNo})

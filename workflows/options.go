@@ -50,6 +50,12 @@ const (
 	// that a day of refusals by a few channels, each attempt with its request, stays well below Temporal's 50 MB a history.
 	queueFirst = 5 * time.Second
 	queueMost  = 10 * time.Minute
+	// notifyLife is how long an event is delivered, from the end of its task to the begin of the last try.
+	notifyLife = 72 * time.Hour
+	// notifySlack is what the last try may need beyond it.
+	notifySlack = 10 * time.Minute
+	// deliverMargin is what one try may need beside its request, until its worker counts as lost.
+	deliverMargin = 5 * time.Second
 	// WorkerStopTimeout is longer than a submit may live: a deploy does not interrupt one.
 	WorkerStopTimeout = submitLife + 10*time.Second
 )
@@ -119,5 +125,12 @@ func withSettle(ctx workflow.Context) workflow.Context {
 func withRemoval(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: removeLife, StartToCloseTimeout: removeTry, RetryPolicy: patiently(), Summary: summary,
+	})
+}
+
+func withDeliver(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: notifyLife + notifySlack, StartToCloseTimeout: activities.DeliverTimeout + deliverMargin,
+		RetryPolicy: patiently(), Summary: summary, // a failed try says itself when the next is due; this is for lost workers
 	})
 }

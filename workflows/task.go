@@ -73,7 +73,9 @@ type Create struct {
 	Lane             string
 	// TokenWebhook tells that the token has a webhook of its own.
 	TokenWebhook bool
-	Format       providers.Format
+	// TokenSigns tells that the token has a webhook secret. Without one a create may name no webhook.
+	TokenSigns bool
+	Format     providers.Format
 	// Request may carry uploads as Media.Data; they go to the archive first.
 	Request providers.VideoRequest
 	// IdempotencyKey is the caller's, "" for none.

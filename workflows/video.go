@@ -5,7 +5,6 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"modelrelay/activities"
@@ -106,20 +105,14 @@ func (v *video) notify(free workflow.Context, result Result) workflow.Future {
 	if !v.in.Notify {
 		return nil
 	}
+	in := notice(v.in, result.State, result.CompletedAt)
 	options := workflow.WithChildOptions(free, workflow.ChildWorkflowOptions{
 		WorkflowID:            NotifyID(v.in.TaskID, result.State),
 		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		TypedSearchAttributes: temporal.NewSearchAttributes(keyword(AttrToken).ValueSet(v.in.Token), keyword(AttrModel).ValueSet(v.in.Model)),
-		StaticSummary:         fmt.Sprintf("video.%s · %s", result.State, v.in.TaskID),
+		TypedSearchAttributes: in.attributes(v.in.Model),
+		StaticSummary:         in.summary(),
 	})
-	in := NotifyInput{
-		TaskID: v.in.TaskID, Token: v.in.Token, EventID: eventID(v.in.TaskID, result.State), State: result.State, CompletedAt: result.CompletedAt,
-		RequestObject: v.in.RequestObject,
-	}
-	if v.in.Request != nil {
-		in.URL = v.in.Request.WebhookURL
-	}
 	return workflow.ExecuteChildWorkflow(options, notifyType, in).GetChildWorkflowExecution()
 }
 

@@ -23,7 +23,7 @@ type stage struct {
 	states []string
 }
 
-func newStage(t *testing.T, also ...func(*stage)) *stage {
+func newStage(t *testing.T) *stage {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -31,9 +31,6 @@ func newStage(t *testing.T, also ...func(*stage)) *stage {
 	s.SetTestTimeout(time.Minute)
 	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the race detector is slow
 	workflows.Register(s, &activities.Activities{})
-	for _, register := range also {
-		register(s)
-	}
 	s.OnUpsertTypedSearchAttributes(mock.Anything).Run(func(args mock.Arguments) {
 		attrs, ok := args.Get(0).(temporal.SearchAttributes)
 		if !ok {

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"modelrelay/activities"
 )
@@ -81,6 +82,7 @@ func (w *Worker) Run(ctx context.Context) error {
 func Register(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Video)
 	to.RegisterWorkflow(Remove)
+	to.RegisterWorkflowWithOptions(Notify, workflow.RegisterOptions{Name: notifyType})
 	if acts != nil {
 		to.RegisterActivity(acts)
 	}

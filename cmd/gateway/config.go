@@ -109,7 +109,7 @@ type Token struct {
 	Networks          []string         `yaml:"networks" doc:"source addresses or CIDR ranges; empty: any"`
 	Operations        []string         `yaml:"operations" doc:"operations it may call; empty: all"`
 	WebhookURL        string           `yaml:"webhook_url" doc:"where video events go; empty: nowhere"`
-	WebhookSecret     providers.Secret `yaml:"webhook_secret" doc:"whsec_ key that signs them"`
+	WebhookSecret     providers.Secret `yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64, which signs them; a replaced one signs beside it for a day more"`
 	Disabled          bool             `yaml:"disabled" doc:"refuse the token"`
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
 )
@@ -43,7 +44,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	j.video(c.Video)
 	j.relay(c.Relay)
 	for i, token := range c.Tokens {
-		j.token(key("tokens", i), token)
+		j.token(key("tokens", i), token, c.Webhooks)
 	}
 	j.unique("tokens", "name", len(c.Tokens), func(i int) string { return c.Tokens[i].Name })
 	j.unique("tokens", "key", len(c.Tokens), func(i int) string { return c.Tokens[i].Key.Reveal() })
@@ -103,7 +104,7 @@ func (j *judge) relay(r Relay) {
 	j.notNegative("relay.redis_grace", r.RedisGrace)
 }
 
-func (j *judge) token(at string, t Token) {
+func (j *judge) token(at string, t Token, webhooks Webhooks) {
 	j.tokenName(at+".name", t.Name)
 	j.filled(at+".group", t.Group)
 	j.filled(at+".lane", t.Lane)
@@ -129,12 +130,18 @@ func (j *judge) token(at string, t Token) {
 			j.add(key(at+".networks", i), "%q is neither an address nor a CIDR range such as 10.0.0.0/8", network)
 		}
 	}
-	if t.WebhookURL == "" {
-		return
+	if t.WebhookURL != "" {
+		if err := activities.CheckReceiver(t.WebhookURL, webhooks.AllowPrivateNetworks); err != nil {
+			j.add(at+".webhook_url", "%v", err)
+		}
+		if t.WebhookSecret == "" {
+			j.add(at+".webhook_secret", "is missing beside webhook_url")
+		}
 	}
-	j.httpURL(at+".webhook_url", t.WebhookURL)
-	if t.WebhookSecret == "" {
-		j.add(at+".webhook_secret", "is missing beside webhook_url")
+	if t.WebhookSecret != "" {
+		if _, err := storage.Secret(t.WebhookSecret.Reveal()).Key(); err != nil {
+			j.add(at+".webhook_secret", "%v", err)
+		}
 	}
 }
 

@@ -51,7 +51,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	background.Go(func() { watch.run(running, tokens) })
 	background.Go(func() { tasks.Follow(running) })
 	if c.Worker {
-		background.Go(func() { runWorker(running, p.worker(), p.log) })
+		background.Go(func() { runWorker(running, p.worker(tokens), p.log) })
 	}
 
 	failed := make(chan error, 1)
@@ -153,7 +153,7 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	background.Go(func() { p.prepareArchive(ctx) })
 	background.Go(func() { watch.run(ctx, nil) })
 	p.log.Info("working", "task_queue", p.cfg.Temporal.TaskQueue, "channels", len(p.cfg.Channels))
-	runWorker(ctx, p.worker(), p.log)
+	runWorker(ctx, p.worker(p.known(m)), p.log)
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +18,7 @@ type tokenCmd struct {
 	List   tokenListCmd   `cmd:"" help:"List tokens."`
 	Show   tokenShowCmd   `cmd:"" help:"Show one token."`
 	Revoke tokenRevokeCmd `cmd:"" help:"End a token for good, within a second."`
-	Rotate tokenRotateCmd `cmd:"" help:"Give a token a new key and print it, once."`
+	Rotate tokenRotateCmd `cmd:"" help:"Give a token a new key or webhook secret and print it, once."`
 }
 
 type tokenCreateCmd struct {
@@ -38,14 +37,19 @@ type tokenCreateCmd struct {
 	Networks          []string `help:"Source addresses or CIDR ranges; none: any."`
 	Operations        []string `help:"Operations it may call; none: all."`
 	WebhookURL        string   `name:"webhook-url" help:"Where its video events go."`
-	WebhookSecret     string   `help:"whsec_ key that signs them."`
+	WebhookSecret     string   `help:"Secret that signs them, whsec_… or \"new\" for one that is made and printed, once." placeholder:"SECRET"`
 }
 
-// newToken is a token as the store prints it, with the key that is shown this once.
+// madeHere asks for a webhook secret of the gateway's making.
+const madeHere = "new"
+
+// newToken is a token as the store prints it, with what is shown this once.
 type newToken struct {
 	storage.Token
 
-	Key string `json:"key"`
+	Key string `json:"key,omitempty"`
+	// NewWebhookSecret stands here only when the gateway made it.
+	NewWebhookSecret string `json:"new_webhook_secret,omitempty"`
 }
 
 // Run makes the token.
@@ -53,6 +57,15 @@ func (c *tokenCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	expires, err := parseExpiry(c.Expires, time.Now())
 	if err != nil {
 		return &UsageError{Err: fmt.Errorf("--expires: %w", err)}
+	}
+	cfg, err := m.loadConfig(g)
+	if err != nil {
+		return err
+	}
+	made := newToken{}
+	if c.WebhookSecret == madeHere {
+		made.NewWebhookSecret = storage.NewWebhookSecret().Reveal()
+		c.WebhookSecret = made.NewWebhookSecret
 	}
 	// The same rules as for a token of the file, except that this key is yet to be made.
 	entry := Token{
@@ -63,20 +76,20 @@ func (c *tokenCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	}
 
 	j := &judge{}
-	j.token("", entry)
+	j.token("", entry, cfg.Webhooks)
 	if len(j.problems) > 0 {
 		flag := strings.ReplaceAll(strings.TrimPrefix(j.problems[0].Key, "."), "_", "-")
 		return &UsageError{Err: fmt.Errorf("--%s: %s", flag, j.problems[0].Message)}
 	}
 	return m.withTokens(g, func(tokens *storage.Tokens) error {
-		made, key, err := tokens.Create(ctx, entry.stored())
+		made.Token, made.Key, err = tokens.Create(ctx, entry.stored())
 		if errors.Is(err, storage.ErrExists) {
 			return fmt.Errorf("a token named %q exists already", c.Name)
 		}
 		if err != nil {
 			return err
 		}
-		return m.printNewToken(g, made, key)
+		return m.printNewToken(g, made)
 	})
 }
 
@@ -144,17 +157,32 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, m *Main, g *globals) error {
 }
 
 type tokenRotateCmd struct {
-	Token string `arg:"" help:"Name or id."`
+	Token         string        `arg:"" help:"Name or id."`
+	WebhookSecret bool          `help:"Rotate the webhook secret instead of the key."`
+	Overlap       time.Duration `help:"How long the webhook secret before goes on signing beside the new one." default:"24h"`
 }
 
-// Run gives the token a new key.
+// Run gives the token a new key or a new webhook secret.
 func (c *tokenRotateCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	if c.Overlap < 0 {
+		return &UsageError{Err: errors.New("--overlap: is negative")}
+	}
 	return m.withTokens(g, func(tokens *storage.Tokens) error {
-		rotated, key, err := tokens.Rotate(ctx, c.Token)
+		var (
+			made   newToken
+			secret storage.Secret
+			err    error
+		)
+		if c.WebhookSecret {
+			made.Token, secret, err = tokens.RotateWebhookSecret(ctx, c.Token, c.Overlap)
+			made.NewWebhookSecret = secret.Reveal()
+		} else {
+			made.Token, made.Key, err = tokens.Rotate(ctx, c.Token)
+		}
 		if err != nil {
 			return tokenError(c.Token, err)
 		}
-		return m.printNewToken(g, rotated, key)
+		return m.printNewToken(g, made)
 	})
 }
 
@@ -174,80 +202,11 @@ func (m *Main) withTokens(g *globals, work func(*storage.Tokens) error) error {
 	return work(tokens)
 }
 
-func (m *Main) printNewToken(g *globals, t storage.Token, key string) error {
-	if g.JSON {
-		return printJSON(m.Stdout, newToken{Token: t, Key: key})
-	}
-	if err := printFields(m.Stdout, append(tokenFields(t), [2]string{"key", key})); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(m.Stderr, "The key is shown only now; it is stored nowhere.")
-	return err
-}
-
 func tokenError(name string, err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("there is no token %q", name)
 	}
 	return err // it says what was being done
-}
-
-func tokenFields(t storage.Token) fields {
-	number := func(n int) string {
-		if n == 0 {
-			return ""
-		}
-		return strconv.Itoa(n)
-	}
-	budget := ""
-	if t.Budget != 0 {
-		budget = strconv.FormatFloat(t.Budget, 'f', -1, 64)
-	}
-	return fields{
-		{"name", t.Name},
-		{"id", t.ID},
-		{"hint", t.Hint},
-		{"state", standing(t, time.Now())},
-		{"group", t.Group},
-		{"models", orAll(t.Models)},
-		{"requests per minute", number(t.RequestsPerMinute)},
-		{"tokens per minute", number(t.TokensPerMinute)},
-		{"concurrency", number(t.Concurrency)},
-		{"max tasks", number(t.MaxTasks)},
-		{"max sockets", number(t.MaxSockets)},
-		{"budget", budget},
-		{"weight", number(t.Weight)},
-		{"lane", t.Lane},
-		{"expires", moment(t.Expires)},
-		{"networks", strings.Join(t.Networks, ", ")},
-		{"operations", strings.Join(t.Operations, ", ")},
-		{"webhook url", t.WebhookURL},
-		{"created", moment(t.CreatedAt)},
-	}
-}
-
-// standing says in one word whether the token works.
-func standing(t storage.Token, now time.Time) string {
-	err := t.Usable(now)
-	switch {
-	case t.Revoked:
-		return "revoked"
-	case errors.Is(err, storage.ErrExpired):
-		return "expired"
-	case err != nil:
-		return "disabled"
-	case t.Seeded:
-		return "active (file)"
-	default:
-		return "active"
-	}
-}
-
-func orAll(names []string) string {
-	if len(names) == 0 {
-		return "*"
-	}
-	return strings.Join(names, ", ")
 }
 
 // parseExpiry reads a time as the file does, or a duration from now.

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,8 @@ func redisConfig(t *testing.T) (path string, tokens *storage.Tokens) {
 type printedToken struct {
 	storage.Token
 
-	Key string `json:"key"`
+	Key              string         `json:"key"`
+	NewWebhookSecret storage.Secret `json:"new_webhook_secret"`
 }
 
 func TestTokenLife(t *testing.T) {
@@ -34,12 +36,12 @@ func TestTokenLife(t *testing.T) {
 		return run(t, nil, append(append([]string{"token"}, args...), "--config", path)...)
 	}
 	stdout, stderr, code := token("create", "--name", "app", "--group", "g", "--models", "gpt-*,sora-2", "--requests-per-minute", "60",
-		"--budget", "2.5", "--expires", "720h", "--networks", "10.1.2.3,10.0.0.0/8", "--webhook-url", "https://h.test/x", "--webhook-secret", "whsec_hidden", "--json")
+		"--budget", "2.5", "--expires", "720h", "--networks", "10.1.2.3,10.0.0.0/8", "--webhook-url", "https://h.test/x", "--webhook-secret", "whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk", "--json")
 	if code != 0 {
 		t.Fatalf("code %d, %s", code, stderr)
 	}
 	made := decode[printedToken](t, stdout)
-	if len(made.Key) != 51 || !strings.HasPrefix(made.Key, "sk-") || strings.Contains(stdout, "whsec_hidden") {
+	if len(made.Key) != 51 || !strings.HasPrefix(made.Key, "sk-") || strings.Contains(stdout, "whsec_") {
 		t.Errorf("printed %s", stdout)
 	}
 	stored, err := tokens.Authenticate(t.Context(), made.Key)
@@ -49,7 +51,7 @@ func TestTokenLife(t *testing.T) {
 	left := time.Until(stored.Expires)
 	if stored.Group != "g" || len(stored.Models) != 2 || stored.RequestsPerMinute != 60 || stored.Budget != 2.5 || stored.Weight != 1 ||
 		stored.Lane != "normal" || strings.Join(stored.Networks, " ") != "10.1.2.3/32 10.0.0.0/8" || left < 719*time.Hour || left > 720*time.Hour ||
-		stored.WebhookSecret != "whsec_hidden" {
+		stored.WebhookSecret != "whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk" {
 		t.Errorf("stored %+v", stored)
 	}
 
@@ -102,6 +104,55 @@ func TestTokenCreatePrintsTheKeyOnce(t *testing.T) {
 	}
 }
 
+// TestTokenWebhookSecret: a secret that the gateway makes is printed once, and rotates without the key.
+func TestTokenWebhookSecret(t *testing.T) {
+	t.Parallel()
+	path, tokens := redisConfig(t)
+	token := func(args ...string) (string, string, int) {
+		t.Helper()
+		return run(t, nil, append(append([]string{"token"}, args...), "--config", path)...)
+	}
+	stdout, stderr, code := token("create", "--name", "app", "--webhook-url", "https://h.test/x", "--webhook-secret", "new", "--json")
+	if code != 0 {
+		t.Fatalf("create: %d %s", code, stderr)
+	}
+	made := decode[printedToken](t, stdout)
+	signed := func(want ...storage.Secret) {
+		t.Helper()
+		got, err := tokens.Webhook(t.Context(), made.ID)
+		if err != nil || got.URL != "https://h.test/x" || !slices.Equal(got.Secrets, want) {
+			t.Errorf("%d secrets sign, %v; want %d", len(got.Secrets), err, len(want))
+		}
+	}
+	signed(made.NewWebhookSecret)
+
+	stdout, _, code = token("rotate", "app", "--webhook-secret", "--json")
+	rotated := decode[printedToken](t, stdout)
+	if code != 0 || rotated.Key != "" || rotated.NewWebhookSecret == made.NewWebhookSecret || strings.Count(stdout, "whsec_") != 1 {
+		t.Errorf("rotate: %d\n%s", code, stdout)
+	}
+	signed(rotated.NewWebhookSecret, made.NewWebhookSecret)
+	if _, err := tokens.Authenticate(t.Context(), made.Key); err != nil {
+		t.Errorf("the key after the secret's rotation: %v", err)
+	}
+	if stdout, _, _ := token("show", "app"); !strings.Contains(stdout, "one before until") || strings.Contains(stdout, "whsec_") {
+		t.Errorf("show:\n%s", stdout)
+	}
+	stdout, stderr, code = token("rotate", "app", "--webhook-secret", "--overlap", "0s")
+	if code != 0 || strings.Count(stdout, "whsec_") != 1 || !strings.Contains(stderr, "webhook secret: shown only now") {
+		t.Errorf("rotate: %d\n%s%s", code, stdout, stderr)
+	}
+	if got, err := tokens.Webhook(t.Context(), made.ID); err != nil || len(got.Secrets) != 2 || !strings.Contains(stdout, got.Secrets[0].Reveal()) {
+		t.Errorf("%d secrets sign, %v; want the new one and the first", len(got.Secrets), err)
+	}
+	if _, stderr, code := token("rotate", "app", "--webhook-secret", "--overlap=-1s"); code != 2 || !strings.Contains(stderr, "--overlap: is negative") {
+		t.Errorf("negative overlap: %d %s", code, stderr)
+	}
+	if stdout, _, _ := token("rotate", "app", "--json"); strings.Contains(stdout, "whsec_") || strings.Contains(stdout, "new_webhook_secret") {
+		t.Errorf("a rotation of the key prints\n%s", stdout)
+	}
+}
+
 func TestTokenRefusals(t *testing.T) {
 	t.Parallel()
 	path, _ := redisConfig(t)
@@ -112,6 +163,9 @@ func TestTokenRefusals(t *testing.T) {
 		{"--concurrency", "-1", "--concurrency: is negative"},
 		{"--networks", "home", "--networks[0]: \"home\" is neither"},
 		{"--webhook-url", "http://h.test", "--webhook-secret: is missing"},
+		{"--webhook-url", "http://127.0.0.1/", "--webhook-url: leads to a private"},
+		{"--webhook-url", "https://u:p@h.test/", "--webhook-url: wants no user"},
+		{"--webhook-secret", "hush", "--webhook-secret: wants whsec_"},
 		{"--group", " ", "--group: is missing"},
 		{"--budget", "-2", "--budget: is negative"},
 	} {

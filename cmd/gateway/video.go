@@ -10,7 +10,8 @@ import (
 	"modelrelay/providers"
 )
 
-// videoCmd is a client of a gateway; it reads no configuration file.
+// videoCmd is a client of a gateway, which reads no configuration file, and an operator's way to the task engine, which
+// needs no gateway.
 type videoCmd struct {
 	URL   string `help:"Address of the gateway (GATEWAY_URL)." default:"http://127.0.0.1:8080" variable:"GATEWAY_URL" name:"url"`
 	Token string `help:"Token of the caller (GATEWAY_TOKEN)." variable:"GATEWAY_TOKEN" placeholder:"KEY"`
@@ -20,6 +21,8 @@ type videoCmd struct {
 	Wait     videoWaitCmd     `cmd:"" help:"Wait until a task ends."`
 	Cancel   videoCancelCmd   `cmd:"" help:"Cancel a task."`
 	Download videoDownloadCmd `cmd:"" help:"Fetch a finished video."`
+
+	Redeliver videoRedeliverCmd `cmd:"" help:"Tell a task's end to its webhook again (operator: needs the configuration file, no token)."`
 }
 
 // videoClient is what the video commands work with.

@@ -30,6 +30,8 @@ type parts struct {
 	archive  *storage.Archive
 	catalog  providers.Catalog
 	router   *providers.Router
+	// receivers are where webhooks lead.
+	receivers *activities.Receivers
 }
 
 // vendors is the catalog for those who only ask which vendors there are.
@@ -57,6 +59,8 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	upstreams := providers.NewHTTPClient(nil)
 	m.onClose(func() error { upstreams.CloseIdleConnections(); return nil })
 	p.catalog = catalog.New(upstreams)
+	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
+	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.router = providers.NewRouter(p.catalog, cfg.routes(), &providers.RouterOptions{Cooldown: cfg.Relay.Cooldown})
 	return p, nil
 }
@@ -72,10 +76,16 @@ func dialTemporal(cfg Temporal, log *slog.Logger) (client.Client, error) {
 	return temporal, nil
 }
 
-// tokens opens the token store with the file's tokens in it. Main's Close stops it.
-func (p *parts) tokens(ctx context.Context, m *Main) (*storage.Tokens, error) {
+// known opens the token store as Redis has it. Main's Close stops it.
+func (p *parts) known(m *Main) *storage.Tokens {
 	tokens := storage.NewTokens(p.redis, &storage.TokensOptions{Grace: p.cfg.Relay.RedisGrace, Log: p.log})
 	m.onClose(func() error { tokens.Close(); return nil })
+	return tokens
+}
+
+// tokens opens the token store with the file's tokens in it. Main's Close stops it.
+func (p *parts) tokens(ctx context.Context, m *Main) (*storage.Tokens, error) {
+	tokens := p.known(m)
 	if err := tokens.Seed(ctx, p.cfg.seeds()); err != nil {
 		return nil, fmt.Errorf("put the file's tokens into redis: %w", err)
 	}
@@ -119,7 +129,8 @@ func (p *parts) tasks() *workflows.Client {
 			Archive:   activities.Duration(p.cfg.Video.ArchiveDeadline),
 			Retention: activities.Duration(p.cfg.Video.Retention),
 		},
-		Log: p.log,
+		PrivateWebhooks: p.cfg.Webhooks.AllowPrivateNetworks,
+		Log:             p.log,
 	})
 }
 
@@ -130,11 +141,12 @@ func (p *parts) index() *storage.TaskIndex {
 	return storage.NewTaskIndex(p.redis, &storage.TaskIndexOptions{Keep: life + workflows.KeptFor(v.Retention)})
 }
 
-// worker makes the runner of tasks.
-func (p *parts) worker() *workflows.Worker {
+// worker makes the runner of tasks. The tokens are for their webhooks.
+func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 	acts := &activities.Activities{
 		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis, nil),
-		Index: p.index(), Changes: storage.NewChanges(p.redis, nil), Log: p.log, PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
+		Index: p.index(), Changes: storage.NewChanges(p.redis, nil), Webhooks: tokens, Receivers: p.receivers,
+		Log: p.log, PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
 	}
 	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{
 		Namespace: p.cfg.Temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,

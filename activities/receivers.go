@@ -1,0 +1,156 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"code.dny.dev/ssrf"
+
+	"modelrelay/providers"
+)
+
+const (
+	// maxReceiver is the length of a webhook's address in bytes.
+	maxReceiver = 2048
+	// receiverTimeout bounds one delivery from the first lookup to the end of the answer: a receiver should note the
+	// event and answer, not work on it.
+	receiverTimeout = 20 * time.Second
+	// dialReceiver and shakeReceiver bound the making of a connection within it.
+	dialReceiver  = 10 * time.Second
+	shakeReceiver = 10 * time.Second
+	// answerLimit is how many bytes of an answer's body are read, so that the connection can be kept; they say nothing.
+	answerLimit = 16 << 10
+	// headerLimit bounds an answer's header in bytes.
+	headerLimit = 64 << 10
+	// keptReceivers and keptFor bound the idle connections to receivers. Most see an event a minute or less.
+	keptReceivers = 100
+	keptFor       = 30 * time.Second
+)
+
+// errPrivate is why an address is refused that leads to the gateway's own surroundings.
+var errPrivate = errors.New("leads to a private, loopback or otherwise special network, which webhooks.allow_private_networks does not allow")
+
+// guard judges addresses that clients choose: those of IANA's special-purpose registries and everything outside global
+// unicast are refused, so IPv6 forms that hold an IPv4 address are as well.
+func guard() *ssrf.Guardian {
+	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(
+		netip.MustParsePrefix("168.63.129.16/32"), // Azure's host, public by number only
+	))
+}
+
+// CheckReceiver judges the address of a webhook by its text; nil means that it may be used. Where private networks are
+// not allowed, a name is judged again at each delivery by what it stands for then. The error's words follow the name of
+// the field; they do not repeat the address, which may hold a credential.
+func CheckReceiver(address string, private bool) error {
+	if len(address) > maxReceiver {
+		return errors.New("is longer than " + strconv.Itoa(maxReceiver) + " bytes")
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("wants http://host or https://host")
+	}
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || n == 0) {
+		return errors.New("wants a port from 1 to 65535")
+	}
+	switch {
+	case u.User != nil:
+		return errors.New("wants no user and password")
+	case u.Fragment != "":
+		return errors.New("wants nothing after #")
+	case private:
+		return nil
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return errPrivate
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && guard().SafeAddr(ip) != nil {
+		return errPrivate
+	}
+	return nil
+}
+
+// ReceiversOptions may be nil.
+type ReceiversOptions struct {
+	// AllowPrivate lets deliveries go to private and loopback addresses too.
+	AllowPrivate bool
+	// Resolver looks names up; nil means the system's.
+	Resolver *net.Resolver
+}
+
+// Receivers is the one way to addresses that clients chose. It judges the address that is actually dialled, so a name
+// that stands for another one by then helps nobody, follows no redirect, uses no proxy, and reads little of an answer.
+// Safe for concurrent use.
+type Receivers struct {
+	client  *http.Client
+	private bool
+}
+
+// NewReceivers makes a Receivers; Close ends its idle connections.
+func NewReceivers(opts *ReceiversOptions) *Receivers {
+	if opts == nil {
+		opts = new(ReceiversOptions)
+	}
+	dialer := &net.Dialer{Timeout: dialReceiver, Resolver: opts.Resolver}
+	if !opts.AllowPrivate {
+		dialer.Control = guard().Safe
+	}
+	return &Receivers{private: opts.AllowPrivate, client: &http.Client{
+		Timeout: receiverTimeout,
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			TLSHandshakeTimeout:    shakeReceiver,
+			DisableCompression:     true,
+			MaxIdleConns:           keptReceivers,
+			IdleConnTimeout:        keptFor,
+			MaxResponseHeaderBytes: headerLimit,
+			ForceAttemptHTTP2:      true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close ends idle connections.
+func (r *Receivers) Close() { r.client.CloseIdleConnections() }
+
+// receipt is a receiver's answer.
+type receipt struct {
+	status int
+	// after is how long it asks to be left alone, 0 when it does not say.
+	after time.Duration
+}
+
+// post sends a JSON body once. An error means that there was no answer; its words hold nothing of the address but host
+// and port.
+func (r *Receivers) post(ctx context.Context, address string, header http.Header, body []byte) (receipt, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return receipt{}, errors.New("the webhook's address cannot be used")
+	}
+	req.Header = header
+	resp, err := r.client.Do(req)
+	if err != nil {
+		if outer := (*url.Error)(nil); errors.As(err, &outer) {
+			if outer.Timeout() {
+				return receipt{}, errors.New("the receiver did not answer in time")
+			}
+			err = outer.Err // its own text would add the address
+		}
+		if errors.Is(err, ssrf.ErrProhibitedIP) {
+			return receipt{}, errPrivate
+		}
+		return receipt{}, err
+	}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, answerLimit) // what is left, or breaks off, says nothing
+	return receipt{status: resp.StatusCode, after: providers.RetryAfter(resp.Header)}, nil
+}

@@ -1,0 +1,106 @@
+package activities_test
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	"modelrelay/activities"
+)
+
+func TestCheckReceiver(t *testing.T) {
+	t.Parallel()
+	const (
+		shape   = "wants http://host or https://host"
+		special = "webhooks.allow_private_networks"
+	)
+	for address, want := range map[string]string{
+		"https://client.example/hook?key=1":                   "",
+		"http://client.example:8443/":                         "",
+		"https://8.8.8.8/":                                    "",
+		"https://[2606:4700::1111]/":                          "",
+		"":                                                    shape,
+		"client.example/hook":                                 shape,
+		"ftp://client.example/":                               shape,
+		"file:///etc/passwd":                                  shape,
+		"https:///hook":                                       shape,
+		"https://:443/hook":                                   shape,
+		"https://client.example:port/":                        shape,
+		"https://client.example\n/":                           shape,
+		"https://client.example:0/":                           "wants a port",
+		"https://client.example:70000/":                       "wants a port",
+		"https://user:pass@client.example/":                   "wants no user and password",
+		"https://client.example/#part":                        "wants nothing after #",
+		"https://client.example/" + strings.Repeat("a", 2048): "is longer than 2048 bytes",
+		"http://localhost/":                                   special,
+		"http://LOCALHOST.:8080/":                             special,
+		"http://a.localhost/":                                 special,
+		"http://127.0.0.1/":                                   special,
+		"http://127.1.2.3:80/":                                special,
+		"http://0.0.0.0/":                                     special,
+		"http://10.0.0.1/":                                    special,
+		"http://172.16.0.1/":                                  special,
+		"http://172.31.255.255/":                              special,
+		"http://192.168.1.1/":                                 special,
+		"http://100.64.0.1/":                                  special,
+		"http://100.100.100.200/":                             special, // Alibaba's metadata
+		"http://169.254.169.254/latest/meta-data":             special,
+		"http://168.63.129.16/":                               special, // Azure's host
+		"http://192.0.0.192/":                                 special, // Oracle's metadata
+		"http://224.0.0.1/":                                   special,
+		"http://255.255.255.255/":                             special,
+		"http://198.18.0.1/":                                  special,
+		"http://[::1]/":                                       special,
+		"http://[::]/":                                        special,
+		"http://[fe80::1]/":                                   special,
+		"http://[fe80::1%25eth0]/":                            special,
+		"http://[2606:4700::1111%25eth0]/":                    special,
+		"http://[fc00::1]/":                                   special,
+		"http://[fd00:ec2::254]/":                             special, // Amazon's metadata
+		"http://[ff02::1]/":                                   special,
+		"http://[::ffff:127.0.0.1]/":                          special, // IPv4-mapped
+		"http://[::ffff:8.8.8.8]/":                            special,
+		"http://[::127.0.0.1]/":                               special, // IPv4-compatible
+		"http://[64:ff9b::7f00:1]/":                           special, // NAT64
+		"http://[64:ff9b:1::a00:1]/":                          special, // local-use NAT64
+		"http://[2002:7f00:1::]/":                             special, // 6to4
+		"http://[2001:0:7f00:1::]/":                           special, // Teredo
+		"http://[2001:db8::1]/":                               special,
+	} {
+		err := activities.CheckReceiver(address, false)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.60s: got %v, want %q", address, err, want)
+		}
+		if err := activities.CheckReceiver(address, true); (err == nil) != (want == "" || want == special) {
+			t.Errorf("%.60s, private networks allowed: %v", address, err)
+		}
+	}
+}
+
+// FuzzCheckReceiver looks for an address that is let through although the number in it is not one of the internet.
+func FuzzCheckReceiver(f *testing.F) {
+	for _, seed := range []string{
+		"https://client.example/", "http://127.0.0.1", "http://[::ffff:10.0.0.1]:80/x", "http://[64:ff9b::7f00:1]/", "http://2130706433/",
+		"http://0x7f.1/", "http://127.0.0.1.:80/", "http://[fe80::1%25lo]/", "https://a@b@127.0.0.1/", "http://１２７.0.0.1/",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, address string) {
+		if activities.CheckReceiver(address, false) != nil {
+			return
+		}
+		u, err := url.Parse(address)
+		if err != nil || u.User != nil || u.Hostname() == "" {
+			t.Fatalf("let through: %q", address)
+		}
+		ip, err := netip.ParseAddr(u.Hostname())
+		if err != nil {
+			return // a name is judged when it is dialled
+		}
+		ip = ip.WithZone("").Unmap()
+		if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && ip.As16()[0]>>5 != 1 {
+			t.Errorf("let through: %q", address)
+		}
+	})
+}

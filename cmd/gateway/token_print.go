@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"modelrelay/storage"
+)
+
+func (m *Main) printNewToken(g *globals, made newToken) error {
+	if g.JSON {
+		return printJSON(m.Stdout, made)
+	}
+	shown, what := tokenFields(made.Token), "key"
+	if made.Key != "" {
+		shown = append(shown, [2]string{"key", made.Key})
+	}
+	if made.NewWebhookSecret != "" {
+		shown = append(shown, [2]string{"webhook secret", made.NewWebhookSecret})
+		what = "webhook secret"
+		if made.Key != "" {
+			what = "key and webhook secret"
+		}
+	}
+	if err := printFields(m.Stdout, shown); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(m.Stderr, "Take note of the %s: shown only now.\n", what)
+	return err
+}
+
+func tokenFields(t storage.Token) fields {
+	budget := ""
+	if t.Budget != 0 {
+		budget = strconv.FormatFloat(t.Budget, 'f', -1, 64)
+	}
+	return fields{
+		{"name", t.Name},
+		{"id", t.ID},
+		{"hint", t.Hint},
+		{"state", standing(t, time.Now())},
+		{"group", t.Group},
+		{"models", orAll(t.Models)},
+		{"requests per minute", count(t.RequestsPerMinute)},
+		{"tokens per minute", count(t.TokensPerMinute)},
+		{"concurrency", count(t.Concurrency)},
+		{"max tasks", count(t.MaxTasks)},
+		{"max sockets", count(t.MaxSockets)},
+		{"budget", budget},
+		{"weight", count(t.Weight)},
+		{"lane", t.Lane},
+		{"expires", moment(t.Expires)},
+		{"networks", strings.Join(t.Networks, ", ")},
+		{"operations", strings.Join(t.Operations, ", ")},
+		{"webhook url", t.WebhookURL},
+		{"events signed by", signers(t, time.Now())},
+		{"created", moment(t.CreatedAt)},
+	}
+}
+
+// signers says how many secrets sign the token's events, and until when.
+func signers(t storage.Token, now time.Time) string {
+	if t.WebhookSecret == "" {
+		return ""
+	}
+	list := []string{"its secret"}
+	for _, old := range t.OldWebhookSecrets {
+		if now.Before(old.Until) {
+			list = append(list, "one before until "+moment(old.Until))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// standing says in one word whether the token works.
+func standing(t storage.Token, now time.Time) string {
+	err := t.Usable(now)
+	switch {
+	case t.Revoked:
+		return "revoked"
+	case errors.Is(err, storage.ErrExpired):
+		return "expired"
+	case err != nil:
+		return "disabled"
+	case t.Seeded:
+		return "active (file)"
+	default:
+		return "active"
+	}
+}
+
+func orAll(names []string) string {
+	if len(names) == 0 {
+		return "*"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,135 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+)
+
+// checkWebhook judges the webhook that a create names.
+func (c *Client) checkWebhook(in Create) error {
+	address := in.Request.WebhookURL
+	if address == "" {
+		return nil
+	}
+	if err := activities.CheckReceiver(address, c.opts.PrivateWebhooks); err != nil {
+		return providers.InvalidField("webhook_url", "Invalid request: 'webhook_url' %v.", err)
+	}
+	if !in.TokenSigns {
+		return providers.InvalidField("webhook_url", "Invalid request: 'webhook_url' needs a token with a webhook secret, which signs the events.")
+	}
+	return nil
+}
+
+// Notice is the delivery of a task's end, as an operator sees it.
+type Notice struct {
+	// WorkflowID is the delivery's own.
+	WorkflowID string `json:"workflow_id"`
+	EventID    string `json:"event_id"`
+	Type       string `json:"type"`
+	// State is where it stands; PhaseDelivering until it has ended.
+	State    Phase               `json:"state"`
+	Delivery activities.Delivery `json:"delivery"`
+}
+
+// Redeliver tells the end of a task to its webhook once more, with the event's own id, whether that succeeded before,
+// is waiting for its next try, or was given up; the receiver is asked at once and then for three days. It waits for the
+// end of the delivery, but not longer than that, and answers with where it stands. Faults: NotFound, Conflict (the
+// task has not ended), Overloaded (Temporal is away).
+func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (Notice, error) {
+	if !IsTaskID(id) {
+		return Notice{}, notFound(id)
+	}
+	task, _, err := c.describe(ctx, id)
+	if err != nil {
+		return Notice{}, err
+	}
+	if !task.Ended() {
+		return Notice{}, providers.Faultf(providers.Conflict, "Task %s has not ended; its webhook is told when it does.", id)
+	}
+	in, err := c.input(ctx, id)
+	if err != nil {
+		return Notice{}, err
+	}
+	notice := notice(in, task.State, task.CompletedAt)
+	started, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	run, err := c.temporal.ExecuteWorkflow(started, client.StartWorkflowOptions{
+		ID:                       NotifyID(id, task.State),
+		TaskQueue:                c.opts.TaskQueue,
+		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING, // it may be hours from its next try
+		StaticSummary:            notice.summary(),
+		TypedSearchAttributes:    notice.attributes(in.Model),
+	}, notifyType, notice)
+	if err != nil {
+		return Notice{}, away("The task engine", fmt.Errorf("start %s: %w", NotifyID(id, task.State), err))
+	}
+	ended, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	if err := run.Get(ended, nil); err != nil {
+		c.opts.Log.DebugContext(ctx, "delivery not seen to end", "task", id, "err", err)
+	}
+	return c.Notice(ctx, id, task.State)
+}
+
+// Notice reads the newest delivery of a task that ended so. NotFound: nobody was to be told.
+func (c *Client) Notice(ctx context.Context, id string, state State) (Notice, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	n := Notice{
+		WorkflowID: NotifyID(id, state), EventID: eventID(id, state), Type: NotifyInput{State: state}.eventType(), State: PhaseDelivering,
+	}
+	answer, err := c.temporal.DescribeWorkflowExecution(ctx, n.WorkflowID, "")
+	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
+		return Notice{}, providers.Faultf(providers.NotFound, "The end of task %q was told to nobody.", id)
+	}
+	if err != nil {
+		return Notice{}, away("The task engine", fmt.Errorf("describe %s: %w", n.WorkflowID, err))
+	}
+	info := answer.GetWorkflowExecutionInfo()
+	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		n.State = PhaseUndelivered
+		if err := c.temporal.GetWorkflow(ctx, n.WorkflowID, info.GetExecution().GetRunId()).Get(ctx, &n.Delivery); err != nil {
+			n.Delivery.Reason = "The delivery was ended: " + info.GetStatus().String()
+		}
+		if n.Delivery.Delivered {
+			n.State = PhaseDelivered
+		}
+		return n, nil
+	}
+	for _, act := range answer.GetPendingActivities() {
+		// Before the first try there are no details.
+		_ = converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &n.Delivery)
+	}
+	return n, nil
+}
+
+// input reads what a task was started with, which its memo need not hold.
+func (c *Client) input(ctx context.Context, id string) (Input, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	events := c.temporal.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	var in Input
+	if !events.HasNext() {
+		return in, notFound(id)
+	}
+	first, err := events.Next()
+	if err != nil {
+		return in, away("The task engine", fmt.Errorf("read the history of %s: %w", id, err))
+	}
+	err = converter.GetDefaultDataConverter().FromPayloads(first.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in)
+	if err != nil {
+		return in, fmt.Errorf("read the input of %s: %w", id, err)
+	}
+	return in, nil
+}
