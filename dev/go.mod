@@ -2,6 +2,8 @@ module modelrelay/dev
 
 go 1.26.8
 
+ignore ./node
+
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/alicebob/miniredis/v2 v2.40.0

@@ -41,6 +41,7 @@ func spoiledModels() map[string]map[string]any {
 		"-says-html": {"action": "garbage", "body": "<html>", "headers": map[string]string{"Content-Type": "text/html"}},
 		"-cut":       {"action": "cut", "chunks": 2},
 		"-breaks":    {"action": "cut", "chunks": 2},
+		"-is-full":   {"action": "status", "status": http.StatusTooManyRequests},
 		"-limits":    {"action": "status", "status": http.StatusTooManyRequests},
 		"-fails":     {"action": "status", "status": http.StatusInternalServerError},
 	}
@@ -234,6 +235,12 @@ func TestFormats(t *testing.T) {
 			})
 		}
 	})
+	g.tellsNothing(t)
+}
+
+// tellsNothing checks the gateway's log for credentials and for the word all prompts of these tests hold.
+func (g *gateway) tellsNothing(t *testing.T) {
+	t.Helper()
 	text := g.out.text()
 	for _, secret := range []string{token, "sk-upstream", "lighthouse"} {
 		if strings.Contains(text, secret) {
