@@ -9,6 +9,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/anthropic"
 	"modelrelay/providers/gemini"
+	"modelrelay/providers/generic"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/vendorc"
 )
@@ -29,6 +30,10 @@ func New(client *http.Client) providers.Catalog {
 			Endpoints:    gemini.Endpoints(),
 			Usage:        gemini.Usage(),
 			CheckBaseURL: gemini.CheckBaseURL,
+		},
+		"generic": {
+			Name:  "generic",
+			Video: generic.NewVideos(client),
 		},
 		"openai": {
 			Name:      "openai",

@@ -18,6 +18,10 @@ const (
 	VideoSubmit  VideoStep = "submit"
 	VideoPoll    VideoStep = "poll"
 	VideoContent VideoStep = "content"
+	// VideoCancel is a Canceler's request.
+	VideoCancel VideoStep = "cancel"
+	// VideoFind is what a Finder asks for beside a repeated submit.
+	VideoFind VideoStep = "find"
 )
 
 // VideoSubject is the VideoAdapter under test with the wire of its vendor.
@@ -26,7 +30,8 @@ const (
 // queued.http, running.http, done.http, failed.http, forgotten.http, unknown_word.http and no_status.http (a job that is
 // still running), refused.http (the request's fault), key_refused.http, limited.http, and linked.http (a done job whose
 // result lies at {{link}}) where the vendor names links; where it always does, done.http holds {{link}} too, which is
-// then /result.mp4 at the upstream itself. A header Source in each, which is not sent, says where its shape
+// then /result.mp4 at the upstream itself. A Canceler has cancelled.http, and a Finder that asks for something beside
+// its submit find.http. A header Source in each, which is not sent, says where its shape
 // comes from. {{words}} in refused.http, key_refused.http and limited.http is where the vendor's reason stands.
 type VideoSubject struct {
 	New func(*http.Client) providers.VideoAdapter
@@ -85,6 +90,8 @@ func TestVideo(t *testing.T, subject VideoSubject) {
 	t.Run("open canceled", s.openCanceled)
 	t.Run("link renewed", s.linkRenewed)
 	t.Run("links of strangers", s.strangers)
+	t.Run("cancel", s.cancel)
+	t.Run("find", s.find)
 	t.Run("concurrent", s.concurrent)
 }
 

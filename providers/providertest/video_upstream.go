@@ -48,6 +48,11 @@ func (s videoSuite) idleUpstream(t *testing.T) *videoUpstream {
 	u.answers = map[VideoStep]http.HandlerFunc{
 		VideoSubmit: u.file("submitted"), VideoPoll: u.file("done"), VideoContent: u.clip,
 	}
+	for step, name := range map[VideoStep]string{VideoCancel: "cancelled", VideoFind: "find"} {
+		if _, err := fs.Stat(s.subject.Answers, name+".http"); err == nil {
+			u.answers[step] = u.file(name)
+		}
+	}
 	u.server = httptest.NewUnstartedServer(u)
 	t.Cleanup(u.server.Close)
 	return u

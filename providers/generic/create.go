@@ -1,0 +1,90 @@
+package generic
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"mime"
+	"strconv"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// createBody writes a create. The same request has the same bytes each time: the upstream compares them where it knows
+// the idempotency key. Every failure is before anything was sent.
+func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
+	if len(req.Images) > 1 {
+		return nil, providers.InvalidField("image", "The upstream takes one input image, not %d.", len(req.Images))
+	}
+	metadata := req.Metadata
+	req.Metadata = nil // it travels whole, and its members are the upstream's to take apart
+	fields, err := req.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	members := map[string]any{"model": model}
+	for name, value := range map[string]string{"prompt": req.Prompt, "user": req.User} {
+		if value != "" {
+			members[name] = value
+		}
+	}
+	for name, value := range map[string]int{"width": req.Width, "height": req.Height, "fps": req.FPS, "n": req.N} {
+		if value != 0 {
+			members[name] = value
+		}
+	}
+	if req.Width == 0 && req.Height == 0 && req.Size != "" {
+		members["size"] = req.Size // a word of the vendor's behind the upstream
+	}
+	if req.Seed != nil {
+		members["seed"] = *req.Seed
+	}
+	if req.Seconds != "" {
+		seconds, err := strconv.ParseFloat(req.Seconds, 64)
+		if err != nil {
+			return nil, providers.InvalidField("seconds", "The upstream takes a number of seconds, not %q.", req.Seconds)
+		}
+		members["duration"] = seconds
+	}
+	if len(metadata) > 0 {
+		members["metadata"] = metadata
+	}
+	for _, image := range req.Images {
+		if members["image"], err = imageText(ctx, image); err != nil {
+			return nil, err
+		}
+	}
+	for name, value := range members {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, providers.Unwritable(err)
+		}
+		fields[name] = raw
+	}
+	body, err := json.Marshal(fields) // by name
+	if err != nil {
+		return nil, providers.Unwritable(err)
+	}
+	return body, nil
+}
+
+// imageText is an image as the contract takes it: its address, or its bytes in a data URL.
+func imageText(ctx context.Context, image providers.Media) (string, error) {
+	if image.URL != "" {
+		return image.URL, nil
+	}
+	var text strings.Builder
+	// A type that is none is the client's word about its file and nothing more: bare Base64 says as much.
+	if kind, _, err := mime.ParseMediaType(image.ContentType); err == nil {
+		text.WriteString("data:" + kind + ";base64,")
+	}
+	encoder := base64.NewEncoder(base64.StdEncoding, &text)
+	if err := image.CopyTo(ctx, encoder); err != nil {
+		return "", err
+	}
+	if err := encoder.Close(); err != nil {
+		return "", providers.Unwritable(err)
+	}
+	return text.String(), nil
+}

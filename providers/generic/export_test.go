@@ -1,0 +1,12 @@
+package generic
+
+import "modelrelay/providers"
+
+// DecodeTask reads a task's status and the links to its results.
+func DecodeTask(body []byte) (status providers.VideoStatus, links []string, err error) {
+	t, err := decode(body)
+	if err != nil {
+		return status, nil, err
+	}
+	return t.status("upstream-credential"), t.links(), nil
+}

@@ -1,0 +1,77 @@
+package generic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// documentLimit bounds the upstream's description of itself, in bytes.
+const documentLimit = 8 << 20
+
+// errNoKeys is the fault of an upstream that may make a second task of a repeated create.
+var errNoKeys = errors.New("the upstream's description declares no Idempotency-Key for its creates")
+
+// Find asks what became of a create by repeating it under the same Idempotency-Key: the upstream answers with the task
+// it made, or makes it now; there is never a second one. Other gateways have the path and know no such key, and would be
+// paid again, so an upstream must first declare it in its own OpenAPI document. A failure says nothing about the lost
+// create, so each is TakenUnknown.
+func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	if err := v.honoursKeys(ctx, to); err != nil {
+		return providers.Ticket{}, open(err)
+	}
+	ticket, err := v.Submit(ctx, to, req)
+	if err != nil {
+		return providers.Ticket{}, open(err)
+	}
+	return ticket, nil
+}
+
+// open leaves the question open that a failure could not answer.
+func open(err error) error {
+	fault := *providers.AsFault(err)
+	fault.Taken = providers.TakenUnknown
+	return &fault
+}
+
+// honoursKeys reads the upstream's OpenAPI document, which lies beside its /v1.
+func (v *Videos) honoursKeys(ctx context.Context, to providers.Target) error {
+	root := to
+	root.Channel.BaseURL = strings.TrimSuffix(to.Channel.BaseURL, "/v1")
+	get, err := v.request(ctx, http.MethodGet, root, "/openapi.json", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := providers.Send(v.client, get)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	raw, err := providers.ReadAnswer(ctx, resp.Body, documentLimit)
+	if err != nil {
+		return err
+	}
+	var document struct {
+		Paths map[string]struct {
+			Post struct {
+				Parameters []struct {
+					Name string `json:"name"`
+					In   string `json:"in"`
+				} `json:"parameters"`
+			} `json:"post"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(raw, &document); err != nil {
+		return providers.BrokenAnswer("not an OpenAPI document", err)
+	}
+	for _, parameter := range document.Paths["/v1"+path].Post.Parameters {
+		if parameter.In == "header" && strings.EqualFold(parameter.Name, "Idempotency-Key") {
+			return nil
+		}
+	}
+	return &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell whether the upstream took the job.", Err: errNoKeys}
+}

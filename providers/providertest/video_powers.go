@@ -1,0 +1,131 @@
+package providertest
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"modelrelay/providers"
+)
+
+// cancel: a job is stopped; one that ended or is unknown is no error, and an upstream that fails is one.
+func (s videoSuite) cancel(t *testing.T) {
+	t.Parallel()
+	canceler, ok := s.adapter(t).(providers.Canceler)
+	if !ok {
+		t.Skip("the vendor cannot stop a job")
+	}
+	u := s.upstream(t)
+	to := s.at(u.server.URL)
+	ticket := s.accepted(t, s.adapter(t), to)
+	asked := 0
+	cancelled := u.file("cancelled")
+	u.on(VideoCancel, func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		cancelled(w, r)
+	})
+	for range 2 { // the second finds the job ended
+		if err := canceler.Cancel(t.Context(), to, ticket); err != nil {
+			t.Errorf("got %v", err)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("the upstream was told %d times", asked)
+	}
+	u.on(VideoCancel, u.file("forgotten"))
+	if err := canceler.Cancel(t.Context(), to, ticket); err != nil {
+		t.Errorf("an unknown job: got %v", err)
+	}
+	for _, tc := range []struct {
+		file   string
+		status int
+		kind   providers.Kind
+	}{
+		{"key_refused", http.StatusUnauthorized, providers.Upstream},
+		{"limited", http.StatusTooManyRequests, providers.RateLimited},
+		{"", http.StatusBadGateway, providers.Upstream},
+	} {
+		body := "<html>" + vendorWords
+		if tc.file != "" {
+			body = string(u.answer(tc.file, "{{words}}", vendorWords).body)
+		}
+		u.on(VideoCancel, u.text(tc.status, "application/json", body))
+		fault := wantFault(t, canceler.Cancel(t.Context(), to, ticket))
+		if fault.Kind != tc.kind || strings.Contains(fault.Error(), vendorWords) {
+			t.Errorf("%d: got %s, %q", tc.status, fault.Kind, fault.Error())
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	gone := make(chan struct{})
+	u.on(VideoCancel, u.hang(stop, gone))
+	canceled(t, canceler.Cancel(ctx, to, ticket), gone)
+}
+
+// find: a submit whose answer was lost is found by its idempotency key. A look that finds nothing out says nothing about
+// the submit, and none makes a job of another request or key.
+func (s videoSuite) find(t *testing.T) {
+	t.Parallel()
+	finder, ok := s.adapter(t).(providers.Finder)
+	if !ok {
+		t.Skip("the vendor has no look-up")
+	}
+	u := s.upstream(t)
+	to := s.at(u.server.URL)
+	type submit struct{ key, body string }
+	var seen []submit
+	noting := func(then http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			key := s.subject.IdempotencyKey(r)
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			seen = append(seen, submit{key, string(body)})
+			then(w, r)
+		}
+	}
+	u.on(VideoSubmit, noting(u.drop(false)))
+	if _, err := s.adapter(t).Submit(t.Context(), to, s.request()); wantFault(t, err).Taken != providers.TakenUnknown {
+		t.Errorf("got %v", err)
+	}
+	for name, answer := range map[string]http.HandlerFunc{
+		"refused":     u.file("refused"),
+		"limited":     u.file("limited"),
+		"key refused": u.file("key_refused"),
+		"no route":    u.text(http.StatusNotFound, "text/plain", vendorWords),
+		"conflict":    u.text(http.StatusConflict, "text/plain", vendorWords),
+		"broken":      u.text(http.StatusBadGateway, "text/html", vendorWords),
+		"garbage":     u.text(http.StatusOK, "application/json", "{"),
+		"cut":         u.drop(true),
+	} {
+		u.on(VideoSubmit, noting(answer))
+		ticket, err := finder.Find(t.Context(), to, s.request())
+		if err == nil {
+			t.Errorf("%s: got %+v", name, ticket)
+			continue
+		}
+		if fault := wantFault(t, err); fault.Taken != providers.TakenUnknown || strings.Contains(fault.Error(), vendorWords) {
+			t.Errorf("%s: got taken %d, %q", name, fault.Taken, fault.Error())
+		}
+	}
+	u.on(VideoSubmit, noting(u.file("submitted")))
+	ticket, err := finder.Find(t.Context(), to, s.request())
+	if err != nil || ticket.Job != s.subject.Job {
+		t.Errorf("got %+v, %v", ticket, err)
+	}
+	wantHush(t, "ticket", ticket)
+	for _, one := range seen {
+		if one != seen[0] || one.key == "" {
+			t.Errorf("got %+v, want the lost submit again", one)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	gone := make(chan struct{})
+	u.on(VideoSubmit, u.hang(stop, gone))
+	_, err = finder.Find(ctx, to, s.request())
+	canceled(t, err, gone)
+}
