@@ -28,6 +28,10 @@ const (
 	heartbeatEvery = 3 * time.Second
 	// reconcileEvery is the wait between two looks for a lost ticket.
 	reconcileEvery = 2 * time.Second
+	// findLag is how long a vendor with a look-up is asked beyond the end of a lost submit: it may still be at work on a
+	// request whose sender is gone, so that an early "no such job" would be paid twice, and an upstream that went down
+	// with the request comes back.
+	findLag = 10 * time.Minute
 	// messageLimit bounds an upstream's words in a history, in bytes.
 	messageLimit = 500
 )
@@ -184,13 +188,13 @@ func (a *Activities) earlier(ctx context.Context, in SubmitInput) (Job, bool) {
 // ReconcileInput asks what became of an attempt whose answer was lost.
 type ReconcileInput struct {
 	Submit SubmitInput `json:"submit"`
-	// Until is when the lost submit can surely no longer be under way.
+	// Until is when the lost submit can surely no longer be under way on our side.
 	Until time.Time `json:"until"`
 }
 
 // Reconcile finds the job of a submit whose outcome is unknown: by the ticket object, then by the vendor's own look-up.
-// A fault with TakenNo says that the vendor surely has no such job; any other final one that nobody can tell. It only
-// reads, and may be tried any number of times.
+// A fault with TakenNo says that the vendor surely has no such job; any other final one that nobody can tell. It may be
+// tried any number of times: no look makes a second job.
 func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, error) {
 	sub := in.Submit
 	log := a.log(ctx, sub.TaskID, sub.Assignment).With("attempt", sub.Attempt)
@@ -204,15 +208,18 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 		// The ticket may be there: as long as the archive cannot be asked, nothing is decided.
 		return Job{}, again(undecided(fmt.Errorf("look for the ticket: %w", err)), reconcileEvery)
 	}
-	over := !time.Now().Before(in.Until)
 	job, err := a.find(ctx, sub)
 	if err == nil {
 		log.Info("job found at the upstream", "job", job.Ticket.Job)
 		return job, nil
 	}
 	r := undecided(err)
-	if !over {
-		return Job{}, again(r, reconcileEvery)
+	until := in.Until
+	if !errors.Is(err, errNoLookup) && !errors.Is(err, storage.ErrNotFound) {
+		until = until.Add(findLag) // another look may find more
+	}
+	if time.Now().Before(until) {
+		return Job{}, again(r, max(reconcileEvery, min(r.RetryAfter, hintLimit)))
 	}
 	if fault := providers.AsFault(err); fault.Kind == providers.NotFound && fault.Taken == providers.TakenNo {
 		r.Taken = providers.TakenNo // the Finder's one way to say that the vendor surely has no such job

@@ -344,10 +344,12 @@ func TestReconcile(t *testing.T) {
 		find func() (providers.Ticket, error)
 		// gone: the channel has left the configuration. requestLost: so has the request's object.
 		gone, requestLost bool
-		over              bool
-		job               string // "" for a fault
-		retried           bool
-		taken             providers.Taken
+		// just: the submit's time has just ended. over: the vendor's time to come to its senses has, too.
+		just, over bool
+		job        string // "" for a fault
+		retried    bool
+		delay      time.Duration // of a retry; 0 for the usual
+		taken      providers.Taken
 	}{
 		{name: "ticket found", archive: found, job: "kept"},
 		{name: "ticket found, request lost", archive: found, requestLost: true, over: true, job: "kept"},
@@ -356,6 +358,16 @@ func TestReconcile(t *testing.T) {
 		{name: "archive away, vendor surely not", archive: away, over: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, retried: true},
 		{name: "vendor has it", archive: lost, find: func() (providers.Ticket, error) { return providers.Ticket{Job: "theirs"}, nil }, job: "theirs"},
 		{name: "vendor has it not yet", archive: lost, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, retried: true},
+		{name: "vendor has it not, just after", archive: lost, just: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, retried: true},
+		{name: "vendor not reached just after", archive: lost, just: true, find: func() (providers.Ticket, error) {
+			return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there."}
+		}, retried: true},
+		{name: "vendor asks for time", archive: lost, just: true, find: func() (providers.Ticket, error) {
+			return providers.Ticket{}, &providers.Fault{Kind: providers.Conflict, Message: "Being started.", RetryAfter: 7 * time.Second}
+		}, retried: true, delay: 7 * time.Second},
+		{name: "no look-up just after", archive: lost, just: true},
+		{name: "request lost just after", archive: lost, just: true, requestLost: true, find: func() (providers.Ticket, error) { return providers.Ticket{Job: "theirs"}, nil }},
+		{name: "channel gone just now", archive: lost, just: true, gone: true, retried: true},
 		{name: "vendor surely not", archive: lost, over: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, taken: providers.TakenNo},
 		{name: "vendor's route is missing", archive: lost, over: true, find: func() (providers.Ticket, error) {
 			return providers.Ticket{}, &providers.Fault{Kind: providers.NotFound, Message: "No such route."}
@@ -410,7 +422,10 @@ func TestReconcile(t *testing.T) {
 				}}
 				in := activities.ReconcileInput{Submit: submitInput(), Until: time.Now()}
 				in.Submit.Request, in.Submit.RequestObject = nil, "request"
-				if !tc.over {
+				switch {
+				case tc.over:
+					in.Until = in.Until.Add(-10 * time.Minute)
+				case !tc.just:
 					in.Until = in.Until.Add(time.Second)
 				}
 				job, err := do[activities.Job](t, r, r.acts.Reconcile, in)
@@ -428,7 +443,7 @@ func TestReconcile(t *testing.T) {
 				if got.Taken != tc.taken || retried != tc.retried {
 					t.Errorf("got %+v, retried %t, want taken %d, retried %t", got, retried, tc.taken, tc.retried)
 				}
-				if retried && delay != 2*time.Second {
+				if retried && delay != max(2*time.Second, tc.delay) {
 					t.Errorf("got delay %s", delay)
 				}
 			})

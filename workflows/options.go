@@ -24,8 +24,8 @@ const (
 	pollMargin = 5 * time.Second
 	// reconcileLife bounds the look for a lost ticket. While the archive cannot be read nothing is decided, so it is long.
 	reconcileLife = 24 * time.Hour
-	// reconcileTry bounds one look.
-	reconcileTry = 30 * time.Second
+	// reconcileTry bounds one look, which may be the whole submit repeated under its idempotency key.
+	reconcileTry = submitLife
 	// copyHeartbeat is the silence after which an archiving worker, or a stalled download, counts as lost.
 	copyHeartbeat = 60 * time.Second
 	// cancelLife bounds how long a vendor is told to stop a job that nobody wants.
