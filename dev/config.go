@@ -134,6 +134,12 @@ func (s *stack) serviceSections(at places, token string) []gatewayyaml.Section {
     keys: ["ak-upstream-one:sk-upstream-one"]
     models: {jimeng_t2v_v30: , jimeng_i2v_first_v30: , jimeng_ti2v_v30_pro: }
     groups: [default]
+  - name: chained
+    vendor: generic
+    base_url: http://%[1]s/generic/v1
+    keys: [sk-upstream-one]
+    models: {generic-video: }
+    groups: [default]
 `, at.upstream)},
 	}
 }

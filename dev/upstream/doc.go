@@ -6,7 +6,8 @@
 //
 //	/openai/v1/    chat/completions, completions, embeddings, responses[/compact], moderations, rerank, images/{generations,edits},
 //	               audio/{speech,transcriptions,translations}, models[/{id}], videos[/{id}[/content|/remix]], realtime
-//	/generic/v1/   a gateway of our kind: all of the above, video/generations[/{id}[/cancel]] with Idempotency-Key, videos/{id}/cancel
+//	/generic/v1/   a gateway of our kind: all of the above, video/generations[/{id}[/cancel]] with Idempotency-Key, videos/{id}/cancel;
+//	               /generic/openapi.json declares the key
 //	/anthropic/    v1/messages[/count_tokens], v1/models[/{id}]
 //	/gemini/       v1beta (and v1) models[/{id}], :generateContent, :streamGenerateContent, :countTokens, :embedContent, :batchEmbedContents
 //	/vendorc/      ?Action=CVSync2AsyncSubmitTask|CVSync2AsyncGetResult&Version=2022-08-31

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,11 +20,19 @@ func (s *server) routeGeneric() {
 		}
 		return p
 	}
+	s.mux.HandleFunc("GET /generic/openapi.json", answerGenericDocument)
 	s.handle("POST "+prefix, operation{v, "video.create", parseGeneration, s.answerGeneration})
 	s.handle("GET "+prefix+"/{id}", operation{v, "video.get", parse, s.answerGenerationGet})
 	s.handle("DELETE "+prefix+"/{id}", operation{v, "video.delete", parse, s.answerGenerationDelete})
 	s.handle("POST "+prefix+"/{id}/cancel", operation{v, "video.cancel", parse, s.answerGenerationCancel})
 	s.handle("POST /generic/v1/videos/{id}/cancel", operation{v, "video.cancel", parse, s.answerGenerationCancel})
+}
+
+// answerGenericDocument is what of the gateway's own OpenAPI document tells that a repeated create makes no second task.
+func answerGenericDocument(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"openapi":"3.1.0","info":{"title":"Model Relay","version":"1.0.0"},"paths":{"/v1/video/generations":{"post":{`+
+		`"operationId":"createVideoGeneration","parameters":[{"in":"header","name":"Idempotency-Key","schema":{"type":"string","minLength":1,"maxLength":255}}]}}}}`)
 }
 
 type generation struct {
@@ -77,6 +86,8 @@ type generationStatus struct {
 	URL         *string  `json:"url"`
 	URLs        []string `json:"urls"`
 	Error       *fault   `json:"error"`
+
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
 func generationOf(j *job) generationObject {
@@ -89,7 +100,7 @@ func generationOf(j *job) generationObject {
 
 func (s *server) generationStatus(x *exchange, j *job) generationStatus {
 	now := time.Now()
-	o := generationStatus{generationObject: generationOf(j), URLs: []string{}, Error: j.fault(now)}
+	o := generationStatus{generationObject: generationOf(j), URLs: []string{}, Error: j.fault(now), Metadata: j.Metadata}
 	if seconds, err := strconv.ParseFloat(j.Seconds, 64); err == nil {
 		o.Duration = &seconds
 	}
@@ -108,12 +119,12 @@ func (s *server) generationStatus(x *exchange, j *job) generationStatus {
 	return o
 }
 
-// generationURL is an address that needs the key, or a link that needs none where a rule gave the job's links a life.
+// generationURL is a path of the gateway that needs the key, or a link that needs none where a rule gave the job's links a life.
 func (s *server) generationURL(x *exchange, j *job, output int) string {
 	if j.LinkLife > 0 {
 		return s.videoLink(x, j, output)
 	}
-	address := "http://" + x.r.Host + "/generic/v1/videos/" + j.ID + "/content"
+	address := "/generic/v1/videos/" + j.ID + "/content"
 	if output > 0 {
 		address += "?index=" + strconv.Itoa(output)
 	}
@@ -123,7 +134,7 @@ func (s *server) generationURL(x *exchange, j *job, output int) string {
 func (s *server) answerGeneration(x *exchange) {
 	q := requestOf[generation](x)
 	spec := job{
-		ID: "video_" + randomWord(26), Width: q.Width, Height: q.Height, Outputs: min(max(1, q.N), maxImages), RequestSHA: digestOf(x.body),
+		ID: "video_" + randomWord(26), Width: q.Width, Height: q.Height, Outputs: min(max(1, q.N), maxImages), RequestSHA: digestOf(x.body), Metadata: q.Metadata,
 		Size: strconv.Itoa(q.Width) + "x" + strconv.Itoa(q.Height),
 	}
 	if q.Duration != nil {

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"encoding/json"
 	"time"
 )
 
@@ -35,6 +36,8 @@ type job struct {
 	Width   int    `json:"width,omitempty"`
 	Height  int    `json:"height,omitempty"`
 	Outputs int    `json:"outputs"`
+	// Metadata is the caller's own object, as it is.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 	// Remixed is the job this one remixes.
 	Remixed string `json:"remixed,omitempty"`
 	// InputSHA256 and InputBytes describe the reference image the vendor was sent.

@@ -318,7 +318,7 @@ func TestVendorC(t *testing.T) {
 func TestGeneric(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{})
-	const body = `{"model":"wan-manual","prompt":"a cat","duration":5,"width":640,"height":360,"n":2}`
+	const body = `{"model":"wan-manual","prompt":"a cat","duration":5,"width":640,"height":360,"n":2,"metadata":{"style":"noir"}}`
 	create := func(body, key string) answer {
 		return f.do(t, "POST", "/generic/v1/video/generations", body, "Idempotency-Key", key)
 	}
@@ -329,7 +329,7 @@ func TestGeneric(t *testing.T) {
 	}
 	id := textAt(t, v, "id")
 	path := "/generic/v1/video/generations/" + id
-	wants(t, f.do(t, "GET", path, "").json(t), map[string]any{"duration": 5, "width": 640, "height": 360, "url": nil, "error": nil, "completed_at": nil})
+	wants(t, f.do(t, "GET", path, "").json(t), map[string]any{"duration": 5, "width": 640, "height": 360, "url": nil, "error": nil, "completed_at": nil, "metadata.style": "noir"})
 	f.control(t, "POST", "jobs/"+id, `{"state":"completed"}`)
 	v = f.do(t, "GET", path, "").json(t)
 	wants(t, v, map[string]any{"status": "completed", "progress": 100, "url": at(v, "urls", 0)})
@@ -344,6 +344,13 @@ func TestGeneric(t *testing.T) {
 		t.Errorf("content without a key: got %d", a.status)
 	}
 	wants(t, f.do(t, "GET", "/generic/v1/videos/"+id, "").json(t), map[string]any{"id": id, "status": "completed"})
+
+	if path := textAt(t, v, "urls", 1); path != "/generic/v1/videos/"+id+"/content?index=1" {
+		t.Errorf("got url %s, want a path of the gateway", path)
+	}
+	wants(t, f.do(t, "GET", "/generic/openapi.json", "", "Authorization", "").json(t), map[string]any{
+		"paths./v1/video/generations.post.parameters.0.name": "Idempotency-Key",
+	})
 
 	one, two := create(body, "k1"), create(body, "k1")
 	if a, b := one.json(t)["id"], two.json(t)["id"]; a != b {

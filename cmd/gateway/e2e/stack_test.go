@@ -177,6 +177,12 @@ func (s *stack) everyVendor() string {
     keys: ["ak-upstream-visual:sk-upstream-visual"]
     models: {jimeng-fast: jimeng_t2v_v30_fast, jimeng-manual: jimeng_t2v_v30_manual, jimeng-fast-fail: jimeng_t2v_v30_fast_fail}
     groups: [default]
+  - name: chained
+    vendor: generic
+    base_url: http://%[1]s/generic/v1
+    keys: [sk-upstream-chained]
+    models: {generic-video-fast: , generic-video-manual: , generic-video-fast-fail: }
+    groups: [default]
 `, s.at)
 }
 

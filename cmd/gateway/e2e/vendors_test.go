@@ -11,8 +11,9 @@ func TestVendors(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
 	g := s.gateway(gatewayOptions{channels: s.everyVendor()})
-	for _, vendor := range []struct{ name, model, upstreamModel string }{
-		{"vendorc", "jimeng", "jimeng_t2v_v30"},
+	for _, vendor := range []struct{ name, model, manual string }{
+		{"vendorc", "jimeng", "jimeng_t2v_v30_manual"},
+		{"generic", "generic-video", "generic-video-manual"},
 	} {
 		t.Run(vendor.name, func(t *testing.T) {
 			sdk := g.sdk()
@@ -31,12 +32,42 @@ func TestVendors(t *testing.T) {
 
 			// The first link is dead when it comes; the next one works.
 			manual := g.create(t.Context(), vendor.model+"-manual", vendor.name+" and an old link")
-			s.control.wait("video.get", vendor.upstreamModel+"_manual", "", 1)
+			s.control.wait("video.get", vendor.manual, "", 1)
 			s.control.rule(map[string]any{"vendor": vendor.name, "operation": "video.content", "action": "status", "status": 403, "times": 1})
 			s.control.drive(s.control.job(vendor.name+" and an old link").ID, "completed", 100)
 			g.completed(manual.ID, taskTimeout)
 			s.control.clear()
 		})
 	}
+	t.Run("a lost answer is found by its key", func(t *testing.T) {
+		const prompt = "accepted, and the answer lost"
+		s.control.rule(map[string]any{"vendor": "generic", "operation": "video.create", "action": "drop", "accept": true, "times": 1})
+		video := g.create(t.Context(), "generic-video-fast", prompt)
+		g.completed(video.ID, taskTimeout)
+		var made []job
+		for _, j := range s.control.jobs() {
+			if j.Prompt == prompt {
+				made = append(made, j)
+			}
+		}
+		if len(made) != 1 || made[0].Submissions != 2 {
+			t.Errorf("got jobs %+v, want one that was asked for twice", made)
+		}
+	})
+	t.Run("a cancel reaches the upstream", func(t *testing.T) {
+		video := g.create(t.Context(), "generic-video-manual", "called off")
+		eventually(t, "the upstream is asked for the job", taskTimeout, func() bool {
+			j := s.control.job("called off")
+			return j != nil && j.Polls > 0
+		})
+		sdk := g.sdk()
+		if err := sdk.Post(t.Context(), "videos/"+video.ID+"/cancel", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		s.control.wait("video.cancel", "generic-video-manual", "accepted", 1)
+		if ended := g.end(video.ID, taskTimeout); ended.Error.Code != "cancelled" {
+			t.Errorf("ended = %s", ended.RawJSON())
+		}
+	})
 	g.secretsNowhere(t)
 }
