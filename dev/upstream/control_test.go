@@ -251,6 +251,30 @@ func TestRulesOnJobs(t *testing.T) {
 	eventually(t, func() bool { return f.do(t, "GET", content, "").status == 404 })
 }
 
+// TestSent: the bytes of a stream count while it is under way, so that a test sees how far an upstream gets.
+func TestSent(t *testing.T) {
+	t.Parallel()
+	f := start(t, upstream.Options{})
+	f.rule(t, `{"operation":"chat","action":"stall","chunks":2,"times":1}`)
+	streamed := strings.Replace(chatBody, "{", `{"stream":true,`, 1)
+	stalled := make(chan answer, 1)
+	go func() {
+		a, _ := f.try(t.Context(), "POST", "/openai/v1/chat/completions", streamed)
+		stalled <- a
+	}()
+	sent := func() float64 {
+		n, _ := at(f.control(t, "GET", "stats?model=gpt-4o", ""), "total", "sent").(float64)
+		return n
+	}
+	eventually(t, func() bool { return sent() > 0 })
+	begun := sent()
+	f.control(t, "POST", "release", "")
+	whole := len((<-stalled).body)
+	if ended := sent(); begun >= ended || ended != float64(whole) {
+		t.Errorf("got %v bytes sent of the begun stream and %v of the whole, want all %d of the answer", begun, ended, whole)
+	}
+}
+
 func TestCanceledStream(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{ChunkInterval: time.Hour})

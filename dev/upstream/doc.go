@@ -68,9 +68,10 @@
 //	POST   /_control/reset          ends rules, releases calls, forgets counts, requests and jobs; keep=jobs keeps the jobs
 //	GET    /healthz                 {"ok":true}
 //
-// counts are calls, accepted (the vendor took it), answered, canceled (the client went away first), faulted (a rule cut it) and open
-// now. A call counts as arrived once its body is read and it stands in requests. "created" counts jobs, "submissions" the creates
-// that led to them, repeats of an idempotency key included. A realtime call that ends counts as answered whoever ended it.
+// counts are calls, accepted (the vendor took it), answered, canceled (the client went away first), faulted (a rule cut it), open now,
+// and sent, the bytes of events that connections have taken so far. A call counts as arrived once its body is read and it stands in
+// requests. "created" counts jobs, "submissions" the creates that led to them, repeats of an idempotency key included. A realtime call
+// that ends counts as answered whoever ended it.
 //
 // Operations: chat, completions, embeddings, responses, responses.compact, moderations, rerank, images.generations, images.edits,
 // images.content, audio.speech, audio.transcriptions, audio.translations, models, realtime, video.create, video.get, video.list,

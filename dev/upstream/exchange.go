@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -132,10 +133,12 @@ func (x *exchange) stream() {
 
 // send writes one event, or several, and flushes. It reports whether the client is still there.
 func (x *exchange) send(event []byte) bool {
-	if _, err := x.Write(event); err != nil {
+	n, err := x.Write(event)
+	if err != nil {
 		return false
 	}
 	x.Flush()
+	atomic.AddInt64(&x.tally.Sent, int64(n))
 	return x.r.Context().Err() == nil
 }
 

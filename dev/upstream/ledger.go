@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // tallyKey is what calls are counted by.
@@ -17,6 +18,8 @@ type tally struct {
 	Canceled int64 `json:"canceled"`
 	Faulted  int64 `json:"faulted"`
 	Open     int64 `json:"open"`
+	// Sent is how many bytes of events their connections have taken; it grows while a call is open. Atomic.
+	Sent int64 `json:"sent"`
 }
 
 func (t *tally) add(other *tally) {
@@ -26,6 +29,7 @@ func (t *tally) add(other *tally) {
 	t.Canceled += other.Canceled
 	t.Faulted += other.Faulted
 	t.Open += other.Open
+	t.Sent += atomic.LoadInt64(&other.Sent)
 }
 
 // phase reads the count a waiter asked for; ok is false for an unknown word.

@@ -131,6 +131,18 @@ func (c *control) canceled(operation string) int {
 	return stats.Total.Canceled
 }
 
+// sent is how many bytes of events the connections of the model's calls have taken so far.
+func (c *control) sent(model string) int64 {
+	c.t.Helper()
+	var stats struct {
+		Total struct {
+			Sent int64 `json:"sent"`
+		} `json:"total"`
+	}
+	c.do(http.MethodGet, "/stats?jobs=false&model="+url.QueryEscape(model), nil, &stats)
+	return stats.Total.Sent
+}
+
 // input is the SHA-256 of the image that came with the job of the prompt.
 func (c *control) input(prompt string) string {
 	c.t.Helper()

@@ -16,6 +16,9 @@ import (
 // record writes the histories of the tasks that TestHistories plays to workflows/testdata/histories.
 var record = flag.Bool("record-histories", false, "write the workflow histories that replay_test.go replays")
 
+// drive makes this binary the load driver of TestStreamsOnOneCore, a process of its own.
+var drive = flag.String("drive-streams", "", "open streams at this address instead of testing, and check them")
+
 // bin holds the two binaries, built once.
 var bin struct{ dev, gateway string }
 
@@ -27,6 +30,9 @@ const (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *drive != "" {
+		os.Exit(driveStreams(context.Background(), *drive))
+	}
 	if testing.Short() {
 		fmt.Fprintln(os.Stderr, "end-to-end tests left out: -short")
 		os.Exit(0)

@@ -33,11 +33,17 @@ type process struct {
 // launch starts a process. It is killed at the test's end, and its output is shown when the test failed.
 func launch(t *testing.T, name, path string, args ...string) *process {
 	t.Helper()
+	return launchBy(t, (*exec.Cmd).Start, name, path, args...)
+}
+
+// launchBy is launch with another way to start the command.
+func launchBy(t *testing.T, start func(*exec.Cmd) error, name, path string, args ...string) *process {
+	t.Helper()
 	p := &process{name: name, cmd: exec.Command(path, args...), out: newLines(), done: make(chan struct{})}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	p.cmd.WaitDelay = 5 * time.Second
-	if err := p.cmd.Start(); err != nil {
+	if err := start(p.cmd); err != nil {
 		t.Fatalf("start %s: %v", name, err)
 	}
 	go func() {

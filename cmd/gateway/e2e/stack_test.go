@@ -38,6 +38,10 @@ type stack struct {
 	temporalAt, redisAt, s3At, at string // at: the upstream's
 	temporal, redis, s3, upstream *process
 	control                       *control
+	// start is how processes are started; nil: plainly.
+	start func(*exec.Cmd) error
+	// relay: there is neither Temporal nor a store, which relayed calls do not need.
+	relay bool
 }
 
 // newStack starts Temporal, Redis, the S3 store and the upstreams.
@@ -55,6 +59,30 @@ func newStack(t *testing.T, upstreamFlags ...string) *stack {
 	}
 	s.control = &control{t: t, base: "http://" + s.at + "/_control"}
 	return s
+}
+
+// nowhere is an address that nobody listens on.
+const nowhere = "127.0.0.1:1"
+
+// newRelayStack starts what relayed calls need, Redis and the upstreams, each by start where it is not nil.
+func newRelayStack(t *testing.T, start func(*exec.Cmd) error) *stack {
+	t.Helper()
+	s := &stack{t: t, dir: t.TempDir(), temporalAt: nowhere, s3At: nowhere, redisAt: freeAddr(t), at: freeAddr(t), start: start, relay: true}
+	s.redis = s.launch("redis", bin.dev, "redis", "--listen", s.redisAt, "--data", filepath.Join(s.dir, "redis"))
+	s.upstream = s.launch("upstream", bin.dev, "upstream", "--listen", s.at, "--data", filepath.Join(s.dir, "upstream"))
+	s.redis.ready(t)
+	s.upstream.ready(t)
+	s.control = &control{t: t, base: "http://" + s.at + "/_control"}
+	return s
+}
+
+// launch starts a process of the stack.
+func (s *stack) launch(name, path string, args ...string) *process {
+	s.t.Helper()
+	if s.start != nil {
+		return launchBy(s.t, s.start, name, path, args...)
+	}
+	return launch(s.t, name, path, args...)
 }
 
 func (s *stack) startTemporal() {
@@ -130,6 +158,9 @@ func (s *stack) gateway(o gatewayOptions) *gateway {
 	}
 	if len(o.args) == 0 {
 		o.args = []string{"serve"}
+		if s.relay {
+			o.args = append(o.args, "--worker=false")
+		}
 	}
 	if o.video == "" {
 		o.video = "poll_min: 200ms, poll_max: 1s"
@@ -189,7 +220,7 @@ func (s *stack) everyVendor() string {
 // start runs the gateway, again after a kill, at the same address.
 func (g *gateway) start() {
 	g.s.t.Helper()
-	g.process = launch(g.s.t, "gateway "+strings.Join(g.args, " "), bin.gateway, append(g.args, "--config", g.config)...)
+	g.process = g.s.launch("gateway "+strings.Join(g.args, " "), bin.gateway, append(g.args, "--config", g.config)...)
 	if g.args[0] == "serve" {
 		g.awaitReady()
 	}
@@ -205,7 +236,11 @@ func (g *gateway) awaitReady() {
 			g.s.t.Fatalf("gateway ended:\n%s", g.out.tail(40))
 		default:
 		}
-		resp, err := http.Get(g.url() + "/readyz")
+		path := "/readyz"
+		if g.s.relay {
+			path = "/healthz" // it is not ready for tasks
+		}
+		resp, err := http.Get(g.url() + path)
 		if err != nil {
 			return false
 		}
