@@ -15,6 +15,8 @@ import (
 
 // Channels is what activities need of the router. *providers.Router implements it.
 type Channels interface {
+	// Candidates lists the channels that Pick may choose among, the preferred one first; its errors are Pick's.
+	Candidates(want providers.Want) ([]providers.Channel, error)
 	// Pick chooses a channel for a new attempt; a *providers.Fault says why there is none.
 	Pick(want providers.Want) (providers.Target, error)
 	// Report tells how an attempt went; nil is success.
@@ -55,7 +57,9 @@ type Activities struct {
 	// Webhooks and Receivers are what Deliver needs.
 	Webhooks  Webhooks
 	Receivers *Receivers
-	Log       *slog.Logger
+	// Slots limit the jobs in flight at a channel; nil where no channel's are limited.
+	Slots Slots
+	Log   *slog.Logger
 	// PollMin and PollMax bound the wait between two polls of a job whose length is unknown or that is overdue. A job of
 	// known length is looked at when something is to be expected, so its waits grow with that length.
 	PollMin, PollMax time.Duration
@@ -70,6 +74,8 @@ type Assignment struct {
 	// Key is the fingerprint of the upstream key.
 	Key   string `json:"key"`
 	Model string `json:"model"` // the upstream's name
+	// Slot: the task holds one of the channel's slots.
+	Slot bool `json:"slot,omitempty"`
 }
 
 // Job is an accepted submit: where the job is and how to ask for it.

@@ -111,6 +111,7 @@ func (a *Activities) Cancel(ctx context.Context, job Job) error {
 	}
 	canceler, ok := adapter.(providers.Canceler)
 	if !ok {
+		a.release(ctx, job)
 		return nil
 	}
 	if err := canceler.Cancel(ctx, target, job.Ticket); err != nil {
@@ -122,6 +123,7 @@ func (a *Activities) Cancel(ctx context.Context, job Job) error {
 		return again(r, min(r.RetryAfter, hintLimit))
 	}
 	a.log(ctx, job.TaskID, job.Assignment).Info("job cancelled at the upstream", "job", job.Ticket.Job)
+	a.release(ctx, job)
 	return nil
 }
 

@@ -32,13 +32,22 @@ func assignment() activities.Assignment {
 
 // channels is a router of functions; nil ones mean: the one channel, always there.
 type channels struct {
-	pick    func(providers.Want) (providers.Target, error)
-	report  func(providers.Target, *providers.Fault)
-	resolve func(channel, fingerprint, model string) (providers.Target, error)
+	// candidates and pick see the same want, pick with Only.
+	candidates func(providers.Want) ([]providers.Channel, error)
+	pick       func(providers.Want) (providers.Target, error)
+	report     func(providers.Target, *providers.Fault)
+	resolve    func(channel, fingerprint, model string) (providers.Target, error)
 }
 
 func theTarget() providers.Target {
 	return providers.Target{Channel: providers.Channel{Name: "main", Vendor: "fake", Keys: []providers.Secret{hushKey}}, Key: hushKey, Model: "up"}
+}
+
+func (c channels) Candidates(want providers.Want) ([]providers.Channel, error) {
+	if c.candidates == nil {
+		return []providers.Channel{theTarget().Channel}, nil
+	}
+	return c.candidates(want)
 }
 
 func (c channels) Pick(want providers.Want) (providers.Target, error) {

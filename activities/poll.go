@@ -65,7 +65,8 @@ type Progress struct {
 }
 
 // Poll looks at a job until it has ended. "Not done yet" is a benign error with the time of the next look, so no worker
-// slot is held between looks and a lost worker is replaced at the next one. It only reads.
+// place is held between looks and a lost worker is replaced at the next one. At the upstream it only reads; the job's
+// slot is renewed at every look and freed with the last.
 func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoStatus, error) {
 	log := a.log(ctx, in.Job.TaskID, in.Job.Assignment)
 	var p Progress
@@ -116,9 +117,11 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 	case providers.JobDone:
 		a.changed(ctx, in.Job.TaskID)
 		a.observe(ctx, in.Job, log)
+		a.release(ctx, in.Job)
 		return status, nil
 	case providers.JobFailed:
 		log.Info("job failed", "code", failureCode(status))
+		a.release(ctx, in.Job)
 		status.Progress = p.Shown(time.Now()) // what was shown does not fall because the vendor starts from 0 again
 		return status, nil
 	}
@@ -146,6 +149,7 @@ func (a *Activities) wait(ctx context.Context, in PollInput, p Progress, delay t
 	}
 	delay = min(delay, left)
 	activity.RecordHeartbeat(ctx, p)
+	a.hold(ctx, in.Job.TaskID, in.Job.Assignment, delay)
 	if p.Fault != nil {
 		return providers.VideoStatus{}, again(*p.Fault, delay)
 	}

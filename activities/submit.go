@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -35,58 +34,6 @@ const (
 	// messageLimit bounds an upstream's words in a history, in bytes.
 	messageLimit = 500
 )
-
-// AdmitInput asks for a channel.
-type AdmitInput struct {
-	Group string `json:"group"`
-	Model string `json:"model"`
-	// Format is the dialect the task was created in.
-	Format providers.Format `json:"format"`
-	// Several: only a vendor that makes several videos of one request will do.
-	Several bool `json:"several,omitempty"`
-	// Except are channels, and ExceptKeys single keys, that refused this task in this round.
-	Except     []string           `json:"except,omitempty"`
-	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
-	// Pin is the one channel and key that will do, nil for any.
-	Pin *Assignment `json:"pin,omitempty"`
-}
-
-// pinned answers for a task that only one channel and key can do.
-func (a *Activities) pinned(in AdmitInput) Admission {
-	to := *in.Pin
-	if slices.Contains(in.Except, to.Channel) || slices.Contains(in.ExceptKeys, providers.KeyRef{Channel: to.Channel, Fingerprint: to.Key}) {
-		return Admission{Refused: &Record{Kind: providers.Overloaded, Message: "The one upstream that can do this does not take it now."}}
-	}
-	if _, _, err := a.target(to); err != nil {
-		r := record(err)
-		return Admission{Refused: &r}
-	}
-	return Admission{Assignment: &to}
-}
-
-// Admission is the answer: an assignment, or nil and why there is none now.
-type Admission struct {
-	Assignment *Assignment `json:"assignment,omitempty"`
-	Refused    *Record     `json:"refused,omitempty"`
-}
-
-// Admit chooses the channel and key of the next attempt. It changes nothing, so running it again does no harm.
-func (a *Activities) Admit(_ context.Context, in AdmitInput) (Admission, error) {
-	if in.Pin != nil {
-		return a.pinned(in), nil
-	}
-	target, err := a.Channels.Pick(providers.Want{
-		Group: in.Group, Model: in.Model, Several: in.Several, Except: in.Except, ExceptKeys: in.ExceptKeys,
-		Endpoint: providers.Endpoint{Format: in.Format, Operation: providers.VideoTask},
-	})
-	if err != nil {
-		r := record(err)
-		return Admission{Refused: &r}, nil
-	}
-	return Admission{Assignment: &Assignment{
-		Channel: target.Channel.Name, Vendor: target.Channel.Vendor, Key: target.Key.Fingerprint(), Model: target.Model,
-	}}, nil
-}
 
 // SubmitInput is one attempt.
 type SubmitInput struct {
@@ -208,6 +155,7 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 		// The ticket may be there: as long as the archive cannot be asked, nothing is decided.
 		return Job{}, again(undecided(fmt.Errorf("look for the ticket: %w", err)), reconcileEvery)
 	}
+	a.hold(ctx, sub.TaskID, sub.Assignment, reconcileEvery) // there may be a job
 	job, err := a.find(ctx, sub)
 	if err == nil {
 		log.Info("job found at the upstream", "job", job.Ticket.Job)

@@ -24,35 +24,6 @@ func submitInput() activities.SubmitInput {
 	}
 }
 
-func TestAdmit(t *testing.T) {
-	t.Parallel()
-	in := activities.AdmitInput{
-		Group: "default", Model: "sora-2", Format: providers.Generic, Except: []string{"other"},
-		ExceptKeys: []providers.KeyRef{{Channel: "main", Fingerprint: "f"}},
-	}
-	r := newRig(t, adapter{})
-	var want providers.Want
-	r.acts.Channels = channels{pick: func(w providers.Want) (providers.Target, error) { want = w; return theTarget(), nil }}
-	got, err := do[activities.Admission](t, r, r.acts.Admit, in)
-	if err != nil || got.Assignment == nil || *got.Assignment != assignment() || got.Refused != nil {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	if !reflect.DeepEqual(want, providers.Want{
-		Group: "default", Model: "sora-2", Endpoint: providers.Endpoint{Format: providers.Generic, Operation: providers.VideoTask},
-		Except: in.Except, ExceptKeys: in.ExceptKeys,
-	}) {
-		t.Errorf("picked with %+v", want)
-	}
-
-	r.acts.Channels = channels{pick: func(providers.Want) (providers.Target, error) {
-		return providers.Target{}, &providers.Fault{Kind: providers.Overloaded, Message: "None now.", RetryAfter: 5 * time.Second, Taken: providers.TakenNo}
-	}}
-	got, err = do[activities.Admission](t, r, r.acts.Admit, in)
-	if err != nil || got.Assignment != nil || got.Refused == nil || got.Refused.RetryAfter != 5*time.Second || got.Refused.Message != "None now." {
-		t.Errorf("got %+v, %v, want the refusal as an answer", got, err)
-	}
-}
-
 func TestSubmitAccepted(t *testing.T) {
 	t.Parallel()
 	for _, archive := range []error{nil, storage.ErrUnavailable} {

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -46,6 +47,8 @@ type Want struct {
 	// Except are names of channels not to be picked, ExceptKeys single keys of channels: those already tried.
 	Except     []string
 	ExceptKeys []KeyRef
+	// Only are the names of the channels that will do; none: all of them.
+	Only []string
 }
 
 // KeyRef names one key of one channel without giving it away.
@@ -114,23 +117,69 @@ func (r *Router) Pick(want Want) (Target, error) {
 			chosen, key = candidate, free
 		}
 	}
-	switch {
-	case chosen != nil:
-		chosen.channel.turn.Add(1)
-		model := chosen.model
-		if model == "" {
-			model = want.Model
+	if chosen == nil {
+		return Target{}, nowhere(want, served, soon)
+	}
+	chosen.channel.turn.Add(1)
+	model := chosen.model
+	if model == "" {
+		model = want.Model
+	}
+	return Target{Channel: chosen.channel.Channel, Key: key.secret, Model: model, picked: now}, nil
+}
+
+// Candidates lists the channels that Pick may choose among, one after the other as it would choose if those before
+// were full: higher priority first, by weight among equals. Its errors are Pick's. It takes no key's turn: Pick with Only
+// does.
+func (r *Router) Candidates(want Want) ([]Channel, error) {
+	type candidate struct {
+		channel Channel
+		place   float64
+	}
+	now := r.now()
+	var (
+		all    []candidate
+		served bool
+		soon   time.Duration
+	)
+	for _, route := range r.routes(want) {
+		if !route.serves(want) {
+			continue
 		}
-		return Target{Channel: chosen.channel.Channel, Key: key.secret, Model: model, picked: now}, nil
-	case !served:
+		served = true
+		free, left := route.channel.freeKey(now, want)
+		if left > 0 && (soon == 0 || left < soon) {
+			soon = left
+		}
+		if free != nil {
+			// The first of several exponential clocks to ring is each one in proportion to its rate.
+			place := rand.ExpFloat64() / float64(max(route.channel.Weight, 1)) //nolint:gosec // a share of load needs no secrecy
+			all = append(all, candidate{route.channel.Channel, place})
+		}
+	}
+	if len(all) == 0 {
+		return nil, nowhere(want, served, soon)
+	}
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.channel.Priority, a.channel.Priority), cmp.Compare(a.place, b.place))
+	})
+	channels := make([]Channel, len(all))
+	for i := range all {
+		channels[i] = all[i].channel
+	}
+	return channels, nil
+}
+
+// nowhere is the fault of a want that no channel takes: served tells whether one could, soon when the first is rested.
+func nowhere(want Want, served bool, soon time.Duration) *Fault {
+	if !served {
 		fault := Faultf(ModelNotFound, "The model %q does not exist, or you do not have access to it.", want.Model)
 		fault.Param, fault.Taken = "model", TakenNo
-		return Target{}, fault
-	default:
-		fault := Faultf(Overloaded, "No channel for the model %q is available at the moment.", want.Model)
-		fault.RetryAfter, fault.Taken = soon, TakenNo
-		return Target{}, fault
+		return fault
 	}
+	fault := Faultf(Overloaded, "No channel for the model %q is available at the moment.", want.Model)
+	fault.RetryAfter, fault.Taken = soon, TakenNo
+	return fault
 }
 
 // Serves tells whether Pick knows a channel for it at all, one that rests too.

@@ -441,3 +441,52 @@ func BenchmarkPick(b *testing.B) {
 		router.Report(to, nil)
 	}
 }
+
+func TestCandidates(t *testing.T) {
+	t.Parallel()
+	router := providers.NewRouter(vendors(), []providers.Channel{
+		channel("light", "films"),
+		channel("heavy", "films", func(c *providers.Channel) { c.Weight, c.MaxJobs = 3, 20 }),
+		channel("best", "both", func(c *providers.Channel) { c.Priority = 1 }),
+		channel("talk", "talks", func(c *providers.Channel) { c.Priority = 2 }),
+		channel("off", "films", func(c *providers.Channel) { c.Disabled = true }),
+	}, nil)
+	want := providers.Want{Group: "default", Model: "m", Endpoint: video}
+	const rounds = 2000
+	heavyFirst := 0
+	for range rounds {
+		got, err := router.Candidates(want)
+		if err != nil || len(got) != 3 || got[0].Name != "best" {
+			t.Fatalf("got %v, %v", got, err)
+		}
+		if got[1].Name == "heavy" {
+			heavyFirst++
+			if got[1].MaxJobs != 20 {
+				t.Errorf("got %d jobs", got[1].MaxJobs)
+			}
+		}
+	}
+	if heavyFirst < rounds*70/100 || heavyFirst > rounds*80/100 {
+		t.Errorf("the heavy channel came before the light one %d times of %d, want three of four", heavyFirst, rounds)
+	}
+
+	want.Only = []string{"heavy"}
+	target, err := router.Pick(want)
+	if err != nil || target.Channel.Name != "heavy" {
+		t.Fatalf("got %+v, %v", target, err)
+	}
+	router.Report(target, &providers.Fault{Kind: providers.Overloaded, Blame: providers.BlameChannel, RetryAfter: time.Minute})
+	_, err = router.Pick(want)
+	if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter <= 0 {
+		t.Errorf("got %+v", fault)
+	}
+	_, err = router.Candidates(want)
+	_ = wantKind(t, err, providers.Overloaded)
+	want.Only = nil
+	if got, err := router.Candidates(want); err != nil || len(got) != 2 || got[1].Name != "light" {
+		t.Errorf("got %v, %v, want those that do not rest", got, err)
+	}
+	want.Model = "unheard-of"
+	_, err = router.Candidates(want)
+	_ = wantKind(t, err, providers.ModelNotFound)
+}

@@ -181,7 +181,7 @@ func (c *channelState) freeKey(now time.Duration, want Want) (*keyState, time.Du
 	if left > 0 {
 		return nil, left
 	}
-	if len(want.Except) > 0 && slices.Contains(want.Except, c.Name) {
+	if len(want.Except) > 0 && slices.Contains(want.Except, c.Name) || len(want.Only) > 0 && !slices.Contains(want.Only, c.Name) {
 		return nil, 0
 	}
 	if len(c.keys) == 0 {

@@ -44,8 +44,10 @@ const (
 	removeLife = 7 * 24 * time.Hour
 	// removeTry bounds one try of it.
 	removeTry = time.Minute
-	// admitLife bounds the choice of a channel, which is a look into memory.
+	// admitLife bounds the choice of a channel: a look into memory, and one into Redis, which fails fast.
 	admitLife = 10 * time.Second
+	// awaitTry bounds one ask of a task that stands in line. A worker killed in it is noticed then.
+	awaitTry = 10 * time.Second
 	// queueFirst and queueMost bound the wait of a task that no channel takes now: soon at first, then seldom enough
 	// that a day of refusals by a few channels, each attempt with its request, stays well below Temporal's 50 MB a history.
 	queueFirst = 5 * time.Second
@@ -71,6 +73,12 @@ func patiently() *temporal.RetryPolicy {
 func withAdmit(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: admitLife, Summary: "choose a channel",
+	})
+}
+
+func withAwait(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: left, StartToCloseTimeout: awaitTry, RetryPolicy: patiently(), Summary: summary,
 	})
 }
 

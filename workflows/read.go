@@ -49,7 +49,22 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		return task, m, nil
 	}
 	task.State, task.Progress = standing(info, answer.GetPendingActivities(), now)
+	task.QueuePosition = position(answer.GetPendingActivities())
 	return task, m, nil
+}
+
+// position is a task's place in line as it was at its last ask, 0 when it stands in none.
+func position(pending []*workflowpb.PendingActivityInfo) int {
+	for _, act := range pending {
+		if act.GetActivityType().GetName() != "Await" {
+			continue
+		}
+		var w activities.Waiting
+		if err := converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &w); err == nil {
+			return w.Position
+		}
+	}
+	return 0
 }
 
 // standing is the state and progress of a running task.

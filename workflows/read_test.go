@@ -131,3 +131,23 @@ func TestReadStranger(t *testing.T) {
 		t.Errorf("an execution without our memo reads as %+v, want an error", task)
 	}
 }
+
+// TestReadQueuePosition: a task that stands in line says at which place, as its last ask found it.
+func TestReadQueuePosition(t *testing.T) {
+	t.Parallel()
+	answer := execution(t, workflows.PhaseQueued, nil)
+	await := &workflowpb.PendingActivityInfo{ActivityType: &commonpb.ActivityType{Name: "Await"}}
+	answer.PendingActivities = []*workflowpb.PendingActivityInfo{await}
+	for _, want := range []int{0, 17, 1} {
+		if want > 0 {
+			await.HeartbeatDetails = &commonpb.Payloads{Payloads: []*commonpb.Payload{payload(t, activities.Waiting{Position: want, Channel: "main"})}}
+		}
+		got, _, err := workflows.Read("video_x", answer, created)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.State != workflows.Queued || got.Progress != 0 || got.QueuePosition != want {
+			t.Errorf("got %s %d at place %d, want queued 0 at place %d", got.State, got.Progress, got.QueuePosition, want)
+		}
+	}
+}

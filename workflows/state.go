@@ -172,6 +172,10 @@ type state struct {
 	in    Input
 	phase Phase
 	tries []try
+	// held are the channels where the task may have a slot, or a place in line.
+	held []string
+	// lines are the full channels whose line the task stands in, for the operator.
+	lines []string
 }
 
 // enter moves the task to a phase, visible in the operator's list.
@@ -200,6 +204,9 @@ func (s *state) tell(ctx workflow.Context) {
 		if t.fault != nil {
 			fmt.Fprintf(&b, ": %s: %s", t.fault.Kind, t.fault.Message)
 		}
+	}
+	if len(s.lines) > 0 {
+		fmt.Fprintf(&b, "\nIn line at `%s`; the pending activity's heartbeat says at which place.\n", strings.Join(s.lines, "`, `"))
 	}
 	workflow.SetCurrentDetails(ctx, b.String())
 }

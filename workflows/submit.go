@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -15,9 +16,11 @@ import (
 // that must not be followed by another.
 func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFailure, error) {
 	var (
-		none  activities.Job
-		last  *activities.Record
-		want  = activities.AdmitInput{Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Pin: v.in.Pin}
+		none activities.Job
+		last *activities.Record
+		want = activities.AdmitInput{
+			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Pin: v.in.Pin, Waiter: v.waiter(ctx),
+		}
 		wait  = queueFirst
 		until = workflow.Now(ctx).Add(time.Duration(v.in.Limits.Queue))
 	)
@@ -28,6 +31,18 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		admission, err := v.admit(ctx, want)
 		if err != nil {
 			return none, nil, err
+		}
+		if admission.Full != nil {
+			queue := activities.AwaitInput{Admit: want, Waiting: *admission.Full, Until: until}
+			if len(want.Except)+len(want.ExceptKeys) > 0 {
+				queue.ExceptUntil = workflow.Now(ctx).Add(wait)
+				wait = min(2*wait, queueMost)
+			}
+			var failure *providers.VideoFailure
+			if admission, failure, err = v.await(ctx, queue); err != nil || failure != nil {
+				return none, failure, err
+			}
+			want.Except, want.ExceptKeys = nil, nil
 		}
 		if admission.Assignment == nil {
 			if last == nil || admission.Refused.RetryAfter > 0 {
@@ -67,16 +82,60 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 	}
 }
 
-// admit chooses the channel of the next attempt. It is a local activity: a look into the worker's memory.
+// admit chooses the channel of the next attempt. It is a local activity: a look into the worker's memory, and into Redis
+// where the channel's jobs are limited.
 func (v *video) admit(ctx workflow.Context, want activities.AdmitInput) (activities.Admission, error) {
 	var admission activities.Admission
+	want.Held = v.held
 	// Not the task's own context: a cancel is looked at between the steps.
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	err := workflow.ExecuteLocalActivity(withAdmit(free), v.acts.Admit, want).Get(free, &admission)
 	if err != nil {
 		return admission, fmt.Errorf("admit: %w", err)
 	}
+	v.holds(admission)
 	return admission, nil
+}
+
+// await stands in line until a channel has room for the task, its time in the queue runs out, or it is called off.
+func (v *video) await(ctx workflow.Context, in activities.AwaitInput) (activities.Admission, *providers.VideoFailure, error) {
+	var admission activities.Admission
+	if err := v.enter(ctx, PhaseQueued); err != nil {
+		return admission, nil, err
+	}
+	v.lines = in.Waiting.Channels
+	v.tell(ctx)
+	v.lines = nil
+	summary := "full: " + strings.Join(in.Waiting.Channels, ", ")
+	left := max(in.Until.Sub(workflow.Now(ctx)), time.Second)
+	err := workflow.ExecuteActivity(withAwait(ctx, left, summary), v.acts.Await, in).Get(ctx, &admission)
+	switch {
+	case err == nil:
+	case isCancelled(ctx):
+		return admission, v.calledOff(), nil
+	default: // it is tried without end: its time is over
+		return admission, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream had room for the task in time."}, nil
+	}
+	v.holds(admission)
+	return admission, nil, nil
+}
+
+// holds notes where the task has a slot or stands in line now.
+func (v *video) holds(admission activities.Admission) {
+	v.held = nil
+	switch {
+	case admission.Full != nil:
+		v.held = admission.Full.Channels
+	case admission.Assignment != nil && admission.Assignment.Slot:
+		v.held = []string{admission.Assignment.Channel}
+	}
+}
+
+// waiter is the task as it takes its turn.
+func (v *video) waiter(ctx workflow.Context) activities.Waiter {
+	return activities.Waiter{
+		TaskID: v.in.TaskID, Token: v.in.Token, Weight: v.in.Weight, Lane: v.in.Lane, Since: workflow.GetInfo(ctx).WorkflowStartTime.UTC(),
+	}
 }
 
 // pause waits for another try; a cancel ends it early.

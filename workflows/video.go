@@ -91,7 +91,7 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 // settle gives back what the task held: first within this step, which costs a history one event; where that fails, as
 // an activity with patience. The task's end does not depend on it.
 func (v *video) settle(free workflow.Context) {
-	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token}
+	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(free), Channels: v.held}
 	if err := workflow.ExecuteLocalActivity(withSettleNow(free), v.acts.Settle, in).Get(free, nil); err == nil {
 		return
 	}

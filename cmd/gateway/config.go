@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/storage"
 )
 
 // Config is the whole configuration file. The doc tags are the words of the README's table; `live:"true"` marks what a
@@ -103,8 +104,8 @@ type Token struct {
 	MaxTasks          int              `yaml:"max_tasks" doc:"unfinished video tasks; 0: no limit"`
 	MaxSockets        int              `yaml:"max_sockets" doc:"open realtime connections; 0: no limit"`
 	Budget            float64          `yaml:"budget" doc:"money, in the unit of prices; 0: no limit"`
-	Weight            int              `yaml:"weight" doc:"share of a channel's video slots among waiting tokens"`
-	Lane              string           `yaml:"lane" doc:"lane of its waiting video tasks"`
+	Weight            int              `yaml:"weight" doc:"share of a full channel's video jobs among the tokens of a lane that wait; 0: 1"`
+	Lane              string           `yaml:"lane" doc:"high, normal or low: video tasks wait while somebody waits in a lane before theirs"`
 	Expires           time.Time        `yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
 	Networks          []string         `yaml:"networks" doc:"source addresses or CIDR ranges; empty: any"`
 	Operations        []string         `yaml:"operations" doc:"operations it may call; empty: all"`
@@ -159,7 +160,7 @@ func DefaultConfig() Config {
 
 // setDefaults gives an entry of a list or map the values of its absent keys.
 func (t *Token) setDefaults() {
-	t.Group, t.Models, t.Weight, t.Lane = "default", []string{providers.AnyModel}, 1, "normal"
+	t.Group, t.Models, t.Weight, t.Lane = "default", []string{providers.AnyModel}, 1, storage.LaneNormal
 }
 
 func (p *Price) setDefaults() { p.Unit = "1M" }

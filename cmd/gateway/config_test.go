@@ -201,6 +201,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"every model renamed", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {\"*\": x}}\n", "channels[0].models.*: opens every name"},
 		{"no group", channel + "groups: []}\n", "channels[0].groups: wants at least one group"},
 		{"empty group", channel + "groups: [\"\"]}\n", "channels[0].groups[0]: is empty"},
+		{"lane", "tokens: [{name: a, key: b, lane: fast}]\n", "tokens[0].lane: \"fast\" is unknown; known are high, normal, low"},
 		{"weight", channel + "weight: -1}\n", "channels[0].weight: is negative; 0 counts as 1"},
 		{"max_jobs", channel + "max_jobs: -1}\n", "channels[0].max_jobs: is negative"},
 		{"channel twice", channel + "}\n" + strings.TrimPrefix(channel, "channels:\n") + "}\n", "3:6: channels[1].name: is the same as channels[0].name"},

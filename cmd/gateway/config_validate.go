@@ -107,7 +107,7 @@ func (j *judge) relay(r Relay) {
 func (j *judge) token(at string, t Token, webhooks Webhooks) {
 	j.tokenName(at+".name", t.Name)
 	j.filled(at+".group", t.Group)
-	j.filled(at+".lane", t.Lane)
+	j.oneOf(at+".lane", t.Lane, storage.Lanes()...)
 	switch credential := t.Key.Reveal(); {
 	case credential == "":
 		j.add(at+".key", "is missing")

@@ -31,8 +31,8 @@ type tokenCreateCmd struct {
 	MaxTasks          int      `help:"Unfinished video tasks; 0: no limit."`
 	MaxSockets        int      `help:"Open realtime connections; 0: no limit."`
 	Budget            float64  `help:"Money, in the unit of prices; 0: no limit."`
-	Weight            int      `default:"1" help:"Share of video slots among waiting tokens."`
-	Lane              string   `default:"normal" help:"Lane of its waiting video tasks."`
+	Weight            int      `default:"1" help:"Share of a full channel's video jobs among the tokens of a lane that wait."`
+	Lane              string   `default:"normal" help:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs."`
 	Expires           string   `help:"Date, RFC 3339 time, or duration from now such as 720h; empty: never." placeholder:"WHEN"`
 	Networks          []string `help:"Source addresses or CIDR ranges; none: any."`
 	Operations        []string `help:"Operations it may call; none: all."`

@@ -145,8 +145,9 @@ func (p *parts) index() *storage.TaskIndex {
 func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 	acts := &activities.Activities{
 		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis, nil),
-		Index: p.index(), Changes: storage.NewChanges(p.redis, nil), Webhooks: tokens, Receivers: p.receivers,
-		Log: p.log, PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
+		Index: p.index(), Changes: storage.NewChanges(p.redis, nil), Slots: storage.NewSlots(p.redis, nil),
+		Webhooks: tokens, Receivers: p.receivers, Log: p.log,
+		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
 	}
 	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{
 		Namespace: p.cfg.Temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,

@@ -1,0 +1,309 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"go.temporal.io/sdk/temporal"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// limited makes the rig's channels, with their limits of jobs; all use the one key.
+func (r *rig) limited(limits map[string]int, order ...string) {
+	with := func(name string) providers.Target {
+		to := theTarget()
+		to.Channel.Name, to.Channel.MaxJobs = name, limits[name]
+		return to
+	}
+	r.acts.Channels = channels{
+		candidates: func(want providers.Want) ([]providers.Channel, error) {
+			var all []providers.Channel
+			for _, name := range order {
+				if !slices.Contains(want.Except, name) {
+					all = append(all, with(name).Channel)
+				}
+			}
+			if len(all) == 0 {
+				return nil, &providers.Fault{Kind: providers.Overloaded, Message: "None now.", RetryAfter: 7 * time.Second, Taken: providers.TakenNo}
+			}
+			return all, nil
+		},
+		pick:    func(want providers.Want) (providers.Target, error) { return with(want.Only[0]), nil },
+		resolve: func(name, _, _ string) (providers.Target, error) { return with(name), nil },
+	}
+}
+
+// slots gives the rig a Redis of its own and returns it.
+func (r *rig) slots(t *testing.T) *miniredis.Miniredis {
+	t.Helper()
+	server, _ := storagetest.Miniredis(t)
+	r.acts.Slots = storage.NewSlots(storagetest.Client(t, "redis://"+server.Addr()), nil)
+	return server
+}
+
+func admitInput(task string, held ...string) activities.AdmitInput {
+	return activities.AdmitInput{
+		Group: "default", Model: "sora-2", Format: providers.Generic, Held: held,
+		Waiter: activities.Waiter{TaskID: "video_" + task, Token: "demo", Since: time.UnixMilli(1_800_000_000_000)},
+	}
+}
+
+func admit(t *testing.T, r *rig, in activities.AdmitInput) activities.Admission {
+	t.Helper()
+	got, err := do[activities.Admission](t, r, r.acts.Admit, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// at is an admission's channel, "" where there is none, and whether it holds a slot.
+func at(a activities.Admission) (channel string, slot bool) {
+	if a.Assignment == nil {
+		return "", false
+	}
+	return a.Assignment.Channel, a.Assignment.Slot
+}
+
+func wantAt(t *testing.T, got activities.Admission, channel string, slot bool) {
+	t.Helper()
+	if c, s := at(got); c != channel || s != slot {
+		t.Errorf("got channel %q, slot %t (%+v), want %q, %t", c, s, got, channel, slot)
+	}
+}
+
+// TestAdmit: a channel without a limit is chosen without Redis, of which there is none here.
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	in := admitInput("1")
+	in.Except, in.ExceptKeys = []string{"other"}, []providers.KeyRef{{Channel: "main", Fingerprint: "f"}}
+	r := newRig(t, adapter{})
+	r.acts.Slots = storage.NewSlots(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	var asked, picked providers.Want
+	r.acts.Channels = channels{
+		candidates: func(w providers.Want) ([]providers.Channel, error) {
+			asked = w
+			return []providers.Channel{theTarget().Channel, {Name: "other"}}, nil
+		},
+		pick: func(w providers.Want) (providers.Target, error) { picked = w; return theTarget(), nil },
+	}
+	got := admit(t, r, in)
+	if got.Assignment == nil || *got.Assignment != assignment() || got.Refused != nil || got.Full != nil {
+		t.Errorf("got %+v", got)
+	}
+	want := providers.Want{
+		Group: "default", Model: "sora-2", Endpoint: providers.Endpoint{Format: providers.Generic, Operation: providers.VideoTask},
+		Except: in.Except, ExceptKeys: in.ExceptKeys,
+	}
+	if !reflect.DeepEqual(asked, want) {
+		t.Errorf("asked with %+v", asked)
+	}
+	if want.Only = []string{"main"}; !reflect.DeepEqual(picked, want) {
+		t.Errorf("picked with %+v", picked)
+	}
+
+	r.limited(nil)
+	if got = admit(t, r, in); got.Assignment != nil || got.Refused == nil || got.Refused.RetryAfter != 7*time.Second || got.Refused.Message != "None now." {
+		t.Errorf("got %+v, want the refusal as an answer", got)
+	}
+}
+
+func TestAdmitTakesSlots(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, adapter{})
+	r.slots(t)
+	r.limited(map[string]int{"first": 1, "second": 1}, "first", "second")
+	wantAt(t, admit(t, r, admitInput("1")), "first", true)
+	wantAt(t, admit(t, r, admitInput("1", "first")), "first", true) // the worker died before it could tell
+	wantAt(t, admit(t, r, admitInput("2")), "second", true)
+	got := admit(t, r, admitInput("3"))
+	if want := (&activities.Waiting{Position: 1, Channel: "first", Channels: []string{"first", "second"}, Again: activities.Duration(time.Second)}); !reflect.DeepEqual(got.Full, want) {
+		t.Errorf("got %+v, want %+v", got.Full, want)
+	}
+	// The first channel refused the first task, and the second is full: its slot is free for the next one.
+	refused := admitInput("1", "first")
+	refused.Except = []string{"first"}
+	if got := admit(t, r, refused); got.Full == nil || got.Full.Position != 1 {
+		t.Errorf("got %+v", got)
+	}
+	wantAt(t, admit(t, r, admitInput("3", "first", "second")), "first", true)
+	// Refused everywhere: nothing is kept.
+	refused = admitInput("2", "second")
+	refused.Except = []string{"first", "second"}
+	if got := admit(t, r, refused); got.Refused == nil {
+		t.Errorf("got %+v", got)
+	}
+	wantAt(t, admit(t, r, admitInput("4")), "", false) // the first task stands in the second line before it
+	wantAt(t, admit(t, r, admitInput("1", "second")), "second", true)
+
+	// A channel without a limit has room for those that the limited ones before it have not.
+	r.limited(map[string]int{"first": 1}, "first", "open")
+	wantAt(t, admit(t, r, admitInput("5")), "open", false)
+	wantAt(t, admit(t, r, admitInput("3", "first")), "first", true)
+	// The one that can do it is full, or gone from the round.
+	pinned := admitInput("6")
+	to := assignment()
+	to.Channel = "first"
+	pinned.Pin = &to
+	if got := admit(t, r, pinned); got.Full == nil || got.Full.Channel != "first" {
+		t.Errorf("got %+v", got)
+	}
+	pinned.Except = []string{"first"}
+	if got := admit(t, r, pinned); got.Refused == nil {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAdmitWithoutRedis(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, adapter{})
+	r.acts.Slots = storage.NewSlots(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	r.limited(map[string]int{"first": 1}, "first")
+	wantAt(t, admit(t, r, admitInput("1")), "first", false)
+	wantAt(t, admit(t, r, admitInput("2")), "first", false)
+}
+
+// ask runs one try of Await with the heartbeat of the last, and returns its own with the wait it asks for.
+func ask(t *testing.T, r *rig, in activities.AwaitInput, before *activities.Waiting) (activities.Admission, *activities.Waiting, time.Duration) {
+	t.Helper()
+	if before != nil {
+		r.env.SetHeartbeatDetails(*before)
+	}
+	said := beats[activities.Waiting](t, r)
+	got, err := do[activities.Admission](t, r, r.acts.Await, in)
+	if err == nil {
+		return got, nil, 0
+	}
+	app, ok := errors.AsType[*temporal.ApplicationError](err)
+	if !ok || app.Type() != "Pending" || app.Category() != temporal.ApplicationErrorCategoryBenign || app.NonRetryable() {
+		t.Fatalf("got %v, want a benign pending error", err)
+	}
+	all := said()
+	if len(all) == 0 {
+		t.Fatal("no heartbeat")
+	}
+	return got, &all[len(all)-1], app.NextRetryDelay()
+}
+
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, adapter{})
+	redis := r.slots(t)
+	r.limited(map[string]int{"first": 1}, "first")
+	wantAt(t, admit(t, r, admitInput("1")), "first", true)
+	full := admit(t, r, admitInput("2"))
+	in := activities.AwaitInput{Admit: admitInput("2"), Waiting: *full.Full, Until: time.Now().Add(time.Hour)}
+
+	_, first, delay := ask(t, r, in, nil)
+	if delay != time.Second || first.Asks != 0 || first.Position != 1 {
+		t.Errorf("the first try: %+v, again in %s", first, delay)
+	}
+	_, second, delay := ask(t, r, in, first)
+	if delay != time.Second || second.Asks != 1 || second.Position != 1 || second.Channel != "first" {
+		t.Errorf("the second: %+v, again in %s", second, delay)
+	}
+
+	// All channels rest: it stands where it stood.
+	resting := in
+	resting.Admit.Except, resting.ExceptUntil = []string{"first"}, time.Now().Add(time.Minute)
+	_, third, delay := ask(t, r, resting, second)
+	if delay != 7*time.Second || third.Position != 1 || third.Fault == nil || third.Fault.Message != "None now." {
+		t.Errorf("resting: %+v, again in %s", third, delay)
+	}
+	resting.ExceptUntil = time.Now()
+	if _, w, delay := ask(t, r, resting, third); delay != time.Second || w.Fault != nil {
+		t.Errorf("the round is over: %+v, again in %s", w, delay)
+	}
+
+	// Redis goes: nobody rushes past the limit for a while.
+	redis.Close()
+	_, away, delay := ask(t, r, in, second)
+	if delay != 5*time.Second || away.Fault == nil || time.Since(away.AwaySince) > time.Minute {
+		t.Errorf("redis away: %+v, again in %s", away, delay)
+	}
+	long := *away
+	long.AwaySince = time.Now().Add(-3 * time.Minute)
+	got, _, _ := ask(t, r, in, &long)
+	wantAt(t, got, "first", false)
+	if err := redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+
+	// There is a slot.
+	if err := r.acts.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Waiter: admitInput("1").Waiter, Channels: []string{"first"}}); err != nil {
+		t.Fatal(err)
+	}
+	got, _, _ = ask(t, r, in, away)
+	wantAt(t, got, "first", true)
+}
+
+// TestAwaitHasAnEnd: the last wait is shortened, and then the task's time in the queue is over.
+func TestAwaitHasAnEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, adapter{})
+	in := activities.AwaitInput{
+		Admit:   admitInput("1"),
+		Waiting: activities.Waiting{Position: 900, Channel: "first", Channels: []string{"first"}, Again: activities.Duration(4 * time.Minute)},
+		Until:   time.Now().Add(time.Minute),
+	}
+	if _, w, delay := ask(t, r, in, nil); w.Position != 900 || delay > 59*time.Second || delay < 30*time.Second {
+		t.Errorf("got %+v, again in %s", w, delay)
+	}
+	in.Until = time.Now()
+	_, err := do[activities.Admission](t, r, r.acts.Await, in)
+	if record, retried, _ := fault(t, err); retried || !record.Deadline {
+		t.Errorf("got %+v, retried %t", record, retried)
+	}
+}
+
+// TestSlotFollowsJob: every look renews the job's slot, also one that was lost, and the last one frees it.
+func TestSlotFollowsJob(t *testing.T) {
+	t.Parallel()
+	status := providers.VideoStatus{State: providers.JobRunning}
+	r := newRig(t, adapter{poll: func(context.Context, providers.Target, providers.Ticket) (providers.VideoStatus, error) {
+		return status, nil
+	}})
+	redis := r.slots(t)
+	r.limited(map[string]int{"main": 1}, "main")
+	job := activities.Job{TaskID: "video_1", Model: "sora-2", Assignment: assignment(), AcceptedAt: time.Now()}
+	job.Assignment.Slot = true
+	in := activities.PollInput{Job: job, Deadline: time.Now().Add(time.Hour)}
+	look := func() {
+		t.Helper()
+		r.env.SetHeartbeatDetails(activities.Progress{State: providers.JobQueued, Since: time.Now()})
+		_, err := do[providers.VideoStatus](t, r, r.acts.Poll, in)
+		if (err != nil) != (status.State == providers.JobRunning) {
+			t.Fatalf("poll: %v", err)
+		}
+	}
+	wantAt(t, admit(t, r, admitInput("1")), "main", true)
+	redis.FlushAll() // a Redis without persistence came back
+	look()
+	wantAt(t, admit(t, r, admitInput("2")), "", false)
+	for _, end := range []providers.VideoState{providers.JobDone, providers.JobFailed} {
+		status.State = providers.JobRunning
+		look()
+		status.State = end
+		look()
+		wantAt(t, admit(t, r, admitInput("2")), "main", true)
+		if err := r.acts.Settle(t.Context(), activities.SettleInput{Waiter: admitInput("2").Waiter, Channels: []string{"main"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A cancelled job, here at a vendor that cannot stop it.
+	status.State = providers.JobRunning
+	look()
+	if _, err := r.env.ExecuteActivity(r.acts.Cancel, job); err != nil {
+		t.Fatal(err)
+	}
+	wantAt(t, admit(t, r, admitInput("3")), "main", true)
+}

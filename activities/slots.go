@@ -1,0 +1,80 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"modelrelay/storage"
+)
+
+const (
+	// slotSlack is how much longer than until the next look at its job a slot lasts. A task frees its slot itself, whatever
+	// crashes; only one that was terminated leaves it to time. So it outlasts a restart of all workers.
+	slotSlack = 15 * time.Minute
+	// slotFirst is how long a slot lasts from admission to the first look: a submit, and some time to find its answer. One
+	// that was taken for a task at the moment it was cancelled is lost for so long.
+	slotFirst = 5 * time.Minute
+	// slotTimeout bounds what is told to Redis about a running job, which goes on without.
+	slotTimeout = time.Second
+)
+
+// Slots limit the jobs in flight at a channel. *storage.Slots implements it.
+type Slots interface {
+	Take(ctx context.Context, ask storage.SlotAsk) (storage.SlotAnswer, error)
+	Renew(ctx context.Context, channel, taskID string, life time.Duration) (lost bool, err error)
+	Free(ctx context.Context, w storage.Waiter, channels ...string) error
+}
+
+// Waiter is a task as it takes its turn at channels whose jobs are limited; see storage.Waiter.
+type Waiter struct {
+	TaskID string    `json:"task_id"`
+	Token  string    `json:"token"`
+	Weight int       `json:"weight,omitempty"`
+	Lane   string    `json:"lane,omitempty"`
+	Since  time.Time `json:"since"`
+}
+
+// hold keeps a running job counted until well after the next look at it. A job whose slot was lost, or that was admitted
+// while Redis was away or before its channel got a limit, is counted from now on. Nothing depends on it.
+func (a *Activities) hold(ctx context.Context, taskID string, to Assignment, next time.Duration) {
+	if a.Slots == nil {
+		return
+	}
+	target, err := a.Channels.Resolve(to.Channel, to.Key, to.Model)
+	if err != nil || target.Channel.MaxJobs <= 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
+	defer cancel()
+	lost, err := a.Slots.Renew(ctx, to.Channel, taskID, next+slotSlack)
+	switch {
+	case err != nil:
+		a.Log.DebugContext(ctx, "slot not renewed", "task", taskID, "channel", to.Channel, "err", err)
+	case lost && to.Slot:
+		a.Log.InfoContext(ctx, "slot taken again", "task", taskID, "channel", to.Channel)
+	}
+}
+
+// release frees the slot of a job that has ended at the upstream. The task's end does it again, so nothing depends on it.
+func (a *Activities) release(ctx context.Context, job Job) {
+	to := job.Assignment
+	if a.Slots == nil {
+		return
+	}
+	if target, err := a.Channels.Resolve(to.Channel, to.Key, to.Model); !to.Slot && (err != nil || target.Channel.MaxJobs <= 0) {
+		return
+	}
+	a.leave(ctx, Waiter{TaskID: job.TaskID}, []string{to.Channel})
+}
+
+// leave gives up what the task has at the channels: slots and, where the waiter is the one that asked, places in line.
+func (a *Activities) leave(ctx context.Context, w Waiter, channels []string) {
+	if a.Slots == nil || len(channels) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
+	defer cancel()
+	if err := a.Slots.Free(ctx, storage.Waiter(w), channels...); err != nil {
+		a.Log.DebugContext(ctx, "slot not freed", "task", w.TaskID, "err", err)
+	}
+}

@@ -1,0 +1,154 @@
+package workflows_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/temporal"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+// full scripts Admit for channels that are full at first: it answers so the first times, then with the channel.
+func (s *stage) full(times int, channel string) *[]activities.AdmitInput {
+	var seen []activities.AdmitInput
+	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AdmitInput) (activities.Admission, error) {
+		seen = append(seen, in)
+		if len(seen) > times {
+			to := slot(channel)
+			return activities.Admission{Assignment: &to}, nil
+		}
+		return activities.Admission{Full: &activities.Waiting{
+			Position: 3, Channel: channel, Channels: []string{channel, "spare"}, Again: activities.Duration(time.Second),
+		}}, nil
+	})
+	return &seen
+}
+
+// slot is an assignment with a slot.
+func slot(channel string) activities.Assignment {
+	to := assignment(channel)
+	to.Slot = true
+	return to
+}
+
+// awaits scripts Await: "not yet" so many times, then the channel. The waits are long: the test environment gives an
+// activity ten tries.
+func (s *stage) awaits(times int, channel string) *[]activities.AwaitInput {
+	var seen []activities.AwaitInput
+	s.OnActivity("Await", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AwaitInput) (activities.Admission, error) {
+		seen = append(seen, in)
+		if len(seen) <= times {
+			return activities.Admission{}, temporal.NewApplicationErrorWithOptions("place 3", "Pending", temporal.ApplicationErrorOptions{
+				NextRetryDelay: 3 * time.Hour, Category: temporal.ApplicationErrorCategoryBenign,
+			})
+		}
+		to := slot(channel)
+		return activities.Admission{Assignment: &to}, nil
+	})
+	return &seen
+}
+
+// settles records what the task gives back at its end.
+func (s *stage) settles() *[]activities.SettleInput {
+	var seen []activities.SettleInput
+	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
+		seen = append(seen, in)
+		return nil
+	})
+	return &seen
+}
+
+// today is a task as it is started now: with all of Video's steps.
+func today() workflows.Input {
+	in := newest()
+	in.Weight, in.Lane = 4, "high"
+	return in
+}
+
+func TestVideoStandsInLine(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	seen, awaits, settled := s.full(1, "main"), s.awaits(3, "main"), s.settles()
+	s.submits(nil)
+	s.polls(done, nil)
+	s.archives()
+	start := s.Now()
+	if got := s.play(t, today()); got.State != workflows.Completed {
+		t.Errorf("result = %+v", got)
+	}
+	in := (*awaits)[0]
+	want := activities.Waiter{TaskID: "video_test", Token: "demo", Weight: 4, Lane: "high", Since: start.UTC()}
+	if len(*awaits) != 4 || in.Waiting.Position != 3 || in.Admit.Waiter != want || !in.Until.Equal(start.Add(queued)) {
+		t.Errorf("awaited %d times, with %+v", len(*awaits), in)
+	}
+	if (*seen)[0].Waiter != want {
+		t.Errorf("admitted %+v", (*seen)[0].Waiter)
+	}
+	if len(*settled) != 1 || !slices.Equal((*settled)[0].Channels, []string{"main"}) || (*settled)[0].Waiter != want {
+		t.Errorf("settled %+v", *settled)
+	}
+	if !slices.Equal(s.states, []string{"submitting", "polling", "archiving", "completed"}) {
+		t.Errorf("states = %v", s.states)
+	}
+}
+
+// TestVideoStandsInLineAgain: an attempt that was refused goes back into the line, where the refusing channel is left out
+// for a while.
+func TestVideoStandsInLineAgain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	seen, awaits, settled := s.full(2, "main"), s.awaits(0, "main"), s.settles()
+	submits := s.submits(&activities.Record{Kind: providers.RateLimited, Message: "busy", Taken: providers.TakenNo, Elsewhere: true}, nil)
+	s.polls(done, nil)
+	s.archives()
+	if got := s.play(t, today()); got.State != workflows.Completed || *submits != 2 {
+		t.Errorf("%d submits, result = %+v", *submits, got)
+	}
+	if len(*seen) != 2 || !slices.Equal((*seen)[1].Held, []string{"main"}) || !slices.Equal((*seen)[1].Except, []string{"main"}) {
+		t.Errorf("admitted with %+v", *seen)
+	}
+	if len(*awaits) != 2 || !(*awaits)[0].ExceptUntil.IsZero() || (*awaits)[1].ExceptUntil.IsZero() {
+		t.Errorf("awaited with %+v", *awaits)
+	}
+	if len(*settled) != 1 {
+		t.Errorf("settled %+v", *settled)
+	}
+}
+
+func TestVideoLeavesTheLine(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]string{"cancelled": workflows.CodeCancelled, "queue limit": workflows.CodeQueueTimeout, "by an operator": workflows.CodeFailedByOperator} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.full(1, "main")
+			s.awaits(1<<30, "main")
+			settled := s.settles()
+			start := s.Now()
+			const after = 90 * time.Minute
+			switch code {
+			case workflows.CodeCancelled:
+				s.RegisterDelayedCallback(s.CancelWorkflow, after)
+			case workflows.CodeFailedByOperator:
+				s.RegisterDelayedCallback(func() { s.SignalWorkflow("fail", "not today") }, after)
+			}
+			got := s.play(t, today())
+			if got.State != workflows.Failed || got.Failure == nil || got.Failure.Code != code {
+				t.Fatalf("result = %+v", got)
+			}
+			waited := got.CompletedAt.Sub(start)
+			if code == workflows.CodeQueueTimeout && (waited < queued-3*time.Hour || waited > queued+time.Minute) || code != workflows.CodeQueueTimeout && waited != after {
+				t.Errorf("waited %s", waited)
+			}
+			if len(*settled) != 1 || !slices.Equal((*settled)[0].Channels, []string{"main", "spare"}) {
+				t.Errorf("settled %+v, want every line it stood in", *settled)
+			}
+		})
+	}
+}
