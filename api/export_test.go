@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -29,6 +30,9 @@ func NextEventNumber(stream string, size int) int {
 	}
 	return numbers.next()
 }
+
+// SetEventsEvery shortens the silence of event streams. Before the first request.
+func (s *Server) SetEventsEvery(d time.Duration) { s.eventsEvery = d }
 
 // Checked is what a check found.
 type Checked struct {

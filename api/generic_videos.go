@@ -85,18 +85,22 @@ func (s *Server) addGenericVideos(g *group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "getVideoGeneration", Method: http.MethodGet, Path: genericPath + "/{task_id}", Tags: tags,
 		Summary: "Get a video task, generic format", Responses: declareDefault(),
-	}, func(ctx context.Context, in *videoPath) (*genericAnswer, error) {
-		return s.answerGeneric(s.tasks.Find(ctx, in.ID, exchangeOf(ctx).caller.ID))
+	}, func(ctx context.Context, in *waitQuery) (*genericAnswer, error) {
+		return answerGeneric(s.look(ctx, in.ID, in.wait()))
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideoGeneration", Method: http.MethodPost, Path: genericPath + "/{task_id}/cancel", Tags: tags,
 		Summary: "Cancel a video task, generic format", Description: cancelWords, Responses: declareDefault(),
 	}, func(ctx context.Context, in *videoPath) (*genericAnswer, error) {
-		return s.answerGeneric(s.tasks.Cancel(ctx, in.ID, exchangeOf(ctx).caller.ID))
+		return answerGeneric(s.tasks.Cancel(ctx, in.ID, exchangeOf(ctx).caller.ID))
+	})
+	s.addDelete(g, "deleteVideoGeneration", genericPath+"/{task_id}")
+	s.addEvents(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(task workflows.Task) any {
+		return newGenericVideo(task, outputURLs(task, ""))
 	})
 }
 
-func (s *Server) answerGeneric(task workflows.Task, err error) (*genericAnswer, error) {
+func answerGeneric(task workflows.Task, err error) (*genericAnswer, error) {
 	if err != nil {
 		return nil, err
 	}

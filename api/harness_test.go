@@ -217,8 +217,13 @@ func (l *ledger) Record(entry storage.Entry) {
 type tasks struct {
 	mu      sync.Mutex
 	creates []workflows.Create
+	queries []workflows.ListQuery
+	page    workflows.Page
 	byID    map[string]workflows.Task
 	err     error
+	// changed is closed at the next put; watching counts those who wait for it.
+	changed  chan struct{}
+	watching int
 }
 
 func (s *tasks) put(task workflows.Task) {
@@ -228,6 +233,22 @@ func (s *tasks) put(task workflows.Task) {
 		s.byID = make(map[string]workflows.Task)
 	}
 	s.byID[task.ID] = task
+	s.tell()
+}
+
+// tell wakes the watchers; the caller holds the lock.
+func (s *tasks) tell() {
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// watchers counts those who wait for a change.
+func (s *tasks) watchers() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watching
 }
 
 func (s *tasks) Create(_ context.Context, create workflows.Create) (workflows.Task, error) {
@@ -264,6 +285,58 @@ func (s *tasks) Cancel(ctx context.Context, id, tokenID string) (workflows.Task,
 	task.Failure = &providers.VideoFailure{Code: workflows.CodeCancelled, Message: "The task was cancelled."}
 	s.put(task)
 	return task, nil
+}
+
+func (s *tasks) List(_ context.Context, query workflows.ListQuery) (workflows.Page, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queries = append(s.queries, query)
+	return s.page, s.err
+}
+
+func (s *tasks) Delete(ctx context.Context, id, tokenID string) error {
+	if _, err := s.Find(ctx, id, tokenID); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, id)
+	s.tell()
+	return nil
+}
+
+// Watch implements api.Tasks as its contract says.
+func (s *tasks) Watch(ctx context.Context, last workflows.Task) (workflows.Task, error) {
+	for {
+		s.mu.Lock()
+		if s.changed == nil {
+			s.changed = make(chan struct{})
+		}
+		task, found := s.byID[last.ID]
+		changed := s.changed
+		s.watching++
+		s.mu.Unlock()
+		leave := func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.watching--
+		}
+		switch {
+		case !found:
+			leave()
+			return workflows.Task{}, providers.Faultf(providers.NotFound, "The video task %q does not exist.", last.ID)
+		case task.State != last.State || task.Progress != last.Progress || task.QueuePosition != last.QueuePosition:
+			leave()
+			return task, nil
+		}
+		select {
+		case <-changed:
+			leave()
+		case <-ctx.Done():
+			leave()
+			return workflows.Task{}, ctx.Err()
+		}
+	}
 }
 
 // objects is an archive in memory. A nil object fails as unavailable.

@@ -125,8 +125,8 @@ func (s *Server) addOpenAIVideos(g *group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "getVideo", Method: http.MethodGet, Path: "/v1/videos/{task_id}", Tags: tags,
 		Summary: "Get a video task", Responses: declareDefault(),
-	}, func(ctx context.Context, in *videoPath) (*videoAnswer, error) {
-		return answerTask(s.tasks.Find(ctx, in.ID, exchangeOf(ctx).caller.ID))
+	}, func(ctx context.Context, in *waitQuery) (*videoAnswer, error) {
+		return answerTask(s.look(ctx, in.ID, in.wait()))
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/cancel", Tags: tags,
@@ -134,6 +134,10 @@ func (s *Server) addOpenAIVideos(g *group) {
 	}, func(ctx context.Context, in *videoPath) (*videoAnswer, error) {
 		return answerTask(s.tasks.Cancel(ctx, in.ID, exchangeOf(ctx).caller.ID))
 	})
+	s.addOpenAIVideoList(g, tags)
+	s.addOpenAIVideoRemix(g, tags)
+	s.addDelete(g, "deleteVideo", "/v1/videos/{task_id}")
+	s.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(task workflows.Task) any { return newOpenAIVideo(task) })
 	s.addContent(g, tags)
 }
 

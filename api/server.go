@@ -94,6 +94,8 @@ type Server struct {
 	writeTimeout  time.Duration
 	log           *slog.Logger
 	version       string
+	// eventsEvery is the longest silence of an event stream.
+	eventsEvery time.Duration
 
 	api     huma.API
 	handler http.Handler
@@ -116,7 +118,7 @@ func New(o Options) *Server {
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),
 		log:          o.Log,
 
-		realtimeModel: o.DefaultRealtimeModel, stopping: make(chan struct{}),
+		realtimeModel: o.DefaultRealtimeModel, eventsEvery: eventsEvery, stopping: make(chan struct{}),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -168,7 +170,7 @@ func (s *Server) HTTPServer(addr string) *http.Server {
 }
 
 // Drain makes /readyz say that this process is stopping, so that nobody sends it new work, and ends open realtime
-// conversations with "going away". Other requests go on being served.
+// conversations with "going away", event streams of tasks, and waits for a change. Other requests go on being served.
 func (s *Server) Drain() {
 	if !s.draining.Swap(true) {
 		close(s.stopping)

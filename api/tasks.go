@@ -16,7 +16,15 @@ import (
 type Tasks interface {
 	Create(ctx context.Context, create workflows.Create) (workflows.Task, error)
 	Find(ctx context.Context, id, tokenID string) (workflows.Task, error)
+	// List reads a page; an After that the token has no task for is Invalid.
+	List(ctx context.Context, query workflows.ListQuery) (workflows.Page, error)
+	// Cancel returns the task as it is after two seconds at most.
 	Cancel(ctx context.Context, id, tokenID string) (workflows.Task, error)
+	// Delete returns when the task is found no more.
+	Delete(ctx context.Context, id, tokenID string) error
+	// Watch returns the task at the first change of state, progress or queue position after last, and at once where last
+	// has ended. Its error is ctx's, or NotFound when the task was removed.
+	Watch(ctx context.Context, last workflows.Task) (workflows.Task, error)
 }
 
 // maxIdempotencyKey is in characters.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -30,6 +31,7 @@ type vendorCBody struct {
 	Seed       int64    `json:"seed,omitempty"`
 	WebhookURL string   `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
 	TaskID     string   `json:"task_id,omitempty" doc:"Of a result, and required there: whose"`
+	Wait       int      `json:"wait,omitempty" doc:"Of a result: seconds to wait for the next change, 60 at most; may stand in the query as well"`
 }
 
 // readSubmit reads the body of a submit.
@@ -101,19 +103,23 @@ func items(array []byte) [][]byte {
 	return found
 }
 
-// readResult reads the body of a result: the task's id.
-func (v vendorC) readResult(x *exchange, r *http.Request) (string, error) {
+// readResult reads the body of a result: the task's id, and how long to wait for a change of it.
+func (v vendorC) readResult(x *exchange, r *http.Request) (id string, wait time.Duration, err error) {
 	raw, err := v.server.readBody(x, r)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	b, err := v.check.check(raw)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
-	id := b.text("task_id")
-	if id == "" {
-		return "", providers.InvalidField("task_id", "Invalid request: 'task_id' is required.")
+	if id = b.text("task_id"); id == "" {
+		return "", 0, providers.InvalidField("task_id", "Invalid request: 'task_id' is required.")
 	}
-	return id, nil
+	given := []byte(r.URL.Query().Get("wait"))
+	if len(given) == 0 {
+		given = b.value("wait")
+	}
+	wait, err = parseWait(given)
+	return id, wait, err
 }

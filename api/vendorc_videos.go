@@ -83,6 +83,10 @@ func (s *Server) addVendorC(g *group) {
 				Name: "Version", In: "query", Required: true, Description: "API version, a date such as 2022-08-31",
 				Schema: &huma.Schema{Type: huma.TypeString, Pattern: versionPattern},
 			},
+			{
+				Name: "wait", In: "query", Description: "Of a result: seconds to wait for the next change",
+				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(maxWait.Seconds())},
+			},
 			idempotencyParameter(),
 		},
 		RequestBody: jsonBody[vendorCBody](registry),
@@ -135,18 +139,17 @@ func (v vendorC) submitTask(x *exchange, r *http.Request) error {
 // getResult answers with where a task stands. One that failed is an HTTP 400, as with the vendor; one that nobody knows
 // is none.
 func (v vendorC) getResult(x *exchange, r *http.Request) error {
-	id, err := v.readResult(x, r)
+	id, wait, err := v.readResult(x, r)
 	if err != nil {
 		return err
 	}
-	task, err := v.server.tasks.Find(r.Context(), id, x.caller.ID)
+	task, err := v.server.look(r.Context(), id, wait)
 	if fault := providers.AsFault(err); fault != nil {
 		if fault.Kind != providers.NotFound {
 			return err
 		}
 		return answerVendorC(x, newVendorCResult())
 	}
-	x.model = task.Request.Model
 	data := newVendorCResult()
 	data.Progress, data.QueuePosition = task.Progress, task.QueuePosition
 	switch task.State {

@@ -356,6 +356,12 @@ func TestTasksOfOthers(t *testing.T) {
 		{"POST", "/v1/videos/video_1/cancel"},
 		{"GET", "/v1/videos/video_1/content"},
 		{"HEAD", "/v1/videos/video_1/content"},
+		{"DELETE", "/v1/videos/video_1"},
+		{"GET", "/v1/videos/video_1/events"},
+		{"GET", generations + "/video_1"},
+		{"POST", generations + "/video_1/cancel"},
+		{"DELETE", generations + "/video_1"},
+		{"GET", generations + "/video_1/events"},
 	} {
 		others := g.do(t, request(route[0], route[1], "", "Authorization", "Bearer "+otherKey))
 		unknown := g.do(t, request(route[0], strings.Replace(route[1], "video_1", "video_0", 1), ""))

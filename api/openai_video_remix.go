@@ -1,0 +1,90 @@
+package api
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+)
+
+// openAIRemixBody is the JSON body of a remix. It is never filled.
+type openAIRemixBody struct {
+	Prompt     string         `json:"prompt" minLength:"1" doc:"What is to change"`
+	Metadata   map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
+	WebhookURL string         `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+}
+
+// openAIRemixForm is the multipart body of a remix. It is never filled.
+type openAIRemixForm struct {
+	Prompt     string `json:"prompt" doc:"What is to change"`
+	WebhookURL string `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+}
+
+// addOpenAIVideoRemix adds POST /v1/videos/{task_id}/remix.
+func (s *Server) addOpenAIVideoRemix(g *group, tags []string) {
+	registry := g.OpenAPI().Components.Schemas
+	check := newChecker[openAIRemixBody](registry)
+	g.handle(huma.Operation{
+		OperationID: "remixVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/remix", Tags: tags,
+		Summary: "Make a variation of a completed video",
+		Description: "A new task at the upstream that made the video; upstreams that cannot do it are answered 400. Model, seconds " +
+			"and size are those of the video.",
+		Parameters: []*huma.Param{pathParameter("task_id", "Id of the video to remix"), idempotencyParameter()},
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"application/json":    {Schema: schemaOf[openAIRemixBody](registry)},
+			"multipart/form-data": {Schema: schemaOf[openAIRemixForm](registry)},
+		}},
+		Responses:   jsonAnswer[openAIVideo](registry, "The new task"),
+		Middlewares: s.metered(),
+	}, func(x *exchange, r *http.Request) error {
+		req, err := s.readRemix(x, r, check)
+		if err != nil {
+			return err
+		}
+		source, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.caller.ID)
+		if err != nil {
+			return err
+		}
+		req.RemixOf, req.Model = source.ID, source.Request.Model
+		req.Seconds, req.Size = firstText(source.Request.Seconds, source.Seconds), source.Request.Size
+		req.Width, req.Height = source.Width, source.Height
+		task, err := s.createTask(x, r, providers.OpenAI, req)
+		if err != nil {
+			return err
+		}
+		return writeJSON(x, newOpenAIVideo(task))
+	})
+}
+
+// readRemix reads what is to change. Of a form only these fields are taken: everything else belongs to the source.
+func (s *Server) readRemix(x *exchange, r *http.Request, check *checker) (providers.VideoRequest, error) {
+	var req providers.VideoRequest
+	if boundary, form := isForm(r); form {
+		given, err := s.readVideoForm(x, r, boundary)
+		if err != nil {
+			return req, err
+		}
+		req = providers.VideoRequest{
+			Prompt: given.Prompt, Metadata: given.Metadata, WebhookURL: given.WebhookURL, Extra: given.Extra,
+		}
+	} else {
+		raw, err := s.readBody(x, r)
+		if err != nil {
+			return req, err
+		}
+		b, err := check.check(raw)
+		if err != nil {
+			return req, err
+		}
+		req = providers.VideoRequest{
+			Prompt: b.text("prompt"), Metadata: bytes.Clone(b.value("metadata")), WebhookURL: b.text("webhook_url"),
+			Extra: extraMembers(b),
+		}
+	}
+	if req.Prompt == "" {
+		return req, providers.InvalidField("prompt", "Invalid request: 'prompt' is required.")
+	}
+	return req, nil
+}

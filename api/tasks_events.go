@@ -1,0 +1,138 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+// eventsEvery is the longest silence of an event stream: then a comment shows clients and proxies that it lives, and a
+// client that is gone is noticed.
+const eventsEvery = 15 * time.Second
+
+// addEvents adds the event stream of a task at a path. object shows the task as the path's format does.
+func (s *Server) addEvents(g *group, operationID, path string, object func(workflows.Task) any) {
+	g.handle(huma.Operation{
+		OperationID: operationID, Method: http.MethodGet, Path: path, Tags: []string{"Video"},
+		Summary: "Follow a video task by server-sent events",
+		Description: "The task object at every change of state, progress or queue position. The stream ends with the " +
+			"task; a client that reconnects after that is answered 204, which ends the reconnecting.",
+		Parameters: []*huma.Param{
+			pathParameter("task_id", "Video task id"),
+			{
+				Name: "Last-Event-ID", In: "header", Description: "The last event the client saw: the task is sent at once if it differs",
+				Schema: &huma.Schema{Type: huma.TypeString},
+			},
+		},
+		Responses: map[string]*huma.Response{
+			"200": {Description: "Events whose data is the task object", Content: map[string]*huma.MediaType{
+				"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
+			}},
+			"204": {Description: "The client has seen the end"},
+		},
+	}, func(x *exchange, r *http.Request) error { return s.serveEvents(x, r, object) })
+}
+
+// eventID tells changes of a task apart.
+func eventID(task workflows.Task) string {
+	return string(task.State) + "-" + strconv.Itoa(task.Progress)
+}
+
+// serveEvents streams a task until it ends, the client leaves or the process stops.
+func (s *Server) serveEvents(x *exchange, r *http.Request, object func(workflows.Task) any) error {
+	task, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.caller.ID)
+	if err != nil {
+		return err
+	}
+	x.model = task.Request.Model
+	seen := r.Header.Get("Last-Event-ID") == eventID(task)
+	if seen && task.Ended() {
+		x.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	header := x.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no") // of a proxy, which would keep events back
+	out := eventStream{pacedWriter: s.paced(x)}
+	x.WriteHeader(http.StatusOK)
+	ctx, done := s.untilStopping(r.Context())
+	defer done()
+	if err := out.begin(); err != nil {
+		return clientGone(err)
+	}
+	if !seen {
+		err = out.send(eventID(task), object(task))
+	}
+	for err == nil && !task.Ended() {
+		task, err = s.nextEvent(ctx, &out, task, object)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case r.Context().Err() != nil:
+		return r.Context().Err()
+	case ctx.Err() != nil: // the process stops: the client comes back elsewhere
+		return nil
+	}
+	fault := providers.AsFault(err)
+	if fault.Kind != providers.Canceled {
+		_ = out.write(streamError(x.format, fault, x.id)) // a client that is gone needs no error
+	}
+	return fault
+}
+
+// nextEvent sends the next change of a task, or a comment when there is none for long.
+func (s *Server) nextEvent(ctx context.Context, out *eventStream, last workflows.Task, object func(workflows.Task) any) (workflows.Task, error) {
+	quiet, cancel := context.WithTimeout(ctx, s.eventsEvery)
+	defer cancel()
+	task, err := s.tasks.Watch(quiet, last)
+	switch {
+	case err == nil:
+		return task, out.send(eventID(task), object(task))
+	case ctx.Err() == nil && quiet.Err() != nil:
+		return last, out.write([]byte(":\n\n"))
+	default:
+		return last, err
+	}
+}
+
+// eventStream writes server-sent events, each at once.
+type eventStream struct {
+	*pacedWriter
+	buf bytes.Buffer
+}
+
+// begin sends the header.
+func (e *eventStream) begin() error { return e.control.Flush() }
+
+// send writes one event. Its data is one line, as JSON is.
+func (e *eventStream) send(id string, data any) error {
+	e.buf.Reset()
+	e.buf.WriteString("id: " + id + "\ndata: ")
+	encoder := json.NewEncoder(&e.buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(data); err != nil {
+		return err
+	}
+	e.buf.WriteByte('\n')
+	return e.write(e.buf.Bytes())
+}
+
+func (e *eventStream) write(event []byte) error {
+	if _, err := e.Write(event); err != nil {
+		return clientGone(err)
+	}
+	if err := e.control.Flush(); err != nil {
+		return clientGone(err)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+// maxWait is the longest that a status read may wait for a change: below the idle limits of common proxies.
+const maxWait = 60 * time.Second
+
+// waitQuery is the input of status reads that may wait.
+type waitQuery struct {
+	ID   string `path:"task_id" doc:"Video task id"`
+	Wait int    `query:"wait" minimum:"0" maximum:"60" doc:"Seconds to wait for the next change before the task is answered as it is"`
+}
+
+func (q waitQuery) wait() time.Duration { return time.Duration(q.Wait) * time.Second }
+
+// parseWait reads a wait in seconds; empty is none.
+func parseWait(text []byte) (time.Duration, error) {
+	if len(text) == 0 {
+		return 0, nil
+	}
+	seconds, ok := integer(text)
+	if !ok || seconds < 0 || seconds > int64(maxWait/time.Second) {
+		return 0, providers.InvalidField("wait", "Invalid request: 'wait' must be a number of seconds from 0 to %d.", maxWait/time.Second)
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// look reads a task of the caller. With a wait it answers at the next change of state, progress or queue position, at
+// the end of the wait, or when the process stops; a task that has ended is answered at once.
+func (s *Server) look(ctx context.Context, id string, wait time.Duration) (workflows.Task, error) {
+	x := exchangeOf(ctx)
+	task, err := s.tasks.Find(ctx, id, x.caller.ID)
+	if err != nil {
+		return workflows.Task{}, err
+	}
+	x.model = task.Request.Model
+	if wait <= 0 || task.Ended() {
+		return task, nil
+	}
+	waiting, done := s.untilStopping(ctx)
+	defer done()
+	waiting, cancel := context.WithTimeout(waiting, wait)
+	defer cancel()
+	changed, err := s.tasks.Watch(waiting, task)
+	switch {
+	case err == nil:
+		return changed, nil
+	case ctx.Err() != nil:
+		return workflows.Task{}, providers.AsFault(ctx.Err())
+	case waiting.Err() != nil:
+		return task, nil
+	default:
+		return workflows.Task{}, err
+	}
+}
+
+// untilStopping returns a context that also ends when the process stops. done must be called.
+func (s *Server) untilStopping(ctx context.Context) (until context.Context, done func()) {
+	until, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-s.stopping:
+			cancel()
+		case <-until.Done():
+		}
+	}()
+	return until, func() {
+		cancel()
+		<-ended
+	}
+}
