@@ -29,7 +29,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	files = append(files, newest...)
-	for _, want := range []string{"completed", "fell-over", "upstream-failed", "deadline", "cancelled", "worker-restarted", "unknown-submit"} {
+	for _, want := range []string{"completed", "fell-over", "upstream-failed", "deadline", "cancelled", "worker-restarted", "unknown-submit", "told", "notify-again", "notify-gone"} {
 		if _, err := os.Stat(filepath.Join("testdata", "histories", want+".json")); err != nil {
 			t.Errorf("the history %q is missing", want)
 		}
@@ -39,6 +39,7 @@ func TestReplay(t *testing.T) {
 			t.Parallel()
 			replayer := worker.NewWorkflowReplayer()
 			replayer.RegisterWorkflow(workflows.Video)
+			replayer.RegisterWorkflow(workflows.Notify)
 			logger := log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 			if err := replayer.ReplayWorkflowHistoryFromJSONFile(logger, file); err != nil {
 				t.Error(err)

@@ -81,22 +81,28 @@ func TestHistories(t *testing.T) {
 				t.Fatalf("ended as %s %s, want failed %s", ended.Status, ended.Error.Code, life.code)
 			}
 			s.submittedOnce(1)
-			if !*record {
-				return
-			}
-			events := history(t.Context(), t, s.temporalClient(), id)
-			doc, err := protojson.MarshalOptions{Multiline: true, Indent: " "}.Marshal(events)
-			if err != nil {
-				t.Fatal(err)
-			}
-			doc = identity.ReplaceAll(doc, []byte(`"identity": "recorded"`))
-			file := filepath.Join(repo, "workflows", "testdata", "histories", name+".json")
-			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, append(doc, '\n'), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			s.record(name, id)
 		})
+	}
+}
+
+// record writes the history of an execution to workflows/testdata/histories where that was asked for.
+func (s *stack) record(name, id string) {
+	s.t.Helper()
+	if !*record {
+		return
+	}
+	events := history(s.t.Context(), s.t, s.temporalClient(), id)
+	doc, err := protojson.MarshalOptions{Multiline: true, Indent: " "}.Marshal(events)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	doc = identity.ReplaceAll(doc, []byte(`"identity": "recorded"`))
+	file := filepath.Join(repo, "workflows", "testdata", "histories", name+".json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(doc, '\n'), 0o644); err != nil {
+		s.t.Fatal(err)
 	}
 }

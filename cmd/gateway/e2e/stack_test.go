@@ -145,6 +145,8 @@ type gatewayOptions struct {
 	video      string   // members of the video section
 	relay      string   // members of the relay section
 	channels   string   // instead of the usual ones, as YAML list items
+	tokens     string   // beside the usual ones, as YAML list items
+	webhooks   string   // members of the webhooks section
 }
 
 // gateway writes a configuration, starts a gateway and waits until it is ready.
@@ -177,11 +179,12 @@ temporal: {address: %s, namespace: default, task_queue: %s}
 archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
 video: {%s}
 relay: {%s}
+webhooks: {%s}
 tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
-channels:
-%s`, g.at, o.redisAt, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, o.relay, token, token, o.channels)
+%schannels:
+%s`, g.at, o.redisAt, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, o.relay, o.webhooks, token, token, o.tokens, o.channels)
 	if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
