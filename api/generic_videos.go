@@ -86,25 +86,27 @@ func (s *Server) addGenericVideos(g *group) {
 		OperationID: "getVideoGeneration", Method: http.MethodGet, Path: genericPath + "/{task_id}", Tags: tags,
 		Summary: "Get a video task, generic format", Responses: declareDefault(),
 	}, func(ctx context.Context, in *waitQuery) (*genericAnswer, error) {
-		return answerGeneric(s.look(ctx, in.ID, in.wait()))
+		task, err := s.look(ctx, in.ID, in.wait())
+		return s.answerGeneric(ctx, task, err)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideoGeneration", Method: http.MethodPost, Path: genericPath + "/{task_id}/cancel", Tags: tags,
 		Summary: "Cancel a video task, generic format", Description: cancelWords, Responses: declareDefault(),
 	}, func(ctx context.Context, in *videoPath) (*genericAnswer, error) {
-		return answerGeneric(s.tasks.Cancel(ctx, in.ID, exchangeOf(ctx).caller.ID))
+		task, err := s.tasks.Cancel(ctx, in.ID, exchangeOf(ctx).caller.ID)
+		return s.answerGeneric(ctx, task, err)
 	})
 	s.addDelete(g, "deleteVideoGeneration", genericPath+"/{task_id}")
-	s.addEvents(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(task workflows.Task) any {
-		return newGenericVideo(task, outputURLs(task, ""))
+	s.addEvents(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(ctx context.Context, task workflows.Task) any {
+		return newGenericVideo(task, s.outputURLs(ctx, task, ""))
 	})
 }
 
-func answerGeneric(task workflows.Task, err error) (*genericAnswer, error) {
+func (s *Server) answerGeneric(ctx context.Context, task workflows.Task, err error) (*genericAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &genericAnswer{Body: newGenericVideo(task, outputURLs(task, ""))}, nil
+	return &genericAnswer{Body: newGenericVideo(task, s.outputURLs(ctx, task, ""))}, nil
 }
 
 // addGenericCreate adds POST /v1/video/generations.

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/storage"
 	"modelrelay/workflows"
 )
 
@@ -167,5 +169,42 @@ func TestGenericCancel(t *testing.T) {
 	rec := g.do(t, request("POST", generations+"/video_1/cancel", ""))
 	if rec.Code != 200 || !strings.Contains(rec.Body.String(), `"task_id":"video_1"`) || !strings.Contains(rec.Body.String(), `"code":"cancelled"`) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
+	}
+}
+
+// presigned makes links of an archive; one of a key it refuses is read through the gateway.
+type presigned map[string]time.Duration
+
+func (p presigned) Presign(_ context.Context, key string, ttl time.Duration) (string, error) {
+	if key == "refused" {
+		return "", storage.ErrUnavailable
+	}
+	p[key] = ttl
+	return "https://store.example.com/" + key + "?sig=x&y", nil
+}
+
+// TestLinks: where the deployment makes links, addresses need no token; none outlives its video.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	links := presigned{}
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Links = links })
+	task := workflows.Task{
+		ID: "video_1", Token: "good", State: workflows.Completed, CreatedAt: day, ExpiresAt: time.Now().Add(48 * time.Hour),
+		Outputs: []activities.Output{{Object: "a"}, {Object: "refused"}},
+	}
+	g.tasks.put(task)
+	rec := g.do(t, request("GET", generations+"/video_1", ""))
+	const want = `"url":"https://store.example.com/a?sig=x&y","urls":["https://store.example.com/a?sig=x&y","/v1/videos/video_1/content?index=1"]`
+	if !strings.Contains(strings.ReplaceAll(rec.Body.String(), `\u0026`, "&"), want) {
+		t.Errorf("got %s, want %s", rec.Body, want)
+	}
+	if links["a"] != time.Hour {
+		t.Errorf("got a link for %v, want an hour", links["a"])
+	}
+	task.ExpiresAt = time.Now().Add(10 * time.Minute)
+	g.tasks.put(task)
+	data := vendorCOK(t, g.do(t, request("POST", resultPath, `{"task_id":"video_1"}`)))
+	if data["video_url"] != "https://store.example.com/a?sig=x&y" || links["a"] > 10*time.Minute {
+		t.Errorf("got %v for %v", data, links["a"])
 	}
 }

@@ -137,7 +137,9 @@ func (s *Server) addOpenAIVideos(g *group) {
 	s.addOpenAIVideoList(g, tags)
 	s.addOpenAIVideoRemix(g, tags)
 	s.addDelete(g, "deleteVideo", "/v1/videos/{task_id}")
-	s.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(task workflows.Task) any { return newOpenAIVideo(task) })
+	s.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task workflows.Task) any {
+		return newOpenAIVideo(task)
+	})
 	s.addContent(g, tags)
 }
 

@@ -55,6 +55,9 @@ type Options struct {
 	Limits  Limits
 	Ledger  Ledger
 	Archive Archive
+	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through
+	// this server.
+	Links Links
 	// Health are the checks of /readyz.
 	Health []Check
 	// DefaultVideoModel serves video creates that name no model; "" refuses them.
@@ -84,6 +87,7 @@ type Server struct {
 	limits     Limits
 	ledger     Ledger
 	archive    Archive
+	links      Links
 	videoModel string
 	// moderationModel serves moderations that name none.
 	moderationModel string
@@ -112,7 +116,7 @@ func New(o Options) *Server {
 	hookErrors()
 	s := &Server{
 		relay: o.Relay, router: o.Router, tasks: o.Tasks, tokens: o.Tokens, limits: o.Limits, ledger: o.Ledger,
-		archive: o.Archive, videoModel: o.DefaultVideoModel, moderationModel: o.DefaultModerationModel, version: o.Version,
+		archive: o.Archive, links: o.Links, videoModel: o.DefaultVideoModel, moderationModel: o.DefaultModerationModel, version: o.Version,
 		maxBody:      orDefault(o.MaxBody, DefaultMaxBody),
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),

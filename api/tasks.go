@@ -109,14 +109,36 @@ func addImage(req *providers.VideoRequest, param string, image providers.Media) 
 	return nil
 }
 
-// outputURLs are the addresses of a task's videos, in order, for the token that made it: paths below base. There are none
-// before the task is completed, and none once they have expired.
-func outputURLs(task workflows.Task, base string) []string {
+// Links makes addresses at which objects of the archive can be read without a token.
+type Links interface {
+	// Presign returns an address that works for the time given. It asks nobody.
+	Presign(ctx context.Context, key string, ttl time.Duration) (string, error)
+}
+
+// linkLife is how long a link works that needs no token: enough to fetch a video, and of little use to others later.
+const linkLife = time.Hour
+
+// outputURLs are the addresses of a task's videos, in order: links that need no token where the deployment makes some,
+// else paths below base for the token that made the task. There are none before the task is completed, and none once
+// the videos have expired.
+func (s *Server) outputURLs(ctx context.Context, task workflows.Task, base string) []string {
 	if task.State != workflows.Completed || expired(task) {
 		return []string{}
 	}
+	life := linkLife
+	if !task.ExpiresAt.IsZero() {
+		life = max(time.Second, min(life, time.Until(task.ExpiresAt)))
+	}
 	urls := make([]string, len(task.Outputs))
-	for index := range urls {
+	for index, output := range task.Outputs {
+		if s.links != nil {
+			link, err := s.links.Presign(ctx, output.Object, life)
+			if err == nil {
+				urls[index] = link
+				continue
+			}
+			s.log.WarnContext(ctx, "link not made, the gateway's own is answered", "task", task.ID, "error", err)
+		}
 		urls[index] = base + "/v1/videos/" + task.ID + "/content"
 		if index > 0 {
 			urls[index] += "?index=" + strconv.Itoa(index)

@@ -19,7 +19,7 @@ import (
 const eventsEvery = 15 * time.Second
 
 // addEvents adds the event stream of a task at a path. object shows the task as the path's format does.
-func (s *Server) addEvents(g *group, operationID, path string, object func(workflows.Task) any) {
+func (s *Server) addEvents(g *group, operationID, path string, object func(context.Context, workflows.Task) any) {
 	g.handle(huma.Operation{
 		OperationID: operationID, Method: http.MethodGet, Path: path, Tags: []string{"Video"},
 		Summary: "Follow a video task by server-sent events",
@@ -47,7 +47,7 @@ func eventID(task workflows.Task) string {
 }
 
 // serveEvents streams a task until it ends, the client leaves or the process stops.
-func (s *Server) serveEvents(x *exchange, r *http.Request, object func(workflows.Task) any) error {
+func (s *Server) serveEvents(x *exchange, r *http.Request, object func(context.Context, workflows.Task) any) error {
 	task, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.caller.ID)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *Server) serveEvents(x *exchange, r *http.Request, object func(workflows
 		return clientGone(err)
 	}
 	if !seen {
-		err = out.send(eventID(task), object(task))
+		err = out.send(eventID(task), object(ctx, task))
 	}
 	for err == nil && !task.Ended() {
 		task, err = s.nextEvent(ctx, &out, task, object)
@@ -91,13 +91,13 @@ func (s *Server) serveEvents(x *exchange, r *http.Request, object func(workflows
 }
 
 // nextEvent sends the next change of a task, or a comment when there is none for long.
-func (s *Server) nextEvent(ctx context.Context, out *eventStream, last workflows.Task, object func(workflows.Task) any) (workflows.Task, error) {
+func (s *Server) nextEvent(ctx context.Context, out *eventStream, last workflows.Task, object func(context.Context, workflows.Task) any) (workflows.Task, error) {
 	quiet, cancel := context.WithTimeout(ctx, s.eventsEvery)
 	defer cancel()
 	task, err := s.tasks.Watch(quiet, last)
 	switch {
 	case err == nil:
-		return task, out.send(eventID(task), object(task))
+		return task, out.send(eventID(task), object(ctx, task))
 	case ctx.Err() == nil && quiet.Err() != nil:
 		return last, out.write([]byte(":\n\n"))
 	default:

@@ -163,7 +163,7 @@ func (v vendorC) getResult(x *exchange, r *http.Request) error {
 		if data.Status = "expired"; !expired(task) {
 			data.Status = "done"
 		}
-		for _, url := range outputURLs(task, origin(r)) {
+		for _, url := range v.server.outputURLs(r.Context(), task, origin(r)) {
 			data.VideoURL = url
 			break // the vendor makes one
 		}

@@ -101,13 +101,17 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) *
 	m.onClose(p.flush("limits", limits.Close))
 	usage := storage.NewUsage(p.redis, &storage.UsageOptions{Log: p.log})
 	m.onClose(p.flush("usage", usage.Close))
+	var links api.Links
+	if p.cfg.Video.PresignedURLs {
+		links = p.archive
+	}
 	return api.New(api.Options{
 		Relay: relay.New(p.router, p.catalog, &relay.Options{
 			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
 		}),
 		Router: p.router,
 		Tasks:  tasks,
-		Tokens: tokens, Limits: limits, Ledger: usage, Archive: api.ArchiveOf(p.archive),
+		Tokens: tokens, Limits: limits, Ledger: usage, Archive: api.ArchiveOf(p.archive), Links: links,
 		Health:            p.checks(),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),

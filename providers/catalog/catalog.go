@@ -32,8 +32,9 @@ func New(client *http.Client) providers.Catalog {
 			CheckBaseURL: gemini.CheckBaseURL,
 		},
 		"generic": {
-			Name:  "generic",
-			Video: generic.NewVideos(client),
+			Name:    "generic",
+			Video:   generic.NewVideos(client),
+			Several: true,
 		},
 		"openai": {
 			Name:      "openai",
