@@ -1,12 +1,18 @@
 package activities_test
 
 import (
+	"context"
+	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
 
+	"golang.org/x/net/dns/dnsmessage"
+
 	"modelrelay/activities"
+	"modelrelay/storage"
 )
 
 func TestCheckReceiver(t *testing.T) {
@@ -103,4 +109,125 @@ func FuzzCheckReceiver(f *testing.F) {
 			t.Errorf("let through: %q", address)
 		}
 	})
+}
+
+// TestDeliverFollowsNoRedirect: a redirect is a failure, wherever it leads.
+func TestDeliverFollowsNoRedirect(t *testing.T) {
+	t.Parallel()
+	inner := newReceiver(t, status(http.StatusOK))
+	for _, code := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		hook := newReceiver(t, func(w http.ResponseWriter, _ int) {
+			w.Header().Set("Location", inner.URL)
+			w.WriteHeader(code)
+		})
+		r := newNotifier(t, storage.Webhook{URL: hook.URL, Secrets: []storage.Secret{storage.NewWebhookSecret()}})
+		_, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
+		if record, retried, _ := fault(t, err); !retried || record.Status != code {
+			t.Errorf("%d: %+v", code, record)
+		}
+	}
+	if n := len(inner.requests()); n != 0 {
+		t.Errorf("%d requests were redirected", n)
+	}
+}
+
+// TestDeliverJudgesTheAddressDialled: a name is harmless by its text and stands for an address of the inside when it
+// is looked up for the delivery. Where private networks are allowed the same name leads to the receiver.
+func TestDeliverJudgesTheAddressDialled(t *testing.T) {
+	t.Parallel()
+	hook := newReceiver(t, status(http.StatusOK))
+	_, port, err := net.SplitHostPort(hook.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{
+		"127.0.0.1", "10.1.2.3", "169.254.169.254", "100.64.1.1", "0.0.0.0", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "fd00:ec2::254", "fe80::1",
+	} {
+		resolver := answering(t, net.ParseIP(address))
+		for _, allowed := range []bool{false, true} {
+			if allowed && address != "127.0.0.1" {
+				continue // nobody is there
+			}
+			r := newNotifier(t, storage.Webhook{URL: "http://rebound.example:" + port, Secrets: []storage.Secret{storage.NewWebhookSecret()}})
+			r.acts.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: allowed, Resolver: resolver})
+			t.Cleanup(r.acts.Receivers.Close)
+			d, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
+			if allowed {
+				if err != nil || !d.Delivered {
+					t.Errorf("%s, private networks allowed: %+v, %v", address, d, err)
+				}
+				continue
+			}
+			record, retried, _ := fault(t, err)
+			if !retried || !strings.Contains(record.Message, "allow_private_networks") || strings.Contains(record.Message, address) {
+				t.Errorf("%s: %+v", address, record)
+			}
+		}
+	}
+	if n := len(hook.requests()); n != 1 {
+		t.Errorf("%d requests, want the one that was allowed", n)
+	}
+}
+
+// answering is a resolver that asks a server of the test's own, which knows one address for every name.
+func answering(t *testing.T, ip net.IP) *net.Resolver {
+	t.Helper()
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buf := make([]byte, 1500)
+		for {
+			n, from, err := server.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			var q dnsmessage.Message
+			if err := q.Unpack(buf[:n]); err != nil || len(q.Questions) != 1 {
+				continue
+			}
+			a := dnsmessage.Message{Header: dnsmessage.Header{ID: q.ID, Response: true, RecursionAvailable: true}, Questions: q.Questions}
+			head := dnsmessage.ResourceHeader{Name: q.Questions[0].Name, Class: dnsmessage.ClassINET, TTL: 0}
+			four := ip.To4()
+			switch kind := q.Questions[0].Type; {
+			case kind == dnsmessage.TypeA && four != nil:
+				a.Answers = []dnsmessage.Resource{{Header: head, Body: &dnsmessage.AResource{A: [4]byte(four)}}}
+			case kind == dnsmessage.TypeAAAA && four == nil:
+				a.Answers = []dnsmessage.Resource{{Header: head, Body: &dnsmessage.AAAAResource{AAAA: [16]byte(ip)}}}
+			}
+			raw, err := a.Pack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = server.WriteTo(raw, from)
+		}
+	}()
+	t.Cleanup(func() {
+		server.Close()
+		<-done
+	})
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
+	}}
+}
+
+// TestDeliverReadsLittle: a receiver that never ends its answer holds nothing up.
+func TestDeliverReadsLittle(t *testing.T) {
+	t.Parallel()
+	hook := newReceiver(t, func(w http.ResponseWriter, _ int) {
+		chunk := make([]byte, 32<<10)
+		for range 1 << 10 {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	r := newNotifier(t, storage.Webhook{URL: hook.URL, Secrets: []storage.Secret{storage.NewWebhookSecret()}})
+	if d, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver()); err != nil || !d.Delivered {
+		t.Errorf("got %+v, %v", d, err)
+	}
 }
