@@ -23,6 +23,7 @@ func TestHistories(t *testing.T) {
 		video    string // members of the video section
 		play     func(t *testing.T, s *stack, front, worker *gateway) string
 		code     string // how it fails, "" when it completes
+		others   int    // tasks made besides
 	}{
 		"completed": {play: func(t *testing.T, _ *stack, front, _ *gateway) string {
 			return front.create(t.Context(), "sora-2-fast", "happy").ID
@@ -63,6 +64,18 @@ func TestHistories(t *testing.T) {
 			s.control.rule(map[string]any{"operation": "video.create", "action": "drop", "accept": true})
 			return front.create(t.Context(), "sora-2-fast", "dropped").ID
 		}},
+		"stood-in-line": {
+			others:   1,
+			channels: func(s *stack) string { return s.channel("main", "sk-upstream-main", "    max_jobs: 1\n") },
+			play: func(t *testing.T, s *stack, front, _ *gateway) string {
+				front.create(t.Context(), "sora-2-manual", "before")
+				s.control.wait("video.create", "sora-2-manual", "accepted", 1)
+				id := front.create(t.Context(), "sora-2-fast", "after").ID
+				inLine(t, s.temporalClient(), id)
+				s.control.drive(s.control.job("before").ID, "completed", 100)
+				return id
+			},
+		},
 	}
 	for name, life := range lives {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +93,7 @@ func TestHistories(t *testing.T) {
 			} else if ended := front.end(id, crashTimeout); ended.Error.Code != life.code && life.code != "*" || ended.Error.Code == "" {
 				t.Fatalf("ended as %s %s, want failed %s", ended.Status, ended.Error.Code, life.code)
 			}
-			s.submittedOnce(1)
+			s.submittedOnce(1 + life.others)
 			s.record(name, id)
 		})
 	}
