@@ -196,11 +196,30 @@ func (d *decoder) entries(key string, node ast.Node, into reflect.Value) {
 			continue
 		}
 		d.places[path] = placeOf(pair.Key)
+		if splitsName(pair) {
+			d.add(path, placeOf(pair.Key), "a colon follows that no space follows; write a name that holds colons with quotes")
+		}
 		entry := newEntry(into.Type().Elem())
 		d.value(path, pair.Value, entry)
 		entries.SetMapIndex(reflect.ValueOf(name), entry)
 	}
 	into.Set(entries)
+}
+
+// splitsName tells whether the library ended a plain key within { } at a colon that belongs to it: {a:b: c} has the key
+// a:b, the library finds a.
+func splitsName(pair *ast.MappingValueNode) bool {
+	key, colon := pair.Key.GetToken(), pair.Start
+	if colon == nil || colon.Next == nil || key.Type == token.SingleQuoteType || key.Type == token.DoubleQuoteType {
+		return false
+	}
+	next := colon.Next
+	switch next.Type {
+	case token.CollectEntryType, token.MappingEndType:
+		return false
+	default:
+		return next.Position.Line == colon.Position.Line && next.Position.Column == colon.Position.Column+1
+	}
 }
 
 func (d *decoder) elements(key string, node ast.Node, into reflect.Value) {

@@ -198,6 +198,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"same key", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k, l, k], models: {m: }}\n", "channels[0].keys[2]: is the same as keys[0]"},
 		{"key shape", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [hidden], models: {m: }}\n", "channels[0].keys[0]: wants ACCESS_KEY:SECRET_KEY"},
 		{"no models", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k]}\n", "channels[0].models: wants at least one model"},
+		{"colon in a name", "channels:\n  - name: a\n    vendor: openai\n    base_url: http://u.test\n    keys: [k]\n    models: {m: , org/llama:70b: }\n", "6:19: channels[0].models.org/llama: a colon follows"},
 		{"every model renamed", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {\"*\": x}}\n", "channels[0].models.*: opens every name"},
 		{"no group", channel + "groups: []}\n", "channels[0].groups: wants at least one group"},
 		{"empty group", channel + "groups: [\"\"]}\n", "channels[0].groups[0]: is empty"},
@@ -284,6 +285,24 @@ func TestScalarsKeepTheirText(t *testing.T) {
 	}
 	if want := time.Date(2027, 1, 31, 8, 0, 0, 0, time.UTC); !got.Tokens[1].Expires.Equal(want) {
 		t.Errorf("expires %v, want %v", got.Tokens[1].Expires, want)
+	}
+}
+
+// TestNamesWithColons: they are whole where YAML's reader has them whole, the others are refused.
+func TestNamesWithColons(t *testing.T) {
+	t.Parallel()
+	for _, models := range []string{
+		"{\"org/llama:70b\": , 'a:b': c:d, m: }", "{\"org/llama:70b\":, \"a:b\":c:d, m:}", "\n      org/llama:70b:\n      a:b: c:d\n      m:",
+		"\n      \"org/llama:70b\": \"\"\n      a:b:\n        c:d\n      m: ",
+	} {
+		got, err := parse("channels:\n  - name: a\n    vendor: openai\n    base_url: http://u.test\n    keys: [k]\n    models: " + models + "\n")
+		if err != nil {
+			t.Errorf("%s: %v", models, err)
+			continue
+		}
+		if want := map[string]string{"org/llama:70b": "", "a:b": "c:d", "m": ""}; !reflect.DeepEqual(got.Channels[0].Models, want) {
+			t.Errorf("%s: got %v, want %v", models, got.Channels[0].Models, want)
+		}
 	}
 }
 
