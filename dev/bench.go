@@ -22,6 +22,8 @@ type benchCommand struct {
 	Connections int `default:"64" help:"Connections of the chat load."`
 	Requests    int `default:"20000" help:"Requests of the chat load in each round; 0: leave it out."`
 	Streams     int `default:"500" help:"Event streams at once; 0: none."`
+	Leavers     int `default:"50" help:"Clients that leave their streams, in each round; 0: none."`
+	SlowReaders int `default:"1" help:"Clients that stand still, in each round, 1 or 0."`
 	Bodies      int `default:"3" help:"Bodies of 20 MB in each round; 0: none."`
 	Tasks       int `default:"0" help:"Video tasks, made one after the other on a whole stack; 0: none."`
 
@@ -65,7 +67,8 @@ func (c *benchCommand) Run(e environment) (err error) {
 		Program: program, Data: data, Log: e.logger(slog.LevelInfo),
 		Gateway: func(ctx context.Context, file string) error { return buildGateway(ctx, root, file, e) },
 		Floor:   func(ctx context.Context, file string) error { return buildFloor(ctx, root, file, e) },
-		Rounds:  c.Rounds, Connections: c.Connections, Requests: c.Requests, Streams: c.Streams, Bodies: c.Bodies, Tasks: c.Tasks,
+		Rounds:  c.Rounds, Connections: c.Connections, Requests: c.Requests, Streams: c.Streams,
+		Leavers: c.Leavers, SlowReaders: c.SlowReaders, Bodies: c.Bodies, Tasks: c.Tasks,
 	})
 	return errors.Join(err, c.print(e, report))
 }
@@ -75,6 +78,7 @@ func (c *benchCommand) quick() {
 	c.Rounds = min(c.Rounds, 2)
 	c.Requests = min(c.Requests, 2000)
 	c.Streams = min(c.Streams, 50)
+	c.Leavers = min(c.Leavers, 10)
 	c.Bodies = min(c.Bodies, 1)
 	c.Tasks = min(c.Tasks, 5)
 }

@@ -26,6 +26,8 @@ type Options struct {
 	Connections int // of the chat load
 	Requests    int // of the chat load, in each round; 0: no chat load
 	Streams     int // at once; 0: none
+	Leavers     int // clients that leave their streams, in each round; 0: none
+	SlowReaders int // clients that stand still, in each round; 0 or 1
 	Bodies      int // large bodies, in each round; 0: none
 	Tasks       int // video tasks, made one after the other; 0: none
 }
@@ -36,6 +38,7 @@ const (
 	maxConnections = 1024
 	maxRequests    = 1_000_000
 	maxStreams     = 2_000
+	maxLeavers     = 1_000
 	maxBodies      = 50
 	maxTasks       = 1_000
 )
@@ -49,6 +52,8 @@ func (o Options) check() error {
 		{"connections", o.Connections, 1, maxConnections},
 		{"requests", o.Requests, 0, maxRequests},
 		{"streams", o.Streams, 0, maxStreams},
+		{"leavers", o.Leavers, 0, maxLeavers},
+		{"slow readers", o.SlowReaders, 0, 1},
 		{"bodies", o.Bodies, 0, maxBodies},
 		{"tasks", o.Tasks, 0, maxTasks},
 	} {
@@ -81,6 +86,9 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	}{
 		{"chat", o.Requests, chat},
 		{"streams", o.Streams, streams},
+		{"one core", o.Streams, oneCore},
+		{"leavers", o.Leavers, leavers},
+		{"slow reader", o.SlowReaders, slow},
 		{"bodies", o.Bodies, bodies},
 		{"tasks", o.Tasks, tasks},
 	} {

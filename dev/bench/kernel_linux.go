@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -19,6 +20,59 @@ func cpuTime(pid int) (time.Duration, error) {
 		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
 	}
 	return time.Duration(at.Nano()), nil
+}
+
+// shareCore puts every thread of the processes on one core, the first that this process may use, and returns what lets them
+// have all of this process's cores again. Threads they make have the core of the thread that makes them.
+func shareCore(pids ...int) (spread func() error, err error) {
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return nil, fmt.Errorf("read the cores of this process: %w", err)
+	}
+	core := 0
+	for !all.IsSet(core) {
+		core++
+	}
+	one.Set(core)
+	on := func(set *unix.CPUSet) error {
+		for _, pid := range pids {
+			if err := setCores(pid, set); err != nil {
+				return fmt.Errorf("set the cores of process %d: %w", pid, err)
+			}
+		}
+		return nil
+	}
+	spread = func() error { return on(&all) }
+	if err := on(&one); err != nil {
+		return nil, errors.Join(err, spread())
+	}
+	return spread, nil
+}
+
+// setCores sets the cores of all threads of a process: again and again, until it finds no thread that was made meanwhile.
+func setCores(pid int, set *unix.CPUSet) error {
+	done := map[string]bool{}
+	for more := true; more; {
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		if err != nil {
+			return err
+		}
+		more = false
+		for _, thread := range threads {
+			if done[thread.Name()] {
+				continue
+			}
+			done[thread.Name()], more = true, true
+			id, err := strconv.Atoi(thread.Name())
+			if err != nil {
+				return err
+			}
+			if err := unix.SchedSetaffinity(id, set); err != nil && !errors.Is(err, unix.ESRCH) { // it has just ended
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // resident returns the memory of the process in bytes: what it holds now, and the most it held since resetPeak.
