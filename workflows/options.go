@@ -32,8 +32,9 @@ const (
 	cancelLife = 10 * time.Minute
 	// cancelTry bounds one telling.
 	cancelTry = 30 * time.Second
-	// discardLife bounds the removal of outputs that nobody wants; what stays is swept at its expiry.
-	discardLife = 10 * time.Minute
+	// discardLife bounds the removal of outputs that nobody wants, which the task's end waits for; what stays is swept at
+	// its expiry.
+	discardLife = 20 * time.Second
 	// settleNow bounds the quick try to settle, which holds the task's end up while Redis is away.
 	settleNow = 2 * time.Second
 	// settleLife bounds the patient one: a Redis outage of a day is the longest that is sat out.

@@ -89,9 +89,6 @@ func (m *Main) Run(ctx context.Context) error {
 	case err != nil:
 		return &UsageError{Err: err}
 	}
-	if err := call.BindToProvider(func() (*videoClient, error) { return commands.Video.client(m, &commands.globals) }); err != nil {
-		return fmt.Errorf("define the commands: %w", err)
-	}
 	return call.Run(m, &commands.globals)
 }
 
@@ -157,7 +154,7 @@ type commands struct {
 	Serve   serveCmd   `cmd:"" help:"Serve the API and run video tasks."`
 	Worker  workerCmd  `cmd:"" help:"Run video tasks only."`
 	Token   tokenCmd   `cmd:"" help:"Make, list and end client tokens."`
-	Video   videoCmd   `cmd:"" help:"Make and fetch videos through a gateway."`
+	Video   videoCmd   `cmd:"" help:"Make and fetch videos through a gateway; see and move all tasks."`
 	Check   configCmd  `cmd:"" name:"config" help:"Look at the configuration file."`
 	OpenAPI openAPICmd `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
 	Version versionCmd `cmd:"" help:"Print the version."`

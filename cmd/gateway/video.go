@@ -8,19 +8,23 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/workflows"
 )
 
 // videoCmd is a client of a gateway, which reads no configuration file, and an operator's way to the task engine, which
 // needs no gateway.
 type videoCmd struct {
-	URL   string `help:"Address of the gateway (GATEWAY_URL)." default:"http://127.0.0.1:8080" variable:"GATEWAY_URL" name:"url"`
-	Token string `help:"Token of the caller (GATEWAY_TOKEN)." variable:"GATEWAY_TOKEN" placeholder:"KEY"`
-
 	Create   videoCreateCmd   `cmd:"" help:"Make a video."`
 	Get      videoGetCmd      `cmd:"" help:"Show a task."`
 	Wait     videoWaitCmd     `cmd:"" help:"Wait until a task ends."`
 	Cancel   videoCancelCmd   `cmd:"" help:"Cancel a task."`
 	Download videoDownloadCmd `cmd:"" help:"Fetch a finished video."`
+
+	List         videoListCmd         `cmd:"" help:"List the tasks of all tokens (operator)."`
+	Show         videoShowCmd         `cmd:"" help:"Tell all there is to know of a task (operator)."`
+	Fail         videoFailCmd         `cmd:"" help:"End a task as failed, with a reason (operator)."`
+	RetryArchive videoRetryArchiveCmd `cmd:"" help:"Let a task that could not be archived try it again (operator)."`
+	Reindex      videoReindexCmd      `cmd:"" help:"Make the tokens' lists of tasks again after Redis lost them (operator)."`
 
 	Redeliver videoRedeliverCmd `cmd:"" help:"Tell a task's end to its webhook again (operator: needs the configuration file, no token)."`
 }
@@ -33,8 +37,14 @@ type videoClient struct {
 	json bool
 }
 
-// client makes the sub-commands' client.
-func (c *videoCmd) client(m *Main, g *globals) (*videoClient, error) {
+// callerFlags say to which gateway a command speaks, and as whom.
+type callerFlags struct {
+	URL   string `help:"Address of the gateway (GATEWAY_URL)." default:"http://127.0.0.1:8080" variable:"GATEWAY_URL" name:"url"`
+	Token string `help:"Token of the caller (GATEWAY_TOKEN)." variable:"GATEWAY_TOKEN" placeholder:"KEY"`
+}
+
+// client makes the command's client.
+func (c *callerFlags) client(m *Main, g *globals) (*videoClient, error) {
 	if c.Token == "" {
 		return nil, &UsageError{Err: errors.New("a token is needed: --token or GATEWAY_TOKEN")}
 	}
@@ -50,11 +60,17 @@ func (c *videoCmd) client(m *Main, g *globals) (*videoClient, error) {
 }
 
 type videoGetCmd struct {
+	callerFlags
+
 	ID string `arg:"" help:"Task id."`
 }
 
 // Run shows the task.
-func (c *videoGetCmd) Run(ctx context.Context, client *videoClient) error {
+func (c *videoGetCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	client, err := c.client(m, g)
+	if err != nil {
+		return err
+	}
 	task, err := client.get(ctx, c.ID, 0)
 	if err != nil {
 		return err
@@ -63,11 +79,21 @@ func (c *videoGetCmd) Run(ctx context.Context, client *videoClient) error {
 }
 
 type videoCancelCmd struct {
-	ID string `arg:"" help:"Task id."`
+	callerFlags
+
+	ID       string `arg:"" help:"Task id."`
+	Operator bool   `help:"Cancel it for whatever token, through the task engine: needs the configuration file, no token."`
 }
 
 // Run cancels the task and shows it.
-func (c *videoCancelCmd) Run(ctx context.Context, client *videoClient) error {
+func (c *videoCancelCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	if c.Operator {
+		return m.end(ctx, g, c.ID, func(ctx context.Context, operator *workflows.Operator) error { return operator.Cancel(ctx, c.ID) })
+	}
+	client, err := c.client(m, g)
+	if err != nil {
+		return err
+	}
 	task, err := client.cancel(ctx, c.ID)
 	if err != nil {
 		return err
@@ -76,13 +102,19 @@ func (c *videoCancelCmd) Run(ctx context.Context, client *videoClient) error {
 }
 
 type videoWaitCmd struct {
+	callerFlags
+
 	ID     string        `arg:"" help:"Task id."`
 	Output string        `short:"o" help:"Fetch the video into this file when it is done." placeholder:"FILE"`
 	Every  time.Duration `help:"Shortest time between two looks." default:"2s"`
 }
 
 // Run waits for the task and fails if the task does.
-func (c *videoWaitCmd) Run(ctx context.Context, client *videoClient) error {
+func (c *videoWaitCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	client, err := c.client(m, g)
+	if err != nil {
+		return err
+	}
 	return client.finish(ctx, c.ID, c.Every, c.Output)
 }
 

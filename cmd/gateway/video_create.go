@@ -18,6 +18,8 @@ import (
 )
 
 type videoCreateCmd struct {
+	callerFlags
+
 	Model          string        `help:"Public model name; none: the gateway's default." placeholder:"MODEL"`
 	Prompt         string        `help:"What the video shows." placeholder:"TEXT"`
 	Seconds        string        `help:"Length; none: the vendor's default." placeholder:"N"`
@@ -30,7 +32,11 @@ type videoCreateCmd struct {
 }
 
 // Run makes the task, once however often the request has to be sent.
-func (c *videoCreateCmd) Run(ctx context.Context, client *videoClient) error {
+func (c *videoCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	client, err := c.client(m, g)
+	if err != nil {
+		return err
+	}
 	if c.Prompt == "" && c.Image == "" {
 		return &UsageError{Err: errors.New("--prompt or --image is needed")}
 	}

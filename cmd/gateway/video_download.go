@@ -18,13 +18,19 @@ import (
 )
 
 type videoDownloadCmd struct {
+	callerFlags
+
 	ID     string `arg:"" help:"Task id."`
 	Output string `short:"o" help:"File to write; none: the task id with .mp4." placeholder:"FILE"`
 	Index  int    `help:"Which of several videos, counted from 0."`
 }
 
 // Run fetches the video. An earlier download of it that broke off is continued.
-func (c *videoDownloadCmd) Run(ctx context.Context, client *videoClient) error {
+func (c *videoDownloadCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	client, err := c.client(m, g)
+	if err != nil {
+		return err
+	}
 	output := c.Output
 	if output == "" {
 		output = c.ID + ".mp4"

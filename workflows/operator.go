@@ -1,0 +1,294 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+)
+
+const (
+	// operatorPage is how many executions one visibility request reads; such requests are few and dear.
+	operatorPage = 500
+	// retryReason stands in the history of a task whose archive is tried again.
+	retryReason = "retry archive"
+)
+
+// Operator sees and moves the tasks of all tokens. Its errors are for a terminal.
+type Operator struct {
+	temporal  client.Client
+	namespace string
+}
+
+// NewOperator makes an Operator over a Temporal client, which stays the caller's to close.
+func NewOperator(temporal client.Client, namespace string) *Operator {
+	return &Operator{temporal: temporal, namespace: namespace}
+}
+
+// Filter chooses tasks; the zero value chooses all.
+type Filter struct {
+	Token, Model, Channel string
+	Phase                 Phase
+	// Stuck chooses those that have been in their phase for longer than usual.
+	Stuck bool
+	// Since chooses those created at the time or later.
+	Since time.Time
+}
+
+// Query is the filter as a visibility query, which the Temporal UI takes as well. Its times are absolute: those of
+// Stuck count from now.
+func (f Filter) Query(now time.Time) (string, error) {
+	terms := []string{"WorkflowType = 'Video'"}
+	if f.Stuck {
+		terms[0] = StuckQuery(now)
+	}
+	for _, term := range []struct{ name, value string }{
+		{AttrToken, f.Token}, {AttrModel, f.Model}, {AttrChannel, f.Channel}, {AttrState, string(f.Phase)},
+	} {
+		switch {
+		case term.value == "":
+		case strings.ContainsAny(term.value, `'"\`):
+			return "", fmt.Errorf("%q has characters that no query takes", term.value)
+		default:
+			terms = append(terms, fmt.Sprintf("%s = '%s'", term.name, term.value))
+		}
+	}
+	if !f.Since.IsZero() {
+		terms = append(terms, fmt.Sprintf("StartTime >= '%s'", f.Since.UTC().Format(time.RFC3339)))
+	}
+	return strings.Join(terms, " AND "), nil
+}
+
+// Listed is a task as visibility knows it, a moment late.
+type Listed struct {
+	ID      string `json:"id"`
+	Run     string `json:"run"`
+	Token   string `json:"token"`
+	Model   string `json:"model"`
+	Channel string `json:"channel,omitempty"`
+	Vendor  string `json:"vendor,omitempty"`
+	Phase   Phase  `json:"phase"`
+	// Status is the execution's own: Running, Completed, …; a failed task is a completed execution.
+	Status  string    `json:"status"`
+	Created time.Time `json:"created"`
+	Closed  time.Time `json:"closed,omitzero"`
+	// Due is when it should have left its phase; zero where that is not known.
+	Due time.Time `json:"due,omitzero"`
+	// Code is why it failed, "" for others.
+	Code string `json:"code,omitempty"`
+	// Running tells that the execution is open.
+	Running bool `json:"-"`
+}
+
+// Tasks calls each for up to limit tasks of the filter (0: all), newest first, until it returns an error, which Tasks
+// returns.
+func (o *Operator) Tasks(ctx context.Context, filter Filter, limit int, each func(Listed) error) error {
+	query, err := filter.Query(time.Now())
+	if err != nil {
+		return err
+	}
+	return o.executions(ctx, query, limit, func(info *workflowpb.WorkflowExecutionInfo) error { return each(listed(info)) })
+}
+
+func (o *Operator) executions(ctx context.Context, query string, limit int, each func(*workflowpb.WorkflowExecutionInfo) error) error {
+	var token []byte
+	for seen := 0; ; {
+		page := operatorPage
+		if limit > 0 {
+			page = min(page, limit-seen)
+		}
+		answer, err := o.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Namespace: o.namespace, PageSize: int32(page), NextPageToken: token, Query: query,
+		})
+		if err != nil {
+			return fmt.Errorf("list executions: %w", err)
+		}
+		for _, info := range answer.GetExecutions() {
+			if err := each(info); err != nil {
+				return err
+			}
+		}
+		seen += len(answer.GetExecutions())
+		token = answer.GetNextPageToken()
+		if len(token) == 0 || limit > 0 && seen >= limit {
+			return nil
+		}
+	}
+}
+
+func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
+	attr := func(name string) (value string) {
+		if payload := info.GetSearchAttributes().GetIndexedFields()[name]; payload != nil {
+			_ = converter.GetDefaultDataConverter().FromPayload(payload, &value) // unreadable is unknown
+		}
+		return value
+	}
+	row := Listed{
+		ID: info.GetExecution().GetWorkflowId(), Run: info.GetExecution().GetRunId(),
+		Token: attr(AttrToken), Model: attr(AttrModel), Channel: attr(AttrChannel), Vendor: attr(AttrVendor),
+		Phase: Phase(attr(AttrState)), Status: info.GetStatus().String(), Created: info.GetStartTime().AsTime(),
+		Running: info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+	}
+	if info.GetCloseTime() != nil {
+		row.Closed = info.GetCloseTime().AsTime()
+	}
+	if due, err := time.Parse(time.RFC3339, attr(AttrDue)); err == nil && row.Running {
+		row.Due = due
+	}
+	var result Result
+	if payload := info.GetMemo().GetFields()[memoResult]; payload != nil {
+		if converter.GetDefaultDataConverter().FromPayload(payload, &result) == nil && result.Failure != nil {
+			row.Code = result.Failure.Code
+		}
+	}
+	return row
+}
+
+// Indexed is what the list of a token needs to know of a task.
+type Indexed struct {
+	TaskID, Token string
+	Created       time.Time
+	Unfinished    bool
+}
+
+// Index calls each once for every task that Temporal knows, running ones first.
+func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
+	done := make(map[string]bool) // tasks may have runs that a reset left behind
+	for _, status := range []string{"=", "!="} {
+		query := "WorkflowType = 'Video' AND ExecutionStatus " + status + " 'Running'"
+		err := o.executions(ctx, query, 0, func(info *workflowpb.WorkflowExecutionInfo) error {
+			var m memo
+			id := info.GetExecution().GetWorkflowId()
+			payload := info.GetMemo().GetFields()[memoTask]
+			if payload == nil || done[id] {
+				return nil
+			}
+			if err := converter.GetDefaultDataConverter().FromPayload(payload, &m); err != nil {
+				return fmt.Errorf("read the memo of %s: %w", id, err)
+			}
+			done[id] = true
+			return each(Indexed{
+				TaskID: id, Token: m.Token, Created: m.CreatedAt, Unfinished: info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errEnded says that a task is over.
+var errEnded = errors.New("the task has ended")
+
+// Fail ends a running task as failed; the client reads the reason.
+func (o *Operator) Fail(ctx context.Context, id, reason string) error {
+	if err := o.running(ctx, id); err != nil {
+		return err
+	}
+	if err := o.temporal.SignalWorkflow(ctx, id, "", signalFail, reason); err != nil {
+		return o.explain(id, err)
+	}
+	return nil
+}
+
+// Cancel ends a running task as its client could.
+func (o *Operator) Cancel(ctx context.Context, id string) error {
+	if err := o.running(ctx, id); err != nil {
+		return err
+	}
+	if err := o.temporal.CancelWorkflow(ctx, id, ""); err != nil {
+		return o.explain(id, err)
+	}
+	return nil
+}
+
+// Wait returns when the task has ended, or with ctx's error.
+func (o *Operator) Wait(ctx context.Context, id string) (Task, error) {
+	if err := o.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil && ctx.Err() != nil {
+		return Task{}, ctx.Err()
+	}
+	task, _, err := o.find(ctx, id)
+	return task, err
+}
+
+// find describes a task.
+func (o *Operator) find(ctx context.Context, id string) (Task, *workflowservice.DescribeWorkflowExecutionResponse, error) {
+	answer, err := o.temporal.DescribeWorkflowExecution(ctx, id, "")
+	if err != nil {
+		return Task{}, nil, o.explain(id, err)
+	}
+	task, _, err := read(id, answer, time.Now())
+	return task, answer, err
+}
+
+// running is nil for a task that has not ended.
+func (o *Operator) running(ctx context.Context, id string) error {
+	task, answer, err := o.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if answer.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return fmt.Errorf("%s: %w as %s", id, errEnded, task.State)
+	}
+	return nil
+}
+
+func (o *Operator) explain(id string, err error) error {
+	if isGone(err) {
+		return fmt.Errorf("no task %q in namespace %q", id, o.namespace)
+	}
+	return fmt.Errorf("ask Temporal about %s: %w", id, err)
+}
+
+// RetryArchive lets a task whose archive failed try it again, with the whole time that an archive has. The history before
+// it stays; the run id is that of the new execution.
+func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err error) {
+	task, answer, err := o.find(ctx, id)
+	switch {
+	case err != nil:
+		return "", err
+	case task.Failure == nil || task.Failure.Code != CodeArchiveFailed:
+		return "", fmt.Errorf("%s is %s: only a task that failed with %s can archive again", id, task.State, CodeArchiveFailed)
+	}
+	execution := answer.GetWorkflowExecutionInfo().GetExecution()
+	step, err := o.archiveStep(ctx, execution)
+	if err != nil {
+		return "", err
+	}
+	reset, err := o.temporal.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace: o.namespace, WorkflowExecution: execution, Reason: retryReason, WorkflowTaskFinishEventId: step,
+		RequestId: execution.GetRunId() + " " + retryReason, // asked twice it resets once
+	})
+	if err != nil {
+		return "", fmt.Errorf("reset %s: %w", id, err)
+	}
+	return reset.GetRunId(), nil
+}
+
+// archiveStep is the event of the workflow task that scheduled the archive.
+func (o *Operator) archiveStep(ctx context.Context, execution *commonpb.WorkflowExecution) (int64, error) {
+	var step int64
+	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		event, err := history.Next()
+		if err != nil {
+			return 0, o.explain(execution.GetWorkflowId(), err)
+		}
+		if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled.GetActivityType().GetName() == "Archive" {
+			step = scheduled.GetWorkflowTaskCompletedEventId()
+		}
+	}
+	if step == 0 {
+		return 0, fmt.Errorf("the history of %s has no archive step", execution.GetWorkflowId())
+	}
+	return step, nil
+}

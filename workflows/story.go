@@ -1,0 +1,279 @@
+package workflows
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"modelrelay/activities"
+)
+
+// Story is all there is to tell of a task.
+type Story struct {
+	Listed
+
+	// Path leads to it in the Temporal UI.
+	Path     string    `json:"path"`
+	State    State     `json:"state"`
+	Progress int       `json:"progress"`
+	Failure  string    `json:"failure,omitempty"`
+	Expires  time.Time `json:"expires,omitzero"`
+	// Request is what was asked for, as far as the history holds it.
+	Request  any                 `json:"request,omitempty"`
+	Attempts []AttemptStory      `json:"attempts,omitempty"`
+	Steps    []Step              `json:"steps,omitempty"`
+	Waiting  []Waiting           `json:"waiting,omitempty"`
+	Outputs  []activities.Output `json:"outputs,omitempty"`
+	Webhooks []Delivery          `json:"webhooks,omitempty"`
+}
+
+// AttemptStory is one channel and one submit.
+type AttemptStory struct {
+	Attempt
+
+	At time.Time `json:"at"`
+	// Ticket is the vendor's handle with what else the adapter keeps.
+	Ticket json.RawMessage `json:"ticket,omitempty"`
+}
+
+// Step is an activity that has ended.
+type Step struct {
+	Name    string    `json:"name"`
+	Summary string    `json:"summary,omitempty"`
+	At      time.Time `json:"at"`
+	Ended   time.Time `json:"ended,omitzero"`
+	// Tries is the number of the last try.
+	Tries int32 `json:"tries,omitempty"`
+	// Fault is why it failed, "" where it did not.
+	Fault string `json:"fault,omitempty"`
+}
+
+// Waiting is an activity under way.
+type Waiting struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+	Tries int32  `json:"tries"`
+	// Next is when it is tried again; zero while it runs.
+	Next time.Time `json:"next,omitzero"`
+	// Heartbeat is its last word about itself.
+	Heartbeat json.RawMessage `json:"heartbeat,omitempty"`
+	// Fault is the last try's.
+	Fault  string `json:"fault,omitempty"`
+	Worker string `json:"worker,omitempty"`
+}
+
+// Delivery is the telling of the task's end to a webhook.
+type Delivery struct {
+	ID     string `json:"id"`
+	State  string `json:"state"`
+	Status string `json:"status"`
+	Path   string `json:"path"`
+	// Result is what it says about itself.
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// Show tells a task's story from its history. No worker is needed.
+func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
+	task, answer, err := o.find(ctx, id)
+	if err != nil {
+		return Story{}, err
+	}
+	info := answer.GetWorkflowExecutionInfo()
+	story := Story{
+		Listed: listed(info), State: task.State, Progress: task.Progress, Outputs: task.Outputs, Expires: task.ExpiresAt,
+		Path: o.path(info.GetExecution()), Request: task.Request,
+	}
+	if task.Failure != nil {
+		story.Code, story.Failure = task.Failure.Code, task.Failure.Message
+	}
+	for _, pending := range answer.GetPendingActivities() {
+		wait := Waiting{
+			Name: pending.GetActivityType().GetName(), State: strings.ToLower(pending.GetState().String()), Tries: pending.GetAttempt(),
+			Heartbeat: document(pending.GetHeartbeatDetails()), Fault: failureText(pending.GetLastFailure().GetMessage()), Worker: pending.GetLastWorkerIdentity(),
+		}
+		if pending.GetNextAttemptScheduleTime() != nil {
+			wait.Next = pending.GetNextAttemptScheduleTime().AsTime()
+		}
+		story.Waiting = append(story.Waiting, wait)
+	}
+	if err := o.tell(ctx, info.GetExecution(), &story); err != nil {
+		return Story{}, err
+	}
+	for _, state := range []State{Completed, Failed} {
+		delivery, err := o.delivery(ctx, NotifyID(id, state))
+		if err != nil {
+			return Story{}, err
+		}
+		if delivery != nil {
+			story.Webhooks = append(story.Webhooks, *delivery)
+		}
+	}
+	return story, nil
+}
+
+// tell adds the steps and attempts of a history.
+func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecution, story *Story) error {
+	steps := make(map[int64]*telling) // by the event that scheduled them
+	var order []*telling
+	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		event, err := history.Next()
+		if err != nil {
+			return o.explain(execution.GetWorkflowId(), err)
+		}
+		if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled != nil {
+			t := &telling{step: Step{
+				Name: scheduled.GetActivityType().GetName(), At: event.GetEventTime().AsTime(), Summary: summary(event),
+			}, input: scheduled.GetInput()}
+			steps[event.GetEventId()] = t
+			order = append(order, t)
+			continue
+		}
+		id, result, err := outcome(event)
+		if t, ok := steps[id]; ok {
+			t.end(event, result, err)
+		}
+	}
+	for _, t := range order {
+		t.add(story)
+	}
+	return nil
+}
+
+// telling is an activity of a history.
+type telling struct {
+	step   Step
+	input  *commonpb.Payloads
+	result *commonpb.Payloads
+	err    error
+}
+
+func (t *telling) end(event *historypb.HistoryEvent, result *commonpb.Payloads, err error) {
+	if started := event.GetActivityTaskStartedEventAttributes(); started != nil {
+		t.step.Tries = started.GetAttempt()
+		return
+	}
+	t.step.Ended, t.result, t.err = event.GetEventTime().AsTime(), result, err
+	if fault, bad := activities.Outcome(err); bad {
+		t.step.Fault = string(fault.Kind) + ": " + fault.Message
+	} else if err != nil {
+		t.step.Fault = "cancelled"
+	}
+}
+
+// add puts the step into the story, and what a submit or a look for its ticket says about the attempt.
+func (t *telling) add(story *Story) {
+	story.Steps = append(story.Steps, t.step)
+	var in activities.SubmitInput
+	switch t.step.Name {
+	case "Submit":
+		if converter.GetDefaultDataConverter().FromPayloads(t.input, &in) != nil {
+			return
+		}
+		story.Attempts = append(story.Attempts, AttemptStory{At: t.step.At, Attempt: Attempt{Number: in.Attempt, Assignment: in.Assignment}})
+	case "Reconcile":
+		if len(story.Attempts) == 0 {
+			return
+		}
+	default:
+		return
+	}
+	last := &story.Attempts[len(story.Attempts)-1]
+	var job activities.Job
+	if t.err == nil && t.result != nil && converter.GetDefaultDataConverter().FromPayloads(t.result, &job) == nil {
+		last.Job, last.Fault = job.Ticket.Job, nil
+		last.Ticket, _ = json.Marshal(job.Ticket) // what was read can be written
+	}
+	if fault, bad := activities.Outcome(t.err); bad {
+		last.Fault = &fault
+	}
+}
+
+// outcome reads the event that starts or ends an activity; id is that of the event that scheduled it, 0 for any other.
+func outcome(event *historypb.HistoryEvent) (id int64, result *commonpb.Payloads, err error) {
+	failures := temporal.GetDefaultFailureConverter()
+	switch {
+	case event.GetActivityTaskStartedEventAttributes() != nil:
+		return event.GetActivityTaskStartedEventAttributes().GetScheduledEventId(), nil, nil
+	case event.GetActivityTaskCompletedEventAttributes() != nil:
+		a := event.GetActivityTaskCompletedEventAttributes()
+		return a.GetScheduledEventId(), a.GetResult(), nil
+	case event.GetActivityTaskFailedEventAttributes() != nil:
+		a := event.GetActivityTaskFailedEventAttributes()
+		return a.GetScheduledEventId(), nil, failures.FailureToError(a.GetFailure())
+	case event.GetActivityTaskTimedOutEventAttributes() != nil:
+		a := event.GetActivityTaskTimedOutEventAttributes()
+		return a.GetScheduledEventId(), nil, failures.FailureToError(a.GetFailure())
+	case event.GetActivityTaskCanceledEventAttributes() != nil:
+		return event.GetActivityTaskCanceledEventAttributes().GetScheduledEventId(), nil, temporal.NewCanceledError()
+	default:
+		return 0, nil, nil
+	}
+}
+
+// delivery finds the workflow that tells the end of a task; nil where there is none.
+func (o *Operator) delivery(ctx context.Context, id string) (*Delivery, error) {
+	answer, err := o.temporal.DescribeWorkflowExecution(ctx, id, "")
+	switch {
+	case isGone(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("describe %s: %w", id, err)
+	}
+	info := answer.GetWorkflowExecutionInfo()
+	delivery := &Delivery{ID: id, State: string(listed(info).Phase), Status: info.GetStatus().String(), Path: o.path(info.GetExecution())}
+	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		closing, err := o.temporal.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+			Namespace: o.namespace, Execution: info.GetExecution(), MaximumPageSize: 1,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read the end of %s: %w", id, err)
+		}
+		for _, event := range closing.GetHistory().GetEvents() {
+			delivery.Result = document(event.GetWorkflowExecutionCompletedEventAttributes().GetResult())
+		}
+		return delivery, nil
+	}
+	for _, pending := range answer.GetPendingActivities() {
+		delivery.Result = document(pending.GetHeartbeatDetails())
+	}
+	return delivery, nil
+}
+
+// path leads to an execution in the Temporal UI.
+func (o *Operator) path(execution *commonpb.WorkflowExecution) string {
+	return "/namespaces/" + o.namespace + "/workflows/" + execution.GetWorkflowId() + "/" + execution.GetRunId()
+}
+
+// summary is what the workflow said about an event.
+func summary(event *historypb.HistoryEvent) (text string) {
+	if payload := event.GetUserMetadata().GetSummary(); payload != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(payload, &text); err != nil {
+			return ""
+		}
+	}
+	return text
+}
+
+// document is the first of the payloads where it is JSON.
+func document(payloads *commonpb.Payloads) json.RawMessage {
+	if len(payloads.GetPayloads()) == 0 || !json.Valid(payloads.GetPayloads()[0].GetData()) {
+		return nil
+	}
+	return payloads.GetPayloads()[0].GetData()
+}
+
+// failureText is a failure's first line.
+func failureText(message string) string {
+	line, _, _ := strings.Cut(message, "\n")
+	return line
+}
