@@ -141,3 +141,19 @@ type Remixer interface {
 type Finder interface {
 	Find(ctx context.Context, to Target, req VideoRequest) (Ticket, error)
 }
+
+// Pictures of a finished video that a vendor may make beside it, by the contract's names.
+const (
+	Thumbnail   = "thumbnail"
+	Spritesheet = "spritesheet"
+)
+
+// VariantNames are all of them.
+func VariantNames() []string { return []string{Thumbnail, Spritesheet} }
+
+// Variants is a VideoAdapter whose vendor makes pictures of a finished video. OpenVariant reads one of output number
+// `output`, whose name is one of VariantNames; a *Fault of kind NotFound says that there is none. What comes may be
+// something else than a picture, where an upstream knows no variants: its ContentType tells.
+type Variants interface {
+	OpenVariant(ctx context.Context, to Target, ticket Ticket, output int, variant string) (Video, error)
+}

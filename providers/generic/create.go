@@ -24,10 +24,8 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		return nil, err
 	}
 	members := map[string]any{"model": model}
-	for name, value := range map[string]string{"prompt": req.Prompt, "user": req.User} {
-		if value != "" {
-			members[name] = value
-		}
+	if req.Prompt != "" {
+		members["prompt"] = req.Prompt
 	}
 	for name, value := range map[string]int{"width": req.Width, "height": req.Height, "fps": req.FPS, "n": req.N} {
 		if value != 0 {
@@ -63,6 +61,30 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		fields[name] = raw
 	}
 	body, err := json.Marshal(fields) // by name
+	if err != nil {
+		return nil, providers.Unwritable(err)
+	}
+	return body, nil
+}
+
+// remixBody writes a remix, which has the source's model, length and size. Every failure is before anything was sent.
+func remixBody(req providers.VideoRequest) ([]byte, error) {
+	if len(req.Images) > 0 {
+		return nil, providers.InvalidField("input_reference", "The upstream takes no input image for a remix.")
+	}
+	metadata := req.Metadata
+	req.Metadata = nil
+	fields, err := req.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	if len(metadata) > 0 {
+		fields["metadata"] = metadata
+	}
+	if fields["prompt"], err = json.Marshal(req.Prompt); err != nil {
+		return nil, providers.Unwritable(err)
+	}
+	body, err := json.Marshal(fields)
 	if err != nil {
 		return nil, providers.Unwritable(err)
 	}

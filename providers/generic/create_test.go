@@ -73,7 +73,7 @@ func TestVideoCreate(t *testing.T) {
 				WebhookURL: "https://client.example/hook", RemixOf: "video_0",
 			},
 			fields{
-				"prompt": `"a cat"`, "duration": "5.5", "width": "1280", "height": "720", "fps": "30", "n": "3", "seed": "4611686018427387905", "user": `"u"`,
+				"prompt": `"a cat"`, "duration": "5.5", "width": "1280", "height": "720", "fps": "30", "n": "3", "seed": "4611686018427387905",
 				"guidance": "7.50", "mask": "null", "metadata": `{"style":"noir","n":{"deep":[1.0]}}`,
 			},
 		},
@@ -185,17 +185,21 @@ func TestVideoRefusals(t *testing.T) {
 // TestVideoFindDeclared: a create is repeated only where the upstream declares that this makes no second task.
 func TestVideoFindDeclared(t *testing.T) {
 	t.Parallel()
+	const remixes = `{"paths":{"/v1/videos":{"post":{}},"/v1/videos/{id}/remix":{"post":{"parameters":[{"in":"header","name":"Idempotency-Key"}]}}}}`
 	for _, tc := range []struct {
 		name, document string
 		status         int
-		found          bool
+		found, remix   bool
 	}{
-		{"declared", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"query","name":"x"},{"in":"header","name":"idempotency-key"}]}}}}`, 200, true},
-		{"not declared", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"query","name":"Idempotency-Key"}]}}}}`, 200, false},
-		{"another operation's", `{"paths":{"/v1/videos":{"post":{"parameters":[{"in":"header","name":"Idempotency-Key"}]}}}}`, 200, false},
-		{"no document", `<html>`, 200, false},
-		{"none at all", `not found`, 404, false},
-		{"away", `x`, 503, false},
+		{"remix declared", remixes, 200, true, true},
+		{"only a remix declared", remixes, 200, false, false},
+		{"declared", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"query","name":"x"},{"in":"header","name":"idempotency-key"}]}}}}`, 200, true, false},
+		{"only a create declared", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"header","name":"Idempotency-Key"}]}}}}`, 200, false, true},
+		{"not declared", `{"paths":{"/v1/video/generations":{"post":{"parameters":[{"in":"query","name":"Idempotency-Key"}]}}}}`, 200, false, false},
+		{"another operation's", `{"paths":{"/v1/videos":{"post":{"parameters":[{"in":"header","name":"Idempotency-Key"}]}}}}`, 200, false, false},
+		{"no document", `<html>`, 200, false, false},
+		{"none at all", `not found`, 404, false, false},
+		{"away", `x`, 503, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -205,7 +209,10 @@ func TestVideoFindDeclared(t *testing.T) {
 				case "GET /openapi.json":
 					w.WriteHeader(tc.status)
 					_, _ = io.WriteString(w, tc.document)
-				case "POST /v1/video/generations":
+				case "POST /v1/video/generations", "POST /v1/videos/video_0/remix":
+					if remix := r.URL.Path != "/v1/video/generations"; remix != tc.remix || r.Header.Get("Idempotency-Key") != "video_1-1" {
+						t.Errorf("got %s with key %q", r.URL.Path, r.Header.Get("Idempotency-Key"))
+					}
 					creates++
 					_, _ = io.WriteString(w, `{"id":"video_1"}`)
 				default:
@@ -213,7 +220,11 @@ func TestVideoFindDeclared(t *testing.T) {
 				}
 			}))
 			t.Cleanup(server.Close)
-			ticket, err := newVideos(t).Find(t.Context(), target(server.URL+"/v1"), providers.VideoRequest{Prompt: "a", IdempotencyKey: "video_1-1"})
+			req := providers.VideoRequest{Prompt: "a", IdempotencyKey: "video_1-1"}
+			if tc.remix {
+				req.Source = &providers.Ticket{Job: "video_0"}
+			}
+			ticket, err := newVideos(t).Find(t.Context(), target(server.URL+"/v1"), req)
 			if tc.found {
 				if err != nil || ticket.Job != "video_1" || creates != 1 {
 					t.Errorf("got %+v, %v after %d creates", ticket, err, creates)

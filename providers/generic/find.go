@@ -21,10 +21,18 @@ var errNoKeys = errors.New("the upstream's description declares no Idempotency-K
 // paid again, so an upstream must first declare it in its own OpenAPI document. A failure says nothing about the lost
 // create, so each is TakenUnknown.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	if err := v.honoursKeys(ctx, to); err != nil {
+	if err := v.honoursKeys(ctx, to, req.Source != nil); err != nil {
 		return providers.Ticket{}, open(err)
 	}
-	ticket, err := v.Submit(ctx, to, req)
+	var (
+		ticket providers.Ticket
+		err    error
+	)
+	if req.Source != nil {
+		ticket, err = v.Remix(ctx, to, *req.Source, req)
+	} else {
+		ticket, err = v.Submit(ctx, to, req)
+	}
 	if err != nil {
 		return providers.Ticket{}, open(err)
 	}
@@ -38,8 +46,9 @@ func open(err error) error {
 	return &fault
 }
 
-// honoursKeys reads the upstream's OpenAPI document, which lies beside its /v1.
-func (v *Videos) honoursKeys(ctx context.Context, to providers.Target) error {
+// honoursKeys reads in the upstream's OpenAPI document, which lies beside its /v1, whether a create, or a remix, takes
+// the key.
+func (v *Videos) honoursKeys(ctx context.Context, to providers.Target, remix bool) error {
 	root := to
 	root.Channel.BaseURL = strings.TrimSuffix(to.Channel.BaseURL, "/v1")
 	get, err := v.request(ctx, http.MethodGet, root, "/openapi.json", nil)
@@ -56,22 +65,39 @@ func (v *Videos) honoursKeys(ctx context.Context, to providers.Target) error {
 		return err
 	}
 	var document struct {
-		Paths map[string]struct {
-			Post struct {
-				Parameters []struct {
-					Name string `json:"name"`
-					In   string `json:"in"`
-				} `json:"parameters"`
-			} `json:"post"`
-		} `json:"paths"`
+		Paths map[string]operations `json:"paths"`
 	}
 	if err := json.Unmarshal(raw, &document); err != nil {
 		return providers.BrokenAnswer("not an OpenAPI document", err)
 	}
-	for _, parameter := range document.Paths["/v1"+path].Post.Parameters {
-		if parameter.In == "header" && strings.EqualFold(parameter.Name, "Idempotency-Key") {
+	if !remix && document.Paths["/v1"+path].takesKey() {
+		return nil
+	}
+	for at, operations := range document.Paths {
+		// The parameter between has a name of the upstream's own.
+		if remix && strings.HasPrefix(at, "/v1"+videos+"/{") && strings.HasSuffix(at, "}/remix") && operations.takesKey() {
 			return nil
 		}
 	}
 	return &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell whether the upstream took the job.", Err: errNoKeys}
+}
+
+// operations are those of one path in an OpenAPI document.
+type operations struct {
+	Post struct {
+		Parameters []struct {
+			Name string `json:"name"`
+			In   string `json:"in"`
+		} `json:"parameters"`
+	} `json:"post"`
+}
+
+// takesKey tells whether the POST declares an Idempotency-Key.
+func (o operations) takesKey() bool {
+	for _, parameter := range o.Post.Parameters {
+		if parameter.In == "header" && strings.EqualFold(parameter.Name, "Idempotency-Key") {
+			return true
+		}
+	}
+	return false
 }

@@ -13,14 +13,17 @@ import (
 
 const (
 	path = "/video/generations"
+	// videos is where the same tasks have their content and their variations.
+	videos = "/videos"
 	// taskLimit bounds the JSON of a task, in bytes.
 	taskLimit = 1 << 20
 	// codeForgotten is the failure of a task that the upstream does not know.
 	codeForgotten = "job_not_found"
 )
 
-// Videos drives the tasks of POST /video/generations. The upstream makes one task of all creates with one
-// Idempotency-Key, which makes it a Finder, and stops tasks, which makes it a Canceler.
+// Videos drives the tasks of POST /video/generations, makes variations of them and reads their pictures. The upstream
+// makes one task of all creates with one Idempotency-Key, which makes it a Finder, and stops tasks, which makes it a
+// Canceler.
 type Videos struct {
 	client *http.Client
 	submit *http.Client
@@ -37,13 +40,27 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
+	return v.start(ctx, to, path, body, req.IdempotencyKey)
+}
+
+// Remix creates a variation of a finished task.
+func (v *Videos) Remix(ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest) (providers.Ticket, error) {
+	body, err := remixBody(req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	return v.start(ctx, to, videos+"/"+url.PathEscape(source.Job)+"/remix", body, req.IdempotencyKey)
+}
+
+// start posts what is paid for, once.
+func (v *Videos) start(ctx context.Context, to providers.Target, path string, body []byte, key string) (providers.Ticket, error) {
 	post, err := v.request(ctx, http.MethodPost, to, path, body)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
 	post.Header.Set("Content-Type", "application/json")
-	if req.IdempotencyKey != "" {
-		post.Header.Set("Idempotency-Key", req.IdempotencyKey)
+	if key != "" {
+		post.Header.Set("Idempotency-Key", key)
 	}
 	made, err := v.task(ctx, v.submit, post)
 	if err != nil {
@@ -99,11 +116,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 		}
 		linked = err // a path that a proxy in front of the upstream has cut, perhaps
 	}
-	address := "/videos/" + url.PathEscape(ticket.Job) + "/content"
-	if output > 0 {
-		address += "?index=" + strconv.Itoa(output)
-	}
-	get, err := v.request(ctx, http.MethodGet, to, address, nil)
+	get, err := v.content(ctx, to, ticket, output, "")
 	if err != nil {
 		return providers.Video{}, err
 	}
@@ -112,6 +125,28 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 		return providers.Video{}, linked
 	}
 	return video, err
+}
+
+// OpenVariant reads a picture of one of the task's videos.
+func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string) (providers.Video, error) {
+	get, err := v.content(ctx, to, ticket, output, variant)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	return providers.Download(v.client, get)
+}
+
+// content makes the request for what the contract serves of a task.
+func (v *Videos) content(ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string) (*http.Request, error) {
+	query := make(url.Values)
+	if output > 0 {
+		query.Set("index", strconv.Itoa(output))
+	}
+	if variant != "" {
+		query.Set("variant", variant)
+	}
+	address := url.URL{Path: videos + "/" + ticket.Job + "/content", RawPath: videos + "/" + url.PathEscape(ticket.Job) + "/content", RawQuery: query.Encode()}
+	return v.request(ctx, http.MethodGet, to, address.String(), nil)
 }
 
 // Cancel stops the task. One that has ended, or is unknown, is no error, and neither is an upstream that cannot stop any.

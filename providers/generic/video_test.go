@@ -49,6 +49,8 @@ func step(req *http.Request) providertest.VideoStep {
 		return providertest.VideoPoll
 	case "GET /v1/videos/" + job + "/content", "GET /videos/" + job + "/content":
 		return providertest.VideoContent
+	case "POST /videos/" + job + "/remix":
+		return providertest.VideoRemix
 	case "POST /video/generations/" + job + "/cancel":
 		return providertest.VideoCancel
 	case "GET /openapi.json":

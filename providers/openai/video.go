@@ -21,8 +21,8 @@ const (
 	codeForgotten = "job_not_found"
 )
 
-// Videos drives the jobs of POST /videos. Its upstreams neither look jobs up by a key of ours nor cancel them, so it is
-// neither a Finder nor a Canceler.
+// Videos drives the jobs of POST /videos, makes variations of them and reads their pictures. Its upstreams neither look
+// jobs up by a key of ours nor cancel them, so it is neither a Finder nor a Canceler.
 type Videos struct {
 	client *http.Client
 	submit *http.Client
@@ -39,14 +39,28 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	post, err := v.request(ctx, http.MethodPost, to, "/videos", body.reader())
+	return v.start(ctx, to, "/videos", body, req.IdempotencyKey)
+}
+
+// Remix posts a variation of a finished job: the prompt, and what parameters of its own the caller gave.
+func (v *Videos) Remix(ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest) (providers.Ticket, error) {
+	body, err := remixBody(req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	return v.start(ctx, to, "/videos/"+url.PathEscape(source.Job)+"/remix", body, req.IdempotencyKey)
+}
+
+// start posts what is paid for, once.
+func (v *Videos) start(ctx context.Context, to providers.Target, path string, body encoded, key string) (providers.Ticket, error) {
+	post, err := v.request(ctx, http.MethodPost, to, path, body.reader())
 	if err != nil {
 		return providers.Ticket{}, err
 	}
 	post.ContentLength = int64(len(body.bytes))
 	post.Header.Set("Content-Type", body.contentType)
-	if req.IdempotencyKey != "" {
-		post.Header.Set("Idempotency-Key", req.IdempotencyKey) // ignored by the vendor, honoured by gateways in front of it
+	if key != "" {
+		post.Header.Set("Idempotency-Key", key) // ignored by the vendor, honoured by gateways in front of it
 	}
 	resp, err := providers.Send(v.submit, post)
 	if err != nil {
@@ -103,6 +117,19 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	}
 	if own {
 		authorize(get, to.Key)
+	}
+	return providers.Download(v.client, get)
+}
+
+// OpenVariant reads a picture of the job's one video.
+func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string) (providers.Video, error) {
+	if output != 0 {
+		return providers.Video{}, providers.Faultf(providers.NotFound, "The job has one video, not %d.", output+1)
+	}
+	address := "/videos/" + url.PathEscape(ticket.Job) + "/content?variant=" + url.QueryEscape(variant)
+	get, err := v.request(ctx, http.MethodGet, to, address, nil)
+	if err != nil {
+		return providers.Video{}, err
 	}
 	return providers.Download(v.client, get)
 }

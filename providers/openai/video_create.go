@@ -53,6 +53,25 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	return createForm(ctx, fields, req.Images)
 }
 
+// remixBody writes a remix, which has the source's model, length and size. Every failure is before anything was sent.
+func remixBody(req providers.VideoRequest) (encoded, error) {
+	if len(req.Images) > 0 {
+		return encoded{}, providers.InvalidField("input_reference", "The upstream takes no input image for a remix.")
+	}
+	fields, err := req.Parameters()
+	if err != nil {
+		return encoded{}, err
+	}
+	if fields["prompt"], err = json.Marshal(req.Prompt); err != nil {
+		return encoded{}, providers.Unwritable(err)
+	}
+	doc, err := json.Marshal(fields)
+	if err != nil {
+		return encoded{}, providers.Unwritable(err)
+	}
+	return encoded{contentType: "application/json", bytes: doc}, nil
+}
+
 // createFields are the JSON members of a create: the vendor's parameters first, so that the contract's fields win.
 func createFields(model string, req providers.VideoRequest) (map[string]json.RawMessage, error) {
 	fields, err := req.Parameters()

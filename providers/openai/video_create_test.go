@@ -178,6 +178,26 @@ func TestVideoJSON(t *testing.T) {
 	}
 }
 
+// TestVideoRemixBody: a remix carries the prompt and the caller's own parameters, and nothing of the source's.
+func TestVideoRemixBody(t *testing.T) {
+	t.Parallel()
+	var seen []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var err error
+		if seen, err = io.ReadAll(r.Body); err != nil || r.URL.EscapedPath() != "/videos/a%2Fb/remix" || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("got %s of type %s, %v", r.URL.EscapedPath(), r.Header.Get("Content-Type"), err)
+		}
+		_, _ = io.WriteString(w, `{"id":"video_2"}`)
+	}))
+	t.Cleanup(server.Close)
+	ticket, err := openai.NewVideos(newClient(t)).Remix(t.Context(), target(server.URL), providers.Ticket{Job: "a/b"}, providers.VideoRequest{
+		Model: "pub", Prompt: "at night", Seconds: "8", Size: "1280x720", Extra: json.RawMessage(`{"guidance":7.50}`), RemixOf: "video_0",
+	})
+	if want := `{"guidance":7.50,"prompt":"at night"}`; err != nil || ticket.Job != "video_2" || string(seen) != want {
+		t.Errorf("got %s, %+v, %v, want %s", seen, ticket, err, want)
+	}
+}
+
 // TestVideoRefusesItself: what the vendor has no field for is refused before anything is sent.
 func TestVideoRefusesItself(t *testing.T) {
 	t.Parallel()

@@ -46,6 +46,8 @@ func step(req *http.Request) providertest.VideoStep {
 		return providertest.VideoPoll
 	case "GET " + job + "/content":
 		return providertest.VideoContent
+	case "POST " + job + "/remix":
+		return providertest.VideoRemix
 	}
 	return ""
 }

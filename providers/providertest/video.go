@@ -20,6 +20,8 @@ const (
 	VideoContent VideoStep = "content"
 	// VideoCancel is a Canceler's request.
 	VideoCancel VideoStep = "cancel"
+	// VideoRemix is a Remixer's, answered like a submit.
+	VideoRemix VideoStep = "remix"
 	// VideoFind is what a Finder asks for beside a repeated submit.
 	VideoFind VideoStep = "find"
 )
@@ -91,6 +93,8 @@ func TestVideo(t *testing.T, subject VideoSubject) {
 	t.Run("link renewed", s.linkRenewed)
 	t.Run("links of strangers", s.strangers)
 	t.Run("cancel", s.cancel)
+	t.Run("remix", s.remix)
+	t.Run("variants", s.variants)
 	t.Run("find", s.find)
 	t.Run("concurrent", s.concurrent)
 }

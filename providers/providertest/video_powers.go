@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -62,6 +63,102 @@ func (s videoSuite) cancel(t *testing.T) {
 	gone := make(chan struct{})
 	u.on(VideoCancel, u.hang(stop, gone))
 	canceled(t, canceler.Cancel(ctx, to, ticket), gone)
+}
+
+// remix: a variation is paid for like a submit, once, and its faults say the same.
+func (s videoSuite) remix(t *testing.T) {
+	t.Parallel()
+	remixer, ok := s.adapter(t).(providers.Remixer)
+	if !ok {
+		t.Skip("the vendor cannot remix")
+	}
+	u := s.upstream(t)
+	to := s.at(u.server.URL)
+	source := s.accepted(t, s.adapter(t), to)
+	sent := 0
+	accept := u.file("submitted")
+	u.on(VideoRemix, func(w http.ResponseWriter, r *http.Request) {
+		sent++
+		var body struct {
+			Prompt string `json:"prompt"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Prompt != s.request().Prompt {
+			t.Errorf("got prompt %q, %v", body.Prompt, err)
+		}
+		if s.subject.IdempotencyKey != nil && s.subject.IdempotencyKey(r) != s.request().IdempotencyKey {
+			t.Errorf("got key %q", s.subject.IdempotencyKey(r))
+		}
+		accept(w, r)
+	})
+	ticket, err := remixer.Remix(t.Context(), to, source, s.request())
+	if err != nil || ticket.Job != s.subject.Job || sent != 1 {
+		t.Errorf("got %+v, %v, sent %d times", ticket, err, sent)
+	}
+	wantHush(t, "ticket", ticket)
+	for _, tc := range []struct {
+		name      string
+		answer    http.HandlerFunc
+		taken     providers.Taken
+		elsewhere bool
+	}{
+		{"refused", u.file("refused"), providers.TakenNo, false},
+		{"unknown", u.file("forgotten"), providers.TakenNo, false},
+		{"limited", u.file("limited"), providers.TakenNo, true},
+		{"broken", u.text(http.StatusBadGateway, "text/html", vendorWords), providers.TakenUnknown, true},
+		{"garbage", u.text(http.StatusOK, "application/json", "{}"), providers.TakenUnknown, true},
+		{"cut", u.drop(false), providers.TakenUnknown, true},
+	} {
+		sent = 0
+		u.on(VideoRemix, func(w http.ResponseWriter, r *http.Request) {
+			sent++
+			tc.answer(w, r)
+		})
+		_, err := remixer.Remix(t.Context(), to, source, s.request())
+		if fault := wantFault(t, err); fault.Taken != tc.taken || fault.Elsewhere() != tc.elsewhere || sent != 1 || strings.Contains(fault.Error(), vendorWords) {
+			t.Errorf("%s: got taken %d, elsewhere %t, sent %d times: %v", tc.name, fault.Taken, fault.Elsewhere(), sent, fault)
+		}
+	}
+	sent = 0
+	withImage := s.request()
+	withImage.Images = []providers.Media{{URL: "https://images.example.com/cat.png"}}
+	_, err = remixer.Remix(t.Context(), to, source, withImage)
+	if fault := wantFault(t, err); fault.Kind != providers.Invalid || fault.Taken != providers.TakenNo || sent != 0 {
+		t.Errorf("with an image: got %v, sent %d times", fault, sent)
+	}
+}
+
+// variants: a video's pictures are read by name, and one that is missing is not found.
+func (s videoSuite) variants(t *testing.T) {
+	t.Parallel()
+	pictures, ok := s.adapter(t).(providers.Variants)
+	if !ok {
+		t.Skip("the vendor makes no pictures")
+	}
+	u := s.upstream(t)
+	to := s.at(u.server.URL)
+	ticket := s.accepted(t, s.adapter(t), to)
+	u.on(VideoContent, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Query().Get("variant") {
+		case providers.Thumbnail:
+			w.Header().Set("Content-Type", "image/webp")
+			_, _ = io.WriteString(w, providers.Thumbnail)
+		default:
+			u.file("forgotten")(w, r)
+		}
+	})
+	picture, err := pictures.OpenVariant(t.Context(), to, ticket, 0, providers.Thumbnail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer picture.Body.Close()
+	got, err := io.ReadAll(picture.Body)
+	if err != nil || string(got) != providers.Thumbnail || picture.ContentType != "image/webp" {
+		t.Errorf("got %q of type %q, %v", got, picture.ContentType, err)
+	}
+	_, err = pictures.OpenVariant(t.Context(), to, ticket, 0, providers.Spritesheet)
+	if fault := wantFault(t, err); fault.Kind != providers.NotFound {
+		t.Errorf("got %s, want not found", fault.Kind)
+	}
 }
 
 // find: a submit whose answer was lost is found by its idempotency key. A look that finds nothing out says nothing about

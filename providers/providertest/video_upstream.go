@@ -46,7 +46,7 @@ func (s videoSuite) idleUpstream(t *testing.T) *videoUpstream {
 	t.Helper()
 	u := &videoUpstream{t: t, subject: s.subject}
 	u.answers = map[VideoStep]http.HandlerFunc{
-		VideoSubmit: u.file("submitted"), VideoPoll: u.file("done"), VideoContent: u.clip,
+		VideoSubmit: u.file("submitted"), VideoPoll: u.file("done"), VideoContent: u.clip, VideoRemix: u.file("submitted"),
 	}
 	for step, name := range map[VideoStep]string{VideoCancel: "cancelled", VideoFind: "find"} {
 		if _, err := fs.Stat(s.subject.Answers, name+".http"); err == nil {
