@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -36,12 +37,26 @@ type Output struct {
 	ContentType string `json:"content_type"`
 	Size        int64  `json:"size"`
 	SHA256      string `json:"sha256"`
+	// Variants are the archived pictures of it; one that the vendor has not, or that could not be had, is missing.
+	Variants []Variant `json:"variants,omitempty"`
+}
+
+// Variant is one archived picture of a video.
+type Variant struct {
+	// Name is one of providers.VariantNames.
+	Name        string `json:"name"`
+	Object      string `json:"object"`
+	ContentType string `json:"content_type"`
+	Size        int64  `json:"size"`
+	SHA256      string `json:"sha256"`
 }
 
 // Copied is an archive's heartbeat. A next try starts after the outputs that are done.
 type Copied struct {
 	Done  []Output `json:"done,omitempty"`
 	Bytes int64    `json:"bytes"`
+	// Pictured is how many of Done have been asked for their variants.
+	Pictured int `json:"pictured,omitempty"`
 }
 
 // OutputPrefix is the archive folder of a task's outputs.
@@ -64,13 +79,11 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 	defer stop()
 	running, cancel := stopWithWorker(ctx)
 	defer cancel()
-	for n := len(c.state.Done); n < in.Outputs; n++ {
-		output, err := a.copyOutput(running, in, n, c)
+	for n := c.state.Pictured; n < in.Outputs; n++ {
+		err := a.copyOne(running, log, in, n, c)
 		switch {
 		case err == nil:
-			c.finished(output)
 			activity.RecordHeartbeat(ctx, c.shown())
-			log.Info("archived", "output", n, "bytes", output.Size)
 			continue
 		case ctx.Err() != nil:
 			return nil, ctx.Err() // cancelled: nobody wants the copy
@@ -87,6 +100,25 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 		return nil, again(r, min(r.RetryAfter, hintLimit))
 	}
 	return c.state.Done, nil
+}
+
+// copyOne copies one output and then its variants, each once. Only a worker that stops, or a cancel, ends the task's
+// hope for those.
+func (a *Activities) copyOne(ctx context.Context, log *slog.Logger, in ArchiveInput, n int, c *copying) error {
+	if n >= len(c.state.Done) {
+		output, err := a.copyOutput(ctx, in, n, c)
+		if err != nil {
+			return err
+		}
+		c.finished(output)
+		log.Info("archived", "output", n, "bytes", output.Size)
+	}
+	variants := a.copyVariants(ctx, log, in, n)
+	if ctx.Err() != nil {
+		return fmt.Errorf("copy variants of output %d: %w", n, context.Cause(ctx))
+	}
+	c.pictured(n, variants)
+	return nil
 }
 
 // DiscardInput names outputs that nobody wants any more.

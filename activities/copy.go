@@ -25,7 +25,7 @@ type copying struct {
 func (c *copying) shown() Copied {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Copied{Done: slices.Clone(c.state.Done), Bytes: c.state.Bytes}
+	return Copied{Done: slices.Clone(c.state.Done), Bytes: c.state.Bytes, Pictured: c.state.Pictured}
 }
 
 func (c *copying) written(total int64) {
@@ -38,6 +38,15 @@ func (c *copying) finished(output Output) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state.Done = append(c.state.Done, output)
+}
+
+// pictured notes the variants of an output. The output is replaced, not changed: a heartbeat may hold it.
+func (c *copying) pictured(n int, variants []Variant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Done = slices.Clone(c.state.Done)
+	c.state.Done[n].Variants = variants
+	c.state.Pictured = n + 1
 }
 
 func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copying) (output Output, err error) {

@@ -142,17 +142,25 @@ func (a adapter) Open(ctx context.Context, to providers.Target, ticket providers
 	return a.open(ctx, to, ticket, output)
 }
 
-// finder is an adapter with a look-up, canceler one that can stop jobs.
+// finder is an adapter with a look-up, picturing one with variants, canceler one that can stop jobs.
 type (
 	finder struct {
 		adapter
 		find func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error)
+	}
+	picturing struct {
+		adapter
+		variant func(context.Context, providers.Ticket, int, string) (providers.Video, error)
 	}
 	canceler struct {
 		adapter
 		cancel func(context.Context, providers.Target, providers.Ticket) error
 	}
 )
+
+func (p picturing) OpenVariant(ctx context.Context, _ providers.Target, ticket providers.Ticket, output int, variant string) (providers.Video, error) {
+	return p.variant(ctx, ticket, output, variant)
+}
 
 func (f finder) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	return f.find(ctx, to, req)

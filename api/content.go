@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -67,7 +68,7 @@ func (s *Server) addContent(g *group, tags []string) {
 // serveContent answers with an output of a task.
 func (s *Server) serveContent(x *exchange, r *http.Request) error {
 	id := r.PathValue("task_id")
-	index, err := outputIndex(r)
+	index, variant, err := outputAsked(r)
 	if err != nil {
 		return err
 	}
@@ -80,6 +81,18 @@ func (s *Server) serveContent(x *exchange, r *http.Request) error {
 		return noContent()
 	}
 	output := task.Outputs[index]
+	if variant != "" {
+		pictures := output.Variants
+		output.Object = ""
+		for _, picture := range pictures {
+			if picture.Name == variant {
+				output.Object, output.ContentType, output.Size, output.SHA256 = picture.Object, picture.ContentType, picture.Size, picture.SHA256
+			}
+		}
+		if output.Object == "" {
+			return noContent()
+		}
+	}
 	header := x.Header()
 	header.Set("Content-Type", firstText(output.ContentType, "video/mp4"))
 	header.Set("Cache-Control", "private")
@@ -91,25 +104,25 @@ func (s *Server) serveContent(x *exchange, r *http.Request) error {
 	return late.finish(r, content)
 }
 
-// outputIndex reads the query of a content request. A variant that no upstream of ours makes is not found.
-func outputIndex(r *http.Request) (int, error) {
+// outputAsked reads the query of a content request: which of the outputs, and which variant of it, "" for the video
+// itself.
+func outputAsked(r *http.Request) (index int, variant string, err error) {
 	query := r.URL.Query()
-	switch query.Get("variant") {
-	case "", "video":
-	case "thumbnail", "spritesheet":
-		return 0, noContent()
-	default:
-		return 0, providers.InvalidField("variant", "Invalid request: 'variant' must be one of video, thumbnail, spritesheet.")
+	switch variant = query.Get("variant"); {
+	case variant == "video":
+		variant = ""
+	case variant != "" && !slices.Contains(providers.VariantNames(), variant):
+		return 0, "", providers.InvalidField("variant", "Invalid request: 'variant' must be one of video, thumbnail, spritesheet.")
 	}
 	text := query.Get("index")
 	if text == "" {
-		return 0, nil
+		return 0, variant, nil
 	}
-	index, err := strconv.Atoi(text)
+	index, err = strconv.Atoi(text)
 	if err != nil || index < 0 {
-		return 0, providers.InvalidField("index", "Invalid request: 'index' must be a number from 0.")
+		return 0, "", providers.InvalidField("index", "Invalid request: 'index' must be a number from 0.")
 	}
-	return index, nil
+	return index, variant, nil
 }
 
 func noContent() *providers.Fault {

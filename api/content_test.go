@@ -14,13 +14,16 @@ const clip = "0123456789"
 
 // finished puts a completed task with two outputs.
 func finished(g *gateway) {
-	g.archive["a"], g.archive["b"] = []byte(clip), []byte("other")
+	g.archive["a"], g.archive["b"], g.archive["t"] = []byte(clip), []byte("other"), []byte("small")
 	g.tasks.put(workflows.Task{
 		ID: "video_1", Token: "good", State: workflows.Completed, Progress: 100, CreatedAt: day, CompletedAt: day.Add(time.Minute),
 		ExpiresAt: time.Now().Add(time.Hour),
 		Outputs: []activities.Output{
 			{Object: "a", ContentType: "video/mp4", Size: int64(len(clip)), SHA256: "aa"},
-			{Object: "b", ContentType: "video/webm", Size: 5, SHA256: "bb"},
+			{
+				Object: "b", ContentType: "video/webm", Size: 5, SHA256: "bb",
+				Variants: []activities.Variant{{Name: "thumbnail", Object: "t", ContentType: "image/webp", Size: 5, SHA256: "tt"}},
+			},
 		},
 	})
 }
@@ -58,8 +61,10 @@ func TestContent(t *testing.T) {
 		{"not modified since", "GET", path, []string{"If-Modified-Since", modified}, 304, "", nil},
 		{"precondition failed", "GET", path, []string{"If-Match", `"zz"`}, 412, "", nil},
 		{"no such output", "GET", path + "?index=2", nil, 404, "", nil},
-		{"thumbnail", "GET", path + "?variant=thumbnail", nil, 404, "", nil},
-		{"spritesheet", "GET", path + "?variant=spritesheet", nil, 404, "", nil},
+		{"thumbnail", "GET", path + "?index=1&variant=thumbnail", nil, 200, "small", map[string]string{"Content-Type": "image/webp", "Content-Length": "5", "Etag": `"tt"`}},
+		{"part of a thumbnail", "GET", path + "?index=1&variant=thumbnail", []string{"Range", "bytes=-2"}, 206, "ll", map[string]string{"Content-Range": "bytes 3-4/5"}},
+		{"no thumbnail", "GET", path + "?variant=thumbnail", nil, 404, "", nil},
+		{"no spritesheet", "GET", path + "?index=1&variant=spritesheet", nil, 404, "", nil},
 		{"unknown variant", "GET", path + "?variant=x", nil, 400, "", nil},
 		{"index is a word", "GET", path + "?index=x", nil, 400, "", nil},
 		{"index is negative", "GET", path + "?index=-1", nil, 400, "", nil},

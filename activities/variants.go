@@ -1,0 +1,68 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+const (
+	// variantTimeout bounds the copy of one picture, which nothing depends on.
+	variantTimeout = 20 * time.Second
+	// variantLimit bounds one picture, in bytes; sprite sheets of a minute of video have a few million.
+	variantLimit = 32 << 20
+)
+
+// copyVariants archives the pictures of an output, where the vendor makes any. One that cannot be had is left out: it is
+// no part of what the client paid for, and must not hold up what is.
+func (a *Activities) copyVariants(ctx context.Context, log *slog.Logger, in ArchiveInput, n int) []Variant {
+	target, adapter, err := a.target(in.Job.Assignment)
+	if err != nil {
+		return nil
+	}
+	has, ok := adapter.(providers.Variants)
+	if !ok {
+		return nil
+	}
+	var variants []Variant
+	for _, name := range providers.VariantNames() {
+		variant, err := a.copyVariant(ctx, has, target, in, n, name)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			log.Info("variant not archived", "output", n, "variant", name, "kind", providers.AsFault(err).Kind, "fault", err)
+			continue
+		}
+		variants = append(variants, variant)
+	}
+	return variants
+}
+
+func (a *Activities) copyVariant(ctx context.Context, from providers.Variants, to providers.Target, in ArchiveInput, n int, name string) (Variant, error) {
+	ctx, cancel := context.WithTimeout(ctx, variantTimeout)
+	defer cancel()
+	picture, err := from.OpenVariant(ctx, to, in.Job.Ticket, n, name)
+	if err != nil {
+		return Variant{}, err
+	}
+	defer picture.Body.Close()
+	if !strings.HasPrefix(picture.ContentType, "image/") {
+		// An upstream without variants sends the video itself.
+		return Variant{}, providers.Faultf(providers.NotFound, "The upstream sends no picture for the variant.")
+	}
+	key := fmt.Sprintf("%s%d.%s", OutputPrefix(in.Job.TaskID, in.Expires), n, name)
+	stalled := time.AfterFunc(variantTimeout, cancel)
+	defer stalled.Stop()
+	body := &source{body: picture.Body, limit: variantLimit, stalled: stalled}
+	object, err := a.Objects.Put(ctx, key, body, picture.Length, storage.PutOptions{ContentType: picture.ContentType})
+	if err != nil {
+		return Variant{}, fmt.Errorf("copy variant %s: %w", name, copyFault(ctx, err))
+	}
+	return Variant{Name: name, Object: object.Key, ContentType: picture.ContentType, Size: object.Size, SHA256: object.SHA256}, nil
+}
