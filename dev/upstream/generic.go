@@ -31,8 +31,9 @@ func (s *server) routeGeneric() {
 // answerGenericDocument is what of the gateway's own OpenAPI document tells that a repeated create makes no second task.
 func answerGenericDocument(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"openapi":"3.1.0","info":{"title":"Model Relay","version":"1.0.0"},"paths":{"/v1/video/generations":{"post":{`+
-		`"operationId":"createVideoGeneration","parameters":[{"in":"header","name":"Idempotency-Key","schema":{"type":"string","minLength":1,"maxLength":255}}]}}}}`)
+	const post = `{"post":{"parameters":[{"in":"header","name":"Idempotency-Key","schema":{"type":"string","minLength":1,"maxLength":255}}]}}`
+	_, _ = io.WriteString(w, `{"openapi":"3.1.0","info":{"title":"Model Relay","version":"1.0.0"},"paths":{`+
+		`"/v1/video/generations":`+post+`,"/v1/videos/{task_id}/remix":`+post+`}}`)
 }
 
 type generation struct {
@@ -143,12 +144,19 @@ func (s *server) answerGeneration(x *exchange) {
 	if q.Image != "" {
 		spec.InputSHA256, spec.InputBytes = digestOf([]byte(q.Image)), len(q.Image)
 	}
-	if key := x.r.Header.Get("Idempotency-Key"); key != "" {
-		spec.Idempotency = strings.Join([]string{"generic", x.key, key}, "\n")
-	}
+	spec.Idempotency = idempotencyOf(x)
 	if j := s.submit(x, spec); j != nil {
 		x.json(http.StatusOK, generationOf(j))
 	}
+}
+
+// idempotencyOf is what repeats of a create have in common, "" where the call carries no key.
+func idempotencyOf(x *exchange) string {
+	key := x.r.Header.Get("Idempotency-Key")
+	if key == "" {
+		return ""
+	}
+	return strings.Join([]string{"generic", x.key, key}, "\n")
 }
 
 func (s *server) answerGenerationGet(x *exchange) {

@@ -172,6 +172,9 @@ func (s *server) answerVideoCreate(x *exchange) {
 	spec := job{ID: "video_" + randomID(48), Seconds: q.Seconds, Size: q.Size, RequestSHA: digestOf(x.body)}
 	if q.remixed != nil {
 		spec.Remixed = q.remixed.ID
+		if x.operation.vendor.name == "generic" { // a gateway of our kind, unlike the vendor
+			spec.Idempotency = idempotencyOf(x)
+		}
 	}
 	if q.file != nil {
 		spec.InputSHA256, spec.InputBytes = digestOf(q.file.data), len(q.file.data)

@@ -366,6 +366,14 @@ func TestGeneric(t *testing.T) {
 		t.Error("another key's idempotency key led to this job")
 	}
 
+	f.control(t, "POST", "jobs/"+id, `{"state":"completed"}`)
+	remix := func() any {
+		return f.do(t, "POST", "/generic/v1/videos/"+id+"/remix", `{"prompt":"at night"}`, "Idempotency-Key", "k2").json(t)["id"]
+	}
+	if a, b := remix(), remix(); a != b || a == id {
+		t.Errorf("same idempotency key: got remixes %v and %v", a, b)
+	}
+	id, _ = create(body, "k3").json(t)["id"].(string)
 	path = "/generic/v1/video/generations/" + id
 	wants(t, f.do(t, "POST", path+"/cancel", "").json(t), map[string]any{"status": "failed", "error.code": "cancelled"})
 	wants(t, f.do(t, "GET", "/generic/v1/videos/"+id, "").json(t), map[string]any{"status": "failed", "error.code": "cancelled"})

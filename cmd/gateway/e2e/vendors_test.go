@@ -1,6 +1,9 @@
 package e2e_test
 
 import (
+	"errors"
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
@@ -12,18 +15,20 @@ func TestVendors(t *testing.T) {
 	s := newStack(t)
 	g := s.gateway(gatewayOptions{channels: s.everyVendor()})
 	for _, vendor := range []struct{ name, model, manual string }{
+		{"openai", "sora-2", "sora-2-manual"},
 		{"vendorc", "jimeng", "jimeng_t2v_v30_manual"},
 		{"generic", "generic-video", "generic-video-manual"},
 	} {
 		t.Run(vendor.name, func(t *testing.T) {
 			sdk := g.sdk()
 			video, err := sdk.Videos.New(t.Context(), openai.VideoNewParams{
-				Prompt: vendor.name + " at dawn", Model: openai.VideoModel(vendor.model + "-fast"), Seconds: "5", Size: "1280x720",
+				Prompt: vendor.name + " at dawn", Model: openai.VideoModel(vendor.model + "-fast"), Size: "1280x720",
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			g.completed(video.ID, taskTimeout)
+			g.picturesAndRemix(t, video.ID, vendor.name != "vendorc")
 
 			failing := g.create(t.Context(), vendor.model+"-fast-fail", vendor.name+" is doomed")
 			if ended := g.end(failing.ID, taskTimeout); ended.Status != openai.VideoStatusFailed || ended.Error.Code == "" || ended.Error.Message == "" {
@@ -70,4 +75,45 @@ func TestVendors(t *testing.T) {
 		}
 	})
 	g.secretsNowhere(t)
+}
+
+// picturesAndRemix reads the pictures that the archive has of a completed video and makes a variation of it, where its
+// vendor can; else they are not found and refused.
+func (g *gateway) picturesAndRemix(t *testing.T, id string, can bool) {
+	t.Helper()
+	sdk := g.sdk()
+	for variant, contentType := range map[openai.VideoDownloadContentParamsVariant]string{"thumbnail": "image/webp", "spritesheet": "image/jpeg"} {
+		resp, err := sdk.Videos.DownloadContent(t.Context(), id, openai.VideoDownloadContentParams{Variant: variant})
+		if !can {
+			var fault *openai.Error
+			if !errors.As(err, &fault) || fault.StatusCode != http.StatusNotFound {
+				t.Errorf("%s: %v, want 404", variant, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", variant, err)
+			continue
+		}
+		picture, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || len(picture) == 0 || resp.Header.Get("Content-Type") != contentType {
+			t.Errorf("%s: %d bytes of type %s, %v", variant, len(picture), resp.Header.Get("Content-Type"), err)
+		}
+	}
+	remix, err := sdk.Videos.Remix(t.Context(), id, openai.VideoRemixParams{Prompt: "the same at night"})
+	if !can {
+		var fault *openai.Error
+		if !errors.As(err, &fault) || fault.StatusCode != http.StatusBadRequest {
+			t.Errorf("remix: %v, want 400", err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if remix.RemixedFromVideoID != id || remix.ID == id {
+		t.Errorf("remix = %s", remix.RawJSON())
+	}
+	g.completed(remix.ID, taskTimeout)
 }
