@@ -29,10 +29,7 @@ func (s *Server) newGroup(format providers.Format, errorSchema *huma.Schema) *gr
 		if op.Responses == nil {
 			op.Responses = make(map[string]*huma.Response)
 		}
-		op.Responses["default"] = &huma.Response{
-			Description: "The fault, in the format's own shape",
-			Content:     map[string]*huma.MediaType{"application/json": {Schema: errorSchema}},
-		}
+		g.declareFaults(op, errorSchema)
 	})
 	return g
 }

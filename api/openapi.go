@@ -20,6 +20,7 @@ func apiConfig() huma.Config {
 	config.AllowAdditionalPropertiesByDefault = true
 	config.Info.Description = "A gateway for AI model calls. Clients keep their own SDK, name a model, and the gateway " +
 		"routes the call to a configured upstream channel."
+	config.Servers = []*huma.Server{{URL: "/", Description: "Where this document is served"}}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearerScheme: {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`",
 	}}

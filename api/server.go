@@ -145,7 +145,9 @@ func New(o Options) *Server {
 func (s *Server) addOperations() {
 	registry := s.api.OpenAPI().Components.Schemas
 	openAI := s.newGroup(providers.OpenAI, schemaOf[openAIError](registry))
-	byHeader := s.newGroup("", schemaOf[openAIError](registry))
+	byHeader := s.newGroup("", &huma.Schema{AnyOf: []*huma.Schema{
+		schemaOf[openAIError](registry), schemaOf[anthropicError](registry), schemaOf[geminiError](registry),
+	}})
 
 	s.addModels(byHeader)
 	s.addAnthropicMessages(s.newGroup(providers.Anthropic, schemaOf[anthropicError](registry)))

@@ -1,0 +1,108 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// answers is the part of the document that says what operations answer.
+type answers struct {
+	Paths map[string]map[string]struct {
+		Responses map[string]declaredAnswer
+	}
+	Components struct{ Responses map[string]declaredAnswer }
+}
+
+type declaredAnswer struct {
+	Ref     string `json:"$ref"`
+	Content map[string]struct {
+		Schema struct {
+			schema
+
+			AnyOf []*schema
+		}
+	}
+}
+
+// errorSchema is the name of an error's schema, or the names where a request may choose.
+func (d *answers) errorSchema(path, method, status string) string {
+	answer := d.Paths[path][method].Responses[status]
+	if name, found := strings.CutPrefix(answer.Ref, "#/components/responses/"); found {
+		answer = d.Components.Responses[name]
+	}
+	content := answer.Content["application/json"].Schema
+	var names []string
+	for _, s := range append(content.AnyOf, &content.schema) {
+		if name, found := strings.CutPrefix(s.Ref, "#/components/schemas/"); found {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// TestFaultsDeclared: every operation declares its errors by their statuses, in the shape of its format, and those of the
+// contract's own table among them.
+func TestFaultsDeclared(t *testing.T) {
+	t.Parallel()
+	var document answers
+	decode(t, newGateway(t, nil, nil).do(t, request("GET", "/openapi.json", "")).Body.Bytes(), &document)
+	shape := func(path string) string {
+		switch {
+		case strings.HasPrefix(path, "/v1/messages"):
+			return "AnthropicError"
+		case strings.HasPrefix(path, "/v1beta/"), strings.Contains(path, "{model}:"):
+			return "GeminiError"
+		case strings.HasPrefix(path, "/vendorC"):
+			return "VendorCError"
+		case path == "/v1/models", path == "/v1/models/{model}":
+			return "OpenAIError AnthropicError GeminiError"
+		}
+		return "OpenAIError"
+	}
+	for path, methods := range document.Paths {
+		for method, operation := range methods {
+			for status := range operation.Responses {
+				if want := shape(path); status >= "400" && document.errorSchema(path, method, status) != want {
+					t.Errorf("%s %s, %s: got schema %q, want %s", method, path, status, document.errorSchema(path, method, status), want)
+				}
+			}
+			wanted := "401 403 500 default"
+			if method == "post" && !strings.HasSuffix(path, "/cancel") {
+				wanted += " 400 413 404 429"
+			}
+			if strings.HasPrefix(path, "/v1/messages") {
+				wanted += " 502 504 529"
+			} else {
+				wanted += " 503"
+			}
+			if strings.Contains(path, "{") {
+				wanted += " 404"
+			}
+			for status := range strings.FieldsSeq(wanted) {
+				if _, declared := operation.Responses[status]; !declared {
+					t.Errorf("%s %s declares no %s", method, path, status)
+				}
+			}
+		}
+	}
+	for _, row := range []struct{ status, method, path string }{
+		{"400", "post", "/v1/chat/completions"},
+		{"429", "post", "/v1/chat/completions"},
+		{"502", "post", "/v1/chat/completions"},
+		{"400", "post", "/v1/videos"},
+		{"400", "post", "/v1/video/generations"},
+		{"400", "post", "/vendorC/"},
+		{"400", "get", "/v1/realtime"},
+		{"401", "get", "/v1/models"},
+		{"404", "get", "/v1/videos/{task_id}"},
+		{"404", "get", "/v1/video/generations/{task_id}"},
+		{"404", "get", "/v1/videos/{task_id}/content"},
+		{"409", "post", "/v1/videos"},
+		{"422", "post", "/v1/videos"},
+		{"529", "get", "/v1/models"},
+	} {
+		if _, declared := document.Paths[row.path][row.method].Responses[row.status]; !declared {
+			t.Errorf("%s %s declares no %s", row.method, row.path, row.status)
+		}
+	}
+}
