@@ -69,13 +69,7 @@ func position(pending []*workflowpb.PendingActivityInfo) int {
 
 // standing is the state and progress of a running task.
 func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (State, int) {
-	var phase string
-	if payload := info.GetSearchAttributes().GetIndexedFields()[AttrState]; payload != nil {
-		if err := converter.GetDefaultDataConverter().FromPayload(payload, &phase); err != nil {
-			return Queued, 0
-		}
-	}
-	switch Phase(phase) {
+	switch phaseOf(info) {
 	case PhasePolling:
 	case PhaseArchiving, PhaseCompleted, PhaseFailed:
 		return InProgress, progressArchiving
@@ -96,6 +90,24 @@ func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.Pend
 		return InProgress, p.Shown(now)
 	}
 	return InProgress, activities.MostShown // the job has ended, the workflow has not gone on yet
+}
+
+// phaseOf is the phase a task entered last, "" where it says none.
+func phaseOf(info *workflowpb.WorkflowExecutionInfo) Phase {
+	var phase string
+	payload := info.GetSearchAttributes().GetIndexedFields()[AttrState]
+	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &phase) != nil {
+		return ""
+	}
+	return Phase(phase)
+}
+
+// undecided tells that a task's job has ended and the workflow has not said yet how it goes on from there: to the
+// archive, or to a failure whose progress may be below anything that can be shown until then.
+func undecided(answer *workflowservice.DescribeWorkflowExecutionResponse) bool {
+	info := answer.GetWorkflowExecutionInfo()
+	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && phaseOf(info) == PhasePolling &&
+		len(answer.GetPendingActivities()) == 0 && info.GetMemo().GetFields()[memoResult] == nil
 }
 
 // describe takes what the answers repeat of the request.
