@@ -30,6 +30,10 @@ test('a video from create to download', {timeout: 120_000}, async () => {
 	const bytes = Buffer.from(await content.arrayBuffer())
 	assert.equal(bytes.length, Number(content.headers.get('content-length')))
 	assert.equal(bytes.subarray(4, 8).toString(), 'ftyp')
+	const listed = await client.videos.list({limit: 1})
+	assert.equal(listed.data[0].id, video.id)
+	assert.equal((await client.videos.delete(video.id)).deleted, true)
+	await assert.rejects(client.videos.retrieve(video.id), OpenAI.NotFoundError)
 })
 
 test('a video that fails', {timeout: 120_000}, async () => {
