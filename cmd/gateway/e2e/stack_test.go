@@ -144,7 +144,7 @@ type gatewayOptions struct {
 	args       []string // of the command line, "serve" by default
 	video      string   // members of the video section
 	relay      string   // members of the relay section
-	channels   string   // instead of the usual ones, as YAML list items
+	channels   string   // instead of the usual ones, as YAML list items; {self} is the gateway's own address
 	tokens     string   // beside the usual ones, as YAML list items
 	webhooks   string   // members of the webhooks section
 }
@@ -171,6 +171,7 @@ func (s *stack) gateway(o gatewayOptions) *gateway {
 		o.channels = s.channel("main", "sk-upstream-main", "")
 	}
 	g := &gateway{s: s, at: freeAddr(s.t), args: o.args}
+	o.channels = strings.ReplaceAll(o.channels, "{self}", g.at)
 	g.config = filepath.Join(s.dir, strings.ReplaceAll(g.at, ":", "_")+".yaml")
 	text := fmt.Sprintf(`listen: %s
 log: {level: debug, format: text}

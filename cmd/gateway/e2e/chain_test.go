@@ -1,0 +1,132 @@
+package e2e_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+
+	"modelrelay/providers"
+	"modelrelay/providers/generic"
+)
+
+// TestChain has a gateway for its own upstream: a task of the one is a task of the other.
+func TestChain(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	g := s.gateway(gatewayOptions{channels: s.everyVendor() + `  - name: itself
+    vendor: generic
+    base_url: http://{self}/v1
+    keys: [` + token + `]
+    models: {chain: sora-2-fast, chain-several: generic-video-fast, chain-manual: sora-2-manual}
+    groups: [default]
+`})
+	sdk := g.sdk()
+
+	t.Run("create, pictures, remix", func(t *testing.T) {
+		image := bytes.Repeat([]byte("\x89PNG\r\n\x1a\n"), 1000)
+		video, err := sdk.Videos.New(t.Context(), openai.VideoNewParams{
+			Prompt: "through two gateways", Model: "chain", Seconds: "8", Size: "1280x720",
+			InputReference: openai.VideoNewParamsInputReferenceUnion{OfFile: openai.File(bytes.NewReader(image), "a.png", "image/png")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.completed(video.ID, taskTimeout)
+		if sum := sha256.Sum256(image); s.control.input("through two gateways") != hex.EncodeToString(sum[:]) {
+			t.Error("the input image did not reach the upstream intact")
+		}
+		g.picturesAndRemix(t, video.ID, true)
+	})
+	t.Run("several videos", func(t *testing.T) {
+		var created, ended struct {
+			ID     string   `json:"id"`
+			Status string   `json:"status"`
+			URLs   []string `json:"urls"`
+		}
+		body := map[string]any{"model": "chain-several", "prompt": "two of a kind", "n": 2, "metadata": map[string]string{"style": "noir"}}
+		if err := sdk.Post(t.Context(), "video/generations", body, &created); err != nil {
+			t.Fatal(err)
+		}
+		g.end(created.ID, taskTimeout)
+		if err := sdk.Get(t.Context(), "video/generations/"+created.ID, nil, &ended); err != nil || ended.Status != "completed" || len(ended.URLs) != 2 {
+			t.Fatalf("ended = %+v, %v", ended, err)
+		}
+		sums := make(map[string]bool)
+		for _, path := range ended.URLs {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url()+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+token)
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clip, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: %d, %v", path, resp.StatusCode, err)
+			}
+			sum := sha256.Sum256(clip)
+			sums[hex.EncodeToString(sum[:])] = true
+		}
+		if j := s.control.job("two of a kind"); len(sums) != 2 || j == nil || !sums[j.SHA256] {
+			t.Errorf("got outputs %v of job %+v", sums, j)
+		}
+	})
+	t.Run("cancel goes through", func(t *testing.T) {
+		video := g.create(t.Context(), "chain-manual", "called off in a row")
+		s.control.wait("video.get", "sora-2-manual", "", 1)
+		if err := sdk.Post(t.Context(), "videos/"+video.ID+"/cancel", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		ended := g.end(video.ID, taskTimeout)
+		if ended.Error.Code != "cancelled" {
+			t.Errorf("ended = %s", ended.RawJSON())
+		}
+		eventually(t, "the second gateway's task is cancelled", taskTimeout, func() bool {
+			list, err := sdk.Videos.List(t.Context(), openai.VideoListParams{})
+			if err != nil {
+				return false
+			}
+			for _, inner := range list.Data {
+				if inner.Model == "sora-2-manual" {
+					return inner.Status == openai.VideoStatusFailed && inner.Error.Code == "cancelled"
+				}
+			}
+			return false
+		})
+	})
+	t.Run("a lost create is found", func(t *testing.T) {
+		client := providers.NewHTTPClient(nil)
+		t.Cleanup(client.CloseIdleConnections)
+		adapter := generic.NewVideos(client)
+		to := providers.Target{Channel: providers.Channel{Name: "itself", BaseURL: g.url() + "/v1"}, Key: token, Model: "sora-2-fast"}
+		req := providers.VideoRequest{Prompt: "asked for twice", IdempotencyKey: "attempt-1", Extra: json.RawMessage(`{"style":"noir"}`)}
+		first, err := adapter.Submit(t.Context(), to, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := adapter.Find(t.Context(), to, req)
+		if err != nil || again.Job != first.Job {
+			t.Errorf("got %+v, %v, want %s", again, err, first.Job)
+		}
+		g.completed(first.Job, taskTimeout)
+		req.Source, req.IdempotencyKey, req.Extra = &first, "attempt-2", nil
+		remix, err := adapter.Remix(t.Context(), to, first, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := adapter.Find(t.Context(), to, req); err != nil || found.Job != remix.Job {
+			t.Errorf("got %+v, %v, want %s", found, err, remix.Job)
+		}
+		g.completed(remix.Job, taskTimeout)
+	})
+	g.secretsNowhere(t)
+}
