@@ -10,19 +10,26 @@ import (
 // hintTimeout bounds the telling of a change, which nothing depends on.
 const hintTimeout = 250 * time.Millisecond
 
-// Follow calls hear for every task that may have changed, gone or not, until ctx ends. It returns at once where nobody
+// Follow calls hear for every task that may have changed, or has ended, until ctx ends. It returns at once where nobody
 // tells. hear must not block.
-func (i Intake) Follow(ctx context.Context, hear func(taskID string, gone bool)) {
+func (i Intake) Follow(ctx context.Context, hear func(taskID string, ended bool)) {
 	if i.Changes == nil {
 		return
 	}
-	i.Changes.Follow(ctx, nil, func(change storage.Change) { hear(change.TaskID, change.Gone) })
+	i.Changes.Follow(ctx, nil, func(change storage.Change) { hear(change.TaskID, change.Ended) })
 }
 
 // changed tells every process that a task may have changed, best effort.
 func (a *Activities) changed(ctx context.Context, taskID string) {
 	if err := tell(ctx, a.Changes, storage.Change{TaskID: taskID}); err != nil {
 		a.Log.DebugContext(ctx, "change not told", "task", taskID, "err", err)
+	}
+}
+
+// over tells every process that a task has ended and what it read before is stale, best effort.
+func (a *Activities) over(ctx context.Context, taskID string) {
+	if err := tell(ctx, a.Changes, storage.Change{TaskID: taskID, Ended: true}); err != nil {
+		a.Log.DebugContext(ctx, "end not told", "task", taskID, "err", err)
 	}
 }
 

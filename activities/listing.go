@@ -91,7 +91,7 @@ func (i Intake) Bury(ctx context.Context, tokenID, taskID string) error {
 	if err := i.Index.Bury(ctx, tokenID, taskID); err != nil {
 		return err
 	}
-	return tell(ctx, i.Changes, storage.Change{TaskID: taskID, Gone: true})
+	return tell(ctx, i.Changes, storage.Change{TaskID: taskID, Ended: true})
 }
 
 // Unbury shows a task again whose removal did not begin.

@@ -128,6 +128,7 @@ func (a *Activities) tell(ctx context.Context, in DeliverInput, to storage.Webho
 	if err != nil {
 		return d, fmt.Errorf("write the event: %w", err)
 	}
+	a.over(ctx, in.Event.TaskID) // a receiver that reads the task at once must not see it as it was a second ago
 	at := time.Now()
 	signature, err := sign(to.Secrets, in.Event.ID, at, body)
 	if err != nil {

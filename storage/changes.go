@@ -10,8 +10,8 @@ import (
 // Change is a hint that a task may have changed. It carries no state.
 type Change struct {
 	TaskID string
-	// Gone: the task is being removed.
-	Gone bool
+	// Ended: it has ended or is being removed, so that nothing that was read of it before should be shown again.
+	Ended bool
 }
 
 // Changes passes hints between processes, best effort: one that is lost costs its readers a moment, nothing else. Safe
@@ -37,7 +37,7 @@ func NewChanges(client *redis.Client, opts *ChangesOptions) *Changes {
 // Publish tells everyone who follows. Nobody may be there to hear it.
 func (c *Changes) Publish(ctx context.Context, change Change) error {
 	text := change.TaskID
-	if change.Gone {
+	if change.Ended {
 		text = "-" + text
 	}
 	return redisError("publish change", c.client.Publish(ctx, c.keys.taskChanges(), text).Err())
@@ -62,8 +62,8 @@ func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(C
 					ready = nil
 				}
 			case *redis.Message:
-				id, gone := strings.CutPrefix(m.Payload, "-")
-				hear(Change{TaskID: id, Gone: gone})
+				id, ended := strings.CutPrefix(m.Payload, "-")
+				hear(Change{TaskID: id, Ended: ended})
 			}
 		}
 	}

@@ -22,7 +22,7 @@ func TestChanges(t *testing.T) {
 		changes.Follow(ctx, ready, func(change storage.Change) { heard <- change })
 	}()
 	<-ready
-	for _, want := range []storage.Change{{TaskID: "t1"}, {TaskID: "t2", Gone: true}} {
+	for _, want := range []storage.Change{{TaskID: "t1"}, {TaskID: "t2", Ended: true}} {
 		if err := other.Publish(t.Context(), storage.Change{TaskID: "another's"}); err != nil {
 			t.Fatal(err)
 		}

@@ -55,8 +55,8 @@ func moved(last, now Task) bool {
 // Follow hears from other processes which tasks have changed, until ctx ends. Without it, and while Redis is away,
 // watchers hear of changes within ten seconds.
 func (c *Client) Follow(ctx context.Context) {
-	c.opts.Intake.Follow(ctx, func(id string, gone bool) {
-		if gone {
+	c.opts.Intake.Follow(ctx, func(id string, ended bool) {
+		if ended {
 			c.reads.forget(id)
 		}
 		c.watches.hint(id)

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,6 +92,29 @@ func TestWebhooks(t *testing.T) {
 		notice, err := g.redeliver(t, id)
 		if err == nil || notice.State != workflows.PhaseUndelivered || notice.Delivery.Status != http.StatusGone {
 			t.Errorf("notice = %+v, %v", notice, err)
+		}
+	})
+	t.Run("the receiver reads the task at once", func(t *testing.T) {
+		t.Parallel()
+		seen := make(chan openai.VideoStatus, 1)
+		var id atomic.Value
+		mine := newHook(t, func(int) int {
+			video, err := sdk.Videos.Get(t.Context(), id.Load().(string))
+			if err != nil {
+				return http.StatusInternalServerError
+			}
+			seen <- video.Status
+			return http.StatusOK
+		})
+		id.Store(g.generic(t, hookToken, "read at once", mine.URL))
+		eventually(t, "the receiver has read", deliveryTimeout, func() bool { // others read it all the time
+			if _, err := sdk.Videos.Get(t.Context(), id.Load().(string)); err != nil {
+				t.Error(err)
+			}
+			return len(seen) > 0
+		})
+		if got := <-seen; got != openai.VideoStatusCompleted {
+			t.Errorf("the receiver of video.completed reads %s", got)
 		}
 	})
 	t.Run("refused", func(t *testing.T) {
