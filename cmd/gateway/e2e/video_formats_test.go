@@ -1,0 +1,261 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+)
+
+// reading is what every format says of a task.
+type reading struct {
+	state string // in the generic format's words
+	url   string // of the video once completed; "" where the format has none
+}
+
+// videoFormat is a client of one video format.
+type videoFormat struct {
+	create func(model, prompt string, seconds int, image []byte) string
+	read   func(id string) reading
+}
+
+// videoFormats are the three video formats of a gateway, each through a client of its own.
+func (g *gateway) videoFormats(t *testing.T) map[string]videoFormat {
+	t.Helper()
+	sdk := g.sdk()
+	volc := volcengine{t: t, endpoint: g.url() + "/vendorC/", accessKey: "AKLTclient", secretKey: "its own secret", token: token}
+	return map[string]videoFormat{
+		"sora": {
+			func(model, prompt string, seconds int, image []byte) string {
+				video, err := sdk.Videos.New(t.Context(), openai.VideoNewParams{
+					Prompt: prompt, Model: openai.VideoModel(model), Seconds: openai.VideoSeconds(strconv.Itoa(seconds)), Size: "1280x720",
+					InputReference: openai.VideoNewParamsInputReferenceUnion{OfFile: openai.File(bytes.NewReader(image), "a.png", "image/png")},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return video.ID
+			},
+			func(id string) reading {
+				video, err := sdk.Videos.Get(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return reading{state: string(video.Status)}
+			},
+		},
+		"generic": {
+			func(model, prompt string, seconds int, image []byte) string {
+				var made struct {
+					ID     string `json:"id"`
+					TaskID string `json:"task_id"`
+				}
+				g.json(t, http.MethodPost, "/v1/video/generations", map[string]any{
+					"model": model, "prompt": prompt, "image": base64.StdEncoding.EncodeToString(image), "duration": seconds, "width": 1280, "height": 720,
+				}, &made)
+				if made.ID == "" || made.ID != made.TaskID {
+					t.Fatalf("created = %+v", made)
+				}
+				return made.TaskID
+			},
+			func(id string) reading {
+				var task struct {
+					Status string   `json:"status"`
+					URL    *string  `json:"url"`
+					URLs   []string `json:"urls"`
+				}
+				g.json(t, http.MethodGet, "/v1/video/generations/"+id, nil, &task)
+				got := reading{state: task.Status}
+				if task.URL != nil {
+					got.url = g.url() + *task.URL
+				}
+				return got
+			},
+		},
+		"vendor C": {
+			func(model, prompt string, _ int, image []byte) string {
+				return volc.submit(map[string]any{
+					"req_key": model, "prompt": prompt, "binary_data_base64": []string{base64.StdEncoding.EncodeToString(image)},
+				})
+			},
+			func(id string) reading {
+				status, answer := volc.result("any", id)
+				if status != http.StatusOK || answer.Code != 10000 || answer.RequestID == "" {
+					t.Fatalf("result: %d %+v", status, answer)
+				}
+				words := map[string]string{"in_queue": "queued", "generating": "in_progress", "done": "completed"}
+				return reading{words[answer.Data.Status], answer.Data.VideoURL}
+			},
+		},
+	}
+}
+
+// json sends and reads JSON with the token.
+func (g *gateway) json(t *testing.T, method, path string, body, into any) {
+	t.Helper()
+	status, answer := g.call(t, method, path, body)
+	if status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, path, status, answer)
+	}
+	if err := json.Unmarshal(answer, into); err != nil {
+		t.Fatalf("%s %s: %v in %s", method, path, err, answer)
+	}
+}
+
+// call sends JSON with the token and returns what came.
+func (g *gateway) call(t *testing.T, method, path string, body any) (int, []byte) {
+	t.Helper()
+	var content io.Reader
+	if body != nil {
+		doc, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content = bytes.NewReader(doc)
+	}
+	if !strings.HasPrefix(path, "http") {
+		path = g.url() + path
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, path, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return resp.StatusCode, answer
+}
+
+// TestVideoFormats: a task that is made in any of the three formats, over any vendor's adapter, is read in all of them, and
+// its bytes are the upstream's.
+func TestVideoFormats(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	g := s.gateway(gatewayOptions{channels: s.everyVendor()})
+	formats := g.videoFormats(t)
+	image := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("an image of a client's "), 100)...)
+	type made struct{ format, model, prompt, id string }
+	var tasks []made
+	seconds := map[string]int{"sora-2-fast": 4, "jimeng-fast": 5, "generic-video-fast": 4} // what each vendor makes
+	for _, model := range slices.Sorted(maps.Keys(seconds)) {
+		for _, name := range slices.Sorted(maps.Keys(formats)) {
+			prompt := fmt.Sprintf("%s over %s", name, model)
+			tasks = append(tasks, made{name, model, prompt, formats[name].create(model, prompt, seconds[model], image)})
+		}
+	}
+	for _, task := range tasks {
+		for name, format := range formats {
+			var got reading
+			eventually(t, task.prompt+" completed in "+name, taskTimeout, func() bool {
+				got = format.read(task.id)
+				if got.state == "failed" || got.state == "" {
+					_, object := g.call(t, http.MethodGet, "/v1/videos/"+task.id, nil)
+					t.Fatalf("%s: %+v in %s: %s", task.prompt, got, name, object)
+				}
+				return got.state == "completed"
+			})
+			if name == "sora" {
+				got.url = "/v1/videos/" + task.id + "/content"
+			}
+			status, content := g.call(t, http.MethodGet, got.url, nil)
+			job := s.control.job(task.prompt)
+			if job == nil || status != http.StatusOK || hexSum(content) != job.SHA256 {
+				t.Errorf("%s: %d with %d bytes by %s, which are not the upstream's", task.prompt, status, len(content), name)
+				continue
+			}
+			want := hexSum(image)
+			if task.model == "generic-video-fast" { // this fake keeps the digest of the text that came
+				want = hexSum([]byte("data:image/png;base64," + base64.StdEncoding.EncodeToString(image)))
+			}
+			if job.InputSHA256 != want {
+				t.Errorf("%s: the upstream got another image", task.prompt)
+			}
+		}
+	}
+	g.secretsNowhere(t)
+}
+
+// TestVolcengine is the way of a client of vendor C's: it submits, asks until done and fetches, its signature ignored.
+func TestVolcengine(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	// That the signature is the vendor's own is checked by the upstream, which verifies it as the vendor's SDK makes it.
+	direct := volcengine{t: t, endpoint: "http://" + s.at + "/vendorc/", accessKey: "ak-upstream-client", secretKey: "sk-upstream-client"}
+	if status, answer := direct.result("jimeng_t2v_v30_fast", "7000000000000000001"); status != http.StatusOK || answer.Data.Status != "not_found" {
+		t.Fatalf("the vendor does not take the client's signature: %d %+v", status, answer)
+	}
+	g := s.gateway(gatewayOptions{channels: s.everyVendor(), video: "poll_min: 200ms, poll_max: 1s, presigned_urls: true"})
+	client := volcengine{t: t, endpoint: g.url() + "/jimeng/", accessKey: "AKLTclient", secretKey: "its own secret", token: token}
+
+	id := client.submit(map[string]any{"req_key": "jimeng-fast", "prompt": "a lantern", "frames": 121, "aspect_ratio": "16:9"})
+	var link string
+	eventually(t, "done", taskTimeout, func() bool {
+		status, answer := client.result("jimeng-fast", id)
+		if status != http.StatusOK || answer.Code != 10000 || answer.Status != 10000 {
+			t.Fatalf("result: %d %+v", status, answer)
+		}
+		link = answer.Data.VideoURL
+		return answer.Data.Status == "done"
+	})
+	if content := fetch(t, link); hexSum(content) != s.control.job("a lantern").SHA256 {
+		t.Errorf("%d bytes at the link, which are not the upstream's", len(content))
+	}
+
+	doomed := client.submit(map[string]any{"req_key": "jimeng-fast-fail", "prompt": "no such luck"})
+	var refused volcAnswer
+	eventually(t, "failed", taskTimeout, func() bool {
+		var status int
+		status, refused = client.result("jimeng-fast-fail", doomed)
+		return status == http.StatusBadRequest
+	})
+	if refused.Code <= 50000 || refused.Code >= 60000 || refused.Message == "" || refused.RequestID == "" {
+		t.Errorf("failed = %+v", refused)
+	}
+	if status, answer := client.result("jimeng-fast", "video_00000000000000000000000000"); status != http.StatusOK || answer.Data.Status != "not_found" {
+		t.Errorf("an unknown task: %d %+v", status, answer)
+	}
+	stranger := client
+	stranger.token = token + "-other"
+	if status, answer := stranger.result("jimeng-fast", id); status != http.StatusOK || answer.Data.Status != "not_found" {
+		t.Errorf("another token's task: %d %+v", status, answer)
+	}
+	stranger.token = ""
+	if status, answer := stranger.result("jimeng-fast", id); status != http.StatusUnauthorized || answer.Code != 50401 {
+		t.Errorf("a signature alone: %d %+v", status, answer)
+	}
+}
+
+// fetch reads a link without any token.
+func fetch(t *testing.T, link string) []byte {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, link, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	content, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("link: %d %v", resp.StatusCode, err)
+	}
+	return content
+}

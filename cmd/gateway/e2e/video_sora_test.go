@@ -1,0 +1,230 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+)
+
+// TestSoraSDK drives the whole videos service of the unmodified SDK: create and poll, list with its own pager, remix,
+// download, delete.
+func TestSoraSDK(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	g := s.gateway(gatewayOptions{})
+	sdk := g.sdk()
+	ctx := t.Context()
+
+	var ids []string // newest last
+	for n := range 3 {
+		video, err := sdk.Videos.NewAndPoll(ctx, openai.VideoNewParams{
+			Prompt: fmt.Sprintf("harbour %d", n), Model: "sora-2-fast", Seconds: "4", Size: "1280x720",
+		}, 0)
+		if err != nil || video.Status != openai.VideoStatusCompleted {
+			t.Fatalf("create and poll: %v, %v", video, err)
+		}
+		ids = append(ids, video.ID)
+	}
+	remix, err := sdk.Videos.Remix(ctx, ids[0], openai.VideoRemixParams{Prompt: "the same at night"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if remix.RemixedFromVideoID != ids[0] || remix.ID == ids[0] || remix.Prompt != "the same at night" || remix.Seconds != "4" || remix.Size != "1280x720" {
+		t.Errorf("remix = %s", remix.RawJSON())
+	}
+	g.completed(remix.ID, taskTimeout)
+	ids = append(ids, remix.ID)
+
+	t.Run("list", func(t *testing.T) {
+		for order, want := range map[openai.VideoListParamsOrder][]string{
+			openai.VideoListParamsOrderDesc: {ids[3], ids[2], ids[1], ids[0]}, openai.VideoListParamsOrderAsc: ids,
+		} {
+			var got []string
+			pages := sdk.Videos.ListAutoPaging(ctx, openai.VideoListParams{Limit: openai.Int(2), Order: order})
+			for pages.Next() {
+				video := pages.Current()
+				got = append(got, video.ID)
+				if video.Status != openai.VideoStatusCompleted || video.Object != "video" {
+					t.Errorf("listed = %s", video.RawJSON())
+				}
+			}
+			if err := pages.Err(); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s: got %v, %v, want %v", order, got, err, want)
+			}
+		}
+		page, err := sdk.Videos.List(ctx, openai.VideoListParams{}, option.WithAPIKey(token+"-other"))
+		if err != nil || len(page.Data) != 0 || page.HasMore {
+			t.Errorf("another token sees %+v, %v", page, err)
+		}
+		_, err = sdk.Videos.List(ctx, openai.VideoListParams{After: openai.String("video_00000000000000000000000000")})
+		wantStatus(t, "an unknown cursor", err, http.StatusBadRequest)
+		_, err = sdk.Videos.List(ctx, openai.VideoListParams{Limit: openai.Int(101)})
+		wantStatus(t, "a long page", err, http.StatusBadRequest)
+	})
+	t.Run("delete", func(t *testing.T) {
+		running := g.create(ctx, "sora-2-manual", "never to be seen")
+		s.control.wait("video.get", "sora-2-manual", "", 1)
+		for _, id := range []string{ids[1], running.ID} {
+			gone, err := sdk.Videos.Delete(ctx, id)
+			if err != nil || !gone.Deleted || gone.ID != id || gone.Object != "video.deleted" {
+				t.Fatalf("delete %s: %+v, %v", id, gone, err)
+			}
+			_, err = sdk.Videos.Get(ctx, id)
+			wantStatus(t, "a deleted task", err, http.StatusNotFound)
+			resp, err := sdk.Videos.DownloadContent(ctx, id, openai.VideoDownloadContentParams{})
+			if err == nil {
+				resp.Body.Close()
+			}
+			wantStatus(t, "a deleted video", err, http.StatusNotFound)
+		}
+		page, err := sdk.Videos.List(ctx, openai.VideoListParams{})
+		if err != nil || len(page.Data) != 3 {
+			t.Errorf("after two deletions: %d tasks, %v, want 3", len(page.Data), err)
+		}
+	})
+	t.Run("a remix of what is not finished", func(t *testing.T) {
+		running := g.create(ctx, "sora-2-manual", "still at work")
+		_, err := sdk.Videos.Remix(ctx, running.ID, openai.VideoRemixParams{Prompt: "too soon"})
+		wantStatus(t, "too soon", err, http.StatusBadRequest)
+	})
+}
+
+// wantStatus wants an SDK's error to be an answer of the status.
+func wantStatus(t *testing.T, what string, err error, status int) {
+	t.Helper()
+	var fault *openai.Error
+	if !errors.As(err, &fault) || fault.StatusCode != status {
+		t.Errorf("%s: %v, want %d", what, err, status)
+	}
+}
+
+// taskEvent is one server-sent event of a task.
+type taskEvent struct {
+	id     string
+	status string
+	body   string
+}
+
+// follow reads the events of a task; the channel is closed at the stream's end, after its error.
+func (g *gateway) follow(ctx context.Context, t *testing.T, path string) (<-chan taskEvent, <-chan error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		t.Fatalf("events: %d", resp.StatusCode)
+	}
+	events, ended := make(chan taskEvent, 1000), make(chan error, 1)
+	go func() {
+		defer close(events)
+		defer resp.Body.Close()
+		reader := bufio.NewReader(resp.Body)
+		var e taskEvent
+		for {
+			line, err := reader.ReadString('\n')
+			if err != nil {
+				if errors.Is(err, io.EOF) {
+					err = nil
+				}
+				ended <- err
+				return
+			}
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			switch name {
+			case "id":
+				e.id = value
+			case "data":
+				var object struct{ Status string }
+				_ = json.Unmarshal([]byte(value), &object) // no status is told by the test
+				e.status, e.body = object.Status, value
+			case "":
+				if e.id != "" {
+					events <- e
+				}
+				e = taskEvent{}
+			}
+		}
+	}()
+	return events, ended
+}
+
+// TestVideoEvents: clients hear of changes soon after they happen, in either format, and waiting reads are answered then;
+// a gateway that is stopped ends its streams cleanly.
+func TestVideoEvents(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	g := s.gateway(gatewayOptions{})
+	video := g.create(t.Context(), "sora-2-manual", "watched")
+	sora, soraEnd := g.follow(t.Context(), t, "/v1/videos/"+video.ID+"/events")
+	generic, genericEnd := g.follow(t.Context(), t, "/v1/video/generations/"+video.ID+"/events")
+	s.control.wait("video.get", "sora-2-manual", "", 1)
+	job := s.control.job("watched")
+
+	waited := make(chan string, 1)
+	go func() {
+		_, answer := g.call(t, http.MethodGet, "/v1/video/generations/"+video.ID+"?wait=60", nil)
+		waited <- string(answer)
+	}()
+	s.control.drive(job.ID, "in_progress", 40)
+	select {
+	case answer := <-waited:
+		if !strings.Contains(answer, `"status":"in_progress"`) {
+			t.Errorf("the waiting read: %s", answer)
+		}
+	case <-time.After(50 * time.Second):
+		t.Fatal("the waiting read was not answered at the change")
+	}
+	s.control.drive(job.ID, "completed", 100)
+	for name, stream := range map[string]struct {
+		events <-chan taskEvent
+		ended  <-chan error
+	}{"sora": {sora, soraEnd}, "generic": {generic, genericEnd}} {
+		var ids []string
+		var last taskEvent
+		for e := range stream.events {
+			if last, ids = e, append(ids, e.id); len(ids) > 1 && ids[len(ids)-2] == e.id {
+				t.Errorf("%s: the same event twice: %v", name, ids)
+			}
+		}
+		if err := <-stream.ended; err != nil || last.id != "completed-100" || last.status != "completed" || !strings.Contains(last.body, video.ID) ||
+			!strings.HasPrefix(ids[0], "queued-0") {
+			t.Errorf("%s: got %v, last %+v, %v", name, ids, last, err)
+		}
+	}
+
+	open := g.create(t.Context(), "sora-2-manual", "left alone")
+	events, ended := g.follow(t.Context(), t, "/v1/videos/"+open.ID+"/events")
+	<-events
+	stopped := time.Now()
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the stream of a stopping gateway: %v, want a clean end", err)
+		}
+	case <-time.After(endTimeout):
+		t.Error("the stream went on after SIGTERM")
+	}
+	t.Logf("stream ended %v after SIGTERM", time.Since(stopped).Round(time.Millisecond))
+	g.stop(t)
+}
