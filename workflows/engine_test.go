@@ -11,7 +11,6 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -35,8 +34,6 @@ type engine struct {
 	tasks map[string]*workflowservice.DescribeWorkflowExecutionResponse
 	away  bool
 	input []byte // of the last start
-
-	events []*historypb.HistoryEvent // the history of every task
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

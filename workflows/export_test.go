@@ -11,7 +11,6 @@ func (c *Client) Hint(id string) { c.watches.hint(id) }
 // Seams for the external tests of pure functions.
 var (
 	Read        = read
-	WordOf      = wordOf
 	KeyedID     = keyedID
 	RandomID    = randomID
 	RequestHash = requestHash

@@ -188,7 +188,38 @@ func TestVideoFormats(t *testing.T) {
 			}
 		}
 	}
+	t.Run("two videos of one request", func(t *testing.T) { g.several(t) })
 	g.secretsNowhere(t)
+}
+
+// several makes two videos of one request and finds both in the archive.
+func (g *gateway) several(t *testing.T) {
+	t.Helper()
+	var task struct {
+		ID     string   `json:"id"`
+		Status string   `json:"status"`
+		URLs   []string `json:"urls"`
+	}
+	g.json(t, http.MethodPost, "/v1/video/generations", map[string]any{"model": "generic-video-fast", "prompt": "a pair", "n": 2}, &task)
+	eventually(t, "two videos completed", taskTimeout, func() bool {
+		g.json(t, http.MethodGet, "/v1/video/generations/"+task.ID, nil, &task)
+		return task.Status == "completed"
+	})
+	content := "/v1/videos/" + task.ID + "/content"
+	if len(task.URLs) != 2 || task.URLs[0] != content || task.URLs[1] != content+"?index=1" {
+		t.Fatalf("urls = %v", task.URLs)
+	}
+	for _, path := range task.URLs {
+		if status, video := g.call(t, http.MethodGet, path, nil); status != http.StatusOK || !bytes.Contains(video[:min(len(video), 12)], []byte("ftyp")) {
+			t.Errorf("%s: %d with %d bytes, want an MP4", path, status, len(video))
+		}
+	}
+	if status, _ := g.call(t, http.MethodGet, content+"?index=2", nil); status != http.StatusNotFound {
+		t.Errorf("a third video: %d, want 404", status)
+	}
+	if status, answer := g.call(t, http.MethodPost, "/v1/video/generations", map[string]any{"model": "sora-2-fast", "prompt": "a pair", "n": 2}); status != http.StatusBadRequest || !bytes.Contains(answer, []byte(`"n"`)) {
+		t.Errorf("two videos of a vendor that makes one: %d %s, want 400 on n", status, answer)
+	}
 }
 
 // TestVolcengine is the way of a client of vendor C's: it submits, asks until done and fetches, its signature ignored.

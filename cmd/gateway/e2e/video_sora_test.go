@@ -24,11 +24,10 @@ func TestSoraSDK(t *testing.T) {
 	s := newStack(t)
 	g := s.gateway(gatewayOptions{})
 	sdk := g.sdk()
-	ctx := t.Context()
 
 	var ids []string // newest last
 	for n := range 3 {
-		video, err := sdk.Videos.NewAndPoll(ctx, openai.VideoNewParams{
+		video, err := sdk.Videos.NewAndPoll(t.Context(), openai.VideoNewParams{
 			Prompt: fmt.Sprintf("harbour %d", n), Model: "sora-2-fast", Seconds: "4", Size: "1280x720",
 		}, 0)
 		if err != nil || video.Status != openai.VideoStatusCompleted {
@@ -36,7 +35,7 @@ func TestSoraSDK(t *testing.T) {
 		}
 		ids = append(ids, video.ID)
 	}
-	remix, err := sdk.Videos.Remix(ctx, ids[0], openai.VideoRemixParams{Prompt: "the same at night"})
+	remix, err := sdk.Videos.Remix(t.Context(), ids[0], openai.VideoRemixParams{Prompt: "the same at night"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +50,7 @@ func TestSoraSDK(t *testing.T) {
 			openai.VideoListParamsOrderDesc: {ids[3], ids[2], ids[1], ids[0]}, openai.VideoListParamsOrderAsc: ids,
 		} {
 			var got []string
-			pages := sdk.Videos.ListAutoPaging(ctx, openai.VideoListParams{Limit: openai.Int(2), Order: order})
+			pages := sdk.Videos.ListAutoPaging(t.Context(), openai.VideoListParams{Limit: openai.Int(2), Order: order})
 			for pages.Next() {
 				video := pages.Current()
 				got = append(got, video.ID)
@@ -63,39 +62,39 @@ func TestSoraSDK(t *testing.T) {
 				t.Errorf("%s: got %v, %v, want %v", order, got, err, want)
 			}
 		}
-		page, err := sdk.Videos.List(ctx, openai.VideoListParams{}, option.WithAPIKey(token+"-other"))
+		page, err := sdk.Videos.List(t.Context(), openai.VideoListParams{}, option.WithAPIKey(token+"-other"))
 		if err != nil || len(page.Data) != 0 || page.HasMore {
 			t.Errorf("another token sees %+v, %v", page, err)
 		}
-		_, err = sdk.Videos.List(ctx, openai.VideoListParams{After: openai.String("video_00000000000000000000000000")})
+		_, err = sdk.Videos.List(t.Context(), openai.VideoListParams{After: openai.String("video_00000000000000000000000000")})
 		wantStatus(t, "an unknown cursor", err, http.StatusBadRequest)
-		_, err = sdk.Videos.List(ctx, openai.VideoListParams{Limit: openai.Int(101)})
+		_, err = sdk.Videos.List(t.Context(), openai.VideoListParams{Limit: openai.Int(101)})
 		wantStatus(t, "a long page", err, http.StatusBadRequest)
 	})
 	t.Run("delete", func(t *testing.T) {
-		running := g.create(ctx, "sora-2-manual", "never to be seen")
+		running := g.create(t.Context(), "sora-2-manual", "never to be seen")
 		s.control.wait("video.get", "sora-2-manual", "", 1)
 		for _, id := range []string{ids[1], running.ID} {
-			gone, err := sdk.Videos.Delete(ctx, id)
+			gone, err := sdk.Videos.Delete(t.Context(), id)
 			if err != nil || !gone.Deleted || gone.ID != id || gone.Object != "video.deleted" {
 				t.Fatalf("delete %s: %+v, %v", id, gone, err)
 			}
-			_, err = sdk.Videos.Get(ctx, id)
+			_, err = sdk.Videos.Get(t.Context(), id)
 			wantStatus(t, "a deleted task", err, http.StatusNotFound)
-			resp, err := sdk.Videos.DownloadContent(ctx, id, openai.VideoDownloadContentParams{})
+			resp, err := sdk.Videos.DownloadContent(t.Context(), id, openai.VideoDownloadContentParams{})
 			if err == nil {
 				resp.Body.Close()
 			}
 			wantStatus(t, "a deleted video", err, http.StatusNotFound)
 		}
-		page, err := sdk.Videos.List(ctx, openai.VideoListParams{})
+		page, err := sdk.Videos.List(t.Context(), openai.VideoListParams{})
 		if err != nil || len(page.Data) != 3 {
 			t.Errorf("after two deletions: %d tasks, %v, want 3", len(page.Data), err)
 		}
 	})
 	t.Run("a remix of what is not finished", func(t *testing.T) {
-		running := g.create(ctx, "sora-2-manual", "still at work")
-		_, err := sdk.Videos.Remix(ctx, running.ID, openai.VideoRemixParams{Prompt: "too soon"})
+		running := g.create(t.Context(), "sora-2-manual", "still at work")
+		_, err := sdk.Videos.Remix(t.Context(), running.ID, openai.VideoRemixParams{Prompt: "too soon"})
 		wantStatus(t, "too soon", err, http.StatusBadRequest)
 	})
 }
