@@ -45,7 +45,7 @@ func credential(r *http.Request) string {
 	return ""
 }
 
-// authenticate is the middleware that names the caller.
+// authenticate is the middleware that names the caller and asks whether it may do this.
 func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	r, x := unwrap(ctx)
 	caller, err := s.callerOf(r.Context(), credential(r))
@@ -54,6 +54,10 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	x.caller = caller
+	if err := permit(caller, r, permissionOf(ctx.Operation())); err != nil {
+		s.fail(x, err)
+		return
+	}
 	next(ctx)
 }
 

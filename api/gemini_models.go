@@ -45,7 +45,7 @@ func geminiModels(models []providers.Model) any {
 func (s *Server) addGeminiModels(g *group) {
 	registry := g.OpenAPI().Components.Schemas
 	shape := modelList{list: geminiModels, one: geminiModelOf}
-	tags := []string{"Model list"}
+	tags := []string{modelsTag}
 	g.handle(huma.Operation{
 		OperationID: "listModelsB", Method: http.MethodGet, Path: "/v1beta/models", Tags: tags, Summary: "List models in format B",
 		Responses: jsonAnswer[geminiModelList](registry, "The models"),

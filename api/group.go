@@ -26,6 +26,9 @@ func (s *Server) newGroup(format providers.Format, errorSchema *huma.Schema) *gr
 	g.UseMiddleware(g.enter, s.authenticate)
 	g.UseSimpleModifier(func(op *huma.Operation) {
 		op.Security = []map[string][]string{{bearerScheme: {}}}
+		if permission := permissionOf(op); permission != "" {
+			op.Extensions = map[string]any{permissionKey: permission}
+		}
 		if op.Responses == nil {
 			op.Responses = make(map[string]*huma.Response)
 		}

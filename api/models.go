@@ -38,7 +38,7 @@ func (s *Server) addModels(g *group) {
 	}
 	g.handle(huma.Operation{
 		OperationID: "listModels", Method: http.MethodGet, Path: "/v1/models",
-		Tags: []string{"Model list"}, Summary: "List models",
+		Tags: []string{modelsTag}, Summary: "List models",
 		Description: "The models the token may call. The request's headers choose the shape: `x-api-key` with `vendorA-version` " +
 			"format A, `x-vendorB-api-key` or the query parameter `key` format B, else OpenAI's.",
 		Parameters: modelListParameters(),
@@ -51,7 +51,7 @@ func (s *Server) addModels(g *group) {
 	// A name may hold slashes and colons, which no path parameter of the router does.
 	g.handleAt("/v1/models/*", huma.Operation{
 		OperationID: "getModel", Method: http.MethodGet, Path: "/v1/models/{model}",
-		Tags: []string{"Model list"}, Summary: "Get a model",
+		Tags: []string{modelsTag}, Summary: "Get a model",
 		Parameters: append(modelListParameters(), pathParameter("model", "Model id; it may hold slashes and colons")),
 		Responses: oneOfAnswers("The model",
 			schemaOf[openAIModel](registry), schemaOf[anthropicModel](registry), schemaOf[geminiModel](registry)),
@@ -94,16 +94,16 @@ func checkModel(name string) error {
 	return nil
 }
 
-// modelsOf lists what the caller's group can call and its token may see.
+// modelsOf lists what a call of the caller would be taken for: what its group can call and its token may see and use.
 func (s *Server) modelsOf(x *exchange) []providers.Model {
 	all := s.router.Models(x.caller.Group)
-	visible := make([]providers.Model, 0, len(all))
+	seen := make([]providers.Model, 0, len(all))
 	for _, model := range all {
-		if x.caller.Allows(model.ID) {
-			visible = append(visible, model)
+		if model, ok := visible(x.caller, model); ok {
+			seen = append(seen, model)
 		}
 	}
-	return visible
+	return seen
 }
 
 // modelListParameters declares what selects the list's shape. They are credentials too, and authenticate reads them.

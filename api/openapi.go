@@ -22,7 +22,8 @@ func apiConfig() huma.Config {
 		"routes the call to a configured upstream channel."
 	config.Servers = []*huma.Server{{URL: "/", Description: "Where this document is served"}}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearerScheme: {
-		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`",
+		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`. A token may be held to source networks and to operations: each " +
+			"operation's `x-permission` (relay, video or realtime) is the word that it belongs to; what has none is open to every token.",
 	}}
 	return config
 }

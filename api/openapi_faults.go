@@ -11,8 +11,12 @@ import (
 	"modelrelay/providers"
 )
 
-// videoTag is the contract's category of all that is a task.
-const videoTag = "Video"
+// Categories of the contract that say more than what the document's readers see.
+const (
+	modelsTag   = "Model list"
+	videoTag    = "Video" // all that is a task
+	realtimeTag = "Realtime"
+)
 
 // declareFaults adds to an operation the answers to what can go wrong with it, each a component that the operations of a
 // group share: of the kinds that its own making gives rise to. What no kind foresees is "default".

@@ -42,7 +42,7 @@ var (
 func (s *Server) addRealtime(g *group) {
 	g.handle(huma.Operation{
 		OperationID: "createRealtimeConversation", Method: http.MethodGet, Path: realtimePath,
-		Tags: []string{"Realtime"}, Summary: "Realtime conversation",
+		Tags: []string{realtimeTag}, Summary: "Realtime conversation",
 		Description: "A WebSocket. Text and binary messages of up to 32 MiB, close codes and reasons pass both ways. Where no " +
 			"header can be set, the API token may stand in the query parameter `key` or in the subprotocol " +
 			"`openai-insecure-api-key.<API_TOKEN>` beside `realtime`.",
@@ -100,7 +100,7 @@ func (s *Server) converse(x *exchange, r *http.Request) error {
 		s.recordSession(x, true)
 		return clientGone(err) // the library has answered
 	}
-	ctx, leave := s.attend(r)
+	ctx, leave := s.attend(r, call.Model)
 	defer leave()
 	err = session.Run(ctx, client, func(usage providers.Usage) { s.recordUsage(x, usage) }) //nolint:contextcheck // attend tells why it is not the request's
 	x.bytes = session.Sent()
@@ -131,8 +131,8 @@ func (s *Server) realtimeCall(r *http.Request) (providers.RealtimeCall, error) {
 }
 
 // attend returns a context that ends, with what the peers are told as its cause, when the process stops or the client's
-// key is no longer good. leave must be called.
-func (s *Server) attend(r *http.Request) (attended context.Context, leave func()) {
+// key is no longer good for this. leave must be called.
+func (s *Server) attend(r *http.Request, model string) (attended context.Context, leave func()) {
 	// The server's own context of a request says nothing once its connection is taken over.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	key := credential(r)
@@ -150,8 +150,10 @@ func (s *Server) attend(r *http.Request) (attended context.Context, leave func()
 			case <-tick.C:
 			}
 			// Only a clear no counts: that nobody can tell at the moment ends no conversation.
-			_, err := s.callerOf(ctx, key)
-			if fault := (*providers.Fault)(nil); errors.As(err, &fault) && fault.Kind == providers.Unauthenticated {
+			caller, err := s.callerOf(ctx, key)
+			switch fault := (*providers.Fault)(nil); {
+			case err == nil && permit(caller, r, storage.OperationRealtime) == nil && caller.Allows(model):
+			case err == nil, errors.As(err, &fault) && fault.Kind == providers.Unauthenticated:
 				cancel(errRevoked)
 				return
 			}

@@ -456,3 +456,43 @@ func leaked(t *testing.T) int {
 	}
 	return n
 }
+
+// edited answers with tokens as an operator left them.
+type edited struct {
+	api.Tokens
+
+	edit *atomic.Pointer[func(*storage.Token)]
+}
+
+func (e edited) Authenticate(ctx context.Context, key string) (*storage.Token, error) {
+	token, err := e.Tokens.Authenticate(ctx, key)
+	if edit := e.edit.Load(); err == nil && edit != nil {
+		changed := *token
+		(*edit)(&changed)
+		return &changed, nil
+	}
+	return token, err
+}
+
+// TestRealtimeLostPermission: a conversation does not outlive what its token was allowed.
+func TestRealtimeLostPermission(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*storage.Token){
+		"operation": func(token *storage.Token) { token.Operations = []string{storage.OperationRelay} },
+		"network":   func(token *storage.Token) { token.Networks = []string{"203.0.113.0/24"} },
+		"model":     func(token *storage.Token) { token.Models = []string{"something-else"} },
+		"expiry":    func(token *storage.Token) { token.Expires = time.Now().Add(-time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ends := make(chan closeFrame, 1)
+			change := new(atomic.Pointer[func(*storage.Token)])
+			d := newDialog(t, dialogOptions{api: func(o *api.Options) { o.Tokens = edited{o.Tokens, change} }}, listen(ends))
+			conn := d.dial(t)
+			change.Store(&edit)
+			const reason = "going away: the API key may no longer be used"
+			mustEnd(t, conn, websocket.StatusGoingAway, reason)
+			d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, reason})
+		})
+	}
+}

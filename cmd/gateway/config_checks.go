@@ -115,14 +115,21 @@ func (j *judge) unique(list, field string, n int, value func(int) string) {
 
 func key(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
+// mappedBits are those of an IPv6 address before the IPv4 address that it stands for.
+const mappedBits = 96
+
 // parseNetwork reads a CIDR range, or one address as the range of itself.
 func parseNetwork(text string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
+		addr = addr.Unmap().WithZone("")
 		return netip.PrefixFrom(addr, addr.BitLen()), nil
 	}
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("parse network: %w", err)
+	}
+	if addr := prefix.Addr(); addr.Is4In6() && prefix.Bits() >= mappedBits {
+		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-mappedBits)
 	}
 	return prefix.Masked(), nil
 }

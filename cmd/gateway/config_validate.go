@@ -124,7 +124,9 @@ func (j *judge) token(at string, t Token, webhooks Webhooks) {
 	j.amount(at+".budget", t.Budget)
 	j.weight(at+".weight", t.Weight)
 	j.allFilled(at+".models", t.Models)
-	j.allFilled(at+".operations", t.Operations)
+	for i, operation := range t.Operations {
+		j.oneOf(key(at+".operations", i), operation, storage.Operations()...)
+	}
 	for i, network := range t.Networks {
 		if _, err := parseNetwork(network); err != nil {
 			j.add(key(at+".networks", i), "%q is neither an address nor a CIDR range such as 10.0.0.0/8", network)

@@ -35,7 +35,7 @@ type tokenCreateCmd struct {
 	Lane              string   `default:"normal" help:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs."`
 	Expires           string   `help:"Date, RFC 3339 time, or duration from now such as 720h; empty: never." placeholder:"WHEN"`
 	Networks          []string `help:"Source addresses or CIDR ranges; none: any."`
-	Operations        []string `help:"Operations it may call; none: all."`
+	Operations        []string `help:"What it may do: relay, video, realtime; none: everything."`
 	WebhookURL        string   `name:"webhook-url" help:"Where its video events go."`
 	WebhookSecret     string   `help:"Secret that signs them, whsec_… or \"new\" for one that is made and printed, once." placeholder:"SECRET"`
 }
