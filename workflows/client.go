@@ -9,7 +9,6 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"golang.org/x/sync/errgroup"
@@ -23,10 +22,6 @@ const (
 	startTimeout = 10 * time.Second
 	// readTimeout bounds one Describe.
 	readTimeout = 5 * time.Second
-	// undecidedLook is how soon a task is looked at again whose job has ended and whose workflow has not gone on yet.
-	undecidedLook = 20 * time.Millisecond
-	// undecidedPatience is how long, which a living worker takes a small part of; without one the task is answered as it is.
-	undecidedPatience = time.Second
 	// cancelWait is how long a cancel waits for its effect before it answers with the task as it is.
 	cancelWait = 2 * time.Second
 	// retryTemporal is what a client is told to wait when Temporal is away.
@@ -313,7 +308,7 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	answer, err := c.decided(ctx, id)
+	answer, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err != nil {
 		if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
 			return Task{}, memo{}, notFound(id)
@@ -324,27 +319,15 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	if err != nil {
 		return Task{}, memo{}, &providers.Fault{Kind: providers.NotFound, Message: notFound(id).Message, Err: err}
 	}
+	if !task.Ended() && between(answer) {
+		if task.Progress, err = c.lastWord(ctx, id); err != nil {
+			return Task{}, memo{}, err
+		}
+	}
 	if m.RequestObject != "" {
 		c.complete(ctx, &task, m.RequestObject)
 	}
 	return task, m, nil
-}
-
-// decided is what Temporal says of a task. While the task is undecided it looks again, within undecidedPatience.
-func (c *Client) decided(ctx context.Context, id string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	tick := time.NewTicker(undecidedLook)
-	defer tick.Stop()
-	for since := time.Now(); ; {
-		answer, err := c.temporal.DescribeWorkflowExecution(ctx, id, "")
-		if err != nil || !undecided(answer) || time.Since(since) > undecidedPatience {
-			return answer, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return answer, nil
-		}
-	}
 }
 
 // complete adds what the memo could not hold of the request. A task's state does not depend on it.

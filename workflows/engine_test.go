@@ -11,6 +11,7 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -34,6 +35,8 @@ type engine struct {
 	tasks map[string]*workflowservice.DescribeWorkflowExecutionResponse
 	away  bool
 	input []byte // of the last start
+
+	events []*historypb.HistoryEvent // the history of every task
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

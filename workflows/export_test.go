@@ -11,6 +11,7 @@ func (c *Client) Hint(id string) { c.watches.hint(id) }
 // Seams for the external tests of pure functions.
 var (
 	Read        = read
+	WordOf      = wordOf
 	KeyedID     = keyedID
 	RandomID    = randomID
 	RequestHash = requestHash

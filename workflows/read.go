@@ -76,38 +76,39 @@ func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.Pend
 	default:
 		return Queued, 0
 	}
-	for _, act := range pending {
-		if act.GetActivityType().GetName() != "Poll" {
-			continue
-		}
-		var p activities.Progress
-		if err := converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &p); err != nil {
-			return Queued, 0 // no look was taken yet
-		}
-		if p.State != providers.JobRunning {
-			return Queued, 0
-		}
-		return InProgress, p.Shown(now)
+	look := pollOf(pending)
+	if look == nil {
+		return InProgress, activities.MostShown // the job has ended, the workflow has not gone on yet
 	}
-	return InProgress, activities.MostShown // the job has ended, the workflow has not gone on yet
+	var p activities.Progress
+	if err := converter.GetDefaultDataConverter().FromPayloads(look.GetHeartbeatDetails(), &p); err != nil {
+		return Queued, 0 // no look was taken yet
+	}
+	if p.State != providers.JobRunning {
+		return Queued, 0
+	}
+	return InProgress, p.Shown(now)
 }
 
-// phaseOf is the phase a task entered last, "" where it says none.
+// phaseOf is "" where the execution names none.
 func phaseOf(info *workflowpb.WorkflowExecutionInfo) Phase {
 	var phase string
-	payload := info.GetSearchAttributes().GetIndexedFields()[AttrState]
-	if payload == nil || converter.GetDefaultDataConverter().FromPayload(payload, &phase) != nil {
-		return ""
+	if payload := info.GetSearchAttributes().GetIndexedFields()[AttrState]; payload != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(payload, &phase); err != nil {
+			return ""
+		}
 	}
 	return Phase(phase)
 }
 
-// undecided tells that a task's job has ended and the workflow has not said yet how it goes on from there: to the
-// archive, or to a failure whose progress may be below anything that can be shown until then.
-func undecided(answer *workflowservice.DescribeWorkflowExecutionResponse) bool {
-	info := answer.GetWorkflowExecutionInfo()
-	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && phaseOf(info) == PhasePolling &&
-		len(answer.GetPendingActivities()) == 0 && info.GetMemo().GetFields()[memoResult] == nil
+// pollOf is nil where no poll is under way.
+func pollOf(pending []*workflowpb.PendingActivityInfo) *workflowpb.PendingActivityInfo {
+	for _, act := range pending {
+		if act.GetActivityType().GetName() == pollType {
+			return act
+		}
+	}
+	return nil
 }
 
 // describe takes what the answers repeat of the request.

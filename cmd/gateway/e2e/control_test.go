@@ -25,6 +25,8 @@ type job struct {
 	Polls       int    `json:"polls"`
 	SHA256      string `json:"sha256"`
 	InputSHA256 string `json:"input_sha256"`
+	State       string `json:"state"`
+	Forgotten   bool   `json:"forgotten"`
 }
 
 func (c *control) do(method, path string, body any, into any) {

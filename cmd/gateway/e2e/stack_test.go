@@ -224,10 +224,16 @@ func (s *stack) everyVendor() string {
 // start runs the gateway, again after a kill, at the same address.
 func (g *gateway) start() {
 	g.s.t.Helper()
-	g.process = g.s.launch("gateway "+strings.Join(g.args, " "), bin.gateway, append(g.args, "--config", g.config)...)
+	g.relaunch()
 	if g.args[0] == "serve" {
 		g.awaitReady()
 	}
+}
+
+// relaunch runs the gateway without waiting for it.
+func (g *gateway) relaunch() {
+	g.s.t.Helper()
+	g.process = g.s.launch("gateway "+strings.Join(g.args, " "), bin.gateway, append(g.args, "--config", g.config)...)
 }
 
 func (g *gateway) url() string { return "http://" + g.at }

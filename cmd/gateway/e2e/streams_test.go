@@ -16,6 +16,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
 )
 
 const (
@@ -205,6 +208,28 @@ func TestClientsThatLeave(t *testing.T) {
 		cancel()
 		_ = resp.Body.Close()
 		s.control.wait("chat", model, "canceled", gone+1)
+	}
+}
+
+// TestStreamCutWithinAnEvent: an upstream that breaks off in the middle of an event leaves the SDK with whole events and our
+// error, not with half an event that it cannot parse.
+func TestStreamCutWithinAnEvent(t *testing.T) {
+	t.Parallel()
+	s := newRelayStack(t, nil)
+	g := s.gateway(gatewayOptions{channels: s.anyModel()})
+	sdk := g.sdk(option.WithMaxRetries(0))
+	params := openai.ChatCompletionNewParams{Model: streamModel, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("go")}}
+	for _, after := range []int{1000, 1100, 1200, 1300} { // an event is of about 260
+		s.control.rule(map[string]any{"operation": "chat", "action": "cut", "bytes": after, "times": 1})
+		stream := sdk.Chat.Completions.NewStreaming(t.Context(), params)
+		chunks := 0
+		for stream.Next() {
+			chunks++
+		}
+		err := stream.Err()
+		if chunks < 3 || err == nil || !strings.Contains(err.Error(), "upstream_error") {
+			t.Errorf("cut after %d bytes: got %d chunks and then %v, want our error", after, chunks, err)
+		}
 	}
 }
 

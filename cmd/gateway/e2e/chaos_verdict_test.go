@@ -1,0 +1,246 @@
+package e2e_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"modelrelay/activities"
+	"modelrelay/workflows"
+)
+
+// mostAttempts is more attempts than a task of TestChaos has.
+const mostAttempts = 20
+
+// judge compares what the tasks' clients were told with what the upstreams know.
+func (c *chaos) judge(tasks []*chaosTask) {
+	c.t.Helper()
+	jobs := make(map[string][]job)
+	for _, j := range c.control.jobs() {
+		jobs[j.Prompt] = append(jobs[j.Prompt], j)
+	}
+	var (
+		ends  = make(map[string]int)
+		asked int
+	)
+	for _, task := range tasks {
+		mine := jobs[task.prompt]
+		delete(jobs, task.prompt)
+		c.verdict(task, mine)
+		asked += task.asked
+		end := task.last.Status
+		if code := task.last.code(); code != "" {
+			end += " " + code
+		}
+		ends[end]++
+	}
+	for prompt := range jobs {
+		c.t.Errorf("the upstream has a job that nobody asked for: %q", prompt)
+	}
+	c.t.Logf("%d tasks by %d creates: %v", len(tasks), asked, ends)
+	count := func(query string) int {
+		answer, err := c.temporalClient().CountWorkflow(c.t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return int(answer.GetCount())
+	}
+	if n := count("WorkflowType = 'Video'"); n != len(tasks) {
+		c.t.Errorf("%d workflows for %d tasks", n, len(tasks))
+	}
+	eventually(c.t, "every workflow has ended well, whatever became of its task", crashTimeout, func() bool {
+		return count("WorkflowType = 'Video' AND ExecutionStatus = 'Completed'") == len(tasks)
+	})
+	c.told(tasks)
+	for _, p := range c.everRun {
+		if strings.Contains(p.out.text(), "panic") {
+			c.t.Errorf("%s panicked:\n%s", p.name, p.out.tail(80))
+		}
+	}
+}
+
+// verdict tells whether the task ended rightly: paid once at most, and for the reason that the upstream knows.
+func (c *chaos) verdict(task *chaosTask, jobs []job) {
+	c.t.Helper()
+	wrong := func(format string, args ...any) {
+		c.t.Helper()
+		c.t.Errorf("%s (%s over %s, %s) ended as %s %s: "+format,
+			append([]any{task.prompt, task.format, task.vendor, task.id, task.last.Status, task.last.code()}, args...)...)
+	}
+	var paid *job
+	if len(jobs) > 0 {
+		paid = &jobs[0]
+	}
+	looksUp := task.vendor == "generic" // its look-up repeats the create with the same idempotency key
+	if len(jobs) > 1 || paid != nil && paid.Submissions > 1 && !looksUp {
+		wrong("paid more than once: %+v", jobs)
+		return
+	}
+	if paid != nil && task.image != nil && !looksUp {
+		if sum := sha256.Sum256(task.image); paid.InputSHA256 != hex.EncodeToString(sum[:]) {
+			wrong("the upstream has another image")
+		}
+	}
+	switch code := task.last.code(); {
+	case task.last.Status == "completed":
+		if paid == nil || paid.State != "completed" || task.fate.refused {
+			wrong("the upstream has no such video: %+v", jobs)
+		} else if got := c.download(task.id); got != paid.SHA256 {
+			wrong("other bytes than the upstream's: %s, want %s", got, paid.SHA256)
+		}
+	case code == workflows.CodeCancelled:
+		if !task.cancel {
+			wrong("nobody cancelled it")
+		}
+	case code == workflows.CodeUpstreamUnknown:
+		if looksUp {
+			wrong("its upstream could have told")
+		}
+		for n := 1; n <= mostAttempts; n++ {
+			if _, err := c.archive().Stat(c.t.Context(), activities.AttemptObject(task.id, n)); err == nil {
+				wrong("its ticket is in the archive")
+			}
+		}
+		if !c.logged("submit outcome unknown", task.id) {
+			wrong("no worker told the operator")
+		}
+	case task.fate.refused:
+		if paid != nil {
+			wrong("but the upstream took it")
+		}
+	case task.fate.name == "forgotten":
+		if paid == nil || !paid.Forgotten || !strings.Contains(code, "not_found") {
+			wrong("not because the upstream forgot it: %+v", jobs)
+		}
+	case task.fate.model == "fails":
+		if paid == nil || paid.State != "failed" || !slices.Contains([]string{"internal_error", "50511"}, code) {
+			wrong("not because its job failed: %+v", jobs)
+		}
+	default:
+		wrong("without a reason: %+v", task.last.Error)
+	}
+}
+
+// download is the SHA-256 of the task's video.
+func (c *chaos) download(id string) string {
+	c.t.Helper()
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.front.url()+"/v1/videos/"+id+"/content", nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+hookToken)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		c.t.Errorf("download %s: %s %v", id, resp.Status, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// refuseSome is how the receiver of events answers: it wants every sixth request once more, but no event a third time,
+// for which it would wait minutes.
+func (c *chaos) refuseSome(n int) int {
+	all := c.hook.requests()[:n]
+	this := all[n-1].header.Get("Webhook-Id")
+	before := slices.ContainsFunc(all[:n-1], func(h hooked) bool { return h.header.Get("Webhook-Id") == this })
+	if n%6 == 0 && !before {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}
+
+// told waits until the end of every task was told to its webhook, and verifies every request that came.
+func (c *chaos) told(tasks []*chaosTask) {
+	c.t.Helper()
+	sdk := openai.NewClient(option.WithAPIKey("unused"), option.WithWebhookSecret(hookSecret))
+	ids, took := make(map[string]bool), make(map[string]string) // type of the event that was taken, by task
+	seen := 0
+	defer func() {
+		for _, task := range tasks {
+			if took[task.id] == "" {
+				c.t.Errorf("%s: the end of %s was not told", task.prompt, task.id)
+			}
+		}
+	}()
+	eventually(c.t, "the end of every task is told", crashTimeout, func() bool {
+		all := c.hook.requests()
+		for ; seen < len(all); seen++ {
+			one := all[seen]
+			if err := sdk.Webhooks.VerifySignatureWithTolerance(one.body, one.header, chaosLimit); err != nil {
+				c.t.Errorf("request %d does not verify: %v\n%s", seen+1, err, one.body)
+			}
+			var event struct {
+				ID, Type string
+				Data     struct{ ID string }
+			}
+			if err := json.Unmarshal(one.body, &event); err != nil || event.ID != one.header.Get("Webhook-Id") {
+				c.t.Errorf("request %d: %v in %s", seen+1, err, one.body)
+			}
+			ids[event.ID] = true
+			if c.refuseSome(seen+1) == http.StatusOK {
+				took[event.Data.ID] = event.Type
+			}
+		}
+		for _, task := range tasks {
+			if took[task.id] == "" {
+				return false
+			}
+		}
+		return true
+	})
+	for _, task := range tasks {
+		if got, want := took[task.id], "video."+task.last.Status; got != want {
+			c.t.Errorf("%s: the event of %s is %s, want %s", task.prompt, task.id, got, want)
+		}
+	}
+	if len(ids) != len(tasks) {
+		c.t.Errorf("%d events for %d tasks", len(ids), len(tasks))
+	}
+	c.t.Logf("%d events were sent %d times", len(ids), seen)
+}
+
+// room checks that no task has left a place taken at the channel with a limit: all of its places are free at once.
+func (c *chaos) room() {
+	c.t.Helper()
+	for i := range chaosJobs {
+		c.front.create(c.t.Context(), "vendorc-slow", fmt.Sprintf("after the storm %d", i))
+	}
+	eventually(c.t, "the limited channel has room", taskTimeout, func() bool {
+		n := 0
+		for _, j := range c.control.jobs() {
+			if strings.HasPrefix(j.Prompt, "after the storm") {
+				n++
+			}
+		}
+		return n == chaosJobs
+	})
+}
+
+// logged tells whether a worker wrote a line with all the words.
+func (c *chaos) logged(words ...string) bool {
+	for _, p := range c.everRun {
+		for line := range strings.Lines(p.out.text()) {
+			found := true
+			for _, word := range words {
+				found = found && strings.Contains(line, word)
+			}
+			if found {
+				return true
+			}
+		}
+	}
+	return false
+}
