@@ -14,6 +14,8 @@ import (
 const (
 	settleAfter = 10 * time.Millisecond // releases wait so long for company, unless a call takes them along sooner
 	admitMost   = 256                   // calls in one round trip
+	// processLetters begin every lease, so that one shows whose it is.
+	processLetters = 8
 	// thisSecond is past any clock: what is counted for a second to come counts for the one that is, whoever's clock says
 	// which.
 	thisSecond = 1 << 52
@@ -26,11 +28,16 @@ type LimitsOptions struct {
 	Prefix string        // of every key; empty: DefaultPrefix
 }
 
-// Limits holds each token to its requests per minute, tokens per minute and calls in flight, over all processes
+// Limits holds each token to its requests per minute, tokens per minute, calls in flight and budget, over all processes
 // that share one Redis. Safe for concurrent use.
 //
 // The window slides in steps of a second and is never wider open than its limit: in any sixty seconds at most that
 // many requests are admitted. While Redis is away each process keeps the same rule for itself.
+//
+// A call of a token with a budget is admitted as long as what was spent, what is reserved and its own estimate together
+// stay within it. So a budget is exceeded at most by what calls cost beyond their estimates. A reservation stands, at
+// the call's true cost once that is known, until the ledger has the call: see Usage. While Redis is away each process
+// goes by what it last knew.
 type Limits struct {
 	client *redis.Client
 	keys   keys
@@ -48,8 +55,11 @@ type Limits struct {
 	running map[bucketed]map[string]struct{} // leases of calls in flight in this process
 	refused map[bucketed]refusal             // tokens whose requests are used up
 	local   map[string]*window               // by token id, while Redis is away
+	used    map[string]int64                 // of budgets, by token id, as last seen: spent and reserved
 
 	process string
+	alive   string // key of its sign of life
+	args    [2]any // of the script: lease in ms, prefix
 	leases  atomic.Uint64
 
 	settle chan struct{}
@@ -63,12 +73,16 @@ type Limits struct {
 type bucketed struct {
 	id               string
 	rpm, tpm, atOnce int
+	budget           int64
 }
 
 // Cost is what one call asks for.
 type Cost struct {
 	Requests int // usually 1
 	Tokens   int // estimated model tokens; 0: unknown, counted when the call is released
+	// Money is what the call may cost, in billionths of the currency. It is reserved where the token has a budget.
+	Money int64
+	Model string // public name, which a reservation that stays behind is listed with
 }
 
 // Window is the state of one limit after a call, as answers show it.
@@ -81,6 +95,7 @@ type Window struct {
 // Grant is the answer to Admit. It may be copied.
 type Grant struct {
 	Allowed    bool
+	Spent      bool          // not allowed because of the budget, which no waiting brings back
 	RetryAfter time.Duration // when not allowed: no use in trying sooner; never 0 then
 	Requests   Window
 	Tokens     Window
@@ -92,9 +107,10 @@ type Grant struct {
 type held struct {
 	limits   *Limits
 	token    bucketed
-	lease    string // empty: no limit of calls in flight
+	lease    string // empty: neither a limit of calls in flight nor a budget
 	second   int64
 	estimate int
+	reserved int64
 	local    bool // counted in this process only
 	spent    atomic.Int64
 	released atomic.Bool
@@ -130,7 +146,8 @@ func NewLimits(client *redis.Client, opts *LimitsOptions) *Limits {
 		running: make(map[bucketed]map[string]struct{}),
 		refused: make(map[bucketed]refusal),
 		local:   make(map[string]*window),
-		process: randomLetters(8),
+		used:    make(map[string]int64),
+		process: randomLetters(processLetters),
 		settle:  make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
@@ -138,6 +155,7 @@ func NewLimits(client *redis.Client, opts *LimitsOptions) *Limits {
 	if l.lease <= 0 {
 		l.lease = time.Minute
 	}
+	l.alive, l.args = l.keys.process(l.process), [2]any{l.lease.Milliseconds(), string(l.keys)}
 	l.out = outage{log: l.log, what: "limits: each process keeps its own"}
 	l.admissions = batch[*admission]{most: admitMost, work: l.admit}
 	l.building.at = make(map[bucketed]int)
@@ -153,11 +171,11 @@ func (l *Limits) Admit(ctx context.Context, t *Token, cost Cost) (Grant, error) 
 	if err := ctx.Err(); err != nil {
 		return Grant{}, err
 	}
-	token := bucketed{t.ID, max(0, t.RequestsPerMinute), max(0, t.TokensPerMinute), max(0, t.Concurrency)}
-	if token.rpm == 0 && token.tpm == 0 && token.atOnce == 0 {
+	token := bucketed{t.ID, max(0, t.RequestsPerMinute), max(0, t.TokensPerMinute), max(0, t.Concurrency), t.budget()}
+	if token.rpm == 0 && token.tpm == 0 && token.atOnce == 0 && token.budget == 0 {
 		return Grant{Allowed: true}, nil
 	}
-	cost.Requests, cost.Tokens = max(0, cost.Requests), max(0, cost.Tokens)
+	cost.Requests, cost.Tokens, cost.Money = max(0, cost.Requests), max(0, cost.Tokens), bounded(cost.Money)
 	now := time.Now()
 	if grant, refused := l.refusedAlready(token, cost, now); refused {
 		return grant, nil
@@ -168,7 +186,7 @@ func (l *Limits) Admit(ctx context.Context, t *Token, cost Cost) (Grant, error) 
 		a = &admission{wake: make(chan bool, 1)}
 	}
 	a.token, a.cost, a.lease, a.grant = token, cost, "", Grant{}
-	if token.atOnce > 0 {
+	if token.atOnce > 0 || token.budget > 0 {
 		a.lease = l.process + strconv.FormatUint(l.leases.Add(1), 36)
 	}
 	if l.out.resting(now) {
@@ -183,9 +201,19 @@ func (l *Limits) Admit(ctx context.Context, t *Token, cost Cost) (Grant, error) 
 }
 
 // Release ends the call: its place is free, and the estimate of its tokens is replaced by what it used; negative
-// means unknown and leaves the estimate. It does not wait, and a second Release does nothing. A client that sends
-// its next call after the last byte of an answer expects its place to be free: release before sending that byte.
-func (g Grant) Release(tokens int) {
+// means unknown and leaves the estimate. What was reserved of a budget is given back. It does not wait, and a second
+// Release does nothing. A client that sends its next call after the last byte of an answer expects its place to be
+// free: release before sending that byte.
+func (g Grant) Release(tokens int) { g.end(tokens, refund) }
+
+// Settle is Release for a call that goes into the ledger: the reservation now is the call's cost, and stands until
+// Usage has written the entry that names it.
+func (g Grant) Settle(tokens int, cost int64) { g.end(tokens, bounded(cost)) }
+
+// refund stands for the cost of a call that leaves no reservation behind.
+const refund = -1
+
+func (g Grant) end(tokens int, cost int64) {
 	h := g.held
 	if h == nil || h.released.Swap(true) {
 		return
@@ -194,7 +222,15 @@ func (g Grant) Release(tokens int) {
 	if h.token.tpm > 0 && tokens >= 0 {
 		delta = tokens - h.estimate - int(h.spent.Load())
 	}
-	h.limits.release(h, delta)
+	h.limits.release(h, delta, cost)
+}
+
+// Reservation is what the ledger's entry of a settled call names; "" where nothing is reserved.
+func (g Grant) Reservation() string {
+	if g.held == nil || g.held.token.budget == 0 || g.held.local {
+		return ""
+	}
+	return g.held.lease
 }
 
 // Spend counts tokens of a call that goes on, such as a conversation of an hour, in the minute they are used. The whole that

@@ -27,6 +27,9 @@ func BenchmarkAdmit(b *testing.B) {
 		{"64 tokens", func(c int) *storage.Token {
 			return &storage.Token{ID: fmt.Sprint(c), RequestsPerMinute: 1 << 30}
 		}},
+		{"one token with all limits and a budget", func(int) *storage.Token {
+			return &storage.Token{ID: "a", RequestsPerMinute: 1 << 30, TokensPerMinute: 1 << 30, Concurrency: 1 << 20, Budget: 1 << 20}
+		}},
 		{"one token with all limits", func(int) *storage.Token {
 			return &storage.Token{ID: "a", RequestsPerMinute: 1 << 30, TokensPerMinute: 1 << 30, Concurrency: 1 << 20}
 		}},
@@ -35,18 +38,18 @@ func BenchmarkAdmit(b *testing.B) {
 			client := storagetest.Redis(b)
 			b.Run("together", func(b *testing.B) {
 				shared := newLimits(b, client, nil)
-				benchmarkAdmit(b, 64, kind.token, func(int) *storage.Limits { return shared })
+				benchmarkAdmit(b, client, 64, kind.token, func(int) *storage.Limits { return shared })
 			})
 			b.Run("apart", func(b *testing.B) {
 				limits := make([]*storage.Limits, 64)
 				for i := range limits {
 					limits[i] = newLimits(b, client, nil)
 				}
-				benchmarkAdmit(b, 64, kind.token, func(c int) *storage.Limits { return limits[c] })
+				benchmarkAdmit(b, client, 64, kind.token, func(c int) *storage.Limits { return limits[c] })
 			})
 			b.Run("alone", func(b *testing.B) {
 				limits := newLimits(b, client, nil)
-				benchmarkAdmit(b, 1, kind.token, func(int) *storage.Limits { return limits })
+				benchmarkAdmit(b, client, 1, kind.token, func(int) *storage.Limits { return limits })
 			})
 		})
 	}
@@ -60,10 +63,11 @@ func BenchmarkAdmit(b *testing.B) {
 	})
 }
 
-func benchmarkAdmit(b *testing.B, callers int, token func(int) *storage.Token, limits func(int) *storage.Limits) {
+func benchmarkAdmit(b *testing.B, client *redis.Client, callers int, token func(int) *storage.Token, limits func(int) *storage.Limits) {
 	b.Helper()
 	ctx := b.Context()
-	admit(b, limits(0), token(0), one) // loads the script
+	usage := newUsage(b, client)
+	admit(b, limits(0), token(0), one).Release(0) // loads the script
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	b.ReportAllocs()
@@ -74,12 +78,14 @@ func benchmarkAdmit(b *testing.B, callers int, token func(int) *storage.Token, l
 		wg.Go(func() {
 			token, limits := token(c), limits(c)
 			for left.Add(-1) >= 0 {
-				grant, err := limits.Admit(ctx, token, storage.Cost{Requests: 1, Tokens: 10})
+				grant, err := limits.Admit(ctx, token, storage.Cost{Requests: 1, Tokens: 10, Money: 1000, Model: "gpt-4o"})
 				if err != nil || !grant.Allowed {
 					b.Errorf("%+v, %v", grant, err)
 					return
 				}
-				grant.Release(20)
+				if grant.Settle(20, 900); grant.Reservation() != "" {
+					usage.Record(storage.Entry{Token: token.ID, Model: "gpt-4o", Requests: 1, Cost: 900, Reservation: grant.Reservation()})
+				}
 			}
 		})
 	}

@@ -14,6 +14,8 @@ const (
 	refusedMost = 10_000  // refusals remembered
 	settleMost  = 2_000   // settlements in one round trip
 	settleKept  = 100_000 // settlements kept while Redis is away; their leases expire anyway
+	// budgetRetry is what a caller without money is told to wait: an operator needs about that to give it more.
+	budgetRetry = time.Minute
 )
 
 // settlement is what a released call gives back, or with renew the sign that it still runs.
@@ -23,112 +25,9 @@ type settlement struct {
 	renew  bool
 	second int64
 	delta  int
-}
-
-// building is the request of one batch, put together token by token. It is reused from batch to batch.
-type building struct {
-	at     map[bucketed]int
-	groups []admitGroup
-	json   []byte
-	keys   []string
-}
-
-// admitGroup is the part of one token; its lists are JSON without brackets.
-type admitGroup struct {
-	token                              bucketed
-	release, renew, corrections, calls []byte
-	admissions                         []*admission
-}
-
-func (b *building) group(token bucketed) *admitGroup {
-	i, ok := b.at[token]
-	if !ok {
-		i = len(b.groups)
-		if i < cap(b.groups) {
-			b.groups = b.groups[:i+1]
-		} else {
-			b.groups = append(b.groups, admitGroup{})
-		}
-		b.at[token] = i
-		g := &b.groups[i]
-		g.token = token
-		g.release, g.renew, g.corrections, g.calls = g.release[:0], g.renew[:0], g.corrections[:0], g.calls[:0]
-		g.admissions = g.admissions[:0]
-	}
-	return &b.groups[i]
-}
-
-func (b *building) reset() {
-	for i := range b.groups {
-		clear(b.groups[i].admissions)
-	}
-	clear(b.at)
-	clear(b.keys)
-	b.groups, b.json, b.keys = b.groups[:0], b.json[:0], b.keys[:0]
-}
-
-func (b *building) settle(s settlement) {
-	g := b.group(s.token)
-	switch {
-	case s.renew:
-		g.renew = appendLease(g.renew, s.lease)
-		return
-	case s.lease != "":
-		g.release = appendLease(g.release, s.lease)
-	}
-	if s.delta != 0 {
-		g.corrections = appendNumber(g.corrections, s.second)
-		g.corrections = appendNumber(g.corrections, int64(s.delta))
-	}
-}
-
-func (b *building) admit(a *admission) {
-	g := b.group(a.token)
-	g.calls = appendNumber(g.calls, int64(a.cost.Requests))
-	g.calls = appendNumber(g.calls, int64(a.cost.Tokens))
-	g.calls = appendLease(g.calls, a.lease)
-	g.admissions = append(g.admissions, a)
-}
-
-func (b *building) encode(k keys) {
-	b.json = append(b.json, '[')
-	for i := range b.groups {
-		g := &b.groups[i]
-		b.keys = append(b.keys, k.limit(g.token.id), k.leases(g.token.id))
-		if i > 0 {
-			b.json = append(b.json, ',')
-		}
-		b.json = append(b.json, '[')
-		b.json = strconv.AppendInt(b.json, int64(g.token.rpm), 10)
-		b.json = append(b.json, ',')
-		b.json = strconv.AppendInt(b.json, int64(g.token.tpm), 10)
-		b.json = append(b.json, ',')
-		b.json = strconv.AppendInt(b.json, int64(g.token.atOnce), 10)
-		for _, list := range [][]byte{g.release, g.renew, g.corrections, g.calls} {
-			b.json = append(b.json, ',', '[')
-			b.json = append(b.json, list...)
-			b.json = append(b.json, ']')
-		}
-		b.json = append(b.json, ']')
-	}
-	b.json = append(b.json, ']')
-}
-
-// appendLease takes letters and digits only, which need no escaping.
-func appendLease(list []byte, lease string) []byte {
-	if len(list) > 0 {
-		list = append(list, ',')
-	}
-	list = append(list, '"')
-	list = append(list, lease...)
-	return append(list, '"')
-}
-
-func appendNumber(list []byte, n int64) []byte {
-	if len(list) > 0 {
-		list = append(list, ',')
-	}
-	return strconv.AppendInt(list, n, 10)
+	// cost is what the lease's reservation becomes, refund: nothing; read where money is set.
+	cost  int64
+	money bool
 }
 
 // admit is the work of one batch: settle what was released, then admit.
@@ -157,8 +56,8 @@ func (l *Limits) admit(ctx context.Context, asked []*admission) {
 	if len(b.groups) == 0 {
 		return
 	}
-	b.encode(l.keys)
-	answer, err := l.script.Run(ctx, l.client, b.keys, b.json, l.lease.Milliseconds()).Text()
+	b.encode(l.keys, l.alive)
+	answer, err := l.script.Run(ctx, l.client, b.keys, b.json, l.args[0], l.args[1]).Text()
 	if err == nil {
 		err = l.take(b, answer, now)
 	} else {
@@ -189,12 +88,13 @@ func (l *Limits) unsettle(settles []settlement, asked []*admission) {
 	defer l.mu.Unlock()
 	for _, s := range settles {
 		if s.lease != "" && !s.renew && len(l.settles) < settleKept {
-			l.settles = append(l.settles, settlement{token: s.token, lease: s.lease})
+			s.delta = 0
+			l.settles = append(l.settles, s)
 		}
 	}
 	for _, a := range asked {
 		if a.lease != "" && len(l.settles) < settleKept {
-			l.settles = append(l.settles, settlement{token: a.token, lease: a.lease})
+			l.settles = append(l.settles, settlement{token: a.token, lease: a.lease, money: a.token.budget > 0, cost: refund})
 			a.lease = l.process + strconv.FormatUint(l.leases.Add(1), 36)
 		}
 	}
@@ -210,7 +110,7 @@ func (l *Limits) take(b *building, answer string, now time.Time) error {
 		if len(codes) != len(g.admissions) {
 			return fmt.Errorf("admit: unexpected answer %q", line)
 		}
-		var v [6]int64
+		var v [7]int64
 		for j := range v {
 			text, rest, _ := strings.Cut(numbers, " ")
 			n, err := strconv.ParseInt(text, 10, 64)
@@ -226,8 +126,8 @@ func (l *Limits) take(b *building, answer string, now time.Time) error {
 		for j, a := range g.admissions {
 			l.grant(a, codes[j], state, false)
 		}
-		if g.token.atOnce > 0 || strings.IndexByte(codes, codeRequests) >= 0 {
-			l.keepTrack(g, codes, now)
+		if g.token.atOnce > 0 || g.token.budget > 0 || strings.IndexByte(codes, codeRequests) >= 0 {
+			l.keepTrack(g, codes, v[6], now)
 		}
 	}
 	return nil
@@ -235,10 +135,16 @@ func (l *Limits) take(b *building, answer string, now time.Time) error {
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// keepTrack notes the calls that are in flight now, and a refusal that stays true for a while.
-func (l *Limits) keepTrack(g *admitGroup, codes string, now time.Time) {
+// keepTrack notes the calls that are in flight now, what is used of a budget, and a refusal that stays true for a while.
+func (l *Limits) keepTrack(g *admitGroup, codes string, used int64, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if g.token.budget > 0 && len(g.admissions) > 0 {
+		if len(l.used) >= refusedMost {
+			clear(l.used)
+		}
+		l.used[g.token.id] = used
+	}
 	for i, a := range g.admissions {
 		switch {
 		case codes[i] == codeAdmitted && a.lease != "":
@@ -257,6 +163,7 @@ const (
 	codeRequests
 	codeTokens
 	codeAtOnce
+	codeBudget
 )
 
 // windowState is what a window says after a batch.
@@ -280,12 +187,16 @@ func (l *Limits) grant(a *admission, code byte, s windowState, local bool) {
 	switch code {
 	case codeAdmitted:
 		if a.token.tpm > 0 || a.lease != "" {
-			g.held = &held{limits: l, token: a.token, lease: a.lease, second: s.second, estimate: a.cost.Tokens, local: local}
+			g.held = &held{
+				limits: l, token: a.token, lease: a.lease, second: s.second, estimate: a.cost.Tokens, reserved: a.cost.Money, local: local,
+			}
 		}
 	case codeRequests:
 		g.RetryAfter = max(time.Millisecond, s.retryRequests)
 	case codeTokens:
 		g.RetryAfter = max(time.Millisecond, s.retryTokens)
+	case codeBudget:
+		g.Spent, g.RetryAfter = true, budgetRetry
 	default:
 		g.RetryAfter = time.Second // nobody knows when a call ends
 	}

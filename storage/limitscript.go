@@ -11,23 +11,31 @@ const windowSeconds = 61
 // writes nothing. A batch whose answer was lost may come again: its calls keep the places they have, and only their
 // requests and tokens count twice, for a minute.
 //
-//	KEYS   for each token: window, leases
-//	ARGV   1: JSON, for each token [rpm, tpm, concurrency, [lease to release, …], [lease to renew, …],
-//	       [second admitted, tokens to add, …], [requests, tokens, lease or "", …]]
+// A budget is a hash: spent, reserved, and c<lease> for each reservation: "<amount> <since, ms> <model>". The sum
+// reserved is always that of the reservations. One that a repeated batch finds refused is taken back.
+//
+//	KEYS   1: the process's sign of life; then for each token: window, leases, and with a budget that
+//	ARGV   1: JSON, for each token [rpm, tpm, concurrency, budget, [lease to release, …], [lease to renew, …],
+//	       [second admitted, tokens to add, …], [requests, tokens, lease or "", …],
+//	       [lease, cost or -1 for none, …], and with a budget [amount, model, …] for the calls]
 //	       2: lease time in ms
+//	       3: prefix of keys
 //	answer for each token a line "<codes> <requests used> <tokens used> <reset ms> <retry ms, requests>
-//	       <retry ms, tokens> <second>"; one code per call: 0 admitted, 1 too many requests, 2 too many tokens,
-//	       3 too many at once
-const admitScript = `
+//	       <retry ms, tokens> <second> <money used>"; one code per call: 0 admitted, 1 too many requests, 2 too many
+//	       tokens, 3 too many at once, 4 over budget
+const admitScript = budgetFunctions + `
 local time = redis.call('TIME')
 local second = tonumber(time[1])
 local ms = second * 1000 + math.floor(tonumber(time[2]) / 1000)
 local lease_ms = tonumber(ARGV[2])
 local lines = {}
+local k, reserving = 1, false
 
 for g, group in ipairs(cjson.decode(ARGV[1])) do
-	local window, leases = KEYS[2 * g - 1], KEYS[2 * g]
-	local rpm, tpm, concurrency, release, renew, corrections, calls = unpack(group)
+	local rpm, tpm, concurrency, budget, release, renew, corrections, calls, costs, amounts = unpack(group)
+	local window, leases, money = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+	k = k + 2
+	if budget > 0 then k = k + 1 end
 	local now = second
 	local s, rt, tt, r, t = now, 0, 0, 0, 0
 	local found, dirty, expired = false, false, {}
@@ -81,6 +89,15 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 		end
 	end
 
+	local used, known = 0, true
+	if budget > 0 then
+		for i = 1, #costs, 2 do amend(money, 'c' .. costs[i], costs[i + 1]) end
+		if #calls > 0 then
+			local sums = redis.call('HMGET', money, 'spent', 'reserved')
+			used, known = tonumber(sums[1] or 0) + tonumber(sums[2] or 0), sums[2]
+		end
+	end
+
 	local running = 0
 	if concurrency > 0 and #calls > 0 then
 		redis.call('ZREMRANGEBYSCORE', leases, '-inf', ms)
@@ -103,6 +120,8 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 			over_t = over_t or math.max(tokens, 1)
 		elseif concurrency > 0 and running >= concurrency then
 			code = 3
+		elseif budget > 0 and used + amounts[(i - 1) / 3 * 2 + 1] > budget then
+			code = 4
 		else
 			if rpm > 0 then r, rt, dirty = r + requests, rt + requests, true end
 			if tpm > 0 then t, tt, dirty = t + tokens, tt + tokens, true end
@@ -110,6 +129,18 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 				running = running + 1
 				taken[#taken + 1] = ms + lease_ms
 				taken[#taken + 1] = calls[i + 2]
+			end
+		end
+		if budget > 0 then
+			local field, amount = 'c' .. calls[i + 2], amounts[(i - 1) / 3 * 2 + 1]
+			if code > 0 then
+				used = used - amend(money, field, -1)
+			elseif reserve(money, field, amount, ms, amounts[(i - 1) / 3 * 2 + 2]) then
+				used, reserving = used + amount, true
+				if not known then
+					redis.call('SADD', ARGV[3] .. 'budgets', string.sub(money, #ARGV[3] + #'budget:' + 1))
+					known = true
+				end
 			end
 		end
 		codes[#codes + 1] = code
@@ -148,7 +179,8 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 	end
 	local reset = 0
 	if rt > 0 or tt > 0 then reset = (s + 61) * 1000 - ms end
-	lines[g] = string.format('%s %d %d %d %d %d %d', table.concat(codes), rt, tt, reset, retry_r, retry_t, now)
+	lines[g] = string.format('%s %d %d %d %d %d %d %.0f', table.concat(codes), rt, tt, reset, retry_r, retry_t, now, used)
 end
+if reserving then redis.call('SET', KEYS[1], 1, 'PX', lease_ms) end
 return table.concat(lines, '\n')
 `

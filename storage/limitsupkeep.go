@@ -2,11 +2,12 @@ package storage
 
 import (
 	"context"
+	"log/slog"
 	"time"
 )
 
-// release gives back what a call held.
-func (l *Limits) release(h *held, delta int) {
+// release gives back what a call held. Its reservation becomes the cost.
+func (l *Limits) release(h *held, delta int, cost int64) {
 	if h.lease == "" && delta == 0 {
 		return
 	}
@@ -19,7 +20,9 @@ func (l *Limits) release(h *held, delta int) {
 		}
 		l.mu.Unlock()
 	}
-	l.correct(h, settlement{token: h.token, lease: h.lease, second: h.second, delta: delta})
+	l.correct(h, settlement{
+		token: h.token, lease: h.lease, second: h.second, delta: delta, cost: cost, money: h.token.budget > 0 && cost != h.reserved,
+	})
 }
 
 // correct counts the tokens of a settlement where its call was counted.
@@ -30,9 +33,13 @@ func (l *Limits) correct(h *held, s settlement) {
 			w.correct(time.Now().Unix(), s.second, s.delta)
 		}
 		s.delta = 0
+		if s.money {
+			l.used[h.token.id] += max(0, s.cost) - h.reserved
+			s.money = false
+		}
 	}
 	wake := false
-	if (s.lease != "" || s.delta != 0) && len(l.settles) < settleKept {
+	if (s.money || s.delta != 0 || s.lease != "" && s.token.atOnce > 0) && len(l.settles) < settleKept {
 		l.settles = append(l.settles, s)
 		wake = len(l.settles) == 1
 	}
@@ -49,7 +56,7 @@ func (l *Limits) wakeUpkeep() {
 	}
 }
 
-// start notes a call in flight. l.mu is held.
+// start notes a call in flight, or one with a reservation. l.mu is held.
 func (l *Limits) start(token bucketed, lease string) {
 	calls := l.running[token]
 	if calls == nil {
@@ -79,16 +86,32 @@ func (l *Limits) upkeep() {
 			}
 		case <-renew.C:
 			l.mu.Lock()
+			reserved := false
 			for token, calls := range l.running {
+				reserved = reserved || token.budget > 0
 				for lease := range calls {
+					if token.atOnce == 0 {
+						break
+					}
 					if len(l.settles) < settleKept {
 						l.settles = append(l.settles, settlement{token: token, lease: lease, renew: true})
 					}
 				}
 			}
 			l.mu.Unlock()
+			if reserved && !l.out.resting(time.Now()) {
+				l.confirm(ctx)
+			}
 			wait.Reset(settleAfter)
 		}
+	}
+}
+
+// confirm says that the process still works on what it has reserved.
+func (l *Limits) confirm(ctx context.Context) {
+	err := l.client.Set(ctx, l.alive, 1, l.lease).Err()
+	if err != nil {
+		l.log.LogAttrs(ctx, slog.LevelDebug, "reservations are not confirmed", slog.Any("error", err))
 	}
 }
 

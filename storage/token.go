@@ -58,7 +58,7 @@ type Token struct {
 	MaxTasks          int `json:"max_tasks,omitempty"`
 	MaxSockets        int `json:"max_sockets,omitempty"`
 
-	Budget float64 `json:"budget,omitempty"`
+	Budget float64 `json:"budget,omitempty"` // money it may spend in its life, in units of the currency
 	Weight int     `json:"weight,omitempty"`
 	Lane   string  `json:"lane,omitempty"`
 

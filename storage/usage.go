@@ -21,7 +21,11 @@ type UsageOptions struct {
 //
 // Entries are summed in memory and added to Redis every FlushEvery. Nothing is lost while Redis is away: what waits
 // is bounded by the distinct keys, and a batch whose answer got lost is sent again under the same number, which
-// Redis counts once. A process that is killed loses what it had not flushed.
+// Redis counts once. A process that is killed loses what it had not flushed; of tokens with a budget the reservations
+// of those calls stay, since a batch ends them in the same step in which it counts them.
+//
+// Every entry's cost also counts as spent of the token's budget, whether it has one or not: one that is given later
+// covers what was spent before.
 type Usage struct {
 	client *redis.Client
 	keys   keys
@@ -31,7 +35,7 @@ type Usage struct {
 	script *redis.Script
 
 	mu      sync.Mutex
-	sums    map[usageKey]counters
+	sums    map[usageKey]tally
 	sending sync.Mutex // held while flushing
 	batches []usageBatch
 	number  int64
@@ -52,27 +56,43 @@ type Entry struct {
 	InputTokens  int64 // all of the input, cached ones too
 	CachedTokens int64
 	OutputTokens int64
-	Failed       bool // the requests failed
+	Images       int64
+	Audio        time.Duration // heard or made
+	Failed       bool          // the requests failed
+
+	Cost int64 // in billionths of the currency
+	// Reservation is Grant.Reservation of a call that was settled: it ends when the entry is written.
+	Reservation string
 }
 
 // Row is the sum of one day, token, model and channel.
 type Row struct {
-	Day     string `json:"day"` // 2026-01-31, UTC
-	Token   string `json:"token"`
-	Model   string `json:"model"`
-	Channel string `json:"channel"`
+	Day     string // 2026-01-31, UTC
+	Token   string // id
+	Model   string // public name
+	Channel string
 
-	Requests     int64 `json:"requests"`
-	Failed       int64 `json:"failed"` // of the requests
-	InputTokens  int64 `json:"input_tokens"`
-	CachedTokens int64 `json:"cached_tokens"` // of the input tokens
-	OutputTokens int64 `json:"output_tokens"`
+	Requests     int64 // calls
+	Tasks        int64 // that ended
+	Failed       int64 // of calls and tasks
+	InputTokens  int64
+	CachedTokens int64 // of the input tokens
+	OutputTokens int64
+	Images       int64
+	Audio, Video time.Duration
+	Cost         int64 // in billionths of the currency
 }
 
 type usageKey struct{ day, token, model, channel string }
 
+// tally is what is recorded of one key and not yet written.
+type tally struct {
+	sums         counters
+	reservations []string
+}
+
 // counters are the sums of one key in the order of counterNames.
-type counters [5]int64
+type counters [10]int64
 
 // NewUsage starts a ledger that flushes until Close. The client stays the caller's.
 func NewUsage(client *redis.Client, opts *UsageOptions) *Usage {
@@ -85,7 +105,7 @@ func NewUsage(client *redis.Client, opts *UsageOptions) *Usage {
 		log:     orDiscard(opts.Log),
 		every:   opts.FlushEvery,
 		script:  redis.NewScript(usageScript),
-		sums:    make(map[usageKey]counters),
+		sums:    make(map[usageKey]tally),
 		process: randomLetters(12),
 		done:    make(chan struct{}),
 	}
@@ -105,16 +125,22 @@ func (u *Usage) Record(e Entry) {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	add := counters{e.Requests, 0, e.InputTokens, e.CachedTokens, e.OutputTokens}
+	add := counters{
+		inRequests: e.Requests, inInput: e.InputTokens, inCached: e.CachedTokens, inOutput: e.OutputTokens,
+		inImages: e.Images, inAudio: e.Audio.Milliseconds(), inCost: bounded(e.Cost),
+	}
 	if e.Failed {
-		add[1] = e.Requests
+		add[inFailed] = e.Requests
 	}
 	key := usageKey{dayOf(at), e.Token, e.Model, e.Channel}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	sum := u.sums[key]
 	for i, n := range add {
-		sum[i] += n
+		sum.sums[i] += n
+	}
+	if e.Reservation != "" {
+		sum.reservations = append(sum.reservations, e.Reservation)
 	}
 	u.sums[key] = sum
 }

@@ -26,8 +26,11 @@ func (l *Limits) admitLocally(a *admission, now time.Time) {
 		l.local[a.token.id] = w
 	}
 	w.advance(now.Unix())
-	code := w.admit(a.token, a.cost, len(l.running[a.token]))
+	code := w.admit(a.token, a.cost, len(l.running[a.token]), l.used[a.token.id])
 	state := w.state(now, a.token, a.cost, code)
+	if code == codeAdmitted && a.token.budget > 0 {
+		l.used[a.token.id] += a.cost.Money
+	}
 	if code == codeAdmitted && a.lease != "" {
 		l.start(a.token, a.lease)
 	}
@@ -53,7 +56,7 @@ func (w *window) advance(second int64) {
 	w.second = second
 }
 
-func (w *window) admit(token bucketed, cost Cost, running int) byte {
+func (w *window) admit(token bucketed, cost Cost, running int, used int64) byte {
 	switch {
 	case token.rpm > 0 && w.requests+cost.Requests > token.rpm:
 		return codeRequests
@@ -61,6 +64,8 @@ func (w *window) admit(token bucketed, cost Cost, running int) byte {
 		return codeTokens
 	case token.atOnce > 0 && running >= token.atOnce:
 		return codeAtOnce
+	case token.budget > 0 && used+cost.Money > token.budget:
+		return codeBudget
 	}
 	b := &w.buckets[w.second%windowSeconds]
 	b.requests += cost.Requests

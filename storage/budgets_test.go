@@ -1,0 +1,284 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// unit is one unit of the currency in billionths.
+const unit = 1_000_000_000
+
+func balance(t *testing.T, client *redis.Client, token string) storage.Balance {
+	t.Helper()
+	b, err := storage.NewBudgets(client, nil).Balance(t.Context(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func flush(t *testing.T, usage *storage.Usage) {
+	t.Helper()
+	if err := usage.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// quiet waits until what was released has reached Redis: a call of another token takes it along.
+func quiet(t *testing.T, limits *storage.Limits) {
+	t.Helper()
+	admit(t, limits, &storage.Token{ID: "quiet", RequestsPerMinute: 1 << 30}, one).Release(0)
+}
+
+func TestBudgetOfCalls(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	here, there := newLimits(t, client, nil), newLimits(t, client, nil)
+	usage := newUsage(t, client)
+	token := &storage.Token{ID: "anna", Budget: 1}
+	want := func(when string, spent, reserved int64) {
+		t.Helper()
+		quiet(t, here)
+		if got := balance(t, client, "anna"); got != (storage.Balance{Spent: spent, Reserved: reserved}) {
+			t.Errorf("%s: balance %+v, want %d spent and %d reserved", when, got, spent, reserved)
+		}
+	}
+	call := storage.Cost{Requests: 1, Money: unit * 4 / 10, Model: "gpt 4o"}
+	first, second := admit(t, here, token, call), admit(t, there, token, call)
+	if !first.Allowed || !second.Allowed {
+		t.Fatal("calls within the budget were refused")
+	}
+	if third := admit(t, there, token, call); third.Allowed || !third.Spent {
+		t.Errorf("a call beyond the budget: %+v", third)
+	}
+	want("two calls", 0, unit*8/10)
+	first.Settle(10, unit/10)
+	first.Settle(10, unit) // a second time is nothing
+	want("one settled", 0, unit/2)
+	usage.Record(storage.Entry{Token: "anna", Model: "gpt 4o", Channel: "c", At: january, Requests: 1, Cost: unit / 10, Reservation: first.Reservation()})
+	flush(t, usage)
+	want("written", unit/10, unit*4/10)
+	second.Release(-1)
+	quiet(t, there)
+	want("released", unit/10, 0)
+	if third := admit(t, there, token, storage.Cost{Requests: 1, Money: unit * 9 / 10}); !third.Allowed {
+		t.Error("the rest of the budget is refused")
+	} else {
+		third.Release(0)
+	}
+	quiet(t, there)
+	usage.Record(storage.Entry{Token: "anna", Model: "m", Channel: "c", At: january, Requests: 1, Cost: unit}) // beyond what was reserved
+	flush(t, usage)
+	want("overdrawn", unit*11/10, 0)
+	if grant := admit(t, here, token, storage.Cost{Requests: 1}); grant.Allowed || !grant.Spent {
+		t.Errorf("a token without money: %+v", grant)
+	}
+	rows := read(t, usage, january, january, "anna")
+	if len(rows) != 2 || rows[0].Cost != unit/10 || rows[1].Cost != unit {
+		t.Errorf("ledger %+v", rows)
+	}
+}
+
+// A budget that is given later covers what was spent before.
+func TestSpentWithoutBudget(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	limits, usage := newLimits(t, client, nil), newUsage(t, client)
+	grant := admit(t, limits, &storage.Token{ID: "a"}, storage.Cost{Requests: 1, Money: unit})
+	grant.Settle(1, unit)
+	usage.Record(storage.Entry{Token: "a", Model: "m", Requests: 1, Cost: unit, Reservation: grant.Reservation()})
+	flush(t, usage)
+	if got := balance(t, client, "a"); got != (storage.Balance{Spent: unit}) {
+		t.Errorf("balance %+v", got)
+	}
+	if grant := admit(t, limits, &storage.Token{ID: "a", Budget: 1.5}, storage.Cost{Requests: 1, Money: unit}); grant.Allowed {
+		t.Error("admitted beyond a budget that is half spent")
+	}
+}
+
+// Of a process that is gone the reservations stand, are listed as lost, and an operator ends them.
+func TestLostReservations(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	ctx := t.Context()
+	budgets := storage.NewBudgets(client, nil)
+	lives := newLimits(t, client, nil)
+	gone := newLimits(t, client, &storage.LimitsOptions{Lease: 30 * time.Millisecond})
+	token := &storage.Token{ID: "anna", Budget: 10}
+	for _, limits := range []*storage.Limits{gone, gone, lives} {
+		admit(t, limits, token, storage.Cost{Requests: 1, Money: unit, Model: "a b"})
+	}
+	if err := gone.Close(ctx); err != nil { // no sign of life from here on
+		t.Fatal(err)
+	}
+	if err := budgets.Reserve(ctx, storage.Claim{ID: "video_1", Token: "anna", Model: "sora", Budget: 10, Amount: 2 * unit}); err != nil {
+		t.Fatal(err)
+	}
+	var lost []storage.Reservation
+	for deadline := time.Now().Add(10 * time.Second); len(lost) < 2 && time.Now().Before(deadline); {
+		list, err := budgets.Reservations(ctx, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) != 4 {
+			t.Fatalf("reservations %+v, want 4", list)
+		}
+		lost = slices.DeleteFunc(list, func(r storage.Reservation) bool { return !r.Lost })
+	}
+	if len(lost) != 2 {
+		t.Fatalf("lost %+v, want the 2 of the process that is gone", lost)
+	}
+	for _, r := range lost {
+		if r.Token != "anna" || r.Model != "a b" || r.Amount != unit || r.Task || time.Since(r.Since).Abs() > time.Hour {
+			t.Errorf("lost %+v", r)
+		}
+	}
+	if err := budgets.Release(ctx, lost[0], true); err != nil {
+		t.Fatal(err)
+	}
+	if err := budgets.Release(ctx, lost[1], false); err != nil {
+		t.Fatal(err)
+	}
+	if err := budgets.Release(ctx, lost[1], false); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("a second release: %v", err)
+	}
+	if got := balance(t, client, "anna"); got != (storage.Balance{Spent: unit, Reserved: 3 * unit}) {
+		t.Errorf("balance %+v", got)
+	}
+	rows, err := storage.NewUsageReader(client, "").Read(ctx, time.Now(), time.Now(), "anna")
+	if err != nil || len(rows) != 1 || rows[0].Cost != unit || rows[0].Requests != 1 || rows[0].Failed != 1 || rows[0].Model != "a b" {
+		t.Errorf("ledger %+v, %v", rows, err)
+	}
+}
+
+func TestMoneyOfTasks(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	ctx := t.Context()
+	budgets := storage.NewBudgets(client, nil)
+	claim := func(id string) error {
+		return budgets.Reserve(ctx, storage.Claim{ID: id, Token: "a", Model: "m", Budget: 2, Amount: unit})
+	}
+	settle := func(id string, outcome storage.Outcome, cost int64) {
+		t.Helper()
+		end := storage.TaskEnd{ID: id, Token: "a", Model: "m", Channel: "c", At: january, Outcome: outcome, Cost: cost}
+		if outcome == storage.TaskCompleted {
+			end.Video = 8 * time.Second
+		}
+		for range 3 { // an activity may run again
+			if err := budgets.Settle(ctx, end); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := func(spent, reserved int64, row storage.Row) {
+		t.Helper()
+		got, err := budgets.Balance(ctx, "a")
+		if err != nil || got != (storage.Balance{Spent: spent, Reserved: reserved}) {
+			t.Errorf("balance %+v, %v, want %d spent and %d reserved", got, err, spent, reserved)
+		}
+		rows, err := storage.NewUsageReader(client, "").Read(ctx, january, january, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		row.Day, row.Token, row.Model, row.Channel = "2026-01-31", "a", "m", "c"
+		if row.Tasks > 0 && !slices.Equal(rows, []storage.Row{row}) {
+			t.Errorf("ledger %+v\nwant   %+v", rows, row)
+		}
+	}
+	for _, id := range []string{"1", "2", "2"} {
+		if err := claim(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := claim("3"); !errors.Is(err, storage.ErrBudget) {
+		t.Errorf("beyond the budget: %v", err)
+	}
+	want(0, 2*unit, storage.Row{})
+	settle("1", storage.TaskCompleted, unit/2)
+	want(unit/2, unit, storage.Row{Tasks: 1, Video: 8 * time.Second, Cost: unit / 2})
+	settle("1", storage.TaskFailed, 0) // a task that completed does not fail
+	if err := claim("1"); err != nil { // the repeat of a create reserves nothing
+		t.Fatal(err)
+	}
+	settle("2", storage.TaskFailed, 0)
+	want(unit/2, 0, storage.Row{Tasks: 2, Failed: 1, Video: 8 * time.Second, Cost: unit / 2})
+	settle("2", storage.TaskCompleted, unit/4) // its archive was tried again
+	want(unit*3/4, 0, storage.Row{Tasks: 2, Video: 16 * time.Second, Cost: unit * 3 / 4})
+	settle("never reserved", storage.TaskUnknown, unit)
+	want(unit*7/4, 0, storage.Row{Tasks: 3, Failed: 1, Video: 16 * time.Second, Cost: unit * 7 / 4})
+	if err := claim("4"); !errors.Is(err, storage.ErrBudget) {
+		t.Errorf("beyond what is left: %v", err)
+	}
+	if err := budgets.Reserve(ctx, storage.Claim{ID: "5", Token: "a", Budget: 2, Amount: unit / 4}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(budgets.Free(ctx, "a", "5"), budgets.Free(ctx, "a", "5")); err != nil {
+		t.Fatal(err)
+	}
+	want(unit*7/4, 0, storage.Row{})
+}
+
+// When the answer to an admission is lost the call is asked for again, and reserves once.
+func TestReservationIsRepeatable(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	proxy := newLossy(t, server.Addr())
+	client, err := storage.OpenRedis("redis://"+proxy.listener.Addr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	limits := newLimits(t, client, nil)
+	token := &storage.Token{ID: "a", Budget: 1}
+	admit(t, limits, token, one).Release(0)
+	quiet(t, limits)
+	proxy.lose.Store(true)
+	grant := admit(t, limits, token, storage.Cost{Requests: 1, Money: unit / 4})
+	if !grant.Allowed || proxy.lost.Load() != 1 {
+		t.Fatalf("allowed: %t with %d answers lost", grant.Allowed, proxy.lost.Load())
+	}
+	if got := balance(t, client, "a"); got.Reserved != unit/4 {
+		t.Errorf("reserved %d, want %d", got.Reserved, unit/4)
+	}
+	proxy.lose.Store(true)
+	if grant := admit(t, limits, token, storage.Cost{Requests: 1, Money: unit}); grant.Allowed {
+		t.Error("admitted beyond the budget")
+	}
+	grant.Release(0)
+	quiet(t, limits)
+	if got := balance(t, client, "a"); got.Reserved != 0 {
+		t.Errorf("reserved %d after all ended", got.Reserved)
+	}
+}
+
+// While Redis is away a process goes by what it last knew of a budget.
+func TestBudgetWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	limits := storage.NewLimits(client, nil)
+	t.Cleanup(func() { _ = limits.Close(context.WithoutCancel(t.Context())) })
+	token := &storage.Token{ID: "a", Budget: 1}
+	kept := admit(t, limits, token, storage.Cost{Requests: 1, Money: unit / 2})
+	server.Close()
+	away := admit(t, limits, token, storage.Cost{Requests: 1, Money: unit / 4})
+	if !kept.Allowed || !away.Allowed || away.Reservation() != "" {
+		t.Fatalf("%+v, %+v with reservation %q", kept, away, away.Reservation())
+	}
+	if grant := admit(t, limits, token, storage.Cost{Requests: 1, Money: unit / 2}); grant.Allowed || !grant.Spent {
+		t.Errorf("beyond what is known to be left: %+v", grant)
+	}
+	away.Settle(1, unit/8)
+	if grant := admit(t, limits, token, storage.Cost{Requests: 1, Money: unit * 3 / 8}); !grant.Allowed {
+		t.Errorf("what is left was refused: %+v", grant)
+	}
+}

@@ -1,0 +1,87 @@
+package storage
+
+// budgetFunctions are the Lua functions by which scripts touch a budget's hash. Amounts are whole numbers below 2^53,
+// which Lua holds exactly.
+//
+//	amend(key, field, cost)  changes a reservation to its cost, -1: none; answers by how much reserved fell, 0 where
+//	                         there is no such reservation
+//	reserve(key, field, amount, ms, model)  answers whether the reservation is new
+const budgetFunctions = `
+local function amend(key, field, cost)
+	local entry = redis.call('HGET', key, field)
+	if not entry then return 0 end
+	local amount, rest = string.match(entry, '^(%d+)(.*)$')
+	if cost < 0 then
+		redis.call('HDEL', key, field)
+		cost = 0
+	else
+		redis.call('HSET', key, field, string.format('%.0f', cost) .. rest)
+	end
+	local less = tonumber(amount) - cost
+	if less ~= 0 then redis.call('HINCRBY', key, 'reserved', string.format('%.0f', -less)) end
+	return less
+end
+local function reserve(key, field, amount, ms, model)
+	local entry = string.format('%.0f %.0f ', amount, ms) .. model
+	if redis.call('HSETNX', key, field, entry) == 0 then return false end
+	redis.call('HINCRBY', key, 'reserved', string.format('%.0f', amount))
+	return true
+end
+`
+
+// reserveScript reserves for a task, unless it has a reservation or was settled.
+//
+//	KEYS   budget, tokens with budgets, the task's settlement
+//	ARGV   field, amount, model, budget, token id
+//	answer 1: covered
+const reserveScript = budgetFunctions + `
+if redis.call('EXISTS', KEYS[3]) == 1 or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 1 end
+local sums = redis.call('HMGET', KEYS[1], 'spent', 'reserved')
+local amount = tonumber(ARGV[2])
+if tonumber(sums[1] or 0) + tonumber(sums[2] or 0) + amount > tonumber(ARGV[4]) then return 0 end
+local time = redis.call('TIME')
+reserve(KEYS[1], ARGV[1], amount, tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000), ARGV[3])
+redis.call('SADD', KEYS[2], ARGV[5])
+return 1
+`
+
+// ledgerFunctions are the Lua function that adds fields to a usage hash.
+const ledgerFunctions = `
+local function add(day, usage, token, fields, expiry)
+	redis.call('SADD', day, token)
+	redis.call('EXPIRE', day, expiry)
+	for i = 1, #fields, 2 do redis.call('HINCRBY', usage, fields[i], string.format('%.0f', fields[i + 1])) end
+	redis.call('EXPIRE', usage, expiry)
+end
+`
+
+// settleScript settles a task, once for each outcome; after completed or unknown there is no other.
+//
+//	KEYS   the task's settlement, budget, the day's tokens, the token's day
+//	ARGV   outcome, for how long it is remembered in s, field, cost, token id, JSON [field, n, …] of a task that ends
+//	       first, the same of one that had failed before, expiry of the ledger in s
+//	answer 1: settled now
+const settleScript = budgetFunctions + ledgerFunctions + `
+local before = redis.call('GET', KEYS[1])
+if before and (before ~= 'failed' or ARGV[1] ~= 'completed') then return 0 end
+amend(KEYS[2], ARGV[3], -1)
+if ARGV[4] ~= '0' then redis.call('HINCRBY', KEYS[2], 'spent', ARGV[4]) end
+add(KEYS[3], KEYS[4], ARGV[5], cjson.decode(before and ARGV[7] or ARGV[6]), ARGV[8])
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+return 1
+`
+
+// endScript ends a reservation by an operator's word.
+//
+//	KEYS   budget, the day's tokens, the token's day
+//	ARGV   field, 1: charge it, token id, JSON [field, n, …] to charge, expiry of the ledger in s
+//	answer 1: it was there
+const endScript = budgetFunctions + ledgerFunctions + `
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+local less = amend(KEYS[1], ARGV[1], -1)
+if ARGV[2] == '1' then
+	redis.call('HINCRBY', KEYS[1], 'spent', string.format('%.0f', less))
+	add(KEYS[2], KEYS[3], ARGV[3], cjson.decode(ARGV[4]), ARGV[5])
+end
+return 1
+`
