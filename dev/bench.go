@@ -26,6 +26,7 @@ type benchCommand struct {
 	SlowReaders int `default:"1" help:"Clients that stand still, in each round, 1 or 0."`
 	Bodies      int `default:"3" help:"Bodies of 20 MB in each round; 0: none."`
 	Tasks       int `default:"0" help:"Video tasks, made one after the other on a whole stack; 0: none."`
+	Line        int `default:"0" help:"Video tasks of one tenant that fill a channel of 20 jobs before another one's 5 come; 0: none."`
 
 	Quick bool          `help:"A size for every change: shows what is broken and little else."`
 	Limit time.Duration `default:"20m" help:"Ends it whatever is left to do."`
@@ -68,7 +69,7 @@ func (c *benchCommand) Run(e environment) (err error) {
 		Gateway: func(ctx context.Context, file string) error { return buildGateway(ctx, root, file, e) },
 		Floor:   func(ctx context.Context, file string) error { return buildFloor(ctx, root, file, e) },
 		Rounds:  c.Rounds, Connections: c.Connections, Requests: c.Requests, Streams: c.Streams,
-		Leavers: c.Leavers, SlowReaders: c.SlowReaders, Bodies: c.Bodies, Tasks: c.Tasks,
+		Leavers: c.Leavers, SlowReaders: c.SlowReaders, Bodies: c.Bodies, Tasks: c.Tasks, Line: c.Line,
 	})
 	return errors.Join(err, c.print(e, report))
 }
@@ -81,6 +82,7 @@ func (c *benchCommand) quick() {
 	c.Leavers = min(c.Leavers, 10)
 	c.Bodies = min(c.Bodies, 1)
 	c.Tasks = min(c.Tasks, 5)
+	c.Line = min(c.Line, 40)
 }
 
 func (c *benchCommand) print(e environment, report *bench.Report) error {

@@ -30,6 +30,7 @@ type Options struct {
 	SlowReaders int // clients that stand still, in each round; 0 or 1
 	Bodies      int // large bodies, in each round; 0: none
 	Tasks       int // video tasks, made one after the other; 0: none
+	Line        int // video tasks of one tenant that fill a channel before another one's few come; 0: none
 }
 
 // bounds of Options, so that no slip of a flag keeps the machine busy for hours.
@@ -41,6 +42,7 @@ const (
 	maxLeavers     = 1_000
 	maxBodies      = 50
 	maxTasks       = 1_000
+	maxLine        = 10_000
 )
 
 func (o Options) check() error {
@@ -56,6 +58,7 @@ func (o Options) check() error {
 		{"slow readers", o.SlowReaders, 0, 1},
 		{"bodies", o.Bodies, 0, maxBodies},
 		{"tasks", o.Tasks, 0, maxTasks},
+		{"line", o.Line, 0, maxLine},
 	} {
 		if b.is < b.from || b.is > b.upTo {
 			return fmt.Errorf("%s: %d is not between %d and %d", b.name, b.is, b.from, b.upTo)
@@ -91,6 +94,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		{"slow reader", o.SlowReaders, slow},
 		{"bodies", o.Bodies, bodies},
 		{"tasks", o.Tasks, tasks},
+		{"line", o.Line, line},
 	} {
 		if load.size == 0 {
 			continue

@@ -24,7 +24,7 @@ const (
 
 // tasks measures creates and status reads of video tasks, one after the other, on the whole embedded stack.
 func tasks(ctx context.Context, s *stage, report *Report) error {
-	base, err := s.whole(ctx)
+	base, _, err := s.whole(ctx, "", "")
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func tasks(ctx context.Context, s *stage, report *Report) error {
 	creates := make([]time.Duration, 0, n)
 	for i := range n + 1 {
 		began := time.Now()
-		id, err := s.createTask(ctx, base)
+		id, err := s.createTask(ctx, base, clientKey, taskModel, "a harbour at dawn")
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func tasks(ctx context.Context, s *stage, report *Report) error {
 		for _, into := range []*[]time.Duration{&reads, &repeats} {
 			for _, id := range ids {
 				began := time.Now()
-				if _, err := s.taskStatus(ctx, base, id); err != nil {
+				if _, err := s.taskStatus(ctx, base, clientKey, id); err != nil {
 					return err
 				}
 				*into = append(*into, time.Since(began))
@@ -79,32 +79,33 @@ func tasks(ctx context.Context, s *stage, report *Report) error {
 	return nil
 }
 
-// whole starts the stack with everything in it and returns the gateway's URL.
-func (s *stage) whole(ctx context.Context) (string, error) {
+// whole starts the stack with everything in it and returns the URLs of the gateway and of the upstream. tokens are more
+// items of the configuration's list, channel more fields of its one channel, both YAML.
+func (s *stage) whole(ctx context.Context, tokens, channel string) (gateway, upstream string, err error) {
 	args := []string{"up", "--data", filepath.Join(s.options.Data, "whole"), "--config", filepath.Join(s.options.Data, "whole.yaml")}
 	addresses := map[string]string{}
 	for _, flag := range []string{"listen", "temporal", "ui", "redis", "s3", "upstream"} {
 		addr, err := freeAddress()
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		addresses[flag] = addr
 		args = append(args, "--"+flag, addr)
 	}
 	config := fmt.Sprintf(`tokens:
   - {name: bench, key: %s, requests_per_minute: 1000000000}
-channels:
-  - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }}
-`, clientKey, addresses["upstream"], upstreamKey)
+%schannels:
+  - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }%s}
+`, clientKey, tokens, addresses["upstream"], upstreamKey, channel)
 	if err := os.WriteFile(args[4], []byte(config), 0o600); err != nil {
-		return "", fmt.Errorf("write the configuration: %w", err)
+		return "", "", fmt.Errorf("write the configuration: %w", err)
 	}
 	up, err := s.start(ctx, &child{name: "whole", addr: addresses["listen"]}, s.answers("/readyz"), s.options.Program, args...)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	s.fresh = append(s.fresh, up)
-	return "http://" + up.addr, nil
+	return "http://" + up.addr, "http://" + addresses["upstream"], nil
 }
 
 // task is what the loads read of a task.
@@ -113,14 +114,14 @@ type task struct {
 	Status string `json:"status"`
 }
 
-func (s *stage) createTask(ctx context.Context, base string) (string, error) {
-	body := fmt.Sprintf(`{"model":%q,"prompt":"a harbour at dawn","seconds":"4"}`, taskModel)
+func (s *stage) createTask(ctx context.Context, base, key, model, prompt string) (string, error) {
+	body := fmt.Sprintf(`{"model":%q,"prompt":%q,"seconds":"4"}`, model, prompt)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+videosPath, strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", "Bearer "+clientKey)
+	request.Header.Set("Authorization", "Bearer "+key)
 	var made task
 	err = s.doJSON(request, &made)
 	if err == nil && (made.ID == "" || made.Status != "queued") {
@@ -132,9 +133,9 @@ func (s *stage) createTask(ctx context.Context, base string) (string, error) {
 	return made.ID, nil
 }
 
-func (s *stage) taskStatus(ctx context.Context, base, id string) (string, error) {
+func (s *stage) taskStatus(ctx context.Context, base, key, id string) (string, error) {
 	var read task
-	err := s.getJSON(ctx, base+videosPath+"/"+id, clientKey, &read)
+	err := s.getJSON(ctx, base+videosPath+"/"+id, key, &read)
 	if err == nil && read.ID != id {
 		err = fmt.Errorf("%w: got %+v", ErrBroken, read)
 	}
@@ -152,7 +153,7 @@ func (s *stage) awaitTasks(ctx context.Context, base string, ids []string) error
 	for len(left) > 0 {
 		var failed error
 		left = slices.DeleteFunc(left, func(id string) bool {
-			status, err := s.taskStatus(ctx, base, id)
+			status, err := s.taskStatus(ctx, base, clientKey, id)
 			if err == nil && status == "failed" {
 				err = fmt.Errorf("%w: task %s failed", ErrBroken, id)
 			}
