@@ -31,6 +31,8 @@ const (
 	// wordsTimeout bounds the reading of a task's words that stand in the archive alone. The task is answered without
 	// them where the archive does not answer.
 	wordsTimeout = 2 * time.Second
+	// turnKeyLimit is Temporal's own, in bytes.
+	turnKeyLimit = 64
 	// stageLimit is how many uploads of one create go to the archive at a time.
 	stageLimit = 4
 )
@@ -229,12 +231,24 @@ func (c *Client) start(ctx context.Context, in Create, start Input, m memo) erro
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		Memo:                                     map[string]any{memoTask: m},
 		StaticSummary:                            summary,
+		Priority:                                 turn(in.TokenID, in.Weight),
 		TypedSearchAttributes: temporal.NewSearchAttributes(
 			keyword(AttrModel).ValueSet(start.Model), keyword(AttrToken).ValueSet(in.TokenID),
 			keyword(AttrState).ValueSet(string(PhaseQueued)),
 		),
 	}, Video, start)
 	return err
+}
+
+// turn has the workers' queue serve tokens by weight where the server does so (matching.enableFairness): a token that
+// creates faster than the workers keep up does not hold up the others. Lanes are not for this queue, where the looks at
+// running jobs wait as well.
+func turn(tokenID string, weight int) temporal.Priority {
+	key := tokenID
+	if len(key) > turnKeyLimit {
+		key = digest([]byte(tokenID))[:turnKeyLimit]
+	}
+	return temporal.Priority{FairnessKey: key, FairnessWeight: float32(max(1, weight))}
 }
 
 // again answers a create whose task exists.

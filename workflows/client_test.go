@@ -145,3 +145,28 @@ func TestCreateDoesNotWaitForTheArchive(t *testing.T) {
 		}
 	})
 }
+
+// TestCreateTakesItsTokensTurn: the workers' queue tells tokens apart by keys that Temporal takes.
+func TestCreateTakesItsTokensTurn(t *testing.T) {
+	t.Parallel()
+	const limit = 64 // bytes, Temporal's
+	tasks, engine, _ := newClient()
+	keys := make(map[string]bool)
+	for i, token := range []string{"demo", strings.Repeat("a", 128), strings.Repeat("a", 127) + "b"} {
+		in := create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat"})
+		in.TokenID, in.Weight = token, 3*i
+		if _, err := tasks.Create(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := engine.turn.FairnessWeight, float32(max(1, 3*i)); got != want || engine.turn.PriorityKey != 0 {
+			t.Errorf("got %+v, want weight %v", engine.turn, want)
+		}
+		if len(engine.turn.FairnessKey) > limit {
+			t.Errorf("the key %q is too long", engine.turn.FairnessKey)
+		}
+		keys[engine.turn.FairnessKey] = true
+	}
+	if len(keys) != 3 || !keys["demo"] {
+		t.Errorf("got keys %v", keys)
+	}
+}

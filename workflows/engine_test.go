@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"modelrelay/activities"
@@ -34,7 +35,8 @@ type engine struct {
 	mu    sync.Mutex
 	tasks map[string]*workflowservice.DescribeWorkflowExecutionResponse
 	away  bool
-	input []byte // of the last start
+	input []byte            // of the last start
+	turn  temporal.Priority // of the last start
 
 	events []*historypb.HistoryEvent // the history of every task
 }
@@ -53,6 +55,7 @@ func (e *engine) ExecuteWorkflow(_ context.Context, opts client.StartWorkflowOpt
 		}
 		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("", "", "")
 	}
+	e.turn = opts.Priority
 	fields := make(map[string]*commonpb.Payload)
 	for name, value := range opts.Memo {
 		payload, err := converter.GetDefaultDataConverter().ToPayload(value)

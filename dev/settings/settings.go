@@ -51,6 +51,8 @@ func DynamicConfig() map[string]any {
 		// One machine under load should show its own limits, not the frontend's default of 2,400 calls a second.
 		"frontend.rps":          20000,
 		"frontend.namespaceRPS": 20000,
+		// The workers' queue takes turns among tokens, so that one that creates very many tasks at once holds up its own.
+		"matching.enableFairness": true,
 		// Nothing calls outside.
 		"frontend.enableServerVersionCheck": false,
 	}
