@@ -52,6 +52,18 @@ const (
 	BlameChannel
 )
 
+// KeyTrouble says how lasting what is wrong with a key is, where BlameKey blames one.
+type KeyTrouble int
+
+const (
+	// KeyBusy means that the key is limited for the moment, or that nothing more is known.
+	KeyBusy KeyTrouble = iota
+	// KeyRefused means that the vendor refuses the key: it is wrong, revoked, or may not do this.
+	KeyRefused
+	// KeyExhausted means that the key's account is out of money, or of a quota that takes hours to return.
+	KeyExhausted
+)
+
 // Reply is an upstream's own error answer, bounded. It goes to the client untouched only as a 4xx in the caller's
 // format; otherwise it goes to the log alone.
 type Reply struct {
@@ -73,6 +85,8 @@ type Fault struct {
 	RetryAfter time.Duration
 	Taken      Taken
 	Blame      Blame
+	// Key says how lasting the trouble is, where Blame is BlameKey.
+	Key KeyTrouble
 	// Code is the upstream's own error code where it sent one, "" otherwise.
 	Code string
 	// Upstream is the upstream's own answer, nil where there was none.
@@ -101,6 +115,15 @@ func (f *Fault) Error() string {
 
 // Unwrap returns the cause.
 func (f *Fault) Unwrap() error { return f.Err }
+
+// RefuseKey makes the fault one of the gateway's own key, which surely did not get the request through.
+func (f *Fault) RefuseKey(trouble KeyTrouble) {
+	f.Kind, f.Message = Upstream, refusedKey
+	f.Blame, f.Key, f.Taken = BlameKey, trouble, TakenNo
+}
+
+// refusedKey is what a client learns of a refused key.
+const refusedKey = "The upstream refused the gateway's own key."
 
 // Elsewhere tells whether another channel may succeed where this one failed.
 func (f *Fault) Elsewhere() bool {

@@ -24,8 +24,10 @@ func refusal(status int) *Fault {
 		return &Fault{Kind: kind, Message: message, Taken: TakenNo}
 	}
 	switch status {
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
-		return &Fault{Kind: Upstream, Message: "The upstream refused the gateway's own key.", Taken: TakenNo, Blame: BlameKey}
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return &Fault{Kind: Upstream, Message: refusedKey, Taken: TakenNo, Blame: BlameKey, Key: KeyRefused}
+	case http.StatusPaymentRequired:
+		return &Fault{Kind: Upstream, Message: refusedKey, Taken: TakenNo, Blame: BlameKey, Key: KeyExhausted}
 	case http.StatusNotFound, http.StatusGone:
 		return refused(NotFound, "The upstream does not know what was asked for.")
 	case http.StatusRequestTimeout:

@@ -24,16 +24,18 @@ func refine(err error) error {
 	}
 	// Where these are not the vendor's words, what can be read of them is empty, and the status has said enough.
 	_ = json.Unmarshal(fault.Upstream.Body, &answer)
-	fault.Code = answer.Error.Type
+	fault.Code = providers.Cut(answer.Error.Type, providers.WordLimit)
 	switch {
 	case fault.Code == "overloaded_error":
 		// Its own status is 529, that of a front end before it may be another.
 		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
 	case fault.Code == "billing_error",
-		fault.Kind == providers.Invalid && strings.Contains(answer.Error.Message, "credit balance is too low"):
-		// The gateway's account is out of money, which this vendor says with a 400 too.
-		fault.Kind, fault.Message = providers.Upstream, "The upstream refused the gateway's own key."
-		fault.Blame, fault.Taken = providers.BlameKey, providers.TakenNo
+		fault.Kind == providers.Invalid && (strings.Contains(answer.Error.Message, "credit balance is too low") ||
+			strings.Contains(answer.Error.Message, "specified API usage limits")):
+		// The gateway's account is out of money, or at the spend limit its owner set, which this vendor says with a 400 too.
+		fault.RefuseKey(providers.KeyExhausted)
+	case fault.Kind == providers.Invalid && strings.Contains(answer.Error.Message, "organization has been disabled"):
+		fault.RefuseKey(providers.KeyRefused)
 	case fault.Code == "not_found_error" && strings.HasPrefix(answer.Error.Message, "model:"):
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}

@@ -84,6 +84,7 @@ func TestRelayErrorTypes(t *testing.T) {
 		status     int
 		kind       providers.Kind
 		blame      providers.Blame
+		key        providers.KeyTrouble
 		code       string
 	}{
 		{
@@ -100,11 +101,29 @@ func TestRelayErrorTypes(t *testing.T) {
 		},
 		{
 			name: "no money", status: 400, body: `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, code: "invalid_request_error",
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "invalid_request_error",
+		},
+		{
+			// As the API's users report it; the vendor's page "Rate limits" tells of the spend limit behind it.
+			name: "spend limit", status: 400, body: `{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "invalid_request_error",
+		},
+		{
+			// github.com/anthropics/claude-code/issues/9384
+			name: "disabled", status: 400, body: `{"type":"error","error":{"type":"invalid_request_error","message":"This organization has been disabled."}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "invalid_request_error",
+		},
+		{
+			name: "wrong key", status: 401, body: `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "authentication_error",
+		},
+		{
+			name: "rights", status: 403, body: `{"type":"error","error":{"type":"permission_error","message":"no"}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "permission_error",
 		},
 		{
 			name: "billing", status: 402, body: `{"type":"error","error":{"type":"billing_error","message":"pay"}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, code: "billing_error",
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "billing_error",
 		},
 		{
 			name: "model", status: 404, body: `{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}`,
@@ -136,8 +155,8 @@ func TestRelayErrorTypes(t *testing.T) {
 			if !errors.As(err, &fault) {
 				t.Fatalf("got %v, want a fault", err)
 			}
-			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Code != tc.code {
-				t.Errorf("got %s, blame %d, code %q", fault.Kind, fault.Blame, fault.Code)
+			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Key != tc.key || fault.Code != tc.code {
+				t.Errorf("got %s, blame %d, key %d, code %q", fault.Kind, fault.Blame, fault.Key, fault.Code)
 			}
 			if string(fault.Upstream.Body) != tc.body || fault.Upstream.Format != providers.Anthropic {
 				t.Errorf("got reply %+v", fault.Upstream)

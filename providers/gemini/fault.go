@@ -21,6 +21,10 @@ type errorBody struct {
 			Reason string `json:"reason"`
 			// RetryDelay is of a google.rpc.RetryInfo, such as "34s".
 			RetryDelay string `json:"retryDelay"`
+			// Violations are of a google.rpc.QuotaFailure. The name of a quota says its period.
+			Violations []struct {
+				QuotaID string `json:"quotaId"`
+			} `json:"violations"`
 		} `json:"details"`
 	} `json:"error"`
 }
@@ -33,20 +37,27 @@ func refine(err error) error {
 	}
 	fault.Upstream.Format = providers.Gemini
 	answer := readError(fault.Upstream.Body)
-	fault.Code = answer.Error.Status
+	fault.Code = providers.Cut(answer.Error.Status, providers.WordLimit)
 	for _, detail := range answer.Error.Details {
 		if delay, err := time.ParseDuration(detail.RetryDelay); err == nil && delay > 0 && fault.RetryAfter == 0 {
 			fault.RetryAfter = delay
 		}
 		if detail.Reason != "" {
-			fault.Code = detail.Reason
+			fault.Code = providers.Cut(detail.Reason, providers.WordLimit)
+		}
+		for _, violation := range detail.Violations {
+			// A day's quota returns at the end of a day. The delay told beside it is that of a minute's.
+			if fault.Kind == providers.RateLimited && strings.Contains(violation.QuotaID, "PerDay") {
+				fault.Key = providers.KeyExhausted
+			}
 		}
 	}
 	switch {
 	case fault.Code == "API_KEY_INVALID", fault.Code == "FAILED_PRECONDITION":
 		// A key that is wrong or expired, or an account that must be billed first or is of the wrong country: all 400.
-		fault.Kind, fault.Message = providers.Upstream, "The upstream refused the gateway's own key."
-		fault.Blame, fault.Taken = providers.BlameKey, providers.TakenNo
+		fault.RefuseKey(providers.KeyRefused)
+	case fault.Code == "BILLING_DISABLED":
+		fault.RefuseKey(providers.KeyExhausted)
 	case fault.Kind == providers.NotFound && strings.HasPrefix(answer.Error.Message, "models/"):
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}

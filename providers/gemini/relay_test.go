@@ -122,24 +122,43 @@ func TestRelayErrors(t *testing.T) {
 		status     int
 		kind       providers.Kind
 		blame      providers.Blame
+		key        providers.KeyTrouble
 		code       string
 		wait       time.Duration
 	}{
 		{
 			name: "wrong key", status: 400, body: `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com"}]}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, code: "API_KEY_INVALID",
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "API_KEY_INVALID",
 		},
 		{
 			name: "wrong key of a stream", status: 400, body: `[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}]`,
-			kind: providers.Upstream, blame: providers.BlameKey, code: "API_KEY_INVALID",
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "API_KEY_INVALID",
 		},
 		{
 			name: "country", status: 400, body: `{"error":{"code":400,"message":"User location is not supported for the API use.","status":"FAILED_PRECONDITION"}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, code: "FAILED_PRECONDITION",
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "FAILED_PRECONDITION",
 		},
 		{
 			name: "rate", status: 429, body: `{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34s"}]}}`,
 			kind: providers.RateLimited, blame: providers.BlameKey, code: "RESOURCE_EXHAUSTED", wait: 34 * time.Second,
+		},
+		{
+			// github.com/google-gemini/gemini-cli/issues/8437, shortened
+			name: "minute's quota", status: 429, body: `{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"generativelanguage.googleapis.com/generate_content_free_tier_requests","quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier","quotaDimensions":{"location":"global","model":"gemini-2.5-flash"}}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"12s"}]}}`,
+			kind: providers.RateLimited, blame: providers.BlameKey, code: "RESOURCE_EXHAUSTED", wait: 12 * time.Second,
+		},
+		{
+			name: "day's quota", status: 429, body: `{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier"},{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"12s"}]}}`,
+			kind: providers.RateLimited, blame: providers.BlameKey, key: providers.KeyExhausted, code: "RESOURCE_EXHAUSTED", wait: 12 * time.Second,
+		},
+		{
+			name: "rights", status: 403, body: `{"error":{"code":403,"message":"Your API key doesn't have the required permissions.","status":"PERMISSION_DENIED"}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "PERMISSION_DENIED",
+		},
+		{
+			// The reason is of google.api.ErrorReason.
+			name: "no billing", status: 403, body: `{"error":{"code":403,"message":"no","status":"PERMISSION_DENIED","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"BILLING_DISABLED","domain":"googleapis.com"}]}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "BILLING_DISABLED",
 		},
 		{
 			name: "model", status: 404, body: `{"error":{"code":404,"message":"models/x is not found for API version v1beta","status":"NOT_FOUND"}}`,
@@ -176,8 +195,8 @@ func TestRelayErrors(t *testing.T) {
 			if !errors.As(err, &fault) {
 				t.Fatalf("got %v, want a fault", err)
 			}
-			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Code != tc.code || fault.RetryAfter != tc.wait {
-				t.Errorf("got %s, blame %d, code %q, wait %s", fault.Kind, fault.Blame, fault.Code, fault.RetryAfter)
+			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Key != tc.key || fault.Code != tc.code || fault.RetryAfter != tc.wait {
+				t.Errorf("got %s, blame %d, key %d, code %q, wait %s", fault.Kind, fault.Blame, fault.Key, fault.Code, fault.RetryAfter)
 			}
 			if string(fault.Upstream.Body) != tc.body || fault.Upstream.Format != providers.Gemini {
 				t.Errorf("got reply %+v", fault.Upstream)

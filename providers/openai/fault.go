@@ -31,10 +31,11 @@ func refine(err error) error {
 	}
 	fault.Code = providers.Cut(fault.Code, providers.WordLimit)
 	switch fault.Code {
-	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated":
+	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active":
 		// The gateway's account is out of money, in the dress of a 429 or a 400.
-		fault.Kind, fault.Message = providers.Upstream, "The upstream refused the gateway's own key."
-		fault.Blame, fault.Taken = providers.BlameKey, providers.TakenNo
+		fault.RefuseKey(providers.KeyExhausted)
+	case "account_deactivated", "invalid_api_key":
+		fault.RefuseKey(providers.KeyRefused)
 	case "model_not_found":
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}

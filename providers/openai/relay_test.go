@@ -33,12 +33,34 @@ func TestRelayErrorCodes(t *testing.T) {
 		status     int
 		kind       providers.Kind
 		blame      providers.Blame
+		key        providers.KeyTrouble
 		code       string
 		param      string
 	}{
 		{
 			name: "quota", status: 429, body: `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, code: "insufficient_quota",
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "insufficient_quota",
+		},
+		{
+			// github.com/BerriAI/litellm/issues/2743
+			name: "not active", status: 429, body: `{"error":{"message":"Your account is not active, please check your billing details on our website.","type":"billing_not_active","param":null,"code":"billing_not_active"}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "billing_not_active",
+		},
+		{
+			name: "hard limit", status: 400, body: `{"error":{"message":"Billing hard limit has been reached","type":"invalid_request_error","param":null,"code":"billing_hard_limit_reached"}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "billing_hard_limit_reached",
+		},
+		{
+			name: "wrong key", status: 401, body: `{"error":{"message":"Incorrect API key provided","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "invalid_api_key",
+		},
+		{
+			name: "deactivated", status: 401, body: `{"error":{"message":"The account has been deactivated","type":"invalid_request_error","param":null,"code":"account_deactivated"}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "account_deactivated",
+		},
+		{
+			name: "no money at an imitator", status: 402, body: `{"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}`,
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "invalid_request_error",
 		},
 		{
 			name: "rate", status: 429, body: `{"error":{"message":"Rate limit reached","type":"requests","param":null,"code":"rate_limit_exceeded"}}`,
@@ -80,8 +102,8 @@ func TestRelayErrorCodes(t *testing.T) {
 			if !errors.As(err, &fault) {
 				t.Fatalf("got %v, want a fault", err)
 			}
-			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Code != tc.code || fault.Param != tc.param {
-				t.Errorf("got %s, blame %d, code %q, param %q", fault.Kind, fault.Blame, fault.Code, fault.Param)
+			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Key != tc.key || fault.Code != tc.code || fault.Param != tc.param {
+				t.Errorf("got %s, blame %d, key %d, code %q, param %q", fault.Kind, fault.Blame, fault.Key, fault.Code, fault.Param)
 			}
 			if fault.RetryAfter != 1500*time.Millisecond || string(fault.Upstream.Body) != tc.body || fault.Upstream.Format != providers.OpenAI {
 				t.Errorf("got RetryAfter %s, reply %+v", fault.RetryAfter, fault.Upstream)

@@ -128,7 +128,7 @@ func refineGate(fault *providers.Fault) {
 // class makes a fault one of the HTTP status that its code means.
 func class(fault *providers.Fault, status int) {
 	as := providers.Refusal(status, nil)
-	fault.Kind, fault.Message, fault.Taken, fault.Blame = as.Kind, as.Message, as.Taken, as.Blame
+	fault.Kind, fault.Message, fault.Taken, fault.Blame, fault.Key = as.Kind, as.Message, as.Taken, as.Blame, as.Key
 }
 
 // explain gives a refused submit the vendor's reason, which the client needs to mend its request. A refused key explains

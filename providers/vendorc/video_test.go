@@ -132,6 +132,7 @@ func TestVideoRefusals(t *testing.T) {
 		kind      providers.Kind
 		taken     providers.Taken
 		blame     providers.Blame
+		key       providers.KeyTrouble
 		elsewhere bool
 		code      string
 		message   string
@@ -140,13 +141,13 @@ func TestVideoRefusals(t *testing.T) {
 		return want{kind: providers.Invalid, taken: providers.TakenNo, code: code, message: said + words}
 	}
 	limited := func(code string) want {
-		return want{providers.RateLimited, providers.TakenNo, providers.BlameKey, true, code, "The upstream limits the rate of requests."}
+		return want{providers.RateLimited, providers.TakenNo, providers.BlameKey, providers.KeyBusy, true, code, "The upstream limits the rate of requests."}
 	}
 	badKey := func(code string) want {
-		return want{providers.Upstream, providers.TakenNo, providers.BlameKey, true, code, keyWords}
+		return want{providers.Upstream, providers.TakenNo, providers.BlameKey, providers.KeyRefused, true, code, keyWords}
 	}
 	unknown := func(code, words string) want {
-		return want{providers.Upstream, providers.TakenUnknown, providers.BlameChannel, true, code, words}
+		return want{providers.Upstream, providers.TakenUnknown, providers.BlameChannel, providers.KeyBusy, true, code, words}
 	}
 	for _, tc := range []struct {
 		name   string
@@ -183,10 +184,10 @@ func TestVideoRefusals(t *testing.T) {
 		{"credential", 400, gate("InvalidCredential", "hush"), badKey("InvalidCredential")},
 		{"rights", 403, gate("AccessDenied", "hush"), badKey("AccessDenied")},
 		{"flow", 429, gate("FlowLimitExceeded", "x"), limited("FlowLimitExceeded")},
-		{"gate down", 503, gate("ServiceUnavailableTemp", "x"), want{providers.Overloaded, providers.TakenUnknown, providers.BlameChannel, true, "ServiceUnavailableTemp", "The upstream is overloaded."}},
+		{"gate down", 503, gate("ServiceUnavailableTemp", "x"), want{providers.Overloaded, providers.TakenUnknown, providers.BlameChannel, providers.KeyBusy, true, "ServiceUnavailableTemp", "The upstream is overloaded."}},
 		{
 			"another service", 404, gate("InvalidActionOrVersion", "x"),
-			want{providers.Upstream, providers.TakenNo, providers.BlameChannel, true, "InvalidActionOrVersion", "The channel's address is not this vendor's."},
+			want{providers.Upstream, providers.TakenNo, providers.BlameChannel, providers.KeyBusy, true, "InvalidActionOrVersion", "The channel's address is not this vendor's."},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestVideoRefusals(t *testing.T) {
 			if !errors.As(err, &fault) {
 				t.Fatalf("got %v", err)
 			}
-			got := want{fault.Kind, fault.Taken, fault.Blame, fault.Elsewhere(), fault.Code, fault.Message}
+			got := want{fault.Kind, fault.Taken, fault.Blame, fault.Key, fault.Elsewhere(), fault.Code, fault.Message}
 			if got != tc.want {
 				t.Errorf("got %+v\nwant %+v", got, tc.want)
 			}
