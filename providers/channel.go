@@ -71,6 +71,10 @@ type Channel struct {
 	Disabled bool
 }
 
+// upstream names what the channel leads to, so that news of one of the same name in another configuration is not taken
+// for this one's.
+func (c Channel) upstream() string { return Secret(c.Vendor + " " + c.BaseURL).Fingerprint() }
+
 // UpstreamModel returns the upstream's name of a public model and whether the channel carries it.
 func (c Channel) UpstreamModel(public string) (string, bool) {
 	if name, ok := c.Models[public]; ok && public != AnyModel {
@@ -104,4 +108,6 @@ type Target struct {
 	Model string
 	// picked is when the router handed the target out, on the router's clock; 0 for a target made by hand.
 	picked time.Duration
+	// channel and key are how the two are doing; nil for a target made by hand.
+	channel, key *health
 }

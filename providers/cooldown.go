@@ -13,12 +13,36 @@ const (
 	maxRest = 10 * time.Minute
 	// maxRetryAfter bounds how long an upstream's own Retry-After is believed.
 	maxRetryAfter = 15 * time.Minute
+	// exhaustedRest is the first rest of a key without money or quota: nothing changes until its owner pays or a day ends,
+	// and every look costs a client's call an attempt.
+	exhaustedRest = 5 * time.Minute
+	// maxKeyRest bounds a grown rest of a key that is refused or exhausted. It is how long a key that works again may wait
+	// for the look that finds out.
+	maxKeyRest = time.Hour
+	// probePatience is how long the one call let through after a rest may take to tell how it went. After that another may
+	// try: the client of the first may have left.
+	probePatience = 10 * time.Second
+)
+
+// standing says whether a channel or key may be used.
+type standing int
+
+const (
+	// fit: nothing speaks against it.
+	fit standing = iota
+	// due: its rest is over and nobody has tried it yet.
+	due
+	// onTrial: somebody tries it after its rest. Others go elsewhere while they can.
+	onTrial
+	resting
 )
 
 // rest is the cool-down of one channel or one key. Times are on the router's clock, whose zero is never.
 type rest struct {
-	// until is when the current or last rest ends; 0 before the first one.
+	// until is when the current or last rest ends; 0 before the first one and after a success.
 	until atomic.Int64
+	// probe is from when the next call may try whether the rest has helped.
+	probe atomic.Int64
 
 	mu sync.Mutex
 	// since is when the last rest began. Calls picked before it know nothing that the rest does not.
@@ -27,47 +51,117 @@ type rest struct {
 	length time.Duration
 }
 
-// left is how long the rest still lasts, 0 or less when there is none.
-func (r *rest) left(now time.Duration) time.Duration {
-	return time.Duration(r.until.Load()) - now
+// standing also tells how long the rest still lasts, 0 when there is none.
+func (r *rest) standing(now time.Duration) (standing, time.Duration) {
+	switch until := time.Duration(r.until.Load()); {
+	case until == 0:
+		return fit, 0
+	case until > now:
+		return resting, until - now
+	case time.Duration(r.probe.Load()) > now:
+		return onTrial, 0
+	default:
+		return due, 0
+	}
 }
 
-// failed starts a rest, or a longer one when the call was the first since the last. retryAfter, where the upstream
-// gave one, outweighs our own length.
-func (r *rest) failed(now, picked, first, retryAfter time.Duration) {
-	retryAfter = min(retryAfter, maxRetryAfter)
+// try takes the turn of the one call after a rest; false when another has taken it. Without a rest there is nothing to
+// take, and it is true.
+func (r *rest) try(now time.Duration) bool {
+	if r.until.Load() == 0 {
+		return true
+	}
+	probe := r.probe.Load()
+	return time.Duration(probe) <= now && r.probe.CompareAndSwap(probe, int64(now+probePatience))
+}
+
+// failed starts a rest, or a longer one when the call was the first since the last. It tells how long it now lasts and
+// whether that is news.
+func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *Fault) (left time.Duration, news bool) {
+	retryAfter := min(fault.RetryAfter, maxRetryAfter)
+	first, most := bounds(first, fault)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now < time.Duration(r.until.Load()) || (picked <= r.since && r.since > 0) {
-		// It rests already, or the call began before the last rest: only the upstream's own word is news.
-		if until := int64(now + retryAfter); retryAfter > 0 && until > r.until.Load() {
-			r.until.Store(until)
+	until := time.Duration(r.until.Load())
+	if now < until || (picked <= r.since && r.since > 0) {
+		// It rests already, or the call began before the last rest: only the upstream's own word is news, or that there is no
+		// money.
+		known := now + retryAfter
+		if fault.Blame == BlameKey && fault.Key == KeyExhausted && r.length < first {
+			r.length = first
+			known = max(known, now+first)
 		}
-		return
+		if known <= now || known <= until {
+			return max(until-now, 0), false
+		}
+		r.until.Store(int64(known))
+		return known - now, true
 	}
-	if r.length == 0 {
-		r.length = first
-	} else {
-		r.length = min(restGrowth*r.length, max(maxRest, first))
-	}
-	length := r.length
-	if retryAfter > 0 {
-		length = retryAfter
+	r.length = max(first, min(restGrowth*r.length, most))
+	left = r.length
+	if retryAfter > 0 && (fault.Blame != BlameKey || fault.Key != KeyExhausted || retryAfter > left) {
+		left = retryAfter
 	}
 	r.since = now
-	r.until.Store(int64(now + length))
+	r.probe.Store(0)
+	r.until.Store(int64(now + left))
+	return left, true
 }
 
-// succeeded ends what failures began, unless the call was picked before the last rest.
-func (r *rest) succeeded(picked time.Duration) {
+// bounds are the first and the longest rest after a fault.
+func bounds(first time.Duration, fault *Fault) (least, most time.Duration) {
+	switch {
+	case fault.Blame == BlameKey && fault.Key == KeyExhausted:
+		return max(first, exhaustedRest), max(first, maxKeyRest)
+	case fault.Blame == BlameKey && fault.Key == KeyRefused:
+		return first, max(first, maxKeyRest)
+	default:
+		return first, max(first, maxRest)
+	}
+}
+
+// succeeded ends what failures began, unless the call was picked before the last rest. It tells whether there was
+// something to end.
+func (r *rest) succeeded(picked time.Duration) bool {
 	if r.until.Load() == 0 {
-		return
+		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if picked > r.since {
-		r.length = 0
-		r.since = 0
-		r.until.Store(0)
+	if picked <= r.since {
+		return false
 	}
+	r.end()
+	return true
+}
+
+// end forgets the rest. The caller holds mu.
+func (r *rest) end() {
+	r.length = 0
+	r.since = 0
+	r.probe.Store(0)
+	r.until.Store(0)
+}
+
+// learn takes over what another process knows: a rest of which so much is left, or, with nothing left, its end.
+func (r *rest) learn(now, left, length time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if left <= 0 {
+		r.end()
+		return
+	}
+	r.length = max(r.length, length)
+	if until := int64(now + left); until > r.until.Load() {
+		r.since = now
+		r.probe.Store(0)
+		r.until.Store(until)
+	}
+}
+
+// measure is what the current rest measures, for others to learn.
+func (r *rest) measure() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.length
 }

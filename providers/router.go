@@ -20,14 +20,18 @@ const DefaultCooldown = 30 * time.Second
 type RouterOptions struct {
 	// Cooldown is the first rest; 0 means DefaultCooldown.
 	Cooldown time.Duration
+	// Tell gets the news of this process's own rests, for others to Learn; nil: nobody does. It is called while calls
+	// wait, so it must not.
+	Tell func(Rest)
 }
 
 // Router says which channel a call or a task tries next: those of the group that carry the model and serve the
 // endpoint, higher priority first, by weight among equals, the channel's keys in turn. What failed a moment ago rests.
-// It is safe for concurrent use; cool-downs are this process's own.
+// It is safe for concurrent use and never waits for other processes, whose news of cool-downs it is told.
 type Router struct {
 	catalog  Catalog
 	cooldown time.Duration
+	tell     func(Rest)
 	start    time.Time
 
 	load  sync.Mutex
@@ -49,6 +53,12 @@ type Want struct {
 	ExceptKeys []KeyRef
 	// Only are the names of the channels that will do; none: all of them.
 	Only []string
+	// Affinity, unless 0, keeps calls that share it together among channels of one priority, and at one key, as long as
+	// those are there: what the upstream remembers of the last call makes the next one cheaper.
+	Affinity uint64
+	// Maker is who made the answer that the call goes on from, and alone can go on; it is picked whether it rests or not.
+	// Where it is gone, excepted or does not serve the want, any other is picked. The zero KeyRef is none.
+	Maker KeyRef
 }
 
 // KeyRef names one key of one channel without giving it away.
@@ -63,8 +73,11 @@ func (t Target) Ref() KeyRef {
 // is not in it serves nothing.
 func NewRouter(catalog Catalog, channels []Channel, opts *RouterOptions) *Router {
 	r := &Router{catalog: catalog, cooldown: DefaultCooldown, start: time.Now()}
-	if opts != nil && opts.Cooldown > 0 {
-		r.cooldown = opts.Cooldown
+	if opts != nil {
+		r.tell = opts.Tell
+		if opts.Cooldown > 0 {
+			r.cooldown = opts.Cooldown
+		}
 	}
 	r.Load(channels)
 	return r
@@ -81,59 +94,13 @@ func (r *Router) Load(channels []Channel) {
 // now reads the router's clock. It never shows 0.
 func (r *Router) now() time.Duration { return time.Since(r.start) + 1 }
 
-// Pick chooses a channel and one of its keys. The error is a *Fault: ModelNotFound when no channel of the group serves
-// the endpoint for the model, Overloaded when all that do are cooling down or were tried; RetryAfter is then the
-// shortest rest left, 0 when nothing rests.
-func (r *Router) Pick(want Want) (Target, error) {
-	routes := r.routes(want)
-	now := r.now()
-	var (
-		chosen *route
-		key    *keyState
-		total  int // weight of the candidates so far
-		served bool
-		soon   time.Duration // shortest rest left
-	)
-	for i := range routes {
-		candidate := &routes[i]
-		if chosen != nil && candidate.channel.Priority < chosen.channel.Priority {
-			break
-		}
-		if !candidate.serves(want) {
-			continue
-		}
-		served = true
-		free, left := candidate.channel.freeKey(now, want)
-		if left > 0 && (soon == 0 || left < soon) {
-			soon = left
-		}
-		if free == nil {
-			continue
-		}
-		// Each channel replaces the choice with the probability that keeps the shares right over all of them.
-		weight := max(candidate.channel.Weight, 1)
-		total += weight
-		if total == weight || rand.IntN(total) < weight { //nolint:gosec // a share of load needs no secrecy
-			chosen, key = candidate, free
-		}
-	}
-	if chosen == nil {
-		return Target{}, nowhere(want, served, soon)
-	}
-	chosen.channel.turn.Add(1)
-	model := chosen.model
-	if model == "" {
-		model = want.Model
-	}
-	return Target{Channel: chosen.channel.Channel, Key: key.secret, Model: model, picked: now}, nil
-}
-
 // Candidates lists the channels that Pick may choose among, one after the other as it would choose if those before
 // were full: higher priority first, by weight among equals. Its errors are Pick's. It takes no key's turn: Pick with Only
 // does.
 func (r *Router) Candidates(want Want) ([]Channel, error) {
 	type candidate struct {
 		channel Channel
+		trial   int // 1: others come first, whatever their priority
 		place   float64
 	}
 	now := r.now()
@@ -142,26 +109,32 @@ func (r *Router) Candidates(want Want) ([]Channel, error) {
 		served bool
 		soon   time.Duration
 	)
-	for _, route := range r.routes(want) {
-		if !route.serves(want) {
+	routes := r.routes(&want)
+	for i := range routes {
+		route := &routes[i]
+		if !route.serves(&want) {
 			continue
 		}
 		served = true
-		free, left := route.channel.freeKey(now, want)
+		free, how, left := route.channel.freeKey(now, &want)
 		if left > 0 && (soon == 0 || left < soon) {
 			soon = left
 		}
 		if free != nil {
 			// The first of several exponential clocks to ring is each one in proportion to its rate.
 			place := rand.ExpFloat64() / float64(max(route.channel.Weight, 1)) //nolint:gosec // a share of load needs no secrecy
-			all = append(all, candidate{route.channel.Channel, place})
+			trial := 0
+			if how == onTrial {
+				trial = 1
+			}
+			all = append(all, candidate{route.channel.Channel, trial, place})
 		}
 	}
 	if len(all) == 0 {
 		return nil, nowhere(want, served, soon)
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.channel.Priority, a.channel.Priority), cmp.Compare(a.place, b.place))
+		return cmp.Or(cmp.Compare(a.trial, b.trial), cmp.Compare(b.channel.Priority, a.channel.Priority), cmp.Compare(a.place, b.place))
 	})
 	channels := make([]Channel, len(all))
 	for i := range all {
@@ -184,11 +157,11 @@ func nowhere(want Want, served bool, soon time.Duration) *Fault {
 
 // Serves tells whether Pick knows a channel for it at all, one that rests too.
 func (r *Router) Serves(want Want) bool {
-	return slices.ContainsFunc(r.routes(want), func(candidate route) bool { return candidate.serves(want) })
+	return slices.ContainsFunc(r.routes(&want), func(candidate route) bool { return candidate.serves(&want) })
 }
 
 // routes are the ways of a model for a group, whatever they serve, higher priority first.
-func (r *Router) routes(want Want) []route {
+func (r *Router) routes(want *Want) []route {
 	t := r.table.Load()
 	if routes, listed := t.routes[routeKey{want.Group, want.Model}]; listed {
 		return routes
@@ -199,26 +172,56 @@ func (r *Router) routes(want Want) []route {
 // Report tells how the attempt at a target ended; nil is success. The fault's Blame says what rests: the one key, the
 // channel, or nothing. Targets of channels that are gone are ignored.
 func (r *Router) Report(to Target, fault *Fault) {
-	channel := r.table.Load().channels[to.Channel.Name]
-	if channel == nil || !channel.same(to.Channel) {
-		return
-	}
 	now := r.now()
-	picked := to.picked
-	if picked == 0 {
-		picked = now
+	if to.channel == nil { // made by hand
+		channel := r.table.Load().channels[to.Channel.Name]
+		if channel == nil || !channel.same(to.Channel) {
+			return
+		}
+		if to.channel = channel.health; to.picked == 0 {
+			to.picked = now
+		}
+		if key := channel.key(to.Key); key != nil {
+			to.key = key.health
+		}
 	}
-	key := channel.key(to.Key)
+	failed := fault != nil && fault.Blame != BlameNone
+	to.channel.pace.count(now, failed)
+	if to.key != nil {
+		to.key.pace.count(now, failed)
+	}
 	switch {
 	case fault == nil:
-		channel.rest.succeeded(picked)
-		if key != nil {
-			key.rest.succeeded(picked)
+		if to.channel.rest.succeeded(to.picked) {
+			r.tellEnd(to, "")
+		}
+		if to.key != nil && to.key.rest.succeeded(to.picked) {
+			r.tellEnd(to, to.Key.Fingerprint())
 		}
 	case fault.Blame == BlameChannel:
-		channel.rest.failed(now, picked, r.cooldown, fault.RetryAfter)
-	case fault.Blame == BlameKey && key != nil:
-		key.rest.failed(now, picked, r.cooldown, fault.RetryAfter)
+		r.failed(to, "", to.channel, now, fault)
+	case fault.Blame == BlameKey && to.key != nil:
+		r.failed(to, to.Key.Fingerprint(), to.key, now, fault)
+	}
+}
+
+// failed lets a channel, or the one key that is named, rest.
+func (r *Router) failed(to Target, key string, what *health, now time.Duration, fault *Fault) {
+	trouble := newTrouble(fault, to.Key)
+	what.trouble.Store(trouble)
+	left, news := what.rest.failed(now, to.picked, r.cooldown, fault)
+	if news && r.tell != nil {
+		r.tell(Rest{
+			Channel: to.Channel.Name, Upstream: to.Channel.upstream(), Key: key,
+			Left: left, Length: what.rest.measure(), Trouble: trouble,
+		})
+	}
+}
+
+// tellEnd tells others that a rest has ended with a success.
+func (r *Router) tellEnd(to Target, key string) {
+	if r.tell != nil {
+		r.tell(Rest{Channel: to.Channel.Name, Upstream: to.Channel.upstream(), Key: key})
 	}
 }
 
@@ -251,5 +254,9 @@ func (r *Router) Resolve(channel, keyFingerprint, model string) (Target, error) 
 	if !ok {
 		upstream = model
 	}
-	return Target{Channel: found.Channel, Key: found.keys[i].secret, Model: upstream, picked: r.now()}, nil
+	key := found.keys[i]
+	return Target{
+		Channel: found.Channel, Key: key.secret, Model: upstream,
+		picked: r.now(), channel: found.health, key: key.health,
+	}, nil
 }

@@ -2,15 +2,16 @@ package providers
 
 import (
 	"cmp"
+	"hash/fnv"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 )
 
-// table is what the router knows of one configuration, worked out once so that a pick is a lookup. Only the rests and
-// the turns of the keys change in it.
+// table is what the router knows of one configuration, worked out once so that a pick is a lookup. Only the health
+// and the turns of the keys change in it.
 type table struct {
 	// routes has the channels of each group and listed model, channels open to every name among them, by priority.
 	routes map[routeKey][]route
@@ -29,17 +30,19 @@ type route struct {
 	model string
 }
 
-func (r route) serves(want Want) bool {
+func (r *route) serves(want *Want) bool {
 	return r.channel.vendor.Serves(want.Endpoint) && (r.channel.OpenValues || !want.OpenValues) &&
 		(r.channel.vendor.Several || !want.Several)
 }
 
-// channelState is a channel with its vendor and its cool-downs.
+// channelState is a channel with its vendor and its health.
 type channelState struct {
 	Channel
 	vendor Vendor
-	rest   *rest
+	health *health
 	keys   []*keyState
+	// seed places the channel for an affinity, the same in every process.
+	seed uint64
 	// turn counts the picks, so that the keys take turns.
 	turn *atomic.Uint64
 }
@@ -47,10 +50,11 @@ type channelState struct {
 type keyState struct {
 	secret      Secret
 	fingerprint string
-	rest        *rest
+	seed        uint64
+	health      *health
 }
 
-// newTable works out the table of the channels. old, which may be nil, lends the cool-downs of what stays.
+// newTable works out the table of the channels. old, which may be nil, lends the health of what stays.
 func newTable(catalog Catalog, channels []Channel, old *table) *table {
 	t := &table{
 		routes:   make(map[routeKey][]route),
@@ -142,18 +146,26 @@ func newChannelState(channel Channel, vendor Vendor, before *channelState) *chan
 	if before != nil && !before.same(channel) {
 		before = nil
 	}
-	state := &channelState{Channel: channel, vendor: vendor, rest: new(rest), turn: new(atomic.Uint64)}
+	state := &channelState{Channel: channel, vendor: vendor, seed: seed(channel.Name), health: new(health), turn: new(atomic.Uint64)}
 	if before != nil {
-		state.rest, state.turn = before.rest, before.turn
+		state.health, state.turn = before.health, before.turn
 	}
 	for _, secret := range channel.Keys {
 		key := before.key(secret)
 		if key == nil {
-			key = &keyState{secret: secret, fingerprint: secret.Fingerprint(), rest: new(rest)}
+			key = &keyState{secret: secret, fingerprint: secret.Fingerprint(), health: new(health)}
+			key.seed = seed(key.fingerprint)
 		}
 		state.keys = append(state.keys, key)
 	}
 	return state
+}
+
+// seed is the number of a name, the same in every process.
+func seed(name string) uint64 {
+	hash := fnv.New64a()
+	_, _ = io.WriteString(hash, name) // a hash takes everything
+	return hash.Sum64()
 }
 
 // same tells whether the other channel is this one, with perhaps other models, groups or keys.
@@ -172,35 +184,4 @@ func (c *channelState) key(secret Secret) *keyState {
 		}
 	}
 	return nil
-}
-
-// freeKey finds the next key that may be used now. When there is none it returns nil and how long the channel or the
-// first of its keys still rests, 0 when nothing rests because all was tried.
-func (c *channelState) freeKey(now time.Duration, want Want) (*keyState, time.Duration) {
-	left := c.rest.left(now)
-	if left > 0 {
-		return nil, left
-	}
-	if len(want.Except) > 0 && slices.Contains(want.Except, c.Name) || len(want.Only) > 0 && !slices.Contains(want.Only, c.Name) {
-		return nil, 0
-	}
-	if len(c.keys) == 0 {
-		return nil, 0
-	}
-	left = 0
-	turn := int(c.turn.Load() % uint64(len(c.keys)))
-	for i := range c.keys {
-		key := c.keys[(turn+i)%len(c.keys)]
-		if rest := key.rest.left(now); rest > 0 {
-			if left == 0 || rest < left {
-				left = rest
-			}
-			continue
-		}
-		if len(want.ExceptKeys) > 0 && slices.Contains(want.ExceptKeys, KeyRef{Channel: c.Name, Fingerprint: key.fingerprint}) {
-			continue
-		}
-		return key, 0
-	}
-	return nil, left
 }

@@ -1,0 +1,109 @@
+package providers
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// health is how one channel, or one of its keys, is doing. It outlives a reload of the channels.
+type health struct {
+	rest     rest
+	inFlight atomic.Int64
+	pace     pace
+	trouble  atomic.Pointer[Trouble]
+}
+
+// Trouble is the last fault that spoke against a channel or a key, without the upstream's own text.
+type Trouble struct {
+	At time.Time `json:"at"`
+	// Kind is that of the fault, Code the upstream's own error code, Status that of its answer, 0 when there was none.
+	Kind   Kind   `json:"kind"`
+	Code   string `json:"code,omitempty"`
+	Status int    `json:"status,omitempty"`
+	// Key is "refused" or "exhausted" where the vendor said so of the key.
+	Key string `json:"key,omitempty"`
+}
+
+func newTrouble(fault *Fault, key Secret) *Trouble {
+	trouble := &Trouble{At: time.Now(), Kind: fault.Kind, Code: Cut(Reason(fault.Code, key), WordLimit)}
+	if fault.Upstream != nil {
+		trouble.Status = fault.Upstream.Status
+	}
+	if fault.Blame == BlameKey {
+		switch fault.Key {
+		case KeyRefused:
+			trouble.Key = "refused"
+		case KeyExhausted:
+			trouble.Key = "exhausted"
+		case KeyBusy:
+		}
+	}
+	return trouble
+}
+
+// pace counts the attempts of the last minute and those that failed, in slots of ten seconds, so that counting is one
+// atomic operation. A slot holds, from the top, its number, faults and calls.
+type pace struct{ slots [paceSlots]atomic.Uint64 }
+
+const (
+	paceSlot  = 10 * time.Second
+	paceSlots = 6
+	paceBits  = 20 // of each of the two counts: a million in ten seconds
+	paceMost  = 1<<paceBits - 1
+)
+
+func (p *pace) count(now time.Duration, failed bool) {
+	number := uint64(now / paceSlot)
+	slot := &p.slots[number%paceSlots]
+	for {
+		old := slot.Load()
+		word := old
+		if old>>(2*paceBits) != number {
+			word = number << (2 * paceBits)
+		}
+		if word&paceMost < paceMost {
+			word++
+		}
+		if failed && word>>paceBits&paceMost < paceMost {
+			word += 1 << paceBits
+		}
+		if word == old || slot.CompareAndSwap(old, word) {
+			return
+		}
+	}
+}
+
+// lastMinute adds up the slots that are not older than a minute, the running one included.
+func (p *pace) lastMinute(now time.Duration) (calls, faults int64) {
+	number := uint64(now / paceSlot)
+	for i := range p.slots {
+		word := p.slots[i].Load()
+		if number-word>>(2*paceBits) < paceSlots {
+			calls += int64(word & paceMost)
+			faults += int64(word >> paceBits & paceMost)
+		}
+	}
+	return calls, faults
+}
+
+// InFlight is one call under way at a target. The zero value is none.
+type InFlight struct {
+	channel, key *health
+	ended        atomic.Bool
+}
+
+// Begin counts a call as under way at the target.
+func (f *InFlight) Begin(to Target) {
+	if f.channel, f.key = to.channel, to.key; f.channel != nil {
+		f.channel.inFlight.Add(1)
+		f.key.inFlight.Add(1)
+	}
+}
+
+// End counts it no more. It may be called again, and from any goroutine.
+func (f *InFlight) End() {
+	if f.channel != nil && f.ended.CompareAndSwap(false, true) {
+		f.channel.inFlight.Add(-1)
+		f.key.inFlight.Add(-1)
+	}
+}

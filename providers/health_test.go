@@ -1,0 +1,329 @@
+package providers_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// pickOf picks for model m, and fails the test when there is nothing to pick.
+func pickOf(t *testing.T, router *providers.Router, change ...func(*providers.Want)) providers.Target {
+	t.Helper()
+	want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
+	for _, f := range change {
+		f(&want)
+	}
+	to, err := router.Pick(want)
+	if err != nil {
+		t.Fatalf("Pick: %v", err)
+	}
+	return to
+}
+
+func down() *providers.Fault {
+	return &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel}
+}
+
+// TestProbe: after a rest one call tries the channel, and the others come back to it when that has succeeded.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), []providers.Channel{
+			channel("best", "talks", func(c *providers.Channel) { c.Priority = 1 }), channel("spare", "talks"),
+		}, nil)
+		names := func(n int) string {
+			var names []string
+			for range n {
+				names = append(names, pickOf(t, router).Channel.Name)
+			}
+			return strings.Join(names, " ")
+		}
+		router.Report(pickOf(t, router), down())
+		if got := names(3); got != "spare spare spare" {
+			t.Errorf("while it rests: got %s", got)
+		}
+		pass(providers.DefaultCooldown)
+		probe := pickOf(t, router)
+		if got := probe.Channel.Name + " " + names(3); got != "best spare spare spare" {
+			t.Errorf("after its rest: got %s", got)
+		}
+		onlyBest := func(want *providers.Want) { want.Except = []string{"spare"} }
+		if got := pickOf(t, router, onlyBest).Channel.Name; got != "best" {
+			t.Errorf("got %s where there is nothing else", got)
+		}
+		channels, err := router.Candidates(providers.Want{Group: "default", Model: "m", Endpoint: chat})
+		if err != nil || len(channels) != 2 || channels[0].Name != "spare" {
+			t.Errorf("got candidates %v, %v, want the one on trial last", channels, err)
+		}
+		// The one that tries it may have left without a word: another one does.
+		pass(10 * time.Second)
+		second := pickOf(t, router)
+		if got := second.Channel.Name + " " + names(1); got != "best spare" {
+			t.Errorf("when the probe has told nothing: got %s", got)
+		}
+		router.Report(second, nil)
+		if got := names(2); got != "best best" {
+			t.Errorf("after a success: got %s", got)
+		}
+	})
+}
+
+// TestProbeOfKey: the same for one key of a channel.
+func TestProbeOfKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), []providers.Channel{
+			channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} }),
+		}, nil)
+		first := pickOf(t, router)
+		router.Report(first, &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey, RetryAfter: time.Second})
+		pass(time.Second)
+		tried := 0
+		for range 6 {
+			if pickOf(t, router).Key == first.Key {
+				tried++
+			}
+		}
+		if tried != 1 {
+			t.Errorf("the rested key was tried %d times of 6, want once", tried)
+		}
+	})
+}
+
+func TestKeyRests(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		fault  providers.Fault
+		length []time.Duration // of the rests, one failure after the other
+	}{
+		{"busy", providers.Fault{Key: providers.KeyBusy}, []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute}},
+		{"refused", providers.Fault{Key: providers.KeyRefused}, []time.Duration{
+			30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour,
+		}},
+		{"exhausted", providers.Fault{Key: providers.KeyExhausted}, []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour}},
+		{"exhausted, told to come back soon", providers.Fault{Key: providers.KeyExhausted, RetryAfter: 12 * time.Second}, []time.Duration{5 * time.Minute, 10 * time.Minute}},
+		{"exhausted, told to come back later", providers.Fault{Key: providers.KeyExhausted, RetryAfter: 7 * time.Minute}, []time.Duration{7 * time.Minute, 10 * time.Minute}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks")}, nil)
+				tc.fault.Kind, tc.fault.Blame = providers.Upstream, providers.BlameKey
+				for i, want := range tc.length {
+					router.Report(pickOf(t, router), &tc.fault)
+					_, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat})
+					got := wantKind(t, err, providers.Overloaded).RetryAfter
+					if got != want {
+						t.Fatalf("rest %d: got %s, want %s", i, got, want)
+					}
+					pass(got)
+				}
+			})
+		})
+	}
+}
+
+// TestAffinity: calls that share an affinity stay together, others spread by weight, and what rests moves no others.
+func TestAffinity(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		configured := []providers.Channel{
+			channel("low", "talks", func(c *providers.Channel) { c.Priority = -1 }),
+			channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1", "k2"} }),
+			channel("b", "talks"), channel("c", "talks", func(c *providers.Channel) { c.Weight = 2 }),
+		}
+		router, other := providers.NewRouter(vendors(), configured, nil), providers.NewRouter(vendors(), configured, nil)
+		with := func(affinity uint64) func(*providers.Want) {
+			return func(want *providers.Want) { want.Affinity = affinity }
+		}
+		const callers = 4000
+		homes, share := make([]string, callers), make(map[string]int)
+		for i := range homes {
+			to := pickOf(t, router, with(uint64(i)+1))
+			homes[i] = to.Channel.Name + to.Key.Reveal()
+			share[to.Channel.Name]++
+			share[homes[i]]++
+			if to := pickOf(t, other, with(uint64(i)+1)); to.Channel.Name+to.Key.Reveal() != homes[i] {
+				t.Fatalf("caller %d: another process picks %s, this one %s", i, to.Channel.Name, homes[i])
+			}
+		}
+		for name, want := range map[string]int{"a": callers / 4, "b": callers / 4, "c": callers / 2, "low": 0, "ak0": callers / 12, "ak1": callers / 12} {
+			if diff := share[name] - want; diff < -200 || diff > 200 {
+				t.Errorf("%s: got %d of %d callers, want about %d", name, share[name], callers, want)
+			}
+		}
+		to := pickOf(t, router, func(want *providers.Want) { want.Only = []string{"b"} })
+		router.Report(to, down())
+		for i, home := range homes {
+			to := pickOf(t, router, with(uint64(i)+1))
+			if got := to.Channel.Name + to.Key.Reveal(); got != home && !strings.HasPrefix(home, "b") || strings.HasPrefix(got, "b") {
+				t.Fatalf("caller %d moved from %s to %s while b rests", i, home, got)
+			}
+		}
+	})
+}
+
+// TestMaker: who made an answer goes on from it, at any priority and even while it rests; gone or tried, another is
+// picked.
+func TestMaker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), []providers.Channel{
+			channel("best", "talks", func(c *providers.Channel) { c.Priority = 1 }),
+			channel("made", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} }),
+			channel("films", "films"),
+		}, nil)
+		of := func(channel string, key providers.Secret) providers.KeyRef {
+			return providers.KeyRef{Channel: channel, Fingerprint: key.Fingerprint()}
+		}
+		goingOn := func(from providers.KeyRef) func(*providers.Want) {
+			return func(want *providers.Want) { want.Maker = from }
+		}
+		for range 3 {
+			if to := pickOf(t, router, goingOn(of("made", "k1"))); to.Channel.Name != "made" || to.Key != "k1" {
+				t.Errorf("got %s, want the maker", to.Channel.Name)
+			}
+		}
+		to := pickOf(t, router, goingOn(of("made", "k1")))
+		router.Report(to, down())
+		if to := pickOf(t, router, goingOn(of("made", "k1"))); to.Channel.Name != "made" {
+			t.Errorf("got %s while the maker rests", to.Channel.Name)
+		}
+		for _, from := range []providers.KeyRef{of("gone", "k1"), of("made", "k9"), of("films", "key-films")} {
+			if to := pickOf(t, router, goingOn(from)); to.Channel.Name != "best" {
+				t.Errorf("got %s where %v is no choice", to.Channel.Name, from)
+			}
+		}
+		for _, tried := range []func(*providers.Want){
+			func(want *providers.Want) { want.Except = []string{"made"} },
+			func(want *providers.Want) { want.ExceptKeys = []providers.KeyRef{of("made", "k1")} },
+		} {
+			if to := pickOf(t, router, goingOn(of("made", "k1")), tried); to.Channel.Name != "best" {
+				t.Errorf("got %s after the maker was tried", to.Channel.Name)
+			}
+		}
+	})
+}
+
+// TestNews: what one process tells of its rests, another one knows.
+func TestNews(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		configured := []providers.Channel{channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} })}
+		var there *providers.Router
+		told := 0
+		here := providers.NewRouter(vendors(), configured, &providers.RouterOptions{Tell: func(rest providers.Rest) {
+			told++
+			there.Learn(rest)
+		}})
+		there = providers.NewRouter(vendors(), configured, nil)
+		left := func(router *providers.Router) time.Duration {
+			_, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat})
+			if err == nil {
+				return 0
+			}
+			return wantKind(t, err, providers.Overloaded).RetryAfter
+		}
+		early := pickOf(t, there)
+		pass(time.Second)
+		to := pickOf(t, here)
+		here.Report(to, down())
+		if got := left(there); got != providers.DefaultCooldown {
+			t.Errorf("the other process knows of %s of rest", got)
+		}
+		there.Report(early, down()) // its own failure is no second one
+		if got := left(there); got != providers.DefaultCooldown {
+			t.Errorf("got %s of rest after a call that began before it", got)
+		}
+		pass(providers.DefaultCooldown)
+		there.Report(pickOf(t, there), down()) // the first after the rest, which grows as if it had been its own
+		if got := left(there); got != 2*providers.DefaultCooldown {
+			t.Errorf("got %s, want the next rest to grow from the one it was told of", got)
+		}
+		pass(2 * providers.DefaultCooldown)
+		here.Report(pickOf(t, here), nil)
+		if got := there.States()[0].State; got != providers.StateOK {
+			t.Errorf("after a success here the other process has state %s", got)
+		}
+
+		key := pickOf(t, here)
+		here.Report(key, &providers.Fault{
+			Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, Code: "broke " + key.Key.Reveal(),
+			Upstream: &providers.Reply{Status: 429},
+		})
+		for range 3 {
+			if got := pickOf(t, there).Key; got == key.Key {
+				t.Error("the other process uses the key that rests")
+			}
+		}
+		for _, rest := range []providers.Rest{
+			{Channel: "a", Upstream: "another", Left: time.Hour}, {Channel: "none", Left: time.Hour}, {Channel: "a", Key: "none", Left: time.Hour},
+		} {
+			there.Learn(rest)
+		}
+		pickOf(t, there)
+		if told != 3 {
+			t.Errorf("told %d times, want a rest, its end, and a key's rest", told)
+		}
+
+		states := providers.MergeStates(here.States(), there.States(), nil)
+		text := fmt.Sprintf("%+v", states)
+		if len(states) != 1 || states[0].Processes != 2 || states[0].State != providers.StateOK || states[0].CallsPerMinute == 0 {
+			t.Errorf("got %s", text)
+		}
+		for _, state := range states[0].Keys {
+			if (state.State == providers.StateResting) != (state.Fingerprint == key.Key.Fingerprint()) {
+				t.Errorf("got key %+v", state)
+			}
+			if state.State == providers.StateResting &&
+				(state.LastFault == nil || state.LastFault.Key != "exhausted" || state.LastFault.Status != 429 || state.LastFault.Code != "broke ***") {
+				t.Errorf("got last fault %+v", state.LastFault)
+			}
+		}
+	})
+}
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), []providers.Channel{
+			channel("a", "talks"), channel("off", "talks", func(c *providers.Channel) { c.Disabled = true }),
+		}, nil)
+		wantFigures := func(inFlight, calls, faults int64) {
+			t.Helper()
+			states := router.States()
+			a := states[0]
+			if a.InFlight != inFlight || a.CallsPerMinute != calls || a.FaultsPerMinute != faults || states[1].State != providers.StateDisabled {
+				t.Errorf("got %+v, want %d in flight, %d calls, %d faults", states, inFlight, calls, faults)
+			}
+			if key := a.Keys[0]; key.InFlight != inFlight || key.CallsPerMinute != calls {
+				t.Errorf("got key %+v", key)
+			}
+		}
+		var first, second providers.InFlight
+		first.Begin(pickOf(t, router))
+		second.Begin(pickOf(t, router))
+		wantFigures(2, 0, 0)
+		for range 4 {
+			router.Report(pickOf(t, router), nil)
+		}
+		router.Report(pickOf(t, router), &providers.Fault{Kind: providers.Invalid})
+		first.End()
+		first.End()
+		wantFigures(1, 5, 0)
+		pass(30 * time.Second)
+		router.Report(pickOf(t, router), &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameChannel})
+		wantFigures(1, 6, 1)
+		pass(40 * time.Second)
+		wantFigures(1, 1, 1)
+		pass(time.Hour)
+		second.End()
+		wantFigures(0, 0, 0)
+		new(providers.InFlight).End()
+	})
+}
