@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
-	"modelrelay/providers"
 	"modelrelay/storage"
 )
 
@@ -17,6 +17,7 @@ type tokenCmd struct {
 	Create tokenCreateCmd `cmd:"" help:"Make a token and print its key, once."`
 	List   tokenListCmd   `cmd:"" help:"List tokens."`
 	Show   tokenShowCmd   `cmd:"" help:"Show one token."`
+	Update tokenUpdateCmd `cmd:"" help:"Change a token's limits, permissions or webhook, within a second."`
 	Revoke tokenRevokeCmd `cmd:"" help:"End a token for good, within a second."`
 	Rotate tokenRotateCmd `cmd:"" help:"Give a token a new key or webhook secret and print it, once."`
 }
@@ -38,6 +39,7 @@ type tokenCreateCmd struct {
 	Operations        []string `help:"What it may do: relay, video, realtime; none: everything."`
 	WebhookURL        string   `name:"webhook-url" help:"Where its video events go."`
 	WebhookSecret     string   `help:"Secret that signs them, whsec_… or \"new\" for one that is made and printed, once." placeholder:"SECRET"`
+	Disabled          bool     `help:"Refuse it until it is enabled."`
 }
 
 // madeHere asks for a webhook secret of the gateway's making.
@@ -67,22 +69,17 @@ func (c *tokenCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		made.NewWebhookSecret = storage.NewWebhookSecret().Reveal()
 		c.WebhookSecret = made.NewWebhookSecret
 	}
-	// The same rules as for a token of the file, except that this key is yet to be made.
-	entry := Token{
-		Name: c.Name, Key: "sk-later", Group: c.Group, Models: c.Models, RequestsPerMinute: c.RequestsPerMinute,
+	token, problem := checkToken(storage.Token{
+		Name: c.Name, Group: c.Group, Models: c.Models, RequestsPerMinute: c.RequestsPerMinute,
 		TokensPerMinute: c.TokensPerMinute, Concurrency: c.Concurrency, MaxTasks: c.MaxTasks, MaxSockets: c.MaxSockets,
 		Budget: c.Budget, Weight: c.Weight, Lane: c.Lane, Expires: expires, Networks: c.Networks, Operations: c.Operations,
-		WebhookURL: c.WebhookURL, WebhookSecret: providers.Secret(c.WebhookSecret),
-	}
-
-	j := &judge{}
-	j.token("", entry, cfg.Webhooks)
-	if len(j.problems) > 0 {
-		flag := strings.ReplaceAll(strings.TrimPrefix(j.problems[0].Key, "."), "_", "-")
-		return &UsageError{Err: fmt.Errorf("--%s: %s", flag, j.problems[0].Message)}
+		WebhookURL: c.WebhookURL, WebhookSecret: storage.Secret(c.WebhookSecret), Disabled: c.Disabled,
+	}, cfg.Webhooks)
+	if problem != nil {
+		return flagError(problem)
 	}
 	return m.withTokens(g, func(tokens *storage.Tokens) error {
-		made.Token, made.Key, err = tokens.Create(ctx, entry.stored())
+		made.Token, made.Key, err = tokens.Create(ctx, token)
 		if errors.Is(err, storage.ErrExists) {
 			return fmt.Errorf("a token named %q exists already", c.Name)
 		}
@@ -93,15 +90,21 @@ func (c *tokenCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	})
 }
 
-type tokenListCmd struct{}
+type tokenListCmd struct {
+	Group string `help:"Tokens of this group." placeholder:"NAME"`
+	State string `help:"Tokens in this state: active, disabled, expired, revoked." enum:",active,disabled,expired,revoked" default:""`
+}
 
-// Run lists every token.
-func (tokenListCmd) Run(ctx context.Context, m *Main, g *globals) error {
+// Run lists tokens.
+func (c *tokenListCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	return m.withTokens(g, func(tokens *storage.Tokens) error {
 		list, err := tokens.List(ctx)
 		if err != nil {
 			return err
 		}
+		list = slices.DeleteFunc(list, func(t storage.Token) bool {
+			return c.Group != "" && t.Group != c.Group || c.State != "" && !strings.HasPrefix(standing(t, time.Now()), c.State)
+		})
 		if g.JSON {
 			if list == nil {
 				list = []storage.Token{}

@@ -190,3 +190,73 @@ func TestTokensWithoutRedis(t *testing.T) {
 		t.Errorf("code %d, %s", code, p.err)
 	}
 }
+
+// TestTokenUpdate: what a flag names changes, the rest stays; an empty value takes a permission's bound away.
+func TestTokenUpdate(t *testing.T) {
+	t.Parallel()
+	path, tokens := redisConfig(t)
+	token := func(args ...string) (string, string, int) {
+		t.Helper()
+		return run(t, nil, append(append([]string{"token"}, args...), "--config", path)...)
+	}
+	stdout, stderr, code := token("create", "--name", "app", "--models", "gpt-*", "--requests-per-minute", "60", "--disabled", "--json")
+	if code != 0 {
+		t.Fatalf("create: %d %s", code, stderr)
+	}
+	made := decode[printedToken](t, stdout)
+	stdout, stderr, code = token("update", "app", "--models", "sora-*, gpt-4o", "--networks", "10.1.2.3", "--operations", "video,relay",
+		"--webhook-url", "https://h.test/new", "--webhook-secret", "new", "--expires", "24h", "--disabled=false", "--max-tasks", "3", "--json")
+	if code != 0 {
+		t.Fatalf("update: %d %s", code, stderr)
+	}
+	changed := decode[printedToken](t, stdout)
+	if changed.Key != "" || changed.NewWebhookSecret == "" || strings.Contains(stdout, made.Key) {
+		t.Errorf("printed %s", stdout)
+	}
+	got, err := tokens.Authenticate(t.Context(), made.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.Models, []string{"sora-*", "gpt-4o"}) || !slices.Equal(got.Networks, []string{"10.1.2.3/32"}) ||
+		!slices.Equal(got.Operations, []string{"video", "relay"}) || got.WebhookURL != "https://h.test/new" || got.WebhookSecret != changed.NewWebhookSecret ||
+		got.RequestsPerMinute != 60 || got.MaxTasks != 3 || got.Disabled || time.Until(got.Expires) < 23*time.Hour {
+		t.Errorf("stored %+v", got)
+	}
+	if _, stderr, code := token("update", "app", "--models", "", "--networks=", "--expires", "", "--requests-per-minute", "0"); code != 0 {
+		t.Fatalf("update: %d %s", code, stderr)
+	}
+	if got, err := tokens.Find(t.Context(), made.ID); err != nil || len(got.Models)+len(got.Networks)+got.RequestsPerMinute != 0 || !got.Expires.IsZero() || got.MaxTasks != 3 {
+		t.Errorf("stored %+v, %v", got, err)
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"app"}, "nothing to change"},
+		{[]string{"app", "--operations", "video,films"}, `--operations[1]: "films" is unknown; known are relay, video, realtime`},
+		{[]string{"app", "--lane", "fast"}, `--lane: "fast" is unknown`},
+		{[]string{"app", "--webhook-url", "http://127.0.0.1/"}, "--webhook-url: leads to a private"},
+		{[]string{"app", "--webhook-secret", ""}, "--webhook-secret: is missing beside webhook_url"},
+		{[]string{"app", "--expires", "2001-01-01"}, "--expires: lies in the past"},
+	} {
+		if _, stderr, code := token(append([]string{"update"}, test.args...)...); code != 2 || !strings.Contains(stderr, test.want) {
+			t.Errorf("%v: %d %s", test.args, code, stderr)
+		}
+	}
+	if _, stderr, code := token("update", "nobody", "--lane", "low"); code != 1 || !strings.Contains(stderr, `there is no token "nobody"`) {
+		t.Errorf("update nobody: %d %s", code, stderr)
+	}
+
+	if err := tokens.Seed(t.Context(), []storage.Seed{{Token: storage.Token{Name: "file", Group: "other"}, Key: "sk-of-the-file"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := token("update", "file", "--lane", "low"); code != 1 || !strings.Contains(stderr, "comes from the configuration file") {
+		t.Errorf("update of a token of the file: %d %s", code, stderr)
+	}
+	if stdout, _, _ := token("list", "--group", "other"); !strings.Contains(stdout, "file") || strings.Contains(stdout, "app") {
+		t.Errorf("list of a group:\n%s", stdout)
+	}
+	if stdout, _, _ := token("list", "--state", "revoked", "--json"); strings.TrimSpace(stdout) != "[]" {
+		t.Errorf("list of the revoked:\n%s", stdout)
+	}
+}

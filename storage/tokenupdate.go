@@ -1,0 +1,40 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Update changes a token as change says: its limits, models, group, networks, operations, expiry, weight, lane, whether it
+// is disabled, and its webhook. It holds here at once and everywhere within a second. Key, id, name and the rest stay,
+// whatever change does to them; it is called again when somebody else was faster, and its error ends the matter. A
+// webhook secret that is replaced goes on signing beside its successor for SecretOverlap. ErrSeeded: the token stands in
+// the configuration file. ErrRevoked: it is revoked.
+func (t *Tokens) Update(ctx context.Context, idOrName string, change func(*Token) error) (Token, error) {
+	updated, err := t.edit(ctx, idOrName, func(r record) (replacement, error) {
+		switch {
+		case r.token.Revoked:
+			return replacement{}, ErrRevoked
+		case r.token.Seeded:
+			return replacement{}, ErrSeeded
+		}
+		token := r.token
+		token.Models, token.Networks, token.Operations = slices.Clone(token.Models), slices.Clone(token.Networks), slices.Clone(token.Operations)
+		if err := change(&token); err != nil {
+			return replacement{}, err
+		}
+		token.ID, token.Name, token.Hint, token.CreatedAt = r.token.ID, r.token.Name, r.token.Hint, r.token.CreatedAt
+		token.Seeded, token.Revoked, token.OldWebhookSecrets = false, false, r.token.OldWebhookSecrets
+		if token.WebhookSecret != r.token.WebhookSecret {
+			now := time.Now()
+			token.succeed(r.token, now, now.Add(SecretOverlap))
+		}
+		return replacement{old: r, index: r.sum.String(), sum: r.sum, token: token}, nil
+	})
+	if err != nil {
+		return Token{}, fmt.Errorf("change token %q: %w", idOrName, err)
+	}
+	return updated, nil
+}
