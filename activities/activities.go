@@ -52,6 +52,10 @@ type Activities struct {
 	Index *storage.TaskIndex
 	// Changes carries hints that a task changed; nil: none.
 	Changes *storage.Changes
+	// Shelves is the archive as a sweep walks through it, and TaskLife the age from which no task needs an object beside
+	// its outputs; 0: they stay.
+	Shelves  Shelves
+	TaskLife time.Duration
 	// Executions ends and deletes tasks; the worker sets it.
 	Executions Executions
 	// Webhooks and Receivers are what Deliver needs.

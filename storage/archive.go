@@ -227,6 +227,29 @@ func (a *Archive) List(ctx context.Context, prefix string) iter.Seq2[Object, err
 	}
 }
 
+// Folders yields what lies directly below the prefix, which ends with a slash and is a folder itself: the keys of folders
+// with their slash, not those of objects. An error is the last thing it yields.
+func (a *Archive) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
+			yield("", err)
+			return
+		}
+		for info := range a.core.ListObjectsIter(ctx, a.bucket, minio.ListObjectsOptions{Prefix: prefix}) {
+			if info.Err != nil {
+				yield("", s3Error(ctx, "list folders of "+prefix, info.Err))
+				return
+			}
+			if strings.HasSuffix(info.Key, "/") && info.Key != prefix && !yield(info.Key, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield("", s3Error(ctx, "list folders of "+prefix, err))
+		}
+	}
+}
+
 // PutJSON stores a small document, at most MaxDocument bytes; else ErrTooLarge.
 func (a *Archive) PutJSON(ctx context.Context, key string, v any) error {
 	if err := CheckKey(key); err != nil {

@@ -43,6 +43,10 @@ const (
 	settleTry = 10 * time.Second
 	// removeLife bounds each step of a removal: as long as a task under removal is hidden.
 	removeLife = 7 * 24 * time.Hour
+	// sweepLife bounds a sweep; the next one goes on where it ended.
+	sweepLife = 50 * time.Minute
+	// sweepHeartbeat is the silence after which a sweeping worker counts as lost.
+	sweepHeartbeat = 30 * time.Second
 	// removeTry bounds one try of it.
 	removeTry = time.Minute
 	// admitLife bounds the choice of a channel: a look into memory, and one into Redis, which fails fast.
@@ -141,5 +145,11 @@ func withDeliver(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: notifyLife + notifySlack, StartToCloseTimeout: activities.DeliverTimeout + deliverMargin,
 		RetryPolicy: patiently(), Summary: summary, // a failed try says itself when the next is due; this is for lost workers
+	})
+}
+
+func withSweep(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: sweepLife, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: patiently(), Summary: summary,
 	})
 }

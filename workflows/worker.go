@@ -82,6 +82,7 @@ func (w *Worker) Run(ctx context.Context) error {
 func Register(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Video)
 	to.RegisterWorkflow(Remove)
+	to.RegisterWorkflow(Sweep)
 	to.RegisterWorkflowWithOptions(Notify, workflow.RegisterOptions{Name: notifyType})
 	if acts != nil {
 		to.RegisterActivity(acts)
@@ -118,6 +119,9 @@ func (w *Worker) setUp(ctx context.Context) error {
 	}
 	if err := CheckNamespace(ctx, w.temporal, w.opts.Namespace, w.opts.Retention); err != nil {
 		w.opts.Log.Warn("namespace needs mending", "err", err)
+	}
+	if err := EnsureSweep(ctx, w.temporal, w.opts.TaskQueue); err != nil {
+		w.opts.Log.Warn("expired videos are not removed", "err", err)
 	}
 	return nil
 }

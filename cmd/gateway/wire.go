@@ -140,9 +140,13 @@ func (p *parts) tasks() *workflows.Client {
 
 // index makes the list of tasks, which remembers a task as long as Temporal is sure to.
 func (p *parts) index() *storage.TaskIndex {
+	return storage.NewTaskIndex(p.redis, &storage.TaskIndexOptions{Keep: p.taskLife()})
+}
+
+// taskLife is how long after its creation a task may be known at most, from the namespace's least retention.
+func (p *parts) taskLife() time.Duration {
 	v := p.cfg.Video
-	life := v.QueueLimit + v.Deadline + v.ArchiveDeadline
-	return storage.NewTaskIndex(p.redis, &storage.TaskIndexOptions{Keep: life + workflows.KeptFor(v.Retention)})
+	return v.QueueLimit + v.Deadline + v.ArchiveDeadline + workflows.KeptFor(v.Retention)
 }
 
 // worker makes the runner of tasks. The tokens are for their webhooks.
@@ -150,7 +154,7 @@ func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 	acts := &activities.Activities{
 		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis, nil),
 		Index: p.index(), Changes: storage.NewChanges(p.redis, nil), Slots: storage.NewSlots(p.redis, nil),
-		Webhooks: tokens, Receivers: p.receivers, Log: p.log,
+		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Log: p.log,
 		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
 	}
 	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{

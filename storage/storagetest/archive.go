@@ -28,6 +28,7 @@ type Store interface {
 	Delete(ctx context.Context, key string) error
 	DeletePrefix(ctx context.Context, prefix string) error
 	List(ctx context.Context, prefix string) iter.Seq2[storage.Object, error]
+	Folders(ctx context.Context, prefix string) iter.Seq2[string, error]
 	PutJSON(ctx context.Context, key string, v any) error
 	GetJSON(ctx context.Context, key string, v any) error
 	Presign(ctx context.Context, key string, ttl time.Duration) (string, error)
@@ -162,6 +163,18 @@ func testList(t *testing.T, store Store, prefix string) {
 	for under, want := range map[string]string{"": "a/1 a/2/x ab b/1", "a/": "a/1 a/2/x", "a": "a/1 a/2/x ab", "c/": ""} {
 		if got := list(under); got != want {
 			t.Errorf("list %q: got %q, want %q", under, got, want)
+		}
+	}
+	for under, want := range map[string]string{"": "a/ b/", "a/": "a/2/", "c/": ""} {
+		var folders []string
+		for folder, err := range store.Folders(ctx, prefix+under) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			folders = append(folders, strings.TrimPrefix(folder, prefix))
+		}
+		if got := strings.Join(folders, " "); got != want {
+			t.Errorf("folders of %q: got %q, want %q", under, got, want)
 		}
 	}
 	for object, err := range store.List(ctx, prefix) {

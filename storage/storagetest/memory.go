@@ -172,6 +172,25 @@ func (m *MemoryArchive) DeletePrefix(ctx context.Context, prefix string) error {
 	return nil
 }
 
+// Folders is storage.Archive's.
+func (m *MemoryArchive) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		last := ""
+		for object, err := range m.List(ctx, prefix) {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			name, _, found := strings.Cut(strings.TrimPrefix(object.Key, prefix), "/")
+			if folder := prefix + name + "/"; found && folder != last {
+				if last = folder; !yield(folder, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // List is storage.Archive's.
 func (m *MemoryArchive) List(ctx context.Context, prefix string) iter.Seq2[storage.Object, error] {
 	return func(yield func(storage.Object, error) bool) {

@@ -1,0 +1,82 @@
+package activities_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// sweeper is a rig over an archive with the objects.
+func sweeper(t *testing.T, keys ...string) (*rig, *storagetest.MemoryArchive) {
+	t.Helper()
+	archive := storagetest.NewMemoryArchive()
+	for _, key := range keys {
+		if _, err := archive.Put(t.Context(), key, bytes.NewReader(nil), 0, storage.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRig(t, nil)
+	r.acts.Objects, r.acts.Shelves = archive, archive
+	return r, archive
+}
+
+func sweep(t *testing.T, r *rig, fn any) (swept activities.Swept, err error) {
+	t.Helper()
+	value, err := r.env.ExecuteActivity(fn)
+	if err != nil {
+		return swept, err
+	}
+	return swept, value.Get(&swept)
+}
+
+// TestSweepOutputs removes whole days, from the one on in which everything has expired.
+func TestSweepOutputs(t *testing.T) {
+	t.Parallel()
+	day := func(ago int) string {
+		return fmt.Sprintf("outputs/%s/video_x/0.mp4", time.Now().UTC().AddDate(0, 0, -ago).Format(time.DateOnly))
+	}
+	old := []string{day(1), day(2), day(300)}
+	stay := []string{day(0), day(-1), day(-5), "outputs/strange/1", "tasks/video_x/attempts/1", "elsewhere/2020-01-01/x"}
+	r, archive := sweeper(t, append(old, stay...)...)
+	swept, err := sweep(t, r, r.acts.SweepOutputs)
+	if err != nil || len(swept.Days) != len(old) {
+		t.Errorf("swept %+v, %v", swept, err)
+	}
+	slices.Sort(stay)
+	if got := archive.Keys(); !slices.Equal(got, stay) {
+		t.Errorf("left %v\nwant %v", got, stay)
+	}
+	for _, operation := range []string{"list", "delete"} {
+		r, archive = sweeper(t, old...)
+		archive.Fail = func(asked, _ string) error {
+			if asked == operation {
+				return storage.ErrUnavailable
+			}
+			return nil
+		}
+		_, err = sweep(t, r, r.acts.SweepOutputs)
+		if _, retried, _ := fault(t, err); !retried {
+			t.Errorf("%s fails: %v, want another try", operation, err)
+		}
+	}
+}
+
+// TestSweepTasks removes what is older than any task, and nothing where no life is known.
+func TestSweepTasks(t *testing.T) {
+	t.Parallel()
+	all := []string{"outputs/2020-01-01/video_a/0.mp4", "tasks/video_a/attempts/1", "tasks/video_a/inputs/x"}
+	for life, want := range map[time.Duration][]string{0: all, time.Hour: all, time.Nanosecond: all[:1]} {
+		r, archive := sweeper(t, all...)
+		r.acts.TaskLife = life
+		swept, err := sweep(t, r, r.acts.SweepTasks)
+		if err != nil || swept.Objects != len(all)-len(want) || !slices.Equal(archive.Keys(), want) {
+			t.Errorf("life %v: left %v (%+v), %v; want %v", life, archive.Keys(), swept, err, want)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package e2e_test
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+	"go.temporal.io/sdk/client"
+
+	"modelrelay/storage"
+	"modelrelay/workflows"
+)
+
+// TestExpiry: an expired video is no longer to be had, its task is still answered, and the sweep, whose schedule several
+// workers keep, removes the days that are over.
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	g := s.gateway(gatewayOptions{video: "poll_min: 200ms, poll_max: 1s, retention: 5s"})
+	s.gateway(gatewayOptions{args: []string{"worker"}})
+	id := g.create(t.Context(), "sora-2-fast", "short-lived").ID
+	video := g.end(id, taskTimeout)
+	if video.Status != openai.VideoStatusCompleted || video.ExpiresAt != video.CompletedAt+5 {
+		t.Fatalf("ended = %s", video.RawJSON())
+	}
+	sdk := g.sdk()
+	eventually(t, "the content expires", taskTimeout, func() bool {
+		resp, err := sdk.Videos.DownloadContent(t.Context(), id, openai.VideoDownloadContentParams{})
+		if err == nil {
+			resp.Body.Close()
+			return false
+		}
+		return statusOf(err) == http.StatusNotFound
+	})
+	if again, err := sdk.Videos.Get(t.Context(), id); err != nil || again.Status != openai.VideoStatusCompleted || again.ExpiresAt != video.ExpiresAt {
+		t.Errorf("the expired task reads %+v, %v", again, err)
+	}
+
+	archive := s.archive()
+	const old = "outputs/2020-01-01/video_old/0.mp4"
+	if _, err := archive.Put(t.Context(), old, bytes.NewReader([]byte("old")), 3, storage.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	schedule := s.temporalClient().ScheduleClient().GetHandle(t.Context(), workflows.SweepID(queue))
+	if err := schedule.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the sweep removes the old day", taskTimeout, func() bool { return s.objects("outputs/2020-01-01/") == 0 })
+	if n := s.objects("outputs/"); n != 1 {
+		t.Errorf("%d objects of days to come, want the one", n)
+	}
+	// A worker that starts finds the schedule and leaves it whole.
+	s.gateway(gatewayOptions{args: []string{"worker"}})
+	if about, err := schedule.Describe(t.Context()); err != nil || len(about.Schedule.Spec.Intervals) != 1 {
+		t.Errorf("schedule: %+v, %v", about, err)
+	}
+}
+
+// TestChannelLeaves: a task whose channel is taken out of the configuration waits for it, says so to the operator, never
+// names it to the client, and goes on when it is back.
+func TestChannelLeaves(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	secretName := "very-private-channel"
+	g := s.gateway(gatewayOptions{
+		channels: s.channel(secretName, "sk-upstream-main", "    priority: 10\n") + s.channel("spare", "sk-upstream-spare", ""),
+	})
+	id := g.create(t.Context(), "sora-2-manual", "patient").ID
+	s.control.wait("video.get", "sora-2-manual", "", 1)
+	with, err := os.ReadFile(g.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(strings.ReplaceAll(string(with), secretName, "another"))
+	eventually(t, "the operator sees what the task waits for", taskTimeout, func() bool {
+		return strings.Contains(g.run("video", "show", id, "--json"), "gone_since")
+	})
+	sdk := g.sdk()
+	video, err := sdk.Videos.Get(t.Context(), id)
+	if err != nil || video.Status == openai.VideoStatusFailed || strings.Contains(video.RawJSON(), secretName) {
+		t.Errorf("meanwhile: %v %+v", err, video)
+	}
+	write(string(with))
+	s.control.drive(s.control.job("patient").ID, "completed", 100)
+	g.completed(id, taskTimeout)
+	s.submittedOnce(1)
+}
