@@ -32,6 +32,8 @@ type Objects interface {
 	PutJSON(ctx context.Context, key string, doc any) error
 	GetJSON(ctx context.Context, key string, into any) error
 	DeletePrefix(ctx context.Context, prefix string) error
+	// Claim writes the owner under the key unless another stands there, and tells who does.
+	Claim(ctx context.Context, key, owner string) (holder string, err error)
 }
 
 // Durations remembers how long jobs usually take. *storage.Durations implements it.

@@ -78,6 +78,7 @@ type objects struct {
 	putJSON      func(ctx context.Context, key string, doc any) error
 	getJSON      func(ctx context.Context, key string, into any) error
 	deletePrefix func(ctx context.Context, prefix string) error
+	claim        func(ctx context.Context, key, owner string) (string, error)
 }
 
 func (o objects) Put(ctx context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error) {
@@ -97,6 +98,10 @@ func (o objects) GetJSON(ctx context.Context, key string, into any) error {
 		return storage.ErrNotFound
 	}
 	return o.getJSON(ctx, key, into)
+}
+
+func (o objects) Claim(ctx context.Context, key, owner string) (string, error) {
+	return o.claim(ctx, key, owner)
 }
 
 func (o objects) DeletePrefix(ctx context.Context, prefix string) error {

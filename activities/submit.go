@@ -61,7 +61,14 @@ func (t attempt) job(taskID string) Job {
 // Submit starts the paid job, once: its options allow no second try. It is not idempotent. When its worker dies the
 // outcome is unknown and Reconcile looks for the ticket. Neither a cancel nor a lost connection to Temporal interrupts
 // the request, which has its own timeout; the ticket is in the archive before the answer is on its way to Temporal.
+//
+// It is what tasks from before SubmitClaimed run.
 func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
+	return a.submit(ctx, in, nil)
+}
+
+// submit is Submit; claim, where not nil, is the last step before anything is sent.
+func (a *Activities) submit(ctx context.Context, in SubmitInput, claim func(context.Context, SubmitInput) error) (Job, error) {
 	log := a.log(ctx, in.TaskID, in.Assignment).With("attempt", in.Attempt)
 	if job, ok := a.earlier(ctx, in); ok {
 		log.Warn("attempt was submitted before, its ticket is used", "job", job.Ticket.Job)
@@ -82,6 +89,20 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	}
 	stop := heartbeats(func() { activity.RecordHeartbeat(ctx) })
 	defer stop()
+	if claim != nil {
+		if err := claim(ctx, in); err != nil {
+			r := record(err)
+			r.Elsewhere = r.Taken == providers.TakenNo
+			log.Warn("attempt not begun", "taken", r.Taken, "fault", err)
+			return Job{}, fail(r)
+		}
+		// Who was held up on the way here may have been given up; on a store without claims this is what stops it.
+		if left := time.Until(activity.GetInfo(ctx).Deadline); left < SubmitTimeout {
+			r := Record{Kind: providers.Timeout, Message: "The attempt began too late.", Taken: providers.TakenNo, Elsewhere: true, Settled: true}
+			a.unclaim(ctx, in)
+			return Job{}, fail(r)
+		}
+	}
 
 	paid, cancel := context.WithTimeout(context.WithoutCancel(ctx), SubmitTimeout)
 	defer cancel()
@@ -92,6 +113,9 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		r := record(err)
 		r.Message = shorten(r.Message)
 		log.Warn("submit failed", "kind", r.Kind, "status", r.Status, "taken", r.Taken, "fault", err)
+		if claim != nil && r.Taken == providers.TakenNo {
+			a.unclaim(ctx, in)
+		}
 		return Job{}, fail(r)
 	}
 	a.Channels.Report(target, nil)
@@ -137,10 +161,12 @@ type ReconcileInput struct {
 	Submit SubmitInput `json:"submit"`
 	// Until is when the lost submit can surely no longer be under way on our side.
 	Until time.Time `json:"until"`
+	// Claimed: the submit claims its attempt before it sends anything.
+	Claimed bool `json:"claimed,omitempty"`
 }
 
 // Reconcile finds the job of a submit whose outcome is unknown: by the ticket object, then by the vendor's own look-up.
-// A fault with TakenNo says that the vendor surely has no such job; any other final one that nobody can tell. It may be
+// A fault with TakenNo says that the vendor surely has no such job, or that nothing was ever sent; any other final one that nobody can tell. It may be
 // tried any number of times: no look makes a second job.
 func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, error) {
 	sub := in.Submit
@@ -154,6 +180,16 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 	case !errors.Is(err, storage.ErrNotFound):
 		// The ticket may be there: as long as the archive cannot be asked, nothing is decided.
 		return Job{}, again(undecided(fmt.Errorf("look for the ticket: %w", err)), reconcileEvery)
+	}
+	if in.Claimed && !time.Now().Before(in.Until) {
+		never, err := a.neverBegan(ctx, sub)
+		if err != nil {
+			return Job{}, again(undecided(err), reconcileEvery)
+		}
+		if never {
+			log.Warn("submit never began")
+			return Job{}, fail(Record{Kind: providers.Timeout, Message: "The submit never began.", Taken: providers.TakenNo, Elsewhere: true, Settled: true})
+		}
 	}
 	a.hold(ctx, sub.TaskID, sub.Assignment, reconcileEvery) // there may be a job
 	job, err := a.find(ctx, sub)

@@ -27,5 +27,8 @@ const (
 	SignalShown = signalShown
 )
 
+// RevisionNow is what new tasks get.
+const RevisionNow = revisionNow
+
 // Memo is the memo at a task's start.
 type Memo = memo

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"modelrelay/activities"
@@ -17,7 +18,7 @@ import (
 // newest is the input of a task as it is started today.
 func newest() workflows.Input {
 	in := input()
-	in.Revision = 1
+	in.Revision = workflows.RevisionNow
 	return in
 }
 
@@ -85,5 +86,42 @@ func TestVideoTellsItsEnd(t *testing.T) {
 	}
 	if len(told) != 1 || told[0].TaskID != in.TaskID || told[0].State != workflows.Failed || told[0].URL != in.Request.WebhookURL || told[0].CompletedAt.IsZero() || len(told[0].EventID) != len("evt_")+26 {
 		t.Errorf("told %+v", told)
+	}
+}
+
+// TestVideoClaims: a lost submit that never began is followed by another, and only where submits claim is that asked.
+func TestVideoClaims(t *testing.T) {
+	t.Parallel()
+	for name, in := range map[string]workflows.Input{"today": newest(), "from before": input()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.admits("main")
+			claims := in.Revision > 1
+			submits := map[string]int{}
+			for _, activity := range []string{"Submit", "SubmitClaimed"} {
+				s.OnActivity(activity, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SubmitInput) (activities.Job, error) {
+					if submits[activity]++; submits[activity] == 1 {
+						return activities.Job{}, temporal.NewHeartbeatTimeoutError()
+					}
+					return s.job(in), nil
+				}).Maybe()
+			}
+			s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.ReconcileInput) (activities.Job, error) {
+				if in.Claimed != claims {
+					t.Errorf("claimed %v, want %v", in.Claimed, claims)
+				}
+				return activities.Job{}, faultError(activities.Record{Kind: providers.Timeout, Message: "never began", Taken: providers.TakenNo, Elsewhere: true})
+			})
+			s.polls(done, nil)
+			s.archives()
+			s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil).Maybe()
+			if got := s.play(t, in); got.State != workflows.Completed {
+				t.Errorf("result = %+v", got)
+			}
+			if want := map[bool]string{true: "SubmitClaimed", false: "Submit"}[claims]; len(submits) != 1 || submits[want] != 2 {
+				t.Errorf("submits %v, want two of %s", submits, want)
+			}
+		})
 	}
 }

@@ -59,8 +59,10 @@ const signalFail = "fail"
 const (
 	// revisionSettles gives back what a task held at its end and has the end told to webhooks.
 	revisionSettles = 1
+	// revisionClaims has a submit claim its attempt before it sends anything.
+	revisionClaims = 2
 	// revisionNow is what new tasks get.
-	revisionNow = revisionSettles
+	revisionNow = revisionClaims
 )
 
 // signalShown tells a task that is about to be cancelled the progress its readers have seen, an int.

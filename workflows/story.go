@@ -175,7 +175,7 @@ func (t *telling) add(story *Story) {
 	story.Steps = append(story.Steps, t.step)
 	var in activities.SubmitInput
 	switch t.step.Name {
-	case "Submit":
+	case "Submit", "SubmitClaimed":
 		if converter.GetDefaultDataConverter().FromPayloads(t.input, &in) != nil {
 			return
 		}

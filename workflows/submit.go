@@ -165,14 +165,18 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	var job activities.Job
 	// A cancel waits for the submit's answer: what was paid for must be known.
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	err := workflow.ExecuteActivity(withSubmit(free, summary), v.acts.Submit, in).Get(free, &job)
+	submit, claims := v.acts.Submit, v.in.Revision >= revisionClaims
+	if claims {
+		submit = v.acts.SubmitClaimed
+	}
+	err := workflow.ExecuteActivity(withSubmit(free, summary), submit, in).Get(free, &job)
 	fault, bad := activities.Outcome(err)
 	if bad && fault.Taken != providers.TakenNo {
 		until := workflow.Now(ctx)
 		if !fault.Settled {
 			until = until.Add(submitLife) // the request may still be under way in a worker that lost its way to Temporal
 		}
-		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Reconcile, activities.ReconcileInput{Submit: in, Until: until}).Get(free, &job)
+		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Reconcile, activities.ReconcileInput{Submit: in, Until: until, Claimed: claims}).Get(free, &job)
 		fault, bad = activities.Outcome(err)
 		// The vendor said it never had the job: another submit costs nothing twice.
 		fault.Elsewhere = fault.Elsewhere || fault.Taken == providers.TakenNo

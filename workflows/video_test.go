@@ -103,14 +103,16 @@ func (s *stage) admits(channels ...string) *[]activities.AdmitInput {
 // submits scripts the answers of Submit: nil accepts.
 func (s *stage) submits(faults ...*activities.Record) *int {
 	n := new(int)
-	s.OnActivity("Submit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SubmitInput) (activities.Job, error) {
+	answer := func(_ context.Context, in activities.SubmitInput) (activities.Job, error) {
 		fault := faults[min(*n, len(faults)-1)]
 		*n++
 		if fault != nil {
 			return activities.Job{}, faultError(*fault)
 		}
 		return s.job(in), nil
-	})
+	}
+	s.OnActivity("Submit", mock.Anything, mock.Anything).Return(answer).Maybe()
+	s.OnActivity("SubmitClaimed", mock.Anything, mock.Anything).Return(answer).Maybe()
 	return n
 }
 

@@ -29,6 +29,7 @@ type Store interface {
 	DeletePrefix(ctx context.Context, prefix string) error
 	List(ctx context.Context, prefix string) iter.Seq2[storage.Object, error]
 	Folders(ctx context.Context, prefix string) iter.Seq2[string, error]
+	Claim(ctx context.Context, key, owner string) (string, error)
 	PutJSON(ctx context.Context, key string, v any) error
 	GetJSON(ctx context.Context, key string, v any) error
 	Presign(ctx context.Context, key string, ttl time.Duration) (string, error)
@@ -50,6 +51,7 @@ func Archive(t *testing.T, open func(t *testing.T) Store) {
 		"absent":                   testAbsent,
 		"list and delete":          testList,
 		"documents":                testDocuments,
+		"claims":                   testClaim,
 		"presigned":                testPresigned,
 		"invalid keys":             testKeys,
 		"at the same time":         testConcurrent,

@@ -172,6 +172,26 @@ func (m *MemoryArchive) DeletePrefix(ctx context.Context, prefix string) error {
 	return nil
 }
 
+// Claim is storage.Archive's.
+func (m *MemoryArchive) Claim(ctx context.Context, key, owner string) (string, error) {
+	if err := storage.CheckKey(key); err != nil {
+		return "", err
+	}
+	if owner == "" {
+		return "", fmt.Errorf("claim %s: no owner", key)
+	}
+	if err := m.begin(ctx, "put", key); err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if found, ok := m.objects[key]; ok {
+		return string(found.bytes), nil
+	}
+	m.objects[key] = memoryObject{storage.Object{Key: key, Size: int64(len(owner)), Modified: time.Now().UTC().Truncate(time.Second)}, []byte(owner)}
+	return owner, nil
+}
+
 // Folders is storage.Archive's.
 func (m *MemoryArchive) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {

@@ -1,0 +1,187 @@
+package activities_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// claimed are attempts of one task over one archive, whose upstream counts what it is sent and answers as told.
+type claimed struct {
+	archive *storagetest.MemoryArchive
+	sent    atomic.Int32
+	answer  error // of the submits; nil accepts
+}
+
+func (c *claimed) rig(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, adapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+		c.sent.Add(1)
+		return providers.Ticket{Job: "job-1"}, c.answer
+	}})
+	r.acts.Objects = c.archive
+	return r
+}
+
+func (c *claimed) submit(t *testing.T) (activities.Job, error) {
+	t.Helper()
+	r := c.rig(t)
+	return do[activities.Job](t, r, r.acts.SubmitClaimed, submitInput())
+}
+
+// reconcile asks for the attempt when nothing of it can be under way any more.
+func (c *claimed) reconcile(t *testing.T, in activities.ReconcileInput) (activities.Job, error) {
+	t.Helper()
+	r := c.rig(t)
+	in.Submit = submitInput()
+	return do[activities.Job](t, r, r.acts.Reconcile, in)
+}
+
+func newClaimed() *claimed { return &claimed{archive: storagetest.NewMemoryArchive()} }
+
+func over() activities.ReconcileInput {
+	return activities.ReconcileInput{Until: time.Now().Add(-time.Second), Claimed: true}
+}
+
+func TestSubmitClaimsThenSends(t *testing.T) {
+	t.Parallel()
+	c := newClaimed()
+	for range 2 { // a second run of the attempt finds its ticket
+		if job, err := c.submit(t); err != nil || job.Ticket.Job != "job-1" {
+			t.Fatalf("got %+v, %v", job, err)
+		}
+	}
+	if c.sent.Load() != 1 {
+		t.Errorf("sent %d times", c.sent.Load())
+	}
+	if _, err := c.archive.Stat(t.Context(), activities.BegunObject("video_1", 2)); err != nil {
+		t.Errorf("no claim: %v", err)
+	}
+	if job, err := c.reconcile(t, over()); err != nil || job.Ticket.Job != "job-1" {
+		t.Errorf("reconciled to %+v, %v", job, err)
+	}
+}
+
+// TestSubmitWithoutArchiveSendsNothing: what cannot be claimed is surely not taken.
+func TestSubmitWithoutArchiveSendsNothing(t *testing.T) {
+	t.Parallel()
+	c := newClaimed()
+	c.archive.Fail = func(string, string) error { return storage.ErrUnavailable }
+	_, err := c.submit(t)
+	if r, retried, _ := fault(t, err); r.Taken != providers.TakenNo || !r.Elsewhere || retried || c.sent.Load() != 0 {
+		t.Errorf("got %+v, sent %d times; want surely not taken", r, c.sent.Load())
+	}
+}
+
+// TestReconcileNeverBegun: a submit that was lost before it began is told from one whose answer was lost, and can never
+// begin afterwards.
+func TestReconcileNeverBegun(t *testing.T) {
+	t.Parallel()
+	c := newClaimed()
+	for range 2 {
+		_, err := c.reconcile(t, over())
+		if r, _, _ := fault(t, err); r.Taken != providers.TakenNo || !r.Elsewhere {
+			t.Fatalf("got %+v, want surely not taken", r)
+		}
+	}
+	_, err := c.submit(t)
+	if r, _, _ := fault(t, err); r.Taken != providers.TakenNo || c.sent.Load() != 0 {
+		t.Errorf("a late submit: %+v, sent %d times", r, c.sent.Load())
+	}
+}
+
+// TestReconcileBegun: once an attempt has begun, only a ticket or the vendor can say what became of it.
+func TestReconcileBegun(t *testing.T) {
+	t.Parallel()
+	c := newClaimed()
+	c.answer = &providers.Fault{Kind: providers.Upstream, Message: "cut off", Taken: providers.TakenUnknown}
+	if _, err := c.submit(t); err == nil {
+		t.Fatal("accepted")
+	}
+	_, err := c.reconcile(t, over())
+	if r, retried, _ := fault(t, err); r.Taken != providers.TakenUnknown || retried {
+		t.Errorf("got %+v, want unknown for good", r)
+	}
+	_, err = c.submit(t) // as after a reset
+	if r, _, _ := fault(t, err); r.Taken != providers.TakenUnknown || c.sent.Load() != 1 {
+		t.Errorf("sent again: %+v, %d times", r, c.sent.Load())
+	}
+}
+
+func TestReconcileWaitsBeforeItClaims(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		in   activities.ReconcileInput
+		fail bool
+		wait bool
+	}{
+		"submit may be under way":    {in: activities.ReconcileInput{Until: time.Now().Add(time.Hour), Claimed: true}, wait: true},
+		"archive away":               {in: over(), fail: true, wait: true},
+		"a submit that never claims": {in: activities.ReconcileInput{Until: time.Now().Add(-time.Second)}},
+	}
+	for name, test := range cases {
+		c := newClaimed()
+		if test.fail {
+			c.archive.Fail = func(string, string) error { return storage.ErrUnavailable }
+		}
+		_, err := c.reconcile(t, test.in)
+		if r, retried, _ := fault(t, err); r.Taken != providers.TakenUnknown || retried != test.wait {
+			t.Errorf("%s: got %+v, tried again %v", name, r, retried)
+		}
+		for _, key := range c.archive.Keys() {
+			if strings.HasSuffix(key, ".begun") {
+				t.Errorf("%s: it claimed the attempt", name)
+			}
+		}
+	}
+}
+
+// TestRefusedSubmitGivesItsClaimBack, so that a task an operator resets may try the same attempt again.
+func TestRefusedSubmitGivesItsClaimBack(t *testing.T) {
+	t.Parallel()
+	c := newClaimed()
+	c.answer = &providers.Fault{Kind: providers.Overloaded, Message: "busy", Taken: providers.TakenNo}
+	if _, err := c.submit(t); err == nil {
+		t.Fatal("accepted")
+	}
+	c.answer = nil
+	if job, err := c.submit(t); err != nil || job.Ticket.Job != "job-1" || c.sent.Load() != 2 {
+		t.Errorf("got %+v, %v, sent %d times", job, err, c.sent.Load())
+	}
+}
+
+// TestClaimRace lets a late submit and the look for it meet: never is a job sent that the look says was not.
+func TestClaimRace(t *testing.T) {
+	t.Parallel()
+	began, never := 0, 0
+	for range 200 {
+		c := newClaimed()
+		var group sync.WaitGroup
+		var found error
+		group.Go(func() { _, _ = c.submit(t) })
+		group.Go(func() { _, found = c.reconcile(t, over()) })
+		group.Wait()
+		if found == nil {
+			began++
+			continue
+		}
+		r, _, _ := fault(t, found)
+		if r.Taken == providers.TakenNo {
+			never++
+			if c.sent.Load() > 0 {
+				t.Fatal("sent, and said to be never begun")
+			}
+			continue
+		}
+		began++
+	}
+	t.Logf("%d began, %d never did", began, never)
+}

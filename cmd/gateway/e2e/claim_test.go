@@ -1,0 +1,66 @@
+package e2e_test
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+
+	enumspb "go.temporal.io/api/enums/v1"
+
+	"modelrelay/activities"
+	"modelrelay/storage"
+)
+
+// TestKillWorkerBeforeSubmit: Temporal knows the submit as started, its worker died before anything was sent. Nobody
+// would know that without the claim; with it the task is submitted after all.
+func TestKillWorkerBeforeSubmit(t *testing.T) {
+	t.Parallel()
+	s := newSplit(t, nil)
+	_ = s.s3.cmd.Process.Signal(syscall.SIGSTOP) // the submit gets as far as the archive
+	video := s.front.create(t.Context(), "sora-2-fast", "never begun")
+	temporal := s.temporalClient()
+	eventually(t, "the submit is started", readyTimeout, func() bool {
+		about, err := temporal.DescribeWorkflowExecution(t.Context(), video.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, act := range about.GetPendingActivities() {
+			if act.GetActivityType().GetName() == "SubmitClaimed" && act.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED {
+				return true
+			}
+		}
+		return false
+	})
+	s.worker.kill()
+	_ = s.s3.cmd.Process.Signal(syscall.SIGCONT)
+	if _, err := s.archive().Stat(t.Context(), activities.BegunObject(video.ID, 1)); !errors.Is(err, storage.ErrNotFound) {
+		t.Fatalf("the attempt was claimed: %v", err)
+	}
+	s.restartWorker()
+	s.front.completed(video.ID, crashTimeout)
+	s.submittedOnce(1)
+}
+
+// TestSubmitWaitsForTheArchive: a create goes on while the archive is away, its submit waits.
+func TestSubmitWaitsForTheArchive(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	g := s.gateway(gatewayOptions{})
+	s.s3.kill()
+	video := g.create(t.Context(), "sora-2-fast", "patience")
+	temporal := s.temporalClient()
+	eventually(t, "the task waits", readyTimeout, func() bool {
+		about, err := temporal.DescribeWorkflowExecution(t.Context(), video.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return about.GetWorkflowExecutionInfo().GetHistoryLength() > 12 // one attempt is behind it
+	})
+	if len(s.control.jobs()) != 0 {
+		t.Error("it was submitted while its ticket could not be kept")
+	}
+	s.startStore()
+	s.s3.ready(t)
+	g.completed(video.ID, crashTimeout)
+	s.submittedOnce(1)
+}

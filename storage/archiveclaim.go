@@ -1,0 +1,59 @@
+package storage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// ownerMost bounds an owner's name, in bytes.
+const ownerMost = 1 << 10
+
+// Claim writes the owner's name under the key unless another's stands there, and returns the name that does: of all
+// owners exactly one gets the key, until it is deleted. Claiming again what one has is no error, and after an error
+// the claim may have been made. It needs a store that heeds If-None-Match, as MinIO and S3 do; on any other two owners
+// may both get the key who claim it within the same moment.
+func (a *Archive) Claim(ctx context.Context, key, owner string) (holder string, err error) {
+	if err := CheckKey(key); err != nil {
+		return "", err
+	}
+	if owner == "" || len(owner) > ownerMost {
+		return "", fmt.Errorf("claim %s: owner of %d bytes", key, len(owner))
+	}
+	if holder, err = a.holder(ctx, key); !errors.Is(err, ErrNotFound) {
+		return holder, err
+	}
+	sum := sha256.Sum256([]byte(owner))
+	opts := minio.PutObjectOptions{ContentType: "text/plain", DisableContentSha256: true}
+	opts.SetMatchETagExcept("*")
+	_, err = a.core.PutObject(ctx, a.bucket, key, strings.NewReader(owner), int64(len(owner)), "", hex.EncodeToString(sum[:]), opts)
+	switch {
+	case err == nil:
+		return owner, nil
+	case minio.ToErrorResponse(err).StatusCode == http.StatusPreconditionFailed:
+		return a.holder(ctx, key) // another's, or our own whose answer was lost
+	default:
+		return "", s3Error(ctx, "claim "+key, err)
+	}
+}
+
+// holder is the name under a claimed key.
+func (a *Archive) holder(ctx context.Context, key string) (string, error) {
+	body, _, _, err := a.core.GetObject(ctx, a.bucket, key, minio.GetObjectOptions{})
+	if err != nil {
+		return "", s3Error(ctx, "claim "+key, err)
+	}
+	defer body.Close()
+	name, err := io.ReadAll(io.LimitReader(body, ownerMost))
+	if err != nil {
+		return "", s3Error(ctx, "claim "+key, err)
+	}
+	return string(name), nil
+}
