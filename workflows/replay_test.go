@@ -16,7 +16,7 @@ import (
 // TestReplay replays the histories of tasks that ran on a real server: a change of the workflow must take the same
 // steps on them, or stand behind a new revision and bring a history of its own. They are recorded by
 //
-//	go test ./cmd/gateway/e2e -run 'TestHistories|TestWebhook|TestDelete' -record-histories
+//	go test ./cmd/gateway/e2e -run 'TestHistories|TestDelete' -record-histories
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	// A folder holds what ran at an earlier revision of Video; it stays as it is.
