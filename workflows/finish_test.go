@@ -125,3 +125,16 @@ func TestVideoClaims(t *testing.T) {
 		})
 	}
 }
+
+// TestVideoOfANewerWorker: a worker that is too old for a task takes no step of it.
+func TestVideoOfANewerWorker(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	in := newest()
+	in.Revision++
+	s.ExecuteWorkflow(workflows.Video, in)
+	var panicked *temporal.PanicError
+	if err := s.GetWorkflowError(); !errors.As(err, &panicked) || len(s.states) > 0 {
+		t.Errorf("got %v, states %v, want a failed step", err, s.states)
+	}
+}

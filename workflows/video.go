@@ -13,6 +13,10 @@ import (
 
 // Video is the life of one task: submit, poll, archive, finish. It returns an error only for a bug.
 func Video(ctx workflow.Context, in Input) (Result, error) {
+	if in.Revision > revisionNow {
+		// It fails this step and no more: Temporal offers it again until a newer worker takes it.
+		panic(fmt.Sprintf("this worker knows revision %d, the task is of %d", revisionNow, in.Revision))
+	}
 	ctx, end := workflow.WithCancel(ctx)
 	v := &video{state: state{in: in, phase: PhaseQueued}}
 	workflow.GoNamed(ctx, "operator", func(ctx workflow.Context) {
