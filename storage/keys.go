@@ -35,6 +35,11 @@ const DefaultPrefix = "mr:"
 //	slots-due:<channel>          zset    waiter -> when it asks next, in ms
 //	slots-gone:<channel>         zset    waiter -> when it counts as gone, in ms
 //	slots-turns:<channel>        hash    "<lane>:<token id>" -> its turn, "v<lane>" -> the lane's; while somebody waits
+//	rests                        hash    what rests -> "<end in ms> <JSON>", an hour longer than the last rest
+//	rest-news                    channel a rest that begins, grows or ends, as JSON
+//	figures                      zset    process -> when it last showed its figures, in s
+//	figures:<process>            string  its channels' states as JSON, fifteen seconds
+//	maker:<answer id>            string  which channel and key made an answer, for a day
 type keys string
 
 func newKeys(prefix string) keys {
@@ -84,3 +89,9 @@ func (k keys) slots(channel string) []string {
 
 // dayOf is the ledger's day, in UTC.
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+func (k keys) rests() string                 { return string(k) + "rests" }
+func (k keys) restNews() string              { return string(k) + "rest-news" }
+func (k keys) figuresOf() string             { return string(k) + "figures" }
+func (k keys) figures(process string) string { return string(k) + "figures:" + process }
+func (k keys) maker(answer string) string    { return string(k) + "maker:" + answer }

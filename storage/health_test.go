@@ -1,0 +1,159 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// TestHealthRests: a rest that one process tells is heard by the others and kept for those that come later.
+func TestHealthRests(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	here, there := storage.NewHealth(client, nil), storage.NewHealth(client, nil)
+	heard, subscribed := make(chan storage.Rest, 100), make(chan struct{}, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		there.Follow(ctx, func() { subscribed <- struct{}{} }, func(rest storage.Rest) { heard <- rest })
+	}()
+	<-subscribed
+	tell := func(by *storage.Health, rest storage.Rest) {
+		t.Helper()
+		if err := by.Tell(t.Context(), rest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell(there, storage.Rest{Name: "own", Left: time.Hour, Text: []byte(`{}`)}) // nobody hears itself
+	tell(here, storage.Rest{Name: "a 1", Left: time.Minute, Text: []byte(`{"why":"no money"}`)})
+	tell(here, storage.Rest{Name: "a 1", Left: time.Second, Text: []byte(`{"why":"shorter"}`)}) // no news
+	tell(here, storage.Rest{Name: "b", Left: 2 * time.Minute, Text: []byte(`{}`)})
+	for _, want := range []storage.Rest{{Name: "a 1", Left: time.Minute, Text: []byte(`{"why":"no money"}`)}, {Name: "b", Left: 2 * time.Minute, Text: []byte(`{}`)}} {
+		if got := <-heard; got.Name != want.Name || got.Left != want.Left || string(got.Text) != string(want.Text) {
+			t.Errorf("heard %+v, want %+v", got, want)
+		}
+	}
+	tell(here, storage.Rest{Name: "b"})
+	if got := <-heard; got.Name != "b" || got.Left != 0 {
+		t.Errorf("heard %+v, want the end of b", got)
+	}
+	rests, err := there.Rests(t.Context())
+	slices.SortFunc(rests, func(a, b storage.Rest) int { return int(a.Left - b.Left) })
+	if err != nil || len(rests) != 2 || rests[0].Name != "a 1" || string(rests[0].Text) != `{"why":"no money"}` {
+		t.Fatalf("got rests %+v, %v", rests, err)
+	}
+	if left := rests[0].Left; left <= 50*time.Second || left > time.Minute {
+		t.Errorf("got %s left of a minute", left)
+	}
+	// One that is over stays known: whether it has helped nobody has said yet.
+	tell(here, storage.Rest{Name: "short", Left: time.Millisecond, Text: []byte(`{}`)})
+	eventually(t, "a rest that is over", func() bool {
+		rests, err := there.Rests(t.Context())
+		return err == nil && slices.ContainsFunc(rests, func(r storage.Rest) bool { return r.Name == "short" && r.Left == 0 })
+	})
+	cancel()
+	<-ended
+}
+
+// TestHealthFigures: what living processes show can be read, and is gone soon after they are.
+func TestHealthFigures(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	one, two := storage.NewHealth(client, nil), storage.NewHealth(client, nil)
+	shown := func() []string {
+		t.Helper()
+		figures, err := one.Figures(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		for _, text := range figures {
+			texts = append(texts, string(text))
+		}
+		slices.Sort(texts)
+		return texts
+	}
+	show := func(by *storage.Health, text string) {
+		t.Helper()
+		if err := by.Show(t.Context(), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := shown(); len(got) != 0 {
+		t.Errorf("got %q before anybody showed anything", got)
+	}
+	show(one, "old")
+	show(one, "1")
+	show(two, "2")
+	if got := shown(); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("got %q", got)
+	}
+	if err := two.Hide(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := shown(); !slices.Equal(got, []string{"1"}) {
+		t.Errorf("got %q after one has ended", got)
+	}
+	server.FastForward(16 * time.Second)
+	if got := shown(); len(got) != 0 {
+		t.Errorf("got %q of a process that was killed", got)
+	}
+	server.Close()
+	if _, err := one.Figures(t.Context()); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("got %v with redis away", err)
+	}
+}
+
+func TestMakers(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	here, there := storage.NewMakers(client, nil), storage.NewMakers(client, nil)
+	t.Cleanup(there.Close)
+	here.Remember("resp_1", "key channel")
+	if got := here.Find(t.Context(), "resp_1"); got != "key channel" {
+		t.Errorf("got %q in the process that made it", got)
+	}
+	eventually(t, "the maker in another process", func() bool { return there.Find(t.Context(), "resp_1") == "key channel" })
+	for _, name := range []string{"resp_2", "", string(make([]byte, 10_000))} {
+		if got := there.Find(t.Context(), name); got != "" {
+			t.Errorf("got %q for an answer nobody made", got)
+		}
+	}
+	here.Remember("resp_3", "last words")
+	here.Close() // writes them
+	if got := there.Find(t.Context(), "resp_3"); got != "last words" {
+		t.Errorf("got %q of a process that has ended", got)
+	}
+	server.FastForward(25 * time.Hour)
+	late := storage.NewMakers(client, nil)
+	t.Cleanup(late.Close)
+	if got := late.Find(t.Context(), "resp_1"); got != "" {
+		t.Errorf("got %q after a day", got)
+	}
+	server.Close()
+	if got := there.Find(t.Context(), "resp_1"); got != "key channel" {
+		t.Errorf("got %q with redis away", got)
+	}
+	began := time.Now()
+	for range 100 {
+		there.Find(t.Context(), "resp_9")
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("100 questions took %s with redis away", took)
+	}
+	for range 30_000 { // more than is kept: it stays bounded and known ones that are young stay
+		there.Remember("other", "x")
+	}
+	there.Remember("young", "y")
+	if got := there.Find(t.Context(), "young"); got != "y" {
+		t.Errorf("got %q", got)
+	}
+}
