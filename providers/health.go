@@ -92,8 +92,9 @@ type InFlight struct {
 	ended        atomic.Bool
 }
 
-// Begin counts a call as under way at the target.
+// Begin counts a call as under way at the target, the earlier one having ended.
 func (f *InFlight) Begin(to Target) {
+	f.ended.Store(false)
 	if f.channel, f.key = to.channel, to.key; f.channel != nil {
 		f.channel.inFlight.Add(1)
 		f.key.inFlight.Add(1)

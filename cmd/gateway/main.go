@@ -151,13 +151,14 @@ type globals struct {
 type commands struct {
 	globals
 
-	Serve   serveCmd   `cmd:"" help:"Serve the API and run video tasks."`
-	Worker  workerCmd  `cmd:"" help:"Run video tasks only."`
-	Token   tokenCmd   `cmd:"" help:"Make, list and end client tokens."`
-	Video   videoCmd   `cmd:"" help:"Make and fetch videos through a gateway; see and move all tasks."`
-	Check   configCmd  `cmd:"" name:"config" help:"Look at the configuration file."`
-	OpenAPI openAPICmd `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Serve    serveCmd    `cmd:"" help:"Serve the API and run video tasks."`
+	Worker   workerCmd   `cmd:"" help:"Run video tasks only."`
+	Token    tokenCmd    `cmd:"" help:"Make, list and end client tokens."`
+	Video    videoCmd    `cmd:"" help:"Make and fetch videos through a gateway; see and move all tasks."`
+	Channels channelsCmd `cmd:"" help:"Show how the channels and their keys are doing."`
+	Check    configCmd   `cmd:"" name:"config" help:"Look at the configuration file."`
+	OpenAPI  openAPICmd  `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
 
 // resolver answers for flags that have an environment variable. Kong's own way would read the process's environment

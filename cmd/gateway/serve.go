@@ -50,6 +50,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	background.Go(func() { p.prepareArchive(running) })
 	background.Go(func() { watch.run(running, tokens) })
 	background.Go(func() { tasks.Follow(running) })
+	background.Go(func() { p.health.run(running) })
 	if c.Worker {
 		background.Go(func() { runWorker(running, p.worker(tokens), p.log) })
 	}
@@ -152,6 +153,7 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	defer background.Wait()
 	background.Go(func() { p.prepareArchive(ctx) })
 	background.Go(func() { watch.run(ctx, nil) })
+	background.Go(func() { p.health.run(ctx) })
 	p.log.Info("working", "task_queue", p.cfg.Temporal.TaskQueue, "channels", len(p.cfg.Channels))
 	runWorker(ctx, p.worker(p.known(m)), p.log)
 	return nil

@@ -30,6 +30,7 @@ type parts struct {
 	archive  *storage.Archive
 	catalog  providers.Catalog
 	router   *providers.Router
+	health   *sharer
 	// receivers are where webhooks lead.
 	receivers *activities.Receivers
 }
@@ -61,7 +62,9 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	p.catalog = catalog.New(upstreams)
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
-	p.router = providers.NewRouter(p.catalog, cfg.routes(), &providers.RouterOptions{Cooldown: cfg.Relay.Cooldown})
+	p.health = newSharer(storage.NewHealth(p.redis, nil), p.log)
+	p.router = providers.NewRouter(p.catalog, cfg.routes(), &providers.RouterOptions{Cooldown: cfg.Relay.Cooldown, Tell: p.health.Tell})
+	p.health.router = p.router
 	return p, nil
 }
 

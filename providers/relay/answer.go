@@ -77,6 +77,8 @@ type body struct {
 	callerErr func() error // of the caller's context
 	cause     func() error // why the upstream request was cancelled, nil as long as it was not
 
+	underway providers.InFlight // until the body ends
+
 	meter *meter // nil where nothing is counted
 	hider *hider // nil where nothing is hidden
 
@@ -142,6 +144,7 @@ func (b *body) next(p []byte) (int, error) {
 // ending turns what ended the upstream's body into what ends ours, and lets go of the request.
 func (b *body) ending(err error) error {
 	b.clock.stop()
+	b.underway.End()
 	defer b.cancel(nil)
 	if errors.Is(err, io.EOF) {
 		return io.EOF
@@ -162,6 +165,7 @@ func (b *body) ending(err error) error {
 // Close implements io.Closer.
 func (b *body) Close() error {
 	b.clock.stop()
+	b.underway.End()
 	b.cancel(nil)
 	return b.upstream.Close()
 }

@@ -42,6 +42,7 @@ type Session struct {
 	Attempts int
 
 	relay    *Relay
+	underway providers.InFlight // until the upstream's side is closed
 	upstream *providers.Socket
 	meter    *meter // nil where nothing is counted
 	sent     int64
@@ -68,8 +69,10 @@ func (r *Relay) dial(ctx context.Context, to providers.Target, call providers.Re
 	defer cancel(nil)
 	clock := newWatch(cancel, r.firstByte)
 	defer clock.stop()
+	session.underway.Begin(to)
 	upstream, err := r.catalog[to.Channel.Vendor].Realtime.DialRealtime(dialing, to, call)
 	if err != nil {
+		session.underway.End()
 		fault := providers.AsFault(err)
 		scrub(fault, to.Key)
 		return 0, fault
@@ -83,7 +86,10 @@ func (r *Relay) dial(ctx context.Context, to providers.Target, call providers.Re
 }
 
 // Close drops a session that is not run.
-func (s *Session) Close() { s.upstream.Close(websocket.StatusGoingAway, reasonClientGone) }
+func (s *Session) Close() {
+	s.underway.End()
+	s.upstream.Close(websocket.StatusGoingAway, reasonClientGone)
+}
 
 // Sent is how many bytes of messages reached the client, once Run has returned.
 func (s *Session) Sent() int64 { return s.sent }
@@ -103,6 +109,7 @@ const (
 // with its cause for the reason. used, called from another goroutine but never after Run has returned, gets what each
 // event of the upstream counted. The error is a *providers.Fault where a side broke off without a word.
 func (s *Session) Run(ctx context.Context, client *providers.Socket, used func(providers.Usage)) error {
+	defer s.underway.End()
 	idle := time.NewTimer(s.relay.socketIdle)
 	defer idle.Stop()
 	carrying := context.WithoutCancel(ctx) // its end would cut both sides off before they are told

@@ -164,21 +164,21 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 	// that needs one.
 	sent, cancel := context.WithCancelCause(ctx)
 	clock := newWatch(cancel, r.firstByte)
+	body := &body{clock: clock, idle: r.idle, cancel: cancel, callerErr: ctx.Err, cause: func() error { return context.Cause(sent) }}
+	body.underway.Begin(to)
 	resp, err := vendor.Relay.Relay(sent, to, call) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
 		clock.stop()
+		body.underway.End()
 		cancel(nil)
 		fault := providers.AsFault(err)
 		scrub(fault, to.Key)
 		return nil, fault
 	}
+	body.upstream = resp.Body
 	answer := &Answer{
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header),
 		Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model,
-	}
-	body := &body{
-		upstream: resp.Body, clock: clock, idle: r.idle, cancel: cancel,
-		callerErr: ctx.Err, cause: func() error { return context.Cause(sent) },
 	}
 	if root := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; root != nil && isText(resp.Header) {
 		body.meter = newMeter(root, answer.Stream)

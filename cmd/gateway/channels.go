@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+)
+
+type channelsCmd struct{}
+
+// Run shows how the processes that serve find the channels.
+func (channelsCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	cfg, err := m.loadConfig(g)
+	if err != nil {
+		return err
+	}
+	p, err := m.wire(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
+	defer cancel()
+	states, err := p.health.States(ctx)
+	if err != nil {
+		return err
+	}
+	if g.JSON {
+		return printJSON(m.Stdout, states)
+	}
+	return printChannels(m, states)
+}
+
+func printChannels(m *Main, states []providers.ChannelState) error {
+	head := []string{"CHANNEL", "VENDOR", "PRIORITY", "WEIGHT", "STATE", "REST LEFT", "IN FLIGHT", "CALLS/MIN", "FAULTS/MIN", "LAST FAULT"}
+	var rows [][]string
+	unseen := 0
+	for _, state := range states {
+		if state.Processes == 0 {
+			unseen++
+			if state.State == providers.StateOK {
+				state.State = "unknown"
+			}
+		}
+		rows = append(rows, append([]string{state.Name, state.Vendor, strconv.Itoa(state.Priority), strconv.Itoa(state.Weight)}, healthCells(state.HealthState)...))
+		for _, key := range state.Keys {
+			if state.Processes == 0 {
+				key.State = ""
+			}
+			rows = append(rows, append([]string{"  key " + key.Fingerprint, "", "", ""}, healthCells(key.HealthState)...))
+		}
+	}
+	if err := printTable(m.Stdout, head, rows); err != nil {
+		return err
+	}
+	if unseen > 0 {
+		fmt.Fprintf(m.Stderr, "No running gateway has told of %d of these channels lately.\n", unseen)
+	}
+	return nil
+}
+
+func healthCells(h providers.HealthState) []string {
+	left := ""
+	if h.RestLeft > 0 {
+		left = time.Duration(h.RestLeft * float64(time.Second)).Round(time.Second).String()
+	}
+	return []string{h.State, left, number(h.InFlight), number(h.CallsPerMinute), number(h.FaultsPerMinute), troubleText(h.LastFault)}
+}
+
+// number prints a figure for people; "" for 0.
+func number(n int64) string { return count(int(n)) }
+
+// troubleText says what a fault was, and how long ago.
+func troubleText(trouble *providers.Trouble) string {
+	if trouble == nil {
+		return ""
+	}
+	words := []string{string(trouble.Kind)}
+	if trouble.Key != "" {
+		words = append(words, "key "+trouble.Key)
+	}
+	if trouble.Status != 0 {
+		words = append(words, strconv.Itoa(trouble.Status))
+	}
+	if trouble.Code != "" {
+		words = append(words, trouble.Code)
+	}
+	return strings.Join(words, " ") + ", " + time.Since(trouble.At).Round(time.Second).String() + " ago"
+}

@@ -1,0 +1,137 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage/storagetest"
+)
+
+// TestChannels: two gateways share one Redis. What the first finds out of a channel and of a key the second one knows,
+// and an operator sees both.
+func TestChannels(t *testing.T) {
+	t.Parallel()
+	redis, _ := storagetest.Miniredis(t)
+	broke := providers.Secret("sk-broke")
+	mixed := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Header.Get("Authorization") == "Bearer "+broke.Reveal() {
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+	}))
+	t.Cleanup(mixed.Close)
+	config := fmt.Sprintf(`listen: 127.0.0.1:0
+metrics: {listen: ""}
+redis: {url: redis://%s/0}
+temporal: {address: 127.0.0.1:1}
+archive: {endpoint: http://127.0.0.1:1, bucket: videos, access_key: x, secret_key: yyyyyyyy}
+tokens: [{name: demo, key: sk-demo}]
+channels:
+  - {name: mixed, vendor: openai, base_url: %s, keys: [sk-broke, sk-fine], models: {m: }}
+  - {name: dead, vendor: openai, base_url: "http://127.0.0.1:1", keys: [sk-dead], models: {m: }, priority: 1}
+`, redis.Addr(), mixed.URL)
+	first, second := serve(t, config, "--worker=false"), serve(t, config, "--worker=false")
+	chat := func(s *serving) {
+		t.Helper()
+		body := strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/chat/completions", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer sk-demo")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+			t.Fatalf("answered %s: %s", resp.Status, text)
+		}
+	}
+	// The second says hello, so that there is something to hear it with; then the first finds out.
+	states := func() map[string]providers.ChannelState {
+		t.Helper()
+		out, stderr, code := run(t, nil, "channels", "--config", first.config, "--json")
+		if code != 0 {
+			t.Fatalf("exit code %d: %s", code, stderr)
+		}
+		byName := make(map[string]providers.ChannelState)
+		for _, state := range decode[[]providers.ChannelState](t, out) {
+			byName[state.Name] = state
+		}
+		return byName
+	}
+	await := func(what string, done func(map[string]providers.ChannelState) bool) map[string]providers.ChannelState {
+		t.Helper()
+		for limit := time.Now().Add(patience); ; {
+			got := states()
+			if done(got) {
+				return got
+			}
+			if time.Now().After(limit) {
+				text, _ := json.Marshal(got)
+				t.Fatalf("%s: not seen in time: %s", what, text)
+			}
+		}
+	}
+	await("both processes", func(got map[string]providers.ChannelState) bool { return got["dead"].Processes == 2 })
+	chat(first)
+	chat(first)
+	got := await("the rests", func(got map[string]providers.ChannelState) bool {
+		return got["dead"].State == providers.StateResting && got["mixed"].Keys[0].State == providers.StateResting
+	})
+	if fault := got["dead"].LastFault; fault == nil || fault.Kind != providers.Upstream {
+		t.Errorf("got last fault %+v of the dead channel", fault)
+	}
+	key := got["mixed"].Keys[0]
+	if key.Fingerprint != broke.Fingerprint() || key.LastFault.Key != "exhausted" || key.LastFault.Code != "insufficient_quota" || key.RestLeft < 200 {
+		t.Errorf("got key %+v", key)
+	}
+	if got["mixed"].State != providers.StateOK {
+		t.Errorf("got %+v of a channel with one good key", got["mixed"])
+	}
+	// The other gateway spends no attempt on either.
+	await("the other gateway's knowledge", func(map[string]providers.ChannelState) bool {
+		at := strings.Count(second.err.String(), `"msg":"attempt"`)
+		chat(second)
+		return strings.Count(second.err.String(), `"msg":"attempt"`) == at+1
+	})
+
+	table, stderr, code := run(t, nil, "channels", "--config", first.config)
+	if code != 0 || stderr != "" {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	for _, want := range []string{"CHANNEL", "dead", "resting", "key " + broke.Fingerprint(), "key exhausted 429 insufficient_quota", "ago"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no %q in\n%s", want, table)
+		}
+	}
+	for _, secret := range []string{"sk-broke", "sk-fine", "sk-dead"} {
+		if strings.Contains(table, secret) {
+			t.Errorf("the table shows the key %s", secret)
+		}
+	}
+
+	first.stop()
+	second.stop()
+	first.end()
+	second.end()
+	table, stderr, code = run(t, nil, "channels", "--config", first.config)
+	if code != 0 || !strings.Contains(table, "unknown") || !strings.Contains(stderr, "No running gateway") {
+		t.Errorf("with no gateway: exit code %d, %s%s", code, stderr, table)
+	}
+	redis.Close()
+	if _, _, code := run(t, nil, "channels", "--config", first.config); code != 1 {
+		t.Errorf("with redis away: exit code %d, want 1", code)
+	}
+}

@@ -1,0 +1,50 @@
+package relay_test
+
+import (
+	"io"
+	"net/http"
+	"testing"
+)
+
+// TestInFlight: a call is under way at its channel until its answer has ended or was closed, and at no channel that failed.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	seen := make(chan struct{})
+	half := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, document[:20])
+		_ = http.NewResponseController(w).Flush()
+		<-seen
+		_, _ = io.WriteString(w, document[20:])
+	}
+	b := newBench(t, nil, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, half)
+	inFlight := func() int64 {
+		var n int64
+		for _, state := range b.router.States() {
+			n += state.InFlight
+		}
+		return n
+	}
+	for name, end := range map[string]func(io.ReadCloser){
+		"read":   func(body io.ReadCloser) { _, _ = io.Copy(io.Discard, body) },
+		"closed": func(body io.ReadCloser) { _ = body.Close(); _ = body.Close() },
+	} {
+		answer, err := b.Do(t.Context(), "default", chatCall())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := inFlight(); got != 1 {
+			t.Errorf("%s: got %d in flight before the end of the answer", name, got)
+		}
+		seen <- struct{}{}
+		end(answer.Body)
+		if got := inFlight(); got != 0 {
+			t.Errorf("%s: got %d in flight after it", name, got)
+		}
+		_ = answer.Body.Close()
+	}
+	states := b.router.States()
+	if got := states[0].FaultsPerMinute + states[1].FaultsPerMinute; got != 1 {
+		t.Errorf("got %d faults, want that of the first attempt at the broken channel", got)
+	}
+}
