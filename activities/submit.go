@@ -40,9 +40,20 @@ type SubmitInput struct {
 	TaskID     string     `json:"task_id"`
 	Attempt    int        `json:"attempt"`
 	Assignment Assignment `json:"assignment"`
+	// Life tells the task from a deleted one whose id it has, so that no upstream takes its key for a repeat; "" in tasks
+	// that began without it.
+	Life string `json:"life,omitempty"`
 	// Request, or RequestObject where the request was too large or too private for a history.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
+}
+
+// idempotencyKey is the same for every try of the attempt, and for no other.
+func (in SubmitInput) idempotencyKey() string {
+	if in.Life == "" {
+		return fmt.Sprintf("%s-%d", in.TaskID, in.Attempt)
+	}
+	return fmt.Sprintf("%s-%s-%d", in.TaskID, in.Life, in.Attempt)
 }
 
 // attempt is the archive object that makes a paid job findable when everything else forgot it.
@@ -253,7 +264,7 @@ func (a *Activities) request(ctx context.Context, in SubmitInput) (providers.Vid
 	} else if err := a.Objects.GetJSON(ctx, in.RequestObject, &req); err != nil {
 		return req, &providers.Fault{Kind: providers.Internal, Message: "The task's request cannot be read from the archive.", Taken: providers.TakenNo, Err: err}
 	}
-	req.IdempotencyKey = fmt.Sprintf("%s-%d", in.TaskID, in.Attempt)
+	req.IdempotencyKey = in.idempotencyKey()
 	images := make([]providers.Media, len(req.Images))
 	for i, image := range req.Images {
 		images[i] = image

@@ -421,3 +421,24 @@ func TestReconcile(t *testing.T) {
 		})
 	}
 }
+
+// TestSubmitAfterDelete: a task that took a deleted one's id is another job to an upstream that remembers keys.
+func TestSubmitAfterDelete(t *testing.T) {
+	t.Parallel()
+	var keys []string
+	r := newRig(t, adapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+		keys = append(keys, req.IdempotencyKey)
+		return providers.Ticket{Job: "j"}, nil
+	}})
+	r.acts.Objects = objects{putJSON: func(context.Context, string, any) error { return nil }}
+	for _, life := range []string{"", "first", "second", "second"} {
+		in := submitInput()
+		in.Life = life
+		if _, err := do[activities.Job](t, r, r.acts.Submit, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"video_1-2", "video_1-first-2", "video_1-second-2", "video_1-second-2"}; !slices.Equal(keys, want) {
+		t.Errorf("keys = %q, want %q", keys, want)
+	}
+}

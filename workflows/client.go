@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -98,7 +99,7 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	}
 	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now}
 	start := Input{
-		Revision: revisionNow, TaskID: id, Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
+		Revision: revisionNow, TaskID: id, Life: strconv.FormatInt(now.UnixMilli(), 36), Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
 		Format: in.Format, Model: req.Model, Several: req.N > 1, Pin: pin, Notify: in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
 	if err := c.place(ctx, req, &start, &m); err != nil {

@@ -97,8 +97,10 @@ type Input struct {
 	// Revision is the newest of Video's revisions at the task's start.
 	Revision int    `json:"revision,omitempty"`
 	TaskID   string `json:"task_id"`
-	Token    string `json:"token"`
-	Group    string `json:"group"`
+	// Life tells the task from a deleted one that had the same idempotency key, and so the same id.
+	Life  string `json:"life,omitempty"`
+	Token string `json:"token"`
+	Group string `json:"group"`
 	// Weight and Lane are the token's share of a channel that many wait for.
 	Weight int              `json:"weight,omitempty"`
 	Lane   string           `json:"lane,omitempty"`

@@ -159,7 +159,7 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	this := &v.tries[len(v.tries)-1]
 	v.tell(ctx)
 	in := activities.SubmitInput{
-		TaskID: v.in.TaskID, Attempt: len(v.tries), Assignment: to, Request: v.in.Request, RequestObject: v.in.RequestObject,
+		TaskID: v.in.TaskID, Life: v.in.Life, Attempt: len(v.tries), Assignment: to, Request: v.in.Request, RequestObject: v.in.RequestObject,
 	}
 	summary := fmt.Sprintf("%s · attempt %d", to.Channel, in.Attempt)
 	var job activities.Job
