@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -34,8 +35,46 @@ type benchCommand struct {
 	Keep  string        `placeholder:"DIR" help:"Keep configuration and logs here."`
 }
 
+// benchCommands are what may be measured; what the gateway costs, where nothing is named.
+type benchCommands struct {
+	Cost     benchCommand    `cmd:"" default:"withargs" help:"Measure what the gateway costs, side by side with a bare reverse proxy."`
+	Failover failoverCommand `cmd:"" help:"Measure what clients notice when one of three channels is dead, slow, or answers 429."`
+}
+
 // Run measures, prints and fails only when an answer was wrong or a process did not do its part.
-func (c *benchCommand) Run(e environment) (err error) {
+func (c *benchCommand) Run(e environment) error {
+	if c.Quick {
+		c.quick()
+	}
+	return measure(e, c.Keep, c.Limit, func(ctx context.Context, o bench.Options) error {
+		o.Rounds, o.Connections, o.Requests, o.Streams = c.Rounds, c.Connections, c.Requests, c.Streams
+		o.Leavers, o.SlowReaders, o.Bodies, o.Tasks = c.Leavers, c.SlowReaders, c.Bodies, c.Tasks
+		report, err := bench.Run(ctx, o)
+		return errors.Join(err, printed(e, c.JSON, report))
+	})
+}
+
+type failoverCommand struct {
+	Phase       time.Duration `default:"5s" help:"How long the load runs before the channel goes bad, and after it."`
+	Rate        int           `default:"200" help:"Calls a second."`
+	Connections int           `default:"32" help:"Connections they come over."`
+
+	Limit time.Duration `default:"10m" help:"Ends it whatever is left to do."`
+	JSON  bool          `name:"json" help:"Print the report as JSON."`
+	Keep  string        `placeholder:"DIR" help:"Keep configuration and logs here."`
+}
+
+// Run measures and prints. Errors that clients saw are figures.
+func (c *failoverCommand) Run(e environment) error {
+	return measure(e, c.Keep, c.Limit, func(ctx context.Context, o bench.Options) error {
+		o.Connections = c.Connections
+		report, err := bench.Failover(ctx, bench.FailoverOptions{Options: o, Phase: c.Phase, Rate: c.Rate})
+		return errors.Join(err, printed(e, c.JSON, report))
+	})
+}
+
+// measure prepares what every measurement needs, until a signal or the limit ends it.
+func measure(e environment, keep string, limit time.Duration, do func(context.Context, bench.Options) error) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if underGoRun() {
@@ -44,11 +83,8 @@ func (c *benchCommand) Run(e environment) (err error) {
 		defer release()
 	}
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once, and its children follow
-	ctx, cancel := context.WithTimeout(ctx, c.Limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if c.Quick {
-		c.quick()
-	}
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
@@ -57,21 +93,18 @@ func (c *benchCommand) Run(e environment) (err error) {
 	if err != nil {
 		return err
 	}
-	data, temporary, err := (&upCommand{Data: c.Keep}).dataFolder(e)
+	data, temporary, err := (&upCommand{Data: keep}).dataFolder(e)
 	if err != nil {
 		return err
 	}
 	if temporary {
 		defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
 	}
-	report, err := bench.Run(ctx, bench.Options{
+	return do(ctx, bench.Options{
 		Program: program, Data: data, Log: e.logger(slog.LevelInfo),
 		Gateway: func(ctx context.Context, file string) error { return buildGateway(ctx, root, file, e) },
 		Floor:   func(ctx context.Context, file string) error { return buildFloor(ctx, root, file, e) },
-		Rounds:  c.Rounds, Connections: c.Connections, Requests: c.Requests, Streams: c.Streams,
-		Leavers: c.Leavers, SlowReaders: c.SlowReaders, Bodies: c.Bodies, Tasks: c.Tasks, Line: c.Line,
 	})
-	return errors.Join(err, c.print(e, report))
 }
 
 // quick makes every load that is on as small as it can be and still do all it does.
@@ -85,8 +118,9 @@ func (c *benchCommand) quick() {
 	c.Line = min(c.Line, 40)
 }
 
-func (c *benchCommand) print(e environment, report *bench.Report) error {
-	if !c.JSON {
+// printed prints a report as a table or as JSON.
+func printed(e environment, asJSON bool, report interface{ Print(w io.Writer) error }) error {
+	if !asJSON {
 		return report.Print(e.stdout)
 	}
 	encoder := json.NewEncoder(e.stdout)

@@ -30,7 +30,7 @@ type commandLine struct {
 	Redis    redisCommand    `cmd:"" help:"Run Redis alone."`
 	S3       s3Command       `cmd:"" name:"s3" help:"Run the object store alone."`
 	Upstream upstreamCommand `cmd:"" help:"Run the upstreams that only pretend alone."`
-	Bench    benchCommand    `cmd:"" help:"Measure what the gateway costs, side by side with a bare reverse proxy."`
+	Bench    benchCommands   `cmd:"" help:"Measure what the gateway costs, and what clients notice when a channel goes bad."`
 
 	LogLevel slog.Level `default:"warn" placeholder:"LEVEL" help:"What a part writes about itself: debug, info, warn or error."`
 }

@@ -33,3 +33,11 @@ func NewRow(floor, gateway []float64, want *Target) Row {
 	r.add("load", "figure", "s", series{floor, gateway}, want)
 	return r.Rows[0]
 }
+
+// Paced sends calls to one address at an even rate for a while and sorts them as if a channel had gone bad at a time.
+func Paced(ctx context.Context, addr string, want []byte, rate int, last, bad time.Duration) (before int, row FailoverRow, err error) {
+	o := FailoverOptions{Options: Options{Connections: 4}, Rate: rate}
+	calls, err := pacedChats(ctx, o, target{name: "test", addr: addr}, want, last)
+	row = rowOf(calls, bad)
+	return len(calls) - row.Calls, row, err
+}

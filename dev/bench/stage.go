@@ -74,11 +74,16 @@ func (s *stage) floorBinary() string   { return filepath.Join(s.options.Data, "f
 
 // part starts a part of the stack by its sub-command.
 func (s *stage) part(ctx context.Context, name string) (*child, error) {
+	return s.partIn(ctx, name, name)
+}
+
+// partIn is part for one of several of the same name, each with a folder of its own.
+func (s *stage) partIn(ctx context.Context, name, folder string) (*child, error) {
 	addr, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(s.options.Data, name)
+	data := filepath.Join(s.options.Data, folder)
 	return s.start(ctx, &child{name: name, addr: addr}, connects, s.options.Program, name, "--listen", addr, "--data", data)
 }
 
