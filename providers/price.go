@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -65,6 +66,14 @@ func (m Money) String() string {
 // MarshalText writes the amount as String does.
 func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
+// MarshalJSON writes the amount as a number of units, to the last digit.
+func (m Money) MarshalJSON() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalJSON reads a number or a text.
+func (m *Money) UnmarshalJSON(text []byte) error {
+	return m.UnmarshalText(bytes.Trim(text, `"`))
+}
+
 // UnmarshalText reads what ParseMoney reads.
 func (m *Money) UnmarshalText(text []byte) error {
 	amount, err := ParseMoney(string(text))
@@ -110,9 +119,8 @@ func ParseRate(text string, per int64) (*Rate, error) {
 type Measure struct {
 	Requests int64
 	Usage    Usage
-	Images   int64
-	// Audio and Video are lengths; what is below a millisecond does not count.
-	Audio, Video time.Duration
+	// Video is the length of what was made. Of lengths, what is below a millisecond does not count.
+	Video time.Duration
 }
 
 // Cost is what a measure costs: each counter for itself, rounded up to the next billionth. A cost that Money cannot hold
@@ -133,8 +141,8 @@ func (p Price) Cost(m Measure) Money {
 		{p.Input, input, 1},
 		{cached, m.Usage.Cached, 1},
 		{p.Output, m.Usage.Output, 1},
-		{p.Image, m.Images, 1},
-		{p.AudioSecond, m.Audio.Milliseconds(), mostPieces},
+		{p.Image, m.Usage.Images, 1},
+		{p.AudioSecond, m.Usage.Audio.Milliseconds(), mostPieces},
 		{p.VideoSecond, m.Video.Milliseconds(), mostPieces},
 	} {
 		total = total.plus(item.rate.of(item.count, item.of))

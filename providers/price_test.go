@@ -58,10 +58,10 @@ func TestCost(t *testing.T) {
 		"a million":               {chat, providers.Measure{Usage: providers.Usage{Input: million, Output: million}}, "12.5"},
 		"more cached than input":  {chat, providers.Measure{Usage: providers.Usage{Input: 1, Cached: 2}}, "0.0000025"},
 		"video by the second":     {providers.Price{VideoSecond: rate(t, "0.1", 1), Request: rate(t, "0.01", 1)}, providers.Measure{Requests: 1, Video: 8 * time.Second}, "0.81"},
-		"audio by the part":       {providers.Price{AudioSecond: rate(t, "0.006", 60)}, providers.Measure{Audio: 1500 * time.Millisecond}, "0.00015"},
-		"images":                  {providers.Price{Image: rate(t, "0.04", 1)}, providers.Measure{Images: 3}, "0.12"},
+		"audio by the part":       {providers.Price{AudioSecond: rate(t, "0.006", 60)}, providers.Measure{Usage: providers.Usage{Audio: 1500 * time.Millisecond}}, "0.00015"},
+		"images":                  {providers.Price{Image: rate(t, "0.04", 1)}, providers.Measure{Usage: providers.Usage{Images: 3}}, "0.12"},
 		"rounded up":              {providers.Price{Input: rate(t, "1", 3*moneyUnit)}, providers.Measure{Usage: providers.Usage{Input: 1}}, "0.000000001"},
-		"beyond what Money holds": {providers.Price{Request: rate(t, "9000000000", 1), Image: rate(t, "9000000000", 1)}, providers.Measure{Requests: 1, Images: 2}, "9223372036.854775807"},
+		"beyond what Money holds": {providers.Price{Request: rate(t, "9000000000", 1), Image: rate(t, "9000000000", 1)}, providers.Measure{Requests: 1, Usage: providers.Usage{Images: 2}}, "9223372036.854775807"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,14 +1,30 @@
 package providers
 
-// Usage is what one call consumed, in the vendor's tokens. Cached is the part of Input that the vendor served from its cache.
-type Usage struct{ Input, Cached, Output int64 }
+import "time"
 
-// UsageShape says where the answers of one endpoint count tokens. Each string is the path of a number, its member names
-// joined by dots, from the root of the answer or of one stream event's data. Paths of one counter add up within a
+// Usage is what one call consumed.
+type Usage struct {
+	// Input, Cached and Output are in the vendor's tokens. Cached is the part of Input that the vendor served from its cache.
+	Input, Cached, Output int64
+	// Images are those made.
+	Images int64
+	// Audio is the length of the sound that was heard, where the vendor says it.
+	Audio time.Duration
+}
+
+// UsageShape says where the answers of one endpoint count what was used. Each string but the last is the path of a
+// member, its names joined by dots, from the root of the answer or of one stream event's data. Paths of one counter add up within a
 // document; a later event of a stream, or element of an array that is the answer, overrules an earlier one. The zero shape counts nothing.
 type UsageShape struct {
 	Input, Cached, Output []string
+	// Seconds are numbers of seconds of audio.
+	Seconds []string
 	// Content is the path of the array that is empty in a stream event which carries counts and nothing else, "" where
 	// the endpoint has no such event.
 	Content string
+	// Images is the path of the array of images made. Of a stream, each event that counts tokens made one.
+	Images string
+	// ImageMark is what stands in an answer, or in an event of it, once for each image made, whatever spaces JSON has
+	// there: a member's name and how its text begins.
+	ImageMark string
 }

@@ -34,6 +34,8 @@ func operations() map[providers.Operation]operation {
 		Input:  []string{"usageMetadata.promptTokenCount", "usageMetadata.toolUsePromptTokenCount"},
 		Cached: []string{"usageMetadata.cachedContentTokenCount"},
 		Output: []string{"usageMetadata.candidatesTokenCount", "usageMetadata.thoughtsTokenCount"},
+		// Each part of an image names its type, whether the bytes are in it or elsewhere.
+		ImageMark: `"mimeType":"image/`,
 	}
 	embedded := providers.UsageShape{Input: []string{"usageMetadata.promptTokenCount"}}
 	return map[providers.Operation]operation{

@@ -35,6 +35,9 @@ func operations() map[providers.Operation]operation {
 		Output:  []string{"usage.completion_tokens"},
 		Content: "choices",
 	}
+	images, sound := tokens, tokens
+	images.Images = "data"
+	sound.Seconds = []string{"usage.seconds"} // of models that are charged by the length
 	return map[providers.Operation]operation{
 		providers.Chat:        {path: "/chat/completions", answers: document, streams: events, usage: completion},
 		providers.Completions: {path: "/completions", answers: document, streams: events, usage: completion},
@@ -52,13 +55,13 @@ func operations() map[providers.Operation]operation {
 			path: "/embeddings", answers: document,
 			usage: providers.UsageShape{Input: []string{"usage.prompt_tokens"}},
 		},
-		providers.ImageGeneration: {path: "/images/generations", answers: document, streams: events, usage: tokens},
-		providers.ImageEdit:       {path: "/images/edits", answers: document, streams: events, usage: tokens},
+		providers.ImageGeneration: {path: "/images/generations", answers: document, streams: events, usage: images},
+		providers.ImageEdit:       {path: "/images/edits", answers: document, streams: events, usage: images},
 		providers.Transcriptions: {
 			// Models that cannot stream a transcript ignore the wish.
-			path: "/audio/transcriptions", answers: transcript, streams: append([]string{typeEvents}, transcript...), usage: tokens,
+			path: "/audio/transcriptions", answers: transcript, streams: append([]string{typeEvents}, transcript...), usage: sound,
 		},
-		providers.Translations: {path: "/audio/translations", answers: transcript, usage: tokens},
+		providers.Translations: {path: "/audio/translations", answers: transcript, usage: sound},
 		providers.Speech: {
 			path: "/audio/speech", answers: []string{"audio/*", "application/octet-stream"}, streams: events, usage: tokens,
 		},

@@ -30,14 +30,21 @@ type Answer struct {
 	body *body
 }
 
-// Usage is what the answer counted, once Body was read to its end or closed; false when it counted nothing so
-// far, as an Answer made by hand.
+// Usage is what the answer counted, once Body was read to its end or closed; false when it counted no tokens so far, as
+// an Answer made by hand. Images and seconds may be counted all the same.
 func (a *Answer) Usage() (providers.Usage, bool) {
-	if a.body == nil || a.body.meter == nil || !a.body.meter.counted {
+	if a.body == nil || a.body.meter == nil {
 		return providers.Usage{}, false
 	}
-	return a.body.meter.usage, true
+	usage := a.body.meter.usage
+	if !a.body.meter.counted {
+		usage.Input, usage.Cached, usage.Output = 0, 0, 0
+	}
+	return usage, a.body.meter.counted
 }
+
+// Counts tells whether answers of this kind say how many tokens they took.
+func (a *Answer) Counts() bool { return a.body != nil && a.body.meter != nil }
 
 // passed copies the headers that describe the body, and no other: an upstream's cookies, limits and ids are not the
 // client's business.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/gemini"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
 )
@@ -26,6 +28,8 @@ func (f relayFunc) Relay(ctx context.Context, to providers.Target, call provider
 // inMemory is a relay over channels "a", "b", … in this order of priority, one for each upstream.
 func inMemory(opts *relay.Options, upstreams ...relayFunc) (*relay.Relay, *providers.Router) {
 	vendor := providers.Vendor{Name: "v", Endpoints: openai.Endpoints(), Usage: openai.Usage()}
+	vendor.Endpoints, vendor.Usage = append(vendor.Endpoints, gemini.Endpoints()...), maps.Clone(vendor.Usage)
+	maps.Copy(vendor.Usage, gemini.Usage())
 	vendors := make(providers.Catalog)
 	var channels []providers.Channel
 	for i, upstream := range upstreams {

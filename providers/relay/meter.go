@@ -1,12 +1,17 @@
 package relay
 
-import "modelrelay/providers"
+import (
+	"time"
+
+	"modelrelay/providers"
+)
 
 // meter counts the tokens of one answer from the bytes that pass, in constant memory: of a JSON document, or of each
 // event of a stream.
 type meter struct {
 	doc    skimmer
 	stream bool
+	images marks
 
 	usage   providers.Usage
 	counted bool
@@ -24,12 +29,30 @@ const (
 	inData     = int8(len(dataField)) + 1 // the rest of the line is data
 )
 
-func newMeter(root *member, stream bool) *meter {
-	return &meter{doc: skimmer{root: root}, stream: stream, empty: true}
+func newMeter(shape *shape, stream bool) *meter {
+	return &meter{doc: skimmer{root: shape.root}, images: marks{mark: shape.mark}, stream: stream, empty: true}
+}
+
+// shape is a usage shape as a meter wants it.
+type shape struct {
+	root *member
+	mark string
+}
+
+// newShape compiles a shape; nil for the zero shape.
+func newShape(of providers.UsageShape) *shape {
+	if root := newMember(of); root != nil {
+		return &shape{root: root, mark: of.ImageMark}
+	}
+	return nil
 }
 
 // observe reads the next bytes of the answer.
 func (m *meter) observe(b []byte) {
+	if m.images.mark != "" {
+		m.images.feed(b)
+		m.usage.Images = m.images.count
+	}
 	if !m.stream {
 		m.doc.feed(b)
 		return
@@ -56,6 +79,15 @@ func (m *meter) settle() {
 	}
 	if m.doc.seen[outputCounter] {
 		m.usage.Output = m.doc.counts[outputCounter]
+	}
+	if m.doc.seen[audioCounter] {
+		m.usage.Audio = time.Duration(m.doc.counts[audioCounter]) * time.Millisecond
+	}
+	switch {
+	case !m.stream:
+		m.usage.Images += m.doc.items
+	case m.doc.root.lists && m.doc.counted():
+		m.usage.Images++
 	}
 	m.counted = m.counted || m.doc.counted()
 	m.doc.reset()

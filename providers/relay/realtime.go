@@ -79,8 +79,8 @@ func (r *Relay) dial(ctx context.Context, to providers.Target, call providers.Re
 	}
 	session.upstream = upstream
 	session.Channel, session.Vendor, session.UpstreamModel = to.Channel.Name, to.Channel.Vendor, to.Model
-	if root := r.counters[counting{to.Channel.Vendor, providers.RealtimeSession()}]; root != nil {
-		session.meter = newMeter(root, false)
+	if shape := r.counters[counting{to.Channel.Vendor, providers.RealtimeSession()}]; shape != nil {
+		session.meter = newMeter(shape, false)
 	}
 	return http.StatusSwitchingProtocols, nil
 }

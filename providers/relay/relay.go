@@ -47,7 +47,7 @@ type Relay struct {
 	firstByte time.Duration
 	idle      time.Duration
 	log       *slog.Logger
-	counters  map[counting]*member
+	counters  map[counting]*shape
 
 	socketIdle time.Duration
 	socketPing time.Duration
@@ -66,7 +66,7 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 		router: router, catalog: catalog,
 		attempts: DefaultMaxAttempts, firstByte: DefaultFirstByte, idle: DefaultIdle,
 		log:      slog.New(slog.DiscardHandler),
-		counters: make(map[counting]*member),
+		counters: make(map[counting]*shape),
 
 		socketIdle: DefaultSocketIdle, socketPing: DefaultSocketPing, carrier: providers.Carrier{Stall: DefaultSocketStall},
 	}
@@ -87,7 +87,9 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 	}
 	for name, vendor := range catalog {
 		for endpoint, shape := range vendor.Usage {
-			r.counters[counting{name, endpoint}] = newMember(shape)
+			if compiled := newShape(shape); compiled != nil {
+				r.counters[counting{name, endpoint}] = compiled
+			}
 		}
 	}
 	return r
@@ -180,8 +182,8 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header),
 		Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model,
 	}
-	if root := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; root != nil && isText(resp.Header) {
-		body.meter = newMeter(root, answer.Stream)
+	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; shape != nil && isText(resp.Header) {
+		body.meter = newMeter(shape, answer.Stream)
 		if answer.Stream && call.HideUsage {
 			body.hider = &hider{meter: body.meter, read: body.next}
 			answer.Header.Del("Content-Length")

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ const (
 	inputCounter counter = iota
 	cachedCounter
 	outputCounter
+	audioCounter // ms
 	counters
 )
 
@@ -22,20 +24,25 @@ const (
 type member struct {
 	name string
 	// counts names the counters that the number adds to.
-	counts   [counters]bool
-	content  bool
-	children []*member
+	counts  [counters]bool
+	content bool
+	// items: the array's items count. lists, of a root: some member's do.
+	items, lists bool
+	children     []*member
 }
 
 // newMember builds the tree of a shape's paths; nil for the zero shape.
 func newMember(shape providers.UsageShape) *member {
 	root := new(member)
 	for counter, paths := range map[counter][]string{
-		inputCounter: shape.Input, cachedCounter: shape.Cached, outputCounter: shape.Output,
+		inputCounter: shape.Input, cachedCounter: shape.Cached, outputCounter: shape.Output, audioCounter: shape.Seconds,
 	} {
 		for _, path := range paths {
 			root.at(path).counts[counter] = true
 		}
+	}
+	if shape.Images != "" {
+		root.at(shape.Images).items, root.lists = true, true
 	}
 	if len(root.children) == 0 {
 		return nil
@@ -113,6 +120,9 @@ type skimmer struct {
 	stale [counters]bool
 	// content and hollow: the content array was seen, with items in it or without.
 	content, hollow bool
+	// items of the arrays that count; within: one of them is being read.
+	items  int64
+	within bool
 }
 
 // reset makes the skimmer ready for the next document.
@@ -144,7 +154,11 @@ func (s *skimmer) feed(b []byte) {
 				i++
 				continue
 			}
-			s.content, s.hollow = c != ']', c == ']'
+			if s.within && c != ']' {
+				s.items++
+			} else if !s.within {
+				s.content, s.hollow = c != ']', c == ']'
+			}
 			s.place = inOther
 		case atName:
 			switch c {
@@ -192,7 +206,8 @@ func (s *skimmer) value(c byte) int {
 		s.level++
 		s.depth++
 		s.place = atName
-	case c == '[' && found != nil && found.content:
+	case c == '[' && found != nil && (found.content || found.items):
+		s.within = found.items
 		s.depth++
 		s.place = atItem
 	case c == '{' || c == '[':
@@ -291,9 +306,14 @@ func (s *skimmer) other(b []byte) int {
 			return i + 1
 		case '{', '[':
 			s.depth++
+		case ',':
+			if s.within && s.depth == s.level+1 {
+				s.items++
+			}
 		case '}', ']':
 			s.depth--
 			if s.depth == s.level {
+				s.within = false
 				s.place = s.after()
 				return i + 1
 			}
@@ -328,7 +348,10 @@ func (s *skimmer) count() {
 		if s.stale[counter] {
 			s.counts[counter], s.stale[counter] = 0, false
 		}
-		s.counts[counter] += int64(number)
+		if counter == int(audioCounter) {
+			number *= 1000 // seconds to ms
+		}
+		s.counts[counter] += int64(math.Round(number))
 		s.seen[counter] = true
 	}
 }
