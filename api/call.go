@@ -26,6 +26,10 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	if !x.caller.Allows(call.Model) {
 		return modelNotFound(call.Model)
 	}
+	x.endpoint, x.length = call.Endpoint, int64(len(call.Body))
+	if err := s.afford(x, r, call.Model, x.mayCost()); err != nil {
+		return err
+	}
 	call.RequestID = x.id
 	answer, err := s.relay.Do(r.Context(), x.caller.Group, call)
 	if err != nil {
@@ -46,7 +50,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 		err = s.copyPlain(x, r, answer, call.Endpoint.Operation == providers.StreamContent)
 	}
 	_ = answer.Body.Close() // what was read has been counted
-	x.count(answer)
+	x.settle(answer, 0, err != nil)
 	s.record(x, err != nil)
 	switch {
 	case err == nil:
@@ -66,6 +70,9 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 
 // callChecked is call for a body that was checked.
 func (s *Server) callChecked(x *exchange, r *http.Request, call providers.Call, b *body) error {
+	if x.caller.Budget > 0 {
+		x.asked = b.asked()
+	}
 	return s.callListed(x, r, call, b.unlisted)
 }
 
@@ -81,25 +88,17 @@ func (s *Server) callListed(x *exchange, r *http.Request, call providers.Call, u
 	return s.call(x, r, call)
 }
 
-// count takes over what the answer counted so far.
-func (x *exchange) count(answer *relay.Answer) {
-	if usage, counted := answer.Usage(); counted {
-		x.usage, x.spent = usage, int(usage.Input+usage.Output)
-	}
-}
-
-// release settles the caller's limits before the answer's last byte, after which the client may call again.
-func (x *exchange) release(answer *relay.Answer) {
-	x.count(answer)
-	x.grant.Release(x.spent)
-}
-
 // record puts a call into the ledger.
 func (s *Server) record(x *exchange, failed bool) {
-	s.ledger.Record(storage.Entry{
+	entry := storage.Entry{
 		Token: x.caller.ID, Model: x.model, Channel: x.channel, Requests: 1, Failed: failed,
 		InputTokens: x.usage.Input, CachedTokens: x.usage.Cached, OutputTokens: x.usage.Output,
-	})
+		Images: x.usage.Images, Audio: x.usage.Audio, Cost: int64(x.cost),
+	}
+	if x.settled {
+		entry.Reservation = x.grant.Reservation()
+	}
+	s.ledger.Record(entry)
 }
 
 func modelNotFound(model string) *providers.Fault {

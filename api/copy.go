@@ -57,7 +57,7 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, i
 				n += more
 			}
 			if x.bytes+int64(n) == length {
-				x.release(answer)
+				x.settle(answer, n, false)
 			}
 			if _, failed := out.Write(buf[:n]); failed != nil {
 				return clientGone(failed)

@@ -37,6 +37,16 @@ type exchange struct {
 	// spent is what the limits count: 0 for a call that cost nothing, tokensUnknown for an answer without counts.
 	spent int
 	fault *providers.Fault
+
+	// price is the model's where priced; endpoint, length and asked say what the call may cost. cost is what the call came
+	// to; estimated: from its length, since the upstream did not say.
+	price             providers.Price
+	priced, estimated bool
+	settled           bool
+	asked             asked
+	endpoint          providers.Endpoint
+	length            int64 // of the request's body
+	cost              providers.Money
 }
 
 // tokensUnknown leaves the estimate of a call as what it cost.

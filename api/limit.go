@@ -45,17 +45,30 @@ func (s *Server) limit(ctx huma.Context, next func(huma.Context)) {
 
 // limited runs a handler that costs something within the caller's limits.
 func (s *Server) limited(x *exchange, r *http.Request, h handler) error {
-	grant, err := s.limits.Admit(r.Context(), x.caller, storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)})
+	defer func() { x.grant.Release(x.spent) }()
+	if x.caller.Budget <= 0 { // else it is admitted when it is known what it may cost
+		if err := s.admit(x, r, storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)}); err != nil {
+			return err
+		}
+	}
+	return h(x, r)
+}
+
+// admit holds what comes to the caller's limits.
+func (s *Server) admit(x *exchange, r *http.Request, cost storage.Cost) error {
+	grant, err := s.limits.Admit(r.Context(), x.caller, cost)
 	if err != nil {
 		return err
 	}
 	setLimitHeaders(x.Header(), x.format, grant)
-	if !grant.Allowed {
+	switch {
+	case grant.Spent:
+		return &providers.Fault{Kind: providers.Quota, Message: "The budget of this API key is used up.", RetryAfter: grant.RetryAfter}
+	case !grant.Allowed:
 		return &providers.Fault{Kind: providers.RateLimited, Message: refusal(grant), RetryAfter: grant.RetryAfter}
 	}
 	x.grant = grant
-	defer func() { grant.Release(x.spent) }()
-	return h(x, r)
+	return nil
 }
 
 // refusal names the limit that was reached.

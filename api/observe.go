@@ -91,7 +91,7 @@ func (s *Server) logAccess(ctx context.Context, r *http.Request, x *exchange) {
 	if operation == "" {
 		operation = "unknown"
 	}
-	var room [16]slog.Attr
+	var room [18]slog.Attr
 	attrs := append(room[:0],
 		slog.String("method", r.Method), slog.String("operation", operation), slog.Int("status", status),
 		slog.Float64("ms", float64(time.Since(x.start).Microseconds())/1000), slog.Int64("bytes", x.bytes),
@@ -108,6 +108,12 @@ func (s *Server) logAccess(ctx context.Context, r *http.Request, x *exchange) {
 	}
 	if x.usage != (providers.Usage{}) {
 		attrs = append(attrs, slog.Int64("input_tokens", x.usage.Input), slog.Int64("output_tokens", x.usage.Output))
+	}
+	if x.priced {
+		attrs = append(attrs, slog.String("cost", x.cost.String()))
+	}
+	if x.estimated {
+		attrs = append(attrs, slog.Bool("estimated", true))
 	}
 	if x.fault != nil {
 		attrs = logFault(attrs, x.fault)

@@ -50,6 +50,7 @@ func (s *Server) callForm(
 		Stream: f.text("stream") == "true", ContentType: r.Header.Get("Content-Type"), Header: callHeader(r), Body: raw,
 		OpenValues: f.unlisted != nil,
 	}
+	x.asked.n = whole([]byte(f.text("n")))
 	if err := checkModel(call.Model); err != nil {
 		return err
 	}

@@ -43,6 +43,7 @@ func counted(t *testing.T, g *gateway, input, cached, output int64) {
 		t.Fatal("nothing in the ledger")
 	}
 	got := g.ledger.entries[len(g.ledger.entries)-1]
+	got.Images, got.Audio = 0, 0 // relay's tests look at them
 	want := storage.Entry{Token: "good", Model: got.Model, Channel: "main", Requests: 1, InputTokens: input, CachedTokens: cached, OutputTokens: output}
 	if got != want {
 		t.Errorf("got ledger %+v, want %+v", got, want)

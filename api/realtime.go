@@ -36,6 +36,7 @@ const tokenCheck = 500 * time.Millisecond
 var (
 	errStopping = errors.New("the gateway is stopping")
 	errRevoked  = errors.New("the API key may no longer be used")
+	errSpent    = errors.New("the budget of the API key is used up")
 )
 
 // addRealtime adds GET /v1/realtime.
@@ -77,6 +78,9 @@ func (s *Server) converse(x *exchange, r *http.Request) error {
 	case s.draining.Load():
 		return &providers.Fault{Kind: providers.Overloaded, Message: "The gateway is stopping.", RetryAfter: time.Second}
 	}
+	if err := s.afford(x, r, call.Model, oneTurn()); err != nil {
+		return err
+	}
 	place, err := s.limits.Admit(r.Context(), x.caller.Sockets(), storage.Cost{})
 	if err != nil {
 		return err
@@ -100,9 +104,14 @@ func (s *Server) converse(x *exchange, r *http.Request) error {
 		s.recordSession(x, true)
 		return clientGone(err) // the library has answered
 	}
-	ctx, leave := s.attend(r, call.Model)
+	ctx, end, leave := s.attend(r, call.Model)
 	defer leave()
-	err = session.Run(ctx, client, func(usage providers.Usage) { s.recordUsage(x, usage) }) //nolint:contextcheck // attend tells why it is not the request's
+	err = session.Run(ctx, client, func(usage providers.Usage) { //nolint:contextcheck // attend tells why it is not the request's
+		s.recordUsage(x, usage)
+		if x.caller.Budget > 0 && int64(x.cost) > x.grant.Left {
+			end(errSpent)
+		}
+	})
 	x.bytes = session.Sent()
 	s.recordSession(x, err != nil)
 	return err
@@ -131,8 +140,8 @@ func (s *Server) realtimeCall(r *http.Request) (providers.RealtimeCall, error) {
 }
 
 // attend returns a context that ends, with what the peers are told as its cause, when the process stops or the client's
-// key is no longer good for this. leave must be called.
-func (s *Server) attend(r *http.Request, model string) (attended context.Context, leave func()) {
+// key is no longer good for this, or when end is called. leave must be called.
+func (s *Server) attend(r *http.Request, model string) (attended context.Context, end func(error), leave func()) {
 	// The server's own context of a request says nothing once its connection is taken over.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	key := credential(r)
@@ -159,10 +168,16 @@ func (s *Server) attend(r *http.Request, model string) (attended context.Context
 			}
 		}
 	})
-	return ctx, func() {
+	return ctx, cancel, func() {
 		cancel(nil)
 		watching.Wait()
 	}
+}
+
+// oneTurn is what a conversation has reserved as long as it lasts, so that it may begin at all: about one turn. What its
+// turns cost counts as they end, and the one that exceeds the budget is the last.
+func oneTurn() providers.Measure {
+	return providers.Measure{Requests: 1, Usage: providers.Usage{Input: defaultOutput, Output: defaultOutput}}
 }
 
 // recordUsage puts what one event counted into the ledger and the caller's limits at once: a conversation may last for
@@ -173,15 +188,25 @@ func (s *Server) recordUsage(x *exchange, usage providers.Usage) {
 	x.usage.Output += usage.Output
 	x.spent += int(usage.Input + usage.Output)
 	x.grant.Spend(int(usage.Input + usage.Output))
+	cost := x.price.Cost(providers.Measure{Usage: usage})
+	x.cost += cost
 	s.ledger.Record(storage.Entry{
 		Token: x.caller.ID, Model: x.model, Channel: x.channel,
-		InputTokens: usage.Input, CachedTokens: usage.Cached, OutputTokens: usage.Output,
+		InputTokens: usage.Input, CachedTokens: usage.Cached, OutputTokens: usage.Output, Cost: int64(cost),
 	})
 }
 
-// recordSession puts the conversation itself into the ledger, as one request.
+// recordSession puts the conversation itself into the ledger, as one request, which costs something once an upstream
+// took it.
 func (s *Server) recordSession(x *exchange, failed bool) {
-	s.ledger.Record(storage.Entry{Token: x.caller.ID, Model: x.model, Channel: x.channel, Requests: 1, Failed: failed})
+	var cost providers.Money
+	if x.channel != "" {
+		cost = x.price.Cost(providers.Measure{Requests: 1})
+	}
+	x.cost += cost
+	s.ledger.Record(storage.Entry{
+		Token: x.caller.ID, Model: x.model, Channel: x.channel, Requests: 1, Failed: failed, Cost: int64(cost),
+	})
 }
 
 // checkUpgrade tells whether the request asks for a WebSocket as RFC 6455, section 4.2.1, has it. Whoever does not is

@@ -55,6 +55,8 @@ type Options struct {
 	Limits  Limits
 	Ledger  Ledger
 	Archive Archive
+	// Prices are what calls cost; nil charges nothing.
+	Prices *providers.Prices
 	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through
 	// this server.
 	Links Links
@@ -86,6 +88,7 @@ type Server struct {
 	tokens     Tokens
 	limits     Limits
 	ledger     Ledger
+	prices     *providers.Prices
 	archive    Archive
 	links      Links
 	videoModel string
@@ -115,7 +118,7 @@ type Server struct {
 func New(o Options) *Server {
 	hookErrors()
 	s := &Server{
-		relay: o.Relay, router: o.Router, tasks: o.Tasks, tokens: o.Tokens, limits: o.Limits, ledger: o.Ledger,
+		relay: o.Relay, router: o.Router, tasks: o.Tasks, tokens: o.Tokens, limits: o.Limits, ledger: o.Ledger, prices: o.Prices,
 		archive: o.Archive, links: o.Links, videoModel: o.DefaultVideoModel, moderationModel: o.DefaultModerationModel, version: o.Version,
 		maxBody:      orDefault(o.MaxBody, DefaultMaxBody),
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),

@@ -64,7 +64,7 @@ func (x *exchange) sendEvents(out *pacedWriter, answer *relay.Answer, events []b
 		x.WriteHeader(answer.Status)
 	}
 	if endsStream(x.format, events) || x.operation == responsesPath && counted(answer) {
-		x.release(answer)
+		x.settle(answer, len(events), false)
 	}
 	if _, err := out.Write(events); err != nil {
 		return err

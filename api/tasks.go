@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"modelrelay/providers"
+	"modelrelay/storage"
 	"modelrelay/workflows"
 )
 
@@ -63,6 +64,11 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 	}
 	if !s.router.Serves(want) { // channels that rest are no reason to refuse: a task waits for them
 		return workflows.Task{}, modelNotFound(req.Model)
+	}
+	if x.caller.Budget > 0 { // the task's own money is reserved by its start
+		if err := s.admit(x, r, storage.Cost{Requests: 1}); err != nil {
+			return workflows.Task{}, err
+		}
 	}
 	return s.tasks.Create(r.Context(), workflows.Create{
 		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group,

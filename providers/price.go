@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -15,11 +16,8 @@ import (
 // number of them. It reaches nine thousand million units of the currency.
 type Money int64
 
-// moneyDigits is how many decimal digits a Money has behind the point; moneyUnit is one unit of the currency.
-const (
-	moneyDigits = 9
-	moneyUnit   = 1_000_000_000
-)
+// moneyUnit is one unit of the currency.
+const moneyUnit = 1_000_000_000
 
 // ErrMoney says that a text is not an amount that Money can hold exactly.
 var ErrMoney = errors.New("want a decimal amount, not negative, with at most 9 digits behind the point")
@@ -56,11 +54,17 @@ func (m Money) String() string {
 	if m < 0 {
 		sign, n = "-", uint64(-m)
 	}
-	whole, part := n/moneyUnit, n%moneyUnit
+	text := strconv.AppendUint([]byte(sign), n/moneyUnit, 10)
+	part := n % moneyUnit
 	if part == 0 {
-		return fmt.Sprintf("%s%d", sign, whole)
+		return string(text)
 	}
-	return fmt.Sprintf("%s%d.%s", sign, whole, strings.TrimRight(fmt.Sprintf("%0*d", moneyDigits, part), "0"))
+	text = append(text, '.')
+	for one := uint64(moneyUnit / 10); part > 0; one /= 10 {
+		text = append(text, byte('0'+part/one))
+		part %= one
+	}
+	return string(text)
 }
 
 // MarshalText writes the amount as String does.

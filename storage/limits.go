@@ -100,6 +100,10 @@ type Grant struct {
 	Requests   Window
 	Tokens     Window
 
+	// Left is what is left of the token's budget beside its other calls and tasks, this one's reservation included; 0
+	// without a budget.
+	Left int64
+
 	held *held // nil: nothing to release
 }
 

@@ -121,7 +121,7 @@ func (l *Limits) take(b *building, answer string, now time.Time) error {
 		}
 		state := windowState{
 			requests: int(v[0]), tokens: int(v[1]), reset: milliseconds(v[2]),
-			retryRequests: milliseconds(v[3]), retryTokens: milliseconds(v[4]), second: v[5],
+			retryRequests: milliseconds(v[3]), retryTokens: milliseconds(v[4]), second: v[5], used: v[6],
 		}
 		for j, a := range g.admissions {
 			l.grant(a, codes[j], state, false)
@@ -172,6 +172,7 @@ type windowState struct {
 	reset                      time.Duration
 	retryRequests, retryTokens time.Duration
 	second                     int64
+	used                       int64 // of the budget
 }
 
 // grant writes the answer for one call.
@@ -186,6 +187,9 @@ func (l *Limits) grant(a *admission, code byte, s windowState, local bool) {
 	}
 	switch code {
 	case codeAdmitted:
+		if a.token.budget > 0 {
+			g.Left = max(0, a.token.budget-s.used) + a.cost.Money
+		}
 		if a.token.tpm > 0 || a.lease != "" {
 			g.held = &held{
 				limits: l, token: a.token, lease: a.lease, second: s.second, estimate: a.cost.Tokens, reserved: a.cost.Money, local: local,

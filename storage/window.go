@@ -30,6 +30,7 @@ func (l *Limits) admitLocally(a *admission, now time.Time) {
 	state := w.state(now, a.token, a.cost, code)
 	if code == codeAdmitted && a.token.budget > 0 {
 		l.used[a.token.id] += a.cost.Money
+		state.used = l.used[a.token.id]
 	}
 	if code == codeAdmitted && a.lease != "" {
 		l.start(a.token, a.lease)

@@ -24,7 +24,7 @@ type Config struct {
 	Webhooks Webhooks         `yaml:"webhooks"`
 	Relay    Relay            `yaml:"relay"`
 	Tokens   []Token          `yaml:"tokens" live:"true"`
-	Prices   map[string]Price `yaml:"prices"`
+	Prices   map[string]Price `yaml:"prices" live:"true"`
 	Channels []Channel        `yaml:"channels" live:"true"`
 }
 
@@ -103,7 +103,7 @@ type Token struct {
 	Concurrency       int              `yaml:"concurrency" doc:"calls at a time; 0: no limit"`
 	MaxTasks          int              `yaml:"max_tasks" doc:"unfinished video tasks; 0: no limit"`
 	MaxSockets        int              `yaml:"max_sockets" doc:"open realtime connections; 0: no limit"`
-	Budget            float64          `yaml:"budget" doc:"money, in the unit of prices; 0: no limit"`
+	Budget            float64          `yaml:"budget" doc:"money it may spend in its life, in the currency of prices; 0: no limit"`
 	Weight            int              `yaml:"weight" doc:"share of a full channel's video jobs among the tokens of a lane that wait; 0: 1"`
 	Lane              string           `yaml:"lane" doc:"high, normal or low: video tasks wait while somebody waits in a lane before theirs"`
 	Expires           time.Time        `yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
@@ -114,13 +114,16 @@ type Token struct {
 	Disabled          bool             `yaml:"disabled" doc:"refuse the token"`
 }
 
-// Price is what one model costs, in any currency.
+// Price is what one model costs, in the operator's one currency. An amount that is absent is not charged.
 type Price struct {
-	Input       float64 `yaml:"input" doc:"per unit of input tokens"`
-	CachedInput float64 `yaml:"cached_input" doc:"per unit of cached input tokens"`
-	Output      float64 `yaml:"output" doc:"per unit of output tokens"`
-	Unit        string  `yaml:"unit" doc:"tokens of one unit: 1, 1K or 1M"`
-	Second      float64 `yaml:"second" doc:"per second of video"`
+	Input       Amount `yaml:"input" doc:"per unit of input tokens"`
+	CachedInput Amount `yaml:"cached_input" doc:"per unit of cached input tokens; absent: what input says"`
+	Output      Amount `yaml:"output" doc:"per unit of output tokens"`
+	Unit        string `yaml:"unit" doc:"tokens of one unit: 1, 1K or 1M"`
+	Request     Amount `yaml:"request" doc:"per call that was answered, and per video task that completed"`
+	Image       Amount `yaml:"image" doc:"per image made"`
+	AudioSecond Amount `yaml:"audio_second" doc:"per second of audio, where the upstream says how long it was"`
+	Second      Amount `yaml:"second" doc:"per second of video made"`
 }
 
 // Channel is one configured way to one upstream.

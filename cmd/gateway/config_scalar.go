@@ -84,6 +84,8 @@ func wanted(t reflect.Type) string {
 		return "a date or an RFC 3339 time"
 	case reflect.TypeFor[Size]():
 		return "a size such as 64MiB"
+	case reflect.TypeFor[Amount]():
+		return "an amount such as 0.25"
 	}
 	switch t.Kind() {
 	case reflect.Bool:

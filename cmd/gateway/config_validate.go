@@ -161,11 +161,11 @@ func (j *judge) tokenName(at, name string) {
 }
 
 func (j *judge) price(at string, p Price) {
-	j.amount(at+".input", p.Input)
-	j.amount(at+".cached_input", p.CachedInput)
-	j.amount(at+".output", p.Output)
-	j.amount(at+".second", p.Second)
 	j.oneOf(at+".unit", p.Unit, "1", "1K", "1M")
+	_, problems := p.list()
+	for _, problem := range problems {
+		j.add(at+"."+problem.Key, "%s", problem.Message)
+	}
 }
 
 func (j *judge) channel(at string, c Channel, vendors providers.Catalog) {

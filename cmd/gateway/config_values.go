@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"modelrelay/providers"
 )
 
 // Size is a number of bytes, written as 64MiB, 2GiB or a plain number.
@@ -35,6 +37,24 @@ func (s *Size) UnmarshalText(text []byte) error {
 	*s = Size(n)
 	return nil
 }
+
+// Amount is a decimal amount of money as it was written, so that none of it is rounded; "" is absent.
+type Amount string
+
+// rate is the amount for so many; nil for an absent one.
+func (a Amount) rate(per int64) (*providers.Rate, error) {
+	if a == "" {
+		return nil, nil //nolint:nilnil // an absent price is none
+	}
+	rate, err := providers.ParseRate(string(a), per)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", string(a), err)
+	}
+	return rate, nil
+}
+
+// units are the numbers of tokens that prices may be for.
+func units() map[string]int64 { return map[string]int64{"1": 1, "1K": 1_000, "1M": 1_000_000} }
 
 // parseDuration reads 500ms, 30s, 10m, 72h.
 func parseDuration(text string) (time.Duration, error) {

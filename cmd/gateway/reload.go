@@ -150,6 +150,7 @@ func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte)
 		w.refuse(err)
 		return
 	}
+	w.parts.prices.Load(cfg.prices())
 	w.parts.router.Load(cfg.routes())
 	log := w.parts.log
 	log.Info("configuration loaded", "file", w.file, "channels", len(cfg.Channels), "tokens", len(cfg.Tokens))

@@ -32,6 +32,45 @@ func (c Config) seeds() []storage.Seed {
 	return seeds
 }
 
+// prices are the file's price list.
+func (c Config) prices() map[string]providers.Price {
+	list := make(map[string]providers.Price, len(c.Prices))
+	for model, price := range c.Prices {
+		list[model], _ = price.list() // Validate refused the others
+	}
+	return list
+}
+
+// list is the price as calls are charged by it, and what is wrong with it.
+func (p Price) list() (providers.Price, []Problem) {
+	var price providers.Price
+	var problems []Problem
+	unit := units()[p.Unit]
+	if unit == 0 {
+		unit = 1 // what is wrong with the unit is said elsewhere
+	}
+	for _, rate := range []struct {
+		key    string
+		amount Amount
+		per    int64
+		into   **providers.Rate
+	}{
+		{"input", p.Input, unit, &price.Input},
+		{"cached_input", p.CachedInput, unit, &price.Cached},
+		{"output", p.Output, unit, &price.Output},
+		{"request", p.Request, 1, &price.Request},
+		{"image", p.Image, 1, &price.Image},
+		{"audio_second", p.AudioSecond, 1, &price.AudioSecond},
+		{"second", p.Second, 1, &price.VideoSecond},
+	} {
+		var err error
+		if *rate.into, err = rate.amount.rate(rate.per); err != nil {
+			problems = append(problems, Problem{Key: rate.key, Message: err.Error()})
+		}
+	}
+	return price, problems
+}
+
 // routes are the file's channels for the router.
 func (c Config) routes() []providers.Channel {
 	channels := make([]providers.Channel, 0, len(c.Channels))

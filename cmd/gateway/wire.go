@@ -31,6 +31,7 @@ type parts struct {
 	catalog  providers.Catalog
 	router   *providers.Router
 	health   *sharer
+	prices   *providers.Prices
 	// receivers are where webhooks lead.
 	receivers *activities.Receivers
 }
@@ -62,6 +63,7 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	p.catalog = catalog.New(upstreams)
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
+	p.prices = providers.NewPrices(cfg.prices())
 	p.health = newSharer(storage.NewHealth(p.redis, nil), p.log)
 	p.router = providers.NewRouter(p.catalog, cfg.routes(), &providers.RouterOptions{Cooldown: cfg.Relay.Cooldown, Tell: p.health.Tell})
 	p.health.router = p.router
@@ -114,7 +116,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) *
 		}),
 		Router: p.router,
 		Tasks:  tasks,
-		Tokens: tokens, Limits: limits, Ledger: usage, Archive: api.ArchiveOf(p.archive), Links: links,
+		Tokens: tokens, Limits: limits, Ledger: usage, Prices: p.prices, Archive: api.ArchiveOf(p.archive), Links: links,
 		Health:            p.checks(),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),

@@ -31,7 +31,8 @@ func TestUsageOfThings(t *testing.T) {
 		{"images", openAI(providers.ImageGeneration), `{"data":[{"b64_json":"a,b","x":[1,2]}, {"url":"u","y":{"z":[]}} ,{}],"created":1}`, providers.Usage{Images: 3}, false},
 		{
 			"images and tokens", openAI(providers.ImageEdit), `{"data":[{"b64_json":"QQ=="}],"usage":{"input_tokens":5,"output_tokens":6}}`,
-			providers.Usage{Input: 5, Output: 6, Images: 1}, true,
+			providers.Usage{Input: 5, Output: 6, Images: 1},
+			true,
 		},
 		{"an image in parts", openAI(providers.ImageGeneration), partial + partial + completed, providers.Usage{Input: 3, Output: 4, Images: 1}, true},
 		{"seconds", openAI(providers.Transcriptions), `{"text":"seconds: 9","usage":{"type":"duration","seconds":2.5}}`, providers.Usage{Audio: 2500 * time.Millisecond}, false},
@@ -40,7 +41,8 @@ func TestUsageOfThings(t *testing.T) {
 			"parts of an answer", gemini,
 			`{"candidates":[{"content":{"parts":[{"text":"\"mimeType\":\"image/png\""},{"inlineData":{"mimeType" : "image/png","data":"QQ=="}},
 				{"inlineData":{"data":"QQ==","mimeType":"image/jpeg"}},{"inlineData":{"mimeType":"audio/L16"}}]}}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}`,
-			providers.Usage{Input: 1, Output: 2, Images: 2}, true,
+			providers.Usage{Input: 1, Output: 2, Images: 2},
+			true,
 		},
 	} {
 		for how, arrive := range map[string]func(io.Reader) io.Reader{

@@ -1,0 +1,142 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
+	"modelrelay/storage"
+)
+
+// What is reserved of a budget before anybody knows what a call costs. The reservation becomes the cost at its end.
+const (
+	// maxInputEstimate is in tokens. It is more than maxTokenEstimate, since money is lost where a long prompt is
+	// underrated, and bounded, since inline media make a body long without costing what its length says.
+	maxInputEstimate = 32 << 10
+	// defaultOutput is in tokens, for calls that do not bound their output: most answers are shorter.
+	defaultOutput = 4 << 10
+	// soundPerSecond is in bytes: sound at 32 kbit/s, the least that is usual for speech.
+	soundPerSecond = 4 << 10
+	// streamBytesPerToken is what one token takes of a stream: 200 and more where each is an event, 20 to 60 where an
+	// event holds several. It is used for answers that broke off before they said what they used.
+	streamBytesPerToken = 100
+)
+
+// asked is what a call says about the size of its answer; 0: nothing.
+type asked struct {
+	output int64 // most tokens of one answer
+	n      int64 // answers, or images
+}
+
+// asked reads what a JSON body says about its answer.
+func (b *body) asked() asked {
+	a := asked{n: b.whole("n")}
+	for _, name := range [...]string{"max_completion_tokens", "max_output_tokens", "max_tokens"} {
+		if a.output == 0 {
+			a.output = b.whole(name)
+		}
+	}
+	const config = "generationConfig"
+	if b.value(config) != nil && b.value(config)[0] == '{' {
+		for name, into := range map[string]*int64{"maxOutputTokens": &a.output, "candidateCount": &a.n} {
+			if at := b.within(config, name); at != (providers.Span{}) {
+				*into = whole(b.raw[at.From:at.To])
+			}
+		}
+	}
+	return a
+}
+
+// whole returns a top-level number above 0, 0 for anything else.
+func (b *body) whole(name string) int64 { return whole(b.value(name)) }
+
+func whole(raw []byte) int64 {
+	n, err := strconv.ParseInt(string(raw), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
+}
+
+// mayCost is what the call may come to at most, as far as it can be told from its request.
+func (x *exchange) mayCost() providers.Measure {
+	n, output := max(1, x.asked.n), x.asked.output
+	if output == 0 {
+		output = defaultOutput
+	}
+	m := providers.Measure{Requests: 1, Usage: providers.Usage{Input: guessInput(x.length), Output: output * n}}
+	switch x.endpoint.Operation {
+	case providers.CountTokens:
+		return providers.Measure{}
+	case providers.Embeddings, providers.BatchEmbeddings, providers.Rerank, providers.Moderations:
+		m.Usage.Output = 0
+	case providers.ImageGeneration, providers.ImageEdit, providers.GenerateContent, providers.StreamContent:
+		m.Usage.Images = n
+	case providers.Transcriptions, providers.Translations:
+		m.Usage.Audio = time.Duration(x.length) * time.Second / soundPerSecond
+	}
+	return m
+}
+
+func guessInput(length int64) int64 { return min(length/bytesPerToken, maxInputEstimate) }
+
+// answersText tells the operations whose answers' length says how many tokens they took.
+func answersText(operation providers.Operation) bool {
+	switch operation {
+	case providers.Chat, providers.Completions, providers.Responses, providers.CompactResponse, providers.Messages,
+		providers.GenerateContent, providers.StreamContent:
+		return true
+	default:
+		return false
+	}
+}
+
+// afford looks up what the call's model costs and, where the caller has a budget, admits the call: only now is it known
+// what it may cost.
+func (s *Server) afford(x *exchange, r *http.Request, model string, may providers.Measure) error {
+	x.price, x.priced = s.prices.Of(model)
+	if x.caller.Budget <= 0 {
+		return nil
+	}
+	cost := storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength), Model: model}
+	if x.priced {
+		cost.Money = int64(x.price.Cost(may))
+	}
+	return s.admit(x, r, cost)
+}
+
+// settle ends the call's hold on the caller's limits once its answer is over, but for the last bytes: what it used and
+// cost is known. Where the upstream did not come to say it, it is estimated from the bytes that passed.
+func (x *exchange) settle(answer *relay.Answer, last int, broken bool) {
+	if x.settled {
+		return
+	}
+	x.settled = true
+	usage, counted := answer.Usage()
+	if x.usage = usage; counted {
+		x.spent = int(usage.Input + usage.Output)
+	}
+	served := last > 0 || x.status != 0 // else the client is answered a fault, for which nobody pays
+	if served && answersText(x.endpoint.Operation) && (!counted || broken && x.endpoint.Format == providers.Anthropic) {
+		x.estimate(counted, answer.Stream, x.bytes+int64(last))
+	}
+	if served && x.priced && x.endpoint.Operation != providers.CountTokens {
+		x.cost = x.price.Cost(providers.Measure{Requests: 1, Usage: x.usage})
+	}
+	x.grant.Settle(x.spent, int64(x.cost))
+}
+
+// estimate makes up for what an answer did not count: its output, and, where it counted nothing, its input. A stream of
+// vendor A counts its input at once and its output at the end.
+func (x *exchange) estimate(counted, stream bool, length int64) {
+	per := int64(bytesPerToken)
+	if stream {
+		per = streamBytesPerToken
+	}
+	if x.estimated = true; !counted {
+		x.usage.Input = guessInput(x.length)
+	}
+	x.usage.Output = max(x.usage.Output, min(length/per, maxInputEstimate))
+}

@@ -1,0 +1,155 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+func rate(tb testing.TB, text string) *providers.Rate {
+	tb.Helper()
+	r, err := providers.ParseRate(text, 1)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// priced gives the gateway a list where a token of input costs 1, one of output 2 and a call 100 billionths, and the
+// caller a budget.
+func priced(tb testing.TB, budget float64) func(*gateway, *api.Options) {
+	tb.Helper()
+	price := providers.Price{Input: rate(tb, "0.000000001"), Output: rate(tb, "0.000000002"), Request: rate(tb, "0.0000001")}
+	return func(g *gateway, o *api.Options) {
+		g.tokens[goodKey] = &storage.Token{ID: "good", Name: "good", Group: "default", Models: []string{"*"}, Budget: budget}
+		o.Prices = providers.NewPrices(map[string]providers.Price{"gpt-4o": price})
+	}
+}
+
+func TestBudgetReservesWhatACallMayCost(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, priced(t, 1))
+	for body, output := range map[string]int{
+		`{"model":"gpt-4o","messages":[],"max_completion_tokens":50,"n":3}`: 150,
+		`{"model":"gpt-4o","messages":[],"max_tokens":7}`:                   7,
+		`{"model":"gpt-4o","messages":[]}`:                                  4096,
+	} {
+		if rec := g.do(t, request("POST", "/v1/chat/completions", body)); rec.Code != 200 {
+			t.Fatalf("got %d %s", rec.Code, rec.Body)
+		}
+		got := g.limits.costs[len(g.limits.costs)-1]
+		want := storage.Cost{Requests: 1, Tokens: len(body) / 4, Money: int64(100 + len(body)/4 + 2*output), Model: "gpt-4o"}
+		if got != want {
+			t.Errorf("%s reserved %+v, want %+v", body, got, want)
+		}
+	}
+	g.do(t, request("POST", "/v1/chat/completions", `{"model":"fast","messages":[]}`))
+	if got := g.limits.costs[len(g.limits.costs)-1]; got.Money != 0 || got.Requests != 1 {
+		t.Errorf("a model without a price reserved %+v", got)
+	}
+	n := len(g.limits.costs)
+	g.do(t, request("POST", "/v1/chat/completions", `{"model":"nobody has it","messages":[]}`))
+	g.do(t, request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p"}`))
+	if costs := g.limits.costs[n:]; len(costs) != 2 || costs[1] != (storage.Cost{Requests: 1}) {
+		t.Errorf("admitted %+v, want each once", costs)
+	}
+}
+
+func TestBudgetUsedUp(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, priced(t, 1))
+	g.limits.grant = storage.Grant{Spent: true, RetryAfter: time.Minute}
+	rec := g.do(t, request("POST", "/v1/chat/completions", smallChat))
+	if code, _ := fault(t, rec); rec.Code != 429 || code != "insufficient_quota" || rec.Header().Get("X-Should-Retry") != "false" || rec.Header().Get("Retry-After") != "60" {
+		t.Errorf("got %d %v %s", rec.Code, rec.Header(), rec.Body)
+	}
+	if len(g.ledger.entries) != 0 {
+		t.Errorf("ledger %+v", g.ledger.entries)
+	}
+}
+
+// Whatever becomes of an answer, the ledger's entry has what it cost.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	const plain, stream = "application/json", "text/event-stream"
+	usage := `"usage":{"prompt_tokens":11,"completion_tokens":7}`
+	event := `data: {"choices":[{"delta":{"content":"` + strings.Repeat("x", 400) + `"}}]}` + "\n\n"
+	length := len(event) + 130 // and of the error event
+	for name, tc := range map[string]struct {
+		kind, answer      string
+		breaks            bool
+		input, output     int64
+		cost              int64
+		failed, estimated bool
+	}{
+		"a document":               {plain, `{"choices":[],` + usage + `}`, false, 11, 7, 100 + 11 + 14, false, false},
+		"a stream":                 {stream, event + "data: {\"choices\":[]," + usage + "}\n\ndata: [DONE]\n\n", false, 11, 7, 125, false, false},
+		"a document without usage": {plain, `{"choices":"` + strings.Repeat("x", 400) + `"}`, false, int64(len(streamWithUsage) / 4), 103, int64(100 + len(streamWithUsage)/4 + 206), false, true},
+		"a stream that breaks":     {stream, event, true, int64(len(streamWithUsage) / 4), int64(length / 100), int64(100 + len(streamWithUsage)/4 + 2*(length/100)), true, true},
+		"one that breaks at once":  {stream, "data: {", true, 0, 0, 0, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+				resp := upstreamAnswer(tc.kind, "")
+				body := io.Reader(strings.NewReader(tc.answer))
+				if tc.breaks {
+					body = io.MultiReader(body, iotest.ErrReader(io.ErrUnexpectedEOF))
+				}
+				resp.Body = io.NopCloser(body)
+				return resp, nil
+			}, priced(t, 0))
+			g.do(t, request("POST", "/v1/chat/completions", streamWithUsage))
+			want := storage.Entry{
+				Token: "good", Model: "gpt-4o", Channel: "main", Requests: 1, Failed: tc.failed,
+				InputTokens: tc.input, OutputTokens: tc.output, Cost: tc.cost,
+			}
+			if len(g.ledger.entries) != 1 || g.ledger.entries[0] != want {
+				t.Errorf("got  %+v\nwant %+v", g.ledger.entries, want)
+			}
+			log := g.log.String()
+			if got := strings.Contains(log, `"estimated":true`); got != tc.estimated || !strings.Contains(log, fmt.Sprintf(`"cost":"%s"`, providers.Money(tc.cost))) {
+				t.Errorf("log %s", log)
+			}
+		})
+	}
+}
+
+// With the real limits: an answer's reservation is its cost before the client has the last byte, and the ledger ends it.
+func TestBudgetOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	limits, usage := storage.NewLimits(client, nil), storage.NewUsage(client, nil)
+	t.Cleanup(func() {
+		_ = limits.Close(context.WithoutCancel(t.Context()))
+		_ = usage.Close(context.WithoutCancel(t.Context()))
+	})
+	give := priced(t, 0.00002) // two calls' estimates and a half
+	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		return upstreamAnswer("application/json", `{"choices":[],"usage":{"prompt_tokens":4000,"completion_tokens":1000}}`), nil
+	}, func(g *gateway, o *api.Options) {
+		give(g, o)
+		o.Limits, o.Ledger = limits, usage
+	})
+	var codes []int
+	for range 4 { // each costs 6100; the third and fourth estimate does not fit
+		codes = append(codes, g.do(t, request("POST", "/v1/chat/completions", `{"model":"gpt-4o","messages":[]}`)).Code)
+	}
+	if err := usage.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	balance, err := storage.NewBudgets(client, nil).Balance(t.Context(), "good")
+	if err != nil || fmt.Sprint(codes) != "[200 200 429 429]" || balance != (storage.Balance{Spent: 12200}) {
+		t.Errorf("got %v and %+v, %v", codes, balance, err)
+	}
+}
