@@ -94,11 +94,6 @@ type Job struct {
 	AcceptedAt time.Time        `json:"accepted_at"`
 }
 
-// AttemptObject is the archive key of an attempt's ticket.
-func AttemptObject(taskID string, attempt int) string {
-	return fmt.Sprintf("%sattempts/%d", TaskPrefix(taskID), attempt)
-}
-
 // target finds the channel, key and adapter of an assignment in the configuration of now.
 func (a *Activities) target(to Assignment) (providers.Target, providers.VideoAdapter, error) {
 	target, err := a.Channels.Resolve(to.Channel, to.Key, to.Model)

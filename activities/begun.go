@@ -18,9 +18,6 @@ const (
 	reconciler = "reconcile"
 )
 
-// BegunObject is the archive key that an attempt claims before it sends anything.
-func BegunObject(taskID string, attempt int) string { return AttemptObject(taskID, attempt) + ".begun" }
-
 // SubmitClaimed is Submit that claims its attempt in the archive before it sends the paid request: a submit that never
 // began is told from one whose answer was lost, and of several that take themselves for the same attempt one sends.
 func (a *Activities) SubmitClaimed(ctx context.Context, in SubmitInput) (Job, error) {
@@ -32,7 +29,7 @@ func (a *Activities) claim(ctx context.Context, in SubmitInput) error {
 	wait, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	owner := activity.GetInfo(ctx).WorkflowExecution.RunID + " " + rand.Text()
-	holder, err := a.Objects.Claim(wait, BegunObject(in.TaskID, in.Attempt), owner)
+	holder, err := a.Objects.Claim(wait, in.BegunObject(), owner)
 	switch {
 	case err != nil:
 		return &providers.Fault{
@@ -51,14 +48,14 @@ func (a *Activities) claim(ctx context.Context, in SubmitInput) error {
 func (a *Activities) unclaim(ctx context.Context, in SubmitInput) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), earlierTimeout)
 	defer cancel()
-	if err := a.Objects.DeletePrefix(ctx, BegunObject(in.TaskID, in.Attempt)); err != nil {
+	if err := a.Objects.DeletePrefix(ctx, in.BegunObject()); err != nil {
 		a.Log.DebugContext(ctx, "claim not given back", "task", in.TaskID, "attempt", in.Attempt, "err", err)
 	}
 }
 
 // neverBegan claims the attempt of a lost submit; true when nothing was sent for it, and from now on nothing will be.
 func (a *Activities) neverBegan(ctx context.Context, in SubmitInput) (bool, error) {
-	holder, err := a.Objects.Claim(ctx, BegunObject(in.TaskID, in.Attempt), reconciler)
+	holder, err := a.Objects.Claim(ctx, in.BegunObject(), reconciler)
 	if err != nil {
 		return false, fmt.Errorf("look whether the attempt began: %w", err)
 	}

@@ -62,7 +62,7 @@ func TestSubmitClaimsThenSends(t *testing.T) {
 	if c.sent.Load() != 1 {
 		t.Errorf("sent %d times", c.sent.Load())
 	}
-	if _, err := c.archive.Stat(t.Context(), activities.BegunObject("video_1", 2)); err != nil {
+	if _, err := c.archive.Stat(t.Context(), submitInput().BegunObject()); err != nil {
 		t.Errorf("no claim: %v", err)
 	}
 	if job, err := c.reconcile(t, over()); err != nil || job.Ticket.Job != "job-1" {
@@ -184,4 +184,33 @@ func TestClaimRace(t *testing.T) {
 		began++
 	}
 	t.Logf("%d began, %d never did", began, never)
+}
+
+// TestSubmitOfAnIDUsedAgain: what the archive and the upstream know of an earlier task of the same id, whose key was used
+// again, is not the new task's.
+func TestSubmitOfAnIDUsedAgain(t *testing.T) {
+	t.Parallel()
+	archive := storagetest.NewMemoryArchive()
+	seen := make(map[string]int)
+	for _, life := range []string{"", "one", "two"} {
+		in := submitInput()
+		in.Life = life
+		r := newRig(t, adapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+			seen[req.IdempotencyKey]++
+			return providers.Ticket{Job: "job " + life}, nil
+		}})
+		r.acts.Objects = archive
+		for range 2 {
+			if job, err := do[activities.Job](t, r, r.acts.SubmitClaimed, in); err != nil || job.Ticket.Job != "job "+life {
+				t.Errorf("life %q: got %+v, %v", life, job, err)
+			}
+		}
+		job, err := do[activities.Job](t, r, r.acts.Reconcile, activities.ReconcileInput{Submit: in, Until: time.Now(), Claimed: true})
+		if err != nil || job.Ticket.Job != "job "+life {
+			t.Errorf("life %q: reconciled to %+v, %v", life, job, err)
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("submitted under %v, want a key each, once", seen)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,21 +41,33 @@ type SubmitInput struct {
 	TaskID     string     `json:"task_id"`
 	Attempt    int        `json:"attempt"`
 	Assignment Assignment `json:"assignment"`
-	// Life tells the task from a deleted one whose id it has, so that no upstream takes its key for a repeat; "" in tasks
-	// that began without it.
+	// Life tells the task from an earlier one whose id it has, so that no upstream takes its key for a repeat, and nobody
+	// that one's ticket for its own; "" in tasks that began without it.
 	Life string `json:"life,omitempty"`
 	// Request, or RequestObject where the request was too large or too private for a history.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
 }
 
-// idempotencyKey is the same for every try of the attempt, and for no other.
-func (in SubmitInput) idempotencyKey() string {
+// name is the attempt's among those of all tasks that ever had the id.
+func (in SubmitInput) name() string {
 	if in.Life == "" {
-		return fmt.Sprintf("%s-%d", in.TaskID, in.Attempt)
+		return strconv.Itoa(in.Attempt)
 	}
-	return fmt.Sprintf("%s-%s-%d", in.TaskID, in.Life, in.Attempt)
+	return in.Life + "-" + strconv.Itoa(in.Attempt)
 }
+
+// idempotencyKey is the same for every try of the attempt, and for no other.
+func (in SubmitInput) idempotencyKey() string { return in.TaskID + "-" + in.name() }
+
+// AttemptsPrefix is the archive folder of a task's tickets and claims.
+func AttemptsPrefix(taskID string) string { return TaskPrefix(taskID) + "attempts/" }
+
+// TicketObject is the archive key of the attempt's ticket.
+func (in SubmitInput) TicketObject() string { return AttemptsPrefix(in.TaskID) + in.name() }
+
+// BegunObject is the archive key that the attempt claims before it sends anything.
+func (in SubmitInput) BegunObject() string { return in.TicketObject() + ".begun" }
 
 // attempt is the archive object that makes a paid job findable when everything else forgot it.
 type attempt struct {
@@ -134,7 +147,7 @@ func (a *Activities) submit(ctx context.Context, in SubmitInput, claim func(cont
 
 	kept, cancelKept := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
 	defer cancelKept()
-	if err := a.Objects.PutJSON(kept, AttemptObject(in.TaskID, in.Attempt), accepted); err != nil {
+	if err := a.Objects.PutJSON(kept, in.TicketObject(), accepted); err != nil {
 		log.Warn("ticket not archived, it travels with the answer alone", "job", ticket.Job, "err", err)
 	}
 	log.Info("submitted", "job", ticket.Job)
@@ -161,7 +174,7 @@ func (a *Activities) earlier(ctx context.Context, in SubmitInput) (Job, bool) {
 	ctx, cancel := context.WithTimeout(ctx, earlierTimeout)
 	defer cancel()
 	var kept attempt
-	if err := a.Objects.GetJSON(ctx, AttemptObject(in.TaskID, in.Attempt), &kept); err != nil {
+	if err := a.Objects.GetJSON(ctx, in.TicketObject(), &kept); err != nil {
 		return Job{}, false
 	}
 	return kept.job(in.TaskID), true
@@ -183,7 +196,7 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 	sub := in.Submit
 	log := a.log(ctx, sub.TaskID, sub.Assignment).With("attempt", sub.Attempt)
 	var kept attempt
-	err := a.Objects.GetJSON(ctx, AttemptObject(sub.TaskID, sub.Attempt), &kept)
+	err := a.Objects.GetJSON(ctx, sub.TicketObject(), &kept)
 	switch {
 	case err == nil:
 		log.Info("ticket found in the archive", "job", kept.Ticket.Job)

@@ -54,7 +54,7 @@ func TestSubmitAccepted(t *testing.T) {
 					if _, ok := ctx.Deadline(); !ok {
 						t.Error("the write of the ticket is not bounded")
 					}
-					if key != "tasks/video_1/attempts/2" || key != activities.AttemptObject("video_1", 2) {
+					if key != "tasks/video_1/attempts/2" || key != submitInput().TicketObject() {
 						t.Errorf("kept at %q", key)
 					}
 					var err error

@@ -38,7 +38,7 @@ type NotifyInput struct {
 // notice is the delivery of a task's end: the event of the task, and where its webhook is to be found.
 func notice(in Input, state State, at time.Time) NotifyInput {
 	n := NotifyInput{
-		TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID, state), State: state, CompletedAt: at, RequestObject: in.RequestObject,
+		TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Life, state), State: state, CompletedAt: at, RequestObject: in.RequestObject,
 	}
 	if in.Request != nil {
 		n.URL = in.Request.WebhookURL

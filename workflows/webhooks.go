@@ -79,19 +79,17 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 	if err := run.Get(ended, nil); err != nil {
 		c.opts.Log.DebugContext(ctx, "delivery not seen to end", "task", id, "err", err)
 	}
-	return c.Notice(ctx, id, task.State)
+	return c.standing(ctx, notice)
 }
 
-// Notice reads the newest delivery of a task that ended so. NotFound: nobody was to be told.
-func (c *Client) Notice(ctx context.Context, id string, state State) (Notice, error) {
+// standing reads how far the delivery has come.
+func (c *Client) standing(ctx context.Context, in NotifyInput) (Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	n := Notice{
-		WorkflowID: NotifyID(id, state), EventID: eventID(id, state), Type: NotifyInput{State: state}.eventType(), State: PhaseDelivering,
-	}
+	n := Notice{WorkflowID: NotifyID(in.TaskID, in.State), EventID: in.EventID, Type: in.eventType(), State: PhaseDelivering}
 	answer, err := c.temporal.DescribeWorkflowExecution(ctx, n.WorkflowID, "")
 	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
-		return Notice{}, providers.Faultf(providers.NotFound, "The end of task %q was told to nobody.", id)
+		return Notice{}, providers.Faultf(providers.NotFound, "The end of task %q was told to nobody.", in.TaskID)
 	}
 	if err != nil {
 		return Notice{}, away("The task engine", fmt.Errorf("describe %s: %w", n.WorkflowID, err))

@@ -12,7 +12,6 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"go.temporal.io/api/workflowservice/v1"
 
-	"modelrelay/activities"
 	"modelrelay/workflows"
 )
 
@@ -76,8 +75,7 @@ func TestKillWorkerAfterSubmit(t *testing.T) {
 	s.control.clear()
 	archive := s.archive()
 	eventually(t, "the ticket is in the archive", readyTimeout, func() bool {
-		_, err := archive.Stat(t.Context(), activities.AttemptObject(video.ID, 1))
-		return err == nil
+		return len(tickets(t, archive, video.ID)) == 1
 	})
 	s.worker.kill()
 	s.restartWorker()
