@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -40,6 +41,7 @@ func (o objects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error
 // addContent adds GET and HEAD /v1/videos/{task_id}/content.
 func (s *Server) addContent(g *group, tags []string) {
 	whole := map[string]*huma.MediaType{"video/mp4": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	fault := map[string]*huma.MediaType{"application/json": {Schema: schemaOf[openAIError](g.OpenAPI().Components.Schemas)}}
 	op := huma.Operation{
 		OperationID: "getVideoContent", Method: http.MethodGet, Path: "/v1/videos/{task_id}/content", Tags: tags,
 		Summary:     "Get the video file",
@@ -58,6 +60,9 @@ func (s *Server) addContent(g *group, tags []string) {
 		Responses: map[string]*huma.Response{
 			"200": {Description: "The video", Content: whole},
 			"206": {Description: "The ranges asked for", Content: whole},
+			"304": {Description: "The client has the video as it is"},
+			"412": {Description: "The video is not the one that the request's conditions name", Content: fault},
+			"416": {Description: "The range does not exist", Content: fault},
 		},
 	}
 	g.handle(op, s.serveContent)
@@ -100,8 +105,20 @@ func (s *Server) serveContent(x *exchange, r *http.Request) error {
 	content := &outputReader{ctx: r.Context(), archive: s.archive, key: output.Object, size: output.Size}
 	defer content.close()
 	late := &lateWriter{pacedWriter: s.paced(x)}
+	keepByteRange(r.Header)
 	http.ServeContent(late, r, "", task.CompletedAt, content)
 	return late.finish(r, content)
+}
+
+// keepByteRange takes out a range in a unit other than bytes: RFC 9110 has a server ignore one, http.ServeContent refuses
+// it.
+func keepByteRange(header http.Header) {
+	unit, set, found := strings.Cut(header.Get("Range"), "=")
+	if found && strings.EqualFold(unit, "bytes") {
+		header.Set("Range", "bytes="+set) // http.ServeContent minds the case
+		return
+	}
+	header.Del("Range")
 }
 
 // outputAsked reads the query of a content request: which of the outputs, and which variant of it, "" for the video
