@@ -40,6 +40,8 @@ type tokenSummary struct {
 	Group    string   `json:"group"`
 	Models   []string `json:"models"`
 	Disabled bool     `json:"disabled"`
+	// Expires is zero for a token that never does.
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 type channelSummary struct {
@@ -78,7 +80,7 @@ func (configCheckCmd) Run(ctx context.Context, m *Main, g *globals) error {
 func summarize(file string, cfg Config) summary {
 	s := summary{File: file, Listen: cfg.Listen, Tokens: []tokenSummary{}, Channels: []channelSummary{}}
 	for _, t := range cfg.Tokens {
-		s.Tokens = append(s.Tokens, tokenSummary{Name: t.Name, Group: t.Group, Models: t.Models, Disabled: t.Disabled})
+		s.Tokens = append(s.Tokens, tokenSummary{Name: t.Name, Group: t.Group, Models: t.Models, Disabled: t.Disabled, Expires: t.Expires})
 	}
 	for _, c := range cfg.Channels {
 		s.Channels = append(s.Channels, channelSummary{
@@ -103,7 +105,11 @@ func (s summary) print(w io.Writer) error {
 	}
 	tokens := make([][]string, 0, len(s.Tokens))
 	for _, t := range s.Tokens {
-		tokens = append(tokens, []string{t.Name, t.Group, orAll(t.Models), state(t.Disabled)})
+		standing := state(t.Disabled)
+		if !t.Disabled && !t.Expires.IsZero() && !time.Now().Before(t.Expires) {
+			standing = "expired"
+		}
+		tokens = append(tokens, []string{t.Name, t.Group, orAll(t.Models), standing})
 	}
 	err := printTable(w, []string{"CHANNEL", "VENDOR", "BASE URL", "KEYS", "MODELS", "GROUPS", "STATE"}, channels)
 	fmt.Fprintln(w)

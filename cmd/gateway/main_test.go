@@ -27,6 +27,10 @@ func TestUsage(t *testing.T) {
 		{"video without token", "video get video_x", 2, "", "a token is needed: --token or GATEWAY_TOKEN"},
 		{"video with a bad address", "video get video_x --token t --url here", 2, "", "--url wants http://host"},
 		{"create without anything", "video create --token t", 2, "", "--prompt or --image is needed"},
+		{"download before the first", "video download video_x --token t --index=-1", 2, "", "--index: is negative"},
+		{"list below zero", "video list --limit=-1", 2, "", "--limit: is negative"},
+		{"query of a list", "video list --state failed --query", 0, "WorkflowType = 'Video' AND TaskState = 'failed'\n", ""},
+		{"query for machines", "video list --state failed --query --json", 0, `"query": "WorkflowType = 'Video' AND TaskState = 'failed'"`, ""},
 		{"version", "version", 0, "go       go1.", ""},
 		{"version for machines", "version --json", 0, `"go": "go1.`, ""},
 		{"openapi", "openapi", 0, "openapi: 3.1", ""},
@@ -80,6 +84,26 @@ channels: [{name: main, vendor: openai, base_url: "http://u.test/v1?k=hidden-que
 		if strings.Contains(stdout, "hidden") {
 			t.Errorf("a secret is printed: %s", stdout)
 		}
+	}
+}
+
+// TestConfigCheckTellsWhichTokensWork: a key that is answered 401 is not called active.
+func TestConfigCheckTellsWhichTokensWork(t *testing.T) {
+	t.Parallel()
+	path := writeFile(t, "gateway.yaml", "temporal: {address: 127.0.0.1:1}\ntokens:\n  - {name: works, key: a, expires: 2999-01-01}\n"+
+		"  - {name: old, key: b, expires: 2001-01-01}\n  - {name: off, key: c, disabled: true, expires: 2001-01-01}\n")
+	stdout, stderr, code := run(t, nil, "config", "check", "--config", path)
+	if code != 0 {
+		t.Fatalf("code %d, %s", code, stderr)
+	}
+	states := map[string]string{}
+	for line := range strings.Lines(stdout) {
+		if cells := strings.Fields(line); len(cells) == 4 {
+			states[cells[0]] = cells[3]
+		}
+	}
+	if states["works"] != "active" || states["old"] != "expired" || states["off"] != "disabled" {
+		t.Errorf("printed %s", stdout)
 	}
 }
 

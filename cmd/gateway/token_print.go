@@ -10,25 +10,23 @@ import (
 	"modelrelay/storage"
 )
 
+// printNewToken prints a token with what is shown this once, if anything is.
 func (m *Main) printNewToken(g *globals, made newToken) error {
 	if g.JSON {
 		return printJSON(m.Stdout, made)
 	}
-	shown, what := tokenFields(made.Token), "key"
+	shown := tokenFields(made.Token)
+	var once []string
 	if made.Key != "" {
-		shown = append(shown, [2]string{"key", made.Key})
+		shown, once = append(shown, [2]string{"key", made.Key}), append(once, "key")
 	}
 	if made.NewWebhookSecret != "" {
-		shown = append(shown, [2]string{"webhook secret", made.NewWebhookSecret})
-		what = "webhook secret"
-		if made.Key != "" {
-			what = "key and webhook secret"
-		}
+		shown, once = append(shown, [2]string{"webhook secret", made.NewWebhookSecret}), append(once, "webhook secret")
 	}
-	if err := printFields(m.Stdout, shown); err != nil {
+	if err := printFields(m.Stdout, shown); err != nil || len(once) == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(m.Stderr, "Take note of the %s: shown only now.\n", what)
+	_, err := fmt.Fprintf(m.Stderr, "Take note of the %s: shown only now.\n", strings.Join(once, " and "))
 	return err
 }
 

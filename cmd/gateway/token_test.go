@@ -225,6 +225,9 @@ func TestTokenUpdate(t *testing.T) {
 	if _, stderr, code := token("update", "app", "--models", "", "--networks=", "--expires", "", "--requests-per-minute", "0"); code != 0 {
 		t.Fatalf("update: %d %s", code, stderr)
 	}
+	if _, stderr, _ := token("update", "app", "--max-tasks", "3"); stderr != "" {
+		t.Errorf("an update that shows nothing for once says: %s", stderr)
+	}
 	if got, err := tokens.Find(t.Context(), made.ID); err != nil || len(got.Models)+len(got.Networks)+got.RequestsPerMinute != 0 || !got.Expires.IsZero() || got.MaxTasks != 3 {
 		t.Errorf("stored %+v, %v", got, err)
 	}

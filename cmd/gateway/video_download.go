@@ -27,6 +27,9 @@ type videoDownloadCmd struct {
 
 // Run fetches the video. An earlier download of it that broke off is continued.
 func (c *videoDownloadCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	if c.Index < 0 {
+		return &UsageError{Err: errors.New("--index: is negative; the first video is 0")}
+	}
 	client, err := c.client(m, g)
 	if err != nil {
 		return err

@@ -48,7 +48,12 @@ func (c *videoListCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if err != nil {
 		return &UsageError{Err: err}
 	}
-	if c.Query {
+	switch {
+	case c.Limit < 0:
+		return &UsageError{Err: errors.New("--limit: is negative; 0 lists all")}
+	case c.Query && g.JSON:
+		return printJSON(m.Stdout, map[string]string{"query": query})
+	case c.Query:
 		fmt.Fprintln(m.Stdout, query)
 		return nil
 	}
