@@ -88,8 +88,8 @@ type Listed struct {
 	Running bool `json:"-"`
 }
 
-// Tasks calls each for up to limit tasks of the filter (0: all), newest first, until it returns an error, which Tasks
-// returns.
+// Tasks calls each for up to limit tasks of the filter (0: all), running ones first, then those that ended last, until it
+// returns an error, which Tasks returns.
 func (o *Operator) Tasks(ctx context.Context, filter Filter, limit int, each func(Listed) error) error {
 	query, err := filter.Query(time.Now())
 	if err != nil {
