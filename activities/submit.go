@@ -117,6 +117,7 @@ func (a *Activities) submit(ctx context.Context, in SubmitInput, claim func(cont
 		if err := claim(ctx, in); err != nil {
 			r := record(err)
 			r.Elsewhere = r.Taken == providers.TakenNo
+			r.Settled = r.Elsewhere // whoever else has the attempt may be at it still, and its ticket to come
 			log.Warn("attempt not begun", "taken", r.Taken, "fault", err)
 			return Job{}, fail(r)
 		}
