@@ -17,6 +17,8 @@ const (
 	// awaitRetry and awaitRetryMost bound the wait for channels that rest, or for Redis.
 	awaitRetry     = 5 * time.Second
 	awaitRetryMost = time.Minute
+	// admitPatience bounds the first ask, well within the time that the step has.
+	admitPatience = 5 * time.Second
 	// slotsPatience is how long a task that was told to wait goes on waiting while Redis is away, before it is let through:
 	// a restart of Redis must not let a long line through at once.
 	slotsPatience = 2 * time.Minute
@@ -68,11 +70,13 @@ type Waiting struct {
 // Admit chooses the channel and key of the next attempt, and takes a slot where the channel's jobs are limited. It may run
 // any number of times: a slot that it took is found again.
 //
-// It asks Redis for limited channels only. While Redis is away their limit is not held, which is logged: a task is worth
-// more than a limit.
+// It asks Redis for limited channels only. While Redis is away, or has no sense to say, their limit is not held, which is
+// logged: a task is worth more than a limit, and an error of this step would end it.
 func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admission, error) {
-	admission, err := a.admit(ctx, in)
-	if errors.Is(err, storage.ErrUnavailable) && ctx.Err() == nil {
+	asking, cancel := context.WithTimeout(ctx, admitPatience)
+	defer cancel()
+	admission, err := a.admit(asking, in)
+	if err != nil && ctx.Err() == nil {
 		return a.admitUncounted(ctx, in, err), nil
 	}
 	return admission, err

@@ -170,6 +170,10 @@ func TestAdmitWithoutRedis(t *testing.T) {
 	r.limited(map[string]int{"first": 1}, "first")
 	wantAt(t, admit(t, r, admitInput("1")), "first", false)
 	wantAt(t, admit(t, r, admitInput("2")), "first", false)
+
+	server := r.slots(t)
+	server.SetError("ERR Error running script: -MISCONF no more disk") // as older servers wrap what they cannot do
+	wantAt(t, admit(t, r, admitInput("3")), "first", false)
 }
 
 // ask runs one try of Await with the heartbeat of the last, and returns its own with the wait it asks for.
