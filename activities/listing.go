@@ -94,6 +94,14 @@ func (i Intake) Bury(ctx context.Context, tokenID, taskID string) error {
 	return tell(ctx, i.Changes, storage.Change{TaskID: taskID, Ended: true})
 }
 
+// Restore puts a task that exists on its token's list as it is.
+func (i Intake) Restore(ctx context.Context, tokenID, taskID string, created time.Time, unfinished bool) error {
+	if i.Index == nil {
+		return nil
+	}
+	return i.Index.Restore(ctx, tokenID, taskID, created, unfinished)
+}
+
 // Unbury shows a task again whose removal did not begin.
 func (i Intake) Unbury(ctx context.Context, tokenID, taskID string, created time.Time, unfinished bool) error {
 	if i.Index == nil {

@@ -121,6 +121,9 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 		c.opts.Log.InfoContext(ctx, "task created", "task", id, "token", in.TokenID, "model", req.Model, "format", string(in.Format))
 		return task, nil
 	case errors.As(err, &already):
+		if added {
+			c.relist(ctx, id)
+		}
 		return c.again(ctx, id, in, hash)
 	default:
 		if added && refused(err) {

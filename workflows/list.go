@@ -156,6 +156,17 @@ func (c *Client) free(ctx context.Context, tokenID string) (freed int, err error
 	return freed, nil
 }
 
+// relist corrects the list's entry of a task that was there before its create was repeated: the list had lost it.
+func (c *Client) relist(ctx context.Context, id string) {
+	task, _, err := c.describe(ctx, id)
+	if err == nil {
+		err = c.opts.Intake.Restore(ctx, task.Token, id, task.CreatedAt, !task.Ended())
+	}
+	if err != nil {
+		c.opts.Log.WarnContext(ctx, "task listed as a new one", "task", id, "err", err)
+	}
+}
+
 func (c *Client) delist(ctx context.Context, tokenID, id string) {
 	if err := c.opts.Intake.Delist(ctx, tokenID, id); err != nil {
 		c.opts.Log.WarnContext(ctx, "task not taken off the list", "task", id, "token", tokenID, "err", err)

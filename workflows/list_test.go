@@ -161,3 +161,26 @@ func TestCreateWithoutRedis(t *testing.T) {
 		t.Errorf("found %+v, %v", got, err)
 	}
 }
+
+// TestRepeatAfterRedisLostItsData: the task is on the list again as it is, not as one that has just begun.
+func TestRepeatAfterRedisLostItsData(t *testing.T) {
+	t.Parallel()
+	tasks, engine, index := newListing(storagetest.Redis(t))
+	running, ended := mustCreate(t, tasks, keyed("running", 0)), mustCreate(t, tasks, keyed("ended", 0))
+	engine.end(t, ended.ID)
+	for _, task := range []workflows.Task{running, ended} {
+		if err := index.Remove(t.Context(), "demo", task.ID); err != nil {
+			t.Fatal(err)
+		}
+		for now := time.Now(); time.Since(now) < 2*time.Millisecond; { // the list counts milliseconds
+		}
+		mustCreate(t, tasks, keyed(task.Request.Prompt, 0))
+	}
+	if open, err := index.Unfinished(t.Context(), "demo", 10); err != nil || len(open) != 1 || open[0].TaskID != running.ID {
+		t.Errorf("unfinished are %v, %v, want the running one", open, err)
+	}
+	page, err := index.Page(t.Context(), "demo", "", 10, true)
+	if err != nil || len(page) != 2 || page[0].TaskID != running.ID || !page[0].At.Equal(running.CreatedAt.Truncate(time.Millisecond)) {
+		t.Errorf("listed %v, %v, want both by their creation", page, err)
+	}
+}
