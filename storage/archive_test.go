@@ -3,9 +3,12 @@ package storage_test
 import (
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -120,3 +123,39 @@ func BenchmarkArchivePut(b *testing.B) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestClaimWithoutConditions: a store that refuses conditional puts keeps claims as well as it can, and the refusal does
+// not hold every submit up.
+func TestClaimWithoutConditions(t *testing.T) {
+	t.Parallel()
+	var kept atomic.Pointer[string]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := kept.Load()
+		switch {
+		case r.Method == http.MethodGet && name != nil:
+			w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+			_, _ = io.WriteString(w, *name)
+		case r.Method == http.MethodGet:
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `<Error><Code>NoSuchKey</Code></Error>`)
+		case r.Header.Get("If-None-Match") != "":
+			w.WriteHeader(http.StatusNotImplemented)
+			_, _ = io.WriteString(w, `<Error><Code>NotImplemented</Code></Error>`)
+		default:
+			body, _ := io.ReadAll(r.Body)
+			text := string(body)
+			kept.Store(&text)
+		}
+	}))
+	t.Cleanup(server.Close)
+	archive, err := storage.OpenArchive(storage.ArchiveOptions{Endpoint: server.URL, Bucket: "videos", AccessKey: "a", SecretKey: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = archive.Close() })
+	for _, owner := range []string{"first", "second"} {
+		if holder, err := archive.Claim(t.Context(), "tasks/x/attempts/1.begun", owner); err != nil || holder != "first" {
+			t.Errorf("%s claims: got %q, %v", owner, holder, err)
+		}
+	}
+}

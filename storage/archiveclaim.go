@@ -18,8 +18,8 @@ const ownerMost = 1 << 10
 
 // Claim writes the owner's name under the key unless another's stands there, and returns the name that does: of all
 // owners exactly one gets the key, until it is deleted. Claiming again what one has is no error, and after an error
-// the claim may have been made. It needs a store that heeds If-None-Match, as MinIO and S3 do; on any other two owners
-// may both get the key who claim it within the same moment.
+// the claim may have been made. It needs a store that heeds If-None-Match, as MinIO and S3 do; on one that passes over
+// it, or says that it knows no such thing, two owners may both get the key who claim it within the same moment.
 func (a *Archive) Claim(ctx context.Context, key, owner string) (holder string, err error) {
 	if err := CheckKey(key); err != nil {
 		return "", err
@@ -33,7 +33,14 @@ func (a *Archive) Claim(ctx context.Context, key, owner string) (holder string, 
 	sum := sha256.Sum256([]byte(owner))
 	opts := minio.PutObjectOptions{ContentType: "text/plain", DisableContentSha256: true}
 	opts.SetMatchETagExcept("*")
-	_, err = a.core.PutObject(ctx, a.bucket, key, strings.NewReader(owner), int64(len(owner)), "", hex.EncodeToString(sum[:]), opts)
+	write := func() error {
+		_, err := a.core.PutObject(ctx, a.bucket, key, strings.NewReader(owner), int64(len(owner)), "", hex.EncodeToString(sum[:]), opts)
+		return err
+	}
+	if err = write(); minio.ToErrorResponse(err).StatusCode == http.StatusNotImplemented {
+		opts = minio.PutObjectOptions{ContentType: opts.ContentType, DisableContentSha256: true}
+		err = write()
+	}
 	switch {
 	case err == nil:
 		return owner, nil

@@ -43,7 +43,7 @@ func (c *Changes) Publish(ctx context.Context, change Change) error {
 	return redisError("publish change", c.client.Publish(ctx, c.keys.taskChanges(), text).Err())
 }
 
-// Follow calls hear for every hint until ctx ends, one after the other; hear must not block. While Redis is away nothing
+// Follow calls hear for every hint until ctx ends or the client is closed, one after the other; hear must not block. While Redis is away nothing
 // is heard; after that hints come again, those of the meantime are lost. ready, where not nil, is closed when the first
 // subscription stands.
 func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(Change)) {
@@ -54,7 +54,10 @@ func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(C
 		select {
 		case <-ctx.Done():
 			return
-		case message := <-messages:
+		case message, open := <-messages:
+			if !open { // the client was closed
+				return
+			}
 			switch m := message.(type) {
 			case *redis.Subscription:
 				if ready != nil {
