@@ -75,6 +75,9 @@ func TestEveryOperationNeedsAToken(t *testing.T) {
 	decode(t, rec.Body.Bytes(), &document)
 	seen := 0
 	for path, operations := range document.Paths {
+		if strings.HasPrefix(path, "/admin/") {
+			continue // TestAdminIsClosed
+		}
 		for method, operation := range operations {
 			seen++
 			if len(operation.Security) != 1 || operation.Security[0]["bearer"] == nil {

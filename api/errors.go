@@ -254,9 +254,7 @@ func faultOf(status int, message string, errs []error) *providers.Fault {
 		for _, err := range errs {
 			var detail huma.ErrorDetailer
 			if errors.As(err, &detail) {
-				d := detail.ErrorDetail()
-				param := trimLocation(d.Location)
-				return providers.InvalidField(param, "Invalid value for %q: %s.", param, d.Message)
+				return fieldFault(detail.ErrorDetail())
 			}
 		}
 		return providers.InvalidField("", "The request is not valid.")
@@ -269,6 +267,23 @@ func faultOf(status int, message string, errs []error) *providers.Fault {
 		return providers.AsFault(errs[0])
 	}
 	return providers.AsFault(errors.New(message))
+}
+
+// fieldFault names the field that huma found at fault. What is missing it finds in what it is missing from.
+func fieldFault(d *huma.ErrorDetail) *providers.Fault {
+	param := trimLocation(d.Location)
+	if param == "body" {
+		param = ""
+	}
+	if missing, ok := strings.CutPrefix(d.Message, "expected required property "); ok {
+		name, _, _ := strings.Cut(missing, " ")
+		param = strings.TrimPrefix(param+"."+name, ".")
+		return providers.InvalidField(param, "Invalid request: '%s' is required.", param)
+	}
+	if param == "" {
+		return providers.InvalidField("", "The request body is not valid: %s.", d.Message)
+	}
+	return providers.InvalidField(param, "Invalid value for %q: %s.", param, d.Message)
 }
 
 // trimLocation drops huma's first word (query, path, body) from a place.

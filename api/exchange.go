@@ -28,7 +28,9 @@ type exchange struct {
 	format    providers.Format
 	// caller is the authenticated token, nil on routes that need none.
 	caller *storage.Token
-	grant  storage.Grant
+	// subject is what an operator's operation is about, such as a token's id; "" for all others.
+	subject string
+	grant   storage.Grant
 
 	// What the relay path and the task routes found out.
 	model, channel string

@@ -17,6 +17,8 @@ type group struct {
 	*huma.Group
 	server *Server
 	format providers.Format
+	// faults begins the names of the group's faults in the document; "" for what the format is called there.
+	faults string
 }
 
 // newGroup makes the group of a format, "" for operations whose format the request's headers choose. errorSchema is the

@@ -100,6 +100,9 @@ func (s *Server) logAccess(ctx context.Context, r *http.Request, x *exchange) {
 	if x.caller != nil {
 		attrs = append(attrs, slog.String("token", x.caller.Name))
 	}
+	if x.subject != "" {
+		attrs = append(attrs, slog.String("subject", x.subject))
+	}
 	if x.model != "" {
 		attrs = append(attrs, slog.String("model", x.model))
 	}

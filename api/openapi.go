@@ -24,6 +24,9 @@ func apiConfig() huma.Config {
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearerScheme: {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`. A token may be held to source networks and to operations: each " +
 			"operation's `x-permission` (relay, video or realtime) is the word that it belongs to; what has none is open to every token.",
+	}, adminScheme: {
+		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <ADMIN_KEY>`, the deployment's `admin_key`; without one there is " +
+			"nothing at these paths. After ten wrong keys within a minute an address is held back until the minute is over.",
 	}}
 	return config
 }

@@ -21,7 +21,11 @@ const (
 // declareFaults adds to an operation the answers to what can go wrong with it, each a component that the operations of a
 // group share: of the kinds that its own making gives rise to. What no kind foresees is "default".
 func (g *group) declareFaults(op *huma.Operation, body *huma.Schema) {
-	for _, kind := range faultKinds(op) {
+	kinds := faultKinds(op)
+	if g.faults != "" {
+		kinds = adminFaultKinds(op)
+	}
+	for _, kind := range kinds {
 		for _, status := range g.statuses(kind) {
 			code := strconv.Itoa(status)
 			if op.Responses[code] == nil {
@@ -82,12 +86,17 @@ func (g *group) faultComponent(kind providers.Kind, status int, body *huma.Schem
 	if components.Responses == nil {
 		components.Responses = make(map[string]*huma.Response)
 	}
-	name := map[providers.Format]string{
-		providers.OpenAI: "OpenAI", providers.Anthropic: "Anthropic", providers.Gemini: "Gemini", providers.VendorC: "VendorC",
-	}[g.format] + "Fault" + strconv.Itoa(status)
+	prefix, words := g.faults, adminFaultWords
+	if prefix == "" {
+		words = faultWords
+		prefix = map[providers.Format]string{
+			providers.OpenAI: "OpenAI", providers.Anthropic: "Anthropic", providers.Gemini: "Gemini", providers.VendorC: "VendorC",
+		}[g.format]
+	}
+	name := prefix + "Fault" + strconv.Itoa(status)
 	if components.Responses[name] == nil {
 		response := &huma.Response{
-			Description: faultWords(kind), Content: map[string]*huma.MediaType{"application/json": {Schema: body}},
+			Description: words(kind), Content: map[string]*huma.MediaType{"application/json": {Schema: body}},
 		}
 		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == statusOverloadedA {
 			response.Headers = map[string]*huma.Param{"Retry-After": {
@@ -126,5 +135,40 @@ func faultWords(kind providers.Kind) string {
 		return "The upstream did not answer in time"
 	default:
 		return "The gateway failed"
+	}
+}
+
+// adminFaultKinds are the kinds of faults an operator's operation may answer with.
+func adminFaultKinds(op *huma.Operation) []providers.Kind {
+	kinds := []providers.Kind{
+		providers.Unauthenticated, providers.NotFound, providers.RateLimited, providers.Internal, providers.Overloaded,
+	}
+	if op.RequestBody != nil {
+		kinds = append(kinds, providers.TooLarge)
+	}
+	if op.RequestBody != nil || len(op.Parameters) > 0 {
+		kinds = append(kinds, providers.Invalid)
+	}
+	if op.Method != http.MethodGet {
+		kinds = append(kinds, providers.Conflict)
+	}
+	return kinds
+}
+
+// adminFaultWords are faultWords for operators.
+func adminFaultWords(kind providers.Kind) string {
+	switch kind {
+	case providers.Unauthenticated:
+		return "The admin key is missing or wrong"
+	case providers.NotFound:
+		return "There is no such token or task, or the deployment has no admin key"
+	case providers.RateLimited:
+		return "Too many wrong admin keys from this address"
+	case providers.Conflict:
+		return "The state of the token or task does not allow this"
+	case providers.Overloaded:
+		return "Redis or Temporal does not answer"
+	default:
+		return faultWords(kind)
 	}
 }

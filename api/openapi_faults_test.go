@@ -78,6 +78,12 @@ func TestFaultsDeclared(t *testing.T) {
 			if strings.Contains(path, "{") {
 				wanted += " 404"
 			}
+			if strings.HasPrefix(path, "/admin/") { // the key opens everything, and guessing is held back
+				wanted = "401 404 429 500 503 default"
+				if method != "get" {
+					wanted += " 409"
+				}
+			}
 			for status := range strings.FieldsSeq(wanted) {
 				if _, declared := operation.Responses[status]; !declared {
 					t.Errorf("%s %s declares no %s", method, path, status)

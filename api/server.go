@@ -62,6 +62,8 @@ type Options struct {
 	Links Links
 	// Health are the checks of /readyz.
 	Health []Check
+	// Admin is for the operator's operations.
+	Admin Admin
 	// DefaultVideoModel serves video creates that name no model; "" refuses them.
 	DefaultVideoModel string
 	// DefaultModerationModel serves moderations that name no model; "" refuses them.
@@ -91,6 +93,8 @@ type Server struct {
 	prices     *providers.Prices
 	archive    Archive
 	links      Links
+	admin      Admin
+	wrongKeys  wrongKeys
 	videoModel string
 	// moderationModel serves moderations that name none.
 	moderationModel string
@@ -119,7 +123,7 @@ func New(o Options) *Server {
 	hookErrors()
 	s := &Server{
 		relay: o.Relay, router: o.Router, tasks: o.Tasks, tokens: o.Tokens, limits: o.Limits, ledger: o.Ledger, prices: o.Prices,
-		archive: o.Archive, links: o.Links, videoModel: o.DefaultVideoModel, moderationModel: o.DefaultModerationModel, version: o.Version,
+		archive: o.Archive, links: o.Links, admin: o.Admin, videoModel: o.DefaultVideoModel, moderationModel: o.DefaultModerationModel, version: o.Version,
 		maxBody:      orDefault(o.MaxBody, DefaultMaxBody),
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),
@@ -164,6 +168,7 @@ func (s *Server) addOperations() {
 	s.addGenericVideos(openAI)
 	s.addVendorC(s.newGroup(providers.VendorC, schemaOf[vendorCError](registry)))
 	s.addRealtime(openAI)
+	s.addAdmin(s.newAdminGroup(schemaOf[openAIError](registry)))
 }
 
 // Handler serves every route.

@@ -9,10 +9,13 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+
+	"modelrelay/providers"
 )
 
 const (
@@ -22,7 +25,8 @@ const (
 	retryReason = "retry archive"
 )
 
-// Operator sees and moves the tasks of all tokens. Its errors are for a terminal.
+// Operator sees and moves the tasks of all tokens. Its errors are *providers.Fault where an operator can do something about
+// them: Invalid, NotFound, Conflict (the task's state does not allow it), Overloaded (Temporal is away).
 type Operator struct {
 	temporal  client.Client
 	namespace string
@@ -50,13 +54,13 @@ func (f Filter) Query(now time.Time) (string, error) {
 	if f.Stuck {
 		terms[0] = StuckQuery(now)
 	}
-	for _, term := range []struct{ name, value string }{
-		{AttrToken, f.Token}, {AttrModel, f.Model}, {AttrChannel, f.Channel}, {AttrState, string(f.Phase)},
+	for _, term := range []struct{ name, value, param string }{
+		{AttrToken, f.Token, "token"}, {AttrModel, f.Model, "model"}, {AttrChannel, f.Channel, "channel"}, {AttrState, string(f.Phase), "state"},
 	} {
 		switch {
 		case term.value == "":
 		case strings.ContainsAny(term.value, `'"\`):
-			return "", fmt.Errorf("%q has characters that no query takes", term.value)
+			return "", providers.InvalidField(term.param, "%q has characters that no query takes.", term.value)
 		default:
 			terms = append(terms, fmt.Sprintf("%s = '%s'", term.name, term.value))
 		}
@@ -98,6 +102,36 @@ func (o *Operator) Tasks(ctx context.Context, filter Filter, limit int, each fun
 	return o.executions(ctx, query, limit, func(info *workflowpb.WorkflowExecutionInfo) error { return each(listed(info)) })
 }
 
+// Page reads at most limit tasks of the filter, newest first, behind a cursor, which is empty for the first page. next is
+// the cursor behind these, empty at the end; the last page may hold nothing.
+func (o *Operator) Page(ctx context.Context, filter Filter, cursor []byte, limit int) (tasks []Listed, next []byte, err error) {
+	query, err := filter.Query(time.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := o.page(ctx, query, cursor, min(limit, operatorPage))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, info := range answer.GetExecutions() {
+		tasks = append(tasks, listed(info))
+	}
+	return tasks, answer.GetNextPageToken(), nil
+}
+
+func (o *Operator) page(ctx context.Context, query string, cursor []byte, size int) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	answer, err := o.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: o.namespace, PageSize: int32(size), NextPageToken: cursor, Query: query,
+	})
+	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); invalid && len(cursor) > 0 {
+		return nil, &providers.Fault{Kind: providers.Invalid, Message: "Invalid request: 'after' is no cursor of this list.", Param: "after", Err: err}
+	}
+	if err != nil {
+		return nil, away("The task engine", fmt.Errorf("list executions: %w", err))
+	}
+	return answer, nil
+}
+
 func (o *Operator) executions(ctx context.Context, query string, limit int, each func(*workflowpb.WorkflowExecutionInfo) error) error {
 	var token []byte
 	for seen := 0; ; {
@@ -105,11 +139,9 @@ func (o *Operator) executions(ctx context.Context, query string, limit int, each
 		if limit > 0 {
 			page = min(page, limit-seen)
 		}
-		answer, err := o.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-			Namespace: o.namespace, PageSize: int32(page), NextPageToken: token, Query: query,
-		})
+		answer, err := o.page(ctx, query, token, page)
 		if err != nil {
-			return fmt.Errorf("list executions: %w", err)
+			return err
 		}
 		for _, info := range answer.GetExecutions() {
 			if err := each(info); err != nil {
@@ -186,9 +218,6 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 	return nil
 }
 
-// errEnded says that a task is over.
-var errEnded = errors.New("the task has ended")
-
 // Fail ends a running task as failed; the client reads the reason.
 func (o *Operator) Fail(ctx context.Context, id, reason string) error {
 	if err := o.running(ctx, id); err != nil {
@@ -237,16 +266,16 @@ func (o *Operator) running(ctx context.Context, id string) error {
 		return err
 	}
 	if answer.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return fmt.Errorf("%s: %w as %s", id, errEnded, task.State)
+		return providers.Faultf(providers.Conflict, "%s has ended: it is %s.", id, task.State)
 	}
 	return nil
 }
 
 func (o *Operator) explain(id string, err error) error {
 	if isGone(err) {
-		return fmt.Errorf("no task %q in namespace %q", id, o.namespace)
+		return providers.Faultf(providers.NotFound, "There is no task %q in the namespace %q.", id, o.namespace)
 	}
-	return fmt.Errorf("ask Temporal about %s: %w", id, err)
+	return away("The task engine", fmt.Errorf("ask about %s: %w", id, err))
 }
 
 // RetryArchive lets a task whose archive failed try it again, with the whole time that an archive has. The history before
@@ -257,7 +286,7 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 	case err != nil:
 		return "", err
 	case task.Failure == nil || task.Failure.Code != CodeArchiveFailed:
-		return "", fmt.Errorf("%s is %s: only a task that failed with %s can archive again", id, task.State, CodeArchiveFailed)
+		return "", providers.Faultf(providers.Conflict, "%s is %s: only a task that failed with %s can archive again.", id, task.State, CodeArchiveFailed)
 	}
 	execution := answer.GetWorkflowExecutionInfo().GetExecution()
 	step, err := o.archiveStep(ctx, execution)
@@ -269,7 +298,7 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 		RequestId: execution.GetRunId() + " " + retryReason, // asked twice it resets once
 	})
 	if err != nil {
-		return "", fmt.Errorf("reset %s: %w", id, err)
+		return "", away("The task engine", fmt.Errorf("reset %s: %w", id, err))
 	}
 	return reset.GetRunId(), nil
 }
@@ -288,7 +317,7 @@ func (o *Operator) archiveStep(ctx context.Context, execution *commonpb.Workflow
 		}
 	}
 	if step == 0 {
-		return 0, fmt.Errorf("the history of %s has no archive step", execution.GetWorkflowId())
+		return 0, providers.Faultf(providers.Conflict, "The history of %s has no archive step.", execution.GetWorkflowId())
 	}
 	return step, nil
 }

@@ -227,7 +227,7 @@ func (o *Operator) delivery(ctx context.Context, id string) (*Delivery, error) {
 	case isGone(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("describe %s: %w", id, err)
+		return nil, away("The task engine", fmt.Errorf("describe %s: %w", id, err))
 	}
 	info := answer.GetWorkflowExecutionInfo()
 	delivery := &Delivery{ID: id, State: string(listed(info).Phase), Status: info.GetStatus().String(), Path: o.path(info.GetExecution())}
@@ -236,7 +236,7 @@ func (o *Operator) delivery(ctx context.Context, id string) (*Delivery, error) {
 			Namespace: o.namespace, Execution: info.GetExecution(), MaximumPageSize: 1,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("read the end of %s: %w", id, err)
+			return nil, away("The task engine", fmt.Errorf("read the end of %s: %w", id, err))
 		}
 		for _, event := range closing.GetHistory().GetEvents() {
 			delivery.Result = document(event.GetWorkflowExecutionCompletedEventAttributes().GetResult())

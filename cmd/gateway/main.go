@@ -15,6 +15,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9"
+
+	"modelrelay/providers"
 )
 
 // Exit codes of the program.
@@ -108,11 +110,14 @@ func (m *Main) onClose(release func() error) { m.closers = append(m.closers, rel
 func (m *Main) Report(err error) {
 	var config *ConfigError
 	var usage *UsageError
+	var fault *providers.Fault
 	switch {
 	case errors.As(err, &config):
 		fmt.Fprintln(m.Stderr, config.Error())
 	case errors.As(err, &usage):
 		fmt.Fprintf(m.Stderr, "gateway: %v (see gateway --help)\n", usage.Err)
+	case errors.As(err, &fault) && fault.Err == nil: // its kind is for programs
+		fmt.Fprintf(m.Stderr, "gateway: %s\n", fault.Message)
 	default:
 		fmt.Fprintf(m.Stderr, "gateway: %s\n", strings.TrimSpace(err.Error()))
 	}

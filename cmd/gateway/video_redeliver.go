@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"modelrelay/providers"
 	"modelrelay/workflows"
 )
 
@@ -26,9 +25,6 @@ func (c *videoRedeliverCmd) Run(ctx context.Context, m *Main, g *globals) error 
 		return err
 	}
 	notice, err := p.tasks().Redeliver(ctx, c.ID, c.Wait)
-	if fault := (*providers.Fault)(nil); errors.As(err, &fault) && fault.Err == nil {
-		return errors.New(fault.Message)
-	}
 	if err != nil {
 		return err
 	}

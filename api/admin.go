@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+const (
+	// adminScheme is the security scheme of the operator's operations.
+	adminScheme = "admin"
+	// adminTag is their category in the document.
+	adminTag = "admin"
+)
+
+// Admin is what the operator's operations under /admin work with. All of it stays the caller's.
+type Admin struct {
+	// Key opens them; "" closes them, so that there is nothing at their paths.
+	Key providers.Secret
+	// Tokens are the client tokens; CheckToken returns one that is made or changed as it is stored, or a *providers.Fault
+	// that names the field that is wrong.
+	Tokens     TokenKeeper
+	CheckToken func(storage.Token) (storage.Token, error)
+	// Tasks are those of all tokens, Webhooks their deliveries.
+	Tasks    Operator
+	Webhooks Redeliverer
+	// Usage is the ledger.
+	Usage UsageReader
+	// Channels lists how the channels are doing.
+	Channels func(ctx context.Context) ([]providers.ChannelState, error)
+}
+
+// addAdmin adds the operator's operations.
+func (s *Server) addAdmin(g *group) {
+	s.addAdminTokens(g)
+	s.addAdminChannels(g)
+	s.addAdminUsage(g)
+	s.addAdminTasks(g)
+}
+
+// newAdminGroup makes the group of the operator's operations. Their errors have the OpenAI shape.
+func (s *Server) newAdminGroup(errorSchema *huma.Schema) *group {
+	g := &group{Group: huma.NewGroup(s.api), server: s, format: providers.OpenAI, faults: "Admin"}
+	g.UseMiddleware(g.enter, s.authenticateAdmin)
+	g.UseSimpleModifier(func(op *huma.Operation) {
+		op.Security = []map[string][]string{{adminScheme: {}}}
+		op.Tags = []string{adminTag}
+		if op.Responses == nil {
+			op.Responses = make(map[string]*huma.Response)
+		}
+		g.declareFaults(op, errorSchema)
+	})
+	return g
+}
+
+// authenticateAdmin is the middleware that lets in who has the admin key. A source that sent wrong ones too often is held
+// back whatever it sends: an answer would tell it which key is right.
+func (s *Server) authenticateAdmin(ctx huma.Context, next func(huma.Context)) {
+	r, x := unwrap(ctx)
+	if err := s.letIn(r); err != nil {
+		s.fail(x, err)
+		return
+	}
+	x.Header().Set("Cache-Control", "no-store")
+	next(ctx)
+}
+
+// letIn tells whether the request carries the admin key.
+func (s *Server) letIn(r *http.Request) error {
+	if s.admin.Key == "" {
+		return providers.Faultf(providers.NotFound, "There is nothing at this path.")
+	}
+	source, now := sourceOf(r), time.Now()
+	if left := s.wrongKeys.held(source, now); left > 0 {
+		return &providers.Fault{
+			Kind: providers.RateLimited, Message: "Too many wrong admin keys came from this address.", RetryAfter: left,
+			Err: fmt.Errorf("source %s is held back", source),
+		}
+	}
+	key := bearer(r)
+	if key == "" {
+		return providers.Faultf(providers.Unauthenticated, "No admin key was given. Send it as \"Authorization: Bearer <ADMIN_KEY>\".")
+	}
+	// Digests have one length, so that the time of the comparison does not tell the key's.
+	given, right := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(s.admin.Key.Reveal()))
+	if subtle.ConstantTimeCompare(given[:], right[:]) != 1 {
+		s.wrongKeys.note(source, now)
+		return &providers.Fault{
+			Kind: providers.Unauthenticated, Message: "The admin key is wrong.", Err: fmt.Errorf("wrong admin key from %s", source),
+		}
+	}
+	return nil
+}
+
+// bearer is the request's bearer credential, "" where it has none.
+func bearer(r *http.Request) string {
+	scheme, key, found := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !found || !strings.EqualFold(scheme, "bearer") {
+		return ""
+	}
+	return strings.TrimSpace(key)
+}
+
+// storeFault is what an operator learns of a store's error about what it named.
+func storeFault(what, name string, err error) error {
+	refused := func(kind providers.Kind, format string) error {
+		return &providers.Fault{Kind: kind, Message: fmt.Sprintf(format, what, name), Err: err}
+	}
+	fault := (*providers.Fault)(nil)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &fault):
+		return fault
+	case errors.Is(err, storage.ErrNotFound):
+		return refused(providers.NotFound, "There is no %s %q.")
+	case errors.Is(err, storage.ErrExists):
+		return refused(providers.Conflict, "There is a %s %q already.")
+	case errors.Is(err, storage.ErrSeeded):
+		return refused(providers.Conflict, "The %s %q stands in the configuration file and changes there.")
+	case errors.Is(err, storage.ErrRevoked):
+		return refused(providers.Conflict, "The %s %q is revoked.")
+	case errors.Is(err, storage.ErrDisabled):
+		return refused(providers.Conflict, "The %s %q is disabled.")
+	case errors.Is(err, storage.ErrUnavailable):
+		return &providers.Fault{Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second, Err: err}
+	default:
+		return err
+	}
+}

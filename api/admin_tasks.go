@@ -1,0 +1,212 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/workflows"
+)
+
+// Operator sees and moves the tasks of all tokens, as workflows.Operator does.
+type Operator interface {
+	// Page reads tasks newest first behind a cursor, empty for the first page; next is empty at the end.
+	Page(ctx context.Context, filter workflows.Filter, cursor []byte, limit int) (tasks []workflows.Listed, next []byte, err error)
+	Show(ctx context.Context, id string) (workflows.Story, error)
+	Cancel(ctx context.Context, id string) error
+	Fail(ctx context.Context, id, reason string) error
+	// Wait returns when the task has ended, or with ctx's error.
+	Wait(ctx context.Context, id string) (workflows.Task, error)
+	RetryArchive(ctx context.Context, id string) (run string, err error)
+}
+
+// Redeliverer tells the end of a task to its webhook once more, as workflows.Client does.
+type Redeliverer interface {
+	Redeliver(ctx context.Context, id string, wait time.Duration) (workflows.Notice, error)
+}
+
+// Paths of the tasks.
+const (
+	adminTasksPath = "/admin/tasks"
+	adminTaskPath  = adminTasksPath + "/{task_id}"
+)
+
+const (
+	// adminEndWait is how long the end of a task is waited for that was told to end, as long as a client's cancel waits.
+	adminEndWait = 2 * time.Second
+)
+
+type adminTasksQuery struct {
+	Token   string `query:"token" doc:"Tasks of this token, by id or name"`
+	Model   string `query:"model" doc:"Tasks of this model"`
+	Channel string `query:"channel" doc:"Tasks on this channel"`
+	State   string `query:"state" enum:"queued,submitting,polling,archiving,completed,failed" doc:"Tasks in this state"`
+	Stuck   bool   `query:"stuck" doc:"Those that have been in their state for longer than usual"`
+	Since   string `query:"since" doc:"Those made since a date or a time of RFC 3339"`
+	After   string `query:"after" doc:"The cursor of the page before"`
+	Limit   int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Length of the page"`
+}
+
+type adminTaskList struct {
+	Object string             `json:"object" enum:"list"`
+	Data   []workflows.Listed `json:"data" nullable:"false"`
+	After  *string            `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
+}
+
+// TaskName is the path of one task. It is exported as TokenChange is.
+type TaskName struct {
+	ID string `path:"task_id" doc:"Video task id"`
+}
+
+type adminTaskAnswer struct {
+	Body workflows.Story
+}
+
+// addAdminTasks adds the operations on tasks.
+func (s *Server) addAdminTasks(g *group) {
+	huma.Register(g, huma.Operation{
+		OperationID: "adminListTasks", Method: http.MethodGet, Path: adminTasksPath, Summary: "List the tasks of all tokens",
+		Description: "Newest first, as Temporal's visibility knows them, a moment late.", Responses: declareDefault(),
+	}, s.adminListTasks)
+	huma.Register(g, huma.Operation{
+		OperationID: "adminGetTask", Method: http.MethodGet, Path: adminTaskPath, Summary: "Tell all there is to know of a task",
+		Description: "Its attempts with tickets and faults, its steps, what it waits for, its outputs, its webhook.", Responses: declareDefault(),
+	}, func(ctx context.Context, in *TaskName) (*adminTaskAnswer, error) {
+		return s.adminShow(ctx, in.ID, nil)
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "adminCancelTask", Method: http.MethodPost, Path: adminTaskPath + "/cancel", Summary: "Cancel a task",
+		Description: "As its client could. Waits up to two seconds for the end. A task that has ended: 409.", Responses: declareDefault(),
+	}, func(ctx context.Context, in *TaskName) (*adminTaskAnswer, error) {
+		return s.adminEnd(ctx, in.ID, s.admin.Tasks.Cancel(ctx, in.ID))
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "adminFailTask", Method: http.MethodPost, Path: adminTaskPath + "/fail", Summary: "End a task as failed",
+		Description: "The client reads the reason. Waits up to two seconds for the end. A task that has ended: 409.", Responses: declareDefault(),
+	}, func(ctx context.Context, in *struct {
+		TaskName
+
+		Body struct {
+			Reason string   `json:"reason" minLength:"1" maxLength:"1000" doc:"What the client reads"`
+			_      struct{} `json:"-" additionalProperties:"false"`
+		}
+	},
+	) (*adminTaskAnswer, error) {
+		return s.adminEnd(ctx, in.ID, s.admin.Tasks.Fail(ctx, in.ID, in.Body.Reason))
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "adminRetryArchive", Method: http.MethodPost, Path: adminTaskPath + "/retry-archive", Summary: "Archive a task again",
+		Description: "Only one that failed with archive_failed; any other: 409.", Responses: declareDefault(),
+	}, func(ctx context.Context, in *TaskName) (*adminTaskAnswer, error) {
+		_, err := s.admin.Tasks.RetryArchive(ctx, in.ID)
+		return s.adminShow(ctx, in.ID, err)
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "adminRedeliver", Method: http.MethodPost, Path: adminTaskPath + "/redeliver", Summary: "Tell a task's end to its webhook again",
+		Description: "Under the event's own id. Waits up to ten seconds for the receiver; the delivery goes on without.", Responses: declareDefault(),
+	}, func(ctx context.Context, in *TaskName) (*struct{ Body adminNotice }, error) {
+		exchangeOf(ctx).subject = in.ID
+		notice, err := s.admin.Webhooks.Redeliver(ctx, in.ID, redeliverWait)
+		if err != nil {
+			return nil, err
+		}
+		return &struct{ Body adminNotice }{newAdminNotice(notice)}, nil
+	})
+}
+
+// adminNotice is how far a delivery got.
+type adminNotice struct {
+	WorkflowID string     `json:"workflow_id" doc:"The delivery's own, in the Temporal UI"`
+	EventID    string     `json:"event_id"`
+	Type       string     `json:"type" enum:"video.completed,video.failed"`
+	State      string     `json:"state" enum:"delivering,delivered,undelivered"`
+	Host       string     `json:"host" doc:"The receiver's"`
+	Status     int        `json:"status" doc:"HTTP status of its last answer; 0: none"`
+	Tries      int        `json:"tries"`
+	Reason     string     `json:"reason" doc:"Why the last try failed"`
+	Next       *time.Time `json:"next" doc:"When it is tried again"`
+}
+
+func newAdminNotice(n workflows.Notice) adminNotice {
+	return adminNotice{
+		WorkflowID: n.WorkflowID, EventID: n.EventID, Type: n.Type, State: string(n.State), Host: n.Delivery.Host,
+		Status: n.Delivery.Status, Tries: n.Delivery.Tries, Reason: n.Delivery.Reason, Next: timeOrNull(n.Delivery.Next),
+	}
+}
+
+// redeliverWait is how long a redelivery is waited for: most receivers answer at once.
+const redeliverWait = 10 * time.Second
+
+func (s *Server) adminListTasks(ctx context.Context, in *adminTasksQuery) (*struct{ Body adminTaskList }, error) {
+	since, err := moment("since", in.Since)
+	if err != nil {
+		return nil, err
+	}
+	cursor, err := base64.RawURLEncoding.DecodeString(in.After)
+	if err != nil {
+		return nil, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
+	}
+	token, err := s.tokenID(ctx, in.Token)
+	if err != nil {
+		return nil, err
+	}
+	tasks, next, err := s.admin.Tasks.Page(ctx, workflows.Filter{
+		Token: token, Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck, Since: since,
+	}, cursor, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	list := adminTaskList{Object: "list", Data: tasks}
+	if tasks == nil {
+		list.Data = []workflows.Listed{}
+	}
+	if len(next) > 0 {
+		after := base64.RawURLEncoding.EncodeToString(next)
+		list.After = &after
+	}
+	return &struct{ Body adminTaskList }{list}, nil
+}
+
+// tokenID is the stable id of a token by id or name. One that is not known may have been: it stays as it is.
+func (s *Server) tokenID(ctx context.Context, idOrName string) (string, error) {
+	if idOrName == "" {
+		return "", nil
+	}
+	token, err := s.admin.Tokens.Find(ctx, idOrName)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return idOrName, nil
+	case err != nil:
+		return "", storeFault("token", idOrName, err)
+	}
+	return token.ID, nil
+}
+
+// adminEnd waits a while for the end of a task that was told to end, and shows it.
+func (s *Server) adminEnd(ctx context.Context, id string, err error) (*adminTaskAnswer, error) {
+	if err == nil {
+		wait, cancel := context.WithTimeout(ctx, adminEndWait)
+		defer cancel()
+		_, _ = s.admin.Tasks.Wait(wait, id) // what has come of it is shown next
+	}
+	return s.adminShow(ctx, id, err)
+}
+
+// adminShow renders a task, or what went wrong before.
+func (s *Server) adminShow(ctx context.Context, id string, err error) (*adminTaskAnswer, error) {
+	exchangeOf(ctx).subject = id
+	var story workflows.Story
+	if err == nil {
+		story, err = s.admin.Tasks.Show(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &adminTaskAnswer{Body: story}, nil
+}

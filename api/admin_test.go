@@ -1,0 +1,506 @@
+package api_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+	"modelrelay/workflows"
+)
+
+const adminKey = "admin-key-of-the-tests"
+
+// office is a gateway whose operator's operations work on a real store.
+type office struct {
+	*gateway
+
+	store    *storage.Tokens
+	usage    *storage.Usage
+	operator *operator
+	key      string
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	o := &office{store: storage.NewTokens(client, nil), usage: storage.NewUsage(client, nil), operator: &operator{}, key: adminKey}
+	t.Cleanup(o.store.Close)
+	t.Cleanup(func() { _ = o.usage.Close(context.WithoutCancel(t.Context())) })
+	o.gateway = newGateway(t, nil, func(g *gateway, options *api.Options) {
+		router := options.Router.(*providers.Router)
+		options.Tokens = o.store
+		options.Admin = api.Admin{
+			Key: adminKey, Tokens: o.store, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
+			Channels: func(context.Context) ([]providers.ChannelState, error) { return router.States(), nil },
+			CheckToken: func(token storage.Token) (storage.Token, error) {
+				if !slices.Contains(storage.Lanes(), token.Lane) {
+					return token, providers.InvalidField("lane", "Invalid request: 'lane' is unknown.")
+				}
+				return token, nil
+			},
+		}
+	})
+	return o
+}
+
+// ask sends an operator's request.
+func (o *office) ask(t *testing.T, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	return o.do(t, request(method, path, body, append([]string{"Authorization", "Bearer " + o.key}, headers...)...))
+}
+
+// tell is ask for an answer that must have the status, and reads it.
+func (o *office) tell(t *testing.T, status int, method, path, body string, into any) {
+	t.Helper()
+	rec := o.ask(t, method, path, body)
+	if rec.Code != status {
+		t.Fatalf("%s %s: got %d %s, want %d", method, path, rec.Code, rec.Body, status)
+	}
+	if rec.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("%s %s may be kept by a cache", method, path)
+	}
+	reflect.ValueOf(into).Elem().SetZero() // what an answer leaves out is not what the last one said
+	decode(t, rec.Body.Bytes(), into)
+}
+
+// operator keeps tasks in memory.
+type operator struct {
+	filters []workflows.Filter
+	cursors []string
+	did     []string
+	err     error
+}
+
+func (o *operator) Page(_ context.Context, filter workflows.Filter, cursor []byte, limit int) ([]workflows.Listed, []byte, error) {
+	o.filters, o.cursors = append(o.filters, filter), append(o.cursors, string(cursor))
+	if string(cursor) == "\x00two" {
+		return nil, nil, o.err
+	}
+	return []workflows.Listed{{ID: fmt.Sprint("video_", limit), Phase: workflows.PhasePolling, Created: day}}, []byte("\x00two"), o.err
+}
+
+func (o *operator) Show(_ context.Context, id string) (workflows.Story, error) {
+	if id != "video_1" {
+		return workflows.Story{}, providers.Faultf(providers.NotFound, "There is no task %q.", id)
+	}
+	return workflows.Story{Listed: workflows.Listed{ID: id}, State: workflows.Failed, Attempts: []workflows.AttemptStory{{At: day}}}, nil
+}
+
+func (o *operator) note(words ...string) error {
+	o.did = append(o.did, strings.Join(words, " "))
+	return o.err
+}
+
+func (o *operator) Cancel(_ context.Context, id string) error { return o.note("cancel", id) }
+func (o *operator) Fail(_ context.Context, id, reason string) error {
+	return o.note("fail", id, reason)
+}
+
+func (o *operator) Wait(_ context.Context, id string) (workflows.Task, error) {
+	return workflows.Task{ID: id}, o.note("wait", id)
+}
+
+func (o *operator) RetryArchive(_ context.Context, id string) (string, error) {
+	return "run", o.note("retry-archive", id)
+}
+
+func (o *operator) Redeliver(_ context.Context, id string, _ time.Duration) (workflows.Notice, error) {
+	return workflows.Notice{EventID: "evt_1", State: workflows.PhaseDelivered}, o.note("redeliver", id)
+}
+
+// adminPaths are the operator's operations with paths that name something.
+func adminPaths(t *testing.T, g *gateway) map[string]documented {
+	t.Helper()
+	operations := operationsOf(t, g)
+	found := make(map[string]documented)
+	for name, op := range operations {
+		if strings.Contains(name, " /admin/") {
+			found[strings.NewReplacer("{token}", "good", "{task_id}", "video_1").Replace(name)] = op
+		}
+	}
+	if len(found) < 15 {
+		t.Fatalf("the document has %d operations of operators", len(found))
+	}
+	return found
+}
+
+// TestAdminIsClosed: every operation asks for the admin key, no client token is one, and without a key there is nothing.
+func TestAdminIsClosed(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	closed := newGateway(t, nil, nil)
+	for name, op := range adminPaths(t, o.gateway) {
+		method, path, _ := strings.Cut(name, " ")
+		if len(op.Security) != 1 || op.Security[0]["admin"] == nil || !slices.Equal(op.Tags, []string{"admin"}) || op.Permission != "" {
+			t.Errorf("%s: declared with %+v", name, op)
+		}
+		rec := o.do(t, request(method, path, "", "Authorization", "", "X-Api-Key", adminKey))
+		if code, _ := fault(t, rec); rec.Code != 401 || code != "invalid_api_key" {
+			t.Errorf("%s without a bearer: got %d %s", name, rec.Code, rec.Body)
+		}
+		if rec := closed.do(t, request(method, path, "", "Authorization", "Bearer ")); rec.Code != 404 {
+			t.Errorf("%s without a configured key: got %d %s", name, rec.Code, rec.Body)
+		}
+	}
+	for _, key := range []string{goodKey, adminKey[1:], adminKey + "x"} {
+		if rec := o.do(t, request("GET", "/admin/tokens", "", "Authorization", "Bearer "+key)); rec.Code != 401 {
+			t.Errorf("key %q: got %d", key, rec.Code)
+		}
+	}
+	if rec := o.do(t, request("GET", "/v1/models", "", "Authorization", "Bearer "+adminKey)); rec.Code != 401 {
+		t.Errorf("the admin key as a token: got %d", rec.Code)
+	}
+	if rec := o.ask(t, "GET", "/admin/nothing", ""); rec.Code != 404 {
+		t.Errorf("an unknown path: got %d", rec.Code)
+	}
+}
+
+// TestAdminWrongKeys: a source that guesses is held back, its right key too; others are not.
+func TestAdminWrongKeys(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	from := func(source, key string) *httptest.ResponseRecorder {
+		req := request("GET", "/admin/tokens", "", "Authorization", "Bearer "+key)
+		req.RemoteAddr = source
+		return o.do(t, req)
+	}
+	for i := range 10 {
+		if rec := from(fmt.Sprintf("198.51.100.7:%d", 1000+i), fmt.Sprint("guess-", i)); rec.Code != 401 {
+			t.Fatalf("guess %d: got %d", i, rec.Code)
+		}
+	}
+	rec := from("198.51.100.7:2000", adminKey)
+	if code, _ := fault(t, rec); rec.Code != 429 || code != "rate_limit_exceeded" || rec.Header().Get("Retry-After") == "" {
+		t.Errorf("after ten guesses: got %d %s", rec.Code, rec.Body)
+	}
+	if rec := from("198.51.100.8:2000", adminKey); rec.Code != 200 {
+		t.Errorf("a neighbour: got %d", rec.Code)
+	}
+	for i := range 10 { // of one subscriber, from many addresses
+		from(fmt.Sprintf("[2001:db8::%x]:1000", i+1), "guess")
+	}
+	if got, other := from("[2001:db8::ffff]:1", adminKey).Code, from("[2001:db8:0:1::1]:1", adminKey).Code; got != 429 || other != 200 {
+		t.Errorf("the same /64: got %d, want 429; another: got %d", got, other)
+	}
+	log := o.log.String()
+	if strings.Contains(log, "guess") || strings.Contains(log, adminKey) || !strings.Contains(log, "wrong admin key from 198.51.100.7") ||
+		!strings.Contains(log, `"operation":"/admin/tokens"`) {
+		t.Errorf("the log tells %s", log)
+	}
+}
+
+type adminToken struct {
+	ID, Name, State, Group, Key, Hint, Lane string
+	Models, Operations, Networks            []string
+	Expires                                 *time.Time
+	MaxTasks                                int    `json:"max_tasks"`
+	WebhookURL                              string `json:"webhook_url"`
+	WebhookSigned                           bool   `json:"webhook_signed"`
+	WebhookSecret                           string `json:"webhook_secret"`
+	Seeded                                  bool
+}
+
+// TestAdminTokens lives a token's life.
+func TestAdminTokens(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	var made adminToken
+	o.tell(t, 201, "POST", "/admin/tokens", `{"name":"app/one","models":["gpt-*"],"operations":["relay"],"max_tasks":3,"webhook_url":"https://h.test/","webhook_secret":"new"}`, &made)
+	if !strings.HasPrefix(made.Key, "sk-") || !strings.HasPrefix(made.WebhookSecret, "whsec_") || made.State != "active" || made.Group != "default" ||
+		made.Lane != "normal" || made.MaxTasks != 3 || !made.WebhookSigned || made.Expires != nil || made.Networks == nil {
+		t.Errorf("made %+v", made)
+	}
+	models := func(key string) (int, []string) {
+		rec := o.do(t, request("GET", "/v1/models", "", "Authorization", "Bearer "+key))
+		var list struct{ Data []struct{ ID string } }
+		var names []string
+		if rec.Code == 200 {
+			decode(t, rec.Body.Bytes(), &list)
+		}
+		for _, model := range list.Data {
+			names = append(names, model.ID)
+		}
+		return rec.Code, names
+	}
+	if code, names := models(made.Key); code != 200 || !slices.Equal(names, []string{"gpt-4o"}) {
+		t.Errorf("its models: %d %v", code, names)
+	}
+
+	// A name with a slash is one segment when it is escaped.
+	var changed adminToken
+	o.tell(t, 200, "PATCH", "/admin/tokens/app%2Fone", `{"models":["fast"],"networks":[],"expires":"2100-01-31","webhook_url":"https://h.test/new"}`, &changed)
+	if changed.ID != made.ID || changed.Key+changed.WebhookSecret != "" || changed.MaxTasks != 3 || changed.Expires.Year() != 2100 ||
+		changed.WebhookURL != "https://h.test/new" || !slices.Equal(changed.Operations, []string{"relay"}) {
+		t.Errorf("changed %+v", changed)
+	}
+	if code, names := models(made.Key); code != 200 || !slices.Equal(names, []string{"fast"}) {
+		t.Errorf("its models after the change: %d %v", code, names)
+	}
+	o.tell(t, 200, "PATCH", "/admin/tokens/"+made.ID, `{"disabled":true}`, &changed)
+	if code, _ := models(made.Key); code != 401 || changed.State != "disabled" {
+		t.Errorf("disabled: %d, %s", code, changed.State)
+	}
+	o.tell(t, 200, "PATCH", "/admin/tokens/"+made.ID, `{"disabled":false,"expires":""}`, &changed)
+	if code, _ := models(made.Key); code != 200 || changed.Expires != nil {
+		t.Errorf("enabled: %d, %+v", code, changed)
+	}
+
+	var rotated, signed adminToken
+	o.tell(t, 200, "POST", "/admin/tokens/"+made.ID+"/rotate", "", &rotated)
+	old, _ := models(made.Key)
+	if next, _ := models(rotated.Key); old != 401 || next != 200 || rotated.Key == made.Key {
+		t.Errorf("after a rotation: the old key %d, the new one %d", old, next)
+	}
+	for _, body := range []string{"", `{"overlap_seconds":60}`} {
+		o.tell(t, 200, "POST", "/admin/tokens/"+made.ID+"/rotate-webhook-secret", body, &signed)
+		if !strings.HasPrefix(signed.WebhookSecret, "whsec_") || signed.WebhookSecret == made.WebhookSecret {
+			t.Errorf("rotated to %q", signed.WebhookSecret)
+		}
+	}
+	if hook, err := o.store.Webhook(t.Context(), made.ID); err != nil || len(hook.Secrets) != 3 {
+		t.Errorf("%d secrets sign, %v; want 3", len(hook.Secrets), err)
+	}
+
+	var list struct{ Data []adminToken }
+	o.tell(t, 200, "GET", "/admin/tokens?group=default&state=active", "", &list)
+	var one adminToken
+	o.tell(t, 200, "GET", "/admin/tokens/"+made.ID, "", &one)
+	if len(list.Data) != 1 || list.Data[0].ID != made.ID || one.Name != "app/one" || one.Key+one.WebhookSecret != "" {
+		t.Errorf("list %+v, one %+v", list, one)
+	}
+	o.tell(t, 200, "DELETE", "/admin/tokens/"+made.ID, "", &one)
+	if code, _ := models(rotated.Key); code != 401 || one.State != "revoked" {
+		t.Errorf("revoked: %d, %s", code, one.State)
+	}
+	if o.tell(t, 200, "GET", "/admin/tokens?state=active", "", &list); len(list.Data) != 0 {
+		t.Errorf("active after the revocation: %+v", list)
+	}
+	for _, secret := range []string{made.Key, made.WebhookSecret, rotated.Key, signed.WebhookSecret} {
+		if strings.Contains(o.log.String(), secret) {
+			t.Errorf("the log tells %s", secret)
+		}
+	}
+	if !strings.Contains(o.log.String(), `"subject":"`+made.ID+`"`) {
+		t.Error("the log does not say which token")
+	}
+}
+
+func TestAdminTokenRefusals(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	if err := o.store.Seed(t.Context(), []storage.Seed{{Token: storage.Token{Name: "file", Lane: "normal"}, Key: "sk-file"}}); err != nil {
+		t.Fatal(err)
+	}
+	var gone adminToken
+	o.tell(t, 201, "POST", "/admin/tokens", `{"name":"gone"}`, &gone)
+	o.tell(t, 200, "DELETE", "/admin/tokens/gone", "", &gone)
+	for _, test := range []struct {
+		method, path, body string
+		status             int
+		code, param        string
+	}{
+		{"POST", "/admin/tokens", `{}`, 400, "invalid_request", "name"},
+		{"POST", "/admin/tokens", `{"name":""}`, 400, "invalid_request", "name"},
+		{"POST", "/admin/tokens", `{"name":"a","requests_per_min":3}`, 400, "invalid_request", "requests_per_min"},
+		{"POST", "/admin/tokens", `{"name":"a","max_tasks":"3"}`, 400, "invalid_request", "max_tasks"},
+		{"POST", "/admin/tokens", `{"name":"a","lane":"fast"}`, 400, "invalid_request", "lane"},
+		{"POST", "/admin/tokens", `{"name":"a","expires":"soon"}`, 400, "invalid_request", "expires"},
+		{"POST", "/admin/tokens", `{"name":"a","expires":"2001-01-01"}`, 400, "invalid_request", "expires"},
+		{"POST", "/admin/tokens", `{"name":`, 400, "invalid_request", ""},
+		{"POST", "/admin/tokens", `{"name":"file"}`, 409, "conflict", ""},
+		{"GET", "/admin/tokens?state=asleep", "", 400, "invalid_request", "state"},
+		{"GET", "/admin/tokens/nobody", "", 404, "not_found", ""},
+		{"PATCH", "/admin/tokens/nobody", `{}`, 404, "not_found", ""},
+		{"DELETE", "/admin/tokens/nobody", "", 404, "not_found", ""},
+		{"POST", "/admin/tokens/nobody/rotate", "", 404, "not_found", ""},
+		{"PATCH", "/admin/tokens/file", `{"max_tasks":1}`, 409, "conflict", ""},
+		{"POST", "/admin/tokens/file/rotate", "", 409, "conflict", ""},
+		{"POST", "/admin/tokens/file/rotate-webhook-secret", "", 409, "conflict", ""},
+		{"PATCH", "/admin/tokens/" + gone.ID, `{"disabled":false}`, 409, "conflict", ""},
+		{"POST", "/admin/tokens/" + gone.ID + "/rotate-webhook-secret", `{"overlap_seconds":-1}`, 400, "invalid_request", "overlap_seconds"},
+		{"PUT", "/admin/tokens/file", `{}`, 405, "method_not_allowed", ""},
+	} {
+		rec := o.ask(t, test.method, test.path, test.body)
+		if code, param := fault(t, rec); rec.Code != test.status || code != test.code || param != test.param {
+			t.Errorf("%s %s %s: got %d %s %q: %s", test.method, test.path, test.body, rec.Code, code, param, rec.Body)
+		}
+	}
+}
+
+// TestAdminTasks: each operation is one call of the operator, and says what came of it.
+func TestAdminTasks(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	made, _, err := o.store.Create(t.Context(), storage.Token{Name: "anna"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page struct {
+		Data  []struct{ ID, Phase string }
+		After *string
+	}
+	o.tell(t, 200, "GET", "/admin/tasks?token=anna&model=sora-2&channel=main&state=polling&stuck=true&since=2026-01-31&limit=7", "", &page)
+	want := workflows.Filter{
+		Token: made.ID, Model: "sora-2", Channel: "main", Phase: workflows.PhasePolling, Stuck: true, Since: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
+	}
+	if len(o.operator.filters) != 1 || o.operator.filters[0] != want || len(page.Data) != 1 || page.Data[0].ID != "video_7" || page.After == nil {
+		t.Fatalf("asked %+v, got %+v", o.operator.filters, page)
+	}
+	o.tell(t, 200, "GET", "/admin/tasks?token=long-gone&after="+*page.After, "", &page)
+	if len(page.Data) != 0 || page.After != nil || o.operator.cursors[1] != "\x00two" || o.operator.filters[1].Token != "long-gone" {
+		t.Errorf("second page %+v of %q for %+v", page, o.operator.cursors, o.operator.filters[1])
+	}
+
+	var story struct {
+		ID, State string
+		Attempts  []any
+	}
+	for _, path := range []string{"", "/cancel", "/fail", "/retry-archive"} {
+		method, body := "POST", ""
+		switch path {
+		case "":
+			method = "GET"
+		case "/fail":
+			body = `{"reason":"the account is closed"}`
+		}
+		if o.tell(t, 200, method, "/admin/tasks/video_1"+path, body, &story); story.ID != "video_1" || story.State != "failed" || len(story.Attempts) != 1 {
+			t.Errorf("%s: got %+v", path, story)
+		}
+	}
+	var notice struct {
+		EventID string `json:"event_id"`
+		State   string
+		Next    *time.Time
+	}
+	if o.tell(t, 200, "POST", "/admin/tasks/video_1/redeliver", "", &notice); notice.EventID != "evt_1" || notice.State != "delivered" || notice.Next != nil {
+		t.Errorf("redelivered %+v", notice)
+	}
+	wantDid := []string{"cancel video_1", "wait video_1", "fail video_1 the account is closed", "wait video_1", "retry-archive video_1", "redeliver video_1"}
+	if !slices.Equal(o.operator.did, wantDid) {
+		t.Errorf("did %q, want %q", o.operator.did, wantDid)
+	}
+	if strings.Contains(o.log.String(), "account is closed") {
+		t.Error("the log tells the reason")
+	}
+
+	for _, test := range []struct {
+		method, path, body string
+		status             int
+		param              string
+	}{
+		{"GET", "/admin/tasks?state=lost", "", 400, "state"},
+		{"GET", "/admin/tasks?limit=0", "", 400, "limit"},
+		{"GET", "/admin/tasks?since=yesterday", "", 400, "since"},
+		{"GET", "/admin/tasks?after=" + base64.StdEncoding.EncodeToString([]byte("?>?>")), "", 400, "after"},
+		{"GET", "/admin/tasks/video_2", "", 404, ""},
+		{"POST", "/admin/tasks/video_1/fail", `{}`, 400, "reason"},
+		{"POST", "/admin/tasks/video_1/fail", `{"reason":"` + strings.Repeat("x", 1001) + `"}`, 400, "reason"},
+	} {
+		rec := o.ask(t, test.method, test.path, test.body)
+		if _, param := fault(t, rec); rec.Code != test.status || param != test.param {
+			t.Errorf("%s %s: got %d %q: %s", test.method, test.path, rec.Code, param, rec.Body)
+		}
+	}
+	o.operator.err = providers.Faultf(providers.Conflict, "video_1 has ended.")
+	for _, path := range []string{"cancel", "retry-archive", "redeliver"} {
+		if rec := o.ask(t, "POST", "/admin/tasks/video_1/"+path, ""); rec.Code != 409 {
+			t.Errorf("%s of what has ended: got %d %s", path, rec.Code, rec.Body)
+		}
+	}
+}
+
+// TestAdminUsage: the sums of the ledger, in JSON and as a table.
+func TestAdminUsage(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	made, _, err := o.store.Create(t.Context(), storage.Token{Name: "anna"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	january := time.Date(2026, 1, 31, 23, 0, 0, 0, time.UTC)
+	for i := range 4 {
+		entry := storage.Entry{
+			Token: made.ID, Model: "gpt-4o", Channel: "main", At: january.Add(time.Duration(i%2) * 2 * time.Hour), Requests: 1, InputTokens: 10,
+			OutputTokens: 5, Cost: 12_500_000, Audio: 1500 * time.Millisecond, Failed: i == 3,
+		}
+		if i > 1 {
+			entry.Token, entry.Model = "berta", "model,with \"marks\""
+		}
+		o.usage.Record(entry)
+	}
+	if err := o.usage.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const span = "/admin/usage?from=2026-01-31&to=2026-02-01"
+	var list struct {
+		From, To string
+		Data     []api.UsageRow
+	}
+	row := func(n int64) api.UsageRow {
+		return api.UsageRow{Requests: n, InputTokens: 10 * n, OutputTokens: 5 * n, AudioSeconds: 1.5 * float64(n), Cost: providers.Money(n) * 12_500_000}
+	}
+	o.tell(t, 200, "GET", span, "", &list)
+	if len(list.Data) != 4 || list.From != "2026-01-31" || list.To != "2026-02-01" {
+		t.Errorf("got %+v", list)
+	}
+	all := row(4)
+	all.Failed = 1
+	if o.tell(t, 200, "GET", span+"&group_by=", "", &list); !slices.Equal(list.Data, []api.UsageRow{all}) {
+		t.Errorf("one sum: got %+v, want %+v", list.Data, all)
+	}
+	anna := row(2)
+	anna.Token, anna.Channel = made.ID, "main"
+	if o.tell(t, 200, "GET", span+"&group_by=token,channel&token=anna", "", &list); !slices.Equal(list.Data, []api.UsageRow{anna}) {
+		t.Errorf("anna: got %+v, want %+v", list.Data, anna)
+	}
+	if o.tell(t, 200, "GET", "/admin/usage?from=2026-02-01&to=2026-02-01&group_by=day&model=gpt-4o", "", &list); len(list.Data) != 1 || list.Data[0].Requests != 1 {
+		t.Errorf("a day and a model: got %+v", list.Data)
+	}
+	if o.tell(t, 200, "GET", "/admin/usage", "", &list); len(list.Data) != 0 || list.To != time.Now().UTC().Format(time.DateOnly) {
+		t.Errorf("the last month: got %+v", list)
+	}
+
+	const table = "model,requests,tasks,failed,input_tokens,cached_tokens,output_tokens,images,audio_seconds,video_seconds,cost\n" +
+		"gpt-4o,2,0,0,20,0,10,0,3,0,0.025\n" +
+		"\"model,with \"\"marks\"\"\",2,0,1,20,0,10,0,3,0,0.025\n"
+	for _, ask := range []struct{ path, accept string }{{span + "&group_by=model&format=csv", ""}, {span + "&group_by=model", "text/csv"}} {
+		rec := o.ask(t, "GET", ask.path, "", "Accept", ask.accept)
+		if rec.Code != 200 || !strings.HasPrefix(rec.Header().Get("Content-Type"), "text/csv") || rec.Body.String() != table {
+			t.Errorf("%v: got %d %s\n%s", ask, rec.Code, rec.Header(), rec.Body)
+		}
+	}
+	for path, param := range map[string]string{
+		span + "&group_by=week": "group_by", span + "&format=xml": "format", "/admin/usage?from=soon": "from", "/admin/usage?to=x": "to",
+		"/admin/usage?from=2026-02-01&to=2026-01-01": "from",
+	} {
+		rec := o.ask(t, "GET", path, "")
+		if _, got := fault(t, rec); rec.Code != http.StatusBadRequest || got != param {
+			t.Errorf("%s: got %d %q", path, rec.Code, got)
+		}
+	}
+}
+
+func TestAdminChannels(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	var list struct{ Data []providers.ChannelState }
+	o.tell(t, 200, "GET", "/admin/channels", "", &list)
+	if len(list.Data) != 2 || list.Data[0].Name != "main" || list.Data[0].State != providers.StateOK || len(list.Data[0].Keys) != 1 || list.Data[0].Keys[0].Fingerprint == "" {
+		t.Errorf("got %+v", list.Data)
+	}
+	if rec := o.ask(t, "GET", "/admin/channels", ""); strings.Contains(rec.Body.String(), "up-key") {
+		t.Errorf("an upstream's key stands in %s", rec.Body)
+	}
+}

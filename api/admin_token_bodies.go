@@ -1,0 +1,173 @@
+package api
+
+import (
+	"errors"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// adminToken is a token as an operator sees it.
+type adminToken struct {
+	Object string `json:"object" enum:"token"`
+	ID     string `json:"id" doc:"Stable: it survives rotation; of a token of the configuration file its name"`
+	Name   string `json:"name"`
+	State  string `json:"state" enum:"active,disabled,expired,revoked"`
+	Hint   string `json:"hint" doc:"The key's last characters"`
+
+	Group             string     `json:"group"`
+	Models            []string   `json:"models" nullable:"false" doc:"Public names with * patterns; none: every model of the group"`
+	Operations        []string   `json:"operations" nullable:"false" doc:"What it may do; none: everything"`
+	Networks          []string   `json:"networks" nullable:"false" doc:"Where its connections may come from, CIDR; none: anywhere"`
+	Expires           *time.Time `json:"expires" doc:"Null: never"`
+	RequestsPerMinute int        `json:"requests_per_minute" doc:"0: no limit, here and below"`
+	TokensPerMinute   int        `json:"tokens_per_minute"`
+	Concurrency       int        `json:"concurrency"`
+	MaxTasks          int        `json:"max_tasks"`
+	MaxSockets        int        `json:"max_sockets"`
+	Budget            float64    `json:"budget"`
+	Weight            int        `json:"weight"`
+	Lane              string     `json:"lane"`
+	WebhookURL        string     `json:"webhook_url" doc:"Empty: none"`
+	WebhookSigned     bool       `json:"webhook_signed" doc:"It has a webhook secret"`
+	Disabled          bool       `json:"disabled"`
+	Seeded            bool       `json:"seeded" doc:"It stands in the configuration file and changes there"`
+	CreatedAt         *time.Time `json:"created_at"`
+
+	Key           string `json:"key,omitempty" doc:"The key, in the answer that made it and nowhere else"`
+	WebhookSecret string `json:"webhook_secret,omitempty" doc:"The webhook secret, in the answer that made it and nowhere else"`
+}
+
+func newAdminToken(t storage.Token, now time.Time) adminToken {
+	return adminToken{
+		Object: "token", ID: t.ID, Name: t.Name, State: standingOf(t, now), Hint: t.Hint, Group: t.Group,
+		Models: orNone(t.Models), Operations: orNone(t.Operations), Networks: orNone(t.Networks), Expires: timeOrNull(t.Expires),
+		RequestsPerMinute: t.RequestsPerMinute, TokensPerMinute: t.TokensPerMinute, Concurrency: t.Concurrency,
+		MaxTasks: t.MaxTasks, MaxSockets: t.MaxSockets, Budget: t.Budget, Weight: t.Weight, Lane: t.Lane,
+		WebhookURL: t.WebhookURL, WebhookSigned: t.WebhookSecret != "", Disabled: t.Disabled, Seeded: t.Seeded,
+		CreatedAt: timeOrNull(t.CreatedAt),
+	}
+}
+
+// standingOf says in one word whether a token works.
+func standingOf(t storage.Token, now time.Time) string {
+	err := t.Usable(now)
+	switch {
+	case t.Revoked:
+		return "revoked"
+	case errors.Is(err, storage.ErrExpired):
+		return "expired"
+	case err != nil:
+		return "disabled"
+	default:
+		return "active"
+	}
+}
+
+func orNone(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// TokenChange is what an operator may set of a token. What is absent stays as it is. It is exported because the document
+// is made of exported parts only.
+type TokenChange struct {
+	Group             *string   `json:"group,omitempty" minLength:"1" doc:"Which channels it may use"`
+	Models            *[]string `json:"models,omitempty" doc:"Public names with * patterns; empty: every model of the group"`
+	Operations        *[]string `json:"operations,omitempty" doc:"What it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
+	Networks          *[]string `json:"networks,omitempty" doc:"Addresses or CIDR ranges its connections come from; empty: anywhere"`
+	Expires           *string   `json:"expires,omitempty" doc:"Date or RFC 3339 time; empty: never"`
+	RequestsPerMinute *int      `json:"requests_per_minute,omitempty" doc:"0: no limit, here and below"`
+	TokensPerMinute   *int      `json:"tokens_per_minute,omitempty" doc:"Model tokens, input and output"`
+	Concurrency       *int      `json:"concurrency,omitempty" doc:"Calls at a time"`
+	MaxTasks          *int      `json:"max_tasks,omitempty" doc:"Unfinished video tasks"`
+	MaxSockets        *int      `json:"max_sockets,omitempty" doc:"Open realtime conversations"`
+	Budget            *float64  `json:"budget,omitempty" doc:"Money, in the unit of prices"`
+	Weight            *int      `json:"weight,omitempty" doc:"Share of a full channel's video jobs among the tokens of a lane that wait"`
+	Lane              *string   `json:"lane,omitempty" doc:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs"`
+	WebhookURL        *string   `json:"webhook_url,omitempty" doc:"Where its video events go; empty: nowhere"`
+	WebhookSecret     *string   `json:"webhook_secret,omitempty" doc:"What signs them: whsec_ and 24 to 64 bytes in Base64, or new for one that is made and shown once. The one before signs beside it for a day"`
+	Disabled          *bool     `json:"disabled,omitempty" doc:"Refuse it until it is enabled again"`
+	_                 struct{}  `json:"-" additionalProperties:"false"`
+}
+
+// adminTokenCreate is a new token.
+type adminTokenCreate struct {
+	Name string `json:"name" minLength:"1" doc:"For people; unique"`
+	TokenChange
+	_ struct{} `json:"-" additionalProperties:"false"`
+}
+
+// madeHere asks for a webhook secret of the gateway's making.
+const madeHere = "new"
+
+// secret is the webhook secret that the gateway makes for this change, "" where it makes none.
+func (c *TokenChange) secret() string {
+	if c.WebhookSecret == nil || *c.WebhookSecret != madeHere {
+		return ""
+	}
+	return storage.NewWebhookSecret().Reveal()
+}
+
+// apply puts what is there into the token; made, unless empty, is its new webhook secret.
+func (c *TokenChange) apply(t *storage.Token, made string) error {
+	set(&t.Group, c.Group)
+	set(&t.Models, c.Models)
+	set(&t.Operations, c.Operations)
+	set(&t.Networks, c.Networks)
+	set(&t.RequestsPerMinute, c.RequestsPerMinute)
+	set(&t.TokensPerMinute, c.TokensPerMinute)
+	set(&t.Concurrency, c.Concurrency)
+	set(&t.MaxTasks, c.MaxTasks)
+	set(&t.MaxSockets, c.MaxSockets)
+	set(&t.Budget, c.Budget)
+	set(&t.Weight, c.Weight)
+	set(&t.Lane, c.Lane)
+	set(&t.WebhookURL, c.WebhookURL)
+	set(&t.Disabled, c.Disabled)
+	switch {
+	case made != "":
+		t.WebhookSecret = storage.Secret(made)
+	case c.WebhookSecret != nil:
+		t.WebhookSecret = storage.Secret(*c.WebhookSecret)
+	}
+	if c.Expires == nil {
+		return nil
+	}
+	expires, err := moment("expires", *c.Expires)
+	if err == nil && !expires.IsZero() && !expires.After(time.Now()) {
+		err = providers.InvalidField("expires", "Invalid request: 'expires' lies in the past.")
+	}
+	t.Expires = expires
+	return err
+}
+
+// set takes a value that is there.
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// moment reads a date or a time of RFC 3339; "" is the zero time.
+func moment(param, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, providers.InvalidField(param, "Invalid request: '%s' is neither a date such as 2026-01-31 nor a time of RFC 3339.", param)
+}

@@ -1,0 +1,187 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/storage"
+)
+
+// TokenKeeper makes and changes tokens, as storage.Tokens does.
+type TokenKeeper interface {
+	List(ctx context.Context) ([]storage.Token, error)
+	Find(ctx context.Context, idOrName string) (storage.Token, error)
+	Create(ctx context.Context, token storage.Token) (storage.Token, string, error)
+	Update(ctx context.Context, idOrName string, change func(*storage.Token) error) (storage.Token, error)
+	Revoke(ctx context.Context, idOrName string) error
+	Rotate(ctx context.Context, idOrName string) (storage.Token, string, error)
+	RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (storage.Token, storage.Secret, error)
+}
+
+// Paths of the tokens.
+const (
+	adminTokensPath = "/admin/tokens"
+	adminTokenPath  = adminTokensPath + "/{token}"
+)
+
+// defaultGroup is that of a token that names none.
+const defaultGroup = "default"
+
+type adminTokenList struct {
+	Object string       `json:"object" enum:"list"`
+	Data   []adminToken `json:"data" nullable:"false"`
+}
+
+type adminTokensQuery struct {
+	Group string `query:"group" doc:"Tokens of this group"`
+	State string `query:"state" enum:"active,disabled,expired,revoked" doc:"Tokens in this state"`
+}
+
+// TokenName is the path of one token. It is exported as TokenChange is.
+type TokenName struct {
+	Token string `path:"token" doc:"Id or name"`
+}
+
+type adminSecretRotation struct {
+	TokenName
+
+	Body *struct {
+		Overlap *int     `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"How long the secret before goes on signing beside the new one; a day where it is absent"`
+		_       struct{} `json:"-" additionalProperties:"false"`
+	}
+}
+
+type adminTokenAnswer struct {
+	Body adminToken
+}
+
+// answerToken renders a token, or what went wrong with the one that was named.
+func answerToken(ctx context.Context, name string, token storage.Token, err error) (*adminTokenAnswer, error) {
+	x := exchangeOf(ctx)
+	x.subject = name
+	if err != nil {
+		return nil, storeFault("token", name, err)
+	}
+	x.subject = token.ID
+	return &adminTokenAnswer{Body: newAdminToken(token, time.Now())}, nil
+}
+
+// addAdminTokens adds the operations on tokens.
+func (s *Server) addAdminTokens(g *group) {
+	huma.Register(g, huma.Operation{
+		OperationID: "adminListTokens", Method: http.MethodGet, Path: adminTokensPath, Summary: "List the tokens",
+		Description: "By name; revoked ones too.", Responses: declareDefault(),
+	}, s.adminListTokens)
+	huma.Register(g, huma.Operation{
+		OperationID: "adminCreateToken", Method: http.MethodPost, Path: adminTokensPath, Summary: "Make a token",
+		Description: "The answer holds its key, which is shown nowhere else.", DefaultStatus: http.StatusCreated, Responses: declareDefault(),
+	}, s.adminCreateToken)
+	huma.Register(g, huma.Operation{
+		OperationID: "adminGetToken", Method: http.MethodGet, Path: adminTokenPath, Summary: "Get a token", Responses: declareDefault(),
+	}, func(ctx context.Context, in *TokenName) (*adminTokenAnswer, error) {
+		token, err := s.admin.Tokens.Find(ctx, in.Token)
+		return answerToken(ctx, in.Token, token, err)
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "adminUpdateToken", Method: http.MethodPatch, Path: adminTokenPath, Summary: "Change a token",
+		Description: "What is absent stays. The change holds in every process within a second. A token of the configuration file " +
+			"changes there: 409.",
+		Responses: declareDefault(),
+	}, s.adminUpdateToken)
+	huma.Register(g, huma.Operation{
+		OperationID: "adminRevokeToken", Method: http.MethodDelete, Path: adminTokenPath, Summary: "Revoke a token",
+		Description: "For good, in every process within a second. Its tasks go on, its name is free again.",
+		Responses:   declareDefault(),
+	}, func(ctx context.Context, in *TokenName) (*adminTokenAnswer, error) {
+		token, err := s.admin.Tokens.Find(ctx, in.Token)
+		if err == nil {
+			err = s.admin.Tokens.Revoke(ctx, token.ID)
+			token.Disabled, token.Revoked = true, true
+		}
+		return answerToken(ctx, in.Token, token, err)
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "adminRotateToken", Method: http.MethodPost, Path: adminTokenPath + "/rotate", Summary: "Give a token a new key",
+		Description: "The answer holds the new key; the one before is unknown within a second.", Responses: declareDefault(),
+	}, func(ctx context.Context, in *TokenName) (*adminTokenAnswer, error) {
+		token, key, err := s.admin.Tokens.Rotate(ctx, in.Token)
+		answer, err := answerToken(ctx, in.Token, token, err)
+		if err == nil {
+			answer.Body.Key = key
+		}
+		return answer, err
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "adminRotateWebhookSecret", Method: http.MethodPost, Path: adminTokenPath + "/rotate-webhook-secret",
+		Summary: "Give a token a new webhook secret", Description: "The answer holds it; a token without one gets its first.",
+		Responses: declareDefault(),
+	}, func(ctx context.Context, in *adminSecretRotation) (*adminTokenAnswer, error) {
+		overlap := storage.SecretOverlap
+		if in.Body != nil && in.Body.Overlap != nil {
+			overlap = time.Duration(*in.Body.Overlap) * time.Second
+		}
+		token, secret, err := s.admin.Tokens.RotateWebhookSecret(ctx, in.Token, overlap)
+		answer, err := answerToken(ctx, in.Token, token, err)
+		if err == nil {
+			answer.Body.WebhookSecret = secret.Reveal()
+		}
+		return answer, err
+	})
+}
+
+func (s *Server) adminListTokens(ctx context.Context, in *adminTokensQuery) (*struct{ Body adminTokenList }, error) {
+	tokens, err := s.admin.Tokens.List(ctx)
+	if err != nil {
+		return nil, storeFault("token", "", err)
+	}
+	list, now := adminTokenList{Object: "list", Data: []adminToken{}}, time.Now()
+	for _, token := range tokens {
+		if in.Group != "" && token.Group != in.Group || in.State != "" && standingOf(token, now) != in.State {
+			continue
+		}
+		list.Data = append(list.Data, newAdminToken(token, now))
+	}
+	return &struct{ Body adminTokenList }{list}, nil
+}
+
+func (s *Server) adminCreateToken(ctx context.Context, in *struct{ Body adminTokenCreate }) (*adminTokenAnswer, error) {
+	secret := in.Body.secret()
+	token := storage.Token{Name: in.Body.Name, Group: defaultGroup, Weight: 1, Lane: storage.LaneNormal}
+	err := in.Body.apply(&token, secret)
+	if err == nil {
+		token, err = s.admin.CheckToken(token)
+	}
+	var key string
+	if err == nil {
+		token, key, err = s.admin.Tokens.Create(ctx, token)
+	}
+	answer, err := answerToken(ctx, in.Body.Name, token, err)
+	if err == nil {
+		answer.Body.Key, answer.Body.WebhookSecret = key, secret
+	}
+	return answer, err
+}
+
+func (s *Server) adminUpdateToken(ctx context.Context, in *struct {
+	TokenName
+
+	Body TokenChange
+},
+) (*adminTokenAnswer, error) {
+	secret := in.Body.secret()
+	token, err := s.admin.Tokens.Update(ctx, in.Token, func(token *storage.Token) error {
+		err := in.Body.apply(token, secret)
+		if err == nil {
+			*token, err = s.admin.CheckToken(*token)
+		}
+		return err
+	})
+	answer, err := answerToken(ctx, in.Token, token, err)
+	if err == nil {
+		answer.Body.WebhookSecret = secret
+	}
+	return answer, err
+}

@@ -1,0 +1,213 @@
+package api
+
+import (
+	"context"
+	"encoding/csv"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// UsageReader reads the ledger, as storage.UsageReader does.
+type UsageReader interface {
+	// Read returns the rows of the days from and to, both included, of one token id or, when it is empty, of all.
+	Read(ctx context.Context, from, to time.Time, token string) ([]storage.Row, error)
+}
+
+// usageDays is how many days usage is shown of where nobody says otherwise, today among them.
+const usageDays = 30
+
+// UsageRow is a sum of the ledger as operators read it, in JSON and CSV alike.
+type UsageRow struct {
+	Day     string `json:"day,omitempty" doc:"UTC; absent where days are summed, and so are the next three"`
+	Token   string `json:"token,omitempty" doc:"Id"`
+	Model   string `json:"model,omitempty"`
+	Channel string `json:"channel,omitempty"`
+
+	Requests     int64           `json:"requests"`
+	Tasks        int64           `json:"tasks" doc:"Video tasks that ended"`
+	Failed       int64           `json:"failed" doc:"Of requests and tasks"`
+	InputTokens  int64           `json:"input_tokens" doc:"Cached ones too"`
+	CachedTokens int64           `json:"cached_tokens"`
+	OutputTokens int64           `json:"output_tokens"`
+	Images       int64           `json:"images"`
+	AudioSeconds float64         `json:"audio_seconds"`
+	VideoSeconds float64         `json:"video_seconds"`
+	Cost         providers.Money `json:"cost" doc:"In units of the prices"`
+}
+
+// NewUsageRow renders a row of the ledger.
+func NewUsageRow(r storage.Row) UsageRow {
+	return UsageRow{
+		Day: r.Day, Token: r.Token, Model: r.Model, Channel: r.Channel, Requests: r.Requests, Tasks: r.Tasks, Failed: r.Failed,
+		InputTokens: r.InputTokens, CachedTokens: r.CachedTokens, OutputTokens: r.OutputTokens, Images: r.Images,
+		AudioSeconds: r.Audio.Seconds(), VideoSeconds: r.Video.Seconds(), Cost: providers.Money(r.Cost),
+	}
+}
+
+// UsageHead names the columns of UsageRow.Cells: the words that the sums are by, and the counters.
+func UsageHead(by []string) []string {
+	return slices.Concat(by, []string{
+		"requests", "tasks", "failed", "input_tokens", "cached_tokens", "output_tokens", "images", "audio_seconds", "video_seconds", "cost",
+	})
+}
+
+// Cells is the row as text, in the order of UsageHead.
+func (u UsageRow) Cells(by []string) []string {
+	names := map[string]string{
+		storage.ByDay: u.Day, storage.ByToken: u.Token, storage.ByModel: u.Model, storage.ByChannel: u.Channel,
+	}
+	cells := make([]string, 0, len(by)+10)
+	for _, word := range by {
+		cells = append(cells, names[word])
+	}
+	for _, n := range []int64{u.Requests, u.Tasks, u.Failed, u.InputTokens, u.CachedTokens, u.OutputTokens, u.Images} {
+		cells = append(cells, strconv.FormatInt(n, 10))
+	}
+	for _, seconds := range []float64{u.AudioSeconds, u.VideoSeconds} {
+		cells = append(cells, strconv.FormatFloat(seconds, 'f', -1, 64))
+	}
+	return append(cells, u.Cost.String())
+}
+
+// usageList is the answer in JSON.
+type usageList struct {
+	Object string     `json:"object" enum:"list"`
+	From   string     `json:"from" doc:"First day"`
+	To     string     `json:"to" doc:"Last day"`
+	Data   []UsageRow `json:"data" nullable:"false"`
+}
+
+// usageQuery is what the query of GET /admin/usage asks for.
+type usageQuery struct {
+	from, to     time.Time
+	token, model string
+	by           []string
+	csv          bool
+}
+
+// addAdminUsage adds the ledger.
+func (s *Server) addAdminUsage(g *group) {
+	text := &huma.Schema{Type: huma.TypeString}
+	words := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
+	for _, word := range storage.UsageGroups() {
+		words.Items.Enum = append(words.Items.Enum, word)
+	}
+	responses := jsonAnswer[usageList](g.OpenAPI().Components.Schemas, "The sums")
+	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: text}
+	g.handle(huma.Operation{
+		OperationID: "adminUsage", Method: http.MethodGet, Path: "/admin/usage", Summary: "What was used",
+		Description: "Sums of the ledger by day, token, model and channel. A call is in it about a second after its end.",
+		Parameters: []*huma.Param{
+			{Name: "from", In: "query", Schema: text, Description: "First day (UTC), a date or a time; 30 days up to the last where it is absent"},
+			{Name: "to", In: "query", Schema: text, Description: "Last day; today where it is absent"},
+			{Name: "token", In: "query", Schema: text, Description: "Id or name"},
+			{Name: "model", In: "query", Schema: text, Description: "Public name"},
+			{
+				Name: "group_by", In: "query", Schema: words, Explode: new(false),
+				Description: "What the sums are by, with commas between; day, token and model where it is absent, one sum of all where it is empty",
+			},
+			{
+				Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"json", "csv"}},
+				Description: "csv also by the header Accept: text/csv",
+			},
+		},
+		Responses: responses,
+	}, s.adminUsage)
+}
+
+// adminUsage answers with sums of the ledger.
+func (s *Server) adminUsage(x *exchange, r *http.Request) error {
+	query, err := parseUsage(r, time.Now())
+	if err != nil {
+		return err
+	}
+	if query.token, err = s.tokenID(r.Context(), query.token); err != nil {
+		return err
+	}
+	rows, err := s.admin.Usage.Read(r.Context(), query.from, query.to, query.token)
+	if err != nil {
+		return storeFault("token", query.token, err)
+	}
+	if query.model != "" {
+		rows = slices.DeleteFunc(rows, func(row storage.Row) bool { return row.Model != query.model })
+	}
+	sums := storage.SumRows(rows, query.by)
+	if query.csv {
+		return writeUsageCSV(x, sums, query.by)
+	}
+	list := usageList{
+		Object: "list", From: query.from.Format(time.DateOnly), To: query.to.Format(time.DateOnly), Data: make([]UsageRow, len(sums)),
+	}
+	for i, sum := range sums {
+		list.Data[i] = NewUsageRow(sum)
+	}
+	return writeJSON(x, list)
+}
+
+func parseUsage(r *http.Request, now time.Time) (usageQuery, error) {
+	values := r.URL.Query()
+	query := usageQuery{
+		token: values.Get("token"), model: values.Get("model"), by: []string{storage.ByDay, storage.ByToken, storage.ByModel},
+		csv: lists(r.Header, "Accept", "text/csv"),
+	}
+	var err error
+	if query.to, err = moment("to", values.Get("to")); err != nil {
+		return query, err
+	}
+	if query.to.IsZero() {
+		query.to = now.UTC()
+	}
+	if query.from, err = moment("from", values.Get("from")); err != nil {
+		return query, err
+	}
+	if query.from.IsZero() {
+		query.from = query.to.AddDate(0, 0, 1-usageDays)
+	}
+	if query.from.After(query.to) {
+		return query, providers.InvalidField("from", "Invalid request: 'from' lies after 'to'.")
+	}
+	if words, given := values["group_by"]; given {
+		query.by = nil
+		for _, word := range strings.FieldsFunc(strings.Join(words, ","), func(r rune) bool { return r == ',' || r == ' ' }) {
+			if !slices.Contains(storage.UsageGroups(), word) {
+				return query, providers.InvalidField("group_by", "Invalid request: 'group_by' takes %s.", strings.Join(storage.UsageGroups(), ", "))
+			}
+			if !slices.Contains(query.by, word) {
+				query.by = append(query.by, word)
+			}
+		}
+	}
+	switch values.Get("format") {
+	case "":
+	case "json":
+		query.csv = false
+	case "csv":
+		query.csv = true
+	default:
+		return query, providers.InvalidField("format", "Invalid request: 'format' takes json or csv.")
+	}
+	return query, nil
+}
+
+// writeUsageCSV answers with a table.
+func writeUsageCSV(x *exchange, sums []storage.Row, by []string) error {
+	x.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	table := csv.NewWriter(x)
+	_ = table.Write(UsageHead(by)) // Error tells below
+	for _, sum := range sums {
+		_ = table.Write(NewUsageRow(sum).Cells(by))
+	}
+	table.Flush()
+	if err := table.Error(); err != nil {
+		return clientGone(err)
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/workflows"
+)
+
+// admin is what the operations under /admin work with: the functions of the operator's commands.
+func (p *parts) admin(tokens *storage.Tokens, tasks *workflows.Client) api.Admin {
+	return api.Admin{
+		Key:    p.cfg.AdminKey,
+		Tokens: tokens,
+		CheckToken: func(t storage.Token) (storage.Token, error) {
+			checked, problem := checkToken(t, p.cfg.Webhooks)
+			if problem != nil {
+				return t, providers.InvalidField(problem.Key, "Invalid request: '%s' %s.", problem.Key, problem.Message)
+			}
+			return checked, nil
+		},
+		Tasks:    workflows.NewOperator(p.temporal, p.cfg.Temporal.Namespace),
+		Webhooks: tasks,
+		Usage:    storage.NewUsageReader(p.redis, ""),
+		Channels: p.health.States,
+	}
+}
