@@ -28,7 +28,7 @@ type gateway struct {
 
 func newGateway(client *redis.Client) *gateway {
 	return &gateway{
-		limits: storage.NewLimits(client, &storage.LimitsOptions{Lease: 200 * time.Millisecond}),
+		limits: storage.NewLimits(client, &storage.LimitsOptions{Lease: 2 * time.Second}),
 		usage:  storage.NewUsage(client, &storage.UsageOptions{FlushEvery: 10 * time.Millisecond}),
 	}
 }
