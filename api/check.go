@@ -29,10 +29,15 @@ type reading struct {
 	buf bytes.Buffer
 }
 
-// newChecker compiles the schema of a body struct.
-func newChecker[Body any](registry huma.Registry) *checker {
+// newChecker compiles the schema of a body struct. The noted fields are no part of it: they may be anything, and their
+// place is told.
+func newChecker[Body any](registry huma.Registry, noted ...string) *checker {
 	schema := registry.Schema(reflect.TypeFor[Body](), false, "")
-	return &checker{rule: newRule(registry, schema)}
+	c := &checker{rule: newRule(registry, schema)}
+	for _, name := range noted {
+		c.rule.note(name)
+	}
+	return c
 }
 
 // body is a checked JSON object.
@@ -170,7 +175,7 @@ func (s *scan) object(r *rule, at []providers.Span) *violation {
 			continue
 		}
 		bit := uint64(1) << field
-		if seen&bit != 0 {
+		if seen&bit != 0 && r.noted&bit == 0 {
 			return &violation{place: r.name(field), rule: "is given more than once"}
 		}
 		seen |= bit

@@ -54,6 +54,8 @@ type rule struct {
 	// names are the members the rule looks at, fields their rules in the same order; nil: it looks at none.
 	names  map[string]int
 	fields []*rule
+	// noted are the fields, by index, whose place is of interest and nothing else.
+	noted uint64
 	// required are indexes into fields, in the contract's order.
 	required []int
 	// items is the rule of array elements, nil for any.
@@ -132,6 +134,16 @@ func (r *rule) addProperties(registry huma.Registry, schema *huma.Schema) {
 	for _, name := range schema.Required {
 		r.required = append(r.required, r.names[name])
 	}
+}
+
+// note adds a field that is not of the contract, unless it is.
+func (r *rule) note(name string) {
+	if _, known := r.names[name]; known || len(r.fields) >= maxFields {
+		return
+	}
+	r.names[name] = len(r.fields)
+	r.noted |= 1 << len(r.fields)
+	r.fields = append(r.fields, &rule{kinds: kindAny})
 }
 
 // add widens the rule by an alternative.

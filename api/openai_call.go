@@ -24,7 +24,7 @@ type openAICall struct {
 // addOpenAICall adds an operation whose JSON body, checked as Body says, goes upstream as it came.
 func addOpenAICall[Body any](s *Server, g *group, c openAICall) {
 	registry := g.OpenAPI().Components.Schemas
-	check := newChecker[Body](registry)
+	check := newChecker[Body](registry, cacheKey)
 	c.Method = http.MethodPost
 	if c.RequestBody == nil {
 		c.RequestBody = jsonBody[Body](registry)

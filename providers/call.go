@@ -45,6 +45,10 @@ type Call struct {
 	Edits []Edit
 	// OpenValues: the body holds an enum value that the contract does not list, so only a channel open to such takes it.
 	OpenValues bool
+	// Affinity is that of Want.
+	Affinity uint64
+	// Previous names the answer that the call goes on from, "" for none. Who made it alone can.
+	Previous string
 	// HideUsage: the gateway asked for the usage chunk, the client did not, so the client must not see it.
 	HideUsage bool
 }

@@ -19,6 +19,9 @@ type UsageShape struct {
 	Input, Cached, Output []string
 	// Seconds are numbers of seconds of audio.
 	Seconds []string
+	// Answer are paths of the text that names the answer, where a later call may go on from it by that name; none: it may
+	// not.
+	Answer []string
 	// Content is the path of the array that is empty in a stream event which carries counts and nothing else, "" where
 	// the endpoint has no such event.
 	Content string

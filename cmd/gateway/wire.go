@@ -106,6 +106,8 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) *
 	m.onClose(p.flush("limits", limits.Close))
 	usage := storage.NewUsage(p.redis, &storage.UsageOptions{Log: p.log})
 	m.onClose(p.flush("usage", usage.Close))
+	answers := storage.NewMakers(p.redis, &storage.MakersOptions{Log: p.log})
+	m.onClose(func() error { answers.Close(); return nil })
 	var links api.Links
 	if p.cfg.Video.PresignedURLs {
 		links = p.archive
@@ -113,6 +115,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) *
 	return api.New(api.Options{
 		Relay: relay.New(p.router, p.catalog, &relay.Options{
 			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
+			Makers: makers{answers},
 		}),
 		Router: p.router,
 		Tasks:  tasks,

@@ -48,6 +48,7 @@ func operations() map[providers.Operation]operation {
 				Input:  append([]string{"response.usage.input_tokens"}, tokens.Input...),
 				Cached: append([]string{"response.usage.input_tokens_details.cached_tokens"}, tokens.Cached...),
 				Output: append([]string{"response.usage.output_tokens"}, tokens.Output...),
+				Answer: []string{"id", "response.id"},
 			},
 		},
 		providers.CompactResponse: {path: "/responses/compact", answers: document, usage: tokens},

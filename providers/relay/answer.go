@@ -85,6 +85,8 @@ type body struct {
 	cause     func() error // why the upstream request was cancelled, nil as long as it was not
 
 	underway providers.InFlight // until the body ends
+	// made gets what names the answer, once it was read; nil where nobody wants to know, or knows.
+	made func(answer string)
 
 	meter *meter // nil where nothing is counted
 	hider *hider // nil where nothing is hidden
@@ -122,6 +124,10 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.next(p)
 	if b.meter != nil {
 		b.meter.observe(p[:n])
+		if b.made != nil && b.meter.doc.named {
+			b.made(string(b.meter.doc.answer))
+			b.made = nil
+		}
 		if err != nil {
 			b.meter.settle()
 		}

@@ -35,8 +35,17 @@ type Options struct {
 	SocketPing time.Duration
 	// SocketStall is how long either side may leave a piece of a message untaken.
 	SocketStall time.Duration
+	// Makers remembers who made which answer, for the calls that go on from it; nil: nobody does.
+	Makers Makers
 	// Log gets one line per attempt; nil means none.
 	Log *slog.Logger
+}
+
+// Makers remembers which channel and key made an answer. Neither method may wait for long.
+type Makers interface {
+	Remember(answer string, by providers.KeyRef)
+	// Find returns the zero KeyRef where nobody knows.
+	Find(ctx context.Context, answer string) providers.KeyRef
 }
 
 // Relay sends calls. It is safe for concurrent use.
@@ -46,6 +55,7 @@ type Relay struct {
 	attempts  int
 	firstByte time.Duration
 	idle      time.Duration
+	makers    Makers
 	log       *slog.Logger
 	counters  map[counting]*shape
 
@@ -84,6 +94,7 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 		if opts.Log != nil {
 			r.log = opts.Log
 		}
+		r.makers = opts.Makers
 	}
 	for name, vendor := range catalog {
 		for endpoint, shape := range vendor.Usage {
@@ -103,7 +114,10 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 // The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
-	want := providers.Want{Group: group, Model: call.Model, Endpoint: call.Endpoint, OpenValues: call.OpenValues}
+	want := providers.Want{Group: group, Model: call.Model, Endpoint: call.Endpoint, OpenValues: call.OpenValues, Affinity: call.Affinity}
+	if call.Previous != "" && r.makers != nil {
+		want.Maker = r.makers.Find(ctx, call.Previous)
+	}
 	var answer *Answer
 	attempts, err := r.fallOver(ctx, call.RequestID, want, func(to providers.Target) (status int, fault *providers.Fault) {
 		if answer, fault = r.attempt(ctx, to, call); fault != nil {
@@ -123,7 +137,7 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 func (r *Relay) fallOver(
 	ctx context.Context, requestID string, want providers.Want, attempt func(providers.Target) (status int, fault *providers.Fault),
 ) (int, error) {
-	var last *providers.Fault
+	var last, makers *providers.Fault
 	for attempts := 1; attempts <= r.attempts; attempts++ {
 		to, err := r.router.Pick(want)
 		if err != nil {
@@ -146,7 +160,13 @@ func (r *Relay) fallOver(
 		}
 		last = fault
 		if !fault.Elsewhere() {
+			if makers != nil {
+				last = makers // that nobody else can go on from its answer is no news, and no reason to give up
+			}
 			break
+		}
+		if to.Ref() == want.Maker {
+			makers = fault
 		}
 		switch fault.Blame {
 		case providers.BlameKey:
@@ -184,6 +204,9 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 	}
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; shape != nil && isText(resp.Header) {
 		body.meter = newMeter(shape, answer.Stream)
+		if r.makers != nil && shape.root.named {
+			body.made = func(answer string) { r.makers.Remember(answer, to.Ref()) }
+		}
 		if answer.Stream && call.HideUsage {
 			body.hider = &hider{meter: body.meter, read: body.next}
 			answer.Header.Del("Content-Length")

@@ -26,9 +26,10 @@ type member struct {
 	// counts names the counters that the number adds to.
 	counts  [counters]bool
 	content bool
-	// items: the array's items count. lists, of a root: some member's do.
-	items, lists bool
-	children     []*member
+	answer  bool // a text there names the answer
+	// items: the array's items count. lists and named, of a root: some member's do, or names the answer.
+	items, lists, named bool
+	children            []*member
 }
 
 // newMember builds the tree of a shape's paths; nil for the zero shape.
@@ -40,6 +41,10 @@ func newMember(shape providers.UsageShape) *member {
 		for _, path := range paths {
 			root.at(path).counts[counter] = true
 		}
+	}
+	for _, path := range shape.Answer {
+		root.at(path).answer = true
+		root.named = true
 	}
 	if shape.Images != "" {
 		root.at(shape.Images).items, root.lists = true, true
@@ -78,6 +83,8 @@ func (m *member) child(name []byte) *member {
 const (
 	// maxPath is the number of objects that may be open on the way to a counter.
 	maxPath = 6
+	// maxAnswer bounds the name of an answer; vendors' have about 60 bytes.
+	maxAnswer = 200
 	// maxWord bounds a member name or number worth looking at.
 	maxWord = 40
 )
@@ -91,6 +98,7 @@ const (
 	inName                // the rest of a name
 	atColon               // the colon behind it
 	inNumber              // the rest of a counter
+	inAnswer              // the rest of the answer's name
 	inString              // the rest of a string that does not matter
 	atItem                // the first item of the content array, or its end
 	inOther               // the rest of an array or object that does not matter
@@ -118,6 +126,9 @@ type skimmer struct {
 	seen   [counters]bool
 	// stale are counters of an earlier element of an array at the root, which a later one overrules.
 	stale [counters]bool
+	// answer is what names the answer, as far as it was read; named: to its end. Neither is reset: the first counts.
+	answer []byte
+	named  bool
 	// content and hollow: the content array was seen, with items in it or without.
 	content, hollow bool
 	// items of the arrays that count; within: one of them is being read.
@@ -126,7 +137,13 @@ type skimmer struct {
 }
 
 // reset makes the skimmer ready for the next document.
-func (s *skimmer) reset() { *s = skimmer{root: s.root} }
+func (s *skimmer) reset() {
+	answer, named := s.answer, s.named
+	*s = skimmer{root: s.root}
+	if named {
+		s.answer, s.named = answer, true
+	}
+}
 
 // counted tells whether the document held tokens, cached ones apart.
 func (s *skimmer) counted() bool { return s.seen[inputCounter] || s.seen[outputCounter] }
@@ -139,6 +156,8 @@ func (s *skimmer) feed(b []byte) {
 			i += s.text(b[i:])
 		case inName:
 			i += s.name(b[i:])
+		case inAnswer:
+			i += s.naming(b[i:])
 		case inOther:
 			i += s.other(b[i:])
 		case inNumber:
@@ -213,6 +232,8 @@ func (s *skimmer) value(c byte) int {
 	case c == '{' || c == '[':
 		s.depth++
 		s.place = inOther
+	case c == '"' && found != nil && found.answer && !s.named:
+		s.answer, s.place, s.back = s.answer[:0], inAnswer, s.after()
 	case c == '"':
 		s.place, s.back = inString, s.after()
 	case isNumber(c) && found != nil && found.counts != [counters]bool{}:
@@ -270,6 +291,22 @@ func (s *skimmer) text(b []byte) int {
 		case i > len(b):
 			s.escaped = true
 		}
+	}
+	return len(b)
+}
+
+// naming reads on in what names the answer, and says how far it came. A name that needs an escape or is too long is none.
+func (s *skimmer) naming(b []byte) int {
+	for i, c := range b {
+		switch {
+		case c == '"':
+			s.place, s.named = s.back, len(s.answer) > 0
+			return i + 1
+		case c == '\\' || len(s.answer) == maxAnswer:
+			s.answer, s.place = nil, inString
+			return i
+		}
+		s.answer = append(s.answer, c)
 	}
 	return len(b)
 }

@@ -1,0 +1,126 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
+)
+
+// memory is a Makers of this process alone.
+type memory struct {
+	mu   sync.Mutex
+	made map[string]providers.KeyRef
+}
+
+func (m *memory) Remember(answer string, by providers.KeyRef) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.made == nil {
+		m.made = make(map[string]providers.KeyRef)
+	}
+	m.made[answer] = by
+}
+
+func (m *memory) Find(_ context.Context, answer string) providers.KeyRef {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.made[answer]
+}
+
+func responsesCall(previous string, stream bool) providers.Call {
+	return providers.Call{
+		Stream:   stream,
+		Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}, Model: "m", Previous: previous,
+		ContentType: "application/json", Body: []byte(`{"model":"m","input":"hi"}`),
+	}
+}
+
+// shapes are what the vendor sends, in the order of its members and in another, of a document and of a stream.
+func shapes(id string) map[string]string {
+	document := fmt.Sprintf(`{"id":%q,"object":"response","output":[{"id":"msg_1"}],"usage":{"input_tokens":1,"output_tokens":2}}`, id)
+	return map[string]string{
+		"document":      document,
+		"another order": fmt.Sprintf(`{"object":"response","output":[{"type":"message","id":"msg_1","content":[{"text":"\"id\":\"resp_0\""}]}],"usage":{"input_tokens":1,"output_tokens":2},"id":%q}`, id),
+		"stream": "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":" + document + "}\n\n" +
+			"event: response.output_item.added\ndata: {\"type\":\"response.output_item.added\",\"item\":{\"id\":\"msg_1\"}}\n\n" +
+			"event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":" + strings.Replace(document, id, "resp_late", 1) + "}\n\n",
+	}
+}
+
+// TestMakers: a call goes on at the channel that made the answer before it, whatever that answer looked like and however
+// small the pieces were it came in.
+func TestMakers(t *testing.T) {
+	t.Parallel()
+	for name, body := range shapes("resp_1") {
+		for _, piece := range []int{1, 7, 4096} {
+			t.Run(fmt.Sprint(name, " in pieces of ", piece), func(t *testing.T) {
+				t.Parallel()
+				serve := answers(body)
+				stream := name == "stream"
+				if stream {
+					serve = streams(body)
+				}
+				b := newBench(t, &relay.Options{Makers: new(memory)}, status(http.StatusBadGateway), serve, serve)
+				answer, err := b.Do(t.Context(), "default", responsesCall("", stream))
+				if err != nil {
+					t.Fatal(err)
+				}
+				first := answer.Channel // the one that is not broken; "a" rests now
+				buf := make([]byte, piece)
+				for err == nil {
+					_, err = answer.Body.Read(buf)
+				}
+				if err != io.EOF {
+					t.Fatal(err)
+				}
+				if usage, ok := answer.Usage(); !ok || usage.Output != 2 {
+					t.Errorf("got usage %+v, %v", usage, ok)
+				}
+				// Its maker rests, others do not.
+				to, _ := b.router.Resolve(first, providers.Secret("hush-"+first).Fingerprint(), "m")
+				b.router.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel})
+				for _, previous := range []string{"resp_2", "msg_1", "resp_0", "resp_late", "resp_1"} {
+					want := "c"
+					if previous == "resp_1" {
+						want = first
+					}
+					again, err := b.Do(t.Context(), "default", responsesCall(previous, stream))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if again.Channel != want {
+						t.Errorf("after %s: got channel %s, want %s", previous, again.Channel, want)
+					}
+					_ = again.Body.Close()
+				}
+			})
+		}
+	}
+}
+
+// TestMakerFails: where the maker fails and nobody else knows the answer, the client learns of the failure, which will
+// pass, and not that its conversation is gone.
+func TestMakerFails(t *testing.T) {
+	t.Parallel()
+	unknown := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":{"message":"Previous response with id 'resp_1' not found.","type":"invalid_request_error","param":"previous_response_id","code":"previous_response_not_found"}}`)
+	}
+	made := new(memory)
+	b := newBench(t, &relay.Options{Makers: made}, unknown, status(http.StatusServiceUnavailable))
+	made.Remember("resp_1", providers.KeyRef{Channel: "b", Fingerprint: providers.Secret("hush-b").Fingerprint()})
+	if got := b.fault(t.Context(), t, responsesCall("resp_1", false)); got.Kind != providers.Overloaded {
+		t.Errorf("got %v, want the maker's own fault", got)
+	}
+	if got := b.fault(t.Context(), t, responsesCall("resp_2", false)); got.Code != "previous_response_not_found" {
+		t.Errorf("got %v, want the upstream's own refusal", got)
+	}
+}
