@@ -63,6 +63,9 @@ type Activities struct {
 	// Webhooks and Receivers are what Deliver needs.
 	Webhooks  Webhooks
 	Receivers *Receivers
+	// Budgets and Prices settle what tasks cost; without Budgets nothing is settled.
+	Budgets Budgets
+	Prices  *providers.Prices
 	// Slots limit the jobs in flight at a channel; nil where no channel's are limited.
 	Slots Slots
 	Log   *slog.Logger

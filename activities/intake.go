@@ -25,6 +25,9 @@ type Intake struct {
 	Index *storage.TaskIndex
 	// Changes carries hints between processes; nil: none.
 	Changes *storage.Changes
+	// Budgets and Prices are what creates reserve by; nil: nothing is reserved.
+	Budgets Budgets
+	Prices  *providers.Prices
 }
 
 // Upload stores one input under the key.

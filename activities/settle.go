@@ -14,9 +14,12 @@ type SettleInput struct {
 	// Waiter is the task as it waited, and Channels are where it may have a slot or a place in line.
 	Waiter   Waiter   `json:"waiter,omitzero"`
 	Channels []string `json:"channels,omitempty"`
+	// Bill is the task's money; nil where an older worker ended it.
+	Bill *Bill `json:"bill,omitempty"`
 }
 
-// Settle gives back what a task held. It may run any number of times.
+// Settle gives back what a task held, and has its money counted. It may run any number of times: each part of it happens
+// once.
 func (a *Activities) Settle(ctx context.Context, in SettleInput) error {
 	a.changed(ctx, in.TaskID)
 	var errs []error
@@ -25,6 +28,9 @@ func (a *Activities) Settle(ctx context.Context, in SettleInput) error {
 	}
 	if a.Index != nil {
 		errs = append(errs, a.Index.End(ctx, in.Token, in.TaskID))
+	}
+	if a.Budgets != nil && in.Bill != nil {
+		errs = append(errs, a.bill(ctx, in.Token, *in.Bill))
 	}
 	return errors.Join(errs...)
 }

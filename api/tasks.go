@@ -72,7 +72,7 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 	}
 	return s.tasks.Create(r.Context(), workflows.Create{
 		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group,
-		Weight: x.caller.Weight, Lane: x.caller.Lane, MaxTasks: x.caller.MaxTasks, TokenWebhook: x.caller.WebhookURL != "", TokenSigns: x.caller.WebhookSecret != "",
+		Weight: x.caller.Weight, Lane: x.caller.Lane, MaxTasks: x.caller.MaxTasks, Budget: x.caller.Budget, TokenWebhook: x.caller.WebhookURL != "", TokenSigns: x.caller.WebhookSecret != "",
 		Format:  format,
 		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header),
 	})

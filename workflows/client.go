@@ -68,7 +68,7 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 // Create makes the task of a request, or finds the one that an equal request made before: by its idempotency key, else,
 // where an SDK says it repeats itself, by the request. Faults: Mismatch (the key belongs to another request),
 // Overloaded (Temporal, or Redis or the archive where it is needed, is away; repeating is safe), RateLimited (the token
-// has too many unfinished tasks), Conflict (the key's task is being removed).
+// has too many unfinished tasks), Quota (its budget does not cover the task), Conflict (the key's task is being removed).
 func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	now := time.Now().UTC()
 	req := in.Request
@@ -100,6 +100,7 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now}
 	start := Input{
 		Revision: revisionNow, TaskID: id, Life: strconv.FormatInt(now.UnixMilli(), 36), Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
+		Claim: randomClaim(id), Footage: activities.Footage{Seconds: req.Seconds, Videos: req.N},
 		Format: in.Format, Model: req.Model, Several: req.N > 1, Pin: pin, Notify: in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
 	if err := c.place(ctx, req, &start, &m); err != nil {
@@ -114,6 +115,15 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 		}
 		return Task{}, err
 	}
+	if err := c.reserve(ctx, in, start); err != nil {
+		if task, found := c.again(ctx, id, in, hash); !isNotFound(found) {
+			return task, found
+		}
+		if added {
+			c.delist(ctx, in.TokenID, id)
+		}
+		return Task{}, err
+	}
 	err = c.start(ctx, in, start, m)
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
@@ -124,10 +134,14 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 		if added {
 			c.relist(ctx, id)
 		}
+		c.unreserve(ctx, in, start) // the task has a claim of its own
 		return c.again(ctx, id, in, hash)
 	default:
-		if added && refused(err) {
-			c.delist(ctx, in.TokenID, id)
+		if refused(err) {
+			c.unreserve(ctx, in, start)
+			if added {
+				c.delist(ctx, in.TokenID, id)
+			}
 		}
 		return Task{}, away("The task engine", fmt.Errorf("start %s: %w", id, err))
 	}

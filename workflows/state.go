@@ -111,6 +111,9 @@ type Input struct {
 	RequestObject string                  `json:"request_object,omitempty"`
 	// Several: more than one video is asked for.
 	Several bool `json:"several,omitempty"`
+	// Claim names the task's money; "" in tasks of old, whose id does. Footage is what is asked for.
+	Claim   string             `json:"claim,omitempty"`
+	Footage activities.Footage `json:"footage,omitzero"`
 	// Pin is the one channel and key that can do it: those of the job to remix.
 	Pin *activities.Assignment `json:"pin,omitempty"`
 	// Notify has the end told to a webhook, the request's or the token's.

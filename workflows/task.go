@@ -71,6 +71,8 @@ type Create struct {
 	// Weight and Lane are the token's share of a full channel; MaxTasks bounds its unfinished tasks, 0 for no bound.
 	Weight, MaxTasks int
 	Lane             string
+	// Budget is the token's, in units of the currency; 0: none.
+	Budget float64
 	// TokenWebhook tells that the token has a webhook of its own.
 	TokenWebhook bool
 	// TokenSigns tells that the token has a webhook secret. Without one a create may name no webhook.

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -83,7 +84,7 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 		return result, nil
 	}
 	told := v.notify(free, result)
-	v.settle(free)
+	v.settle(free, result)
 	if told != nil {
 		if err := told.Get(free, nil); err != nil {
 			workflow.GetLogger(ctx).Error("webhook not started", "err", err)
@@ -94,14 +95,33 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 
 // settle gives back what the task held: first within this step, which costs a history one event; where that fails, as
 // an activity with patience. The task's end does not depend on it.
-func (v *video) settle(free workflow.Context) {
-	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(free), Channels: v.held}
+func (v *video) settle(free workflow.Context, result Result) {
+	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(free), Channels: v.held, Bill: v.bill(result)}
 	if err := workflow.ExecuteLocalActivity(withSettleNow(free), v.acts.Settle, in).Get(free, nil); err == nil {
 		return
 	}
 	if err := workflow.ExecuteActivity(withSettle(free), v.acts.Settle, in).Get(free, nil); err != nil {
 		workflow.GetLogger(free).Error("task not settled", "err", err)
 	}
+}
+
+// bill is what the task is charged for.
+func (v *video) bill(result Result) *activities.Bill {
+	b := &activities.Bill{Claim: v.in.Claim, Model: v.in.Model, Ending: activities.EndedFailed, At: result.CompletedAt}
+	if b.Claim == "" {
+		b.Claim = v.in.TaskID + "." + v.in.Life
+	}
+	if n := len(v.tries); n > 0 {
+		b.Channel = v.tries[n-1].assignment.Channel
+	}
+	switch {
+	case result.State == Completed:
+		b.Ending = activities.EndedCompleted
+		b.Footage = activities.Footage{Seconds: cmp.Or(result.Seconds, v.in.Footage.Seconds), Videos: len(result.Outputs)}
+	case result.Failure != nil && result.Failure.Code == CodeUpstreamUnknown:
+		b.Ending, b.Footage = activities.EndedUnknown, v.in.Footage
+	}
+	return b
 }
 
 // notify starts the delivery of the task's end to its webhook, which outlives the task; nil where nobody wants it.

@@ -134,6 +134,7 @@ func (p *parts) tasks() *workflows.Client {
 		TaskQueue: p.cfg.Temporal.TaskQueue,
 		Intake: activities.Intake{
 			Objects: p.archive, Repeats: storage.NewRetries(p.redis, nil), Index: p.index(), Changes: storage.NewChanges(p.redis, nil),
+			Budgets: p.budgets(), Prices: p.prices,
 		},
 		Catalog: p.catalog,
 		Limits: workflows.Limits{
@@ -158,11 +159,17 @@ func (p *parts) taskLife() time.Duration {
 	return v.QueueLimit + v.Deadline + v.ArchiveDeadline + workflows.KeptFor(v.Retention)
 }
 
+// budgets holds tokens' money. A task's end is remembered as long as an operator may have its archive tried again.
+func (p *parts) budgets() *storage.Budgets {
+	return storage.NewBudgets(p.redis, &storage.BudgetsOptions{Keep: workflows.KeptFor(p.cfg.Video.Retention)})
+}
+
 // worker makes the runner of tasks. The tokens are for their webhooks.
 func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 	acts := &activities.Activities{
 		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis, nil),
 		Index: p.index(), Changes: storage.NewChanges(p.redis, nil), Slots: storage.NewSlots(p.redis, nil),
+		Budgets: p.budgets(), Prices: p.prices,
 		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Log: p.log,
 		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
 	}

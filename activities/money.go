@@ -1,0 +1,116 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// unsaidSeconds is the length of a video that neither the request nor the vendor names: what answers say of it too.
+const unsaidSeconds = 4
+
+// longestVideo is more seconds than any video has; a vendor that names more is not believed.
+const longestVideo = 1e6
+
+// Budgets holds tokens' money. *storage.Budgets implements it.
+type Budgets interface {
+	// Reserve answers storage.ErrBudget where the budget does not cover the claim.
+	Reserve(ctx context.Context, claim storage.Claim) error
+	// Free gives a claim back whose task was not started.
+	Free(ctx context.Context, tokenID, claimID string) error
+	// Settle counts a task's end, once.
+	Settle(ctx context.Context, end storage.TaskEnd) error
+}
+
+// Footage is how much video a task asks for or made.
+type Footage struct {
+	// Seconds is the length of one video as decimal text, "" where nobody says it.
+	Seconds string `json:"seconds,omitempty"`
+	Videos  int    `json:"videos,omitempty"` // 0: 1
+}
+
+// measure is what it is charged for.
+func (f Footage) measure() providers.Measure {
+	seconds, err := strconv.ParseFloat(f.Seconds, 64)
+	if err != nil || seconds <= 0 || math.IsInf(seconds, 0) || math.IsNaN(seconds) {
+		seconds = unsaidSeconds
+	}
+	length := min(seconds, longestVideo) * float64(max(1, f.Videos))
+	return providers.Measure{Requests: 1, Video: time.Duration(math.Round(length*1000)) * time.Millisecond}
+}
+
+// Ending is how a task ended, for its money.
+type Ending string
+
+// The endings. Of an unknown one an upstream may want to be paid.
+const (
+	EndedCompleted = Ending(storage.TaskCompleted)
+	EndedFailed    = Ending(storage.TaskFailed)
+	EndedUnknown   = Ending(storage.TaskUnknown)
+)
+
+// Bill is what is settled of a task that ended.
+type Bill struct {
+	// Claim names the task's money: as its reservation did where there was one.
+	Claim   string `json:"claim"`
+	Model   string `json:"model"`
+	Channel string `json:"channel,omitempty"`
+	Ending  Ending `json:"ending"`
+	// Footage was made; of an unknown ending it may have been.
+	Footage Footage   `json:"footage,omitzero"`
+	At      time.Time `json:"at,omitzero"`
+}
+
+// bill settles a task's money. A task that failed costs nothing; one whose outcome nobody knows costs what it would have,
+// since an upstream may want to be paid.
+func (a *Activities) bill(ctx context.Context, token string, b Bill) error {
+	end := storage.TaskEnd{ID: b.Claim, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: storage.Outcome(b.Ending)}
+	if b.Ending != EndedFailed {
+		measure := b.Footage.measure()
+		price, _ := a.Prices.Of(b.Model)
+		end.Cost = int64(price.Cost(measure))
+		if b.Ending == EndedCompleted {
+			end.Video = measure.Video
+		}
+	}
+	return a.Budgets.Settle(ctx, end)
+}
+
+// Reserve takes what a task may cost out of its token's budget, in units of the currency, 0 for none. A budget that does
+// not cover it is a *Fault.
+func (i Intake) Reserve(ctx context.Context, token string, budget float64, claim, model string, footage Footage) error {
+	if i.Budgets == nil || budget <= 0 {
+		return nil
+	}
+	price, _ := i.Prices.Of(model)
+	err := i.Budgets.Reserve(ctx, storage.Claim{
+		ID: claim, Token: token, Model: model, Budget: budget, Amount: int64(price.Cost(footage.measure())),
+	})
+	if errors.Is(err, storage.ErrBudget) {
+		return &providers.Fault{
+			Kind: providers.Quota, Message: "The budget of this API key does not cover the video.", Taken: providers.TakenNo,
+			RetryAfter: quotaRetry, Err: err,
+		}
+	}
+	return err
+}
+
+// quotaRetry is what a create without money is told to wait, which an operator needs about to give it more.
+const quotaRetry = time.Minute
+
+// Free gives a reservation back whose task was surely not started.
+func (i Intake) Free(ctx context.Context, token string, budget float64, claim string) error {
+	if i.Budgets == nil || budget <= 0 {
+		return nil
+	}
+	if err := i.Budgets.Free(ctx, token, claim); err != nil {
+		return fmt.Errorf("free %s: %w", claim, err)
+	}
+	return nil
+}
