@@ -117,6 +117,9 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	}
 	if err := c.reserve(ctx, in, start); err != nil {
 		if task, found := c.again(ctx, id, in, hash); !isNotFound(found) {
+			if added {
+				c.relist(ctx, id)
+			}
 			return task, found
 		}
 		if added {
