@@ -65,7 +65,7 @@ func (s *Server) readVideoBody(x *exchange, r *http.Request, check *checker) (pr
 	}
 	req.Width, req.Height = parseSize(req.Size)
 	if seconds := b.value("seconds"); seconds != nil {
-		text := string(seconds)
+		text := decimal(seconds)
 		if seconds[0] == '"' {
 			text = unquote(seconds)
 		}

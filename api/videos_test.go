@@ -92,6 +92,7 @@ func TestVideoCreateFromJSON(t *testing.T) {
 				Metadata: json.RawMessage(`{"a": 1}`), Extra: json.RawMessage(`{"style":"x","n":2,"deep":{"b":[1.0]}}`),
 			},
 		},
+		{"seconds with an exponent", `{"model":"sora-2","prompt":"p","seconds":1e1}`, providers.VideoRequest{Model: "sora-2", Prompt: "p", Seconds: "10"}},
 		{"seconds as a number", `{"model":"sora-2","prompt":"p","seconds":8.5}`, providers.VideoRequest{Model: "sora-2", Prompt: "p", Seconds: "8.5"}},
 		{"any word for the size", `{"model":"sora-2","prompt":"p","size":"wide"}`, providers.VideoRequest{Model: "sora-2", Prompt: "p", Size: "wide"}},
 		{
