@@ -14,6 +14,8 @@ import (
 const (
 	// typeFault carries a Record.
 	typeFault = "Fault"
+	// typeUnknownActivity is the SDK's word for an activity that the worker does not have.
+	typeUnknownActivity = "ActivityNotRegisteredError"
 	// typePending is a benign "ask again later".
 	typePending = "Pending"
 )
@@ -96,7 +98,10 @@ func Outcome(err error) (r Record, ok bool) {
 	}
 	if errors.As(err, &app) {
 		r = Record{} // the last fault says more than the timeout around it
-		if app.Type() != typeFault || app.Details(&r) != nil {
+		switch {
+		case app.Type() == typeUnknownActivity: // an older worker in the middle of a deploy: it did nothing at all
+			r = Record{Kind: providers.Internal, Message: brokeDown, Settled: true, Taken: providers.TakenNo, Elsewhere: true}
+		case app.Type() != typeFault || app.Details(&r) != nil:
 			r = Record{Kind: providers.Internal, Message: brokeDown, Settled: true}
 		}
 		if app.Type() == typePending {

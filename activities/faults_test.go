@@ -107,3 +107,18 @@ func TestOutcomeAsTheSDKMakesIt(t *testing.T) {
 		t.Errorf("got %+v, %t", got, ok)
 	}
 }
+
+// TestOutcomeOfAnOlderWorker: a worker that does not have the activity has surely done nothing. The SDK's worker gives
+// its ActivityNotRegisteredError by that name.
+func TestOutcomeOfAnOlderWorker(t *testing.T) {
+	t.Parallel()
+	r, ok := activities.Outcome(failed(enumspb.RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED, &failurepb.Failure{
+		Message: "unable to find activityType=SubmitClaimed",
+		FailureInfo: &failurepb.Failure_ApplicationFailureInfo{ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{
+			Type: "ActivityNotRegisteredError",
+		}},
+	}))
+	if !ok || r.Taken != providers.TakenNo || !r.Elsewhere || !r.Settled {
+		t.Errorf("got %+v, %t", r, ok)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"modelrelay/providers"
@@ -75,10 +76,10 @@ func (s videoSuite) remix(t *testing.T) {
 	u := s.upstream(t)
 	to := s.at(u.server.URL)
 	source := s.accepted(t, s.adapter(t), to)
-	sent := 0
+	var sent atomic.Int32
 	accept := u.file("submitted")
 	u.on(VideoRemix, func(w http.ResponseWriter, r *http.Request) {
-		sent++
+		sent.Add(1)
 		var body struct {
 			Prompt string `json:"prompt"`
 		}
@@ -91,8 +92,8 @@ func (s videoSuite) remix(t *testing.T) {
 		accept(w, r)
 	})
 	ticket, err := remixer.Remix(t.Context(), to, source, s.request())
-	if err != nil || ticket.Job != s.subject.Job || sent != 1 {
-		t.Errorf("got %+v, %v, sent %d times", ticket, err, sent)
+	if err != nil || ticket.Job != s.subject.Job || sent.Load() != 1 {
+		t.Errorf("got %+v, %v, sent %d times", ticket, err, sent.Load())
 	}
 	wantHush(t, "ticket", ticket)
 	for _, tc := range []struct {
@@ -108,22 +109,22 @@ func (s videoSuite) remix(t *testing.T) {
 		{"garbage", u.text(http.StatusOK, "application/json", "{}"), providers.TakenUnknown, true},
 		{"cut", u.drop(false), providers.TakenUnknown, true},
 	} {
-		sent = 0
+		sent.Store(0)
 		u.on(VideoRemix, func(w http.ResponseWriter, r *http.Request) {
-			sent++
+			sent.Add(1)
 			tc.answer(w, r)
 		})
 		_, err := remixer.Remix(t.Context(), to, source, s.request())
-		if fault := wantFault(t, err); fault.Taken != tc.taken || fault.Elsewhere() != tc.elsewhere || sent != 1 || strings.Contains(fault.Error(), vendorWords) {
-			t.Errorf("%s: got taken %d, elsewhere %t, sent %d times: %v", tc.name, fault.Taken, fault.Elsewhere(), sent, fault)
+		if fault := wantFault(t, err); fault.Taken != tc.taken || fault.Elsewhere() != tc.elsewhere || sent.Load() != 1 || strings.Contains(fault.Error(), vendorWords) {
+			t.Errorf("%s: got taken %d, elsewhere %t, sent %d times: %v", tc.name, fault.Taken, fault.Elsewhere(), sent.Load(), fault)
 		}
 	}
-	sent = 0
+	sent.Store(0)
 	withImage := s.request()
 	withImage.Images = []providers.Media{{URL: "https://images.example.com/cat.png"}}
 	_, err = remixer.Remix(t.Context(), to, source, withImage)
-	if fault := wantFault(t, err); fault.Kind != providers.Invalid || fault.Taken != providers.TakenNo || sent != 0 {
-		t.Errorf("with an image: got %v, sent %d times", fault, sent)
+	if fault := wantFault(t, err); fault.Kind != providers.Invalid || fault.Taken != providers.TakenNo || sent.Load() != 0 {
+		t.Errorf("with an image: got %v, sent %d times", fault, sent.Load())
 	}
 }
 
