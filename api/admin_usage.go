@@ -41,11 +41,19 @@ type UsageRow struct {
 	AudioSeconds float64         `json:"audio_seconds"`
 	VideoSeconds float64         `json:"video_seconds"`
 	Cost         providers.Money `json:"cost" doc:"In units of the prices"`
+	Priced       *bool           `json:"priced,omitempty" doc:"False: the model has no price now; absent where models are summed"`
 }
 
-// NewUsageRow renders a row of the ledger.
-func NewUsageRow(r storage.Row) UsageRow {
+// NewUsageRow renders a row of the ledger; prices tells which models have one.
+func NewUsageRow(r storage.Row, prices *providers.Prices) UsageRow {
+	var known *bool
+	if r.Model != "" {
+		_, priced := prices.Of(r.Model)
+		known = &priced
+	}
 	return UsageRow{
+		Priced: known,
+
 		Day: r.Day, Token: r.Token, Model: r.Model, Channel: r.Channel, Requests: r.Requests, Tasks: r.Tasks, Failed: r.Failed,
 		InputTokens: r.InputTokens, CachedTokens: r.CachedTokens, OutputTokens: r.OutputTokens, Images: r.Images,
 		AudioSeconds: r.Audio.Seconds(), VideoSeconds: r.Video.Seconds(), Cost: providers.Money(r.Cost),
@@ -147,7 +155,7 @@ func (s *Server) adminUsage(x *exchange, r *http.Request) error {
 		Object: "list", From: query.from.Format(time.DateOnly), To: query.to.Format(time.DateOnly), Data: make([]UsageRow, len(sums)),
 	}
 	for i, sum := range sums {
-		list.Data[i] = NewUsageRow(sum)
+		list.Data[i] = NewUsageRow(sum, s.prices)
 	}
 	return writeJSON(x, list)
 }
@@ -203,7 +211,7 @@ func writeUsageCSV(x *exchange, sums []storage.Row, by []string) error {
 	table := csv.NewWriter(x)
 	_ = table.Write(UsageHead(by)) // Error tells below
 	for _, sum := range sums {
-		_ = table.Write(NewUsageRow(sum).Cells(by))
+		_ = table.Write(NewUsageRow(sum, nil).Cells(by))
 	}
 	table.Flush()
 	if err := table.Error(); err != nil {

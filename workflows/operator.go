@@ -102,6 +102,19 @@ func (o *Operator) Tasks(ctx context.Context, filter Filter, limit int, each fun
 	return o.executions(ctx, query, limit, func(info *workflowpb.WorkflowExecutionInfo) error { return each(listed(info)) })
 }
 
+// Runs tells whether the task's execution is open.
+func (o *Operator) Runs(ctx context.Context, id string) (bool, error) {
+	answer, err := o.temporal.DescribeWorkflowExecution(ctx, id, "")
+	var gone *serviceerror.NotFound
+	switch {
+	case errors.As(err, &gone):
+		return false, nil
+	case err != nil:
+		return false, away("The task engine", fmt.Errorf("describe %s: %w", id, err))
+	}
+	return answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+}
+
 // Page reads at most limit tasks of the filter, newest first, behind a cursor, which is empty for the first page. next is
 // the cursor behind these, empty at the end; the last page may hold nothing.
 func (o *Operator) Page(ctx context.Context, filter Filter, cursor []byte, limit int) (tasks []Listed, next []byte, err error) {

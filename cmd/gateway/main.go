@@ -160,6 +160,7 @@ type commands struct {
 	Worker   workerCmd   `cmd:"" help:"Run video tasks only."`
 	Token    tokenCmd    `cmd:"" help:"Make, list and end client tokens."`
 	Video    videoCmd    `cmd:"" help:"Make and fetch videos through a gateway; see and move all tasks."`
+	Usage    usageCmd    `cmd:"" help:"Show what was used and what it cost; settle what nobody will."`
 	Channels channelsCmd `cmd:"" help:"Show how the channels and their keys are doing."`
 	Check    configCmd   `cmd:"" name:"config" help:"Look at the configuration file."`
 	OpenAPI  openAPICmd  `cmd:"" name:"openapi" help:"Print the OpenAPI document."`

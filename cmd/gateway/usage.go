@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"modelrelay/api"
+	"modelrelay/storage"
+)
+
+// usageCmd works on Redis directly, so it needs no running gateway.
+type usageCmd struct {
+	Token  string   `help:"Usage of this token, by its name or id." placeholder:"NAME"`
+	Model  string   `help:"Usage of this model." placeholder:"NAME"`
+	From   string   `help:"First day (UTC): a date, an RFC 3339 time, or a duration ago such as 24h; 30 days up to the last." placeholder:"WHEN"`
+	To     string   `help:"Last day; today." placeholder:"WHEN"`
+	By     []string `help:"What the sums are by: day, token, model, channel." default:"day,token,model" enum:"day,token,model,channel" placeholder:"WORD"`
+	Format string   `help:"table, csv or json." enum:"table,csv,json" default:"table"`
+
+	Unsettled bool   `help:"List money that is reserved and that nobody is going to settle: of calls whose gateway is gone, and of tasks that do not run." xor:"unsettled"`
+	Charge    string `help:"Count an unsettled reservation as spent, by its id; \"all\": each of them." placeholder:"ID" xor:"unsettled"`
+	Refund    string `help:"Give an unsettled reservation back, by its id; \"all\": each of them." placeholder:"ID" xor:"unsettled"`
+}
+
+// usageDays is how many days are shown where nobody says otherwise, today among them.
+const usageDays = 30
+
+// Run prints the sums, or what is unsettled.
+func (c *usageCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	now := time.Now()
+	from, err := parseSince(c.From, now)
+	if err != nil {
+		return &UsageError{Err: fmt.Errorf("--from: %w", err)}
+	}
+	to, err := parseSince(c.To, now)
+	if err != nil {
+		return &UsageError{Err: fmt.Errorf("--to: %w", err)}
+	}
+	if to.IsZero() {
+		to = now
+	}
+	if from.IsZero() {
+		from = to.AddDate(0, 0, 1-usageDays)
+	}
+	if from.After(to) {
+		return &UsageError{Err: errors.New("--from lies after --to")}
+	}
+	cfg, err := m.loadConfig(g)
+	if err != nil {
+		return err
+	}
+	p, err := m.wire(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
+	defer cancel()
+	if c.Token != "" {
+		found, err := p.known(m).Find(ctx, c.Token)
+		if err != nil {
+			return tokenError(c.Token, err)
+		}
+		c.Token = found.ID
+	}
+	if g.JSON {
+		c.Format = "json"
+	}
+	if c.Unsettled || c.Charge != "" || c.Refund != "" {
+		return c.unsettled(ctx, m, p)
+	}
+	rows, err := storage.NewUsageReader(p.redis, "").Read(ctx, from, to, c.Token)
+	if err != nil {
+		return err
+	}
+	if c.Model != "" {
+		rows = slices.DeleteFunc(rows, func(row storage.Row) bool { return row.Model != c.Model })
+	}
+	return c.print(m, p, storage.SumRows(rows, c.By))
+}
+
+func (c *usageCmd) print(m *Main, p *parts, sums []storage.Row) error {
+	rows := make([]api.UsageRow, len(sums))
+	cells := make([][]string, len(sums))
+	var free []string
+	for i, sum := range sums {
+		rows[i] = api.NewUsageRow(sum, p.prices)
+		cells[i] = rows[i].Cells(c.By)
+		if rows[i].Priced != nil && !*rows[i].Priced && !slices.Contains(free, sum.Model) {
+			free = append(free, sum.Model)
+		}
+	}
+	head := api.UsageHead(c.By)
+	switch c.Format {
+	case "json":
+		return printJSON(m.Stdout, rows)
+	case "csv":
+		table := csv.NewWriter(m.Stdout)
+		_ = table.Write(head) // Error tells below
+		_ = table.WriteAll(cells)
+		return table.Error()
+	}
+	for i := range head {
+		head[i] = strings.ToUpper(strings.ReplaceAll(head[i], "_", " "))
+	}
+	if err := printTable(m.Stdout, head, cells); err != nil {
+		return err
+	}
+	if len(free) > 0 {
+		fmt.Fprintf(m.Stderr, "Without a price in the configuration: %s.\n", strings.Join(free, ", "))
+	}
+	return nil
+}
