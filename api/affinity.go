@@ -49,5 +49,5 @@ func affinity(r *http.Request, b *body, parts ...[]byte) uint64 {
 		sum = crc32.Update(sum, table, part)
 		size += len(part)
 	}
-	return uint64(sum)<<32 | uint64(size+1) //nolint:gosec // a size is not negative
+	return uint64(sum)<<32 | uint64(size+1)
 }

@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"errors"
 	"context"
 	"fmt"
 	"io"
@@ -77,7 +78,7 @@ func TestMakers(t *testing.T) {
 				for err == nil {
 					_, err = answer.Body.Read(buf)
 				}
-				if err != io.EOF {
+				if !errors.Is(err, io.EOF) {
 					t.Fatal(err)
 				}
 				if usage, ok := answer.Usage(); !ok || usage.Output != 2 {
