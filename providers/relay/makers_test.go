@@ -1,8 +1,8 @@
 package relay_test
 
 import (
-	"errors"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
