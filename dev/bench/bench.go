@@ -31,6 +31,9 @@ type Options struct {
 	Bodies      int // large bodies, in each round; 0: none
 	Tasks       int // video tasks, made one after the other; 0: none
 	Line        int // video tasks of one tenant that fill a channel before another one's few come; 0: none
+	Crowd       int // video tasks at once; 0: none
+	Places      int // for jobs of the crowd at the upstream, the others stand in line; 0: no limit
+	Large       int // size of one large video in MiB; 0: none
 }
 
 // bounds of Options, so that no slip of a flag keeps the machine busy for hours.
@@ -43,6 +46,8 @@ const (
 	maxBodies      = 50
 	maxTasks       = 1_000
 	maxLine        = 10_000
+	maxCrowd       = 20_000
+	maxLarge       = 4 << 10
 )
 
 func (o Options) check() error {
@@ -59,6 +64,9 @@ func (o Options) check() error {
 		{"bodies", o.Bodies, 0, maxBodies},
 		{"tasks", o.Tasks, 0, maxTasks},
 		{"line", o.Line, 0, maxLine},
+		{"crowd", o.Crowd, 0, maxCrowd},
+		{"places", o.Places, 0, maxCrowd},
+		{"large", o.Large, 0, maxLarge},
 	} {
 		if b.is < b.from || b.is > b.upTo {
 			return fmt.Errorf("%s: %d is not between %d and %d", b.name, b.is, b.from, b.upTo)
@@ -95,6 +103,8 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		{"bodies", o.Bodies, bodies},
 		{"tasks", o.Tasks, tasks},
 		{"line", o.Line, line},
+		{"crowd", o.Crowd, crowd},
+		{"large", o.Large, large},
 	} {
 		if load.size == 0 {
 			continue

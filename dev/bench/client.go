@@ -124,8 +124,19 @@ func (s *stage) getJSON(ctx context.Context, url, key string, into any) error {
 	return s.doJSON(request, into)
 }
 
-func (s *stage) doJSON(request *http.Request, into any) error {
-	response, err := s.client.Do(request)
+func (s *stage) doJSON(request *http.Request, into any) error { return doJSON(s.client, request, into) }
+
+// statusError is an answer other than 200.
+type statusError struct {
+	status int
+	words  string
+}
+
+func (e *statusError) Error() string { return e.words }
+
+// doJSON sends a request and decodes the answer, which must be 200.
+func doJSON(client *http.Client, request *http.Request, into any) error {
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}
@@ -135,7 +146,7 @@ func (s *stage) doJSON(request *http.Request, into any) error {
 	case err != nil:
 		return err
 	case response.StatusCode != http.StatusOK:
-		return fmt.Errorf("answered %s: %.300s", response.Status, body)
+		return &statusError{response.StatusCode, fmt.Sprintf("answered %s: %.300s", response.Status, body)}
 	}
 	return json.Unmarshal(body, into)
 }

@@ -1,0 +1,103 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	bucket    = "videos"
+	accessKey = "bench"
+	secretKey = "bench-secret"
+)
+
+// cluster is a gateway for tasks with each of its processes apart, so that each one's cost is its own: a front without
+// a worker, a worker, Temporal and a store.
+type cluster struct {
+	temporal, store, front, worker *child
+	base                           string // of the front
+}
+
+// cluster starts Temporal, a store, and a front and a worker whose one channel has places for so many jobs, 0 for no
+// limit. They end with the load.
+func (s *stage) cluster(ctx context.Context, places int) (*cluster, error) {
+	c := new(cluster)
+	for _, part := range []struct {
+		into *(*child)
+		name string
+		more []string
+	}{
+		{&c.temporal, "temporal", []string{"--ui", ""}},
+		{&c.store, "s3", []string{"--access-key", accessKey, "--secret-key", secretKey, "--bucket", bucket}},
+	} {
+		addr, err := freeAddress()
+		if err != nil {
+			return nil, err
+		}
+		args := append([]string{part.name, "--listen", addr, "--data", filepath.Join(s.options.Data, fmt.Sprintf("%s-%d", part.name, s.started))}, part.more...)
+		if *part.into, err = s.start(ctx, &child{name: part.name, addr: addr}, connects, s.options.Program, args...); err != nil {
+			return nil, err
+		}
+		s.fresh = append(s.fresh, *part.into)
+	}
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(s.options.Data, "cluster.yaml")
+	if err := os.WriteFile(config, s.clusterConfig(c, addr, places), 0o600); err != nil {
+		return nil, fmt.Errorf("write the configuration: %w", err)
+	}
+	// The worker first: it gives Temporal what the front's tasks need.
+	if c.worker, err = s.start(ctx, &child{name: "worker"}, func(context.Context, string) error { return nil }, s.gatewayBinary(), "worker", "--config", config); err != nil {
+		return nil, err
+	}
+	s.fresh = append(s.fresh, c.worker)
+	if c.front, err = s.start(ctx, &child{name: "front", addr: addr}, s.answers("/readyz"), s.gatewayBinary(), "serve", "--worker=false", "--config", config); err != nil {
+		return nil, err
+	}
+	s.fresh = append(s.fresh, c.front)
+	c.base = "http://" + addr
+	return c, nil
+}
+
+func (s *stage) clusterConfig(c *cluster, listen string, places int) []byte {
+	return fmt.Appendf(nil, `listen: %s
+metrics: {listen: 127.0.0.1:0}
+log: {level: info, format: json}
+redis: {url: redis://%s/1}
+temporal: {address: %s}
+archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
+video: {max_output_bytes: 8GiB}
+tokens:
+  - {name: bench, key: %s, requests_per_minute: 1000000000}
+channels:
+  - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }, max_jobs: %d}
+`, listen, s.redis.addr, c.temporal.addr, c.store.addr, bucket, accessKey, secretKey, clientKey, s.upstream.addr, upstreamKey, places)
+}
+
+// spent is the CPU time of the cluster's processes.
+type spent struct{ temporal, front, worker time.Duration }
+
+func (c *cluster) spent() (sum spent, err error) {
+	for _, p := range []struct {
+		child *child
+		into  *time.Duration
+	}{{c.temporal, &sum.temporal}, {c.front, &sum.front}, {c.worker, &sum.worker}} {
+		one, wrong := cpuTime(p.child.process.Pid())
+		*p.into, err = one, errors.Join(err, wrong)
+	}
+	return sum, err
+}
+
+func (s spent) less(other spent) spent {
+	return spent{s.temporal - other.temporal, s.front - other.front, s.worker - other.worker}
+}
+
+func (s spent) plus(other spent) spent {
+	return spent{s.temporal + other.temporal, s.front + other.front, s.worker + other.worker}
+}
