@@ -49,16 +49,23 @@ type Page struct {
 func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 	var page Page
 	after, want := query.After, query.Limit+1 // one more tells whether the list goes on
+	var forgotten []string
+	defer func() { // not before the page is whole: it is read on behind one of them
+		for _, id := range forgotten {
+			c.delist(ctx, query.TokenID, id)
+		}
+	}()
 	for looked := 0; len(page.Tasks) < want && looked < listMost; {
 		ask := want - len(page.Tasks)
 		entries, err := c.opts.Intake.Page(ctx, query.TokenID, after, ask, query.Ascending)
 		if err != nil {
 			return Page{}, away("The list of tasks", err)
 		}
-		tasks, err := c.lookAll(ctx, query.TokenID, entries)
+		tasks, gone, err := c.lookAll(ctx, query.TokenID, entries)
 		if err != nil {
 			return Page{}, err
 		}
+		forgotten = append(forgotten, gone...)
 		page.Tasks = append(page.Tasks, tasks...)
 		if len(entries) < ask {
 			break
@@ -73,9 +80,10 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 	return page, nil
 }
 
-// lookAll reads the tasks of entries, in their order. Those that Temporal does not know leave the list.
-func (c *Client) lookAll(ctx context.Context, tokenID string, entries []activities.Listed) ([]Task, error) {
+// lookAll reads the tasks of entries, in their order. Those that Temporal has forgotten are gone.
+func (c *Client) lookAll(ctx context.Context, tokenID string, entries []activities.Listed) (tasks []Task, gone []string, err error) {
 	found := make([]*Task, len(entries))
+	forgotten := make([]bool, len(entries))
 	group, looking := errgroup.WithContext(ctx)
 	group.SetLimit(listLooks)
 	for i, entry := range entries {
@@ -86,22 +94,24 @@ func (c *Client) lookAll(ctx context.Context, tokenID string, entries []activiti
 				found[i] = &task
 			case !isNotFound(err):
 				return err
-			case time.Since(entry.At) > listGrace:
-				c.delist(ctx, tokenID, entry.TaskID)
+			default:
+				forgotten[i] = time.Since(entry.At) > listGrace
 			}
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	tasks := make([]Task, 0, len(entries))
-	for _, task := range found {
-		if task != nil {
+	for i, task := range found {
+		switch {
+		case task != nil:
 			tasks = append(tasks, *task)
+		case forgotten[i]:
+			gone = append(gone, entries[i].TaskID)
 		}
 	}
-	return tasks, nil
+	return tasks, gone, nil
 }
 
 // enlist puts a task that is about to start on the token's list, which also bounds its unfinished tasks. A list that is

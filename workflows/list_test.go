@@ -116,6 +116,25 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestListBehindForgotten: a page goes on behind tasks that Temporal has forgotten, however many there are.
+func TestListBehindForgotten(t *testing.T) {
+	t.Parallel()
+	tasks, _, index := newListing(storagetest.Redis(t))
+	for i := range 10 {
+		if err := index.Restore(t.Context(), "demo", workflows.RandomID(), time.Now().Add(time.Duration(i)*time.Second-time.Hour), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made := mustCreate(t, tasks, keyed("k", 0))
+	page, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 2, Ascending: true})
+	if err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != made.ID || page.More {
+		t.Errorf("got %+v, %v, want %s alone", page, err, made.ID)
+	}
+	if left, err := index.Page(t.Context(), "demo", "", 100, false); err != nil || len(left) != 1 {
+		t.Errorf("%d entries left, %v; want one", len(left), err)
+	}
+}
+
 // TestMaxTasks: the limit counts tasks that have not ended, whoever failed to note it; a repeat of a create passes it.
 func TestMaxTasks(t *testing.T) {
 	t.Parallel()
