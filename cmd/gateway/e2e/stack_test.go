@@ -147,6 +147,7 @@ type gatewayOptions struct {
 	channels   string   // instead of the usual ones, as YAML list items; {self} is the gateway's own address
 	tokens     string   // beside the usual ones, as YAML list items
 	webhooks   string   // members of the webhooks section
+	adminKey   string   // opens /admin
 }
 
 // gateway writes a configuration, starts a gateway and waits until it is ready.
@@ -174,6 +175,7 @@ func (s *stack) gateway(o gatewayOptions) *gateway {
 	o.channels = strings.ReplaceAll(o.channels, "{self}", g.at)
 	g.config = filepath.Join(s.dir, strings.ReplaceAll(g.at, ":", "_")+".yaml")
 	text := fmt.Sprintf(`listen: %s
+admin_key: %q
 log: {level: debug, format: text}
 redis: {url: redis://%s/0}
 temporal: {address: %s, namespace: default, task_queue: %s}
@@ -185,7 +187,7 @@ tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
 %schannels:
-%s`, g.at, o.redisAt, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, o.relay, o.webhooks, token, token, o.tokens, o.channels)
+%s`, g.at, o.adminKey, o.redisAt, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, o.relay, o.webhooks, token, token, o.tokens, o.channels)
 	if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
