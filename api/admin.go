@@ -72,6 +72,7 @@ func (s *Server) authenticateAdmin(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	x.Header().Set("Cache-Control", "no-store")
+	r.Header.Set("Content-Type", "application/json") // a body is JSON, whatever it is called
 	next(ctx)
 }
 

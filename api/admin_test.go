@@ -248,6 +248,9 @@ func TestAdminTokens(t *testing.T) {
 	if code, names := models(made.Key); code != 200 || !slices.Equal(names, []string{"fast"}) {
 		t.Errorf("its models after the change: %d %v", code, names)
 	}
+	if rec := o.ask(t, "PATCH", "/admin/tokens/"+made.ID, `{"max_tasks":3}`, "Content-Type", "application/x-www-form-urlencoded"); rec.Code != 200 {
+		t.Errorf("a body as curl calls it: got %d %s", rec.Code, rec.Body)
+	}
 	o.tell(t, 200, "PATCH", "/admin/tokens/"+made.ID, `{"disabled":true}`, &changed)
 	if code, _ := models(made.Key); code != 401 || changed.State != "disabled" {
 		t.Errorf("disabled: %d, %s", code, changed.State)
