@@ -315,7 +315,7 @@ func TestOperator(t *testing.T) {
 			}
 			return len(rows) == len(test.want)
 		})
-		query := strings.TrimSpace(g.run(append(args, "--query")...))
+		query := strings.TrimSpace(g.run(append(append([]string{"video", "list"}, test.args...), "--query")...))
 		count, err := s.temporalClient().CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: query})
 		if err != nil || int(count.GetCount()) != len(test.want) {
 			t.Errorf("%s: the UI's query %q finds %d, %v; want %d", strings.Join(args, " "), query, count.GetCount(), err, len(test.want))
