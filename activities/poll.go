@@ -20,6 +20,9 @@ const (
 	// forgottenLooks is how many looks in a row must find the job unknown before it counts as forgotten: compatible
 	// servers answer 404 for a moment after a create.
 	forgottenLooks = 5
+	// forgottenShare is for how long they must have done so, in PollMax: five minutes by default, which is longer than an
+	// upstream's front answers 404 for everything while its servers are replaced. The job is paid for and goes on behind it.
+	forgottenShare = 10
 	// goneGrace is how long a task waits for a channel that left the configuration, in case that was a slip.
 	goneGrace = 10 * time.Minute
 	// hintLimit bounds how long an upstream's word about the next look is believed.
@@ -58,6 +61,8 @@ type Progress struct {
 	// Unknown counts the looks in a row that found no such job, Errors those that failed.
 	Unknown int `json:"unknown,omitempty"`
 	Errors  int `json:"errors,omitempty"`
+	// UnknownSince is when the first of the Unknown looks was; zero while the job is known.
+	UnknownSince time.Time `json:"unknown_since,omitzero"`
 	// Fault is the last failed look, nil after a good one.
 	Fault *Record `json:"fault,omitempty"`
 	// GoneSince is since when the configuration lacks the channel or key; zero while it has it.
@@ -107,8 +112,11 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 	p.Errors, p.Fault = 0, nil
 	p.Word = status.Word
 	if status.State == providers.JobForgotten {
+		if p.UnknownSince.IsZero() {
+			p.UnknownSince = time.Now()
+		}
 		p.Unknown++
-		if p.Unknown < forgottenLooks {
+		if p.Unknown < forgottenLooks || time.Since(p.UnknownSince) < forgottenShare*a.PollMax {
 			return a.wait(ctx, in, p, a.nextLook(in.Job, &p, status.NextPoll))
 		}
 		status.State = providers.JobFailed
@@ -125,7 +133,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		status.Progress = p.Shown(time.Now()) // what was shown does not fall because the vendor starts from 0 again
 		return status, nil
 	}
-	p.Unknown = 0
+	p.Unknown, p.UnknownSince = 0, time.Time{}
 	if status.State == providers.JobRunning {
 		p.State = providers.JobRunning // a vendor that takes a job back into its queue does not take our word back
 	}

@@ -398,24 +398,63 @@ func TestPollFaults(t *testing.T) {
 	})
 }
 
+// TestPollForgotten: a job is given up that was unknown for ten times poll_max, at five looks in a row or more, and not
+// one that comes back, as behind an upstream's front that answers 404 for everything for a while.
 func TestPollForgotten(t *testing.T) {
 	t.Parallel()
 	forgotten := providers.VideoStatus{State: providers.JobForgotten, Progress: -1, Failure: &providers.VideoFailure{Code: "job_not_found", Message: "Gone."}}
-	synctest.Test(t, func(t *testing.T) {
-		w := newWatch(t, func(n int) (providers.VideoStatus, error) {
-			if n == 5 { // after four: the count starts again
-				return running(1)
-			}
-			return forgotten, nil
+	for _, tc := range []struct {
+		name    string
+		pollMax time.Duration
+		hint    time.Duration
+		// back is how long after the first unknown look the job is known again, 0 for never; then it is lost for good.
+		back time.Duration
+		want time.Duration // from the last time it was lost
+		most int           // looks after that
+	}{
+		{"default", 30 * time.Second, 0, 0, 5 * time.Minute, 15},
+		{"a rollout", 30 * time.Second, 0, 4 * time.Minute, 5 * time.Minute, 15},
+		{"short waits", 2 * time.Second, 0, 0, 20 * time.Second, 12},
+		{"the upstream asks for rare looks", 30 * time.Second, 10 * time.Minute, 0, 40 * time.Minute, 5},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var (
+					lost  time.Time
+					looks int
+					back  bool
+				)
+				w := newWatch(t, func(int) (providers.VideoStatus, error) {
+					if lost.IsZero() {
+						lost, looks = time.Now(), 0
+					}
+					if tc.back > 0 && !back && time.Since(lost) >= tc.back {
+						back, lost = true, time.Time{}
+						return running(1)
+					}
+					looks++
+					status := forgotten
+					status.NextPoll = tc.hint
+					return status, nil
+				})
+				w.acts.PollMax = tc.pollMax
+				status, err := w.end(t)
+				if err != nil || status.State != providers.JobFailed || status.Failure == nil || status.Failure.Code != "job_not_found" {
+					t.Errorf("got %+v, %v, want a failed job", status, err)
+				}
+				if took := time.Since(lost); took < tc.want || took >= tc.want+tc.pollMax {
+					t.Errorf("given up after %s, want %s", took, tc.want)
+				}
+				if looks < 5 || looks > tc.most {
+					t.Errorf("given up after %d looks in a row, want 5 to %d", looks, tc.most)
+				}
+				if back != (tc.back > 0) {
+					t.Errorf("it came back: %t", back)
+				}
+			})
 		})
-		status, err := w.end(t)
-		if err != nil || status.State != providers.JobFailed || status.Failure == nil || status.Failure.Code != "job_not_found" {
-			t.Errorf("got %+v, %v, want a failed job", status, err)
-		}
-		if w.polls != 4+1+5 {
-			t.Errorf("got %d polls, want five in a row that find nothing", w.polls)
-		}
-	})
+	}
 }
 
 func TestPollFailedJob(t *testing.T) {
