@@ -135,11 +135,12 @@ func (a *Activities) Discard(ctx context.Context, in DiscardInput) error {
 	return nil
 }
 
-// Cancel tells the vendor to stop a job, where it can be told. Cancelling a job that ended is no error.
+// Cancel tells the vendor to stop a job, where it can be told. Cancelling a job that ended is no error. A channel that the
+// configuration lacks may be known to another worker, in the middle of a deploy, or come back: it is tried again.
 func (a *Activities) Cancel(ctx context.Context, job Job) error {
 	target, adapter, err := a.target(job.Assignment)
 	if err != nil {
-		return fail(record(err))
+		return again(record(err), 0)
 	}
 	canceler, ok := adapter.(providers.Canceler)
 	if !ok {

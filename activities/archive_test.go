@@ -489,13 +489,21 @@ func TestCancel(t *testing.T) {
 	})
 	t.Run("channel gone", func(t *testing.T) {
 		t.Parallel()
-		r := newRig(t, adapter{})
+		told := 0
+		r := newRig(t, canceler{cancel: func(context.Context, providers.Target, providers.Ticket) error {
+			told++
+			return nil
+		}})
 		r.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
 			return providers.Target{}, providers.ErrChannelGone
 		}}
 		_, err := r.env.ExecuteActivity(r.acts.Cancel, job)
-		if got, retried, _ := fault(t, err); !got.Gone || retried {
-			t.Errorf("got %+v, retried %t", got, retried)
+		if got, retried, _ := fault(t, err); !got.Gone || !retried || told != 0 {
+			t.Errorf("got %+v, retried %t, want it retried: another worker may know the channel", got, retried)
+		}
+		r.acts.Channels = channels{}
+		if _, err := r.env.ExecuteActivity(r.acts.Cancel, job); err != nil || told != 1 {
+			t.Errorf("where the channel is known: %v, told %d times", err, told)
 		}
 	})
 }
