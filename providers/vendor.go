@@ -8,6 +8,8 @@ import (
 // Vendor is the code for one kind of upstream, as the catalog lists it.
 type Vendor struct {
 	Name string
+	// Provider is what the OpenTelemetry conventions call the service, "" where that is the vendor's name.
+	Provider string
 	// Relay sends synchronous calls; nil where the vendor has none.
 	Relay Relayer
 	// Endpoints are those Relay takes as they are. Other formats need a translator.

@@ -26,6 +26,7 @@ func New(client *http.Client) providers.Catalog {
 		},
 		"gemini": {
 			Name:         "gemini",
+			Provider:     "gcp.gemini",
 			Relay:        gemini.NewRelayer(client),
 			Endpoints:    gemini.Endpoints(),
 			Usage:        gemini.Usage(),
