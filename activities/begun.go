@@ -18,10 +18,9 @@ const (
 	reconciler = "reconcile"
 )
 
-// SubmitClaimed is Submit that claims its attempt in the archive before it sends the paid request: a submit that never
-// began is told from one whose answer was lost, and of several that take themselves for the same attempt one sends.
+// SubmitClaimed is Submit under a name that no worker knows who sends without a claim.
 func (a *Activities) SubmitClaimed(ctx context.Context, in SubmitInput) (Job, error) {
-	return a.submit(ctx, in, a.claim)
+	return a.Submit(ctx, in)
 }
 
 // claim makes the attempt this submit's own. Its faults are TakenNo, but where another has it: then nobody here can tell.

@@ -117,6 +117,38 @@ func TestReconcileBegun(t *testing.T) {
 	}
 }
 
+// TestSubmitTwice: a task that an operator reset, of any revision, asks for its attempt again. Where the ticket never
+// reached the archive nobody can tell here what became of it, and nothing is sent a second time.
+func TestSubmitTwice(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]func(*activities.Activities) any{
+		"today":       func(a *activities.Activities) any { return a.SubmitClaimed },
+		"from before": func(a *activities.Activities) any { return a.Submit },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newClaimed()
+			c.archive.Fail = func(_, key string) error {
+				if key == submitInput().TicketObject() {
+					return storage.ErrUnavailable
+				}
+				return nil
+			}
+			submit := func() (activities.Job, error) {
+				r := c.rig(t)
+				return do[activities.Job](t, r, step(r.acts), submitInput())
+			}
+			if job, err := submit(); err != nil || job.Ticket.Job != "job-1" {
+				t.Fatalf("got %+v, %v", job, err)
+			}
+			_, err := submit()
+			if r, _, _ := fault(t, err); r.Taken != providers.TakenUnknown || r.Settled || c.sent.Load() != 1 {
+				t.Errorf("got %+v, sent %d times, want unknown and sent once", r, c.sent.Load())
+			}
+		})
+	}
+}
+
 func TestReconcileWaitsBeforeItClaims(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

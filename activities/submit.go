@@ -86,13 +86,12 @@ func (t attempt) job(taskID string) Job {
 // outcome is unknown and Reconcile looks for the ticket. Neither a cancel nor a lost connection to Temporal interrupts
 // the request, which has its own timeout; the ticket is in the archive before the answer is on its way to Temporal.
 //
-// It is what tasks from before SubmitClaimed run.
+// The claim of the attempt in the archive is the last step before anything is sent: a submit that never began is told from
+// one whose answer was lost, and of several that take themselves for the same attempt one sends.
+//
+// It is what tasks from before SubmitClaimed run, whose look for a lost submit does not rely on the claim: an older worker
+// may have sent without one.
 func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
-	return a.submit(ctx, in, nil)
-}
-
-// submit is Submit; claim, where not nil, is the last step before anything is sent.
-func (a *Activities) submit(ctx context.Context, in SubmitInput, claim func(context.Context, SubmitInput) error) (Job, error) {
 	log := a.log(ctx, in.TaskID, in.Assignment).With("attempt", in.Attempt)
 	if job, ok := a.earlier(ctx, in); ok {
 		log.Warn("attempt was submitted before, its ticket is used", "job", job.Ticket.Job)
@@ -113,20 +112,18 @@ func (a *Activities) submit(ctx context.Context, in SubmitInput, claim func(cont
 	}
 	stop := heartbeats(func() { activity.RecordHeartbeat(ctx) })
 	defer stop()
-	if claim != nil {
-		if err := claim(ctx, in); err != nil {
-			r := record(err)
-			r.Elsewhere = r.Taken == providers.TakenNo
-			r.Settled = r.Elsewhere // whoever else has the attempt may be at it still, and its ticket to come
-			log.Warn("attempt not begun", "taken", r.Taken, "fault", err)
-			return Job{}, fail(r)
-		}
-		// Who was held up on the way here may have been given up; on a store without claims this is what stops it.
-		if left := time.Until(activity.GetInfo(ctx).Deadline); left < SubmitTimeout {
-			r := Record{Kind: providers.Timeout, Message: "The attempt began too late.", Taken: providers.TakenNo, Elsewhere: true, Settled: true}
-			a.unclaim(ctx, in)
-			return Job{}, fail(r)
-		}
+	if err := a.claim(ctx, in); err != nil {
+		r := record(err)
+		r.Elsewhere = r.Taken == providers.TakenNo
+		r.Settled = r.Elsewhere // whoever else has the attempt may be at it still, and its ticket to come
+		log.Warn("attempt not begun", "taken", r.Taken, "fault", err)
+		return Job{}, fail(r)
+	}
+	// Who was held up on the way here may have been given up; on a store without claims this is what stops it.
+	if left := time.Until(activity.GetInfo(ctx).Deadline); left < SubmitTimeout {
+		r := Record{Kind: providers.Timeout, Message: "The attempt began too late.", Taken: providers.TakenNo, Elsewhere: true, Settled: true}
+		a.unclaim(ctx, in)
+		return Job{}, fail(r)
 	}
 
 	paid, cancel := context.WithTimeout(context.WithoutCancel(ctx), SubmitTimeout)
@@ -138,7 +135,7 @@ func (a *Activities) submit(ctx context.Context, in SubmitInput, claim func(cont
 		r := record(err)
 		r.Message = shorten(r.Message)
 		log.Warn("submit failed", "kind", r.Kind, "status", r.Status, "taken", r.Taken, "fault", err)
-		if claim != nil && r.Taken == providers.TakenNo {
+		if r.Taken == providers.TakenNo {
 			a.unclaim(ctx, in)
 		}
 		return Job{}, fail(r)
@@ -186,7 +183,7 @@ type ReconcileInput struct {
 	Submit SubmitInput `json:"submit"`
 	// Until is when the lost submit can surely no longer be under way on our side.
 	Until time.Time `json:"until"`
-	// Claimed: the submit claims its attempt before it sends anything.
+	// Claimed: the submit surely claimed its attempt before it sent anything, whatever worker ran it.
 	Claimed bool `json:"claimed,omitempty"`
 }
 
