@@ -85,6 +85,7 @@ type body struct {
 	cause     func() error // why the upstream request was cancelled, nil as long as it was not
 
 	underway providers.InFlight // until the body ends
+	span     *providers.UpstreamSpan
 	// made gets what names the answer, once it was read; nil where nobody wants to know, or knows.
 	made func(answer string)
 
@@ -179,8 +180,27 @@ func (b *body) ending(err error) error {
 func (b *body) Close() error {
 	b.clock.stop()
 	b.underway.End()
+	b.trace()
 	b.cancel(nil)
 	return b.upstream.Close()
+}
+
+// trace ends the attempt's span.
+func (b *body) trace() {
+	if b.span == nil {
+		return
+	}
+	if b.meter != nil && b.meter.counted {
+		b.span.Used(b.meter.usage)
+	}
+	var fault *providers.Fault
+	switch {
+	case b.err != nil && !errors.Is(b.err, io.EOF):
+		fault = providers.AsFault(b.err)
+	case b.err == nil && b.callerErr() != nil:
+		fault = providers.AsFault(b.callerErr())
+	}
+	b.span.End(fault)
 }
 
 // shownWords bounds what a log line repeats of an upstream's answer, in bytes.

@@ -42,7 +42,8 @@ type Session struct {
 	Attempts int
 
 	relay    *Relay
-	underway providers.InFlight // until the upstream's side is closed
+	underway providers.InFlight      // until the upstream's side is closed
+	span     *providers.UpstreamSpan // as long
 	upstream *providers.Socket
 	meter    *meter // nil where nothing is counted
 	sent     int64
@@ -54,7 +55,8 @@ func (r *Relay) Realtime(ctx context.Context, group string, call providers.Realt
 	session := &Session{relay: r}
 	want := providers.Want{Group: group, Model: call.Model, Endpoint: providers.RealtimeSession()}
 	var err error
-	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, func(to providers.Target) (int, *providers.Fault) {
+	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to providers.Target, span *providers.UpstreamSpan) (int, *providers.Fault) {
+		session.span = span
 		return r.dial(ctx, to, call, session)
 	})
 	if err != nil {
@@ -77,6 +79,7 @@ func (r *Relay) dial(ctx context.Context, to providers.Target, call providers.Re
 		scrub(fault, to.Key)
 		return 0, fault
 	}
+	session.span.Answered(http.StatusSwitchingProtocols, false)
 	session.upstream = upstream
 	session.Channel, session.Vendor, session.UpstreamModel = to.Channel.Name, to.Channel.Vendor, to.Model
 	if shape := r.counters[counting{to.Channel.Vendor, providers.RealtimeSession()}]; shape != nil {
@@ -88,6 +91,7 @@ func (r *Relay) dial(ctx context.Context, to providers.Target, call providers.Re
 // Close drops a session that is not run.
 func (s *Session) Close() {
 	s.underway.End()
+	s.span.End(nil)
 	s.upstream.Close(websocket.StatusGoingAway, reasonClientGone)
 }
 
@@ -148,6 +152,7 @@ func (s *Session) Run(ctx context.Context, client *providers.Socket, used func(p
 	work.Go(func() { s.upstream.Close(end.upstream.Code, end.upstream.Reason) })
 	client.Close(end.client.Code, end.client.Reason)
 	work.Wait()
+	s.span.End(end.fault)
 	if end.fault != nil {
 		return end.fault
 	}

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"modelrelay/providers"
 )
 
@@ -39,6 +41,8 @@ type Options struct {
 	Makers Makers
 	// Log gets one line per attempt; nil means none.
 	Log *slog.Logger
+	// Tracer makes a span of each attempt of a call whose context has one; nil: no spans.
+	Tracer trace.Tracer
 }
 
 // Makers remembers which channel and key made an answer. Neither method may wait for long.
@@ -57,6 +61,7 @@ type Relay struct {
 	idle      time.Duration
 	makers    Makers
 	log       *slog.Logger
+	tracer    trace.Tracer
 	counters  map[counting]*shape
 
 	socketIdle time.Duration
@@ -94,7 +99,7 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 		if opts.Log != nil {
 			r.log = opts.Log
 		}
-		r.makers = opts.Makers
+		r.makers, r.tracer = opts.Makers, opts.Tracer
 	}
 	for name, vendor := range catalog {
 		for endpoint, shape := range vendor.Usage {
@@ -119,8 +124,8 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 		want.Maker = r.makers.Find(ctx, call.Previous)
 	}
 	var answer *Answer
-	attempts, err := r.fallOver(ctx, call.RequestID, want, func(to providers.Target) (status int, fault *providers.Fault) {
-		if answer, fault = r.attempt(ctx, to, call); fault != nil {
+	attempts, err := r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to providers.Target, span *providers.UpstreamSpan) (status int, fault *providers.Fault) {
+		if answer, fault = r.attempt(ctx, to, call, span); fault != nil {
 			return 0, fault
 		}
 		return answer.Status, nil
@@ -132,11 +137,12 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 	return answer, nil
 }
 
-// fallOver makes attempts at the targets the router picks until one succeeds, and tells the router and the log of each.
-// It returns how many it took. The error is the last attempt's fault, or the router's where there was none.
-func (r *Relay) fallOver(
-	ctx context.Context, requestID string, want providers.Want, attempt func(providers.Target) (status int, fault *providers.Fault),
-) (int, error) {
+// attempt sends to one target. The context and the span are the attempt's; it ends the span where there is no fault.
+type attempt func(ctx context.Context, to providers.Target, span *providers.UpstreamSpan) (status int, fault *providers.Fault)
+
+// fallOver makes attempts at the targets the router picks until one succeeds, and tells the router, the log and the
+// trace of each. It returns how many it took. The error is the last attempt's fault, or the router's where there was none.
+func (r *Relay) fallOver(ctx context.Context, requestID string, want providers.Want, attempt attempt) (int, error) {
 	var last, makers *providers.Fault
 	for attempts := 1; attempts <= r.attempts; attempts++ {
 		to, err := r.router.Pick(want)
@@ -147,9 +153,13 @@ func (r *Relay) fallOver(
 			return 0, err
 		}
 		began := time.Now()
-		status, fault := attempt(to)
+		operation := want.Endpoint.Operation
+		turn := providers.Turn{Does: operation.Convention(), Operation: operation, Attempt: attempts}
+		traced, span := providers.TraceUpstream(ctx, r.tracer, r.catalog[to.Channel.Vendor], to, turn)
+		status, fault := attempt(traced, to, span)
 		if ctx.Err() != nil && fault != nil {
 			fault = providers.AsFault(context.Cause(ctx))
+			span.End(fault)
 			r.note(ctx, requestID, to, attempts, began, status, fault)
 			return 0, fault
 		}
@@ -158,6 +168,7 @@ func (r *Relay) fallOver(
 		if fault == nil {
 			return attempts, nil
 		}
+		span.End(fault)
 		last = fault
 		if !fault.Elsewhere() {
 			if makers != nil {
@@ -180,7 +191,7 @@ func (r *Relay) fallOver(
 }
 
 // attempt sends the call to one target and waits for the first byte of the answer.
-func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers.Call) (*Answer, *providers.Fault) {
+func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers.Call, span *providers.UpstreamSpan) (*Answer, *providers.Fault) {
 	vendor := r.catalog[to.Channel.Vendor]
 	// A channel of another format gets its call through the translator of the pair here; the router picks none so far
 	// that needs one.
@@ -216,6 +227,8 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 		_ = body.Close() // the fault says it all
 		return nil, fault
 	}
+	span.Answered(resp.StatusCode, answer.Stream)
+	body.span = span
 	answer.Body, answer.body = body, body
 	return answer, nil
 }
