@@ -50,6 +50,9 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 		err = s.copyPlain(x, r, answer, call.Endpoint.Operation == providers.StreamContent)
 	}
 	_ = answer.Body.Close() // what was read has been counted
+	if answer.Stream && x.settled && err != nil && providers.AsFault(err).Kind == providers.Canceled {
+		err = nil // clients leave behind a stream's last event, before its end
+	}
 	x.settle(answer, 0, err != nil)
 	s.record(x, err != nil)
 	switch {

@@ -1,10 +1,12 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -151,5 +153,38 @@ func TestBudgetOfAnAnswer(t *testing.T) {
 	balance, err := storage.NewBudgets(client, nil).Balance(t.Context(), "good")
 	if err != nil || fmt.Sprint(codes) != "[200 200 429 429]" || balance != (storage.Balance{Spent: 12200}) {
 		t.Errorf("got %v and %+v, %v", codes, balance, err)
+	}
+}
+
+// A client that leaves behind the last event of its stream has got all of it.
+func TestClientLeavesBehindTheLastEvent(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
+		resp := upstreamAnswer("text/event-stream", "")
+		reader, writer := io.Pipe()
+		go func() {
+			_, _ = io.WriteString(writer, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":11,\"completion_tokens\":7}}\n\ndata: [DONE]\n\n")
+			<-ctx.Done()
+			writer.CloseWithError(ctx.Err())
+		}()
+		resp.Body = reader
+		return resp, nil
+	}, nil)
+	server := httptest.NewServer(g.Handler())
+	t.Cleanup(server.Close)
+	ctx, leave := context.WithCancel(t.Context())
+	req := request("POST", server.URL+"/v1/chat/completions", streamWithUsage).WithContext(ctx)
+	req.RequestURI = ""
+	resp, err := server.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan() && lines.Text() != "data: [DONE]"; {
+	}
+	leave()
+	waitFor(t, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
+	if log := g.log.String(); len(g.ledger.entries) != 1 || g.ledger.entries[0].Failed || g.ledger.entries[0].OutputTokens != 7 || !strings.Contains(log, `"status":200`) {
+		t.Errorf("ledger %+v, log %s", g.ledger.entries, log)
 	}
 }
