@@ -16,6 +16,12 @@ import (
 // record writes the histories of the tasks that TestHistories plays to workflows/testdata/histories.
 var record = flag.Bool("record-histories", false, "write the workflow histories that replay_test.go replays")
 
+// moneyCalls and moneyTasks are how much TestMoneyAddsUp does; the whole is 5000 and 500.
+var (
+	moneyCalls = flag.Int("money-calls", 500, "calls of TestMoneyAddsUp")
+	moneyTasks = flag.Int("money-tasks", 30, "video tasks of TestMoneyAddsUp")
+)
+
 // drive makes this binary the load driver of TestStreamsOnOneCore, a process of its own.
 var drive = flag.String("drive-streams", "", "open streams at this address instead of testing, and check them")
 
