@@ -25,8 +25,8 @@ const (
 
 // Admin is what the operator's operations under /admin work with. All of it stays the caller's.
 type Admin struct {
-	// Key opens them; "" closes them, so that there is nothing at their paths.
-	Key providers.Secret
+	// Key opens them; while there is none, there is nothing at their paths.
+	Key *AdminKey
 	// Tokens are the client tokens; CheckToken returns one that is made or changed as it is stored, or a *providers.Fault
 	// that names the field that is wrong.
 	Tokens     TokenKeeper
@@ -34,8 +34,9 @@ type Admin struct {
 	// Tasks are those of all tokens, Webhooks their deliveries.
 	Tasks    Operator
 	Webhooks Redeliverer
-	// Usage is the ledger.
+	// Usage is the ledger, Money what is reserved beside it.
 	Usage UsageReader
+	Money Settler
 	// Channels lists how the channels are doing.
 	Channels func(ctx context.Context) ([]providers.ChannelState, error)
 }
@@ -45,6 +46,7 @@ func (s *Server) addAdmin(g *group) {
 	s.addAdminTokens(g)
 	s.addAdminChannels(g)
 	s.addAdminUsage(g)
+	s.addAdminUnsettled(g)
 	s.addAdminTasks(g)
 }
 
@@ -78,7 +80,8 @@ func (s *Server) authenticateAdmin(ctx huma.Context, next func(huma.Context)) {
 
 // letIn tells whether the request carries the admin key.
 func (s *Server) letIn(r *http.Request) error {
-	if s.admin.Key == "" {
+	adminKey := s.admin.Key.current()
+	if adminKey == "" {
 		return providers.Faultf(providers.NotFound, "There is nothing at this path.")
 	}
 	source, now := sourceOf(r), time.Now()
@@ -93,7 +96,7 @@ func (s *Server) letIn(r *http.Request) error {
 		return providers.Faultf(providers.Unauthenticated, "No admin key was given. Send it as \"Authorization: Bearer <ADMIN_KEY>\".")
 	}
 	// Digests have one length, so that the time of the comparison does not tell the key's.
-	given, right := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(s.admin.Key.Reveal()))
+	given, right := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(adminKey.Reveal()))
 	if subtle.ConstantTimeCompare(given[:], right[:]) != 1 {
 		s.wrongKeys.note(source, now)
 		return &providers.Fault{

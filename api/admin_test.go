@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/storage"
@@ -34,7 +36,12 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	t.Helper()
 	server, _ := storagetest.Miniredis(t)
-	client := storagetest.Client(t, "redis://"+server.Addr())
+	return newOfficeOn(t, storagetest.Client(t, "redis://"+server.Addr()), nil)
+}
+
+// newOfficeOn is newOffice with its Redis, and with other options where change is not nil.
+func newOfficeOn(t *testing.T, client *redis.Client, change func(*api.Options)) *office {
+	t.Helper()
 	o := &office{store: storage.NewTokens(client, nil), usage: storage.NewUsage(client, nil), operator: &operator{}, key: adminKey}
 	t.Cleanup(o.store.Close)
 	t.Cleanup(func() { _ = o.usage.Close(context.WithoutCancel(t.Context())) })
@@ -42,7 +49,7 @@ func newOffice(t *testing.T) *office {
 		router := options.Router.(*providers.Router)
 		options.Tokens = o.store
 		options.Admin = api.Admin{
-			Key: adminKey, Tokens: o.store, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
+			Key: api.NewAdminKey(adminKey), Tokens: o.store, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
 			Channels: func(context.Context) ([]providers.ChannelState, error) { return router.States(), nil },
 			CheckToken: func(token storage.Token) (storage.Token, error) {
 				if !slices.Contains(storage.Lanes(), token.Lane) {
@@ -50,6 +57,9 @@ func newOffice(t *testing.T) *office {
 				}
 				return token, nil
 			},
+		}
+		if change != nil {
+			change(options)
 		}
 	})
 	return o

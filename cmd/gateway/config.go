@@ -14,7 +14,7 @@ import (
 // reload changes without a restart. An absent key keeps the value of DefaultConfig, and null counts as absent.
 type Config struct {
 	Listen   string           `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
-	AdminKey providers.Secret `yaml:"admin_key" doc:"bearer key of /admin; empty: /admin answers 404"`
+	AdminKey providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin; empty: /admin answers 404"`
 	Metrics  Metrics          `yaml:"metrics"`
 	Log      Log              `yaml:"log"`
 	Redis    Redis            `yaml:"redis"`

@@ -19,7 +19,7 @@ import (
 // settle is how long a file must be left alone before it is read: editors and mounts change it in several steps.
 const settle = 200 * time.Millisecond
 
-// watcher reloads channels and tokens when the configuration file changes or the process is told to hang up.
+// watcher reloads channels, tokens, prices and the admin key when the configuration file changes or the process is told to hang up.
 type watcher struct {
 	file   string
 	parse  func(text []byte) (Config, error)
@@ -135,7 +135,7 @@ func (w *watcher) read(ctx context.Context, tokens *storage.Tokens) {
 // errEmptied is why an empty file counts as broken here: somebody is writing it, or failed to. It would shut every client out.
 var errEmptied = errors.New("the file is empty")
 
-// take uses the text's channels and tokens, or leaves everything as it is when there is anything wrong with it.
+// take uses the text's channels, tokens, prices and admin key, or leaves everything as it is when there is anything wrong with it.
 func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte) {
 	w.seen = text
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -152,8 +152,12 @@ func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte)
 	}
 	w.parts.prices.Load(cfg.prices())
 	w.parts.router.Load(cfg.routes())
+	rekeyed := w.parts.adminKey.Load(cfg.AdminKey)
 	log := w.parts.log
 	log.Info("configuration loaded", "file", w.file, "channels", len(cfg.Channels), "tokens", len(cfg.Tokens))
+	if rekeyed {
+		log.Info("the admin key changed", "open", cfg.AdminKey != "")
+	}
 	if keys := restartKeys(w.parts.cfg, cfg); len(keys) > 0 {
 		log.Warn("these keys take effect after a restart", "keys", keys)
 	}

@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"modelrelay/providers"
+	"modelrelay/api"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
@@ -15,31 +14,62 @@ import (
 // startsWithin is how long after its reservation a task surely runs, if it ever does.
 const startsWithin = time.Minute
 
-// unsettledRow is a reservation that nobody is going to settle.
-type unsettledRow struct {
-	ID     string          `json:"id"`
-	Token  string          `json:"token"`
-	Model  string          `json:"model"`
-	Amount providers.Money `json:"amount"`
-	Since  time.Time       `json:"since"`
-	Why    string          `json:"why"`
+// everyReservation is what --charge and --refund take for all that are listed.
+const everyReservation = "all"
 
-	of storage.Reservation
+// settler finds what nobody is going to settle. It implements api.Settler.
+type settler struct {
+	*storage.Budgets
+
+	tasks *workflows.Operator
+}
+
+func (p *parts) settler() *settler {
+	return &settler{Budgets: p.budgets(), tasks: workflows.NewOperator(p.temporal, p.cfg.Temporal.Namespace)}
+}
+
+// Unsettled lists reservations of calls whose gateway is gone, and of tasks that do not run.
+func (s *settler) Unsettled(ctx context.Context, filter api.UnsettledFilter) ([]api.Unsettled, error) {
+	list, err := s.Reservations(ctx, filter.Token)
+	if err != nil {
+		return nil, err
+	}
+	var found []api.Unsettled
+	for _, r := range list {
+		if filter.Model != "" && r.Model != filter.Model || filter.ID != "" && r.ID != filter.ID {
+			continue
+		}
+		switch {
+		case r.Lost:
+			found = append(found, api.Unsettled{Reservation: r, Why: "its gateway is gone"})
+		case r.Task && time.Since(r.Since) > startsWithin:
+			task, _, _ := strings.Cut(r.ID, ".")
+			runs, err := s.tasks.Runs(ctx, task)
+			if err != nil {
+				return nil, err
+			}
+			if !runs {
+				found = append(found, api.Unsettled{Reservation: r, Why: "the task does not run"})
+			}
+		}
+	}
+	return found, nil
 }
 
 // unsettled lists such reservations, or ends those that were named.
 func (c *usageCmd) unsettled(ctx context.Context, m *Main, p *parts) error {
-	rows, err := c.findUnsettled(ctx, p)
+	filter := api.UnsettledFilter{Token: c.Token, Model: c.Model}
+	if c.Charge != "" {
+		return c.end(ctx, m, p, filter, c.Charge, true)
+	}
+	if c.Refund != "" {
+		return c.end(ctx, m, p, filter, c.Refund, false)
+	}
+	list, err := p.settler().Unsettled(ctx, filter)
 	if err != nil {
 		return err
 	}
-	chosen, charge := c.Refund, false
-	if c.Charge != "" {
-		chosen, charge = c.Charge, true
-	}
-	if chosen != "" {
-		return c.end(ctx, m, p, rows, chosen, charge)
-	}
+	rows, _ := api.NewUnsettledRows(list)
 	if c.Format == "json" {
 		return printJSON(m.Stdout, rows)
 	}
@@ -50,66 +80,26 @@ func (c *usageCmd) unsettled(ctx context.Context, m *Main, p *parts) error {
 	return printTable(m.Stdout, []string{"ID", "TOKEN", "MODEL", "AMOUNT", "SINCE", "WHY"}, cells)
 }
 
-func (c *usageCmd) findUnsettled(ctx context.Context, p *parts) ([]unsettledRow, error) {
-	list, err := p.budgets().Reservations(ctx, c.Token)
-	if err != nil {
-		return nil, err
-	}
-	operator := workflows.NewOperator(p.temporal, p.cfg.Temporal.Namespace)
-	rows := []unsettledRow{}
-	for _, r := range list {
-		if c.Model != "" && r.Model != c.Model {
-			continue
-		}
-		row := unsettledRow{ID: r.ID, Token: r.Token, Model: r.Model, Amount: providers.Money(r.Amount), Since: r.Since, of: r}
-		switch {
-		case r.Lost:
-			row.Why = "its gateway is gone"
-		case r.Task && time.Since(r.Since) > startsWithin:
-			task, _, _ := strings.Cut(r.ID, ".")
-			runs, err := operator.Runs(ctx, task)
-			if err != nil {
-				return nil, err
-			}
-			if runs {
-				continue
-			}
-			row.Why = "the task does not run"
-		default:
-			continue
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
-}
-
-// end charges or refunds one of the rows, or all.
-func (c *usageCmd) end(ctx context.Context, m *Main, p *parts, rows []unsettledRow, id string, charge bool) error {
-	done, word := 0, "refunded"
+// end charges or refunds the one of the id, or all.
+func (c *usageCmd) end(ctx context.Context, m *Main, p *parts, filter api.UnsettledFilter, id string, charge bool) error {
+	word := "refunded"
 	if charge {
 		word = "charged"
 	}
-	var sum providers.Money
-	for _, row := range rows {
-		if id != "all" && id != row.ID {
-			continue
-		}
-		err := p.budgets().Release(ctx, row.of, charge)
-		if errors.Is(err, storage.ErrNotFound) {
-			continue // it was settled meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		done++
-		sum += row.Amount
+	if id != everyReservation {
+		filter.ID = id
 	}
-	if id != "all" && done == 0 {
+	ended, err := api.EndUnsettled(ctx, p.settler(), filter, charge)
+	if err != nil {
+		return err
+	}
+	if filter.ID != "" && len(ended) == 0 {
 		return fmt.Errorf("there is no unsettled reservation %q", id)
 	}
+	_, sum := api.NewUnsettledRows(ended)
 	if c.Format == "json" {
-		return printJSON(m.Stdout, map[string]any{word: done, "amount": sum})
+		return printJSON(m.Stdout, map[string]any{word: len(ended), "amount": sum})
 	}
-	_, err := fmt.Fprintf(m.Stdout, "%s %d, %s in all\n", word, done, sum)
+	_, err = fmt.Fprintf(m.Stdout, "%s %d, %s in all\n", word, len(ended), sum)
 	return err
 }

@@ -32,6 +32,7 @@ type parts struct {
 	router   *providers.Router
 	health   *sharer
 	prices   *providers.Prices
+	adminKey *api.AdminKey
 	// receivers are where webhooks lead.
 	receivers *activities.Receivers
 }
@@ -64,6 +65,7 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.prices = providers.NewPrices(cfg.prices())
+	p.adminKey = api.NewAdminKey(cfg.AdminKey)
 	p.health = newSharer(storage.NewHealth(p.redis, nil), p.log)
 	p.router = providers.NewRouter(p.catalog, cfg.routes(), &providers.RouterOptions{Cooldown: cfg.Relay.Cooldown, Tell: p.health.Tell})
 	p.health.router = p.router

@@ -10,7 +10,7 @@ import (
 // admin is what the operations under /admin work with: the functions of the operator's commands.
 func (p *parts) admin(tokens *storage.Tokens, tasks *workflows.Client) api.Admin {
 	return api.Admin{
-		Key:    p.cfg.AdminKey,
+		Key:    p.adminKey,
 		Tokens: tokens,
 		CheckToken: func(t storage.Token) (storage.Token, error) {
 			checked, problem := checkToken(t, p.cfg.Webhooks)
@@ -22,6 +22,7 @@ func (p *parts) admin(tokens *storage.Tokens, tasks *workflows.Client) api.Admin
 		Tasks:    workflows.NewOperator(p.temporal, p.cfg.Temporal.Namespace),
 		Webhooks: tasks,
 		Usage:    storage.NewUsageReader(p.redis, ""),
+		Money:    p.settler(),
 		Channels: p.health.States,
 	}
 }

@@ -1,0 +1,164 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// Settler finds and ends money that is reserved and that nobody is going to settle.
+type Settler interface {
+	// Unsettled lists it, the oldest first.
+	Unsettled(ctx context.Context, filter UnsettledFilter) ([]Unsettled, error)
+	// Release ends a reservation, as storage.Budgets does.
+	Release(ctx context.Context, r storage.Reservation, charge bool) error
+}
+
+// UnsettledFilter selects reservations; an empty field selects all.
+type UnsettledFilter struct {
+	ID    string
+	Token string // id
+	Model string // public name
+}
+
+// Unsettled is a reservation that nobody is going to settle, and why.
+type Unsettled struct {
+	storage.Reservation
+
+	Why string
+}
+
+// UnsettledRow is such a reservation as operators read it.
+type UnsettledRow struct {
+	ID     string          `json:"id" doc:"Of a task its id"`
+	Token  string          `json:"token" doc:"Id"`
+	Model  string          `json:"model"`
+	Amount providers.Money `json:"amount" doc:"In units of the prices"`
+	Since  time.Time       `json:"since"`
+	Why    string          `json:"why" doc:"Why nobody is going to settle it"`
+}
+
+// NewUnsettledRows renders reservations and adds them up.
+func NewUnsettledRows(list []Unsettled) (rows []UnsettledRow, sum providers.Money) {
+	rows = make([]UnsettledRow, len(list))
+	for i, u := range list {
+		rows[i] = UnsettledRow{ID: u.ID, Token: u.Token, Model: u.Model, Amount: providers.Money(u.Amount), Since: u.Since, Why: u.Why}
+		sum += rows[i].Amount
+	}
+	return rows, sum
+}
+
+// EndUnsettled charges or refunds what the filter selects and returns what it has ended, also beside an error. What was
+// settled meanwhile is none of it.
+func EndUnsettled(ctx context.Context, from Settler, filter UnsettledFilter, charge bool) ([]Unsettled, error) {
+	list, err := from.Unsettled(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	var ended []Unsettled
+	for _, u := range list {
+		err := from.Release(ctx, u.Reservation, charge)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return ended, err
+		}
+		ended = append(ended, u)
+	}
+	return ended, nil
+}
+
+// Paths of the reservations.
+const (
+	adminUnsettledPath = "/admin/usage/unsettled"
+	adminOnePath       = adminUnsettledPath + "/{id}"
+)
+
+// everyUnsettled stands in the path for all that are listed.
+const everyUnsettled = "all"
+
+type adminUnsettledQuery struct {
+	Token string `query:"token" doc:"Of this token, by id or name"`
+	Model string `query:"model" doc:"Of this model"`
+}
+
+type adminUnsettledName struct {
+	ID    string `path:"id" doc:"Of a reservation; all: each that is listed"`
+	Token string `query:"token" doc:"Only of this token, by id or name"`
+	Model string `query:"model" doc:"Only of this model"`
+}
+
+type adminUnsettledList struct {
+	Object string          `json:"object" enum:"list"`
+	Data   []UnsettledRow  `json:"data" nullable:"false"`
+	Amount providers.Money `json:"amount" doc:"Of all together"`
+}
+
+type adminUnsettledAnswer struct {
+	Body adminUnsettledList
+}
+
+func answerUnsettled(list []Unsettled) *adminUnsettledAnswer {
+	rows, sum := NewUnsettledRows(list)
+	return &adminUnsettledAnswer{Body: adminUnsettledList{Object: "list", Data: rows, Amount: sum}}
+}
+
+// addAdminUnsettled adds the operations on money that nobody is going to settle.
+func (s *Server) addAdminUnsettled(g *group) {
+	huma.Register(g, huma.Operation{
+		OperationID: "adminListUnsettled", Method: http.MethodGet, Path: adminUnsettledPath, Summary: "List money that nobody will settle",
+		Description: "Reservations of calls whose gateway is gone, which shows about a minute later, and of tasks that do not run. " +
+			"Until they are charged or refunded they count against their tokens' budgets.",
+		Responses: declareDefault(),
+	}, func(ctx context.Context, in *adminUnsettledQuery) (*adminUnsettledAnswer, error) {
+		token, err := s.tokenID(ctx, in.Token)
+		if err != nil {
+			return nil, err
+		}
+		list, err := s.admin.Money.Unsettled(ctx, UnsettledFilter{Token: token, Model: in.Model})
+		if err != nil {
+			return nil, storeFault("reservation", "", err)
+		}
+		return answerUnsettled(list), nil
+	})
+	const answer = " The answer lists what was ended. An id that is not listed, or no more: 404."
+	huma.Register(g, huma.Operation{
+		OperationID: "adminChargeUnsettled", Method: http.MethodPost, Path: adminOnePath + "/charge", Summary: "Charge a reservation",
+		Description: "Its amount counts as spent, and stands in today's ledger as of a call or task that failed." + answer, Responses: declareDefault(),
+	}, func(ctx context.Context, in *adminUnsettledName) (*adminUnsettledAnswer, error) {
+		return s.adminEndUnsettled(ctx, in, true)
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "adminRefundUnsettled", Method: http.MethodPost, Path: adminOnePath + "/refund", Summary: "Refund a reservation",
+		Description: "Its token may spend the amount again; the ledger has nothing of it." + answer, Responses: declareDefault(),
+	}, func(ctx context.Context, in *adminUnsettledName) (*adminUnsettledAnswer, error) {
+		return s.adminEndUnsettled(ctx, in, false)
+	})
+}
+
+func (s *Server) adminEndUnsettled(ctx context.Context, in *adminUnsettledName, charge bool) (*adminUnsettledAnswer, error) {
+	exchangeOf(ctx).subject = in.ID
+	token, err := s.tokenID(ctx, in.Token)
+	if err != nil {
+		return nil, err
+	}
+	filter := UnsettledFilter{Token: token, Model: in.Model}
+	if in.ID != everyUnsettled {
+		filter.ID = in.ID
+	}
+	ended, err := EndUnsettled(ctx, s.admin.Money, filter, charge)
+	switch {
+	case err != nil:
+		return nil, storeFault("reservation", in.ID, err)
+	case len(ended) == 0 && filter.ID != "":
+		return nil, storeFault("unsettled reservation", in.ID, storage.ErrNotFound)
+	}
+	return answerUnsettled(ended), nil
+}

@@ -1,0 +1,131 @@
+package api_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// cashier finds every reservation of a real store unsettled.
+type cashier struct{ *storage.Budgets }
+
+func (c cashier) Unsettled(ctx context.Context, filter api.UnsettledFilter) ([]api.Unsettled, error) {
+	list, err := c.Reservations(ctx, filter.Token)
+	var found []api.Unsettled
+	for _, r := range list {
+		if (filter.ID == "" || r.ID == filter.ID) && (filter.Model == "" || r.Model == filter.Model) {
+			found = append(found, api.Unsettled{Reservation: r, Why: "nobody came back"})
+		}
+	}
+	return found, err
+}
+
+// TestAdminUnsettled: what nobody settles is listed, charged one by one and refunded all together.
+func TestAdminUnsettled(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	budgets := storage.NewBudgets(client, nil)
+	o := newOfficeOn(t, client, func(options *api.Options) { options.Admin.Money = cashier{budgets} })
+	made, _, err := o.store.Create(t.Context(), storage.Token{Name: "anna", Budget: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range []string{"video_1", "video_2", "video_3"} {
+		claim := storage.Claim{ID: id, Token: made.ID, Model: "sora-2", Budget: 100, Amount: int64(i+1) * 1_000_000_000}
+		if id == "video_3" {
+			claim.Model = "veo-3"
+		}
+		if err := budgets.Reserve(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type row struct {
+		ID, Token, Model, Why string
+		Amount                providers.Money
+		Since                 time.Time
+	}
+	var list struct {
+		Object string
+		Data   []row
+		Amount providers.Money
+	}
+	ids := func() []string {
+		var ids []string
+		for _, row := range list.Data {
+			ids = append(ids, row.ID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	const path = "/admin/usage/unsettled"
+	for query, want := range map[string][]string{
+		"": {"video_1", "video_2", "video_3"}, "?token=anna": {"video_1", "video_2", "video_3"}, "?model=veo-3": {"video_3"}, "?token=berta": nil,
+	} {
+		if o.tell(t, 200, "GET", path+query, "", &list); !slices.Equal(ids(), want) || list.Object != "list" || list.Data == nil {
+			t.Errorf("%s: got %+v, want %v", query, list, want)
+		}
+	}
+	if o.tell(t, 200, "GET", path+"?model=veo-3", "", &list); list.Data[0].Token != made.ID || list.Data[0].Why == "" ||
+		list.Data[0].Amount != 3_000_000_000 || list.Amount != 3_000_000_000 || time.Since(list.Data[0].Since) > time.Hour {
+		t.Errorf("got %+v", list)
+	}
+	if o.tell(t, 200, "POST", path+"/video_2/charge", "", &list); !slices.Equal(ids(), []string{"video_2"}) || list.Amount != 2_000_000_000 {
+		t.Errorf("charged %+v", list)
+	}
+	for _, again := range []string{"/video_2/charge", "/video_2/refund", "/video_9/refund", "/video_3/charge?model=sora-2"} {
+		if rec := o.ask(t, "POST", path+again, ""); rec.Code != 404 || !strings.Contains(rec.Body.String(), "There is no unsettled reservation") {
+			t.Errorf("%s: got %d %s", again, rec.Code, rec.Body)
+		}
+	}
+	if balance, err := budgets.Balance(t.Context(), made.ID); err != nil || balance != (storage.Balance{Spent: 2_000_000_000, Reserved: 4_000_000_000}) {
+		t.Errorf("after the charge: %+v, %v", balance, err)
+	}
+	if o.tell(t, 200, "POST", path+"/all/refund?token=anna", "", &list); !slices.Equal(ids(), []string{"video_1", "video_3"}) || list.Amount != 4_000_000_000 {
+		t.Errorf("refunded %+v", list)
+	}
+	if o.tell(t, 200, "POST", path+"/all/refund", "", &list); len(list.Data) != 0 || list.Amount != 0 {
+		t.Errorf("nothing is left: %+v", list)
+	}
+	if balance, err := budgets.Balance(t.Context(), made.ID); err != nil || balance != (storage.Balance{Spent: 2_000_000_000}) {
+		t.Errorf("at the end: %+v, %v", balance, err)
+	}
+	var usage struct{ Data []api.UsageRow }
+	if o.tell(t, 200, "GET", "/admin/usage?group_by=token", "", &usage); len(usage.Data) != 1 || usage.Data[0].Cost != 2_000_000_000 || usage.Data[0].Failed != 1 {
+		t.Errorf("ledger %+v", usage.Data)
+	}
+	if !strings.Contains(o.log.String(), `"subject":"video_2"`) {
+		t.Errorf("the log does not say what was charged: %s", o.log.String())
+	}
+}
+
+// TestAdminKeyChanges: a new key holds at once, and none closes the operations.
+func TestAdminKeyChanges(t *testing.T) {
+	t.Parallel()
+	key := api.NewAdminKey(adminKey)
+	server, _ := storagetest.Miniredis(t)
+	o := newOfficeOn(t, storagetest.Client(t, "redis://"+server.Addr()), func(options *api.Options) { options.Admin.Key = key })
+	ask := func(with string) int {
+		return o.do(t, request("GET", "/admin/tokens", "", "Authorization", "Bearer "+with)).Code
+	}
+	if got := ask(adminKey); got != 200 {
+		t.Fatalf("the first key: got %d", got)
+	}
+	if !key.Load("another-admin-key") || key.Load("another-admin-key") {
+		t.Error("a key changes when it is another one")
+	}
+	if old, now := ask(adminKey), ask("another-admin-key"); old != 401 || now != 200 {
+		t.Errorf("after the change: the old key %d, the new one %d", old, now)
+	}
+	key.Load("")
+	if old, none := ask("another-admin-key"), ask(""); old != 404 || none != 404 {
+		t.Errorf("without a key: got %d and %d", old, none)
+	}
+}

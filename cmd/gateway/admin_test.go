@@ -1,0 +1,103 @@
+package main_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// admin sends an operator's request.
+func (s *serving) admin(key, method, path string) (int, string) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := newClient(s.t).Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// TestReloadOfTheAdminKey: another key in the file holds without a restart, and so does none.
+func TestReloadOfTheAdminKey(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	text := configFor("redis://"+server.Addr(), "http://127.0.0.1:1", "sk-demo", "")
+	s := serve(t, "admin_key: first-admin-key\n"+text, "--worker=false")
+	if code, body := s.admin("first-admin-key", "GET", "/admin/tokens"); code != 200 {
+		t.Fatalf("at the start: %d %s", code, body)
+	}
+	s.rewrite("admin_key: second-admin-key\n" + text)
+	s.err.line(t, 1, `"msg":"the admin key changed","open":true`)
+	for key, want := range map[string]int{"first-admin-key": 401, "second-admin-key": 200} {
+		if code, body := s.admin(key, "GET", "/admin/tokens"); code != want {
+			t.Errorf("%s after the change: %d %s, want %d", key, code, body, want)
+		}
+	}
+	s.rewrite(text)
+	s.err.line(t, 1, `"msg":"the admin key changed","open":false`)
+	if code, body := s.admin("second-admin-key", "GET", "/admin/tokens"); code != 404 {
+		t.Errorf("without a key: %d %s", code, body)
+	}
+	if log := s.err.String(); strings.Contains(log, "after a restart") || strings.Contains(log, "second-admin-key") {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
+// TestAdminUnsettled: what a gateway that is gone had reserved is seen and ended over HTTP as by the command.
+func TestAdminUnsettled(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	address := "redis://" + server.Addr()
+	limits := storage.NewLimits(storagetest.Client(t, address), &storage.LimitsOptions{Lease: 20 * time.Millisecond})
+	for range 3 {
+		cost := storage.Cost{Requests: 1, Money: 250_000_000, Model: "gpt-4o"}
+		if _, err := limits.Admit(t.Context(), &storage.Token{ID: "demo", Budget: 10}, cost); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := limits.Close(t.Context()); err != nil { // its sign of life is not renewed any more
+		t.Fatal(err)
+	}
+	s := serve(t, "admin_key: some-admin-key\n"+configFor(address, "http://127.0.0.1:1", "sk-demo", ""), "--worker=false")
+	type answer struct {
+		Data []struct{ ID, Token, Why string }
+	}
+	var list answer
+	for deadline := time.Now().Add(patience); len(list.Data) < 3 && time.Now().Before(deadline); {
+		code, body := s.admin("some-admin-key", "GET", "/admin/usage/unsettled?token=demo&model=gpt-4o")
+		if code != 200 {
+			t.Fatalf("list: %d %s", code, body)
+		}
+		list = decode[answer](t, body)
+	}
+	if len(list.Data) != 3 || list.Data[0].Token != "demo" || list.Data[0].Why != "its gateway is gone" {
+		t.Fatalf("unsettled %+v", list)
+	}
+	one := "/admin/usage/unsettled/" + list.Data[1].ID
+	if code, body := s.admin("some-admin-key", "POST", one+"/charge"); code != 200 || !strings.Contains(body, list.Data[1].ID) || !strings.Contains(body, `"amount":0.25`) {
+		t.Errorf("charge: %d %s", code, body)
+	}
+	if code, body := s.admin("some-admin-key", "POST", one+"/refund"); code != 404 {
+		t.Errorf("a second time: %d %s", code, body)
+	}
+	if code, body := s.admin("some-admin-key", "POST", "/admin/usage/unsettled/all/refund"); code != 200 || len(decode[answer](t, body).Data) != 2 {
+		t.Errorf("refund: %d %s", code, body)
+	}
+	if code, body := s.admin("some-admin-key", "GET", "/admin/usage?group_by="); code != 200 || !strings.Contains(body, `"cost":0.25`) {
+		t.Errorf("ledger: %d %s", code, body)
+	}
+}
