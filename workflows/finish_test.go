@@ -89,6 +89,36 @@ func TestVideoTellsItsEnd(t *testing.T) {
 	}
 }
 
+// TestVideoNamesItsDelivery after its life, so that one which still delivers the end of a deleted task with the same id is
+// not in its way; a task from before keeps the name it had.
+func TestVideoNamesItsDelivery(t *testing.T) {
+	t.Parallel()
+	before := newest()
+	before.Revision = 2
+	for _, in := range []workflows.Input{newest(), before} {
+		for _, life := range []string{"one", "two"} {
+			var id string
+			s := newStage(t)
+			s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ workflows.NotifyInput) (activities.Delivery, error) {
+				id = workflow.GetInfo(ctx).WorkflowExecution.ID
+				return activities.Delivery{Delivered: true}, nil
+			})
+			s.admits("main")
+			s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Taken: providers.TakenNo})
+			s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
+			in.Notify, in.Life = true, life
+			s.play(t, in)
+			want := "notify_video_test_failed"
+			if in.Revision > 2 {
+				want += "_" + life
+			}
+			if id != want || in.NotifyID(workflows.Failed) != want {
+				t.Errorf("revision %d, life %s: delivered by %q, operators look for %q, want %q", in.Revision, life, id, in.NotifyID(workflows.Failed), want)
+			}
+		}
+	}
+}
+
 // TestVideoClaims: a lost submit that never began is followed by another, and only where submits claim is that asked.
 func TestVideoClaims(t *testing.T) {
 	t.Parallel()

@@ -46,8 +46,15 @@ func notice(in Input, state State, at time.Time) NotifyInput {
 	return n
 }
 
-// NotifyID is the workflow id of the delivery that a task ended so. An end that an operator's retry undid is told apart.
-func NotifyID(taskID string, state State) string { return "notify_" + taskID + "_" + string(state) }
+// NotifyID is the workflow id of the delivery that the task ended so. An end that an operator's retry undid is told
+// apart, and that of an earlier task with the same id.
+func (in Input) NotifyID(state State) string {
+	id := "notify_" + in.TaskID + "_" + string(state)
+	if in.Revision >= revisionLives {
+		id += "_" + in.Life
+	}
+	return id
+}
 
 // eventType is what the receiver reads as the event's type.
 func (n NotifyInput) eventType() string { return "video." + string(n.State) }

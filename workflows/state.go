@@ -61,8 +61,11 @@ const (
 	revisionSettles = 1
 	// revisionClaims has a submit claim its attempt before it sends anything.
 	revisionClaims = 2
+	// revisionLives names a delivery after the task's life as well: that of a deleted task with the same id may be under
+	// way still.
+	revisionLives = 3
 	// revisionNow is what new tasks get.
-	revisionNow = revisionClaims
+	revisionNow = revisionLives
 )
 
 // signalShown tells a task that is about to be cancelled the progress its readers have seen, an int.

@@ -105,11 +105,12 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 		}
 		story.Waiting = append(story.Waiting, wait)
 	}
-	if err := o.tell(ctx, info.GetExecution(), &story); err != nil {
+	in, err := o.tell(ctx, info.GetExecution(), &story)
+	if err != nil {
 		return Story{}, err
 	}
 	for _, state := range []State{Completed, Failed} {
-		delivery, err := o.delivery(ctx, NotifyID(id, state))
+		delivery, err := o.delivery(ctx, in.NotifyID(state))
 		if err != nil {
 			return Story{}, err
 		}
@@ -120,15 +121,20 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 	return story, nil
 }
 
-// tell adds the steps and attempts of a history.
-func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecution, story *Story) error {
+// tell adds the steps and attempts of a history, and reads what the task was started with.
+func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecution, story *Story) (in Input, err error) {
 	steps := make(map[int64]*telling) // by the event that scheduled them
 	var order []*telling
 	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
 		if err != nil {
-			return o.explain(execution.GetWorkflowId(), err)
+			return in, o.explain(execution.GetWorkflowId(), err)
+		}
+		if event.GetWorkflowExecutionStartedEventAttributes() != nil {
+			if in, err = inputOf(event); err != nil {
+				return in, fmt.Errorf("read the input of %s: %w", execution.GetWorkflowId(), err)
+			}
 		}
 		if scheduled := event.GetActivityTaskScheduledEventAttributes(); scheduled != nil {
 			t := &telling{step: Step{
@@ -146,7 +152,7 @@ func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecuti
 	for _, t := range order {
 		t.add(story)
 	}
-	return nil
+	return in, nil
 }
 
 // telling is an activity of a history.

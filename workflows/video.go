@@ -131,7 +131,7 @@ func (v *video) notify(free workflow.Context, result Result) workflow.Future {
 	}
 	in := notice(v.in, result.State, result.CompletedAt)
 	options := workflow.WithChildOptions(free, workflow.ChildWorkflowOptions{
-		WorkflowID:            NotifyID(v.in.TaskID, result.State),
+		WorkflowID:            v.in.NotifyID(result.State),
 		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		TypedSearchAttributes: in.attributes(v.in.Model),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -60,11 +61,11 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 	if err != nil {
 		return Notice{}, err
 	}
-	notice := notice(in, task.State, task.CompletedAt)
+	notice, workflowID := notice(in, task.State, task.CompletedAt), in.NotifyID(task.State)
 	started, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	run, err := c.temporal.ExecuteWorkflow(started, client.StartWorkflowOptions{
-		ID:                       NotifyID(id, task.State),
+		ID:                       workflowID,
 		TaskQueue:                c.opts.TaskQueue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING, // it may be hours from its next try
@@ -72,21 +73,21 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 		TypedSearchAttributes:    notice.attributes(in.Model),
 	}, notifyType, notice)
 	if err != nil {
-		return Notice{}, away("The task engine", fmt.Errorf("start %s: %w", NotifyID(id, task.State), err))
+		return Notice{}, away("The task engine", fmt.Errorf("start %s: %w", workflowID, err))
 	}
 	ended, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if err := run.Get(ended, nil); err != nil {
 		c.opts.Log.DebugContext(ctx, "delivery not seen to end", "task", id, "err", err)
 	}
-	return c.standing(ctx, notice)
+	return c.standing(ctx, workflowID, notice)
 }
 
 // standing reads how far the delivery has come.
-func (c *Client) standing(ctx context.Context, in NotifyInput) (Notice, error) {
+func (c *Client) standing(ctx context.Context, workflowID string, in NotifyInput) (Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	n := Notice{WorkflowID: NotifyID(in.TaskID, in.State), EventID: in.EventID, Type: in.eventType(), State: PhaseDelivering}
+	n := Notice{WorkflowID: workflowID, EventID: in.EventID, Type: in.eventType(), State: PhaseDelivering}
 	answer, err := c.temporal.DescribeWorkflowExecution(ctx, n.WorkflowID, "")
 	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
 		return Notice{}, providers.Faultf(providers.NotFound, "The end of task %q was told to nobody.", in.TaskID)
@@ -125,9 +126,14 @@ func (c *Client) input(ctx context.Context, id string) (Input, error) {
 	if err != nil {
 		return in, away("The task engine", fmt.Errorf("read the history of %s: %w", id, err))
 	}
-	err = converter.GetDefaultDataConverter().FromPayloads(first.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in)
-	if err != nil {
+	if in, err = inputOf(first); err != nil {
 		return in, fmt.Errorf("read the input of %s: %w", id, err)
 	}
 	return in, nil
+}
+
+// inputOf reads the first event of a task's history.
+func inputOf(first *historypb.HistoryEvent) (in Input, err error) {
+	err = converter.GetDefaultDataConverter().FromPayloads(first.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in)
+	return in, err
 }

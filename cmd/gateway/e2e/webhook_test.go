@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
 
 	"modelrelay/workflows"
 )
@@ -68,7 +70,7 @@ func TestWebhooks(t *testing.T) {
 			if len(all.requests()) != before {
 				t.Error("the token's webhook was told as well")
 			}
-			for _, execution := range []string{id, workflows.NotifyID(id, workflows.Completed)} {
+			for _, execution := range []string{id, s.notifyID(id, workflows.Completed)} {
 				events := history(t.Context(), t, s.temporalClient(), execution).String()
 				for _, secret := range []string{hookSecret[6:], hookToken, "hush"} {
 					if strings.Contains(events, secret) {
@@ -78,6 +80,52 @@ func TestWebhooks(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a key used again while the end of the deleted task is told", func(t *testing.T) {
+		t.Parallel()
+		var mine *hook
+		mine = newHook(t, func(int) int { // hears nothing of the first until it was told of the second
+			events := make(map[string]bool)
+			for _, one := range mine.requests() {
+				events[one.header.Get("Webhook-Id")] = true
+			}
+			if len(events) < 2 {
+				return http.StatusServiceUnavailable
+			}
+			return http.StatusNoContent
+		})
+		create := func() (video openai.Video) {
+			body := map[string]any{"model": "sora-2-fast", "prompt": "used twice", "webhook_url": mine.URL}
+			if err := sdk.Post(t.Context(), "videos", body, &video, option.WithHeader("Idempotency-Key", "used-twice")); err != nil {
+				t.Fatal(err)
+			}
+			return video
+		}
+		first := create()
+		mine.verified(t, 1, first.ID)
+		if _, err := sdk.Videos.Delete(t.Context(), first.ID); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the key is free", deliveryTimeout, func() bool {
+			_, err := s.temporalClient().DescribeWorkflowExecution(t.Context(), first.ID, "")
+			return err != nil
+		})
+		second := create()
+		if second.ID != first.ID {
+			t.Fatalf("got %s, want %s again", second.ID, first.ID)
+		}
+		eventually(t, "both ends are told", deliveryTimeout, func() bool {
+			events := make(map[string]bool)
+			for _, one := range mine.requests() {
+				events[one.header.Get("Webhook-Id")] = true
+			}
+			return len(events) == 2
+		})
+		stdout, stderr, err := g.operate(t.Context(), "video", "show", second.ID, "--json")
+		var story workflows.Story
+		if json.Unmarshal([]byte(stdout), &story) != nil || len(story.Webhooks) != 1 || story.Webhooks[0].ID != s.notifyID(second.ID, workflows.Completed) {
+			t.Errorf("show: %v %s, deliveries %+v", err, stderr, story.Webhooks)
+		}
+	})
 	t.Run("the receiver wants no more", func(t *testing.T) {
 		t.Parallel()
 		gone := newHook(t, func(int) int { return http.StatusGone })
@@ -199,6 +247,17 @@ func TestPrivateWebhookRefused(t *testing.T) {
 	}
 }
 
+// notifyID is the delivery that the task ended so.
+func (s *stack) notifyID(id string, state workflows.State) string {
+	s.t.Helper()
+	started := history(s.t.Context(), s.t, s.temporalClient(), id).GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
+	var in workflows.Input
+	if err := converter.GetDefaultDataConverter().FromPayloads(started.GetInput(), &in); err != nil {
+		s.t.Fatal(err)
+	}
+	return in.NotifyID(state)
+}
+
 // TestHistoriesOfDeliveries plays what TestHistories does not: a task with a webhook, and the deliveries of its end.
 func TestHistoriesOfDeliveries(t *testing.T) {
 	t.Parallel()
@@ -216,7 +275,7 @@ func TestHistoriesOfDeliveries(t *testing.T) {
 	g := s.gateway(hooks(receiver.URL))
 	video := g.create(t.Context(), "sora-2-fast", "told", option.WithAPIKey(hookToken))
 	receiver.verified(t, 2, video.ID)
-	id := workflows.NotifyID(video.ID, workflows.Completed)
+	id := s.notifyID(video.ID, workflows.Completed)
 	if err := s.temporalClient().GetWorkflow(t.Context(), id, "").Get(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
