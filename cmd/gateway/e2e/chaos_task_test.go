@@ -152,6 +152,8 @@ func (s sighting) code() string {
 	return s.Error.Code
 }
 
+func (s sighting) String() string { return fmt.Sprintf("%s %d %% %s", s.Status, s.Progress, s.code()) }
+
 func (s sighting) rank() int {
 	return map[string]int{"queued": 0, "in_progress": 1, "completed": 2, "failed": 2}[s.Status]
 }
@@ -193,13 +195,13 @@ func (c *chaos) live(ctx context.Context, task *chaosTask) {
 			break
 		}
 		if !pause(ctx, chaosAgain) {
-			c.t.Errorf("%s: no answer to %d creates", task.prompt, task.asked)
+			c.wrong("%s: no answer to %d creates", task.prompt, task.asked)
 			return
 		}
 	}
 	for !task.last.ended() {
 		if !pause(ctx, chaosLook) {
-			c.t.Errorf("%s (%s over %s, %s): not over, last seen %+v", task.prompt, task.format, task.vendor, task.id, task.last)
+			c.wrong("%s (%s over %s, %s): not over, last seen %v", task.prompt, task.format, task.vendor, task.id, task.last)
 			return
 		}
 		if task.cancel && !task.called {
@@ -210,7 +212,7 @@ func (c *chaos) live(ctx context.Context, task *chaosTask) {
 			continue
 		}
 		if now.ID != task.id || now.Progress < task.last.Progress || now.rank() < task.last.rank() {
-			c.t.Errorf("%s: was %+v, then %+v", task.prompt, task.last, now)
+			c.wrong("%s: was %v, then %v", task.prompt, task.last, now)
 		}
 		task.last = now
 	}
@@ -249,7 +251,7 @@ func (c *chaos) create(ctx context.Context, task *chaosTask) (id string, answere
 	case code == http.StatusOK && made.ID+made.Data.TaskID != "":
 		return made.ID + made.Data.TaskID, true
 	case code/100 == 4 && code != http.StatusConflict && code != http.StatusTooManyRequests:
-		c.t.Errorf("%s: create as %s answered %d %s", task.prompt, task.format, code, made.Error)
+		c.wrong("%s: create as %s answered %d %s", task.prompt, task.format, code, made.Error)
 	}
 	return "", false
 }
@@ -264,7 +266,7 @@ func (c *chaos) ask(ctx context.Context, method, path string, header map[string]
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.front.url()+path, bytes.NewReader(doc))
 	if err != nil {
-		c.t.Error(err)
+		c.wrong("%v", err)
 		return 0
 	}
 	req.Header.Set("Authorization", "Bearer "+hookToken)

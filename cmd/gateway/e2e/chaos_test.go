@@ -31,6 +31,17 @@ type chaos struct {
 	parts   []*part
 	everRun []*process // of front and worker, for their words
 	hook    *hook
+	mu      sync.Mutex
+	faults  []string // what was wrong
+}
+
+// wrong fails the test. What was wrong is said again at its very end, behind the words of all processes.
+func (c *chaos) wrong(format string, args ...any) {
+	c.t.Helper()
+	c.t.Errorf(format, args...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults = append(c.faults, fmt.Sprintf(format, args...))
 }
 
 // part is something to kill. It is started again on the same data at the same address.
@@ -71,7 +82,13 @@ func newChaos(t *testing.T) *chaos {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed: -chaos-seed=%d", seed)
-	c := &chaos{stack: newStack(t), hook: newHook(t, nil), random: rand.New(rand.NewPCG(seed, seed))}
+	c := &chaos{random: rand.New(rand.NewPCG(seed, seed))}
+	t.Cleanup(func() {
+		if len(c.faults) > 0 {
+			t.Logf("seed %d: %d faults\n%s", seed, len(c.faults), strings.Join(c.faults, "\n"))
+		}
+	})
+	c.stack, c.hook = newStack(t), newHook(t, nil)
 	for _, fate := range fates() {
 		for _, rule := range fate.rules {
 			c.control.rule(rule)
@@ -117,7 +134,7 @@ func (c *chaos) storm(ctx context.Context) {
 			p := c.pick(down)
 			select {
 			case <-p.proc().done:
-				c.t.Errorf("%s ended by itself:\n%s", p.name, p.proc().out.tail(40))
+				c.wrong("%s ended by itself:\n%s", p.name, p.proc().out.tail(40))
 			default:
 			}
 			p.proc().kill()

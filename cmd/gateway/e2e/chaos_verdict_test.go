@@ -40,7 +40,7 @@ func (c *chaos) judge(tasks []*chaosTask) {
 		ends[end]++
 	}
 	for prompt := range jobs {
-		c.t.Errorf("the upstream has a job that nobody asked for: %q", prompt)
+		c.wrong("the upstream has a job that nobody asked for: %q", prompt)
 	}
 	c.t.Logf("%d tasks by %d creates: %v", len(tasks), asked, ends)
 	count := func(query string) int {
@@ -51,7 +51,7 @@ func (c *chaos) judge(tasks []*chaosTask) {
 		return int(answer.GetCount())
 	}
 	if n := count("WorkflowType = 'Video'"); n != len(tasks) {
-		c.t.Errorf("%d workflows for %d tasks", n, len(tasks))
+		c.wrong("%d workflows for %d tasks", n, len(tasks))
 	}
 	eventually(c.t, "every workflow has ended well, whatever became of its task", crashTimeout, func() bool {
 		return count("WorkflowType = 'Video' AND ExecutionStatus = 'Completed'") == len(tasks)
@@ -59,7 +59,7 @@ func (c *chaos) judge(tasks []*chaosTask) {
 	c.told(tasks)
 	for _, p := range c.everRun {
 		if strings.Contains(p.out.text(), "panic") {
-			c.t.Errorf("%s panicked:\n%s", p.name, p.out.tail(80))
+			c.wrong("%s panicked:\n%s", p.name, p.out.tail(80))
 		}
 	}
 }
@@ -69,7 +69,7 @@ func (c *chaos) verdict(task *chaosTask, jobs []job) {
 	c.t.Helper()
 	wrong := func(format string, args ...any) {
 		c.t.Helper()
-		c.t.Errorf("%s (%s over %s, %s) ended as %s %s: "+format,
+		c.wrong("%s (%s over %s, %s) ended as %s %s: "+format,
 			append([]any{task.prompt, task.format, task.vendor, task.id, task.last.Status, task.last.code()}, args...)...)
 	}
 	var paid *job
@@ -139,7 +139,7 @@ func (c *chaos) download(id string) string {
 	defer resp.Body.Close()
 	sum := sha256.New()
 	if _, err := io.Copy(sum, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
-		c.t.Errorf("download %s: %s %v", id, resp.Status, err)
+		c.wrong("download %s: %s %v", id, resp.Status, err)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
@@ -165,7 +165,7 @@ func (c *chaos) told(tasks []*chaosTask) {
 	defer func() {
 		for _, task := range tasks {
 			if took[task.id] == "" {
-				c.t.Errorf("%s: the end of %s was not told", task.prompt, task.id)
+				c.wrong("%s: the end of %s was not told", task.prompt, task.id)
 			}
 		}
 	}()
@@ -174,14 +174,14 @@ func (c *chaos) told(tasks []*chaosTask) {
 		for ; seen < len(all); seen++ {
 			one := all[seen]
 			if err := sdk.Webhooks.VerifySignatureWithTolerance(one.body, one.header, chaosLimit); err != nil {
-				c.t.Errorf("request %d does not verify: %v\n%s", seen+1, err, one.body)
+				c.wrong("request %d does not verify: %v\n%s", seen+1, err, one.body)
 			}
 			var event struct {
 				ID, Type string
 				Data     struct{ ID string }
 			}
 			if err := json.Unmarshal(one.body, &event); err != nil || event.ID != one.header.Get("Webhook-Id") {
-				c.t.Errorf("request %d: %v in %s", seen+1, err, one.body)
+				c.wrong("request %d: %v in %s", seen+1, err, one.body)
 			}
 			ids[event.ID] = true
 			if c.refuseSome(seen+1) == http.StatusOK {
@@ -197,11 +197,11 @@ func (c *chaos) told(tasks []*chaosTask) {
 	})
 	for _, task := range tasks {
 		if got, want := took[task.id], "video."+task.last.Status; got != want {
-			c.t.Errorf("%s: the event of %s is %s, want %s", task.prompt, task.id, got, want)
+			c.wrong("%s: the event of %s is %s, want %s", task.prompt, task.id, got, want)
 		}
 	}
 	if len(ids) != len(tasks) {
-		c.t.Errorf("%d events for %d tasks", len(ids), len(tasks))
+		c.wrong("%d events for %d tasks", len(ids), len(tasks))
 	}
 	c.t.Logf("%d events were sent %d times", len(ids), seen)
 }

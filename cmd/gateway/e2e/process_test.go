@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"strings"
@@ -161,15 +163,40 @@ func eventually(t *testing.T, what string, within time.Duration, holds func() bo
 	}
 }
 
-// freeAddr is a loopback address nobody listens on now. A process that is killed finds it again at its restart.
+const (
+	// lowestPort and highestPort bound the ports of freeAddr: below those that systems give to outgoing connections, so that
+	// none takes a part's port while the part is down.
+	lowestPort, highestPort = 15_000, 32_000
+	// portTries is how many ports in a row may be in use by strangers.
+	portTries = 100
+)
+
+// ports hands out each port once.
+var ports = struct {
+	sync.Mutex
+	next int
+}{next: lowestPort + rand.IntN(highestPort-lowestPort)}
+
+// freeAddr is a loopback address nobody listens on, and nobody will but the caller: a process that is killed finds it
+// again at its restart.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	ports.Lock()
+	defer ports.Unlock()
+	for range portTries {
+		addr := fmt.Sprintf("127.0.0.1:%d", ports.next)
+		ports.next++
+		if ports.next > highestPort {
+			ports.next = lowestPort
+		}
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
+		if err == nil {
+			_ = l.Close()
+			return addr
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatalf("no free port among %d", portTries)
+	return ""
 }
 
 // gate is a TCP proxy whose two directions can be held and let go. While held, bytes wait in it and nothing is lost.
