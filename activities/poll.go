@@ -55,6 +55,9 @@ type Progress struct {
 	Usual Duration `json:"usual,omitempty"`
 	// Since is when the upstream accepted the job.
 	Since time.Time `json:"since"`
+	// Next is when the next look is due. Estimates stand still from then on, so that whatever the look brings, nobody was
+	// shown more than is known here. Zero in heartbeats of old.
+	Next  time.Time `json:"next,omitzero"`
 	Polls int       `json:"polls"`
 	// Waits counts the waits after the milestones; they grow from PollMin to PollMax.
 	Waits int `json:"waits,omitempty"`
@@ -156,6 +159,7 @@ func (a *Activities) wait(ctx context.Context, in PollInput, p Progress, delay t
 		return providers.VideoStatus{}, fail(r)
 	}
 	delay = min(delay, left)
+	p.Next = time.Now().Add(delay)
 	activity.RecordHeartbeat(ctx, p)
 	a.hold(ctx, in.Job.TaskID, in.Job.Assignment, delay)
 	if p.Fault != nil {

@@ -112,12 +112,12 @@ func TestPollLooksAtTheClockFirst(t *testing.T) {
 		if _, err, ended := w.look(t); ended {
 			t.Fatalf("got %v", err)
 		}
-		want := activities.Progress{State: providers.JobQueued, Since: began, Usual: activities.Duration(10 * time.Minute)}
+		want := activities.Progress{State: providers.JobQueued, Since: began, Usual: activities.Duration(10 * time.Minute), Next: began.Add(time.Minute)}
 		got := *w.last
-		if !got.Since.Equal(want.Since) {
-			t.Errorf("got since %s, want %s", got.Since, want.Since)
+		if !got.Since.Equal(want.Since) || !got.Next.Equal(want.Next) {
+			t.Errorf("got since %s and next %s, want %s and %s", got.Since, got.Next, want.Since, want.Next)
 		}
-		got.Since = want.Since
+		got.Since, got.Next = want.Since, want.Next
 		if got != want {
 			t.Errorf("got heartbeat %+v, want %+v", got, want)
 		}

@@ -320,9 +320,9 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 		return task, err
 	}
 	var gone *serviceerror.NotFound
-	if task.Progress > 0 {
-		// So that progress does not fall. What hinders this hinders the cancel as well.
-		if err := c.temporal.SignalWorkflow(ctx, id, "", signalShown, task.Progress); err != nil && !errors.As(err, &gone) {
+	if most := max(task.Progress, task.peak); most > 0 {
+		// So that progress does not fall, however long no worker is there. What hinders this hinders the cancel as well.
+		if err := c.temporal.SignalWorkflow(ctx, id, "", signalShown, most); err != nil && !errors.As(err, &gone) {
 			return Task{}, away("The task engine", fmt.Errorf("signal %s: %w", id, err))
 		}
 	}
@@ -358,6 +358,7 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 		if task.Progress, err = c.lastWord(ctx, id); err != nil {
 			return Task{}, memo{}, err
 		}
+		task.peak = task.Progress
 	}
 	if m.RequestObject != "" {
 		c.complete(ctx, &task, m.RequestObject)

@@ -32,3 +32,6 @@ const RevisionNow = revisionNow
 
 // Memo is the memo at a task's start.
 type Memo = memo
+
+// Peak is the most that readers may see of the task's progress before its next step.
+func (t Task) Peak() int { return t.peak }

@@ -48,7 +48,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		})
 		return task, m, nil
 	}
-	task.State, task.Progress = standing(info, answer.GetPendingActivities(), now)
+	task.State, task.Progress, task.peak = standing(info, answer.GetPendingActivities(), now)
 	task.QueuePosition = position(answer.GetPendingActivities())
 	return task, m, nil
 }
@@ -67,27 +67,27 @@ func position(pending []*workflowpb.PendingActivityInfo) int {
 	return 0
 }
 
-// standing is the state and progress of a running task.
-func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (State, int) {
+// standing is the state and progress of a running task, and the most progress that it shows before its next step.
+func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (state State, progress, peak int) {
 	switch phaseOf(info) {
 	case PhasePolling:
 	case PhaseArchiving, PhaseCompleted, PhaseFailed:
-		return InProgress, progressArchiving
+		return InProgress, progressArchiving, progressArchiving
 	default:
-		return Queued, 0
+		return Queued, 0, 0
 	}
 	look := pollOf(pending)
 	if look == nil {
-		return InProgress, activities.MostShown // the job has ended, the workflow has not gone on yet
+		return InProgress, activities.MostShown, activities.MostShown // the job has ended, the workflow has not gone on yet
 	}
 	var p activities.Progress
 	if err := converter.GetDefaultDataConverter().FromPayloads(look.GetHeartbeatDetails(), &p); err != nil {
-		return Queued, 0 // no look was taken yet
+		return Queued, 0, 0 // no look was taken yet
 	}
 	if p.State != providers.JobRunning {
-		return Queued, 0
+		return Queued, 0, 0
 	}
-	return InProgress, p.Shown(now)
+	return InProgress, p.Shown(now), p.Peak()
 }
 
 // phaseOf is "" where the execution names none.

@@ -89,6 +89,20 @@ func TestReadNeverFalls(t *testing.T) {
 	}
 }
 
+// TestReadPeak: what a cancel tells the workflow is the most that anyone sees until the workflow hears it.
+func TestReadPeak(t *testing.T) {
+	t.Parallel()
+	beat := &activities.Progress{
+		State: providers.JobRunning, Since: created, Usual: activities.Duration(100 * time.Second), Next: created.Add(50 * time.Second),
+	}
+	for after, want := range map[time.Duration]int{20 * time.Second: 20, time.Hour: 50} {
+		task, _, err := workflows.Read("video_x", execution(t, workflows.PhasePolling, beat), created.Add(after))
+		if err != nil || task.Progress != want || task.Peak() != 50 {
+			t.Errorf("after %v: progress %d and peak %d, %v; want %d and 50", after, task.Progress, task.Peak(), err, want)
+		}
+	}
+}
+
 func TestReadResult(t *testing.T) {
 	t.Parallel()
 	answer := execution(t, workflows.PhaseCompleted, nil)

@@ -68,7 +68,7 @@ const (
 	revisionNow = revisionLives
 )
 
-// signalShown tells a task that is about to be cancelled the progress its readers have seen, an int.
+// signalShown tells a task that is about to be cancelled the most progress its readers may see, an int.
 const signalShown = "shown"
 
 // memo is what is known of a task at its start.

@@ -41,7 +41,9 @@ type Task struct {
 	Request providers.VideoRequest
 	State   State
 	// Progress is 0 to 100, never falls, and is 100 only when completed.
-	Progress  int
+	Progress int
+	// peak is the most that readers may see of Progress before the task's next step.
+	peak      int
 	CreatedAt time.Time
 	// CompletedAt is when it ended, well or not.
 	CompletedAt time.Time
