@@ -40,6 +40,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	x.channel, x.attempts = answer.Channel, answer.Attempts
+	x.provider = answer.Provider
 	if x.spent = tokensUnknown; call.Endpoint.Operation == providers.CountTokens {
 		x.spent = 0 // counting makes no tokens
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
 	"modelrelay/storage"
@@ -23,6 +24,8 @@ type exchange struct {
 
 	id    string // the request id
 	start time.Time
+	// span is the request's in a trace, nil where nothing is traced.
+	span trace.Span
 	// operation is the pattern of the route, "" where none matched.
 	operation string
 	format    providers.Format
@@ -34,6 +37,8 @@ type exchange struct {
 
 	// What the relay path and the task routes found out.
 	model, channel string
+	// provider is what telemetry's conventions call the vendor, task the id of the task that a create made.
+	provider, task string
 	attempts       int
 	usage          providers.Usage
 	// spent is what the limits count: 0 for a call that cost nothing, tokensUnknown for an answer without counts.

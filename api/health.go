@@ -10,6 +10,12 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
+// The health routes.
+const (
+	alivePath = "/healthz"
+	readyPath = "/readyz"
+)
+
 const (
 	// probe is the operation of the health routes, whose log lines nobody wants.
 	probe = "probe"
@@ -54,7 +60,7 @@ type condition struct {
 func newHealth(s *Server, checks []Check) *health { return &health{server: s, checks: checks} }
 
 func (h *health) routes(mux chi.Router) {
-	for path, serve := range map[string]http.HandlerFunc{"/healthz": h.alive, "/readyz": h.ready} {
+	for path, serve := range map[string]http.HandlerFunc{alivePath: h.alive, readyPath: h.ready} {
 		mux.Get(path, serve)
 		mux.Head(path, serve)
 	}

@@ -24,10 +24,11 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		if r.ContentLength != 0 {
 			_ = control.SetReadDeadline(x.start.Add(s.unreadTimeout()))
 		}
-		ctx := context.WithValue(r.Context(), exchangeKey{}, x)
+		ctx := s.trace(context.WithValue(r.Context(), exchangeKey{}, x), r, x)
 		defer func() {
 			aborted := s.recovered(ctx, x, recover())
 			s.logAccess(ctx, r, x)
+			s.endTrace(r, x)
 			if aborted {
 				panic(http.ErrAbortHandler)
 			}
@@ -91,12 +92,15 @@ func (s *Server) logAccess(ctx context.Context, r *http.Request, x *exchange) {
 	if operation == "" {
 		operation = "unknown"
 	}
-	var room [18]slog.Attr
+	var room [19]slog.Attr
 	attrs := append(room[:0],
 		slog.String("method", r.Method), slog.String("operation", operation), slog.Int("status", status),
 		slog.Float64("ms", float64(time.Since(x.start).Microseconds())/1000), slog.Int64("bytes", x.bytes),
 		slog.String("request_id", x.id),
 	)
+	if id := x.traceID(); id != "" {
+		attrs = append(attrs, slog.String("trace_id", id))
+	}
 	if x.caller != nil {
 		attrs = append(attrs, slog.String("token", x.caller.Name))
 	}

@@ -98,6 +98,7 @@ func (s *Server) converse(x *exchange, r *http.Request) error {
 		return err
 	}
 	x.channel, x.attempts = session.Channel, session.Attempts
+	x.provider = session.Provider
 	client, err := providers.AcceptSocket(x, r, realtimeProtocol)
 	if err != nil {
 		session.Close()

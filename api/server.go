@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-chi/chi/v5"
+	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
 	"modelrelay/storage"
@@ -76,6 +77,8 @@ type Options struct {
 	BodyTimeout time.Duration
 	// WriteTimeout is how long a client may leave an answer's next bytes unread; 0 means DefaultWriteTimeout.
 	WriteTimeout time.Duration
+	// Tracer makes a span of each request but probes; nil: no spans.
+	Tracer trace.Tracer
 	// Log takes one info line per request; nil is silent.
 	Log *slog.Logger
 	// Version is the program's own, for /healthz.
@@ -104,6 +107,7 @@ type Server struct {
 	bodyTimeout   time.Duration
 	writeTimeout  time.Duration
 	log           *slog.Logger
+	tracer        trace.Tracer
 	version       string
 	// eventsEvery is the longest silence of an event stream.
 	eventsEvery time.Duration
@@ -128,6 +132,7 @@ func New(o Options) *Server {
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),
 		log:          o.Log,
+		tracer:       o.Tracer,
 
 		realtimeModel: o.DefaultRealtimeModel, eventsEvery: eventsEvery, stopping: make(chan struct{}),
 	}

@@ -70,12 +70,14 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 			return workflows.Task{}, err
 		}
 	}
-	return s.tasks.Create(r.Context(), workflows.Create{
+	task, err := s.tasks.Create(r.Context(), workflows.Create{
 		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group,
 		Weight: x.caller.Weight, Lane: x.caller.Lane, MaxTasks: x.caller.MaxTasks, Budget: x.caller.Budget, TokenWebhook: x.caller.WebhookURL != "", TokenSigns: x.caller.WebhookSecret != "",
 		Format:  format,
 		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header),
 	})
+	x.task = task.ID
+	return task, err
 }
 
 // idempotencyKey returns the caller's key, "" where it sent none.

@@ -56,6 +56,9 @@ func newOpenAI(tb testing.TB, change func(*api.Options)) (*gateway, *upstream) {
 		if change != nil {
 			change(o)
 		}
+		if o.Tracer != nil {
+			o.Relay = relay.New(router, catalog, &relay.Options{MaxAttempts: 1, Tracer: o.Tracer})
+		}
 	})
 	return g, up
 }

@@ -24,6 +24,8 @@ type Answer struct {
 	Stream bool
 
 	Channel, Vendor, UpstreamModel string
+	// Provider is what telemetry's conventions call the vendor.
+	Provider string
 	// Attempts is how many requests the call took.
 	Attempts int
 

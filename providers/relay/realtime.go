@@ -38,6 +38,8 @@ func (r *Relay) setSocketOptions(opts *Options) {
 // Session is a realtime conversation whose upstream is there. Run it or Close it.
 type Session struct {
 	Channel, Vendor, UpstreamModel string
+	// Provider is what telemetry's conventions call the vendor.
+	Provider string
 	// Attempts is how many dials it took.
 	Attempts int
 
@@ -82,6 +84,7 @@ func (r *Relay) dial(ctx context.Context, to providers.Target, call providers.Re
 	session.span.Answered(http.StatusSwitchingProtocols, false)
 	session.upstream = upstream
 	session.Channel, session.Vendor, session.UpstreamModel = to.Channel.Name, to.Channel.Vendor, to.Model
+	session.Provider = r.catalog[to.Channel.Vendor].Convention()
 	if shape := r.counters[counting{to.Channel.Vendor, providers.RealtimeSession()}]; shape != nil {
 		session.meter = newMeter(shape, false)
 	}

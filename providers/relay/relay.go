@@ -211,7 +211,7 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 	body.upstream = resp.Body
 	answer := &Answer{
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header),
-		Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model,
+		Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention(),
 	}
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; shape != nil && isText(resp.Header) {
 		body.meter = newMeter(shape, answer.Stream)
