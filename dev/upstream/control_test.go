@@ -251,6 +251,32 @@ func TestRulesOnJobs(t *testing.T) {
 	eventually(t, func() bool { return f.do(t, "GET", content, "").status == 404 })
 }
 
+// TestServed: chats that were written to their end count with their tokens, and no others do.
+func TestServed(t *testing.T) {
+	t.Parallel()
+	f := start(t, upstream.Options{})
+	whole := chatBody // 15 bytes of content make 4 tokens, "You said: one two three" 5
+	stream := strings.Replace(chatBody, "{", `{"stream":true,`, 1)
+	for _, rule := range []string{
+		`"contains":"status","action":"status","status":500,"accept":true`, `"contains":"drop","action":"drop"`,
+		`"contains":"garbage","action":"garbage"`, `"contains":"cut","action":"cut","chunks":3`,
+		`"contains":"late","action":"delay","ms":1,"accept":true`,
+	} {
+		f.rule(t, "{"+rule+"}")
+	}
+	for _, body := range []string{
+		whole, stream, strings.Replace(whole, "three", "late", 1), // these three are served
+		strings.Replace(whole, "three", "status", 1), strings.Replace(whole, "three", "drop", 1),
+		strings.Replace(whole, "three", "garbage", 1), strings.Replace(stream, "three", "cut", 1),
+	} {
+		_, _ = f.try(t.Context(), "POST", "/openai/v1/chat/completions", body) // some break
+	}
+	f.control(t, "GET", "wait?operation=chat&phase=ended&count=7", "")
+	wants(t, f.control(t, "GET", "stats", ""), map[string]any{
+		"total.calls": 7, "total.served": 3, "total.input_tokens": 12, "total.output_tokens": 15,
+	})
+}
+
 // TestSent: the bytes of a stream count while it is under way, so that a test sees how far an upstream gets.
 func TestSent(t *testing.T) {
 	t.Parallel()

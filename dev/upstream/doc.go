@@ -69,7 +69,8 @@
 //	GET    /healthz                 {"ok":true}
 //
 // counts are calls, accepted (the vendor took it), answered, canceled (the client went away first), faulted (a rule cut it), open now,
-// and sent, the bytes of events that connections have taken so far. A call counts as arrived once its body is read and it stands in
+// sent, the bytes of events that connections have taken so far, and of chats whose answer was written to its end served, input_tokens
+// and output_tokens, what those answers named. A call counts as arrived once its body is read and it stands in
 // requests. "created" counts jobs, "submissions" the creates that led to them, repeats of an idempotency key included. A realtime call
 // that ends counts as answered whoever ended it.
 //

@@ -96,6 +96,15 @@ func (x *exchange) accept() {
 	}
 }
 
+// served marks that the client's connection took the whole answer, which names so many tokens.
+func (x *exchange) served(input, output int) {
+	if held, silent := x.ResponseWriter.(*heldAnswer); silent {
+		held.served = func() { x.served(input, output) } // if it ever is
+		return
+	}
+	x.server.ledger.serve(x.tally, input, output)
+}
+
 // canceled says whether the client went away; the end of Run does not count.
 func (x *exchange) canceled() bool {
 	select {
@@ -117,9 +126,15 @@ func (x *exchange) json(status int, v any) {
 }
 
 func (x *exchange) bytes(status int, contentType string, b []byte) {
+	_ = x.written(status, contentType, b) // a client gone is counted by its context
+}
+
+// written is bytes that reports whether the connection took them.
+func (x *exchange) written(status int, contentType string, b []byte) bool {
 	x.Header().Set("Content-Type", contentType)
 	x.WriteHeader(status)
-	_, _ = x.Write(b) // a client gone is counted by its context
+	_, err := x.Write(b)
+	return err == nil
 }
 
 // stream starts an answer of server-sent events.
@@ -133,13 +148,18 @@ func (x *exchange) stream() {
 
 // send writes one event, or several, and flushes. It reports whether the client is still there.
 func (x *exchange) send(event []byte) bool {
+	return x.sent(event) && x.r.Context().Err() == nil
+}
+
+// sent is send that reports whether the connection took the event, whatever became of the client since.
+func (x *exchange) sent(event []byte) bool {
 	n, err := x.Write(event)
 	if err != nil {
 		return false
 	}
 	x.Flush()
 	atomic.AddInt64(&x.tally.Sent, int64(n))
-	return x.r.Context().Err() == nil
+	return true
 }
 
 // Flush implements [http.Flusher] for whatever writer is in place.

@@ -111,6 +111,7 @@ type heldAnswer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
+	served func() // marks it as served; nil: nothing to mark
 }
 
 // Header implements [http.ResponseWriter].
@@ -129,7 +130,9 @@ func (h *heldAnswer) Write(b []byte) (int, error) { return h.body.Write(b) }
 func (h *heldAnswer) replay(x *exchange) {
 	maps.Copy(x.Header(), h.header)
 	x.WriteHeader(max(h.status, http.StatusOK))
-	_, _ = x.Write(h.body.Bytes())
+	if _, err := x.Write(h.body.Bytes()); err == nil && h.served != nil {
+		h.served()
+	}
 }
 
 // faultyWriter cuts, stalls or slows an answer.

@@ -20,6 +20,10 @@ type tally struct {
 	Open     int64 `json:"open"`
 	// Sent is how many bytes of events their connections have taken; it grows while a call is open. Atomic.
 	Sent int64 `json:"sent"`
+	// Served counts chats whose answer was written to its end, InputTokens and OutputTokens what those answers named.
+	Served       int64 `json:"served"`
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
 }
 
 func (t *tally) add(other *tally) {
@@ -30,6 +34,9 @@ func (t *tally) add(other *tally) {
 	t.Faulted += other.Faulted
 	t.Open += other.Open
 	t.Sent += atomic.LoadInt64(&other.Sent)
+	t.Served += other.Served
+	t.InputTokens += other.InputTokens
+	t.OutputTokens += other.OutputTokens
 }
 
 // phase reads the count a waiter asked for; ok is false for an unknown word.
@@ -100,6 +107,14 @@ func (l *ledger) accept(t *tally) {
 	defer l.mu.Unlock()
 	t.Accepted++
 	l.wake()
+}
+
+func (l *ledger) serve(t *tally, input, output int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.Served++
+	t.InputTokens += int64(input)
+	t.OutputTokens += int64(output)
 }
 
 func (l *ledger) leave(t *tally, answered, canceled bool) {

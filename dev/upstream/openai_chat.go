@@ -179,8 +179,12 @@ func (c *chatWriter) whole() {
 	}
 	b = append(c.appendUsage(append(b, `],`...)), "}\n"...)
 	c.x.space.out = b
-	c.x.bytes(http.StatusOK, "application/json", b)
+	if c.x.written(http.StatusOK, "application/json", b) {
+		c.served()
+	}
 }
+
+func (c *chatWriter) served() { c.x.served(c.reply.input, c.reply.output*c.choices) }
 
 // appendChatCall leaves the call open for its closing brace.
 func appendChatCall(b []byte, call toolCall, arguments string) []byte {
@@ -201,7 +205,9 @@ func (c *chatWriter) stream() {
 		b = append(append(b, "data: "...), c.head...)
 		b = append(c.appendUsage(append(b, `"choices":[],`...)), "}\n\n"...)
 	}
-	c.x.send(append(b, "data: [DONE]\n\n"...))
+	if c.x.sent(append(b, "data: [DONE]\n\n"...)) {
+		c.served()
+	}
 }
 
 // content streams one choice: its text by the word, or its calls by a few bytes of their arguments.
