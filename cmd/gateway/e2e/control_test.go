@@ -26,6 +26,7 @@ type job struct {
 	SHA256      string `json:"sha256"`
 	InputSHA256 string `json:"input_sha256"`
 	State       string `json:"state"`
+	Seconds     string `json:"seconds"`
 	Forgotten   bool   `json:"forgotten"`
 }
 
@@ -131,6 +132,34 @@ func (c *control) canceled(operation string) int {
 	}
 	c.do(http.MethodGet, "/stats?jobs=false&operation="+operation, nil, &stats)
 	return stats.Total.Canceled
+}
+
+// chats is what an upstream says of the chats it was asked for.
+type chats struct {
+	Calls        int64 `json:"calls"`
+	Open         int64 `json:"open"`
+	Served       int64 `json:"served"`
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+}
+
+func (c *chats) add(other chats) {
+	c.Calls += other.Calls
+	c.Open += other.Open
+	c.Served += other.Served
+	c.InputTokens += other.InputTokens
+	c.OutputTokens += other.OutputTokens
+}
+
+// served tells of a key's chats with a model.
+func (c *control) served(key, model string) chats {
+	c.t.Helper()
+	var stats struct {
+		Total chats `json:"total"`
+	}
+	query := url.Values{"jobs": {"false"}, "operation": {"chat"}, "key": {key}, "model": {model}}
+	c.do(http.MethodGet, "/stats?"+query.Encode(), nil, &stats)
+	return stats.Total
 }
 
 // sent is how many bytes of events the connections of the model's calls have taken so far.

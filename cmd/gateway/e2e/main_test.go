@@ -16,10 +16,11 @@ import (
 // record writes the histories of the tasks that TestHistories plays to workflows/testdata/histories.
 var record = flag.Bool("record-histories", false, "write the workflow histories that replay_test.go replays")
 
-// moneyCalls and moneyTasks are how much TestMoneyAddsUp does; the whole is 5000 and 500.
+// moneyCalls and moneyTasks are how much TestMoneyAddsUp does, by default little enough for every day; the whole is 5000 and 500.
 var (
 	moneyCalls = flag.Int("money-calls", 500, "calls of TestMoneyAddsUp")
 	moneyTasks = flag.Int("money-tasks", 30, "video tasks of TestMoneyAddsUp")
+	moneySeed  = flag.Uint64("money-seed", 0, "what TestMoneyAddsUp asks for; 0: something else each time")
 )
 
 // drive makes this binary the load driver of TestStreamsOnOneCore, a process of its own.
