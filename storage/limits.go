@@ -62,6 +62,8 @@ type Limits struct {
 	args    [2]any // of the script: lease in ms, prefix
 	leases  atomic.Uint64
 
+	failures atomic.Int64
+
 	settle chan struct{}
 	stop   chan struct{}
 	done   chan struct{}

@@ -365,6 +365,9 @@ func TestLimitsWhileRedisIsAway(t *testing.T) {
 	if n := strings.Count(log.String(), "redis is away"); n != 1 {
 		t.Errorf("outage logged %d times:\n%s", n, log.String())
 	}
+	if !limits.Away() || limits.Failures() < 1 {
+		t.Errorf("got away %v, %d failures", limits.Away(), limits.Failures())
+	}
 
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
@@ -374,7 +377,7 @@ func TestLimitsWhileRedisIsAway(t *testing.T) {
 		return server.Exists("mr:limit:b")
 	})
 	eventually(t, "places given back", func() bool { return !server.Exists("mr:leases:a") })
-	if !strings.Contains(log.String(), "redis is back") {
+	if !strings.Contains(log.String(), "redis is back") || limits.Away() {
 		t.Error("return is not logged")
 	}
 }

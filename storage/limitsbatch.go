@@ -67,6 +67,7 @@ func (l *Limits) admit(ctx context.Context, asked []*admission) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err) // whatever it is, Redis does not limit now
 	}
 	if l.out.note(ctx, time.Now(), err) != nil {
+		l.failures.Add(1)
 		l.unsettle(settles, asked)
 		l.wakeUpkeep()
 		l.admitAllLocally(asked, now)

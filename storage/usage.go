@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -40,6 +41,8 @@ type Usage struct {
 	batches []usageBatch
 	number  int64
 	process string
+
+	failures atomic.Int64
 
 	stop func()
 	done chan struct{}

@@ -99,6 +99,9 @@ func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 	if err := usage.Flush(t.Context()); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("flush: got %v, want ErrUnavailable", err)
 	}
+	if !usage.Away() || usage.Failures() < 1 {
+		t.Errorf("got away %v, %d failures", usage.Away(), usage.Failures())
+	}
 	record()
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
@@ -107,6 +110,7 @@ func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 		rows := read(t, usage, january, january, "a")
 		return len(rows) == 1 && rows[0].Requests == 1002 && rows[0].InputTokens == 5010
 	})
+	eventually(t, "back", func() bool { return !usage.Away() })
 }
 
 // lostAnswers lets every second script run and then says that its answer never came.

@@ -64,6 +64,7 @@ func (u *Usage) Flush(ctx context.Context) error {
 		u.cut()
 		for len(u.batches) > 0 {
 			if err := u.out.note(ctx, time.Now(), u.send(ctx, u.batches[0])); err != nil {
+				u.failures.Add(1)
 				return err
 			}
 			u.batches = slices.Delete(u.batches, 0, 1)
