@@ -46,7 +46,9 @@ type ClientOptions struct {
 	Limits    Limits
 	// PrivateWebhooks lets creates name webhooks at private and loopback addresses.
 	PrivateWebhooks bool
-	Log             *slog.Logger
+	// Created is told of every task that was started, by its model; nil: nobody counts.
+	Created func(model string)
+	Log     *slog.Logger
 }
 
 // Client starts and reads tasks; nothing else does. It is safe for concurrent use. Its errors are *providers.Fault.
@@ -131,6 +133,9 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case err == nil:
+		if c.opts.Created != nil {
+			c.opts.Created(req.Model)
+		}
 		c.opts.Log.InfoContext(ctx, "task created", "task", id, "token", in.TokenID, "model", req.Model, "format", string(in.Format))
 		return task, nil
 	case errors.As(err, &already):

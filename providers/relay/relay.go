@@ -43,6 +43,17 @@ type Options struct {
 	Log *slog.Logger
 	// Tracer makes a span of each attempt of a call whose context has one; nil: no spans.
 	Tracer trace.Tracer
+	// Tried is told of every attempt once it is clear how it went; it must not wait. nil: nobody counts.
+	Tried func(Attempt)
+}
+
+// Attempt is one request of a call, or one dial of a conversation.
+type Attempt struct {
+	Channel string
+	// Number counts the call's attempts from 1: above that the call fell over.
+	Number int
+	// Fault is how it failed, "" where its answer began.
+	Fault providers.Kind
 }
 
 // Makers remembers which channel and key made an answer. Neither method may wait for long.
@@ -62,6 +73,7 @@ type Relay struct {
 	makers    Makers
 	log       *slog.Logger
 	tracer    trace.Tracer
+	tried     func(Attempt)
 	counters  map[counting]*shape
 
 	socketIdle time.Duration
@@ -99,7 +111,7 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 		if opts.Log != nil {
 			r.log = opts.Log
 		}
-		r.makers, r.tracer = opts.Makers, opts.Tracer
+		r.makers, r.tracer, r.tried = opts.Makers, opts.Tracer, opts.Tried
 	}
 	for name, vendor := range catalog {
 		for endpoint, shape := range vendor.Usage {
@@ -233,11 +245,18 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 	return answer, nil
 }
 
-// note logs one attempt. The upstream's own words go along where they speak of a key or a channel; those about a
+// note tells and logs one attempt. The upstream's own words go along where they speak of a key or a channel; those about a
 // request may repeat it.
 func (r *Relay) note(
 	ctx context.Context, requestID string, to providers.Target, attempt int, began time.Time, status int, fault *providers.Fault,
 ) {
+	if r.tried != nil {
+		tried := Attempt{Channel: to.Channel.Name, Number: attempt}
+		if fault != nil {
+			tried.Fault = fault.Kind
+		}
+		r.tried(tried)
+	}
 	if !r.log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}

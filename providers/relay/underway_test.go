@@ -3,7 +3,11 @@ package relay_test
 import (
 	"io"
 	"net/http"
+	"slices"
 	"testing"
+
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
 )
 
 // TestInFlight: a call is under way at its channel until its answer has ended or was closed, and at no channel that failed.
@@ -17,7 +21,8 @@ func TestInFlight(t *testing.T) {
 		<-seen
 		_, _ = io.WriteString(w, document[20:])
 	}
-	b := newBench(t, nil, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, half)
+	var tried []relay.Attempt
+	b := newBench(t, &relay.Options{Tried: func(a relay.Attempt) { tried = append(tried, a) }}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, half)
 	inFlight := func() int64 {
 		var n int64
 		for _, state := range b.router.States() {
@@ -42,6 +47,10 @@ func TestInFlight(t *testing.T) {
 			t.Errorf("%s: got %d in flight after it", name, got)
 		}
 		_ = answer.Body.Close()
+	}
+	want := []relay.Attempt{{Channel: "a", Number: 1, Fault: providers.Upstream}, {Channel: "b", Number: 2}, {Channel: "b", Number: 1}}
+	if !slices.Equal(tried, want) {
+		t.Errorf("tried %v, want %v", tried, want)
 	}
 	states := b.router.States()
 	if got := states[0].FaultsPerMinute + states[1].FaultsPerMinute; got != 1 {
