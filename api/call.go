@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"time"
 
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
@@ -30,7 +31,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	if err := s.afford(x, r, call.Model, x.mayCost()); err != nil {
 		return err
 	}
-	call.RequestID = x.id
+	call.RequestID, x.sent = x.id, time.Now()
 	answer, err := s.relay.Do(r.Context(), x.caller.Group, call)
 	if err != nil {
 		if kind := providers.AsFault(err).Kind; kind != providers.ModelNotFound && kind != providers.NotFound {
@@ -39,7 +40,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	x.channel, x.attempts = answer.Channel, answer.Attempts
+	x.channel, x.attempts, x.stream, x.answered = answer.Channel, answer.Attempts, answer.Stream, time.Now()
 	x.provider = answer.Provider
 	if x.spent = tokensUnknown; call.Endpoint.Operation == providers.CountTokens {
 		x.spent = 0 // counting makes no tokens

@@ -247,7 +247,7 @@ func TestPanicIsAnsweredAndLogged(t *testing.T) {
 // TestLogSaysWhatAndNotWhatWasSaid: one line per request, with neither credential nor prompt nor query.
 func TestLogSaysWhatAndNotWhatWasSaid(t *testing.T) {
 	t.Parallel()
-	answer := `{"choices":[{"message":{"content":"ANSWER"}}],"usage":{"prompt_tokens":3,"completion_tokens":4}}`
+	answer := `{"choices":[{"message":{"content":"ANSWER"}}],"usage":{"prompt_tokens":3,"completion_tokens":4,"cached":2}}`
 	g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", answer), nil
 	}, nil)
@@ -268,11 +268,64 @@ func TestLogSaysWhatAndNotWhatWasSaid(t *testing.T) {
 	for key, want := range map[string]any{
 		"msg": "request", "method": "POST", "operation": "/v1/chat/completions", "status": 200.0, "bytes": float64(len(answer)),
 		"request_id": "my-id", "token": "good", "model": "gpt-4o", "channel": "main", "attempts": 1.0,
-		"input_tokens": 3.0, "output_tokens": 4.0,
+		"input_tokens": 3.0, "output_tokens": 4.0, "cached_tokens": 2.0,
 	} {
 		if line[key] != want {
 			t.Errorf("%s: got %v, want %v", key, line[key], want)
 		}
+	}
+	for _, key := range []string{"before_us", "first_byte_ms"} {
+		if _, ok := line[key].(float64); !ok || strings.Contains(lines[1], key) {
+			t.Errorf("%s: got %v, want a time, and none in a line of a request that was refused: %s", key, line[key], lines[1])
+		}
+	}
+}
+
+// TestSeenSaysWhatHappened: who counts learns of every request but probes how it went, and what is open meanwhile.
+func TestSeenSaysWhatHappened(t *testing.T) {
+	t.Parallel()
+	var seen []api.Seen
+	var during api.Open
+	answer := `{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":3,"completion_tokens":4}}`
+	var g *gateway
+	g = newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
+		if during = g.Open(); call.Model == "fast" {
+			return nil, &providers.Fault{Kind: providers.Overloaded, Message: "full"}
+		}
+		return upstreamAnswer("application/json", answer), nil
+	}, func(_ *gateway, o *api.Options) { o.Seen = func(s api.Seen) { seen = append(seen, s) } })
+	g.do(t, request("POST", "/v1/chat/completions", smallChat))
+	g.do(t, request("POST", "/v1/chat/completions", strings.Replace(smallChat, "gpt-4o", "fast", 1)))
+	g.limits.grant = storage.Grant{RetryAfter: time.Second}
+	g.do(t, request("POST", "/v1/chat/completions", smallChat))
+	g.do(t, request("BREW", "/coffee", ""))
+	g.do(t, request("GET", "/healthz", ""))
+	if len(seen) != 4 {
+		t.Fatalf("got %d requests, want 4", len(seen))
+	}
+	for i, want := range []api.Seen{
+		{
+			Method: "POST", Route: "/v1/chat/completions", Status: 200, Operation: providers.Chat, Format: providers.OpenAI, Model: "gpt-4o",
+			Channel: "main", Attempts: 1, Usage: providers.Usage{Input: 3, Output: 4},
+		},
+		{
+			Method: "POST", Route: "/v1/chat/completions", Status: 503, Operation: providers.Chat, Format: providers.OpenAI, Model: "fast",
+			Fault: providers.Overloaded,
+		},
+		{Method: "POST", Route: "/v1/chat/completions", Status: 429, Format: providers.OpenAI, Fault: providers.RateLimited, Refused: api.LimitConcurrency},
+		{Method: "BREW", Status: 404, Format: providers.OpenAI, Fault: providers.NotFound},
+	} {
+		got := seen[i]
+		if got.Took <= 0 || (got.Sent > 0) != (i < 2) || (got.First > 0) != (i == 0) || got.First > got.Took {
+			t.Errorf("%d: got times %v, %v, %v", i, got.Took, got.Sent, got.First)
+		}
+		got.Took, got.Sent, got.First = 0, 0, 0
+		if got != want {
+			t.Errorf("%d: got %+v\nwant %+v", i, got, want)
+		}
+	}
+	if during != (api.Open{Requests: 1}) || g.Open() != (api.Open{}) {
+		t.Errorf("got %+v open during a call and %+v after it", during, g.Open())
 	}
 }
 

@@ -34,13 +34,19 @@ type exchange struct {
 	// subject is what an operator's operation is about, such as a token's id; "" for all others.
 	subject string
 	grant   storage.Grant
+	// refused is the limit that the request met, "" for none.
+	refused Limit
 
 	// What the relay path and the task routes found out.
 	model, channel string
 	// provider is what telemetry's conventions call the vendor, task the id of the task that a create made.
 	provider, task string
 	attempts       int
-	usage          providers.Usage
+	// sent is when the call was handed to the relay, answered when its answer began to come, and first when the client was
+	// sent the first byte of any answer; zero where that did not happen.
+	sent, answered, first time.Time
+	stream                bool
+	usage                 providers.Usage
 	// spent is what the limits count: 0 for a call that cost nothing, tokensUnknown for an answer without counts.
 	spent int
 	fault *providers.Fault
@@ -92,8 +98,8 @@ func (x *exchange) WriteHeader(status int) {
 
 // begin starts the answer, and the time in which the client must take it.
 func (x *exchange) begin(status int) {
-	x.status = status
-	_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Now().Add(x.patience)) // a writer without deadlines has none
+	x.status, x.first = status, time.Now()
+	_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(x.first.Add(x.patience)) // a writer without deadlines has none
 }
 
 // Write sends body bytes, after a 200 when no header was sent.

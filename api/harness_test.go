@@ -62,7 +62,7 @@ func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Option
 	catalog := providers.Catalog{"openai": {
 		Name: "openai", Relay: g.upstream, Endpoints: []providers.Endpoint{chat}, Video: struct{ providers.VideoAdapter }{},
 		Usage: map[providers.Endpoint]providers.UsageShape{chat: {
-			Input: []string{"usage.prompt_tokens"}, Output: []string{"usage.completion_tokens"}, Content: "choices",
+			Input: []string{"usage.prompt_tokens"}, Output: []string{"usage.completion_tokens"}, Cached: []string{"usage.cached"}, Content: "choices",
 		}},
 	}}
 	router := providers.NewRouter(catalog, []providers.Channel{{

@@ -63,23 +63,26 @@ func (s *Server) admit(x *exchange, r *http.Request, cost storage.Cost) error {
 	setLimitHeaders(x.Header(), x.format, grant)
 	switch {
 	case grant.Spent:
+		x.refused = LimitBudget
 		return &providers.Fault{Kind: providers.Quota, Message: "The budget of this API key is used up.", RetryAfter: grant.RetryAfter}
 	case !grant.Allowed:
-		return &providers.Fault{Kind: providers.RateLimited, Message: refusal(grant), RetryAfter: grant.RetryAfter}
+		fault := &providers.Fault{Kind: providers.RateLimited, RetryAfter: grant.RetryAfter}
+		x.refused, fault.Message = refusal(grant)
+		return fault
 	}
 	x.grant = grant
 	return nil
 }
 
-// refusal names the limit that was reached.
-func refusal(grant storage.Grant) string {
+// refusal names the limit that was reached, and tells it to the client.
+func refusal(grant storage.Grant) (limit Limit, message string) {
 	switch {
 	case grant.Requests.Limit > 0 && grant.Requests.Remaining == 0:
-		return "Rate limit reached: " + strconv.Itoa(grant.Requests.Limit) + " requests per minute."
+		return LimitRequests, "Rate limit reached: " + strconv.Itoa(grant.Requests.Limit) + " requests per minute."
 	case grant.Tokens.Limit > 0 && grant.Tokens.Remaining < maxTokenEstimate:
-		return "Rate limit reached: " + strconv.Itoa(grant.Tokens.Limit) + " tokens per minute."
+		return LimitTokens, "Rate limit reached: " + strconv.Itoa(grant.Tokens.Limit) + " tokens per minute."
 	default:
-		return "Rate limit reached: too many calls in flight."
+		return LimitConcurrency, "Rate limit reached: too many calls in flight."
 	}
 }
 

@@ -18,6 +18,7 @@ const maxRequestID = 128
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{ResponseWriter: w, id: requestID(r), start: time.Now(), format: formatOf(r), patience: s.writeTimeout}
+		s.open.requests.Add(1)
 		w.Header().Set("X-Request-Id", x.id)
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Time{}) // the connection's last request may have left one
@@ -29,6 +30,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			aborted := s.recovered(ctx, x, recover())
 			s.logAccess(ctx, r, x)
 			s.endTrace(r, x)
+			s.tell(r, x)
+			s.open.requests.Add(-1)
 			if aborted {
 				panic(http.ErrAbortHandler)
 			}
@@ -84,17 +87,13 @@ func (s *Server) logAccess(ctx context.Context, r *http.Request, x *exchange) {
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
-	status := x.status
-	if x.fault != nil && x.fault.Kind == providers.Canceled {
-		status = statusClientGone
-	}
 	operation := x.operation
 	if operation == "" {
 		operation = "unknown"
 	}
-	var room [19]slog.Attr
+	var room [22]slog.Attr
 	attrs := append(room[:0],
-		slog.String("method", r.Method), slog.String("operation", operation), slog.Int("status", status),
+		slog.String("method", r.Method), slog.String("operation", operation), slog.Int("status", x.shownStatus()),
 		slog.Float64("ms", float64(time.Since(x.start).Microseconds())/1000), slog.Int64("bytes", x.bytes),
 		slog.String("request_id", x.id),
 	)
@@ -113,8 +112,17 @@ func (s *Server) logAccess(ctx context.Context, r *http.Request, x *exchange) {
 	if x.channel != "" {
 		attrs = append(attrs, slog.String("channel", x.channel), slog.Int("attempts", x.attempts))
 	}
+	if !x.sent.IsZero() {
+		attrs = append(attrs, slog.Int64("before_us", x.since(x.sent).Microseconds()))
+	}
+	if !x.answered.IsZero() { // else the only byte is the fault's, and "ms" says when
+		attrs = append(attrs, slog.Int64("first_byte_ms", x.since(x.first).Milliseconds()))
+	}
 	if x.usage != (providers.Usage{}) {
 		attrs = append(attrs, slog.Int64("input_tokens", x.usage.Input), slog.Int64("output_tokens", x.usage.Output))
+	}
+	if x.usage.Cached > 0 {
+		attrs = append(attrs, slog.Int64("cached_tokens", x.usage.Cached))
 	}
 	if x.priced {
 		attrs = append(attrs, slog.String("cost", x.cost.String()))

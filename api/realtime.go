@@ -86,12 +86,15 @@ func (s *Server) converse(x *exchange, r *http.Request) error {
 		return err
 	}
 	if !place.Allowed {
+		x.refused = LimitSockets
 		return &providers.Fault{
 			Kind: providers.RateLimited, RetryAfter: place.RetryAfter,
 			Message: "Rate limit reached: too many open realtime connections.",
 		}
 	}
 	defer place.Release(0)
+	defer hold(&s.open.sockets)()
+	x.endpoint, x.sent = providers.RealtimeSession(), time.Now()
 	session, err := s.relay.Realtime(r.Context(), x.caller.Group, call)
 	if err != nil {
 		s.recordSession(x, true)

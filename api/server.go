@@ -79,6 +79,9 @@ type Options struct {
 	WriteTimeout time.Duration
 	// Tracer makes a span of each request but probes; nil: no spans.
 	Tracer trace.Tracer
+	// Seen is called with every request that is over but probes, in the goroutine that served it; it must not wait. nil:
+	// nobody counts.
+	Seen func(Seen)
 	// Log takes one info line per request; nil is silent.
 	Log *slog.Logger
 	// Version is the program's own, for /healthz.
@@ -108,6 +111,8 @@ type Server struct {
 	writeTimeout  time.Duration
 	log           *slog.Logger
 	tracer        trace.Tracer
+	seen          func(Seen)
+	open          open
 	version       string
 	// eventsEvery is the longest silence of an event stream.
 	eventsEvery time.Duration
@@ -131,7 +136,7 @@ func New(o Options) *Server {
 		maxBody:      orDefault(o.MaxBody, DefaultMaxBody),
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),
-		log:          o.Log,
+		log:          o.Log, seen: o.Seen,
 		tracer:       o.Tracer,
 
 		realtimeModel: o.DefaultRealtimeModel, eventsEvery: eventsEvery, stopping: make(chan struct{}),

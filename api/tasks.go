@@ -77,7 +77,22 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header),
 	})
 	x.task = task.ID
+	if err != nil {
+		x.refused = taskLimit(providers.AsFault(err).Kind)
+	}
 	return task, err
+}
+
+// taskLimit is the limit that refuses a create with a fault of the kind, "" for none.
+func taskLimit(kind providers.Kind) Limit {
+	switch kind {
+	case providers.RateLimited:
+		return LimitTasks
+	case providers.Quota:
+		return LimitBudget
+	default:
+		return ""
+	}
 }
 
 // idempotencyKey returns the caller's key, "" where it sent none.
