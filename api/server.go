@@ -137,7 +137,7 @@ func New(o Options) *Server {
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),
 		log:          o.Log, seen: o.Seen,
-		tracer:       o.Tracer,
+		tracer: o.Tracer,
 
 		realtimeModel: o.DefaultRealtimeModel, eventsEvery: eventsEvery, stopping: make(chan struct{}),
 	}

@@ -150,6 +150,7 @@ func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte)
 		w.refuse(err)
 		return
 	}
+	w.parts.metrics.learn(cfg, w.parts.catalog)
 	w.parts.prices.Load(cfg.prices())
 	w.parts.router.Load(cfg.routes())
 	rekeyed := w.parts.adminKey.Load(cfg.AdminKey)

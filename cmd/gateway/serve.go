@@ -30,7 +30,15 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		return err
 	}
 	tasks := p.tasks()
-	edge := p.edge(m, tokens, tasks)
+	edge, err := p.edge(m, tokens, tasks)
+	if err != nil {
+		return err
+	}
+	closeMetrics, err := p.metrics.open(ctx, p.cfg.Metrics.Listen)
+	if err != nil {
+		return err
+	}
+	defer closeMetrics()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -149,6 +157,11 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if err != nil {
 		return err
 	}
+	closeMetrics, err := p.metrics.open(ctx, p.cfg.Metrics.Listen)
+	if err != nil {
+		return err
+	}
+	defer closeMetrics()
 	var background sync.WaitGroup
 	defer background.Wait()
 	background.Go(func() { p.prepareArchive(ctx) })

@@ -145,7 +145,12 @@ func (s *serving) post(ctx context.Context, client *http.Client, key, body strin
 
 func (s *serving) get(path string) (int, string) {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
+	return s.getAt(s.url + path)
+}
+
+func (s *serving) getAt(url string) (int, string) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -171,6 +176,7 @@ func newClient(t *testing.T) *http.Client {
 // configFor is a file with one channel and one token; services that are away stand at port 1.
 func configFor(redis, baseURL, key, relay string) string {
 	return fmt.Sprintf(`listen: 127.0.0.1:0
+metrics: {listen: ""}
 redis: {url: %q}
 temporal: {address: 127.0.0.1:1}
 archive: {endpoint: "http://127.0.0.1:1", access_key: a, secret_key: b}

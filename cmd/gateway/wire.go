@@ -33,6 +33,7 @@ type parts struct {
 	health   *sharer
 	prices   *providers.Prices
 	adminKey *api.AdminKey
+	metrics  *metrics
 	// receivers are where webhooks lead.
 	receivers *activities.Receivers
 }
@@ -48,7 +49,10 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 		return nil, fmt.Errorf("open redis: %w", err)
 	}
 	m.onClose(p.redis.Close)
-	if p.temporal, err = dialTemporal(cfg.Temporal, p.log); err != nil {
+	if p.metrics, err = newMetrics(cfg, p.log); err != nil {
+		return nil, err
+	}
+	if p.temporal, err = dialTemporal(cfg.Temporal, p.log, p.metrics.temporal()); err != nil {
 		return nil, err
 	}
 	m.onClose(func() error { p.temporal.Close(); return nil })
@@ -62,6 +66,7 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	upstreams := providers.NewHTTPClient(nil)
 	m.onClose(func() error { upstreams.CloseIdleConnections(); return nil })
 	p.catalog = catalog.New(upstreams)
+	p.metrics.learn(cfg, p.catalog)
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.prices = providers.NewPrices(cfg.prices())
@@ -69,13 +74,14 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	p.health = newSharer(storage.NewHealth(p.redis, nil), p.log)
 	p.router = providers.NewRouter(p.catalog, cfg.routes(), &providers.RouterOptions{Cooldown: cfg.Relay.Cooldown, Tell: p.health.Tell})
 	p.health.router = p.router
-	return p, nil
+	return p, p.metrics.watchChannels(p.router)
 }
 
-// dialTemporal makes a client that connects when it is first used.
-func dialTemporal(cfg Temporal, log *slog.Logger) (client.Client, error) {
+// dialTemporal makes a client that connects when it is first used. counts may be nil.
+func dialTemporal(cfg Temporal, log *slog.Logger, counts client.MetricsHandler) (client.Client, error) {
 	temporal, err := client.NewLazyClient(client.Options{
 		HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: temporallog.NewStructuredLogger(log.With("part", "temporal")),
+		MetricsHandler: counts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open temporal: %w", err)
@@ -103,7 +109,7 @@ func (p *parts) tokens(ctx context.Context, m *Main) (*storage.Tokens, error) {
 const flushTimeout = 5 * time.Second
 
 // edge makes the HTTP side. Main's Close writes out what limits and usage still hold.
-func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) *api.Server {
+func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (*api.Server, error) {
 	limits := storage.NewLimits(p.redis, &storage.LimitsOptions{Log: p.log})
 	m.onClose(p.flush("limits", limits.Close))
 	usage := storage.NewUsage(p.redis, &storage.UsageOptions{Log: p.log})
@@ -114,10 +120,10 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) *
 	if p.cfg.Video.PresignedURLs {
 		links = p.archive
 	}
-	return api.New(api.Options{
+	edge := api.New(api.Options{
 		Relay: relay.New(p.router, p.catalog, &relay.Options{
 			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
-			Makers: makers{answers},
+			Makers: makers{answers}, Tried: p.metrics.tried(),
 		}),
 		Router: p.router,
 		Tasks:  tasks,
@@ -126,8 +132,9 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) *
 		Health:            p.checks(),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),
-		Log: p.log, Version: thisBuild().Version,
+		Log: p.log, Seen: p.metrics.seen(), Version: thisBuild().Version,
 	})
+	return edge, p.metrics.watchEdge(edge, tokens, limits, usage)
 }
 
 // tasks makes the starter and reader of video tasks.
@@ -146,6 +153,7 @@ func (p *parts) tasks() *workflows.Client {
 			Retention: activities.Duration(p.cfg.Video.Retention),
 		},
 		PrivateWebhooks: p.cfg.Webhooks.AllowPrivateNetworks,
+		Created:         p.metrics.created(),
 		Log:             p.log,
 	})
 }

@@ -175,6 +175,7 @@ func (s *stack) gateway(o gatewayOptions) *gateway {
 	o.channels = strings.ReplaceAll(o.channels, "{self}", g.at)
 	g.config = filepath.Join(s.dir, strings.ReplaceAll(g.at, ":", "_")+".yaml")
 	text := fmt.Sprintf(`listen: %s
+metrics: {listen: 127.0.0.1:0}
 admin_key: %q
 log: {level: debug, format: text}
 redis: {url: redis://%s/0}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/exemplar"
+	"go.temporal.io/sdk/client"
+	temporalotel "go.temporal.io/sdk/contrib/opentelemetry"
+)
+
+const (
+	metricsPath = "/metrics"
+	// scrapeTimeout bounds one reading of the metrics: Prometheus gives up after ten seconds unless told otherwise.
+	scrapeTimeout = 10 * time.Second
+	// scrapesAtOnce is one for each of a pair of Prometheus servers, and as many for curious people.
+	scrapesAtOnce = 4
+	// seriesMost is how many sets of labels one instrument may have; what is beyond counts in one series that says so. A
+	// hundred models on ten channels come to a thousand.
+	seriesMost = 10_000
+)
+
+// metrics is what Prometheus reads of this process: one registry for our own series, those of the Temporal SDK, of the
+// Go runtime and of the process. A nil metrics counts nothing.
+type metrics struct {
+	registry *prometheus.Registry
+	provider *sdkmetric.MeterProvider
+	meter    metric.Meter
+	names    atomic.Pointer[names]
+	log      *slog.Logger
+
+	calls *callMetrics
+	tasks *taskMetrics
+}
+
+// newMetrics makes the metrics of a process, which must learn a configuration before anything is counted; nil where the
+// configuration wants none.
+func newMetrics(cfg Config, log *slog.Logger) (*metrics, error) {
+	if cfg.Metrics.Listen == "" {
+		return nil, nil
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo())
+	exporter, err := otelprometheus.New(
+		otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("open the metrics: %w", err)
+	}
+	m := &metrics{registry: registry, log: log, provider: sdkmetric.NewMeterProvider(
+		sdkmetric.WithReader(exporter), sdkmetric.WithCardinalityLimit(seriesMost),
+		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter), // they cost a look at the span of every call
+		sdkmetric.WithView(sdkmetric.NewView(
+			sdkmetric.Instrument{Name: "temporal_*", Kind: sdkmetric.InstrumentKindHistogram},
+			sdkmetric.Stream{Aggregation: sdkmetric.AggregationExplicitBucketHistogram{Boundaries: temporalBuckets()}},
+		)),
+	)}
+	m.meter = m.provider.Meter("modelrelay")
+	in := &instruments{meter: m.meter}
+	m.calls = newCallMetrics(in, &m.names)
+	m.tasks = newTaskMetrics(in, &m.names)
+	if err := errors.Join(in.errs...); err != nil {
+		return nil, fmt.Errorf("open the metrics: %w", err)
+	}
+	return m, nil
+}
+
+// newBuildInfo is the constant that tells versions apart.
+func newBuildInfo() prometheus.Collector {
+	b := thisBuild()
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "gateway_build_info", Help: "The program's version; always 1.",
+		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go": b.Go},
+	})
+	info.Set(1)
+	return info
+}
+
+// temporal counts for the Temporal SDK; nil has it count nothing.
+func (m *metrics) temporal() client.MetricsHandler {
+	if m == nil {
+		return nil
+	}
+	return temporalotel.NewMetricsHandler(temporalotel.MetricsHandlerOptions{
+		Meter: m.provider.Meter("temporal"), UseMonotonicCounters: true,
+		OnError: func(err error) { m.log.Warn("a metric of the temporal sdk is not counted", "error", err) },
+	})
+}
+
+// observe has values looked up when Prometheus asks.
+func (m *metrics) observe(in *instruments, read func(context.Context, metric.Observer), what ...metric.Observable) error {
+	_, err := m.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		read(ctx, o)
+		return nil
+	}, what...)
+	if err := errors.Join(append(in.errs, err)...); err != nil {
+		return fmt.Errorf("open the metrics: %w", err)
+	}
+	return nil
+}
+
+// open listens for Prometheus and serves until the returned function is called.
+func (m *metrics) open(ctx context.Context, addr string) (stop func(), err error) {
+	if m == nil {
+		return func() {}, nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("metrics.listen: %w: give every process of this machine an address of its own, or \"\" for none", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+		MaxRequestsInFlight: scrapesAtOnce, Timeout: scrapeTimeout,
+	}))
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: scrapeTimeout, ReadTimeout: scrapeTimeout, WriteTimeout: 2 * scrapeTimeout,
+		IdleTimeout: 2 * time.Minute, // a scrape a minute keeps its connection
+		ErrorLog:    slog.NewLogLogger(m.log.Handler(), slog.LevelWarn),
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			m.log.Error("metrics are not served any more", "error", err)
+		}
+	})
+	m.log.Info("metrics", "address", listener.Addr().String(), "path", metricsPath)
+	return func() {
+		_ = server.Close() // whoever reads comes again
+		serving.Wait()
+	}, nil
+}
+
+// instruments makes instruments and keeps what went wrong.
+type instruments struct {
+	meter metric.Meter
+	errs  []error
+}
+
+func made[I any](i *instruments, instrument I, err error) I {
+	if err != nil {
+		i.errs = append(i.errs, err)
+	}
+	return instrument
+}
+
+func (i *instruments) seconds(name, description string, buckets []float64) metric.Float64Histogram {
+	h, err := i.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(buckets...))
+	return made(i, h, err)
+}
+
+func (i *instruments) amounts(name, unit, description string, buckets []float64) metric.Int64Histogram {
+	h, err := i.meter.Int64Histogram(name, metric.WithUnit(unit), metric.WithDescription(description), metric.WithExplicitBucketBoundaries(buckets...))
+	return made(i, h, err)
+}
+
+func (i *instruments) counter(name, unit, description string) metric.Int64Counter {
+	c, err := i.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
+	return made(i, c, err)
+}
+
+func (i *instruments) sum(name, description string) metric.Float64Counter {
+	c, err := i.meter.Float64Counter(name, metric.WithDescription(description))
+	return made(i, c, err)
+}
+
+func (i *instruments) gauge(name, description string) metric.Int64ObservableGauge {
+	g, err := i.meter.Int64ObservableGauge(name, metric.WithDescription(description))
+	return made(i, g, err)
+}
+
+func (i *instruments) seen(name, description string) metric.Int64ObservableCounter {
+	c, err := i.meter.Int64ObservableCounter(name, metric.WithDescription(description))
+	return made(i, c, err)
+}

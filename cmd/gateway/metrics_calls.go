@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
+)
+
+// callMetrics counts requests and relayed calls, in the names of the OpenTelemetry conventions for HTTP servers and
+// GenAI clients where those have one.
+type callMetrics struct {
+	names *atomic.Pointer[names]
+
+	http, duration, first, before metric.Float64Histogram
+	tokens                        metric.Int64Histogram
+	cached, attempts, refusals    metric.Int64Counter
+	spent                         metric.Float64Counter
+
+	requestSeries series[requestKey, []metric.RecordOption]
+	callSeries    series[callKey, callSeries]
+	spentSeries   series[string, []metric.AddOption]
+	attemptSeries series[attemptKey, []metric.AddOption]
+	refusalSeries series[api.Limit, []metric.AddOption]
+}
+
+type requestKey struct {
+	method, route string
+	status        int
+	fault         providers.Kind
+}
+
+type callKey struct {
+	operation      providers.Operation
+	model, channel string
+	fault          providers.Kind
+}
+
+type attemptKey struct {
+	channel string
+	fault   providers.Kind
+	again   bool
+}
+
+// callSeries are the labels of one kind of call, for each of its instruments.
+type callSeries struct {
+	duration, call, input, output []metric.RecordOption
+	cached                        []metric.AddOption
+}
+
+// The buckets of the conventions end where most web requests do. An answer may be written for minutes.
+func httpBuckets() []float64 {
+	return []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
+}
+
+func callBuckets() []float64 {
+	return []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36}
+}
+
+// firstBuckets go up to relay.first_byte_timeout.
+func firstBuckets() []float64 {
+	return []float64{.01, .025, .05, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 30, 60, 120}
+}
+
+// beforeBuckets begin at what the gateway itself needs; a client that sends its body slowly counts here too.
+func beforeBuckets() []float64 {
+	return []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .05, .25, 1, 10}
+}
+
+func tokenBuckets() []float64 {
+	return []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+}
+
+func newCallMetrics(in *instruments, names *atomic.Pointer[names]) *callMetrics {
+	c := &callMetrics{
+		names:    names,
+		http:     in.seconds("http.server.request.duration", "Duration of HTTP requests, streams to their end.", httpBuckets()),
+		duration: in.seconds("gen_ai.client.operation.duration", "From handing a call to an upstream to the end of its answer, attempts at others included.", callBuckets()),
+		first:    in.seconds("gen_ai.client.operation.time_to_first_chunk", "From handing a streamed call to an upstream to the first bytes of its answer.", firstBuckets()),
+		before:   in.seconds("gateway.call.before_upstream", "From a call's arrival to handing it to an upstream: reading, checking, limits.", beforeBuckets()),
+		tokens:   in.amounts("gen_ai.client.token.usage", "{token}", "Tokens of a call as its upstream counted them, or as estimated where it did not.", tokenBuckets()),
+		cached:   in.counter("gateway.tokens.cached", "{token}", "Input tokens that an upstream had in its cache."),
+		attempts: in.counter("gateway.attempts", "{attempt}", "Requests to upstreams; again: after another one of the same call had failed."),
+		refusals: in.counter("gateway.refusals", "{request}", "Requests refused by a limit of their token."),
+		spent:    in.sum("gateway.spent", "Cost of relayed calls in the currency of prices."),
+	}
+	c.requestSeries.make = requestSeries
+	c.callSeries.make = newCallSeries(names)
+	c.spentSeries.make = func(model string) []metric.AddOption { return adds(attribute.String("model", model)) }
+	c.attemptSeries.make = func(key attemptKey) []metric.AddOption {
+		return adds(attribute.String("channel", key.channel), attribute.String("outcome", outcome(key.fault)), attribute.Bool("again", key.again))
+	}
+	c.refusalSeries.make = func(limit api.Limit) []metric.AddOption { return adds(attribute.String("limit", string(limit))) }
+	for _, limit := range []api.Limit{
+		api.LimitRequests, api.LimitTokens, api.LimitConcurrency, api.LimitSockets, api.LimitTasks, api.LimitBudget,
+	} { // an increase is only seen of a series that was there before
+		c.refusals.Add(context.Background(), 0, c.refusalSeries.of(limit)...)
+	}
+	return c
+}
+
+// seen counts the requests of an api.Server; nil where nobody counts.
+func (m *metrics) seen() func(api.Seen) {
+	if m == nil {
+		return nil
+	}
+	return m.calls.seen
+}
+
+// tried counts the attempts of a relay; nil where nobody counts.
+func (m *metrics) tried() func(relay.Attempt) {
+	if m == nil {
+		return nil
+	}
+	return m.calls.tried
+}
+
+func (c *callMetrics) seen(s api.Seen) {
+	ctx := context.Background() // no span: exemplars are off
+	request := requestKey{method: knownMethod(s.Method), route: s.Route, status: s.Status}
+	if s.Status >= http.StatusInternalServerError {
+		request.fault = s.Fault
+	}
+	c.http.Record(ctx, s.Took.Seconds(), c.requestSeries.of(request)...)
+	if s.Refused != "" {
+		c.refusals.Add(ctx, 1, c.refusalSeries.of(s.Refused)...)
+	}
+	if s.Sent == 0 { // no call, or one that was refused before
+		return
+	}
+	names := c.names.Load()
+	model, channel := names.model(s.Model), names.channel(s.Channel)
+	series := c.callSeries.of(callKey{s.Operation, model, channel, s.Fault})
+	c.before.Record(ctx, s.Sent.Seconds(), series.call...)
+	if s.Operation != providers.Realtime { // which lasts as long as people talk
+		c.duration.Record(ctx, (s.Took - s.Sent).Seconds(), series.duration...)
+	}
+	if s.Stream && s.First > 0 {
+		c.first.Record(ctx, (s.First - s.Sent).Seconds(), series.call...)
+	}
+	if s.Usage.Input > 0 {
+		c.tokens.Record(ctx, s.Usage.Input, series.input...)
+	}
+	if s.Usage.Output > 0 {
+		c.tokens.Record(ctx, s.Usage.Output, series.output...)
+	}
+	if s.Usage.Cached > 0 {
+		c.cached.Add(ctx, s.Usage.Cached, series.cached...)
+	}
+	if s.Cost > 0 {
+		c.spent.Add(ctx, money(int64(s.Cost)), c.spentSeries.of(model)...)
+	}
+}
+
+func (c *callMetrics) tried(a relay.Attempt) {
+	key := attemptKey{channel: c.names.Load().channel(a.Channel), fault: a.Fault, again: a.Number > 1}
+	c.attempts.Add(context.Background(), 1, c.attemptSeries.of(key)...)
+}
+
+func requestSeries(key requestKey) []metric.RecordOption {
+	labels := []attribute.KeyValue{
+		attribute.String("http.request.method", key.method), attribute.String("http.response.status_code", strconv.Itoa(key.status)),
+	}
+	if key.route != "" {
+		labels = append(labels, attribute.String("http.route", key.route))
+	}
+	if key.fault != "" {
+		labels = append(labels, attribute.String("error.type", string(key.fault)))
+	}
+	return records(labels...)
+}
+
+func newCallSeries(names *atomic.Pointer[names]) func(callKey) callSeries {
+	return func(key callKey) callSeries {
+		call := []attribute.KeyValue{
+			attribute.String("gen_ai.operation.name", key.operation.Convention()), attribute.String("gen_ai.request.model", key.model),
+			attribute.String("gen_ai.provider.name", names.Load().provider(key.channel)), attribute.String("channel", key.channel),
+		}
+		with := func(more ...attribute.KeyValue) []attribute.KeyValue {
+			return append(slices.Clip(call), more...)
+		}
+		s := callSeries{
+			call: records(call...), duration: records(call...), cached: adds(attribute.String("model", key.model), attribute.String("channel", key.channel)),
+			input:  records(with(attribute.String("gen_ai.token.type", "input"))...),
+			output: records(with(attribute.String("gen_ai.token.type", "output"))...),
+		}
+		if key.fault != "" {
+			s.duration = records(with(attribute.String("error.type", string(key.fault)))...)
+		}
+		return s
+	}
+}
+
+// knownMethod keeps a client's own words out of the labels, as the conventions have it.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	default:
+		return "_OTHER"
+	}
+}
+
+// outcome is the word for how something went.
+func outcome(fault providers.Kind) string {
+	if fault == "" {
+		return "ok"
+	}
+	return string(fault)
+}
+
+// money is an amount in the currency of prices. A series of sums may be inexact, the ledger is not.
+func money(billionths int64) float64 { return float64(billionths) / 1e9 }
+
+func records(labels ...attribute.KeyValue) []metric.RecordOption {
+	return []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(labels...))}
+}
+
+func adds(labels ...attribute.KeyValue) []metric.AddOption {
+	return []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(labels...))}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// watchChannels shows how this process finds the channels.
+func (m *metrics) watchChannels(router *providers.Router) error {
+	if m == nil {
+		return nil
+	}
+	in := &instruments{meter: m.meter}
+	states := in.gauge("gateway.channel.state", "1 for the state that the channel is in: ok, trial (rested, and not proven yet), resting or disabled.")
+	keys := in.gauge("gateway.channel.keys", "Keys of the channel by their state.")
+	inFlight := in.gauge("gateway.channel.in_flight", "Relayed calls and conversations under way at the channel.")
+	all := in.gauge("gateway.model.channels", "Channels that the configuration has for the model.")
+	fit := in.gauge("gateway.model.channels.available", "Channels of the model that neither rest nor have all their keys resting.")
+	return m.observe(in, func(_ context.Context, o metric.Observer) {
+		names := m.names.Load()
+		available := map[string]bool{}
+		for _, channel := range router.States() {
+			name := attribute.String("channel", names.channel(channel.Name))
+			vendor := attribute.String("vendor", channel.Vendor)
+			for _, state := range channelStates() {
+				o.ObserveInt64(states, is(channel.State == state), metric.WithAttributes(name, vendor, attribute.String("state", state)))
+			}
+			of := map[string]int64{}
+			for _, key := range channel.Keys {
+				of[key.State]++
+			}
+			for _, state := range channelStates() {
+				if state != providers.StateDisabled { // which keys never are
+					o.ObserveInt64(keys, of[state], metric.WithAttributes(name, attribute.String("state", state)))
+				}
+			}
+			o.ObserveInt64(inFlight, channel.InFlight, metric.WithAttributes(name, vendor))
+			available[channel.Name] = works(channel.State) && (len(channel.Keys) == 0 || of[providers.StateOK]+of[providers.StateTrial] > 0)
+		}
+		for model, channels := range names.carriers {
+			n := int64(0)
+			for _, channel := range channels {
+				n += is(available[channel])
+			}
+			label := metric.WithAttributes(attribute.String("model", model))
+			o.ObserveInt64(all, int64(len(channels)), label)
+			o.ObserveInt64(fit, n, label)
+		}
+	}, states, keys, inFlight, all, fit)
+}
+
+func channelStates() []string {
+	return []string{providers.StateOK, providers.StateTrial, providers.StateResting, providers.StateDisabled}
+}
+
+func works(state string) bool { return state == providers.StateOK || state == providers.StateTrial }
+
+func is(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// watchEdge shows what the HTTP side has open, and how it gets on with Redis.
+func (m *metrics) watchEdge(edge *api.Server, tokens *storage.Tokens, limits *storage.Limits, usage *storage.Usage) error {
+	if m == nil {
+		return nil
+	}
+	in := &instruments{meter: m.meter}
+	requests := in.gauge("http.server.active_requests", "Requests being served, streams and conversations among them.")
+	sockets := in.gauge("gateway.realtime.open", "Realtime conversations.")
+	watchers := in.gauge("gateway.task.watchers", "Open event streams of tasks.")
+	away := in.gauge("gateway.redis.away", "1 while Redis does not answer the part: known tokens go on from memory, limits count for this process alone, usage is kept.")
+	failures := in.seen("gateway.redis.write_failures", "Batches that Redis did not take; they are sent again.")
+	part := func(name string) metric.ObserveOption { return metric.WithAttributes(attribute.String("part", name)) }
+	ofTokens, ofLimits, ofUsage := part("tokens"), part("limits"), part("usage")
+	return m.observe(in, func(_ context.Context, o metric.Observer) {
+		open := edge.Open()
+		o.ObserveInt64(requests, open.Requests)
+		o.ObserveInt64(sockets, open.Sockets)
+		o.ObserveInt64(watchers, open.Watchers)
+		o.ObserveInt64(away, is(tokens.Away()), ofTokens)
+		o.ObserveInt64(away, is(limits.Away()), ofLimits)
+		o.ObserveInt64(away, is(usage.Away()), ofUsage)
+		o.ObserveInt64(failures, limits.Failures(), ofLimits)
+		o.ObserveInt64(failures, usage.Failures(), ofUsage)
+	}, requests, sockets, watchers, away, failures)
+}
