@@ -7,7 +7,9 @@ import (
 
 // health is how one channel, or one of its keys, is doing. It outlives a reload of the channels.
 type health struct {
-	rest     rest
+	rest rest
+	// models are the rests of single models, for keys alone.
+	models   modelRests
 	inFlight atomic.Int64
 	pace     pace
 	trouble  atomic.Pointer[Trouble]

@@ -25,7 +25,7 @@ func (r *Router) Pick(want Want) (Target, error) {
 		best, trial, served, soon := choose(routes, &want, now)
 		switch {
 		case best.route != nil:
-			if best.take(now) {
+			if best.take(&want, now) {
 				return best.target(&want, now), nil
 			}
 			// Another call was faster to try it, so it is no longer the best.
@@ -48,7 +48,7 @@ func choose(routes []route, want *Want, now time.Duration) (best, trial choice, 
 			continue
 		}
 		served = true
-		free, how, left := candidate.channel.freeKey(now, want)
+		free, how, left := candidate.freeKey(now, want)
 		if left > 0 && (soon == 0 || left < soon) {
 			soon = left
 		}
@@ -92,19 +92,15 @@ func (c *choice) offer(candidate *route, key *keyState, affinity uint64) {
 }
 
 // take takes the turn of the one call after a rest where there is one to take.
-func (c *choice) take(now time.Duration) bool {
-	return c.route.channel.health.rest.try(now) && c.key.health.rest.try(now)
+func (c *choice) take(want *Want, now time.Duration) bool {
+	return c.route.channel.health.rest.try(now) && c.key.health.try(now, c.route.upstream(want))
 }
 
 func (c *choice) target(want *Want, now time.Duration) Target {
 	channel := c.route.channel
 	channel.turn.Add(1)
-	model := c.route.model
-	if model == "" {
-		model = want.Model
-	}
 	return Target{
-		Channel: channel.Channel, Key: c.key.secret, Model: model,
+		Channel: channel.Channel, Key: c.key.secret, Model: c.route.upstream(want),
 		picked: now, channel: channel.health, key: c.key.health,
 	}
 }
@@ -133,9 +129,10 @@ func (w *Want) exceptsKey(channel, fingerprint string) bool {
 	return len(w.ExceptKeys) > 0 && slices.Contains(w.ExceptKeys, KeyRef{Channel: channel, Fingerprint: fingerprint})
 }
 
-// freeKey finds the next key that may be used now, and how it and its channel stand. When there is none it returns nil
-// and how long the channel or the first of its keys still rests, 0 when nothing rests because all was tried.
-func (c *channelState) freeKey(now time.Duration, want *Want) (*keyState, standing, time.Duration) {
+// freeKey finds the next key that may be used now for the model, and how it and its channel stand. When there is none it
+// returns nil and how long the channel or the first of its keys still rests, 0 when nothing rests because all was tried.
+func (r *route) freeKey(now time.Duration, want *Want) (*keyState, standing, time.Duration) {
+	c, model := r.channel, r.upstream(want)
 	how, left := c.health.rest.standing(now)
 	if how == resting {
 		return nil, how, left
@@ -153,7 +150,7 @@ func (c *channelState) freeKey(now time.Duration, want *Want) (*keyState, standi
 	}
 	for i := range c.keys {
 		key := c.keys[(first+i)%len(c.keys)]
-		stands, rest := key.health.rest.standing(now)
+		stands, rest := key.health.standing(now, model)
 		switch {
 		case stands == resting:
 			if soon == 0 || rest < soon {

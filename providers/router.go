@@ -116,7 +116,7 @@ func (r *Router) Candidates(want Want) ([]Channel, error) {
 			continue
 		}
 		served = true
-		free, how, left := route.channel.freeKey(now, &want)
+		free, how, left := route.freeKey(now, &want)
 		if left > 0 && (soon == 0 || left < soon) {
 			soon = left
 		}
@@ -170,7 +170,8 @@ func (r *Router) routes(want *Want) []route {
 }
 
 // Report tells how the attempt at a target ended; nil is success. The fault's Blame says what rests: the one key, the
-// channel, or nothing. Targets of channels that are gone are ignored.
+// channel, or nothing. A key that is over a limit rests for the one model, as far as that is named. Targets of channels that
+// are gone are ignored.
 func (r *Router) Report(to Target, fault *Fault) {
 	now := r.now()
 	if to.channel == nil { // made by hand
@@ -192,36 +193,41 @@ func (r *Router) Report(to Target, fault *Fault) {
 	}
 	switch {
 	case fault == nil:
-		if to.channel.rest.succeeded(to.picked) {
-			r.tellEnd(to, "")
-		}
-		if to.key != nil && to.key.rest.succeeded(to.picked) {
-			r.tellEnd(to, to.Key.Fingerprint())
+		r.succeeded(to, &to.channel.rest, "", "")
+		if to.key != nil {
+			key := to.Key.Fingerprint()
+			r.succeeded(to, &to.key.rest, key, "")
+			r.succeeded(to, to.key.models.of(to.Model), key, to.Model)
 		}
 	case fault.Blame == BlameChannel:
-		r.failed(to, "", to.channel, now, fault)
+		r.failed(to, to.channel, &to.channel.rest, Rest{}, now, fault)
 	case fault.Blame == BlameKey && to.key != nil:
-		r.failed(to, to.Key.Fingerprint(), to.key, now, fault)
+		what, rest := Rest{Key: to.Key.Fingerprint()}, &to.key.rest
+		if fault.ofModel() {
+			if apart := to.key.models.begin(to.Model, now); apart != nil {
+				what.Model, rest = to.Model, apart
+			}
+		}
+		r.failed(to, to.key, rest, what, now, fault)
 	}
 }
 
-// failed lets a channel, or the one key that is named, rest.
-func (r *Router) failed(to Target, key string, what *health, now time.Duration, fault *Fault) {
+// failed lets what is named rest: a channel, a key, or a key's model.
+func (r *Router) failed(to Target, whose *health, rest *rest, what Rest, now time.Duration, fault *Fault) {
 	trouble := newTrouble(fault, to.Key)
-	what.trouble.Store(trouble)
-	left, news := what.rest.failed(now, to.picked, r.cooldown, fault)
+	whose.trouble.Store(trouble)
+	left, news := rest.failed(now, to.picked, r.cooldown, fault)
 	if news && r.tell != nil {
-		r.tell(Rest{
-			Channel: to.Channel.Name, Upstream: to.Channel.upstream(), Key: key,
-			Left: left, Length: what.rest.measure(), Trouble: trouble,
-		})
+		what.Channel, what.Upstream = to.Channel.Name, to.Channel.upstream()
+		what.Left, what.Length, what.Trouble = left, rest.measure(), trouble
+		r.tell(what)
 	}
 }
 
-// tellEnd tells others that a rest has ended with a success.
-func (r *Router) tellEnd(to Target, key string) {
-	if r.tell != nil {
-		r.tell(Rest{Channel: to.Channel.Name, Upstream: to.Channel.upstream(), Key: key})
+// succeeded ends a rest, nil where there never was one, and tells others.
+func (r *Router) succeeded(to Target, rest *rest, key, model string) {
+	if rest != nil && rest.succeeded(to.picked) && r.tell != nil {
+		r.tell(Rest{Channel: to.Channel.Name, Upstream: to.Channel.upstream(), Key: key, Model: model})
 	}
 }
 

@@ -2,6 +2,7 @@ package providers
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -11,8 +12,9 @@ type Rest struct {
 	Channel string
 	// Upstream names what the channel of that name leads to.
 	Upstream string
-	// Key is the fingerprint of the one key that rests, "" where the whole channel does.
-	Key string
+	// Key is the fingerprint of the one key that rests, "" where the whole channel does; Model the one upstream model for
+	// which the key does, "" where it does for all.
+	Key, Model string
 	// Left is how much of the rest is to come, 0 when a success has ended it. Length is what it measures, from which the
 	// next one grows.
 	Left, Length time.Duration
@@ -26,7 +28,7 @@ func (r *Router) Learn(rest Rest) {
 	if channel == nil || channel.upstream() != rest.Upstream {
 		return
 	}
-	what := channel.health
+	what, now := channel.health, r.now()
 	if rest.Key != "" {
 		i := slices.IndexFunc(channel.keys, func(key *keyState) bool { return key.fingerprint == rest.Key })
 		if i < 0 {
@@ -37,7 +39,18 @@ func (r *Router) Learn(rest Rest) {
 	if old := what.trouble.Load(); rest.Trouble != nil && (old == nil || old.At.Before(rest.Trouble.At)) {
 		what.trouble.Store(rest.Trouble)
 	}
-	what.rest.learn(r.now(), rest.Left, rest.Length)
+	whole := &what.rest
+	if rest.Key != "" && rest.Model != "" {
+		apart := what.models.of(rest.Model)
+		if apart == nil && rest.Left > 0 {
+			apart = what.models.begin(rest.Model, now)
+		}
+		if apart == nil {
+			return // there is nothing to end, or no room
+		}
+		whole = apart
+	}
+	whole.learn(now, rest.Left, rest.Length)
 }
 
 // The states of a channel or key, as an operator reads them.
@@ -67,6 +80,16 @@ type HealthState struct {
 type KeyHealth struct {
 	Fingerprint string `json:"fingerprint"`
 	HealthState
+	// Models are those for which alone the key rests, or is on trial, by their upstream names.
+	Models []ModelHealth `json:"models,omitempty"`
+}
+
+// ModelHealth is an upstream model for which a key is over the vendor's limit.
+type ModelHealth struct {
+	Model string `json:"model"`
+	State string `json:"state"`
+	// RestLeft is in seconds, 0 when it does not rest.
+	RestLeft float64 `json:"rest_left"`
 }
 
 // ChannelState is a channel and its keys as an operator sees them. It holds no secret.
@@ -96,7 +119,7 @@ func (r *Router) States() []ChannelState {
 			state.State = StateDisabled
 		}
 		for _, key := range channel.keys {
-			state.Keys = append(state.Keys, KeyHealth{key.fingerprint, key.health.state(now)})
+			state.Keys = append(state.Keys, KeyHealth{key.fingerprint, key.health.state(now), key.health.models.states(now)})
 		}
 		states = append(states, state)
 	}
@@ -107,14 +130,35 @@ func (r *Router) States() []ChannelState {
 func (h *health) state(now time.Duration) HealthState {
 	state := HealthState{State: StateOK, InFlight: h.inFlight.Load(), LastFault: h.trouble.Load()}
 	state.CallsPerMinute, state.FaultsPerMinute = h.pace.lastMinute(now)
-	switch how, left := h.rest.standing(now); how {
+	state.State, state.RestLeft = h.rest.state(now)
+	return state
+}
+
+// state is how it stands, and how many seconds are left.
+func (r *rest) state(now time.Duration) (string, float64) {
+	switch how, left := r.standing(now); how {
 	case resting:
-		state.State, state.RestLeft = StateResting, left.Seconds()
+		return StateResting, left.Seconds()
 	case due, onTrial:
-		state.State = StateTrial
+		return StateTrial, 0
 	case fit:
 	}
-	return state
+	return StateOK, 0
+}
+
+// states lists the models that are not fit, by name.
+func (m *modelRests) states(now time.Duration) []ModelHealth {
+	known := m.known.Load()
+	if known == nil {
+		return nil
+	}
+	var states []ModelHealth
+	for _, model := range slices.Sorted(maps.Keys(*known)) {
+		if state, left := (*known)[model].state(now); state != StateOK {
+			states = append(states, ModelHealth{model, state, left})
+		}
+	}
+	return states
 }
 
 // MergeStates adds up what several processes see. Of a channel, or key, on which they differ it shows the worst: they
@@ -139,11 +183,36 @@ func MergeStates(lists ...[]ChannelState) []ChannelState {
 					continue
 				}
 				known.Keys[at].add(key.HealthState)
+				known.Keys[at].addModels(key.Models)
 			}
 		}
 	}
 	slices.SortFunc(merged, func(a, b ChannelState) int { return cmp.Compare(a.Name, b.Name) })
 	return merged
+}
+
+// addModels takes over another process's view of the models.
+func (k *KeyHealth) addModels(others []ModelHealth) {
+	models := slices.Clone(k.Models)
+	for _, other := range others {
+		at := slices.IndexFunc(models, func(model ModelHealth) bool { return model.Model == other.Model })
+		if at < 0 {
+			models = append(models, other)
+			continue
+		}
+		models[at].State, models[at].RestLeft = worse(models[at].State, other.State), max(models[at].RestLeft, other.RestLeft)
+	}
+	slices.SortFunc(models, func(a, b ModelHealth) int { return cmp.Compare(a.Model, b.Model) })
+	k.Models = models
+}
+
+// worse is the state of two that an operator should see.
+func worse(a, b string) string {
+	order := []string{StateOK, StateTrial, StateResting, StateDisabled}
+	if slices.Index(order, b) > slices.Index(order, a) {
+		return b
+	}
+	return a
 }
 
 // add takes over another process's view.
@@ -154,9 +223,6 @@ func (h *HealthState) add(other HealthState) {
 	if other.LastFault != nil && (h.LastFault == nil || h.LastFault.At.Before(other.LastFault.At)) {
 		h.LastFault = other.LastFault
 	}
-	order := []string{StateOK, StateTrial, StateResting, StateDisabled}
-	if slices.Index(order, other.State) > slices.Index(order, h.State) {
-		h.State = other.State
-	}
+	h.State = worse(h.State, other.State)
 	h.RestLeft = max(h.RestLeft, other.RestLeft)
 }

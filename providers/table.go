@@ -30,6 +30,14 @@ type route struct {
 	model string
 }
 
+// upstream is the name of the want's model there.
+func (r *route) upstream(want *Want) string {
+	if r.model == "" {
+		return want.Model
+	}
+	return r.model
+}
+
 func (r *route) serves(want *Want) bool {
 	return r.channel.vendor.Serves(want.Endpoint) && (r.channel.OpenValues || !want.OpenValues) &&
 		(r.channel.vendor.Several || !want.Several)

@@ -51,6 +51,10 @@ func printChannels(m *Main, states []providers.ChannelState) error {
 				key.State = ""
 			}
 			rows = append(rows, append([]string{"  key " + key.Fingerprint, "", "", ""}, healthCells(key.HealthState)...))
+			for _, model := range key.Models {
+				state := healthCells(providers.HealthState{State: model.State, RestLeft: model.RestLeft})
+				rows = append(rows, append([]string{"    for " + model.Model, "", "", ""}, state...))
+			}
 		}
 	}
 	if err := printTable(m.Stdout, head, rows); err != nil {

@@ -27,6 +27,12 @@ func TestChannels(t *testing.T) {
 			_, _ = io.WriteString(w, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`)
 			return
 		}
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "busy") {
+			w.Header().Set("Retry-After", "300")
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, `{"error":{"message":"Rate limit reached","type":"requests","param":null,"code":"rate_limit_exceeded"}}`)
+			return
+		}
 		_, _ = io.WriteString(w, `{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
 	}))
 	t.Cleanup(mixed.Close)
@@ -37,13 +43,13 @@ temporal: {address: 127.0.0.1:1}
 archive: {endpoint: http://127.0.0.1:1, bucket: videos, access_key: x, secret_key: yyyyyyyy}
 tokens: [{name: demo, key: sk-demo}]
 channels:
-  - {name: mixed, vendor: openai, base_url: %s, keys: [sk-broke, sk-fine], models: {m: }}
+  - {name: mixed, vendor: openai, base_url: %s, keys: [sk-broke, sk-fine], models: {m: , busy: }}
   - {name: dead, vendor: openai, base_url: "http://127.0.0.1:1", keys: [sk-dead], models: {m: }, priority: 1}
 `, redis.Addr(), mixed.URL)
 	first, second := serve(t, config, "--worker=false"), serve(t, config, "--worker=false")
-	chat := func(s *serving) {
+	ask := func(s *serving, model string) int {
 		t.Helper()
-		body := strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`)
+		body := strings.NewReader(`{"model":"` + model + `","messages":[{"role":"user","content":"hi"}]}`)
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/chat/completions", body)
 		if err != nil {
 			t.Fatal(err)
@@ -54,8 +60,13 @@ channels:
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
-			t.Fatalf("answered %s: %s", resp.Status, text)
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode
+	}
+	chat := func(s *serving) {
+		t.Helper()
+		if code := ask(s, "m"); code != http.StatusOK {
+			t.Fatalf("answered %d", code)
 		}
 	}
 	// The second says hello, so that there is something to hear it with; then the first finds out.
@@ -87,8 +98,11 @@ channels:
 	await("both processes", func(got map[string]providers.ChannelState) bool { return got["dead"].Processes == 2 })
 	chat(first)
 	chat(first)
+	if code := ask(first, "busy"); code != http.StatusTooManyRequests {
+		t.Errorf("a model over its limit: answered %d", code)
+	}
 	got := await("the rests", func(got map[string]providers.ChannelState) bool {
-		return got["dead"].State == providers.StateResting && got["mixed"].Keys[0].State == providers.StateResting
+		return got["dead"].State == providers.StateResting && got["mixed"].Keys[0].State == providers.StateResting && len(got["mixed"].Keys[1].Models) > 0
 	})
 	if fault := got["dead"].LastFault; fault == nil || fault.Kind != providers.Upstream {
 		t.Errorf("got last fault %+v of the dead channel", fault)
@@ -100,18 +114,25 @@ channels:
 	if got["mixed"].State != providers.StateOK {
 		t.Errorf("got %+v of a channel with one good key", got["mixed"])
 	}
-	// The other gateway spends no attempt on either.
+	if fine := got["mixed"].Keys[1]; fine.State != providers.StateOK || fine.Models[0].Model != "busy" || fine.Models[0].RestLeft < 200 {
+		t.Errorf("got key %+v, which is limited for one model", fine)
+	}
+	// The other gateway spends no attempt on any.
 	await("the other gateway's knowledge", func(map[string]providers.ChannelState) bool {
 		at := strings.Count(second.err.String(), `"msg":"attempt"`)
 		chat(second)
 		return strings.Count(second.err.String(), `"msg":"attempt"`) == at+1
 	})
 
+	await("the other gateway's knowledge of the model", func(map[string]providers.ChannelState) bool {
+		return ask(second, "busy") == http.StatusServiceUnavailable
+	})
+
 	table, stderr, code := run(t, nil, "channels", "--config", first.config)
 	if code != 0 || stderr != "" {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	for _, want := range []string{"CHANNEL", "dead", "resting", "key " + broke.Fingerprint(), "key exhausted 429 insufficient_quota", "ago"} {
+	for _, want := range []string{"CHANNEL", "dead", "resting", "key " + broke.Fingerprint(), "key exhausted 429 insufficient_quota", "for busy", "ago"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("no %q in\n%s", want, table)
 		}

@@ -43,6 +43,7 @@ type restText struct {
 	Channel  string             `json:"channel"`
 	Upstream string             `json:"upstream"`
 	Key      string             `json:"key,omitempty"`
+	Model    string             `json:"model,omitempty"`
 	Length   time.Duration      `json:"length,omitempty"`
 	Trouble  *providers.Trouble `json:"trouble,omitempty"`
 }
@@ -53,13 +54,16 @@ func newSharer(store *storage.Health, log *slog.Logger) *sharer {
 
 // Tell takes a rest of this process's router. It never waits.
 func (s *sharer) Tell(rest providers.Rest) {
-	text, err := json.Marshal(restText{rest.Channel, rest.Upstream, rest.Key, rest.Length, rest.Trouble})
+	text, err := json.Marshal(restText{rest.Channel, rest.Upstream, rest.Key, rest.Model, rest.Length, rest.Trouble})
 	if err != nil {
 		s.log.Error("a rest cannot be told", "channel", rest.Channel, "error", err)
 		return
 	}
 	// Channels of one name that lead elsewhere are not the same one.
 	name := url.QueryEscape(rest.Channel) + " " + rest.Upstream + " " + rest.Key
+	if rest.Model != "" {
+		name += " " + url.QueryEscape(rest.Model)
+	}
 	s.mu.Lock()
 	s.news[name] = pendingRest{storage.Rest{Name: name, Left: rest.Left, Text: text}, time.Now().Add(rest.Left)}
 	s.mu.Unlock()
@@ -163,7 +167,7 @@ func (s *sharer) learn(rest storage.Rest) {
 		return
 	}
 	s.router.Learn(providers.Rest{
-		Channel: text.Channel, Upstream: text.Upstream, Key: text.Key, Left: rest.Left, Length: text.Length, Trouble: text.Trouble,
+		Channel: text.Channel, Upstream: text.Upstream, Key: text.Key, Model: text.Model, Left: rest.Left, Length: text.Length, Trouble: text.Trouble,
 	})
 }
 

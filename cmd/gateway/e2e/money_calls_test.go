@@ -128,8 +128,9 @@ func (m *money) exactCall(random *rand.Rand) {
 	var status *openai.Error
 	switch {
 	case err == nil:
-	case errors.As(err, &status) && (wish == "please refuse" && status.StatusCode == 400 || status.StatusCode/100 == 5):
-		m.calls.failed.Add(1) // while one call's channel rests, another's may as well
+	case errors.As(err, &status) && (wish == "please refuse" && status.StatusCode == 400 ||
+		wish == "please slow down" && status.StatusCode == 429 || status.StatusCode/100 == 5):
+		m.calls.failed.Add(1) // while one channel refuses a call, the others may rest
 	default:
 		m.t.Errorf("a call of %q: %v", wish, err)
 	}

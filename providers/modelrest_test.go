@@ -1,0 +1,143 @@
+package providers_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"modelrelay/providers"
+)
+
+func limited(change ...func(*providers.Fault)) *providers.Fault {
+	fault := &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey}
+	for _, f := range change {
+		f(fault)
+	}
+	return fault
+}
+
+func ofModel(model string) func(*providers.Want) {
+	return func(want *providers.Want) { want.Model = model }
+}
+
+// TestRestOfAModel: a key that is over its limit for one model serves the others, here and in other processes.
+func TestRestOfAModel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		channels := []providers.Channel{
+			channel("best", "talks", func(c *providers.Channel) {
+				c.Priority, c.Models = 1, map[string]string{"big": "upstream-big", "alias": "upstream-big", "small": ""}
+			}),
+			channel("spare", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
+		}
+		there := providers.NewRouter(vendors(), channels, nil)
+		var told []providers.Rest
+		here := providers.NewRouter(vendors(), channels, &providers.RouterOptions{Tell: func(rest providers.Rest) {
+			told = append(told, rest)
+			there.Learn(rest)
+		}})
+		wants := func(router *providers.Router, big, alias, small string) {
+			t.Helper()
+			got := fmt.Sprint(pickOf(t, router, ofModel("big")).Channel.Name, pickOf(t, router, ofModel("alias")).Channel.Name, pickOf(t, router, ofModel("small")).Channel.Name)
+			if want := fmt.Sprint(big, alias, small); got != want {
+				t.Fatalf("big, alias and small: got %s, want %s", got, want)
+			}
+		}
+		wants(here, "best", "best", "best")
+		here.Report(pickOf(t, here, ofModel("big")), limited(func(fault *providers.Fault) { fault.RetryAfter = 40 * time.Second }))
+		wants(here, "spare", "spare", "best")
+		wants(there, "spare", "spare", "best")
+		here.Report(pickOf(t, here, ofModel("small")), nil) // proves nothing for the other model
+		wants(here, "spare", "spare", "best")
+
+		state := providers.MergeStates(here.States(), there.States())[0]
+		key := state.Keys[0]
+		if state.State != providers.StateOK || key.State != providers.StateOK || key.LastFault == nil || len(key.Models) != 1 ||
+			key.Models[0] != (providers.ModelHealth{Model: "upstream-big", State: providers.StateResting, RestLeft: 40}) {
+			t.Errorf("got %+v", state)
+		}
+
+		here.Load(channels) // a reload forgets nothing
+		wants(here, "spare", "spare", "best")
+		pass(40 * time.Second)
+		probe := pickOf(t, here, ofModel("alias"))
+		if probe.Channel.Name != "best" {
+			t.Fatalf("after its rest the probe goes to %s", probe.Channel.Name)
+		}
+		wants(here, "spare", "spare", "best")
+		here.Report(probe, nil)
+		wants(here, "best", "best", "best")
+		wants(there, "best", "best", "best")
+		if len(told) != 2 || told[0].Model != "upstream-big" || told[0].Key == "" || told[1].Model != "upstream-big" || told[1].Left != 0 {
+			t.Errorf("told %+v", told)
+		}
+		if models := here.States()[0].Keys[0].Models; len(models) != 0 {
+			t.Errorf("got models %+v after the success", models)
+		}
+	})
+}
+
+// TestRestOfAKeyOrItsModel: what rests with a fault of the key, and for how long.
+func TestRestOfAKeyOrItsModel(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fault *providers.Fault
+		// other tells whether another model may use the key, rest how long the model may not.
+		other bool
+		rest  time.Duration
+	}{
+		"over its rate":      {limited(), true, providers.DefaultCooldown},
+		"over a day's quota": {limited(func(f *providers.Fault) { f.Key = providers.KeyExhausted }), true, 5 * time.Minute},
+		"out of money":       {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted}, false, 5 * time.Minute},
+		"refused":            {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused}, false, providers.DefaultCooldown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				router := providers.NewRouter(vendors(), []providers.Channel{
+					channel("a", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
+				}, nil)
+				router.Report(pickOf(t, router), tc.fault)
+				_, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat})
+				if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != tc.rest {
+					t.Errorf("rests for %s, want %s", fault.RetryAfter, tc.rest)
+				}
+				if _, err := router.Pick(providers.Want{Group: "default", Model: "n", Endpoint: chat}); (err == nil) != tc.other {
+					t.Errorf("another model: got %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestRestsOfManyModels: a key that is limited for more models than anybody has rests as a whole, and models whose rest is
+// long over make room.
+func TestRestsOfManyModels(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), []providers.Channel{
+			channel("a", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
+		}, nil)
+		for i := range 64 {
+			router.Report(pickOf(t, router, ofModel(fmt.Sprint("made-up-", i))), limited())
+		}
+		last := pickOf(t, router, ofModel("another"))
+		if got := len(router.States()[0].Keys[0].Models); got != 64 {
+			t.Errorf("got %d models", got)
+		}
+		router.Report(last, limited())
+		_, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat})
+		if left := wantKind(t, err, providers.Overloaded).RetryAfter; left != providers.DefaultCooldown {
+			t.Errorf("the key rests for %s", left)
+		}
+
+		pass(2 * time.Hour)
+		router.Report(pickOf(t, router, ofModel("later")), nil) // the key works again
+		router.Report(pickOf(t, router, ofModel("later")), limited())
+		if models := router.States()[0].Keys[0].Models; len(models) != 1 || models[0].Model != "later" {
+			t.Errorf("got models %+v after two hours", models)
+		}
+		pickOf(t, router)
+	})
+}
