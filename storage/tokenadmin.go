@@ -82,11 +82,13 @@ func (t *Tokens) Revoke(ctx context.Context, idOrName string) error {
 
 // Rotate gives a token a new key, in one step: the old one is unknown here at once and everywhere within a second.
 // The id stays, and with it limits, usage and tasks. ErrSeeded: the key stands in the configuration file.
-// ErrDisabled: the token is disabled.
+// ErrDisabled, ErrRevoked: the token is that.
 func (t *Tokens) Rotate(ctx context.Context, idOrName string) (rotated Token, key string, err error) {
 	key = NewKey()
 	rotated, err = t.edit(ctx, idOrName, func(r record) (replacement, error) {
 		switch {
+		case r.token.Revoked:
+			return replacement{}, ErrRevoked
 		case r.token.Disabled:
 			return replacement{}, ErrDisabled
 		case r.token.Seeded:

@@ -105,8 +105,8 @@ func TestTokensLife(t *testing.T) {
 	if err := here.Revoke(ctx, made.ID); err != nil {
 		t.Errorf("revoke again: %v", err)
 	}
-	if _, _, err := here.Rotate(ctx, made.ID); !errors.Is(err, storage.ErrDisabled) {
-		t.Errorf("rotate a revoked token: got %v, want ErrDisabled", err)
+	if _, _, err := here.Rotate(ctx, made.ID); !errors.Is(err, storage.ErrRevoked) {
+		t.Errorf("rotate a revoked token: got %v, want ErrRevoked", err)
 	}
 	if got, err := here.Find(ctx, "anna"); err != nil || !got.Revoked {
 		t.Errorf("find the revoked anna: %+v, %v", got, err)

@@ -141,11 +141,14 @@ func (t *Tokens) byID(ctx context.Context, id string) (Token, error) {
 
 // RotateWebhookSecret gives a token a new webhook secret and returns it, which is shown nowhere else. The one before
 // goes on signing for the overlap beside it; 0 ends it at once. A token without a secret gets its first. ErrSeeded: the
-// secret stands in the configuration file, where a change takes effect in the same way. ErrDisabled: the token is disabled.
+// secret stands in the configuration file, where a change takes effect in the same way. ErrDisabled,
+// ErrRevoked: the token is that.
 func (t *Tokens) RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (Token, Secret, error) {
 	secret := NewWebhookSecret()
 	rotated, err := t.edit(ctx, idOrName, func(r record) (replacement, error) {
 		switch {
+		case r.token.Revoked:
+			return replacement{}, ErrRevoked
 		case r.token.Disabled:
 			return replacement{}, ErrDisabled
 		case r.token.Seeded:

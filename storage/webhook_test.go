@@ -97,8 +97,8 @@ func TestRotateWebhookSecret(t *testing.T) {
 	if _, err := tokens.Webhook(ctx, made.ID); !errors.Is(err, storage.ErrRevoked) {
 		t.Errorf("revoked: got %v, want ErrRevoked", err)
 	}
-	if _, _, err := tokens.RotateWebhookSecret(ctx, made.ID, 0); !errors.Is(err, storage.ErrDisabled) {
-		t.Errorf("rotate a revoked token's: got %v, want ErrDisabled", err)
+	if _, _, err := tokens.RotateWebhookSecret(ctx, made.ID, 0); !errors.Is(err, storage.ErrRevoked) {
+		t.Errorf("rotate a revoked token's: got %v, want ErrRevoked", err)
 	}
 }
 
