@@ -98,7 +98,9 @@ func (g *group) faultComponent(kind providers.Kind, status int, body *huma.Schem
 		response := &huma.Response{
 			Description: words(kind), Content: map[string]*huma.MediaType{"application/json": {Schema: body}},
 		}
-		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == statusOverloadedA {
+		// Of operators' conflicts none passes by itself.
+		passes := status == http.StatusConflict && g.faults == ""
+		if passes || status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == statusOverloadedA {
 			response.Headers = map[string]*huma.Param{"Retry-After": {
 				Description: "Seconds after which to try again", Schema: &huma.Schema{Type: huma.TypeInteger},
 			}}
@@ -120,7 +122,7 @@ func faultWords(kind providers.Kind) string {
 	case providers.NotFound, providers.ModelNotFound:
 		return "The task or the model does not exist, or the token may not see it"
 	case providers.Conflict:
-		return "A create with the same idempotency key is still being started"
+		return "The idempotency key belongs to a task that is being deleted; a moment later it makes a new one"
 	case providers.TooLarge:
 		return "The request body is too large"
 	case providers.Mismatch:

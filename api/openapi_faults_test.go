@@ -15,6 +15,7 @@ type answers struct {
 
 type declaredAnswer struct {
 	Ref     string `json:"$ref"`
+	Headers map[string]any
 	Content map[string]struct {
 		Schema struct {
 			schema
@@ -24,13 +25,18 @@ type declaredAnswer struct {
 	}
 }
 
-// errorSchema is the name of an error's schema, or the names where a request may choose.
-func (d *answers) errorSchema(path, method, status string) string {
+// answer is what an operation answers with the status.
+func (d *answers) answer(path, method, status string) declaredAnswer {
 	answer := d.Paths[path][method].Responses[status]
 	if name, found := strings.CutPrefix(answer.Ref, "#/components/responses/"); found {
 		answer = d.Components.Responses[name]
 	}
-	content := answer.Content["application/json"].Schema
+	return answer
+}
+
+// errorSchema is the name of an error's schema, or the names where a request may choose.
+func (d *answers) errorSchema(path, method, status string) string {
+	content := d.answer(path, method, status).Content["application/json"].Schema
 	var names []string
 	for _, s := range append(content.AnyOf, &content.schema) {
 		if name, found := strings.CutPrefix(s.Ref, "#/components/schemas/"); found {
@@ -89,6 +95,21 @@ func TestFaultsDeclared(t *testing.T) {
 					t.Errorf("%s %s declares no %s", method, path, status)
 				}
 			}
+		}
+	}
+	for _, row := range []struct {
+		status, method, path string
+		again                bool // it says when to come back
+	}{
+		{"409", "post", "/v1/videos", true},
+		{"409", "post", "/vendorC/", true},
+		{"409", "patch", "/admin/tokens/{id}", false},
+		{"422", "post", "/v1/videos", false},
+		{"429", "post", "/v1/videos", true},
+		{"503", "get", "/v1/videos/{task_id}", true},
+	} {
+		if _, declared := document.answer(row.path, row.method, row.status).Headers["Retry-After"]; declared != row.again {
+			t.Errorf("%s %s, %s: declares Retry-After: %t", row.method, row.path, row.status, declared)
 		}
 	}
 	for _, row := range []struct{ status, method, path string }{
