@@ -14,6 +14,12 @@ import (
 const (
 	// claimTimeout bounds the claim of an attempt before it is paid for. While the archive is away nothing is sent.
 	claimTimeout = 10 * time.Second
+	// archiveTry bounds one look whether the archive is back.
+	archiveTry = 5 * time.Second
+	// archiveRetry and archiveRetryMost bound the wait between two of them: soon at first, and so seldom later that ten
+	// thousand waiting tasks leave most of a worker's places free while a store hangs.
+	archiveRetry     = 5 * time.Second
+	archiveRetryMost = 2 * time.Minute
 	// reconciler holds the claim of an attempt that never began, so that it never will.
 	reconciler = "reconcile"
 )
@@ -40,6 +46,38 @@ func (a *Activities) claim(ctx context.Context, in SubmitInput) error {
 		return &providers.Fault{Kind: providers.Upstream, Message: "The attempt was begun before, and its answer is not known.", Taken: providers.TakenUnknown}
 	}
 	return nil
+}
+
+// AwaitArchiveInput is a task that cannot be submitted while the archive is away.
+type AwaitArchiveInput struct {
+	TaskID string    `json:"task_id"`
+	Until  time.Time `json:"until"`
+}
+
+// AwaitArchive returns when the archive takes the task's objects again. It may run any number of times.
+func (a *Activities) AwaitArchive(ctx context.Context, in AwaitArchiveInput) error {
+	try, cancel := context.WithTimeout(ctx, archiveTry)
+	defer cancel()
+	// A write: a store that only reads would let the attempt fail again at once.
+	err := a.Objects.PutJSON(try, TaskPrefix(in.TaskID)+"waited.json", map[string]time.Time{"at": time.Now().UTC()})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	r := record(err)
+	r.Message, r.Archive = "The archive is away; nothing is submitted meanwhile.", true
+	left := time.Until(in.Until) - deadlineMargin
+	if left <= 0 {
+		r.Deadline = true
+		return fail(r)
+	}
+	delay := archiveRetry
+	for try := int32(1); try < activity.GetInfo(ctx).Attempt && delay < archiveRetryMost; try++ {
+		delay *= 2
+	}
+	return again(r, min(delay, archiveRetryMost, left))
 }
 
 // unclaim gives the attempt of a submit back that surely was not taken, so that an operator may have it tried again. A

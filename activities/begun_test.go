@@ -76,8 +76,47 @@ func TestSubmitWithoutArchiveSendsNothing(t *testing.T) {
 	c := newClaimed()
 	c.archive.Fail = func(string, string) error { return storage.ErrUnavailable }
 	_, err := c.submit(t)
-	if r, retried, _ := fault(t, err); r.Taken != providers.TakenNo || !r.Elsewhere || retried || c.sent.Load() != 0 {
-		t.Errorf("got %+v, sent %d times; want surely not taken", r, c.sent.Load())
+	if r, retried, _ := fault(t, err); r.Taken != providers.TakenNo || !r.Elsewhere || !r.Archive || retried || c.sent.Load() != 0 {
+		t.Errorf("got %+v, sent %d times; want surely not taken, for the archive", r, c.sent.Load())
+	}
+}
+
+// TestAwaitArchive asks seldom while the archive is away, and never beyond the task's time.
+func TestAwaitArchive(t *testing.T) {
+	t.Parallel()
+	c := newClaimed()
+	away := true
+	c.archive.Fail = func(operation, _ string) error {
+		if away && operation == "put" { // it reads all the time
+			return storage.ErrUnavailable
+		}
+		return nil
+	}
+	for _, tc := range []struct {
+		left  time.Duration
+		delay time.Duration
+		ends  bool
+	}{
+		{left: time.Hour, delay: 5 * time.Second},
+		{left: 3 * time.Second, delay: 2 * time.Second},
+		{left: 0, ends: true},
+	} {
+		r := c.rig(t)
+		_, err := r.env.ExecuteActivity(r.acts.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Until: time.Now().Add(tc.left)})
+		got, retried, delay := fault(t, err)
+		if !got.Archive || got.Deadline != tc.ends || retried == tc.ends || delay > tc.delay || delay < tc.delay-time.Second {
+			t.Errorf("%s left: got %+v, retried %t after %s", tc.left, got, retried, delay)
+		}
+	}
+	away = false
+	r := c.rig(t)
+	if _, err := r.env.ExecuteActivity(r.acts.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Until: time.Now().Add(time.Hour)}); err != nil {
+		t.Errorf("back: %v", err)
+	}
+	for _, key := range c.archive.Keys() {
+		if !strings.HasPrefix(key, activities.TaskPrefix("video_1")) || strings.HasPrefix(key, activities.AttemptsPrefix("video_1")) {
+			t.Errorf("left %s, want it removed with the task and no attempt's", key)
+		}
 	}
 }
 

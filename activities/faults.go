@@ -41,6 +41,8 @@ type Record struct {
 	Deadline bool `json:"deadline,omitempty"`
 	// Progress is where the job stood, in percent.
 	Progress int `json:"progress,omitempty"`
+	// Archive: it is not the upstream, the gateway's own archive is away.
+	Archive bool `json:"archive,omitempty"`
 	// Settled: the process that made the request lived to see its outcome, so nothing of it is still under way.
 	Settled bool `json:"settled,omitempty"`
 }

@@ -108,6 +108,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	if err != nil {
 		r := record(err)
 		r.Taken, r.Elsewhere = providers.TakenNo, errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil
+		r.Archive = errors.Is(err, storage.ErrUnavailable)
 		return Job{}, fail(r)
 	}
 	stop := heartbeats(func() { activity.RecordHeartbeat(ctx) })
@@ -115,6 +116,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	if err := a.claim(ctx, in); err != nil {
 		r := record(err)
 		r.Elsewhere = r.Taken == providers.TakenNo
+		r.Archive = errors.Is(err, storage.ErrUnavailable)
 		r.Settled = r.Elsewhere // whoever else has the attempt may be at it still, and its ticket to come
 		log.Warn("attempt not begun", "taken", r.Taken, "fault", err)
 		return Job{}, fail(r)

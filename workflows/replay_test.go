@@ -29,7 +29,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	files = append(files, newest...)
-	for _, want := range []string{"completed", "fell-over", "upstream-failed", "deadline", "cancelled", "worker-restarted", "unknown-submit", "told", "notify-again", "notify-gone", "stood-in-line", "removed"} {
+	for _, want := range []string{"completed", "fell-over", "upstream-failed", "deadline", "cancelled", "worker-restarted", "unknown-submit", "archive-away", "told", "notify-again", "notify-gone", "stood-in-line", "removed"} {
 		if _, err := os.Stat(filepath.Join("testdata", "histories", want+".json")); err != nil {
 			t.Errorf("the history %q is missing", want)
 		}

@@ -62,7 +62,7 @@ const (
 	// revisionClaims has a submit claim its attempt before it sends anything.
 	revisionClaims = 2
 	// revisionLives names a delivery after the task's life as well: that of a deleted task with the same id may be under
-	// way still.
+	// way still. And it has a task that cannot be submitted while the archive is away wait for the archive.
 	revisionLives = 3
 	// revisionNow is what new tasks get.
 	revisionNow = revisionLives

@@ -74,6 +74,13 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			return none, refusal(*fault), nil
 		}
 		last = fault
+		if fault.Archive && v.in.Revision >= revisionLives { // no channel is to blame
+			var failure *providers.VideoFailure
+			if wait, failure, err = v.awaitArchive(ctx, until, wait); err != nil || failure != nil {
+				return none, failure, err
+			}
+			continue
+		}
 		if to := admission.Assignment; fault.KeyOnly {
 			want.ExceptKeys = append(want.ExceptKeys, providers.KeyRef{Channel: to.Channel, Fingerprint: to.Key})
 		} else {
@@ -148,6 +155,31 @@ func (v *video) pause(ctx workflow.Context, wait time.Duration) error {
 		return fmt.Errorf("wait for a channel: %w", err)
 	}
 	return nil
+}
+
+// awaitArchive waits for an archive that is away: without it nothing is submitted. next is the wait for whatever keeps the
+// task in the queue then: as at first, but not where the archive took the probe at once after it had refused the attempt.
+func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Duration) (next time.Duration, failure *providers.VideoFailure, err error) {
+	if err := v.enter(ctx, PhaseQueued); err != nil {
+		return wait, nil, err
+	}
+	v.tell(ctx)
+	began := workflow.Now(ctx)
+	in := activities.AwaitArchiveInput{TaskID: v.in.TaskID, Until: until}
+	left := max(until.Sub(began), time.Second)
+	err = workflow.ExecuteActivity(withAwait(ctx, left, "the archive is away"), v.acts.AwaitArchive, in).Get(ctx, nil)
+	now := workflow.Now(ctx)
+	switch {
+	case err == nil && now.Before(until):
+	case isCancelled(ctx):
+		return wait, nil, nil // looked at between the steps
+	default: // it is tried without end: its time is over
+		return wait, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream took the task in time: the gateway's archive was away."}, nil
+	}
+	if now.Sub(began) >= queueFirst {
+		return queueFirst, nil, nil
+	}
+	return min(2*wait, queueMost), nil, v.pause(ctx, min(wait, until.Sub(now)))
 }
 
 // attempt is one channel and one submit. Its fault's Taken is the last word on whether another attempt may follow.

@@ -121,6 +121,79 @@ func TestVideoStandsInLineAgain(t *testing.T) {
 	}
 }
 
+// TestVideoWaitsForTheArchive: a task that cannot be submitted while the archive is away goes on when it is back, at the
+// same channel, however long that took; a task from before goes by the growing waits of the queue.
+func TestVideoWaitsForTheArchive(t *testing.T) {
+	t.Parallel()
+	away := &activities.Record{Kind: providers.Overloaded, Message: "away", Taken: providers.TakenNo, Elsewhere: true, Archive: true}
+	t.Run("a long outage", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t)
+		seen := s.admits("main")
+		submits := s.submits(away, nil)
+		s.OnActivity("AwaitArchive", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AwaitArchiveInput) error {
+			if in.TaskID != "video_test" || in.Until.IsZero() {
+				t.Errorf("awaits with %+v", in)
+			}
+			return nil
+		}).After(7 * time.Hour).Once()
+		s.polls(done, nil)
+		s.archives()
+		s.settles()
+		start := s.Now()
+		got := s.play(t, today())
+		if took := got.CompletedAt.Sub(start); got.State != workflows.Completed || took < 7*time.Hour || took > 7*time.Hour+time.Minute {
+			t.Errorf("ended after %s: %+v", took, got)
+		}
+		if *submits != 2 || len(*seen) != 2 || len((*seen)[1].Except) != 0 {
+			t.Errorf("%d submits, admitted with %+v, want the channel not left out", *submits, *seen)
+		}
+	})
+	t.Run("a store that takes the probe and nothing else", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t)
+		s.admits("main")
+		submits := s.submits(away)
+		s.OnActivity("AwaitArchive", mock.Anything, mock.Anything).Return(nil)
+		s.settles()
+		got := s.play(t, today())
+		if got.State != workflows.Failed || got.Failure.Code != workflows.CodeQueueTimeout {
+			t.Errorf("result = %+v, %+v", got, got.Failure)
+		}
+		if most := int(queued/(10*time.Minute)) + 20; *submits > most {
+			t.Errorf("%d submits in a day, want %d at most: each lies in the history with its request", *submits, most)
+		}
+	})
+	for name, code := range map[string]string{"cancelled": workflows.CodeCancelled, "queue limit": workflows.CodeQueueTimeout} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.admits("main")
+			s.submits(away)
+			s.OnActivity("AwaitArchive", mock.Anything, mock.Anything).Return(temporal.NewApplicationErrorWithOptions("away", "Fault", temporal.ApplicationErrorOptions{NextRetryDelay: 3 * time.Hour}))
+			s.settles()
+			if code == workflows.CodeCancelled {
+				s.RegisterDelayedCallback(s.CancelWorkflow, time.Hour)
+			}
+			if got := s.play(t, today()); got.Failure == nil || got.Failure.Code != code {
+				t.Errorf("result = %+v, %+v", got, got.Failure)
+			}
+		})
+	}
+	t.Run("from before", func(t *testing.T) {
+		t.Parallel()
+		s := newStage(t)
+		s.admits("main", "")
+		s.submits(away)
+		s.settles()
+		in := today()
+		in.Revision = 2
+		if got := s.play(t, in); got.Failure == nil || got.Failure.Code != workflows.CodeQueueTimeout {
+			t.Errorf("result = %+v", got)
+		}
+	})
+}
+
 func TestVideoLeavesTheLine(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]string{"cancelled": workflows.CodeCancelled, "queue limit": workflows.CodeQueueTimeout, "by an operator": workflows.CodeFailedByOperator} {

@@ -1,11 +1,13 @@
 package e2e_test
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"modelrelay/activities"
 	"modelrelay/storage"
@@ -56,20 +58,22 @@ func TestKillWorkerBeforeSubmit(t *testing.T) {
 	s.submittedOnce(1)
 }
 
-// TestSubmitWaitsForTheArchive: a create goes on while the archive is away, its submit waits.
-func TestSubmitWaitsForTheArchive(t *testing.T) {
+// TestHistoriesOfOutages: a create goes on while the archive is away, its submit waits for it.
+func TestHistoriesOfOutages(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
 	g := s.gateway(gatewayOptions{})
 	s.s3.kill()
 	video := g.create(t.Context(), "sora-2-fast", "patience")
 	temporal := s.temporalClient()
-	eventually(t, "the task waits", readyTimeout, func() bool {
+	eventually(t, "the task waits", readyTimeout, func() bool { // one attempt is behind it
 		about, err := temporal.DescribeWorkflowExecution(t.Context(), video.ID, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return about.GetWorkflowExecutionInfo().GetHistoryLength() > 12 // one attempt is behind it
+		return slices.ContainsFunc(about.GetPendingActivities(), func(act *workflowpb.PendingActivityInfo) bool {
+			return act.GetActivityType().GetName() == "AwaitArchive" && act.GetAttempt() > 1
+		})
 	})
 	if len(s.control.jobs()) != 0 {
 		t.Error("it was submitted while its ticket could not be kept")
@@ -78,4 +82,5 @@ func TestSubmitWaitsForTheArchive(t *testing.T) {
 	s.s3.ready(t)
 	g.completed(video.ID, crashTimeout)
 	s.submittedOnce(1)
+	s.record("archive-away", video.ID)
 }
