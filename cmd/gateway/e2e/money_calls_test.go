@@ -38,6 +38,8 @@ type callsDone struct {
 	broken        atomic.Int64
 	// doomed counts calls sent to the gateway that is killed, answered those whose answer came whole.
 	doomed, answered atomic.Int64
+	// permits are the calls that may be made now: they are spread over the life of the tasks.
+	permits chan int
 }
 
 // startCalls makes the calls in the background: most at the gateway that lives.
@@ -57,14 +59,13 @@ func (m *money) startCalls(work *sync.WaitGroup) {
 		rule["operation"] = "chat"
 		m.s.control.rule(rule)
 	}
-	var next atomic.Int64
+	m.calls.permits = make(chan int, *moneyCalls)
+	for i := range *moneyCalls / 4 {
+		m.calls.permits <- i
+	}
 	for range moneyCallers {
 		work.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= *moneyCalls {
-					return
-				}
+			for i := range m.calls.permits {
 				random := m.random(1, i)
 				switch n := random.IntN(10); {
 				case n < 6:
@@ -80,6 +81,21 @@ func (m *money) startCalls(work *sync.WaitGroup) {
 				m.calls.made.Add(1)
 			}
 		})
+	}
+}
+
+// permit lets more calls begin as a task has ended, all when it was the last.
+func (m *money) permit() {
+	m.tasks.mu.Lock()
+	defer m.tasks.mu.Unlock()
+	m.tasks.over++
+	first, n := *moneyCalls/4, m.tasks.over
+	share := func(n int) int { return first + (*moneyCalls-first)*n / *moneyTasks }
+	for i := share(n - 1); i < share(n); i++ {
+		m.calls.permits <- i
+	}
+	if n == *moneyTasks {
+		close(m.calls.permits)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type tasksDone struct {
 	made atomic.Int64
 
 	mu    sync.Mutex
+	over  int
 	ended map[string]*openai.Video // by prompt
 }
 
@@ -35,11 +37,15 @@ func (m *money) startTasks(work *sync.WaitGroup) {
 		{"operation": "video.create", "contains": "please lose", "action": "drop"},
 		{"operation": "video.create", "contains": "please miss", "action": "drop", "accept": false},
 		{"operation": "video.create", "contains": "please wait", "action": "status", "status": 429, "key": upstreamKeyOf("studio", 0)},
-		{"operation": "video.get", "contains": "please stutter", "action": "garbage", "times": *moneyTasks / 4},
-		{"operation": "video.get", "contains": "please stutter", "action": "status", "status": 500, "times": *moneyTasks / 4},
-		{"operation": "video.content", "contains": "please stutter", "action": "cut", "bytes": 1000, "times": *moneyTasks / 4},
 	} {
 		m.s.control.rule(rule)
+	}
+	for i := range *moneyTasks {
+		if prompt := promptOf(i); strings.HasSuffix(prompt, "please stutter") {
+			m.s.control.rule(map[string]any{"operation": "video.get", "contains": prompt, "action": "garbage", "times": 1})
+			m.s.control.rule(map[string]any{"operation": "video.get", "contains": prompt, "action": "status", "status": 500, "times": 1})
+			m.s.control.rule(map[string]any{"operation": "video.content", "contains": prompt, "action": "cut", "bytes": 1000, "times": 1})
+		}
 	}
 	m.tasks.ended = make(map[string]*openai.Video)
 	var next atomic.Int64
@@ -51,16 +57,21 @@ func (m *money) startTasks(work *sync.WaitGroup) {
 					return
 				}
 				m.task(i)
+				m.permit()
 			}
 		})
 	}
 }
 
+// promptOf says what a task is like.
+func promptOf(i int) string {
+	wishes := []string{"", "", "", "", "please refuse", "please lose", "please miss", "please wait", "please stutter", "please stutter"}
+	return fmt.Sprintf("paid %d %s", i, wishes[i%len(wishes)])
+}
+
 // task makes a video and waits for its end.
 func (m *money) task(i int) {
-	random := m.random(3, i)
-	wishes := []string{"", "", "", "", "please refuse", "please lose", "please miss", "please wait", "please stutter", "please stutter"}
-	prompt := fmt.Sprintf("paid %d %s", i, wishes[i%len(wishes)])
+	random, prompt := m.random(3, i), promptOf(i)
 	params := openai.VideoNewParams{
 		Prompt: prompt, Model: []openai.VideoModel{"sora-2-fast", "sora-2-pro-fast", "sora-2-fast", "sora-2-fast-fail"}[random.IntN(4)],
 		Seconds: []openai.VideoSeconds{"4", "8", "12"}[random.IntN(3)],
