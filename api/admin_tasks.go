@@ -21,8 +21,8 @@ type Operator interface {
 	Show(ctx context.Context, id string) (workflows.Story, error)
 	Cancel(ctx context.Context, id string) error
 	Fail(ctx context.Context, id, reason string) error
-	// Wait returns when the task has ended, or with ctx's error.
-	Wait(ctx context.Context, id string) (workflows.Task, error)
+	// Wait returns the task when it has ended, or as it is after so long.
+	Wait(ctx context.Context, id string, most time.Duration) (workflows.Task, error)
 	RetryArchive(ctx context.Context, id string) (run string, err error)
 }
 
@@ -191,9 +191,7 @@ func (s *Server) tokenID(ctx context.Context, idOrName string) (string, error) {
 // adminEnd waits a while for the end of a task that was told to end, and shows it.
 func (s *Server) adminEnd(ctx context.Context, id string, err error) (*adminTaskAnswer, error) {
 	if err == nil {
-		wait, cancel := context.WithTimeout(ctx, adminEndWait)
-		defer cancel()
-		_, _ = s.admin.Tasks.Wait(wait, id) // what has come of it is shown next
+		_, _ = s.admin.Tasks.Wait(ctx, id, adminEndWait) // what has come of it is shown next
 	}
 	return s.adminShow(ctx, id, err)
 }

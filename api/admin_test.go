@@ -118,7 +118,7 @@ func (o *operator) Fail(_ context.Context, id, reason string) error {
 	return o.note("fail", id, reason)
 }
 
-func (o *operator) Wait(_ context.Context, id string) (workflows.Task, error) {
+func (o *operator) Wait(_ context.Context, id string, _ time.Duration) (workflows.Task, error) {
 	return workflows.Task{ID: id}, o.note("wait", id)
 }
 

@@ -253,11 +253,11 @@ func (o *Operator) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// Wait returns when the task has ended, or with ctx's error.
-func (o *Operator) Wait(ctx context.Context, id string) (Task, error) {
-	if err := o.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil && ctx.Err() != nil {
-		return Task{}, ctx.Err()
-	}
+// Wait returns the task when it has ended, or as it is after so long.
+func (o *Operator) Wait(ctx context.Context, id string, most time.Duration) (Task, error) {
+	ending, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	_ = o.temporal.GetWorkflow(ending, id, "").Get(ending, nil) // what came of it is read
 	task, _, err := o.find(ctx, id)
 	return task, err
 }

@@ -81,14 +81,15 @@ func (c *videoGetCmd) Run(ctx context.Context, m *Main, g *globals) error {
 type videoCancelCmd struct {
 	callerFlags
 
-	ID       string `arg:"" help:"Task id."`
-	Operator bool   `help:"Cancel it for whatever token, through the task engine: needs the configuration file, no token."`
+	ID       string        `arg:"" help:"Task id."`
+	Operator bool          `help:"Cancel it for whatever token, through the task engine: needs the configuration file, no token."`
+	Wait     time.Duration `help:"With --operator: how long to wait for the end." default:"30s"`
 }
 
 // Run cancels the task and shows it.
 func (c *videoCancelCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if c.Operator {
-		return m.end(ctx, g, c.ID, func(ctx context.Context, operator *workflows.Operator) error { return operator.Cancel(ctx, c.ID) })
+		return m.end(ctx, g, c.ID, c.Wait, func(ctx context.Context, operator *workflows.Operator) error { return operator.Cancel(ctx, c.ID) })
 	}
 	client, err := c.client(m, g)
 	if err != nil {

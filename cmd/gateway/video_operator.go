@@ -117,40 +117,42 @@ func (c *videoShowCmd) Run(ctx context.Context, m *Main, g *globals) error {
 }
 
 type videoFailCmd struct {
-	ID     string `arg:"" help:"Task id."`
-	Reason string `required:"" help:"What the client reads."`
+	ID     string        `arg:"" help:"Task id."`
+	Reason string        `required:"" help:"What the client reads."`
+	Wait   time.Duration `help:"How long to wait for the end." default:"30s"`
 }
 
 // Run ends a task as failed.
 func (c *videoFailCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	return m.end(ctx, g, c.ID, func(ctx context.Context, operator *workflows.Operator) error {
+	return m.end(ctx, g, c.ID, c.Wait, func(ctx context.Context, operator *workflows.Operator) error {
 		return operator.Fail(ctx, c.ID, c.Reason)
 	})
 }
 
-// end does what ends a task, and waits a while for the end.
-func (m *Main) end(ctx context.Context, g *globals, id string, do func(context.Context, *workflows.Operator) error) error {
+// end does what ends a task, and waits for the end. It fails where the task has not ended by then.
+func (m *Main) end(ctx context.Context, g *globals, id string, most time.Duration, do func(context.Context, *workflows.Operator) error) error {
 	operator, _, err := m.operator(g)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
+	ctx, cancel := context.WithTimeout(ctx, operatorTimeout+max(0, most))
 	defer cancel()
 	if err := do(ctx, operator); err != nil {
 		return err
 	}
-	task, err := operator.Wait(ctx, id)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		fmt.Fprintf(m.Stderr, "%s was told to end and has not ended yet; see gateway video show %s\n", id, id)
-		return nil
-	case err != nil:
+	task, err := operator.Wait(ctx, id, most)
+	if err != nil {
 		return err
-	case g.JSON:
-		return printJSON(m.Stdout, map[string]string{"id": id, "state": string(task.State)})
 	}
-	fmt.Fprintf(m.Stdout, "%s is %s\n", id, task.State)
-	return nil
+	if g.JSON {
+		err = printJSON(m.Stdout, map[string]string{"id": id, "state": string(task.State)})
+	} else {
+		_, err = fmt.Fprintf(m.Stdout, "%s is %s\n", id, task.State)
+	}
+	if err == nil && !task.Ended() {
+		return fmt.Errorf("%s was told to end and has not ended after %s: it does when a worker is there and its step is done; see gateway video show %s", id, most, id)
+	}
+	return err
 }
 
 type videoRetryArchiveCmd struct {

@@ -2,8 +2,13 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,6 +49,30 @@ func (s *split) restartWorker() {
 	s.t.Helper()
 	s.gate.release()
 	s.worker.start()
+}
+
+// TestOperatorWithoutWorker: an operator who ends a task while no worker is there reads how it stands, and that it has not
+// ended; it does when one comes.
+func TestOperatorWithoutWorker(t *testing.T) {
+	t.Parallel()
+	s := newSplit(t, nil)
+	video := s.front.create(t.Context(), "sora-2-manual", "nobody there")
+	s.control.wait("video.get", "sora-2-manual", "", 1)
+	s.worker.kill()
+	for _, args := range [][]string{{"fail", "--reason", "lost"}, {"cancel", "--operator"}} {
+		stdout, stderr, err := s.front.operate(t.Context(), slices.Concat([]string{"video"}, args, []string{"--wait", "1s", "--json", video.ID})...)
+		var said struct{ ID, State string }
+		if json.Unmarshal([]byte(stdout), &said) != nil || said.ID != video.ID || said.State != "in_progress" && said.State != "queued" {
+			t.Errorf("%s: printed %q, want how it stands", args[0], stdout)
+		}
+		if exit, failed := errors.AsType[*exec.ExitError](err); !failed || exit.ExitCode() != 1 || !strings.Contains(stderr, "has not ended after 1s") {
+			t.Errorf("%s: got %v, %s; want exit code 1 and the reason", args[0], err, stderr)
+		}
+	}
+	s.restartWorker()
+	if ended := s.front.end(video.ID, crashTimeout); ended.Error.Code != workflows.CodeFailedByOperator {
+		t.Errorf("ended as %s %s", ended.Status, ended.Error.Code)
+	}
 }
 
 // TestKillWorkerDuringSubmit: the upstream took the job, its answer died with the worker. Nobody can tell, so the task
