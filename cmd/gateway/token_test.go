@@ -82,7 +82,7 @@ func TestTokenLife(t *testing.T) {
 	if stdout, _, _ = token("show", made.ID); !strings.Contains(stdout, "state                revoked") {
 		t.Errorf("show after revoke:\n%s", stdout)
 	}
-	if _, stderr, code = token("rotate", made.ID); code != 1 || !strings.Contains(stderr, "disabled") {
+	if _, stderr, code = token("rotate", made.ID); code != 1 || !strings.Contains(stderr, "revoked") {
 		t.Errorf("rotate after revoke: %d %s", code, stderr)
 	}
 	for _, command := range []string{"show", "revoke", "rotate"} {
