@@ -68,7 +68,9 @@ type Activities struct {
 	Prices  *providers.Prices
 	// Slots limit the jobs in flight at a channel; nil where no channel's are limited.
 	Slots Slots
-	Log   *slog.Logger
+	// Told is called with every step; it must not wait. nil: nobody counts.
+	Told func(Step)
+	Log  *slog.Logger
 	// PollMin and PollMax bound the wait between two polls of a job whose length is unknown or that is overdue. A job of
 	// known length is looked at when something is to be expected, so its waits grow with that length.
 	PollMin, PollMax time.Duration

@@ -106,10 +106,17 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 // hope for those.
 func (a *Activities) copyOne(ctx context.Context, log *slog.Logger, in ArchiveInput, n int, c *copying) error {
 	if n >= len(c.state.Done) {
+		began := time.Now()
 		output, err := a.copyOutput(ctx, in, n, c)
 		if err != nil {
+			if ctx.Err() == nil {
+				a.count(in.Job.Assignment.step(StepArchive, in.Job.Model, string(record(err).Kind)))
+			}
 			return err
 		}
+		copied := in.Job.Assignment.step(StepArchive, in.Job.Model, OutcomeOK)
+		copied.Took, copied.Bytes = time.Since(began), output.Size
+		a.count(copied)
 		c.finished(output)
 		log.Info("archived", "output", n, "bytes", output.Size)
 	}

@@ -110,6 +110,7 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (Delivery, er
 	d.Next = time.Time{}
 	to, err := a.receiver(ctx, in)
 	if final := (*undeliverable)(nil); errors.As(err, &final) {
+		a.count(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
 		return d.end(log, final.Error()), nil
 	}
 	if err != nil { // an unknown token as well: Redis may have come back empty
@@ -119,7 +120,16 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (Delivery, er
 		return d.again(ctx, in, log, "The gateway cannot look the webhook up now.", wait)
 	}
 	d.Away = 0
-	return a.tell(ctx, in, to, d, log)
+	d, err = a.tell(ctx, in, to, d, log)
+	switch {
+	case d.Delivered:
+		a.count(Step{Name: StepDeliver, Outcome: OutcomeDelivered})
+	case err == nil:
+		a.count(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
+	case ctx.Err() == nil:
+		a.count(Step{Name: StepDeliver, Outcome: OutcomeAgain})
+	}
+	return d, err
 }
 
 // tell makes one try.

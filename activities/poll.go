@@ -108,10 +108,12 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		r.Message = shorten(r.Message)
 		p.Errors++
 		p.Fault = &r
+		a.count(in.Job.Assignment.step(StepPoll, in.Job.Model, string(r.Kind)))
 		log.Warn("poll failed", "kind", r.Kind, "status", r.Status, "errors", p.Errors, "fault", err)
 		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, fault.RetryAfter))
 	}
 	a.Channels.Report(target, nil)
+	a.count(in.Job.Assignment.step(StepPoll, in.Job.Model, pollOutcome(status)))
 	p.Errors, p.Fault = 0, nil
 	p.Word = status.Word
 	if status.State == providers.JobForgotten {
@@ -244,6 +246,19 @@ func (a *Activities) observe(ctx context.Context, job Job, log *slog.Logger) {
 	defer cancel()
 	if err := a.Durations.Observe(ctx, job.Assignment.Channel, job.Model, time.Since(job.AcceptedAt)); err != nil {
 		log.Debug("duration not noted", "err", err)
+	}
+}
+
+func pollOutcome(s providers.VideoStatus) string {
+	switch s.State {
+	case providers.JobDone:
+		return OutcomeDone
+	case providers.JobFailed:
+		return OutcomeFailed
+	case providers.JobForgotten:
+		return OutcomeForgotten
+	default:
+		return OutcomeRunning
 	}
 }
 

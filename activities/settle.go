@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"time"
 
 	"modelrelay/storage"
 )
@@ -16,6 +17,9 @@ type SettleInput struct {
 	Channels []string `json:"channels,omitempty"`
 	// Bill is the task's money; nil where an older worker ended it.
 	Bill *Bill `json:"bill,omitempty"`
+	// Created is when the task began, and Code why it failed; zero where an older worker ended it, or it did not fail.
+	Created time.Time `json:"created,omitzero"`
+	Code    string    `json:"code,omitempty"`
 }
 
 // Settle gives back what a task held, and has its money counted. It may run any number of times: each part of it happens
@@ -32,5 +36,21 @@ func (a *Activities) Settle(ctx context.Context, in SettleInput) error {
 	if a.Budgets != nil && in.Bill != nil {
 		errs = append(errs, a.bill(ctx, in.Token, *in.Bill))
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err == nil && in.Bill != nil {
+		a.count(in.end())
+	}
+	return err
+}
+
+// end is the step of a task that is settled.
+func (in SettleInput) end() Step {
+	step := Step{Name: StepEnd, Channel: in.Bill.Channel, Model: in.Bill.Model, Outcome: OutcomeFailed, Code: in.Code}
+	if in.Bill.Ending == EndedCompleted {
+		step.Outcome = OutcomeCompleted
+	}
+	if !in.Created.IsZero() {
+		step.Took = max(0, in.Bill.At.Sub(in.Created))
+	}
+	return step
 }

@@ -136,6 +136,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		a.Channels.Report(target, fault)
 		r := record(err)
 		r.Message = shorten(r.Message)
+		a.count(in.Assignment.step(StepSubmit, req.Model, submitOutcome(r)))
 		log.Warn("submit failed", "kind", r.Kind, "status", r.Status, "taken", r.Taken, "fault", err)
 		if r.Taken == providers.TakenNo {
 			a.unclaim(ctx, in)
@@ -143,6 +144,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		return Job{}, fail(r)
 	}
 	a.Channels.Report(target, nil)
+	a.count(in.Assignment.step(StepSubmit, req.Model, OutcomeAccepted))
 	accepted := attempt{Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC()}
 
 	kept, cancelKept := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
@@ -152,6 +154,13 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	}
 	log.Info("submitted", "job", ticket.Job)
 	return accepted.job(in.TaskID), nil
+}
+
+func submitOutcome(r Record) string {
+	if r.Taken == providers.TakenNo {
+		return OutcomeRefused
+	}
+	return OutcomeUnknown
 }
 
 // start submits the job, or remixes the one that the request names.
@@ -200,6 +209,7 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 	switch {
 	case err == nil:
 		log.Info("ticket found in the archive", "job", kept.Ticket.Job)
+		a.count(sub.Assignment.step(StepReconcile, kept.Model, OutcomeFound))
 		return kept.job(sub.TaskID), nil
 	case !errors.Is(err, storage.ErrNotFound):
 		// The ticket may be there: as long as the archive cannot be asked, nothing is decided.
@@ -212,6 +222,7 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 		}
 		if never {
 			log.Warn("submit never began")
+			a.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
 			return Job{}, fail(Record{Kind: providers.Timeout, Message: "The submit never began.", Taken: providers.TakenNo, Elsewhere: true, Settled: true})
 		}
 	}
@@ -219,6 +230,7 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 	job, err := a.find(ctx, sub)
 	if err == nil {
 		log.Info("job found at the upstream", "job", job.Ticket.Job)
+		a.count(sub.Assignment.step(StepReconcile, job.Model, OutcomeFound))
 		return job, nil
 	}
 	r := undecided(err)
@@ -231,6 +243,9 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 	}
 	if fault := providers.AsFault(err); fault.Kind == providers.NotFound && fault.Taken == providers.TakenNo {
 		r.Taken = providers.TakenNo // the Finder's one way to say that the vendor surely has no such job
+		a.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
+	} else {
+		a.count(sub.Assignment.step(StepReconcile, "", OutcomeUnknown))
 	}
 	log.Error("submit outcome unknown", "kind", r.Kind, "taken", r.Taken)
 	return Job{}, fail(r)

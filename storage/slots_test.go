@@ -106,6 +106,22 @@ func TestSlotsFillAndQueue(t *testing.T) {
 	}
 }
 
+// TestSlotStates counts slots and lines, of channels that nobody knows as well.
+func TestSlotStates(t *testing.T) {
+	t.Parallel()
+	slots := storage.NewSlots(storagetest.Redis(t), nil)
+	for n := range 5 {
+		take(t, slots, storage.SlotAsk{Waiter: waiter("a", n), Channels: rooms(t, "main:2")})
+	}
+	got, err := slots.States(t.Context(), []string{"main", "unknown"})
+	if want := []storage.SlotState{{Held: 2, Waiting: 3}, {}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	if got, err := slots.States(t.Context(), nil); err != nil || len(got) != 0 {
+		t.Errorf("of no channels: got %v, %v", got, err)
+	}
+}
+
 // TestSlotsTakeTurns hands one slot on and on and looks at whose turn it was.
 func TestSlotsTakeTurns(t *testing.T) {
 	t.Parallel()

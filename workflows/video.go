@@ -96,7 +96,10 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 // settle gives back what the task held: first within this step, which costs a history one event; where that fails, as
 // an activity with patience. The task's end does not depend on it.
 func (v *video) settle(free workflow.Context, result Result) {
-	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(free), Channels: v.held, Bill: v.bill(result)}
+	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(free), Channels: v.held, Bill: v.bill(result), Created: workflow.GetInfo(free).WorkflowStartTime.UTC()}
+	if result.Failure != nil {
+		in.Code = result.Failure.Code
+	}
 	if err := workflow.ExecuteLocalActivity(withSettleNow(free), v.acts.Settle, in).Get(free, nil); err == nil {
 		return
 	}

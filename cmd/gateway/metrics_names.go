@@ -22,6 +22,8 @@ type names struct {
 	providers map[string]string
 	// carriers are the channels of each listed model.
 	carriers map[string][]string
+	// limited are the channels with max_jobs.
+	limited []string
 }
 
 // learn takes over the names of a configuration. Series of names that left stay until the process ends.
@@ -31,6 +33,9 @@ func (m *metrics) learn(cfg Config, vendors providers.Catalog) {
 	}
 	n := &names{models: make(map[string]bool), providers: make(map[string]string), carriers: make(map[string][]string)}
 	for _, channel := range cfg.Channels {
+		if channel.MaxJobs > 0 {
+			n.limited = append(n.limited, channel.Name)
+		}
 		n.providers[channel.Name] = vendors[channel.Vendor].Convention()
 		for model := range channel.Models {
 			if model == providers.AnyModel {
@@ -46,6 +51,7 @@ func (m *metrics) learn(cfg Config, vendors providers.Catalog) {
 		n.models[model] = true
 	}
 	m.names.Store(n)
+	m.tasks.prime(cfg.routes(), vendors)
 }
 
 func (n *names) model(name string) string {

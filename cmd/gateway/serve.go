@@ -39,6 +39,10 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		return err
 	}
 	defer closeMetrics()
+	census, err := p.takeCensus()
+	if err != nil {
+		return err
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -59,6 +63,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	background.Go(func() { watch.run(running, tokens) })
 	background.Go(func() { tasks.Follow(running) })
 	background.Go(func() { p.health.run(running) })
+	background.Go(func() { census(running) })
 	if c.Worker {
 		background.Go(func() { runWorker(running, p.worker(tokens), p.log) })
 	}
@@ -162,11 +167,16 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		return err
 	}
 	defer closeMetrics()
+	census, err := p.takeCensus()
+	if err != nil {
+		return err
+	}
 	var background sync.WaitGroup
 	defer background.Wait()
 	background.Go(func() { p.prepareArchive(ctx) })
 	background.Go(func() { watch.run(ctx, nil) })
 	background.Go(func() { p.health.run(ctx) })
+	background.Go(func() { census(ctx) })
 	p.log.Info("working", "task_queue", p.cfg.Temporal.TaskQueue, "channels", len(p.cfg.Channels))
 	runWorker(ctx, p.worker(p.known(m)), p.log)
 	return nil

@@ -180,7 +180,7 @@ func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis, nil),
 		Index: p.index(), Changes: storage.NewChanges(p.redis, nil), Slots: storage.NewSlots(p.redis, nil),
 		Budgets: p.budgets(), Prices: p.prices,
-		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Log: p.log,
+		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Told: p.metrics.told(), Log: p.log,
 		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
 	}
 	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{

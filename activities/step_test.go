@@ -1,0 +1,127 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// TestStepsAreTold: who counts learns what became of each step, at which channel, and nothing of what was asked for.
+func TestStepsAreTold(t *testing.T) {
+	t.Parallel()
+	refused := &providers.Fault{Kind: providers.RateLimited, Message: "full", Taken: providers.TakenNo}
+	lost := &providers.Fault{Kind: providers.Timeout, Message: "gone"}
+	at := func(name activities.StepName, outcome string) activities.Step {
+		return activities.Step{Name: name, Channel: "main", Model: "sora-2", Outcome: outcome}
+	}
+	job := activities.Job{TaskID: "video_1", Model: "sora-2", Assignment: assignment(), Ticket: providers.Ticket{Job: "job-1"}, AcceptedAt: time.Now()}
+	submits := func(err error) providers.VideoAdapter {
+		return adapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+			return providers.Ticket{Job: "job-1"}, err
+		}}
+	}
+	polls := func(status providers.VideoStatus, err error) providers.VideoAdapter {
+		return adapter{poll: func(context.Context, providers.Target, providers.Ticket) (providers.VideoStatus, error) {
+			return status, err
+		}}
+	}
+	submit := func(r *rig) { _, _ = r.env.ExecuteActivity(r.acts.Submit, submitInput()) }
+	reconcile := func(r *rig) {
+		_, _ = r.env.ExecuteActivity(r.acts.Reconcile, activities.ReconcileInput{Submit: submitInput(), Until: time.Now()})
+	}
+	poll := func(r *rig) {
+		r.env.SetHeartbeatDetails(activities.Progress{State: providers.JobQueued, Since: time.Now()})
+		_, _ = r.env.ExecuteActivity(r.acts.Poll, activities.PollInput{Job: job, Deadline: time.Now().Add(time.Hour)})
+	}
+	for name, tc := range map[string]struct {
+		video providers.VideoAdapter
+		do    func(*rig)
+		want  activities.Step
+	}{
+		"submit accepted": {submits(nil), submit, at(activities.StepSubmit, activities.OutcomeAccepted)},
+		"submit refused":  {submits(refused), submit, at(activities.StepSubmit, activities.OutcomeRefused)},
+		"submit unknown":  {submits(lost), submit, at(activities.StepSubmit, activities.OutcomeUnknown)},
+		"reconcile: nobody can tell": {
+			submits(nil), reconcile,
+			activities.Step{Name: activities.StepReconcile, Channel: "main", Outcome: activities.OutcomeUnknown},
+		},
+		"poll running":       {polls(providers.VideoStatus{State: providers.JobRunning}, nil), poll, at(activities.StepPoll, activities.OutcomeRunning)},
+		"poll done":          {polls(providers.VideoStatus{State: providers.JobDone}, nil), poll, at(activities.StepPoll, activities.OutcomeDone)},
+		"poll failed":        {polls(providers.VideoStatus{State: providers.JobFailed}, nil), poll, at(activities.StepPoll, activities.OutcomeFailed)},
+		"poll forgotten":     {polls(providers.VideoStatus{State: providers.JobForgotten}, nil), poll, at(activities.StepPoll, activities.OutcomeForgotten)},
+		"poll meets a fault": {polls(providers.VideoStatus{}, lost), poll, at(activities.StepPoll, "timeout")},
+		"archive": {adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+			return providers.Video{Body: io.NopCloser(strings.NewReader("12345")), Length: 5}, nil
+		}}, func(r *rig) {
+			r.acts.Objects = objects{put: func(_ context.Context, key string, body io.Reader, _ int64, _ storage.PutOptions) (storage.Object, error) {
+				n, err := io.Copy(io.Discard, body)
+				return storage.Object{Key: key, Size: n}, err
+			}}
+			_, _ = r.env.ExecuteActivity(r.acts.Archive, activities.ArchiveInput{Job: job, Outputs: 1, Expires: time.Now()})
+		}, activities.Step{Name: activities.StepArchive, Channel: "main", Model: "sora-2", Outcome: activities.OutcomeOK, Bytes: 5}},
+		"archive fails": {adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+			return providers.Video{}, lost
+		}}, func(r *rig) {
+			_, _ = r.env.ExecuteActivity(r.acts.Archive, activities.ArchiveInput{Job: job, Outputs: 1, Expires: time.Now()})
+		}, at(activities.StepArchive, "timeout")},
+		"webhook delivered": {nil, delivers(t, http.StatusOK), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeDelivered}},
+		"webhook refused":   {nil, delivers(t, http.StatusTeapot), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeAgain}},
+		"webhook unwanted":  {nil, delivers(t, http.StatusGone), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
+		"webhook of nobody": {nil, func(r *rig) {
+			r.acts.Webhooks = webhooks(func(context.Context, string) (storage.Webhook, error) { return storage.Webhook{}, storage.ErrRevoked })
+			_, _ = r.env.ExecuteActivity(r.acts.Deliver, activities.DeliverInput{})
+		}, activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
+		"end": {nil, func(r *rig) {
+			created := time.Now()
+			_ = r.acts.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Created: created, Bill: &activities.Bill{
+				Channel: "main", Model: "sora-2", Ending: activities.EndedCompleted, At: created.Add(time.Minute),
+			}})
+		}, activities.Step{Name: activities.StepEnd, Channel: "main", Model: "sora-2", Outcome: activities.OutcomeCompleted, Took: time.Minute}},
+		"failed end": {nil, func(r *rig) {
+			_ = r.acts.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Code: "upstream_unknown", Bill: &activities.Bill{
+				Model: "sora-2", Ending: activities.EndedUnknown, At: time.Now(),
+			}})
+		}, activities.Step{Name: activities.StepEnd, Model: "sora-2", Outcome: activities.OutcomeFailed, Code: "upstream_unknown"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, tc.video)
+			r.acts.Objects = objects{putJSON: func(context.Context, string, any) error { return errors.New("not here") }}
+			var told []activities.Step
+			r.acts.Told = func(step activities.Step) { told = append(told, step) }
+			tc.do(r)
+			if len(told) == 1 && tc.want.Name == activities.StepArchive && tc.want.Bytes > 0 {
+				if told[0].Took <= 0 {
+					t.Errorf("got %s for a copy", told[0].Took)
+				}
+				told[0].Took = 0
+			}
+			if !reflect.DeepEqual(told, []activities.Step{tc.want}) {
+				t.Errorf("told %+v\nwant %+v", told, tc.want)
+			}
+		})
+	}
+}
+
+// delivers tries to deliver an event to a receiver that answers with the code.
+func delivers(t *testing.T, code int) func(*rig) {
+	t.Helper()
+	to := newReceiver(t, status(code))
+	return func(r *rig) {
+		r.acts.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: true})
+		defer r.acts.Receivers.Close()
+		r.acts.Webhooks = webhooks(func(context.Context, string) (storage.Webhook, error) {
+			return storage.Webhook{URL: to.URL, Secrets: []storage.Secret{storage.NewWebhookSecret()}}, nil
+		})
+		_, _ = r.env.ExecuteActivity(r.acts.Deliver, deliver())
+	}
+}

@@ -1,0 +1,200 @@
+package e2e_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+)
+
+// sample is one series as Prometheus reads it.
+type sample struct {
+	name   string
+	labels map[string]string
+	value  float64
+}
+
+type samples []sample
+
+// metrics reads what Prometheus would read of the gateway.
+func (g *gateway) metrics(ctx context.Context) samples {
+	g.s.t.Helper()
+	_, rest, found := strings.Cut(g.out.text(), "msg=metrics address=")
+	if !found {
+		g.s.t.Fatal("the gateway does not say where its metrics are")
+	}
+	addr, _, _ := strings.Cut(rest, " ")
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
+	if err != nil {
+		g.s.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		g.s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		g.s.t.Fatalf("metrics: status %d, %v", resp.StatusCode, err)
+	}
+	var all samples
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		all = append(all, parseSample(g.s.t, strings.TrimSpace(line)))
+	}
+	return all
+}
+
+// parseSample reads a line such as `name{label="value"} 1`.
+func parseSample(t *testing.T, line string) sample {
+	t.Helper()
+	s := sample{labels: map[string]string{}}
+	rest := line
+	if i := strings.IndexAny(line, "{ "); i >= 0 {
+		s.name, rest = line[:i], line[i:]
+	}
+	for strings.HasPrefix(rest, "{") || strings.HasPrefix(rest, ",") {
+		name, quoted, _ := strings.Cut(rest[1:], "=")
+		text, err := strconv.QuotedPrefix(quoted)
+		if err != nil {
+			t.Fatalf("no sample: %s", line)
+		}
+		if s.labels[name], err = strconv.Unquote(text); err != nil {
+			t.Fatalf("no sample: %s", line)
+		}
+		rest = quoted[len(text):]
+	}
+	var err error
+	if s.value, err = strconv.ParseFloat(strings.TrimSpace(strings.TrimPrefix(rest, "}")), 64); err != nil {
+		t.Fatalf("no sample: %s", line)
+	}
+	return s
+}
+
+// sum adds up the series of the name that have all the labels, which come in pairs.
+func (all samples) sum(name string, labels ...string) (total float64, found int) {
+next:
+	for _, s := range all {
+		for i := 0; i < len(labels); i += 2 {
+			if s.labels[labels[i]] != labels[i+1] {
+				continue next
+			}
+		}
+		if s.name == name {
+			total += s.value
+			found++
+		}
+	}
+	return total, found
+}
+
+// TestMetrics: after a chat, a stream, a call that no upstream took, and a video, the counts are what happened.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	options := hooks(newHook(t, nil).URL)
+	options.channels = s.channel("main", "sk-upstream-main", "    max_jobs: 5\n")
+	g := s.gateway(options)
+	sdk := g.sdk(option.WithMaxRetries(0), option.WithAPIKey(hookToken))
+	params := openai.ChatCompletionNewParams{
+		Model: "gpt-4o", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Say hello to the harbour.")},
+	}
+	answer, err := sdk.Chat.Completions.New(t.Context(), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := sdk.Chat.Completions.NewStreaming(t.Context(), openai.ChatCompletionNewParams{
+		Model: params.Model, Messages: params.Messages, StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
+	})
+	var streamed openai.CompletionUsage
+	for stream.Next() {
+		if usage := stream.Current().Usage; usage.TotalTokens > 0 {
+			streamed = usage
+		}
+	}
+	if err := stream.Err(); err != nil {
+		t.Fatal(err)
+	}
+	video := g.create(t.Context(), "sora-2-fast", "a metric of a cat", option.WithAPIKey(hookToken))
+	eventually(t, "the video is there", deliveryTimeout, func() bool {
+		last, err := sdk.Videos.Get(t.Context(), video.ID)
+		return err == nil && last.Status == openai.VideoStatusCompleted
+	})
+	content, err := sdk.Videos.DownloadContent(t.Context(), video.ID, openai.VideoDownloadContentParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, err := io.Copy(io.Discard, content.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content.Body.Close()
+
+	var got samples
+	eventually(t, "the webhook is counted", deliveryTimeout, func() bool {
+		got = g.metrics(t.Context())
+		told, _ := got.sum("gateway_webhook_deliveries_total", "outcome", "delivered")
+		ended, _ := got.sum("gateway_tasks_ended_total", "state", "completed")
+		_, counted := got.sum("gateway_tasks_unfinished")
+		return told > 0 && ended > 0 && counted > 0
+	})
+	for _, want := range []struct {
+		value  float64
+		name   string
+		labels []string
+	}{
+		{2, "gen_ai_client_operation_duration_seconds_count", []string{"gen_ai_operation_name", "chat", "gen_ai_request_model", "gpt-4o", "gen_ai_provider_name", "openai", "channel", "main"}},
+		{1, "gen_ai_client_operation_time_to_first_chunk_seconds_count", []string{"gen_ai_request_model", "gpt-4o"}},
+		{float64(answer.Usage.PromptTokens + streamed.PromptTokens), "gen_ai_client_token_usage_sum", []string{"gen_ai_token_type", "input"}},
+		{float64(answer.Usage.CompletionTokens + streamed.CompletionTokens), "gen_ai_client_token_usage_sum", []string{"gen_ai_token_type", "output"}},
+		{2, "http_server_request_duration_seconds_count", []string{"http_route", "/v1/chat/completions", "http_response_status_code", "200"}},
+		{1, "http_server_request_duration_seconds_count", []string{"http_route", "/v1/videos", "http_request_method", "POST"}},
+		{2, "gateway_attempts_total", []string{"channel", "main", "outcome", "ok", "again", "false"}},
+		{1, "gateway_tasks_created_total", []string{"model", "sora-2-fast"}},
+		{1, "gateway_task_submits_total", []string{"channel", "main", "outcome", "accepted"}},
+		{0, "gateway_task_submits_total", []string{"channel", "main", "outcome", "unknown"}},
+		{1, "gateway_task_polls_total", []string{"channel", "main", "outcome", "done"}},
+		{1, "gateway_task_archives_total", []string{"channel", "main", "outcome", "ok"}},
+		{float64(size), "gateway_task_archived_bytes_total", []string{"channel", "main"}},
+		{1, "gateway_task_archive_duration_seconds_count", []string{"channel", "main"}},
+		{1, "gateway_tasks_ended_total", []string{"state", "completed"}},
+		{0, "gateway_tasks_ended_total", []string{"state", "failed"}},
+		{1, "gateway_task_duration_seconds_count", []string{"model", "sora-2-fast", "state", "completed"}},
+		{1, "gateway_webhook_deliveries_total", []string{"outcome", "delivered"}},
+		{0, "gateway_webhook_deliveries_total", []string{"outcome", "given_up"}},
+		{1, "gateway_channel_state", []string{"channel", "main", "state", "ok"}},
+		{0, "gateway_redis_away", nil},
+		{0, "gateway_redis_write_failures_total", nil},
+	} {
+		if value, found := got.sum(want.name, want.labels...); found == 0 || value != want.value {
+			t.Errorf("%s %v: got %v in %d series, want %v", want.name, want.labels, value, found, want.value)
+		}
+	}
+	for _, name := range []string{ // counted once a minute, so nobody knows what stands there now
+		"gateway_channel_jobs", "gateway_channel_queue", "gateway_tasks_unfinished", "gateway_tasks_stuck", "gateway_task_workers",
+	} {
+		if _, found := got.sum(name); found == 0 {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	for _, name := range []string{"temporal_request_total", "temporal_num_pollers", "temporal_activity_execution_latency_seconds_count"} {
+		if value, found := got.sum(name); found == 0 || value == 0 {
+			t.Errorf("%s: got %v in %d series, want the SDK's own", name, value, found)
+		}
+	}
+	for _, s := range got {
+		for name, value := range s.labels {
+			if strings.Contains(value, "sk-") || strings.Contains(value, video.ID) || strings.Contains(value, "hooked") {
+				t.Errorf("a label says too much: %s %s=%q", s.name, name, value)
+			}
+		}
+	}
+	t.Logf("%d series", len(got))
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.temporal.io/sdk/client"
+
+	"modelrelay/storage"
+	"modelrelay/workflows"
+)
+
+const (
+	// censusEvery is how often a process counts the tasks: alerts wait for minutes, and visibility requests are dear.
+	censusEvery = time.Minute
+	// censusTimeout bounds one count.
+	censusTimeout = 10 * time.Second
+	// censusLife is how long a count is shown that is not followed by another: no figure is better than an old one.
+	censusLife = 3 * censusEvery
+)
+
+// census counts what is not this process's alone: tasks in Temporal, and their slots and lines in Redis. Every process
+// of one installation shows the same figures.
+type census struct {
+	temporal client.Client
+	cfg      Temporal
+	slots    *storage.Slots
+	limited  func() []string // channels whose jobs are limited
+
+	tasks atomic.Pointer[counted[workflows.Census]]
+	lines atomic.Pointer[counted[map[string]storage.SlotState]]
+}
+
+// counted is a figure and when it was taken.
+type counted[T any] struct {
+	figure T
+	at     time.Time
+}
+
+func fresh[T any](from *atomic.Pointer[counted[T]]) (figure T, ok bool) {
+	c := from.Load()
+	if c == nil || time.Since(c.at) > censusLife {
+		return figure, false
+	}
+	return c.figure, true
+}
+
+// run counts until ctx ends.
+func (c *census) run(ctx context.Context) {
+	tick := time.NewTicker(censusEvery)
+	defer tick.Stop()
+	for {
+		c.count(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// count takes what can be had. What is away says so elsewhere.
+func (c *census) count(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, censusTimeout)
+	defer cancel()
+	channels := c.limited()
+	if states, err := c.slots.States(ctx, channels); err == nil {
+		lines := make(map[string]storage.SlotState, len(channels))
+		for i, channel := range channels {
+			lines[channel] = states[i]
+		}
+		c.lines.Store(&counted[map[string]storage.SlotState]{lines, time.Now()})
+	}
+	if tasks, err := workflows.TakeCensus(ctx, c.temporal, c.cfg.Namespace, c.cfg.TaskQueue); err == nil {
+		c.tasks.Store(&counted[workflows.Census]{tasks, time.Now()})
+	}
+}
+
+// takeCensus returns what counts tasks until its context ends, and shows it; nil where nobody wants metrics.
+func (p *parts) takeCensus() (run func(context.Context), err error) {
+	if p.metrics == nil {
+		return func(context.Context) {}, nil
+	}
+	c := &census{temporal: p.temporal, cfg: p.cfg.Temporal, slots: storage.NewSlots(p.redis, nil), limited: p.metrics.limited}
+	return c.run, p.metrics.watchCensus(c)
+}
+
+// limited are the channels whose jobs are limited.
+func (m *metrics) limited() []string { return m.names.Load().limited }
+
+func (m *metrics) watchCensus(c *census) error {
+	in := &instruments{meter: m.meter}
+	tasks := in.gauge("gateway.tasks.unfinished", "Video tasks of the whole installation that have not ended, by phase.")
+	stuck := in.gauge("gateway.tasks.stuck", "Video tasks of the whole installation that are in their phase for longer than usual.")
+	workers := in.gauge("gateway.task.workers", "Processes that asked for video tasks within the last minutes.")
+	jobs := in.gauge("gateway.channel.jobs", "Video jobs in flight at a channel with max_jobs.")
+	line := in.gauge("gateway.channel.queue", "Video tasks in line for a channel with max_jobs.")
+	return m.observe(in, func(_ context.Context, o metric.Observer) {
+		if counted, ok := fresh(&c.tasks); ok {
+			for phase, n := range counted.Phases {
+				o.ObserveInt64(tasks, n, metric.WithAttributes(attribute.String("phase", string(phase))))
+			}
+			o.ObserveInt64(stuck, counted.Stuck)
+			o.ObserveInt64(workers, counted.Workers)
+		}
+		if counted, ok := fresh(&c.lines); ok {
+			for channel, state := range counted {
+				label := metric.WithAttributes(attribute.String("channel", channel))
+				o.ObserveInt64(jobs, state.Held, label)
+				o.ObserveInt64(line, state.Waiting, label)
+			}
+		}
+	}, tasks, stuck, workers, jobs, line)
+}
