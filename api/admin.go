@@ -34,7 +34,7 @@ type Admin struct {
 	// Tasks are those of all tokens, Webhooks their deliveries.
 	Tasks    Operator
 	Webhooks Redeliverer
-	// Usage is the ledger, Money what is reserved beside it.
+	// Usage is the ledger, Money what tokens with a budget have spent and reserved.
 	Usage UsageReader
 	Money Settler
 	// Channels lists how the channels are doing.

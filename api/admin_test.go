@@ -49,7 +49,7 @@ func newOfficeOn(t *testing.T, client *redis.Client, change func(*api.Options)) 
 		router := options.Router.(*providers.Router)
 		options.Tokens = o.store
 		options.Admin = api.Admin{
-			Key: api.NewAdminKey(adminKey), Tokens: o.store, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
+			Key: api.NewAdminKey(adminKey), Tokens: o.store, Money: cashier{storage.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
 			Channels: func(context.Context) ([]providers.ChannelState, error) { return router.States(), nil },
 			CheckToken: func(token storage.Token) (storage.Token, error) {
 				if !slices.Contains(storage.Lanes(), token.Lane) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -27,13 +28,17 @@ type adminToken struct {
 	MaxTasks          int        `json:"max_tasks"`
 	MaxSockets        int        `json:"max_sockets"`
 	Budget            float64    `json:"budget"`
-	Weight            int        `json:"weight"`
-	Lane              string     `json:"lane"`
-	WebhookURL        string     `json:"webhook_url" doc:"Empty: none"`
-	WebhookSigned     bool       `json:"webhook_signed" doc:"It has a webhook secret"`
-	Disabled          bool       `json:"disabled"`
-	Seeded            bool       `json:"seeded" doc:"It stands in the configuration file and changes there"`
-	CreatedAt         *time.Time `json:"created_at"`
+
+	Spent    *providers.Money `json:"spent,omitempty" doc:"Of the budget; absent without one"`
+	Reserved *providers.Money `json:"reserved,omitempty" doc:"Of the budget, by calls and tasks that are not settled; absent without one"`
+
+	Weight        int        `json:"weight"`
+	Lane          string     `json:"lane"`
+	WebhookURL    string     `json:"webhook_url" doc:"Empty: none"`
+	WebhookSigned bool       `json:"webhook_signed" doc:"It has a webhook secret"`
+	Disabled      bool       `json:"disabled"`
+	Seeded        bool       `json:"seeded" doc:"It stands in the configuration file and changes there"`
+	CreatedAt     *time.Time `json:"created_at"`
 
 	Key           string `json:"key,omitempty" doc:"The key, in the answer that made it and nowhere else"`
 	WebhookSecret string `json:"webhook_secret,omitempty" doc:"The webhook secret, in the answer that made it and nowhere else"`
@@ -48,6 +53,30 @@ func newAdminToken(t storage.Token, now time.Time) adminToken {
 		WebhookURL: t.WebhookURL, WebhookSigned: t.WebhookSecret != "", Disabled: t.Disabled, Seeded: t.Seeded,
 		CreatedAt: timeOrNull(t.CreatedAt),
 	}
+}
+
+// balances fills in what tokens with a budget have spent and reserved.
+func (s *Server) balances(ctx context.Context, tokens []adminToken) error {
+	var ids []string
+	for _, token := range tokens {
+		if token.Budget > 0 {
+			ids = append(ids, token.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := s.admin.Money.Balances(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i := range tokens {
+		if tokens[i].Budget > 0 {
+			balance := found[tokens[i].ID]
+			tokens[i].Spent, tokens[i].Reserved = new(providers.Money(balance.Spent)), new(providers.Money(balance.Reserved))
+		}
+	}
+	return nil
 }
 
 // standingOf says in one word whether a token works.

@@ -59,14 +59,16 @@ type adminTokenAnswer struct {
 }
 
 // answerToken renders a token, or what went wrong with the one that was named.
-func answerToken(ctx context.Context, name string, token storage.Token, err error) (*adminTokenAnswer, error) {
+func (s *Server) answerToken(ctx context.Context, name string, token storage.Token, err error) (*adminTokenAnswer, error) {
 	x := exchangeOf(ctx)
 	x.subject = name
 	if err != nil {
 		return nil, storeFault("token", name, err)
 	}
 	x.subject = token.ID
-	return &adminTokenAnswer{Body: newAdminToken(token, time.Now())}, nil
+	one := []adminToken{newAdminToken(token, time.Now())}
+	_ = s.balances(ctx, one) // what was asked for is done, and they are not the answer's point
+	return &adminTokenAnswer{Body: one[0]}, nil
 }
 
 // addAdminTokens adds the operations on tokens.
@@ -83,7 +85,7 @@ func (s *Server) addAdminTokens(g *group) {
 		OperationID: "adminGetToken", Method: http.MethodGet, Path: adminTokenPath, Summary: "Get a token", Responses: declareDefault(),
 	}, func(ctx context.Context, in *TokenName) (*adminTokenAnswer, error) {
 		token, err := s.admin.Tokens.Find(ctx, in.Token)
-		return answerToken(ctx, in.Token, token, err)
+		return s.answerToken(ctx, in.Token, token, err)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminUpdateToken", Method: http.MethodPatch, Path: adminTokenPath, Summary: "Change a token",
@@ -101,14 +103,14 @@ func (s *Server) addAdminTokens(g *group) {
 			err = s.admin.Tokens.Revoke(ctx, token.ID)
 			token.Disabled, token.Revoked = true, true
 		}
-		return answerToken(ctx, in.Token, token, err)
+		return s.answerToken(ctx, in.Token, token, err)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRotateToken", Method: http.MethodPost, Path: adminTokenPath + "/rotate", Summary: "Give a token a new key",
 		Description: "The answer holds the new key; the one before is unknown within a second.", Responses: declareDefault(),
 	}, func(ctx context.Context, in *TokenName) (*adminTokenAnswer, error) {
 		token, key, err := s.admin.Tokens.Rotate(ctx, in.Token)
-		answer, err := answerToken(ctx, in.Token, token, err)
+		answer, err := s.answerToken(ctx, in.Token, token, err)
 		if err == nil {
 			answer.Body.Key = key
 		}
@@ -124,7 +126,7 @@ func (s *Server) addAdminTokens(g *group) {
 			overlap = time.Duration(*in.Body.Overlap) * time.Second
 		}
 		token, secret, err := s.admin.Tokens.RotateWebhookSecret(ctx, in.Token, overlap)
-		answer, err := answerToken(ctx, in.Token, token, err)
+		answer, err := s.answerToken(ctx, in.Token, token, err)
 		if err == nil {
 			answer.Body.WebhookSecret = secret.Reveal()
 		}
@@ -144,6 +146,9 @@ func (s *Server) adminListTokens(ctx context.Context, in *adminTokensQuery) (*st
 		}
 		list.Data = append(list.Data, newAdminToken(token, now))
 	}
+	if err := s.balances(ctx, list.Data); err != nil {
+		return nil, storeFault("token", "", err)
+	}
 	return &struct{ Body adminTokenList }{list}, nil
 }
 
@@ -158,7 +163,7 @@ func (s *Server) adminCreateToken(ctx context.Context, in *struct{ Body adminTok
 	if err == nil {
 		token, key, err = s.admin.Tokens.Create(ctx, token)
 	}
-	answer, err := answerToken(ctx, in.Body.Name, token, err)
+	answer, err := s.answerToken(ctx, in.Body.Name, token, err)
 	if err == nil {
 		answer.Body.Key, answer.Body.WebhookSecret = key, secret
 	}
@@ -179,7 +184,7 @@ func (s *Server) adminUpdateToken(ctx context.Context, in *struct {
 		}
 		return err
 	})
-	answer, err := answerToken(ctx, in.Token, token, err)
+	answer, err := s.answerToken(ctx, in.Token, token, err)
 	if err == nil {
 		answer.Body.WebhookSecret = secret
 	}

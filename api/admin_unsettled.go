@@ -12,8 +12,10 @@ import (
 	"modelrelay/storage"
 )
 
-// Settler finds and ends money that is reserved and that nobody is going to settle.
+// Settler tells what tokens have spent, and finds and ends money that is reserved and that nobody is going to settle.
 type Settler interface {
+	// Balances are those of tokens, by their ids, as storage.Budgets has them.
+	Balances(ctx context.Context, tokenIDs []string) (map[string]storage.Balance, error)
 	// Unsettled lists it, the oldest first.
 	Unsettled(ctx context.Context, filter UnsettledFilter) ([]Unsettled, error)
 	// Release ends a reservation, as storage.Budgets does.

@@ -33,7 +33,7 @@ func TestAdminUnsettled(t *testing.T) {
 	server, _ := storagetest.Miniredis(t)
 	client := storagetest.Client(t, "redis://"+server.Addr())
 	budgets := storage.NewBudgets(client, nil)
-	o := newOfficeOn(t, client, func(options *api.Options) { options.Admin.Money = cashier{budgets} })
+	o := newOfficeOn(t, client, nil)
 	made, _, err := o.store.Create(t.Context(), storage.Token{Name: "anna", Budget: 100})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestAdminUnsettled(t *testing.T) {
 	}
 	const path = "/admin/usage/unsettled"
 	for query, want := range map[string][]string{
-		"": {"video_1", "video_2", "video_3"}, "?token=anna": {"video_1", "video_2", "video_3"}, "?model=veo-3": {"video_3"}, "?token=berta": nil,
+		"": {"video_1", "video_2", "video_3"}, "?token=anna": {"video_1", "video_2", "video_3"}, "?model=veo-3": {"video_3"}, "?token=nobody": nil,
 	} {
 		if o.tell(t, 200, "GET", path+query, "", &list); !slices.Equal(ids(), want) || list.Object != "list" || list.Data == nil {
 			t.Errorf("%s: got %+v, want %v", query, list, want)
@@ -85,8 +85,10 @@ func TestAdminUnsettled(t *testing.T) {
 			t.Errorf("%s: got %d %s", again, rec.Code, rec.Body)
 		}
 	}
-	if balance, err := budgets.Balance(t.Context(), made.ID); err != nil || balance != (storage.Balance{Spent: 2_000_000_000, Reserved: 4_000_000_000}) {
-		t.Errorf("after the charge: %+v, %v", balance, err)
+	type holder struct{ Spent, Reserved *providers.Money }
+	var one holder
+	if o.tell(t, 200, "GET", "/admin/tokens/anna", "", &one); one.Spent == nil || *one.Spent != 2_000_000_000 || one.Reserved == nil || *one.Reserved != 4_000_000_000 {
+		t.Errorf("after the charge: %+v", one)
 	}
 	if o.tell(t, 200, "POST", path+"/all/refund?token=anna", "", &list); !slices.Equal(ids(), []string{"video_1", "video_3"}) || list.Amount != 4_000_000_000 {
 		t.Errorf("refunded %+v", list)
@@ -96,6 +98,14 @@ func TestAdminUnsettled(t *testing.T) {
 	}
 	if balance, err := budgets.Balance(t.Context(), made.ID); err != nil || balance != (storage.Balance{Spent: 2_000_000_000}) {
 		t.Errorf("at the end: %+v, %v", balance, err)
+	}
+	if _, _, err := o.store.Create(t.Context(), storage.Token{Name: "berta"}); err != nil {
+		t.Fatal(err)
+	}
+	var all struct{ Data []holder }
+	if o.tell(t, 200, "GET", "/admin/tokens", "", &all); len(all.Data) != 2 || all.Data[0].Spent == nil || *all.Data[0].Spent != 2_000_000_000 ||
+		*all.Data[0].Reserved != 0 || all.Data[1].Spent != nil || all.Data[1].Reserved != nil {
+		t.Errorf("tokens: %+v", all)
 	}
 	var usage struct{ Data []api.UsageRow }
 	if o.tell(t, 200, "GET", "/admin/usage?group_by=token", "", &usage); len(usage.Data) != 1 || usage.Data[0].Cost != 2_000_000_000 || usage.Data[0].Failed != 1 {

@@ -64,7 +64,7 @@ func (s *Server) admit(x *exchange, r *http.Request, cost storage.Cost) error {
 	switch {
 	case grant.Spent:
 		x.refused = LimitBudget
-		return &providers.Fault{Kind: providers.Quota, Message: "The budget of this API key is used up.", RetryAfter: grant.RetryAfter}
+		return &providers.Fault{Kind: providers.Quota, Message: "The budget of this API key does not cover what the call may cost.", RetryAfter: grant.RetryAfter}
 	case !grant.Allowed:
 		fault := &providers.Fault{Kind: providers.RateLimited, RetryAfter: grant.RetryAfter}
 		x.refused, fault.Message = refusal(grant)

@@ -61,11 +61,30 @@ type Balance struct {
 
 // Balance reads what a token spent and reserved; nothing where it is not known.
 func (b *Budgets) Balance(ctx context.Context, tokenID string) (Balance, error) {
-	sums, err := b.client.HMGet(ctx, b.keys.budget(tokenID), "spent", "reserved").Result()
-	if err != nil {
-		return Balance{}, redisError("read budget", err)
+	balances, err := b.Balances(ctx, []string{tokenID})
+	return balances[tokenID], err
+}
+
+// Balances is Balance of several tokens, by their ids.
+func (b *Budgets) Balances(ctx context.Context, tokenIDs []string) (map[string]Balance, error) {
+	balances := make(map[string]Balance, len(tokenIDs))
+	for part := range slices.Chunk(tokenIDs, readTogether) {
+		answers := make([]*redis.SliceCmd, len(part))
+		_, err := b.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, id := range part {
+				answers[i] = pipe.HMGet(ctx, b.keys.budget(id), "spent", "reserved")
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, redisError("read budgets", err)
+		}
+		for i, id := range part {
+			sums := answers[i].Val()
+			balances[id] = Balance{Spent: amountOf(sums[0]), Reserved: amountOf(sums[1])}
+		}
 	}
-	return Balance{Spent: amountOf(sums[0]), Reserved: amountOf(sums[1])}, nil
+	return balances, nil
 }
 
 func amountOf(value any) int64 {

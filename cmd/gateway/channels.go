@@ -46,14 +46,14 @@ func printChannels(m *Main, states []providers.ChannelState) error {
 			}
 		}
 		rows = append(rows, append([]string{state.Name, state.Vendor, strconv.Itoa(state.Priority), strconv.Itoa(state.Weight)}, healthCells(state.HealthState)...))
-		for _, key := range state.Keys {
+		for i, key := range state.Keys {
 			if state.Processes == 0 {
 				key.State = ""
 			}
-			rows = append(rows, append([]string{"  key " + key.Fingerprint, "", "", ""}, healthCells(key.HealthState)...))
+			rows = append(rows, append([]string{"  " + strconv.Itoa(i+1) + ". key " + key.Fingerprint, "", "", ""}, healthCells(key.HealthState)...))
 			for _, model := range key.Models {
 				state := healthCells(providers.HealthState{State: model.State, RestLeft: model.RestLeft})
-				rows = append(rows, append([]string{"    for " + model.Model, "", "", ""}, state...))
+				rows = append(rows, append([]string{"       for " + model.Model, "", "", ""}, state...))
 			}
 		}
 	}

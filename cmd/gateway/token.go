@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/providers"
 	"modelrelay/storage"
 )
 
@@ -125,16 +126,40 @@ type tokenShowCmd struct {
 
 // Run shows one token.
 func (c *tokenShowCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	return m.withTokens(g, func(tokens *storage.Tokens) error {
+	return m.withStores(g, func(tokens *storage.Tokens, budgets *storage.Budgets) error {
 		t, err := tokens.Find(ctx, c.Token)
 		if err != nil {
 			return tokenError(c.Token, err)
 		}
-		if g.JSON {
-			return printJSON(m.Stdout, t)
+		shown := shownToken{Token: t}
+		if t.Budget > 0 {
+			balance, err := budgets.Balance(ctx, t.ID)
+			if err != nil {
+				return err
+			}
+			shown.Spent, shown.Reserved = new(providers.Money(balance.Spent)), new(providers.Money(balance.Reserved))
 		}
-		return printFields(m.Stdout, tokenFields(t))
+		if g.JSON {
+			return printJSON(m.Stdout, shown)
+		}
+		return printFields(m.Stdout, shown.fields())
 	})
+}
+
+// shownToken is a token with what it spent and reserved of its budget, nil without one.
+type shownToken struct {
+	storage.Token
+
+	Spent    *providers.Money `json:"spent,omitempty"`
+	Reserved *providers.Money `json:"reserved,omitempty"`
+}
+
+func (t shownToken) fields() fields {
+	list := tokenFields(t.Token)
+	if t.Spent != nil {
+		list = append(list, [2]string{"spent", t.Spent.String()}, [2]string{"reserved", t.Reserved.String()})
+	}
+	return list
 }
 
 type tokenRevokeCmd struct {
@@ -191,6 +216,11 @@ func (c *tokenRotateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 
 // withTokens opens the token store of the configuration for one piece of work.
 func (m *Main) withTokens(g *globals, work func(*storage.Tokens) error) error {
+	return m.withStores(g, func(tokens *storage.Tokens, _ *storage.Budgets) error { return work(tokens) })
+}
+
+// withStores is withTokens with their money.
+func (m *Main) withStores(g *globals, work func(*storage.Tokens, *storage.Budgets) error) error {
 	cfg, err := m.loadConfig(g)
 	if err != nil {
 		return err
@@ -202,7 +232,7 @@ func (m *Main) withTokens(g *globals, work func(*storage.Tokens) error) error {
 	m.onClose(client.Close)
 	tokens := storage.NewTokens(client, &storage.TokensOptions{Log: slog.New(slog.DiscardHandler)})
 	defer tokens.Close()
-	return work(tokens)
+	return work(tokens, storage.NewBudgets(client, nil))
 }
 
 func tokenError(name string, err error) error {

@@ -115,6 +115,15 @@ func TestUsageUnsettled(t *testing.T) {
 	if got := usage("--charge", rows[0].ID); got != "charged 1, 0.25 in all\n" {
 		t.Errorf("charge: %s", got)
 	}
+	tokens := storage.NewTokens(client, nil)
+	t.Cleanup(tokens.Close)
+	if err := tokens.Seed(t.Context(), []storage.Seed{{Token: storage.Token{Name: "app", Group: "g", Budget: 10}, Key: "sk-app"}}); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, code := run(t, nil, "token", "show", "app", "--config", path)
+	if lines := strings.Fields(stdout); code != 0 || !strings.HasSuffix(strings.Join(lines, " "), "spent 0.25 reserved 0.5") {
+		t.Errorf("token show: %d %s\n%s", code, stderr, stdout)
+	}
 	if got := usage("--refund", "all"); got != "refunded 2, 0.5 in all\n" {
 		t.Errorf("refund: %s", got)
 	}
