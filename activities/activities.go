@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
@@ -70,7 +71,9 @@ type Activities struct {
 	Slots Slots
 	// Told is called with every step; it must not wait. nil: nobody counts.
 	Told func(Step)
-	Log  *slog.Logger
+	// Tracer makes spans of the turns to upstreams and receivers within an activity's span; nil: none.
+	Tracer trace.Tracer
+	Log    *slog.Logger
 	// PollMin and PollMax bound the wait between two polls of a job whose length is unknown or that is overdue. A job of
 	// known length is looked at when something is to be expected, so its waits grow with that length.
 	PollMin, PollMax time.Duration

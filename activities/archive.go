@@ -154,7 +154,10 @@ func (a *Activities) Cancel(ctx context.Context, job Job) error {
 		a.release(ctx, job)
 		return nil
 	}
-	if err := canceler.Cancel(ctx, target, job.Ticket); err != nil {
+	traced, span := a.turn(ctx, target, providers.Turn{Does: "cancel"})
+	err = canceler.Cancel(traced, target, job.Ticket)
+	span.End(providers.AsFault(err))
+	if err != nil {
 		r := record(err)
 		r.Message = shorten(r.Message)
 		if r.Taken == providers.TakenNo && !r.Elsewhere {

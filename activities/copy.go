@@ -54,6 +54,8 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 	if err != nil {
 		return Output{}, err
 	}
+	ctx, span := a.turn(ctx, target, providers.Turn{Does: "open"})
+	defer func() { span.End(providers.AsFault(err)) }()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	stalled := time.AfterFunc(stallLimit, func() {
@@ -67,6 +69,7 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 		return Output{}, fmt.Errorf("open output %d: %w", n, err)
 	}
 	defer video.Body.Close()
+	span.Answered(0, false)
 
 	if a.MaxOutputBytes > 0 && video.Length > a.MaxOutputBytes {
 		return Output{}, providers.Faultf(providers.TooLarge, "The video of %d bytes is larger than the allowed %d.", video.Length, a.MaxOutputBytes)

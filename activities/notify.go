@@ -147,10 +147,12 @@ func (a *Activities) tell(ctx context.Context, in DeliverInput, to storage.Webho
 	d.Host, d.Status = hostOf(to.URL), 0
 	d.Tries++
 	activity.RecordHeartbeat(ctx, d) // a try whose worker dies counts
+	end := a.traceDelivery(ctx, d)
 	got, err := a.Receivers.post(ctx, to.URL, http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {providers.Agent},
 		"Webhook-Id": {in.Event.ID}, "Webhook-Timestamp": {timestamp(at)}, "Webhook-Signature": {signature},
 	}, body)
+	end(got.status, err)
 	if ctx.Err() != nil {
 		return d, ctx.Err() // cancelled, or the worker is stopping
 	}

@@ -97,7 +97,9 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 	look, cancel := context.WithTimeout(ctx, PollTimeout)
 	defer cancel()
 	p.Polls++
-	status, err := adapter.Poll(look, target, in.Job.Ticket)
+	traced, span := a.turn(look, target, providers.Turn{Does: "poll"})
+	status, err := adapter.Poll(traced, target, in.Job.Ticket)
+	span.End(providers.AsFault(err))
 	if err != nil {
 		if ctx.Err() != nil {
 			return providers.VideoStatus{}, ctx.Err() // cancelled, or the worker is stopping

@@ -130,7 +130,9 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 
 	paid, cancel := context.WithTimeout(context.WithoutCancel(ctx), SubmitTimeout)
 	defer cancel()
-	ticket, err := start(paid, adapter, target, req)
+	traced, span := a.turn(paid, target, providers.Turn{Does: "submit", Operation: providers.VideoTask, Attempt: in.Attempt})
+	ticket, err := start(traced, adapter, target, req)
+	span.End(providers.AsFault(err))
 	if err != nil {
 		fault := providers.AsFault(err)
 		a.Channels.Report(target, fault)
@@ -277,7 +279,9 @@ func (a *Activities) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	ticket, err := finder.Find(ctx, target, req)
+	traced, span := a.turn(ctx, target, providers.Turn{Does: "find", Attempt: sub.Attempt})
+	ticket, err := finder.Find(traced, target, req)
+	span.End(providers.AsFault(err))
 	if err != nil {
 		return Job{}, err
 	}

@@ -44,7 +44,9 @@ func (a *Activities) copyVariants(ctx context.Context, log *slog.Logger, in Arch
 	return variants
 }
 
-func (a *Activities) copyVariant(ctx context.Context, from providers.Variants, to providers.Target, in ArchiveInput, n int, name string) (Variant, error) {
+func (a *Activities) copyVariant(ctx context.Context, from providers.Variants, to providers.Target, in ArchiveInput, n int, name string) (made Variant, err error) {
+	ctx, span := a.turn(ctx, to, providers.Turn{Does: "open " + name + " of"})
+	defer func() { span.End(providers.AsFault(err)) }()
 	ctx, cancel := context.WithTimeout(ctx, variantTimeout)
 	defer cancel()
 	picture, err := from.OpenVariant(ctx, to, in.Job.Ticket, n, name)

@@ -67,14 +67,17 @@ func TraceUpstream(ctx context.Context, tracer trace.Tracer, vendor Vendor, to T
 	return ctx, s
 }
 
-// Answered notes that an answer of the status has begun: that the first byte of its body is here.
+// Answered notes that an answer of the status, 0 where the vendor keeps it to itself, has begun: that the first byte of
+// its body is here.
 func (s *UpstreamSpan) Answered(status int, stream bool) {
 	if s == nil {
 		return
 	}
 	now := time.Now()
 	s.span.AddEvent(firstByte, trace.WithTimestamp(now))
-	s.span.SetAttributes(semconv.HTTPResponseStatusCode(status))
+	if status > 0 {
+		s.span.SetAttributes(semconv.HTTPResponseStatusCode(status))
+	}
 	if stream {
 		s.span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(now.Sub(s.began).Seconds()))
 	}

@@ -35,3 +35,6 @@ type Memo = memo
 
 // Peak is the most that readers may see of the task's progress before its next step.
 func (t Task) Peak() int { return t.peak }
+
+// ShowTries sets how many tries of an activity are spans each: the test environment makes ten at most.
+func (t *Tracing) ShowTries(n int) { t.tries = n }

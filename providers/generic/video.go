@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 
+	"go.opentelemetry.io/otel/propagation"
+
 	"modelrelay/providers"
 )
 
@@ -198,6 +200,9 @@ func (v *Videos) request(ctx context.Context, method string, to providers.Target
 		return nil, &providers.Fault{Kind: providers.Internal, Message: "The channel's address is not usable.", Taken: providers.TakenNo, Err: err}
 	}
 	authorize(req, to.Key)
+	// Such an upstream is a gateway of this kind, often the operator's own: its part of the trace is worth having, and the
+	// ids say nothing to anyone else. Other vendors are strangers and get none.
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header))
 	req.Header.Set("User-Agent", providers.Agent)
 	return req, nil
 }

@@ -1,0 +1,71 @@
+package workflows
+
+import (
+	"context"
+	"crypto/sha256"
+	"strings"
+
+	"go.opentelemetry.io/otel/trace"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+)
+
+// traceHeader is the Temporal header in which Temporal's own interceptors carry a trace as well, in all languages: an
+// object with a W3C traceparent.
+const (
+	traceHeader = "_tracer-data"
+	traceParent = "traceparent"
+	sampledFlag = "01"
+)
+
+// writeTrace puts a sampled span into a header. A span that is not recorded has nothing to carry on.
+func writeTrace(header map[string]*commonpb.Payload, span trace.SpanContext) {
+	if header == nil || !span.IsSampled() {
+		return
+	}
+	value := "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-" + sampledFlag
+	payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]string{traceParent: value})
+	if err == nil { // it always is
+		header[traceHeader] = payload
+	}
+}
+
+// readTrace finds a sampled span in a header. What cannot be read is none: no task fails for its trace.
+func readTrace(header map[string]*commonpb.Payload) (trace.SpanContext, bool) {
+	payload := header[traceHeader]
+	if payload == nil {
+		return trace.SpanContext{}, false
+	}
+	var data map[string]string
+	if err := converter.GetDefaultDataConverter().FromPayload(payload, &data); err != nil {
+		return trace.SpanContext{}, false
+	}
+	parts := strings.Split(data[traceParent], "-")
+	if len(parts) != 4 {
+		return trace.SpanContext{}, false
+	}
+	id, err := trace.TraceIDFromHex(parts[1])
+	if err != nil {
+		return trace.SpanContext{}, false
+	}
+	span, err := trace.SpanIDFromHex(parts[2])
+	if err != nil || parts[3] != sampledFlag {
+		return trace.SpanContext{}, false
+	}
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled, Remote: true}), true
+}
+
+// givenID is where a context has the id that the next span must get.
+type givenID struct{}
+
+// withSpanID gives the next span that is started in the context an id that is always the same for the name.
+func withSpanID(ctx context.Context, name string) context.Context {
+	sum := sha256.Sum256([]byte(name))
+	return context.WithValue(ctx, givenID{}, trace.SpanID(sum[:8]))
+}
+
+// GivenSpanID is the id that a span started in the context must get; false where any will do.
+func GivenSpanID(ctx context.Context) (trace.SpanID, bool) {
+	id, ok := ctx.Value(givenID{}).(trace.SpanID)
+	return id, ok
+}
