@@ -122,7 +122,7 @@ func (s summary) print(w io.Writer) error {
 var errNotLooked = errors.New("not reachable now, its namespace was not checked")
 
 func lookAtTemporal(ctx context.Context, cfg Config) error {
-	temporal, err := dialTemporal(cfg.Temporal, slog.New(slog.DiscardHandler), nil)
+	temporal, err := dialTemporal(cfg.Temporal, slog.New(slog.DiscardHandler), nil, nil)
 	if err != nil {
 		return err
 	}

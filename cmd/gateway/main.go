@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
 )
@@ -60,6 +61,8 @@ type Main struct {
 	Hangup <-chan os.Signal
 
 	closers []func() error
+	// tracer is nil in commands that are not traced, and where the environment asks for no traces.
+	tracer trace.Tracer
 }
 
 // NewMain returns the program in the surroundings of this process.

@@ -21,7 +21,7 @@ type serveCmd struct {
 // Run serves until ctx ends. Then it takes no new connection, lets open calls end within relay.grace, tells
 // realtime conversations that it is going away, and lets running submits come to their answer.
 func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	p, watch, err := m.start(g)
+	p, watch, err := m.start(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ type workerCmd struct{}
 
 // Run works on video tasks until ctx ends, then lets running submits come to their answer.
 func (workerCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	p, watch, err := m.start(g)
+	p, watch, err := m.start(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -183,9 +183,12 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *globals) error {
 }
 
 // start reads the configuration and puts the program together.
-func (m *Main) start(g *globals) (*parts, *watcher, error) {
+func (m *Main) start(ctx context.Context, g *globals) (*parts, *watcher, error) {
 	cfg, text, err := LoadConfig(g.Config, m.Env, vendors())
 	if err != nil {
+		return nil, nil, err
+	}
+	if m.tracer, err = m.openTracing(ctx, newLogger(m.Stderr, cfg.Log)); err != nil {
 		return nil, nil, err
 	}
 	p, err := m.wire(cfg)

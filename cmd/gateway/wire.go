@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/client"
 	temporallog "go.temporal.io/sdk/log"
 
@@ -25,6 +26,7 @@ import (
 type parts struct {
 	cfg      Config
 	log      *slog.Logger
+	tracer   trace.Tracer // nil: nothing is traced
 	redis    *redis.Client
 	temporal client.Client
 	archive  *storage.Archive
@@ -43,7 +45,7 @@ func vendors() providers.Catalog { return catalog.New(providers.NewHTTPClient(ni
 
 // wire makes the parts that API and worker share. Main's Close releases them.
 func (m *Main) wire(cfg Config) (*parts, error) {
-	p := &parts{cfg: cfg, log: newLogger(m.Stderr, cfg.Log)}
+	p := &parts{cfg: cfg, log: newLogger(m.Stderr, cfg.Log), tracer: m.tracer}
 	var err error
 	if p.redis, err = storage.OpenRedis(cfg.Redis.URL.Reveal(), nil); err != nil {
 		return nil, fmt.Errorf("open redis: %w", err)
@@ -52,7 +54,7 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	if p.metrics, err = newMetrics(cfg, p.log); err != nil {
 		return nil, err
 	}
-	if p.temporal, err = dialTemporal(cfg.Temporal, p.log, p.metrics.temporal()); err != nil {
+	if p.temporal, err = dialTemporal(cfg.Temporal, p.log, p.metrics.temporal(), p.tracer); err != nil {
 		return nil, err
 	}
 	m.onClose(func() error { p.temporal.Close(); return nil })
@@ -77,12 +79,17 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	return p, p.metrics.watchChannels(p.router)
 }
 
-// dialTemporal makes a client that connects when it is first used. counts may be nil.
-func dialTemporal(cfg Temporal, log *slog.Logger, counts client.MetricsHandler) (client.Client, error) {
-	temporal, err := client.NewLazyClient(client.Options{
+// dialTemporal makes a client that connects when it is first used. counts may be nil. The tracer, where not nil, follows
+// what the client starts, and the workers over it.
+func dialTemporal(cfg Temporal, log *slog.Logger, counts client.MetricsHandler, tracer trace.Tracer) (client.Client, error) {
+	options := client.Options{
 		HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: temporallog.NewStructuredLogger(log.With("part", "temporal")),
 		MetricsHandler: counts,
-	})
+	}
+	if tracer != nil {
+		options.Interceptors = append(options.Interceptors, workflows.NewTracing(tracer))
+	}
+	temporal, err := client.NewLazyClient(options)
 	if err != nil {
 		return nil, fmt.Errorf("open temporal: %w", err)
 	}
@@ -123,7 +130,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (
 	edge := api.New(api.Options{
 		Relay: relay.New(p.router, p.catalog, &relay.Options{
 			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
-			Makers: makers{answers}, Tried: p.metrics.tried(),
+			Makers: makers{answers}, Tried: p.metrics.tried(), Tracer: p.tracer,
 		}),
 		Router: p.router,
 		Tasks:  tasks,
@@ -132,7 +139,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (
 		Health:            p.checks(),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),
-		Log: p.log, Seen: p.metrics.seen(), Version: thisBuild().Version,
+		Log: p.log, Seen: p.metrics.seen(), Tracer: p.tracer, Version: thisBuild().Version,
 	})
 	return edge, p.metrics.watchEdge(edge, tokens, limits, usage)
 }
@@ -180,7 +187,7 @@ func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis, nil),
 		Index: p.index(), Changes: storage.NewChanges(p.redis, nil), Slots: storage.NewSlots(p.redis, nil),
 		Budgets: p.budgets(), Prices: p.prices,
-		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Told: p.metrics.told(), Log: p.log,
+		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Told: p.metrics.told(), Tracer: p.tracer, Log: p.log,
 		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
 	}
 	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{

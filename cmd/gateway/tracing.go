@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+// The variables that say whether and how traces are sent. Those that say where, to whom and how many (OTEL_EXPORTER_OTLP_*,
+// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_SPAN_*) the SDK reads for itself.
+const (
+	otelDisabled       = "OTEL_SDK_DISABLED"
+	otelExporter       = "OTEL_TRACES_EXPORTER"
+	otelEndpoint       = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	otelTracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	otelProtocol       = "OTEL_EXPORTER_OTLP_PROTOCOL"
+	otelTracesProtocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
+)
+
+// openTracing makes the tracer that the environment asks for; nil, where it asks for none: no endpoint is named, or it is
+// switched off. It is no error that nobody listens at the endpoint. Main's Close sends what is left, within
+// flushTimeout.
+func (m *Main) openTracing(ctx context.Context, log *slog.Logger) (trace.Tracer, error) {
+	exporter, err := m.spanExporter(ctx)
+	if exporter == nil || err != nil {
+		return nil, err
+	}
+	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
+		attribute.String("service.name", providers.Agent), attribute.String("service.version", thisBuild().Version),
+	), resource.WithFromEnv())
+	if err != nil {
+		return nil, &ConfigError{File: "environment", Problems: []Problem{{Key: "OTEL_RESOURCE_ATTRIBUTES", Message: err.Error()}}}
+	}
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(&tellingExporter{SpanExporter: exporter, log: log}),
+		sdktrace.WithResource(about), sdktrace.WithIDGenerator(spanIDs{}),
+	)
+	m.onClose(func() error { //nolint:contextcheck // ctx has ended by then
+		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+		defer cancel()
+		if err := provider.Shutdown(ctx); err != nil {
+			log.Warn("some spans were lost", "error", err)
+		}
+		return nil
+	})
+	log.Info("tracing")
+	return provider.Tracer("modelrelay"), nil
+}
+
+// spanExporter makes what sends spans to the collector; nil where nobody wants them.
+func (m *Main) spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+	endpoint := m.variable(otelTracesEndpoint, otelEndpoint)
+	which := m.variable(otelExporter)
+	switch {
+	case strings.EqualFold(m.variable(otelDisabled), "true"), which == "none", which == "" && endpoint == "":
+		return nil, nil
+	case which != "" && which != "otlp":
+		return nil, environmentError(otelExporter, "%q is not known here; otlp and none are", which)
+	}
+	var (
+		exporter sdktrace.SpanExporter
+		err      error
+	)
+	switch protocol := m.variable(otelTracesProtocol, otelProtocol); protocol {
+	case "", "http/protobuf":
+		exporter, err = otlptracehttp.New(ctx)
+	case "grpc":
+		exporter, err = otlptracegrpc.New(ctx)
+	default:
+		return nil, environmentError(otelProtocol, "%q is not spoken here; http/protobuf and grpc are", protocol)
+	}
+	if err != nil {
+		return nil, environmentError(otelEndpoint, "%v", err)
+	}
+	return exporter, nil
+}
+
+// variable is the first of the environment's variables that is set to something.
+func (m *Main) variable(names ...string) string {
+	for _, name := range names {
+		if value, ok := m.Env(name); ok && value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+func environmentError(name, format string, args ...any) error {
+	return &ConfigError{File: "environment", Problems: []Problem{{Key: name, Message: fmt.Sprintf(format, args...)}}}
+}
+
+// tellingExporter tells once when the collector takes no more spans, and once when it takes them again. Spans that it did
+// not take are lost; nothing waits for it.
+type tellingExporter struct {
+	sdktrace.SpanExporter
+
+	log  *slog.Logger
+	away atomic.Bool
+}
+
+// ExportSpans implements sdktrace.SpanExporter.
+func (e *tellingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := e.SpanExporter.ExportSpans(ctx, spans)
+	switch {
+	case err != nil && !e.away.Swap(true):
+		e.log.Warn("the collector takes no spans, some are lost", "error", err)
+	case err == nil && e.away.Swap(false):
+		e.log.Info("the collector takes spans again")
+	}
+	return nil
+}
+
+// spanIDs draws ids at random, but for spans whose id is given: those that a later process must find again.
+type spanIDs struct{}
+
+// NewIDs implements sdktrace.IDGenerator.
+func (g spanIDs) NewIDs(ctx context.Context) (id trace.TraceID, span trace.SpanID) {
+	for !id.IsValid() {
+		for i := range id {
+			id[i] = byte(rand.Uint32()) //nolint:gosec // a name, no secret
+		}
+	}
+	return id, g.NewSpanID(ctx, id)
+}
+
+// NewSpanID implements sdktrace.IDGenerator.
+func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID) {
+	if given, ok := workflows.GivenSpanID(ctx); ok {
+		return given
+	}
+	for !id.IsValid() {
+		for i := range id {
+			id[i] = byte(rand.Uint32()) //nolint:gosec // a name, no secret
+		}
+	}
+	return id
+}

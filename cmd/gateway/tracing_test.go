@@ -1,0 +1,50 @@
+package main_test
+
+import (
+	"strings"
+	"testing"
+
+	main "modelrelay/cmd/gateway"
+)
+
+// TestTracingIsRefusedClearly: what the environment asks for and nobody can do ends the start, named by its variable.
+func TestTracingIsRefusedClearly(t *testing.T) {
+	t.Parallel()
+	config := writeFile(t, "gateway.yaml", minimal)
+	const endpoint = "http://127.0.0.1:1"
+	for name, tc := range map[string]struct {
+		env  map[string]string
+		want string // "" where nothing is wrong with tracing
+	}{
+		"protocol":            {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, `environment: OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" is not spoken here; http/protobuf and grpc are`},
+		"protocol of traces":  {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "thrift", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, `"thrift" is not spoken here`},
+		"exporter":            {map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, `environment: OTEL_TRACES_EXPORTER: "zipkin" is not known here; otlp and none are`},
+		"disabled":            {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_SDK_DISABLED": "true"}},
+		"none":                {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_TRACES_EXPORTER": "none"}},
+		"protocol, no traces": {env: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// Its address is not to be had, so that nothing is served where tracing is all right.
+			_, stderr, code := run(t, tc.env, "serve", "--config", config)
+			if tc.want == "" {
+				if code != main.ExitFailed || strings.Contains(stderr, "OTEL") || strings.Contains(stderr, "tracing") {
+					t.Errorf("got %d, %s", code, stderr)
+				}
+				return
+			}
+			if code != main.ExitUsage || !strings.Contains(stderr, tc.want) {
+				t.Errorf("got %d, %s, want %s", code, stderr, tc.want)
+			}
+		})
+	}
+}
+
+// minimal is a configuration whose address nobody may listen on.
+const minimal = `listen: 192.0.2.1:1
+redis: {url: redis://127.0.0.1:1/0}
+temporal: {address: 127.0.0.1:1}
+archive: {endpoint: http://127.0.0.1:1, bucket: videos, access_key: x, secret_key: y}
+channels:
+  - {name: main, vendor: openai, base_url: http://127.0.0.1:1/v1, keys: [sk-up], models: {gpt-4o: }, groups: [default]}
+`
