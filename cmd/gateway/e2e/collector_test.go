@@ -1,0 +1,181 @@
+package e2e_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// exportTimeout is how long spans may be under way once what they tell of is over.
+const exportTimeout = time.Minute
+
+// collector takes spans as an OpenTelemetry collector does, by OTLP over HTTP.
+type collector struct {
+	*httptest.Server
+	mu  sync.Mutex
+	raw bytes.Buffer
+	got []span
+}
+
+// span is one as it came, with the service that sent it.
+type span struct {
+	*tracepb.Span
+	service string
+}
+
+func newCollector(t *testing.T) *collector {
+	t.Helper()
+	c := new(collector)
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var request collectorpb.ExportTraceServiceRequest
+		if err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" ||
+			r.Header.Get("X-Collector-Key") != "e2e" || proto.Unmarshal(body, &request) != nil {
+			t.Errorf("the collector got %s %s, %d bytes, %v", r.Method, r.URL, len(body), err)
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.raw.Write(body)
+		for _, resource := range request.GetResourceSpans() {
+			service := text(resource.GetResource().GetAttributes(), "service.name")
+			for _, scope := range resource.GetScopeSpans() {
+				for _, one := range scope.GetSpans() {
+					c.got = append(c.got, span{one, service})
+				}
+			}
+		}
+		w.Header().Set("Content-Type", "application/x-protobuf") // an empty answer says that all were taken
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// traced has the stack's gateways send their spans to the collector, under the name of what they are.
+func (s *stack) traced(c *collector) {
+	s.start = func(cmd *exec.Cmd) error {
+		cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-collector-key=e2e",
+			"OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_SERVICE_NAME="+cmd.Args[1])
+		return cmd.Start()
+	}
+}
+
+// trace is all spans of a trace that came so far, by their beginning.
+func (c *collector) trace(id string) []span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var trace []span
+	for _, one := range c.got {
+		if fmt.Sprintf("%x", one.GetTraceId()) == id {
+			trace = append(trace, one)
+		}
+	}
+	slices.SortStableFunc(trace, func(a, b span) int {
+		return int(int64(a.GetStartTimeUnixNano()) - int64(b.GetStartTimeUnixNano()))
+	})
+	return trace
+}
+
+// awaits waits until the trace has spans of all the names, and returns it.
+func (c *collector) awaits(t *testing.T, id string, names ...string) []span {
+	t.Helper()
+	var trace []span
+	eventually(t, "trace "+id+" has "+strings.Join(names, ", "), exportTimeout, func() bool {
+		trace = c.trace(id)
+		for _, name := range names {
+			if !slices.ContainsFunc(trace, func(one span) bool { return one.GetName() == name }) {
+				return false
+			}
+		}
+		return true
+	})
+	return trace
+}
+
+// text is an attribute as text, "" where it is missing.
+func text(attributes []*commonpb.KeyValue, key string) string {
+	for _, a := range attributes {
+		if a.GetKey() != key {
+			continue
+		}
+		switch v := a.GetValue().GetValue().(type) {
+		case *commonpb.AnyValue_StringValue:
+			return v.StringValue
+		case *commonpb.AnyValue_IntValue:
+			return fmt.Sprint(v.IntValue)
+		case *commonpb.AnyValue_DoubleValue:
+			return fmt.Sprint(v.DoubleValue)
+		}
+	}
+	return ""
+}
+
+// tree prints a trace as a person reads it.
+func tree(trace []span) string {
+	var b strings.Builder
+	var origin uint64
+	known := make(map[string]bool)
+	for _, one := range trace {
+		known[string(one.GetSpanId())] = true
+	}
+	var print func(parent string, indent string)
+	line := func(one span, indent string) {
+		if origin == 0 {
+			origin = one.GetStartTimeUnixNano()
+		}
+		at := time.Duration(one.GetStartTimeUnixNano() - origin)
+		took := time.Duration(one.GetEndTimeUnixNano() - one.GetStartTimeUnixNano())
+		fmt.Fprintf(&b, "%8s %8s  %-6s  %s%s", at.Round(time.Millisecond), took.Round(100*time.Microsecond), one.service, indent, one.GetName())
+		for _, key := range []string{"http.response.status_code", "gateway.channel", "gateway.attempt", "gateway.try", "gateway.next_try", "gateway.state", "error.type"} {
+			if value := text(one.GetAttributes(), key); value != "" {
+				fmt.Fprintf(&b, " %s=%s", key[strings.LastIndexByte(key, '.')+1:], value)
+			}
+		}
+		b.WriteByte('\n')
+		print(string(one.GetSpanId()), indent+"  ")
+	}
+	print = func(parent, indent string) {
+		for _, one := range trace {
+			if string(one.GetParentSpanId()) == parent {
+				line(one, indent)
+			}
+		}
+	}
+	for _, one := range trace {
+		if !known[string(one.GetParentSpanId())] {
+			line(one, "")
+		}
+	}
+	return b.String()
+}
+
+// path is the names of a span and those above it, the uppermost first.
+func path(trace []span, name string) string {
+	at := slices.IndexFunc(trace, func(one span) bool { return one.GetName() == name })
+	if at < 0 {
+		return ""
+	}
+	var names []string
+	for at >= 0 {
+		names = append(names, trace[at].service+" "+trace[at].GetName())
+		parent := trace[at].GetParentSpanId()
+		at = slices.IndexFunc(trace, func(one span) bool { return bytes.Equal(one.GetSpanId(), parent) })
+	}
+	slices.Reverse(names)
+	return strings.Join(names, " > ")
+}
