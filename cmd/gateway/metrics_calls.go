@@ -99,12 +99,32 @@ func newCallMetrics(in *instruments, names *atomic.Pointer[names]) *callMetrics 
 		return adds(attribute.String("channel", key.channel), attribute.String("outcome", outcome(key.fault)), attribute.Bool("again", key.again))
 	}
 	c.refusalSeries.make = func(limit api.Limit) []metric.AddOption { return adds(attribute.String("limit", string(limit))) }
+	return c
+}
+
+// prime shows the series of sums before anything happened: an increase is only seen of a series that was there before.
+func (c *callMetrics) prime(n *names) {
+	ctx := context.Background()
 	for _, limit := range []api.Limit{
 		api.LimitRequests, api.LimitTokens, api.LimitConcurrency, api.LimitSockets, api.LimitTasks, api.LimitBudget,
-	} { // an increase is only seen of a series that was there before
-		c.refusals.Add(context.Background(), 0, c.refusalSeries.of(limit)...)
+	} {
+		c.refusals.Add(ctx, 0, c.refusalSeries.of(limit)...)
 	}
-	return c
+	for channel := range n.providers {
+		for _, again := range []bool{false, true} {
+			c.attempts.Add(ctx, 0, c.attemptSeries.of(attemptKey{channel: channel, again: again})...)
+		}
+	}
+	for model, channels := range n.carriers {
+		c.spent.Add(ctx, 0, c.spentSeries.of(model)...)
+		for _, channel := range channels {
+			c.cached.Add(ctx, 0, cachedLabels(model, channel)...)
+		}
+	}
+}
+
+func cachedLabels(model, channel string) []metric.AddOption {
+	return adds(attribute.String("model", model), attribute.String("channel", channel))
 }
 
 // seen counts the requests of an api.Server; nil where nobody counts.
@@ -188,7 +208,7 @@ func newCallSeries(names *atomic.Pointer[names]) func(callKey) callSeries {
 			return append(slices.Clip(call), more...)
 		}
 		s := callSeries{
-			call: records(call...), duration: records(call...), cached: adds(attribute.String("model", key.model), attribute.String("channel", key.channel)),
+			call: records(call...), duration: records(call...), cached: cachedLabels(key.model, key.channel),
 			input:  records(with(attribute.String("gen_ai.token.type", "input"))...),
 			output: records(with(attribute.String("gen_ai.token.type", "output"))...),
 		}

@@ -51,6 +51,7 @@ func (m *metrics) learn(cfg Config, vendors providers.Catalog) {
 		n.models[model] = true
 	}
 	m.names.Store(n)
+	m.calls.prime(n)
 	m.tasks.prime(cfg.routes(), vendors)
 }
 
