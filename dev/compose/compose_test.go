@@ -70,7 +70,7 @@ func TestServices(t *testing.T) {
 	t.Parallel()
 	got := slices.Sorted(maps.Keys(compose(t).Services))
 	want := []string{
-		"bucket", "gateway", "minio", "postgres", "redis", "temporal", "temporal-namespace", "temporal-schema",
+		"bucket", "gateway", "grafana", "minio", "postgres", "prometheus", "redis", "temporal", "temporal-namespace", "temporal-schema",
 		"temporal-ui", "upstream", "worker",
 	}
 	if !slices.Equal(got, want) {
@@ -149,11 +149,18 @@ func atLeast(have, want string) bool {
 	return pad(have) >= pad(want)
 }
 
+// Where Prometheus and Grafana are; the embedded stack has neither.
+const (
+	prometheusAddress = "127.0.0.1:9090"
+	grafanaAddress    = "127.0.0.1:3000"
+)
+
 func TestPorts(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
 		"temporal": settings.TemporalAddress, "temporal-ui": settings.UIAddress, "redis": settings.RedisAddress,
 		"minio": settings.StoreAddress, "gateway": settings.GatewayAddress,
+		"prometheus": prometheusAddress, "grafana": grafanaAddress,
 	}
 	for name, s := range compose(t).Services {
 		switch {

@@ -95,12 +95,15 @@ next:
 	return total, found
 }
 
-// TestMetrics: after a chat, a stream, a call that no upstream took, and a video, the counts are what happened.
+// TestMetrics: after a chat, a stream, a call that no upstream took, and a video, the counts are what happened, and the
+// dashboard and the alerts of the compose stack look at nothing else.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
 	options := hooks(newHook(t, nil).URL)
-	options.channels = s.channel("main", "sk-upstream-main", "    max_jobs: 5\n")
+	options.channels = s.channel("main", "sk-upstream-main", "    max_jobs: 5\n") +
+		"  - {name: dead, vendor: openai, base_url: \"http://127.0.0.1:1\", keys: [k], models: {lost: }}\n" +
+		"prices: {gpt-4o: {input: 1, output: 2}}\n"
 	g := s.gateway(options)
 	sdk := g.sdk(option.WithMaxRetries(0), option.WithAPIKey(hookToken))
 	params := openai.ChatCompletionNewParams{
@@ -121,6 +124,9 @@ func TestMetrics(t *testing.T) {
 	}
 	if err := stream.Err(); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := sdk.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "lost", Messages: params.Messages}); err == nil {
+		t.Fatal("a dead upstream answered")
 	}
 	video := g.create(t.Context(), "sora-2-fast", "a metric of a cat", option.WithAPIKey(hookToken))
 	eventually(t, "the video is there", deliveryTimeout, func() bool {
@@ -155,6 +161,10 @@ func TestMetrics(t *testing.T) {
 		{float64(answer.Usage.PromptTokens + streamed.PromptTokens), "gen_ai_client_token_usage_sum", []string{"gen_ai_token_type", "input"}},
 		{float64(answer.Usage.CompletionTokens + streamed.CompletionTokens), "gen_ai_client_token_usage_sum", []string{"gen_ai_token_type", "output"}},
 		{2, "http_server_request_duration_seconds_count", []string{"http_route", "/v1/chat/completions", "http_response_status_code", "200"}},
+		{1, "http_server_request_duration_seconds_count", []string{"http_route", "/v1/chat/completions", "error_type", "upstream"}},
+		{1, "gen_ai_client_operation_duration_seconds_count", []string{"gen_ai_request_model", "lost", "error_type", "upstream"}},
+		{1, "gateway_attempts_total", []string{"channel", "dead", "outcome", "upstream"}},
+		{0, "gateway_model_channels_available", []string{"model", "lost"}},
 		{1, "http_server_request_duration_seconds_count", []string{"http_route", "/v1/videos", "http_request_method", "POST"}},
 		{2, "gateway_attempts_total", []string{"channel", "main", "outcome", "ok", "again", "false"}},
 		{1, "gateway_tasks_created_total", []string{"model", "sora-2-fast"}},
@@ -197,4 +207,5 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	t.Logf("%d series", len(got))
+	wantExported(t, got)
 }

@@ -1,0 +1,109 @@
+package compose_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestScrapes holds that Prometheus reads gateway and worker where they are told to listen, has the rules, and is of the
+// version whose parser checks them.
+func TestScrapes(t *testing.T) {
+	t.Parallel()
+	var gateway struct{ Metrics struct{ Listen string } }
+	read(t, "gateway/gateway.yaml", &gateway)
+	var config struct {
+		RuleFiles     []string `yaml:"rule_files"`
+		ScrapeConfigs []struct {
+			JobName       string `yaml:"job_name"`
+			StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	read(t, "prometheus/prometheus.yml", &config)
+	var targets []string
+	for _, job := range config.ScrapeConfigs {
+		for _, static := range job.StaticConfigs {
+			targets = append(targets, job.JobName+" "+strings.Join(static.Targets, " "))
+		}
+	}
+	p := port(gateway.Metrics.Listen)
+	if want := []string{"gateway gateway:" + p, "worker worker:" + p}; !slices.Equal(targets, want) {
+		t.Errorf("scraped: %v, want %v", targets, want)
+	}
+	services := compose(t).Services
+	if want := "./dev/compose/prometheus:/etc/prometheus:ro"; !slices.Contains(services["prometheus"].Volumes, want) {
+		t.Errorf("prometheus mounts %v, want %s", services["prometheus"].Volumes, want)
+	}
+	for _, file := range config.RuleFiles {
+		text(t, filepath.Join("prometheus", filepath.Base(file)))
+		if filepath.Dir(file) != "/etc/prometheus" {
+			t.Errorf("rules are looked for at %s", file)
+		}
+	}
+	module := regexp.MustCompile(`(?m)^\s+github.com/prometheus/prometheus v0\.(\d)0(\d)\.(\d+)`).FindStringSubmatch(text(t, filepath.Join(root, "go.mod")))
+	if module == nil {
+		t.Fatal("the parser that checks the rules is not in go.mod")
+	}
+	if want := "prom/prometheus:v" + strings.Join(module[1:], "."); services["prometheus"].Image != want {
+		t.Errorf("compose runs %s, the rules are checked by the parser of %s", services["prometheus"].Image, want)
+	}
+}
+
+// TestDashboard holds that Grafana finds its datasource and its dashboard.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	grafana := compose(t).Services["grafana"]
+	const provisioning = "/etc/grafana/provisioning"
+	if want := "./dev/compose/grafana:" + provisioning + ":ro"; !slices.Contains(grafana.Volumes, want) {
+		t.Errorf("grafana mounts %v, want %s", grafana.Volumes, want)
+	}
+	var sources struct {
+		Datasources []struct{ UID, Type, URL string }
+	}
+	read(t, "grafana/datasources/prometheus.yml", &sources)
+	if len(sources.Datasources) != 1 || sources.Datasources[0].URL != "http://prometheus:"+port(prometheusAddress) {
+		t.Fatalf("datasources: %+v", sources)
+	}
+	var providers struct {
+		Providers []struct {
+			Options struct{ Path string }
+		}
+	}
+	read(t, "grafana/dashboards/dashboards.yml", &providers)
+	if len(providers.Providers) != 1 || providers.Providers[0].Options.Path != provisioning+"/dashboards" {
+		t.Errorf("dashboards: %+v", providers)
+	}
+	home := grafana.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+	file, ok := strings.CutPrefix(home, provisioning+"/")
+	if !ok {
+		t.Fatalf("the home dashboard is %q", home)
+	}
+	var dashboard struct {
+		Panels []struct {
+			ID         int
+			Title      string
+			Type       string
+			Datasource struct{ UID string }
+			Targets    []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(text(t, filepath.Join("grafana", file))), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for _, panel := range dashboard.Panels {
+		if seen[panel.ID] {
+			t.Errorf("panel %d stands there twice", panel.ID)
+		}
+		seen[panel.ID] = true
+		if panel.Type != "row" && (panel.Datasource.UID != sources.Datasources[0].UID || len(panel.Targets) == 0) {
+			t.Errorf("panel %q: datasource %q, %d queries", panel.Title, panel.Datasource.UID, len(panel.Targets))
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("%d panels: the file was not understood", len(seen))
+	}
+}
