@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/storage"
@@ -341,11 +345,16 @@ func waitFor(t *testing.T, met func() bool) {
 
 func BenchmarkChat(b *testing.B) {
 	for name, size := range map[string]int{"1KB": 180 * 5, "20MB": 20 << 20} {
-		b.Run(name, func(b *testing.B) { benchmarkChat(b, size) })
+		b.Run(name, func(b *testing.B) { benchmarkChat(b, size, nil) })
 	}
+	b.Run("1KB traced", func(b *testing.B) {
+		provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter()))
+		b.Cleanup(func() { _ = provider.Shutdown(context.WithoutCancel(b.Context())) })
+		benchmarkChat(b, 180*5, provider.Tracer("test"))
+	})
 }
 
-func benchmarkChat(b *testing.B, size int) {
+func benchmarkChat(b *testing.B, size int, tracer trace.Tracer) {
 	b.Helper()
 	answer := `{"id":"x","choices":[{"message":{"content":"` + strings.Repeat("word ", 180) + `"}}],"usage":{"prompt_tokens":11,"completion_tokens":7}}`
 	length := strconv.Itoa(len(answer))
@@ -355,6 +364,7 @@ func benchmarkChat(b *testing.B, size int) {
 		return resp, nil
 	}, func(_ *gateway, o *api.Options) {
 		o.Ledger, o.Limits, o.Log = nothing{}, nothing{}, slog.New(slog.NewJSONHandler(nothing{}, nil))
+		o.Tracer = tracer
 	})
 	body := `{"model":"fast","messages":[{"role":"user","content":"` + strings.Repeat("word ", size/5) + `"}]}`
 	b.ReportAllocs()

@@ -73,13 +73,17 @@ func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Option
 		Name: "open", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"up-key"},
 		Models: map[string]string{"open": ""}, Groups: []string{"default"}, OpenValues: true,
 	}}, nil)
+	own := relay.New(router, catalog, &relay.Options{MaxAttempts: 1})
 	options := api.Options{
-		Relay: relay.New(router, catalog, &relay.Options{MaxAttempts: 1}), Router: router, Tasks: g.tasks,
+		Relay: own, Router: router, Tasks: g.tasks,
 		Tokens: g.tokens, Limits: &g.limits, Ledger: &g.ledger, Archive: g.archive,
 		Log: slog.New(slog.NewJSONHandler(g.log, nil)), Version: "test",
 	}
 	if change != nil {
 		change(g, &options)
+	}
+	if options.Relay == own && options.Tracer != nil {
+		options.Relay = relay.New(router, catalog, &relay.Options{MaxAttempts: 1, Tracer: options.Tracer})
 	}
 	g.Server = api.New(options)
 	return g
