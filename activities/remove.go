@@ -59,8 +59,12 @@ type Ended struct {
 	Standing Standing `json:"standing"`
 }
 
-// Erase removes a task's objects: its videos, inputs, request and tickets. Running it again finds nothing.
+// Erase removes a task's objects: its videos, inputs, request and tickets. Running it again finds nothing. Where there was
+// no execution any more nothing is left of the task, and what there is belongs to one that is about to start.
 func (a *Activities) Erase(ctx context.Context, in Ended) error {
+	if in.Standing.Run == "" {
+		return nil
+	}
 	for _, prefix := range append(in.Standing.Outputs, TaskPrefix(in.TaskID)) {
 		if err := a.Objects.DeletePrefix(ctx, prefix); err != nil {
 			return again(record(err), 0)

@@ -80,3 +80,25 @@ func TestSweepTasks(t *testing.T) {
 		}
 	}
 }
+
+// TestEraseWithoutExecution: a removal that comes after another has nothing to erase; what lies there belongs to a task
+// that is about to start under the same id.
+func TestEraseWithoutExecution(t *testing.T) {
+	t.Parallel()
+	for _, run := range []string{"", "r"} {
+		archive := storagetest.NewMemoryArchive()
+		key := activities.TaskPrefix("video_1") + "inputs/x"
+		if err := archive.PutJSON(t.Context(), key, "x"); err != nil {
+			t.Fatal(err)
+		}
+		r := newRig(t, adapter{})
+		r.acts.Objects = archive
+		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{Closed: true, Run: run}}
+		if _, err := r.env.ExecuteActivity(r.acts.Erase, in); err != nil {
+			t.Fatal(err)
+		}
+		if left := len(archive.Keys()); left == 0 != (run != "") {
+			t.Errorf("run %q: %d objects left", run, left)
+		}
+	}
+}

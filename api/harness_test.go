@@ -270,6 +270,22 @@ func (s *tasks) Create(_ context.Context, create workflows.Create) (workflows.Ta
 	return task, nil
 }
 
+// Repeated finds the task of an equal create before.
+func (s *tasks) Repeated(_ context.Context, create workflows.Create) (workflows.Task, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, before := range s.creates {
+		switch {
+		case before.TokenID != create.TokenID || before.IdempotencyKey != create.IdempotencyKey:
+		case before.Request.Prompt != create.Request.Prompt:
+			return workflows.Task{}, providers.Faultf(providers.Mismatch, "The idempotency key was used with another request.")
+		default:
+			return s.byID["video_1"], nil
+		}
+	}
+	return workflows.Task{}, providers.Faultf(providers.NotFound, "The request made no video task.")
+}
+
 func (s *tasks) Find(_ context.Context, id, tokenID string) (workflows.Task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ import (
 type Tasks interface {
 	Create(ctx context.Context, create workflows.Create) (workflows.Task, error)
 	Find(ctx context.Context, id, tokenID string) (workflows.Task, error)
+	// Repeated finds the task of an equal create, by its key or as an SDK's repeat, and makes none; else it is NotFound.
+	Repeated(ctx context.Context, create workflows.Create) (workflows.Task, error)
 	// List reads a page; an After that the token has no task for is Invalid.
 	List(ctx context.Context, query workflows.ListQuery) (workflows.Page, error)
 	// Cancel returns the task as it is after two seconds at most.
@@ -51,8 +54,14 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 	if err != nil {
 		return workflows.Task{}, err
 	}
+	create := workflows.Create{
+		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group,
+		Weight: x.caller.Weight, Lane: x.caller.Lane, MaxTasks: x.caller.MaxTasks, Budget: x.caller.Budget, TokenWebhook: x.caller.WebhookURL != "", TokenSigns: x.caller.WebhookSecret != "",
+		Format:  format,
+		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header),
+	}
 	if !x.caller.Allows(req.Model) {
-		return workflows.Task{}, modelNotFound(req.Model)
+		return s.repeatedTask(x, r, create)
 	}
 	want := providers.Want{
 		Group: x.caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask},
@@ -63,19 +72,14 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 		}
 	}
 	if !s.router.Serves(want) { // channels that rest are no reason to refuse: a task waits for them
-		return workflows.Task{}, modelNotFound(req.Model)
+		return s.repeatedTask(x, r, create)
 	}
 	if x.caller.Budget > 0 { // the task's own money is reserved by its start
 		if err := s.admit(x, r, storage.Cost{Requests: 1}); err != nil {
 			return workflows.Task{}, err
 		}
 	}
-	task, err := s.tasks.Create(r.Context(), workflows.Create{
-		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group,
-		Weight: x.caller.Weight, Lane: x.caller.Lane, MaxTasks: x.caller.MaxTasks, Budget: x.caller.Budget, TokenWebhook: x.caller.WebhookURL != "", TokenSigns: x.caller.WebhookSecret != "",
-		Format:  format,
-		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header),
-	})
+	task, err := s.tasks.Create(r.Context(), create)
 	x.task = task.ID
 	if err != nil {
 		x.refused = taskLimit(providers.AsFault(err).Kind)
@@ -93,6 +97,21 @@ func taskLimit(kind providers.Kind) Limit {
 	default:
 		return ""
 	}
+}
+
+// repeatedTask answers a create whose model the caller may not use, or that no channel has any more: a repeat of one that
+// was taken before finds its task all the same.
+func (s *Server) repeatedTask(x *exchange, r *http.Request, create workflows.Create) (workflows.Task, error) {
+	unknown := modelNotFound(create.Request.Model)
+	if create.IdempotencyKey == "" && !create.Repeat {
+		return workflows.Task{}, unknown
+	}
+	task, err := s.tasks.Repeated(r.Context(), create)
+	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
+		return workflows.Task{}, unknown
+	}
+	x.task = task.ID
+	return task, err
 }
 
 // idempotencyKey returns the caller's key, "" where it sent none.

@@ -77,6 +77,37 @@ func TestVideoObject(t *testing.T) {
 	}
 }
 
+// TestVideoRepeatedAfterItsModel: a repeat finds its task when the model has left the configuration; anything else is told
+// that there is no such model.
+func TestVideoRepeatedAfterItsModel(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	before := workflows.Create{TokenID: "good", IdempotencyKey: "k", Request: providers.VideoRequest{Model: "gone", Prompt: "p"}}
+	g.tasks.creates = append(g.tasks.creates, before)
+	g.tasks.put(workflows.Task{ID: "video_1", Token: "good", State: workflows.Queued, CreatedAt: day, Request: before.Request})
+	for _, tc := range []struct {
+		name, prompt, key string
+		status            int
+		want              string
+	}{
+		{"the repeat", "p", "k", 200, `"id":"video_1"`},
+		{"another request under its key", "q", "k", 422, "idempotency_mismatch"},
+		{"another key", "p", "l", 404, "model_not_found"},
+		{"no key", "p", "", 404, "model_not_found"},
+	} {
+		body := `{"model":"gone","prompt":"` + tc.prompt + `"}`
+		for _, path := range []string{"/v1/videos", "/v1/video/generations"} {
+			rec := g.do(t, request("POST", path, body, "Idempotency-Key", tc.key))
+			if rec.Code != tc.status || !strings.Contains(rec.Body.String(), tc.want) {
+				t.Errorf("%s at %s: got %d %s, want %d with %s", tc.name, path, rec.Code, rec.Body, tc.status, tc.want)
+			}
+		}
+	}
+	if len(g.tasks.creates) != 1 {
+		t.Errorf("%d creates, want none of a model that is gone", len(g.tasks.creates)-1)
+	}
+}
+
 func TestVideoCreateFromJSON(t *testing.T) {
 	t.Parallel()
 	dataURL := "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte(png))

@@ -73,14 +73,7 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 // has too many unfinished tasks), Quota (its budget does not cover the task), Conflict (the key's task is being removed).
 func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	now := time.Now().UTC()
-	req := in.Request
-	req.IdempotencyKey = ""
-	req.Images = append([]providers.Media(nil), req.Images...)
-	for i, image := range req.Images {
-		if image.Data != nil {
-			req.Images[i].SHA256, req.Images[i].Size = digest(image.Data), int64(len(image.Data))
-		}
-	}
+	req := unstaged(in.Request)
 	if err := c.checkWebhook(in); err != nil {
 		return Task{}, err
 	}
@@ -90,11 +83,17 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	}
 	hash, err := requestHash(req)
 	if err != nil {
-		return Task{}, &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be read.", Taken: providers.TakenNo, Err: err}
+		return Task{}, unreadable(err)
 	}
-	id, err := c.identify(ctx, in, hash)
+	id, fresh, err := c.identify(ctx, in, hash)
 	if err != nil {
 		return Task{}, err
+	}
+	if !fresh && stages(req) {
+		// What is staged for a task that is there would go with it, were it deleted before the start below.
+		if task, found := c.again(ctx, id, in, hash); !isNotFound(found) {
+			return task, found
+		}
 	}
 	if err := c.stage(ctx, id, req.Images); err != nil {
 		return Task{}, away("The archive", err)
@@ -164,31 +163,6 @@ func refused(err error) bool {
 	return false
 }
 
-// identify gives the id under which the request is, or would be, a task.
-func (c *Client) identify(ctx context.Context, in Create, hash string) (string, error) {
-	if in.IdempotencyKey != "" {
-		id := keyedID(in.TokenID, in.IdempotencyKey)
-		if c.opts.Intake.Buried(ctx, id) {
-			return "", beingRemoved(id)
-		}
-		return id, nil
-	}
-	if in.Repeat {
-		id, err := c.opts.Intake.Recall(ctx, in.TokenID, hash)
-		if err != nil {
-			return "", away("The protection against double payment", err)
-		}
-		if id != "" {
-			return id, nil
-		}
-	}
-	id := randomID()
-	if err := c.opts.Intake.Remember(ctx, in.TokenID, hash, id); err != nil {
-		return "", away("The protection against double payment", err)
-	}
-	return id, nil
-}
-
 // stage puts uploads into the archive under names made of their digests: a repeat writes the same bytes to the same
 // place, and another request with the same idempotency key cannot change an accepted task's input.
 func (c *Client) stage(ctx context.Context, id string, images []providers.Media) error {
@@ -217,7 +191,7 @@ func (c *Client) place(ctx context.Context, req providers.VideoRequest, start *I
 	doc, err := canonical(req)
 	switch {
 	case err != nil:
-		return &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be read.", Taken: providers.TakenNo, Err: err}
+		return unreadable(err)
 	case tooDeep(doc):
 		return providers.InvalidField("", "The request is nested too deeply.")
 	}
@@ -275,24 +249,6 @@ func turn(tokenID string, weight int) temporal.Priority {
 		key = digest([]byte(tokenID))[:turnKeyLimit]
 	}
 	return temporal.Priority{FairnessKey: key, FairnessWeight: float32(max(1, weight))}
-}
-
-// again answers a create whose task exists.
-func (c *Client) again(ctx context.Context, id string, in Create, hash string) (Task, error) {
-	task, m, err := c.describe(ctx, id)
-	if err != nil {
-		return Task{}, err
-	}
-	if c.opts.Intake.Buried(ctx, id) {
-		return Task{}, beingRemoved(id)
-	}
-	if m.Token != in.TokenID || m.Hash != hash {
-		return Task{}, &providers.Fault{
-			Kind: providers.Mismatch, Param: "Idempotency-Key", Taken: providers.TakenNo,
-			Message: "The idempotency key was used with another request.",
-		}
-	}
-	return task, nil
 }
 
 // Find reads a task of the token. A task of another token, or one under removal, is NotFound like one that does not
@@ -385,6 +341,10 @@ func (c *Client) complete(ctx context.Context, task *Task, object string) {
 
 func notFound(id string) *providers.Fault {
 	return providers.Faultf(providers.NotFound, "No video task %q.", id)
+}
+
+func unreadable(err error) *providers.Fault {
+	return &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be read.", Taken: providers.TakenNo, Err: err}
 }
 
 // away is the fault of a part of ours that does not answer; repeating the request later is safe. A fault stays what it
