@@ -24,12 +24,14 @@ const MaxDocument = 8 << 20
 
 // ArchiveOptions name the S3 store.
 type ArchiveOptions struct {
-	Endpoint  string // http(s)://host:port, no path
-	Bucket    string
-	AccessKey string
-	SecretKey string
-	Region    string // empty: us-east-1
-	Buffers   int    // of 5 MiB each, shared by all Puts of unread sources; default 12, at least 2
+	Endpoint string // http(s)://host:port, no path
+	// PublicEndpoint is where the readers of Presign's links reach the store, as Endpoint is written; empty: there.
+	PublicEndpoint string
+	Bucket         string
+	AccessKey      string
+	SecretKey      string
+	Region         string // empty: us-east-1
+	Buffers        int    // of 5 MiB each, shared by all Puts of unread sources; default 12, at least 2
 	// Stall is how long the store may keep a Reader waiting for its answer or for the next bytes; default 20 s.
 	Stall time.Duration
 }
@@ -40,6 +42,7 @@ type ArchiveOptions struct {
 // and no backslash; else the error is ErrKey and the store is not asked.
 type Archive struct {
 	core      *minio.Core
+	public    *minio.Core // signs links; it asks nothing
 	bucket    string
 	region    string
 	secure    bool
@@ -65,11 +68,18 @@ const metaSHA256 = "sha256"
 
 // OpenArchive makes an archive. It does not connect. The caller closes it.
 func OpenArchive(opts ArchiveOptions) (*Archive, error) {
-	u, err := url.Parse(opts.Endpoint)
-	switch {
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", strings.Trim(u.Path, "/") != "", u.RawQuery != "", u.User != nil:
-		return nil, errors.New("archive endpoint: want http(s)://host:port")
-	case opts.Bucket == "":
+	if opts.PublicEndpoint == "" {
+		opts.PublicEndpoint = opts.Endpoint
+	}
+	u, err := storeAddress(opts.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("archive endpoint: %w", err)
+	}
+	public, err := storeAddress(opts.PublicEndpoint)
+	if err != nil {
+		return nil, fmt.Errorf("archive public endpoint: %w", err)
+	}
+	if opts.Bucket == "" {
 		return nil, errors.New("archive bucket is missing")
 	}
 	if opts.Region == "" {
@@ -97,17 +107,31 @@ func OpenArchive(opts ArchiveOptions) (*Archive, error) {
 			DisableCompression:    true, // objects are stored as they are
 		},
 	}
-	a.core, err = minio.NewCore(u.Host, &minio.Options{
+	inside := minio.Options{
 		Creds:      credentials.NewStaticV4(opts.AccessKey, opts.SecretKey, ""),
 		Secure:     a.secure,
 		Region:     opts.Region,
 		Transport:  a.transport,
 		MaxRetries: 3,
-	})
-	if err != nil {
+	}
+	if a.core, err = minio.NewCore(u.Host, &inside); err != nil {
+		return nil, fmt.Errorf("open archive: %w", err)
+	}
+	outside := inside
+	outside.Secure = public.Scheme == "https"
+	if a.public, err = minio.NewCore(public.Host, &outside); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
 	return a, nil
+}
+
+// storeAddress reads the address of a store.
+func storeAddress(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return nil, errors.New("want http(s)://host:port")
+	}
+	return u, nil
 }
 
 // Close lets idle connections go. Readers that are open go on.
@@ -295,7 +319,7 @@ func (a *Archive) Presign(ctx context.Context, key string, ttl time.Duration) (s
 	if err := CheckKey(key); err != nil {
 		return "", err
 	}
-	u, err := a.core.PresignedGetObject(ctx, a.bucket, key, ttl, nil)
+	u, err := a.public.PresignedGetObject(ctx, a.bucket, key, ttl, nil)
 	if err != nil {
 		return "", s3Error(ctx, "presign "+key, err)
 	}

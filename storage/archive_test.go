@@ -97,6 +97,69 @@ func TestArchiveIsAway(t *testing.T) {
 	}
 }
 
+// TestPresignedForThePublic: links are for the address at which clients reach the store, and signed for it; the store
+// itself is asked elsewhere.
+func TestPresignedForThePublic(t *testing.T) {
+	t.Parallel()
+	open := func(endpoint, public string) *storage.Archive {
+		archive, err := storage.OpenArchive(storage.ArchiveOptions{
+			Endpoint: endpoint, PublicEndpoint: public, Bucket: "videos", AccessKey: "AKIDEXAMPLE", SecretKey: "secret",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = archive.Close() })
+		return archive
+	}
+	link := func(archive *storage.Archive) *url.URL {
+		text, err := archive.Presign(t.Context(), "outputs/a b.mp4", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	private, outside := open("http://10.0.0.7:9000", "https://media.example.com"), open("https://media.example.com", "")
+	for { // a signature holds the second in which it was made
+		got, want := link(private), link(outside)
+		if got.Query().Get("X-Amz-Date") != want.Query().Get("X-Amz-Date") {
+			continue
+		}
+		if got.String() != want.String() || got.Host != "media.example.com" || got.Scheme != "https" || got.Query().Get("X-Amz-Signature") == "" {
+			t.Errorf("got %s, want what the store signs at that address: %s", got, want)
+		}
+		break
+	}
+	if got := link(open("http://10.0.0.7:9000", "")); got.Host != "10.0.0.7:9000" || got.Scheme != "http" {
+		t.Errorf("without a public address: %s", got)
+	}
+	for _, bad := range []string{"media.example.com", "https://media.example.com/videos", "ftp://media.example.com"} {
+		_, err := storage.OpenArchive(storage.ArchiveOptions{Endpoint: "http://10.0.0.7:9000", PublicEndpoint: bad, Bucket: "videos"})
+		if err == nil || !strings.Contains(err.Error(), "public endpoint") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	// What is not a link goes to the store's own address.
+	asked := make(chan string, 1)
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case asked <- r.Host:
+		default:
+		}
+		w.WriteHeader(http.StatusOK)
+	}))
+	t.Cleanup(store.Close)
+	if err := open(store.URL, "https://media.example.com").Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if host := <-asked; "http://"+host != store.URL {
+		t.Errorf("asked at %s", host)
+	}
+}
+
 // BenchmarkArchivePut stores a stream of 256 MiB and prints what its process used.
 func BenchmarkArchivePut(b *testing.B) {
 	archive := s3Archive(b)

@@ -59,6 +59,8 @@ type Archive struct {
 	AccessKey string           `yaml:"access_key" doc:"S3 access key"`
 	SecretKey providers.Secret `yaml:"secret_key" doc:"S3 secret key"`
 	Region    string           `yaml:"region" doc:"S3 region"`
+	// PublicEndpoint is where clients reach the store.
+	PublicEndpoint string `yaml:"public_endpoint" doc:"http(s)://host:port at which clients reach the store, for the links of video.presigned_urls; empty: archive.endpoint"`
 }
 
 // Video bounds the life of a task.

@@ -51,7 +51,7 @@ metrics:  {listen: 127.0.0.1:9464}
 log:      {level: info, format: json}
 redis:    {url: redis://127.0.0.1:6379/0}
 temporal: {address: 127.0.0.1:7233, namespace: default, task_queue: video}
-archive:  {endpoint: http://127.0.0.1:9000, bucket: videos, access_key: x, secret_key: y, region: us-east-1}
+archive:  {endpoint: http://127.0.0.1:9000, bucket: videos, access_key: x, secret_key: y, region: us-east-1, public_endpoint: "http://127.0.0.1:9000"}
 video:    {retention: 72h, queue_limit: 24h, deadline: 6h, archive_deadline: 24h, poll_min: 2s, poll_max: 30s, presigned_urls: false, max_output_bytes: 2GiB, default_model: ""}
 webhooks: {allow_private_networks: false}
 relay:    {max_body: 64MiB, first_byte_timeout: 120s, idle_timeout: 120s, max_attempts: 3, cooldown: 30s, grace: 30s, redis_grace: 10m, realtime_model: "", moderation_model: ""}
@@ -163,6 +163,8 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"namespace", "temporal: {namespace: \"\"}\n", "1:12: temporal.namespace: is missing"},
 		{"archive", "archive: {endpoint: \"127.0.0.1:9000\"}\n", "1:11: archive.endpoint: wants http://host or https://host"},
 		{"archive path", "archive: {endpoint: http://a/b}\n", "1:11: archive.endpoint: wants no path"},
+		{"public archive", "archive: {public_endpoint: \"cdn.example\"}\n", "1:11: archive.public_endpoint: wants http://host or https://host"},
+		{"public archive path", "archive: {public_endpoint: http://a/b}\n", "1:11: archive.public_endpoint: wants no path"},
 		{"archive keys", "archive: {secret_key: b}\n", "1:1: archive.access_key: is missing beside secret_key"},
 		{"retention", "video: {retention: 0s}\n", "1:9: video.retention: wants a duration above 0"},
 		{"poll", "video:\n  poll_min: 1m\n  poll_max: 10s\n", "2:3: video.poll_min: is 1m, longer than poll_max, which is 10s"},

@@ -65,8 +65,9 @@ func (j *judge) services(c Config) {
 	j.address("temporal.address", c.Temporal.Address)
 	j.filled("temporal.namespace", c.Temporal.Namespace)
 	j.filled("temporal.task_queue", c.Temporal.TaskQueue)
-	if endpoint, ok := j.httpURL("archive.endpoint", c.Archive.Endpoint); ok && strings.Trim(endpoint.Path, "/") != "" {
-		j.add("archive.endpoint", "wants no path")
+	j.store("archive.endpoint", c.Archive.Endpoint)
+	if c.Archive.PublicEndpoint != "" {
+		j.store("archive.public_endpoint", c.Archive.PublicEndpoint)
 	}
 	j.filled("archive.bucket", c.Archive.Bucket)
 	switch {
@@ -74,6 +75,13 @@ func (j *judge) services(c Config) {
 		j.add("archive.access_key", "is missing beside secret_key")
 	case c.Archive.AccessKey != "" && c.Archive.SecretKey == "":
 		j.add("archive.secret_key", "is missing beside access_key")
+	}
+}
+
+// store judges the address of an S3 store.
+func (j *judge) store(key, address string) {
+	if endpoint, ok := j.httpURL(key, address); ok && strings.Trim(endpoint.Path, "/") != "" {
+		j.add(key, "wants no path")
 	}
 }
 

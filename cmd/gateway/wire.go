@@ -61,6 +61,7 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	p.archive, err = storage.OpenArchive(storage.ArchiveOptions{
 		Endpoint: cfg.Archive.Endpoint, Bucket: cfg.Archive.Bucket, AccessKey: cfg.Archive.AccessKey,
 		SecretKey: cfg.Archive.SecretKey.Reveal(), Region: cfg.Archive.Region,
+		PublicEndpoint: cfg.Archive.PublicEndpoint,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
