@@ -38,7 +38,7 @@ func (m *Main) openTracing(ctx context.Context, log *slog.Logger) (trace.Tracer,
 	if exporter == nil || err != nil {
 		return nil, err
 	}
-	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
+	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(
 		attribute.String("service.name", providers.Agent), attribute.String("service.version", thisBuild().Version),
 	), resource.WithFromEnv())
 	if err != nil {

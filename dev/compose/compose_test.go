@@ -70,7 +70,7 @@ func TestServices(t *testing.T) {
 	t.Parallel()
 	got := slices.Sorted(maps.Keys(compose(t).Services))
 	want := []string{
-		"bucket", "gateway", "grafana", "minio", "postgres", "prometheus", "redis", "temporal", "temporal-namespace", "temporal-schema",
+		"bucket", "gateway", "grafana", "jaeger", "minio", "postgres", "prometheus", "redis", "temporal", "temporal-namespace", "temporal-schema",
 		"temporal-ui", "upstream", "worker",
 	}
 	if !slices.Equal(got, want) {
@@ -149,8 +149,9 @@ func atLeast(have, want string) bool {
 	return pad(have) >= pad(want)
 }
 
-// Where Prometheus and Grafana are; the embedded stack has neither.
+// Where Prometheus, Grafana and Jaeger are; the embedded stack has none of them.
 const (
+	jaegerAddress     = "127.0.0.1:16686"
 	prometheusAddress = "127.0.0.1:9090"
 	grafanaAddress    = "127.0.0.1:3000"
 )
@@ -160,7 +161,7 @@ func TestPorts(t *testing.T) {
 	want := map[string]string{
 		"temporal": settings.TemporalAddress, "temporal-ui": settings.UIAddress, "redis": settings.RedisAddress,
 		"minio": settings.StoreAddress, "gateway": settings.GatewayAddress,
-		"prometheus": prometheusAddress, "grafana": grafanaAddress,
+		"prometheus": prometheusAddress, "grafana": grafanaAddress, "jaeger": jaegerAddress,
 	}
 	for name, s := range compose(t).Services {
 		switch {
