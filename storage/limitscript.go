@@ -40,9 +40,9 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 	local s, rt, tt, r, t = now, 0, 0, 0, 0
 	local found, dirty, expired = false, false, {}
 
-	if #release > 0 then redis.call('ZREM', leases, unpack(release)) end
 	for _, lease in ipairs(renew) do redis.call('ZADD', leases, ms + lease_ms, lease) end
 	if #renew > 0 then redis.call('PEXPIRE', leases, lease_ms) end
+	if #release > 0 then redis.call('ZREM', leases, unpack(release)) end -- last: a call may have ended since it was renewed
 
 	if (rpm > 0 or tpm > 0) and (#calls > 0 or #corrections > 0) then
 		local slot = now % 61
