@@ -55,10 +55,7 @@ func (s *Server) endTrace(r *http.Request, x *exchange) {
 	if !x.span.IsRecording() {
 		return
 	}
-	status := x.status
-	if x.fault != nil && x.fault.Kind == providers.Canceled {
-		status = statusClientGone
-	}
+	status := x.shownStatus()
 	attributes := append(make([]attribute.KeyValue, 0, 16), semconv.HTTPResponseStatusCode(status))
 	if x.operation != "" { // so the method is one that this server knows
 		x.span.SetName(r.Method + " " + x.operation)
@@ -83,8 +80,8 @@ func (s *Server) endTrace(r *http.Request, x *exchange) {
 	if x.fault != nil {
 		attributes = append(attributes, semconv.ErrorTypeKey.String(string(x.fault.Kind)))
 	}
-	if status >= http.StatusInternalServerError || x.fault != nil && x.status == http.StatusOK {
-		x.span.SetStatus(codes.Error, "") // a client's own mistakes are no errors of a server
+	if status >= http.StatusInternalServerError || x.fault != nil && status == http.StatusOK { // a stream that failed
+		x.span.SetStatus(codes.Error, "") // a client's own mistakes, and its leaving, are no errors of a server
 	}
 	x.span.SetAttributes(attributes...)
 }

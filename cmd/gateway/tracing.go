@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -28,6 +30,7 @@ const (
 	otelTracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	otelProtocol       = "OTEL_EXPORTER_OTLP_PROTOCOL"
 	otelTracesProtocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
+	otelSampler        = "OTEL_TRACES_SAMPLER"
 )
 
 // openTracing makes the tracer that the environment asks for; nil, where it asks for none: no endpoint is named, or it is
@@ -56,7 +59,7 @@ func (m *Main) openTracing(ctx context.Context, log *slog.Logger) (trace.Tracer,
 		}
 		return nil
 	})
-	log.Info("tracing")
+	log.Info("spans go to the collector that the environment names")
 	return provider.Tracer("modelrelay"), nil
 }
 
@@ -70,22 +73,36 @@ func (m *Main) spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) 
 	case which != "" && which != "otlp":
 		return nil, environmentError(otelExporter, "%q is not known here; otlp and none are", which)
 	}
+	// What the SDK cannot use it would leave out, and go on with something else.
+	if where, err := url.Parse(endpoint); endpoint != "" && (err != nil || where.Host == "" || where.Scheme != "http" && where.Scheme != "https") {
+		return nil, environmentError(otelEndpoint, "wants an address such as http://localhost:4318")
+	}
+	if sampler := m.variable(otelSampler); sampler != "" && !slices.Contains(samplers(), strings.ToLower(strings.TrimSpace(sampler))) {
+		return nil, environmentError(otelSampler, "%q is not known here; %s are", sampler, strings.Join(samplers(), ", "))
+	}
 	var (
 		exporter sdktrace.SpanExporter
 		err      error
 	)
 	switch protocol := m.variable(otelTracesProtocol, otelProtocol); protocol {
-	case "", "http/protobuf":
+	case "", "http/protobuf", "http/json":
 		exporter, err = otlptracehttp.New(ctx)
 	case "grpc":
 		exporter, err = otlptracegrpc.New(ctx)
 	default:
-		return nil, environmentError(otelProtocol, "%q is not spoken here; http/protobuf and grpc are", protocol)
+		return nil, environmentError(otelProtocol, "%q is not spoken here; http/protobuf, http/json and grpc are", protocol)
 	}
 	if err != nil {
 		return nil, environmentError(otelEndpoint, "%v", err)
 	}
 	return exporter, nil
+}
+
+// samplers are those that the SDK knows.
+func samplers() []string {
+	return []string{
+		"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
+	}
 }
 
 // variable is the first of the environment's variables that is set to something.

@@ -16,19 +16,21 @@ func TestTracingIsRefusedClearly(t *testing.T) {
 		env  map[string]string
 		want string // "" where nothing is wrong with tracing
 	}{
-		"protocol":            {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, `environment: OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" is not spoken here; http/protobuf and grpc are`},
+		"protocol":            {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "thrift"}, `environment: OTEL_EXPORTER_OTLP_PROTOCOL: "thrift" is not spoken here; http/protobuf, http/json and grpc are`},
 		"protocol of traces":  {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "thrift", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, `"thrift" is not spoken here`},
 		"exporter":            {map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, `environment: OTEL_TRACES_EXPORTER: "zipkin" is not known here; otlp and none are`},
-		"disabled":            {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_SDK_DISABLED": "true"}},
-		"none":                {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_TRACES_EXPORTER": "none"}},
-		"protocol, no traces": {env: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}},
+		"endpoint":            {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4318"}, `environment: OTEL_EXPORTER_OTLP_ENDPOINT: wants an address such as http://localhost:4318`},
+		"sampler":             {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_TRACES_SAMPLER": "sometimes"}, `environment: OTEL_TRACES_SAMPLER: "sometimes" is not known here`},
+		"disabled":            {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "thrift", "OTEL_SDK_DISABLED": "true"}},
+		"none":                {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "thrift", "OTEL_TRACES_EXPORTER": "none"}},
+		"protocol, no traces": {env: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "thrift"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			// Its address is not to be had, so that nothing is served where tracing is all right.
 			_, stderr, code := run(t, tc.env, "serve", "--config", config)
 			if tc.want == "" {
-				if code != main.ExitFailed || strings.Contains(stderr, "OTEL") || strings.Contains(stderr, "tracing") {
+				if code != main.ExitFailed || strings.Contains(stderr, "OTEL") || strings.Contains(stderr, "collector") {
 					t.Errorf("got %d, %s", code, stderr)
 				}
 				return
