@@ -112,6 +112,7 @@ func (s *Socket) pinged(ctx context.Context, _ []byte) bool {
 type Piece struct {
 	Text  bool // of a text message, not a binary one
 	Last  bool // ends its message
+	Lost  bool // the socket it was carried to took it no more
 	Bytes []byte
 }
 
@@ -138,7 +139,8 @@ type Carrier struct {
 }
 
 // Carry waits for the next message of a socket and carries it to another as that takes it, so that a slow reader slows
-// the sender down. carried sees each piece once it is written, and must not keep it. What ends a Carry, before a
+// the sender down. carried sees each piece once it is written, and must not keep it; those of a message that the other
+// socket takes no more it sees all the same, since they may say what was used. What ends a Carry, before a
 // message or within one, is that either socket ends; the error is then a *Broken. ctx should not end while the sockets
 // are in use: it would cut them off without a word.
 func (c *Carrier) Carry(ctx context.Context, from, to *Socket, carried func(Piece)) error {
@@ -153,12 +155,21 @@ func (c *Carrier) Carry(ctx context.Context, from, to *Socket, carried func(Piec
 	defer c.buffers.Put(buf)
 	piece := Piece{Text: kind == websocket.MessageText}
 	var out io.WriteCloser // nil for a message of one piece
+	var lost error         // *Broken: the rest is only read
 	for !piece.Last {
 		n, err := from.fill(message, buf[:])
-		if err != nil && !errors.Is(err, io.EOF) {
+		switch {
+		case err == nil || errors.Is(err, io.EOF):
+		case lost != nil:
+			return lost
+		default:
 			return &Broken{Socket: from, Err: err}
 		}
 		piece.Last, piece.Bytes = err != nil, buf[:n]
+		if piece.Lost {
+			carried(piece)
+			continue
+		}
 		if err := to.write(c.Stall, func() (err error) {
 			switch {
 			case out == nil && piece.Last:
@@ -174,11 +185,11 @@ func (c *Carrier) Carry(ctx context.Context, from, to *Socket, carried func(Piec
 			}
 			return err
 		}); err != nil {
-			return &Broken{Socket: to, Writing: true, Err: err}
+			piece.Lost, lost = true, &Broken{Socket: to, Writing: true, Err: err}
 		}
 		carried(piece)
 	}
-	return nil
+	return lost
 }
 
 // write keeps answers to pings out of the way and cuts off a peer that takes nothing for too long.

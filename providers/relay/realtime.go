@@ -131,7 +131,9 @@ func (s *Session) Run(ctx context.Context, client *providers.Socket, used func(p
 	work.Go(func() {
 		ends <- s.carry(carrying, s.upstream, client, func(piece providers.Piece) {
 			idle.Reset(s.relay.socketIdle)
-			s.sent += int64(len(piece.Bytes))
+			if !piece.Lost {
+				s.sent += int64(len(piece.Bytes))
+			}
 			s.count(piece, used)
 		})
 	})
