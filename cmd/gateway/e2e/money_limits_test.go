@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,16 +12,18 @@ import (
 )
 
 const (
-	briskLimit  = 60     // calls a minute
-	narrowLimit = 4      // calls at a time
-	talkerLimit = 20_000 // model tokens a minute
+	briskLimit  = 60    // calls a minute
+	narrowLimit = 4     // calls at a time
+	talkerLimit = 5_000 // model tokens a minute
 	// poorBudget and poorReserve are in billionths: what the token has, and more than any of its calls reserves.
 	poorBudget, poorReserve = 20_000, 2_000
 
 	// limitCallers is how many clients press against a limit, half of them at each gateway, limitCalls how often each.
 	limitCallers, limitCalls = 8, 25
-	// talkerMost is more than any call of the talker takes, in tokens.
-	talkerMost = 200
+	// talkerMost is more than any call of the talker takes, in tokens. It asks briefly and is answered at length, so what it
+	// takes is known at the end only.
+	talkerMost  = 120
+	talkerModel = "gpt-4o-100chunks"
 )
 
 // pressed is one call against a limit.
@@ -111,7 +112,9 @@ func (m *money) checkLimits() {
 	}
 	m.t.Logf("calls a minute: %d of %d admitted, the limit is %d", admitted, len(brisk), briskLimit)
 
-	talk := m.press("talker", limitedChat(strings.Repeat("blah ", 80)))
+	long := limitedChat("well?")
+	long.Model, long.MaxCompletionTokens = talkerModel, openai.Int(1000)
+	talk := m.press("talker", long)
 	tokens := within(talk, func(one pressed) int64 { return one.tokens })
 	const tolerance = 2 * limitCallers * talkerMost // what calls in flight, or just over, take beyond their estimates
 	if tokens > talkerLimit+tolerance || tokens < talkerLimit-tolerance ||

@@ -127,7 +127,7 @@ func (m *money) options() gatewayOptions {
     vendor: openai
     base_url: http://%[3]s/openai/v1
     keys: [%[4]s]
-    models: {gpt-4o: , gpt-4o-mini: , gpt-4o-held: , sora-2-fast: , sora-2-fast-fail: , sora-2-pro-fast: }
+    models: {gpt-4o: , gpt-4o-mini: , gpt-4o-held: , gpt-4o-100chunks: , sora-2-fast: , sora-2-fast-fail: , sora-2-pro-fast: }
     groups: [%[1]s]
 `, one.token, i, m.s.at, upstreamKeyOf(one.token, i))
 		}
