@@ -20,6 +20,7 @@ type gatewayConfig struct {
 	listen string
 	forced bool   // listen comes from the flag and replaces the file's
 	token  string // the key of the printed commands; ${NAME} in it is left to the shell that runs them
+	admin  string // the operator's key of the printed commands, as token
 }
 
 // readConfig reads the user's file where there is one, and the demo token of this data folder.
@@ -27,6 +28,7 @@ func (s *stack) readConfig() (*gatewayConfig, error) {
 	c := &gatewayConfig{listen: s.flags.Listen, forced: s.flags.Listen != ""}
 	var file struct {
 		Listen string `yaml:"listen"`
+		Admin  string `yaml:"admin_key"`
 		Tokens []struct {
 			Key string `yaml:"key"`
 		} `yaml:"tokens"`
@@ -46,30 +48,40 @@ func (s *stack) readConfig() (*gatewayConfig, error) {
 	if c.listen == "" {
 		c.listen = settings.GatewayAddress
 	}
+	var err error
+	if c.admin = file.Admin; c.admin == "" {
+		if c.admin, err = keptKey(filepath.Join(s.data, "admin_key"), "admin-"); err != nil {
+			return nil, err
+		}
+	}
 	if len(file.Tokens) > 0 {
 		c.token = file.Tokens[0].Key
 		return c, nil
 	}
-	var err error
-	c.token, err = demoToken(filepath.Join(s.data, "token"))
+	c.token, err = s.demoToken()
 	return c, err
 }
 
-// demoToken returns the token kept in file, a new random one where there is none: the user's own channels may stand
-// behind it, so nobody else may guess it.
-func demoToken(file string) (string, error) {
+// demoToken is the token of this data folder.
+func (s *stack) demoToken() (string, error) {
+	return keptKey(filepath.Join(s.data, "token"), "sk-demo-")
+}
+
+// keptKey returns the key kept in file, a new random one where there is none: the user's own channels may stand behind it, so
+// nobody else may guess it.
+func keptKey(file, prefix string) (string, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // a name of ours in our folder
 	if err == nil {
 		return strings.TrimSpace(string(text)), nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("read the demo token: %w", err)
+		return "", fmt.Errorf("read a key: %w", err)
 	}
-	token := "sk-demo-" + rand.Text()
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("keep the demo token: %w", err)
+	key := prefix + rand.Text()
+	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("keep a key: %w", err)
 	}
-	return token, nil
+	return key, nil
 }
 
 // write puts the user's text and what it lacks of sections into file.
@@ -86,11 +98,22 @@ func (c *gatewayConfig) write(file string, sections []gatewayyaml.Section) error
 
 // sections is the gateway.yaml of this stack.
 func (s *stack) sections(at places, config *gatewayConfig) []gatewayyaml.Section {
-	return append([]gatewayyaml.Section{
+	sections := append([]gatewayyaml.Section{
+		{Key: "admin_key", Text: config.admin},
 		{Key: "listen", Text: at.gateway, Force: config.forced || strings.HasSuffix(config.listen, ":0")},
 		{Key: "log", Fields: []gatewayyaml.Field{{Key: "level", Value: "info"}, {Key: "format", Value: "json"}}},
 	}, s.serviceSections(at, config.token)...)
+	if len(config.text) == 0 { // the prices of somebody's own channels are not ours to guess
+		sections = append(sections, gatewayyaml.Section{Key: "prices", Text: demoPrices})
+	}
+	return sections
 }
+
+// demoPrices give budgets and usage something to count.
+const demoPrices = `  gpt-4o: {input: 2.5, cached_input: 1.25, output: 10}
+  gpt-4o-mini: {input: 0.15, cached_input: 0.075, output: 0.6}
+  sora-2: {second: 0.1}
+`
 
 // serviceSections are the ones that name the stack's services.
 func (s *stack) serviceSections(at places, token string) []gatewayyaml.Section {

@@ -10,12 +10,14 @@ import (
 
 // printStack says what a person needs: where everything is, a token, commands to paste. Its last line is the ready
 // line.
-func (s *stack) printStack(at places, token string) {
+func (s *stack) printStack(at places, config *gatewayConfig) {
+	token := config.token
 	url := "http://" + at.gateway
 	gateway := quote(s.shown(s.gatewayBinary()))
 	s.printPlaces(at, [][2]string{
 		{"gateway", url + "  (its documentation: " + url + "/docs)"},
 		{"token", token},
+		{"admin key", config.admin},
 		{"configuration", s.shown(s.gatewayConfig()) + "  (channels and limits are read again when it changes)"},
 	})
 	chat := func(flag, stream, prompt string) string {
@@ -33,17 +35,20 @@ A video, from the request to a file that plays:
   export GATEWAY_URL=%s GATEWAY_TOKEN=%s
   %s video create --model sora-2 --prompt 'A cat plays the piano' --seconds 4 --output cat.mp4
 
-Its workflow, in a browser:
+What was used and what it cost, by model:
+  curl '%s/admin/usage?group_by=token,model' -H "Authorization: Bearer %s"
+
+The video's workflow, in a browser:
   http://%s/namespaces/%s/workflows
 
-`, chat("", "", "Say hello"), chat("-N ", `"stream":true,`, "Tell me a story"), url, token, gateway, at.ui, settings.Namespace)
+`, chat("", "", "Say hello"), chat("-N ", `"stream":true,`, "Tell me a story"), url, token, gateway, url, config.admin, at.ui, settings.Namespace)
 	fmt.Fprintln(s.stdout, readyWord, url)
 }
 
 // printServices says where the services are and what a gateway.yaml needs to use them.
 func (s *stack) printServices(at places) {
 	s.printPlaces(at, nil)
-	token, err := demoToken(s.data + "/token")
+	token, err := s.demoToken()
 	if err != nil {
 		token = "sk-demo"
 	}

@@ -108,7 +108,7 @@ func (s *stack) up(ctx context.Context) error {
 	if err := s.startGateway(ctx, at.gateway); err != nil {
 		return err
 	}
-	s.printStack(at, config.token)
+	s.printStack(at, config)
 	return nil
 }
 

@@ -124,10 +124,10 @@ func TestUp(t *testing.T) {
 			video = append(video, line)
 		}
 	}
-	if len(chats) != 2 || len(video) != 2 {
-		t.Fatalf("got %d chats and %d lines for a video, want 2 and 2, in\n%s", len(chats), len(video), stack.stdout)
+	if len(chats) != 3 || len(video) != 2 { // the last one shows usage
+		t.Fatalf("got %d calls and %d lines for a video, want 3 and 2, in\n%s", len(chats), len(video), stack.stdout)
 	}
-	wants := []string{`"chat.completion"`, "data: [DONE]"}
+	wants := []string{`"chat.completion"`, "data: [DONE]", `{"object":"list","from":`}
 	for i, chat := range chats {
 		if text, err := shell(t, dir, chat+" --silent --show-error --fail"); err != nil || !strings.Contains(text, wants[i]) {
 			t.Errorf("%s: got %v\n%s\nwant %s", chat, err, text, wants[i])
