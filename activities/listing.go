@@ -66,13 +66,13 @@ func (i Intake) Page(ctx context.Context, tokenID, after string, limit int, asce
 	return listed(entries), err
 }
 
-// Unfinished lists a token's unfinished tasks, the oldest first.
-func (i Intake) Unfinished(ctx context.Context, tokenID string, limit int) ([]Listed, error) {
+// Unfinished lists a token's unfinished tasks behind the first `from`, the oldest first, and tells how many there are in all.
+func (i Intake) Unfinished(ctx context.Context, tokenID string, from, limit int) (entries []Listed, all int, err error) {
 	if i.Index == nil {
-		return nil, nil
+		return nil, 0, nil
 	}
-	entries, err := i.Index.Unfinished(ctx, tokenID, limit)
-	return listed(entries), err
+	found, all, err := i.Index.Unfinished(ctx, tokenID, from, limit)
+	return listed(found), all, err
 }
 
 func listed(entries []storage.TaskEntry) []Listed {

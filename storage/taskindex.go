@@ -169,21 +169,29 @@ func (x *TaskIndex) Page(ctx context.Context, tokenID, after string, limit int, 
 	return entries, nil
 }
 
-// Unfinished lists up to limit unfinished tasks of a token, those that have been so longest first.
-func (x *TaskIndex) Unfinished(ctx context.Context, tokenID string, limit int) ([]TaskEntry, error) {
+// Unfinished lists up to limit unfinished tasks of a token behind the first `from`, those that have been so longest first,
+// and tells how many there are in all.
+func (x *TaskIndex) Unfinished(ctx context.Context, tokenID string, from, limit int) (entries []TaskEntry, all int, err error) {
 	if limit <= 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
-	answer, err := x.client.ZRangeWithScores(ctx, x.keys.unfinished(tokenID), 0, int64(limit)-1).Result()
+	var page *redis.ZSliceCmd
+	var count *redis.IntCmd
+	_, err = x.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		page = p.ZRangeWithScores(ctx, x.keys.unfinished(tokenID), int64(from), int64(from+limit)-1)
+		count = p.ZCard(ctx, x.keys.unfinished(tokenID))
+		return nil
+	})
 	if err != nil {
-		return nil, redisError("list unfinished tasks", err)
+		return nil, 0, redisError("list unfinished tasks", err)
 	}
-	entries := make([]TaskEntry, 0, len(answer))
+	answer := page.Val()
+	entries = make([]TaskEntry, 0, len(answer))
 	for _, z := range answer {
 		id, _ := z.Member.(string)
 		entries = append(entries, TaskEntry{TaskID: id, At: time.UnixMilli(int64(z.Score)).UTC()})
 	}
-	return entries, nil
+	return entries, int(count.Val()), nil
 }
 
 // Bury marks a task as under removal and forgets it: from now on Buried says so, for a week or until Lift.

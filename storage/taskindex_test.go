@@ -88,7 +88,7 @@ func TestTaskIndexLimit(t *testing.T) {
 	if passed.Load() != most {
 		t.Fatalf("%d passed, want %d", passed.Load(), most)
 	}
-	open, err := index.Unfinished(t.Context(), "anna", 10)
+	open, _, err := index.Unfinished(t.Context(), "anna", 0, 10)
 	if err != nil || len(open) != most {
 		t.Fatalf("unfinished = %v, %v", open, err)
 	}
@@ -144,7 +144,7 @@ func TestTaskIndexRestores(t *testing.T) {
 		if err != nil || !slices.Equal(names(listed), []string{"t0", "t1"}) || !listed[0].At.Equal(created) {
 			t.Errorf("lost %v: listed %v, %v", lost, listed, err)
 		}
-		open, err := index.Unfinished(t.Context(), "anna", 10)
+		open, _, err := index.Unfinished(t.Context(), "anna", 0, 10)
 		if err != nil || !slices.Equal(names(open), []string{"t1"}) {
 			t.Errorf("lost %v: unfinished %v, %v", lost, names(open), err)
 		}
@@ -187,7 +187,7 @@ func TestTaskIndexBuries(t *testing.T) {
 	if got, err := index.Page(t.Context(), "anna", "", 10, false); err != nil || len(got) != 0 {
 		t.Errorf("a buried task is listed: %v, %v", got, err)
 	}
-	if got, err := index.Unfinished(t.Context(), "anna", 10); err != nil || len(got) != 0 {
+	if got, _, err := index.Unfinished(t.Context(), "anna", 0, 10); err != nil || len(got) != 0 {
 		t.Errorf("a buried task counts: %v, %v", got, err)
 	}
 	if err := index.Lift(t.Context(), "t1"); err != nil {
@@ -201,7 +201,7 @@ func TestTaskIndexAway(t *testing.T) {
 	index := storage.NewTaskIndex(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
 	_, add := index.Add(t.Context(), "anna", "t1", time.Now(), 1)
 	_, page := index.Page(t.Context(), "anna", "", 1, false)
-	_, open := index.Unfinished(t.Context(), "anna", 1)
+	_, _, open := index.Unfinished(t.Context(), "anna", 0, 1)
 	_, buried := index.Buried(t.Context(), "t1")
 	for name, err := range map[string]error{
 		"add": add, "end": index.End(t.Context(), "anna", "t1"),

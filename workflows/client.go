@@ -109,7 +109,7 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	}
 	task := Task{ID: id, Token: in.TokenID, Format: in.Format, State: Queued, CreatedAt: now}
 	task.describe(req)
-	added, err := c.enlist(ctx, in, id, now)
+	listed, err := c.enlist(ctx, in, id, now)
 	if err != nil {
 		if task, found := c.again(ctx, id, in, hash); !isNotFound(found) {
 			return task, found // a repeat is answered, whatever the list says
@@ -118,13 +118,13 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	}
 	if err := c.reserve(ctx, in, start); err != nil {
 		if task, found := c.again(ctx, id, in, hash); !isNotFound(found) {
-			if added {
+			if listed == entryAdded {
 				c.relist(ctx, id)
 			}
 			return task, found
 		}
-		if added {
-			c.delist(ctx, in.TokenID, id)
+		if listed == entryAdded {
+			c.unlist(ctx, in.TokenID, id)
 		}
 		return Task{}, err
 	}
@@ -132,13 +132,16 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	switch {
 	case err == nil:
+		if listed == entryThere {
+			c.keep(ctx, task)
+		}
 		if c.opts.Created != nil {
 			c.opts.Created(req.Model)
 		}
 		c.opts.Log.InfoContext(ctx, "task created", "task", id, "token", in.TokenID, "model", req.Model, "format", string(in.Format))
 		return task, nil
 	case errors.As(err, &already):
-		if added {
+		if listed == entryAdded {
 			c.relist(ctx, id)
 		}
 		c.unreserve(ctx, in, start) // the task has a claim of its own
@@ -146,15 +149,16 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	default:
 		if refused(err) {
 			c.unreserve(ctx, in, start)
-			if added {
-				c.delist(ctx, in.TokenID, id)
+			if listed == entryAdded {
+				c.unlist(ctx, in.TokenID, id)
 			}
 		}
 		return Task{}, away("The task engine", fmt.Errorf("start %s: %w", id, err))
 	}
 }
 
-// refused tells that a start surely did not happen. Any other entry without a workflow is dropped by the list's readers.
+// refused tells that a start surely did not happen, at its last try. Any other entry without a workflow is dropped by the
+// list's readers.
 func refused(err error) bool {
 	switch err.(type) { //nolint:errorlint // the SDK answers with the service's own errors
 	case *serviceerror.ResourceExhausted, *serviceerror.InvalidArgument, *serviceerror.PermissionDenied, *serviceerror.NamespaceNotFound:

@@ -3,6 +3,8 @@ package workflows
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,9 +21,10 @@ const (
 	// listGrace is how long after its creation a task may be on the list and not yet at Temporal: uploads, the request and
 	// the start lie between.
 	listGrace = 2*stageTimeout + startTimeout + time.Minute
-	// freeLooks is how many unfinished tasks are looked at when a token has too many: some may have ended while nobody
-	// could note it.
-	freeLooks = 8
+	// freeLooks is how many of the oldest unfinished tasks are looked at when a token has too many: some may have ended
+	// while nobody could note it. freeTurn is how many of the others are, those of one second the same and of each another
+	// part: refused creates cost Temporal no more than so many looks a second.
+	freeLooks, freeTurn = 8, 32
 	// freeGrace is how long an entry may be older than its workflow.
 	freeGrace = startTimeout + 20*time.Second
 )
@@ -114,56 +117,107 @@ func (c *Client) lookAll(ctx context.Context, tokenID string, entries []activiti
 	return tasks, gone, nil
 }
 
+// entry is what enlist found on the token's list.
+type entry int
+
+const (
+	entryMissing entry = iota // the list is away
+	entryAdded                // it is this create's
+	entryThere                // another create, or one before, made it
+)
+
 // enlist puts a task that is about to start on the token's list, which also bounds its unfinished tasks. A list that is
 // away holds up nothing: no task's truth depends on it.
-func (c *Client) enlist(ctx context.Context, in Create, id string, created time.Time) (added bool, err error) {
+func (c *Client) enlist(ctx context.Context, in Create, id string, created time.Time) (entry, error) {
 	for again := false; ; again = true {
-		added, err = c.opts.Intake.Enlist(ctx, in.TokenID, id, created, in.MaxTasks)
+		added, err := c.opts.Intake.Enlist(ctx, in.TokenID, id, created, in.MaxTasks)
 		switch fault := (*providers.Fault)(nil); {
+		case err == nil && added:
+			return entryAdded, nil
 		case err == nil:
-			return added, nil
+			return entryThere, nil
 		case errors.Is(err, context.Canceled):
-			return false, providers.AsFault(err)
+			return entryMissing, providers.AsFault(err)
 		case !errors.As(err, &fault):
 			c.opts.Log.WarnContext(ctx, "task not listed", "task", id, "token", in.TokenID, "err", err)
-			return false, nil
+			return entryMissing, nil
 		case again:
-			return false, fault
+			return entryMissing, fault
 		}
 		freed, lookErr := c.free(ctx, in.TokenID)
 		switch {
 		case lookErr != nil:
-			return false, lookErr
+			return entryMissing, lookErr
 		case freed == 0:
-			return false, err
+			return entryMissing, err
 		}
 	}
 }
 
+// unlist takes a task off the list whose start was refused, unless there is one: an earlier try of the same start may have
+// got through, or another create. Where that cannot be told the list's readers drop the entry later.
+func (c *Client) unlist(ctx context.Context, tokenID, id string) {
+	if _, _, err := c.describe(context.WithoutCancel(ctx), id); isNotFound(err) {
+		c.delist(context.WithoutCancel(ctx), tokenID, id)
+	}
+}
+
+// keep makes sure that a task which has started is on the list under whose entry it started: the create that made the entry
+// may have taken it off meanwhile, since its own start was refused.
+func (c *Client) keep(ctx context.Context, task Task) {
+	if err := c.opts.Intake.Restore(ctx, task.Token, task.ID, task.CreatedAt, true); err != nil {
+		c.opts.Log.WarnContext(ctx, "task not listed", "task", task.ID, "token", task.Token, "err", err)
+	}
+}
+
 // free takes tasks out of the unfinished ones that have ended, or never began, without anyone noting it. It looks at a
-// few of the oldest, each at most once a second.
+// few of the oldest and at a part of the others, each at most once a second.
 func (c *Client) free(ctx context.Context, tokenID string) (freed int, err error) {
-	entries, err := c.opts.Intake.Unfinished(ctx, tokenID, freeLooks)
+	entries, all, err := c.opts.Intake.Unfinished(ctx, tokenID, 0, freeLooks)
+	if others := all - freeLooks; err == nil && others > 0 {
+		parts := (others + freeTurn - 1) / freeTurn
+		part := rand.New(rand.NewPCG(uint64(time.Now().Unix()), 0)).IntN(parts) //nolint:gosec // nobody's secret; the second is never negative
+		var more []activities.Listed
+		more, _, err = c.opts.Intake.Unfinished(ctx, tokenID, freeLooks+part*freeTurn, freeTurn)
+		entries = append(entries, more...)
+	}
 	if err != nil {
 		return 0, away("The list of tasks", err)
 	}
+	var count atomic.Int64
+	group, looking := errgroup.WithContext(ctx)
+	group.SetLimit(listLooks)
 	for _, entry := range entries {
-		task, err := c.Find(ctx, entry.TaskID, tokenID)
-		switch {
-		case err == nil && task.Ended():
-			if err := c.opts.Intake.Ended(ctx, tokenID, entry.TaskID); err != nil {
-				return freed, away("The list of tasks", err)
+		group.Go(func() error {
+			gone, err := c.freeOne(looking, tokenID, entry)
+			if gone {
+				count.Add(1)
 			}
-			freed++
-		case err == nil:
-		case !isNotFound(err):
-			return freed, err
-		case time.Since(entry.At) > freeGrace:
-			c.delist(ctx, tokenID, entry.TaskID)
-			freed++
-		}
+			return err
+		})
 	}
-	return freed, nil
+	err = group.Wait()
+	return int(count.Load()), err
+}
+
+// freeOne takes one task out of the unfinished ones; false for one that has not ended.
+func (c *Client) freeOne(ctx context.Context, tokenID string, entry activities.Listed) (bool, error) {
+	task, err := c.Find(ctx, entry.TaskID, tokenID)
+	switch {
+	case err == nil && task.Ended():
+		if err := c.opts.Intake.Ended(ctx, tokenID, entry.TaskID); err != nil {
+			return false, away("The list of tasks", err)
+		}
+		return true, nil
+	case err == nil:
+		return false, nil
+	case !isNotFound(err):
+		return false, err
+	case time.Since(entry.At) > freeGrace:
+		c.delist(ctx, tokenID, entry.TaskID)
+		return true, nil
+	}
+	return false, nil
 }
 
 // relist corrects the list's entry of a task that was there before its create was repeated: the list had lost it.

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
@@ -18,11 +21,11 @@ import (
 )
 
 // newListing is a client whose list is in the Redis.
-func newListing(client *redis.Client) (*workflows.Client, *engine, *storage.TaskIndex) {
+func newListing(connection *redis.Client) (*workflows.Client, *engine, *storage.TaskIndex) {
 	e := &engine{}
-	index := storage.NewTaskIndex(client, nil)
+	index := storage.NewTaskIndex(connection, nil)
 	return workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
-		Objects: &shelf{docs: make(map[string][]byte)}, Index: index, Changes: storage.NewChanges(client, nil),
+		Objects: &shelf{docs: make(map[string][]byte)}, Index: index, Changes: storage.NewChanges(connection, nil),
 	}}), e, index
 }
 
@@ -171,6 +174,93 @@ func TestMaxTasks(t *testing.T) {
 	}
 }
 
+// TestMaxTasksFreesAnyTask: not only the oldest may have ended with nobody noting it.
+func TestMaxTasksFreesAnyTask(t *testing.T) {
+	t.Parallel()
+	const most = 20
+	tasks, engine, _ := newListing(storagetest.Redis(t))
+	for i := range most {
+		mustCreate(t, tasks, keyed(fmt.Sprint(i), most))
+	}
+	engine.close(workflows.KeyedID("demo", fmt.Sprint(most-5)), enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED)
+	if _, err := tasks.Create(t.Context(), keyed("next", most)); err != nil {
+		t.Errorf("after one was terminated: %v", err)
+	}
+	if _, err := tasks.Create(t.Context(), keyed("one more", most)); kindOf(err) != providers.RateLimited {
+		t.Errorf("beyond the limit: %v", err)
+	}
+}
+
+// TestRefusedStart: a start that Temporal refused at its last try takes no task off the list that runs, be it that an
+// earlier try got through, or that another create did.
+func TestRefusedStart(t *testing.T) {
+	t.Parallel()
+	refusal := serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "busy")
+	for _, tc := range []struct {
+		name    string
+		through func(t *testing.T, there *workflows.Client) // what gets through while the start is refused
+		listed  int
+	}{
+		{"nothing got through", func(*testing.T, *workflows.Client) {}, 0},
+		{"an earlier try did", func(t *testing.T, there *workflows.Client) {
+			t.Helper()
+			if _, err := there.Create(t.Context(), keyed("a", 0)); err != nil {
+				t.Error(err)
+			}
+		}, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			here, e, index := newListing(storagetest.Redis(t))
+			there := workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
+			refusing := workflows.NewClient(&refusingEngine{engine: e, refusal: refusal, before: func() { tc.through(t, there) }},
+				workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
+			if _, err := refusing.Create(t.Context(), keyed("a", 0)); kindOf(err) != providers.Overloaded {
+				t.Fatalf("got %v, want overloaded", err)
+			}
+			if list, err := index.Page(t.Context(), "demo", "", 10, true); err != nil || len(list) != tc.listed {
+				t.Errorf("listed %v, %v, want %d", list, err, tc.listed)
+			}
+			if open, _, err := index.Unfinished(t.Context(), "demo", 0, 10); err != nil || len(open) != tc.listed {
+				t.Errorf("unfinished %v, %v, want %d", open, err, tc.listed)
+			}
+		})
+	}
+	t.Run("another create started under an entry that was taken off", func(t *testing.T) {
+		t.Parallel()
+		here, e, index := newListing(storagetest.Redis(t))
+		id := workflows.KeyedID("demo", "a")
+		if _, err := index.Add(t.Context(), "demo", id, time.Now(), 0); err != nil { // the other create's
+			t.Fatal(err)
+		}
+		late := workflows.NewClient(&refusingEngine{engine: e, before: func() { // whose start is refused meanwhile
+			if err := index.Remove(t.Context(), "demo", id); err != nil {
+				t.Error(err)
+			}
+		}}, workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
+		mustCreate(t, late, keyed("a", 0))
+		if list, err := index.Page(t.Context(), "demo", "", 10, true); err != nil || len(list) != 1 {
+			t.Errorf("listed %v, %v, want the task", list, err)
+		}
+	})
+}
+
+// refusingEngine does something before a start, and refuses it where it has a reason.
+type refusingEngine struct {
+	*engine
+
+	before  func()
+	refusal error
+}
+
+func (e *refusingEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
+	e.before()
+	if e.refusal != nil {
+		return nil, e.refusal
+	}
+	return e.engine.ExecuteWorkflow(ctx, opts, workflow, args...)
+}
+
 // TestCreateWithoutRedis: a task with a key needs no list.
 func TestCreateWithoutRedis(t *testing.T) {
 	t.Parallel()
@@ -195,7 +285,7 @@ func TestRepeatAfterRedisLostItsData(t *testing.T) {
 		}
 		mustCreate(t, tasks, keyed(task.Request.Prompt, 0))
 	}
-	if open, err := index.Unfinished(t.Context(), "demo", 10); err != nil || len(open) != 1 || open[0].TaskID != running.ID {
+	if open, _, err := index.Unfinished(t.Context(), "demo", 0, 10); err != nil || len(open) != 1 || open[0].TaskID != running.ID {
 		t.Errorf("unfinished are %v, %v, want the running one", open, err)
 	}
 	page, err := index.Page(t.Context(), "demo", "", 10, true)

@@ -18,7 +18,7 @@ func TestScrapes(t *testing.T) {
 	var config struct {
 		RuleFiles     []string `yaml:"rule_files"`
 		ScrapeConfigs []struct {
-			JobName       string `yaml:"job_name"`
+			JobName       string                       `yaml:"job_name"`
 			StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
 		} `yaml:"scrape_configs"`
 	}

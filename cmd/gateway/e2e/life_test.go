@@ -232,7 +232,7 @@ func TestListOutlivesRedis(t *testing.T) {
 		g.run("video", "reindex")
 		return strings.Join(list(), " ") == want
 	})
-	open, err := storage.NewTaskIndex(redis, nil).Unfinished(t.Context(), tokenID, 10)
+	open, _, err := storage.NewTaskIndex(redis, nil).Unfinished(t.Context(), tokenID, 0, 10)
 	if err != nil || len(open) != 1 || open[0].TaskID != ids[2] {
 		t.Errorf("unfinished = %+v, %v, want the running one", open, err)
 	}
