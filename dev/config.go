@@ -18,18 +18,21 @@ import (
 type gatewayConfig struct {
 	text   []byte // the user's file; empty without one
 	listen string
-	forced bool   // listen comes from the flag and replaces the file's
-	token  string // the key of the printed commands; ${NAME} in it is left to the shell that runs them
-	admin  string // the operator's key of the printed commands, as token
+	// metrics: the file says where they are, or that there are none.
+	metrics bool
+	forced  bool   // listen comes from the flag and replaces the file's
+	token   string // the key of the printed commands; ${NAME} in it is left to the shell that runs them
+	admin   string // the operator's key of the printed commands, as token
 }
 
 // readConfig reads the user's file where there is one, and the demo token of this data folder.
 func (s *stack) readConfig() (*gatewayConfig, error) {
 	c := &gatewayConfig{listen: s.flags.Listen, forced: s.flags.Listen != ""}
 	var file struct {
-		Listen string `yaml:"listen"`
-		Admin  string `yaml:"admin_key"`
-		Tokens []struct {
+		Listen  string `yaml:"listen"`
+		Admin   string `yaml:"admin_key"`
+		Metrics any    `yaml:"metrics"`
+		Tokens  []struct {
 			Key string `yaml:"key"`
 		} `yaml:"tokens"`
 	}
@@ -42,6 +45,7 @@ func (s *stack) readConfig() (*gatewayConfig, error) {
 			return nil, fmt.Errorf("read the configuration %s: %w", s.flags.Config, err)
 		}
 	}
+	c.metrics = file.Metrics != nil
 	if !c.forced {
 		c.listen = os.ExpandEnv(file.Listen)
 	}
@@ -103,6 +107,9 @@ func (s *stack) sections(at places, config *gatewayConfig) []gatewayyaml.Section
 		{Key: "listen", Text: at.gateway, Force: config.forced || strings.HasSuffix(config.listen, ":0")},
 		{Key: "log", Fields: []gatewayyaml.Field{{Key: "level", Value: "info"}, {Key: "format", Value: "json"}}},
 	}, s.serviceSections(at, config.token)...)
+	if at.metrics != "" {
+		sections = append(sections, gatewayyaml.Section{Key: "metrics", Fields: []gatewayyaml.Field{{Key: "listen", Value: at.metrics}}})
+	}
 	if len(config.text) == 0 { // the prices of somebody's own channels are not ours to guess
 		sections = append(sections, gatewayyaml.Section{Key: "prices", Text: demoPrices})
 	}

@@ -55,6 +55,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		kong.Vars{
 			"temporal": settings.TemporalAddress, "ui": settings.UIAddress, "redis": settings.RedisAddress,
 			"s3": settings.StoreAddress, "upstream": settings.UpstreamAddress, "gateway": settings.GatewayAddress,
+			"metrics":   settings.MetricsAddress,
 			"accessKey": settings.AccessKey, "secretKey": settings.SecretKey, "bucket": settings.Bucket,
 		},
 		kong.Writers(stdout, stderr),

@@ -16,6 +16,7 @@ func (s *stack) printStack(at places, config *gatewayConfig) {
 	gateway := quote(s.shown(s.gatewayBinary()))
 	s.printPlaces(at, [][2]string{
 		{"gateway", url + "  (its documentation: " + url + "/docs)"},
+		{"metrics", metricsPlace(at)},
 		{"token", token},
 		{"admin key", config.admin},
 		{"configuration", s.shown(s.gatewayConfig()) + "  (channels and limits are read again when it changes)"},
@@ -43,6 +44,13 @@ The video's workflow, in a browser:
 
 `, chat("", "", "Say hello"), chat("-N ", `"stream":true,`, "Tell me a story"), url, token, gateway, url, config.admin, at.ui, settings.Namespace)
 	fmt.Fprintln(s.stdout, readyWord, url)
+}
+
+func metricsPlace(at places) string {
+	if at.metrics == "" {
+		return "as the configuration says"
+	}
+	return "http://" + at.metrics + "/metrics"
 }
 
 // printServices says where the services are and what a gateway.yaml needs to use them.

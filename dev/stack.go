@@ -47,7 +47,11 @@ type stack struct {
 }
 
 // places are the addresses the parts listen on.
-type places struct{ temporal, ui, redis, s3, upstream, gateway string }
+type places struct {
+	temporal, ui, redis, s3, upstream, gateway string
+	// metrics are the gateway's; "" where the user's file says where they are.
+	metrics string
+}
 
 // prepare finds what the stack needs on this machine. A stack that was prepared must be closed.
 func (s *stack) prepare() (err error) {
@@ -124,8 +128,9 @@ func (s *stack) claim(config *gatewayConfig) (at places, err error) {
 		{"the object store", "--s3", s.flags.S3, &at.s3},
 		{"the upstreams", "--upstream", s.flags.Upstream, &at.upstream},
 		{"the gateway", "--listen", config.listen, &at.gateway},
+		{"the gateway's metrics", "--metrics", s.flags.Metrics, &at.metrics},
 	} {
-		if s.flags.Services && a.got == &at.gateway {
+		if s.flags.Services && (a.got == &at.gateway || a.got == &at.metrics) || config.metrics && a.got == &at.metrics {
 			continue
 		}
 		addr, err := loopback.Address(a.want)

@@ -19,6 +19,7 @@ type upCommand struct {
 	Data     string `placeholder:"DIR" help:"Keep workflows, objects and tokens here over restarts; default: a folder that is removed at the end."`
 	Config   string `placeholder:"FILE" help:"A gateway.yaml with your channels and tokens; what it lacks of the rest is filled in."`
 	Listen   string `placeholder:"ADDR" help:"Address of the gateway; default: the one in --config, else ${gateway}."`
+	Metrics  string `default:"${metrics}" placeholder:"ADDR" help:"Address of the gateway's metrics, unless --config has one."`
 	Services bool   `help:"Everything but the gateway; prints the sections to paste into a gateway.yaml."`
 
 	Temporal string `default:"${temporal}" help:"Address of Temporal."`

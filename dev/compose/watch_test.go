@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"modelrelay/dev/settings"
 )
 
 // TestScrapes holds that Prometheus reads gateway and worker where they are told to listen, has the rules, and is of the
@@ -30,6 +32,9 @@ func TestScrapes(t *testing.T) {
 		}
 	}
 	p := port(gateway.Metrics.Listen)
+	if p != port(settings.MetricsAddress) {
+		t.Errorf("metrics are at %s, want the port of the embedded stack", gateway.Metrics.Listen)
+	}
 	if want := []string{"gateway gateway:" + p, "worker worker:" + p}; !slices.Equal(targets, want) {
 		t.Errorf("scraped: %v, want %v", targets, want)
 	}

@@ -26,6 +26,7 @@ const (
 	StoreAddress    = "127.0.0.1:9000"
 	UpstreamAddress = "127.0.0.1:9100"
 	GatewayAddress  = "127.0.0.1:8080"
+	MetricsAddress  = "127.0.0.1:9464" // the gateway's
 )
 
 // The credentials of the object store where nobody chose others. It is served on loopback only.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -109,10 +110,10 @@ func TestUp(t *testing.T) {
 	}
 	dir := t.TempDir()
 	config := filepath.Join(dir, "mine.yaml")
-	if err := os.WriteFile(config, []byte("metrics: {listen: \"\"} # not beside another stack's\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("relay: {grace: 5s} # mine\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"--data", filepath.Join(dir, "data"), "--config", config, "--listen", "127.0.0.1:0"}, freePorts()...)
+	args := append([]string{"--data", filepath.Join(dir, "data"), "--config", config, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, freePorts()...)
 	stack := start(t, args...)
 
 	var chats, video []string
@@ -142,6 +143,14 @@ func TestUp(t *testing.T) {
 	}
 	if line, err := stack.stderr.line(t.Context(), "task=video_", stack.done); err != nil {
 		t.Errorf("a line about the task: got %q, %v", line, err)
+	}
+
+	metrics := regexp.MustCompile(`(?m)^metrics\s+(http://\S+)$`).FindStringSubmatch(stack.stdout.String())
+	if metrics == nil {
+		t.Fatalf("no address of the metrics in\n%s", stack.stdout)
+	}
+	if text, err := shell(t, dir, "curl --silent --show-error --fail "+metrics[1]); err != nil || !strings.Contains(text, "\ngateway_tasks_created_total{") {
+		t.Errorf("metrics: got %v\n%.500s\nwant the counts of what was done", err, text)
 	}
 
 	merged, err := os.Stat(filepath.Join(dir, "data", "gateway.yaml"))
