@@ -30,7 +30,7 @@ type Config struct {
 
 // Metrics is where Prometheus reads; never the public listener.
 type Metrics struct {
-	Listen string `yaml:"listen" doc:"address of the Prometheus endpoint; empty: none"`
+	Listen string `yaml:"listen" doc:"address of the Prometheus endpoint, one for each process of a machine; port 0 takes a free one and logs it; empty: none"`
 }
 
 // Log shapes the process's own log on standard error.

@@ -16,6 +16,8 @@ import (
 const (
 	// censusEvery is how often a process counts the tasks: alerts wait for minutes, and visibility requests are dear.
 	censusEvery = time.Minute
+	// censusSoon is the wait after a count that failed or found no worker, as the first one does: workers are still starting.
+	censusSoon = 10 * time.Second
 	// censusTimeout bounds one count.
 	censusTimeout = 10 * time.Second
 	// censusLife is how long a count is shown that is not followed by another: no figure is better than an old one.
@@ -50,20 +52,19 @@ func fresh[T any](from *atomic.Pointer[counted[T]]) (figure T, ok bool) {
 
 // run counts until ctx ends.
 func (c *census) run(ctx context.Context) {
-	tick := time.NewTicker(censusEvery)
-	defer tick.Stop()
 	for {
-		c.count(ctx)
-		select {
-		case <-ctx.Done():
+		wait := censusEvery
+		if !c.count(ctx) {
+			wait = censusSoon
+		}
+		if rest(ctx, wait) != nil {
 			return
-		case <-tick.C:
 		}
 	}
 }
 
-// count takes what can be had. What is away says so elsewhere.
-func (c *census) count(ctx context.Context) {
+// count takes what can be had, and tells whether all is well. What is away says so elsewhere.
+func (c *census) count(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, censusTimeout)
 	defer cancel()
 	channels := c.limited()
@@ -74,9 +75,12 @@ func (c *census) count(ctx context.Context) {
 		}
 		c.lines.Store(&counted[map[string]storage.SlotState]{lines, time.Now()})
 	}
-	if tasks, err := workflows.TakeCensus(ctx, c.temporal, c.cfg.Namespace, c.cfg.TaskQueue); err == nil {
-		c.tasks.Store(&counted[workflows.Census]{tasks, time.Now()})
+	tasks, err := workflows.TakeCensus(ctx, c.temporal, c.cfg.Namespace, c.cfg.TaskQueue)
+	if err != nil {
+		return false
 	}
+	c.tasks.Store(&counted[workflows.Census]{tasks, time.Now()})
+	return tasks.Workers > 0
 }
 
 // takeCensus returns what counts tasks until its context ends, and shows it; nil where nobody wants metrics.
