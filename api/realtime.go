@@ -112,7 +112,8 @@ func (s *Server) converse(x *exchange, r *http.Request) error {
 	defer leave()
 	err = session.Run(ctx, client, func(usage providers.Usage) { //nolint:contextcheck // attend tells why it is not the request's
 		s.recordUsage(x, usage)
-		if x.caller.Budget > 0 && int64(x.cost) > x.grant.Left {
+		// Others spend of the same budget meanwhile, conversations that began beside this one among them.
+		if x.caller.Budget > 0 && (int64(x.cost) > x.grant.Left || x.grant.Overdrawn(ctx)) {
 			end(errSpent)
 		}
 	})

@@ -25,7 +25,7 @@ func accepted(t *testing.T) (*providers.Socket, *websocket.Conn) {
 		sockets <- socket
 	}))
 	t.Cleanup(server.Close)
-	conn, _, err := websocket.Dial(t.Context(), server.URL, nil) //nolint:bodyclose // the connection is the library's
+	conn, _, err := websocket.Dial(t.Context(), server.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

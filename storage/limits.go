@@ -186,7 +186,11 @@ func (l *Limits) Admit(ctx context.Context, t *Token, cost Cost) (Grant, error) 
 	if grant, refused := l.refusedAlready(token, cost, now); refused {
 		return grant, nil
 	}
+	return l.ask(ctx, token, cost, now), nil
+}
 
+// ask admits a call together with those of the same moment.
+func (l *Limits) ask(ctx context.Context, token bucketed, cost Cost, now time.Time) Grant {
 	a, ok := l.pool.Get().(*admission)
 	if !ok {
 		a = &admission{wake: make(chan bool, 1)}
@@ -203,7 +207,7 @@ func (l *Limits) Admit(ctx context.Context, t *Token, cost Cost) (Grant, error) 
 	grant := a.grant
 	a.grant = Grant{}
 	l.pool.Put(a)
-	return grant, nil
+	return grant
 }
 
 // Release ends the call: its place is free, and the estimate of its tokens is replaced by what it used; negative
@@ -248,6 +252,18 @@ func (g Grant) Spend(tokens int) {
 	}
 	h.spent.Add(int64(tokens))
 	h.limits.correct(h, settlement{token: h.token, second: thisSecond, delta: tokens})
+}
+
+// Overdrawn tells of a call that goes on whether its token's budget is exceeded, by what the ledger has and what others
+// have reserved; this call's own reservation is not counted. It waits as Admit does, and without a budget not at all.
+func (g Grant) Overdrawn(ctx context.Context) bool {
+	h := g.held
+	if h == nil || h.token.budget == 0 || h.released.Load() {
+		return false
+	}
+	now := h.limits.ask(ctx, bucketed{id: h.token.id, budget: bounded(h.token.budget + h.reserved)}, Cost{}, time.Now())
+	now.Release(0)
+	return now.Spent
 }
 
 // refusedAlready answers for a token whose requests are used up.
