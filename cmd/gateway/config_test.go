@@ -81,7 +81,7 @@ func TestWholeFile(t *testing.T) {
 	}
 	want := main.DefaultConfig()
 	want.AdminKey = "admin-secret"
-	want.Archive.AccessKey, want.Archive.SecretKey = "x", "y"
+	want.Archive.AccessKey, want.Archive.SecretKey, want.Archive.PublicEndpoint = "x", "y", "http://127.0.0.1:9000"
 	want.Tokens = []main.Token{{
 		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, RequestsPerMinute: 600, Weight: 1, Lane: "normal",
 		Networks: []string{}, Operations: []string{},
