@@ -177,7 +177,7 @@ func wantExported(t *testing.T, got samples) {
 		`sum(rate(gateway_atempts_total[5m]))`:                         "nobody exports gateway_atempts_total",
 		`gateway_attempts_total{chanel="main"}`:                        "gateway_attempts_total has no label chanel",
 		`sum by (chanel) (gateway_attempts_total)`:                     "no series of it has the label chanel",
-		`gateway_tasks_ended_total{code="upstream_unkown"}`:            `gateway_tasks_ended_total is never code="upstream_unkown"`,
+		`gateway_tasks_ended_total{code="upstream_lost"}`:              `gateway_tasks_ended_total is never code="upstream_lost"`,
 		`histogram_quantile(0.9, gateway_task_duration_seconds_buckt)`: "nobody exports gateway_task_duration_seconds_buckt",
 		`sum(`: "parse error",
 	} {
