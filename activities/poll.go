@@ -57,8 +57,10 @@ type Progress struct {
 	Since time.Time `json:"since"`
 	// Next is when the next look is due. Estimates stand still from then on, so that whatever the look brings, nobody was
 	// shown more than is known here. Zero in heartbeats of old.
-	Next  time.Time `json:"next,omitzero"`
-	Polls int       `json:"polls"`
+	Next time.Time `json:"next,omitzero"`
+	// Running is when the last look was that found the job on its way; zero before.
+	Running time.Time `json:"running,omitzero"`
+	Polls   int       `json:"polls"`
 	// Waits counts the waits after the milestones; they grow from PollMin to PollMax.
 	Waits int `json:"waits,omitempty"`
 	// Unknown counts the looks in a row that found no such job, Errors those that failed.
@@ -131,7 +133,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 	switch status.State {
 	case providers.JobDone:
 		a.changed(ctx, in.Job.TaskID)
-		a.observe(ctx, in.Job, log)
+		a.observe(ctx, in.Job, took(in.Job, p, status), log)
 		a.release(ctx, in.Job)
 		return status, nil
 	case providers.JobFailed:
@@ -140,7 +142,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		status.Progress = p.Shown(time.Now()) // what was shown does not fall because the vendor starts from 0 again
 		return status, nil
 	}
-	p.Unknown, p.UnknownSince = 0, time.Time{}
+	p.Unknown, p.UnknownSince, p.Running = 0, time.Time{}, time.Now()
 	if status.State == providers.JobRunning {
 		p.State = providers.JobRunning // a vendor that takes a job back into its queue does not take our word back
 	}
@@ -243,10 +245,21 @@ func (a *Activities) usual(ctx context.Context, job Job) time.Duration {
 	return usual
 }
 
-func (a *Activities) observe(ctx context.Context, job Job, log *slog.Logger) {
+// took is how long a job took that is done: by the vendor's clock where it tells and is to be believed, else until the
+// middle between the last look and this one, between which it ended.
+func took(job Job, p Progress, status providers.VideoStatus) time.Duration {
+	elapsed := time.Since(job.AcceptedAt)
+	if status.Took > 0 && status.Took <= elapsed+SubmitTimeout { // a vendor may count from the middle of the submit
+		return status.Took
+	}
+	before := max(0, p.Running.Sub(job.AcceptedAt)) // nothing was seen yet: it may have ended at any time
+	return before + (elapsed-before)/2
+}
+
+func (a *Activities) observe(ctx context.Context, job Job, took time.Duration, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
-	if err := a.Durations.Observe(ctx, job.Assignment.Channel, job.Model, time.Since(job.AcceptedAt)); err != nil {
+	if err := a.Durations.Observe(ctx, job.Assignment.Channel, job.Model, took); err != nil {
 		log.Debug("duration not noted", "err", err)
 	}
 }

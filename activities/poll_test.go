@@ -131,25 +131,49 @@ func TestPollLooksAtTheClockFirst(t *testing.T) {
 	})
 }
 
+// TestPollNotesHowLongItTook: as the vendor says, else by the middle between the looks before and after the end, so that
+// rare looks do not make jobs seem longer.
 func TestPollNotesHowLongItTook(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWatch(t, func(int) (providers.VideoStatus, error) { return done() })
-		var took time.Duration
-		w.acts.Durations = durations{observe: func(_ context.Context, channel, model string, d time.Duration) error {
-			if channel != "main" || model != "sora-2" {
-				t.Errorf("noted for %s, %s", channel, model)
-			}
-			took = d
-			return errors.New("redis is away")
-		}}
-		if _, err := w.end(t); err != nil {
-			t.Fatalf("got %v: nothing depends on the note", err)
-		}
-		if took != 2*time.Second {
-			t.Errorf("noted %s, want the 2s of the first wait", took)
-		}
-	})
+	for _, tc := range []struct {
+		name string
+		runs int           // looks that find it on its way, two seconds and then ten minutes apart
+		says time.Duration // the vendor, of the job
+		want time.Duration
+	}{
+		{name: "done at the first look", want: time.Second},
+		{name: "done at the second", runs: 1, want: 2*time.Second + 5*time.Minute},
+		{name: "the vendor tells", runs: 1, says: 3 * time.Minute, want: 3 * time.Minute},
+		{name: "the vendor tells of longer than that", runs: 1, says: time.Hour, want: 2*time.Second + 5*time.Minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWatch(t, func(n int) (providers.VideoStatus, error) {
+					if n <= tc.runs {
+						return providers.VideoStatus{State: providers.JobRunning, Progress: -1, NextPoll: 10 * time.Minute}, nil
+					}
+					status, err := done()
+					status.Took = tc.says
+					return status, err
+				})
+				var took time.Duration
+				w.acts.Durations = durations{observe: func(_ context.Context, channel, model string, d time.Duration) error {
+					if channel != "main" || model != "sora-2" {
+						t.Errorf("noted for %s, %s", channel, model)
+					}
+					took = d
+					return errors.New("redis is away")
+				}}
+				if _, err := w.end(t); err != nil {
+					t.Fatalf("got %v: nothing depends on the note", err)
+				}
+				if took != tc.want {
+					t.Errorf("noted %s, want %s", took, tc.want)
+				}
+			})
+		})
+	}
 }
 
 // TestPollSchedule is the promise about polls: few for a job of usual length, and none noticed late after its expected

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Loose is a member of a vendor's answer that is a string, or a number as it is written; anything else reads as "". A
@@ -44,6 +45,17 @@ func (l Loose) Percent() int {
 		return -1
 	}
 	return int(math.Round(min(100, max(0, p))))
+}
+
+// Took is the time between two moments in seconds of the Unix era; 0 where one is missing or they are in the wrong order.
+func Took(from, until Loose) time.Duration {
+	const sense = 1 << 40 // seconds
+	began, err := strconv.ParseFloat(string(from), 64)
+	ended, wrong := strconv.ParseFloat(string(until), 64)
+	if err != nil || wrong != nil || !(0 < began && began < ended && ended < sense) {
+		return 0
+	}
+	return time.Duration((ended - began) * float64(time.Second)).Round(time.Millisecond)
 }
 
 // Pixels reads a whole positive number of sensible size; 0 for anything else.

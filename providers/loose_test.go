@@ -3,9 +3,33 @@ package providers_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"modelrelay/providers"
 )
+
+func TestTook(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		from, until providers.Loose
+		want        time.Duration
+	}{
+		{"1758941485", "1758941665", 3 * time.Minute},
+		{"1758941485.5", "1758941486", 500 * time.Millisecond},
+		{"1758941485", "1758941485", 0},
+		{"1758941665", "1758941485", 0},
+		{"", "1758941485", 0},
+		{"1758941485", "", 0},
+		{"0", "1758941485", 0},
+		{"yesterday", "today", 0},
+		{"1", "1e300", 0},
+		{"NaN", "Inf", 0},
+	} {
+		if got := providers.Took(tc.from, tc.until); got != tc.want {
+			t.Errorf("%q to %q: got %s, want %s", tc.from, tc.until, got, tc.want)
+		}
+	}
+}
 
 func TestLoose(t *testing.T) {
 	t.Parallel()

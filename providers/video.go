@@ -96,6 +96,8 @@ type VideoStatus struct {
 	Seconds string `json:"seconds,omitempty"`
 	Width   int    `json:"width,omitempty"`
 	Height  int    `json:"height,omitempty"`
+	// Took is how long a job that is done took by the vendor's own clock, 0 where it does not say.
+	Took time.Duration `json:"took,omitempty"`
 	// Failure says why a job failed; nil otherwise.
 	Failure *VideoFailure `json:"failure,omitempty"`
 }

@@ -18,12 +18,15 @@ type task struct {
 	TaskID   providers.Loose `json:"task_id"`
 	Status   providers.Loose `json:"status"`
 	Progress providers.Loose `json:"progress"`
-	Duration providers.Loose `json:"duration"`
-	Width    providers.Loose `json:"width"`
-	Height   providers.Loose `json:"height"`
-	Error    json.RawMessage `json:"error"`
-	URL      providers.Loose `json:"url"`
-	URLs     json.RawMessage `json:"urls"`
+	// CreatedAt and CompletedAt are in seconds of the Unix era.
+	CreatedAt   providers.Loose `json:"created_at"`
+	CompletedAt providers.Loose `json:"completed_at"`
+	Duration    providers.Loose `json:"duration"`
+	Width       providers.Loose `json:"width"`
+	Height      providers.Loose `json:"height"`
+	Error       json.RawMessage `json:"error"`
+	URL         providers.Loose `json:"url"`
+	URLs        json.RawMessage `json:"urls"`
 	// Where gateways that stray from the contract have the rest.
 	VideoURL   providers.Loose `json:"video_url"`
 	ResultURL  providers.Loose `json:"result_url"`
@@ -91,7 +94,7 @@ func (t task) status(key providers.Secret) providers.VideoStatus {
 	case "queued", "not_start", "submitted", "pending":
 		s.State = providers.JobQueued
 	case "completed", "success", "succeeded":
-		s.State, s.Outputs = providers.JobDone, max(1, len(t.links()))
+		s.State, s.Outputs, s.Took = providers.JobDone, max(1, len(t.links())), providers.Took(t.CreatedAt, t.CompletedAt)
 	case "failed", "failure", "cancelled", "canceled", "expired":
 		s.State = providers.JobFailed
 		s.Failure = t.failure(key)

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"modelrelay/providers"
@@ -101,6 +102,8 @@ func TestVideoStrays(t *testing.T) {
 	}
 	wrapped := done("SUCCESS", 1)
 	wrapped.Progress = 100
+	timed := done("completed", 1)
+	timed.Took = 3 * time.Minute
 	measured := done("completed", 2)
 	measured.Seconds, measured.Width, measured.Height = "5.5", 640, 360
 	for _, tc := range []struct {
@@ -108,6 +111,7 @@ func TestVideoStrays(t *testing.T) {
 		want       status
 		links      []string
 	}{
+		{name: "how long it took", body: `{"status":"completed","created_at":1758941485,"completed_at":1758941665}`, want: timed},
 		{
 			name: "in data", body: `{"code":"success","message":"","data":{"id":7,"task_id":"task_1","status":"SUCCESS","progress":"100%","result_url":"https://a/1.mp4"}}`,
 			want: wrapped, links: []string{"https://a/1.mp4"},

@@ -17,13 +17,16 @@ type job struct {
 	TaskID   providers.Loose `json:"task_id"`
 	Status   providers.Loose `json:"status"`
 	Progress providers.Loose `json:"progress"`
-	Seconds  providers.Loose `json:"seconds"`
-	Size     providers.Loose `json:"size"`
-	Error    json.RawMessage `json:"error"`
-	URL      providers.Loose `json:"url"`
-	VideoURL providers.Loose `json:"video_url"`
-	Video    json.RawMessage `json:"video"`
-	Metadata json.RawMessage `json:"metadata"`
+	// CreatedAt and CompletedAt are in seconds of the Unix era.
+	CreatedAt   providers.Loose `json:"created_at"`
+	CompletedAt providers.Loose `json:"completed_at"`
+	Seconds     providers.Loose `json:"seconds"`
+	Size        providers.Loose `json:"size"`
+	Error       json.RawMessage `json:"error"`
+	URL         providers.Loose `json:"url"`
+	VideoURL    providers.Loose `json:"video_url"`
+	Video       json.RawMessage `json:"video"`
+	Metadata    json.RawMessage `json:"metadata"`
 }
 
 // decode reads a job. Whatever is not a JSON object is a broken answer.
@@ -72,7 +75,7 @@ func (j job) status() providers.VideoStatus {
 	case "queued", "pending", "submitted":
 		s.State = providers.JobQueued
 	case "completed", "done", "succeeded", "success":
-		s.State, s.Outputs = providers.JobDone, 1
+		s.State, s.Outputs, s.Took = providers.JobDone, 1, providers.Took(j.CreatedAt, j.CompletedAt)
 	case "failed", "error", "cancelled", "canceled", "expired", "rejected":
 		s.State = providers.JobFailed
 		s.Failure = j.failure()

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"modelrelay/providers"
@@ -83,11 +84,17 @@ func TestVideoStrays(t *testing.T) {
 		s.Seconds, s.Width, s.Height = seconds, width, height
 		return s
 	}
+	timed := done("completed")
+	timed.Took = 3 * time.Minute
 	for _, tc := range []struct {
 		name, body string
 		want       status
 		link       string
 	}{
+		{name: "how long it took", body: `{"status":"completed","created_at":1758941485,"completed_at":1758941665}`, want: timed},
+		{name: "how long it took, in texts", body: `{"status":"completed","created_at":"1758941485","completed_at":"1758941665"}`, want: timed},
+		{name: "times of another type", body: `{"status":"completed","created_at":"2025-09-27T02:51:25Z","completed_at":true}`, want: done("completed")},
+		{name: "a time before the end", body: `{"status":"in_progress","created_at":1758941485,"completed_at":1758941665}`, want: running("in_progress", -1)},
 		{name: "done", body: `{"id":"1","status":"done"}`, want: done("done")},
 		{name: "succeeded", body: `{"status":"succeeded"}`, want: done("succeeded")},
 		{name: "upper case", body: `{"status":"SUCCESS"}`, want: done("SUCCESS")},
