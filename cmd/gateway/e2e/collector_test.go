@@ -2,8 +2,10 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +19,7 @@ import (
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -49,27 +52,66 @@ func newCollector(t *testing.T) *collector {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.raw.Write(body)
-		for _, resource := range request.GetResourceSpans() {
-			service := text(resource.GetResource().GetAttributes(), "service.name")
-			for _, scope := range resource.GetScopeSpans() {
-				for _, one := range scope.GetSpans() {
-					c.got = append(c.got, span{one, service})
-				}
-			}
-		}
+		c.take(body, &request)
 		w.Header().Set("Content-Type", "application/x-protobuf") // an empty answer says that all were taken
 	}))
 	t.Cleanup(c.Close)
 	return c
 }
 
-// traced has the stack's gateways send their spans to the collector, under the name of what they are.
-func (s *stack) traced(c *collector) {
+func (c *collector) take(body []byte, request *collectorpb.ExportTraceServiceRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.raw.Write(body)
+	for _, resource := range request.GetResourceSpans() {
+		service := text(resource.GetResource().GetAttributes(), "service.name")
+		for _, scope := range resource.GetScopeSpans() {
+			for _, one := range scope.GetSpans() {
+				c.got = append(c.got, span{one, service})
+			}
+		}
+	}
+}
+
+// overGRPC is the collector as a gRPC service.
+type overGRPC struct {
+	collectorpb.UnimplementedTraceServiceServer
+
+	*collector
+}
+
+// Export implements the service.
+func (o overGRPC) Export(_ context.Context, request *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
+	o.take(nil, request)
+	return new(collectorpb.ExportTraceServiceResponse), nil
+}
+
+// newGRPCCollector is a collector that takes spans by OTLP over gRPC.
+func newGRPCCollector(t *testing.T) *collector {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &collector{Server: &httptest.Server{URL: "http://" + l.Addr().String()}}
+	server := grpc.NewServer()
+	collectorpb.RegisterTraceServiceServer(server, overGRPC{collector: c})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Errorf("the collector ended: %v", err)
+		}
+	})
+	return c
+}
+
+// traced has the stack's gateways send their spans to the collector, under the name of what they are. more is of their
+// environment.
+func (s *stack) traced(c *collector, more ...string) {
 	s.start = func(cmd *exec.Cmd) error {
-		cmd.Env = append(os.Environ(), "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-collector-key=e2e",
+		cmd.Env = append(append(os.Environ(), more...), "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-collector-key=e2e",
 			"OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_SERVICE_NAME="+cmd.Args[1])
 		return cmd.Start()
 	}

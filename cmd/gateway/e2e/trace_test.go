@@ -179,3 +179,42 @@ func TestCollectorAway(t *testing.T) {
 		t.Errorf("the log tells nothing of it:\n%s", log)
 	}
 }
+
+// TestTraceGoesOn: a task of a gateway whose upstream is a gateway is one trace, the other's part within its own submit.
+func TestTraceGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	c := newCollector(t)
+	s.traced(c)
+	g := s.gateway(gatewayOptions{channels: s.channel("main", "sk-upstream-main", "") + `  - name: itself
+    vendor: generic
+    base_url: http://{self}/v1
+    keys: [` + token + `]
+    models: {chain: sora-2-fast}
+    groups: [default]
+`})
+	video := g.create(t.Context(), "chain", "through two gateways", traceparent(sampledTrace, "01"))
+	g.completed(video.ID, taskTimeout)
+	const want = "serve POST /v1/videos > serve StartWorkflow:Video > serve RunWorkflow:Video > serve RunActivity:SubmitClaimed > serve submit sora-2-fast" +
+		" > serve POST /v1/video/generations"
+	var trace []span
+	eventually(t, "trace has "+want, exportTimeout, func() bool {
+		trace = c.trace(sampledTrace)
+		return path(trace, "POST /v1/video/generations") == want
+	})
+	t.Logf("the trace of %s:\n%s", video.ID, tree(trace))
+}
+
+// TestTraceOverGRPC: a collector that speaks gRPC gets the spans as well.
+func TestTraceOverGRPC(t *testing.T) {
+	t.Parallel()
+	s := newRelayStack(t, nil)
+	c := newGRPCCollector(t)
+	s.traced(c, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc")
+	g := s.gateway(gatewayOptions{})
+	sdk := g.sdk(option.WithMaxRetries(0))
+	if _, err := sdk.Models.List(t.Context(), traceparent(callTrace, "01")); err != nil {
+		t.Fatal(err)
+	}
+	c.awaits(t, callTrace, "GET /v1/models")
+}
