@@ -62,7 +62,7 @@ func (s *Server) addRealtime(g *group) {
 }
 
 // converse dials an upstream, takes the client's WebSocket, and carries messages until either leaves.
-func (s *Server) converse(x *exchange, r *http.Request) error {
+func (s *Server) converse(x *exchange, r *http.Request) error { //nolint:contextcheck // attend tells why a conversation outlives its request
 	if err := checkUpgrade(x.Header(), r); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func (w *written) Record(entry storage.Entry) {
 // it.
 func TestRealtimeSharesTheBudget(t *testing.T) {
 	t.Parallel()
-	const talks, turn, budget = 4, 3_000, 20_000 // alone a conversation could have six turns
+	const turn, budget = 3_000, 20_000 // alone either conversation could have five turns and more
 	client := storagetest.Redis(t)
 	limits, usage := storage.NewLimits(client, nil), &written{Usage: storage.NewUsage(client, &storage.UsageOptions{FlushEvery: time.Hour})}
 	t.Cleanup(func() {
@@ -52,28 +53,40 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 		}
 	})
 	d.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", Budget: budget / 1e9}
-	var open []*websocket.Conn
-	for range talks {
-		open = append(open, d.dial(t))
-	}
+	one, two := d.dial(t), d.dial(t)
 	turns := int64(0)
-	for range budget / turn * 2 { // in turns, so that nobody alone exceeds what was left when it began
-		for _, conn := range open {
-			if conn.Write(within(t), websocket.MessageText, []byte(`{"type":"response.create"}`)) != nil {
-				continue
-			}
+	converse := func(conn *websocket.Conn) {
+		t.Helper()
+		if err := conn.Write(within(t), websocket.MessageText, []byte(`{"type":"response.create"}`)); err != nil {
+			t.Fatalf("turn %d: %v", turns, err)
+		}
+		turns++
+		eventually(t, "the turn is counted", func() bool { return usage.turns.Load() == turns })
+		if err := usage.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustBeTold := func(conn *websocket.Conn) {
+		t.Helper()
+		for {
 			if _, _, err := conn.Read(within(t)); err != nil {
-				continue
-			}
-			turns++
-			eventually(t, "the turn is in the ledger", func() bool { return usage.turns.Load() >= turns })
-			if err := usage.Flush(t.Context()); err != nil {
-				t.Fatal(err)
+				if websocket.CloseStatus(err) != websocket.StatusGoingAway || !strings.Contains(err.Error(), "budget") {
+					t.Errorf("got %v, want to be told that the budget is used up", err)
+				}
+				return
 			}
 		}
 	}
+	for range 5 {
+		converse(one)
+	}
+	converse(two) // 18,000 when it has ended
+	converse(two)
+	mustBeTold(two)
+	converse(one)
+	mustBeTold(one)
 	balance, err := storage.NewBudgets(client, nil).Balance(t.Context(), "one")
-	if err != nil || balance.Spent <= budget-turn || balance.Spent > budget+talks*turn {
-		t.Errorf("spent %d of %d, %v; want no more than a turn of each beyond it", balance.Spent, budget, err)
+	if err != nil || balance.Spent != 8*turn {
+		t.Errorf("spent %d of %d, %v; want the last turn of each beyond it", balance.Spent, budget, err)
 	}
 }
