@@ -40,10 +40,12 @@ func (c *Client) lastWord(ctx context.Context, id string) (int, error) {
 	return wordOf(events), nil
 }
 
-// wordOf reads what a poll's end said, and what a cancel's sender had seen.
+// wordOf reads what a poll's end said, and what a cancel's sender had seen. A poll that ends after the task was called off
+// says nothing to its workflow, whose last word is the sender's.
 func wordOf(events []*historypb.HistoryEvent) int {
 	var (
 		polls = make(map[int64]bool) // by the event that scheduled it
+		off   bool                   // the task was called off
 		word  int
 		read  = converter.GetDefaultDataConverter()
 	)
@@ -59,14 +61,19 @@ func wordOf(events []*historypb.HistoryEvent) int {
 			scheduled := event.GetActivityTaskScheduledEventAttributes()
 			polls[event.GetEventId()] = scheduled.GetActivityType().GetName() == pollType
 		case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
-			if signal := event.GetWorkflowExecutionSignaledEventAttributes(); signal.GetSignalName() == signalShown {
+			switch signal := event.GetWorkflowExecutionSignaledEventAttributes(); signal.GetSignalName() {
+			case signalShown:
 				take(signal.GetInput())
+			case signalFail:
+				off = true
 			}
+		case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+			off = true
 		case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
 			completed := event.GetActivityTaskCompletedEventAttributes()
 			var status providers.VideoStatus
 			switch {
-			case !polls[completed.GetScheduledEventId()] || read.FromPayloads(completed.GetResult(), &status) != nil:
+			case off || !polls[completed.GetScheduledEventId()] || read.FromPayloads(completed.GetResult(), &status) != nil:
 			case status.State == providers.JobDone:
 				word = activities.MostShown
 			default:
@@ -74,7 +81,7 @@ func wordOf(events []*historypb.HistoryEvent) int {
 			}
 		case enumspb.EVENT_TYPE_ACTIVITY_TASK_FAILED:
 			failed := event.GetActivityTaskFailedEventAttributes()
-			if fault, bad := activities.Outcome(temporal.GetDefaultFailureConverter().FailureToError(failed.GetFailure())); bad && polls[failed.GetScheduledEventId()] {
+			if fault, bad := activities.Outcome(temporal.GetDefaultFailureConverter().FailureToError(failed.GetFailure())); bad && !off && polls[failed.GetScheduledEventId()] {
 				word = max(word, min(fault.Progress, progressArchiving))
 			}
 		}

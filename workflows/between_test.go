@@ -99,6 +99,7 @@ func TestWordOf(t *testing.T) {
 			}},
 		}
 	}
+	cancelled := &historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED}
 	cases := map[string]struct {
 		events []*historypb.HistoryEvent
 		want   int
@@ -109,6 +110,18 @@ func TestWordOf(t *testing.T) {
 		"deadline":         {[]*historypb.HistoryEvent{scheduled(5, "Poll"), failed(5, activities.Record{Deadline: true, Progress: 60})}, 60},
 		"another activity": {[]*historypb.HistoryEvent{scheduled(5, "Submit"), ended(5, providers.VideoStatus{State: providers.JobDone}), failed(5, activities.Record{Progress: 7})}, 0},
 		"cancelled":        {[]*historypb.HistoryEvent{scheduled(5, "Poll"), signalled(workflows.SignalShown, 30), signalled("other", 50)}, 30},
+		"a cancel, then done": {[]*historypb.HistoryEvent{
+			scheduled(5, "Poll"), signalled(workflows.SignalShown, 30), cancelled, ended(5, providers.VideoStatus{State: providers.JobDone}),
+		}, 30},
+		"a cancel, then the deadline": {[]*historypb.HistoryEvent{
+			scheduled(5, "Poll"), signalled(workflows.SignalShown, 30), cancelled, failed(5, activities.Record{Deadline: true, Progress: 60}),
+		}, 30},
+		"an operator's word, then done": {[]*historypb.HistoryEvent{
+			scheduled(5, "Poll"), signalled(workflows.SignalShown, 30), signalled("fail", 0), ended(5, providers.VideoStatus{State: providers.JobDone}),
+		}, 30},
+		"done, then a cancel": {[]*historypb.HistoryEvent{
+			scheduled(5, "Poll"), ended(5, providers.VideoStatus{State: providers.JobDone}), signalled(workflows.SignalShown, activities.MostShown), cancelled,
+		}, activities.MostShown},
 		"failed job, then a cancel": {[]*historypb.HistoryEvent{
 			scheduled(5, "Poll"), ended(5, providers.VideoStatus{State: providers.JobFailed, Progress: 40}), signalled(workflows.SignalShown, 30),
 		}, 40},

@@ -284,14 +284,10 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	if err != nil || task.Ended() {
 		return task, err
 	}
-	var gone *serviceerror.NotFound
-	if most := max(task.Progress, task.peak); most > 0 {
-		// So that progress does not fall, however long no worker is there. What hinders this hinders the cancel as well.
-		if err := c.temporal.SignalWorkflow(ctx, id, "", signalShown, most); err != nil && !errors.As(err, &gone) {
-			return Task{}, away("The task engine", fmt.Errorf("signal %s: %w", id, err))
-		}
+	if err := warn(ctx, c.temporal, task); err != nil { // what hinders this hinders the cancel as well
+		return Task{}, err
 	}
-	if err := c.temporal.CancelWorkflow(ctx, id, ""); err != nil && !errors.As(err, &gone) {
+	if err := c.temporal.CancelWorkflow(ctx, id, ""); err != nil && !isGone(err) {
 		return Task{}, away("The task engine", fmt.Errorf("cancel %s: %w", id, err))
 	}
 	wait, cancel := context.WithTimeout(ctx, cancelWait)
@@ -302,6 +298,19 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	}
 	c.reads.forget(id)
 	return c.Find(ctx, id, tokenID)
+}
+
+// warn tells a task that is about to be called off the most that its readers may have seen of its progress, so that it
+// does not fall, however long no worker is there.
+func warn(ctx context.Context, temporal client.Client, task Task) error {
+	most := max(task.Progress, task.peak)
+	if most == 0 {
+		return nil
+	}
+	if err := temporal.SignalWorkflow(ctx, task.ID, "", signalShown, most); err != nil && !isGone(err) {
+		return away("The task engine", fmt.Errorf("signal %s: %w", task.ID, err))
+	}
+	return nil
 }
 
 // describe reads a task from Temporal, and those of its words from the archive that stand only there.

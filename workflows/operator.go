@@ -233,7 +233,7 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 
 // Fail ends a running task as failed; the client reads the reason.
 func (o *Operator) Fail(ctx context.Context, id, reason string) error {
-	if err := o.running(ctx, id); err != nil {
+	if err := o.ready(ctx, id); err != nil {
 		return err
 	}
 	if err := o.temporal.SignalWorkflow(ctx, id, "", signalFail, reason); err != nil {
@@ -244,7 +244,7 @@ func (o *Operator) Fail(ctx context.Context, id, reason string) error {
 
 // Cancel ends a running task as its client could.
 func (o *Operator) Cancel(ctx context.Context, id string) error {
-	if err := o.running(ctx, id); err != nil {
+	if err := o.ready(ctx, id); err != nil {
 		return err
 	}
 	if err := o.temporal.CancelWorkflow(ctx, id, ""); err != nil {
@@ -272,8 +272,8 @@ func (o *Operator) find(ctx context.Context, id string) (Task, *workflowservice.
 	return task, answer, err
 }
 
-// running is nil for a task that has not ended.
-func (o *Operator) running(ctx context.Context, id string) error {
+// ready prepares a task to be called off; nil for one that has not ended.
+func (o *Operator) ready(ctx context.Context, id string) error {
 	task, answer, err := o.find(ctx, id)
 	if err != nil {
 		return err
@@ -281,7 +281,7 @@ func (o *Operator) running(ctx context.Context, id string) error {
 	if answer.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return providers.Faultf(providers.Conflict, "%s has ended: it is %s.", id, task.State)
 	}
-	return nil
+	return warn(ctx, o.temporal, task)
 }
 
 func (o *Operator) explain(id string, err error) error {
