@@ -85,6 +85,18 @@ func (u UsageRow) Cells(by []string) []string {
 	return append(cells, u.Cost.String())
 }
 
+// Record is Cells for a CSV file. Programs that show one take a text that begins like a formula for a formula, and behind
+// a channel open to every name clients make up models: such a name gets an apostrophe in front, which those hide.
+func (u UsageRow) Record(by []string) []string {
+	cells := u.Cells(by)
+	for i, name := range cells[:len(by)] {
+		if name != "" && strings.ContainsRune("=+-@\t\r", rune(name[0])) {
+			cells[i] = "'" + name
+		}
+	}
+	return cells
+}
+
 // usageList is the answer in JSON.
 type usageList struct {
 	Object string     `json:"object" enum:"list"`
@@ -211,7 +223,7 @@ func writeUsageCSV(x *exchange, sums []storage.Row, by []string) error {
 	table := csv.NewWriter(x)
 	_ = table.Write(UsageHead(by)) // Error tells below
 	for _, sum := range sums {
-		_ = table.Write(NewUsageRow(sum, nil).Cells(by))
+		_ = table.Write(NewUsageRow(sum, nil).Record(by))
 	}
 	table.Flush()
 	if err := table.Error(); err != nil {

@@ -101,7 +101,10 @@ func (c *usageCmd) print(m *Main, p *parts, sums []storage.Row) error {
 	case "csv":
 		table := csv.NewWriter(m.Stdout)
 		_ = table.Write(head) // Error tells below
-		_ = table.WriteAll(cells)
+		for _, row := range rows {
+			_ = table.Write(row.Record(c.By))
+		}
+		table.Flush()
 		return table.Error()
 	}
 	for i := range head {
