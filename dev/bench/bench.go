@@ -116,5 +116,8 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 			return report, fmt.Errorf("%s: %w", load.name, errors.Join(err, ctx.Err()))
 		}
 	}
+	if o.Requests > 0 && s.collector.exports.Load() == 0 {
+		err = errors.Join(err, fmt.Errorf("%w: no trace came, so the chats were measured without", ErrBroken))
+	}
 	return report, err
 }

@@ -36,6 +36,7 @@ type stage struct {
 	options         Options
 	client          *http.Client // for what is no load
 	redis, upstream *child
+	collector       *collector
 	fresh           []*child // since the last clear, in the order of their start
 	started         int
 }
@@ -43,6 +44,7 @@ type stage struct {
 // child is a process of the stage.
 type child struct {
 	name, addr, log string
+	env             []string // beyond our own
 
 	process *process.Child
 }
@@ -55,6 +57,7 @@ type target struct {
 }
 
 func (s *stage) prepare(ctx context.Context) error {
+	s.collector = newCollector()
 	err := s.options.Gateway(ctx, s.gatewayBinary())
 	if err == nil {
 		err = s.options.Floor(ctx, s.floorBinary())
@@ -107,7 +110,7 @@ func (s *stage) pair(ctx context.Context) (floor, gateway target, err error) {
 		return target{}, target{}, fmt.Errorf("write the configuration: %w", err)
 	}
 	// The worker is for tasks.
-	relay, err := s.start(ctx, &child{name: gatewayName, addr: addr}, s.answers("/healthz"),
+	relay, err := s.start(ctx, &child{name: gatewayName, addr: addr, env: s.collector.env()}, s.answers("/healthz"),
 		s.gatewayBinary(), "serve", "--worker=false", "--config", config)
 	if err != nil {
 		return target{}, target{}, err
@@ -123,8 +126,9 @@ func (s *stage) direct() target {
 	return target{name: "upstream", addr: s.upstream.addr, prefix: "/openai", key: upstreamKey, pid: s.upstream.process.Pid()}
 }
 
-// config is that of a gateway with everything on that costs something: one line of log per request and attempt, a
-// token with a limit, so that Redis is asked for every call, and the ledger.
+// config is that of a gateway with everything on that costs something: a line of log per request, metrics, a token with
+// every limit, a budget and permissions, so that Redis is asked for every call, prices, and the ledger. Traces are the
+// collector's.
 func (s *stage) config(listen string) []byte {
 	return fmt.Appendf(nil, `listen: %s
 metrics: {listen: 127.0.0.1:0}
@@ -133,10 +137,21 @@ redis: {url: redis://%s/0}
 temporal: {address: %s}
 archive: {endpoint: http://%s, bucket: videos, access_key: none, secret_key: none-at-all}
 tokens:
-  - {name: bench, key: %s, requests_per_minute: 1000000000}
+  - name: bench
+    key: %s
+    models: ["gpt-*"]
+    networks: [127.0.0.0/8]
+    operations: [relay]
+    requests_per_minute: 1000000000
+    tokens_per_minute: 1000000000000
+    concurrency: 100000
+    budget: 1000000000
+prices:
+  %s: {input: 0.15, cached_input: 0.075, output: 0.6}
+  %s: {input: 0.15, output: 0.6}
 channels:
   - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }}
-`, listen, s.redis.addr, nowhere, nowhere, clientKey, s.upstream.addr, upstreamKey)
+`, listen, s.redis.addr, nowhere, nowhere, clientKey, chatModel, streamModel, s.upstream.addr, upstreamKey)
 }
 
 // start starts a process and returns when it answers.
@@ -148,6 +163,7 @@ func (s *stage) start(ctx context.Context, c *child, ready func(ctx context.Cont
 		return nil, fmt.Errorf("%s: create its log: %w", c.name, err)
 	}
 	cmd := exec.Command(program, args...) //nolint:gosec,noctx // our own programs; stop ends them in order, a context would kill
+	cmd.Env = append(os.Environ(), c.env...)
 	// A file of its own, no pipe: nobody's reading is part of the figures.
 	cmd.Stdout, cmd.Stderr = out, out
 	c.process, err = process.Start(cmd, syscall.SIGTERM)
@@ -207,7 +223,11 @@ func (s *stage) clear() error {
 
 // close ends everything.
 func (s *stage) close() error {
-	return errors.Join(s.clear(), s.upstream.stop(), s.redis.stop())
+	err := errors.Join(s.clear(), s.upstream.stop(), s.redis.stop())
+	if s.collector != nil {
+		s.collector.close()
+	}
+	return err
 }
 
 // freeAddress returns an address of this machine that nobody listens on.
