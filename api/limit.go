@@ -77,6 +77,8 @@ func (s *Server) admit(x *exchange, r *http.Request, cost storage.Cost) error {
 // refusal names the limit that was reached, and tells it to the client.
 func refusal(grant storage.Grant) (limit Limit, message string) {
 	switch {
+	case grant.Busy:
+		return LimitConcurrency, "Rate limit reached: too many calls in flight."
 	case grant.Requests.Limit > 0 && grant.Requests.Remaining == 0:
 		return LimitRequests, "Rate limit reached: " + strconv.Itoa(grant.Requests.Limit) + " requests per minute."
 	case grant.Tokens.Limit > 0 && grant.Tokens.Remaining < maxTokenEstimate:

@@ -98,6 +98,7 @@ type Window struct {
 type Grant struct {
 	Allowed    bool
 	Spent      bool          // not allowed because of the budget, which no waiting brings back
+	Busy       bool          // not allowed because of the calls in flight
 	RetryAfter time.Duration // when not allowed: no use in trying sooner; never 0 then
 	Requests   Window
 	Tokens     Window

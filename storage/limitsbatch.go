@@ -203,6 +203,6 @@ func (l *Limits) grant(a *admission, code byte, s windowState, local bool) {
 	case codeBudget:
 		g.Spent, g.RetryAfter = true, budgetRetry
 	default:
-		g.RetryAfter = time.Second // nobody knows when a call ends
+		g.Busy, g.RetryAfter = true, time.Second // nobody knows when a call ends
 	}
 }

@@ -1,0 +1,44 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"modelrelay/storage"
+)
+
+// TestRefusalNamesTheLimit: a client is told which of its limits it met, and so are those who watch them.
+func TestRefusalNamesTheLimit(t *testing.T) {
+	t.Parallel()
+	limits := redisLimits(t)
+	for word, token := range map[string]*storage.Token{
+		"calls in flight":     {ID: "busy", RequestsPerMinute: 2, TokensPerMinute: 3000, Concurrency: 1},
+		"requests per minute": {ID: "often", RequestsPerMinute: 2, TokensPerMinute: 3000},
+		"tokens per minute":   {ID: "much", RequestsPerMinute: 100, TokensPerMinute: 2},
+	} {
+		token.Name, token.Group = token.ID, "default"
+		cost := storage.Cost{Requests: 1, Tokens: 2}
+		grant, err := limits.Admit(t.Context(), token, cost)
+		if err != nil || !grant.Allowed {
+			t.Fatalf("%s: %+v, %v", word, grant, err)
+		}
+		if word == "requests per minute" {
+			if _, err := limits.Admit(t.Context(), token, cost); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g := newGateway(t, nil, nil)
+		g.tokens[goodKey] = token
+		refused, err := limits.Admit(t.Context(), token, cost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.limits.grant = refused
+		rec := g.do(t, request("POST", "/v1/chat/completions", smallChat))
+		if rec.Code != http.StatusTooManyRequests || !strings.Contains(rec.Body.String(), word) {
+			t.Errorf("got %d %s, want 429 that names the %s", rec.Code, rec.Body, word)
+		}
+		grant.Release(-1)
+	}
+}
