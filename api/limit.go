@@ -102,7 +102,8 @@ func setLimitHeaders(header http.Header, format providers.Format, grant storage.
 			prefix := "anthropic-ratelimit-" + w.name
 			header.Set(prefix+"-limit", limit)
 			header.Set(prefix+"-remaining", remaining)
-			header.Set(prefix+"-reset", time.Now().Add(w.window.Reset).UTC().Format(time.RFC3339))
+			// The format has whole seconds: the next one, since who comes back in the one before is early.
+			header.Set(prefix+"-reset", time.Now().Add(w.window.Reset+time.Second-1).UTC().Format(time.RFC3339))
 			continue
 		}
 		header.Set("x-ratelimit-limit-"+w.name, limit)

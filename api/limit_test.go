@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"modelrelay/storage"
 )
@@ -40,5 +41,21 @@ func TestRefusalNamesTheLimit(t *testing.T) {
 			t.Errorf("got %d %s, want 429 that names the %s", rec.Code, rec.Body, word)
 		}
 		grant.Release(-1)
+	}
+}
+
+// TestResetOfFormatAIsNotEarly: who waits until the time that an answer names finds the window reset.
+func TestResetOfFormatAIsNotEarly(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	for _, reset := range []time.Duration{1, time.Second / 3, 5*time.Second + time.Second/2, time.Minute - 1} {
+		g.limits.grant = storage.Grant{RetryAfter: reset, Requests: storage.Window{Limit: 2, Reset: reset}}
+		before := time.Now()
+		rec := g.do(t, request("POST", "/v1/messages", `{"model":"claude","max_tokens":1,"messages":[]}`, "anthropic-version", "2023-06-01"))
+		after := time.Now()
+		at, err := time.Parse(time.RFC3339, rec.Header().Get("anthropic-ratelimit-requests-reset"))
+		if err != nil || at.Before(before.Add(reset)) || at.After(after.Add(reset+time.Second)) {
+			t.Errorf("asked at %v, reset in %v: got %v, %v", before, reset, at, err)
+		}
 	}
 }
