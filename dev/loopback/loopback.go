@@ -35,7 +35,7 @@ func Address(listen string) (netip.AddrPort, error) {
 		return bind(resolved)
 	}
 	for range portTries {
-		resolved.Port = lowestPort + rand.IntN(highestPort-lowestPort)
+		resolved.Port = lowestPort + rand.IntN(highestPort-lowestPort) //nolint:gosec // any will do
 		if addr, err := bind(resolved); err == nil {
 			return addr, nil
 		}
