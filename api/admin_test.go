@@ -481,6 +481,9 @@ func TestAdminUsage(t *testing.T) {
 	if o.tell(t, 200, "GET", "/admin/usage?from=2026-02-01&to=2026-02-01&group_by=day&model=gpt-4o", "", &list); len(list.Data) != 1 || list.Data[0].Requests != 1 {
 		t.Errorf("a day and a model: got %+v", list.Data)
 	}
+	if o.tell(t, 200, "GET", "/admin/usage?from=2026-02-01T15:00:00Z&to=2026-02-01&group_by=day&model=gpt-4o", "", &list); len(list.Data) != 1 {
+		t.Errorf("from within the last day: got %+v", list.Data)
+	}
 	if o.tell(t, 200, "GET", "/admin/usage", "", &list); len(list.Data) != 0 || list.To != time.Now().UTC().Format(time.DateOnly) {
 		t.Errorf("the last month: got %+v", list)
 	}

@@ -24,6 +24,9 @@ type UsageReader interface {
 // usageDays is how many days usage is shown of where nobody says otherwise, today among them.
 const usageDays = 30
 
+// day is one of the ledger's.
+const day = 24 * time.Hour
+
 // UsageRow is a sum of the ledger as operators read it, in JSON and CSV alike.
 type UsageRow struct {
 	Day     string `json:"day,omitempty" doc:"UTC; absent where days are summed, and so are the next three"`
@@ -191,7 +194,7 @@ func parseUsage(r *http.Request, now time.Time) (usageQuery, error) {
 	if query.from.IsZero() {
 		query.from = query.to.AddDate(0, 0, 1-usageDays)
 	}
-	if query.from.After(query.to) {
+	if query.from.Truncate(day).After(query.to) { // days count, not their hours
 		return query, providers.InvalidField("from", "Invalid request: 'from' lies after 'to'.")
 	}
 	if words, given := values["group_by"]; given {

@@ -47,7 +47,7 @@ func (c *usageCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if from.IsZero() {
 		from = to.AddDate(0, 0, 1-usageDays)
 	}
-	if from.After(to) {
+	if from.UTC().Truncate(24 * time.Hour).After(to) { // days count, not their hours
 		return &UsageError{Err: errors.New("--from lies after --to")}
 	}
 	cfg, err := m.loadConfig(g)

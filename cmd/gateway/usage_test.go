@@ -65,6 +65,9 @@ func TestUsageSums(t *testing.T) {
 	if stdout, _, code = usage("--format", "csv"); code != 0 || stdout != head {
 		t.Errorf("of the last days: %d %s", code, stdout)
 	}
+	if stdout, stderr, code = usage("--from", "2026-01-31T15:00:00Z", "--to", "2026-01-31", "--token", "app", "--model", "free", "--by", "model", "--format", "csv"); code != 0 || !strings.Contains(stdout, "\nfree,2,") {
+		t.Errorf("from within the last day: %d %s\n%s", code, stderr, stdout)
+	}
 	for _, wrong := range [][]string{{"--by", "week"}, {"--from", "soon"}, {"--from", "2026-02-01", "--to", "2026-01-01"}, {"--charge", "a", "--refund", "b"}} {
 		if _, _, code := usage(wrong...); code != 2 {
 			t.Errorf("%v: code %d", wrong, code)
