@@ -38,11 +38,16 @@ func (b *body) asked() asked {
 			a.output = b.whole(name)
 		}
 	}
-	const config = "generationConfig"
-	if b.value(config) != nil && b.value(config)[0] == '{' {
-		for name, into := range map[string]*int64{"maxOutputTokens": &a.output, "candidateCount": &a.n} {
-			if at := b.within(config, name); at != (providers.Span{}) {
-				*into = whole(b.raw[at.From:at.To])
+	// Format B says it in its configuration, the contract's own images in their parameters.
+	for object, members := range map[string]map[string]*int64{
+		"generationConfig": {"maxOutputTokens": &a.output, "candidateCount": &a.n}, "parameters": {"n": &a.n},
+	} {
+		if b.value(object) == nil || b.value(object)[0] != '{' {
+			continue
+		}
+		for name, into := range members {
+			if at := b.within(object, name); at != (providers.Span{}) {
+				*into = max(*into, whole(b.raw[at.From:at.To]))
 			}
 		}
 	}

@@ -67,6 +67,30 @@ func TestBudgetReservesWhatACallMayCost(t *testing.T) {
 	}
 }
 
+// Several images are reserved for wherever the request asks for them.
+func TestBudgetReservesEveryImage(t *testing.T) {
+	t.Parallel()
+	image := providers.Price{Image: rate(t, "0.00001")}
+	give := priced(t, 1)
+	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+		give(g, o)
+		o.Prices = providers.NewPrices(map[string]providers.Price{"gpt-4o": image})
+	})
+	for body, want := range map[string]int64{
+		`{"model":"gpt-4o","prompt":"p"}`:       1,
+		`{"model":"gpt-4o","prompt":"p","n":3}`: 3,
+		`{"model":"gpt-4o","input":{"messages":[{"role":"user","content":[{"image":"https://x.example/a.png"},{"text":"p"}]}]},"parameters":{"n":4}}`: 4,
+	} {
+		g.do(t, request("POST", "/v1/images/edits", body))
+		if len(g.limits.costs) == 0 {
+			t.Fatalf("%s was not admitted", body)
+		}
+		if got := g.limits.costs[len(g.limits.costs)-1].Money; got != want*10_000 {
+			t.Errorf("%s reserved %d, want %d images", body, got, want)
+		}
+	}
+}
+
 func TestBudgetUsedUp(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, priced(t, 1))
