@@ -95,7 +95,7 @@ func TestUsageUnsettled(t *testing.T) {
 		}
 		return stdout
 	}
-	limits := storage.NewLimits(client, &storage.LimitsOptions{Lease: 20 * time.Millisecond})
+	limits := storage.NewLimits(client, nil)
 	for range 3 {
 		if _, err := limits.Admit(t.Context(), &storage.Token{ID: "app", Budget: 10}, storage.Cost{Requests: 1, Money: 250_000_000, Model: "gpt-4o"}); err != nil {
 			t.Fatal(err)
@@ -108,10 +108,8 @@ func TestUsageUnsettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	type row struct{ ID, Token, Model, Why string }
-	var rows []row
-	for deadline := time.Now().Add(patience); len(rows) < 3 && time.Now().Before(deadline); {
-		rows = decode[[]row](t, usage("--unsettled", "--json"))
-	}
+	server.FastForward(2 * time.Minute) // its sign of life holds for one
+	rows := decode[[]row](t, usage("--unsettled", "--json"))
 	if len(rows) != 3 || rows[0].Token != "app" || rows[0].Model != "gpt-4o" || rows[0].Why == "" {
 		t.Fatalf("unsettled %+v", rows)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"modelrelay/api"
@@ -13,6 +14,9 @@ import (
 
 // startsWithin is how long after its reservation a task surely runs, if it ever does.
 const startsWithin = time.Minute
+
+// looksAtOnce is how many tasks are looked at together: thousands may be running.
+const looksAtOnce = 16
 
 // everyReservation is what --charge and --refund take for all that are listed.
 const everyReservation = "all"
@@ -34,23 +38,34 @@ func (s *settler) Unsettled(ctx context.Context, filter api.UnsettledFilter) ([]
 	if err != nil {
 		return nil, err
 	}
-	var found []api.Unsettled
-	for _, r := range list {
-		if filter.Model != "" && r.Model != filter.Model || filter.ID != "" && r.ID != filter.ID {
-			continue
-		}
+	whys, errs := make([]string, len(list)), make([]error, len(list))
+	var looks sync.WaitGroup
+	turns := make(chan struct{}, looksAtOnce)
+	for i, r := range list {
 		switch {
+		case filter.Model != "" && r.Model != filter.Model, filter.ID != "" && r.ID != filter.ID:
 		case r.Lost:
-			found = append(found, api.Unsettled{Reservation: r, Why: "its gateway is gone"})
+			whys[i] = "its gateway is gone"
 		case r.Task && time.Since(r.Since) > startsWithin:
-			task, _, _ := strings.Cut(r.ID, ".")
-			runs, err := s.tasks.Runs(ctx, task)
-			if err != nil {
-				return nil, err
-			}
-			if !runs {
-				found = append(found, api.Unsettled{Reservation: r, Why: "the task does not run"})
-			}
+			turns <- struct{}{}
+			looks.Go(func() {
+				defer func() { <-turns }()
+				task, _, _ := strings.Cut(r.ID, ".")
+				runs, err := s.tasks.Runs(ctx, task)
+				if errs[i] = err; err == nil && !runs {
+					whys[i] = "the task does not run"
+				}
+			})
+		}
+	}
+	looks.Wait()
+	var found []api.Unsettled
+	for i, r := range list {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		if whys[i] != "" {
+			found = append(found, api.Unsettled{Reservation: r, Why: whys[i]})
 		}
 	}
 	return found, nil

@@ -94,12 +94,16 @@ func (m *money) task(i int) {
 	}
 	m.tasks.made.Add(1)
 	sdk := m.lives.sdk(option.WithAPIKey("sk-studio"))
+	again := time.NewTicker(interval)
+	defer again.Stop()
 	for {
 		video, err := sdk.Videos.Get(ctx, id, option.WithQuery("wait", "20"))
 		switch {
-		case err != nil:
-			m.t.Errorf("task %q: %v", prompt, err)
+		case ctx.Err() != nil:
+			m.t.Errorf("task %q does not end: %v", prompt, err)
 			return
+		case err != nil: // a busy machine may be slow to look
+			<-again.C
 		case video.Status == openai.VideoStatusCompleted, video.Status == openai.VideoStatusFailed:
 			m.tasks.mu.Lock()
 			m.tasks.ended[prompt] = video
