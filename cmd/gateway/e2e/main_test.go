@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -33,6 +35,9 @@ const (
 	// buildTimeout leaves room for the first compile of the Temporal server.
 	buildTimeout = 25 * time.Minute
 	repo         = "../../.."
+	// atOnce is how many tests run together on a machine with fewer processors: most of a test's time is waiting for what a
+	// crash or a retry takes.
+	atOnce = 4
 )
 
 func TestMain(m *testing.M) {
@@ -44,7 +49,21 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "end-to-end tests left out: -short")
 		os.Exit(0)
 	}
+	if err := together(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(run(m))
+}
+
+// together raises how many tests run at once, unless the command line says it.
+func together() error {
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if said || runtime.GOMAXPROCS(0) >= atOnce {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(atOnce))
 }
 
 func run(m *testing.M) int {
