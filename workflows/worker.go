@@ -24,6 +24,9 @@ const (
 	setupTimeout = 10 * time.Second
 	// setupRetry is the wait between two such tries.
 	setupRetry = 2 * time.Second
+	// stickyMost is how many running tasks a worker remembers between two of their steps, at about 55 KB each. A task has a
+	// dozen steps in its life and is read again from its history, of some thirty events, where it was forgotten.
+	stickyMost = 2_000
 )
 
 // WorkerOptions are what a Worker needs.
@@ -53,6 +56,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if !w.await(ctx) {
 		return nil
 	}
+	worker.SetStickyWorkflowCacheSize(stickyMost)
 	fatal := make(chan error, 1)
 	run := worker.New(w.temporal, w.opts.TaskQueue, worker.Options{
 		WorkerStopTimeout: WorkerStopTimeout,

@@ -158,6 +158,7 @@ type jobView struct {
 	Progress  int    `json:"progress"`
 	Manual    bool   `json:"manual"`
 	Polls     int    `json:"polls"`
+	Seen      int64  `json:"seen,omitempty"` // when a poll first found it over, in milliseconds since 1970
 	Downloads int    `json:"downloads"`
 	SHA256    string `json:"sha256"` // of the first output's content
 	Length    int64  `json:"length"` // of the same, in bytes
@@ -168,7 +169,7 @@ func (s *server) jobViews(list []job) []jobView {
 	now := time.Now()
 	for i := range list {
 		j := &list[i]
-		v := jobView{job: *j, Manual: j.Duration < 0, Polls: j.polls, Downloads: j.downloads, SHA256: s.clip.digest(j, 0)}
+		v := jobView{job: *j, Manual: j.Duration < 0, Polls: j.polls, Seen: j.seen, Downloads: j.downloads, SHA256: s.clip.digest(j, 0)}
 		v.State, v.Progress = j.at(now)
 		_, v.Length = s.clip.tail(j, 0)
 		views = append(views, v)

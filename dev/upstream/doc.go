@@ -60,7 +60,7 @@
 //	GET    /_control/stats          filters; {"vendors":{vendor:{operation:counts}},"total":counts,"connections":{"accepted","open"},
 //	                                "videos":{"created","submissions","jobs":[…]}}; jobs=false leaves the list out
 //	GET    /_control/jobs           filters and contains=TEXT of the prompt: {"jobs":[…]}
-//	GET    /_control/jobs/{id}      one job: as kept, with state, progress, polls, downloads, length and sha256 of its (first) content
+//	GET    /_control/jobs/{id}      one job: as kept, with state, progress, polls, seen, downloads, length and sha256 of its (first) content
 //	POST   /_control/jobs/{id}      drives it: {state, progress, error:{code,message}, word, size, forgotten}, each optional; state is
 //	                                queued, in_progress, completed, failed, cancelled or expired and holds from then on
 //	GET    /_control/requests       filters and last=N: {"requests":[…]} as they arrived, oldest first: headers, size, sha256, and in head

@@ -66,6 +66,7 @@ type job struct {
 	Forgotten bool `json:"forgotten,omitempty"`
 
 	polls, downloads int
+	seen             int64 // when a poll first found it over, in milliseconds since 1970; 0: none has
 }
 
 // fault is why a job failed.

@@ -144,8 +144,14 @@ func (s *jobs) change(id string, edit func(j *job)) (*job, error) {
 func (s *jobs) polled(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j := s.byID[id]; j != nil {
-		j.polls++
+	j := s.byID[id]
+	if j == nil {
+		return
+	}
+	j.polls++
+	now := time.Now()
+	if state, _ := j.at(now); j.seen == 0 && (state == stateCompleted || state == stateFailed) {
+		j.seen = now.UnixMilli()
 	}
 }
 
