@@ -35,7 +35,7 @@ type benchCommand struct {
 	Quick bool          `help:"A size for every change: shows what is broken and little else."`
 	Limit time.Duration `default:"20m" help:"Ends it whatever is left to do."`
 	JSON  bool          `name:"json" help:"Print the report as JSON."`
-	Keep  string        `placeholder:"DIR" help:"Keep configuration and logs here."`
+	Keep  string        `placeholder:"DIR" help:"Keep configuration and logs here, in an empty folder."`
 }
 
 // benchCommands are what may be measured; what the gateway costs, where nothing is named.
@@ -65,7 +65,7 @@ type failoverCommand struct {
 
 	Limit time.Duration `default:"10m" help:"Ends it whatever is left to do."`
 	JSON  bool          `name:"json" help:"Print the report as JSON."`
-	Keep  string        `placeholder:"DIR" help:"Keep configuration and logs here."`
+	Keep  string        `placeholder:"DIR" help:"Keep configuration and logs here, in an empty folder."`
 }
 
 // Run measures and prints. Errors that clients saw are figures.
@@ -103,6 +103,10 @@ func measure(e environment, keep string, limit time.Duration, do func(context.Co
 	}
 	if temporary {
 		defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
+	}
+	// The tasks of an earlier measurement would be measured along.
+	if entries, err := os.ReadDir(data); err != nil || len(entries) > 0 {
+		return errors.Join(fmt.Errorf("--keep %s: the folder must be empty", data), err)
 	}
 	return do(ctx, bench.Options{
 		Program: program, Data: data, Log: e.logger(slog.LevelInfo),

@@ -69,13 +69,15 @@ func (h *herd) tell(ctx context.Context, report *Report) error {
 		case "completed":
 			over = append(over, t.ID)
 			late = append(late, max(0, float64(t.CompletedAt)-float64(j.Created+j.Duration)/1000))
-			noticed = append(noticed, float64(j.Seen-j.Created-j.Duration)/1000)
+			if j.Seen > 0 { // it ended between the count of a poll and its answer where not
+				noticed = append(noticed, float64(j.Seen-j.Created-j.Duration)/1000)
+			}
 			polls = append(polls, float64(j.Polls))
 		case "failed":
 			return fmt.Errorf("%w: task %s failed", ErrBroken, t.ID)
 		}
 	}
-	if len(tasks) != len(h.ids) || len(over) == 0 {
+	if len(tasks) != len(h.ids) || len(over) == 0 || len(noticed) == 0 {
 		return fmt.Errorf("%w: %d of %d tasks are listed, %d over", ErrBroken, len(tasks), len(h.ids), len(over))
 	}
 	events, err := h.events(ctx, over)

@@ -3,7 +3,10 @@ package stacktest_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -49,5 +52,18 @@ func TestBench(t *testing.T) {
 	}
 	if got["streams cut"] != 0 {
 		t.Errorf("%v streams were cut", got["streams cut"])
+	}
+}
+
+// TestBenchKeepsNothingOld: tasks of an earlier measurement would be measured along.
+func TestBenchKeepsNothingOld(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	if err := os.WriteFile(filepath.Join(data, "06-front.log"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, text := runToEnd(t, "bench", "--keep", data)
+	if status == 0 || !strings.Contains(text, "must be empty") {
+		t.Errorf("got status %d and %q", status, text)
 	}
 }
