@@ -116,6 +116,8 @@ func TestLostReservations(t *testing.T) {
 	for _, limits := range []*storage.Limits{gone, gone, lives} {
 		admit(t, limits, token, storage.Cost{Requests: 1, Money: unit, Model: "a b"})
 	}
+	// One without a cost, such as the creation of a task, whose money is reserved by itself, leaves nothing to settle.
+	admit(t, gone, token, storage.Cost{Requests: 1})
 	if err := gone.Close(ctx); err != nil { // no sign of life from here on
 		t.Fatal(err)
 	}

@@ -12,7 +12,9 @@ const windowSeconds = 61
 // requests and tokens count twice, for a minute.
 //
 // A budget is a hash: spent, reserved, and c<lease> for each reservation: "<amount> <since, ms> <model>". The sum
-// reserved is always that of the reservations. One that a repeated batch finds refused is taken back.
+// reserved is always that of the reservations. One that a repeated batch finds refused is taken back. A call that costs
+// nothing, as one that creates a task does beside the task's own reservation, makes none: nobody could settle it if its
+// process died.
 //
 //	KEYS   1: the process's sign of life; then for each token: window, leases, and with a budget that
 //	ARGV   1: JSON, for each token [rpm, tpm, concurrency, budget, [lease to release, …], [lease to renew, …],
@@ -135,7 +137,7 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 			local field, amount = 'c' .. calls[i + 2], amounts[(i - 1) / 3 * 2 + 1]
 			if code > 0 then
 				used = used - amend(money, field, -1)
-			elseif reserve(money, field, amount, ms, amounts[(i - 1) / 3 * 2 + 2]) then
+			elseif amount > 0 and reserve(money, field, amount, ms, amounts[(i - 1) / 3 * 2 + 2]) then
 				used, reserving = used + amount, true
 				if not known then
 					redis.call('SADD', ARGV[3] .. 'budgets', string.sub(money, #ARGV[3] + #'budget:' + 1))
