@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +23,9 @@ const (
 	endTimeout = 30 * time.Second
 	// interval is how often a condition is looked at that gives no signal of its own.
 	interval = 25 * time.Millisecond
+	// shownLines is how much of a process's output a failed test shows: a test has up to ten processes, and what it found
+	// must not drown in them.
+	shownLines = 25
 )
 
 // process is a child process with its output kept.
@@ -55,7 +59,7 @@ func launchBy(t *testing.T, start func(*exec.Cmd) error, name, path string, args
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("---- %s ----\n%s", name, p.out.tail(60))
+			t.Logf("---- %s ----\n%s", name, p.out.last(shownLines))
 		}
 	})
 	return p
@@ -144,6 +148,14 @@ func (l *lines) find(prefix string) (string, bool) {
 
 func (l *lines) tail(n int) string {
 	all := strings.Split(strings.TrimRight(l.text(), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-n):], "\n")
+}
+
+// last is tail without the lines of level debug.
+func (l *lines) last(n int) string {
+	all := slices.DeleteFunc(strings.Split(strings.TrimRight(l.text(), "\n"), "\n"), func(line string) bool {
+		return strings.Contains(line, "level=DEBUG")
+	})
 	return strings.Join(all[max(0, len(all)-n):], "\n")
 }
 
