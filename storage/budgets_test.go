@@ -1,7 +1,6 @@
 package storage_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -125,7 +124,7 @@ func TestLostReservations(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lost []storage.Reservation
-	for deadline := time.Now().Add(10 * time.Second); len(lost) < 2 && time.Now().Before(deadline); {
+	eventually(t, "the 2 of the process that is gone are lost", func() bool {
 		list, err := budgets.Reservations(ctx, "")
 		if err != nil {
 			t.Fatal(err)
@@ -134,10 +133,8 @@ func TestLostReservations(t *testing.T) {
 			t.Fatalf("reservations %+v, want 4", list)
 		}
 		lost = slices.DeleteFunc(list, func(r storage.Reservation) bool { return !r.Lost })
-	}
-	if len(lost) != 2 {
-		t.Fatalf("lost %+v, want the 2 of the process that is gone", lost)
-	}
+		return len(lost) == 2
+	})
 	for _, r := range lost {
 		if r.Token != "anna" || r.Model != "a b" || r.Amount != unit || r.Task || time.Since(r.Since).Abs() > time.Hour {
 			t.Errorf("lost %+v", r)
@@ -265,13 +262,11 @@ func TestReservationIsRepeatable(t *testing.T) {
 // While Redis is away a process goes by what it last knew of a budget.
 func TestBudgetWithoutRedis(t *testing.T) {
 	t.Parallel()
-	server, _ := storagetest.Miniredis(t)
-	client := storagetest.Client(t, "redis://"+server.Addr())
-	limits := storage.NewLimits(client, nil)
-	t.Cleanup(func() { _ = limits.Close(context.WithoutCancel(t.Context())) })
+	server := storagetest.NewServer(t)
+	limits := newLimits(t, server.Client(t), nil)
 	token := &storage.Token{ID: "a", Budget: 1}
 	kept := admit(t, limits, token, storage.Cost{Requests: 1, Money: unit / 2})
-	server.Close()
+	server.Leave()
 	away := admit(t, limits, token, storage.Cost{Requests: 1, Money: unit / 4})
 	if !kept.Allowed || !away.Allowed || away.Reservation() != "" {
 		t.Fatalf("%+v, %+v with reservation %q", kept, away, away.Reservation())

@@ -11,8 +11,8 @@ import (
 
 func TestChanges(t *testing.T) {
 	t.Parallel()
-	server, _ := storagetest.Miniredis(t)
-	client := storagetest.Client(t, "redis://"+server.Addr())
+	server := storagetest.NewServer(t)
+	client := server.Client(t)
 	changes, other := storage.NewChanges(client, nil), storage.NewChanges(client, &storage.ChangesOptions{Prefix: "other:"})
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan struct{}), make(chan struct{})
@@ -34,10 +34,8 @@ func TestChanges(t *testing.T) {
 		}
 	}
 
-	server.Close()
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	server.Leave()
+	server.Return()
 	eventually(t, "hints after redis is back", func() bool {
 		_ = changes.Publish(t.Context(), storage.Change{TaskID: "t3"})
 		select {
@@ -50,7 +48,7 @@ func TestChanges(t *testing.T) {
 	cancel()
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("it follows on after its context ended")
 	}
 }

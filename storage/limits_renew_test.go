@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -61,8 +62,12 @@ func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 // given its place back.
 func TestReleaseEndsWhatWasJustConfirmed(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, releaseEndsWhatWasJustConfirmed)
+}
+
+func releaseEndsWhatWasJustConfirmed(t *testing.T) {
 	const lease = 900 * time.Millisecond // a call in flight is confirmed every third of it
-	client, gate := storagetest.Redis(t), newGate()
+	client, gate := storagetest.NewServer(t).Client(t), newGate()
 	client.AddHook(gate)
 	limits := newLimits(t, client, &storage.LimitsOptions{Lease: lease})
 	one := &storage.Token{ID: "one", Concurrency: 1}
@@ -74,7 +79,7 @@ func TestReleaseEndsWhatWasJustConfirmed(t *testing.T) {
 		admit(t, limits, &storage.Token{ID: "other", Concurrency: 1}, storage.Cost{Requests: 1}).Release(0)
 	})
 	<-gate.came // Redis is slow
-	<-time.After(lease / 2)
+	pass(lease / 2)
 	call.Release(0)
 	gate.open()
 	if next := admit(t, limits, one, storage.Cost{Requests: 1}); !next.Allowed {

@@ -223,10 +223,9 @@ func TestTokensPerMinuteIsCorrected(t *testing.T) {
 // TestTokensAreCountedAsTheyAreSpent: a call that goes on for long counts what it used in the minute it was used, and once.
 func TestTokensAreCountedAsTheyAreSpent(t *testing.T) {
 	t.Parallel()
-	away, stop := storagetest.Miniredis(t)
-	awayClient := storagetest.Client(t, "redis://"+away.Addr())
-	stop()
-	for name, client := range map[string]*redis.Client{"redis": storagetest.Redis(t), "without redis": awayClient} {
+	away := storagetest.NewServer(t)
+	away.Leave()
+	for name, client := range map[string]*redis.Client{"redis": storagetest.Redis(t), "without redis": away.Client(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			limits := newLimits(t, client, nil)
@@ -269,10 +268,7 @@ func TestConcurrency(t *testing.T) {
 		}
 	}
 	grants[0].Release(-1)
-	took := eventually(t, "place free in the other process", func() bool { return admit(t, there, token, one).Allowed })
-	if took > 2*time.Second {
-		t.Errorf("seen after %v", took)
-	}
+	eventually(t, "place free in the other process", func() bool { return admit(t, there, token, one).Allowed })
 }
 
 func TestConcurrencyIsNeverExceeded(t *testing.T) {
@@ -304,45 +300,15 @@ func TestConcurrencyIsNeverExceeded(t *testing.T) {
 	}
 }
 
-func TestLeases(t *testing.T) {
-	t.Parallel()
-	client := storagetest.Redis(t)
-	token := &storage.Token{ID: "a", Concurrency: 1}
-	opts := &storage.LimitsOptions{Lease: 600 * time.Millisecond}
-	crashed, alive := storage.NewLimits(client, opts), newLimits(t, client, opts)
-
-	if !admit(t, crashed, token, one).Allowed {
-		t.Fatal("first call refused")
-	}
-	// While its process lives, a long call keeps its place for several lease times.
-	held := time.Now()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for time.Since(held) < 2*opts.Lease {
-		if admit(t, alive, token, one).Allowed {
-			t.Fatalf("place of a running call given away after %v", time.Since(held))
-		}
-		<-tick.C
-	}
-	if err := crashed.Close(t.Context()); err != nil { // never released
-		t.Fatal(err)
-	}
-	took := eventually(t, "place of a crashed process", func() bool { return admit(t, alive, token, one).Allowed })
-	if took > opts.Lease+2*time.Second {
-		t.Errorf("free after %v", took)
-	}
-}
-
 func TestLimitsWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
-	server, _ := storagetest.Miniredis(t)
-	client := storagetest.Client(t, "redis://"+server.Addr())
+	server := storagetest.NewServer(t)
 	var log logBuffer
-	limits := newLimits(t, client, &storage.LimitsOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	limits := newLimits(t, server.Client(t), &storage.LimitsOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	token := &storage.Token{ID: "a", RequestsPerMinute: 10, Concurrency: 2}
 
 	before := admit(t, limits, token, one)
-	server.Close()
+	server.Leave()
 	during := admit(t, limits, token, one)
 	if !before.Allowed || !during.Allowed {
 		t.Fatal("refused")
@@ -369,9 +335,7 @@ func TestLimitsWhileRedisIsAway(t *testing.T) {
 		t.Errorf("got away %v, %d failures", limits.Away(), limits.Failures())
 	}
 
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	server.Return()
 	eventually(t, "back at redis", func() bool {
 		admit(t, limits, &storage.Token{ID: "b", RequestsPerMinute: 100_000}, one)
 		return server.Exists("mr:limit:b")

@@ -43,13 +43,10 @@ func TestUpdateToken(t *testing.T) {
 	if err != nil || !slices.Equal(got.Models, []string{"sora-*"}) || got.RequestsPerMinute != 7 || !got.Expires.Equal(expires) || got.Group != "default" {
 		t.Errorf("here: %+v, %v", got, err)
 	}
-	took := eventually(t, "the change is seen elsewhere", func() bool {
+	eventually(t, "the change is seen elsewhere", func() bool {
 		got, err := there.Authenticate(ctx, key)
 		return err == nil && got.WebhookURL == "https://b.example/" && slices.Equal(got.Operations, []string{"video"})
 	})
-	if took > withinASecond {
-		t.Errorf("seen elsewhere after %v", took)
-	}
 	webhook, err := there.Webhook(ctx, made.ID)
 	if err != nil || !slices.Equal(webhook.Secrets, []storage.Secret{"whsec_2", "whsec_1"}) {
 		t.Errorf("%d secrets sign, %v; want both", len(webhook.Secrets), err)

@@ -84,15 +84,14 @@ func TestUsage(t *testing.T) {
 
 func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 	t.Parallel()
-	server, _ := storagetest.Miniredis(t)
-	client := storagetest.Client(t, "redis://"+server.Addr())
-	usage := newUsage(t, client)
+	server := storagetest.NewServer(t)
+	usage := newUsage(t, server.Client(t))
 	record := func() {
 		usage.Record(storage.Entry{Token: "a", Model: "m", At: january, Requests: 1, InputTokens: 5})
 	}
 	record()
 	eventually(t, "first entry written", func() bool { return len(read(t, usage, january, january, "a")) == 1 })
-	server.Close()
+	server.Leave()
 	for range 1000 {
 		record()
 	}
@@ -103,12 +102,10 @@ func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 		t.Errorf("got away %v, %d failures", usage.Away(), usage.Failures())
 	}
 	record()
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	server.Return()
 	eventually(t, "all written", func() bool {
-		rows := read(t, usage, january, january, "a")
-		return len(rows) == 1 && rows[0].Requests == 1002 && rows[0].InputTokens == 5010
+		rows, err := usage.Read(t.Context(), january, january, "a")
+		return err == nil && len(rows) == 1 && rows[0].Requests == 1002 && rows[0].InputTokens == 5010
 	})
 	eventually(t, "back", func() bool { return !usage.Away() })
 }

@@ -107,9 +107,8 @@ func TestRotateWebhookSecret(t *testing.T) {
 func TestSeededWebhook(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	server, stop := storagetest.Miniredis(t)
-	client := storagetest.Client(t, "redis://"+server.Addr())
-	tokens := newTokens(t, client, nil)
+	server := storagetest.NewServer(t)
+	tokens := newTokens(t, server.Client(t), nil)
 	first, second := storage.NewWebhookSecret(), storage.NewWebhookSecret()
 	seed := func(key string, secret storage.Secret) {
 		t.Helper()
@@ -136,7 +135,7 @@ func TestSeededWebhook(t *testing.T) {
 	if _, _, err := tokens.RotateWebhookSecret(ctx, "demo", 0); !errors.Is(err, storage.ErrSeeded) {
 		t.Errorf("rotate a seeded token's: got %v, want ErrSeeded", err)
 	}
-	stop()
+	server.Leave()
 	signed("redis is away", first)
 	if _, err := tokens.Webhook(ctx, "tok_unknown"); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("another token while redis is away: got %v, want ErrUnavailable", err)

@@ -5,7 +5,6 @@ package storagetest
 import (
 	"context"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,43 +27,27 @@ func Redis(tb testing.TB) *redis.Client {
 	return Client(tb, "redis://"+server.Addr())
 }
 
-// Miniredis starts an embedded Redis, for tests that stop and start it. stop ends it before the test does; a server
-// that was stopped may be restarted with its Restart method.
+// Miniredis starts an embedded Redis with an address of its own. Its keys expire by the clock, and sooner where the test
+// calls its FastForward. stop ends it before the test does.
 func Miniredis(tb testing.TB) (server *miniredis.Miniredis, stop func()) {
 	tb.Helper()
 	server = miniredis.NewMiniRedis()
 	if err := server.StartAddr("127.0.0.1:0"); err != nil {
 		tb.Fatalf("start redis: %v", err)
 	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() { // its keys expire only when it is told that time passes
-		defer close(ended)
-		const step = 20 * time.Millisecond
-		tick := time.NewTicker(step)
-		defer tick.Stop()
-		for last := time.Now(); ; {
-			select {
-			case <-done:
-				return
-			case now := <-tick.C:
-				server.FastForward(now.Sub(last))
-				last = now
-			}
-		}
-	}()
-	stop = sync.OnceFunc(func() {
-		close(done)
-		<-ended
-		server.Close()
-	})
-	tb.Cleanup(stop)
-	return server, stop
+	server.ClockTTL(true)
+	tb.Cleanup(server.Close)
+	return server, server.Close
 }
 
-// Client opens a client with short timeouts, closed at the end of the test.
+// patience is how long a client of a test waits for an answer: a busy machine is slow, and that is no outage. Who tests
+// what a Redis that hangs does opens a client with a timeout of its own.
+const patience = 30 * time.Second
+
+// Client opens a client, closed at the end of the test. It fails at once where nobody listens.
 func Client(tb testing.TB, url string) *redis.Client {
 	tb.Helper()
-	client, err := storage.OpenRedis(url, nil)
+	client, err := storage.OpenRedis(url, &storage.RedisOptions{Timeout: patience})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,0 +1,64 @@
+package storagetest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is an embedded Redis without a port, so that nobody takes that while the server is away. It serves within a
+// bubble of testing/synctest as well, and its keys then expire by the bubble's clock.
+type Server struct {
+	*miniredis.Miniredis
+
+	mu   sync.Mutex
+	away bool
+}
+
+// NewServer starts a server that ends with the test.
+func NewServer(tb testing.TB) *Server {
+	tb.Helper()
+	s := &Server{Miniredis: miniredis.NewMiniRedis()}
+	s.ClockTTL(true)
+	tb.Cleanup(s.Leave)
+	return s
+}
+
+// Client opens a client of this server, closed at the end of the test.
+func (s *Server) Client(tb testing.TB) *redis.Client {
+	tb.Helper()
+	opts := *Client(tb, "redis://embedded").Options()
+	opts.Dialer = func(context.Context, string, string) (net.Conn, error) { return s.dial() }
+	client := redis.NewClient(&opts)
+	tb.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Leave ends all connections and refuses others until Return. What was written stays.
+func (s *Server) Leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = true
+	s.Close()
+}
+
+// Return serves again after Leave. A client may find that connections it kept are broken, and say so once for each.
+func (s *Server) Return() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = false
+}
+
+func (s *Server) dial() (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: syscall.ECONNREFUSED}
+	}
+	return s.Dial()
+}
