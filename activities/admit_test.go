@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/activities"
@@ -43,10 +42,10 @@ func (r *rig) limited(limits map[string]int, order ...string) {
 }
 
 // slots gives the rig a Redis of its own and returns it.
-func (r *rig) slots(t *testing.T) *miniredis.Miniredis {
+func (r *rig) slots(t *testing.T) *storagetest.Server {
 	t.Helper()
-	server, _ := storagetest.Miniredis(t)
-	r.acts.Slots = storage.NewSlots(storagetest.Client(t, "redis://"+server.Addr()), nil)
+	server := storagetest.NewServer(t)
+	r.acts.Slots = storage.NewSlots(server.Client(t), nil)
 	return server
 }
 
@@ -229,7 +228,7 @@ func TestAwait(t *testing.T) {
 	}
 
 	// Redis goes: nobody rushes past the limit for a while.
-	redis.Close()
+	redis.Leave()
 	_, away, delay := ask(t, r, in, second)
 	if delay != 5*time.Second || away.Fault == nil || time.Since(away.AwaySince) > time.Minute {
 		t.Errorf("redis away: %+v, again in %s", away, delay)
@@ -238,9 +237,7 @@ func TestAwait(t *testing.T) {
 	long.AwaySince = time.Now().Add(-3 * time.Minute)
 	got, _, _ := ask(t, r, in, &long)
 	wantAt(t, got, "first", false)
-	if err := redis.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	redis.Return()
 
 	// There is a slot.
 	if err := r.acts.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Waiter: admitInput("1").Waiter, Channels: []string{"first"}}); err != nil {

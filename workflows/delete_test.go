@@ -3,8 +3,9 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/temporal"
@@ -19,12 +20,18 @@ import (
 // again is no error.
 func TestDelete(t *testing.T) {
 	t.Parallel()
-	redis := storagetest.Redis(t)
-	here, engine, index := newListing(redis)
+	synctest.Test(t, deleteATask)
+}
+
+func deleteATask(t *testing.T) {
+	here, engine, index := newListing(storagetest.NewServer(t).Client(t))
 	there := workflows.NewClient(engine, workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
 	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() { there.Follow(ctx) })
+	defer following.Wait()
 	defer cancel()
-	go there.Follow(ctx)
+	synctest.Wait() // it listens
 	task := mustCreate(t, here, keyed("a", 0))
 	if err := here.Delete(t.Context(), task.ID, "other"); kindOf(err) != providers.NotFound {
 		t.Fatalf("another token's delete: %v", err)
@@ -38,15 +45,9 @@ func TestDelete(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]*workflows.Client{"here": here, "there": there} {
-		deadline := time.Now().Add(900 * time.Millisecond) // its look of before would serve for a second
-		for {
-			_, err := c.Find(t.Context(), task.ID, "demo")
-			if kindOf(err) == providers.NotFound {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: read after delete: %v, want not found", name, err)
-			}
+		synctest.Wait() // no time goes by: its look of before would serve for a second
+		if _, err := c.Find(t.Context(), task.ID, "demo"); kindOf(err) != providers.NotFound {
+			t.Fatalf("%s: read after delete: %v, want not found", name, err)
 		}
 	}
 	if page, err := here.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 10}); err != nil || len(page.Tasks) != 0 {
