@@ -51,7 +51,16 @@ func (a *Activities) claim(ctx context.Context, in SubmitInput) error {
 // AwaitArchiveInput is a task that cannot be submitted while the archive is away.
 type AwaitArchiveInput struct {
 	TaskID string    `json:"task_id"`
+	Life   string    `json:"life,omitempty"`
 	Until  time.Time `json:"until"`
+}
+
+// probe is the object that is written to see whether the archive is back.
+func (in AwaitArchiveInput) probe() string {
+	if in.Life == "" {
+		return TaskPrefix(in.TaskID) + "waited.json"
+	}
+	return LifePrefix(in.TaskID, in.Life) + "waited.json"
 }
 
 // AwaitArchive returns when the archive takes the task's objects again. It may run any number of times.
@@ -59,7 +68,7 @@ func (a *Activities) AwaitArchive(ctx context.Context, in AwaitArchiveInput) err
 	try, cancel := context.WithTimeout(ctx, archiveTry)
 	defer cancel()
 	// A write: a store that only reads would let the attempt fail again at once.
-	err := a.Objects.PutJSON(try, TaskPrefix(in.TaskID)+"waited.json", map[string]time.Time{"at": time.Now().UTC()})
+	err := a.Objects.PutJSON(try, in.probe(), map[string]time.Time{"at": time.Now().UTC()})
 	switch {
 	case err == nil:
 		return nil

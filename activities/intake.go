@@ -47,6 +47,11 @@ func (i Intake) PutRequest(ctx context.Context, key string, req providers.VideoR
 	return err
 }
 
+// Unstage removes what was uploaded and put for a life that did not begin.
+func (i Intake) Unstage(ctx context.Context, taskID, life string) error {
+	return i.Objects.DeletePrefix(ctx, LifePrefix(taskID, life))
+}
+
 // Request reads what PutRequest stored.
 func (i Intake) Request(ctx context.Context, key string) (providers.VideoRequest, error) {
 	var req providers.VideoRequest

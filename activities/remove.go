@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -12,6 +13,8 @@ const (
 	closeEvery = time.Second
 	// goneEvery is the wait between two looks at an execution that was deleted.
 	goneEvery = 500 * time.Millisecond
+	// StageLife is the longest from the first object that a create stages to the start of its task.
+	StageLife = 5 * time.Minute
 )
 
 // Standing is what Executions says of a task that shall end.
@@ -22,6 +25,8 @@ type Standing struct {
 	// the same id is another.
 	Run     string    `json:"run,omitempty"`
 	Started time.Time `json:"started,omitzero"`
+	// Life is what the task's own objects are found by; "" where they are all that lies there under its id.
+	Life string `json:"life,omitempty"`
 	// Outputs are the archive folders of its videos, with a slash at the end.
 	Outputs []string `json:"outputs,omitempty"`
 }
@@ -60,13 +65,29 @@ type Ended struct {
 }
 
 // Erase removes a task's objects: its videos, inputs, request and tickets. Running it again finds nothing. Where there was
-// no execution any more nothing is left of the task, and what there is belongs to one that is about to start.
+// no execution any more nothing is left of the task, and what there is belongs to one that is about to start. So does what
+// lies beside the task's own since a moment ago; what has lain there for longer no create will come back to.
 func (a *Activities) Erase(ctx context.Context, in Ended) error {
 	if in.Standing.Run == "" {
 		return nil
 	}
-	for _, prefix := range append(in.Standing.Outputs, TaskPrefix(in.TaskID)) {
+	own := []string{TaskPrefix(in.TaskID)}
+	if life := in.Standing.Life; life != "" {
+		own = []string{LifePrefix(in.TaskID, life), AttemptsPrefix(in.TaskID) + life + "-"}
+	}
+	for _, prefix := range slices.Concat(in.Standing.Outputs, own) {
 		if err := a.Objects.DeletePrefix(ctx, prefix); err != nil {
+			return again(record(err), 0)
+		}
+	}
+	if a.Shelves == nil || in.Standing.Life == "" {
+		return nil
+	}
+	for object, err := range a.Shelves.List(ctx, TaskPrefix(in.TaskID)) {
+		if err == nil && time.Since(object.Modified) > StageLife {
+			err = a.Shelves.Delete(ctx, object.Key)
+		}
+		if err != nil {
 			return again(record(err), 0)
 		}
 	}
@@ -92,5 +113,8 @@ func (a *Activities) Forget(ctx context.Context, in Ended) error {
 	return nil
 }
 
-// TaskPrefix is the archive folder of what a task keeps beside its outputs.
+// TaskPrefix is the archive folder of what the tasks with an id keep beside their outputs.
 func TaskPrefix(taskID string) string { return "tasks/" + taskID + "/" }
+
+// LifePrefix is the archive folder of what a create staged for the one task that it makes.
+func LifePrefix(taskID, life string) string { return TaskPrefix(taskID) + life + "/" }

@@ -2,7 +2,9 @@ package activities_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -99,6 +101,51 @@ func TestEraseWithoutExecution(t *testing.T) {
 		}
 		if left := len(archive.Keys()); left == 0 != (run != "") {
 			t.Errorf("run %q: %d objects left", run, left)
+		}
+	}
+}
+
+// TestEraseOneLife: a task's removal takes the task's own objects, and of those beside them what no create will come back
+// to.
+func TestEraseOneLife(t *testing.T) {
+	t.Parallel()
+	const life, other = "mabc1", "mabc1x"
+	request := func(life string) string { return activities.LifePrefix("video_1", life) + "request.json" }
+	ticket := func(life string) string {
+		return activities.SubmitInput{TaskID: "video_1", Life: life, Attempt: 1}.TicketObject()
+	}
+	r, archive := sweeper(t, request(life), ticket(life), request(other), ticket(other), "outputs/2030-01-01/video_1/0.mp4", "tasks/video_2/request.json")
+	old := map[string]bool{ticket(other): true}
+	r.acts.Shelves = aging{archive, old}
+	in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{
+		Closed: true, Run: "r", Life: life, Outputs: []string{"outputs/2030-01-01/video_1/"},
+	}}
+	for range 2 {
+		if _, err := r.env.ExecuteActivity(r.acts.Erase, in); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := archive.Keys(), []string{request(other), "tasks/video_2/request.json"}; !slices.Equal(got, want) {
+			t.Errorf("left %v, want %v", got, want)
+		}
+	}
+}
+
+// aging is an archive some of whose objects have lain there for long.
+type aging struct {
+	*storagetest.MemoryArchive
+
+	old map[string]bool
+}
+
+func (a aging) List(ctx context.Context, prefix string) iter.Seq2[storage.Object, error] {
+	return func(yield func(storage.Object, error) bool) {
+		for object, err := range a.MemoryArchive.List(ctx, prefix) {
+			if a.old[object.Key] {
+				object.Modified = object.Modified.Add(-time.Hour)
+			}
+			if !yield(object, err) {
+				return
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"log/slog"
 	"sync"
@@ -68,7 +69,8 @@ func (e *engine) ExecuteWorkflow(_ context.Context, opts client.StartWorkflowOpt
 		e.tasks = make(map[string]*workflowservice.DescribeWorkflowExecutionResponse)
 	}
 	e.tasks[opts.ID] = &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
-		Memo: &commonpb.Memo{Fields: fields}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		Execution: &commonpb.WorkflowExecution{WorkflowId: opts.ID, RunId: rand.Text()},
+		Memo:      &commonpb.Memo{Fields: fields}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}}
 	var err error
 	e.input, err = json.Marshal(args[0])
@@ -120,8 +122,8 @@ func (e *engine) end(t *testing.T, id string) {
 	result := payload(t, workflows.Result{State: workflows.Completed, Progress: 100})
 	e.change(id, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
 		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
-			Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
-			Memo:   &commonpb.Memo{Fields: map[string]*commonpb.Payload{workflows.MemoTask: was.GetMemo().GetFields()[workflows.MemoTask], workflows.MemoResult: result}},
+			Execution: was.GetExecution(), Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+			Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{workflows.MemoTask: was.GetMemo().GetFields()[workflows.MemoTask], workflows.MemoResult: result}},
 		}}
 	})
 }
@@ -130,7 +132,7 @@ func (e *engine) end(t *testing.T, id string) {
 func (e *engine) close(id string, status enumspb.WorkflowExecutionStatus) {
 	e.change(id, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
 		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
-			Status: status, Memo: was.GetMemo(), CloseTime: timestamppb.Now(),
+			Execution: was.GetExecution(), Status: status, Memo: was.GetMemo(), CloseTime: timestamppb.Now(),
 		}}
 	})
 }

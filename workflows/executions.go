@@ -49,12 +49,12 @@ func (e executions) End(ctx context.Context, taskID string) (activities.Standing
 	if info.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return activities.Standing{}, nil
 	}
-	task, _, err := read(taskID, info, time.Now())
+	task, m, err := read(taskID, info, time.Now())
 	if err != nil {
 		return activities.Standing{}, err
 	}
 	standing := activities.Standing{
-		Closed: true, Run: info.GetWorkflowExecutionInfo().GetExecution().GetRunId(),
+		Closed: true, Life: m.Life, Run: info.GetWorkflowExecutionInfo().GetExecution().GetRunId(),
 		Started: info.GetWorkflowExecutionInfo().GetStartTime().AsTime(),
 	}
 	for _, output := range task.Outputs {

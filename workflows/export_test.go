@@ -1,6 +1,15 @@
 package workflows
 
-import "modelrelay/activities"
+import (
+	"go.temporal.io/sdk/client"
+
+	"modelrelay/activities"
+)
+
+// NewExecutions is what a worker's removals work with.
+func NewExecutions(temporal client.Client) activities.Executions {
+	return executions{temporal: temporal}
+}
 
 // Intake is the client's.
 func (c *Client) Intake() activities.Intake { return c.opts.Intake }

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"modelrelay/providers"
 )
@@ -20,6 +22,8 @@ const (
 	idPrefix = "video_"
 	// idBytes make 26 characters of base32.
 	idBytes = 16
+	// lifeLetters tell apart the lives that begin within a millisecond.
+	lifeLetters = 6
 	// inlineLimit is the size in bytes up to which a request may travel in a workflow history.
 	inlineLimit = 64 << 10
 	// nesting is how much deeper a request lies in histories, memos and answers than in its own document. Beyond their
@@ -42,6 +46,11 @@ func randomID() string {
 func keyedID(tokenID, key string) string {
 	sum := sha256.Sum256([]byte(fmt.Sprintf("%d:%s:%s", len(tokenID), tokenID, key)))
 	return idPrefix + encodeID(sum[:idBytes])
+}
+
+// newLife tells a task from any other that has the same id, before it or at the same time; it begins with when it was made.
+func newLife(at time.Time) string {
+	return strconv.FormatInt(at.UnixMilli(), 36) + strings.ToLower(rand.Text()[:lifeLetters])
 }
 
 // eventID is the id of the event that a task ended so.

@@ -1,10 +1,13 @@
 package workflows_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"go.temporal.io/api/serviceerror"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
@@ -43,53 +46,92 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestRepeatWhileRemoved: a task that is deleted while its create is repeated takes nothing with it that the repeat put
-// into the archive: a task that starts has its inputs.
+// TestRepeatWhileRemoved: the removal of a task takes nothing with it that another create under the same key has put into
+// the archive meanwhile: a task that starts has its inputs, and nothing else is left behind.
 func TestRepeatWhileRemoved(t *testing.T) {
 	t.Parallel()
 	archive := storagetest.NewMemoryArchive()
 	engine := &engine{}
 	tasks := workflows.NewClient(engine, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{Objects: archive}})
+	acts := &activities.Activities{Objects: archive, Shelves: archive, Executions: workflows.NewExecutions(engine)}
 	create := func() (workflows.Task, error) {
 		return tasks.Create(t.Context(), create(providers.VideoRequest{
 			Model: "m", Prompt: strings.Repeat("long ", 20_000), Images: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
 		}))
 	}
-	made, err := create()
-	if err != nil {
-		t.Fatal(err)
-	}
-	inputs := archive.Keys()
-	if len(inputs) != 2 {
-		t.Fatalf("staged %v, want the image and the request", inputs)
-	}
-	removed := false
-	archive.Fail = func(operation, key string) error {
-		// The removal comes when the repeat's image is there and its request is not.
-		if operation != "put" || !strings.Contains(key, "/request") || removed {
-			return nil
+	remove := func(id string) error {
+		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: id, Token: "demo"}}
+		engine.end(t, id)
+		var err error
+		if in.Standing, err = acts.CallOff(t.Context(), in.RemoveInput); err != nil {
+			return fmt.Errorf("call off: %w", err)
 		}
-		removed = true
-		if err := archive.DeletePrefix(t.Context(), activities.TaskPrefix(made.ID)); err != nil {
-			return fmt.Errorf("remove: %w", err)
+		if err := acts.Erase(t.Context(), in); err != nil {
+			return fmt.Errorf("erase: %w", err)
 		}
-		engine.forget(made.ID)
+		engine.forget(id)
 		return nil
 	}
-	again, err := create()
-	if err != nil || again.ID != made.ID {
-		t.Fatalf("got %+v, %v", again, err)
+	var other workflows.Task
+	begun := false
+	archive.Fail = func(operation, key string) error {
+		// Another create makes the task when this one has seen none, and it is removed when this one's image is there and
+		// its request is not.
+		switch {
+		case operation != "put":
+		case !begun:
+			begun = true
+			var err error
+			other, err = create()
+			return err
+		case other.ID != "" && strings.Contains(key, "/request") && engine.count() == 1:
+			return remove(other.ID)
+		}
+		return nil
 	}
-	if engine.count() == 1 && !slices.Equal(archive.Keys(), inputs) {
-		t.Errorf("the task has %v of its inputs, want %v", archive.Keys(), inputs)
+	made, err := create()
+	if err != nil || made.ID != other.ID {
+		t.Fatalf("got %s, %v, want %s", made.ID, err, other.ID)
 	}
-	// Deleted before the repeat, it is made anew.
-	archive.Fail = nil
-	if err := archive.DeletePrefix(t.Context(), activities.TaskPrefix(made.ID)); err != nil {
+	var in workflows.Input
+	if err := json.Unmarshal(engine.input, &in); err != nil {
 		t.Fatal(err)
 	}
-	engine.forget(made.ID)
-	if again, err = create(); err != nil || again.ID != made.ID || !slices.Equal(archive.Keys(), inputs) {
-		t.Errorf("made anew: %+v, %v, with %v", again, err, archive.Keys())
+	var req providers.VideoRequest
+	if err := archive.GetJSON(t.Context(), in.RequestObject, &req); err != nil || len(req.Images) != 1 {
+		t.Fatalf("the task's request: %+v, %v", req.Images, err)
+	}
+	want := []string{req.Images[0].Object, in.RequestObject}
+	if got := archive.Keys(); !slices.Equal(got, want) {
+		t.Errorf("the archive has %v, want %v", got, want)
+	}
+	// A repeat leaves nothing of its own behind; nor does a create that comes too late, or one that Temporal refuses.
+	archive.Fail = nil
+	if again, err := create(); err != nil || again.ID != made.ID || !slices.Equal(archive.Keys(), want) {
+		t.Errorf("repeated: %+v, %v, with %v", again, err, archive.Keys())
+	}
+	if err := remove(made.ID); err != nil || len(archive.Keys()) != 0 {
+		t.Errorf("removed: %v, with %v", err, archive.Keys())
+	}
+	begun, other = false, workflows.Task{}
+	archive.Fail = func(operation, _ string) error {
+		if operation != "put" || begun {
+			return nil
+		}
+		begun = true
+		var err error
+		other, err = create()
+		return err
+	}
+	if late, err := create(); err != nil || late.ID != other.ID || len(archive.Keys()) != 2 {
+		t.Errorf("too late: %+v, %v, with %v", late, err, archive.Keys())
+	}
+	if err := remove(other.ID); err != nil {
+		t.Fatal(err)
+	}
+	archive.Fail = nil
+	engine.startErr = serviceerror.NewResourceExhausted(0, "busy")
+	if _, err := create(); kindOf(err) != providers.Overloaded || len(archive.Keys()) != 0 {
+		t.Errorf("refused: %v, with %v", err, archive.Keys())
 	}
 }

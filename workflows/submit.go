@@ -165,7 +165,7 @@ func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Du
 	}
 	v.tell(ctx)
 	began := workflow.Now(ctx)
-	in := activities.AwaitArchiveInput{TaskID: v.in.TaskID, Until: until}
+	in := activities.AwaitArchiveInput{TaskID: v.in.TaskID, Life: v.in.Life, Until: until}
 	left := max(until.Sub(began), time.Second)
 	err = workflow.ExecuteActivity(withAwait(ctx, left, "the archive is away"), v.acts.AwaitArchive, in).Get(ctx, nil)
 	now := workflow.Now(ctx)
