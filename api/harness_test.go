@@ -240,6 +240,13 @@ func (s *tasks) put(task workflows.Task) {
 	s.tell()
 }
 
+// drop forgets a task.
+func (s *tasks) drop(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, id)
+}
+
 // tell wakes the watchers; the caller holds the lock.
 func (s *tasks) tell() {
 	if s.changed != nil {

@@ -2,11 +2,13 @@ package api
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/providers"
+	"modelrelay/workflows"
 )
 
 // openAIRemixBody is the JSON body of a remix. It is never filled.
@@ -43,19 +45,32 @@ func (s *Server) addOpenAIVideoRemix(g *group, tags []string) {
 		if err != nil {
 			return err
 		}
-		source, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.caller.ID)
-		if err != nil {
-			return err
-		}
-		req.RemixOf, req.Model = source.ID, source.Request.Model
-		req.Seconds, req.Size = firstText(source.Request.Seconds, source.Seconds), source.Request.Size
-		req.Width, req.Height = source.Width, source.Height
-		task, err := s.createTask(x, r, providers.OpenAI, req)
+		task, err := s.remixTask(x, r, req)
 		if err != nil {
 			return err
 		}
 		return writeJSON(x, newOpenAIVideo(task))
 	})
+}
+
+// remixTask starts the remix of the video that the path names. A repeat needs that video no more.
+func (s *Server) remixTask(x *exchange, r *http.Request, req providers.VideoRequest) (workflows.Task, error) {
+	req.RemixOf = r.PathValue("task_id")
+	source, err := s.tasks.Find(r.Context(), req.RemixOf, x.caller.ID)
+	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
+		create, bad := newCreate(x, r, providers.OpenAI, req)
+		if bad != nil {
+			return workflows.Task{}, bad
+		}
+		return s.repeatedTask(x, r, create, err)
+	}
+	if err != nil {
+		return workflows.Task{}, err
+	}
+	req.Model, req.Size = source.Request.Model, source.Request.Size
+	req.Seconds = firstText(source.Request.Seconds, source.Seconds)
+	req.Width, req.Height = source.Width, source.Height
+	return s.createTask(x, r, providers.OpenAI, req)
 }
 
 // readRemix reads what is to change. Of a form only these fields are taken: everything else belongs to the source.

@@ -78,3 +78,34 @@ func TestVideoRemixFaults(t *testing.T) {
 		t.Errorf("an upstream that cannot: got %d %s", rec.Code, rec.Body)
 	}
 }
+
+// TestVideoRemixRepeated: a repeat finds its task when the video that it was made of is gone.
+func TestVideoRemixRepeated(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	remixable(g)
+	if rec := g.do(t, request("POST", remixPath, `{"prompt":"a dog"}`, "Idempotency-Key", "k")); rec.Code != 200 {
+		t.Fatalf("got %d %s", rec.Code, rec.Body)
+	}
+	g.tasks.drop("video_0")
+	for _, tc := range []struct {
+		name, body string
+		header     []string
+		status     int
+		want       string
+	}{
+		{"the repeat", `{"prompt":"a dog"}`, []string{"Idempotency-Key", "k"}, 200, `"id":"video_1"`},
+		{"another request under its key", `{"prompt":"a bird"}`, []string{"Idempotency-Key", "k"}, 422, "idempotency_mismatch"},
+		{"another key", `{"prompt":"a dog"}`, []string{"Idempotency-Key", "l"}, 404, "not_found"},
+		{"a bad key", `{"prompt":"a dog"}`, []string{"Idempotency-Key", strings.Repeat("k", 256)}, 400, "Idempotency-Key"},
+		{"no key", `{"prompt":"a dog"}`, nil, 404, "not_found"},
+	} {
+		rec := g.do(t, request("POST", remixPath, tc.body, tc.header...))
+		if rec.Code != tc.status || !strings.Contains(rec.Body.String(), tc.want) {
+			t.Errorf("%s: got %d %s, want %d with %s", tc.name, rec.Code, rec.Body, tc.status, tc.want)
+		}
+	}
+	if len(g.tasks.creates) != 1 {
+		t.Errorf("%d creates, want one", len(g.tasks.creates))
+	}
+}

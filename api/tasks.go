@@ -50,18 +50,12 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 	if req.Prompt == "" && len(req.Images) == 0 && format != providers.VendorC { // that format's req_key may say enough
 		return workflows.Task{}, providers.InvalidField("prompt", "Invalid request: a video needs a 'prompt' or an image.")
 	}
-	key, err := idempotencyKey(r.Header)
+	create, err := newCreate(x, r, format, req)
 	if err != nil {
 		return workflows.Task{}, err
 	}
-	create := workflows.Create{
-		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group,
-		Weight: x.caller.Weight, Lane: x.caller.Lane, MaxTasks: x.caller.MaxTasks, Budget: x.caller.Budget, TokenWebhook: x.caller.WebhookURL != "", TokenSigns: x.caller.WebhookSecret != "",
-		Format:  format,
-		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header),
-	}
 	if !x.caller.Allows(req.Model) {
-		return s.repeatedTask(x, r, create)
+		return s.repeatedTask(x, r, create, modelNotFound(req.Model))
 	}
 	want := providers.Want{
 		Group: x.caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask},
@@ -72,10 +66,12 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 		}
 	}
 	if !s.router.Serves(want) { // channels that rest are no reason to refuse: a task waits for them
-		return s.repeatedTask(x, r, create)
+		return s.repeatedTask(x, r, create, modelNotFound(req.Model))
 	}
 	if x.caller.Budget > 0 { // the task's own money is reserved by its start
-		if err := s.admit(x, r, storage.Cost{Requests: 1}); err != nil {
+		if err := s.admit(x, r, storage.Cost{Requests: 1}); x.refused == LimitBudget {
+			return s.repeatedTask(x, r, create, err) // its task may be what the budget went for
+		} else if err != nil {
 			return workflows.Task{}, err
 		}
 	}
@@ -85,6 +81,17 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 		x.refused = taskLimit(providers.AsFault(err).Kind)
 	}
 	return task, err
+}
+
+// newCreate is the caller's create of a task.
+func newCreate(x *exchange, r *http.Request, format providers.Format, req providers.VideoRequest) (workflows.Create, error) {
+	key, err := idempotencyKey(r.Header)
+	return workflows.Create{
+		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group,
+		Weight: x.caller.Weight, Lane: x.caller.Lane, MaxTasks: x.caller.MaxTasks, Budget: x.caller.Budget, TokenWebhook: x.caller.WebhookURL != "", TokenSigns: x.caller.WebhookSecret != "",
+		Format:  format,
+		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header),
+	}, err
 }
 
 // taskLimit is the limit that refuses a create with a fault of the kind, "" for none.
@@ -99,18 +106,17 @@ func taskLimit(kind providers.Kind) Limit {
 	}
 }
 
-// repeatedTask answers a create whose model the caller may not use, or that no channel has any more: a repeat of one that
-// was taken before finds its task all the same.
-func (s *Server) repeatedTask(x *exchange, r *http.Request, create workflows.Create) (workflows.Task, error) {
-	unknown := modelNotFound(create.Request.Model)
+// repeatedTask answers a create that cannot be made now, as otherwise says: a repeat of one that was taken before finds its
+// task all the same.
+func (s *Server) repeatedTask(x *exchange, r *http.Request, create workflows.Create, otherwise error) (workflows.Task, error) {
 	if create.IdempotencyKey == "" && !create.Repeat {
-		return workflows.Task{}, unknown
+		return workflows.Task{}, otherwise
 	}
 	task, err := s.tasks.Repeated(r.Context(), create)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
-		return workflows.Task{}, unknown
+		return workflows.Task{}, otherwise
 	}
-	x.task = task.ID
+	x.task, x.refused = task.ID, ""
 	return task, err
 }
 

@@ -36,24 +36,27 @@ const (
 func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	now := time.Now().UTC()
 	req := unstaged(in.Request)
-	if err := c.checkWebhook(in); err != nil {
-		return Task{}, err
-	}
 	pin, err := c.source(ctx, in.TokenID, &req)
+	if err == nil {
+		err = c.checkWebhook(in)
+	}
 	if err != nil {
+		if task, found := c.Repeated(ctx, in); !isNotFound(found) {
+			return task, found // a repeat is answered, whatever has changed meanwhile
+		}
 		return Task{}, err
 	}
 	hash, err := requestHash(req)
 	if err != nil {
 		return Task{}, unreadable(err)
 	}
-	id, fresh, err := c.identify(ctx, in, hash)
+	id, fresh, err := c.identify(ctx, in, req)
 	if err != nil {
 		return Task{}, err
 	}
 	staged := stages(req)
 	if !fresh && staged { // a task that is there has its own
-		if task, found := c.again(ctx, id, in, hash); !isNotFound(found) {
+		if task, found := c.again(ctx, id, in, req); !isNotFound(found) {
 			return task, found
 		}
 	}
@@ -80,13 +83,13 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	task.describe(req)
 	listed, err := c.enlist(ctx, in, id, now)
 	if err != nil {
-		if task, found := c.again(ctx, id, in, hash); !isNotFound(found) {
+		if task, found := c.again(ctx, id, in, req); !isNotFound(found) {
 			return task, found // a repeat is answered, whatever the list says
 		}
 		return Task{}, err
 	}
 	if err := c.reserve(ctx, in, start); err != nil {
-		if task, found := c.again(ctx, id, in, hash); !isNotFound(found) {
+		if task, found := c.again(ctx, id, in, req); !isNotFound(found) {
 			if listed == entryAdded {
 				c.relist(ctx, id)
 			}
@@ -115,7 +118,7 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 			c.relist(ctx, id)
 		}
 		c.unreserve(ctx, in, start) // the task has a claim of its own
-		return c.again(ctx, id, in, hash)
+		return c.again(ctx, id, in, req)
 	default:
 		if surplus = staged && refused(err); refused(err) {
 			c.unreserve(ctx, in, start)

@@ -32,3 +32,16 @@ func (c *Client) source(ctx context.Context, tokenID string, req *providers.Vide
 	req.Model, req.Source = task.Request.Model, &task.Job.Ticket
 	return &to, nil
 }
+
+// takeOver gives a remix what it has of its source.
+func takeOver(req *providers.VideoRequest, from providers.VideoRequest) {
+	req.Model, req.Seconds, req.Size, req.Width, req.Height = from.Model, from.Seconds, from.Size, from.Width, from.Height
+}
+
+// askedHash tells requests apart by what their callers said, which is less than the whole request where that is a remix.
+func askedHash(req providers.VideoRequest) (string, error) {
+	if req.RemixOf != "" {
+		takeOver(&req, providers.VideoRequest{})
+	}
+	return requestHash(req)
+}

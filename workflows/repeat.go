@@ -8,32 +8,30 @@ import (
 )
 
 // Repeated finds the task that an equal request made before, as Create does, and makes none: for a request that could not
-// be made today. Faults: NotFound (there is none), Mismatch, Conflict and Overloaded as of Create.
+// be made today. What a remix takes from its source need not be in the request. Faults: NotFound (there is none), Mismatch,
+// Conflict and Overloaded as of Create.
 func (c *Client) Repeated(ctx context.Context, in Create) (Task, error) {
 	req := unstaged(in.Request)
-	if _, err := c.source(ctx, in.TokenID, &req); err != nil {
-		return Task{}, err
-	}
-	hash, err := requestHash(req)
-	if err != nil {
-		return Task{}, unreadable(err)
-	}
-	id, err := c.known(ctx, in, hash)
+	id, err := c.known(ctx, in, req)
 	switch {
 	case err != nil:
 		return Task{}, err
 	case id == "":
 		return Task{}, providers.Faultf(providers.NotFound, "The request made no video task.")
 	}
-	return c.again(ctx, id, in, hash)
+	return c.again(ctx, id, in, req)
 }
 
 // identify gives the id under which the request is, or would be, a task; a fresh one never was any.
-func (c *Client) identify(ctx context.Context, in Create, hash string) (id string, fresh bool, err error) {
-	if id, err = c.known(ctx, in, hash); err != nil || id != "" {
+func (c *Client) identify(ctx context.Context, in Create, req providers.VideoRequest) (id string, fresh bool, err error) {
+	if id, err = c.known(ctx, in, req); err != nil || id != "" {
 		return id, false, err
 	}
 	id = randomID()
+	hash, err := askedHash(req)
+	if err != nil {
+		return "", false, unreadable(err)
+	}
 	if err := c.opts.Intake.Remember(ctx, in.TokenID, hash, id); err != nil {
 		return "", false, away("The protection against double payment", err)
 	}
@@ -41,7 +39,7 @@ func (c *Client) identify(ctx context.Context, in Create, hash string) (id strin
 }
 
 // known is the id that the request's key names, or that an equal request got a while ago; "" for a request that is new.
-func (c *Client) known(ctx context.Context, in Create, hash string) (string, error) {
+func (c *Client) known(ctx context.Context, in Create, req providers.VideoRequest) (string, error) {
 	switch {
 	case in.IdempotencyKey != "":
 		id := keyedID(in.TokenID, in.IdempotencyKey)
@@ -50,6 +48,10 @@ func (c *Client) known(ctx context.Context, in Create, hash string) (string, err
 		}
 		return id, nil
 	case in.Repeat:
+		hash, err := askedHash(req)
+		if err != nil {
+			return "", unreadable(err)
+		}
 		id, err := c.opts.Intake.Recall(ctx, in.TokenID, hash)
 		if err != nil {
 			return "", away("The protection against double payment", err)
@@ -60,7 +62,7 @@ func (c *Client) known(ctx context.Context, in Create, hash string) (string, err
 }
 
 // again answers a create whose task exists.
-func (c *Client) again(ctx context.Context, id string, in Create, hash string) (Task, error) {
+func (c *Client) again(ctx context.Context, id string, in Create, req providers.VideoRequest) (Task, error) {
 	task, m, err := c.describe(ctx, id)
 	if err != nil {
 		return Task{}, err
@@ -68,7 +70,10 @@ func (c *Client) again(ctx context.Context, id string, in Create, hash string) (
 	if c.opts.Intake.Buried(ctx, id) {
 		return Task{}, beingRemoved(id)
 	}
-	if m.Token != in.TokenID || m.Hash != hash {
+	if req.Model == "" && req.RemixOf != "" && req.RemixOf == task.Request.RemixOf { // the source is gone
+		takeOver(&req, task.Request)
+	}
+	if hash, err := requestHash(req); err != nil || m.Token != in.TokenID || m.Hash != hash {
 		return Task{}, &providers.Fault{
 			Kind: providers.Mismatch, Param: "Idempotency-Key", Taken: providers.TakenNo,
 			Message: "The idempotency key was used with another request.",

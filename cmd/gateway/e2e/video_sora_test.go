@@ -97,6 +97,24 @@ func TestSoraSDK(t *testing.T) {
 		_, err := sdk.Videos.Remix(t.Context(), running.ID, openai.VideoRemixParams{Prompt: "too soon"})
 		wantStatus(t, "too soon", err, http.StatusBadRequest)
 	})
+	t.Run("a remix repeated without its source", func(t *testing.T) {
+		key := option.WithHeader("Idempotency-Key", "remix")
+		first, err := sdk.Videos.Remix(t.Context(), ids[2], openai.VideoRemixParams{Prompt: "once"}, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sdk.Videos.Delete(t.Context(), ids[2]); err != nil {
+			t.Fatal(err)
+		}
+		again, err := sdk.Videos.Remix(t.Context(), ids[2], openai.VideoRemixParams{Prompt: "once"}, key)
+		if err != nil || again.ID != first.ID {
+			t.Errorf("repeated: %v, %v, want %s", again, err, first.ID)
+		}
+		_, err = sdk.Videos.Remix(t.Context(), ids[2], openai.VideoRemixParams{Prompt: "twice"}, key)
+		wantStatus(t, "another prompt", err, http.StatusUnprocessableEntity)
+		_, err = sdk.Videos.Remix(t.Context(), ids[2], openai.VideoRemixParams{Prompt: "once"})
+		wantStatus(t, "no key", err, http.StatusNotFound)
+	})
 }
 
 // wantStatus wants an SDK's error to be an answer of the status.
