@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -289,55 +290,77 @@ func TestRealtimeDrain(t *testing.T) {
 
 func TestRealtimeIdle(t *testing.T) {
 	t.Parallel()
-	ends := make(chan closeFrame, 1)
-	d := newDialog(t, dialogOptions{relay: relay.Options{SocketIdle: 3 * time.Second, SocketPing: time.Second}}, listen(ends))
-	const reason = "going away: nothing was said for too long"
-	mustEnd(t, d.dial(t), websocket.StatusGoingAway, reason) // pings and pongs are no talk
-	d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, reason})
+	synctest.Test(t, func(t *testing.T) {
+		ends := make(chan closeFrame, 1)
+		d := newDialogInABubble(t, dialogOptions{relay: relay.Options{SocketIdle: 10 * time.Minute, SocketPing: 20 * time.Second}}, listen(ends))
+		const reason = "going away: nothing was said for too long"
+		began, reading := time.Now(), make(chan error, 1)
+		conn := d.dial(t)
+		go func() {
+			_, _, err := conn.Read(t.Context())
+			reading <- err
+		}()
+		if got, want := frameOf(<-reading), (closeFrame{websocket.StatusGoingAway, reason}); got != want { // pings and pongs are no talk
+			t.Errorf("client: ended with %+v, want %+v", got, want)
+		}
+		if took := time.Since(began); took < 10*time.Minute || took > 11*time.Minute {
+			t.Errorf("ended after %v, want ten minutes", took)
+		}
+		d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, reason})
+	})
 }
 
 // TestRealtimeSilentPeer: a side that answers no ping is gone, however open its connection looks.
 func TestRealtimeSilentPeer(t *testing.T) {
 	t.Parallel()
-	opts := dialogOptions{relay: relay.Options{SocketPing: time.Second}} // enough for a busy machine to answer in
+	opts := dialogOptions{relay: relay.Options{SocketPing: time.Second, SocketIdle: 2 * time.Hour}}
 	t.Run("client", func(t *testing.T) {
 		t.Parallel()
-		ends := make(chan closeFrame, 1)
-		d := newDialog(t, opts, listen(ends))
-		d.raw(t) // reads nothing and answers nothing
-		d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client has left"})
+		synctest.Test(t, func(t *testing.T) {
+			ends := make(chan closeFrame, 1)
+			d := newDialogInABubble(t, opts, listen(ends))
+			d.quiet(t)
+			d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client has left"})
+		})
 	})
 	t.Run("upstream", func(t *testing.T) {
 		t.Parallel()
-		hold := make(chan struct{})
-		d := newDialog(t, opts, func(context.Context, *websocket.Conn) { <-hold })
-		t.Cleanup(func() { close(hold) })
-		mustEnd(t, d.dial(t), websocket.StatusInternalError, "the upstream broke off")
+		synctest.Test(t, func(t *testing.T) {
+			silent := opts
+			silent.silent = true
+			ends := make(chan closeFrame, 1)
+			d := newDialogInABubble(t, silent, listen(ends))
+			mustEnd(t, d.dial(t), websocket.StatusInternalError, "the upstream broke off")
+			<-ends
+		})
 	})
 	t.Run("neither", func(t *testing.T) {
 		t.Parallel()
-		d := newDialog(t, opts, echo)
-		pings := make(chan struct{}, 100)
-		conn, _, err := websocket.Dial(within(t), d.url, &websocket.DialOptions{
-			HTTPHeader: http.Header{"Authorization": {"Bearer " + goodKey}},
-			OnPingReceived: func(context.Context, []byte) bool {
-				pings <- struct{}{}
-				return true
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		reading := conn.CloseRead(within(t))
-		for range 3 { // two that were answered in time, and one more
+		synctest.Test(t, func(t *testing.T) {
+			d := newDialogInABubble(t, opts, echo)
+			conn := d.dial(t)
+			reading := conn.CloseRead(t.Context())
 			select {
-			case <-pings:
+			case <-time.After(time.Hour):
 			case <-reading.Done():
-				t.Fatal("the conversation ended though both sides answer pings")
+				t.Error("the conversation ended though both sides answer pings")
 			}
-		}
-		_ = conn.CloseNow()
+		})
 	})
+}
+
+// quiet opens a conversation, reads all that comes and answers nothing.
+func (d *dialog) quiet(t *testing.T) {
+	t.Helper()
+	conn, _, err := websocket.Dial(within(t), d.url, &websocket.DialOptions{
+		HTTPClient: d.client, HTTPHeader: http.Header{"Authorization": {"Bearer " + goodKey}},
+		OnPingReceived: func(context.Context, []byte) bool { return false },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	conn.CloseRead(t.Context())
 }
 
 // TestRealtimeStalledPeer: a side that takes nothing at all is cut off in the end.

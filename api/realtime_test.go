@@ -24,14 +24,15 @@ import (
 	"modelrelay/storage"
 )
 
-// patience bounds every wait of these tests.
-const patience = 20 * time.Second
+// patience bounds every wait of these tests, on a machine that does much else as well.
+const patience = time.Minute
 
 // dialog is a gateway with a realtime upstream behind it, over real sockets.
 type dialog struct {
 	*gateway
 
-	url string // of the gateway's realtime path
+	url    string       // of the gateway's realtime path
+	client *http.Client // that reaches it; nil: any does
 	// shakes are the handshakes the upstream saw.
 	shakes chan *http.Request
 }
@@ -42,15 +43,37 @@ type dialogOptions struct {
 	api   func(*api.Options)
 	// models of the one channel; nil: gpt-realtime.
 	models map[string]string
+	// silent makes an upstream that answers no ping.
+	silent bool
 }
 
-// newDialog starts both servers. The upstream hands each conversation to talk and closes it afterwards.
+// newDialog starts both servers.
 func newDialog(t *testing.T, opts dialogOptions, talk func(ctx context.Context, conn *websocket.Conn)) *dialog {
 	t.Helper()
 	d := &dialog{shakes: make(chan *http.Request, 100)}
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	d.start(t, opts, httptest.NewServer(d.upstream(t, opts, talk)))
+	return d
+}
+
+// newDialogInABubble is newDialog within a bubble of testing/synctest.
+func newDialogInABubble(t *testing.T, opts dialogOptions, talk func(ctx context.Context, conn *websocket.Conn)) *dialog {
+	t.Helper()
+	d := &dialog{shakes: make(chan *http.Request, 100)}
+	upstream := &http.Server{Handler: d.upstream(t, opts, talk), ReadHeaderTimeout: patience}
+	d.open(t, opts, newWire(t, upstream), "http://upstream.test")
+	d.client = newWire(t, d.HTTPServer(""))
+	d.url = "http://gateway.test" + realtimePath
+	return d
+}
+
+// upstream hands each conversation to talk and closes it afterwards.
+func (d *dialog) upstream(t *testing.T, opts dialogOptions, talk func(ctx context.Context, conn *websocket.Conn)) http.Handler {
+	t.Helper()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.shakes <- r
-		conn, err := websocket.Accept(w, r, nil)
+		conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+			OnPingReceived: func(context.Context, []byte) bool { return !opts.silent },
+		})
 		if err != nil {
 			t.Errorf("upstream: %v", err)
 			return
@@ -58,22 +81,36 @@ func newDialog(t *testing.T, opts dialogOptions, talk func(ctx context.Context, 
 		defer conn.CloseNow()
 		conn.SetReadLimit(64 << 20)
 		talk(context.WithoutCancel(r.Context()), conn)
-	}))
-	d.start(t, opts, upstream)
-	return d
+	})
 }
 
+const realtimePath = "/v1/realtime?model=gpt-realtime"
+
+// start opens a gateway to the upstreams over real sockets.
 func (d *dialog) start(t *testing.T, opts dialogOptions, upstreams ...*httptest.Server) {
+	t.Helper()
+	var urls []string
+	for _, upstream := range upstreams {
+		t.Cleanup(upstream.Close)
+		urls = append(urls, upstream.URL)
+	}
+	d.open(t, opts, providers.NewHTTPClient(nil), urls...)
+	front := httptest.NewServer(d.HTTPServer("").Handler)
+	t.Cleanup(front.Close)
+	d.url = front.URL + realtimePath
+}
+
+// open makes the gateway, with a channel for each upstream.
+func (d *dialog) open(t *testing.T, opts dialogOptions, client *http.Client, upstreams ...string) {
 	t.Helper()
 	if opts.models == nil {
 		opts.models = map[string]string{"gpt-realtime": ""}
 	}
-	vendors := catalog.New(providers.NewHTTPClient(nil))
+	vendors := catalog.New(client)
 	var channels []providers.Channel
 	for i, upstream := range upstreams {
-		t.Cleanup(upstream.Close)
 		channels = append(channels, providers.Channel{
-			Name: "up" + string(rune('0'+i)), Vendor: "openai", BaseURL: upstream.URL + "/v1", Keys: []providers.Secret{"up-key"},
+			Name: "up" + string(rune('0'+i)), Vendor: "openai", BaseURL: upstream + "/v1", Keys: []providers.Secret{"up-key"},
 			Models: opts.models, Groups: []string{"default"}, Priority: -i,
 		})
 	}
@@ -84,11 +121,6 @@ func (d *dialog) start(t *testing.T, opts dialogOptions, upstreams ...*httptest.
 			opts.api(o)
 		}
 	})
-	server := d.HTTPServer("")
-	front := httptest.NewUnstartedServer(server.Handler)
-	front.Start()
-	t.Cleanup(front.Close)
-	d.url = front.URL + "/v1/realtime?model=gpt-realtime"
 }
 
 // dial opens a conversation with the good key.
@@ -123,7 +155,7 @@ func (d *dialog) try(t *testing.T, url string, headers ...string) (*websocket.Co
 		protocols = strings.Split(offered, ", ")
 	}
 	header.Del("Sec-Websocket-Protocol")
-	conn, resp, err := websocket.Dial(within(t), url, &websocket.DialOptions{HTTPHeader: header, Subprotocols: protocols})
+	conn, resp, err := websocket.Dial(within(t), url, &websocket.DialOptions{HTTPClient: d.client, HTTPHeader: header, Subprotocols: protocols})
 	if resp == nil {
 		t.Fatalf("no answer: %v", err)
 	}

@@ -9,27 +9,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
 	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
 )
 
 // redisLimits are the real limits over a Redis of the test's own.
 func redisLimits(t *testing.T) *storage.Limits {
 	t.Helper()
-	redis, err := storage.OpenRedis("redis://"+miniredis.RunT(t).Addr(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits := storage.NewLimits(redis, nil)
-	t.Cleanup(func() {
-		_ = limits.Close(context.WithoutCancel(t.Context()))
-		_ = redis.Close()
-	})
+	limits := storage.NewLimits(storagetest.Redis(t), nil)
+	t.Cleanup(func() { _ = limits.Close(context.WithoutCancel(t.Context())) })
 	return limits
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"modelrelay/api"
@@ -46,7 +47,7 @@ func TestBodyThatNeverComes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 				t.Fatal(err)
 			}
 			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n%s",
@@ -66,6 +67,10 @@ func TestBodyThatNeverComes(t *testing.T) {
 // The time limits of a body end with it: an answer may take as long as it likes.
 func TestBodyTimeoutSparesTheAnswer(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, bodyTimeoutSparesTheAnswer)
+}
+
+func bodyTimeoutSparesTheAnswer(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	g := newGateway(t, func(ctx context.Context, _ providers.Target, _ providers.Call) (*http.Response, error) {
 		select {
@@ -75,15 +80,14 @@ func TestBodyTimeoutSparesTheAnswer(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	}, func(_ *gateway, o *api.Options) { o.BodyTimeout = timeout })
-	server := httptest.NewServer(g.Handler())
-	t.Cleanup(server.Close)
+	client := newWire(t, &http.Server{Handler: g.Handler(), ReadHeaderTimeout: patience})
 	for range 2 { // on one connection
-		req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/v1/chat/completions", strings.NewReader(smallChat))
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://gateway.test/v1/chat/completions", strings.NewReader(smallChat))
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer "+goodKey)
-		resp, err := server.Client().Do(req)
+		resp, err := client.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +117,7 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	for range 200 { // more than any socket holds; what is no longer taken need not be written

@@ -63,8 +63,8 @@ func next(t *testing.T, events <-chan event) (event, bool) {
 				continue
 			}
 			return e, ok
-		case <-time.After(10 * time.Second):
-			t.Fatal("no event within ten seconds")
+		case <-time.After(patience):
+			t.Fatal("no event in time")
 		}
 	}
 }
@@ -72,13 +72,13 @@ func next(t *testing.T, events <-chan event) (event, bool) {
 // reach waits until a condition holds that gives no signal.
 func reach(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline, tick := time.After(10*time.Second), time.NewTicker(time.Millisecond)
+	deadline, tick := time.After(patience), time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal(what + ": not within ten seconds")
+			t.Fatal(what + ": not in time")
 		}
 	}
 }
