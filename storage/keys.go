@@ -20,6 +20,7 @@ const DefaultPrefix = "mr:"
 //	budget:<token id>            hash    spent, reserved, c<lease> and t<task id> -> "<amount> <since, ms> <model>"
 //	budgets                      set     token ids that ever reserved
 //	process:<process>            string  the process works on its reservations, a minute after the last sign of life
+//	admitted:<process>           string  the number of its last batch of admissions, and what that was answered, ten minutes
 //	settled:<task id>            string  how the task's money was settled: completed, failed or unknown
 //	usage:<day>                  set     token ids with usage on that day
 //	usage:<day>:<token id>       hash    "<model> <channel> <counter>" -> sum
@@ -57,10 +58,11 @@ func (k keys) tokenChanges() string     { return string(k) + "token-changes" }
 func (k keys) limit(tokenID string) string  { return string(k) + "limit:" + tokenID }
 func (k keys) leases(tokenID string) string { return string(k) + "leases:" + tokenID }
 
-func (k keys) budget(tokenID string) string  { return string(k) + "budget:" + tokenID }
-func (k keys) budgets() string               { return string(k) + "budgets" }
-func (k keys) process(process string) string { return string(k) + "process:" + process }
-func (k keys) settled(taskID string) string  { return string(k) + "settled:" + taskID }
+func (k keys) budget(tokenID string) string   { return string(k) + "budget:" + tokenID }
+func (k keys) budgets() string                { return string(k) + "budgets" }
+func (k keys) process(process string) string  { return string(k) + "process:" + process }
+func (k keys) admitted(process string) string { return string(k) + "admitted:" + process }
+func (k keys) settled(taskID string) string   { return string(k) + "settled:" + taskID }
 
 func (k keys) usageDay(day string) string          { return string(k) + "usage:" + day }
 func (k keys) usage(day, tokenID string) string    { return string(k) + "usage:" + day + ":" + tokenID }

@@ -59,7 +59,9 @@ type Limits struct {
 
 	process string
 	alive   string // key of its sign of life
-	args    [2]any // of the script: lease in ms, prefix
+	last    string // key of its last batch
+	number  int64  // of that; only the batch at work touches it
+	args    [3]any // of the script: lease in ms, prefix, how long answers are kept in ms
 	leases  atomic.Uint64
 
 	failures atomic.Int64
@@ -162,7 +164,8 @@ func NewLimits(client *redis.Client, opts *LimitsOptions) *Limits {
 	if l.lease <= 0 {
 		l.lease = time.Minute
 	}
-	l.alive, l.args = l.keys.process(l.process), [2]any{l.lease.Milliseconds(), string(l.keys)}
+	l.alive, l.last = l.keys.process(l.process), l.keys.admitted(l.process)
+	l.args = [3]any{l.lease.Milliseconds(), string(l.keys), answerKept.Milliseconds()}
 	l.out = outage{log: l.log, what: "limits: each process keeps its own"}
 	l.admissions = batch[*admission]{most: admitMost, work: l.admit}
 	l.building.at = make(map[bucketed]int)

@@ -1,10 +1,14 @@
 package storage_test
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
@@ -90,4 +94,86 @@ func TestAdmitIsRepeatable(t *testing.T) {
 	if !admit(t, limits, one, storage.Cost{Requests: 1}).Allowed {
 		t.Error("the place is still taken after the release")
 	}
+}
+
+// TestAdmitCountsOnce: what is asked again because its answer was lost is counted once, and a batch that reaches Redis when
+// its process has given it up and gone on does nothing.
+func TestAdmitCountsOnce(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	proxy := newLossy(t, server.Addr())
+	client, err := storage.OpenRedis("redis://"+proxy.listener.Addr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	var sent sentScripts
+	client.AddHook(&sent)
+	limits := newLimits(t, client, nil)
+	token := &storage.Token{ID: "one", RequestsPerMinute: 4, TokensPerMinute: 100, Budget: 1}
+	cost := storage.Cost{Requests: 1, Tokens: 10, Money: unit / 4}
+	admit(t, limits, token, cost) // Redis knows the script from here on
+	var last storage.Grant
+	for range 2 {
+		proxy.lose.Store(true)
+		if last = admit(t, limits, token, cost); !last.Allowed {
+			t.Fatalf("a call within its limits, whose answer was lost: %+v", last)
+		}
+	}
+	if got := proxy.lost.Load(); got != 2 {
+		t.Fatalf("%d answers were lost, want 2", got)
+	}
+	late := sent.last()
+	grant := admit(t, limits, token, storage.Cost{Tokens: 1})
+	if !grant.Allowed || grant.Requests.Remaining != 1 || grant.Tokens.Remaining != 69 {
+		t.Errorf("after three calls: %+v, want 1 request and 69 tokens left", grant)
+	}
+	grant.Release(-1)
+	last.Release(-1)
+	quiet(t, limits)
+	if err := client.Do(t.Context(), late...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := balance(t, client, "one"); got.Reserved != unit/2 {
+		t.Errorf("reserved %d, want %d", got.Reserved, unit/2)
+	}
+}
+
+// sentScripts remembers the last script that was run.
+type sentScripts struct {
+	mu   sync.Mutex
+	args []any
+}
+
+func (s *sentScripts) last() []any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.args
+}
+
+func textOf(arg any) string {
+	if text, ok := arg.([]byte); ok {
+		return string(text)
+	}
+	return fmt.Sprint(arg)
+}
+
+func (*sentScripts) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *sentScripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			s.mu.Lock()
+			s.args = nil
+			for _, arg := range cmd.Args() { // the batch reuses its bytes
+				s.args = append(s.args, textOf(arg))
+			}
+			s.mu.Unlock()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (*sentScripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }

@@ -14,6 +14,8 @@ const (
 	refusedMost = 10_000  // refusals remembered
 	settleMost  = 2_000   // settlements in one round trip
 	settleKept  = 100_000 // settlements kept while Redis is away; their leases expire anyway
+	// answerKept is how long Redis remembers what it answered: longer than a command may be on its way.
+	answerKept = 10 * time.Minute
 	// budgetRetry is what a caller without money is told to wait: an operator needs about that to give it more.
 	budgetRetry = time.Minute
 )
@@ -56,8 +58,9 @@ func (l *Limits) admit(ctx context.Context, asked []*admission) {
 	if len(b.groups) == 0 {
 		return
 	}
-	b.encode(l.keys, l.alive)
-	answer, err := l.script.Run(ctx, l.client, b.keys, b.json, l.args[0], l.args[1]).Text()
+	b.encode(l.keys, l.alive, l.last)
+	l.number++
+	answer, err := l.script.Run(ctx, l.client, b.keys, b.json, l.args[0], l.args[1], l.number, l.args[2]).Text()
 	if err == nil {
 		err = l.take(b, answer, now)
 	} else {

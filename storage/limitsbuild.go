@@ -80,9 +80,9 @@ func (b *building) admit(a *admission) {
 	g.admissions = append(g.admissions, a)
 }
 
-func (b *building) encode(k keys, alive string) {
+func (b *building) encode(k keys, alive, last string) {
 	b.json = append(b.json, '[')
-	b.keys = append(b.keys, alive)
+	b.keys = append(b.keys, alive, last)
 	for i := range b.groups {
 		g := &b.groups[i]
 		b.keys = append(b.keys, k.limit(g.token.id), k.leases(g.token.id))

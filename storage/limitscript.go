@@ -8,30 +8,36 @@ const windowSeconds = 61
 //
 // A window is a hash: s the second it was last written, rt and tt the sums of requests and tokens, r<n> and t<n> the
 // buckets of the second whose remainder by 61 is n. Leases are a sorted set of call -> expiry in ms. A refusal
-// writes nothing. A batch whose answer was lost may come again: its calls keep the places they have, and only their
-// requests and tokens count twice, for a minute.
+// writes nothing. The batches of a process are numbered. One whose answer was lost comes again under its number and gets
+// the same answer; one that was given up, and reaches Redis behind a later one, does nothing.
 //
 // A budget is a hash: spent, reserved, and c<lease> for each reservation: "<amount> <since, ms> <model>". The sum
-// reserved is always that of the reservations. One that a repeated batch finds refused is taken back. A call that costs
-// nothing, as one that creates a task does beside the task's own reservation, makes none: nobody could settle it if its
-// process died.
+// reserved is always that of the reservations. A call that costs nothing, as one that creates a task does beside the task's
+// own reservation, makes none: nobody could settle it if its process died.
 //
-//	KEYS   1: the process's sign of life; then for each token: window, leases, and with a budget that
+//	KEYS   1: the process's sign of life, 2: "<number of its last batch> <answer>"; then for each token: window, leases,
+//	       and with a budget that
 //	ARGV   1: JSON, for each token [rpm, tpm, concurrency, budget, [lease to release, …], [lease to renew, …],
 //	       [second admitted, tokens to add, …], [requests, tokens, lease or "", …],
 //	       [lease, cost or -1 for none, …], and with a budget [amount, model, …] for the calls]
 //	       2: lease time in ms
-//	       3: prefix of keys
+//	       3: prefix of keys, 4: the batch's number, 5: for how long its answer is kept, in ms
 //	answer for each token a line "<codes> <requests used> <tokens used> <reset ms> <retry ms, requests>
 //	       <retry ms, tokens> <second> <money used>"; one code per call: 0 admitted, 1 too many requests, 2 too many
 //	       tokens, 3 too many at once, 4 over budget
 const admitScript = budgetFunctions + `
+local last = redis.call('GET', KEYS[2])
+if last then
+	local number, answer = string.match(last, '^(%d+) (.*)$')
+	if tonumber(number) == tonumber(ARGV[4]) then return answer end
+	if tonumber(number) > tonumber(ARGV[4]) then return '' end
+end
 local time = redis.call('TIME')
 local second = tonumber(time[1])
 local ms = second * 1000 + math.floor(tonumber(time[2]) / 1000)
 local lease_ms = tonumber(ARGV[2])
 local lines = {}
-local k, reserving = 1, false
+local k, reserving = 2, false
 
 for g, group in ipairs(cjson.decode(ARGV[1])) do
 	local rpm, tpm, concurrency, budget, release, renew, corrections, calls, costs, amounts = unpack(group)
@@ -103,9 +109,6 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 	local running = 0
 	if concurrency > 0 and #calls > 0 then
 		redis.call('ZREMRANGEBYSCORE', leases, '-inf', ms)
-		local own = {} -- places that these very calls hold: the answer that said so was lost, and they ask again
-		for i = 3, #calls, 3 do own[#own + 1] = calls[i] end
-		redis.call('ZREM', leases, unpack(own))
 		running = redis.call('ZCARD', leases)
 	end
 
@@ -133,11 +136,9 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 				taken[#taken + 1] = calls[i + 2]
 			end
 		end
-		if budget > 0 then
+		if budget > 0 and code == 0 then
 			local field, amount = 'c' .. calls[i + 2], amounts[(i - 1) / 3 * 2 + 1]
-			if code > 0 then
-				used = used - amend(money, field, -1)
-			elseif amount > 0 and reserve(money, field, amount, ms, amounts[(i - 1) / 3 * 2 + 2]) then
+			if amount > 0 and reserve(money, field, amount, ms, amounts[(i - 1) / 3 * 2 + 2]) then
 				used, reserving = used + amount, true
 				if not known then
 					redis.call('SADD', ARGV[3] .. 'budgets', string.sub(money, #ARGV[3] + #'budget:' + 1))
@@ -184,5 +185,7 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 	lines[g] = string.format('%s %d %d %d %d %d %d %.0f', table.concat(codes), rt, tt, reset, retry_r, retry_t, now, used)
 end
 if reserving then redis.call('SET', KEYS[1], 1, 'PX', lease_ms) end
-return table.concat(lines, '\n')
+local answer = table.concat(lines, '\n')
+redis.call('SET', KEYS[2], ARGV[4] .. ' ' .. answer, 'PX', ARGV[5])
+return answer
 `
