@@ -93,7 +93,8 @@ func amountOf(value any) int64 {
 	return n
 }
 
-// Claim is what a task may cost its token.
+// Claim is what a task may cost its token. The ID begins with the task's: what stands before its first dot, or all of it.
+// Every create of the task has a claim of its own.
 type Claim struct {
 	ID, Token, Model string
 	// Budget is the token's, in units of the currency; 0: none.
@@ -109,8 +110,9 @@ func (b *Budgets) Reserve(ctx context.Context, t Claim) error {
 	if budget == 0 {
 		return nil
 	}
-	keys := []string{b.keys.budget(t.Token), b.keys.budgets(), b.keys.settled(t.ID)}
-	covered, err := b.reserve.Run(ctx, b.client, keys, "t"+t.ID, bounded(t.Amount), url.QueryEscape(t.Model), budget, t.Token).Bool()
+	keys := []string{b.keys.budget(t.Token), b.keys.budgets(), b.keys.settled(t.ID), b.keys.claims(taskOf(t.ID))}
+	covered, err := b.reserve.Run(ctx, b.client, keys, "t"+t.ID, bounded(t.Amount), url.QueryEscape(t.Model), budget, t.Token,
+		int64(b.keep/time.Second)).Bool()
 	switch {
 	case err != nil:
 		return redisError("reserve", err)
@@ -118,6 +120,12 @@ func (b *Budgets) Reserve(ctx context.Context, t Claim) error {
 		return fmt.Errorf("reserve: %w", ErrBudget)
 	}
 	return nil
+}
+
+// taskOf is the task of a claim.
+func taskOf(claim string) string {
+	task, _, _ := strings.Cut(claim, ".")
+	return task
 }
 
 // Free gives back what a task reserved that was surely not started.
@@ -147,7 +155,8 @@ type TaskEnd struct {
 }
 
 // Settle ends a task's reservation, counts its cost as spent, and adds it to the ledger, in one step that happens once
-// for each outcome. A failed task that completed after all is one task.
+// for each outcome. A failed task that completed after all is one task. Other claims of the same task end with it: they
+// are of creates that broke off, which were repeated.
 func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	at := e.At
 	if at.IsZero() {
@@ -170,7 +179,7 @@ func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 		return err
 	}
 	day := dayOf(at)
-	keys := []string{b.keys.settled(e.ID), b.keys.budget(e.Token), b.keys.usageDay(day), b.keys.usage(day, e.Token)}
+	keys := []string{b.keys.settled(e.ID), b.keys.budget(e.Token), b.keys.usageDay(day), b.keys.usage(day, e.Token), b.keys.claims(taskOf(e.ID))}
 	return redisError("settle", b.settle.Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second), "t"+e.ID, bounded(e.Cost),
 		e.Token, fields, mended, int64(usageExpire/time.Second)).Err())
 }

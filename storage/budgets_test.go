@@ -226,6 +226,52 @@ func TestMoneyOfTasks(t *testing.T) {
 	want(unit*7/4, 0, storage.Row{})
 }
 
+// A create whose gateway is killed leaves its claim behind. The repeat has its own, and when the task ends both do.
+func TestClaimsOfBrokenCreates(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	ctx := t.Context()
+	budgets := storage.NewBudgets(client, nil)
+	for _, id := range []string{"1.KILLED", "1.REPEATED", "11.OTHER", "2"} {
+		if err := budgets.Reserve(ctx, storage.Claim{ID: id, Token: "a", Model: "m", Budget: 10, Amount: unit}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What the one that broke off has reserved is not in the way of its repeat, but of others.
+	for id, want := range map[string]error{"2.REPEATED": nil, "3": storage.ErrBudget} {
+		err := budgets.Reserve(ctx, storage.Claim{ID: id, Token: "a", Model: "m", Budget: 4, Amount: unit})
+		if !errors.Is(err, want) {
+			t.Errorf("claim %s of a budget that is reserved: %v, want %v", id, err, want)
+		}
+	}
+	if err := budgets.Free(ctx, "a", "2.REPEATED"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		end := storage.TaskEnd{ID: "1.REPEATED", Token: "a", Model: "m", Outcome: storage.TaskCompleted, Cost: unit / 2}
+		if err := budgets.Settle(ctx, end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := balance(t, client, "a"); got != (storage.Balance{Spent: unit / 2, Reserved: 2 * unit}) {
+		t.Errorf("balance %+v", got)
+	}
+	list, err := budgets.Reservations(ctx, "a")
+	if err != nil || len(list) != 2 || list[0].ID != "11.OTHER" && list[1].ID != "11.OTHER" {
+		t.Errorf("reservations %+v, %v, want those of tasks 11 and 2", list, err)
+	}
+	// A life of the task after its removal has claims of its own.
+	if err := budgets.Reserve(ctx, storage.Claim{ID: "1.AGAIN", Token: "a", Model: "m", Budget: 10, Amount: unit}); err != nil {
+		t.Fatal(err)
+	}
+	if err := budgets.Settle(ctx, storage.TaskEnd{ID: "1.REPEATED", Token: "a", Model: "m", Outcome: storage.TaskCompleted}); err != nil {
+		t.Fatal(err)
+	}
+	if got := balance(t, client, "a"); got != (storage.Balance{Spent: unit / 2, Reserved: 3 * unit}) {
+		t.Errorf("balance %+v after an end of old was told again", got)
+	}
+}
+
 // When the answer to an admission is lost the call is asked for again, and reserves once.
 func TestReservationIsRepeatable(t *testing.T) {
 	t.Parallel()

@@ -31,17 +31,26 @@ end
 
 // reserveScript reserves for a task, unless it has a reservation or was settled.
 //
-//	KEYS   budget, tokens with budgets, the task's settlement
-//	ARGV   field, amount, model, budget, token id
+//	KEYS   budget, tokens with budgets, the claim's settlement, the task's claims
+//	ARGV   field, amount, model, budget, token id, for how long claims are remembered in s
 //	answer 1: covered
 const reserveScript = budgetFunctions + `
 if redis.call('EXISTS', KEYS[3]) == 1 or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then return 1 end
 local sums = redis.call('HMGET', KEYS[1], 'spent', 'reserved')
 local amount = tonumber(ARGV[2])
-if tonumber(sums[1] or 0) + tonumber(sums[2] or 0) + amount > tonumber(ARGV[4]) then return 0 end
+local more = tonumber(sums[1] or 0) + tonumber(sums[2] or 0) + amount - tonumber(ARGV[4])
+if more > 0 then -- the task is paid once: what creates that broke off have reserved for it is not in its way
+	for _, claim in ipairs(redis.call('SMEMBERS', KEYS[4])) do
+		local entry = redis.call('HGET', KEYS[1], claim)
+		if entry then more = more - tonumber(string.match(entry, '^%d+')) end
+	end
+	if more > 0 then return 0 end
+end
 local time = redis.call('TIME')
 reserve(KEYS[1], ARGV[1], amount, tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000), ARGV[3])
 redis.call('SADD', KEYS[2], ARGV[5])
+redis.call('SADD', KEYS[4], ARGV[1])
+redis.call('EXPIRE', KEYS[4], ARGV[6])
 return 1
 `
 
@@ -57,7 +66,7 @@ end
 
 // settleScript settles a task, once for each outcome; after completed or unknown there is no other.
 //
-//	KEYS   the task's settlement, budget, the day's tokens, the token's day
+//	KEYS   the claim's settlement, budget, the day's tokens, the token's day, the task's claims
 //	ARGV   outcome, for how long it is remembered in s, field, cost, token id, JSON [field, n, …] of a task that ends
 //	       first, the same of one that had failed before, expiry of the ledger in s
 //	answer 1: settled now
@@ -65,6 +74,8 @@ const settleScript = budgetFunctions + ledgerFunctions + `
 local before = redis.call('GET', KEYS[1])
 if before and (before ~= 'failed' or ARGV[1] ~= 'completed') then return 0 end
 amend(KEYS[2], ARGV[3], -1)
+for _, claim in ipairs(redis.call('SMEMBERS', KEYS[5])) do amend(KEYS[2], claim, -1) end
+redis.call('DEL', KEYS[5])
 if ARGV[4] ~= '0' then redis.call('HINCRBY', KEYS[2], 'spent', ARGV[4]) end
 add(KEYS[3], KEYS[4], ARGV[5], cjson.decode(before and ARGV[7] or ARGV[6]), ARGV[8])
 redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])

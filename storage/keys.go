@@ -17,11 +17,12 @@ const DefaultPrefix = "mr:"
 //	token-changes                list    "<nonce> <key hash>", newest first, the last 256 changes
 //	limit:<token id>             hash    the request and token windows, a minute after the last call
 //	leases:<token id>            zset    calls in flight -> expiry in ms, a minute after the last renewal
-//	budget:<token id>            hash    spent, reserved, c<lease> and t<task id> -> "<amount> <since, ms> <model>"
+//	budget:<token id>            hash    spent, reserved, c<lease> and t<claim> -> "<amount> <since, ms> <model>"
 //	budgets                      set     token ids that ever reserved
 //	process:<process>            string  the process works on its reservations, a minute after the last sign of life
 //	admitted:<process>           string  the number of its last batch of admissions, and what that was answered, ten minutes
-//	settled:<task id>            string  how the task's money was settled: completed, failed or unknown
+//	claims:<task id>             set     the task's fields in its token's budget, one for each create, until it is settled
+//	settled:<claim>              string  how the task's money was settled: completed, failed or unknown
 //	usage:<day>                  set     token ids with usage on that day
 //	usage:<day>:<token id>       hash    "<model> <channel> <counter>" -> sum
 //	usage-seq:<process>          string  the last ledger batch of one process, so that none counts twice
@@ -62,7 +63,8 @@ func (k keys) budget(tokenID string) string   { return string(k) + "budget:" + t
 func (k keys) budgets() string                { return string(k) + "budgets" }
 func (k keys) process(process string) string  { return string(k) + "process:" + process }
 func (k keys) admitted(process string) string { return string(k) + "admitted:" + process }
-func (k keys) settled(taskID string) string   { return string(k) + "settled:" + taskID }
+func (k keys) settled(claim string) string    { return string(k) + "settled:" + claim }
+func (k keys) claims(taskID string) string    { return string(k) + "claims:" + taskID }
 
 func (k keys) usageDay(day string) string          { return string(k) + "usage:" + day }
 func (k keys) usage(day, tokenID string) string    { return string(k) + "usage:" + day + ":" + tokenID }
