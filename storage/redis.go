@@ -20,7 +20,9 @@ type RedisOptions struct {
 }
 
 // OpenRedis makes a client that fails fast: a call to a Redis that is away ends within about two timeouts, one
-// try and one more. It does not connect. The caller closes the client, after everything that uses it.
+// try and one more. A URL may name its own timeouts: dial_timeout, read_timeout, write_timeout and pool_timeout, as in
+// redis://host/0?read_timeout=5s, for a Redis that is far away or slow. It does not connect. The caller closes the client,
+// after everything that uses it.
 func OpenRedis(url string, opts *RedisOptions) (*redis.Client, error) {
 	ro, err := redis.ParseURL(url)
 	if err != nil {
@@ -34,7 +36,11 @@ func OpenRedis(url string, opts *RedisOptions) (*redis.Client, error) {
 	if opts != nil && opts.PoolSize > 0 {
 		pool = opts.PoolSize
 	}
-	ro.DialTimeout, ro.ReadTimeout, ro.WriteTimeout, ro.PoolTimeout = timeout, timeout, timeout, timeout
+	for _, of := range []*time.Duration{&ro.DialTimeout, &ro.ReadTimeout, &ro.WriteTimeout, &ro.PoolTimeout} {
+		if *of == 0 {
+			*of = timeout
+		}
+	}
 	ro.ContextTimeoutEnabled = true
 	ro.DialerRetries = 1
 	ro.MaxRetries = 1

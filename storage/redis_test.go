@@ -21,6 +21,14 @@ func TestOpenRedis(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
+	slow, err := storage.OpenRedis("redis://127.0.0.1:1/0?read_timeout=7s", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = slow.Close() })
+	if patient := slow.Options(); patient.ReadTimeout != 7*time.Second || patient.WriteTimeout != time.Second || patient.DialTimeout != time.Second {
+		t.Errorf("read in %v, write in %v, dial in %v; want 7s of the URL and a second of all others", patient.ReadTimeout, patient.WriteTimeout, patient.DialTimeout)
+	}
 	if err := storage.PingRedis(t.Context(), storagetest.Redis(t)); err != nil {
 		t.Error(err)
 	}

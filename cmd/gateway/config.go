@@ -42,7 +42,7 @@ type Log struct {
 // Redis holds tokens, limits and usage.
 type Redis struct {
 	// URL may carry a password, so it prints as a secret.
-	URL providers.Secret `yaml:"url" doc:"redis://[user:password@]host:port/db, or rediss:// for TLS"`
+	URL providers.Secret `yaml:"url" doc:"redis://[user:password@]host:port/db, or rediss:// for TLS; a slow one takes ?read_timeout=5s (default 1s, then it counts as away)"`
 }
 
 // Temporal runs the video tasks.

@@ -64,6 +64,9 @@ const (
   sora-2-pro-fast: {second: 0.3, request: 0.02}
 `
 	moneyAdmin = "admin-key-of-the-money"
+	// moneyRedis has everybody wait for Redis as long as a busy machine needs: while it counts as away each gateway limits for
+	// itself, and reserves nothing.
+	moneyRedis = "?dial_timeout=1m&read_timeout=1m&write_timeout=1m&pool_timeout=1m"
 	// forgotten is how long after a gateway's kill its reservations are surely listed: its last sign of life holds for a
 	// minute.
 	forgotten = 3 * time.Minute
@@ -94,7 +97,7 @@ func newMoney(t *testing.T) *money {
 	m.lives, m.doomed = m.s.gateway(options), m.s.gateway(options)
 	options.args = []string{"worker"}
 	m.worker = m.s.gateway(options)
-	redis, err := storage.OpenRedis("redis://"+m.s.redisAt+"/0", nil)
+	redis, err := storage.OpenRedis("redis://"+m.s.redisAt+"/0"+moneyRedis, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +109,7 @@ func newMoney(t *testing.T) *money {
 // options give each token a group of its own, and each group channels with keys of their own, so that the upstreams can
 // tell whom they served.
 func (m *money) options() gatewayOptions {
-	o := gatewayOptions{adminKey: moneyAdmin, relay: "cooldown: 5ms, max_attempts: 4"}
+	o := gatewayOptions{adminKey: moneyAdmin, relay: "cooldown: 5ms, max_attempts: 4", redisQuery: moneyRedis}
 	var tokens, channels strings.Builder
 	for _, one := range []struct {
 		token, limits string

@@ -141,6 +141,7 @@ type gateway struct {
 type gatewayOptions struct {
 	temporalAt string   // instead of the stack's
 	redisAt    string   // instead of the stack's
+	redisQuery string   // of Redis's URL
 	args       []string // of the command line, "serve" by default
 	video      string   // members of the video section
 	relay      string   // members of the relay section
@@ -178,7 +179,7 @@ func (s *stack) gateway(o gatewayOptions) *gateway {
 metrics: {listen: 127.0.0.1:0}
 admin_key: %q
 log: {level: debug, format: text}
-redis: {url: redis://%s/0}
+redis: {url: "redis://%s/0%s"}
 temporal: {address: %s, namespace: default, task_queue: %s}
 archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
 video: {%s}
@@ -188,7 +189,7 @@ tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
 %schannels:
-%s`, g.at, o.adminKey, o.redisAt, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, o.relay, o.webhooks, token, token, o.tokens, o.channels)
+%s`, g.at, o.adminKey, o.redisAt, o.redisQuery, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, o.relay, o.webhooks, token, token, o.tokens, o.channels)
 	if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
