@@ -16,8 +16,8 @@ import (
 // ErrBudget says that a token's budget does not cover what is asked for.
 var ErrBudget = errors.New("over budget")
 
-// settledFor is how long it is remembered that a task's money was settled, by default: longer than an archive is tried
-// again and an execution is kept.
+// settledFor is how long it is remembered that a task's money was settled, and that an operator charged a reservation, by
+// default: longer than an archive is tried again, an execution is kept, and a gateway does without Redis.
 const settledFor = 8 * 24 * time.Hour
 
 // Budgets holds what tokens have spent and reserved. What it does for tasks happens exactly once however often it is
@@ -130,7 +130,7 @@ func taskOf(claim string) string {
 
 // Free gives back what a task reserved that was surely not started.
 func (b *Budgets) Free(ctx context.Context, tokenID, taskID string) error {
-	_, err := b.release(ctx, tokenID, "t"+taskID, false, nil)
+	_, err := b.release(ctx, tokenID, "t"+taskID, endFree, []byte("[]"))
 	return err
 }
 
@@ -271,7 +271,8 @@ func (r Reservation) field() string {
 }
 
 // Release ends a reservation by an operator's word: with charge its amount counts as spent and stands in the ledger's
-// day of now, as of no channel; else the money is free again. ErrNotFound: it has ended meanwhile.
+// day of now, as of no channel; else the money is free again. ErrNotFound: it has ended meanwhile. Where a gateway or a
+// task that was taken for gone settles it after all, what it says counts in place of the charge.
 func (b *Budgets) Release(ctx context.Context, r Reservation, charge bool) error {
 	sums := counters{inCost: r.Amount}
 	if r.Task {
@@ -284,19 +285,27 @@ func (b *Budgets) Release(ctx context.Context, r Reservation, charge bool) error
 	if err != nil {
 		return err
 	}
-	ended, err := b.release(ctx, r.Token, r.field(), charge, fields)
+	how := endRefund
+	if charge {
+		how = endCharge
+	}
+	ended, err := b.release(ctx, r.Token, r.field(), how, fields)
 	if err == nil && !ended {
 		err = fmt.Errorf("release reservation: %w", ErrNotFound)
 	}
 	return err
 }
 
-func (b *Budgets) release(ctx context.Context, token, field string, charge bool, fields []byte) (bool, error) {
+// How a reservation ends.
+const (
+	endCharge = "charge"
+	endRefund = "refund"
+	endFree   = "free" // by who made it
+)
+
+func (b *Budgets) release(ctx context.Context, token, field, how string, fields []byte) (bool, error) {
 	day := dayOf(time.Now())
-	if fields == nil {
-		fields = []byte("[]")
-	}
-	keys := []string{b.keys.budget(token), b.keys.usageDay(day), b.keys.usage(day, token)}
-	ended, err := b.end.Run(ctx, b.client, keys, field, charge, token, fields, int64(usageExpire/time.Second)).Bool()
+	keys := []string{b.keys.budget(token), b.keys.usageDay(day), b.keys.usage(day, token), b.keys.charged(field)}
+	ended, err := b.end.Run(ctx, b.client, keys, field, how, token, fields, int64(usageExpire/time.Second), day, int64(b.keep/time.Second)).Bool()
 	return ended, redisError("release reservation", err)
 }

@@ -3,6 +3,7 @@ package storage_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -224,6 +225,82 @@ func TestMoneyOfTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(unit*7/4, 0, storage.Row{})
+}
+
+// What an operator charged of a call or a task that was taken for gone, and that ends after all, counts once: as what it
+// came to.
+func TestChargedAndSettledAfterAll(t *testing.T) {
+	t.Parallel()
+	today := time.Now()
+	token := &storage.Token{ID: "anna", Budget: 10}
+	task := storage.Claim{ID: "video.CLAIM", Token: "anna", Model: "m", Budget: 10, Amount: unit}
+	for name, tc := range map[string]struct {
+		// end is how it ends in truth.
+		end func(t *testing.T, client *redis.Client, grant storage.Grant, limits *storage.Limits)
+		row storage.Row // of the ledger after it
+	}{
+		"a call that is settled": {func(t *testing.T, client *redis.Client, grant storage.Grant, _ *storage.Limits) {
+			t.Helper()
+			usage := newUsage(t, client)
+			grant.Settle(1, unit/4)
+			usage.Record(storage.Entry{Token: "anna", Model: "m", Channel: "c", At: today, Requests: 1, Cost: unit / 4, Reservation: grant.Reservation()})
+			flush(t, usage)
+		}, storage.Row{Model: "m", Channel: "c", Requests: 1, Cost: unit / 4}},
+		"a call that costs nothing": {func(_ *testing.T, _ *redis.Client, grant storage.Grant, _ *storage.Limits) {
+			grant.Release(-1)
+		}, storage.Row{}},
+		"a task that is settled": {func(t *testing.T, client *redis.Client, _ storage.Grant, _ *storage.Limits) {
+			t.Helper()
+			end := storage.TaskEnd{ID: task.ID, Token: "anna", Model: "m", Channel: "c", At: today, Outcome: storage.TaskCompleted, Cost: unit / 2}
+			for range 2 {
+				if err := storage.NewBudgets(client, nil).Settle(t.Context(), end); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, storage.Row{Model: "m", Channel: "c", Tasks: 1, Cost: unit / 2}},
+		"a task that was not started": {func(t *testing.T, client *redis.Client, _ storage.Grant, _ *storage.Limits) {
+			t.Helper()
+			if err := storage.NewBudgets(client, nil).Free(t.Context(), "anna", task.ID); err != nil {
+				t.Fatal(err)
+			}
+		}, storage.Row{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := storagetest.Redis(t)
+			budgets, limits := storage.NewBudgets(client, nil), newLimits(t, client, nil)
+			var grant storage.Grant
+			if strings.HasPrefix(name, "a call") {
+				grant = admit(t, limits, token, storage.Cost{Requests: 1, Money: unit, Model: "m"})
+			} else if err := budgets.Reserve(t.Context(), task); err != nil {
+				t.Fatal(err)
+			}
+			list, err := budgets.Reservations(t.Context(), "anna")
+			if err != nil || len(list) != 1 {
+				t.Fatalf("reservations %+v, %v", list, err)
+			}
+			if err := budgets.Release(t.Context(), list[0], true); err != nil {
+				t.Fatal(err)
+			}
+			if got := balance(t, client, "anna"); got != (storage.Balance{Spent: unit}) {
+				t.Errorf("charged: %+v", got)
+			}
+			tc.end(t, client, grant, limits)
+			quiet(t, limits)
+			if got := balance(t, client, "anna"); got != (storage.Balance{Spent: tc.row.Cost}) {
+				t.Errorf("ended after all: %+v, want %d spent", got, tc.row.Cost)
+			}
+			var want []storage.Row
+			if tc.row != (storage.Row{}) {
+				tc.row.Day, tc.row.Token = today.UTC().Format(time.DateOnly), "anna"
+				want = []storage.Row{tc.row}
+			}
+			rows, err := storage.NewUsageReader(client, "").Read(t.Context(), today, time.Now(), "anna")
+			if err != nil || !slices.Equal(rows, want) {
+				t.Errorf("ledger %+v, %v\nwant   %+v", rows, err, want)
+			}
+		})
+	}
 }
 
 // A create whose gateway is killed leaves its claim behind. The repeat has its own, and when the task ends both do.

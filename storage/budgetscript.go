@@ -3,13 +3,34 @@ package storage
 // budgetFunctions are the Lua functions by which scripts touch a budget's hash. Amounts are whole numbers below 2^53,
 // which Lua holds exactly.
 //
+//	uncharge(key, field)     takes back what an operator charged for a reservation, in the ledger as well
 //	amend(key, field, cost)  changes a reservation to its cost, -1: none; answers by how much reserved fell, 0 where
-//	                         there is no such reservation
+//	                         there is no such reservation. Whoever ends one that an operator has charged knows better
+//	                         what it came to: the charge is taken back in the same step
 //	reserve(key, field, amount, ms, model)  answers whether the reservation is new
 const budgetFunctions = `
+local function uncharge(key, field)
+	local at = string.find(key, 'budget:', 1, true)
+	local prefix, token = string.sub(key, 1, at - 1), string.sub(key, at + #'budget:')
+	local mark = prefix .. 'charged:' .. field
+	local charge = redis.call('GET', mark)
+	if not charge then return end
+	local amount, day, counted = string.match(charge, '^(%d+) (%S+) (.*)$')
+	if amount ~= '0' then redis.call('HINCRBY', key, 'spent', '-' .. amount) end
+	local usage, fields = prefix .. 'usage:' .. day .. ':' .. token, cjson.decode(counted)
+	for i = 1, #fields, 2 do
+		if redis.call('HINCRBY', usage, fields[i], string.format('%.0f', -fields[i + 1])) == 0 then
+			redis.call('HDEL', usage, fields[i])
+		end
+	end
+	redis.call('DEL', mark)
+end
 local function amend(key, field, cost)
 	local entry = redis.call('HGET', key, field)
-	if not entry then return 0 end
+	if not entry then
+		if cost < 0 then uncharge(key, field) end
+		return 0
+	end
 	local amount, rest = string.match(entry, '^(%d+)(.*)$')
 	if cost < 0 then
 		redis.call('HDEL', key, field)
@@ -82,17 +103,22 @@ redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
 return 1
 `
 
-// endScript ends a reservation by an operator's word.
+// endScript ends a reservation by an operator's word, or by that of a create whose task was not started.
 //
-//	KEYS   budget, the day's tokens, the token's day
-//	ARGV   field, 1: charge it, token id, JSON [field, n, …] to charge, expiry of the ledger in s
+//	KEYS   budget, the day's tokens, the token's day, the mark of what is charged
+//	ARGV   field, how it ends: charge, refund or free, token id, JSON [field, n, …] to charge, expiry of the ledger in s,
+//	       day, for how long the mark is remembered in s
 //	answer 1: it was there
 const endScript = budgetFunctions + ledgerFunctions + `
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
-local less = amend(KEYS[1], ARGV[1], -1)
-if ARGV[2] == '1' then
-	redis.call('HINCRBY', KEYS[1], 'spent', string.format('%.0f', less))
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+	if ARGV[2] == 'free' then uncharge(KEYS[1], ARGV[1]) end
+	return 0
+end
+local less = string.format('%.0f', amend(KEYS[1], ARGV[1], -1))
+if ARGV[2] == 'charge' then
+	redis.call('HINCRBY', KEYS[1], 'spent', less)
 	add(KEYS[2], KEYS[3], ARGV[3], cjson.decode(ARGV[4]), ARGV[5])
+	redis.call('SET', KEYS[4], less .. ' ' .. ARGV[6] .. ' ' .. ARGV[4], 'EX', ARGV[7])
 end
 return 1
 `

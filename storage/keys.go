@@ -22,6 +22,7 @@ const DefaultPrefix = "mr:"
 //	process:<process>            string  the process works on its reservations, a minute after the last sign of life
 //	admitted:<process>           string  the number of its last batch of admissions, and what that was answered, ten minutes
 //	claims:<task id>             set     the task's fields in its token's budget, one for each create, until it is settled
+//	charged:<reservation>        string  "<amount> <day> <JSON>": what an operator charged of it, until it is settled
 //	settled:<claim>              string  how the task's money was settled: completed, failed or unknown
 //	usage:<day>                  set     token ids with usage on that day
 //	usage:<day>:<token id>       hash    "<model> <channel> <counter>" -> sum
@@ -64,6 +65,7 @@ func (k keys) budgets() string                { return string(k) + "budgets" }
 func (k keys) process(process string) string  { return string(k) + "process:" + process }
 func (k keys) admitted(process string) string { return string(k) + "admitted:" + process }
 func (k keys) settled(claim string) string    { return string(k) + "settled:" + claim }
+func (k keys) charged(field string) string    { return string(k) + "charged:" + field }
 func (k keys) claims(taskID string) string    { return string(k) + "claims:" + taskID }
 
 func (k keys) usageDay(day string) string          { return string(k) + "usage:" + day }
