@@ -37,7 +37,7 @@ func (i Intake) Delist(ctx context.Context, tokenID, taskID string) error {
 	if i.Index == nil {
 		return nil
 	}
-	return i.Index.Remove(ctx, tokenID, taskID)
+	return i.Index.Remove(ctx, tokenID, taskID, time.Time{})
 }
 
 // Ended takes a task out of its token's unfinished ones.
@@ -83,12 +83,12 @@ func listed(entries []storage.TaskEntry) []Listed {
 	return list
 }
 
-// Bury hides a task whose removal begins, here at once and in other processes as soon as they hear of it.
-func (i Intake) Bury(ctx context.Context, tokenID, taskID string) error {
+// Bury hides the task, created then, whose removal begins, here at once and in other processes as soon as they hear of it.
+func (i Intake) Bury(ctx context.Context, tokenID, taskID string, created time.Time) error {
 	if i.Index == nil {
 		return nil
 	}
-	if err := i.Index.Bury(ctx, tokenID, taskID); err != nil {
+	if err := i.Index.Bury(ctx, tokenID, taskID, created); err != nil {
 		return err
 	}
 	return tell(ctx, i.Changes, storage.Change{TaskID: taskID, Ended: true})
@@ -107,16 +107,17 @@ func (i Intake) Unbury(ctx context.Context, tokenID, taskID string, created time
 	if i.Index == nil {
 		return nil
 	}
-	return errors.Join(i.Index.Restore(ctx, tokenID, taskID, created, unfinished), i.Index.Lift(ctx, taskID))
+	return errors.Join(i.Index.Restore(ctx, tokenID, taskID, created, unfinished), i.Index.Lift(ctx, taskID, created))
 }
 
-// Buried tells whether a task is under removal. While Redis is away nothing is.
-func (i Intake) Buried(ctx context.Context, taskID string) bool {
+// Buried tells whether the task that was created then is under removal, or with a zero time any that has the id. While Redis
+// is away nothing is.
+func (i Intake) Buried(ctx context.Context, taskID string, created time.Time) bool {
 	if i.Index == nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, buriedTimeout)
 	defer cancel()
-	buried, err := i.Index.Buried(ctx, taskID)
+	buried, err := i.Index.Buried(ctx, taskID, created)
 	return err == nil && buried
 }

@@ -33,8 +33,9 @@ type Standing struct {
 
 // Executions ends and deletes the executions of tasks. The workflows package implements it.
 type Executions interface {
-	// End asks a task to end and tells how it stands. It may be asked again.
-	End(ctx context.Context, taskID string) (Standing, error)
+	// End asks a task to end and tells how it stands: as closed and without a run where it is not there any more, also when
+	// another has its id. It may be asked again.
+	End(ctx context.Context, task RemoveInput) (Standing, error)
 	// Delete removes the run that End told, and those before it; true when none is left. It touches no later one.
 	Delete(ctx context.Context, taskID string, standing Standing) (gone bool, err error)
 }
@@ -43,11 +44,13 @@ type Executions interface {
 type RemoveInput struct {
 	TaskID string `json:"task_id"`
 	Token  string `json:"token"`
+	// Created tells the task from another that gets its id when it is gone; zero where an older gateway deleted it.
+	Created time.Time `json:"created,omitzero"`
 }
 
 // CallOff ends the task and tells what there is to remove once it has ended. It may run any number of times.
 func (a *Activities) CallOff(ctx context.Context, in RemoveInput) (Standing, error) {
-	standing, err := a.Executions.End(ctx, in.TaskID)
+	standing, err := a.Executions.End(ctx, in)
 	switch {
 	case err != nil:
 		return Standing{}, fmt.Errorf("end %s: %w", in.TaskID, err)
@@ -106,7 +109,7 @@ func (a *Activities) Forget(ctx context.Context, in Ended) error {
 	case a.Index == nil:
 		return nil
 	}
-	if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID), a.Index.Lift(ctx, in.TaskID)); err != nil {
+	if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID, in.Created), a.Index.Lift(ctx, in.TaskID, in.Created)); err != nil {
 		return again(record(err), 0)
 	}
 	a.Log.InfoContext(ctx, "task removed", "task", in.TaskID)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,8 +17,6 @@ const (
 	// taskKeep is how long an index remembers a task whose owner says nothing else: longer than Temporal usually
 	// remembers it, and readers drop what Temporal has forgotten.
 	taskKeep = 30 * 24 * time.Hour
-	// tombstoneKeep is how long a task under removal reads as gone. The removal, which lifts it, outlasts outages of days.
-	tombstoneKeep = 7 * 24 * time.Hour
 )
 
 // TaskEntry is one task of an index.
@@ -35,6 +34,9 @@ type TaskIndex struct {
 	keep   time.Duration
 	add    *redis.Script
 	page   *redis.Script
+	remove *redis.Script
+	bury   *redis.Script
+	lift   *redis.Script
 }
 
 // TaskIndexOptions may be nil.
@@ -55,7 +57,8 @@ func NewTaskIndex(client *redis.Client, opts *TaskIndexOptions) *TaskIndex {
 	}
 	return &TaskIndex{
 		client: client, keys: newKeys(opts.Prefix), keep: keep,
-		add: redis.NewScript(addTaskScript), page: redis.NewScript(pageScript),
+		add: redis.NewScript(addTaskScript), page: redis.NewScript(pageScript), remove: redis.NewScript(removeTaskScript),
+		bury: redis.NewScript(buryScript), lift: redis.NewScript(liftScript),
 	}
 }
 
@@ -99,14 +102,22 @@ func (x *TaskIndex) End(ctx context.Context, tokenID, taskID string) error {
 	return redisError("end task", x.client.ZRem(ctx, x.keys.unfinished(tokenID), taskID).Err())
 }
 
-// Remove forgets a task. That it is not known is no error.
-func (x *TaskIndex) Remove(ctx context.Context, tokenID, taskID string) error {
-	_, err := x.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		p.ZRem(ctx, x.keys.tasks(tokenID), taskID)
-		p.ZRem(ctx, x.keys.unfinished(tokenID), taskID)
-		return nil
-	})
-	return redisError("remove task", err)
+// removeTaskScript takes a task off the list, but not another one with its id.
+//
+//	KEYS   tasks, unfinished
+//	ARGV   task id, created in ms ("": whenever)
+const removeTaskScript = `
+local created = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if ARGV[2] == '' or not created or tonumber(created) == tonumber(ARGV[2]) then
+	redis.call('ZREM', KEYS[1], ARGV[1])
+	redis.call('ZREM', KEYS[2], ARGV[1])
+end
+`
+
+// Remove forgets the task that was created then; a zero time: whatever task has the id. That it is not known is no error.
+func (x *TaskIndex) Remove(ctx context.Context, tokenID, taskID string, created time.Time) error {
+	keys := []string{x.keys.tasks(tokenID), x.keys.unfinished(tokenID)}
+	return ran("remove task", x.remove.Run(ctx, x.client, keys, taskID, scoreOf(created)))
 }
 
 // Restore puts a task into the index as Temporal knows it, finished or not. Restoring it again changes nothing.
@@ -194,24 +205,18 @@ func (x *TaskIndex) Unfinished(ctx context.Context, tokenID string, from, limit 
 	return entries, int(count.Val()), nil
 }
 
-// Bury marks a task as under removal and forgets it: from now on Buried says so, for a week or until Lift.
-func (x *TaskIndex) Bury(ctx context.Context, tokenID, taskID string) error {
-	_, err := x.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		p.Set(ctx, x.keys.tombstone(taskID), 1, tombstoneKeep)
-		p.ZRem(ctx, x.keys.tasks(tokenID), taskID)
-		p.ZRem(ctx, x.keys.unfinished(tokenID), taskID)
-		return nil
-	})
-	return redisError("bury task", err)
+// scoreOf is a time as the lists have it, "" for zero.
+func scoreOf(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(at.UnixMilli(), 10)
 }
 
-// Buried tells whether a task is under removal.
-func (x *TaskIndex) Buried(ctx context.Context, taskID string) (bool, error) {
-	n, err := x.client.Exists(ctx, x.keys.tombstone(taskID)).Result()
-	return n > 0, redisError("look for a removal", err)
-}
-
-// Lift ends a removal: nothing of the task is left, and its id may be used again.
-func (x *TaskIndex) Lift(ctx context.Context, taskID string) error {
-	return redisError("end a removal", x.client.Del(ctx, x.keys.tombstone(taskID)).Err())
+// ran is the error of a script that answers nothing.
+func ran(doing string, answer *redis.Cmd) error {
+	if err := answer.Err(); !errors.Is(err, redis.Nil) {
+		return redisError(doing, err)
+	}
+	return nil
 }

@@ -108,7 +108,7 @@ func TestTaskIndexLimit(t *testing.T) {
 	if _, err := index.Add(t.Context(), "anna", "more", time.Now(), most); !errors.Is(err, storage.ErrTooMany) {
 		t.Errorf("beyond the limit: %v, want ErrTooMany", err)
 	}
-	if err := index.Remove(t.Context(), "anna", "next"); err != nil {
+	if err := index.Remove(t.Context(), "anna", "next", time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := index.Add(t.Context(), "anna", "more", time.Now(), most); err != nil {
@@ -167,33 +167,61 @@ func TestTaskIndexForgetsOld(t *testing.T) {
 	}
 }
 
+// TestTaskIndexBuries one task, and not another that has its id.
 func TestTaskIndexBuries(t *testing.T) {
 	t.Parallel()
-	index := storage.NewTaskIndex(storagetest.Redis(t), nil)
-	buried := func(want bool) {
-		t.Helper()
-		if got, err := index.Buried(t.Context(), "t1"); err != nil || got != want {
-			t.Errorf("buried = %v, %v, want %v", got, err, want)
+	var (
+		first  = time.Now()
+		second = first.Add(1500 * time.Microsecond)
+		always time.Time
+	)
+	for name, tc := range map[string]struct {
+		there, buried time.Time // the task that is there, and the one that is deleted
+		first, second bool      // under removal afterwards
+		listed        int
+	}{
+		"the task":    {there: first, buried: first, first: true},
+		"another":     {there: second, buried: first, first: true, listed: 1},
+		"nobody says": {there: second, buried: always, first: true, second: true},
+	} {
+		index := storage.NewTaskIndex(storagetest.Redis(t), nil)
+		buried := func(want bool, created time.Time) {
+			t.Helper()
+			if got, err := index.Buried(t.Context(), "t1", created); err != nil || got != want {
+				t.Errorf("%s: buried = %v, %v, want %v", name, got, err, want)
+			}
 		}
+		if _, err := index.Add(t.Context(), "anna", "t1", tc.there, 1); err != nil {
+			t.Fatal(err)
+		}
+		buried(false, always)
+		if err := index.Bury(t.Context(), "anna", "t1", tc.buried); err != nil {
+			t.Fatal(err)
+		}
+		buried(tc.first, first)
+		buried(tc.second, second)
+		buried(true, always)
+		if got, err := index.Page(t.Context(), "anna", "", 10, false); err != nil || len(got) != tc.listed {
+			t.Errorf("%s: listed: %v, %v", name, got, err)
+		}
+		if got, _, err := index.Unfinished(t.Context(), "anna", 0, 10); err != nil || len(got) != tc.listed {
+			t.Errorf("%s: unfinished: %v, %v", name, got, err)
+		}
+		if err := index.Remove(t.Context(), "anna", "t1", first); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := index.Page(t.Context(), "anna", "", 10, false); err != nil || len(got) != tc.listed {
+			t.Errorf("%s: listed after its removal: %v, %v", name, got, err)
+		}
+		if err := index.Lift(t.Context(), "t1", second); err != nil {
+			t.Fatal(err)
+		}
+		buried(!tc.buried.IsZero(), always) // lifted for another
+		if err := index.Lift(t.Context(), "t1", first); err != nil {
+			t.Fatal(err)
+		}
+		buried(false, always)
 	}
-	if _, err := index.Add(t.Context(), "anna", "t1", time.Now(), 1); err != nil {
-		t.Fatal(err)
-	}
-	buried(false)
-	if err := index.Bury(t.Context(), "anna", "t1"); err != nil {
-		t.Fatal(err)
-	}
-	buried(true)
-	if got, err := index.Page(t.Context(), "anna", "", 10, false); err != nil || len(got) != 0 {
-		t.Errorf("a buried task is listed: %v, %v", got, err)
-	}
-	if got, _, err := index.Unfinished(t.Context(), "anna", 0, 10); err != nil || len(got) != 0 {
-		t.Errorf("a buried task counts: %v, %v", got, err)
-	}
-	if err := index.Lift(t.Context(), "t1"); err != nil {
-		t.Fatal(err)
-	}
-	buried(false)
 }
 
 func TestTaskIndexAway(t *testing.T) {
@@ -202,11 +230,11 @@ func TestTaskIndexAway(t *testing.T) {
 	_, add := index.Add(t.Context(), "anna", "t1", time.Now(), 1)
 	_, page := index.Page(t.Context(), "anna", "", 1, false)
 	_, _, open := index.Unfinished(t.Context(), "anna", 0, 1)
-	_, buried := index.Buried(t.Context(), "t1")
+	_, buried := index.Buried(t.Context(), "t1", time.Now())
 	for name, err := range map[string]error{
 		"add": add, "end": index.End(t.Context(), "anna", "t1"),
-		"remove": index.Remove(t.Context(), "anna", "t1"), "bury": index.Bury(t.Context(), "anna", "t1"),
-		"restore": index.Restore(t.Context(), "anna", "t1", time.Now(), true), "lift": index.Lift(t.Context(), "t1"),
+		"remove": index.Remove(t.Context(), "anna", "t1", time.Now()), "bury": index.Bury(t.Context(), "anna", "t1", time.Now()),
+		"restore": index.Restore(t.Context(), "anna", "t1", time.Now(), true), "lift": index.Lift(t.Context(), "t1", time.Now()),
 		"page": page, "unfinished": open, "buried": buried,
 	} {
 		if !errors.Is(err, storage.ErrUnavailable) {

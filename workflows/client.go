@@ -63,7 +63,7 @@ func (c *Client) Find(ctx context.Context, id, tokenID string) (Task, error) {
 	}
 	task, err := c.reads.do(ctx, id, func(ctx context.Context) (Task, error) {
 		task, _, err := c.describe(ctx, id)
-		if err == nil && c.opts.Intake.Buried(ctx, id) {
+		if err == nil && c.opts.Intake.Buried(ctx, id, task.CreatedAt) {
 			return Task{}, notFound(id)
 		}
 		return task, err

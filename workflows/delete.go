@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -21,8 +22,10 @@ const (
 	removedRetry = time.Second
 )
 
-// RemoveID is the id of the workflow that removes a task.
-func RemoveID(taskID string) string { return "delete_" + taskID }
+// RemoveID is the id of the workflow that removes a task, told by its creation from others that had its id, or will.
+func RemoveID(taskID string, created time.Time) string {
+	return "delete_" + taskID + "_" + strconv.FormatInt(created.UnixNano(), 36)
+}
 
 // Delete removes a task with its objects and its history; a running one is cancelled first. When it returns nil every
 // process reads the task as NotFound, and the removal goes on by itself where it takes longer than two seconds. Deleting
@@ -38,7 +41,7 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	case task.Token != tokenID:
 		return notFound(id)
 	}
-	if err := c.opts.Intake.Bury(ctx, tokenID, id); err != nil {
+	if err := c.opts.Intake.Bury(ctx, tokenID, id, task.CreatedAt); err != nil {
 		c.opts.Log.WarnContext(ctx, "task readable until it is removed", "task", id, "err", err)
 	}
 	c.reads.forget(id)
@@ -65,7 +68,7 @@ func (c *Client) remove(ctx context.Context, task Task) (client.WorkflowRun, err
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	return c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID:                       RemoveID(task.ID),
+		ID:                       RemoveID(task.ID, task.CreatedAt),
 		TaskQueue:                c.opts.TaskQueue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
@@ -73,7 +76,7 @@ func (c *Client) remove(ctx context.Context, task Task) (client.WorkflowRun, err
 		TypedSearchAttributes: temporal.NewSearchAttributes(
 			keyword(AttrModel).ValueSet(task.Request.Model), keyword(AttrToken).ValueSet(task.Token),
 		),
-	}, Remove, activities.RemoveInput{TaskID: task.ID, Token: task.Token})
+	}, Remove, activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt})
 }
 
 func beingRemoved(id string) *providers.Fault {

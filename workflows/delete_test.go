@@ -59,7 +59,7 @@ func deleteATask(t *testing.T) {
 	// What Remove does at the end.
 	engine.forget(task.ID)
 	acts := &activities.Activities{Index: index, Executions: nothing{}, Log: quiet()}
-	if err := acts.Forget(t.Context(), activities.Ended{RemoveInput: activities.RemoveInput{TaskID: task.ID, Token: "demo"}}); err != nil {
+	if err := acts.Forget(t.Context(), activities.Ended{RemoveInput: activities.RemoveInput{TaskID: task.ID, Token: "demo", Created: task.CreatedAt}}); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := here.Create(t.Context(), keyed("a", 0)); err != nil || again.ID != task.ID {
@@ -67,6 +67,73 @@ func deleteATask(t *testing.T) {
 	}
 	if err := here.Delete(t.Context(), workflows.RandomID(), "demo"); kindOf(err) != providers.NotFound {
 		t.Errorf("an unknown one: %v", err)
+	}
+}
+
+// TestDeleteOfAnEarlierTask: a delete that comes while the removal of its task ends, or one of a step of that which is done
+// again, leaves the task alone that is made under the same key meanwhile: it is read, listed, repeated and not called off.
+// And a delete of that task does not take the removal of the earlier one for its own.
+func TestDeleteOfAnEarlierTask(t *testing.T) {
+	t.Parallel()
+	tasks, engine, index := newListing(storagetest.Redis(t))
+	archive := storagetest.NewMemoryArchive()
+	acts := &activities.Activities{
+		Index: index, Objects: archive, Shelves: archive, Executions: workflows.NewExecutions(engine), Log: quiet(),
+	}
+	was := mustCreate(t, tasks, keyed("a", 0))
+	if err := tasks.Delete(t.Context(), was.ID, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	in := activities.RemoveInput{TaskID: was.ID, Token: "demo", Created: was.CreatedAt}
+	forget := func(standing activities.Standing) {
+		t.Helper()
+		if err := acts.Forget(t.Context(), activities.Ended{RemoveInput: in, Standing: standing}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var now workflows.Task
+	engine.described = func() {
+		engine.forget(was.ID)
+		forget(activities.Standing{})
+		now = mustCreate(t, tasks, keyed("a", 0))
+	}
+	if err := tasks.Delete(t.Context(), was.ID, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	if now.ID != was.ID {
+		t.Fatalf("made %s, want %s", now.ID, was.ID)
+	}
+	there := func(when string) {
+		t.Helper()
+		if got, err := tasks.Find(t.Context(), now.ID, "demo"); err != nil || !got.CreatedAt.Equal(now.CreatedAt) {
+			t.Errorf("%s: read %+v, %v", when, got, err)
+		}
+		if page, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 10}); err != nil || len(page.Tasks) != 1 {
+			t.Errorf("%s: listed %+v, %v", when, page, err)
+		}
+	}
+	there("after the second delete")
+	standing, err := acts.CallOff(t.Context(), in) // it would cancel, which this engine cannot
+	if err != nil || standing.Run != "" || len(standing.Outputs) > 0 {
+		t.Fatalf("the earlier task stands as %+v, %v, want as gone", standing, err)
+	}
+	if err := acts.Erase(t.Context(), activities.Ended{RemoveInput: in, Standing: standing}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a worker may be lost that has done it
+		forget(standing)
+		there("after the second removal")
+		if again, err := tasks.Create(t.Context(), keyed("a", 0)); err != nil || !again.CreatedAt.Equal(now.CreatedAt) {
+			t.Errorf("repeated: %+v, %v", again, err)
+		}
+	}
+	before := engine.count() // the removal of the earlier task has not closed yet
+	if err := tasks.Delete(t.Context(), now.ID, "demo"); err != nil || engine.count() != before+1 {
+		t.Errorf("delete: %v, %d executions, want its own removal", err, engine.count())
+	}
+	forget(standing) // late
+	if _, err := tasks.Find(t.Context(), now.ID, "demo"); kindOf(err) != providers.NotFound {
+		t.Errorf("read during its own removal: %v, want not found", err)
 	}
 }
 
@@ -122,7 +189,7 @@ func TestRemoveInOrder(t *testing.T) {
 // nothing is a Temporal that knows no task.
 type nothing struct{}
 
-func (nothing) End(context.Context, string) (activities.Standing, error) {
+func (nothing) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
 	return activities.Standing{Closed: true}, nil
 }
 

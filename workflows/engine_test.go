@@ -32,6 +32,7 @@ type engine struct {
 
 	startErr  error // of the starts to come
 	describes atomic.Int64
+	described func() // called once, after the next look at an execution
 
 	mu    sync.Mutex
 	tasks map[string]*workflowservice.DescribeWorkflowExecutionResponse
@@ -88,7 +89,14 @@ func (started) Get(ctx context.Context, _ any) error {
 func (e *engine) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	e.describes.Add(1)
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	then := e.described
+	e.described = nil
+	defer func() {
+		e.mu.Unlock()
+		if then != nil {
+			then()
+		}
+	}()
 	switch task, ok := e.tasks[id]; {
 	case e.away:
 		return nil, serviceerror.NewUnavailable("away")

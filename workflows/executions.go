@@ -11,6 +11,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -30,32 +31,28 @@ type executions struct {
 }
 
 // End implements activities.Executions.
-func (e executions) End(ctx context.Context, taskID string) (activities.Standing, error) {
-	info, err := e.look(ctx, taskID)
+func (e executions) End(ctx context.Context, in activities.RemoveInput) (activities.Standing, error) {
+	info, task, life, err := e.look(ctx, in)
 	if err != nil || info == nil {
 		return activities.Standing{Closed: err == nil}, err
 	}
-	if info.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		if err := e.temporal.CancelWorkflow(ctx, taskID, ""); err != nil && !isGone(err) {
+	run := info.GetExecution().GetRunId()
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		if err := e.temporal.CancelWorkflow(ctx, in.TaskID, run); err != nil && !isGone(err) {
 			return activities.Standing{}, fmt.Errorf("cancel: %w", err)
 		}
 		wait, cancel := context.WithTimeout(ctx, closeWait)
 		defer cancel()
-		_ = e.temporal.GetWorkflow(wait, taskID, "").Get(wait, nil) // how it ended is the next look's to see
-		if info, err = e.look(ctx, taskID); err != nil || info == nil {
+		_ = e.temporal.GetWorkflow(wait, in.TaskID, run).Get(wait, nil) // how it ended is the next look's to see
+		if info, task, life, err = e.look(ctx, in); err != nil || info == nil {
 			return activities.Standing{Closed: err == nil}, err
 		}
 	}
-	if info.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return activities.Standing{}, nil
 	}
-	task, m, err := read(taskID, info, time.Now())
-	if err != nil {
-		return activities.Standing{}, err
-	}
 	standing := activities.Standing{
-		Closed: true, Life: m.Life, Run: info.GetWorkflowExecutionInfo().GetExecution().GetRunId(),
-		Started: info.GetWorkflowExecutionInfo().GetStartTime().AsTime(),
+		Closed: true, Life: life, Run: info.GetExecution().GetRunId(), Started: info.GetStartTime().AsTime(),
 	}
 	for _, output := range task.Outputs {
 		if folder := path.Dir(output.Object) + "/"; !slices.Contains(standing.Outputs, folder) {
@@ -65,16 +62,23 @@ func (e executions) End(ctx context.Context, taskID string) (activities.Standing
 	return standing, nil
 }
 
-// look describes a task's newest run; nil where there is none.
-func (e executions) look(ctx context.Context, taskID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	info, err := e.temporal.DescribeWorkflowExecution(ctx, taskID, "")
+// look describes a task's newest run; nil where there is none, or it is another task's.
+func (e executions) look(ctx context.Context, in activities.RemoveInput) (info *workflowpb.WorkflowExecutionInfo, task Task, life string, err error) {
+	answer, err := e.temporal.DescribeWorkflowExecution(ctx, in.TaskID, "")
 	switch {
 	case isGone(err):
-		return nil, nil
+		return nil, Task{}, "", nil
 	case err != nil:
-		return nil, fmt.Errorf("describe: %w", err)
+		return nil, Task{}, "", fmt.Errorf("describe: %w", err)
 	}
-	return info, nil
+	task, m, err := read(in.TaskID, answer, time.Now())
+	if err != nil {
+		return nil, Task{}, "", err
+	}
+	if !in.Created.IsZero() && !in.Created.Equal(task.CreatedAt) {
+		return nil, Task{}, "", nil
+	}
+	return answer.GetWorkflowExecutionInfo(), task, m.Life, nil
 }
 
 // Delete implements activities.Executions. Runs that a reset left behind are found by visibility, which may be late: those

@@ -161,7 +161,7 @@ func maxTasks(t *testing.T) {
 		t.Errorf("a repeat at the limit: %v, %v", again.ID, err)
 	}
 	// A repeat whose task the index lost is answered, too.
-	if err := index.Remove(t.Context(), "demo", first.ID); err != nil {
+	if err := index.Remove(t.Context(), "demo", first.ID, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	mustCreate(t, tasks, keyed("d", 2))
@@ -235,7 +235,7 @@ func TestRefusedStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		late := workflows.NewClient(&refusingEngine{engine: e, before: func() { // whose start is refused meanwhile
-			if err := index.Remove(t.Context(), "demo", id); err != nil {
+			if err := index.Remove(t.Context(), "demo", id, time.Time{}); err != nil {
 				t.Error(err)
 			}
 		}}, workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
@@ -279,7 +279,7 @@ func TestRepeatAfterRedisLostItsData(t *testing.T) {
 	running, ended := mustCreate(t, tasks, keyed("running", 0)), mustCreate(t, tasks, keyed("ended", 0))
 	engine.end(t, ended.ID)
 	for _, task := range []workflows.Task{running, ended} {
-		if err := index.Remove(t.Context(), "demo", task.ID); err != nil {
+		if err := index.Remove(t.Context(), "demo", task.ID, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		for now := time.Now(); time.Since(now) < 2*time.Millisecond; { // the list counts milliseconds

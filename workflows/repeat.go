@@ -3,6 +3,7 @@ package workflows
 import (
 	"context"
 	"slices"
+	"time"
 
 	"modelrelay/providers"
 )
@@ -43,7 +44,7 @@ func (c *Client) known(ctx context.Context, in Create, req providers.VideoReques
 	switch {
 	case in.IdempotencyKey != "":
 		id := keyedID(in.TokenID, in.IdempotencyKey)
-		if c.opts.Intake.Buried(ctx, id) {
+		if c.opts.Intake.Buried(ctx, id, time.Time{}) {
 			return "", beingRemoved(id)
 		}
 		return id, nil
@@ -67,7 +68,7 @@ func (c *Client) again(ctx context.Context, id string, in Create, req providers.
 	if err != nil {
 		return Task{}, err
 	}
-	if c.opts.Intake.Buried(ctx, id) {
+	if c.opts.Intake.Buried(ctx, id, task.CreatedAt) {
 		return Task{}, beingRemoved(id)
 	}
 	if req.Model == "" && req.RemixOf != "" && req.RemixOf == task.Request.RemixOf { // the source is gone

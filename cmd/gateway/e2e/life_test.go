@@ -147,7 +147,7 @@ func TestDelete(t *testing.T) {
 	}
 	gone(done.ID)
 	empty(done.ID)
-	s.record("removed", workflows.RemoveID(done.ID))
+	s.record("removed", workflows.RemoveID(done.ID, done.CreatedAt))
 	eventually(t, "the key may be used again", taskTimeout, func() bool {
 		again, err := tasks.Create(t.Context(), workflows.Create{
 			TokenID: tokenID, Group: "default", Format: providers.OpenAI, IdempotencyKey: "done",

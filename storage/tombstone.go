@@ -1,0 +1,63 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// tombstoneKeep is how long a task under removal reads as gone. The removal, which lifts it, outlasts outages of days.
+	tombstoneKeep = 7 * 24 * time.Hour
+	// anyTask stands in a tombstone that does not say which of an id's tasks is under removal.
+	anyTask = "1"
+)
+
+// buryScript marks a task and takes it off the list.
+//
+//	KEYS   tasks, unfinished, tombstone
+//	ARGV   task id, created in ms, the tombstone's mark, keep in ms
+const buryScript = removeTaskScript + `
+redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4])
+`
+
+// liftScript takes a tombstone away, but not another task's.
+//
+//	KEYS   tombstone
+//	ARGV   its mark, the mark of any task
+const liftScript = `
+local mark = redis.call('GET', KEYS[1])
+if mark == ARGV[1] or mark == ARGV[2] or ARGV[1] == ARGV[2] then redis.call('DEL', KEYS[1]) end
+`
+
+// Bury marks the task that was created then as under removal and forgets it: from now on Buried says so, for a week or until
+// Lift. Another task that has its id meanwhile, or gets it later, is not meant.
+func (x *TaskIndex) Bury(ctx context.Context, tokenID, taskID string, created time.Time) error {
+	keys := []string{x.keys.tasks(tokenID), x.keys.unfinished(tokenID), x.keys.tombstone(taskID)}
+	return ran("bury task", x.bury.Run(ctx, x.client, keys, taskID, scoreOf(created), mark(created), tombstoneKeep.Milliseconds()))
+}
+
+// Buried tells whether the task that was created then is under removal; a zero time: whether any with the id is.
+func (x *TaskIndex) Buried(ctx context.Context, taskID string, created time.Time) (bool, error) {
+	found, err := x.client.Get(ctx, x.keys.tombstone(taskID)).Result()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return err == nil && (created.IsZero() || found == mark(created) || found == anyTask), redisError("look for a removal", err)
+}
+
+// Lift ends the removal of the task that was created then, or of any: nothing of it is left, and its id may be used again.
+func (x *TaskIndex) Lift(ctx context.Context, taskID string, created time.Time) error {
+	return ran("end a removal", x.lift.Run(ctx, x.client, []string{x.keys.tombstone(taskID)}, mark(created), anyTask))
+}
+
+// mark tells a task from others with its id.
+func mark(created time.Time) string {
+	if created.IsZero() {
+		return anyTask
+	}
+	return strconv.FormatInt(created.UnixNano(), 10)
+}
