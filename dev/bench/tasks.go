@@ -84,7 +84,7 @@ func tasks(ctx context.Context, s *stage, report *Report) error {
 func (s *stage) whole(ctx context.Context, tokens, channel string) (gateway, upstream string, err error) {
 	args := []string{"up", "--data", filepath.Join(s.options.Data, "whole"), "--config", filepath.Join(s.options.Data, "whole.yaml")}
 	addresses := map[string]string{}
-	for _, flag := range []string{"listen", "temporal", "ui", "redis", "s3", "upstream"} {
+	for _, flag := range []string{"listen", "metrics", "temporal", "ui", "redis", "s3", "upstream"} {
 		addr, err := freeAddress()
 		if err != nil {
 			return "", "", err
