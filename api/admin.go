@@ -82,7 +82,7 @@ func (s *Server) authenticateAdmin(ctx huma.Context, next func(huma.Context)) {
 func (s *Server) letIn(r *http.Request) error {
 	adminKey := s.admin.Key.current()
 	if adminKey == "" {
-		return providers.Faultf(providers.NotFound, "There is nothing at this path.")
+		return nothingHere()
 	}
 	source, now := sourceOf(r), time.Now()
 	if left := s.wrongKeys.held(source, now); left > 0 {

@@ -77,6 +77,9 @@ func (c *checker) check(raw []byte) (*body, error) {
 	if !utf8.Valid(raw) {
 		return nil, providers.InvalidField("", "The request body is not valid UTF-8.")
 	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil, providers.InvalidField("", "The request body is empty: a JSON object is wanted.")
+	}
 	memory, _ := c.readings.Get().(*reading)
 	if memory == nil {
 		memory = new(reading)
@@ -144,11 +147,17 @@ func (v *violation) fault() *providers.Fault {
 	return providers.InvalidField(v.place, "Invalid request: '%s' %s.", v.place, v.rule)
 }
 
+// tooDeep is what the decoder, which exports no such error, says of arrays and objects within more than 10,000 others.
+const tooDeep = "exceeded max depth"
+
 // syntaxFault says where a body stops being JSON. The decoder's own words may repeat the body.
 func syntaxFault(err error) *providers.Fault {
 	where := ""
 	if syntactic, ok := err.(*jsontext.SyntacticError); ok { //nolint:errorlint // the decoder returns it bare
 		where = " at byte " + strconv.FormatInt(syntactic.ByteOffset, 10)
+		if syntactic.Err != nil && syntactic.Err.Error() == tooDeep {
+			return providers.InvalidField("", "The request body is nested too deeply%s.", where)
+		}
 	}
 	return providers.InvalidField("", "The request body is not valid JSON%s.", where)
 }

@@ -257,6 +257,9 @@ func faultOf(status int, message string, errs []error) *providers.Fault {
 				return fieldFault(detail.ErrorDetail())
 			}
 		}
+		if strings.HasSuffix(message, "body is required") {
+			return providers.InvalidField("", "The request body is empty: a JSON object is wanted.")
+		}
 		return providers.InvalidField("", "The request is not valid.")
 	case http.StatusNotFound:
 		return providers.Faultf(providers.NotFound, "Not found.")
@@ -279,6 +282,12 @@ func fieldFault(d *huma.ErrorDetail) *providers.Fault {
 		name, _, _ := strings.Cut(missing, " ")
 		param = strings.TrimPrefix(param+"."+name, ".")
 		return providers.InvalidField(param, "Invalid request: '%s' is required.", param)
+	}
+	// The schema had no objection, so it is a number that does not fit. The rest of these words is Go's and the client's.
+	if _, place, found := strings.Cut(d.Message, "into Go struct field "); found {
+		place, _, _ = strings.Cut(place, " of type ")
+		param = place[strings.LastIndexByte(place, '.')+1:]
+		return providers.InvalidField(param, "Invalid value for %q: out of range.", param)
 	}
 	if param == "" {
 		return providers.InvalidField("", "The request body is not valid: %s.", d.Message)

@@ -113,7 +113,7 @@ func geminiTarget(routes map[string]geminiRoute, x *exchange, r *http.Request) (
 	}
 	route, known := routes[tail[colon+1:]]
 	if !known {
-		return "", route, providers.Faultf(providers.NotFound, "There is nothing at this path.")
+		return "", route, nothingHere()
 	}
 	return tail[:colon], route, nil
 }

@@ -100,7 +100,7 @@ const engineEmbeddings = "/embeddings"
 func engineModel(r *http.Request, call *providers.Call, b *body) error {
 	model, found := strings.CutSuffix(pathTail(r), engineEmbeddings)
 	if !found {
-		return providers.Faultf(providers.NotFound, "There is nothing at this path.")
+		return nothingHere()
 	}
 	setModel(call, b, model)
 	return nil

@@ -85,7 +85,7 @@ func (s *Server) openBody(x *exchange, r *http.Request) (stop func(), err error)
 		return nil, providers.InvalidField("", "The request body must not be compressed.")
 	}
 	if r.ContentLength > s.maxBody {
-		return nil, tooLarge()
+		return nil, tooLarge(s.maxBody)
 	}
 	r.Body = http.MaxBytesReader(x.ResponseWriter, r.Body, s.maxBody)
 	control := http.NewResponseController(x.ResponseWriter)
@@ -102,8 +102,13 @@ func (s *Server) openBody(x *exchange, r *http.Request) (stop func(), err error)
 // it sends one, and would do so for ever.
 func (s *Server) unreadTimeout() time.Duration { return min(s.bodyTimeout, maxUnread) }
 
-func tooLarge() *providers.Fault {
-	return providers.Faultf(providers.TooLarge, "The request body is too large.")
+// tooLarge is the fault of a body of more than limit bytes.
+func tooLarge(limit int64) *providers.Fault {
+	most, unit := limit, "bytes"
+	if limit%(1<<20) == 0 {
+		most, unit = limit>>20, "MiB"
+	}
+	return providers.Faultf(providers.TooLarge, "The request body is too large: it may have %d %s.", most, unit)
 }
 
 // readFault says why a body did not arrive.
@@ -114,7 +119,7 @@ func readFault(r *http.Request, err error) *providers.Fault {
 	case errors.As(err, &fault):
 		return fault
 	case errors.As(err, &limit):
-		return tooLarge()
+		return tooLarge(limit.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded): // net/http ends the request's context with it
 		fault = providers.InvalidField("", "The request body did not arrive in time.")
 	case r.Context().Err() != nil:

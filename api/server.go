@@ -202,7 +202,12 @@ func (s *Server) Drain() {
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	s.fail(exchangeAt(w), providers.Faultf(providers.NotFound, "There is nothing at this path."))
+	s.fail(exchangeAt(w), nothingHere())
+}
+
+// nothingHere is the fault of a path without an operation. Most who read it have a wrong base URL.
+func nothingHere() *providers.Fault {
+	return providers.Faultf(providers.NotFound, "There is nothing at this path. /docs lists the paths that there are.")
 }
 
 // methodNotAllowed names in Allow what the path does take.
