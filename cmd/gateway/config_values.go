@@ -90,6 +90,11 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is neither a date (2027-01-31) nor an RFC 3339 time", text)
 }
 
+// notWhen is the refusal of a moment where the command line takes a duration as well.
+func notWhen(text string) error {
+	return fmt.Errorf("%q is neither a date (2027-01-31), an RFC 3339 time nor a duration such as 24h", text)
+}
+
 // expand replaces every ${NAME} by the environment's value; $${ stands for a literal ${. What a value holds is text
 // and never YAML.
 func expand(text string, env func(string) (string, bool)) (string, error) {

@@ -87,7 +87,11 @@ func (m *Main) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("define the commands: %w", err)
 	}
-	call, err := parser.Parse(m.Args)
+	args := m.Args
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
+	call, err := parser.Parse(args)
 	switch {
 	case ended:
 		return nil

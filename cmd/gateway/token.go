@@ -179,7 +179,9 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		if g.JSON {
 			return printJSON(m.Stdout, map[string]any{"id": t.ID, "name": t.Name, "revoked": true})
 		}
-		_, err = fmt.Fprintf(m.Stdout, "revoked %s (%s)\n", t.Name, t.ID)
+		if _, err = fmt.Fprintf(m.Stdout, "revoked %s (%s)\n", t.Name, t.ID); err == nil && t.Seeded {
+			_, err = fmt.Fprintln(m.Stderr, "It stands in the configuration file: take it out there, or give it another key, with which it works again.")
+		}
 		return err
 	})
 }
@@ -251,8 +253,11 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 		return now.Add(d).UTC().Truncate(time.Second), nil
 	}
 	t, err := parseTime(text)
-	if err == nil && !t.IsZero() && !t.After(now) {
+	switch {
+	case err != nil:
+		return time.Time{}, notWhen(text)
+	case !t.IsZero() && !t.After(now):
 		return time.Time{}, errors.New("lies in the past")
 	}
-	return t, err
+	return t, nil
 }

@@ -92,6 +92,24 @@ func TestTokenLife(t *testing.T) {
 	}
 }
 
+// TestTokenRevokeOfTheFile: who revokes a token of the file learns that the file still has it.
+func TestTokenRevokeOfTheFile(t *testing.T) {
+	t.Parallel()
+	path, tokens := redisConfig(t)
+	if err := tokens.Seed(t.Context(), []storage.Seed{{Token: storage.Token{Name: "file", Lane: "normal"}, Key: "sk-file"}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, hint := range map[string]bool{"file": true, "app": false} {
+		if _, stderr, code := run(t, nil, "token", "create", "--name", name, "--config", path); !hint && code != 0 { // that of the file is there
+			t.Fatal(stderr)
+		}
+		stdout, stderr, code := run(t, nil, "token", "revoke", name, "--config", path)
+		if code != 0 || !strings.Contains(stdout, "revoked "+name) || strings.Contains(stderr, "configuration file") != hint {
+			t.Errorf("%s: %d\n%s\n%s", name, code, stdout, stderr)
+		}
+	}
+}
+
 func TestTokenCreatePrintsTheKeyOnce(t *testing.T) {
 	t.Parallel()
 	path, _ := redisConfig(t)

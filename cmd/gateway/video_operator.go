@@ -91,7 +91,11 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil {
 		return now.Add(-ago), nil
 	}
-	return parseTime(text)
+	t, err := parseTime(text)
+	if err != nil {
+		return time.Time{}, notWhen(text)
+	}
+	return t, nil
 }
 
 type videoShowCmd struct {
