@@ -30,7 +30,10 @@ type imageRequest struct {
 	N      int    `json:"n"`
 	Size   string `json:"size"`
 	Format string `json:"response_format"`
-	Input  struct {
+	Stream bool   `json:"stream"`
+	// Partial is how many unfinished images a stream shows before.
+	Partial int `json:"partial_images"`
+	Input   struct {
 		Messages []struct {
 			Content json.RawMessage `json:"content"`
 		} `json:"messages"`
@@ -69,6 +72,8 @@ func parseImageEdit(x *exchange) *problem {
 	}
 	q := &imageRequest{Model: f.value("model"), Prompt: f.value("prompt"), Size: f.value("size"), Format: f.value("response_format")}
 	q.N, _ = strconv.Atoi(f.value("n"))
+	q.Partial, _ = strconv.Atoi(f.value("partial_images"))
+	q.Stream = f.value("stream") == "true"
 	if f.file("image", "image[]") == nil {
 		return missing("image")
 	}
@@ -93,6 +98,10 @@ func (s *server) answerImage(x *exchange) {
 	q := requestOf[imageRequest](x)
 	x.accept()
 	openAIHeaders(x)
+	if q.Stream && strings.HasPrefix(q.Model, "gpt-image") {
+		q.stream(x)
+		return
+	}
 	count := min(max(1, q.N), maxImages)
 	data := make([]map[string]string, 0, count)
 	for i := range count {
@@ -104,14 +113,44 @@ func (s *server) answerImage(x *exchange) {
 		}
 		data = append(data, map[string]string{"b64_json": base64.StdEncoding.EncodeToString(picture)})
 	}
-	input, output := tokens(len(q.Prompt)), 272*count
 	x.json(http.StatusOK, map[string]any{
 		"created": unixNow(), "data": data, "background": "opaque", "output_format": "png", "quality": "low", "size": "1024x1024",
-		"usage": map[string]any{
-			"input_tokens": input, "output_tokens": output, "total_tokens": input + output,
-			"input_tokens_details": map[string]int{"image_tokens": 0, "text_tokens": input},
-		},
+		"usage": q.usage(count),
 	})
+}
+
+// maxPartial bounds partial_images, as the vendor does.
+const maxPartial = 3
+
+// stream answers with one image in events. Models other than gpt-image ignore the wish for a stream.
+func (q *imageRequest) stream(x *exchange) {
+	kind := strings.TrimSuffix("image_"+strings.TrimPrefix(x.operation.name, "images."), "s") // image_generation, image_edit
+	event := func(name string, picture int) map[string]any {
+		return map[string]any{
+			"type": kind + "." + name, "b64_json": base64.StdEncoding.EncodeToString(paint(q.Prompt, picture)), "created_at": unixNow(),
+			"background": "opaque", "output_format": "png", "quality": "low", "size": "1024x1024",
+		}
+	}
+	x.stream()
+	for i := range min(max(0, q.Partial), maxPartial) {
+		partial := event("partial_image", i+1)
+		partial["partial_image_index"] = i
+		if !x.event(kind+".partial_image", partial) || !x.pause() {
+			return
+		}
+	}
+	completed := event("completed", 0)
+	completed["usage"] = q.usage(1)
+	x.event(kind+".completed", completed)
+}
+
+func (q *imageRequest) usage(images int) map[string]any {
+	const perImage = 272
+	input, output := tokens(len(q.Prompt)), perImage*images
+	return map[string]any{
+		"input_tokens": input, "output_tokens": output, "total_tokens": input + output,
+		"input_tokens_details": map[string]int{"image_tokens": 0, "text_tokens": input},
+	}
 }
 
 // paint returns a small PNG whose colour depends on the prompt and the index.

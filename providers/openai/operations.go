@@ -24,6 +24,7 @@ func operations() map[providers.Operation]operation {
 	document, events := []string{typeJSON}, []string{typeEvents}
 	// The vendor answers subtitles as plain text; imitators give them types of their own.
 	transcript := []string{typeJSON, "text/plain", "text/vtt", "text/srt", "application/x-subrip"}
+	speech := []string{"audio/*", "application/octet-stream"}
 	tokens := providers.UsageShape{
 		Input:  []string{"usage.input_tokens"},
 		Cached: []string{"usage.input_tokens_details.cached_tokens"},
@@ -56,16 +57,11 @@ func operations() map[providers.Operation]operation {
 			path: "/embeddings", answers: document,
 			usage: providers.UsageShape{Input: []string{"usage.prompt_tokens"}},
 		},
-		providers.ImageGeneration: {path: "/images/generations", answers: document, streams: events, usage: images},
-		providers.ImageEdit:       {path: "/images/edits", answers: document, streams: events, usage: images},
-		providers.Transcriptions: {
-			// Models that cannot stream a transcript ignore the wish.
-			path: "/audio/transcriptions", answers: transcript, streams: append([]string{typeEvents}, transcript...), usage: sound,
-		},
+		providers.ImageGeneration: {path: "/images/generations", answers: document, streams: eventsOr(document), usage: images},
+		providers.ImageEdit:       {path: "/images/edits", answers: document, streams: eventsOr(document), usage: images},
+		providers.Transcriptions:  {path: "/audio/transcriptions", answers: transcript, streams: eventsOr(transcript), usage: sound},
 		providers.Translations: {path: "/audio/translations", answers: transcript, usage: sound},
-		providers.Speech: {
-			path: "/audio/speech", answers: []string{"audio/*", "application/octet-stream"}, streams: events, usage: tokens,
-		},
+		providers.Speech: {path: "/audio/speech", answers: speech, streams: eventsOr(speech), usage: tokens},
 		providers.Rerank: {
 			path: "/rerank", answers: document,
 			// Not OpenAI's own: the shape that its imitators took over from Jina.
@@ -74,3 +70,7 @@ func operations() map[providers.Operation]operation {
 		providers.Moderations: {path: "/moderations", answers: document},
 	}
 }
+
+// eventsOr are the media types of a streamed answer where models that cannot stream ignore the wish: what they made is
+// paid for and of use, and that a client asked for it speaks against no channel.
+func eventsOr(answers []string) []string { return append([]string{typeEvents}, answers...) }

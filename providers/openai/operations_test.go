@@ -110,7 +110,11 @@ func TestAnswerTypes(t *testing.T) {
 		{providers.Speech, false, "application/json", false},
 		{providers.Speech, false, "audio", false},
 		{providers.Speech, true, "text/event-stream", true},
-		{providers.Speech, true, "audio/mpeg", false},
+		{providers.Speech, true, "audio/mpeg", true}, // a model that cannot stream, as the next ones
+		{providers.Speech, true, "text/html", false},
+		{providers.ImageGeneration, true, "application/json", true},
+		{providers.ImageGeneration, true, "text/html", false},
+		{providers.ImageEdit, true, "application/json", true},
 		{providers.Transcriptions, false, "text/plain; charset=utf-8", true},
 		{providers.Transcriptions, false, "text/vtt", true},
 		{providers.Transcriptions, false, "application/x-subrip", true},
