@@ -172,6 +172,30 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestImageStream: models of the vendor's newer kind show unfinished images first, others ignore the wish.
+func TestImageStream(t *testing.T) {
+	t.Parallel()
+	f := start(t, upstream.Options{})
+	for path, kind := range map[string]string{"generations": "image_generation", "edits": "image_edit"} {
+		const streamed = `"prompt":"red","stream":true,"partial_images":2}`
+		a := f.do(t, "POST", "/openai/v1/images/"+path, `{"model":"gpt-image-1",`+streamed)
+		lines := events(t, a.body)
+		if len(lines) != 3 || strings.Count(string(a.body), "event: "+kind+".partial_image\n") != 2 || !strings.Contains(string(a.body), "event: "+kind+".completed\n") {
+			t.Fatalf("%s: got %s", path, a.body)
+		}
+		var last any
+		if err := json.Unmarshal([]byte(lines[2]), &last); err != nil {
+			t.Fatal(err)
+		}
+		if at(last, "usage", "output_tokens") != 272.0 || textAt(t, last, "b64_json") == "" {
+			t.Errorf("%s ends with %s", path, lines[2])
+		}
+		if data := at(f.do(t, "POST", "/openai/v1/images/"+path, `{"model":"dall-e-3",`+streamed).json(t), "data", 0, "b64_json"); data == nil {
+			t.Errorf("%s: a model that cannot stream made nothing", path)
+		}
+	}
+}
+
 func TestAudio(t *testing.T) {
 	t.Parallel()
 	f := start(t, upstream.Options{})

@@ -50,6 +50,15 @@ test('images', async () => {
 	assert.ok(size > 4 << 20 && text.includes('name="image[]"; filename="låmp.png"\r\nContent-Type: image/png'))
 })
 
+test('images, streamed', async () => {
+	const stream = await client.images.generate({model: 'gpt-image-1', prompt: 'a lighthouse', stream: true, partial_images: 1})
+	const events = []
+	for await (const event of stream) events.push(event)
+	assert.deepEqual(events.map(event => event.type), ['image_generation.partial_image', 'image_generation.completed'])
+	assert.ok(events.every(event => isPNG(Buffer.from(event.b64_json, 'base64'))))
+	await passed('images.generations', 'gpt-image-1')
+})
+
 test('images in the contract\'s nested shape', async () => {
 	for (const [path, content] of [['generations', {text: 'Paint'}], ['edits', {image: dataURL(picture())}]]) {
 		const answer = await client.post('/images/' + path, {body: {
