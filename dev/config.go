@@ -111,7 +111,14 @@ func (s *stack) sections(at places, config *gatewayConfig) []gatewayyaml.Section
 		sections = append(sections, gatewayyaml.Section{Key: "metrics", Fields: []gatewayyaml.Field{{Key: "listen", Value: at.metrics}}})
 	}
 	if len(config.text) == 0 { // the prices of somebody's own channels are not ours to guess
-		sections = append(sections, gatewayyaml.Section{Key: "prices", Text: demoPrices})
+		sections = append(
+			sections, gatewayyaml.Section{Key: "prices", Text: demoPrices},
+			// What a client may leave out, it may leave out here.
+			gatewayyaml.Section{Key: "relay", Fields: []gatewayyaml.Field{
+				{Key: "realtime_model", Value: "gpt-realtime"}, {Key: "moderation_model", Value: "omni-moderation-latest"},
+			}},
+			gatewayyaml.Section{Key: "video", Fields: []gatewayyaml.Field{{Key: "default_model", Value: "sora-2"}}},
+		)
 	}
 	return sections
 }

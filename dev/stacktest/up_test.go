@@ -170,6 +170,33 @@ func TestUp(t *testing.T) {
 	}
 }
 
+// TestUpServesDefaults: without a configuration of one's own, what the contract calls optional may be left out.
+func TestUpServesDefaults(t *testing.T) {
+	t.Parallel()
+	args := append([]string{"--data", filepath.Join(t.TempDir(), "data"), "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"}, freePorts()...)
+	stack := start(t, args...)
+	token := regexp.MustCompile(`(?m)^token\s+(\S+)$`).FindStringSubmatch(stack.stdout.String())
+	if token == nil {
+		t.Fatalf("no token in\n%s", stack.stdout)
+	}
+	for path, body := range map[string]string{"/v1/moderations": `{"input":"a cat"}`, "/v1/videos": `{"prompt":"a cat"}`} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, stack.addr+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token[1])
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: got %d %s, %v", path, resp.StatusCode, answer, err)
+		}
+	}
+}
+
 // shell runs a script in dir.
 func shell(t *testing.T, dir, script string) (string, error) {
 	t.Helper()
