@@ -19,7 +19,9 @@ func apiConfig() huma.Config {
 	config.CreateHooks = nil
 	config.AllowAdditionalPropertiesByDefault = true
 	config.Info.Description = "A gateway for AI model calls. Clients keep their own SDK, name a model, and the gateway " +
-		"routes the call to a configured upstream channel."
+		"routes the call to a configured upstream channel. As their base URL OpenAI's SDKs take this server's address with `/v1` " +
+		"behind it, Anthropic's and Google's the address alone; the API key is a token of this gateway."
+	config.Tags = categories()
 	config.Servers = []*huma.Server{{URL: "/", Description: "Where this document is served"}}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearerScheme: {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`. A token may be held to source networks and to operations: each " +
@@ -29,6 +31,26 @@ func apiConfig() huma.Config {
 			"nothing at these paths. After ten wrong keys within a minute an address is held back until the minute is over.",
 	}}
 	return config
+}
+
+// categories are the tags of the document in the order in which somebody new wants them; the operator's come last.
+func categories() []*huma.Tag {
+	return []*huma.Tag{
+		{Name: modelsTag, Description: "What the token may call, in the shape that the caller's headers ask for"},
+		{Name: "Chat format"},
+		{Name: "Responses format"},
+		{Name: "Messages format (format A)", Description: "Anthropic's"},
+		{Name: "Format B content generation", Description: "Google Gemini's, under `/v1beta` and `/v1`"},
+		{Name: "Completions"},
+		{Name: "Embeddings"},
+		{Name: "Image generation"},
+		{Name: "Audio"},
+		{Name: "Rerank"},
+		{Name: "Moderations"},
+		{Name: realtimeTag},
+		{Name: videoTag, Description: "Tasks: made in one of three formats, read in any of them"},
+		{Name: adminTag, Description: "The operator's: needs the admin key"},
+	}
 }
 
 // declareDefault keeps huma.Register from declaring its own error shape; the group's takes this place.
