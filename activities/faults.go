@@ -63,9 +63,14 @@ func record(err error) Record {
 	return r
 }
 
-// fail ends an activity for good with the record.
+// fail ends an activity for good with the record. That a client asked for what the upstream does not take is benign: the
+// SDK would log it as an error and count it, and wake an operator who can do nothing about it.
 func fail(r Record) error {
-	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{r}})
+	options := temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{r}}
+	if r.Kind == providers.Invalid {
+		options.Category = temporal.ApplicationErrorCategoryBenign
+	}
+	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, options)
 }
 
 // again asks for another try of the activity after the delay because of a fault.

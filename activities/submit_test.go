@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
+
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
@@ -181,6 +183,10 @@ func TestSubmitOutcomes(t *testing.T) {
 			}
 			if !reported {
 				t.Error("the router was not told")
+			}
+			var app *temporal.ApplicationError
+			if errors.As(err, &app); (app.Category() == temporal.ApplicationErrorCategoryBenign) != (tc.want.Kind == providers.Invalid) {
+				t.Errorf("kind %s has category %v: only a client's own mistake is benign", tc.want.Kind, app.Category())
 			}
 			if strings.Contains(err.Error(), "hush") {
 				t.Errorf("the error %q tells what stays inside", err)

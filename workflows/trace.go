@@ -204,7 +204,7 @@ func endTry(span trace.Span, err error) {
 	if errors.As(err, &app) && app.NextRetryDelay() > 0 {
 		span.SetAttributes(traceNext.Float64(app.NextRetryDelay().Seconds()))
 	}
-	if app != nil && app.Category() == temporal.ApplicationErrorCategoryBenign {
+	if app != nil && app.Category() == temporal.ApplicationErrorCategoryBenign && !app.NonRetryable() {
 		return
 	}
 	if fault, bad := activities.Outcome(err); bad {

@@ -71,7 +71,8 @@ func TestLooksAreBounded(t *testing.T) {
 		}
 	})
 	s.OnActivity("Archive", mock.Anything, mock.Anything).Return(func(context.Context, activities.ArchiveInput) ([]activities.Output, error) {
-		return nil, temporal.NewNonRetryableApplicationError("the upstream's private words", "Fault", nil)
+		return nil, temporal.NewApplicationErrorWithOptions("the upstream's private words", "Fault",
+			temporal.ApplicationErrorOptions{NonRetryable: true, Category: temporal.ApplicationErrorCategoryBenign})
 	})
 	if result := s.run(t); result.State != workflows.Failed || looks != 10 {
 		t.Fatalf("got %+v after %d looks", result, looks)
