@@ -60,8 +60,8 @@ func operations() map[providers.Operation]operation {
 		providers.ImageGeneration: {path: "/images/generations", answers: document, streams: eventsOr(document), usage: images},
 		providers.ImageEdit:       {path: "/images/edits", answers: document, streams: eventsOr(document), usage: images},
 		providers.Transcriptions:  {path: "/audio/transcriptions", answers: transcript, streams: eventsOr(transcript), usage: sound},
-		providers.Translations: {path: "/audio/translations", answers: transcript, usage: sound},
-		providers.Speech: {path: "/audio/speech", answers: speech, streams: eventsOr(speech), usage: tokens},
+		providers.Translations:    {path: "/audio/translations", answers: transcript, usage: sound},
+		providers.Speech:          {path: "/audio/speech", answers: speech, streams: eventsOr(speech), usage: tokens},
 		providers.Rerank: {
 			path: "/rerank", answers: document,
 			// Not OpenAI's own: the shape that its imitators took over from Jina.
