@@ -108,14 +108,13 @@ func timeOrNull(t time.Time) *time.Time {
 	return &t
 }
 
-// TokenChange is what an operator may set of a token. What is absent stays as it is. It is exported because the document
-// is made of exported parts only.
-type TokenChange struct {
+// TokenFields are those of a storage.TokenChange, which they convert to. It is exported because the document is made of
+// exported parts only.
+type TokenFields struct {
 	Group             *string   `json:"group,omitempty" minLength:"1" doc:"Which channels it may use"`
 	Models            *[]string `json:"models,omitempty" doc:"Public names with * patterns; empty: every model of the group"`
 	Operations        *[]string `json:"operations,omitempty" doc:"What it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
 	Networks          *[]string `json:"networks,omitempty" doc:"Addresses or CIDR ranges its connections come from; empty: anywhere"`
-	Expires           *string   `json:"expires,omitempty" doc:"Date or RFC 3339 time; empty: never"`
 	RequestsPerMinute *int      `json:"requests_per_minute,omitempty" doc:"0: no limit, here and below"`
 	TokensPerMinute   *int      `json:"tokens_per_minute,omitempty" doc:"Model tokens, input and output"`
 	Concurrency       *int      `json:"concurrency,omitempty" doc:"Calls at a time"`
@@ -125,9 +124,15 @@ type TokenChange struct {
 	Weight            *int      `json:"weight,omitempty" doc:"Share of a full channel's video jobs among the tokens of a lane that wait"`
 	Lane              *string   `json:"lane,omitempty" doc:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs"`
 	WebhookURL        *string   `json:"webhook_url,omitempty" doc:"Where its video events go; empty: nowhere"`
-	WebhookSecret     *string   `json:"webhook_secret,omitempty" doc:"What signs them: whsec_ and 24 to 64 bytes in Base64, or new for one that is made and shown once. The one before signs beside it for a day"`
 	Disabled          *bool     `json:"disabled,omitempty" doc:"Refuse it until it is enabled again"`
-	_                 struct{}  `json:"-" additionalProperties:"false"`
+}
+
+// TokenChange is what an operator may set of a token. What is absent stays as it is. It is exported as TokenFields are.
+type TokenChange struct {
+	TokenFields
+	Expires       *string  `json:"expires,omitempty" doc:"Date or RFC 3339 time; empty: never"`
+	WebhookSecret *string  `json:"webhook_secret,omitempty" doc:"What signs them: whsec_ and 24 to 64 bytes in Base64, or new for one that is made and shown once. The one before signs beside it for a day"`
+	_             struct{} `json:"-" additionalProperties:"false"`
 }
 
 // adminTokenCreate is a new token.
@@ -150,20 +155,7 @@ func (c *TokenChange) secret() string {
 
 // apply puts what is there into the token; made, unless empty, is its new webhook secret.
 func (c *TokenChange) apply(t *storage.Token, made string) error {
-	set(&t.Group, c.Group)
-	set(&t.Models, c.Models)
-	set(&t.Operations, c.Operations)
-	set(&t.Networks, c.Networks)
-	set(&t.RequestsPerMinute, c.RequestsPerMinute)
-	set(&t.TokensPerMinute, c.TokensPerMinute)
-	set(&t.Concurrency, c.Concurrency)
-	set(&t.MaxTasks, c.MaxTasks)
-	set(&t.MaxSockets, c.MaxSockets)
-	set(&t.Budget, c.Budget)
-	set(&t.Weight, c.Weight)
-	set(&t.Lane, c.Lane)
-	set(&t.WebhookURL, c.WebhookURL)
-	set(&t.Disabled, c.Disabled)
+	storage.TokenChange(c.TokenFields).Apply(t)
 	switch {
 	case made != "":
 		t.WebhookSecret = storage.Secret(made)
@@ -179,13 +171,6 @@ func (c *TokenChange) apply(t *storage.Token, made string) error {
 	}
 	t.Expires = expires
 	return err
-}
-
-// set takes a value that is there.
-func set[T any](field, value *T) {
-	if value != nil {
-		*field = *value
-	}
 }
 
 // moment reads a date or a time of RFC 3339; "" is the zero time.

@@ -7,8 +7,51 @@ import (
 	"time"
 )
 
-// Update changes a token as change says: its limits, models, group, networks, operations, expiry, weight, lane, whether it
-// is disabled, and its webhook. It holds here at once and everywhere within a second. Key, id, name and the rest stay,
+// TokenChange is what an operator may set of a token; what is nil stays as it is. The forms in which operators name
+// changes, a document and the flags of a command, have these fields, these types and this order: they are converted.
+type TokenChange struct {
+	Group             *string
+	Models            *[]string
+	Operations        *[]string
+	Networks          *[]string
+	RequestsPerMinute *int
+	TokensPerMinute   *int
+	Concurrency       *int
+	MaxTasks          *int
+	MaxSockets        *int
+	Budget            *float64
+	Weight            *int
+	Lane              *string
+	WebhookURL        *string
+	Disabled          *bool
+}
+
+// Apply puts what is there into the token. It checks nothing, and the token's lists are the change's afterwards.
+func (c TokenChange) Apply(t *Token) {
+	set(&t.Group, c.Group)
+	set(&t.Models, c.Models)
+	set(&t.Operations, c.Operations)
+	set(&t.Networks, c.Networks)
+	set(&t.RequestsPerMinute, c.RequestsPerMinute)
+	set(&t.TokensPerMinute, c.TokensPerMinute)
+	set(&t.Concurrency, c.Concurrency)
+	set(&t.MaxTasks, c.MaxTasks)
+	set(&t.MaxSockets, c.MaxSockets)
+	set(&t.Budget, c.Budget)
+	set(&t.Weight, c.Weight)
+	set(&t.Lane, c.Lane)
+	set(&t.WebhookURL, c.WebhookURL)
+	set(&t.Disabled, c.Disabled)
+}
+
+// set takes a value that is there.
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// Update changes a token as change says: what a TokenChange holds, its expiry and its webhook secret. It holds here at once and everywhere within a second. Key, id, name and the rest stay,
 // whatever change does to them; it is called again when somebody else was faster, and its error ends the matter. A
 // webhook secret that is replaced goes on signing beside its successor for SecretOverlap. ErrSeeded: the token stands in
 // the configuration file. ErrRevoked: it is revoked.

@@ -163,15 +163,18 @@ func DefaultConfig() Config {
 	}
 }
 
+// defaultGroup is that of tokens and channels that name none.
+const defaultGroup = "default"
+
 // setDefaults gives an entry of a list or map the values of its absent keys.
 func (t *Token) setDefaults() {
-	t.Group, t.Models, t.Weight, t.Lane = "default", []string{providers.AnyModel}, 1, storage.LaneNormal
+	t.Group, t.Models, t.Weight, t.Lane = defaultGroup, []string{providers.AnyModel}, 1, storage.LaneNormal
 }
 
 func (p *Price) setDefaults() { p.Unit = "1M" }
 
 func (c *Channel) setDefaults() {
-	c.Groups, c.Weight = []string{"default"}, 1
+	c.Groups, c.Weight = []string{defaultGroup}, 1
 }
 
 // ParseConfig reads a configuration file's text. The environment answers ${NAME}. Everything wrong with it comes back

@@ -82,6 +82,7 @@ func (m *Main) Run(ctx context.Context) error {
 		kong.Exit(func(int) { ended = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Resolvers(m.resolver()),
+		kong.NamedMapper("list", kong.MapperFunc(commaList)),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {

@@ -24,27 +24,9 @@ type tokenCmd struct {
 }
 
 type tokenCreateCmd struct {
-	Name              string   `required:"" help:"Name for people; unique."`
-	Group             string   `default:"default" help:"Which channels it may use."`
-	Models            []string `help:"Public model names with * patterns; none: every model of the group."`
-	RequestsPerMinute int      `help:"0: no limit."`
-	TokensPerMinute   int      `help:"Model tokens, input and output; 0: no limit."`
-	Concurrency       int      `help:"Calls at a time; 0: no limit."`
-	MaxTasks          int      `help:"Unfinished video tasks; 0: no limit."`
-	MaxSockets        int      `help:"Open realtime connections; 0: no limit."`
-	Budget            float64  `help:"Money, in the unit of prices; 0: no limit."`
-	Weight            int      `default:"1" help:"Share of a full channel's video jobs among the tokens of a lane that wait."`
-	Lane              string   `default:"normal" help:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs."`
-	Expires           string   `help:"Date, RFC 3339 time, or duration from now such as 720h; empty: never." placeholder:"WHEN"`
-	Networks          []string `help:"Source addresses or CIDR ranges; none: any."`
-	Operations        []string `help:"What it may do: relay, video, realtime; none: everything."`
-	WebhookURL        string   `name:"webhook-url" help:"Where its video events go."`
-	WebhookSecret     string   `help:"Secret that signs them, whsec_… or \"new\" for one that is made and printed, once." placeholder:"SECRET"`
-	Disabled          bool     `help:"Refuse it until it is enabled."`
+	Name string `required:"" help:"Name for people; unique."`
+	tokenChange
 }
-
-// madeHere asks for a webhook secret of the gateway's making.
-const madeHere = "new"
 
 // newToken is a token as the store prints it, with what is shown this once.
 type newToken struct {
@@ -57,27 +39,18 @@ type newToken struct {
 
 // Run makes the token.
 func (c *tokenCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	expires, err := parseExpiry(c.Expires, time.Now())
+	change, err := c.read(time.Now())
 	if err != nil {
-		return &UsageError{Err: fmt.Errorf("--expires: %w", err)}
+		return err
 	}
 	cfg, err := m.loadConfig(g)
 	if err != nil {
 		return err
 	}
-	made := newToken{}
-	if c.WebhookSecret == madeHere {
-		made.NewWebhookSecret = storage.NewWebhookSecret().Reveal()
-		c.WebhookSecret = made.NewWebhookSecret
-	}
-	token, problem := checkToken(storage.Token{
-		Name: c.Name, Group: c.Group, Models: c.Models, RequestsPerMinute: c.RequestsPerMinute,
-		TokensPerMinute: c.TokensPerMinute, Concurrency: c.Concurrency, MaxTasks: c.MaxTasks, MaxSockets: c.MaxSockets,
-		Budget: c.Budget, Weight: c.Weight, Lane: c.Lane, Expires: expires, Networks: c.Networks, Operations: c.Operations,
-		WebhookURL: c.WebhookURL, WebhookSecret: storage.Secret(c.WebhookSecret), Disabled: c.Disabled,
-	}, cfg.Webhooks)
-	if problem != nil {
-		return flagError(problem)
+	made := newToken{NewWebhookSecret: change.made}
+	token := storage.Token{Name: c.Name, Group: defaultGroup, Weight: 1, Lane: storage.LaneNormal}
+	if err := change.apply(&token, cfg.Webhooks); err != nil {
+		return err
 	}
 	return m.withTokens(g, func(tokens *storage.Tokens) error {
 		made.Token, made.Key, err = tokens.Create(ctx, token)

@@ -35,7 +35,7 @@ func TestTokenLife(t *testing.T) {
 		t.Helper()
 		return run(t, nil, append(append([]string{"token"}, args...), "--config", path)...)
 	}
-	stdout, stderr, code := token("create", "--name", "app", "--group", "g", "--models", "gpt-*,sora-2", "--requests-per-minute", "60",
+	stdout, stderr, code := token("create", "--name", "app", "--group", "g", "--models", "gpt-*", "--models", "sora-2", "--requests-per-minute", "60",
 		"--budget", "2.5", "--expires", "720h", "--networks", "10.1.2.3,10.0.0.0/8", "--webhook-url", "https://h.test/x", "--webhook-secret", "whsec_aGlkZGVuIGhpZGRlbiBoaWRkZW4gaGlk", "--json")
 	if code != 0 {
 		t.Fatalf("code %d, %s", code, stderr)

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"modelrelay/storage"
+)
+
+// tokenFlags are the fields of a storage.TokenChange, which they convert to.
+type tokenFlags struct {
+	Group             *string   `help:"Which channels it may use; of a new token: default." placeholder:"NAME"`
+	Models            *[]string `type:"list" help:"Public model names with * patterns and commas between; empty: every model of the group." placeholder:"LIST"`
+	Operations        *[]string `type:"list" help:"What it may do: relay, video, realtime, with commas between; empty: everything." placeholder:"LIST"`
+	Networks          *[]string `type:"list" help:"Source addresses or CIDR ranges with commas between; empty: any." placeholder:"LIST"`
+	RequestsPerMinute *int      `help:"0: no limit." placeholder:"N"`
+	TokensPerMinute   *int      `help:"Model tokens, input and output; 0: no limit." placeholder:"N"`
+	Concurrency       *int      `help:"Calls at a time; 0: no limit." placeholder:"N"`
+	MaxTasks          *int      `help:"Unfinished video tasks; 0: no limit." placeholder:"N"`
+	MaxSockets        *int      `help:"Open realtime connections; 0: no limit." placeholder:"N"`
+	Budget            *float64  `help:"Money, in the unit of prices; 0: no limit." placeholder:"N"`
+	Weight            *int      `help:"Share of a full channel's video jobs among the tokens of a lane that wait; of a new token: 1." placeholder:"N"`
+	Lane              *string   `help:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs; of a new token: normal." placeholder:"LANE"`
+	WebhookURL        *string   `name:"webhook-url" help:"Where its video events go; empty: nowhere." placeholder:"URL"`
+	Disabled          *bool     `help:"Refuse it until it is enabled; --disabled=false takes it again." placeholder:"BOOL"`
+}
+
+// tokenChange is what the flags of a command say of a token.
+type tokenChange struct {
+	tokenFlags
+	Expires       *string `help:"Date, RFC 3339 time, or duration from now such as 720h; empty: never." placeholder:"WHEN"`
+	WebhookSecret *string `help:"Secret that signs them, whsec_… or \"new\" for one that is made and printed, once; the one before signs beside it for a day." placeholder:"SECRET"`
+}
+
+// madeHere asks for a webhook secret of the gateway's making.
+const madeHere = "new"
+
+// readChange is a tokenChange that can be applied.
+type readChange struct {
+	fields  storage.TokenChange
+	expires *time.Time      // nil: as it is
+	secret  *storage.Secret // nil: as it is
+	made    string          // the secret, where it was made here
+}
+
+// read makes the secret and the moments that the flags ask for. The error is a *UsageError.
+func (c *tokenChange) read(now time.Time) (readChange, error) {
+	change := readChange{fields: storage.TokenChange(c.tokenFlags)}
+	if c.Expires != nil {
+		expires, err := parseExpiry(*c.Expires, now)
+		if err != nil {
+			return readChange{}, &UsageError{Err: fmt.Errorf("--expires: %w", err)}
+		}
+		change.expires = &expires
+	}
+	switch {
+	case c.WebhookSecret == nil:
+	case *c.WebhookSecret == madeHere:
+		secret := storage.NewWebhookSecret()
+		change.secret, change.made = &secret, secret.Reveal()
+	default:
+		change.secret = new(storage.Secret(*c.WebhookSecret))
+	}
+	return change, nil
+}
+
+// apply puts the change into a token and checks the outcome. The error is a *UsageError.
+func (c readChange) apply(t *storage.Token, webhooks Webhooks) error {
+	c.fields.Apply(t)
+	if c.expires != nil {
+		t.Expires = *c.expires
+	}
+	if c.secret != nil {
+		t.WebhookSecret = *c.secret
+	}
+	checked, problem := checkToken(*t, webhooks)
+	if problem != nil {
+		return flagError(problem)
+	}
+	*t = checked
+	return nil
+}
+
+// flagError is a problem of a token's field as the flag's.
+func flagError(problem *Problem) error {
+	return &UsageError{Err: fmt.Errorf("--%s: %s", strings.ReplaceAll(problem.Key, "_", "-"), problem.Message)}
+}
+
+// commaList reads a flag of words with commas between, into a *[]string. Given twice, the flag goes on; "" is no word.
+func commaList(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("list", &text); err != nil {
+		return err
+	}
+	list := target.Elem()
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" || strings.TrimSpace(text) != "" {
+			list.Set(reflect.Append(list, reflect.ValueOf(word)))
+		}
+	}
+	return nil
+}
