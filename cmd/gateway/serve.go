@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/workflows"
 )
 
 type serveCmd struct {
@@ -34,15 +33,11 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if err != nil {
 		return err
 	}
-	closeMetrics, err := p.metrics.open(ctx, p.cfg.Metrics.Listen)
+	census, closeMetrics, err := p.measure(ctx)
 	if err != nil {
 		return err
 	}
 	defer closeMetrics()
-	census, err := p.takeCensus()
-	if err != nil {
-		return err
-	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -59,11 +54,8 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	defer background.Wait()
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	background.Go(func() { p.prepareArchive(running) })
-	background.Go(func() { watch.run(running, tokens) })
+	background.Go(func() { p.attend(running, watch, tokens, census) })
 	background.Go(func() { tasks.Follow(running) })
-	background.Go(func() { p.health.run(running) })
-	background.Go(func() { census(running) })
 	if c.Worker {
 		background.Go(func() { runWorker(running, p.worker(tokens), p.log) })
 	}
@@ -151,83 +143,5 @@ func end(server *http.Server, grace time.Duration, log *slog.Logger, cut func())
 	}
 	if err != nil {
 		log.Warn("the listener did not close cleanly", "error", err)
-	}
-}
-
-type workerCmd struct{}
-
-// Run works on video tasks until ctx ends, then lets running submits come to their answer.
-func (workerCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	p, watch, err := m.start(ctx, g)
-	if err != nil {
-		return err
-	}
-	closeMetrics, err := p.metrics.open(ctx, p.cfg.Metrics.Listen)
-	if err != nil {
-		return err
-	}
-	defer closeMetrics()
-	census, err := p.takeCensus()
-	if err != nil {
-		return err
-	}
-	var background sync.WaitGroup
-	defer background.Wait()
-	background.Go(func() { p.prepareArchive(ctx) })
-	background.Go(func() { watch.run(ctx, nil) })
-	background.Go(func() { p.health.run(ctx) })
-	background.Go(func() { census(ctx) })
-	p.log.Info("working", "task_queue", p.cfg.Temporal.TaskQueue, "channels", len(p.cfg.Channels))
-	runWorker(ctx, p.worker(p.known(m)), p.log)
-	return nil
-}
-
-// start reads the configuration and puts the program together.
-func (m *Main) start(ctx context.Context, g *globals) (*parts, *watcher, error) {
-	cfg, text, err := LoadConfig(g.Config, m.Env, vendors())
-	if err != nil {
-		return nil, nil, err
-	}
-	if m.tracer, err = m.openTracing(ctx, newLogger(m.Stderr, cfg.Log)); err != nil {
-		return nil, nil, err
-	}
-	p, err := m.wire(cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	return p, newWatcher(m, g, p, text), nil
-}
-
-// retryAfter is the wait before a background job that failed is tried again. Such a failure never ends the process:
-// relayed calls go on.
-const retryAfter = 5 * time.Second
-
-// runWorker works until ctx ends. A worker that Temporal turned away is started again.
-func runWorker(ctx context.Context, worker *workflows.Worker, log *slog.Logger) {
-	for {
-		err := worker.Run(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		log.Error("worker stopped, it is started again", "error", err, "after", retryAfter.String())
-		if rest(ctx, retryAfter) != nil {
-			return
-		}
-	}
-}
-
-// prepareArchive makes the bucket as soon as the store is there.
-func (p *parts) prepareArchive(ctx context.Context) {
-	for told := false; ; told = true {
-		err := p.archive.EnsureBucket(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		if !told {
-			p.log.Warn("archive is not ready, waiting", "error", err)
-		}
-		if rest(ctx, retryAfter) != nil {
-			return
-		}
 	}
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"modelrelay/storage"
+)
+
+// start reads the configuration and puts the program together.
+func (m *Main) start(ctx context.Context, g *globals) (*parts, *watcher, error) {
+	cfg, text, err := LoadConfig(g.Config, m.Env, vendors())
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.tracer, err = m.openTracing(ctx, newLogger(m.Stderr, cfg.Log)); err != nil {
+		return nil, nil, err
+	}
+	p, err := m.wire(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, newWatcher(m, g, p, text), nil
+}
+
+// measure answers at the metrics' own address until closeMetrics is called, and readies the census, which counts tasks
+// until its context ends.
+func (p *parts) measure(ctx context.Context) (census func(context.Context), closeMetrics func(), err error) {
+	if closeMetrics, err = p.metrics.open(ctx, p.cfg.Metrics.Listen); err != nil {
+		return nil, nil, err
+	}
+	if census, err = p.takeCensus(); err != nil {
+		closeMetrics()
+		return nil, nil, err
+	}
+	return census, closeMetrics, nil
+}
+
+// attend does what API and worker do beside their own work, until ctx ends: it makes the bucket, follows the
+// configuration file, shares what is known of channels, and counts tasks. A process that serves no API has no tokens of
+// the file to keep: nil.
+func (p *parts) attend(ctx context.Context, watch *watcher, tokens *storage.Tokens, census func(context.Context)) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { p.prepareArchive(ctx) })
+	all.Go(func() { watch.run(ctx, tokens) })
+	all.Go(func() { p.health.run(ctx) })
+	all.Go(func() { census(ctx) })
+}
+
+// retryAfter is the wait before a background job that failed is tried again. Such a failure never ends the process:
+// relayed calls go on.
+const retryAfter = 5 * time.Second
+
+// prepareArchive makes the bucket as soon as the store is there.
+func (p *parts) prepareArchive(ctx context.Context) {
+	for told := false; ; told = true {
+		err := p.archive.EnsureBucket(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !told {
+			p.log.Warn("archive is not ready, waiting", "error", err)
+		}
+		if rest(ctx, retryAfter) != nil {
+			return
+		}
+	}
+}

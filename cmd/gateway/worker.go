@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"modelrelay/workflows"
+)
+
+type workerCmd struct{}
+
+// Run works on video tasks until ctx ends, then lets running submits come to their answer.
+func (workerCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	p, watch, err := m.start(ctx, g)
+	if err != nil {
+		return err
+	}
+	census, closeMetrics, err := p.measure(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeMetrics()
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { p.attend(ctx, watch, nil, census) })
+	p.log.Info("working", "task_queue", p.cfg.Temporal.TaskQueue, "channels", len(p.cfg.Channels))
+	runWorker(ctx, p.worker(p.known(m)), p.log)
+	return nil
+}
+
+// runWorker works until ctx ends. A worker that Temporal turned away is started again.
+func runWorker(ctx context.Context, worker *workflows.Worker, log *slog.Logger) {
+	for {
+		err := worker.Run(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		log.Error("worker stopped, it is started again", "error", err, "after", retryAfter.String())
+		if rest(ctx, retryAfter) != nil {
+			return
+		}
+	}
+}
