@@ -104,8 +104,7 @@ func TestDialRealtimeFaults(t *testing.T) {
 		t.Cleanup(server.Close)
 		return server
 	}
-	away := answer(200)
-	away.Close()
+	away := &httptest.Server{URL: "http://127.0.0.1:1"} // where nobody ever listens
 	slow := &providers.Fault{Kind: providers.Timeout, Message: "slow", Blame: providers.BlameChannel}
 	for _, tc := range []struct {
 		name   string

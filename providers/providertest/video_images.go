@@ -1,0 +1,112 @@
+package providertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"modelrelay/providers"
+)
+
+func (s videoSuite) upload(t *testing.T) {
+	t.Parallel()
+	if s.subject.Upload == nil {
+		t.Skip("the vendor takes no upload")
+	}
+	want := Upload{Name: `ein "Bild" ✓.png`, ContentType: "image/png", Data: bytes.Repeat([]byte("\x89PNG\r\n\x00--"), 40_000)}
+	sent := want
+	if s.subject.BareUploads {
+		want.Name, want.ContentType = "", ""
+	}
+	u := s.upstream(t)
+	accept := u.file("submitted")
+	u.on(VideoSubmit, func(w http.ResponseWriter, r *http.Request) {
+		got, err := s.subject.Upload(r)
+		switch {
+		case err != nil:
+			t.Errorf("upload: %v", err)
+		case got.Name != want.Name || got.ContentType != want.ContentType:
+			t.Errorf("got file %q of type %q, want %q of type %q", got.Name, got.ContentType, want.Name, want.ContentType)
+		case !bytes.Equal(got.Data, want.Data):
+			t.Errorf("got %d bytes, want the %d of the image", len(got.Data), len(want.Data))
+		}
+		accept(w, r)
+	})
+	req := s.request()
+	closed := &closing{Reader: bytes.NewReader(sent.Data)}
+	req.Images = []providers.Media{{
+		Object: "tasks/video_1/inputs/0", Name: sent.Name, ContentType: sent.ContentType, Size: int64(len(sent.Data)),
+		Open: func(context.Context) (io.ReadCloser, error) { return closed, nil },
+	}}
+	if _, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), req); err != nil {
+		t.Fatal(err)
+	}
+	if !closed.closed {
+		t.Error("the image is open")
+	}
+}
+
+type closing struct {
+	io.Reader
+	closed bool
+}
+
+// Close implements io.Closer.
+func (c *closing) Close() error {
+	c.closed = true
+	return nil
+}
+
+// uploadUnreadable: an input that cannot be read costs nothing.
+func (s videoSuite) uploadUnreadable(t *testing.T) {
+	t.Parallel()
+	if s.subject.Upload == nil {
+		t.Skip("the vendor takes no upload")
+	}
+	broken := errors.New("the archive is away")
+	for name, open := range map[string]func(context.Context) (io.ReadCloser, error){
+		"not there": func(context.Context) (io.ReadCloser, error) { return nil, broken },
+		"cut off": func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(io.MultiReader(strings.NewReader("\x89PNG"), failing{broken})), nil
+		},
+	} {
+		u := s.upstream(t)
+		req := s.request()
+		req.Images = []providers.Media{{Object: "tasks/video_1/inputs/0", Open: open}}
+		_, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), req)
+		wantTaken(t, wantFault(t, err), providers.TakenNo, true)
+		if !errors.Is(err, broken) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if got := u.submitted(); got != 0 {
+			t.Errorf("%s: the submit was sent %d times", name, got)
+		}
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// imageAddress: a client's address travels as it is and is fetched by nobody here.
+func (s videoSuite) imageAddress(t *testing.T) {
+	t.Parallel()
+	u := s.upstream(t)
+	accept := u.file("submitted")
+	u.on(VideoSubmit, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !bytes.Contains(body, []byte("images.example.com/cat.png")) {
+			t.Errorf("got body %q", body)
+		}
+		accept(w, r)
+	})
+	req := s.request()
+	req.Images = []providers.Media{{URL: "https://images.example.com/cat.png"}}
+	if _, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), req); err != nil {
+		t.Fatal(err)
+	}
+}
