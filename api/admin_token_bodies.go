@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"modelrelay/providers"
@@ -46,7 +45,7 @@ type adminToken struct {
 
 func newAdminToken(t storage.Token, now time.Time) adminToken {
 	return adminToken{
-		Object: "token", ID: t.ID, Name: t.Name, State: standingOf(t, now), Hint: t.Hint, Group: t.Group,
+		Object: "token", ID: t.ID, Name: t.Name, State: t.State(now), Hint: t.Hint, Group: t.Group,
 		Models: orNone(t.Models), Operations: orNone(t.Operations), Networks: orNone(t.Networks), Expires: timeOrNull(t.Expires),
 		RequestsPerMinute: t.RequestsPerMinute, TokensPerMinute: t.TokensPerMinute, Concurrency: t.Concurrency,
 		MaxTasks: t.MaxTasks, MaxSockets: t.MaxSockets, Budget: t.Budget, Weight: t.Weight, Lane: t.Lane,
@@ -77,21 +76,6 @@ func (s *Server) balances(ctx context.Context, tokens []adminToken) error {
 		}
 	}
 	return nil
-}
-
-// standingOf says in one word whether a token works.
-func standingOf(t storage.Token, now time.Time) string {
-	err := t.Usable(now)
-	switch {
-	case t.Revoked:
-		return "revoked"
-	case errors.Is(err, storage.ErrExpired):
-		return "expired"
-	case err != nil:
-		return "disabled"
-	default:
-		return "active"
-	}
 }
 
 func orNone(list []string) []string {

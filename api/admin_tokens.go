@@ -141,7 +141,7 @@ func (s *Server) adminListTokens(ctx context.Context, in *adminTokensQuery) (*st
 	}
 	list, now := adminTokenList{Object: "list", Data: []adminToken{}}, time.Now()
 	for _, token := range tokens {
-		if in.Group != "" && token.Group != in.Group || in.State != "" && standingOf(token, now) != in.State {
+		if in.Group != "" && token.Group != in.Group || in.State != "" && token.State(now) != in.State {
 			continue
 		}
 		list.Data = append(list.Data, newAdminToken(token, now))

@@ -101,6 +101,20 @@ func (t *Token) Usable(now time.Time) error {
 	return nil
 }
 
+// State says in one word whether the token may be used at this moment: active, disabled, expired or revoked.
+func (t *Token) State(now time.Time) string {
+	err := t.Usable(now)
+	switch {
+	case t.Revoked:
+		return "revoked"
+	case errors.Is(err, ErrExpired):
+		return "expired"
+	case err != nil:
+		return "disabled"
+	}
+	return "active"
+}
+
 // Sockets is the token as Limits.Admit counts its open realtime connections: each is a call in flight, of which there
 // may be MaxSockets. Nothing else of it is limited, and it names no token of its own.
 func (t *Token) Sockets() *Token {

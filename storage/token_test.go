@@ -28,6 +28,25 @@ func TestUsable(t *testing.T) {
 	}
 }
 
+func TestTokenState(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, test := range []struct {
+		token storage.Token
+		want  string
+	}{
+		{storage.Token{}, "active"},
+		{storage.Token{Disabled: true}, "disabled"},
+		{storage.Token{Expires: now}, "expired"},
+		{storage.Token{Disabled: true, Expires: now}, "disabled"},
+		{storage.Token{Disabled: true, Revoked: true, Expires: now}, "revoked"},
+	} {
+		if got := test.token.State(now); got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.token, got, test.want)
+		}
+	}
+}
+
 func TestAllows(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

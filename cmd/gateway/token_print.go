@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -73,21 +72,13 @@ func signers(t storage.Token, now time.Time) string {
 	return strings.Join(list, ", ")
 }
 
-// standing says in one word whether the token works.
+// standing is the token's state, with a mark for those of the file.
 func standing(t storage.Token, now time.Time) string {
-	err := t.Usable(now)
-	switch {
-	case t.Revoked:
-		return "revoked"
-	case errors.Is(err, storage.ErrExpired):
-		return "expired"
-	case err != nil:
-		return "disabled"
-	case t.Seeded:
+	state := t.State(now)
+	if state == "active" && t.Seeded {
 		return "active (file)"
-	default:
-		return "active"
 	}
+	return state
 }
 
 func orAll(names []string) string {
