@@ -105,16 +105,19 @@ func (s *Server) serveContent(x *exchange, r *http.Request) error {
 	content := &outputReader{ctx: r.Context(), archive: s.archive, key: output.Object, size: output.Size}
 	defer content.close()
 	late := &lateWriter{pacedWriter: s.paced(x)}
-	keepByteRange(r.Header)
+	keepRange(r.Header)
 	http.ServeContent(late, r, "", task.CompletedAt, content)
 	return late.finish(r, content)
 }
 
-// keepByteRange takes out a range in a unit other than bytes: RFC 9110 has a server ignore one, http.ServeContent refuses
-// it.
-func keepByteRange(header http.Header) {
+// maxRanges is how many ranges one request may ask for. Each is a request to the archive; players ask for one.
+const maxRanges = 16
+
+// keepRange takes out what RFC 9110 has a server ignore: a range in a unit other than bytes, which http.ServeContent
+// refuses, and more ranges than anybody needs.
+func keepRange(header http.Header) {
 	unit, set, found := strings.Cut(header.Get("Range"), "=")
-	if found && strings.EqualFold(unit, "bytes") {
+	if found && strings.EqualFold(unit, "bytes") && strings.Count(set, ",") < maxRanges {
 		header.Set("Range", "bytes="+set) // http.ServeContent minds the case
 		return
 	}
