@@ -13,7 +13,7 @@ import (
 // are compiled from it.
 type genericVideoBody struct {
 	Model          string         `json:"model,omitempty" doc:"Model or style id; the deployment may have a default"`
-	Prompt         string         `json:"prompt,omitempty" doc:"What the video shows"`
+	Prompt         string         `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
 	Image          string         `json:"image,omitempty" doc:"Reference image: an http, https or data URL, or its bytes in Base64 (PNG, JPEG or WebP, 32 MiB at most)"`
 	Duration       float64        `json:"duration,omitempty" doc:"Seconds to generate"`
 	Width          int            `json:"width,omitempty" doc:"In pixels"`

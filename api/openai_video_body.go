@@ -15,7 +15,7 @@ import (
 // from it.
 type openAIVideoBody struct {
 	Model          string         `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
-	Prompt         string         `json:"prompt,omitempty" doc:"What the video shows"`
+	Prompt         string         `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
 	Seconds        textOrNumber   `json:"seconds,omitzero" doc:"Seconds to generate"`
 	Size           string         `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
 	InputReference imageReference `json:"input_reference,omitzero" doc:"Reference image"`

@@ -25,7 +25,7 @@ const (
 // openAIVideoForm is the multipart body of a video create. It is never filled.
 type openAIVideoForm struct {
 	Model          string `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
-	Prompt         string `json:"prompt,omitempty" doc:"What the video shows"`
+	Prompt         string `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
 	Seconds        string `json:"seconds,omitempty" doc:"Seconds to generate"`
 	Size           string `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
 	InputReference binary `json:"input_reference,omitzero" doc:"Reference image file: PNG, JPEG or WebP, 32 MiB at most"`

@@ -31,8 +31,14 @@ type Tasks interface {
 	Watch(ctx context.Context, last workflows.Task) (workflows.Task, error)
 }
 
-// maxIdempotencyKey is in characters.
-const maxIdempotencyKey = 255
+const (
+	// maxIdempotencyKey is in characters.
+	maxIdempotencyKey = 255
+	// maxEchoed bounds, in bytes, what every answer about a task repeats: the prompt, and the metadata. No vendor takes half
+	// as long a prompt, and upstreams that repeat it as well must stay within what the adapters read of an answer: a job
+	// whose answer cannot be read may be paid for and lost.
+	maxEchoed = 128 << 10
+)
 
 // createTask is what the creates of all video formats share once the request is canonical: it fills in the model,
 // checks that the caller may use it and that some channel makes videos with it, and starts the task.
@@ -49,6 +55,14 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 	x.model = req.Model
 	if req.Prompt == "" && len(req.Images) == 0 && format != providers.VendorC { // that format's req_key may say enough
 		return workflows.Task{}, providers.InvalidField("prompt", "Invalid request: a video needs a 'prompt' or an image.")
+	}
+	for _, echoed := range []struct {
+		name string
+		size int
+	}{{"prompt", len(req.Prompt)}, {"metadata", len(req.Metadata)}} {
+		if echoed.size > maxEchoed {
+			return workflows.Task{}, providers.InvalidField(echoed.name, "Invalid request: '%s' is longer than %d KiB.", echoed.name, maxEchoed>>10)
+		}
 	}
 	create, err := newCreate(x, r, format, req)
 	if err != nil {

@@ -25,7 +25,7 @@ func isVersion(text string) bool {
 type vendorCBody struct {
 	ReqKey     string   `json:"req_key,omitempty" doc:"Request type id; names the model where model does not"`
 	Model      string   `json:"model,omitempty" doc:"Model id, in place of req_key"`
-	Prompt     string   `json:"prompt,omitempty" doc:"What the video shows"`
+	Prompt     string   `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
 	BinaryData []string `json:"binary_data_base64,omitempty" nullable:"false" doc:"Reference images in Base64: PNG, JPEG or WebP, 32 MiB at most each"`
 	ImageURLs  []string `json:"image_urls,omitempty" nullable:"false" doc:"Reference images by http or https URL"`
 	Seed       int64    `json:"seed,omitempty"`

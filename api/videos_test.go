@@ -306,6 +306,11 @@ func TestVideoCreateFaults(t *testing.T) {
 			"a model the token may not see", request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p"}`, "Authorization", "Bearer sk-few"),
 			404, "model_not_found", "model",
 		},
+		{"a long prompt", request("POST", "/v1/videos", `{"model":"sora-2","prompt":"`+strings.Repeat("p", 128<<10+1)+`"}`), 400, "invalid_request", "prompt"},
+		{
+			"long metadata", request("POST", "/v1/video/generations", `{"model":"sora-2","prompt":"p","metadata":{"a":"`+strings.Repeat("p", 128<<10)+`"}}`),
+			400, "invalid_request", "metadata",
+		},
 		{"an empty key", empty, 400, "invalid_request", "Idempotency-Key"},
 		{
 			"a long key", request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p"}`, "Idempotency-Key", strings.Repeat("k", 256)),

@@ -17,8 +17,8 @@ const (
 	path = "/video/generations"
 	// videos is where the same tasks have their content and their variations.
 	videos = "/videos"
-	// taskLimit bounds the JSON of a task, in bytes.
-	taskLimit = 1 << 20
+	// taskLimit bounds the JSON of a task, in bytes. It repeats prompt and metadata, each with up to six bytes for one.
+	taskLimit = 4 << 20
 	// codeForgotten is the failure of a task that the upstream does not know.
 	codeForgotten = "job_not_found"
 )

@@ -15,8 +15,8 @@ import (
 // public issues and sources.
 
 const (
-	// jobLimit bounds the JSON of a job, in bytes.
-	jobLimit = 1 << 20
+	// jobLimit bounds the JSON of a job, in bytes. Servers repeat prompt and metadata in it, each with up to six bytes for one.
+	jobLimit = 4 << 20
 	// codeForgotten is the failure of a job that the upstream does not know.
 	codeForgotten = "job_not_found"
 )

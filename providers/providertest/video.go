@@ -73,6 +73,7 @@ func TestVideo(t *testing.T, subject VideoSubject) {
 	t.Run("submit limited", s.submitLimited)
 	t.Run("submit fails", s.submitFails)
 	t.Run("submit meets garbage", s.submitGarbage)
+	t.Run("long answers", s.longAnswers)
 	t.Run("submit meets nobody", s.submitNobody)
 	t.Run("submit alone", s.submitAlone)
 	t.Run("submit is cut off", s.submitCut)

@@ -108,6 +108,25 @@ func (s videoSuite) submitGarbage(t *testing.T) {
 	}
 }
 
+// longAnswers: an upstream repeats what clients may write, the prompt and metadata of 128 KiB each, and escapes it.
+func (s videoSuite) longAnswers(t *testing.T) {
+	t.Parallel()
+	u := s.upstream(t)
+	echo := `{"repeated":"` + strings.Repeat(`\u0001`, 2*128<<10) + `",`
+	for step, name := range map[VideoStep]string{VideoSubmit: "submitted", VideoPoll: "done"} {
+		object, found := strings.CutPrefix(strings.TrimSpace(string(u.answer(name, "", "").body)), "{")
+		if !found {
+			t.Fatalf("%s.http holds no object", name)
+		}
+		u.on(step, u.text(http.StatusOK, "application/json", echo+object))
+	}
+	adapter, to := s.adapter(t), s.at(u.server.URL)
+	status, err := adapter.Poll(t.Context(), to, s.accepted(t, adapter, to))
+	if err != nil || status.State != providers.JobDone {
+		t.Errorf("got %+v, %v, want a job that is done", status, err)
+	}
+}
+
 func (s videoSuite) idempotencyKey(t *testing.T) {
 	t.Parallel()
 	if s.subject.IdempotencyKey == nil {
