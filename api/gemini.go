@@ -71,7 +71,7 @@ func (s *Server) addGeminiVerbs(g *group, prefix, suffix string) {
 		check, requestBody := verb.body(registry)
 		op := huma.Operation{
 			OperationID: verb.id + suffix, Method: http.MethodPost, Path: prefix + "/models/{model}:" + verb.verb,
-			Tags: []string{verb.tag}, Summary: verb.summary,
+			Tags: []string{verb.tag}, Summary: verb.summary + ", " + prefix,
 			Description: "Fields that are not listed here reach the upstream untouched.",
 			Parameters:  []*huma.Param{pathParameter("model", "Model id; it may hold slashes and colons")},
 			RequestBody: requestBody, Responses: relayedAnswer("The upstream's answer", verb.streams),
