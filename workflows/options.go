@@ -49,7 +49,8 @@ const (
 	sweepHeartbeat = 30 * time.Second
 	// removeTry bounds one try of it.
 	removeTry = time.Minute
-	// admitLife bounds the choice of a channel: a look into memory, and one into Redis, which fails fast.
+	// admitLife bounds the choice of a channel: a look into memory, and one into Redis, which fails fast. It counts from when
+	// the choice is due, so a worker with very many tasks at once may come too late for some of them.
 	admitLife = 10 * time.Second
 	// awaitTry bounds one ask of a task that stands in line. A worker killed in it is noticed then.
 	awaitTry = 10 * time.Second

@@ -28,17 +28,17 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		if isCancelled(ctx) {
 			return none, v.calledOff(), nil
 		}
-		admission, err := v.admit(ctx, want)
-		if err != nil {
-			return none, nil, err
-		}
+		admission := v.admit(ctx, want)
 		if admission.Full != nil {
 			queue := activities.AwaitInput{Admit: want, Waiting: *admission.Full, Until: until}
 			if len(want.Except)+len(want.ExceptKeys) > 0 {
 				queue.ExceptUntil = workflow.Now(ctx).Add(wait)
 				wait = min(2*wait, queueMost)
 			}
-			var failure *providers.VideoFailure
+			var (
+				failure *providers.VideoFailure
+				err     error
+			)
 			if admission, failure, err = v.await(ctx, queue); err != nil || failure != nil {
 				return none, failure, err
 			}
@@ -90,19 +90,23 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 }
 
 // admit chooses the channel of the next attempt. It is a local activity: a look into the worker's memory, and into Redis
-// where the channel's jobs are limited.
-func (v *video) admit(ctx workflow.Context, want activities.AdmitInput) (activities.Admission, error) {
+// where the channel's jobs are limited. One that did not come to an answer, for its worker stood still or has too much to
+// do, is a refusal: the task asks again.
+func (v *video) admit(ctx workflow.Context, want activities.AdmitInput) activities.Admission {
 	var admission activities.Admission
 	want.Held = v.held
 	// Not the task's own context: a cancel is looked at between the steps.
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	err := workflow.ExecuteLocalActivity(withAdmit(free), v.acts.Admit, want).Get(free, &admission)
-	if err != nil {
-		return admission, fmt.Errorf("admit: %w", err)
+	if err := workflow.ExecuteLocalActivity(withAdmit(free), v.acts.Admit, want).Get(free, &admission); err != nil {
+		workflow.GetLogger(ctx).Warn("no channel chosen", "err", err)
+		return activities.Admission{Refused: &activities.Record{Kind: providers.Overloaded, Message: notChosen, Taken: providers.TakenNo}}
 	}
 	v.holds(admission)
-	return admission, nil
+	return admission
 }
+
+// notChosen is what a client reads where a task's time in the queue ends so.
+const notChosen = "The gateway had no time to choose one."
 
 // await stands in line until a channel has room for the task, its time in the queue runs out, or it is called off.
 func (v *video) await(ctx workflow.Context, in activities.AwaitInput) (activities.Admission, *providers.VideoFailure, error) {

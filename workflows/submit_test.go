@@ -225,3 +225,36 @@ func TestVideoLeavesTheLine(t *testing.T) {
 		})
 	}
 }
+
+// TestVideoAdmitAgain: a worker that does not come to choose a channel in time, since it stood still or has thousands of
+// tasks at once, does not end the task.
+func TestVideoAdmitAgain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	asks := 0
+	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(context.Context, activities.AdmitInput) (activities.Admission, error) {
+		if asks++; asks < 3 {
+			return activities.Admission{}, temporal.NewNonRetryableApplicationError("deadline exceeded", "", nil)
+		}
+		to := assignment("main")
+		return activities.Admission{Assignment: &to}, nil
+	})
+	s.submits(nil)
+	s.polls(done, nil)
+	s.archives()
+	s.settles()
+	began := s.Now()
+	if got := s.play(t, newest()); got.State != workflows.Completed || asks != 3 {
+		t.Errorf("result %+v after %d asks", got, asks)
+	}
+	if waited := s.Now().Sub(began); waited < 10*time.Second {
+		t.Errorf("asked again at once, in %s", waited)
+	}
+
+	s = newStage(t)
+	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(activities.Admission{}, temporal.NewNonRetryableApplicationError("deadline exceeded", "", nil))
+	s.settles()
+	if got := s.play(t, newest()); got.Failure == nil || got.Failure.Code != workflows.CodeQueueTimeout {
+		t.Errorf("result %+v, want the end of its time in the queue", got)
+	}
+}
