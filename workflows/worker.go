@@ -27,6 +27,9 @@ const (
 	// stickyMost is how many running tasks a worker remembers between two of their steps, at about 55 KB each. A task has a
 	// dozen steps in its life and is read again from its history, of some thirty events, where it was forgotten.
 	stickyMost = 2_000
+	// heartbeatMost is the longest that an activity's heartbeats are held back. With them it hears of a cancel: a copy that
+	// nobody wants must not go on for most of a minute, the SDK's share of the activity's own limit.
+	heartbeatMost = 3 * time.Second
 )
 
 // WorkerOptions are what a Worker needs.
@@ -59,7 +62,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	worker.SetStickyWorkflowCacheSize(stickyMost)
 	fatal := make(chan error, 1)
 	run := worker.New(w.temporal, w.opts.TaskQueue, worker.Options{
-		WorkerStopTimeout: WorkerStopTimeout,
+		WorkerStopTimeout:            WorkerStopTimeout,
+		MaxHeartbeatThrottleInterval: heartbeatMost,
 		OnFatalError: func(err error) {
 			select {
 			case fatal <- err:

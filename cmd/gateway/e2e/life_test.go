@@ -378,6 +378,28 @@ func TestOperator(t *testing.T) {
 	}
 }
 
+// TestCancelDuringArchive: the copy of a video that nobody wants any more ends soon, and leaves nothing behind.
+func TestCancelDuringArchive(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	g := s.gateway(gatewayOptions{})
+	s.control.rule(map[string]any{"operation": "video.content", "action": "stall", "bytes": 1000})
+	video := g.create(t.Context(), "sora-2-fast", "unwanted")
+	s.control.wait("video.content", "sora-2-fast", "", 1)
+	sdk := g.sdk()
+	if err := sdk.Post(t.Context(), "videos/"+video.ID+"/cancel", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	// An upstream that stops sending is left after 45 s.
+	eventually(t, "the copy ends", 30*time.Second, func() bool { return s.control.canceled("video.content") == 1 })
+	if ended := g.end(video.ID, taskTimeout); ended.Status != openai.VideoStatusFailed || ended.Error.Code != workflows.CodeCancelled {
+		t.Errorf("ended as %s %s", ended.Status, ended.Error.Code)
+	}
+	if n := s.objects("outputs/"); n != 0 {
+		t.Errorf("%d outputs are left", n)
+	}
+}
+
 // TestRetryArchive: the store was down for longer than an archive may take; an operator has the video copied after all.
 func TestRetryArchive(t *testing.T) {
 	t.Parallel()
