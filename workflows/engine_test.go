@@ -127,7 +127,13 @@ func (e *engine) progress(t *testing.T, id string, percent int) {
 // end lets a task complete.
 func (e *engine) end(t *testing.T, id string) {
 	t.Helper()
-	result := payload(t, workflows.Result{State: workflows.Completed, Progress: 100})
+	e.endAs(t, id, workflows.Result{State: workflows.Completed, Progress: 100})
+}
+
+// endAs lets a task end so.
+func (e *engine) endAs(t *testing.T, id string, as workflows.Result) {
+	t.Helper()
+	result := payload(t, as)
 	e.change(id, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
 		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 			Execution: was.GetExecution(), Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,

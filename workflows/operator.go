@@ -102,7 +102,7 @@ func (o *Operator) Tasks(ctx context.Context, filter Filter, limit int, each fun
 	return o.executions(ctx, query, limit, func(info *workflowpb.WorkflowExecutionInfo) error { return each(listed(info)) })
 }
 
-// Runs tells whether the task's execution is open.
+// Runs tells whether the execution, a task's or its removal's, is open.
 func (o *Operator) Runs(ctx context.Context, id string) (bool, error) {
 	answer, err := o.temporal.DescribeWorkflowExecution(ctx, id, "")
 	var gone *serviceerror.NotFound
@@ -300,6 +300,13 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 		return "", err
 	case task.Failure == nil || task.Failure.Code != CodeArchiveFailed:
 		return "", providers.Faultf(providers.Conflict, "%s is %s: only a task that failed with %s can archive again.", id, task.State, CodeArchiveFailed)
+	}
+	// A new execution would outlive the removal, which has seen the old one.
+	switch removed, err := o.Runs(ctx, RemoveID(id, task.CreatedAt)); {
+	case err != nil:
+		return "", err
+	case removed:
+		return "", providers.Faultf(providers.Conflict, "%s is being deleted.", id)
 	}
 	execution := answer.GetWorkflowExecutionInfo().GetExecution()
 	step, err := o.archiveStep(ctx, execution)

@@ -3,9 +3,11 @@ package workflows_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
 )
 
@@ -32,6 +34,24 @@ func TestOperatorEndsATask(t *testing.T) {
 				t.Errorf("told %v, want %v", e.told, want)
 			}
 		})
+	}
+}
+
+// TestRetryArchiveOfADeletedTask is refused: the removal has seen the execution that failed, and would leave the new one.
+func TestRetryArchiveOfADeletedTask(t *testing.T) {
+	t.Parallel()
+	tasks, engine, _ := newListing(storagetest.Redis(t))
+	operator := workflows.NewOperator(engine, "default")
+	task := mustCreate(t, tasks, keyed("a", 0))
+	engine.endAs(t, task.ID, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
+	if _, err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict || !strings.Contains(err.Error(), "no archive step") {
+		t.Errorf("before: %v, want that its history lacks the step", err)
+	}
+	if err := tasks.Delete(t.Context(), task.ID, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict || !strings.Contains(err.Error(), "being deleted") {
+		t.Errorf("during its removal: %v, want a conflict", err)
 	}
 }
 

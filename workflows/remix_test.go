@@ -3,11 +3,6 @@ package workflows_test
 import (
 	"testing"
 
-	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
-	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
-
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
@@ -41,13 +36,7 @@ func TestRemixRepeated(t *testing.T) {
 			}
 			tasks := over()
 			source := mustCreate(t, tasks, create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat", Seconds: "8", Size: "720x1280"}))
-			result := payload(t, workflows.Result{State: workflows.Completed, Job: &activities.Job{Assignment: activities.Assignment{Vendor: "v"}}})
-			engine.change(source.ID, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
-				return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
-					Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
-					Memo:   &commonpb.Memo{Fields: map[string]*commonpb.Payload{workflows.MemoTask: was.GetMemo().GetFields()[workflows.MemoTask], workflows.MemoResult: result}},
-				}}
-			})
+			engine.endAs(t, source.ID, workflows.Result{State: workflows.Completed, Job: &activities.Job{Assignment: activities.Assignment{Vendor: "v"}}})
 			first := create(providers.VideoRequest{Model: "sora-2", Prompt: "a dog", RemixOf: source.ID, Seconds: "8", Size: "720x1280", Width: 720, Height: 1280})
 			how(&first, false)
 			made := mustCreate(t, tasks, first)
