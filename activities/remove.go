@@ -25,7 +25,7 @@ type Standing struct {
 	// the same id is another.
 	Run     string    `json:"run,omitempty"`
 	Started time.Time `json:"started,omitzero"`
-	// Life is what the task's own objects are found by; "" where they are all that lies there under its id.
+	// Life is what the task's own objects are found by; "" of a task that began without one.
 	Life string `json:"life,omitempty"`
 	// Outputs are the archive folders of its videos, with a slash at the end.
 	Outputs []string `json:"outputs,omitempty"`
@@ -74,16 +74,12 @@ func (a *Activities) Erase(ctx context.Context, in Ended) error {
 	if in.Standing.Run == "" {
 		return nil
 	}
-	own := []string{TaskPrefix(in.TaskID)}
-	if life := in.Standing.Life; life != "" {
-		own = []string{LifePrefix(in.TaskID, life), AttemptsPrefix(in.TaskID) + life + "-"}
-	}
-	for _, prefix := range slices.Concat(in.Standing.Outputs, own) {
+	for _, prefix := range slices.Concat(in.Standing.Outputs, own(in.TaskID, in.Standing.Life)) {
 		if err := a.Objects.DeletePrefix(ctx, prefix); err != nil {
 			return again(record(err), 0)
 		}
 	}
-	if a.Shelves == nil || in.Standing.Life == "" {
+	if a.Shelves == nil {
 		return nil
 	}
 	for object, err := range a.Shelves.List(ctx, TaskPrefix(in.TaskID)) {
@@ -95,6 +91,16 @@ func (a *Activities) Erase(ctx context.Context, in Ended) error {
 		}
 	}
 	return nil
+}
+
+// own is what begins the names of a task's objects beside its outputs. One from before lives shared the names with every
+// task of its id.
+func own(taskID, life string) []string {
+	if life != "" {
+		return []string{LifePrefix(taskID, life), AttemptsPrefix(taskID) + life + "-"}
+	}
+	at := TaskPrefix(taskID)
+	return []string{at + "inputs/", at + "request.", at + "request-", at + "waited.json", AttemptsPrefix(taskID)}
 }
 
 // Forget deletes the task's execution and ends its removal: from then on its id may be used again. A second run finds

@@ -106,7 +106,7 @@ func TestEraseWithoutExecution(t *testing.T) {
 }
 
 // TestEraseOneLife: a task's removal takes the task's own objects, and of those beside them what no create will come back
-// to.
+// to. So does that of a task from before lives.
 func TestEraseOneLife(t *testing.T) {
 	t.Parallel()
 	const life, other = "mabc1", "mabc1x"
@@ -114,33 +114,42 @@ func TestEraseOneLife(t *testing.T) {
 	ticket := func(life string) string {
 		return activities.SubmitInput{TaskID: "video_1", Life: life, Attempt: 1}.TicketObject()
 	}
-	r, archive := sweeper(t, request(life), ticket(life), request(other), ticket(other), "outputs/2030-01-01/video_1/0.mp4", "tasks/video_2/request.json")
-	old := map[string]bool{ticket(other): true}
-	r.acts.Shelves = aging{archive, old}
-	in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{
-		Closed: true, Run: "r", Life: life, Outputs: []string{"outputs/2030-01-01/video_1/"},
-	}}
-	for range 2 {
-		if _, err := r.env.ExecuteActivity(r.acts.Erase, in); err != nil {
-			t.Fatal(err)
-		}
-		if got, want := archive.Keys(), []string{request(other), "tasks/video_2/request.json"}; !slices.Equal(got, want) {
-			t.Errorf("left %v, want %v", got, want)
+	for of, objects := range map[string][]string{
+		life: {request(life), ticket(life)},
+		"": {
+			"tasks/video_1/inputs/0", "tasks/video_1/request-0123.json", "tasks/video_1/request.json", "tasks/video_1/waited.json", ticket(life),
+			activities.SubmitInput{TaskID: "video_1", Attempt: 1}.TicketObject(),
+		},
+	} {
+		stay := []string{request(other), "tasks/video_2/request.json"}
+		const old = "tasks/video_1/mabc0/request.json"
+		r, archive := sweeper(t, slices.Concat(objects, stay, []string{old, "outputs/2030-01-01/video_1/0.mp4"})...)
+		r.acts.Shelves = aging{archive, old}
+		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{
+			Closed: true, Run: "r", Life: of, Outputs: []string{"outputs/2030-01-01/video_1/"},
+		}}
+		for range 2 {
+			if _, err := r.env.ExecuteActivity(r.acts.Erase, in); err != nil {
+				t.Fatal(err)
+			}
+			if got := archive.Keys(); !slices.Equal(got, stay) {
+				t.Errorf("life %q: left %v, want %v", of, got, stay)
+			}
 		}
 	}
 }
 
-// aging is an archive some of whose objects have lain there for long.
+// aging is an archive one of whose objects has lain there for long.
 type aging struct {
 	*storagetest.MemoryArchive
 
-	old map[string]bool
+	old string
 }
 
 func (a aging) List(ctx context.Context, prefix string) iter.Seq2[storage.Object, error] {
 	return func(yield func(storage.Object, error) bool) {
 		for object, err := range a.MemoryArchive.List(ctx, prefix) {
-			if a.old[object.Key] {
+			if object.Key == a.old {
 				object.Modified = object.Modified.Add(-time.Hour)
 			}
 			if !yield(object, err) {
