@@ -78,6 +78,13 @@ func again(r Record, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{NextRetryDelay: delay, Details: []any{r}})
 }
 
+// againUnnoticed is again where a client's own part failed: benign, as in fail.
+func againUnnoticed(r Record, delay time.Duration) error {
+	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{
+		NextRetryDelay: delay, Details: []any{r}, Category: temporal.ApplicationErrorCategoryBenign,
+	})
+}
+
 // pending asks for another try after the delay because there is nothing to report yet. It is no failure.
 func pending(word string, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(word, typePending, temporal.ApplicationErrorOptions{

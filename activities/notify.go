@@ -228,7 +228,11 @@ func (d Delivery) again(ctx context.Context, in DeliverInput, log *slog.Logger, 
 	d.Reason, d.Next = shorten(reason), time.Now().Add(wait).UTC().Truncate(time.Second)
 	activity.RecordHeartbeat(ctx, d)
 	log.Info("event to be delivered again", "host", d.Host, "status", d.Status, "tries", d.Tries, "reason", d.Reason, "next", d.Next)
-	return d, again(Record{Kind: providers.Upstream, Message: d.Reason, Status: d.Status}, wait)
+	r := Record{Kind: providers.Upstream, Message: d.Reason, Status: d.Status}
+	if d.Away > 0 {
+		return d, again(r, wait)
+	}
+	return d, againUnnoticed(r, wait)
 }
 
 // wait is the time until the next try: the schedule's, or the receiver's own wish where that is longer, so that none is

@@ -16,6 +16,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
@@ -208,6 +209,10 @@ func TestDeliverAgain(t *testing.T) {
 			}
 			_, err := do[activities.Delivery](t, r, r.acts.Deliver, in)
 			record, retried, delay := fault(t, err)
+			var app *temporal.ApplicationError
+			if errors.As(err, &app); app.Category() != temporal.ApplicationErrorCategoryBenign {
+				t.Errorf("a receiver's failure has category %v: the SDK would log it as an error of the worker", app.Category())
+			}
 			if !retried || delay < test.least || delay > test.most || !strings.Contains(record.Message, test.reason) || strings.Contains(err.Error(), "hush") {
 				t.Errorf("again in %s because of %q (%t), want %s to %s", delay, record.Message, retried, test.least, test.most)
 			}
