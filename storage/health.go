@@ -125,7 +125,7 @@ func (h *Health) Rests(ctx context.Context) ([]Rest, error) {
 	return rests, redisError("forget old rests", err)
 }
 
-// Follow calls hear for what other processes tell, until ctx ends; hear must not block. subscribed is called, where it
+// Follow calls hear for what other processes tell, until ctx ends or the client is closed; hear must not block. subscribed is called, where it
 // is not nil, whenever the line to Redis stands anew: what was told before that was missed, and Rests has it.
 func (h *Health) Follow(ctx context.Context, subscribed func(), hear func(Rest)) {
 	sub := h.client.Subscribe(ctx, h.keys.restNews()) // looks after its connection by itself
@@ -135,7 +135,10 @@ func (h *Health) Follow(ctx context.Context, subscribed func(), hear func(Rest))
 		select {
 		case <-ctx.Done():
 			return
-		case message := <-messages:
+		case message, open := <-messages:
+			if !open { // the client was closed
+				return
+			}
 			switch m := message.(type) {
 			case *redis.Subscription:
 				if subscribed != nil {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 )
@@ -58,6 +60,23 @@ func TestHealthRests(t *testing.T) {
 		return err == nil && slices.ContainsFunc(rests, func(r storage.Rest) bool { return r.Name == "short" && r.Left == 0 })
 	})
 	cancel()
+	<-ended
+}
+
+// TestHealthFollowsAnOpenClient: who follows ends with the client, also where nobody ends its context.
+func TestHealthFollowsAnOpenClient(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	subscribed, ended := make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		storage.NewHealth(client, nil).Follow(t.Context(), func() { subscribed <- struct{}{} }, func(storage.Rest) {})
+	}()
+	<-subscribed
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
 	<-ended
 }
 
