@@ -14,5 +14,8 @@ func (u *Usage) Away() bool { return u.out.since.Load() != 0 }
 // Failures counts the flushes that did not write everything. What was not written is sent again.
 func (u *Usage) Failures() int64 { return u.failures.Load() }
 
+// Refused counts the parts of the ledger's rows that Redis refused. They are not sent again: the log has them.
+func (u *Usage) Refused() int64 { return u.refused.Load() }
+
 // Away tells whether Redis did not answer last time: known tokens go on from memory.
 func (t *Tokens) Away() bool { return t.out.since.Load() != 0 }

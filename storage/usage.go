@@ -22,7 +22,8 @@ type UsageOptions struct {
 //
 // Entries are summed in memory and added to Redis every FlushEvery. Nothing is lost while Redis is away: what waits
 // is bounded by the distinct keys, and a batch whose answer got lost is sent again under the same number, which
-// Redis counts once. A process that is killed loses what it had not flushed; of tokens with a budget the reservations
+// Redis counts once. What Redis refuses, since a stranger has written to a key, is lost and stands in the log: it stops
+// nothing behind it. A process that is killed loses what it had not flushed; of tokens with a budget the reservations
 // of those calls stay, since a batch ends them in the same step in which it counts them.
 //
 // Every entry's cost also counts as spent of the token's budget, whether it has one or not: one that is given later
@@ -43,6 +44,7 @@ type Usage struct {
 	process string
 
 	failures atomic.Int64
+	refused  atomic.Int64
 
 	stop func()
 	done chan struct{}

@@ -1,12 +1,15 @@
 package storage_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -162,6 +165,124 @@ func TestUsageCountsOnceWhenAnAnswerIsLost(t *testing.T) {
 		if row.Requests != 50 || row.OutputTokens != 49*50/2 {
 			t.Errorf("%+v, want 50 requests and 1,225 tokens", row)
 		}
+	}
+}
+
+// TestUsageGoesOnBehindWhatIsRefused: a key that a stranger has written to costs what belongs there and nothing else. What
+// waits behind it is written, and nothing counts twice.
+func TestUsageGoesOnBehindWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	ctx := t.Context()
+	var log bytes.Buffer
+	usage := storage.NewUsage(client, &storage.UsageOptions{FlushEvery: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, key := range []string{"mr:usage:2026-01-31:a", "mr:budget:b"} {
+		if err := client.Set(ctx, key, "a stranger's", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		for _, token := range []string{"a", "b", "c"} {
+			usage.Record(storage.Entry{Token: token, Model: "m", At: january, Requests: 1, Cost: 3})
+		}
+		flush(t, usage)
+	}
+	if got, want := usage.Refused(), int64(4); got != want {
+		t.Errorf("%d parts refused, want %d", got, want)
+	}
+	if text := log.String(); strings.Count(text, "redis refuses a row") != 4 || !strings.Contains(text, "token=a") ||
+		!strings.Contains(text, "requests=1 cost=3") || !strings.Contains(text, "WRONGTYPE") {
+		t.Errorf("log %s", text)
+	}
+	for _, token := range []string{"b", "c"} {
+		want := []storage.Row{{Day: "2026-01-31", Token: token, Model: "m", Requests: 2, Cost: 6}}
+		if got := read(t, usage, january, january, token); !slices.Equal(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	// What could be kept of a: its budget has it.
+	for _, token := range []string{"a", "c"} {
+		if got := balance(t, client, token); got.Spent != 6 {
+			t.Errorf("%s spent %d, want 6", token, got.Spent)
+		}
+	}
+	if err := usage.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// refuses answers scripts as a Redis does that has other ideas of them.
+type refuses struct {
+	left   int
+	answer string
+}
+
+func (*refuses) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*refuses) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (r *refuses) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if r.left == 0 || cmd.Name() != "evalsha" {
+			return next(ctx, cmd)
+		}
+		r.left--
+		err := refusedBy(r.answer)
+		cmd.SetErr(err)
+		return err
+	}
+}
+
+// refusedBy is an answer of Redis.
+type refusedBy string
+
+func (e refusedBy) Error() string { return string(e) }
+
+// RedisError marks it for the library.
+func (refusedBy) RedisError() {}
+
+// TestUsageKeepsWhatMayBeTaken: a batch that is refused as a whole is sent again for a while, one that a Redis which cannot
+// serve refuses for good.
+func TestUsageKeepsWhatMayBeTaken(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		answer string
+		times  int
+		want   int64 // requests that are written
+	}{
+		"for a moment":   {"ERR not now", 9, 2},
+		"for good":       {"ERR never", 10, 1},
+		"it is full":     {"OOM command not allowed when used memory > 'maxmemory'.", 50, 2},
+		"it is a copy":   {"READONLY You can't write against a read only replica.", 50, 2},
+		"it is starting": {"LOADING Redis is loading the dataset in memory", 50, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := storagetest.Redis(t)
+			hook := &refuses{left: tc.times, answer: tc.answer}
+			picky := redis.NewClient(client.Options())
+			defer func() { _ = picky.Close() }()
+			picky.AddHook(hook)
+			usage := storage.NewUsage(picky, &storage.UsageOptions{FlushEvery: time.Hour})
+			usage.Record(storage.Entry{Token: "a", Model: "m", At: january, Requests: 1})
+			failed := 0
+			for range tc.times {
+				if usage.Flush(t.Context()) != nil {
+					failed++
+				}
+			}
+			usage.Record(storage.Entry{Token: "a", Model: "m", At: january, Requests: 1})
+			flush(t, usage)
+			rows := read(t, usage, january, january, "a")
+			if len(rows) != 1 || rows[0].Requests != tc.want || usage.Refused() != 2-tc.want || failed == 0 {
+				t.Errorf("rows %+v with %d flushes failed and %d rows refused, want %d requests", rows, failed, usage.Refused(), tc.want)
+			}
+			if err := usage.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -78,9 +78,9 @@ func (m *metrics) watchEdge(edge *api.Server, tokens *storage.Tokens, limits *st
 	sockets := in.gauge("gateway.realtime.open", "Realtime conversations.")
 	watchers := in.gauge("gateway.task.watchers", "Open event streams of tasks.")
 	away := in.gauge("gateway.redis.away", "1 while Redis does not answer the part: known tokens go on from memory, limits count for this process alone, usage is kept.")
-	failures := in.seen("gateway.redis.write_failures", "Batches that Redis did not take; they are sent again.")
+	failures := in.seen("gateway.redis.write_failures", "Batches that Redis did not take; they are sent again, but for rows of the ledger that it refuses (usage_refused).")
 	part := func(name string) metric.ObserveOption { return metric.WithAttributes(attribute.String("part", name)) }
-	ofTokens, ofLimits, ofUsage := part("tokens"), part("limits"), part("usage")
+	ofTokens, ofLimits, ofUsage, ofRefused := part("tokens"), part("limits"), part("usage"), part("usage_refused")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
 		open := edge.Open()
 		o.ObserveInt64(requests, open.Requests)
@@ -91,5 +91,6 @@ func (m *metrics) watchEdge(edge *api.Server, tokens *storage.Tokens, limits *st
 		o.ObserveInt64(away, is(usage.Away()), ofUsage)
 		o.ObserveInt64(failures, limits.Failures(), ofLimits)
 		o.ObserveInt64(failures, usage.Failures(), ofUsage)
+		o.ObserveInt64(failures, usage.Refused(), ofRefused)
 	}, requests, sockets, watchers, away, failures)
 }
