@@ -14,7 +14,8 @@ import (
 
 // Relay sends synchronous calls, and conversations, to a channel of the group.
 type Relay interface {
-	// Do returns once the first byte of the answer has come; the caller closes its body. Errors are *providers.Fault.
+	// Do returns once the first byte of the answer has come; the caller closes its body. Errors are *providers.Fault, held by
+	// a *relay.Left where the context ended when an upstream had all of the call.
 	Do(ctx context.Context, group string, call providers.Call) (*relay.Answer, error)
 	// Realtime returns once an upstream has taken the conversation; the caller runs or closes it. Errors are
 	// *providers.Fault.
@@ -34,6 +35,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	call.RequestID, x.sent = x.id, time.Now()
 	answer, err := s.relay.Do(r.Context(), x.caller.Group, call)
 	if err != nil {
+		x.leave(r, err)
 		if kind := providers.AsFault(err).Kind; kind != providers.ModelNotFound && kind != providers.NotFound {
 			s.record(x, true) // names of a client's own making would grow the ledger
 		}
@@ -42,9 +44,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	defer func() { _ = answer.Body.Close() }()
 	x.channel, x.attempts, x.stream, x.answered = answer.Channel, answer.Attempts, answer.Stream, time.Now()
 	x.provider = answer.Provider
-	if x.spent = tokensUnknown; call.Endpoint.Operation == providers.CountTokens {
-		x.spent = 0 // counting makes no tokens
-	}
+	x.spent = unsaid(call.Endpoint.Operation)
 	maps.Copy(x.Header(), answer.Header)
 	if answer.Stream {
 		err = s.copyStream(x, r, answer)
@@ -55,6 +55,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	if answer.Stream && x.settled && err != nil && providers.AsFault(err).Kind == providers.Canceled {
 		err = nil // clients leave behind a stream's last event, before its end
 	}
+	x.left = err != nil && left(r.Context())
 	x.settle(answer, 0, err != nil)
 	s.record(x, err != nil)
 	switch {

@@ -46,6 +46,7 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, i
 		n, err := read(buf[:])
 		if x.status == 0 {
 			if err != nil && !errors.Is(err, io.EOF) {
+				x.unsent = int64(n)
 				return err
 			}
 			x.WriteHeader(answer.Status)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -112,6 +113,36 @@ func (s *Server) afford(x *exchange, r *http.Request, model string, may provider
 	return s.admit(x, r, cost)
 }
 
+// lengthIsInput tells the operations whose requests' length says how many tokens they have: the others upload media.
+func lengthIsInput(operation providers.Operation) bool {
+	switch operation {
+	case providers.CountTokens, providers.Transcriptions, providers.Translations, providers.ImageEdit:
+		return false
+	default:
+		return true
+	}
+}
+
+// unsaid is what the limits count of an answer that does not say it.
+func unsaid(operation providers.Operation) int {
+	if operation == providers.CountTokens {
+		return 0 // counting makes no tokens
+	}
+	return tokensUnknown
+}
+
+// leave settles a call whose client left before the first byte of its answer, once an upstream had all of it: that will
+// have read it, and will want to be paid for that at least.
+func (x *exchange) leave(r *http.Request, err error) {
+	gone := (*relay.Left)(nil)
+	if !errors.As(err, &gone) || !left(r.Context()) {
+		return
+	}
+	x.channel, x.attempts, x.provider = gone.Channel, gone.Attempts, gone.Provider
+	x.left, x.spent = true, unsaid(x.endpoint.Operation)
+	x.settle(new(relay.Answer), 0, true)
+}
+
 // settle ends the call's hold on the caller's limits once its answer is over, but for the last bytes: what it used and
 // cost is known. Where the upstream did not come to say it, it is estimated from the bytes that passed.
 func (x *exchange) settle(answer *relay.Answer, last int, broken bool) {
@@ -123,9 +154,16 @@ func (x *exchange) settle(answer *relay.Answer, last int, broken bool) {
 	if x.usage = usage; counted {
 		x.spent = int(usage.Input + usage.Output)
 	}
-	served := last > 0 || x.status != 0 // else the client is answered a fault, for which nobody pays
-	if served && answersText(x.endpoint.Operation) && (!counted || broken && x.endpoint.Format == providers.Anthropic) {
-		x.estimate(counted, answer.Stream, x.bytes+int64(last))
+	served := last > 0 || x.status != 0 || x.left // else the client is answered a fault, for which nobody pays
+	switch {
+	case !served:
+	case answersText(x.endpoint.Operation) && (!counted || broken && x.endpoint.Format == providers.Anthropic):
+		x.estimate(counted, answer.Stream, x.bytes+int64(last)+x.unsent)
+	case x.left && !counted && x.endpoint.Operation != providers.CountTokens:
+		x.estimated = true
+		if lengthIsInput(x.endpoint.Operation) {
+			x.usage.Input = guessInput(x.length)
+		}
 	}
 	if served && x.priced && x.endpoint.Operation != providers.CountTokens {
 		x.cost = x.price.Cost(providers.Measure{Requests: 1, Usage: x.usage})

@@ -46,6 +46,7 @@ func (s *Server) copyStream(x *exchange, r *http.Request, answer *relay.Answer) 
 		case err == io.EOF:
 			return nil
 		case left(r.Context()):
+			x.unsent = int64(held)
 			return r.Context().Err()
 		case x.status == 0:
 			return err

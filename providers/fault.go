@@ -84,7 +84,10 @@ type Fault struct {
 	// RetryAfter is how long to wait before another try, 0 when unknown.
 	RetryAfter time.Duration
 	Taken      Taken
-	Blame      Blame
+	// Delivered: the upstream has all of the request and has not refused it, so that it may want to be paid. Only of a
+	// synchronous call.
+	Delivered bool
+	Blame     Blame
 	// Key says how lasting the trouble is, where Blame is BlameKey.
 	Key KeyTrouble
 	// Code is the upstream's own error code where it sent one, "" otherwise.

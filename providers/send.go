@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -124,10 +125,11 @@ func NewPost(ctx context.Context, address string, payload Payload) (*http.Reques
 //
 // A request with a body is written at most once: Send takes its GetBody away, without which net/http repeats none, not
 // even on a kept connection that turns out closed. Fault.Taken is TakenNo when no connection came about, so that
-// nothing was written, and for the statuses that refuse a request.
+// nothing was written, and for the statuses that refuse a request. Fault.Delivered tells that all of it was written and no
+// answer came.
 func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	seen := new(connection)
-	seen.trace.GotConn = seen.got
+	seen.trace.GotConn, seen.trace.WroteRequest = seen.got, seen.wroteAll
 	ctx := req.Context()
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &seen.trace))
 	req.GetBody = nil
@@ -152,15 +154,19 @@ func MediaType(header http.Header) string {
 	return strings.ToLower(strings.TrimSpace(kind))
 }
 
-// connection is what became of the connection of one request. net/http fills it before it returns.
+// connection is what became of the connection of one request. net/http fills it before it returns, but for written.
 type connection struct {
 	trace httptrace.ClientTrace
 	conn  net.Conn
 	// kept: it had served an earlier request.
 	kept bool
+	// written: the whole request was handed to the connection.
+	written atomic.Bool
 }
 
 func (c *connection) got(info httptrace.GotConnInfo) { c.conn, c.kept = info.Conn, info.Reused }
+
+func (c *connection) wroteAll(info httptrace.WroteRequestInfo) { c.written.Store(info.Err == nil) }
 
 // fault makes the fault of a request that got no answer.
 func (c *connection) fault(ctx context.Context, err error) *Fault {
@@ -185,6 +191,7 @@ func (c *connection) fault(ctx context.Context, err error) *Fault {
 	if c.conn == nil {
 		fault.Taken = TakenNo
 	}
+	fault.Delivered = c.written.Load()
 	return fault
 }
 

@@ -125,8 +125,9 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 
 // Do sends the call for a token of the group and returns the first answer that begins. Until then it falls over: to
 // another key when one is refused or limited, to another channel when one cannot be reached, answers 5xx or nonsense,
-// or lets its first byte wait too long. The error is a *providers.Fault, that of the last attempt. ctx ends the
-// upstream request at once, also while the body is read; a call so ended blames no channel.
+// or lets its first byte wait too long. The error is a *providers.Fault, that of the last attempt; it is held by a *Left
+// where ctx ended when an upstream had all of the call. ctx ends the upstream request at once, also while the body is read;
+// a call so ended blames no channel.
 //
 // The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
 // transport may still be reading it.
@@ -149,6 +150,23 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 	return answer, nil
 }
 
+// Left is the error of a call that was given up when an upstream had all of it, which may want to be paid for the answer
+// that nobody waits for.
+type Left struct {
+	// Channel is the one that has it, and Provider what telemetry's conventions call its vendor.
+	Channel, Provider string
+	// Attempts is how many requests the call took, that one included.
+	Attempts int
+	// Fault says why it was given up.
+	Fault *providers.Fault
+}
+
+// Error implements error.
+func (l *Left) Error() string { return l.Fault.Error() }
+
+// Unwrap returns the fault.
+func (l *Left) Unwrap() error { return l.Fault }
+
 // attempt sends to one target. The context and the span are the attempt's; it ends the span where there is no fault.
 type attempt func(ctx context.Context, to providers.Target, span *providers.UpstreamSpan) (status int, fault *providers.Fault)
 
@@ -170,9 +188,13 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want providers.W
 		traced, span := providers.TraceUpstream(ctx, r.tracer, r.catalog[to.Channel.Vendor], to, turn)
 		status, fault := attempt(traced, to, span)
 		if ctx.Err() != nil && fault != nil {
+			delivered := fault.Delivered
 			fault = providers.AsFault(context.Cause(ctx))
 			span.End(fault)
 			r.note(ctx, requestID, to, attempts, began, status, fault)
+			if delivered {
+				return 0, &Left{Channel: to.Channel.Name, Provider: r.catalog[to.Channel.Vendor].Convention(), Attempts: attempts, Fault: fault}
+			}
 			return 0, fault
 		}
 		r.router.Report(to, fault)
@@ -237,7 +259,9 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 	}
 	if fault := body.first(); fault != nil {
 		_ = body.Close() // the fault says it all
-		return nil, fault
+		said := *fault   // that of a context may be everybody's
+		said.Delivered = true
+		return nil, &said
 	}
 	span.Answered(resp.StatusCode, answer.Stream)
 	body.span = span
