@@ -31,17 +31,25 @@ func answering(tb testing.TB, contentType string, body func() io.Reader) *gatewa
 // streamWithUsage is a streamed chat whose events all pass.
 const streamWithUsage = `{"model":"gpt-4o","messages":[],"stream":true,"stream_options":{"include_usage":true}}`
 
-// wholeEvents returns the bytes of the events that text holds to their ends.
+// wholeEvents returns the events that text holds to their ends, which are blank lines. Lines end in CR, LF or both.
 func wholeEvents(text string) string {
-	events := providers.NewEventReader(io.MultiReader(strings.NewReader(text), failingReader{}))
-	var whole strings.Builder
-	for {
-		event, err := events.Next()
-		if err != nil {
-			return whole.String()
+	end, blank := 0, true
+	for at := 0; at < len(text); {
+		switch {
+		case strings.HasPrefix(text[at:], "\r\n"):
+			at++
+			fallthrough
+		case text[at] == '\r' || text[at] == '\n':
+			if at++; blank {
+				end = at
+			}
+			blank = true
+		default:
+			at++
+			blank = false
 		}
-		whole.Write(event.Raw)
 	}
+	return text[:end]
 }
 
 // checkCut checks what a client gets of a stream that fails after the text: the whole events, lines of comment maybe, and

@@ -53,17 +53,6 @@ func OpenRedis(url string, opts *RedisOptions) (*redis.Client, error) {
 	return redis.NewClient(ro), nil
 }
 
-// LogRedis sends what the Redis library itself has to say (each failed dial) to log at debug level instead of plain
-// lines to standard error. It holds for the whole process: call it once, before the first client is opened.
-func LogRedis(log *slog.Logger) { redis.SetLogger(libraryLog{orDiscard(log)}) }
-
-type libraryLog struct{ log *slog.Logger }
-
-// Printf implements the library's logger.
-func (l libraryLog) Printf(ctx context.Context, format string, args ...any) {
-	l.log.LogAttrs(ctx, slog.LevelDebug, "redis client", slog.String("message", fmt.Sprintf(format, args...)))
-}
-
 // PingRedis asks Redis for a sign of life. The error is ErrUnavailable when there is none.
 func PingRedis(ctx context.Context, client *redis.Client) error {
 	return redisError("ping redis", client.Ping(ctx).Err())

@@ -1,9 +1,7 @@
 package storage_test
 
 import (
-	"bytes"
 	"errors"
-	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -82,15 +80,5 @@ func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 	}
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("300 calls after them took %v", took)
-	}
-}
-
-func TestLogRedis(t *testing.T) { //nolint:paralleltest // the library's logger is the process's
-	var log bytes.Buffer
-	storage.LogRedis(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	defer storage.LogRedis(nil)
-	_ = storage.PingRedis(t.Context(), storagetest.Client(t, "redis://127.0.0.1:1"))
-	if !strings.Contains(log.String(), "redis client") {
-		t.Errorf("logged %q", log.String())
 	}
 }
