@@ -56,7 +56,7 @@ func TestReaderDoesNotWaitForEver(t *testing.T) {
 				if !errors.Is(err, storage.ErrUnavailable) {
 					t.Errorf("got %v, want ErrUnavailable", err)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(patience):
 				t.Fatal("still waiting")
 			}
 		})
