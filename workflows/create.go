@@ -120,7 +120,8 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 		c.unreserve(ctx, in, start) // the task has a claim of its own
 		return c.again(ctx, id, in, req)
 	default:
-		if surplus = staged && refused(err); refused(err) {
+		surplus = false // an earlier try may have started it, whatever the last was told; what stays is swept in time
+		if refused(err) {
 			c.unreserve(ctx, in, start)
 			if listed == entryAdded {
 				c.unlist(ctx, in.TokenID, id)
