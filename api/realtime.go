@@ -118,6 +118,10 @@ func (s *Server) converse(x *exchange, r *http.Request) error { //nolint:context
 		}
 	})
 	x.bytes = session.Sent()
+	if rest := session.Unfinished(); rest != (providers.Usage{}) { // the upstream wants to be paid for it all the same
+		x.estimated = true
+		s.recordUsage(x, rest)
+	}
 	s.recordSession(x, err != nil)
 	return err
 }

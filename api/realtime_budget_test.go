@@ -90,3 +90,43 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 		t.Errorf("spent %d of %d, %v; want the last turn of each beyond it", balance.Spent, budget, err)
 	}
 }
+
+// TestRealtimeTurnThatBreaksOff: what came of a turn whose client hangs up is paid for, and only that of the last turn.
+func TestRealtimeTurnThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	usage := &written{Usage: storage.NewUsage(storagetest.Redis(t), &storage.UsageOptions{FlushEvery: time.Hour})}
+	t.Cleanup(func() { _ = usage.Close(context.WithoutCancel(t.Context())) })
+	d := newDialog(t, dialogOptions{api: func(o *api.Options) {
+		o.Ledger = usage
+		o.Prices = providers.NewPrices(map[string]providers.Price{"gpt-realtime": {Output: rate(t, "0.000000001")}})
+	}}, func(ctx context.Context, conn *websocket.Conn) {
+		say := func(text string) { _ = conn.Write(ctx, websocket.MessageText, []byte(text)) }
+		sound := `{"event_id":"event_1","type":"response.output_audio.delta","delta":"` + strings.Repeat("A", 64_000) + `"}`
+		say(sound)
+		say(`{"type":"response.done","response":{"usage":{"input_tokens":1,"output_tokens":3000}}}`)
+		say(sound) // 21 tokens, the 21st not all of it
+		say(`{"event_id":"event_2","type":"conversation.item.input_audio_transcription.completed","usage":{"input_tokens":0,"output_tokens":5}}`)
+		say(`{"event_id":"event_3","type":"response.output_audio_transcript.delta","delta":"` + strings.Repeat("a", 300) + `"}`) // 2
+		say(`{"event_id":"event_4","type":"conversation.item.input_audio_transcription.delta","delta":"` + strings.Repeat("a", 300) + `"}`)
+		say(`{"event_id":"event_5","type":"session.updated"}`)
+		_, _, _ = conn.Read(ctx)
+	})
+	conn := d.dial(t)
+	for range 7 {
+		if _, _, err := conn.Read(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = conn.CloseNow()
+	eventually(t, "the conversation has ended", func() bool { return strings.Contains(d.log.String(), `"msg":"request"`) })
+	if err := usage.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := usage.Read(t.Context(), time.Now().AddDate(0, 0, -1), time.Now(), "good")
+	if err != nil || len(rows) != 1 || rows[0].OutputTokens != 3000+5+21+2 || rows[0].Cost != rows[0].OutputTokens {
+		t.Errorf("ledger %+v, %v, want 3028 tokens of output", rows, err)
+	}
+	if log := d.log.String(); !strings.Contains(log, `"estimated":true`) {
+		t.Errorf("log %s", log)
+	}
+}

@@ -30,4 +30,22 @@ type UsageShape struct {
 	// ImageMark is what stands in an answer, or in an event of it, once for each image made, whatever spaces JSON has
 	// there: a member's name and how its text begins.
 	ImageMark string
+	// Turn is how a conversation's turns show, for one that breaks off before its event with the counts; the zero Turn says
+	// nothing.
+	Turn TurnShape
+}
+
+// TurnShape says what the events of one turn of a conversation are. Marks are text that stands near the beginning of an
+// event.
+type TurnShape struct {
+	Parts []TurnPart
+	// End marks the event that counts the turn's tokens.
+	End string
+}
+
+// TurnPart is a kind of event that carries a piece of the answer.
+type TurnPart struct {
+	Marks []string
+	// TokenBytes is about how many bytes of such events one token of output takes.
+	TokenBytes int64
 }

@@ -22,8 +22,26 @@ func realtimeUsage() providers.UsageShape {
 		Input:  []string{"response.usage.input_tokens", "usage.input_tokens"},
 		Cached: []string{"response.usage.input_token_details.cached_tokens"},
 		Output: []string{"response.usage.output_tokens", "usage.output_tokens"},
+		Turn: providers.TurnShape{
+			End: `"response.done"`,
+			Parts: []providers.TurnPart{
+				{TokenBytes: soundBytes, Marks: []string{`"response.output_audio.delta"`, `"response.audio.delta"`}},
+				{TokenBytes: textBytes, Marks: []string{
+					`"response.output_text.delta"`, `"response.text.delta"`, `"response.output_audio_transcript.delta"`,
+					`"response.audio_transcript.delta"`, `"response.function_call_arguments.delta"`,
+				}},
+			},
+		},
 	}
 }
+
+// About how many bytes of its events one token of a turn's output takes.
+const (
+	// soundBytes: a second of the usual sound, 24 kHz at 16 bits, is 64,000 bytes of base64 and counts 20 tokens.
+	soundBytes = 3_200
+	// textBytes: an event of a token or two and three ids.
+	textBytes = 200
+)
 
 // DialRealtime implements providers.Dialer. The key travels as the vendor's own SDK sends it outside of a browser, in
 // the header; no subprotocol is offered.

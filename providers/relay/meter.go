@@ -37,12 +37,13 @@ func newMeter(shape *shape, stream bool) *meter {
 type shape struct {
 	root *member
 	mark string
+	turn providers.TurnShape
 }
 
 // newShape compiles a shape; nil for the zero shape.
 func newShape(of providers.UsageShape) *shape {
 	if root := newMember(of); root != nil {
-		return &shape{root: root, mark: of.ImageMark}
+		return &shape{root: root, mark: of.ImageMark, turn: of.Turn}
 	}
 	return nil
 }

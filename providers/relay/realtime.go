@@ -48,6 +48,7 @@ type Session struct {
 	span     *providers.UpstreamSpan // as long
 	upstream *providers.Socket
 	meter    *meter // nil where nothing is counted
+	turn     *turn  // nil with the meter
 	sent     int64
 }
 
@@ -86,7 +87,7 @@ func (r *Relay) dial(ctx context.Context, to providers.Target, call providers.Re
 	session.Channel, session.Vendor, session.UpstreamModel = to.Channel.Name, to.Channel.Vendor, to.Model
 	session.Provider = r.catalog[to.Channel.Vendor].Convention()
 	if shape := r.counters[counting{to.Channel.Vendor, providers.RealtimeSession()}]; shape != nil {
-		session.meter = newMeter(shape, false)
+		session.meter, session.turn = newMeter(shape, false), newTurn(shape.turn)
 	}
 	return http.StatusSwitchingProtocols, nil
 }
@@ -96,6 +97,15 @@ func (s *Session) Close() {
 	s.underway.End()
 	s.span.End(nil)
 	s.upstream.Close(websocket.StatusGoingAway, reasonClientGone)
+}
+
+// Unfinished is about what the turn has used that was under way when Run returned, from the pieces of its answer that
+// had come: nothing has counted it. Zero where no answer was under way.
+func (s *Session) Unfinished() providers.Usage {
+	if s.turn == nil {
+		return providers.Usage{}
+	}
+	return providers.Usage{Output: s.turn.tokens()}
 }
 
 // Sent is how many bytes of messages reached the client, once Run has returned.
@@ -180,11 +190,13 @@ func (s *Session) count(piece providers.Piece, used func(providers.Usage)) {
 		return
 	}
 	s.meter.observe(piece.Bytes)
+	s.turn.saw(piece)
 	if !piece.Last {
 		return
 	}
 	s.meter.settle()
 	if s.meter.counted {
+		s.turn.counted()
 		used(s.meter.usage)
 	}
 	s.meter.usage, s.meter.counted = providers.Usage{}, false
