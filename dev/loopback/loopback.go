@@ -14,15 +14,17 @@ var ErrOutside = errors.New("only loopback addresses are served")
 
 const (
 	// lowestPort and highestPort bound the ports that stand for port 0: below those that systems give to outgoing
-	// connections, so that none takes a port between its choice and the part's start.
-	lowestPort, highestPort = 10_000, 32_000
+	// connections, so that none takes a port between its choice and the part's start, and below those that the gateway's
+	// end-to-end tests hand out.
+	lowestPort, highestPort = 10_000, 15_000
 	// portTries is how many of them may be in use.
 	portTries = 100
 )
 
 // Address returns listen with its host resolved and port 0 replaced by a free port, after it has bound it once: the
 // libraries of the parts name neither the port they chose nor, in words a person understands, an address that is
-// taken. Another process may still take the port before the caller does, if it listens there.
+// taken. No other caller of Address, in whatever process, is given the port while this process lives; a stranger may
+// still take it before the caller does.
 func Address(listen string) (netip.AddrPort, error) {
 	resolved, err := net.ResolveTCPAddr("tcp", listen)
 	if err != nil {
@@ -36,12 +38,28 @@ func Address(listen string) (netip.AddrPort, error) {
 	}
 	for range portTries {
 		resolved.Port = lowestPort + rand.IntN(highestPort-lowestPort) //nolint:gosec // any will do
-		if addr, err := bind(resolved); err == nil {
+		mark, err := net.ListenUDP("udp", &net.UDPAddr{IP: resolved.IP, Port: resolved.Port})
+		if err != nil {
+			continue
+		}
+		addr, err := bind(resolved)
+		if err == nil {
+			go keep(mark)
 			return addr, nil
 		}
+		_ = mark.Close()
 	}
 	resolved.Port = 0 // what the system gives
 	return bind(resolved)
+}
+
+// keep holds a port's mark, the UDP socket of the same number, until the process ends. What is sent to it is dropped.
+func keep(mark *net.UDPConn) {
+	for {
+		if _, _, err := mark.ReadFromUDP(make([]byte, 1)); err != nil {
+			return
+		}
+	}
 }
 
 // bind tries an address.
