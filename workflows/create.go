@@ -120,8 +120,15 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 		c.unreserve(ctx, in, start) // the task has a claim of its own
 		return c.again(ctx, id, in, req)
 	default:
-		surplus = false // an earlier try may have started it, whatever the last was told; what stays is swept in time
+		surplus = false // it may have started all the same; what stays is swept in time
 		if refused(err) {
+			if staged { // an earlier try may have started the task, which needs what was staged for it
+				task, found := c.again(ctx, id, in, req)
+				if found == nil {
+					return task, nil
+				}
+				surplus = isNotFound(found)
+			}
 			c.unreserve(ctx, in, start)
 			if listed == entryAdded {
 				c.unlist(ctx, in.TokenID, id)
@@ -131,7 +138,7 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	}
 }
 
-// refused tells that a start surely did not happen, at its last try. Any other entry without a workflow is dropped by the
+// refused tells that a start did not happen, at its last try. Any other entry without a workflow is dropped by the
 // list's readers.
 func refused(err error) bool {
 	switch err.(type) { //nolint:errorlint // the SDK answers with the service's own errors
