@@ -290,7 +290,11 @@ func TestRepeatAfterRedisLostItsData(t *testing.T) {
 		t.Errorf("unfinished are %v, %v, want the running one", open, err)
 	}
 	page, err := index.Page(t.Context(), "demo", "", 10, true)
-	if err != nil || len(page) != 2 || page[0].TaskID != running.ID || !page[0].At.Equal(running.CreatedAt.Truncate(time.Millisecond)) {
+	made := map[string]time.Time{running.ID: running.CreatedAt, ended.ID: ended.CreatedAt}
+	if err != nil || len(page) != 2 || page[0].TaskID == page[1].TaskID || page[1].At.Before(page[0].At) ||
+		slices.ContainsFunc(page, func(entry storage.TaskEntry) bool {
+			return !entry.At.Equal(made[entry.TaskID].Truncate(time.Millisecond))
+		}) {
 		t.Errorf("listed %v, %v, want both by their creation", page, err)
 	}
 }
