@@ -30,6 +30,9 @@ const (
 	// heartbeatMost is the longest that an activity's heartbeats are held back. With them it hears of a cancel: a copy that
 	// nobody wants must not go on for most of a minute, the SDK's share of the activity's own limit.
 	heartbeatMost = 3 * time.Second
+	// deadlockAfter is when a step that does not end is taken for a deadlock, thrown away and begun again. The SDK's second is
+	// what a busy machine stands still for while a worker reads its tasks again after a restart; a step must end in ten.
+	deadlockAfter = 5 * time.Second
 )
 
 // WorkerOptions are what a Worker needs.
@@ -64,6 +67,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	run := worker.New(w.temporal, w.opts.TaskQueue, worker.Options{
 		WorkerStopTimeout:            WorkerStopTimeout,
 		MaxHeartbeatThrottleInterval: heartbeatMost,
+		DeadlockDetectionTimeout:     deadlockAfter,
 		OnFatalError: func(err error) {
 			select {
 			case fatal <- err:
