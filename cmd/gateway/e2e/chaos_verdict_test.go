@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -58,11 +59,15 @@ func (c *chaos) judge(tasks []*chaosTask) {
 	})
 	c.told(tasks)
 	for _, p := range c.everRun {
-		if strings.Contains(p.out.text(), "panic") {
-			c.wrong("%s panicked:\n%s", p.name, p.out.tail(80))
+		if said := panics.FindString(p.out.text()); said != "" {
+			c.wrong("%s panicked:\n%s", p.name, said)
 		}
 	}
 }
+
+// panics finds the first line of a panic, of the process or one that the SDK caught, with what follows. Task ids may have the
+// letters too.
+var panics = regexp.MustCompile(`(?i).*(?:\bpanic|fatal error:).*(?:\n.*){0,40}`)
 
 // verdict tells whether the task ended rightly: paid once at most, and for the reason that the upstream knows.
 func (c *chaos) verdict(task *chaosTask, jobs []job) {
