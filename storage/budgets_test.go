@@ -352,13 +352,7 @@ func TestClaimsOfBrokenCreates(t *testing.T) {
 // When the answer to an admission is lost the call is asked for again, and reserves once.
 func TestReservationIsRepeatable(t *testing.T) {
 	t.Parallel()
-	server, _ := storagetest.Miniredis(t)
-	proxy := newLossy(t, server.Addr())
-	client, err := storage.OpenRedis("redis://"+proxy.listener.Addr().String(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client, proxy := lossyRedis(t)
 	limits := newLimits(t, client, nil)
 	token := &storage.Token{ID: "a", Budget: 1}
 	admit(t, limits, token, one).Release(0)

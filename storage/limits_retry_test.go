@@ -68,10 +68,9 @@ func (l *lossy) pass(to, from net.Conn, answers bool) {
 	}
 }
 
-// TestAdmitIsRepeatable: when the answer to an admission is lost, the client asks again by itself, and the place that the
-// first asking took is the call's own.
-func TestAdmitIsRepeatable(t *testing.T) {
-	t.Parallel()
+// lossyRedis is a client of a Redis behind a lossy proxy.
+func lossyRedis(t *testing.T) (*redis.Client, *lossy) {
+	t.Helper()
 	server, _ := storagetest.Miniredis(t)
 	proxy := newLossy(t, server.Addr())
 	client, err := storage.OpenRedis("redis://"+proxy.listener.Addr().String(), nil)
@@ -79,6 +78,14 @@ func TestAdmitIsRepeatable(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
+	return client, proxy
+}
+
+// TestAdmitIsRepeatable: when the answer to an admission is lost, the client asks again by itself, and the place that the
+// first asking took is the call's own.
+func TestAdmitIsRepeatable(t *testing.T) {
+	t.Parallel()
+	client, proxy := lossyRedis(t)
 	limits := newLimits(t, client, nil)
 	one := &storage.Token{ID: "one", Concurrency: 1}
 	admit(t, limits, one, storage.Cost{Requests: 1}).Release(0) // Redis knows the script from here on
@@ -100,13 +107,7 @@ func TestAdmitIsRepeatable(t *testing.T) {
 // its process has given it up and gone on does nothing.
 func TestAdmitCountsOnce(t *testing.T) {
 	t.Parallel()
-	server, _ := storagetest.Miniredis(t)
-	proxy := newLossy(t, server.Addr())
-	client, err := storage.OpenRedis("redis://"+proxy.listener.Addr().String(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client, proxy := lossyRedis(t)
 	var sent sentScripts
 	client.AddHook(&sent)
 	limits := newLimits(t, client, nil)
