@@ -64,8 +64,10 @@ const (
 	// revisionLives names a delivery after the task's life as well: that of a deleted task with the same id may be under
 	// way still. And it has a task that cannot be submitted while the archive is away wait for the archive.
 	revisionLives = 3
+	// revisionRestores has a task put its own entry back into the list when it settles.
+	revisionRestores = 4
 	// revisionNow is what new tasks get.
-	revisionNow = revisionLives
+	revisionNow = revisionRestores
 )
 
 // signalShown tells a task that is about to be cancelled the most progress its readers may see, an int.
