@@ -40,11 +40,16 @@ func (i Intake) Upload(ctx context.Context, key, contentType string, data []byte
 func (i Intake) PutRequest(ctx context.Context, key string, req providers.VideoRequest) error {
 	err := i.Objects.PutJSON(ctx, key, req)
 	if errors.Is(err, storage.ErrTooLarge) {
-		return &providers.Fault{
-			Kind: providers.TooLarge, Message: "The request is too large without its media.", Taken: providers.TakenNo, Err: err,
-		}
+		return TooLarge(err)
 	}
 	return err
+}
+
+// TooLarge is the fault of a request that no document of the archive can hold.
+func TooLarge(err error) *providers.Fault {
+	return &providers.Fault{
+		Kind: providers.TooLarge, Message: "The request is too large without its media.", Taken: providers.TakenNo, Err: err,
+	}
 }
 
 // Unstage removes what was uploaded and put for a life that did not begin.

@@ -27,7 +27,7 @@ func (c *Client) reserve(ctx context.Context, in Create, start Input) error {
 
 // unreserve gives back what reserve took. What stays behind is listed for operators.
 func (c *Client) unreserve(ctx context.Context, in Create, start Input) {
-	if err := c.opts.Intake.Free(context.WithoutCancel(ctx), in.TokenID, in.Budget, start.Claim); err != nil {
+	if err := c.opts.Intake.Free(ctx, in.TokenID, in.Budget, start.Claim); err != nil {
 		c.opts.Log.WarnContext(ctx, "reservation stays", "task", start.TaskID, "token", in.TokenID, "err", err)
 	}
 }

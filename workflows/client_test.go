@@ -51,6 +51,12 @@ func (s *shelf) Put(ctx context.Context, _ string, _ io.Reader, _ int64, _ stora
 	return storage.Object{}, ctx.Err()
 }
 
+// DeletePrefix hangs as well.
+func (s *shelf) DeletePrefix(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 func newClient() (*workflows.Client, *engine, *shelf) {
 	e, s := &engine{}, &shelf{docs: make(map[string][]byte)}
 	return workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{Objects: s}}), e, s

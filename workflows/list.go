@@ -20,13 +20,13 @@ const (
 	listMost = 1000
 	// listGrace is how long after its creation a task may be on the list and not yet at Temporal: uploads, the request and
 	// the start lie between.
-	listGrace = 2*stageTimeout + startTimeout + time.Minute
+	listGrace = stageTimeout + startTimeout + time.Minute
 	// freeLooks is how many of the oldest unfinished tasks are looked at when a token has too many: some may have ended
 	// while nobody could note it. freeTurn is how many of the others are, those of one second the same and of each another
 	// part: refused creates cost Temporal no more than so many looks a second.
 	freeLooks, freeTurn = 8, 32
-	// freeGrace is how long an entry may be older than its workflow.
-	freeGrace = startTimeout + 20*time.Second
+	// freeGrace is how long an entry may be older than its workflow: the uploads, the request and the start lie between.
+	freeGrace = stageTimeout + startTimeout + 20*time.Second
 )
 
 // ListQuery asks for a page of a token's tasks.
@@ -154,14 +154,6 @@ func (c *Client) enlist(ctx context.Context, in Create, id string, created time.
 	}
 }
 
-// unlist takes a task off the list whose start was refused, unless there is one: an earlier try of the same start may have
-// got through, or another create. Where that cannot be told the list's readers drop the entry later.
-func (c *Client) unlist(ctx context.Context, tokenID, id string) {
-	if _, _, err := c.describe(context.WithoutCancel(ctx), id); isNotFound(err) {
-		c.delist(context.WithoutCancel(ctx), tokenID, id)
-	}
-}
-
 // keep makes sure that a task which has started is on the list under whose entry it started: the create that made the entry
 // may have taken it off meanwhile, since its own start was refused.
 func (c *Client) keep(ctx context.Context, task Task) {
@@ -220,9 +212,15 @@ func (c *Client) freeOne(ctx context.Context, tokenID string, entry activities.L
 	return false, nil
 }
 
-// relist corrects the list's entry of a task that was there before its create was repeated: the list had lost it.
-func (c *Client) relist(ctx context.Context, id string) {
+// relist corrects the entry that a create made on the list whose start did not succeed: of a task that is there, which the
+// list had lost or an earlier try of the start made, it says what is true, and it goes where there is none. Where that
+// cannot be told the list's readers drop it later.
+func (c *Client) relist(ctx context.Context, tokenID, id string) {
 	task, _, err := c.describe(ctx, id)
+	if isNotFound(err) {
+		c.delist(ctx, tokenID, id)
+		return
+	}
 	if err == nil {
 		err = c.opts.Intake.Restore(ctx, task.Token, id, task.CreatedAt, !task.Ended())
 	}

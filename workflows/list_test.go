@@ -192,8 +192,8 @@ func TestMaxTasksFreesAnyTask(t *testing.T) {
 	}
 }
 
-// TestRefusedStart: a start that Temporal refused at its last try takes no task off the list that runs, be it that an
-// earlier try got through, or that another create did.
+// TestRefusedStart: a start that Temporal refused at its last try takes no task off the list that runs, and is answered with
+// it.
 func TestRefusedStart(t *testing.T) {
 	t.Parallel()
 	refusal := serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "busy")
@@ -201,14 +201,15 @@ func TestRefusedStart(t *testing.T) {
 		name    string
 		through func(t *testing.T, there *workflows.Client) // what gets through while the start is refused
 		listed  int
+		want    providers.Kind
 	}{
-		{"nothing got through", func(*testing.T, *workflows.Client) {}, 0},
-		{"an earlier try did", func(t *testing.T, there *workflows.Client) {
+		{"nothing got through", func(*testing.T, *workflows.Client) {}, 0, providers.Overloaded},
+		{"another create did", func(t *testing.T, there *workflows.Client) {
 			t.Helper()
 			if _, err := there.Create(t.Context(), keyed("a", 0)); err != nil {
 				t.Error(err)
 			}
-		}, 1},
+		}, 1, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -216,8 +217,8 @@ func TestRefusedStart(t *testing.T) {
 			there := workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
 			refusing := workflows.NewClient(&refusingEngine{engine: e, refusal: refusal, before: func() { tc.through(t, there) }},
 				workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
-			if _, err := refusing.Create(t.Context(), keyed("a", 0)); kindOf(err) != providers.Overloaded {
-				t.Fatalf("got %v, want overloaded", err)
+			if _, err := refusing.Create(t.Context(), keyed("a", 0)); kindOf(err) != tc.want {
+				t.Fatalf("got %v, want %q", err, tc.want)
 			}
 			if list, err := index.Page(t.Context(), "demo", "", 10, true); err != nil || len(list) != tc.listed {
 				t.Errorf("listed %v, %v, want %d", list, err, tc.listed)

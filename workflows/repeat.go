@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"modelrelay/providers"
@@ -64,23 +63,38 @@ func (c *Client) known(ctx context.Context, in Create, req providers.VideoReques
 
 // again answers a create whose task exists.
 func (c *Client) again(ctx context.Context, id string, in Create, req providers.VideoRequest) (Task, error) {
+	task, _, err := c.againKnown(ctx, id, in, req)
+	return task, err
+}
+
+// againOr is again for a create that cannot be made now, as otherwise says: a repeat is answered all the same.
+func (c *Client) againOr(ctx context.Context, id string, in Create, req providers.VideoRequest, otherwise error) (Task, error) {
+	task, err := c.again(ctx, id, in, req)
+	if isNotFound(err) {
+		return Task{}, otherwise
+	}
+	return task, err
+}
+
+// againKnown is again with what is known of the task since its start.
+func (c *Client) againKnown(ctx context.Context, id string, in Create, req providers.VideoRequest) (Task, memo, error) {
 	task, m, err := c.describe(ctx, id)
 	if err != nil {
-		return Task{}, err
+		return Task{}, memo{}, err
 	}
 	if c.opts.Intake.Buried(ctx, id, task.CreatedAt) {
-		return Task{}, beingRemoved(id)
+		return Task{}, memo{}, beingRemoved(id)
 	}
 	if req.Model == "" && req.RemixOf != "" && req.RemixOf == task.Request.RemixOf { // the source is gone
 		takeOver(&req, task.Request)
 	}
 	if hash, err := requestHash(req); err != nil || m.Token != in.TokenID || m.Hash != hash {
-		return Task{}, &providers.Fault{
+		return Task{}, memo{}, &providers.Fault{
 			Kind: providers.Mismatch, Param: "Idempotency-Key", Taken: providers.TakenNo,
 			Message: "The idempotency key was used with another request.",
 		}
 	}
-	return task, nil
+	return task, m, nil
 }
 
 // unstaged is a request as it was made, its uploads told by their digests.
@@ -93,10 +107,4 @@ func unstaged(req providers.VideoRequest) providers.VideoRequest {
 		}
 	}
 	return req
-}
-
-// stages tells whether something of the request goes to the archive before its workflow exists.
-func stages(req providers.VideoRequest) bool {
-	doc, err := canonical(req)
-	return err == nil && !inline(doc) || slices.ContainsFunc(req.Images, func(image providers.Media) bool { return image.Data != nil })
 }

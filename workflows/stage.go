@@ -1,0 +1,98 @@
+package workflows
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+const (
+	// stageTimeout bounds the writing of a create's media and request to the archive; beyond it the caller gets 503.
+	stageTimeout = 30 * time.Second
+	// unstageTimeout bounds their removal where the create made no task, which nothing depends on.
+	unstageTimeout = 2 * time.Second
+	// stageLimit is how many uploads of one create go to the archive at a time.
+	stageLimit = 4
+)
+
+// load is what a create puts into the archive before its task begins, where only the life that it is staged for looks:
+// another create with the same idempotency key cannot change an accepted task's input, and the removal of an earlier task
+// with the same id leaves it.
+type load struct {
+	// uploads have their Object and Data.
+	uploads []providers.Media
+	// request goes to requestObject where it may not travel in the workflow's input; else nil.
+	request       *providers.VideoRequest
+	requestObject string
+}
+
+func (l load) empty() bool { return len(l.uploads) == 0 && l.request == nil }
+
+// place puts the request into the workflow's input, or among what goes to the archive where it is too large or too private
+// for that. What an answer repeats of it stands in the memo all the same, as far as it may. It stores nothing. A request
+// that no task could carry is a fault.
+func place(req providers.VideoRequest, start *Input, m *memo) (load, error) {
+	var l load
+	at := activities.LifePrefix(start.TaskID, start.Life)
+	for i := range req.Images {
+		if image := &req.Images[i]; image.Data != nil {
+			image.Object = at + "inputs/" + image.SHA256
+			l.uploads = append(l.uploads, *image)
+			image.Data = nil
+		}
+	}
+	doc, err := canonical(req)
+	switch {
+	case err != nil:
+		return load{}, unreadable(err)
+	case tooDeep(doc):
+		return load{}, providers.InvalidField("", "The request is nested too deeply.")
+	case len(doc) > storage.MaxDocument:
+		return load{}, activities.TooLarge(storage.ErrTooLarge)
+	}
+	said := req
+	said.Images, said.Extra, said.WebhookURL, said.Source = nil, nil, "", nil
+	m.Request = &said
+	if inline(doc) {
+		start.Request = &req
+		return l, nil
+	}
+	l.request, l.requestObject = &req, at+"request.json"
+	start.RequestObject = l.requestObject
+	if doc, err = canonical(said); err != nil || !inline(doc) {
+		said.Prompt, said.Size, said.User, said.Metadata = "", "", "", nil
+		m.RequestObject = l.requestObject
+	}
+	return l, nil
+}
+
+// stage puts the load into the archive.
+func (c *Client) stage(ctx context.Context, l load) error {
+	ctx, cancel := context.WithTimeout(ctx, stageTimeout)
+	defer cancel()
+	group, uploading := errgroup.WithContext(ctx)
+	group.SetLimit(stageLimit)
+	for _, image := range l.uploads {
+		group.Go(func() error {
+			return c.opts.Intake.Upload(uploading, image.Object, image.ContentType, image.Data)
+		})
+	}
+	if err := group.Wait(); err != nil || l.request == nil {
+		return err
+	}
+	return c.opts.Intake.PutRequest(ctx, l.requestObject, *l.request)
+}
+
+// unstage removes what a create staged that made no task. What stays is swept when it is older than any task.
+func (c *Client) unstage(ctx context.Context, id, life string) {
+	ctx, cancel := context.WithTimeout(ctx, unstageTimeout)
+	defer cancel()
+	if err := c.opts.Intake.Unstage(ctx, id, life); err != nil {
+		c.opts.Log.WarnContext(ctx, "inputs stay that no task has", "task", id, "err", err)
+	}
+}

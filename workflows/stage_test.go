@@ -1,0 +1,208 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+	"modelrelay/workflows"
+)
+
+// staging is a client with everything that a create may meet.
+type staging struct {
+	tasks   *workflows.Client
+	engine  *engine
+	archive *storagetest.MemoryArchive
+	index   *storage.TaskIndex
+	budgets *storage.Budgets
+	puts    atomic.Int64
+}
+
+func newStaging(t *testing.T, connection *redis.Client, over func(*engine) client.Client) *staging {
+	t.Helper()
+	s := &staging{
+		engine: &engine{}, archive: storagetest.NewMemoryArchive(), index: storage.NewTaskIndex(connection, nil), budgets: storage.NewBudgets(connection, nil),
+	}
+	s.archive.Fail = func(operation, _ string) error {
+		if operation == "put" {
+			s.puts.Add(1)
+		}
+		return nil
+	}
+	var temporal client.Client = s.engine
+	if over != nil {
+		temporal = over(s.engine)
+	}
+	s.tasks = workflows.NewClient(temporal, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
+		Objects: s.archive, Index: s.index, Budgets: s.budgets, Prices: videoPrices(t), Repeats: storage.NewRetries(connection, nil),
+	}})
+	return s
+}
+
+// large is a create with an image and a request that go to the archive.
+func large() workflows.Create {
+	in := create(providers.VideoRequest{
+		Model: "sora-2", Prompt: strings.Repeat("long ", 20_000), Seconds: "8", Images: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
+	})
+	in.Budget, in.MaxTasks = 1, 1
+	return in
+}
+
+// nothing fails the test where something of a create is left.
+func (s *staging) nothing(t *testing.T) {
+	t.Helper()
+	if keys := s.archive.Keys(); len(keys) > 0 {
+		t.Errorf("the archive has %v", keys)
+	}
+	if open, _, err := s.index.Unfinished(t.Context(), "demo", 0, 10); err != nil || len(open) > 0 {
+		t.Errorf("unfinished are %v, %v", open, err)
+	}
+	if balance, err := s.budgets.Balance(t.Context(), "demo"); err != nil || balance != (storage.Balance{}) {
+		t.Errorf("balance %+v, %v", balance, err)
+	}
+}
+
+// TestCreateJudgesFirst: a create that is refused has put nothing into the archive, not for a moment.
+func TestCreateJudgesFirst(t *testing.T) {
+	t.Parallel()
+	deep := json.RawMessage(`{"a":` + strings.Repeat("[", 9_997) + strings.Repeat("]", 9_997) + `}`)
+	for name, tc := range map[string]struct {
+		change func(in *workflows.Create)
+		want   providers.Kind
+	}{
+		"depth":               {func(in *workflows.Create) { in.Request.Metadata = deep }, providers.Invalid},
+		"size":                {func(in *workflows.Create) { in.Request.Prompt = strings.Repeat("x", storage.MaxDocument) }, providers.TooLarge},
+		"webhook":             {func(in *workflows.Create) { in.Request.WebhookURL = "https://example.com/hook" }, providers.Invalid},
+		"source":              {func(in *workflows.Create) { in.Request.RemixOf = workflows.RandomID() }, providers.NotFound},
+		"budget":              {func(in *workflows.Create) { in.Budget = 0.1 }, providers.Quota},
+		"budget, without key": {func(in *workflows.Create) { in.Budget, in.IdempotencyKey = 0.1, "" }, providers.Quota},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStaging(t, storagetest.Redis(t), nil)
+			in := large()
+			tc.change(&in)
+			if _, err := s.tasks.Create(t.Context(), in); kindOf(err) != tc.want {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+			if n := s.puts.Load(); n > 0 || s.engine.count() > 0 {
+				t.Errorf("%d objects were written, %d tasks", n, s.engine.count())
+			}
+			s.nothing(t)
+		})
+	}
+	t.Run("unfinished tasks", func(t *testing.T) {
+		t.Parallel()
+		s := newStaging(t, storagetest.Redis(t), nil)
+		mustCreate(t, s.tasks, large())
+		before, next := s.puts.Load(), large()
+		next.IdempotencyKey = "next"
+		if _, err := s.tasks.Create(t.Context(), next); kindOf(err) != providers.RateLimited || s.puts.Load() != before {
+			t.Errorf("got %v after %d writes, want a refusal after %d", err, s.puts.Load(), before)
+		}
+	})
+}
+
+// TestCreateTakesBack: whatever ends a create before its task begins leaves nothing of it behind.
+func TestCreateTakesBack(t *testing.T) {
+	t.Parallel()
+	const leave = "the client leaves"
+	for name, fails := range map[string]func(operation, key string) error{
+		"the archive goes away": func(operation, key string) error {
+			if operation == "put" && strings.HasSuffix(key, "/request.json") {
+				return storage.ErrUnavailable
+			}
+			return nil
+		},
+		leave: nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStaging(t, storagetest.Redis(t), nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			want := providers.Overloaded
+			if s.archive.Fail = fails; name == leave {
+				want = providers.Canceled
+				s.archive.Fail = func(operation, key string) error {
+					if operation == "put" && strings.HasSuffix(key, "/request.json") {
+						cancel()
+						return ctx.Err()
+					}
+					return nil
+				}
+			}
+			if _, err := s.tasks.Create(ctx, large()); kindOf(err) != want || s.engine.count() > 0 {
+				t.Errorf("got %v and %d tasks, want %s", err, s.engine.count(), want)
+			}
+			s.nothing(t)
+		})
+	}
+}
+
+// deafEngine starts what it is asked to, where it starts, and answers with an error.
+type deafEngine struct {
+	*engine
+
+	starts bool
+	answer error
+}
+
+func (e *deafEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
+	if e.starts {
+		if _, err := e.engine.ExecuteWorkflow(ctx, opts, workflow, args...); err != nil {
+			return nil, err
+		}
+	}
+	return nil, e.answer
+}
+
+// TestCreateKeepsWhatItsTaskNeeds: where the start got through, or may have, the task has its inputs, its money and its
+// place on the list.
+func TestCreateKeepsWhatItsTaskNeeds(t *testing.T) {
+	t.Parallel()
+	busy, away := serviceerror.NewResourceExhausted(0, "busy"), serviceerror.NewUnavailable("away")
+	for name, tc := range map[string]struct {
+		starts bool
+		answer error
+		want   providers.Kind // "" where the create is answered with its task
+		kept   bool
+	}{
+		"an earlier try got through":   {true, busy, "", true},
+		"no try got through":           {false, busy, providers.Overloaded, false},
+		"nobody knows, it did":         {true, away, providers.Overloaded, true},
+		"nobody knows, and it did not": {false, away, providers.Overloaded, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStaging(t, storagetest.Redis(t), func(e *engine) client.Client { return &deafEngine{engine: e, starts: tc.starts, answer: tc.answer} })
+			task, err := s.tasks.Create(t.Context(), large())
+			if kindOf(err) != tc.want || tc.want == "" && task.ID == "" {
+				t.Errorf("got %+v, %v, want %q", task, err, tc.want)
+			}
+			if !tc.kept {
+				s.nothing(t)
+				return
+			}
+			if keys := s.archive.Keys(); len(keys) != 2 {
+				t.Errorf("the archive has %v", keys)
+			}
+			if open, _, err := s.index.Unfinished(t.Context(), "demo", 0, 10); err != nil || len(open) != 1 {
+				t.Errorf("unfinished are %v, %v", open, err)
+			}
+			if balance, err := s.budgets.Balance(t.Context(), "demo"); err != nil || balance.Reserved == 0 {
+				t.Errorf("balance %+v, %v", balance, err)
+			}
+		})
+	}
+}
