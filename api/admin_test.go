@@ -216,6 +216,7 @@ type adminToken struct {
 	Models, Operations, Networks            []string
 	Expires                                 *time.Time
 	MaxTasks                                int    `json:"max_tasks"`
+	MaxSockets                              *int   `json:"max_sockets"`
 	WebhookURL                              string `json:"webhook_url"`
 	WebhookSigned                           bool   `json:"webhook_signed"`
 	WebhookSecret                           string `json:"webhook_secret"`
@@ -229,7 +230,7 @@ func TestAdminTokens(t *testing.T) {
 	var made adminToken
 	o.tell(t, 201, "POST", "/admin/tokens", `{"name":"app/one","models":["gpt-*"],"operations":["relay"],"max_tasks":3,"webhook_url":"https://h.test/","webhook_secret":"new"}`, &made)
 	if !strings.HasPrefix(made.Key, "sk-") || !strings.HasPrefix(made.WebhookSecret, "whsec_") || made.State != "active" || made.Group != "default" ||
-		made.Lane != "normal" || made.MaxTasks != 3 || !made.WebhookSigned || made.Expires != nil || made.Networks == nil {
+		made.Lane != "normal" || made.MaxTasks != 3 || made.MaxSockets == nil || *made.MaxSockets != 0 || !made.WebhookSigned || made.Expires != nil || made.Networks == nil {
 		t.Errorf("made %+v", made)
 	}
 	models := func(key string) (int, []string) {
@@ -250,8 +251,8 @@ func TestAdminTokens(t *testing.T) {
 
 	// A name with a slash is one segment when it is escaped.
 	var changed adminToken
-	o.tell(t, 200, "PATCH", "/admin/tokens/app%2Fone", `{"models":["fast"],"networks":[],"expires":"2100-01-31","webhook_url":"https://h.test/new"}`, &changed)
-	if changed.ID != made.ID || changed.Key+changed.WebhookSecret != "" || changed.MaxTasks != 3 || changed.Expires.Year() != 2100 ||
+	o.tell(t, 200, "PATCH", "/admin/tokens/app%2Fone", `{"models":["fast"],"max_sockets":-1,"networks":[],"expires":"2100-01-31","webhook_url":"https://h.test/new"}`, &changed)
+	if changed.ID != made.ID || changed.Key+changed.WebhookSecret != "" || changed.MaxTasks != 3 || *changed.MaxSockets != -1 || changed.Expires.Year() != 2100 ||
 		changed.WebhookURL != "https://h.test/new" || !slices.Equal(changed.Operations, []string{"relay"}) {
 		t.Errorf("changed %+v", changed)
 	}

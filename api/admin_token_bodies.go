@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"modelrelay/providers"
 	"modelrelay/storage"
 )
@@ -16,17 +18,13 @@ type adminToken struct {
 	State  string `json:"state" enum:"active,disabled,expired,revoked"`
 	Hint   string `json:"hint" doc:"The key's last characters"`
 
-	Group             string     `json:"group"`
-	Models            []string   `json:"models" nullable:"false" doc:"Public names with * patterns; none: every model of the group"`
-	Operations        []string   `json:"operations" nullable:"false" doc:"What it may do; none: everything"`
-	Networks          []string   `json:"networks" nullable:"false" doc:"Where its connections may come from, CIDR; none: anywhere"`
-	Expires           *time.Time `json:"expires" doc:"Null: never"`
-	RequestsPerMinute int        `json:"requests_per_minute" doc:"0: no limit, here and below"`
-	TokensPerMinute   int        `json:"tokens_per_minute"`
-	Concurrency       int        `json:"concurrency"`
-	MaxTasks          int        `json:"max_tasks"`
-	MaxSockets        int        `json:"max_sockets"`
-	Budget            float64    `json:"budget"`
+	Group               string     `json:"group"`
+	Models              []string   `json:"models" nullable:"false" doc:"Public names with * patterns; none: every model of the group"`
+	Operations          []string   `json:"operations" nullable:"false" doc:"What it may do; none: everything"`
+	Networks            []string   `json:"networks" nullable:"false" doc:"Where its connections may come from, CIDR; none: anywhere"`
+	Expires             *time.Time `json:"expires" doc:"Null: never"`
+	storage.LimitChange            // all are there
+	Budget              float64    `json:"budget" doc:"0: none"`
 
 	Spent    *providers.Money `json:"spent,omitempty" doc:"Of the budget; absent without one"`
 	Reserved *providers.Money `json:"reserved,omitempty" doc:"Of the budget, by calls and tasks that are not settled; absent without one"`
@@ -43,12 +41,19 @@ type adminToken struct {
 	WebhookSecret string `json:"webhook_secret,omitempty" doc:"The webhook secret, in the answer that made it and nowhere else"`
 }
 
+// TransformSchema tells that all limits of a token are there, which in a change none need be.
+func (adminToken) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	for _, limit := range storage.ListLimits(storage.TokenLimits{}) {
+		s.Required = append(s.Required, limit.Key)
+	}
+	return s
+}
+
 func newAdminToken(t storage.Token, now time.Time) adminToken {
 	return adminToken{
 		Object: "token", ID: t.ID, Name: t.Name, State: t.State(now), Hint: t.Hint, Group: t.Group,
 		Models: orNone(t.Models), Operations: orNone(t.Operations), Networks: orNone(t.Networks), Expires: timeOrNull(t.Expires),
-		RequestsPerMinute: t.RequestsPerMinute, TokensPerMinute: t.TokensPerMinute, Concurrency: t.Concurrency,
-		MaxTasks: t.MaxTasks, MaxSockets: t.MaxSockets, Budget: t.Budget, Weight: t.Weight, Lane: t.Lane,
+		LimitChange: storage.AllLimits(t.TokenLimits), Budget: t.Budget, Weight: t.Weight, Lane: t.Lane,
 		WebhookURL: t.WebhookURL, WebhookSigned: t.WebhookSecret != "", Disabled: t.Disabled, Seeded: t.Seeded,
 		CreatedAt: timeOrNull(t.CreatedAt),
 	}
@@ -95,20 +100,16 @@ func timeOrNull(t time.Time) *time.Time {
 // TokenFields are those of a storage.TokenChange, which they convert to. It is exported because the document is made of
 // exported parts only.
 type TokenFields struct {
-	Group             *string   `json:"group,omitempty" minLength:"1" doc:"Which channels it may use"`
-	Models            *[]string `json:"models,omitempty" doc:"Public names with * patterns; empty: every model of the group"`
-	Operations        *[]string `json:"operations,omitempty" doc:"What it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
-	Networks          *[]string `json:"networks,omitempty" doc:"Addresses or CIDR ranges its connections come from; empty: anywhere"`
-	RequestsPerMinute *int      `json:"requests_per_minute,omitempty" doc:"0: no limit, here and below"`
-	TokensPerMinute   *int      `json:"tokens_per_minute,omitempty" doc:"Model tokens, input and output"`
-	Concurrency       *int      `json:"concurrency,omitempty" doc:"Calls at a time"`
-	MaxTasks          *int      `json:"max_tasks,omitempty" doc:"Unfinished video tasks"`
-	MaxSockets        *int      `json:"max_sockets,omitempty" doc:"Open realtime conversations"`
-	Budget            *float64  `json:"budget,omitempty" doc:"Money, in the unit of prices"`
-	Weight            *int      `json:"weight,omitempty" doc:"Share of a full channel's video jobs among the tokens of a lane that wait"`
-	Lane              *string   `json:"lane,omitempty" doc:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs"`
-	WebhookURL        *string   `json:"webhook_url,omitempty" doc:"Where its video events go; empty: nowhere"`
-	Disabled          *bool     `json:"disabled,omitempty" doc:"Refuse it until it is enabled again"`
+	Group      *string   `json:"group,omitempty" minLength:"1" doc:"Which channels it may use"`
+	Models     *[]string `json:"models,omitempty" doc:"Public names with * patterns; empty: every model of the group"`
+	Operations *[]string `json:"operations,omitempty" doc:"What it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
+	Networks   *[]string `json:"networks,omitempty" doc:"Addresses or CIDR ranges its connections come from; empty: anywhere"`
+	storage.LimitChange
+	Budget     *float64 `json:"budget,omitempty" doc:"Money, in the unit of prices; 0: no limit"`
+	Weight     *int     `json:"weight,omitempty" doc:"Share of a full channel's video jobs among the tokens of a lane that wait"`
+	Lane       *string  `json:"lane,omitempty" doc:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs"`
+	WebhookURL *string  `json:"webhook_url,omitempty" doc:"Where its video events go; empty: nowhere"`
+	Disabled   *bool    `json:"disabled,omitempty" doc:"Refuse it until it is enabled again"`
 }
 
 // TokenChange is what an operator may set of a token. What is absent stays as it is. It is exported as TokenFields are.

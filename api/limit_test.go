@@ -14,9 +14,9 @@ func TestRefusalNamesTheLimit(t *testing.T) {
 	t.Parallel()
 	limits := redisLimits(t)
 	for word, token := range map[string]*storage.Token{
-		"calls in flight":     {ID: "busy", RequestsPerMinute: 2, TokensPerMinute: 3000, Concurrency: 1},
-		"requests per minute": {ID: "often", RequestsPerMinute: 2, TokensPerMinute: 3000},
-		"tokens per minute":   {ID: "much", RequestsPerMinute: 100, TokensPerMinute: 2},
+		"calls in flight":     {ID: "busy", TokenLimits: storage.TokenLimits{RequestsPerMinute: 2, TokensPerMinute: 3000, Concurrency: 1}},
+		"requests per minute": {ID: "often", TokenLimits: storage.TokenLimits{RequestsPerMinute: 2, TokensPerMinute: 3000}},
+		"tokens per minute":   {ID: "much", TokenLimits: storage.TokenLimits{RequestsPerMinute: 100, TokensPerMinute: 2}},
 	} {
 		token.Name, token.Group = token.ID, "default"
 		cost := storage.Cost{Requests: 1, Tokens: 2}

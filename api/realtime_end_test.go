@@ -388,7 +388,7 @@ func TestRealtimeMaxSockets(t *testing.T) {
 			limits := storage.NewLimits(client, nil)
 			t.Cleanup(func() { _ = limits.Close(context.WithoutCancel(t.Context())) })
 			o.Limits = limits
-			o.Tokens = tokens{goodKey: {ID: "good", Name: "good", Group: "default", MaxSockets: 2}}
+			o.Tokens = tokens{goodKey: {ID: "good", Name: "good", Group: "default", TokenLimits: storage.TokenLimits{MaxSockets: 2}}}
 		}}, echo)
 	}
 	one, two := start(), start()

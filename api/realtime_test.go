@@ -459,7 +459,7 @@ func TestRealtimeTokensPerMinute(t *testing.T) {
 		<-over
 	})
 	defer close(over)
-	d.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", TokensPerMinute: 100}
+	d.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", TokenLimits: storage.TokenLimits{TokensPerMinute: 100}}
 	conn := d.dial(t)
 	defer conn.CloseNow()
 	for range 2 { // an event was counted when the next one comes

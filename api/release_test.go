@@ -50,7 +50,7 @@ func TestNextCallFindsItsPlaceFree(t *testing.T) {
 		}
 		return resp, nil
 	}, func(g *gateway, o *api.Options) {
-		g.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", Concurrency: 1}
+		g.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", TokenLimits: storage.TokenLimits{Concurrency: 1}}
 		o.Limits = limits
 	})
 	server := httptest.NewServer(g.Handler())
@@ -109,7 +109,7 @@ func TestNextResponseFindsItsPlaceFree(t *testing.T) {
 		Models: map[string]string{providers.AnyModel: ""}, Groups: []string{"default"},
 	}}, nil)
 	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
-		g.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", Concurrency: 1}
+		g.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", TokenLimits: storage.TokenLimits{Concurrency: 1}}
 		o.Limits, o.Router, o.Relay = limits, router, relay.New(router, vendors, nil)
 	})
 	server := httptest.NewServer(g.Handler())

@@ -35,7 +35,7 @@ func flush(t *testing.T, usage *storage.Usage) {
 // quiet waits until what was released has reached Redis: a call of another token takes it along.
 func quiet(t *testing.T, limits *storage.Limits) {
 	t.Helper()
-	admit(t, limits, &storage.Token{ID: "quiet", RequestsPerMinute: 1 << 30}, one).Release(0)
+	admit(t, limits, &storage.Token{ID: "quiet", TokenLimits: storage.TokenLimits{RequestsPerMinute: 1 << 30}}, one).Release(0)
 }
 
 func TestBudgetOfCalls(t *testing.T) {

@@ -23,15 +23,17 @@ func BenchmarkAdmit(b *testing.B) {
 		name  string
 		token func(caller int) *storage.Token
 	}{
-		{"one token", func(int) *storage.Token { return &storage.Token{ID: "a", RequestsPerMinute: 1 << 30} }},
+		{"one token", func(int) *storage.Token {
+			return &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{RequestsPerMinute: 1 << 30}}
+		}},
 		{"64 tokens", func(c int) *storage.Token {
-			return &storage.Token{ID: fmt.Sprint(c), RequestsPerMinute: 1 << 30}
+			return &storage.Token{ID: fmt.Sprint(c), TokenLimits: storage.TokenLimits{RequestsPerMinute: 1 << 30}}
 		}},
 		{"one token with all limits and a budget", func(int) *storage.Token {
-			return &storage.Token{ID: "a", RequestsPerMinute: 1 << 30, TokensPerMinute: 1 << 30, Concurrency: 1 << 20, Budget: 1 << 20}
+			return &storage.Token{ID: "a", Budget: 1 << 20, TokenLimits: storage.TokenLimits{RequestsPerMinute: 1 << 30, TokensPerMinute: 1 << 30, Concurrency: 1 << 20}}
 		}},
 		{"one token with all limits", func(int) *storage.Token {
-			return &storage.Token{ID: "a", RequestsPerMinute: 1 << 30, TokensPerMinute: 1 << 30, Concurrency: 1 << 20}
+			return &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{RequestsPerMinute: 1 << 30, TokensPerMinute: 1 << 30, Concurrency: 1 << 20}}
 		}},
 	} {
 		b.Run(kind.name, func(b *testing.B) {

@@ -70,13 +70,13 @@ func releaseEndsWhatWasJustConfirmed(t *testing.T) {
 	client, gate := storagetest.NewServer(t).Client(t), newGate()
 	client.AddHook(gate)
 	limits := newLimits(t, client, &storage.LimitsOptions{Lease: lease})
-	one := &storage.Token{ID: "one", Concurrency: 1}
+	one := &storage.Token{ID: "one", TokenLimits: storage.TokenLimits{Concurrency: 1}}
 	call := admit(t, limits, one, storage.Cost{Requests: 1})
 	gate.shut()
 	var others sync.WaitGroup
 	defer others.Wait()
 	others.Go(func() {
-		admit(t, limits, &storage.Token{ID: "other", Concurrency: 1}, storage.Cost{Requests: 1}).Release(0)
+		admit(t, limits, &storage.Token{ID: "other", TokenLimits: storage.TokenLimits{Concurrency: 1}}, storage.Cost{Requests: 1}).Release(0)
 	})
 	<-gate.came // Redis is slow
 	pass(lease / 2)

@@ -87,7 +87,7 @@ func TestAdmitIsRepeatable(t *testing.T) {
 	t.Parallel()
 	client, proxy := lossyRedis(t)
 	limits := newLimits(t, client, nil)
-	one := &storage.Token{ID: "one", Concurrency: 1}
+	one := &storage.Token{ID: "one", TokenLimits: storage.TokenLimits{Concurrency: 1}}
 	admit(t, limits, one, storage.Cost{Requests: 1}).Release(0) // Redis knows the script from here on
 	proxy.lose.Store(true)
 	grant := admit(t, limits, one, storage.Cost{Requests: 1})
@@ -111,7 +111,7 @@ func TestAdmitCountsOnce(t *testing.T) {
 	var sent sentScripts
 	client.AddHook(&sent)
 	limits := newLimits(t, client, nil)
-	token := &storage.Token{ID: "one", RequestsPerMinute: 4, TokensPerMinute: 100, Budget: 1}
+	token := &storage.Token{ID: "one", Budget: 1, TokenLimits: storage.TokenLimits{RequestsPerMinute: 4, TokensPerMinute: 100}}
 	cost := storage.Cost{Requests: 1, Tokens: 10, Money: unit / 4}
 	admit(t, limits, token, cost) // Redis knows the script from here on
 	var last storage.Grant

@@ -46,7 +46,7 @@ func TestRequestsPerMinuteOverTwoProcesses(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	processes := []*storage.Limits{newLimits(t, client, nil), newLimits(t, client, nil)}
-	tokens := []*storage.Token{{ID: "a", RequestsPerMinute: 137}, {ID: "b", RequestsPerMinute: 20, Concurrency: 1000}}
+	tokens := []*storage.Token{{ID: "a", TokenLimits: storage.TokenLimits{RequestsPerMinute: 137}}, {ID: "b", TokenLimits: storage.TokenLimits{RequestsPerMinute: 20, Concurrency: 1000}}}
 	var admitted [2]atomic.Int64
 	var callers sync.WaitGroup
 	for g := range 64 {
@@ -128,7 +128,7 @@ func TestWindowWithoutRedisNeverWiderThanItsLimit(t *testing.T) {
 func checkWindow(t *testing.T, seed uint64, processes []*storage.Limits, pass func(time.Duration) time.Time) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	token := &storage.Token{ID: "a", RequestsPerMinute: 40 + rnd.IntN(60), TokensPerMinute: 2000 + rnd.IntN(2000)}
+	token := &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{RequestsPerMinute: 40 + rnd.IntN(60), TokensPerMinute: 2000 + rnd.IntN(2000)}}
 	type call struct {
 		at       time.Time
 		requests int
@@ -195,7 +195,7 @@ func TestTokensPerMinuteIsCorrected(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	limits, other := newLimits(t, client, nil), newLimits(t, client, nil)
-	token := &storage.Token{ID: "a", TokensPerMinute: 1000}
+	token := &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{TokensPerMinute: 1000}}
 
 	first := admit(t, limits, token, storage.Cost{Requests: 1, Tokens: 600})
 	if !first.Allowed || first.Tokens.Limit != 1000 || first.Tokens.Remaining != 400 {
@@ -215,7 +215,7 @@ func TestTokensPerMinuteIsCorrected(t *testing.T) {
 		t.Fatal("admitted with 5,100 of 1,000 tokens used")
 	}
 	eventually(t, "seen by the other process", func() bool { return !admit(t, other, token, one).Allowed })
-	if huge := admit(t, limits, &storage.Token{ID: "b", TokensPerMinute: 10}, storage.Cost{Tokens: 11}); huge.Allowed {
+	if huge := admit(t, limits, &storage.Token{ID: "b", TokenLimits: storage.TokenLimits{TokensPerMinute: 10}}, storage.Cost{Tokens: 11}); huge.Allowed {
 		t.Error("a call above the whole limit was admitted")
 	}
 }
@@ -229,7 +229,7 @@ func TestTokensAreCountedAsTheyAreSpent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			limits := newLimits(t, client, nil)
-			token := &storage.Token{ID: "a", TokensPerMinute: 1000}
+			token := &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{TokensPerMinute: 1000}}
 			long := admit(t, limits, token, storage.Cost{Requests: 1})
 			long.Spend(300)
 			long.Spend(-5)
@@ -251,7 +251,7 @@ func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	here, there := newLimits(t, client, nil), newLimits(t, client, nil)
-	token := &storage.Token{ID: "a", Concurrency: 3}
+	token := &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{Concurrency: 3}}
 	grants := []storage.Grant{admit(t, here, token, one), admit(t, here, token, one), admit(t, there, token, one)}
 	for i, g := range grants {
 		if !g.Allowed {
@@ -275,7 +275,7 @@ func TestConcurrencyIsNeverExceeded(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	processes := []*storage.Limits{newLimits(t, client, nil), newLimits(t, client, nil)}
-	token := &storage.Token{ID: "a", Concurrency: 5, TokensPerMinute: 1_000_000}
+	token := &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{Concurrency: 5, TokensPerMinute: 1_000_000}}
 	var running, most, done atomic.Int64
 	var callers sync.WaitGroup
 	for g := range 32 {
@@ -305,7 +305,7 @@ func TestLimitsWhileRedisIsAway(t *testing.T) {
 	server := storagetest.NewServer(t)
 	var log logBuffer
 	limits := newLimits(t, server.Client(t), &storage.LimitsOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	token := &storage.Token{ID: "a", RequestsPerMinute: 10, Concurrency: 2}
+	token := &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{RequestsPerMinute: 10, Concurrency: 2}}
 
 	before := admit(t, limits, token, one)
 	server.Leave()
@@ -337,7 +337,7 @@ func TestLimitsWhileRedisIsAway(t *testing.T) {
 
 	server.Return()
 	eventually(t, "back at redis", func() bool {
-		admit(t, limits, &storage.Token{ID: "b", RequestsPerMinute: 100_000}, one)
+		admit(t, limits, &storage.Token{ID: "b", TokenLimits: storage.TokenLimits{RequestsPerMinute: 100_000}}, one)
 		return server.Exists("mr:limit:b")
 	})
 	eventually(t, "places given back", func() bool { return !server.Exists("mr:leases:a") })
@@ -350,7 +350,7 @@ func TestNoLimitsNoRoundTrip(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Client(t, "redis://127.0.0.1:1")
 	limits := newLimits(t, client, nil)
-	grant := admit(t, limits, &storage.Token{ID: "a", MaxTasks: 3}, one)
+	grant := admit(t, limits, &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{MaxTasks: 3}}, one)
 	grant.Release(100)
 	storage.Grant{}.Release(3)
 	if !grant.Allowed || grant.Requests != (storage.Window{}) {
@@ -367,12 +367,12 @@ func TestNewLimitsHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	limits := newLimits(t, storagetest.Redis(t), nil)
 	for range 3 {
-		admit(t, limits, &storage.Token{ID: "a", RequestsPerMinute: 2}, one)
+		admit(t, limits, &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{RequestsPerMinute: 2}}, one)
 	}
-	if admit(t, limits, &storage.Token{ID: "a", RequestsPerMinute: 2}, one).Allowed {
+	if admit(t, limits, &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{RequestsPerMinute: 2}}, one).Allowed {
 		t.Error("third of two admitted")
 	}
-	if !admit(t, limits, &storage.Token{ID: "a", RequestsPerMinute: 3}, one).Allowed {
+	if !admit(t, limits, &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{RequestsPerMinute: 3}}, one).Allowed {
 		t.Error("a raised limit does not hold at once")
 	}
 }

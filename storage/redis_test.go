@@ -54,7 +54,7 @@ func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	limits, tokens, usage := newLimits(t, client, nil), newTokens(t, client, nil), newUsage(t, client)
-	token := &storage.Token{ID: "a", RequestsPerMinute: 1000, Concurrency: 1000}
+	token := &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{RequestsPerMinute: 1000, Concurrency: 1000}}
 	usage.Record(storage.Entry{Token: "a", Requests: 1})
 
 	start := time.Now()

@@ -77,7 +77,7 @@ func TestLeases(t *testing.T) {
 
 func leases(t *testing.T) {
 	client := storagetest.NewServer(t).Client(t)
-	token := &storage.Token{ID: "a", Concurrency: 1}
+	token := &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{Concurrency: 1}}
 	opts := &storage.LimitsOptions{Lease: time.Minute}
 	crashed, alive := storage.NewLimits(client, opts), newLimits(t, client, opts)
 	if !admit(t, crashed, token, one).Allowed {
@@ -107,7 +107,7 @@ func TestReleasesHoldElsewhereAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := storagetest.NewServer(t).Client(t)
 		here, there := newLimits(t, client, nil), newLimits(t, client, nil)
-		token := &storage.Token{ID: "a", Concurrency: 1}
+		token := &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{Concurrency: 1}}
 		admit(t, here, token, one).Release(-1)
 		pass(20 * time.Millisecond)
 		if !admit(t, there, token, one).Allowed {

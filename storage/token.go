@@ -43,7 +43,7 @@ func (s Secret) MarshalJSON() ([]byte, error) {
 	return []byte(`"***"`), nil
 }
 
-// Token is a client credential without its key. Limits of 0 mean none.
+// Token is a client credential without its key.
 type Token struct {
 	// ID is stable: the name of a token of the configuration file, else random ("tok_…"). It survives rotation, so
 	// ownership, usage and limits hang on it.
@@ -52,13 +52,9 @@ type Token struct {
 	Group  string   `json:"group"`
 	Models []string `json:"models,omitempty"` // public names with "*" patterns; none: every model of the group
 
-	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
-	TokensPerMinute   int `json:"tokens_per_minute,omitempty"` // model tokens, input and output
-	Concurrency       int `json:"concurrency,omitempty"`       // calls in flight
-	MaxTasks          int `json:"max_tasks,omitempty"`
-	MaxSockets        int `json:"max_sockets,omitempty"`
+	TokenLimits
 
-	Budget float64 `json:"budget,omitempty"` // money it may spend in its life, in units of the currency
+	Budget float64 `json:"budget,omitempty"` // money it may spend in its life, in units of the currency; 0: no limit
 	Weight int     `json:"weight,omitempty"`
 	Lane   string  `json:"lane,omitempty"`
 
@@ -116,9 +112,12 @@ func (t *Token) State(now time.Time) string {
 }
 
 // Sockets is the token as Limits.Admit counts its open realtime connections: each is a call in flight, of which there
-// may be MaxSockets. Nothing else of it is limited, and it names no token of its own.
+// may be MaxSockets, or DefaultSockets. Nothing else of it is limited, and it names no token of its own.
 func (t *Token) Sockets() *Token {
-	return &Token{ID: t.ID + "\x00sockets", Name: t.Name, Concurrency: t.MaxSockets}
+	return &Token{
+		ID: t.ID + "\x00sockets", Name: t.Name,
+		TokenLimits: TokenLimits{Concurrency: inForce(t.MaxSockets, DefaultSockets)},
+	}
 }
 
 // matches compares a name with a pattern whose "*" takes any run of characters. It goes back only to the last

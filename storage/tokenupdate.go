@@ -10,20 +10,16 @@ import (
 // TokenChange is what an operator may set of a token; what is nil stays as it is. The forms in which operators name
 // changes, a document and the flags of a command, have these fields, these types and this order: they are converted.
 type TokenChange struct {
-	Group             *string
-	Models            *[]string
-	Operations        *[]string
-	Networks          *[]string
-	RequestsPerMinute *int
-	TokensPerMinute   *int
-	Concurrency       *int
-	MaxTasks          *int
-	MaxSockets        *int
-	Budget            *float64
-	Weight            *int
-	Lane              *string
-	WebhookURL        *string
-	Disabled          *bool
+	Group      *string
+	Models     *[]string
+	Operations *[]string
+	Networks   *[]string
+	LimitChange
+	Budget     *float64
+	Weight     *int
+	Lane       *string
+	WebhookURL *string
+	Disabled   *bool
 }
 
 // Apply puts what is there into the token. It checks nothing, and the token's lists are the change's afterwards.
@@ -32,11 +28,7 @@ func (c TokenChange) Apply(t *Token) {
 	set(&t.Models, c.Models)
 	set(&t.Operations, c.Operations)
 	set(&t.Networks, c.Networks)
-	set(&t.RequestsPerMinute, c.RequestsPerMinute)
-	set(&t.TokensPerMinute, c.TokensPerMinute)
-	set(&t.Concurrency, c.Concurrency)
-	set(&t.MaxTasks, c.MaxTasks)
-	set(&t.MaxSockets, c.MaxSockets)
+	applyLimits(c.LimitChange, &t.TokenLimits)
 	set(&t.Budget, c.Budget)
 	set(&t.Weight, c.Weight)
 	set(&t.Lane, c.Lane)

@@ -18,7 +18,7 @@ func TestUpdateToken(t *testing.T) {
 	ctx, client := t.Context(), storagetest.Redis(t)
 	here, there := newTokens(t, client, nil), newTokens(t, client, nil)
 	made, key, err := here.Create(ctx, storage.Token{
-		Name: "anna", Group: "default", Models: []string{"gpt-*"}, RequestsPerMinute: 5, WebhookURL: "https://a.example/", WebhookSecret: "whsec_1",
+		Name: "anna", Group: "default", Models: []string{"gpt-*"}, TokenLimits: storage.TokenLimits{RequestsPerMinute: 5}, WebhookURL: "https://a.example/", WebhookSecret: "whsec_1",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -94,26 +94,22 @@ type Relay struct {
 	ModerationModel  string        `yaml:"moderation_model" doc:"model of a moderation that names none; empty: 400"`
 }
 
-// Token is one client credential put into Redis at start. 0 in a limit means none.
+// Token is one client credential put into Redis at start.
 type Token struct {
-	Name              string           `yaml:"name" doc:"unique; the token's stable id"`
-	Key               providers.Secret `yaml:"key" doc:"what the client sends"`
-	Group             string           `yaml:"group" doc:"which channels it may use"`
-	Models            []string         `yaml:"models" doc:"public model names with * patterns; empty: every model of the group"`
-	RequestsPerMinute int              `yaml:"requests_per_minute" doc:"0: no limit"`
-	TokensPerMinute   int              `yaml:"tokens_per_minute" doc:"model tokens, input and output; 0: no limit"`
-	Concurrency       int              `yaml:"concurrency" doc:"calls at a time; 0: no limit"`
-	MaxTasks          int              `yaml:"max_tasks" doc:"unfinished video tasks; 0: no limit"`
-	MaxSockets        int              `yaml:"max_sockets" doc:"open realtime connections; 0: no limit"`
-	Budget            float64          `yaml:"budget" doc:"money it may spend in its life, in the currency of prices; 0: no limit"`
-	Weight            int              `yaml:"weight" doc:"share of a full channel's video jobs among the tokens of a lane that wait; 0: 1"`
-	Lane              string           `yaml:"lane" doc:"high, normal or low: video tasks wait while somebody waits in a lane before theirs"`
-	Expires           time.Time        `yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
-	Networks          []string         `yaml:"networks" doc:"addresses or CIDR ranges its connections come from; empty: any"`
-	Operations        []string         `yaml:"operations" doc:"what it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
-	WebhookURL        string           `yaml:"webhook_url" doc:"where video events go; empty: nowhere"`
-	WebhookSecret     providers.Secret `yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64, which signs them; a replaced one signs beside it for a day more"`
-	Disabled          bool             `yaml:"disabled" doc:"refuse the token"`
+	Name   string           `yaml:"name" doc:"unique; the token's stable id"`
+	Key    providers.Secret `yaml:"key" doc:"what the client sends"`
+	Group  string           `yaml:"group" doc:"which channels it may use"`
+	Models []string         `yaml:"models" doc:"public model names with * patterns; empty: every model of the group"`
+	storage.TokenLimits
+	Budget        float64          `yaml:"budget" doc:"money it may spend in its life, in the currency of prices; 0: no limit"`
+	Weight        int              `yaml:"weight" doc:"share of a full channel's video jobs among the tokens of a lane that wait; 0: 1"`
+	Lane          string           `yaml:"lane" doc:"high, normal or low: video tasks wait while somebody waits in a lane before theirs"`
+	Expires       time.Time        `yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
+	Networks      []string         `yaml:"networks" doc:"addresses or CIDR ranges its connections come from; empty: any"`
+	Operations    []string         `yaml:"operations" doc:"what it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
+	WebhookURL    string           `yaml:"webhook_url" doc:"where video events go; empty: nowhere"`
+	WebhookSecret providers.Secret `yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64, which signs them; a replaced one signs beside it for a day more"`
+	Disabled      bool             `yaml:"disabled" doc:"refuse the token"`
 }
 
 // Price is what one model costs, in the operator's one currency. An amount that is absent is not charged.

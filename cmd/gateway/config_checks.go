@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"modelrelay/storage"
 )
 
 func (j *judge) filled(at, value string) {
@@ -50,6 +52,17 @@ func (j *judge) notNegative(at string, d time.Duration) {
 func (j *judge) limit(at string, n int) {
 	if n < 0 {
 		j.add(at, "is negative; 0 means no limit")
+	}
+}
+
+func (j *judge) tokenLimits(at string, limits storage.TokenLimits) {
+	for _, limit := range storage.ListLimits(limits) {
+		switch {
+		case limit.Default == 0:
+			j.limit(at+"."+limit.Key, limit.Value)
+		case limit.Value < storage.Unlimited:
+			j.add(at+"."+limit.Key, "is negative; 0 means %d, %d no limit", limit.Default, storage.Unlimited)
+		}
 	}
 }
 

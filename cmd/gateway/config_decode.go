@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -145,7 +146,7 @@ func (d *decoder) fields(key string, node ast.Node, into reflect.Value) {
 		return
 	}
 	fields := map[string]reflect.Value{}
-	for field, value := range into.Fields() {
+	for field, value := range keyFields(into) {
 		fields[field.Tag.Get("yaml")] = value
 	}
 	for _, pair := range pairs { // first, because a key of one's own replaces a merged one wherever it stands
@@ -235,6 +236,17 @@ func (d *decoder) elements(key string, node ast.Node, into reflect.Value) {
 		elements = reflect.Append(elements, entry)
 	}
 	into.Set(elements)
+}
+
+// keyFields are the fields of a section that keys of the file stand for, those of embedded structs among them.
+func keyFields(section reflect.Value) iter.Seq2[reflect.StructField, reflect.Value] {
+	return func(yield func(reflect.StructField, reflect.Value) bool) {
+		for _, field := range reflect.VisibleFields(section.Type()) {
+			if !field.Anonymous && !yield(field, section.FieldByIndex(field.Index)) {
+				return
+			}
+		}
+	}
 }
 
 // newEntry makes a settable entry of a list or map, with its defaults.

@@ -28,7 +28,7 @@ func ConfigKeys() []ConfigKey {
 }
 
 func listKeys(keys *[]ConfigKey, path string, section reflect.Value, live bool) {
-	for field, value := range section.Fields() {
+	for field, value := range keyFields(section) {
 		at := join(path, field.Tag.Get("yaml"))
 		live := live || field.Tag.Get("live") == "true"
 		doc, isLeaf := field.Tag.Lookup("doc")
@@ -88,7 +88,7 @@ func restartKeys(before, after Config) []string {
 }
 
 func diffKeys(changed *[]string, path string, before, after reflect.Value) {
-	for field, old := range before.Fields() {
+	for field, old := range keyFields(before) {
 		at := join(path, field.Tag.Get("yaml"))
 		now := after.FieldByIndex(field.Index)
 		_, isLeaf := field.Tag.Lookup("doc")

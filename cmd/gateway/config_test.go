@@ -12,6 +12,7 @@ import (
 
 	main "modelrelay/cmd/gateway"
 	"modelrelay/providers"
+	"modelrelay/storage"
 )
 
 // testVendors stands in for the catalog: one vendor that takes any key and one with a shape of its own.
@@ -83,7 +84,7 @@ func TestWholeFile(t *testing.T) {
 	want.AdminKey = "admin-secret"
 	want.Archive.AccessKey, want.Archive.SecretKey, want.Archive.PublicEndpoint = "x", "y", "http://127.0.0.1:9000"
 	want.Tokens = []main.Token{{
-		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, RequestsPerMinute: 600, Weight: 1, Lane: "normal",
+		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, TokenLimits: storage.TokenLimits{RequestsPerMinute: 600}, Weight: 1, Lane: "normal",
 		Networks: []string{}, Operations: []string{},
 	}}
 	want.Prices = map[string]main.Price{
@@ -179,6 +180,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"token with empty key", "tokens: [{name: a, key: \"${EMPTY}\"}]\n", "1:20: tokens[0].key: is missing"},
 		{"token key", "tokens: [{name: a, key: \"a b\"}]\n", "tokens[0].key: wants visible ASCII"},
 		{"token limit", token + "concurrency: -1}\n", "tokens[0].concurrency: is negative; 0 means no limit"},
+		{"token limit with a default", token + "max_sockets: -2}\n", "tokens[0].max_sockets: is negative; 0 means 100, -1 no limit"},
 		{"budget", token + "budget: -0.5}\n", "tokens[0].budget: is negative"},
 		{"network", token + "networks: [10.0.0.0/8, nowhere]}\n", `tokens[0].networks[1]: "nowhere" is neither an address nor a CIDR range`},
 		{"operation", token + "operations: [relay, videos]}\n", `2:43: tokens[0].operations[1]: "videos" is unknown; known are relay, video, realtime`},

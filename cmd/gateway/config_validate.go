@@ -124,11 +124,7 @@ func (j *judge) token(at string, t Token, webhooks Webhooks) {
 	case strings.ContainsFunc(credential, func(r rune) bool { return r <= ' ' || r > '~' }):
 		j.add(at+".key", "wants visible ASCII characters without spaces, as a header can carry them")
 	}
-	j.limit(at+".requests_per_minute", t.RequestsPerMinute)
-	j.limit(at+".tokens_per_minute", t.TokensPerMinute)
-	j.limit(at+".concurrency", t.Concurrency)
-	j.limit(at+".max_tasks", t.MaxTasks)
-	j.limit(at+".max_sockets", t.MaxSockets)
+	j.tokenLimits(at, t.TokenLimits)
 	j.amount(at+".budget", t.Budget)
 	j.weight(at+".weight", t.Weight)
 	j.allFilled(at+".models", t.Models)

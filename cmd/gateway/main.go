@@ -83,6 +83,7 @@ func (m *Main) Run(ctx context.Context) error {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Resolvers(m.resolver()),
 		kong.NamedMapper("list", kong.MapperFunc(commaList)),
+		kong.PostBuild(helpFromDoc),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {

@@ -16,8 +16,7 @@ func (t Token) stored() storage.Token {
 		}
 	}
 	return storage.Token{
-		Name: t.Name, Group: t.Group, Models: t.Models, RequestsPerMinute: t.RequestsPerMinute,
-		TokensPerMinute: t.TokensPerMinute, Concurrency: t.Concurrency, MaxTasks: t.MaxTasks, MaxSockets: t.MaxSockets,
+		Name: t.Name, Group: t.Group, Models: t.Models, TokenLimits: t.TokenLimits,
 		Budget: t.Budget, Weight: t.Weight, Lane: t.Lane, Expires: t.Expires, Networks: networks, Operations: t.Operations,
 		WebhookURL: t.WebhookURL, WebhookSecret: storage.Secret(t.WebhookSecret.Reveal()), Disabled: t.Disabled,
 	}

@@ -13,20 +13,16 @@ import (
 
 // tokenFlags are the fields of a storage.TokenChange, which they convert to.
 type tokenFlags struct {
-	Group             *string   `help:"Which channels it may use; of a new token: default." placeholder:"NAME"`
-	Models            *[]string `type:"list" help:"Public model names with * patterns and commas between; empty: every model of the group." placeholder:"LIST"`
-	Operations        *[]string `type:"list" help:"What it may do: relay, video, realtime, with commas between; empty: everything." placeholder:"LIST"`
-	Networks          *[]string `type:"list" help:"Source addresses or CIDR ranges with commas between; empty: any." placeholder:"LIST"`
-	RequestsPerMinute *int      `help:"0: no limit." placeholder:"N"`
-	TokensPerMinute   *int      `help:"Model tokens, input and output; 0: no limit." placeholder:"N"`
-	Concurrency       *int      `help:"Calls at a time; 0: no limit." placeholder:"N"`
-	MaxTasks          *int      `help:"Unfinished video tasks; 0: no limit." placeholder:"N"`
-	MaxSockets        *int      `help:"Open realtime connections; 0: no limit." placeholder:"N"`
-	Budget            *float64  `help:"Money, in the unit of prices; 0: no limit." placeholder:"N"`
-	Weight            *int      `help:"Share of a full channel's video jobs among the tokens of a lane that wait; of a new token: 1." placeholder:"N"`
-	Lane              *string   `help:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs; of a new token: normal." placeholder:"LANE"`
-	WebhookURL        *string   `name:"webhook-url" help:"Where its video events go; empty: nowhere." placeholder:"URL"`
-	Disabled          *bool     `help:"Refuse it until it is enabled; --disabled=false takes it again." placeholder:"BOOL"`
+	Group      *string   `help:"Which channels it may use; of a new token: default." placeholder:"NAME"`
+	Models     *[]string `type:"list" help:"Public model names with * patterns and commas between; empty: every model of the group." placeholder:"LIST"`
+	Operations *[]string `type:"list" help:"What it may do: relay, video, realtime, with commas between; empty: everything." placeholder:"LIST"`
+	Networks   *[]string `type:"list" help:"Source addresses or CIDR ranges with commas between; empty: any." placeholder:"LIST"`
+	storage.LimitChange
+	Budget     *float64 `help:"Money, in the unit of prices; 0: no limit." placeholder:"N"`
+	Weight     *int     `help:"Share of a full channel's video jobs among the tokens of a lane that wait; of a new token: 1." placeholder:"N"`
+	Lane       *string  `help:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs; of a new token: normal." placeholder:"LANE"`
+	WebhookURL *string  `name:"webhook-url" help:"Where its video events go; empty: nowhere." placeholder:"URL"`
+	Disabled   *bool    `help:"Refuse it until it is enabled; --disabled=false takes it again." placeholder:"BOOL"`
 }
 
 // tokenChange is what the flags of a command say of a token.
@@ -103,4 +99,18 @@ func commaList(ctx *kong.DecodeContext, target reflect.Value) error {
 		}
 	}
 	return nil
+}
+
+// helpFromDoc helps with a flag by the doc of its field, where the field is a document's as well.
+func helpFromDoc(k *kong.Kong) error {
+	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
+		flag, ok := node.(*kong.Flag)
+		if !ok {
+			return next(nil)
+		}
+		if doc := flag.Tag.Get("doc"); doc != "" && flag.Help == "" {
+			flag.Help = strings.ToUpper(doc[:1]) + doc[1:] + "."
+		}
+		return next(nil)
+	})
 }

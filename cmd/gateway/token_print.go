@@ -34,18 +34,18 @@ func tokenFields(t storage.Token) fields {
 	if t.Budget != 0 {
 		budget = strconv.FormatFloat(t.Budget, 'f', -1, 64)
 	}
-	return fields{
+	list := fields{
 		{"name", t.Name},
 		{"id", t.ID},
 		{"hint", t.Hint},
 		{"state", standing(t, time.Now())},
 		{"group", t.Group},
 		{"models", orAll(t.Models)},
-		{"requests per minute", count(t.RequestsPerMinute)},
-		{"tokens per minute", count(t.TokensPerMinute)},
-		{"concurrency", count(t.Concurrency)},
-		{"max tasks", count(t.MaxTasks)},
-		{"max sockets", count(t.MaxSockets)},
+	}
+	for _, limit := range storage.ListLimits(t.TokenLimits) {
+		list = append(list, [2]string{strings.ReplaceAll(limit.Key, "_", " "), limitText(limit)})
+	}
+	return append(list, fields{
 		{"budget", budget},
 		{"weight", count(t.Weight)},
 		{"lane", t.Lane},
@@ -55,7 +55,18 @@ func tokenFields(t storage.Token) fields {
 		{"webhook url", t.WebhookURL},
 		{"events signed by", signers(t, time.Now())},
 		{"created", moment(t.CreatedAt)},
+	}...)
+}
+
+// limitText shows a limit as it holds; "" for none that was never set.
+func limitText(limit storage.NamedLimit) string {
+	switch {
+	case limit.Value == storage.Unlimited:
+		return "no limit"
+	case limit.Value == 0 && limit.Default > 0:
+		return strconv.Itoa(limit.Default) + " (default)"
 	}
+	return count(limit.Value)
 }
 
 // signers says how many secrets sign the token's events, and until when.

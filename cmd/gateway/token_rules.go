@@ -13,8 +13,7 @@ const laterKey = "sk-later"
 // entryOf is the token as the file would hold it.
 func entryOf(t storage.Token) Token {
 	return Token{
-		Name: t.Name, Key: laterKey, Group: t.Group, Models: t.Models, RequestsPerMinute: t.RequestsPerMinute,
-		TokensPerMinute: t.TokensPerMinute, Concurrency: t.Concurrency, MaxTasks: t.MaxTasks, MaxSockets: t.MaxSockets,
+		Name: t.Name, Key: laterKey, Group: t.Group, Models: t.Models, TokenLimits: t.TokenLimits,
 		Budget: t.Budget, Weight: t.Weight, Lane: t.Lane, Expires: t.Expires, Networks: t.Networks, Operations: t.Operations,
 		WebhookURL: t.WebhookURL, WebhookSecret: providers.Secret(t.WebhookSecret.Reveal()), Disabled: t.Disabled,
 	}

@@ -179,6 +179,7 @@ func TestTokenRefusals(t *testing.T) {
 		{"--expires", "2001-01-01", "--expires: lies in the past"},
 		{"--expires", "-1h", "--expires: lies in the past"},
 		{"--concurrency", "-1", "--concurrency: is negative"},
+		{"--max-sockets", "-2", "--max-sockets: is negative; 0 means 100, -1 no limit"},
 		{"--networks", "home", "--networks[0]: \"home\" is neither"},
 		{"--webhook-url", "http://h.test", "--webhook-secret: is missing"},
 		{"--webhook-url", "http://127.0.0.1/", "--webhook-url: leads to a private"},
@@ -242,6 +243,10 @@ func TestTokenUpdate(t *testing.T) {
 	}
 	if _, stderr, code := token("update", "app", "--models", "", "--networks=", "--expires", "", "--requests-per-minute", "0"); code != 0 {
 		t.Fatalf("update: %d %s", code, stderr)
+	}
+	shown, _, _ := token("show", "app")
+	if stdout, stderr, code := token("update", "app", "--max-sockets=-1"); code != 0 || !strings.Contains(shown, "100 (default)") || !strings.Contains(stdout, "no limit") {
+		t.Errorf("update of a limit that has a default: %d %s%s; before:\n%s", code, stdout, stderr, shown)
 	}
 	if _, stderr, _ := token("update", "app", "--max-tasks", "3"); stderr != "" {
 		t.Errorf("an update that shows nothing for once says: %s", stderr)
