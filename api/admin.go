@@ -17,6 +17,8 @@ import (
 )
 
 const (
+	// adminRoot is the folder of the operator's paths.
+	adminRoot = "/admin"
 	// adminScheme is the security scheme of the operator's operations.
 	adminScheme = "admin"
 	// adminTag is their category in the document.
@@ -65,8 +67,7 @@ func (s *Server) newAdminGroup(errorSchema *huma.Schema) *group {
 	return g
 }
 
-// authenticateAdmin is the middleware that lets in who has the admin key. A source that sent wrong ones too often is held
-// back whatever it sends: an answer would tell it which key is right.
+// authenticateAdmin is the middleware that lets in who has the admin key.
 func (s *Server) authenticateAdmin(ctx huma.Context, next func(huma.Context)) {
 	r, x := unwrap(ctx)
 	if err := s.letIn(r); err != nil {
@@ -84,26 +85,21 @@ func (s *Server) letIn(r *http.Request) error {
 	if adminKey == "" {
 		return nothingHere()
 	}
-	source, now := sourceOf(r), time.Now()
-	if left := s.wrongKeys.held(source, now); left > 0 {
-		return &providers.Fault{
-			Kind: providers.RateLimited, Message: "Too many wrong admin keys came from this address.", RetryAfter: left,
-			Err: fmt.Errorf("source %s is held back", source),
-		}
-	}
 	key := bearer(r)
 	if key == "" {
 		return providers.Faultf(providers.Unauthenticated, "No admin key was given. Send it as \"Authorization: Bearer <ADMIN_KEY>\".")
 	}
 	// Digests have one length, so that the time of the comparison does not tell the key's.
 	given, right := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(adminKey.Reveal()))
-	if subtle.ConstantTimeCompare(given[:], right[:]) != 1 {
-		s.wrongKeys.note(source, now)
+	if subtle.ConstantTimeCompare(given[:], right[:]) == 1 {
+		return nil
+	}
+	if wait := s.wrongAdminKeys.note(sourceOf(r), wrongAdminKeys, time.Now()); wait > 0 {
 		return &providers.Fault{
-			Kind: providers.Unauthenticated, Message: "The admin key is wrong.", Err: fmt.Errorf("wrong admin key from %s", source),
+			Kind: providers.RateLimited, Message: "Too many wrong admin keys came from this network.", RetryAfter: wait, Err: errWrongKey,
 		}
 	}
-	return nil
+	return &providers.Fault{Kind: providers.Unauthenticated, Message: "The admin key is wrong.", Err: errWrongKey}
 }
 
 // bearer is the request's bearer credential, "" where it has none.

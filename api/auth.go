@@ -50,7 +50,7 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	r, x := unwrap(ctx)
 	caller, err := s.callerOf(r.Context(), credential(r))
 	if err != nil {
-		s.fail(x, err)
+		s.fail(x, s.slowed(x, err))
 		return
 	}
 	x.caller = caller
@@ -59,6 +59,23 @@ func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	next(ctx)
+}
+
+// errWrongKey marks the fault of a key that is none, for the log.
+var errWrongKey = errors.New("wrong key")
+
+// slowed is what a source learns of a key that nobody knows: too many of them, and it is told to wait.
+func (s *Server) slowed(x *exchange, err error) error {
+	if !errors.Is(err, errWrongKey) {
+		return err
+	}
+	wait := s.wrongClientKeys.note(x.source, wrongClientKeys, time.Now())
+	if wait == 0 {
+		return err
+	}
+	return &providers.Fault{
+		Kind: providers.RateLimited, Message: "Too many wrong API keys came from this network.", RetryAfter: wait, Err: errWrongKey,
+	}
 }
 
 func (s *Server) callerOf(ctx context.Context, key string) (*storage.Token, error) {
@@ -74,7 +91,7 @@ func (s *Server) callerOf(ctx context.Context, key string) (*storage.Token, erro
 	case err == nil:
 		return token, nil
 	case errors.Is(err, storage.ErrNotFound):
-		return nil, providers.Faultf(providers.Unauthenticated, "The API key is not known here.")
+		return nil, &providers.Fault{Kind: providers.Unauthenticated, Message: "The API key is not known here.", Err: errWrongKey}
 	case errors.Is(err, storage.ErrDisabled):
 		return nil, providers.Faultf(providers.Unauthenticated, "The API key is disabled.")
 	case errors.Is(err, storage.ErrExpired):

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -24,6 +25,8 @@ type exchange struct {
 
 	id    string // the request id
 	start time.Time
+	// source is the address that the request comes from, as far as proxies are trusted; the zero Addr where it is not known.
+	source netip.Addr
 	// span is the request's in a trace, nil where nothing is traced.
 	span trace.Span
 	// operation is the pattern of the route, "" where none matched.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -18,6 +19,7 @@ const maxRequestID = 128
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{ResponseWriter: w, id: requestID(r), start: time.Now(), format: formatOf(r), patience: s.writeTimeout}
+		x.source = s.proxies.source(r)
 		s.open.requests.Add(1)
 		w.Header().Set("X-Request-Id", x.id)
 		control := http.NewResponseController(w)
@@ -132,6 +134,14 @@ func (s *Server) logAccess(ctx context.Context, r *http.Request, x *exchange) {
 	}
 	if x.fault != nil {
 		attrs = logFault(attrs, x.fault)
+		if turnedAway(x.fault) && x.source.IsValid() {
+			attrs = append(attrs, slog.String("source", x.source.String()))
+		}
 	}
 	s.log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// turnedAway tells the faults of which an operator wants to know where they come from.
+func turnedAway(fault *providers.Fault) bool {
+	return fault.Kind == providers.Unauthenticated || fault.Kind == providers.Forbidden || errors.Is(fault.Err, errWrongKey)
 }

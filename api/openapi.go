@@ -28,7 +28,7 @@ func apiConfig() huma.Config {
 			"operation's `x-permission` (relay, video or realtime) is the word that it belongs to; what has none is open to every token.",
 	}, adminScheme: {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <ADMIN_KEY>`, the deployment's `admin_key`; without one there is " +
-			"nothing at these paths. After ten wrong keys within a minute an address is held back until the minute is over.",
+			"nothing at these paths, and where it has an `admin.listen` they are at that address alone. After ten wrong keys within a minute a network is told to wait; the right key always passes.",
 	}}
 	return config
 }

@@ -41,7 +41,9 @@ func (g *group) declareFaults(op *huma.Operation, body *huma.Schema) {
 
 // faultKinds are the kinds of faults an operation may answer with.
 func faultKinds(op *huma.Operation) []providers.Kind {
-	kinds := []providers.Kind{providers.Unauthenticated, providers.Forbidden, providers.Internal, providers.Overloaded}
+	kinds := []providers.Kind{
+		providers.Unauthenticated, providers.Forbidden, providers.RateLimited, providers.Internal, providers.Overloaded,
+	}
 	task := slices.Contains(op.Tags, videoTag)
 	reads := func(in string) bool {
 		return slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == in })
@@ -165,7 +167,7 @@ func adminFaultWords(kind providers.Kind) string {
 	case providers.NotFound:
 		return "There is no such token or task, or the deployment has no admin key"
 	case providers.RateLimited:
-		return "Too many wrong admin keys from this address"
+		return "Too many wrong admin keys from this network"
 	case providers.Conflict:
 		return "The state of the token or task does not allow this"
 	case providers.Overloaded:

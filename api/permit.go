@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"net/netip"
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -50,16 +49,6 @@ func permit(caller *storage.Token, r *http.Request, permission string) error {
 		return providers.Faultf(providers.Forbidden, "The API key may not be used for %s operations.", permission)
 	}
 	return nil
-}
-
-// sourceOf is the address that the connection comes from, the zero Addr where it has none. What headers claim does not
-// count: anybody can send them.
-func sourceOf(r *http.Request) netip.Addr {
-	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return at.Addr().Unmap().WithZone("")
 }
 
 // visible is the model as the caller sees it: with the endpoints that it may call. Without any there is no such model.

@@ -61,7 +61,7 @@ func newDialogInABubble(t *testing.T, opts dialogOptions, talk func(ctx context.
 	d := &dialog{shakes: make(chan *http.Request, 100)}
 	upstream := &http.Server{Handler: d.upstream(t, opts, talk), ReadHeaderTimeout: patience}
 	d.open(t, opts, newWire(t, upstream), "http://upstream.test")
-	d.client = newWire(t, d.HTTPServer(""))
+	d.client = newWire(t, d.HTTPServer("", d.Handler()))
 	d.url = "http://gateway.test" + realtimePath
 	return d
 }
@@ -95,7 +95,7 @@ func (d *dialog) start(t *testing.T, opts dialogOptions, upstreams ...*httptest.
 		urls = append(urls, upstream.URL)
 	}
 	d.open(t, opts, providers.NewHTTPClient(nil), urls...)
-	front := httptest.NewServer(d.HTTPServer("").Handler)
+	front := httptest.NewServer(d.Handler())
 	t.Cleanup(front.Close)
 	d.url = front.URL + realtimePath
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -63,8 +64,12 @@ type Options struct {
 	Links Links
 	// Health are the checks of /readyz.
 	Health []Check
-	// Admin is for the operator's operations.
-	Admin Admin
+	// Admin is for the operator's operations. AdminApart: they are at AdminHandler alone, and Handler has none.
+	Admin      Admin
+	AdminApart bool
+	// Proxies are the networks of reverse proxies whose X-Forwarded-For and Forwarded name the address that a request
+	// comes from; none: the connection's own address counts.
+	Proxies []netip.Prefix
 	// DefaultVideoModel serves video creates that name no model; "" refuses them.
 	DefaultVideoModel string
 	// DefaultModerationModel serves moderations that name no model; "" refuses them.
@@ -100,8 +105,10 @@ type Server struct {
 	archive    Archive
 	links      Links
 	admin      Admin
-	wrongKeys  wrongKeys
 	videoModel string
+	// What sources sent of wrong keys.
+	wrongAdminKeys, wrongClientKeys wrongKeys
+	proxies                         proxies
 	// moderationModel serves moderations that name none.
 	moderationModel string
 	// realtimeModel serves realtime conversations that name none.
@@ -119,6 +126,9 @@ type Server struct {
 
 	api     huma.API
 	handler http.Handler
+	// adminHandler serves the operator's operations where they have an address of their own.
+	adminHandler http.Handler
+
 	health  *health
 	buffers sync.Pool // of *[copyBuffer]byte
 	// eventBuffers are of *[eventBuffer]byte.
@@ -137,7 +147,7 @@ func New(o Options) *Server {
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),
 		log:          o.Log, seen: o.Seen,
-		tracer: o.Tracer,
+		tracer: o.Tracer, proxies: o.Proxies,
 
 		realtimeModel: o.DefaultRealtimeModel, eventsEvery: eventsEvery, stopping: make(chan struct{}),
 	}
@@ -154,7 +164,8 @@ func New(o Options) *Server {
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux)
 	s.health.routes(mux)
-	s.handler = s.observe(mux)
+	s.handler = s.observe(s.door(mux, func(admin bool) bool { return !admin || !o.AdminApart }))
+	s.adminHandler = s.observe(s.door(mux, func(admin bool) bool { return admin }))
 	return s
 }
 
@@ -181,14 +192,30 @@ func (s *Server) addOperations() {
 	s.addAdmin(s.newAdminGroup(schemaOf[openAIError](registry)))
 }
 
-// Handler serves every route.
+// Handler serves every route; with AdminApart, all but the operator's.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// HTTPServer is a server for the handler with the limits that a public listener needs. There is no timeout over a whole
+// AdminHandler serves the operator's routes and the health of the process, for a listener of their own.
+func (s *Server) AdminHandler() http.Handler { return s.adminHandler }
+
+// door serves those paths that open lets in, told whether a path is the operator's; the process's health always.
+func (s *Server) door(next http.Handler, open func(admin bool) bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.Path
+		admin := path == adminRoot || strings.HasPrefix(path, adminRoot+"/")
+		if !open(admin) && path != alivePath && path != readyPath {
+			s.notFound(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// HTTPServer is a server for a handler with the limits that a public listener needs. There is no timeout over a whole
 // request: a stream may last for hours. Bodies and unread answers have their own.
-func (s *Server) HTTPServer(addr string) *http.Server {
+func (s *Server) HTTPServer(addr string, handler http.Handler) *http.Server {
 	return &http.Server{
-		Addr: addr, Handler: s.handler, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		Addr: addr, Handler: handler, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 }

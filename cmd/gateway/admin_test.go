@@ -99,3 +99,31 @@ func TestAdminUnsettled(t *testing.T) {
 		t.Errorf("ledger: %d %s", code, body)
 	}
 }
+
+// TestAdminListen: the operator's operations are at their own address alone, which ends with the other.
+func TestAdminListen(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	text := configFor("redis://"+server.Addr(), "http://127.0.0.1:1", "sk-demo", "")
+	s := serve(t, "admin_key: some-admin-key\nadmin: {listen: 127.0.0.1:0}\n"+text, "--worker=false")
+	public := s.url
+	if code, body := s.admin("some-admin-key", "GET", "/admin/tokens"); code != 404 {
+		t.Errorf("in public: %d %s", code, body)
+	}
+	line := decode[struct{ Address string }](t, s.err.line(t, 1, `"msg":"the operator's operations are apart"`))
+	s.url = "http://" + line.Address
+	if code, body := s.admin("some-admin-key", "GET", "/admin/tokens"); code != 200 {
+		t.Errorf("apart: %d %s", code, body)
+	}
+	if code, body := s.admin("sk-demo", "GET", "/v1/models"); code != 404 {
+		t.Errorf("the API at the operator's address: %d %s", code, body)
+	}
+	s.url = public
+	if code, body := s.admin("sk-demo", "GET", "/v1/models"); code != 200 {
+		t.Errorf("the API: %d %s", code, body)
+	}
+	s.stop()
+	if code := s.end(); code != 0 || strings.Contains(s.err.String(), "did not close cleanly") {
+		t.Errorf("exit code %d\n%s", code, s.err)
+	}
+}

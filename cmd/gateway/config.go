@@ -15,17 +15,25 @@ import (
 type Config struct {
 	Listen   string           `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
 	AdminKey providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin; empty: /admin answers 404"`
-	Metrics  Metrics          `yaml:"metrics"`
-	Log      Log              `yaml:"log"`
-	Redis    Redis            `yaml:"redis"`
-	Temporal Temporal         `yaml:"temporal"`
-	Archive  Archive          `yaml:"archive"`
-	Video    Video            `yaml:"video"`
-	Webhooks Webhooks         `yaml:"webhooks"`
-	Relay    Relay            `yaml:"relay"`
-	Tokens   []Token          `yaml:"tokens" live:"true"`
-	Prices   map[string]Price `yaml:"prices" live:"true"`
-	Channels []Channel        `yaml:"channels" live:"true"`
+	Admin    Admin            `yaml:"admin"`
+	// TrustedProxies are networks, one address each or a range.
+	TrustedProxies []string         `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies, whose X-Forwarded-For or Forwarded names the address that a request comes from; empty: headers do not count"`
+	Metrics        Metrics          `yaml:"metrics"`
+	Log            Log              `yaml:"log"`
+	Redis          Redis            `yaml:"redis"`
+	Temporal       Temporal         `yaml:"temporal"`
+	Archive        Archive          `yaml:"archive"`
+	Video          Video            `yaml:"video"`
+	Webhooks       Webhooks         `yaml:"webhooks"`
+	Relay          Relay            `yaml:"relay"`
+	Tokens         []Token          `yaml:"tokens" live:"true"`
+	Prices         map[string]Price `yaml:"prices" live:"true"`
+	Channels       []Channel        `yaml:"channels" live:"true"`
+}
+
+// Admin is where the operator's operations are.
+type Admin struct {
+	Listen string `yaml:"listen" doc:"address of /admin, such as a private network's; then the API's own has no /admin; empty: at listen"`
 }
 
 // Metrics is where Prometheus reads; never the public listener.

@@ -48,6 +48,8 @@ func parse(text string) (main.Config, error) {
 // fullConfig is every key of the file at once.
 const fullConfig = `listen: 127.0.0.1:8080
 admin_key: ${ADMIN}
+admin:    {listen: 10.1.0.1:8081}
+trusted_proxies: [10.0.0.0/8, "::1"]
 metrics:  {listen: 127.0.0.1:9464}
 log:      {level: info, format: json}
 redis:    {url: redis://127.0.0.1:6379/0}
@@ -81,7 +83,7 @@ func TestWholeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := main.DefaultConfig()
-	want.AdminKey = "admin-secret"
+	want.AdminKey, want.Admin.Listen, want.TrustedProxies = "admin-secret", "10.1.0.1:8081", []string{"10.0.0.0/8", "::1"}
 	want.Archive.AccessKey, want.Archive.SecretKey, want.Archive.PublicEndpoint = "x", "y", "http://127.0.0.1:9000"
 	want.Tokens = []main.Token{{
 		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, TokenLimits: storage.TokenLimits{RequestsPerMinute: 600}, Weight: 1, Lane: "normal",
@@ -121,7 +123,7 @@ const (
 func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, text, want string }{
-		{"unknown key", "lisen: x\n", "1:1: lisen: unknown key; known here are admin_key, "},
+		{"unknown key", "lisen: x\n", "1:1: lisen: unknown key; known here are admin, admin_key, "},
 		{"unknown key below", "relay:\n  max_bodi: 1\n", "2:3: relay.max_bodi: unknown key"},
 		{"unknown key in flow", "relay: {max_body: 1KiB, grce: 1s}\n", "1:25: relay.grce: unknown key"},
 		{"unknown key in a token", token + "grup: x}\n", "2:23: tokens[0].grup: unknown key"},
@@ -157,6 +159,10 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"listen", "listen: here\n", `1:1: listen: "here" is no host:port`},
 		{"port", "listen: 127.0.0.1:99999\n", `1:1: listen: "99999" is no port`},
 		{"metrics on the public listener", "listen: 127.0.0.1:1\nmetrics: {listen: 127.0.0.1:1}\n", "2:11: metrics.listen: is the address of listen"},
+		{"admin on the public listener", "listen: 127.0.0.1:1\nadmin: {listen: 127.0.0.1:1}\n", "2:9: admin.listen: is the address of listen"},
+		{"admin's address", "admin: {listen: here}\n", `1:9: admin.listen: "here" is no host:port`},
+		{"proxy", "trusted_proxies: [10.0.0.0/8, balancer]\n", `1:31: trusted_proxies[1]: "balancer" is neither an address nor a CIDR range`},
+		{"every proxy", "trusted_proxies: [0.0.0.0/0]\n", "1:19: trusted_proxies[0]: trusts everybody"},
 		{"log level", "log: {level: loud}\n", `1:7: log.level: "loud" is unknown; known are debug, info, warn, error`},
 		{"log format", "log: {format: xml}\n", "1:7: log.format: "},
 		{"redis", "redis: {url: http://u:hidden@x}\n", "1:9: redis.url: wants redis://"},

@@ -38,6 +38,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 			j.add("metrics.listen", "is the address of listen; metrics never share it")
 		}
 	}
+	j.front(c)
 	j.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	j.oneOf("log.format", c.Log.Format, "json", "text")
 	j.services(c)
@@ -56,6 +57,24 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	}
 	j.unique("channels", "name", len(c.Channels), func(i int) string { return c.Channels[i].Name })
 	return j.problems
+}
+
+// front judges who may come to which door.
+func (j *judge) front(c Config) {
+	if at := c.Admin.Listen; at != "" {
+		j.address("admin.listen", at)
+		_, port, _ := net.SplitHostPort(at)
+		if (at == c.Listen || at == c.Metrics.Listen) && port != "0" {
+			j.add("admin.listen", "is the address of listen or of metrics.listen; leave it empty to have /admin at listen")
+		}
+	}
+	for i, network := range c.TrustedProxies {
+		if prefix, err := parseNetwork(network); err != nil {
+			j.add(key("trusted_proxies", i), "%q is neither an address nor a CIDR range such as 10.0.0.0/8", network)
+		} else if prefix.Bits() == 0 {
+			j.add(key("trusted_proxies", i), "trusts everybody, so that any client could name its own address")
+		}
+	}
 }
 
 func (j *judge) services(c Config) {

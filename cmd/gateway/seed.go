@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/netip"
 	"strings"
 
 	"modelrelay/providers"
@@ -29,6 +30,17 @@ func (c Config) seeds() []storage.Seed {
 		seeds = append(seeds, storage.Seed{Token: t.stored(), Key: t.Key.Reveal()})
 	}
 	return seeds
+}
+
+// proxies are the networks of trusted reverse proxies.
+func (c Config) proxies() []netip.Prefix {
+	networks := make([]netip.Prefix, 0, len(c.TrustedProxies))
+	for _, network := range c.TrustedProxies {
+		if prefix, err := parseNetwork(network); err == nil { // Validate refused the others
+			networks = append(networks, prefix)
+		}
+	}
+	return networks
 }
 
 // prices are the file's price list.

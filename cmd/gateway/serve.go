@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"modelrelay/api"
 	"modelrelay/providers"
 )
 
@@ -38,17 +39,14 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		return err
 	}
 	defer closeMetrics()
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	server := edge.HTTPServer(p.cfg.Listen)
-	open := new(openCalls)
-	server.Handler = open.count(server.Handler)
 	// Calls outlive ctx: its end begins the grace period, whose end is theirs.
 	calls, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
-	server.BaseContext = func(net.Listener) context.Context { return calls }
+	open := new(openCalls)
+	doors, err := p.doors(ctx, edge, open, calls)
+	if err != nil {
+		return err
+	}
 
 	var background sync.WaitGroup
 	defer background.Wait()
@@ -60,9 +58,14 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		background.Go(func() { runWorker(running, p.worker(tokens), p.log) })
 	}
 
-	failed := make(chan error, 1)
-	background.Go(func() { failed <- server.Serve(listener) })
-	p.log.Info("listening", "address", listener.Addr().String(), "worker", c.Worker, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
+	failed := make(chan error, len(doors))
+	for _, d := range doors {
+		background.Go(func() { failed <- d.server.Serve(d.listener) })
+	}
+	if len(doors) > 1 {
+		p.log.Info("the operator's operations are apart", "address", doors[1].listener.Addr().String())
+	}
+	p.log.Info("listening", "address", doors[0].listener.Addr().String(), "worker", c.Worker, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve: %w", err)
@@ -72,7 +75,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	grace := time.Now().Add(p.cfg.Relay.Grace)
 	edge.Drain()
 	//nolint:contextcheck // ctx has ended, the grace period has not
-	end(server, p.cfg.Relay.Grace, p.log, func() {
+	end(doors, p.cfg.Relay.Grace, p.log, func() {
 		cut(&providers.Fault{Kind: providers.Overloaded, Message: "The gateway is stopping."})
 		open.wait(lastWords)
 	})
@@ -131,15 +134,53 @@ func (o *openCalls) wait(limit time.Duration) bool {
 // lastWords is how long calls that are cut off may take to tell their clients.
 const lastWords = time.Second
 
-// end closes the listener at once, waits for open calls within the grace period, and cuts off what is left.
-func end(server *http.Server, grace time.Duration, log *slog.Logger, cut func()) {
+// door is a server at one address.
+type door struct {
+	server   *http.Server
+	listener net.Listener
+}
+
+// doors listens for the API and, where admin.listen is set, for the operator's operations apart from it. The server of a
+// door counts its calls, which live in the given context.
+func (p *parts) doors(ctx context.Context, edge *api.Server, open *openCalls, calls context.Context) ([]door, error) { //nolint:revive // two contexts: that of the start, and that of calls
+	var doors []door
+	listen := func(address string, handler http.Handler) error {
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		server := edge.HTTPServer(address, open.count(handler))
+		server.BaseContext = func(net.Listener) context.Context { return calls }
+		doors = append(doors, door{server, listener})
+		return nil
+	}
+	err := listen(p.cfg.Listen, edge.Handler())
+	if err == nil && p.cfg.Admin.Listen != "" {
+		if err = listen(p.cfg.Admin.Listen, edge.AdminHandler()); err != nil {
+			_ = doors[0].listener.Close() // nobody was let in
+		}
+	}
+	return doors, err
+}
+
+// end closes the listeners at once, waits for open calls within the grace period, and cuts off what is left.
+func end(doors []door, grace time.Duration, log *slog.Logger, cut func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	err := server.Shutdown(ctx)
+	errs := make([]error, len(doors))
+	var all sync.WaitGroup
+	for i, d := range doors {
+		all.Go(func() { errs[i] = d.server.Shutdown(ctx) })
+	}
+	all.Wait()
+	err := errors.Join(errs...)
 	if errors.Is(err, context.DeadlineExceeded) {
 		log.Warn("open calls are cut off", "grace", grace.String())
 		cut()
-		err = server.Close()
+		err = nil
+		for _, d := range doors {
+			err = errors.Join(err, d.server.Close())
+		}
 	}
 	if err != nil {
 		log.Warn("the listener did not close cleanly", "error", err)

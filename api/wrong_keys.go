@@ -6,10 +6,14 @@ import (
 	"time"
 )
 
+// What one source may send of wrong keys within wrongKeysWindow and be told so; beyond that it is told to wait. A right
+// key passes always: who shares a source with a stranger is not locked out, and a key too long to be guessed needs no
+// other lock.
 const (
-	// wrongKeysMost is how many wrong admin keys one source may send within wrongKeysWindow: enough for a person who
-	// mistypes, nothing for a machine that guesses.
-	wrongKeysMost   = 10
+	// wrongAdminKeys is enough for a person who mistypes.
+	wrongAdminKeys = 10
+	// wrongClientKeys is enough for the programs of one network whose key has just been revoked.
+	wrongClientKeys = 60
 	wrongKeysWindow = time.Minute
 	// wrongKeysSources bounds the memory of it.
 	wrongKeysSources = 10_000
@@ -17,7 +21,7 @@ const (
 	sourceBits6 = 64
 )
 
-// wrongKeys counts the wrong admin keys of each source. The zero value is ready; it is safe for concurrent use.
+// wrongKeys counts the wrong keys of each source. The zero value is ready; it is safe for concurrent use.
 type wrongKeys struct {
 	mu      sync.Mutex
 	sources map[netip.Prefix]wrongKeyCount
@@ -28,19 +32,8 @@ type wrongKeyCount struct {
 	end time.Time // of the window
 }
 
-// held is how long the source is held back still, 0 for one that is not.
-func (w *wrongKeys) held(source netip.Addr, now time.Time) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	count := w.sources[networkOf(source)]
-	if count.n < wrongKeysMost {
-		return 0
-	}
-	return max(0, count.end.Sub(now))
-}
-
-// note counts a wrong key.
-func (w *wrongKeys) note(source netip.Addr, now time.Time) {
+// note counts a wrong key. It returns how long the source is to wait, 0 for one that has sent no more than most.
+func (w *wrongKeys) note(source netip.Addr, most int, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := networkOf(source)
@@ -56,9 +49,13 @@ func (w *wrongKeys) note(source netip.Addr, now time.Time) {
 	}
 	count.n++
 	w.sources[at] = count
+	if count.n <= most {
+		return 0
+	}
+	return count.end.Sub(now)
 }
 
-// forget drops windows that are over, and all where none is: a flood from so many sources is not held back by source.
+// forget drops windows that are over, and all where none is: a flood from so many sources is not slowed by source.
 func (w *wrongKeys) forget(now time.Time) {
 	for source, count := range w.sources {
 		if !now.Before(count.end) {

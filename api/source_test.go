@@ -1,0 +1,136 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"modelrelay/api"
+	"modelrelay/storage"
+)
+
+// TestSourceBehindProxies: the address that networks are compared with is the one that the outermost trusted proxy heard.
+func TestSourceBehindProxies(t *testing.T) {
+	t.Parallel()
+	const proxy, client, stranger = "10.0.0.1:1", "203.0.113.7", "198.51.100.9:1"
+	for _, test := range []struct {
+		name, peer          string
+		forwardedFor, named []string // lines of X-Forwarded-For and of Forwarded
+		want                string   // "": none is known
+	}{
+		{"no header", proxy, nil, nil, "10.0.0.1"},
+		{"a stranger's word", stranger, []string{client}, []string{"for=" + client}, "198.51.100.9"},
+		{"one proxy", proxy, []string{client}, nil, client},
+		{"a claim to the left", proxy, []string{"192.0.2.1, " + client}, nil, client},
+		{"a claim in a line of its own", proxy, []string{"192.0.2.1", client}, nil, client},
+		{"a chain of proxies", proxy, []string{"192.0.2.1, " + client + ",10.9.9.9 , 10.0.0.2"}, nil, client},
+		{"proxies alone", proxy, []string{"10.0.0.3, 10.0.0.2"}, nil, "10.0.0.3"},
+		{"with a port", proxy, []string{client + ":4711"}, nil, client},
+		{"IPv6", proxy, []string{"2001:db8::1"}, nil, "2001:db8::1"},
+		{"IPv6 with a port", proxy, []string{"[2001:db8::1]:80"}, nil, "2001:db8::1"},
+		{"IPv6 in brackets", proxy, []string{"[2001:db8::1]"}, nil, "2001:db8::1"},
+		{"IPv4 in IPv6", "[::ffff:10.0.0.1]:1", []string{"::ffff:" + client}, nil, client},
+		{"an IPv6 proxy", "[fd00::1]:1", []string{client}, nil, client},
+		{"no address", proxy, []string{client + ", unknown"}, nil, "10.0.0.1"},
+		{"no address behind a proxy", proxy, []string{client + ", nonsense, 10.0.0.2"}, nil, "10.0.0.2"},
+		{"an empty name", proxy, []string{client + ","}, nil, "10.0.0.1"},
+
+		{"Forwarded", proxy, nil, []string{"for=" + client}, client},
+		{"Forwarded with more", proxy, nil, []string{`For="` + client + `:80";proto=https;by=10.0.0.1`}, client},
+		{"Forwarded, IPv6", proxy, nil, []string{`proto=https; for="[2001:db8::1]:4711"`}, "2001:db8::1"},
+		{"Forwarded, a chain", proxy, nil, []string{"for=192.0.2.1, for=" + client + ", for=10.0.0.2;by=10.0.0.1"}, client},
+		{"Forwarded, an open quote to the left", proxy, nil, []string{`for="192.0.2.1, for=` + client}, client},
+		{"Forwarded, a quoted comma", proxy, nil, []string{`for=192.0.2.1, for=` + client + `;host="a,b"`}, client},
+		{"Forwarded, hidden", proxy, nil, []string{"for=" + client + ", for=_hidden"}, "10.0.0.1"},
+		{"Forwarded for nobody", proxy, nil, []string{"for=" + client + ", proto=https"}, "10.0.0.1"},
+		{"Forwarded, an open quote", proxy, nil, []string{"for=" + client + `, for="192.0.2.1`}, "10.0.0.1"},
+
+		{"both agree", proxy, []string{client}, []string{"for=" + client}, client},
+		{"both disagree", proxy, []string{client}, []string{"for=10.1.2.3"}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ask := func(network string) int {
+				g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Proxies = proxiesOf("10.0.0.0/8", "fd00::/8") })
+				g.tokens["sk-held"] = &storage.Token{ID: "held", Group: "default", Networks: []string{network}}
+				req := request("GET", "/v1/models", "", "Authorization", "Bearer sk-held")
+				req.RemoteAddr = test.peer
+				for _, line := range test.forwardedFor {
+					req.Header.Add("X-Forwarded-For", line)
+				}
+				for _, line := range test.named {
+					req.Header.Add("Forwarded", line)
+				}
+				return g.do(t, req).Code
+			}
+			if test.want == "" {
+				if four, six := ask("0.0.0.0/0"), ask("::/0"); four != http.StatusForbidden || six != http.StatusForbidden {
+					t.Errorf("got %d and %d for any network, want 403: no address is known", four, six)
+				}
+				return
+			}
+			want := netip.MustParseAddr(test.want)
+			if got := ask(netip.PrefixFrom(want, want.BitLen()).String()); got != http.StatusOK {
+				t.Errorf("got %d for the network of %s, want 200", got, want)
+			}
+		})
+	}
+}
+
+func proxiesOf(networks ...string) []netip.Prefix {
+	var list []netip.Prefix
+	for _, network := range networks {
+		list = append(list, netip.MustParsePrefix(network))
+	}
+	return list
+}
+
+// TestWrongClientKeys: a network that sends wrong keys is told to wait in the format's words, each IPv6 subscriber for
+// itself; a right key always passes, and so do the networks of others. The log names the address and no key.
+func TestWrongClientKeys(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Proxies = proxiesOf("10.0.0.0/8") })
+	from := func(source, path, key string) *httptest.ResponseRecorder {
+		req := request("GET", path, "", "Authorization", "Bearer "+key, "X-Forwarded-For", source)
+		req.RemoteAddr = "10.0.0.1:1"
+		return g.do(t, req)
+	}
+	last := 0
+	for i := range 61 {
+		last = from("203.0.113.7", "/v1/videos/x", fmt.Sprint("sk-guess-", i)).Code
+		if i < 60 && last != 401 {
+			t.Fatalf("guess %d: got %d, want 401", i, last)
+		}
+	}
+	rec := from("203.0.113.7", "/v1/videos/x", "sk-guess")
+	if code, _ := fault(t, rec); last != 429 || rec.Code != 429 || code != "rate_limit_exceeded" || rec.Header().Get("Retry-After") == "" {
+		t.Errorf("after 60 guesses: got %d and %d %s, want 429", last, rec.Code, rec.Body)
+	}
+	if rec := from("203.0.113.7", "/v1beta/models", "sk-guess"); rec.Code != 429 || !strings.Contains(rec.Body.String(), "RESOURCE_EXHAUSTED") {
+		t.Errorf("in format B: got %d %s", rec.Code, rec.Body)
+	}
+	for name, rec := range map[string]*httptest.ResponseRecorder{
+		"the right key": from("203.0.113.7", "/v1/models", goodKey), "a neighbour": from("203.0.113.8", "/v1/models", goodKey),
+	} {
+		if rec.Code != 200 {
+			t.Errorf("%s: got %d, want 200", name, rec.Code)
+		}
+	}
+	for name, want := range map[string]int{"sk-off": 401, "": 401, "sk-away": 503} { // known, none, and nobody can tell
+		if rec := from("203.0.113.7", "/v1/videos/x", name); rec.Code != want {
+			t.Errorf("key %q: got %d, want %d", name, rec.Code, want)
+		}
+	}
+	for i := range 60 {
+		from(fmt.Sprintf("2001:db8::%x", i+1), "/v1/videos/x", "sk-guess")
+	}
+	if same, other := from("2001:db8::ffff", "/v1/videos/x", "sk-guess").Code, from("2001:db8:0:1::1", "/v1/videos/x", "sk-guess").Code; same != 429 || other != 401 {
+		t.Errorf("the same /64: got %d, want 429; another: got %d, want 401", same, other)
+	}
+	if log := g.log.String(); strings.Contains(log, "sk-guess") || !strings.Contains(log, `"source":"203.0.113.7"`) {
+		t.Errorf("the log tells %s", log)
+	}
+}
