@@ -3,7 +3,6 @@ package api_test
 import (
 	"context"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,28 +14,17 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// written counts the turns that the ledger was told of.
-type written struct {
-	*storage.Usage
-
-	turns atomic.Int64
-}
-
-// Record implements api.Ledger.
-func (w *written) Record(entry storage.Entry) {
-	w.Usage.Record(entry)
-	if entry.Requests == 0 {
-		w.turns.Add(1)
-	}
-}
-
 // TestRealtimeSharesTheBudget: conversations that began when there was money for each end when together they have spent
 // it.
 func TestRealtimeSharesTheBudget(t *testing.T) {
 	t.Parallel()
-	const turn, budget = 3_000, 20_000 // alone either conversation could have five turns and more
+	const (
+		turn, budget = 3_000, 20_000 // alone either conversation could have five turns and more
+		// counted is the event after a turn's end: when it comes, the turn was counted and the budget was looked at.
+		counted = `{"type":"session.updated"}`
+	)
 	client := storagetest.Redis(t)
-	limits, usage := storage.NewLimits(client, nil), &written{Usage: storage.NewUsage(client, &storage.UsageOptions{FlushEvery: time.Hour})}
+	limits, usage := storage.NewLimits(client, nil), storage.NewUsage(client, &storage.UsageOptions{FlushEvery: time.Hour})
 	t.Cleanup(func() {
 		_ = limits.Close(context.WithoutCancel(t.Context()))
 		_ = usage.Close(context.WithoutCancel(t.Context()))
@@ -49,41 +37,50 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 			if _, _, err := conn.Read(ctx); err != nil {
 				return
 			}
-			_ = conn.Write(ctx, websocket.MessageText, []byte(`{"type":"response.done","response":{"usage":{"input_tokens":1,"output_tokens":3000}}}`))
+			for _, event := range []string{`{"type":"response.done","response":{"usage":{"input_tokens":1,"output_tokens":3000}}}`, counted} {
+				_ = conn.Write(ctx, websocket.MessageText, []byte(event))
+			}
 		}
 	})
 	d.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", Budget: budget / 1e9}
 	one, two := d.dial(t), d.dial(t)
-	turns := int64(0)
-	converse := func(conn *websocket.Conn) {
+	// converse has one turn, and lets the ledger know of it once the gateway has looked at the budget: a look that saw the
+	// turn itself as well would end the conversation earlier. The error is that with which it ends, nil while it goes on.
+	converse := func(conn *websocket.Conn) error {
 		t.Helper()
 		if err := conn.Write(within(t), websocket.MessageText, []byte(`{"type":"response.create"}`)); err != nil {
-			t.Fatalf("turn %d: %v", turns, err)
+			t.Fatal(err)
 		}
-		turns++
-		eventually(t, "the turn is counted", func() bool { return usage.turns.Load() == turns })
+		var ended error
+		for event := []byte(nil); ended == nil && string(event) != counted; {
+			_, event, ended = conn.Read(within(t))
+		}
 		if err := usage.Flush(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		return ended
+	}
+	mustGoOn := func(conn *websocket.Conn) {
+		t.Helper()
+		if err := converse(conn); err != nil {
+			t.Fatalf("the conversation ended: %v", err)
 		}
 	}
 	mustBeTold := func(conn *websocket.Conn) {
 		t.Helper()
-		for {
-			if _, _, err := conn.Read(within(t)); err != nil {
-				if websocket.CloseStatus(err) != websocket.StatusGoingAway || !strings.Contains(err.Error(), "budget") {
-					t.Errorf("got %v, want to be told that the budget is used up", err)
-				}
-				return
-			}
+		err := converse(conn)
+		for err == nil { // the close travels beside the event
+			_, _, err = conn.Read(within(t))
+		}
+		if websocket.CloseStatus(err) != websocket.StatusGoingAway || !strings.Contains(err.Error(), "budget") {
+			t.Errorf("got %v, want to be told that the budget is used up", err)
 		}
 	}
 	for range 5 {
-		converse(one)
+		mustGoOn(one)
 	}
-	converse(two) // 18,000 when it has ended
-	converse(two)
+	mustGoOn(two) // 18,000 when it has ended
 	mustBeTold(two)
-	converse(one)
 	mustBeTold(one)
 	balance, err := storage.NewBudgets(client, nil).Balance(t.Context(), "one")
 	if err != nil || balance.Spent != 8*turn {
@@ -94,7 +91,7 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 // TestRealtimeTurnThatBreaksOff: what came of a turn whose client hangs up is paid for, and only that of the last turn.
 func TestRealtimeTurnThatBreaksOff(t *testing.T) {
 	t.Parallel()
-	usage := &written{Usage: storage.NewUsage(storagetest.Redis(t), &storage.UsageOptions{FlushEvery: time.Hour})}
+	usage := storage.NewUsage(storagetest.Redis(t), &storage.UsageOptions{FlushEvery: time.Hour})
 	t.Cleanup(func() { _ = usage.Close(context.WithoutCancel(t.Context())) })
 	d := newDialog(t, dialogOptions{api: func(o *api.Options) {
 		o.Ledger = usage

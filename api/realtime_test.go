@@ -444,6 +444,7 @@ func TestRealtimeUsage(t *testing.T) {
 	if sum.InputTokens != 22 || sum.CachedTokens != 5 || sum.OutputTokens != 11 {
 		t.Errorf("got %+v, want 22 input, 5 of them cached, and 11 output tokens", sum)
 	}
+	eventually(t, "the line of the access log", func() bool { return strings.Contains(d.log.String(), `"msg":"request"`) }) // it follows the ledger
 	if log := d.log.String(); !strings.Contains(log, `"status":101`) || !strings.Contains(log, `"input_tokens":22`) {
 		t.Errorf("the access log does not say what happened:\n%s", log)
 	}
