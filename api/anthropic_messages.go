@@ -105,9 +105,10 @@ func anthropicParameters() []*huma.Param {
 	text := &huma.Schema{Type: huma.TypeString}
 	return []*huma.Param{
 		{
-			Name: "vendorA-version", In: "header", Required: true, Schema: text,
-			Description: "Version of the format, a date; `anthropic-version` works too",
+			Name: "vendorA-version", In: "header", Schema: text,
+			Description: "Version of the format, a date. This or `anthropic-version` is required.",
 		},
+		{Name: "anthropic-version", In: "header", Schema: text, Description: "What the vendor's own clients send in place of `vendorA-version`"},
 		{Name: "x-api-key", In: "header", Schema: text, Description: "The token, in place of a bearer token"},
 	}
 }

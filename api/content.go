@@ -40,7 +40,8 @@ func (o objects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error
 
 // addContent adds GET and HEAD /v1/videos/{task_id}/content.
 func (s *Server) addContent(g *group, tags []string) {
-	whole := map[string]*huma.MediaType{"video/mp4": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	whole := map[string]*huma.MediaType{"video/*": file, "image/*": file}
 	fault := map[string]*huma.MediaType{"application/json": {Schema: schemaOf[openAIError](g.OpenAPI().Components.Schemas)}}
 	op := huma.Operation{
 		OperationID: "getVideoContent", Method: http.MethodGet, Path: "/v1/videos/{task_id}/content", Tags: tags,
@@ -58,7 +59,7 @@ func (s *Server) addContent(g *group, tags []string) {
 			},
 		},
 		Responses: map[string]*huma.Response{
-			"200": {Description: "The video", Content: whole},
+			"200": {Description: "The video, or the picture that the variant names", Content: whole},
 			"206": {Description: "The ranges asked for", Content: whole},
 			"304": {Description: "The client has the video as it is"},
 			"412": {Description: "The video is not the one that the request's conditions name", Content: fault},

@@ -27,7 +27,7 @@ func (s *Server) newGroup(format providers.Format, errorSchema *huma.Schema) *gr
 	g := &group{Group: huma.NewGroup(s.api), server: s, format: format}
 	g.UseMiddleware(g.enter, s.authenticate)
 	g.UseSimpleModifier(func(op *huma.Operation) {
-		op.Security = []map[string][]string{{bearerScheme: {}}}
+		op.Security = tokenSecurity()
 		if permission := permissionOf(op); permission != "" {
 			op.Extensions = map[string]any{permissionKey: permission}
 		}

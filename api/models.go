@@ -113,6 +113,7 @@ func modelListParameters() []*huma.Param {
 		{Name: "key", In: "query", Schema: text, Description: "Format B key"},
 		{Name: "x-api-key", In: "header", Schema: text},
 		{Name: "vendorA-version", In: "header", Schema: text},
+		{Name: "anthropic-version", In: "header", Schema: text, Description: "Selects format A with any credential"},
 		{Name: "x-vendorB-api-key", In: "header", Schema: text},
 	}
 }

@@ -2,8 +2,11 @@ package api
 
 import (
 	"net/http"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
 )
 
 // contractVersion is that of the interface description.
@@ -23,6 +26,8 @@ func apiConfig() huma.Config {
 		"behind it, Anthropic's and Google's the address alone; the API key is a token of this gateway."
 	config.Tags = categories()
 	config.Servers = []*huma.Server{{URL: "/", Description: "Where this document is served"}}
+	// An amount of money is a JSON number, though its type is also a text elsewhere.
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[providers.Money](), reflect.TypeFor[float64]())
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearerScheme: {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`. A token may be held to source networks and to operations: each " +
 			"operation's `x-permission` (relay, video or realtime) is the word that it belongs to; what has none is open to every token.",
@@ -30,7 +35,34 @@ func apiConfig() huma.Config {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <ADMIN_KEY>`, the deployment's `admin_key`; without one there is " +
 			"nothing at these paths, and where it has an `admin.listen` they are at that address alone. After ten wrong keys within a minute a network is told to wait; the right key always passes.",
 	}}
+	for _, other := range otherCredentials() {
+		config.Components.SecuritySchemes[other.scheme] = &huma.SecurityScheme{
+			Type: "apiKey", In: other.in, Name: other.name, Description: "The token, where " + other.sender + " puts it",
+		}
+	}
 	return config
+}
+
+// otherCredential is a place for the token beside the bearer scheme.
+type otherCredential struct{ scheme, in, name, sender string }
+
+// otherCredentials are the places in the order in which they count; the bearer scheme counts before them.
+func otherCredentials() []otherCredential {
+	return []otherCredential{
+		{"apiKeyA", "header", "x-api-key", "a client of format A or vendor C"},
+		{"apiKeyB", "header", "x-vendorB-api-key", "a client of format B"},
+		{"apiKeyGoogle", "header", "x-goog-api-key", "Google's SDK"},
+		{"apiKeyQuery", "query", "key", "a client that can set no headers"},
+	}
+}
+
+// tokenSecurity lists the ways to send a token, of which a request needs one.
+func tokenSecurity() []map[string][]string {
+	ways := []map[string][]string{{bearerScheme: {}}}
+	for _, other := range otherCredentials() {
+		ways = append(ways, map[string][]string{other.scheme: {}})
+	}
+	return ways
 }
 
 // categories are the tags of the document in the order in which somebody new wants them; the operator's come last.
