@@ -26,12 +26,14 @@ const (
 	ticketTimeout = 10 * time.Second
 	// heartbeatEvery is how often a submit or a copy under way shows that its worker lives.
 	heartbeatEvery = 3 * time.Second
-	// reconcileEvery is the wait between two looks for a lost ticket.
+	// reconcileEvery and reconcileMost bound the wait between two looks for a lost ticket: soon at first, and a dozen looks
+	// in all where no upstream can tell.
 	reconcileEvery = 2 * time.Second
-	// findLag is how long a vendor with a look-up is asked beyond the end of a lost submit: it may still be at work on a
+	reconcileMost  = time.Minute
+	// FindLag is how long a vendor with a look-up is asked beyond the end of a lost submit: it may still be at work on a
 	// request whose sender is gone, so that an early "no such job" would be paid twice, and an upstream that went down
 	// with the request comes back.
-	findLag = 10 * time.Minute
+	FindLag = 10 * time.Minute
 	// messageLimit bounds an upstream's words in a history, in bytes.
 	messageLimit = 500
 )
@@ -215,12 +217,12 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 		return kept.job(sub.TaskID), nil
 	case !errors.Is(err, storage.ErrNotFound):
 		// The ticket may be there: as long as the archive cannot be asked, nothing is decided.
-		return Job{}, again(undecided(fmt.Errorf("look for the ticket: %w", err)), reconcileEvery)
+		return Job{}, again(undecided(fmt.Errorf("look for the ticket: %w", err)), reconcileWait(ctx))
 	}
 	if in.Claimed && !time.Now().Before(in.Until) {
 		never, err := a.neverBegan(ctx, sub)
 		if err != nil {
-			return Job{}, again(undecided(err), reconcileEvery)
+			return Job{}, again(undecided(err), reconcileWait(ctx))
 		}
 		if never {
 			log.Warn("submit never began")
@@ -228,7 +230,7 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 			return Job{}, fail(Record{Kind: providers.Timeout, Message: "The submit never began.", Taken: providers.TakenNo, Elsewhere: true, Settled: true})
 		}
 	}
-	a.hold(ctx, sub.TaskID, sub.Assignment, reconcileEvery) // there may be a job
+	a.hold(ctx, sub.TaskID, sub.Assignment, reconcileMost) // there may be a job
 	job, err := a.find(ctx, sub)
 	if err == nil {
 		log.Info("job found at the upstream", "job", job.Ticket.Job)
@@ -237,11 +239,11 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 	}
 	r := undecided(err)
 	until := in.Until
-	if !errors.Is(err, errNoLookup) && !errors.Is(err, storage.ErrNotFound) {
-		until = until.Add(findLag) // another look may find more
+	if !errors.Is(err, providers.ErrNoLookup) && !errors.Is(err, storage.ErrNotFound) {
+		until = until.Add(FindLag) // another look may find more
 	}
-	if time.Now().Before(until) {
-		return Job{}, again(r, max(reconcileEvery, min(r.RetryAfter, hintLimit)))
+	if left := time.Until(until); left > 0 {
+		return Job{}, again(r, min(max(reconcileWait(ctx), min(r.RetryAfter, hintLimit)), max(left, reconcileEvery)))
 	}
 	if fault := providers.AsFault(err); fault.Kind == providers.NotFound && fault.Taken == providers.TakenNo {
 		r.Taken = providers.TakenNo // the Finder's one way to say that the vendor surely has no such job
@@ -262,8 +264,14 @@ func undecided(err error) Record {
 	return r
 }
 
-// errNoLookup is the fault of a vendor that cannot be asked for a job by our key.
-var errNoLookup = errors.New("the vendor has no look-up")
+// reconcileWait is the wait until the next look for a lost ticket.
+func reconcileWait(ctx context.Context) time.Duration {
+	delay := reconcileEvery
+	for try := int32(1); try < activity.GetInfo(ctx).Attempt && delay < reconcileMost; try++ {
+		delay *= 2
+	}
+	return min(delay, reconcileMost)
+}
 
 // find asks the vendor for the job of a lost submit.
 func (a *Activities) find(ctx context.Context, sub SubmitInput) (Job, error) {
@@ -273,7 +281,7 @@ func (a *Activities) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	}
 	finder, ok := adapter.(providers.Finder)
 	if !ok {
-		return Job{}, &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell whether the upstream took the job.", Err: errNoLookup}
+		return Job{}, &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell whether the upstream took the job.", Err: providers.ErrNoLookup}
 	}
 	req, err := a.request(ctx, sub)
 	if err != nil {

@@ -3,6 +3,7 @@ package providers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"time"
 )
@@ -138,8 +139,12 @@ type Remixer interface {
 	Remix(ctx context.Context, to Target, source Ticket, req VideoRequest) (Ticket, error)
 }
 
+// ErrNoLookup says that an upstream cannot be asked what became of a lost submit, and never can: one look is enough.
+var ErrNoLookup = errors.New("the upstream has no look-up")
+
 // Finder is a VideoAdapter whose vendor can tell what became of a submit whose answer was lost: it looks the job up by
-// the request's IdempotencyKey. A *Fault of kind NotFound with TakenNo means the vendor surely has no such job.
+// the request's IdempotencyKey. A *Fault of kind NotFound with TakenNo means the vendor surely has no such job; one that wraps
+// ErrNoLookup, that this upstream keeps no such keys.
 type Finder interface {
 	Find(ctx context.Context, to Target, req VideoRequest) (Ticket, error)
 }

@@ -3,7 +3,7 @@ package generic
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -14,7 +14,7 @@ import (
 const documentLimit = 8 << 20
 
 // errNoKeys is the fault of an upstream that may make a second task of a repeated create.
-var errNoKeys = errors.New("the upstream's description declares no Idempotency-Key for its creates")
+var errNoKeys = fmt.Errorf("%w: its description declares no Idempotency-Key for its creates", providers.ErrNoLookup)
 
 // Find asks what became of a create by repeating it under the same Idempotency-Key: the upstream answers with the task
 // it made, or makes it now; there is never a second one. Other gateways have the path and know no such key, and would be
