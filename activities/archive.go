@@ -15,6 +15,8 @@ import (
 const (
 	// expiryDay is the date in an output's key: a sweep deletes whole days.
 	expiryDay = "2006-01-02"
+	// cancelMost is the longest usual wait between two tries to stop a job.
+	cancelMost = time.Minute
 	// handOver is the wait before a stopping worker's copy starts again at another.
 	handOver = 10 * time.Millisecond
 )
@@ -161,8 +163,10 @@ func (a *Activities) Cancel(ctx context.Context, job Job) error {
 		r := record(err)
 		r.Message = shorten(r.Message)
 		if r.Taken == providers.TakenNo && !r.Elsewhere {
-			return fail(r) // refused: asking again changes nothing, and the task's end waits
+			a.release(ctx, job)
+			return fail(r) // refused: asking again changes nothing
 		}
+		a.hold(ctx, job.TaskID, job.Assignment, max(cancelMost, min(r.RetryAfter, hintLimit))) // the job runs on until then
 		return again(r, min(r.RetryAfter, hintLimit))
 	}
 	a.log(ctx, job.TaskID, job.Assignment).Info("job cancelled at the upstream", "job", job.Ticket.Job)

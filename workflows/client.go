@@ -19,6 +19,8 @@ const (
 	readTimeout = 5 * time.Second
 	// cancelWait is how long a cancel waits for its effect before it answers with the task as it is.
 	cancelWait = 2 * time.Second
+	// endLook is how often a task whose end is waited for is looked at beside the wait for its execution's close.
+	endLook = 500 * time.Millisecond
 	// retryTemporal is what a client is told to wait when Temporal is away.
 	retryTemporal = 2 * time.Second
 	// wordsTimeout bounds the reading of a task's words that stand in the archive alone. The task is answered without
@@ -92,12 +94,26 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	}
 	wait, cancel := context.WithTimeout(ctx, cancelWait)
 	defer cancel()
-	// One long poll for the end. Its outcome does not matter: the task as it is now is the answer.
-	if err := c.temporal.GetWorkflow(wait, id, "").Get(wait, nil); err != nil {
-		c.opts.Log.DebugContext(ctx, "cancel takes longer", "task", id, "err", err)
-	}
+	awaitEnd(wait, c.temporal, id) // however it went, the task as it is now is the answer
 	c.reads.forget(id)
 	return c.Find(ctx, id, tokenID)
+}
+
+// awaitEnd waits until the task's end is written or ctx ends. Its execution may run on: the upstream's job is stopped after.
+func awaitEnd(ctx context.Context, temporal client.Client, id string) {
+	for ctx.Err() == nil {
+		poll, cancel := context.WithTimeout(ctx, endLook)
+		err := temporal.GetWorkflow(poll, id, "").Get(poll, nil)
+		late := err != nil && poll.Err() != nil
+		cancel()
+		if !late {
+			return // it has closed, or nobody can tell
+		}
+		answer, err := temporal.DescribeWorkflowExecution(ctx, id, "")
+		if err != nil || !unfinished(answer.GetWorkflowExecutionInfo()) {
+			return
+		}
+	}
 }
 
 // warn tells a task that is about to be called off the most that its readers may have seen of its progress, so that it

@@ -64,14 +64,18 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 	return status, nil, nil
 }
 
-// stopJob tells the vendor that nobody wants the job any more. The task does not wait for a vendor that cannot be
-// reached for longer than cancelLife, and its end does not depend on it.
+// stopJob tells the vendor that nobody wants the job any more, for cancelLife at most. The task's end is written before: a
+// vendor that cannot be reached holds up no client. Its slot is the job's until the vendor has heard.
 func (v *video) stopJob(ctx workflow.Context, job activities.Job) {
-	free, _ := workflow.NewDisconnectedContext(ctx)
-	summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
-	if err := workflow.ExecuteActivity(withCancel(free, summary), v.acts.Cancel, job).Get(free, nil); err != nil {
-		workflow.GetLogger(ctx).Warn("job not cancelled at the upstream", "job", job.Ticket.Job, "err", err)
+	if v.in.Revision >= revisionRestores {
+		v.stopping = job.Assignment.Channel
 	}
+	v.afterwards(ctx, func(free workflow.Context) {
+		summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
+		if err := workflow.ExecuteActivity(withCancel(free, summary), v.acts.Cancel, job).Get(free, nil); err != nil {
+			workflow.GetLogger(free).Warn("job not cancelled at the upstream", "job", job.Ticket.Job, "err", err)
+		}
+	})
 }
 
 // archive copies the job's outputs.
@@ -85,13 +89,26 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	expires := workflow.Now(ctx).Add(limit + time.Duration(v.in.Limits.Retention))
 	summary := fmt.Sprintf("%s · %d video(s)", job.Assignment.Channel, max(1, status.Outputs))
 	var outputs []activities.Output
-	err := workflow.ExecuteActivity(withArchive(ctx, limit, summary), v.acts.Archive, activities.ArchiveInput{
+	waits := v.in.Revision >= revisionRestores
+	archive := workflow.ExecuteActivity(withArchive(ctx, limit, waits, summary), v.acts.Archive, activities.ArchiveInput{
 		Job: job, Outputs: max(1, status.Outputs), Expires: expires,
-	}).Get(ctx, &outputs)
+	})
+	if waits {
+		ended := workflow.NewSelector(ctx).AddFuture(archive, func(workflow.Future) {})
+		ended.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).Select(ctx)
+		if !archive.IsReady() { // called off
+			v.afterwards(ctx, func(free workflow.Context) {
+				_ = archive.Get(free, nil) // what is written until then nobody wants
+				v.discard(free, expires)
+			})
+			return nil, v.calledOff(), nil
+		}
+	}
+	err := archive.Get(ctx, &outputs)
 	if err == nil {
 		return outputs, nil, nil
 	}
-	v.discard(ctx, expires)
+	v.afterwards(ctx, func(free workflow.Context) { v.discard(free, expires) })
 	if temporal.IsCanceledError(err) {
 		return nil, v.calledOff(), nil
 	}
@@ -100,10 +117,9 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 }
 
 // discard removes outputs of a task that did not complete; what it cannot remove is swept at its date.
-func (v *video) discard(ctx workflow.Context, expires time.Time) {
-	free, _ := workflow.NewDisconnectedContext(ctx)
+func (v *video) discard(free workflow.Context, expires time.Time) {
 	in := activities.DiscardInput{TaskID: v.in.TaskID, Expires: expires}
 	if err := workflow.ExecuteActivity(withDiscard(free), v.acts.Discard, in).Get(free, nil); err != nil {
-		workflow.GetLogger(ctx).Warn("outputs not removed", "err", err)
+		workflow.GetLogger(free).Warn("outputs not removed", "err", err)
 	}
 }

@@ -50,7 +50,7 @@ type Filter struct {
 // Query is the filter as a visibility query, which the Temporal UI takes as well. Its times are absolute: those of
 // Stuck count from now.
 func (f Filter) Query(now time.Time) (string, error) {
-	terms := []string{"WorkflowType = 'Video'"}
+	terms := []string{"WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew'"} // a later run is the task
 	if f.Stuck {
 		terms[0] = StuckQuery(now)
 	}
@@ -188,6 +188,10 @@ func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
 	if due, err := time.Parse(time.RFC3339, attr(AttrDue)); err == nil && row.Running {
 		row.Due = due
 	}
+	var m memo // a task that waited for long has several runs, and this may be the last
+	if payload := info.GetMemo().GetFields()[memoTask]; payload != nil && converter.GetDefaultDataConverter().FromPayload(payload, &m) == nil {
+		row.Created = m.CreatedAt
+	}
 	var result Result
 	if payload := info.GetMemo().GetFields()[memoResult]; payload != nil {
 		if converter.GetDefaultDataConverter().FromPayload(payload, &result) == nil && result.Failure != nil {
@@ -221,7 +225,7 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 			}
 			done[id] = true
 			return each(Indexed{
-				TaskID: id, Token: m.Token, Created: m.CreatedAt, Unfinished: info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+				TaskID: id, Token: m.Token, Created: m.CreatedAt, Unfinished: unfinished(info),
 			})
 		})
 		if err != nil {
@@ -231,7 +235,12 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 	return nil
 }
 
-// Fail ends a running task as failed; the client reads the reason.
+// unfinished tells that a task's end is not written yet. Its execution may run on for a while after that.
+func unfinished(info *workflowpb.WorkflowExecutionInfo) bool {
+	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetMemo().GetFields()[memoResult] == nil
+}
+
+// Fail ends a running task as failed; the client reads the reason. One whose end is written is a Conflict.
 func (o *Operator) Fail(ctx context.Context, id, reason string) error {
 	if err := o.ready(ctx, id); err != nil {
 		return err
@@ -257,7 +266,7 @@ func (o *Operator) Cancel(ctx context.Context, id string) error {
 func (o *Operator) Wait(ctx context.Context, id string, most time.Duration) (Task, error) {
 	ending, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	_ = o.temporal.GetWorkflow(ending, id, "").Get(ending, nil) // what came of it is read
+	awaitEnd(ending, o.temporal, id)
 	task, _, err := o.find(ctx, id)
 	return task, err
 }
@@ -278,7 +287,7 @@ func (o *Operator) ready(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if answer.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if answer.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || task.Ended() {
 		return providers.Faultf(providers.Conflict, "%s has ended: it is %s.", id, task.State)
 	}
 	return warn(ctx, o.temporal, task)
@@ -300,6 +309,9 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 		return "", err
 	case task.Failure == nil || task.Failure.Code != CodeArchiveFailed:
 		return "", providers.Faultf(providers.Conflict, "%s is %s: only a task that failed with %s can archive again.", id, task.State, CodeArchiveFailed)
+	case answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		// It removes what its archive left, under the names that the next try writes to.
+		return "", providers.Faultf(providers.Conflict, "%s has failed a moment ago and still removes what is left of its archive; try again in a minute.", id)
 	}
 	// A new execution would outlive the removal, which has seen the old one.
 	switch removed, err := o.Runs(ctx, RemoveID(id, task.CreatedAt)); {
@@ -316,6 +328,10 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 	reset, err := o.temporal.ResetWorkflowExecution(ctx, &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace: o.namespace, WorkflowExecution: execution, Reason: retryReason, WorkflowTaskFinishEventId: step,
 		RequestId: execution.GetRunId() + " " + retryReason, // asked twice it resets once
+		// What called the task off before was meant for the try that has failed.
+		ResetReapplyExcludeTypes: []enumspb.ResetReapplyExcludeType{
+			enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_CANCEL_REQUEST,
+		},
 	})
 	if err != nil {
 		return "", away("The task engine", fmt.Errorf("reset %s: %w", id, err))

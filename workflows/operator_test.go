@@ -6,6 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
@@ -73,4 +78,59 @@ func (e *toldEngine) SignalWorkflow(_ context.Context, _, _, name string, arg an
 func (e *toldEngine) CancelWorkflow(context.Context, string, string) error {
 	e.told = append(e.told, "cancel")
 	return nil
+}
+
+// TestOperatorAfterTheEnd: a task whose end is written is not ended again, though its execution runs on to stop a job that
+// nobody wants; nor is its archive tried again before that has removed what it left.
+func TestOperatorAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	tasks, engine, _ := newListing(storagetest.Redis(t))
+	operator := workflows.NewOperator(engine, "default")
+	task := mustCreate(t, tasks, keyed("a", 0))
+	result := payload(t, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
+	engine.change(task.ID, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
+		was.Memo.Fields[workflows.MemoResult] = result
+		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: was}
+	})
+	for what, err := range map[string]error{
+		"has ended":     operator.Fail(t.Context(), task.ID, "late"),
+		"is failed":     operator.Cancel(t.Context(), task.ID),
+		"still removes": func() error { _, err := operator.RetryArchive(t.Context(), task.ID); return err }(),
+	} {
+		if kindOf(err) != providers.Conflict || !strings.Contains(err.Error(), what) {
+			t.Errorf("got %v, want a conflict that says %q", err, what)
+		}
+	}
+}
+
+// TestRetryArchiveForgetsWhatCalledItOff: what an operator or a client said to the try that has failed does not end the next.
+func TestRetryArchiveForgetsWhatCalledItOff(t *testing.T) {
+	t.Parallel()
+	tasks, fake, _ := newListing(storagetest.Redis(t))
+	task := mustCreate(t, tasks, keyed("a", 0))
+	fake.endAs(t, task.ID, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
+	fake.events = []*historypb.HistoryEvent{scheduled(9, "Archive")}
+	fake.events[0].GetActivityTaskScheduledEventAttributes().WorkflowTaskCompletedEventId = 8
+	e := &resetEngine{engine: fake}
+	if run, err := workflows.NewOperator(e, "default").RetryArchive(t.Context(), task.ID); err != nil || run != "next" {
+		t.Fatalf("got %q, %v", run, err)
+	}
+	without := e.asked.GetResetReapplyExcludeTypes()
+	for _, want := range []enumspb.ResetReapplyExcludeType{enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_CANCEL_REQUEST} {
+		if e.asked.GetWorkflowTaskFinishEventId() != 8 || !slices.Contains(without, want) {
+			t.Errorf("reset to %d without %v, want %v as well", e.asked.GetWorkflowTaskFinishEventId(), without, want)
+		}
+	}
+}
+
+// resetEngine notes a reset.
+type resetEngine struct {
+	*engine
+
+	asked *workflowservice.ResetWorkflowExecutionRequest
+}
+
+func (e *resetEngine) ResetWorkflowExecution(_ context.Context, in *workflowservice.ResetWorkflowExecutionRequest) (*workflowservice.ResetWorkflowExecutionResponse, error) {
+	e.asked = in
+	return &workflowservice.ResetWorkflowExecutionResponse{RunId: "next"}, nil
 }

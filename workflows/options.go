@@ -32,9 +32,10 @@ const (
 	cancelLife = 10 * time.Minute
 	// cancelTry bounds one telling.
 	cancelTry = 30 * time.Second
-	// discardLife bounds the removal of outputs that nobody wants, which the task's end waits for; what stays is swept at
-	// its expiry.
+	// discardLife bounds the removal of outputs that nobody wants; what stays is swept at its expiry.
 	discardLife = 20 * time.Second
+	// laterLife bounds what is left to do of a task whose end is written.
+	laterLife = max(cancelLife, copyHeartbeat+discardLife)
 	// settleNow bounds the quick try to settle, which holds the task's end up while Redis is away.
 	settleNow = 2 * time.Second
 	// settleLife bounds the patient one: a Redis outage of a day is the longest that is sat out.
@@ -106,9 +107,10 @@ func withPoll(ctx workflow.Context, left time.Duration, summary string) workflow
 	})
 }
 
-func withArchive(ctx workflow.Context, left time.Duration, summary string) workflow.Context {
+// withArchive waits for the end of a copy that was called off, where it is told to: what it writes until then is removed.
+func withArchive(ctx workflow.Context, left time.Duration, waits bool, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: left, HeartbeatTimeout: copyHeartbeat, RetryPolicy: patiently(), Summary: summary,
+		ScheduleToCloseTimeout: left, HeartbeatTimeout: copyHeartbeat, RetryPolicy: patiently(), WaitForCancellation: waits, Summary: summary,
 	})
 }
 

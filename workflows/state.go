@@ -64,7 +64,8 @@ const (
 	// revisionLives names a delivery after the task's life as well: that of a deleted task with the same id may be under
 	// way still. And it has a task that cannot be submitted while the archive is away wait for the archive.
 	revisionLives = 3
-	// revisionRestores has a task put its own entry back into the list when it settles.
+	// revisionRestores has a task put its own entry back into the list when it settles; write how it ended before it stops
+	// a job that nobody wants, or waits for a copy that nobody wants; and go on as a new run where it waits for long.
 	revisionRestores = 4
 	// revisionNow is what new tasks get.
 	revisionNow = revisionRestores
@@ -126,6 +127,8 @@ type Input struct {
 	// Notify has the end told to a webhook, the request's or the token's.
 	Notify bool   `json:"notify,omitempty"`
 	Limits Limits `json:"limits"`
+	// Before is what the runs before this one came to; nil in a task's first.
+	Before *Before `json:"before,omitempty"`
 }
 
 // Result is how a task ended. A failed task is a completed workflow whose Result says failed.
@@ -176,16 +179,23 @@ func (s *state) attempts() []Attempt {
 	first := max(0, len(s.tries)-attemptsShown)
 	list := make([]Attempt, 0, len(s.tries)-first)
 	for i, t := range s.tries[first:] {
-		list = append(list, Attempt{Number: first + i + 1, Assignment: t.assignment, Job: t.job, Fault: t.fault})
+		list = append(list, Attempt{Number: s.forgotten + first + i + 1, Assignment: t.assignment, Job: t.job, Fault: t.fault})
 	}
 	return list
 }
+
+// attempted is how many attempts the task has made, in all its runs.
+func (s *state) attempted() int { return s.forgotten + len(s.tries) }
 
 // state is all a running task knows; nothing of it lives outside the workflow.
 type state struct {
 	in    Input
 	phase Phase
-	tries []try
+	// began is when the task began, whatever run of it this is.
+	began time.Time
+	// tries are the attempts, but for those of earlier runs that were forgotten, the first so many.
+	tries     []try
+	forgotten int
 	// held are the channels where the task may have a slot, or a place in line.
 	held []string
 	// lines are the full channels whose line the task stands in, for the operator.
@@ -198,7 +208,7 @@ func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.Search
 		return nil
 	}
 	s.phase = phase
-	due := phase.due(workflow.GetInfo(ctx).WorkflowStartTime, workflow.Now(ctx))
+	due := phase.due(s.began, workflow.Now(ctx))
 	updates := append([]temporal.SearchAttributeUpdate{keyword(AttrState).ValueSet(string(phase)), dueAt(due)}, more...)
 	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
 		return fmt.Errorf("show phase %s: %w", phase, err)
@@ -210,13 +220,13 @@ func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.Search
 func (s *state) tell(ctx workflow.Context) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** · model `%s` · token `%s`\n", s.phase, s.in.Model, s.in.Token)
-	for i, t := range s.tries {
-		fmt.Fprintf(&b, "\n%d. channel `%s` (%s)", i+1, t.assignment.Channel, t.assignment.Vendor)
-		if t.job != "" {
-			fmt.Fprintf(&b, ": job `%s`", t.job)
+	for _, t := range s.attempts() {
+		fmt.Fprintf(&b, "\n%d. channel `%s` (%s)", t.Number, t.Assignment.Channel, t.Assignment.Vendor)
+		if t.Job != "" {
+			fmt.Fprintf(&b, ": job `%s`", t.Job)
 		}
-		if t.fault != nil {
-			fmt.Fprintf(&b, ": %s: %s", t.fault.Kind, t.fault.Message)
+		if t.Fault != nil {
+			fmt.Fprintf(&b, ": %s: %s", t.Fault.Kind, t.Fault.Message)
 		}
 	}
 	if len(s.lines) > 0 {

@@ -19,14 +19,27 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		none activities.Job
 		last *activities.Record
 		want = activities.AdmitInput{
-			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Pin: v.in.Pin, Waiter: v.waiter(ctx),
+			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Pin: v.in.Pin, Waiter: v.waiter(),
 		}
 		wait  = queueFirst
 		until = workflow.Now(ctx).Add(time.Duration(v.in.Limits.Queue))
 	)
-	for {
+	if v.in.Revision >= revisionRestores { // whatever run this is
+		until = v.began.Add(time.Duration(v.in.Limits.Queue))
+	}
+	if b := v.in.Before; b != nil {
+		last, wait, want.Except, want.ExceptKeys = b.Last, b.Wait, b.Except, b.ExceptKeys
+	}
+	for round := 0; ; round++ {
+		full := v.in.Revision >= revisionRestores && round >= roundsMost
+		if full {
+			yield(ctx) // an operator's word that has arrived is heard by this run
+		}
 		if isCancelled(ctx) {
 			return none, v.calledOff(), nil
+		}
+		if full {
+			return none, nil, v.goOn(ctx, Before{Last: last, Wait: wait, Except: want.Except, ExceptKeys: want.ExceptKeys})
 		}
 		admission := v.admit(ctx, want)
 		if admission.Full != nil {
@@ -143,9 +156,9 @@ func (v *video) holds(admission activities.Admission) {
 }
 
 // waiter is the task as it takes its turn.
-func (v *video) waiter(ctx workflow.Context) activities.Waiter {
+func (v *video) waiter() activities.Waiter {
 	return activities.Waiter{
-		TaskID: v.in.TaskID, Token: v.in.Token, Weight: v.in.Weight, Lane: v.in.Lane, Since: workflow.GetInfo(ctx).WorkflowStartTime.UTC(),
+		TaskID: v.in.TaskID, Token: v.in.Token, Weight: v.in.Weight, Lane: v.in.Lane, Since: v.began.UTC(),
 	}
 }
 
@@ -195,7 +208,7 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	this := &v.tries[len(v.tries)-1]
 	v.tell(ctx)
 	in := activities.SubmitInput{
-		TaskID: v.in.TaskID, Life: v.in.Life, Attempt: len(v.tries), Assignment: to, Request: v.in.Request, RequestObject: v.in.RequestObject,
+		TaskID: v.in.TaskID, Life: v.in.Life, Attempt: v.attempted(), Assignment: to, Request: v.in.Request, RequestObject: v.in.RequestObject,
 	}
 	summary := fmt.Sprintf("%s · attempt %d", to.Channel, in.Attempt)
 	var job activities.Job
@@ -211,6 +224,11 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 		until := workflow.Now(ctx)
 		if !fault.Settled {
 			until = until.Add(submitLife) // the request may still be under way in a worker that lost its way to Temporal
+		}
+		if v.in.Revision >= revisionRestores {
+			if err := v.enter(ctx, PhaseSubmitting, dueAt(until.Add(activities.FindLag+submitUsual))); err != nil {
+				return job, nil, err
+			}
 		}
 		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Reconcile, activities.ReconcileInput{Submit: in, Until: until, Claimed: claims}).Get(free, &job)
 		fault, bad = activities.Outcome(err)

@@ -113,6 +113,10 @@ func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.E
 	if workflow.IsReplaying(ctx) { // it has ended before
 		return result, err
 	}
+	if workflow.IsContinueAsNewError(err) {
+		span.End()
+		return result, err
+	}
 	if ended, ok := result.(Result); ok && err == nil {
 		span.SetAttributes(traceState.String(string(ended.State)))
 		if ended.State == Failed {
@@ -146,6 +150,12 @@ func (s *tracedSteps) ExecuteLocalActivity(ctx workflow.Context, activityType st
 func (s *tracedSteps) ExecuteChildWorkflow(ctx workflow.Context, childType string, args ...any) workflow.ChildWorkflowFuture {
 	passTrace(ctx)
 	return s.Next.ExecuteChildWorkflow(ctx, childType, args...)
+}
+
+// NewContinueAsNewError implements interceptor.WorkflowOutboundInterceptor.
+func (s *tracedSteps) NewContinueAsNewError(ctx workflow.Context, run any, args ...any) error {
+	passTrace(ctx)
+	return s.Next.NewContinueAsNewError(ctx, run, args...)
 }
 
 // passTrace hands the workflow's span on to the step that is about to be scheduled.

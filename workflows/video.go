@@ -3,9 +3,11 @@ package workflows
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"modelrelay/activities"
@@ -19,7 +21,7 @@ func Video(ctx workflow.Context, in Input) (Result, error) {
 		panic(fmt.Sprintf("this worker knows revision %d, the task is of %d", revisionNow, in.Revision))
 	}
 	ctx, end := workflow.WithCancel(ctx)
-	v := &video{state: state{in: in, phase: PhaseQueued}}
+	v := resume(ctx, in)
 	workflow.GoNamed(ctx, "operator", func(ctx workflow.Context) {
 		workflow.GetSignalChannel(ctx, signalFail).Receive(ctx, &v.reason)
 		v.ended = true
@@ -37,6 +39,12 @@ type video struct {
 	// ended and reason are an operator's word that the task must fail.
 	ended  bool
 	reason string
+	// shown is the most progress that the senders of cancels have seen so far.
+	shown int
+	// later is what is left to do once the task's end is written and told; stopping is the channel whose slot the task
+	// holds until its job there is stopped.
+	later    []func(free workflow.Context)
+	stopping string
 	// acts only names the activities to the SDK; it stays nil and nothing calls it.
 	acts *activities.Activities
 }
@@ -70,12 +78,16 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 		result.ExpiresAt = result.CompletedAt.Add(time.Duration(v.in.Limits.Retention))
 	}
 	if result.State == Failed {
-		result.Progress = max(result.Progress, shown(free))
+		result.Progress = max(result.Progress, v.mostShown(free))
 	}
 	if err := workflow.UpsertMemo(free, map[string]any{memoResult: result}); err != nil {
 		return Result{}, fmt.Errorf("write the result: %w", err)
 	}
-	if err := v.enter(free, phase); err != nil {
+	var more []temporal.SearchAttributeUpdate
+	if len(v.later) > 0 {
+		more = append(more, dueAt(workflow.Now(ctx).Add(laterLife+endUsual)))
+	}
+	if err := v.enter(free, phase, more...); err != nil {
 		return Result{}, err
 	}
 	v.tell(free)
@@ -90,13 +102,29 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 			workflow.GetLogger(ctx).Error("webhook not started", "err", err)
 		}
 	}
+	for _, do := range v.later {
+		do(free)
+	}
 	return result, nil
+}
+
+// afterwards does what the task's end need not wait for, once that is written and told; at once in a task from before.
+func (v *video) afterwards(ctx workflow.Context, do func(free workflow.Context)) {
+	if v.in.Revision >= revisionRestores {
+		v.later = append(v.later, do)
+		return
+	}
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	do(free)
 }
 
 // settle gives back what the task held: first within this step, which costs a history one event; where that fails, as
 // an activity with patience. The task's end does not depend on it.
 func (v *video) settle(free workflow.Context, result Result) {
-	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(free), Channels: v.held, Bill: v.bill(result), Created: workflow.GetInfo(free).WorkflowStartTime.UTC()}
+	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(), Channels: v.held, Bill: v.bill(result), Created: v.began.UTC()}
+	if v.stopping != "" {
+		in.Channels = slices.DeleteFunc(slices.Clone(v.held), func(channel string) bool { return channel == v.stopping })
+	}
 	if result.Failure != nil {
 		in.Code = result.Failure.Code
 	}
@@ -143,13 +171,13 @@ func (v *video) notify(free workflow.Context, result Result) workflow.Future {
 	return workflow.ExecuteChildWorkflow(options, notifyType, in).GetChildWorkflowExecution()
 }
 
-// shown is the progress that a cancel's sender saw. The poll that a cancel ends tells nothing of its own.
-func shown(ctx workflow.Context) int {
-	var most, one int
+// mostShown is the progress that a cancel's sender saw. The poll that a cancel ends tells nothing of its own.
+func (v *video) mostShown(ctx workflow.Context) int {
+	var one int
 	for seen := workflow.GetSignalChannel(ctx, signalShown); seen.ReceiveAsync(&one); {
-		most = max(most, one)
+		v.shown = max(v.shown, one)
 	}
-	return min(most, progressArchiving)
+	return min(v.shown, progressArchiving)
 }
 
 func failed(failure *providers.VideoFailure, progress int) Result {

@@ -21,6 +21,7 @@ import (
 type stage struct {
 	*testsuite.TestWorkflowEnvironment
 	states []string
+	due    time.Time // of the last step
 }
 
 func newStage(t *testing.T) *stage {
@@ -38,6 +39,9 @@ func newStage(t *testing.T) *stage {
 		}
 		if state, ok := attrs.GetKeyword(temporal.NewSearchAttributeKeyKeyword(workflows.AttrState)); ok {
 			s.states = append(s.states, state)
+		}
+		if text, ok := attrs.GetKeyword(temporal.NewSearchAttributeKeyKeyword(workflows.AttrDue)); ok {
+			s.due, _ = time.Parse(time.RFC3339, text)
 		}
 	}).Return(nil).Maybe()
 	s.OnUpsertMemo(mock.Anything).Return(nil).Maybe()
