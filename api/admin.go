@@ -74,7 +74,6 @@ func (s *Server) authenticateAdmin(ctx huma.Context, next func(huma.Context)) {
 		s.fail(x, err)
 		return
 	}
-	x.Header().Set("Cache-Control", "no-store")
 	r.Header.Set("Content-Type", "application/json") // a body is JSON, whatever it is called
 	next(ctx)
 }

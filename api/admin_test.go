@@ -78,7 +78,7 @@ func (o *office) tell(t *testing.T, status int, method, path, body string, into 
 	if rec.Code != status {
 		t.Fatalf("%s %s: got %d %s, want %d", method, path, rec.Code, rec.Body, status)
 	}
-	if rec.Header().Get("Cache-Control") != "no-store" {
+	if rec.Header().Get("Cache-Control") != "private, no-store" {
 		t.Errorf("%s %s may be kept by a cache", method, path)
 	}
 	reflect.ValueOf(into).Elem().SetZero() // what an answer leaves out is not what the last one said

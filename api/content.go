@@ -100,8 +100,8 @@ func (s *Server) serveContent(x *exchange, r *http.Request) error {
 		}
 	}
 	header := x.Header()
-	header.Set("Content-Type", firstText(output.ContentType, "video/mp4"))
-	header.Set("Cache-Control", "private")
+	header.Set("Content-Type", contentType(output.ContentType, variant))
+	header.Set("Content-Security-Policy", "sandbox")
 	header.Set("Etag", `"`+output.SHA256+`"`)
 	content := &outputReader{ctx: r.Context(), archive: s.archive, key: output.Object, size: output.Size}
 	defer content.close()
@@ -109,6 +109,22 @@ func (s *Server) serveContent(x *exchange, r *http.Request) error {
 	keepRange(r.Header)
 	http.ServeContent(late, r, "", task.CompletedAt, content)
 	return late.finish(r, content)
+}
+
+// contentType is what an output, or a variant of it, is served as. A vendor called it something, and no page or script of a
+// vendor's may come from this server's address: what is called neither a video nor a picture is served as one all the same.
+func contentType(called, variant string) string {
+	kind := providers.MediaType(http.Header{"Content-Type": {called}})
+	switch {
+	case variant == "" && strings.HasPrefix(kind, "video/"):
+		return kind
+	case variant == "":
+		return "video/mp4"
+	case slices.Contains([]string{"image/webp", "image/png", "image/gif", "image/avif"}, kind):
+		return kind
+	default: // image/svg+xml among them, which may hold scripts
+		return "image/jpeg"
+	}
 }
 
 // maxRanges is how many ranges one request may ask for. Each is a request to the archive; players ask for one.
@@ -279,7 +295,7 @@ func (w *lateWriter) finish(r *http.Request, content *outputReader) error {
 
 // refuse takes back what the header said of the video.
 func (w *lateWriter) refuse(fault *providers.Fault) error {
-	for _, name := range [...]string{"Etag", "Last-Modified", "Accept-Ranges", "Content-Range", "Cache-Control"} {
+	for _, name := range [...]string{"Etag", "Last-Modified", "Accept-Ranges", "Content-Range"} {
 		w.Header().Del(name)
 	}
 	return fault

@@ -41,7 +41,7 @@ func TestContent(t *testing.T) {
 	}{
 		{"whole", "GET", path, nil, 200, clip, map[string]string{
 			"Content-Type": "video/mp4", "Content-Length": "10", "Etag": `"aa"`, "Last-Modified": modified, "Accept-Ranges": "bytes",
-			"Cache-Control": "private",
+			"Cache-Control": "private, no-store", "Content-Security-Policy": "sandbox", "X-Content-Type-Options": "nosniff",
 		}},
 		{"head", "HEAD", path, nil, 200, "", map[string]string{"Content-Type": "video/mp4", "Content-Length": "10", "Etag": `"aa"`, "Accept-Ranges": "bytes"}},
 		{"the second", "GET", path + "?index=1", nil, 200, "other", map[string]string{"Content-Type": "video/webm", "Content-Length": "5", "Etag": `"bb"`}},
@@ -138,7 +138,7 @@ func TestNoContent(t *testing.T) {
 			continue
 		}
 		fault(t, rec)
-		if rec.Header().Get("Etag") != "" || rec.Header().Get("Content-Length") != "" || rec.Header().Get("Cache-Control") != "" {
+		if rec.Header().Get("Etag") != "" || rec.Header().Get("Content-Length") != "" || rec.Header().Get("Cache-Control") != "private, no-store" {
 			t.Errorf("%s: a fault has the video's header %v", name, rec.Header())
 		}
 	}
@@ -156,4 +156,31 @@ func TestContentThatBreaksOff(t *testing.T) {
 		}
 	}()
 	g.do(t, request("GET", "/v1/videos/video_1/content", ""))
+}
+
+// TestContentIsNoPage: whatever a vendor called its output, a browser that opens it finds a video or a picture.
+func TestContentIsNoPage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ called, video, picture string }{
+		{"video/webm", "video/webm", "image/jpeg"},
+		{"Video/QuickTime; codecs=x", "video/quicktime", "image/jpeg"},
+		{"image/png", "video/mp4", "image/png"},
+		{"image/svg+xml", "video/mp4", "image/jpeg"},
+		{"text/html", "video/mp4", "image/jpeg"},
+		{"video/mp4, text/html", "video/mp4", "image/jpeg"},
+		{"", "video/mp4", "image/jpeg"},
+	} {
+		g := newGateway(t, nil, nil)
+		finished(g)
+		task := g.tasks.byID["video_1"]
+		task.Outputs[1].ContentType, task.Outputs[1].Variants[0].ContentType = test.called, test.called
+		g.tasks.put(task)
+		for path, want := range map[string]string{"": test.video, "&variant=thumbnail": test.picture} {
+			rec := g.do(t, request("GET", "/v1/videos/video_1/content?index=1"+path, ""))
+			header := rec.Header()
+			if rec.Code != 200 || header.Get("Content-Type") != want || header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Content-Security-Policy") != "sandbox" {
+				t.Errorf("%q%s: got %d with %v, want %s", test.called, path, rec.Code, header, want)
+			}
+		}
+	}
 }

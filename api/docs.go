@@ -34,7 +34,6 @@ func (s *Server) addDocs(mux chi.Router) {
 	mux.Get("/openapi.yaml", document("application/yaml", asYAML))
 	mux.Get("/docs", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", docsPolicy)
-		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		document("text/html; charset=utf-8", docsPage)(w, r)
 	})

@@ -100,6 +100,31 @@ func TestEveryOperationNeedsAToken(t *testing.T) {
 	}
 }
 
+// TestNothingIsSniffedOrKept: browsers take every answer for what it is called, and no cache keeps what needs a token, faults
+// included.
+func TestNothingIsSniffedOrKept(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	for name := range operationsOf(t, g) {
+		method, path, _ := strings.Cut(name, " ")
+		path = strings.NewReplacer("{task_id}", "video_1", "{model}", "gpt-4o").Replace(path)
+		for _, key := range []string{goodKey, "sk-wrong"} {
+			header := g.do(t, request(method, path, "", "Authorization", "Bearer "+key)).Header()
+			if header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Cache-Control") != "private, no-store" {
+				t.Errorf("%s with %s: got %v", name, key, header)
+			}
+		}
+	}
+	if rec := g.do(t, request("POST", "/v1/chat/completions", smallChat)); rec.Code != 200 || rec.Header().Get("Cache-Control") != "private, no-store" {
+		t.Errorf("a call: got %d with %v", rec.Code, rec.Header())
+	}
+	for _, path := range []string{"/docs", "/docs/rapidoc-min.js", "/openapi.yaml", "/healthz", "/readyz", "/nothing"} {
+		if got := g.do(t, request("GET", path, "")).Header().Get("X-Content-Type-Options"); got != "nosniff" {
+			t.Errorf("%s: got %q, want nosniff", path, got)
+		}
+	}
+}
+
 func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)

@@ -88,7 +88,8 @@ func (p *problem) MarshalJSON() ([]byte, error) { return p.body, nil }
 // that from the vendor itself.
 func render(format providers.Format, fault *providers.Fault, requestID string) *problem {
 	if reply := passable(format, fault); reply != nil {
-		return &problem{status: reply.Status, contentType: reply.ContentType, body: reply.Body, fault: fault}
+		// It is JSON, whatever it is called: a page must not come from this server's address.
+		return &problem{status: reply.Status, contentType: "application/json", body: reply.Body, fault: fault}
 	}
 	c := classOf(fault.Kind)
 	if format == providers.Anthropic && fault.Kind == providers.Overloaded {

@@ -23,7 +23,9 @@ type exchange struct {
 	// patience is how long the client may leave an answer unread; an answer of any length is written through paced.
 	patience time.Duration
 
-	id    string // the request id
+	id string // the request id
+	// fixed are the values of headers that most answers have. The header's slices point into it.
+	fixed [3]string
 	start time.Time
 	// source is the address that the request comes from, as far as proxies are trusted; the zero Addr where it is not known.
 	source netip.Addr
@@ -100,6 +102,9 @@ func (x *exchange) WriteHeader(status int) {
 	}
 	x.ResponseWriter.WriteHeader(status)
 }
+
+// keepPrivate tells caches that the answer is the caller's alone.
+func (x *exchange) keepPrivate() { x.Header()["Cache-Control"] = x.fixed[2:3:3] }
 
 // begin starts the answer, and the time in which the client must take it.
 func (x *exchange) begin(status int) {

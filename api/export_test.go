@@ -14,6 +14,7 @@ func RenderFault(format providers.Format, fault *providers.Fault, requestID stri
 	p := render(format, fault, requestID)
 	header := make(http.Header)
 	setFaultHeaders(header, p)
+	header.Set("Content-Type", p.contentType)
 	return p.status, header, p.body
 }
 

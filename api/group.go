@@ -43,6 +43,7 @@ func (s *Server) newGroup(format providers.Format, errorSchema *huma.Schema) *gr
 func (g *group) enter(ctx huma.Context, next func(huma.Context)) {
 	_, x := unwrap(ctx)
 	x.operation = ctx.Operation().Path
+	x.keepPrivate()
 	if g.format != "" {
 		x.format = g.format
 	}

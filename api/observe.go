@@ -21,7 +21,9 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		x := &exchange{ResponseWriter: w, id: requestID(r), start: time.Now(), format: formatOf(r), patience: s.writeTimeout}
 		x.source = s.proxies.source(r)
 		s.open.requests.Add(1)
-		w.Header().Set("X-Request-Id", x.id)
+		x.fixed = [...]string{x.id, "nosniff", "private, no-store"}
+		w.Header()["X-Request-Id"] = x.fixed[0:1:1]
+		w.Header()["X-Content-Type-Options"] = x.fixed[1:2:2]
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Time{}) // the connection's last request may have left one
 		if r.ContentLength != 0 {

@@ -60,7 +60,6 @@ func (s *Server) serveEvents(x *exchange, r *http.Request, object func(context.C
 	}
 	header := x.Header()
 	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // of a proxy, which would keep events back
 	defer hold(&s.open.watchers)()
 	out := eventStream{pacedWriter: s.paced(x)}

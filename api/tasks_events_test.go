@@ -114,7 +114,7 @@ func TestEvents(t *testing.T) {
 			t.Parallel()
 			g, url := eventServer(t)
 			resp, events := follow(t.Context(), t, url+path)
-			if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "no-store" {
+			if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" || resp.Header.Get("Cache-Control") != "private, no-store" {
 				t.Errorf("got %d %v", resp.StatusCode, resp.Header)
 			}
 			want := func(id, status string, progress int) {

@@ -148,9 +148,14 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	return nil, fault
 }
 
-// MediaType is the bare media type of a Content-Type header, in lower case; "" where there is none.
+// MediaType is the bare media type of a Content-Type header, in lower case; "" where there is none, or more than one: a
+// reader of the header's next value, or of what stands behind a comma, would take the body for something else.
 func MediaType(header http.Header) string {
-	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
+	values := header["Content-Type"]
+	if len(values) == 0 || strings.ContainsRune(values[0], ',') || len(values) > 1 && len(slices.Compact(slices.Clone(values))) > 1 {
+		return ""
+	}
+	kind, _, _ := strings.Cut(values[0], ";")
 	return strings.ToLower(strings.TrimSpace(kind))
 }
 

@@ -508,3 +508,24 @@ func TestRedirects(t *testing.T) {
 		}
 	}
 }
+
+// TestMediaType: what two readers may take for two things is nothing.
+func TestMediaType(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		values []string
+		want   string
+	}{
+		{nil, ""},
+		{[]string{"application/json"}, "application/json"},
+		{[]string{" Application/JSON ; charset=utf-8"}, "application/json"},
+		{[]string{"application/json", "application/json"}, "application/json"},
+		{[]string{"application/json", "text/html"}, ""},
+		{[]string{"audio/mpeg, text/html"}, ""},
+		{[]string{"application/json;a=b, text/html"}, ""},
+	} {
+		if got := providers.MediaType(http.Header{"Content-Type": test.values}); got != test.want {
+			t.Errorf("%q: got %q, want %q", test.values, got, test.want)
+		}
+	}
+}
