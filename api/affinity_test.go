@@ -62,7 +62,6 @@ func TestAffinity(t *testing.T) {
 		{name: "another caller", path: chats, first: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`, other: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`, otherKey: otherKey, some: true},
 		{name: "a key that is none", path: chats, first: `{"model":"m","prompt_cache_key":{"a":[1]},` + turns + `}`, other: `{"model":"m","prompt_cache_key":{"a":[1]},` + turns + `}`, same: true, some: true},
 		{name: "null", path: chats, first: `{"model":"m","prompt_cache_key":null,` + turns + `}`, other: `{"model":"m",` + turns + `}`, same: true},
-		{name: "twice", path: chats, first: `{"model":"m","prompt_cache_key":"x","prompt_cache_key":"u1",` + turns + `}`, other: `{"model":"m","prompt_cache_key":"u1",` + turns + `}`, same: true, some: true},
 		{name: "responses", path: responses, first: `{"model":"m","prompt_cache_key":"u1","input":"a"}`, other: `{"model":"m","prompt_cache_key":"u1","input":"b"}`, same: true, some: true},
 		{name: "a message", path: messages, first: `{"model":"m","max_tokens":1,` + turns + `}`, other: `{"model":"m","max_tokens":1,` + turns + `}`, same: true},
 		{name: "a marked system", path: messages, first: `{"model":"m","max_tokens":1,` + system + `,` + turns + `}`, other: `{"model":"m","max_tokens":2,` + system + `,` + more + `}`, same: true, some: true},

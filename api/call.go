@@ -76,9 +76,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 
 // callChecked is call for a body that was checked.
 func (s *Server) callChecked(x *exchange, r *http.Request, call providers.Call, b *body) error {
-	if x.caller.Budget > 0 {
-		x.asked = b.asked()
-	}
+	x.asked = b.asked()
 	return s.callListed(x, r, call, b.unlisted)
 }
 

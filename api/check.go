@@ -29,8 +29,8 @@ type reading struct {
 	buf bytes.Buffer
 }
 
-// newChecker compiles the schema of a body struct. The noted fields are no part of it: they may be anything, and their
-// place is told.
+// newChecker compiles the schema of a body struct. The noted fields are no part of it, see rule.note; the places of those
+// that stand in no other are told.
 func newChecker[Body any](registry huma.Registry, noted ...string) *checker {
 	schema := registry.Schema(reflect.TypeFor[Body](), false, "")
 	c := &checker{rule: newRule(registry, schema)}
@@ -173,19 +173,20 @@ func (s *scan) object(r *rule, at []providers.Span) *violation {
 		if err != nil {
 			return &violation{syntax: err}
 		}
-		field, known := r.names[string(name[1:len(name)-1])]
-		if !known && bytes.IndexByte(name, '\\') >= 0 {
-			field, known = r.names[unquote(name)]
-		}
+		spelt := unquoted(name)
+		field, known := r.names[string(spelt)]
 		if !known {
+			if title := r.inOtherCase(spelt); title != "" {
+				return &violation{place: string(spelt), rule: "must be written '" + title + "'"}
+			}
 			if _, err := s.dec.ReadValue(); err != nil {
 				return &violation{syntax: err}
 			}
 			continue
 		}
 		bit := uint64(1) << field
-		if seen&bit != 0 && r.noted&bit == 0 {
-			return &violation{place: r.name(field), rule: "is given more than once"}
+		if seen&bit != 0 {
+			return &violation{place: r.titles[field], rule: "is given more than once"}
 		}
 		seen |= bit
 		if s.dec.PeekKind() == jsontext.KindNull {
@@ -202,10 +203,10 @@ func (s *scan) object(r *rule, at []providers.Span) *violation {
 		unlisted := s.unlisted
 		span, v := s.value(r.fields[field])
 		if v != nil {
-			return v.within(r.name(field))
+			return v.within(r.titles[field])
 		}
 		if s.unlisted != unlisted {
-			s.unlisted.within(r.name(field))
+			s.unlisted.within(r.titles[field])
 		}
 		given |= bit
 		if at != nil {
@@ -217,7 +218,7 @@ func (s *scan) object(r *rule, at []providers.Span) *violation {
 	}
 	for _, field := range r.required {
 		if given&(1<<field) == 0 {
-			return &violation{place: r.name(field), rule: "is required"}
+			return &violation{place: r.titles[field], rule: "is required"}
 		}
 	}
 	return nil

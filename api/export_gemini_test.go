@@ -8,7 +8,7 @@ import (
 
 // GeminiNames finds where the body of a batch of embeddings names its model.
 func GeminiNames() func(raw []byte, model string) ([]providers.Span, error) {
-	c := newChecker[geminiBatchEmbed](huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer))
+	c := newGeminiChecker[geminiBatchEmbed](huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer))
 	return func(raw []byte, model string) ([]providers.Span, error) {
 		b, err := c.check(raw)
 		if err != nil {

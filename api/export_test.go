@@ -80,3 +80,32 @@ func ParseForm(raw []byte, boundary string) ([]FormPart, error) {
 	}
 	return parts, nil
 }
+
+// Reader is the check of one operation's bodies: Names are the fields that it knows at the top, and Read gives the value of
+// each, nil for absent and null.
+type Reader struct {
+	Names []string
+	Read  func(raw []byte) (func(name string) []byte, error)
+}
+
+// Readers are those of some operations of every format.
+func Readers() map[string]Reader {
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	video := newVideoChecks()
+	readers := make(map[string]Reader)
+	for name, c := range map[string]*checker{
+		"chat": newOpenAIChecker[openAIChat](registry), "image": newOpenAIChecker[openAIImage](registry),
+		"message": newChecker[anthropicMessages](registry), "gemini": newGeminiChecker[geminiGenerate](registry),
+		"sora": newChecker[openAIVideoBody](registry), "generic": newChecker[genericVideoBody](registry),
+		"vendor C": newChecker[vendorCBody](registry), "video": video.fields, "metadata": video.metadata,
+	} {
+		readers[name] = Reader{Names: c.rule.titles, Read: func(raw []byte) (func(string) []byte, error) {
+			b, err := c.check(raw)
+			if err != nil {
+				return nil, err
+			}
+			return b.value, nil
+		}}
+	}
+	return readers
+}

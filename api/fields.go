@@ -3,6 +3,8 @@ package api
 import (
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -51,11 +53,15 @@ type rule struct {
 	kinds kinds
 	// enum holds the strings allowed, nil for any.
 	enum []string
-	// names are the members the rule looks at, fields their rules in the same order; nil: it looks at none.
+	// names are the members the rule looks at, and which of fields is the rule of each; nil: it looks at none. Two names of one
+	// field are two ways to write it.
 	names  map[string]int
 	fields []*rule
-	// noted are the fields, by index, whose place is of interest and nothing else.
-	noted uint64
+	// titles are the names of fields that messages use.
+	titles []string
+	// folded are the names as readers compare them that do not mind their case, longest the length of the longest one.
+	folded  map[string]int
+	longest int
 	// required are indexes into fields, in the contract's order.
 	required []int
 	// items is the rule of array elements, nil for any.
@@ -126,24 +132,72 @@ func (r *rule) addProperties(registry huma.Registry, schema *huma.Schema) {
 		panic("api: an object of the contract has more than 64 fields: " + schema.Title)
 	}
 	slices.Sort(names)
-	r.names = make(map[string]int, len(names))
-	for i, name := range names {
-		r.names[name] = i
-		r.fields = append(r.fields, newRule(registry, schema.Properties[name]))
+	for _, name := range names {
+		r.addField(name, newRule(registry, schema.Properties[name]))
 	}
 	for _, name := range schema.Required {
 		r.required = append(r.required, r.names[name])
 	}
 }
 
-// note adds a field that is not of the contract, unless it is.
-func (r *rule) note(name string) {
-	if _, known := r.names[name]; known || len(r.fields) >= maxFields {
-		return
+// addField adds the last field so far.
+func (r *rule) addField(name string, field *rule) {
+	r.fields, r.titles = append(r.fields, field), append(r.titles, name)
+	r.addName(name, len(r.fields)-1)
+}
+
+// addName adds a name of a field.
+func (r *rule) addName(name string, field int) {
+	if r.names == nil {
+		r.names, r.folded = make(map[string]int), make(map[string]int)
 	}
-	r.names[name] = len(r.fields)
-	r.noted |= 1 << len(r.fields)
-	r.fields = append(r.fields, &rule{kinds: kindAny})
+	r.names[name] = field
+	r.folded[string(appendFolded(nil, []byte(name)))] = field
+	r.longest = max(r.longest, len(name))
+}
+
+// note adds a field that is not of the contract, unless it is: it may be anything, but stands there once, and in these
+// letters. A name with points is that of a field within fields.
+func (r *rule) note(name string) {
+	outer, inner, within := strings.Cut(name, ".")
+	at, known := r.names[outer]
+	if !known {
+		if len(r.fields) >= maxFields {
+			panic("api: no room to note a field: " + name)
+		}
+		at = len(r.fields)
+		r.addField(outer, &rule{kinds: kindAny})
+	}
+	if within {
+		r.fields[at].note(inner)
+	}
+}
+
+// addSnakeCase lets every name of two words be written in snake case as well, as readers of protocol buffers do.
+func (r *rule) addSnakeCase() {
+	for i, name := range r.titles {
+		if snake := snakeCase(name); snake != name {
+			r.addName(snake, i)
+		}
+		r.fields[i].addSnakeCase()
+	}
+	if r.items != nil {
+		r.items.addSnakeCase()
+	}
+}
+
+// snakeCase writes "maxOutputTokens" as "max_output_tokens".
+func snakeCase(name string) string {
+	var out []byte
+	for i := range len(name) {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			out = append(out, '_')
+			c += 'a' - 'A'
+		}
+		out = append(out, c)
+	}
+	return string(out)
 }
 
 // add widens the rule by an alternative.
@@ -152,6 +206,7 @@ func (r *rule) add(other *rule) {
 	r.enum = append(r.enum, other.enum...)
 	if other.names != nil {
 		r.names, r.fields, r.required = other.names, other.fields, other.required
+		r.titles, r.folded, r.longest = other.titles, other.folded, other.longest
 	}
 	switch {
 	case other.items == nil:
@@ -164,14 +219,46 @@ func (r *rule) add(other *rule) {
 	}
 }
 
-// name returns the name of a field by its index.
-func (r *rule) name(field int) string {
-	for name, i := range r.names {
-		if i == field {
-			return name
-		}
+// maxFold is how many bytes a character takes at most that stands for one ASCII letter in another case: the sign of Kelvin.
+const maxFold = 3
+
+// inOtherCase returns the name that a given one differs from by nothing but its case, "" for none. Readers that do not mind
+// it, such as those written in Go, would take the one for the other, and the last of several.
+func (r *rule) inOtherCase(given []byte) string {
+	if len(given) > maxFold*r.longest {
+		return ""
+	}
+	var room [64]byte
+	if field, ok := r.folded[string(appendFolded(room[:0], given))]; ok {
+		return r.titles[field]
 	}
 	return ""
+}
+
+// appendFolded writes a name as encoding/json compares it: of each character, the first of those that differ by case.
+func appendFolded(out, name []byte) []byte {
+	for i := 0; i < len(name); {
+		c := name[i]
+		if c < utf8.RuneSelf {
+			if 'a' <= c && c <= 'z' {
+				c -= 'a' - 'A'
+			}
+			out = append(out, c)
+			i++
+			continue
+		}
+		char, size := utf8.DecodeRune(name[i:])
+		for next := unicode.SimpleFold(char); ; next = unicode.SimpleFold(char) {
+			smaller := next <= char // the circle begins again
+			char = next
+			if smaller {
+				break
+			}
+		}
+		out = utf8.AppendRune(out, char)
+		i += size
+	}
+	return out
 }
 
 // anything tells whether a value of an allowed kind needs no look inside.

@@ -39,6 +39,9 @@ func checkForm(f *form, r *rule) (*checkedForm, error) {
 		name := strings.TrimSuffix(part.name, "[]")
 		index, known := r.names[name]
 		if !known {
+			if title := r.inOtherCase([]byte(name)); title != "" {
+				return nil, providers.InvalidField(name, "Invalid request: '%s' must be written '%s'.", name, title)
+			}
 			continue
 		}
 		field, values := r.fields[index], r.fields[index]
@@ -58,7 +61,7 @@ func checkForm(f *form, r *rule) (*checkedForm, error) {
 		}
 	}
 	for _, index := range r.required {
-		name := r.name(index)
+		name := r.titles[index]
 		if _, ok := checked.given[name]; !ok {
 			return nil, providers.InvalidField(name, "Invalid request: '%s' is required.", name)
 		}

@@ -45,7 +45,16 @@ func geminiVerbs() []geminiVerb {
 }
 
 func geminiBody[Body any](registry huma.Registry) (*checker, *huma.RequestBody) {
-	return newChecker[Body](registry), jsonBody[Body](registry)
+	return newGeminiChecker[Body](registry), jsonBody[Body](registry)
+}
+
+// newGeminiChecker is newChecker with what the gateway reads of this format beyond the fields of the contract. The vendor
+// takes every name in snake case as well.
+func newGeminiChecker[Body any](registry huma.Registry) *checker {
+	c := newChecker[Body](registry, "model", "generationConfig.maxOutputTokens", "generationConfig.candidateCount",
+		"generationConfig.thinkingConfig.thinkingBudget")
+	c.rule.addSnakeCase()
+	return c
 }
 
 // addGemini adds format B: POST {prefix}/models/{model}:{verb} under both prefixes its SDK uses, and its model list.

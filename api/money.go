@@ -1,10 +1,14 @@
 package api
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
@@ -31,47 +35,92 @@ type asked struct {
 	n      int64 // answers, or images
 }
 
-// asked reads what a JSON body says about its answer.
+// maxAsked is what a larger number counts as: no answer is as long, and two of them can be multiplied.
+const maxAsked = 1 << 31
+
+// sizeNames are the fields beyond the contract's with which a body of the OpenAI format may say how much it wants: what an
+// upstream reads of them nobody knows, so each counts wherever it stands.
+func sizeNames() []string {
+	return []string{"max_completion_tokens", "max_output_tokens", "max_tokens", "n", "best_of"}
+}
+
+// asked reads what a JSON body says about its answer: the most that any of its fields says.
 func (b *body) asked() asked {
-	a := asked{n: b.whole("n")}
+	var a asked
 	for _, name := range [...]string{"max_completion_tokens", "max_output_tokens", "max_tokens"} {
-		if a.output == 0 {
-			a.output = b.whole(name)
-		}
+		a.output = max(a.output, whole(b.value(name)))
 	}
-	// Format B says it in its configuration, the contract's own images in their parameters.
-	for object, members := range map[string]map[string]*int64{
-		"generationConfig": {"maxOutputTokens": &a.output, "candidateCount": &a.n}, "parameters": {"n": &a.n},
-	} {
-		if b.value(object) == nil || b.value(object)[0] != '{' {
-			continue
+	for _, name := range [...]string{"n", "best_of"} { // the best of so many are made, and paid for
+		a.n = max(a.n, whole(b.value(name)))
+	}
+	a.n = min(maxAsked, max(1, a.n)*prompts(b.value("prompt")))
+	// The contract's own images say it in their parameters, format A of thinking, and format B in its configuration.
+	a.n = max(a.n, b.wholeWithin("parameters", "n"))
+	a.output = max(a.output, b.wholeWithin("thinking", "budget_tokens"))
+	if config := b.value("generationConfig"); config != nil {
+		thinking := config
+		if at := memberOf(config, "thinkingConfig", "thinking_config"); at != (providers.Span{}) {
+			thinking = config[at.From:at.To]
 		}
-		for name, into := range members {
-			if at := b.within(object, name); at != (providers.Span{}) {
-				*into = max(*into, whole(b.raw[at.From:at.To]))
-			}
-		}
+		a.output = max(a.output, wholeMember(config, "maxOutputTokens", "max_output_tokens"), wholeMember(thinking, "thinkingBudget", "thinking_budget"))
+		a.n = max(a.n, wholeMember(config, "candidateCount", "candidate_count"))
 	}
 	return a
 }
 
-// whole returns a top-level number above 0, 0 for anything else.
-func (b *body) whole(name string) int64 { return whole(b.value(name)) }
+// prompts is how many texts a completion is to go on from, each of which has answers of its own: the elements of an array,
+// but for one that is the tokens of a single text.
+func prompts(raw []byte) int64 {
+	if len(raw) == 0 || raw[0] != '[' {
+		return 1
+	}
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if _, err := dec.ReadToken(); err != nil || dec.PeekKind() == jsontext.KindNumber {
+		return 1
+	}
+	var n int64
+	for dec.PeekKind() != jsontext.KindEndArray && dec.SkipValue() == nil {
+		n++
+	}
+	return max(1, n)
+}
 
-func whole(raw []byte) int64 {
-	n, err := strconv.ParseInt(string(raw), 10, 32)
-	if err != nil {
+func (b *body) wholeWithin(object string, names ...string) int64 {
+	return wholeMember(b.value(object), names...)
+}
+
+// wholeMember is a number in an object, 0 for anything else.
+func wholeMember(object []byte, names ...string) int64 {
+	if len(object) == 0 || object[0] != '{' {
 		return 0
 	}
-	return max(0, n)
+	at := memberOf(object, names...)
+	return whole(object[at.From:at.To])
+}
+
+// whole returns a number above 0, or one in a string, as some readers take it; 0 for anything else. What follows its point
+// does not count, and what is too large to be meant counts as maxAsked.
+func whole(raw []byte) int64 {
+	if len(raw) > 1 && raw[0] == '"' {
+		raw = unquoted(raw)
+	}
+	if len(raw) == 0 || raw[0] != '+' && raw[0] != '.' && (raw[0] < '0' || raw[0] > '9') {
+		return 0 // below 0, or a word: ParseFloat knows some
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		f, err := strconv.ParseFloat(string(raw), 64)
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return 0
+		}
+		n = int64(min(f, maxAsked))
+	}
+	return min(n, maxAsked)
 }
 
 // mayCost is what the call may come to at most, as far as it can be told from its request.
 func (x *exchange) mayCost() providers.Measure {
-	n, output := max(1, x.asked.n), x.asked.output
-	if output == 0 {
-		output = defaultOutput
-	}
+	n, output := max(1, x.asked.n), cmp.Or(x.asked.output, defaultOutput)
 	m := providers.Measure{Requests: 1, Usage: providers.Usage{Input: guessInput(x.length), Output: output * n}}
 	switch x.endpoint.Operation {
 	case providers.CountTokens:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/providers/relay"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 )
@@ -64,6 +66,85 @@ func TestBudgetReservesWhatACallMayCost(t *testing.T) {
 	g.do(t, request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p"}`))
 	if costs := g.limits.costs[n:]; len(costs) != 2 || costs[1] != (storage.Cost{Requests: 1}) {
 		t.Errorf("admitted %+v, want each once", costs)
+	}
+}
+
+// Whatever name an upstream may look at, the largest number counts, and one too large to be read is no small one.
+func TestBudgetReservesTheLargestThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	endpoints := []providers.Endpoint{
+		chat, {Format: providers.OpenAI, Operation: providers.Completions}, {Format: providers.OpenAI, Operation: providers.Responses},
+		{Format: providers.Anthropic, Operation: providers.Messages}, {Format: providers.Gemini, Operation: providers.GenerateContent},
+	}
+	vendor := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		return upstreamAnswer("application/json", `{}`), nil
+	})
+	catalog := providers.Catalog{"all": {Name: "all", Relay: vendor, Endpoints: endpoints}}
+	router := providers.NewRouter(catalog, []providers.Channel{{
+		Name: "main", Vendor: "all", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"},
+		Models: map[string]string{"gpt-4o": ""}, Groups: []string{"default"},
+	}}, nil)
+	give := priced(t, 1)
+	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+		give(g, o)
+		o.Router, o.Relay = router, relay.New(router, catalog, nil)
+	})
+	const most = 1 << 31
+	const (
+		chats, responses, completions = "/v1/chat/completions", "/v1/responses", "/v1/completions"
+		messages, generate            = "/v1/messages", "/v1beta/models/gpt-4o:generateContent"
+	)
+	for _, tc := range []struct {
+		path, members string
+		output        int64
+	}{
+		{chats, `"messages":[],"max_completion_tokens":1,"max_tokens":50000`, 50000},
+		{chats, `"messages":[],"max_tokens":1,"max_completion_tokens":50000`, 50000},
+		{chats, `"messages":[],"max_tokens":1,"max_output_tokens":50000`, 50000},
+		{chats, `"messages":[],"max_tokens":1,"max_output_tokens":"50000"`, 50000},
+		{chats, `"messages":[],"max_tokens":4294967296`, most},
+		{chats, `"messages":[],"max_tokens":9223372036854775808`, most},
+		{chats, `"messages":[],"max_tokens":1e400`, 0}, // no integer
+		{chats, `"messages":[],"max_output_tokens":9223372036854775808`, most},
+		{chats, `"messages":[],"max_tokens":1e6`, 1e6},
+		{chats, `"messages":[],"max_output_tokens":1e400`, most},
+		{chats, `"messages":[],"max_output_tokens":12.9`, 12},
+		{chats, `"messages":[],"max_tokens":-1`, 4096},
+		{chats, `"messages":[],"max_tokens":0`, 4096},
+		{chats, `"messages":[],"max_output_tokens":["9"]`, 4096},
+		{chats, `"messages":[],"max_output_tokens":"NaN"`, 4096},
+		{chats, `"messages":[],"max_tokens":10,"n":2,"best_of":5`, 50},
+		{chats, `"messages":[],"max_tokens":4294967296,"n":4294967296`, most * most},
+		{completions, `"prompt":"p","max_tokens":10,"best_of":20`, 200},
+		{completions, `"prompt":["a","b","c"],"max_tokens":10,"n":2`, 60},
+		{completions, `"prompt":[[1,2],[3]],"max_tokens":10`, 20},
+		{completions, `"prompt":[1,2,3],"max_tokens":10`, 10},
+		{responses, `"input":"i","max_output_tokens":1,"max_tokens":70000`, 70000},
+		{messages, `"messages":[],"max_tokens":100`, 100},
+		{messages, `"messages":[],"max_tokens":100,"thinking":{"type":"enabled","budget_tokens":30000}`, 30000},
+		{generate, `"contents":[]`, 4096},
+		{generate, `"contents":[],"generationConfig":{"maxOutputTokens":70000,"candidateCount":3}`, 210000},
+		{generate, `"contents":[],"generation_config":{"max_output_tokens":70000,"candidate_count":"3"}`, 210000},
+		{generate, `"contents":[],"generationConfig":{"max_output_tokens":"70000"}`, 70000},
+		{generate, `"contents":[],"generationConfig":{"maxOutputTokens":1,"thinkingConfig":{"thinkingBudget":24576}}`, 24576},
+		{generate, `"contents":[],"generation_config":{"max_output_tokens":1,"thinking_config":{"thinking_budget":24576}}`, 24576},
+	} {
+		body := `{"model":"gpt-4o",` + tc.members + `}`
+		g.limits.costs = nil
+		rec := g.do(t, request("POST", tc.path, body, "Anthropic-Version", "2023-06-01"))
+		if tc.output == 0 {
+			if rec.Code != 400 || len(g.limits.costs) > 0 {
+				t.Errorf("%s: got %d %s", body, rec.Code, rec.Body)
+			}
+			continue
+		}
+		want := int64(math.MaxInt64)
+		if tc.output < most*most {
+			want = 100 + int64(len(body)/4) + 2*tc.output
+		}
+		if rec.Code != 200 || len(g.limits.costs) != 1 || g.limits.costs[0].Money != want {
+			t.Errorf("%s: got %d and %+v, want %d reserved", body, rec.Code, g.limits.costs, want)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ type openAICall struct {
 // addOpenAICall adds an operation whose JSON body, checked as Body says, goes upstream as it came.
 func addOpenAICall[Body any](s *Server, g *group, c openAICall) {
 	registry := g.OpenAPI().Components.Schemas
-	check := newChecker[Body](registry, cacheKey)
+	check := newOpenAIChecker[Body](registry)
 	c.Method = http.MethodPost
 	if c.RequestBody == nil {
 		c.RequestBody = jsonBody[Body](registry)
@@ -36,6 +36,11 @@ func addOpenAICall[Body any](s *Server, g *group, c openAICall) {
 	g.handleAt(c.route, c.Operation, func(x *exchange, r *http.Request) error {
 		return s.callJSON(x, r, check, c)
 	})
+}
+
+// newOpenAIChecker is newChecker with what the gateway reads of this format beyond the fields of the contract.
+func newOpenAIChecker[Body any](registry huma.Registry) *checker {
+	return newChecker[Body](registry, append(sizeNames(), cacheKey, "stream_options.include_usage", "parameters.n")...)
 }
 
 // callJSON reads, checks and relays a JSON body.

@@ -89,7 +89,7 @@ func (s *Server) addOpenAIImages(g *group) {
 	})
 
 	registry := g.OpenAPI().Components.Schemas
-	check, fields := newChecker[openAIImageEdit](registry), newFormRule[openAIImageForm](registry)
+	check, fields := newOpenAIChecker[openAIImageEdit](registry), newFormRule[openAIImageForm](registry)
 	body := jsonBody[openAIImageEdit](registry)
 	body.Content["multipart/form-data"] = formBody[openAIImageForm](registry).Content["multipart/form-data"]
 	edit := openAICall{name: providers.ImageEdit, settle: needPrompt}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -45,8 +46,8 @@ func insertMember(raw []byte, from int, member string) providers.Edit {
 	return providers.Edit{At: providers.Span{From: inside, To: inside}, Text: []byte(member)}
 }
 
-// memberOf finds the last value of a name in a valid object; the zero Span when it has none.
-func memberOf(object []byte, name string) (at providers.Span) {
+// memberOf finds the last value of a member, by any of its names, in a valid object; the zero Span when it has none.
+func memberOf(object []byte, names ...string) (at providers.Span) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if _, err := dec.ReadToken(); err != nil {
 		return at
@@ -56,7 +57,8 @@ func memberOf(object []byte, name string) (at providers.Span) {
 		if err != nil {
 			return at
 		}
-		found := unquote(member) == name
+		spelt := unquoted(member)
+		found := slices.ContainsFunc(names, func(name string) bool { return name == string(spelt) })
 		value, err := dec.ReadValue()
 		if err != nil {
 			return at

@@ -32,7 +32,7 @@ func (s *Server) addOpenAIVideoRemix(g *group, tags []string) {
 		OperationID: "remixVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/remix", Tags: tags,
 		Summary: "Make a variation of a completed video",
 		Description: "A new task at the upstream that made the video; upstreams that cannot do it are answered 400. Model, seconds " +
-			"and size are those of the video.",
+			"and size are those of the video: a field that says something of them is refused.",
 		Parameters: []*huma.Param{pathParameter("task_id", "Id of the video to remix"), idempotencyParameter()},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json":    {Schema: schemaOf[openAIRemixBody](registry)},
@@ -73,13 +73,24 @@ func (s *Server) remixTask(x *exchange, r *http.Request, req providers.VideoRequ
 	return s.createTask(x, r, providers.OpenAI, req)
 }
 
-// readRemix reads what is to change. Of a form only these fields are taken: everything else belongs to the source.
+// readRemix reads what is to change. Everything else belongs to the source: a field that says something of it is refused.
 func (s *Server) readRemix(x *exchange, r *http.Request, check *checker) (providers.VideoRequest, error) {
 	var req providers.VideoRequest
 	if boundary, form := isForm(r); form {
 		given, err := s.readVideoForm(x, r, boundary)
 		if err != nil {
 			return req, err
+		}
+		for _, field := range [...]struct {
+			name  string
+			given bool
+		}{
+			{"model", given.Model != ""}, {"seconds", given.Seconds != ""}, {"size", given.Size != ""},
+			{"input_reference", len(given.Images) > 0},
+		} {
+			if field.given {
+				return req, ofTheSource(field.name)
+			}
 		}
 		req = providers.VideoRequest{
 			Prompt: given.Prompt, Metadata: given.Metadata, WebhookURL: given.WebhookURL, Extra: given.Extra,
@@ -97,6 +108,9 @@ func (s *Server) readRemix(x *exchange, r *http.Request, check *checker) (provid
 			Prompt: b.text("prompt"), Metadata: bytes.Clone(b.value("metadata")), WebhookURL: b.text("webhook_url"),
 			Extra: extraMembers(b),
 		}
+	}
+	if err := s.video.refuseFields(&req); err != nil {
+		return req, err
 	}
 	if req.Prompt == "" {
 		return req, providers.InvalidField("prompt", "Invalid request: 'prompt' is required.")

@@ -104,8 +104,9 @@ type videoAnswer struct {
 
 // Words of the document that all formats share.
 const (
-	createWords = "A video needs a prompt or an image. Fields that are not listed here reach the vendor as its own " +
-		"parameters, and so do those in metadata. A task can be read in any of the video formats."
+	createWords = "A video needs a prompt or an image. A field of another of the video formats means what it means there. Other " +
+		"fields that are not listed here reach the vendor as its own parameters, and so do those in metadata, which may say " +
+		"nothing else of the model, the length and the number of videos. A task can be read in any of the video formats."
 	cancelWords = "Waits up to two seconds for the effect. A task that has ended is answered unchanged."
 )
 

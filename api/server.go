@@ -106,6 +106,7 @@ type Server struct {
 	links      Links
 	admin      Admin
 	videoModel string
+	video      videoChecks
 	// What sources sent of wrong keys.
 	wrongAdminKeys, wrongClientKeys wrongKeys
 	proxies                         proxies
@@ -142,7 +143,7 @@ func New(o Options) *Server {
 	hookErrors()
 	s := &Server{
 		relay: o.Relay, router: o.Router, tasks: o.Tasks, tokens: o.Tokens, limits: o.Limits, ledger: o.Ledger, prices: o.Prices,
-		archive: o.Archive, links: o.Links, admin: o.Admin, videoModel: o.DefaultVideoModel, moderationModel: o.DefaultModerationModel, version: o.Version,
+		archive: o.Archive, links: o.Links, admin: o.Admin, videoModel: o.DefaultVideoModel, video: newVideoChecks(), moderationModel: o.DefaultModerationModel, version: o.Version,
 		maxBody:      orDefault(o.MaxBody, DefaultMaxBody),
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),

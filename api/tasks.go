@@ -43,6 +43,9 @@ const (
 // createTask is what the creates of all video formats share once the request is canonical: it fills in the model,
 // checks that the caller may use it and that some channel makes videos with it, and starts the task.
 func (s *Server) createTask(x *exchange, r *http.Request, format providers.Format, req providers.VideoRequest) (workflows.Task, error) {
+	if err := s.video.takeFields(&req); err != nil {
+		return workflows.Task{}, err
+	}
 	if req.Model == "" {
 		req.Model = s.videoModel
 	}
@@ -50,6 +53,9 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 		return workflows.Task{}, providers.InvalidField("model", "Invalid request: 'model' is required.")
 	}
 	if err := checkModel(req.Model); err != nil {
+		return workflows.Task{}, err
+	}
+	if err := s.video.readMetadata(&req); err != nil {
 		return workflows.Task{}, err
 	}
 	x.model = req.Model

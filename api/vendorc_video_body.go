@@ -15,6 +15,9 @@ import (
 // versionPattern is what the vendor's versions look like.
 const versionPattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`
 
+// vendorCFrames is how many frames a second of the vendor's videos has. Their number, which is the length, counts one more.
+const vendorCFrames = 24
+
 // isVersion tells a date-like value.
 func isVersion(text string) bool {
 	matched, err := regexp.MatchString(versionPattern, text)

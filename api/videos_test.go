@@ -117,10 +117,10 @@ func TestVideoCreateFromJSON(t *testing.T) {
 		want       providers.VideoRequest
 	}{
 		{
-			"everything", `{"model":"sora-2","prompt":"p","seconds":"8","size":"1280x720","metadata":{"a": 1},"style":"x","n":2,"deep":{"b":[1.0]}}`,
+			"everything", `{"model":"sora-2","prompt":"p","seconds":"8","size":"1280x720","metadata":{"a": 1},"style":"x","n":1,"deep":{"b":[1.0]}}`,
 			providers.VideoRequest{
 				Model: "sora-2", Prompt: "p", Seconds: "8", Size: "1280x720", Width: 1280, Height: 720,
-				Metadata: json.RawMessage(`{"a": 1}`), Extra: json.RawMessage(`{"style":"x","n":2,"deep":{"b":[1.0]}}`),
+				N: 1, Metadata: json.RawMessage(`{"a": 1}`), Extra: json.RawMessage(`{"style":"x","deep":{"b":[1.0]}}`),
 			},
 		},
 		{"seconds with an exponent", `{"model":"sora-2","prompt":"p","seconds":1e1}`, providers.VideoRequest{Model: "sora-2", Prompt: "p", Seconds: "10"}},

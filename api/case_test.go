@@ -1,0 +1,184 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"modelrelay/api"
+)
+
+// Names that readers written in Go take for one of the contract's are refused, wherever the body is checked.
+func TestNamesInAnotherCase(t *testing.T) {
+	t.Parallel()
+	const (
+		messages = `"messages":[{"role":"user","content":"hi"}]`
+		turns    = `"contents":[{"parts":[{"text":"hi"}]}]`
+		generate = "/v1beta/models/gpt-4o:generateContent"
+	)
+	type test struct{ path, body, param string }
+	tests := map[string]test{
+		"a model":                  {"/v1/chat/completions", `{"model":"gpt-4o","Model":"fast",` + messages + `}`, "Model"},
+		"in front":                 {"/v1/chat/completions", `{"MODEL":"fast","model":"gpt-4o",` + messages + `}`, "MODEL"},
+		"alone":                    {"/v1/chat/completions", `{"modeL":"fast",` + messages + `}`, "modeL"},
+		"a null":                   {"/v1/chat/completions", `{"model":"gpt-4o","Model":null,` + messages + `}`, "Model"},
+		"a long s":                 {"/v1/chat/completions", `{"model":"gpt-4o","ſtream":true,` + messages + `}`, "ſtream"},
+		"a long s in stop":         {"/v1/chat/completions", `{"model":"gpt-4o","ſtop":"x",` + messages + `}`, "ſtop"},
+		"the sign of Kelvin":       {"/v1/chat/completions", "{\"model\":\"gpt-4o\",\"max_to\u212aens\":9," + messages + `}`, "max_to\u212aens"},
+		"escaped":                  {"/v1/chat/completions", `{"model":"gpt-4o","\u004dodel":"fast",` + messages + `}`, "Model"},
+		"a limit beyond chat's":    {"/v1/chat/completions", `{"model":"gpt-4o","Max_Output_Tokens":9,` + messages + `}`, "Max_Output_Tokens"},
+		"an option of streams":     {"/v1/chat/completions", `{"model":"gpt-4o","stream":true,"stream_options":{"Include_usage":false},` + messages + `}`, "stream_options.Include_usage"},
+		"a response":               {"/v1/responses", `{"model":"gpt-4o","Previous_Response_Id":"resp_1"}`, "Previous_Response_Id"},
+		"an image's parameters":    {"/v1/images/edits", `{"model":"gpt-4o","prompt":"p","parameters":{"N":4}}`, "parameters.N"},
+		"a message":                {"/v1/messages", `{"model":"gpt-4o","max_tokens":1,"Max_Tokens":9,` + messages + `}`, "Max_Tokens"},
+		"a configuration":          {generate, `{"GenerationConfig":{},` + turns + `}`, "GenerationConfig"},
+		"within a configuration":   {generate, `{"generationConfig":{"MaxOutputTokens":9},` + turns + `}`, "generationConfig.MaxOutputTokens"},
+		"a configuration in snake": {generate, `{"Generation_config":{},` + turns + `}`, "Generation_config"},
+		"a part":                   {generate, `{"contents":[{"parts":[{"Text":"hi"}]}]}`, "contents[0].parts[0].Text"},
+		"a request of a batch":     {"/v1beta/models/gpt-4o:batchEmbedContents", `{"requests":[{"content":{},"Model":"models/fast"}]}`, "requests[0].Model"},
+		"a remix":                  {remixPath, `{"prompt":"p","Seconds":"20"}`, "Seconds"},
+		"a remix's metadata":       {remixPath, `{"prompt":"p","metadata":{"Seconds":20}}`, "metadata.Seconds"},
+		"vendor C":                 {submitPath, `{"req_key":"sora-2","prompt":"p","Req_Key":"fast"}`, "Req_Key"},
+		"vendor C's frames":        {submitPath, `{"req_key":"sora-2","prompt":"p","Frames":241}`, "Frames"},
+		"a result of vendor C":     {strings.Replace(submitPath, "CVSync2AsyncSubmitTask", "CVSync2AsyncGetResult", 1), `{"task_id":"video_1","Task_Id":"video_2"}`, "Task_Id"},
+	}
+	for path, format := range map[string]string{"/v1/videos": "sora", generations: "generic"} {
+		for name, member := range map[string]string{
+			"Model": `"Model":"fast"`, "Seconds": `"Seconds":"20"`, "ſeconds": `"ſeconds":"20"`, "Duration": `"Duration":20`, "Image": `"Image":"x"`,
+			"req_Key": `"req_Key":"fast"`, "metadata.MODEL": `"metadata":{"MODEL":"fast"}`, "metadata.ſeconds": `"metadata":{"a":1,"ſeconds":20}`,
+		} {
+			tests[name+" in "+format] = test{path, `{"model":"sora-2","prompt":"p",` + member + `}`, name}
+		}
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, nil, nil)
+			remixable(g)
+			rec := g.do(t, request("POST", tc.path, tc.body, "Anthropic-Version", "2023-06-01"))
+			shown, _ := json.Marshal(tc.param)
+			if rec.Code != 400 || !bytes.Contains(rec.Body.Bytes(), bytes.Trim(shown, `"`)) || len(g.tasks.creates) > 0 || len(g.ledger.entries) > 0 {
+				t.Errorf("got %d %s, want a 400 that names %s", rec.Code, rec.Body, tc.param)
+			}
+		})
+	}
+}
+
+func TestFormNamesInAnotherCase(t *testing.T) {
+	t.Parallel()
+	sound, image := part{"file", "a.mp3", "", "x"}, part{"image", "a.png", "image/png", png}
+	model := part{"model", "", "", "gpt-4o"}
+	for _, tc := range []struct {
+		path, param string
+		parts       []part
+	}{
+		{"/v1/audio/transcriptions", "Model", []part{model, sound, {"Model", "", "", "fast"}}},
+		{"/v1/audio/transcriptions", "STREAM", []part{model, sound, {"STREAM", "", "", "true"}}},
+		{"/v1/images/edits", "N", []part{model, image, {"prompt", "", "", "p"}, {"N", "", "", "4"}}},
+		{"/v1/images/edits", "N", []part{model, image, {"prompt", "", "", "p"}, {"N[]", "", "", "4"}}},
+		{"/v1/videos", "ſeconds", []part{{"prompt", "", "", "p"}, {"ſeconds", "", "", "20"}}},
+		{"/v1/videos", "Duration", []part{{"prompt", "", "", "p"}, {"Duration", "", "", "20"}}},
+		{"/v1/videos", "metadata.Seconds", []part{{"prompt", "", "", "p"}, {"metadata[Seconds]", "", "", "20"}}},
+		{"/v1/videos", "metadata.Seconds", []part{{"prompt", "", "", "p"}, {"metadata", "", "", `{"Seconds":20}`}}},
+		{remixPath, "Model", []part{{"prompt", "", "", "p"}, {"Model", "", "", "fast"}}},
+	} {
+		g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.DefaultVideoModel = "sora-2" })
+		remixable(g)
+		contentType, body := form(t, tc.parts...)
+		rec := g.do(t, request("POST", tc.path, body, "Content-Type", contentType))
+		if _, param := fault(t, rec); rec.Code != 400 || param != tc.param || len(g.tasks.creates) > 0 {
+			t.Errorf("%s at %s: got %d %s", tc.param, tc.path, rec.Code, rec.Body)
+		}
+	}
+}
+
+// A name may be given once, whatever it says.
+func TestNamesGivenTwice(t *testing.T) {
+	t.Parallel()
+	const turns = `"contents":[{"parts":[{"text":"hi"}]}]`
+	for _, tc := range []struct{ path, body, param string }{
+		{"/v1/chat/completions", `{"model":"gpt-4o","model":"fast","messages":[]}`, "model"},
+		{"/v1/chat/completions", `{"model":"gpt-4o","messages":[],"stream_options":{"include_usage":true,"include_usage":false}}`, "stream_options.include_usage"},
+		{"/v1/chat/completions", `{"model":"gpt-4o","messages":[],"best_of":1,"best_of":9}`, "best_of"},
+		{"/v1/chat/completions", `{"model":"gpt-4o","messages":[],"prompt_cache_key":"a","prompt_cache_key":"b"}`, "prompt_cache_key"},
+		{"/v1beta/models/gpt-4o:generateContent", `{"generationConfig":{},"generation_config":{"max_output_tokens":9},` + turns + `}`, "generationConfig"},
+		{"/v1beta/models/gpt-4o:generateContent", `{"generationConfig":{"maxOutputTokens":1,"max_output_tokens":9},` + turns + `}`, "generationConfig.maxOutputTokens"},
+		{"/v1/videos", `{"prompt":"p","model":"sora-2","metadata":{"seconds":4,"seconds":20}}`, "metadata.seconds"},
+		{generations, `{"prompt":"p","model":"sora-2","seconds":4,"seconds":20}`, "seconds"},
+	} {
+		rec := newGateway(t, nil, nil).do(t, request("POST", tc.path, tc.body))
+		if rec.Code != 400 || !strings.Contains(rec.Body.String(), "'"+tc.param+"' is given more than once") {
+			t.Errorf("%s: got %d %s, want a 400 on %s", tc.body, rec.Code, rec.Body, tc.param)
+		}
+	}
+}
+
+// A body of format B may not name another model than its path.
+func TestGeminiBodyNamesThePathsModel(t *testing.T) {
+	t.Parallel()
+	const turns = `"contents":[{"parts":[{"text":"hi"}]}]`
+	for _, tc := range []struct{ verb, body string }{
+		{"generateContent", `{"model":"models/fast",` + turns + `}`},
+		{"streamGenerateContent", `{"model":"fast",` + turns + `}`},
+		{"countTokens", `{"generate_content_request":{"model":"models/fast",` + turns + `}}`},
+		{"batchEmbedContents", `{"model":"models/fast","requests":[]}`},
+	} {
+		rec := newGateway(t, nil, nil).do(t, request("POST", "/v1beta/models/gpt-4o:"+tc.verb, tc.body))
+		if rec.Code != 400 || !strings.Contains(rec.Body.String(), "must be the model of the path") {
+			t.Errorf("%s %s: got %d %s", tc.verb, tc.body, rec.Code, rec.Body)
+		}
+	}
+}
+
+// FuzzNames: what a reader written in Go takes for a field of the contract in a body that passes is what the gateway saw.
+func FuzzNames(f *testing.F) {
+	for _, seed := range []string{
+		`{"model":"m","messages":[],"Model":"n"}`, `{"MODEL":"n","model":"m","messages":[]}`, `{"model":"m","messages":[],"ſtream":true}`,
+		`{"model":"m","messages":[],"max_to\u212aens":1}`, `{"\u006dodel":"m","messages":[],"x":1}`, `{"model":"m","model":"n"}`,
+		`{"contents":[],"generationConfig":{"a":1},"generation_config":{}}`, `{"generation_config":{"x":[null]},"contents":[]}`,
+		`{"prompt":"p","Seconds":"8","duration":1}`, `{"prompt":null,"ſeconds":1,"frame\u017f":2}`, `{"req_key":"a","Req_Key":"b"}`,
+		`{"model":"m","input":{"messages":[]},"inPut":1}`, `{"model":"m","max_tokens":1,"messages":[]}`, `{"mode\u017fl":1,"":2,"\ud800":3}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	readers := api.Readers()
+	structs := make(map[string]reflect.Type)
+	for operation, reader := range readers {
+		var fields []reflect.StructField
+		for i, name := range reader.Names {
+			fields = append(fields, reflect.StructField{
+				Name: fmt.Sprint("F", i), Type: reflect.TypeFor[json.RawMessage](), Tag: reflect.StructTag(`json:"` + name + `"`),
+			})
+		}
+		structs[operation] = reflect.StructOf(fields)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for operation, reader := range readers {
+			value, err := reader.Read(raw)
+			if err != nil {
+				continue
+			}
+			read := reflect.New(structs[operation])
+			if err := json.Unmarshal(raw, read.Interface()); err != nil {
+				if strings.Contains(err.Error(), "exceeded max depth") {
+					continue
+				}
+				t.Fatalf("%s: %q is accepted, but encoding/json says %v", operation, raw, err)
+			}
+			for i, name := range reader.Names {
+				got, _ := read.Elem().Field(i).Interface().(json.RawMessage)
+				if string(got) == "null" {
+					got = nil
+				}
+				want := value(name)
+				if bytes.Equal(got, want) || got == nil && operation == "gemini" && strings.ToLower(name) != name { // its twin
+					continue
+				}
+				t.Errorf("%s: of %q encoding/json reads %s as %q, the check as %q", operation, raw, name, got, want)
+			}
+		}
+	})
+}

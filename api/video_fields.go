@@ -1,0 +1,296 @@
+package api
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+)
+
+// videoFields are the fields of a create in all video formats together. It is never filled: the checks are compiled from
+// it. Numbers may stand in strings, as they do in forms.
+type videoFields struct {
+	Model          string         `json:"model,omitempty"`
+	ReqKey         string         `json:"req_key,omitempty"`
+	Prompt         string         `json:"prompt,omitempty"`
+	Seconds        textOrNumber   `json:"seconds,omitzero"`
+	Duration       textOrNumber   `json:"duration,omitzero"`
+	Frames         textOrNumber   `json:"frames,omitzero"`
+	Size           string         `json:"size,omitempty"`
+	Width          textOrNumber   `json:"width,omitzero"`
+	Height         textOrNumber   `json:"height,omitzero"`
+	FPS            textOrNumber   `json:"fps,omitzero"`
+	N              textOrNumber   `json:"n,omitzero"`
+	Seed           textOrNumber   `json:"seed,omitzero"`
+	Image          string         `json:"image,omitempty"`
+	InputReference imageReference `json:"input_reference,omitzero"`
+	ImageURLs      []string       `json:"image_urls,omitempty" nullable:"false"`
+	BinaryData     []string       `json:"binary_data_base64,omitempty" nullable:"false"`
+	ResponseFormat string         `json:"response_format,omitempty"`
+	User           string         `json:"user,omitempty"`
+	Metadata       map[string]any `json:"metadata,omitempty"`
+	WebhookURL     string         `json:"webhook_url,omitempty"`
+}
+
+// videoChecks read what the format of a create leaves over: its other members, and those of its metadata, which reach the
+// vendor too. What a video costs, and which model makes it, may be said in neither past the gateway.
+type videoChecks struct {
+	fields, metadata *checker
+}
+
+func newVideoChecks() videoChecks {
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	checks := videoChecks{fields: newChecker[videoFields](registry), metadata: &checker{rule: new(rule)}}
+	for _, name := range checks.fields.rule.titles {
+		checks.metadata.rule.note(name)
+	}
+	return checks
+}
+
+// takeFields takes the fields of another video format out of a request's extra members: they mean here what they mean
+// there.
+func (c videoChecks) takeFields(req *providers.VideoRequest) error {
+	if req.Extra == nil {
+		return nil
+	}
+	b, err := c.fields.check(req.Extra)
+	if err != nil {
+		return err
+	}
+	if !b.namesAny() {
+		return nil
+	}
+	req.Extra = extraMembers(b)
+	if size := b.value("size"); size != nil && req.Width != 0 && b.pixels("size") == 0 {
+		// A word of the vendor's beside the pixels.
+		req.Extra = append(appendMember(bytes.TrimSuffix(req.Extra, []byte("}")), []byte(`"size"`), size), '}')
+	}
+	req.Prompt, req.WebhookURL = firstText(req.Prompt, b.text("prompt")), firstText(req.WebhookURL, b.text("webhook_url"))
+	req.User, req.ResponseFormat = firstText(req.User, b.text("user")), firstText(req.ResponseFormat, b.text("response_format"))
+	if req.Model == "" {
+		req.Model = b.text("req_key")
+	}
+	if key := b.text("req_key"); key != "" && key != req.Model {
+		return differs("req_key", "model")
+	}
+	if metadata := b.value("metadata"); metadata != nil && req.Metadata == nil {
+		req.Metadata = bytes.Clone(metadata)
+	}
+	if err := takeSize(req, b); err != nil {
+		return err
+	}
+	for _, name := range [...]string{"seconds", "duration", "frames"} {
+		if err := agreeLength(req, name, name, b.value(name)); err != nil {
+			return err
+		}
+	}
+	if raw := b.value("seed"); raw != nil {
+		seed, ok := integer([]byte(numeral(raw)))
+		if !ok {
+			return providers.InvalidField("seed", "Invalid request: 'seed' is out of range.")
+		}
+		req.Seed = &seed
+	}
+	return takeImages(req, b)
+}
+
+// namesAny tells whether the body has any member that the rule names.
+func (b *body) namesAny() bool {
+	return slices.ContainsFunc(b.at, func(at providers.Span) bool { return at != providers.Span{} })
+}
+
+// pixels is the width that a size names, 0 for another word.
+func (b *body) pixels(name string) int {
+	width, _ := parseSize(b.text(name))
+	return width
+}
+
+// takeSize takes what a request says of pictures and their number.
+func takeSize(req *providers.VideoRequest, b *body) error {
+	if size := b.text("size"); size != "" && (req.Width == 0 || b.pixels("size") != 0) {
+		width, height := parseSize(size)
+		if req.Width != 0 && width != 0 && req.Width != width || req.Height != 0 && height != 0 && req.Height != height {
+			return differs("size", "width")
+		}
+		req.Size = size
+		if req.Width == 0 && req.Height == 0 {
+			req.Width, req.Height = width, height
+		}
+	}
+	for _, field := range [...]struct {
+		name string
+		into *int
+	}{{"width", &req.Width}, {"height", &req.Height}, {"fps", &req.FPS}, {"n", &req.N}} {
+		if err := agreeNumber(field.into, field.name, b.value(field.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeImages takes the images that another format names.
+func takeImages(req *providers.VideoRequest, b *body) error {
+	if text := unquoted(b.value("image")); len(text) > 0 {
+		image, err := newMedia("image", text)
+		if err == nil {
+			err = addImage(req, "image", image)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if reference := b.value("input_reference"); reference != nil {
+		image, err := readReference(reference)
+		if err == nil {
+			err = addImage(req, "input_reference", image)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := addImages(req, "binary_data_base64", b.value("binary_data_base64"), newMedia); err != nil {
+		return err
+	}
+	return addImages(req, "image_urls", b.value("image_urls"), newLink)
+}
+
+// readMetadata reads what a request's metadata says of its price. It stays where it is.
+func (c videoChecks) readMetadata(req *providers.VideoRequest) error {
+	b, err := c.checkMetadata(req.Metadata)
+	if b == nil || err != nil {
+		return err
+	}
+	for _, name := range [...]string{"model", "req_key"} {
+		if raw := b.value(name); raw != nil && unquote(raw) != req.Model {
+			return differs("metadata."+name, "model")
+		}
+	}
+	for _, name := range [...]string{"seconds", "duration", "frames"} {
+		if err := agreeLength(req, name, "metadata."+name, b.value(name)); err != nil {
+			return err
+		}
+	}
+	return agreeNumber(&req.N, "metadata.n", b.value("n"))
+}
+
+// checkMetadata returns nil for a request without metadata.
+func (c videoChecks) checkMetadata(metadata []byte) (*body, error) {
+	if metadata == nil {
+		return nil, nil //nolint:nilnil // no metadata is nothing to read, and no fault
+	}
+	b, err := c.metadata.check(metadata)
+	if fault := providers.AsFault(err); fault != nil {
+		place := "metadata." + fault.Param
+		return nil, providers.InvalidField(place, "%s", strings.Replace(fault.Message, "'"+fault.Param+"'", "'"+place+"'", 1))
+	}
+	return b, nil
+}
+
+// refuseFields refuses what a remix cannot say: everything of a video but what is to change is that of its source.
+func (c videoChecks) refuseFields(req *providers.VideoRequest) error {
+	if req.Extra != nil {
+		b, err := c.fields.check(req.Extra)
+		if err != nil {
+			return err
+		}
+		for _, name := range b.rule.titles {
+			if b.value(name) != nil {
+				return ofTheSource(name)
+			}
+		}
+		if b.namesAny() { // nulls
+			req.Extra = extraMembers(b)
+		}
+	}
+	b, err := c.checkMetadata(req.Metadata)
+	if b == nil || err != nil {
+		return err
+	}
+	for _, name := range [...]string{"model", "req_key", "seconds", "duration", "frames", "n", "size", "width", "height"} {
+		if b.value(name) != nil {
+			return ofTheSource("metadata." + name)
+		}
+	}
+	return nil
+}
+
+func ofTheSource(name string) *providers.Fault {
+	return providers.InvalidField(name, "Invalid request: '%s' cannot be given: it is that of the video to remix.", name)
+}
+
+func differs(name, from string) *providers.Fault {
+	return providers.InvalidField(name, "Invalid request: '%s' differs from '%s'.", name, from)
+}
+
+// numeral is the text of a JSON number, or what a string holds.
+func numeral(raw []byte) string {
+	if len(raw) > 0 && raw[0] == '"' {
+		return unquote(raw)
+	}
+	return decimal(raw)
+}
+
+// agreeNumber reads an integer above 0 that must be the one that is known, if any is.
+func agreeNumber(known *int, place string, raw []byte) error {
+	if raw == nil {
+		return nil
+	}
+	n, err := positive(place, []byte(numeral(raw)))
+	switch {
+	case err != nil:
+		return err
+	case *known != 0 && *known != n:
+		return givenTwice(place)
+	}
+	*known = n
+	return nil
+}
+
+// agreeLength reads a length under one of its names that must be the one that is known, if any is.
+func agreeLength(req *providers.VideoRequest, name, place string, raw []byte) error {
+	if raw == nil {
+		return nil
+	}
+	var seconds string
+	var err error
+	if name == "frames" {
+		seconds, err = secondsOfFrames(place, numeral(raw))
+	} else {
+		seconds, err = parseSeconds(place, numeral(raw))
+	}
+	if err != nil {
+		return err
+	}
+	if req.Seconds == "" {
+		req.Seconds = seconds
+		return nil
+	}
+	known, _ := strconv.ParseFloat(req.Seconds, 64) // parseSeconds has read both
+	given, _ := strconv.ParseFloat(seconds, 64)
+	if math.Abs(known-given) > 0.5/vendorCFrames { // a frame's length is no whole number of anything
+		return givenTwice(place)
+	}
+	return nil
+}
+
+func givenTwice(place string) *providers.Fault {
+	return providers.InvalidField(place, "Invalid request: '%s' differs from what the request says elsewhere.", place)
+}
+
+// secondsOfFrames is the length of so many frames of vendor C's, of which the first is extra.
+func secondsOfFrames(place, text string) (string, error) {
+	n, err := positive(place, []byte(text))
+	if err != nil {
+		return "", err
+	}
+	if n == 1 {
+		return "", providers.InvalidField(place, "Invalid request: '%s' must be an integer above 1.", place)
+	}
+	seconds := strconv.FormatFloat(float64(n-1)/vendorCFrames, 'f', 4, 64)
+	return strings.TrimRight(strings.TrimRight(seconds, "0"), "."), nil
+}
