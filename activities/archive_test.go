@@ -173,6 +173,7 @@ func TestArchiveFaults(t *testing.T) {
 		name    string
 		data    string
 		length  int64 // of the announcement
+		is      string
 		open    error
 		source  error // after the data
 		put     error
@@ -186,6 +187,7 @@ func TestArchiveFaults(t *testing.T) {
 		{name: "shorter than announced", data: "1234", length: 9, kind: providers.Upstream, message: "broke off"},
 		{name: "longer than announced", data: "1234", length: 3, kind: providers.Upstream, message: "broke off"},
 		{name: "cut off", data: "1234", length: -1, source: io.ErrUnexpectedEOF, kind: providers.Upstream, message: "broke off"},
+		{name: "a picture", data: "1234", length: 4, is: "image/gif", kind: providers.Upstream, message: "answer is broken"},
 		{name: "empty", length: -1, kind: providers.Upstream, message: "empty"},
 		{name: "announced as empty", length: 0, kind: providers.Upstream, message: "empty"},
 		{name: "announced as too large", data: "12345", length: 5, limit: 4, kind: providers.TooLarge, message: "of 5 bytes", final: true},
@@ -208,7 +210,7 @@ func TestArchiveFaults(t *testing.T) {
 				b.Reader = io.MultiReader(b.Reader, failing{tc.source})
 			}
 			r := newRig(t, adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
-				return providers.Video{Body: b, Length: tc.length}, tc.open
+				return providers.Video{Body: b, Length: tc.length, ContentType: tc.is}, tc.open
 			}})
 			reported := false
 			r.acts.Channels = channels{report: func(_ providers.Target, f *providers.Fault) { reported = f != nil }}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,9 +75,8 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 	if a.MaxOutputBytes > 0 && video.Length > a.MaxOutputBytes {
 		return Output{}, providers.Faultf(providers.TooLarge, "The video of %d bytes is larger than the allowed %d.", video.Length, a.MaxOutputBytes)
 	}
-	contentType := video.ContentType
-	if contentType == "" {
-		contentType = "video/mp4"
+	if !strings.HasPrefix(video.ContentType, "video/") {
+		return Output{}, providers.BrokenAnswer("a picture in place of the video", nil)
 	}
 	var before int64
 	for _, done := range c.state.Done {
@@ -84,13 +84,13 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 	}
 	key := fmt.Sprintf("%s%d.mp4", OutputPrefix(in.Job.TaskID, in.Expires), n)
 	object, err := a.Objects.Put(ctx, key, &source{body: video.Body, limit: a.MaxOutputBytes, stalled: stalled}, video.Length, storage.PutOptions{
-		ContentType: contentType,
+		ContentType: video.ContentType,
 		Progress:    func(read int64) { c.written(before + read) },
 	})
 	if err != nil {
 		return Output{}, fmt.Errorf("copy output %d: %w", n, copyFault(ctx, err))
 	}
-	return Output{Object: object.Key, ContentType: contentType, Size: object.Size, SHA256: object.SHA256}, nil
+	return Output{Object: object.Key, ContentType: video.ContentType, Size: object.Size, SHA256: object.SHA256}, nil
 }
 
 // copyFault names what ended a copy.

@@ -150,7 +150,11 @@ func (a adapter) Poll(ctx context.Context, to providers.Target, ticket providers
 }
 
 func (a adapter) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
-	return a.open(ctx, to, ticket, output)
+	video, err := a.open(ctx, to, ticket, output)
+	if video.ContentType == "" {
+		video.ContentType = "video/mp4"
+	}
+	return video, err
 }
 
 // finder is an adapter with a look-up, picturing one with variants, canceler one that can stop jobs.

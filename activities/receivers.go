@@ -39,14 +39,6 @@ const (
 // errPrivate is why an address is refused that leads to the gateway's own surroundings.
 var errPrivate = errors.New("leads to a private, loopback or otherwise special network, which webhooks.allow_private_networks does not allow")
 
-// guard judges addresses that clients choose: those of IANA's special-purpose registries and everything outside global
-// unicast are refused, so IPv6 forms that hold an IPv4 address are as well.
-func guard() *ssrf.Guardian {
-	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(
-		netip.MustParsePrefix("168.63.129.16/32"), // Azure's host, public by number only
-	))
-}
-
 // CheckReceiver judges the address of a webhook by its text; nil means that it may be used. Where private networks are
 // not allowed, a name is judged again at each delivery by what it stands for then. The error's words follow the name of
 // the field; they do not repeat the address, which may hold a credential.
@@ -73,7 +65,7 @@ func CheckReceiver(address string, private bool) error {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return errPrivate
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && guard().SafeAddr(ip) != nil {
+	if ip, err := netip.ParseAddr(host); err == nil && providers.Guard().SafeAddr(ip) != nil {
 		return errPrivate
 	}
 	return nil
@@ -102,7 +94,7 @@ func NewReceivers(opts *ReceiversOptions) *Receivers {
 	}
 	dialer := &net.Dialer{Timeout: dialReceiver, Resolver: opts.Resolver}
 	if !opts.AllowPrivate {
-		dialer.Control = guard().Safe
+		dialer.Control = providers.Guard().Safe
 	}
 	return &Receivers{private: opts.AllowPrivate, client: &http.Client{
 		Timeout: receiverTimeout,

@@ -14,16 +14,21 @@ func ReadAnswer(ctx context.Context, body io.Reader, limit int64) ([]byte, error
 	if err == nil {
 		return read, nil
 	}
+	return nil, brokenOff(ctx, err)
+}
+
+// brokenOff is the fault of a body that ended early.
+func brokenOff(ctx context.Context, err error) *Fault {
 	cause := context.Cause(ctx)
 	if cause == nil {
-		return nil, BrokenAnswer("cut off", err)
+		return BrokenAnswer("cut off", err)
 	}
 	fault := *AsFault(cause)
 	if fault.Kind == Timeout {
 		fault.Blame = BlameChannel
 	}
 	fault.Err = errors.Join(cause, err)
-	return nil, &fault
+	return &fault
 }
 
 // BrokenAnswer is the fault of a 2xx answer that makes no sense; what says in which way, for the log. What became of the

@@ -67,6 +67,9 @@ type Channel struct {
 	MaxJobs int
 	// OpenValues lets enum values pass that the contract does not list.
 	OpenValues bool
+	// AllowPrivateResults lets links and redirects to results lead to private and loopback addresses beyond the channel's own
+	// origin.
+	AllowPrivateResults bool
 	// Disabled takes the channel out of routing. Tasks that already run on it go on.
 	Disabled bool
 }

@@ -55,37 +55,47 @@ type ClientOptions struct {
 }
 
 // NewHTTPClient returns the process's one client to upstreams. Connections are kept and shared, HTTP/2 is used where
-// offered, bodies pass as they are (nothing is decompressed), and only a GET or HEAD follows redirects, a few and without
-// its header to other origins. It sets no limit on the whole of a request: that is the context's.
+// offered, bodies pass as they are (nothing is decompressed), and only a GET or HEAD follows redirects, a few and within the
+// origin that was asked; see Results for those that lead beyond. It sets no limit on the whole of a request: that is the context's.
 func NewHTTPClient(opts *ClientOptions) *http.Client {
 	if opts == nil {
 		opts = new(ClientOptions)
 	}
+	return &http.Client{Transport: newTransport(opts), CheckRedirect: redirectWithin}
+}
+
+func newTransport(opts *ClientOptions) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 	if opts.DialTimeout > 0 {
 		dialer.Timeout = opts.DialTimeout
 	}
-	return &http.Client{
-		Transport: &http.Transport{
-			Proxy:                  opts.Proxy,
-			DialContext:            dialer.DialContext,
-			TLSClientConfig:        opts.TLS,
-			TLSHandshakeTimeout:    handshakeTimeout,
-			DisableCompression:     true,
-			MaxIdleConnsPerHost:    idlePerHost,
-			IdleConnTimeout:        idleTimeout,
-			ReadBufferSize:         connBuffer,
-			WriteBufferSize:        connBuffer,
-			MaxResponseHeaderBytes: maxHeader,
-			ForceAttemptHTTP2:      true,
-			HTTP2: &http.HTTP2Config{
-				SendPingTimeout:           pingAfter,
-				PingTimeout:               pingTimeout,
-				MaxReceiveBufferPerStream: streamWindow,
-			},
+	return &http.Transport{
+		Proxy:                  opts.Proxy,
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        opts.TLS,
+		TLSHandshakeTimeout:    handshakeTimeout,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    idlePerHost,
+		IdleConnTimeout:        idleTimeout,
+		ReadBufferSize:         connBuffer,
+		WriteBufferSize:        connBuffer,
+		MaxResponseHeaderBytes: maxHeader,
+		ForceAttemptHTTP2:      true,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout:           pingAfter,
+			PingTimeout:               pingTimeout,
+			MaxReceiveBufferPerStream: streamWindow,
 		},
-		CheckRedirect: redirect,
 	}
+}
+
+// redirectWithin is redirect for requests that have no business beyond the origin that was asked: no key of theirs would go
+// there, and what answers may lie inside the operator's network.
+func redirectWithin(next *http.Request, via []*http.Request) error {
+	if !sameOrigin(via[0].URL, next.URL) {
+		return http.ErrUseLastResponse
+	}
+	return redirect(next, via)
 }
 
 // redirect follows the redirects of a GET or HEAD, but none to a less safe scheme. Beyond the origin that was asked, and

@@ -113,7 +113,8 @@ type VideoFailure struct {
 type Video struct {
 	Body io.ReadCloser
 	// Length is in bytes, -1 where the upstream does not say.
-	Length      int64
+	Length int64
+	// ContentType is told by the first bytes: video/* or image/*.
 	ContentType string
 }
 

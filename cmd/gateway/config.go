@@ -144,7 +144,9 @@ type Channel struct {
 	Weight     int                `yaml:"weight" doc:"share among channels of one priority"`
 	MaxJobs    int                `yaml:"max_jobs" doc:"video jobs in flight at this upstream; 0: no limit"`
 	OpenValues bool               `yaml:"open_values" doc:"let enum values pass that the contract does not list"`
-	Disabled   bool               `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
+	// AllowPrivateResults is for upstreams of the operator's own.
+	AllowPrivateResults bool `yaml:"allow_private_results" doc:"read results at private and loopback addresses too, where links and redirects lead away from base_url's own origin"`
+	Disabled            bool `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
 }
 
 // DefaultConfig returns the values of absent keys. It is valid: everything on this machine, no channel, no token.

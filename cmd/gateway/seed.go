@@ -94,6 +94,6 @@ func (c Config) routes() []providers.Channel {
 func (c Channel) route() providers.Channel {
 	return providers.Channel{
 		Name: c.Name, Vendor: c.Vendor, BaseURL: strings.TrimRight(c.BaseURL, "/"), Keys: c.Keys, Models: c.Models, Groups: c.Groups,
-		Priority: c.Priority, Weight: c.Weight, MaxJobs: c.MaxJobs, OpenValues: c.OpenValues, Disabled: c.Disabled,
+		Priority: c.Priority, Weight: c.Weight, MaxJobs: c.MaxJobs, OpenValues: c.OpenValues, AllowPrivateResults: c.AllowPrivateResults, Disabled: c.Disabled,
 	}
 }

@@ -20,7 +20,7 @@ func TestTraceGoesOn(t *testing.T) {
 			t.Errorf("a stranger got %q", got)
 		}
 		w.Header().Set("Content-Type", "video/mp4")
-		_, _ = io.WriteString(w, "clip")
+		_, _ = io.WriteString(w, clip)
 	}))
 	t.Cleanup(stranger.Close)
 	var got []string
@@ -32,11 +32,12 @@ func TestTraceGoesOn(t *testing.T) {
 	traced := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled,
 	}))
-	videos := newVideos(t)
-	if _, err := videos.Poll(t.Context(), target(server.URL+"/v1"), providers.Ticket{Job: "1"}); err != nil {
+	videos, to := newVideos(t), target(server.URL+"/v1")
+	to.Channel.AllowPrivateResults = true // of the stranger
+	if _, err := videos.Poll(t.Context(), to, providers.Ticket{Job: "1"}); err != nil {
 		t.Fatal(err)
 	}
-	video, err := videos.Open(traced, target(server.URL+"/v1"), providers.Ticket{Job: "1"}, 0)
+	video, err := videos.Open(traced, to, providers.Ticket{Job: "1"}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,13 +27,14 @@ const (
 // makes one task of all creates with one Idempotency-Key, which makes it a Finder, and stops tasks, which makes it a
 // Canceler.
 type Videos struct {
-	client *http.Client
-	submit *http.Client
+	client  *http.Client
+	submit  *http.Client
+	results *providers.Results
 }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{client: client, submit: providers.Fresh(client)}
+	return &Videos{client: client, submit: providers.Fresh(client), results: providers.NewResults(client)}
 }
 
 // Submit creates a task.
@@ -105,14 +106,14 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	}
 	var linked error
 	if len(links) > 0 {
-		get, own, err := providers.LinkRequest(ctx, to.Channel, links[output])
+		get, own, err := v.results.Link(ctx, to.Channel, links[output])
 		if err != nil {
 			return providers.Video{}, err
 		}
 		if own {
 			authorize(get, to.Key)
 		}
-		video, err := providers.Download(v.client, get)
+		video, err := v.results.Open(to.Channel, get)
 		if err == nil || !own || ctx.Err() != nil {
 			return video, err
 		}
@@ -122,7 +123,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return providers.Video{}, err
 	}
-	video, err := providers.Download(v.client, get)
+	video, err := v.results.Open(to.Channel, get)
 	if err != nil && linked != nil && ctx.Err() == nil {
 		return providers.Video{}, linked
 	}
@@ -135,7 +136,7 @@ func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket pr
 	if err != nil {
 		return providers.Video{}, err
 	}
-	return providers.Download(v.client, get)
+	return v.results.Open(to.Channel, get)
 }
 
 // content makes the request for what the contract serves of a task.

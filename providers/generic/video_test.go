@@ -191,6 +191,9 @@ func FuzzTask(f *testing.F) {
 	})
 }
 
+// clip begins as a WebM file does.
+const clip = "\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01 webm "
+
 // TestVideoOutputs: each of several videos lies at its own link, which may be a path of the gateway, and else at the
 // contract's path; the key goes to the gateway alone.
 func TestVideoOutputs(t *testing.T) {
@@ -200,7 +203,7 @@ func TestVideoOutputs(t *testing.T) {
 			t.Error("a stranger got the key")
 		}
 		w.Header().Set("Content-Type", "video/mp4")
-		_, _ = io.WriteString(w, "clip at "+r.URL.RequestURI())
+		_, _ = io.WriteString(w, clip+"at "+r.URL.RequestURI())
 	}))
 	t.Cleanup(stranger.Close)
 	for _, tc := range []struct {
@@ -208,11 +211,11 @@ func TestVideoOutputs(t *testing.T) {
 		output           int
 		missing          bool
 	}{
-		{name: "path", task: `{"status":"completed","urls":["/v1/files/a","/v1/files/b?x=1"]}`, output: 1, want: "clip at /v1/files/b?x=1"},
-		{name: "one url", task: `{"status":"completed","url":"/v1/files/a"}`, want: "clip at /v1/files/a"},
-		{name: "presigned elsewhere", task: `{"status":"completed","urls":["{stranger}/o/1.mp4?sig=x"]}`, want: "clip at /o/1.mp4?sig=x"},
-		{name: "no links", task: `{"status":"completed"}`, want: "clip at /v1/videos/1/content"},
-		{name: "the gateway's path cut by a proxy", task: `{"status":"completed","urls":["/gone/1","/gone/2"]}`, output: 1, want: "clip at /v1/videos/1/content?index=1"},
+		{name: "path", task: `{"status":"completed","urls":["/v1/files/a","/v1/files/b?x=1"]}`, output: 1, want: clip + "at /v1/files/b?x=1"},
+		{name: "one url", task: `{"status":"completed","url":"/v1/files/a"}`, want: clip + "at /v1/files/a"},
+		{name: "presigned elsewhere", task: `{"status":"completed","urls":["{stranger}/o/1.mp4?sig=x"]}`, want: clip + "at /o/1.mp4?sig=x"},
+		{name: "no links", task: `{"status":"completed"}`, want: clip + "at /v1/videos/1/content"},
+		{name: "the gateway's path cut by a proxy", task: `{"status":"completed","urls":["/gone/1","/gone/2"]}`, output: 1, want: clip + "at /v1/videos/1/content?index=1"},
 		{name: "one too many", task: `{"status":"completed","urls":["/v1/files/a"]}`, output: 1, missing: true},
 		{name: "no address", task: `{"status":"completed","urls":["file:///etc/hostname"]}`, missing: true},
 	} {
@@ -227,13 +230,15 @@ func TestVideoOutputs(t *testing.T) {
 					_, _ = io.WriteString(w, strings.ReplaceAll(tc.task, "{stranger}", stranger.URL))
 				case strings.HasPrefix(r.URL.Path, "/v1/"):
 					w.Header().Set("Content-Type", "video/webm")
-					_, _ = io.WriteString(w, "clip at "+r.URL.RequestURI())
+					_, _ = io.WriteString(w, clip+"at "+r.URL.RequestURI())
 				default:
 					http.NotFound(w, r)
 				}
 			}))
 			t.Cleanup(server.Close)
-			video, err := newVideos(t).Open(t.Context(), target(server.URL+"/v1"), providers.Ticket{Job: "1"}, tc.output)
+			to := target(server.URL + "/v1")
+			to.Channel.AllowPrivateResults = true // of the stranger
+			video, err := newVideos(t).Open(t.Context(), to, providers.Ticket{Job: "1"}, tc.output)
 			if tc.missing {
 				if _, ok := errors.AsType[*providers.Fault](err); !ok {
 					t.Fatalf("got %v", err)

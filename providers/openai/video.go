@@ -24,13 +24,14 @@ const (
 // Videos drives the jobs of POST /videos, makes variations of them and reads their pictures. Its upstreams neither look
 // jobs up by a key of ours nor cancel them, so it is neither a Finder nor a Canceler.
 type Videos struct {
-	client *http.Client
-	submit *http.Client
+	client  *http.Client
+	submit  *http.Client
+	results *providers.Results
 }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{client: client, submit: providers.Fresh(client)}
+	return &Videos{client: client, submit: providers.Fresh(client), results: providers.NewResults(client)}
 }
 
 // Submit posts the job as the vendor's SDK does: multipart, or JSON where the input image is a URL.
@@ -103,7 +104,7 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return providers.Video{}, err
 	}
-	video, err := providers.Download(v.client, get)
+	video, err := v.results.Open(to.Channel, get)
 	if err == nil || ctx.Err() != nil {
 		return video, err
 	}
@@ -111,14 +112,14 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	if jobErr != nil || j.link() == "" {
 		return providers.Video{}, err
 	}
-	get, own, err := providers.LinkRequest(ctx, to.Channel, j.link())
+	get, own, err := v.results.Link(ctx, to.Channel, j.link())
 	if err != nil {
 		return providers.Video{}, err
 	}
 	if own {
 		authorize(get, to.Key)
 	}
-	return providers.Download(v.client, get)
+	return v.results.Open(to.Channel, get)
 }
 
 // OpenVariant reads a picture of the job's one video.
@@ -131,7 +132,7 @@ func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket pr
 	if err != nil {
 		return providers.Video{}, err
 	}
-	return providers.Download(v.client, get)
+	return v.results.Open(to.Channel, get)
 }
 
 func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (job, error) {

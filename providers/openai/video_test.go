@@ -189,6 +189,9 @@ func FuzzJob(f *testing.F) {
 	})
 }
 
+// clip begins as a WebM file does.
+const clip = "\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01 webm"
+
 // TestVideoLinks: where the result is not at /content but at a link, the key goes to the channel's own host alone.
 func TestVideoLinks(t *testing.T) {
 	t.Parallel()
@@ -214,7 +217,7 @@ func TestVideoLinks(t *testing.T) {
 						t.Error("the channel's own host did not get the key")
 					}
 					w.Header().Set("Content-Type", "video/webm")
-					_, _ = io.WriteString(w, "clip")
+					_, _ = io.WriteString(w, clip)
 				default:
 					http.NotFound(w, r)
 				}
@@ -231,7 +234,7 @@ func TestVideoLinks(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer video.Body.Close()
-			if got, err := io.ReadAll(video.Body); string(got) != "clip" || err != nil || video.ContentType != "video/webm" || video.Length != 4 {
+			if got, err := io.ReadAll(video.Body); string(got) != clip || err != nil || video.ContentType != "video/webm" || video.Length != int64(len(clip)) {
 				t.Errorf("got %q of type %q, length %d, %v", got, video.ContentType, video.Length, err)
 			}
 		})

@@ -239,6 +239,10 @@ func (s videoSuite) openFails(t *testing.T) {
 		"broken": func(u *videoUpstream) http.HandlerFunc {
 			return u.text(http.StatusBadGateway, "text/html", vendorWords)
 		},
+		"a page as a clip": func(u *videoUpstream) http.HandlerFunc {
+			return u.text(http.StatusOK, "video/mp4", "<html>"+vendorWords)
+		},
+		"nothing":    func(u *videoUpstream) http.HandlerFunc { return u.text(http.StatusOK, "video/mp4", "") },
 		"not a clip": func(u *videoUpstream) http.HandlerFunc { return u.text(http.StatusOK, "text/html", vendorWords) },
 		"an object":  func(u *videoUpstream) http.HandlerFunc { return u.text(http.StatusOK, "application/json", `{"e":1}`) },
 	} {
@@ -294,7 +298,7 @@ func (s videoSuite) openCanceled(t *testing.T) {
 	u.on(VideoContent, func(w http.ResponseWriter, r *http.Request) {
 		defer close(gone)
 		w.Header().Set("Content-Type", "video/mp4")
-		_, _ = io.WriteString(w, "moov")
+		_, _ = w.Write(clipBytes()[:1000])
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
@@ -303,7 +307,7 @@ func (s videoSuite) openCanceled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer video.Body.Close()
-	if _, err := io.ReadFull(video.Body, make([]byte, 4)); err != nil {
+	if _, err := io.ReadFull(video.Body, make([]byte, 1000)); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
@@ -339,7 +343,8 @@ func (s videoSuite) linkRenewed(t *testing.T) {
 	}
 }
 
-// strangers: a result on another host, linked or redirected to, is fetched without the key.
+// strangers: a result on another host, linked or redirected to, is fetched without the key, and only at a public address
+// unless the channel allows others.
 func (s videoSuite) strangers(t *testing.T) {
 	t.Parallel()
 	visited := make(chan struct{}, 2)
@@ -363,17 +368,30 @@ func (s videoSuite) strangers(t *testing.T) {
 	link := "http://localhost:" + at.Port() + "/results/1.mp4" // another host than the upstream's 127.0.0.1
 
 	u := s.upstream(t)
-	adapter, to := s.adapter(t), s.at(u.server.URL)
-	ticket := s.accepted(t, adapter, to)
+	adapter, open := s.adapter(t), s.at(u.server.URL)
+	closed := open
+	open.Channel.AllowPrivateResults = true
+	ticket := s.accepted(t, adapter, open)
+	read := func() {
+		t.Helper()
+		video, err := adapter.Open(t.Context(), closed, ticket, 0)
+		if err == nil {
+			_ = video.Body.Close()
+			t.Fatal("a result inside was read")
+		}
+		if fault := wantFault(t, err); fault.Kind != providers.Upstream || fault.Blame != providers.BlameNone || len(visited) > 0 {
+			t.Errorf("got %s, %q, blame %d, %d requests inside", fault.Kind, fault.Message, fault.Blame, len(visited))
+		}
+		s.wantClip(t, adapter, open, ticket, int64(len(clipBytes())))
+		<-visited
+	}
 	u.on(VideoContent, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, link, http.StatusFound) })
-	s.wantClip(t, adapter, to, ticket, int64(len(clipBytes())))
-	<-visited
+	read()
 
 	if _, err := s.subject.Answers.Open("linked.http"); err != nil {
 		return
 	}
 	u.on(VideoPoll, u.send(u.answer("linked", "{{link}}", link)))
 	u.on(VideoContent, http.NotFound)
-	s.wantClip(t, adapter, to, ticket, int64(len(clipBytes())))
-	<-visited
+	read()
 }

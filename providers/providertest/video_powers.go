@@ -141,8 +141,8 @@ func (s videoSuite) variants(t *testing.T) {
 	u.on(VideoContent, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Query().Get("variant") {
 		case providers.Thumbnail:
-			w.Header().Set("Content-Type", "image/webp")
-			_, _ = io.WriteString(w, providers.Thumbnail)
+			w.Header().Set("Content-Type", "application/octet-stream")
+			_, _ = io.WriteString(w, pictureHead+providers.Thumbnail)
 		default:
 			u.file("forgotten")(w, r)
 		}
@@ -153,7 +153,7 @@ func (s videoSuite) variants(t *testing.T) {
 	}
 	defer picture.Body.Close()
 	got, err := io.ReadAll(picture.Body)
-	if err != nil || string(got) != providers.Thumbnail || picture.ContentType != "image/webp" {
+	if err != nil || string(got) != pictureHead+providers.Thumbnail || picture.ContentType != "image/webp" {
 		t.Errorf("got %q of type %q, %v", got, picture.ContentType, err)
 	}
 	_, err = pictures.OpenVariant(t.Context(), to, ticket, 0, providers.Spritesheet)

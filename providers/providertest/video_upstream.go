@@ -165,7 +165,15 @@ func (u *videoUpstream) text(status int, contentType, body string) http.HandlerF
 }
 
 // clipBytes is what the vendor's videos look like, longer than any buffer on the way.
-func clipBytes() []byte { return bytes.Repeat([]byte("moov and mdat; "), 100_000) }
+func clipBytes() []byte {
+	return append([]byte(clipHead), bytes.Repeat([]byte("moov and mdat; "), 100_000)...)
+}
+
+// clipHead begins an MP4 file, and pictureHead a WebP one, by which they are known.
+const (
+	clipHead    = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isomiso2"
+	pictureHead = "RIFF\x24\x00\x00\x00WEBPVP8 "
+)
 
 func (u *videoUpstream) clip(w http.ResponseWriter, _ *http.Request) {
 	clip := clipBytes()

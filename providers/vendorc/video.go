@@ -24,13 +24,14 @@ const (
 // Videos drives the jobs of CVSync2AsyncSubmitTask. The vendor neither looks jobs up by a key of ours nor cancels them,
 // so it is neither a Finder nor a Canceler.
 type Videos struct {
-	client *http.Client
-	submit *http.Client
+	client  *http.Client
+	submit  *http.Client
+	results *providers.Results
 }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{client: client, submit: providers.Fresh(client)}
+	return &Videos{client: client, submit: providers.Fresh(client), results: providers.NewResults(client)}
 }
 
 // handle is the adapter's part of a ticket: the vendor knows a job only together with the req_key that made it.
@@ -82,11 +83,11 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 	if link == "" {
 		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
 	}
-	get, _, err := providers.LinkRequest(ctx, to.Channel, link)
+	get, _, err := v.results.Link(ctx, to.Channel, link)
 	if err != nil {
 		return providers.Video{}, err
 	}
-	return providers.Download(v.client, get)
+	return v.results.Open(to.Channel, get)
 }
 
 func (v *Videos) result(ctx context.Context, to providers.Target, ticket providers.Ticket) (result, error) {
