@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 )
 
 //go:embed docs/index.html
 var docsPage []byte
+
+//go:embed docs/root.html
+var rootPage []byte
 
 //go:embed docs/rapidoc-min.js
 var docsScript []byte
@@ -32,6 +36,8 @@ func (s *Server) addDocs(mux chi.Router) {
 	}
 	mux.Get("/openapi.json", document("application/json", asJSON))
 	mux.Get("/openapi.yaml", document("application/yaml", asYAML))
+	mux.Get(rootPath, root)
+	mux.Head(rootPath, root)
 	mux.Get("/docs", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", docsPolicy)
 		w.Header().Set("Referrer-Policy", "no-referrer")
@@ -41,4 +47,23 @@ func (s *Server) addDocs(mux chi.Router) {
 		w.Header().Set("Cache-Control", "public, max-age=3600")
 		document("text/javascript; charset=utf-8", docsScript)(w, r)
 	})
+}
+
+// rootPath is what people and tools open to see whether anything is there.
+const rootPath = "/"
+
+// rootLine is what it says to those that are no browser.
+const rootLine = "Model Relay answers here. /docs lists the paths that there are, /readyz tells how it is.\n"
+
+// root answers with a page for browsers and a line for others.
+func root(w http.ResponseWriter, r *http.Request) {
+	exchangeAt(w).operation = rootPath
+	w.Header().Set("Vary", "Accept")
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		document("text/plain; charset=utf-8", []byte(rootLine))(w, r)
+		return
+	}
+	w.Header().Set("Content-Security-Policy", docsPolicy)
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	document("text/html; charset=utf-8", rootPage)(w, r)
 }

@@ -133,7 +133,7 @@ func TestUnknownRoutes(t *testing.T) {
 		status       int
 		allow, has   string
 	}{
-		{"GET", "/", 404, "", `"code":"not_found"`},
+		{"POST", "/", 405, "GET, HEAD", `"code":"method_not_allowed"`},
 		{"GET", "/v1/nothing", 404, "", `"code":"not_found"`},
 		{"POST", "/v1/messages/nothing", 404, "", `"type":"not_found_error"`},
 		{"POST", "/v1beta/nothing", 404, "", `"status":"NOT_FOUND"`},
@@ -360,30 +360,40 @@ func TestSeenSaysWhatHappened(t *testing.T) {
 	}
 }
 
+// TestHealth: a process stays in service while relayed calls work, says which of its parts does not, and answers for the one
+// that is asked for.
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	failing := errors.New("connection refused")
+	well, failing := check(nil), check(errors.New("connection refused"))
 	for name, test := range map[string]struct {
-		checks []api.Check
-		status int
-		has    []string
+		checks              []api.Check
+		plain, relay, video int
+		has                 []string
 	}{
-		"all well": {[]api.Check{{Name: "redis", Check: check(nil)}}, 200, []string{`"status":"ok"`, `"redis":{"status":"ok"`, `latency_ms`}},
-		"one fails": {
-			[]api.Check{{Name: "redis", Check: check(nil)}, {Name: "temporal", Check: check(failing)}},
-			503,
-			[]string{`"status":"error"`, `"redis":{"status":"ok"`, `"temporal":{"status":"error","error":"connection refused"`},
+		"all well": {
+			[]api.Check{{Name: "tokens", For: api.RelayPart, Check: well}, {Name: "redis", For: api.VideoPart, Check: well}},
+			200, 200, 200, []string{`"status":"ok","parts":{"relay":"ok","video":"ok"}`, `"redis":{"status":"ok"`, `latency_ms`},
 		},
-		"an optional one fails": {[]api.Check{{Name: "x", Optional: true, Check: check(failing)}}, 200, []string{`"x":{"status":"error"`}},
+		"tasks have to wait": {
+			[]api.Check{{Name: "tokens", For: api.RelayPart, Check: well}, {Name: "temporal", For: api.VideoPart, Check: failing}},
+			200, 200, 503, []string{`"status":"degraded","parts":{"relay":"ok","video":"error"}`, `"temporal":{"status":"error","error":"connection refused"`},
+		},
+		"calls fail": {
+			[]api.Check{{Name: "tokens", For: api.RelayPart, Check: failing}, {Name: "redis", For: api.VideoPart, Check: failing}},
+			503, 503, 503, []string{`"status":"error","parts":{"relay":"error","video":"error"}`},
+		},
+		"nothing needs it": {[]api.Check{{Name: "x", Check: failing}}, 200, 200, 200, []string{`"status":"ok"`, `"x":{"status":"error"`}},
 	} {
 		g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Health = test.checks })
-		rec := g.do(t, request("GET", "/readyz", "", "Authorization", ""))
-		if rec.Code != test.status {
-			t.Errorf("%s: got %d, want %d", name, rec.Code, test.status)
-		}
-		for _, part := range test.has {
-			if !strings.Contains(rec.Body.String(), part) {
-				t.Errorf("%s: got %s, want %s in it", name, rec.Body, part)
+		for path, want := range map[string]int{"": test.plain, "?for=relay": test.relay, "?for=video": test.video, "?for=films": 400} {
+			rec := g.do(t, request("GET", "/readyz"+path, "", "Authorization", ""))
+			if rec.Code != want || (rec.Header().Get("Retry-After") != "") != (want == 503) {
+				t.Errorf("%s, %q: got %d with %v, want %d", name, path, rec.Code, rec.Header(), want)
+			}
+			for _, part := range test.has {
+				if want != 400 && !strings.Contains(rec.Body.String(), part) {
+					t.Errorf("%s: got %s, want %s in it", name, rec.Body, part)
+				}
 			}
 		}
 		if rec := g.do(t, request("GET", "/healthz", "", "Authorization", "")); rec.Code != 200 {
@@ -396,13 +406,35 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestRoot: who opens the address finds somebody there: a browser a page, others a line.
+func TestRoot(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, nil)
+	for _, test := range []struct{ method, accept, kind string }{
+		{"GET", "", "text/plain; charset=utf-8"},
+		{"GET", "*/*", "text/plain; charset=utf-8"},
+		{"GET", "text/html,application/xhtml+xml,*/*;q=0.8", "text/html; charset=utf-8"},
+		{"HEAD", "", "text/plain; charset=utf-8"},
+	} {
+		rec := g.do(t, request(test.method, "/", "", "Authorization", "", "Accept", test.accept))
+		page := test.kind != "text/plain; charset=utf-8"
+		if rec.Code != 200 || rec.Header().Get("Content-Type") != test.kind || (rec.Header().Get("Content-Security-Policy") != "") != page ||
+			strings.HasPrefix(rec.Body.String(), "<!doctype html>") != page {
+			t.Errorf("%s with %q: got %d, %v, %s", test.method, test.accept, rec.Code, rec.Header(), rec.Body)
+		}
+		if strings.Contains(rec.Body.String(), "://") {
+			t.Errorf("the page names another host: %s", rec.Body)
+		}
+	}
+}
+
 // TestReadyIsBounded: a check that hangs is given up, and callers share one look a second.
 func TestReadyIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
 		g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
-			o.Health = []api.Check{{Name: "slow", Check: func(ctx context.Context) error {
+			o.Health = []api.Check{{Name: "slow", For: api.RelayPart, Check: func(ctx context.Context) error {
 				looks++
 				<-ctx.Done()
 				return ctx.Err()

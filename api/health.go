@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+
+	"modelrelay/providers"
 )
 
 // The health routes.
@@ -17,7 +20,7 @@ const (
 )
 
 const (
-	// probe is the operation of the health routes, whose log lines nobody wants.
+	// probe is the operation of the health routes and of browsers' preflights, whose log lines nobody wants.
 	probe = "probe"
 	// checkTimeout bounds one check of /readyz.
 	checkTimeout = 2 * time.Second
@@ -25,12 +28,23 @@ const (
 	checkEvery = time.Second
 )
 
+// Part is one of the two things a process serves, as /readyz tells them apart.
+type Part string
+
+// The parts.
+const (
+	// RelayPart is every call that is relayed at once, and the conversations.
+	RelayPart Part = "relay"
+	// VideoPart is all that is done with tasks.
+	VideoPart Part = "video"
+)
+
 // Check is one thing /readyz looks at.
 type Check struct {
 	// Name is what the answer calls it, such as "redis".
 	Name string
-	// Optional: a failure is shown but does not make the process unready.
-	Optional bool
+	// For is the part that does not work without it; "" for one whose failure is only shown.
+	For Part
 	// Check returns why the thing does not work; its text is shown to anyone who asks.
 	Check func(ctx context.Context) error
 }
@@ -46,7 +60,9 @@ type health struct {
 }
 
 type readiness struct {
+	// Status is ok, degraded where one part alone works, error, or stopping.
 	Status  string               `json:"status"`
+	Parts   map[Part]string      `json:"parts"`
 	Checks  map[string]condition `json:"checks"`
 	Version string               `json:"version,omitempty"`
 }
@@ -73,18 +89,32 @@ func (h *health) alive(w http.ResponseWriter, _ *http.Request) {
 	}{"ok", h.server.version})
 }
 
+// ready answers 200 while the part that is asked for works; where none is, while relayed calls do: a balancer that takes a
+// process out because tasks have to wait would take its calls as well.
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
-	verdict := h.look(r.Context())
-	status := http.StatusOK
-	if h.server.draining.Load() {
-		verdict.Status = "stopping"
+	part := Part(r.URL.Query().Get("for"))
+	if part != "" && part != RelayPart && part != VideoPart {
+		h.server.fail(exchangeAt(w), providers.InvalidField("for", "Invalid request: 'for' must be relay or video."))
+		return
 	}
-	if verdict.Status != "ok" {
+	verdict := h.look(r.Context())
+	works := verdict.Parts[cmp.Or(part, RelayPart)] == wellPart
+	if h.server.draining.Load() {
+		verdict.Status, works = "stopping", false
+	}
+	status := http.StatusOK
+	if !works {
 		status = http.StatusServiceUnavailable
 		w.Header().Set("Retry-After", "1")
 	}
 	answerProbe(w, status, verdict)
 }
+
+// What a part is.
+const (
+	wellPart   = "ok"
+	failedPart = "error"
+)
 
 // look runs all checks at once, or repeats a verdict that is fresh.
 func (h *health) look(ctx context.Context) readiness {
@@ -109,12 +139,18 @@ func (h *health) look(ctx context.Context) readiness {
 		})
 	}
 	all.Wait()
-	verdict := readiness{Status: "ok", Checks: make(map[string]condition, len(h.checks)), Version: h.server.version}
+	verdict := readiness{
+		Status: "ok", Parts: map[Part]string{RelayPart: wellPart, VideoPart: wellPart},
+		Checks: make(map[string]condition, len(h.checks)), Version: h.server.version,
+	}
 	for i, check := range h.checks {
 		verdict.Checks[check.Name] = conditions[i]
-		if conditions[i].Error != "" && !check.Optional {
-			verdict.Status = "error"
+		if conditions[i].Error != "" && check.For != "" {
+			verdict.Parts[check.For], verdict.Status = failedPart, "degraded"
 		}
+	}
+	if verdict.Parts[RelayPart] == failedPart {
+		verdict.Status = "error"
 	}
 	h.verdict, h.until = verdict, time.Now().Add(checkEvery)
 	return verdict

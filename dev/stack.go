@@ -188,7 +188,7 @@ func (s *stack) startGateway(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, gatewayStart)
 	defer cancel()
 	asked := make(chan error, 1)
-	go func() { asked <- awaitReady(ctx, "http://"+addr+"/readyz") }()
+	go func() { asked <- awaitReady(ctx, "http://"+addr+"/readyz?for=video") }()
 	select {
 	case err := <-asked:
 		if err != nil {

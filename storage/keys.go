@@ -43,6 +43,7 @@ const DefaultPrefix = "mr:"
 //	figures                      zset    process -> when it last showed its figures, in s
 //	figures:<process>            string  its channels' states as JSON, fifteen seconds
 //	maker:<answer id>            string  which channel and key made an answer, for a day
+//	ping                         string  a sign that Redis takes writes, a minute
 type keys string
 
 func newKeys(prefix string) keys {
@@ -56,6 +57,8 @@ func (k keys) token(hash string) string { return string(k) + "token:" + hash }
 func (k keys) tokens() string           { return string(k) + "tokens" }
 func (k keys) tokenNames() string       { return string(k) + "token-names" }
 func (k keys) tokenChanges() string     { return string(k) + "token-changes" }
+
+func (k keys) ping() string { return string(k) + "ping" }
 
 func (k keys) limit(tokenID string) string  { return string(k) + "limit:" + tokenID }
 func (k keys) leases(tokenID string) string { return string(k) + "leases:" + tokenID }

@@ -53,9 +53,13 @@ func OpenRedis(url string, opts *RedisOptions) (*redis.Client, error) {
 	return redis.NewClient(ro), nil
 }
 
-// PingRedis asks Redis for a sign of life. The error is ErrUnavailable when there is none.
+// pingTTL is how long the sign that PingRedis writes stays.
+const pingTTL = time.Minute
+
+// PingRedis asks Redis to write a sign of life: one that only reads, as a primary that was demoted, is of no use here. The
+// error is ErrUnavailable when it does not.
 func PingRedis(ctx context.Context, client *redis.Client) error {
-	return redisError("ping redis", client.Ping(ctx).Err())
+	return redisError("ping redis", client.Set(ctx, newKeys("").ping(), "", pingTTL).Err())
 }
 
 // redisError adds what was being done and sorts the error: redis.Nil is ErrNotFound, an answer of Redis stays

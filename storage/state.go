@@ -19,3 +19,6 @@ func (u *Usage) Refused() int64 { return u.refused.Load() }
 
 // Away tells whether Redis did not answer last time: known tokens go on from memory.
 func (t *Tokens) Away() bool { return t.out.since.Load() != 0 }
+
+// Ready tells whether keys can be checked: Redis has answered once, and not been away for longer than the grace since.
+func (t *Tokens) Ready() bool { return t.met.Load() && !t.stale.Load() }

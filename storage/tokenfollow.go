@@ -36,6 +36,7 @@ func (t *Tokens) catchUp(ctx context.Context) error {
 	err := t.readChanges(ctx)
 	if t.out.note(ctx, time.Now(), err) == nil {
 		t.heard.Store(time.Now().UnixNano())
+		t.met.Store(true)
 	}
 	return err
 }

@@ -46,6 +46,7 @@ type Tokens struct {
 
 	changed atomic.Uint64 // counts the changes seen; a record read before one is not cached after it
 	heard   atomic.Int64  // unix nanoseconds of the last answer of Redis
+	met     atomic.Bool   // Redis has answered
 	stale   atomic.Bool   // grace is over: the local cache answers no more
 
 	following sync.Mutex // held while changes are read

@@ -14,6 +14,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	redisserver "github.com/alicebob/miniredis/v2/server"
 
 	main "modelrelay/cmd/gateway"
 	"modelrelay/storage/storagetest"
@@ -204,10 +207,10 @@ func TestServeWithEverythingAway(t *testing.T) {
 	checks := decode[struct {
 		Checks map[string]struct{ Status, Error string }
 	}](t, body).Checks
-	if status != 503 || len(checks) != 3 {
+	if status != 503 || len(checks) != 4 { // nobody has ever said which keys there are
 		t.Errorf("readyz: %d %s", status, body)
 	}
-	for _, part := range []string{"redis", "temporal", "archive"} {
+	for _, part := range []string{"tokens", "redis", "temporal", "archive"} {
 		if checks[part].Error != "unavailable" {
 			t.Errorf("readyz: %s is %+v", part, checks[part])
 		}
@@ -218,6 +221,51 @@ func TestServeWithEverythingAway(t *testing.T) {
 	}
 	if log := s.err.String(); strings.Contains(log, "hidden") || strings.Contains(log, "sk-demo") {
 		t.Errorf("a secret stands in the log:\n%s", log)
+	}
+}
+
+// TestReadyWithoutTemporalOrStore: calls go on, so the process stays in service, and so it does when Redis goes after that:
+// the answer says what is away. A Redis that takes no writes is.
+func TestReadyWithoutTemporalOrStore(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	s := serve(t, configFor("redis://"+server.Addr(), "http://127.0.0.1:1", "sk-demo", ""), "--worker=false")
+	type answer struct {
+		Status string
+		Parts  map[string]string
+		Checks map[string]struct{ Status string }
+	}
+	ready := func(path string, want int) answer {
+		t.Helper()
+		status, body := s.get("/readyz" + path)
+		if status != want {
+			t.Errorf("/readyz%s: %d %s, want %d", path, status, body, want)
+		}
+		return decode[answer](t, body)
+	}
+	got := ready("", 200)
+	if got.Status != "degraded" || got.Parts["relay"] != "ok" || got.Parts["video"] != "error" || got.Checks["redis"].Status != "ok" || got.Checks["temporal"].Status != "error" {
+		t.Errorf("readyz: %+v", got)
+	}
+	ready("?for=relay", 200)
+	ready("?for=video", 503)
+
+	server.Server().SetPreHook(func(peer *redisserver.Peer, command string, _ ...string) bool {
+		if command == "SET" {
+			peer.WriteError("READONLY You can't write against a read only replica.")
+		}
+		return command == "SET"
+	})
+	limit, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for got.Checks["redis"].Status == "ok" && limit.Err() == nil { // a verdict stands for a second
+		<-tick.C
+		got = ready("", 200)
+	}
+	if got.Checks["redis"].Status != "error" || got.Parts["relay"] != "ok" {
+		t.Errorf("on a Redis that takes no writes: %+v", got)
 	}
 }
 

@@ -137,7 +137,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (
 		Tasks:  tasks,
 		Admin:  p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "", Proxies: p.cfg.proxies(),
 		Tokens: tokens, Limits: limits, Ledger: usage, Prices: p.prices, Archive: api.ArchiveOf(p.archive), Links: links,
-		Health:            p.checks(),
+		Health:            p.checks(tokens),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),
 		Log: p.log, Seen: p.metrics.seen(), Tracer: p.tracer, Version: thisBuild().Version,
@@ -196,12 +196,20 @@ func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 	})
 }
 
-// checks are what /readyz looks at. Its answer is public, so a service that is away is named without its address.
-func (p *parts) checks() []api.Check {
+// checks are what /readyz looks at. Its answer is public, so a service that is away is named without its address. Relayed
+// calls need none of the services, only somebody who can check keys: while Redis is away that is the memory of tokens, for
+// relay.redis_grace.
+func (p *parts) checks(tokens *storage.Tokens) []api.Check {
 	return []api.Check{
-		{Name: "redis", Check: func(ctx context.Context) error { return away(storage.PingRedis(ctx, p.redis)) }},
-		{Name: "temporal", Check: func(ctx context.Context) error { return checkTemporal(ctx, p.temporal, p.cfg) }},
-		{Name: "archive", Check: func(ctx context.Context) error { return away(p.archive.Ping(ctx)) }},
+		{Name: "tokens", For: api.RelayPart, Check: func(context.Context) error {
+			if !tokens.Ready() {
+				return errAway
+			}
+			return nil
+		}},
+		{Name: "redis", For: api.VideoPart, Check: func(ctx context.Context) error { return away(storage.PingRedis(ctx, p.redis)) }},
+		{Name: "temporal", For: api.VideoPart, Check: func(ctx context.Context) error { return checkTemporal(ctx, p.temporal, p.cfg) }},
+		{Name: "archive", For: api.VideoPart, Check: func(ctx context.Context) error { return away(p.archive.Ping(ctx)) }},
 	}
 }
 

@@ -57,7 +57,7 @@ func (s *stage) cluster(ctx context.Context, places int) (*cluster, error) {
 		return nil, err
 	}
 	s.fresh = append(s.fresh, c.worker)
-	if c.front, err = s.start(ctx, &child{name: "front", addr: addr}, s.answers("/readyz"), s.gatewayBinary(), "serve", "--worker=false", "--config", config); err != nil {
+	if c.front, err = s.start(ctx, &child{name: "front", addr: addr}, s.answers("/readyz?for=video"), s.gatewayBinary(), "serve", "--worker=false", "--config", config); err != nil {
 		return nil, err
 	}
 	s.fresh = append(s.fresh, c.front)

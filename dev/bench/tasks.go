@@ -100,7 +100,7 @@ func (s *stage) whole(ctx context.Context, tokens, channel string) (gateway, ups
 	if err := os.WriteFile(args[4], []byte(config), 0o600); err != nil {
 		return "", "", fmt.Errorf("write the configuration: %w", err)
 	}
-	up, err := s.start(ctx, &child{name: "whole", addr: addresses["listen"]}, s.answers("/readyz"), s.options.Program, args...)
+	up, err := s.start(ctx, &child{name: "whole", addr: addresses["listen"]}, s.answers("/readyz?for=video"), s.options.Program, args...)
 	if err != nil {
 		return "", "", err
 	}

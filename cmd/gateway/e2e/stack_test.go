@@ -250,7 +250,7 @@ func (g *gateway) awaitReady() {
 			g.s.t.Fatalf("gateway ended:\n%s", g.out.tail(40))
 		default:
 		}
-		path := "/readyz"
+		path := "/readyz?for=video"
 		if g.s.relay {
 			path = "/healthz" // it is not ready for tasks
 		}
