@@ -29,6 +29,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 		return modelNotFound(call.Model)
 	}
 	x.endpoint, x.length = call.Endpoint, int64(len(call.Body))
+	x.stops = stops(call, x.background)
 	if err := s.afford(x, r, call.Model, x.mayCost()); err != nil {
 		return err
 	}
@@ -77,6 +78,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 // callChecked is call for a body that was checked.
 func (s *Server) callChecked(x *exchange, r *http.Request, call providers.Call, b *body) error {
 	x.asked = b.asked()
+	x.background = call.Endpoint.Operation == providers.Responses && b.flag("background")
 	return s.callListed(x, r, call, b.unlisted)
 }
 

@@ -64,6 +64,7 @@ type exchange struct {
 	asked             asked
 	endpoint          providers.Endpoint
 	length            int64 // of the request's body
+	stops, background bool  // the upstream stops when it is left; it works on behind its answer
 	left              bool  // the client did not wait for an answer that an upstream was asked for
 	unsent            int64 // bytes of the answer that had come when its client was not there any more
 	cost              providers.Money

@@ -54,12 +54,18 @@ type occasion struct {
 }
 
 // TestClientLeavesBeforeTheFirstByte: an upstream that has all of a call wants to be paid for reading it, whether anybody
-// waits for the answer or not. One that refused, or did not get it, does not.
+// waits for the answer or not, and for the answer where it is made in one piece. One that refused, or did not get it, does not.
 func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 	t.Parallel()
 	const (
 		document = `{"model":"gpt-4o","messages":[{"role":"user","content":"a question of some length"}]}`
 		stream   = `{"model":"gpt-4o","stream":true,"messages":[{"role":"user","content":"a question of some length"}]}`
+	)
+	const (
+		short      = `{"model":"gpt-4o","messages":[],"max_tokens":7,"n":3}`
+		long       = `{"model":"gpt-4o","messages":[],"max_tokens":100000}`
+		images     = `{"model":"gpt-4o","prompt":"p","n":2}`
+		background = `{"model":"gpt-4o","input":"i","background":true,"stream":true,"max_output_tokens":30}`
 	)
 	large := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("long ", 5<<20) + `"}]}`
 	embedding := `{"model":"gpt-4o","input":"` + strings.Repeat("word ", 100) + `"}`
@@ -83,12 +89,17 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 		upstreams     []func(on occasion, w http.ResponseWriter, r *http.Request)
 		channel       string
 		input, output int
+		images        int
 		free          bool
 	}{
-		"a document": {path: "/v1/chat/completions", body: document, channel: "up0", input: len(document) / 4},
-		"a stream":   {path: "/v1/chat/completions", body: stream, channel: "up0", input: len(stream) / 4},
-		"embeddings": {path: "/v1/embeddings", body: embedding, channel: "up0", input: len(embedding) / 4},
-		"speech":     {path: "/v1/audio/speech", body: speech, channel: "up0", input: len(speech) / 4},
+		"a document":             {path: "/v1/chat/completions", body: document, channel: "up0", input: len(document) / 4, output: 4096},
+		"a short one of several": {path: "/v1/chat/completions", body: short, channel: "up0", input: len(short) / 4, output: 21},
+		"a long one":             {path: "/v1/chat/completions", body: long, channel: "up0", input: len(long) / 4, output: 4096},
+		"images":                 {path: "/v1/images/generations", body: images, channel: "up0", input: len(images) / 4, output: 2 * 4096, images: 2},
+		"in the background":      {path: "/v1/responses", body: background, channel: "up0", input: len(background) / 4, output: 30},
+		"a stream":               {path: "/v1/chat/completions", body: stream, channel: "up0", input: len(stream) / 4},
+		"embeddings":             {path: "/v1/embeddings", body: embedding, channel: "up0", input: len(embedding) / 4},
+		"speech":                 {path: "/v1/audio/speech", body: speech, channel: "up0", input: len(speech) / 4},
 		"behind the header": {
 			path: "/v1/chat/completions", body: stream, channel: "up0", input: len(stream) / 4,
 			upstreams: []func(occasion, http.ResponseWriter, *http.Request){
@@ -98,7 +109,7 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 			},
 		},
 		"in half of a document": {
-			path: "/v1/chat/completions", body: document, channel: "up0", input: len(document) / 4, output: len(half) / 4,
+			path: "/v1/chat/completions", body: document, channel: "up0", input: len(document) / 4, output: 4096,
 			upstreams: []func(occasion, http.ResponseWriter, *http.Request){
 				func(on occasion, w http.ResponseWriter, r *http.Request) {
 					hang(on, w, r, "application/json", half)
@@ -106,7 +117,7 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 			},
 		},
 		"after one that failed": {
-			path: "/v1/chat/completions", body: document, channel: "up1", input: len(document) / 4,
+			path: "/v1/chat/completions", body: document, channel: "up1", input: len(document) / 4, output: 4096,
 			upstreams: []func(occasion, http.ResponseWriter, *http.Request){
 				func(_ occasion, w http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body)
@@ -151,7 +162,7 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 			close(on.over)
 			want := storage.Entry{Token: "good", Model: "gpt-4o", Channel: tc.channel, Requests: 1, Failed: true}
 			if !tc.free {
-				want.InputTokens, want.OutputTokens = int64(tc.input), int64(tc.output)
+				want.InputTokens, want.OutputTokens, want.Images = int64(tc.input), int64(tc.output), int64(tc.images)
 				want.Cost = int64(100 + tc.input + 2*tc.output)
 			}
 			if len(g.ledger.entries) != 1 || g.ledger.entries[0] != want {
@@ -161,5 +172,27 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 				t.Errorf("log %s", log)
 			}
 		})
+	}
+}
+
+// TestResponseInTheBackground: the answer of a response that goes on in the background counts nothing, and nobody comes back to
+// count it.
+func TestResponseInTheBackground(t *testing.T) {
+	t.Parallel()
+	const answer = `{"id":"resp_1","object":"response","status":"queued","background":true,"output":[],"usage":null}`
+	g := newLeaving(t, func() {}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer)
+	})
+	for body, output := range map[string]int64{
+		`{"model":"gpt-4o","input":"i","background":true,"max_output_tokens":300}`:  300,
+		`{"model":"gpt-4o","input":"i","background":true}`:                          4096,
+		`{"model":"gpt-4o","input":"i","background":false,"max_output_tokens":300}`: int64(len(answer) / 4),
+	} {
+		g.ledger.entries = nil
+		rec := g.do(t, request("POST", "/v1/responses", body))
+		if rec.Code != 200 || len(g.ledger.entries) != 1 || g.ledger.entries[0].OutputTokens != output || g.ledger.entries[0].Failed {
+			t.Errorf("%s: got %d and %+v, want %d tokens", body, rec.Code, g.ledger.entries, output)
+		}
 	}
 }

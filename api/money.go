@@ -172,6 +172,20 @@ func lengthIsInput(operation providers.Operation) bool {
 	}
 }
 
+// stops tells whether an upstream stops its work when its connection ends. One that writes its answer as it makes it does,
+// and wants to be paid for what it has read and written; one that answers in one piece makes the whole of it first, and
+// pictures are made to their end however they are sent. A response in the background has nothing to do with a connection.
+func stops(call providers.Call, background bool) bool {
+	switch call.Endpoint.Operation {
+	case providers.ImageGeneration, providers.ImageEdit:
+		return false
+	case providers.StreamContent, providers.Speech:
+		return true
+	default:
+		return call.Stream && !background
+	}
+}
+
 // unsaid is what the limits count of an answer that does not say it.
 func unsaid(operation providers.Operation) int {
 	if operation == providers.CountTokens {
@@ -181,7 +195,7 @@ func unsaid(operation providers.Operation) int {
 }
 
 // leave settles a call whose client left before the first byte of its answer, once an upstream had all of it: that will
-// have read it, and will want to be paid for that at least.
+// have read it, and will want to be paid for that at least, and for the whole answer where nothing stops it.
 func (x *exchange) leave(r *http.Request, err error) {
 	gone := (*relay.Left)(nil)
 	if !errors.As(err, &gone) || !left(r.Context()) {
@@ -214,10 +228,24 @@ func (x *exchange) settle(answer *relay.Answer, last int, broken bool) {
 			x.usage.Input = guessInput(x.length)
 		}
 	}
+	if served && !counted && (x.background || x.left && !x.stops) && x.endpoint.Operation != providers.CountTokens {
+		x.finish()
+	}
 	if served && x.priced && x.endpoint.Operation != providers.CountTokens {
 		x.cost = x.price.Cost(providers.Measure{Requests: 1, Usage: x.usage})
 	}
 	x.grant.Settle(x.spent, int64(x.cost))
+}
+
+// finish makes up for an answer that nobody will see the end of, though its upstream makes it and wants to be paid: it costs
+// what was reserved for it, but for no more than most answers have.
+func (x *exchange) finish() {
+	n := max(1, x.asked.n)
+	may := x.mayCost().Usage
+	x.estimated = true
+	x.usage.Output = max(x.usage.Output, min(may.Output, defaultOutput*n))
+	x.usage.Images = max(x.usage.Images, may.Images)
+	x.usage.Audio = max(x.usage.Audio, may.Audio)
 }
 
 // estimate makes up for what an answer did not count: its output, and, where it counted nothing, its input. A stream of

@@ -40,7 +40,7 @@ func addOpenAICall[Body any](s *Server, g *group, c openAICall) {
 
 // newOpenAIChecker is newChecker with what the gateway reads of this format beyond the fields of the contract.
 func newOpenAIChecker[Body any](registry huma.Registry) *checker {
-	return newChecker[Body](registry, append(sizeNames(), cacheKey, "stream_options.include_usage", "parameters.n")...)
+	return newChecker[Body](registry, append(sizeNames(), cacheKey, "stream_options.include_usage", "parameters.n", "background")...)
 }
 
 // callJSON reads, checks and relays a JSON body.
