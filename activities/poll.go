@@ -49,6 +49,10 @@ type Progress struct {
 	State providers.VideoState `json:"state"`
 	// Percent is the vendor's progress, never falling, 0 where it gives none.
 	Percent int `json:"percent"`
+	// Told: the vendor gives its progress, so that nothing is estimated any more; Floor is what readers had been shown until
+	// it did.
+	Told  bool `json:"told,omitempty"`
+	Floor int  `json:"floor,omitempty"`
 	// Word is the vendor's own status.
 	Word string `json:"word,omitempty"`
 	// Usual is how long such jobs take, 0 when unknown; it is fixed at the first look so that estimates never fall.
@@ -143,6 +147,9 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		return status, nil
 	}
 	p.Unknown, p.UnknownSince, p.Running = 0, time.Time{}, time.Now()
+	if status.Progress >= 0 && status.State == providers.JobRunning && !p.Told {
+		p.Told, p.Floor = true, p.Shown(time.Now())
+	}
 	if status.State == providers.JobRunning {
 		p.State = providers.JobRunning // a vendor that takes a job back into its queue does not take our word back
 	}

@@ -13,25 +13,26 @@ const (
 	mostEstimated = 95
 )
 
-// Shown is the progress in percent that readers see at a time: the vendor's, or the share of the usual duration that has
-// passed where that is more. It never falls: nothing it is made of does.
+// Shown is the progress in percent that readers see at a time: the vendor's where it gives one, else the share of the usual
+// duration that has passed. It never falls: nothing it is made of does, and what was estimated before the vendor gave its
+// first number stays.
 func (p Progress) Shown(now time.Time) int {
 	if !p.Next.IsZero() && now.After(p.Next) {
 		now = p.Next
 	}
-	return p.estimated(now)
+	return p.at(now)
 }
 
 // Peak is the most that Shown says before the next look has brought news, however late it is.
-func (p Progress) Peak() int { return p.estimated(p.Next) }
+func (p Progress) Peak() int { return p.at(p.Next) }
 
-func (p Progress) estimated(at time.Time) int {
+func (p Progress) at(now time.Time) int {
 	if p.State != providers.JobRunning {
 		return 0
 	}
-	estimate := 0
-	if usual := time.Duration(p.Usual); usual > 0 {
-		estimate = min(mostEstimated, int(100*at.Sub(p.Since)/usual))
+	shown := max(0, p.Percent, p.Floor)
+	if usual := time.Duration(p.Usual); !p.Told && usual > 0 {
+		shown = max(shown, min(mostEstimated, int(100*now.Sub(p.Since)/usual)))
 	}
-	return min(max(0, p.Percent, estimate), MostShown)
+	return min(shown, MostShown)
 }

@@ -1,7 +1,9 @@
 package activities_test
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"modelrelay/activities"
@@ -30,5 +32,47 @@ func TestShownWaitsForTheLook(t *testing.T) {
 	}
 	if p.Peak() != 3 {
 		t.Errorf("without the next look's time: peak %d, want 3", p.Peak())
+	}
+}
+
+// TestPollShowsTheVendorsNumber: however late a job is by its model's usual length, nobody is shown more than the vendor
+// says; where the vendor says nothing at first, what was estimated until then stays.
+func TestPollShowsTheVendorsNumber(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		says []int // at look after look, -1 for nothing; the last repeats
+		want int   // shown by the end of the usual length
+	}{
+		"from the first look on":  {[]int{0, 12}, 12},
+		"a number that stands":    {[]int{12}, 12},
+		"after looks without one": {[]int{-1, 12}, 50},
+		"never":                   {[]int{-1}, 95},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const usual = 100 * time.Second
+				n := 0
+				w := newWatch(t, func(int) (providers.VideoStatus, error) {
+					n++
+					return providers.VideoStatus{State: providers.JobRunning, Progress: tc.says[min(n, len(tc.says))-1]}, nil
+				})
+				w.acts.Durations = durations{usual: func(context.Context, string, string) (time.Duration, bool, error) { return usual, true, nil }}
+				began, most := time.Now(), 0
+				for time.Since(began) < 2*usual {
+					if _, _, ended := w.look(t); ended {
+						t.Fatal("ended")
+					}
+					shown := w.last.Shown(time.Now())
+					if shown < most {
+						t.Errorf("fell from %d to %d", most, shown)
+					}
+					most = max(most, shown)
+				}
+				if most != tc.want {
+					t.Errorf("shown %d, want %d", most, tc.want)
+				}
+			})
+		})
 	}
 }
