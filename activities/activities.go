@@ -61,6 +61,8 @@ type Activities struct {
 	TaskLife time.Duration
 	// Executions ends and deletes tasks; the worker sets it.
 	Executions Executions
+	// Endings finds tasks whose execution ended without its finish; the worker sets it.
+	Endings Endings
 	// Webhooks and Receivers are what Deliver needs.
 	Webhooks  Webhooks
 	Receivers *Receivers

@@ -24,10 +24,10 @@ const closeWait = 2 * time.Second
 // runsMost bounds the runs of one task that are deleted at a time; resets make more than one.
 const runsMost = 100
 
-// executions implements activities.Executions over Temporal.
+// executions implements activities.Executions and activities.Endings over Temporal.
 type executions struct {
-	temporal  client.Client
-	namespace string
+	temporal             client.Client
+	namespace, taskQueue string
 }
 
 // End implements activities.Executions.

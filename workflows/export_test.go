@@ -47,3 +47,6 @@ func (t Task) Peak() int { return t.peak }
 
 // ShowTries sets how many tries of an activity are spans each: the test environment makes ten at most.
 func (t *Tracing) ShowTries(n int) { t.tries = n }
+
+// NewEndings is what a worker's look for tasks that ended without their finish works with.
+func NewEndings(temporal client.Client) activities.Endings { return executions{temporal: temporal} }

@@ -46,6 +46,8 @@ const (
 	removeLife = 7 * 24 * time.Hour
 	// sweepLife bounds a sweep; the next one goes on where it ended.
 	sweepLife = 50 * time.Minute
+	// endedLife bounds a look for tasks that ended without their finish; the next one begins where the last complete one did.
+	endedLife = 10 * time.Minute
 	// sweepHeartbeat is the silence after which a sweeping worker counts as lost.
 	sweepHeartbeat = 30 * time.Second
 	// removeTry bounds one try of it.
@@ -148,6 +150,12 @@ func withDeliver(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: notifyLife + notifySlack, StartToCloseTimeout: activities.DeliverTimeout + deliverMargin,
 		RetryPolicy: patiently(), Summary: summary, // a failed try says itself when the next is due; this is for lost workers
+	})
+}
+
+func withSweepEnded(ctx workflow.Context) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		ScheduleToCloseTimeout: endedLife, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: patiently(), Summary: "tasks that ended without their finish",
 	})
 }
 

@@ -42,10 +42,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		return task, m, nil
 	}
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		task.end(Result{
-			State: Failed, CompletedAt: info.GetCloseTime().AsTime(),
-			Failure: &providers.VideoFailure{Code: CodeInternal, Message: "The task was ended by an operator or an internal error."},
-		})
+		task.end(unfinishedResult(info))
 		return task, m, nil
 	}
 	task.State, task.Progress, task.peak = standing(info, answer.GetPendingActivities(), now)

@@ -45,23 +45,27 @@ func Sweep(ctx workflow.Context) (activities.Swept, error) {
 	return swept, nil
 }
 
-// EnsureSweep makes the Schedule that sweeps, or brings an older one up to date. Several workers may do so at a time.
+// EnsureSweep makes the Schedule that sweeps the archive, or brings an older one up to date. Several workers may do so at a
+// time.
 func EnsureSweep(ctx context.Context, engine client.Client, taskQueue string) error {
-	id := SweepID(taskQueue)
-	action := &client.ScheduleWorkflowAction{ID: id, Workflow: Sweep, TaskQueue: taskQueue}
-	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: sweepEvery}}}
+	return ensureSchedule(ctx, engine, sweepEvery, "Removes expired videos and what old tasks left in the archive.",
+		&client.ScheduleWorkflowAction{ID: SweepID(taskQueue), Workflow: Sweep, TaskQueue: taskQueue})
+}
+
+// ensureSchedule makes a Schedule under the id of its action, or brings an older one up to date.
+func ensureSchedule(ctx context.Context, engine client.Client, every time.Duration, note string, action *client.ScheduleWorkflowAction) error {
+	spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: every}}}
 	_, err := engine.ScheduleClient().Create(ctx, client.ScheduleOptions{
-		ID: id, Spec: spec, Action: action, Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, CatchupWindow: sweepEvery,
-		Note: "Removes expired videos and what old tasks left in the archive.",
+		ID: action.ID, Spec: spec, Action: action, Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, CatchupWindow: every, Note: note,
 	})
 	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
 		if err != nil {
-			return fmt.Errorf("make the schedule %s: %w", id, err)
+			return fmt.Errorf("make the schedule %s: %w", action.ID, err)
 		}
 		return nil
 	}
 	// What an operator changed beside the action and its times, a pause for one, stays.
-	err = engine.ScheduleClient().GetHandle(ctx, id).Update(ctx, client.ScheduleUpdateOptions{
+	err = engine.ScheduleClient().GetHandle(ctx, action.ID).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(was client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			schedule := was.Description.Schedule
 			schedule.Spec, schedule.Action = &spec, action
@@ -69,7 +73,7 @@ func EnsureSweep(ctx context.Context, engine client.Client, taskQueue string) er
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("update the schedule %s: %w", id, err)
+		return fmt.Errorf("update the schedule %s: %w", action.ID, err)
 	}
 	return nil
 }

@@ -52,7 +52,8 @@ type Worker struct {
 
 // NewWorker makes a Worker; Run starts it.
 func NewWorker(temporal client.Client, acts *activities.Activities, opts WorkerOptions) *Worker {
-	acts.Executions = executions{temporal: temporal, namespace: opts.Namespace}
+	found := executions{temporal: temporal, namespace: opts.Namespace, taskQueue: opts.TaskQueue}
+	acts.Executions, acts.Endings = found, found
 	return &Worker{temporal: temporal, acts: acts, opts: opts}
 }
 
@@ -95,6 +96,8 @@ func Register(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Video)
 	to.RegisterWorkflow(Remove)
 	to.RegisterWorkflow(Sweep)
+	to.RegisterWorkflow(SweepEnded)
+	to.RegisterWorkflow(Finish)
 	to.RegisterWorkflowWithOptions(Notify, workflow.RegisterOptions{Name: notifyType})
 	if acts != nil {
 		to.RegisterActivity(acts)
@@ -134,6 +137,9 @@ func (w *Worker) setUp(ctx context.Context) error {
 	}
 	if err := EnsureSweep(ctx, w.temporal, w.opts.TaskQueue); err != nil {
 		w.opts.Log.Warn("expired videos are not removed", "err", err)
+	}
+	if err := EnsureSweepEnded(ctx, w.temporal, w.opts.TaskQueue); err != nil {
+		w.opts.Log.Warn("tasks that are ended in the engine's own tools are not settled", "err", err)
 	}
 	return nil
 }

@@ -1,0 +1,63 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"modelrelay/activities"
+)
+
+// endings are pages of tasks that ended without their finish.
+type endings func(since time.Time, cursor []byte) ([]byte, error)
+
+func (e endings) Finish(_ context.Context, since time.Time, cursor []byte) ([]byte, error) {
+	return e(since, cursor)
+}
+
+// TestSweepEnded goes through the pages, so many at a time, and looks back from where the last whole round began.
+func TestSweepEnded(t *testing.T) {
+	t.Parallel()
+	const pages = 45
+	var seen []int
+	r := newRig(t, adapter{})
+	r.acts.Endings = endings(func(since time.Time, cursor []byte) ([]byte, error) {
+		if !since.IsZero() {
+			t.Errorf("looks for ends since %v in the first round", since)
+		}
+		page := 0
+		if len(cursor) > 0 {
+			page = int(cursor[0])
+		}
+		if seen = append(seen, page); page+1 == pages {
+			return nil, nil
+		}
+		return []byte{byte(page + 1)}, nil
+	})
+	began := time.Now()
+	var (
+		mark  activities.EndedMark
+		looks int
+		err   error
+	)
+	for looks = 1; ; looks++ {
+		if mark, err = do[activities.EndedMark](t, r, r.acts.SweepEnded, mark); err != nil {
+			t.Fatal(err)
+		}
+		if len(mark.Cursor) == 0 {
+			break
+		}
+	}
+	if looks != 3 || len(seen) != pages || !slices.IsSorted(seen) {
+		t.Errorf("%d looks saw %v, want %d pages in 3", looks, seen, pages)
+	}
+	if late := began.Sub(mark.Since); mark.Since.IsZero() || late < time.Minute || late > 10*time.Minute {
+		t.Errorf("the next round looks from %v before this one on", late)
+	}
+	r.acts.Endings = endings(func(time.Time, []byte) ([]byte, error) { return nil, errors.New("away") })
+	if _, err := r.env.ExecuteActivity(r.acts.SweepEnded, mark); err == nil {
+		t.Error("a look that failed counts")
+	}
+}

@@ -1,0 +1,147 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage/storagetest"
+	"modelrelay/workflows"
+)
+
+// TestFinish settles a task that ended without its finish as its own would have, and tells its webhook, however long Redis
+// is away.
+func TestFinish(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	in := newest()
+	in.Notify, in.Claim, in.Request = true, "video_test.CLAIM", &providers.VideoRequest{WebhookURL: "https://client.example/hook"}
+	var (
+		told    []workflows.NotifyInput
+		settled []activities.SettleInput
+		tries   int
+		at      = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	)
+	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery, error) {
+		told = append(told, in)
+		return activities.Delivery{Delivered: true}, nil
+	})
+	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
+		if tries++; tries < 3 {
+			return errors.New("redis is away")
+		}
+		settled = append(settled, in)
+		return nil
+	})
+	s.ExecuteWorkflow(workflows.Finish, workflows.FinishInput{
+		Task: in, Began: at.Add(-time.Hour), Channel: "main",
+		Result: workflows.Result{State: workflows.Failed, CompletedAt: at, Failure: &providers.VideoFailure{Code: workflows.CodeFailedByOperator}},
+	})
+	if err := s.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || told[0].State != workflows.Failed || told[0].URL != in.Request.WebhookURL || !told[0].CompletedAt.Equal(at) {
+		t.Errorf("told %+v", told)
+	}
+	if len(settled) != 1 {
+		t.Fatalf("settled %+v", settled)
+	}
+	got := settled[0]
+	if got.Code != workflows.CodeFailedByOperator || !slices.Equal(got.Channels, []string{"main"}) || !got.Created.Equal(at.Add(-time.Hour)) ||
+		got.Bill == nil || got.Bill.Claim != in.Claim || got.Bill.Ending != activities.EndedFailed || got.Bill.Channel != "main" {
+		t.Errorf("settled %+v, %+v", got, got.Bill)
+	}
+}
+
+// TestFinishesWhatEnded: of the runs that ended without their finish each that is the task's last is finished, once, with
+// the code that readers see.
+func TestFinishesWhatEnded(t *testing.T) {
+	t.Parallel()
+	tasks, fake, _ := newListing(storagetest.Redis(t))
+	e := &endedEngine{engine: fake}
+	codes := map[string]string{}
+	for key, status := range map[string]enumspb.WorkflowExecutionStatus{
+		workflows.CodeFailedByOperator: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
+		workflows.CodeInternal:         enumspb.WORKFLOW_EXECUTION_STATUS_FAILED,
+	} {
+		id := mustCreate(t, tasks, keyed(key, 0)).ID
+		fake.close(id, status)
+		e.ended(t, id, "")
+		codes[id] = key
+	}
+	reset := mustCreate(t, tasks, keyed("reset", 0)).ID
+	e.ended(t, reset, "an earlier run")
+	found := workflows.NewEndings(e)
+	for range 2 {
+		if next, err := found.Finish(t.Context(), time.Now(), nil); err != nil || len(next) > 0 {
+			t.Fatalf("got %s, %v", next, err)
+		}
+	}
+	if len(e.finished) != len(codes) {
+		t.Fatalf("finished %d, want %d", len(e.finished), len(codes))
+	}
+	for _, in := range e.finished {
+		task, err := tasks.Find(t.Context(), in.Task.TaskID, "demo")
+		if err != nil || task.Failure == nil || task.Failure.Code != codes[task.ID] || in.Result.Failure.Code != task.Failure.Code {
+			t.Errorf("reads %+v, %v, finished with %+v, want %s", task.Failure, err, in.Result.Failure, codes[task.ID])
+		}
+		if in.Task.Request != nil && in.Task.Request.Prompt != "" {
+			t.Errorf("the prompt %q outlives the task", in.Task.Request.Prompt)
+		}
+	}
+}
+
+// endedEngine lists what ended, and notes what is finished.
+type endedEngine struct {
+	*engine
+
+	list     []*workflowpb.WorkflowExecutionInfo
+	finished []workflows.FinishInput
+}
+
+// ended lists a run of the task, its last one where no other is named.
+func (e *endedEngine) ended(t *testing.T, id, run string) {
+	t.Helper()
+	answer, err := e.DescribeWorkflowExecution(t.Context(), id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run == "" {
+		run = answer.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+	}
+	e.list = append(e.list, &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: run}})
+}
+
+func (e *endedEngine) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	return &workflowservice.ListWorkflowExecutionsResponse{Executions: e.list}, nil
+}
+
+func (e *endedEngine) GetWorkflowHistory(_ context.Context, id, _ string, _ bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	in := newest()
+	in.TaskID = id
+	payloads, _ := converter.GetDefaultDataConverter().ToPayloads(in)
+	return &iterator{[]*historypb.HistoryEvent{{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: payloads},
+	}}}}
+}
+
+func (e *endedEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, run any, args ...any) (client.WorkflowRun, error) {
+	if in, ok := args[0].(workflows.FinishInput); ok {
+		e.finished = append(e.finished, in)
+	}
+	return e.engine.ExecuteWorkflow(ctx, opts, run, args...)
+}
