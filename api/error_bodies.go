@@ -11,14 +11,14 @@ type openAIErrorBody struct {
 	Message string  `json:"message" doc:"What went wrong, for people"`
 	Type    *string `json:"type" doc:"Class of the error"`
 	Param   *string `json:"param" doc:"The request field at fault"`
-	Code    string  `json:"code" doc:"The error itself, for programs"`
+	Code    string  `json:"code" nullable:"true" doc:"The error itself, for programs; null in some errors of an upstream"`
 }
 
 // anthropicError is the error body of format A.
 type anthropicError struct {
 	Type      string             `json:"type" enum:"error"`
 	Error     anthropicErrorBody `json:"error"`
-	RequestID string             `json:"request_id"`
+	RequestID string             `json:"request_id" required:"false" doc:"Absent in some errors of an upstream"`
 }
 
 type anthropicErrorBody struct {
@@ -35,7 +35,7 @@ type geminiErrorBody struct {
 	Code    int    `json:"code" doc:"The HTTP status"`
 	Message string `json:"message"`
 	Status  string `json:"status" doc:"Class of the error"`
-	Details []any  `json:"details"`
+	Details []any  `json:"details" required:"false" doc:"Absent in some errors of an upstream"`
 }
 
 // vendorCError is the error body of format C.

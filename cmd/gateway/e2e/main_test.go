@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,5 +86,15 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	return m.Run()
+	documented, err := newDocumented(bin.gateway, http.DefaultTransport)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	http.DefaultTransport = documented
+	code := m.Run()
+	if !documented.verdict() && code == 0 {
+		code = 1
+	}
+	return code
 }
