@@ -48,16 +48,20 @@ func credential(r *http.Request) string {
 // authenticate is the middleware that names the caller and asks whether it may do this.
 func (s *Server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	r, x := unwrap(ctx)
-	caller, err := s.callerOf(r.Context(), credential(r))
+	key := credential(r)
+	caller, err := s.callerOf(r.Context(), key)
 	if err != nil {
 		s.fail(x, s.slowed(x, err))
 		return
 	}
 	x.caller = caller
-	if err := permit(caller, r, permissionOf(ctx.Operation())); err != nil {
+	permission := permissionOf(ctx.Operation())
+	if err := permit(caller, r, permission); err != nil {
 		s.fail(x, err)
 		return
 	}
+	x.presence = presence{request: r, caller: caller, key: key, permission: permission, source: x.source}
+	s.callers.join(&x.presence)
 	next(ctx)
 }
 

@@ -33,6 +33,9 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	if err := s.afford(x, r, call.Model, x.mayCost()); err != nil {
 		return err
 	}
+	if err := s.whilePermitted(x); err != nil { // since the body began to come
+		return err
+	}
 	call.RequestID, x.sent = x.id, time.Now()
 	answer, err := s.relay.Do(r.Context(), x.caller.Group, call)
 	if err != nil {

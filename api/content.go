@@ -65,6 +65,7 @@ func (s *Server) addContent(g *group, tags []string) {
 			"412": {Description: "The video is not the one that the request's conditions name", Content: fault},
 			"416": {Description: "The range does not exist", Content: fault},
 		},
+		Middlewares: s.counted(),
 	}
 	g.handle(op, s.serveContent)
 	op.Method, op.OperationID, op.Hidden = http.MethodHead, "headVideoContent", true
@@ -98,6 +99,9 @@ func (s *Server) serveContent(x *exchange, r *http.Request) error {
 		if output.Object == "" {
 			return noContent()
 		}
+	}
+	if err := s.whilePermitted(x); err != nil {
+		return err
 	}
 	header := x.Header()
 	header.Set("Content-Type", contentType(output.ContentType, variant))
@@ -203,6 +207,10 @@ func (o *outputReader) Read(p []byte) (int, error) {
 	if o.at >= o.size {
 		return 0, io.EOF
 	}
+	if err := o.ctx.Err(); err != nil { // what the archive's client has read ahead is not for whoever may no longer have it
+		o.err = err
+		return 0, err
+	}
 	if o.object == nil {
 		if err := o.open(); err != nil {
 			o.err = err
@@ -272,7 +280,11 @@ func (w *lateWriter) send() {
 func (w *lateWriter) finish(r *http.Request, content *outputReader) error {
 	switch {
 	case r.Context().Err() != nil:
-		return r.Context().Err()
+		fault := providers.AsFault(context.Cause(r.Context()))
+		if w.x.status == 0 {
+			return w.refuse(fault)
+		}
+		return fault
 	case w.x.status == 0 && content.err != nil:
 		return w.refuse(archiveFault(content.err))
 	case w.x.status == 0 && w.status == http.StatusRequestedRangeNotSatisfiable:

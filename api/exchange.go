@@ -27,6 +27,9 @@ type exchange struct {
 	// fixed are the values of headers that most answers have. The header's slices point into it.
 	fixed [3]string
 	start time.Time
+	// presence is the request among those of its caller, and end ends its context with a cause.
+	presence presence
+	end      context.CancelCauseFunc
 	// source is the address that the request comes from, as far as proxies are trusted; the zero Addr where it is not known.
 	source netip.Addr
 	// span is the request's in a trace, nil where nothing is traced.

@@ -84,14 +84,14 @@ func (s *Server) addGenericVideos(g *group) {
 	s.addGenericCreate(g, tags)
 	huma.Register(g, huma.Operation{
 		OperationID: "getVideoGeneration", Method: http.MethodGet, Path: genericPath + "/{task_id}", Tags: tags,
-		Summary: "Get a video task, generic format", Responses: declareDefault(),
+		Summary: "Get a video task, generic format", Middlewares: s.counted(), Responses: declareDefault(),
 	}, func(ctx context.Context, in *waitQuery) (*genericAnswer, error) {
 		task, err := s.look(ctx, in.ID, in.wait())
 		return s.answerGeneric(ctx, task, err)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideoGeneration", Method: http.MethodPost, Path: genericPath + "/{task_id}/cancel", Tags: tags,
-		Summary: "Cancel a video task, generic format", Description: cancelWords, Responses: declareDefault(),
+		Summary: "Cancel a video task, generic format", Description: cancelWords, Middlewares: s.counted(), Responses: declareDefault(),
 	}, func(ctx context.Context, in *videoPath) (*genericAnswer, error) {
 		task, err := s.tasks.Cancel(ctx, in.ID, exchangeOf(ctx).caller.ID)
 		return s.answerGeneric(ctx, task, err)

@@ -77,6 +77,18 @@ func (g *group) handleAt(route string, op huma.Operation, h handler) {
 // metered marks an operation whose use is limited.
 func (s *Server) metered() huma.Middlewares { return huma.Middlewares{s.limit} }
 
+// counted marks an operation that reads a task, or looks for one.
+func (s *Server) counted() huma.Middlewares {
+	return huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+		_, x := unwrap(ctx)
+		if err := s.reading(x, 1); err != nil {
+			s.fail(x, err)
+			return
+		}
+		next(ctx)
+	}}
+}
+
 // jsonBody declares a request body from its struct.
 func jsonBody[Body any](registry huma.Registry) *huma.RequestBody {
 	return &huma.RequestBody{

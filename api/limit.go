@@ -30,8 +30,8 @@ func estimateTokens(contentLength int64) int {
 	return int(min(max(contentLength, 0)/bytesPerToken, maxTokenEstimate))
 }
 
-// limit is the middleware of operations that cost something: calls and creates. Reads are free, since a task's client
-// polls it a hundred times.
+// limit is the middleware of operations that cost something: calls and creates. Reads of tasks, of which a task's client
+// makes a hundred, have a limit of their own.
 func (s *Server) limit(ctx huma.Context, next func(huma.Context)) {
 	r, x := unwrap(ctx)
 	err := s.limited(x, r, func(*exchange, *http.Request) error {

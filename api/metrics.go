@@ -47,6 +47,8 @@ const (
 	LimitConcurrency Limit = "concurrency"
 	LimitSockets     Limit = "sockets"
 	LimitTasks       Limit = "tasks"
+	LimitReads       Limit = "reads"
+	LimitWatchers    Limit = "watchers"
 	LimitBudget      Limit = "budget"
 )
 

@@ -29,8 +29,12 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		if r.ContentLength != 0 {
 			_ = control.SetReadDeadline(x.start.Add(s.unreadTimeout()))
 		}
-		ctx := s.trace(context.WithValue(r.Context(), exchangeKey{}, x), r, x)
+		ctx, end := context.WithCancelCause(r.Context())
+		x.end = end
+		ctx = s.trace(context.WithValue(ctx, exchangeKey{}, x), r, x)
 		defer func() {
+			s.callers.leave(&x.presence)
+			end(nil)
 			aborted := s.recovered(ctx, x, recover())
 			s.logAccess(ctx, r, x)
 			s.endTrace(r, x)

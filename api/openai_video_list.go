@@ -46,6 +46,9 @@ func (s *Server) addOpenAIVideoList(g *group, tags []string) {
 		OperationID: "listVideos", Method: http.MethodGet, Path: "/v1/videos", Tags: tags,
 		Summary: "List the token's video tasks", Responses: declareDefault(),
 	}, func(ctx context.Context, in *videoListQuery) (*videoListAnswer, error) {
+		if err := s.reading(exchangeOf(ctx), in.Limit); err != nil { // each task of the page is one
+			return nil, err
+		}
 		page, err := s.tasks.List(ctx, workflows.ListQuery{
 			TokenID: exchangeOf(ctx).caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc",
 		})
@@ -67,7 +70,7 @@ func (s *Server) addOpenAIVideoList(g *group, tags []string) {
 func (s *Server) addDelete(g *group, operationID, path string) {
 	huma.Register(g, huma.Operation{
 		OperationID: operationID, Method: http.MethodDelete, Path: path, Tags: []string{"Video"},
-		Summary: "Delete a video task", Responses: declareDefault(),
+		Summary: "Delete a video task", Middlewares: s.counted(), Responses: declareDefault(),
 		Description: "Removes the task and its videos; one that runs is cancelled first. Waits up to two seconds for the effect; " +
 			"the task is not found from then on.",
 	}, func(ctx context.Context, in *videoPath) (*videoDeletedAnswer, error) {

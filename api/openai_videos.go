@@ -125,13 +125,13 @@ func (s *Server) addOpenAIVideos(g *group) {
 
 	huma.Register(g, huma.Operation{
 		OperationID: "getVideo", Method: http.MethodGet, Path: "/v1/videos/{task_id}", Tags: tags,
-		Summary: "Get a video task", Responses: declareDefault(),
+		Summary: "Get a video task", Middlewares: s.counted(), Responses: declareDefault(),
 	}, func(ctx context.Context, in *waitQuery) (*videoAnswer, error) {
 		return answerTask(s.look(ctx, in.ID, in.wait()))
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/cancel", Tags: tags,
-		Summary: "Cancel a video task", Description: cancelWords, Responses: declareDefault(),
+		Summary: "Cancel a video task", Description: cancelWords, Middlewares: s.counted(), Responses: declareDefault(),
 	}, func(ctx context.Context, in *videoPath) (*videoAnswer, error) {
 		return answerTask(s.tasks.Cancel(ctx, in.ID, exchangeOf(ctx).caller.ID))
 	})

@@ -61,6 +61,8 @@ func faultKinds(op *huma.Operation) []providers.Kind {
 		kinds = append(kinds, providers.TooLarge)
 	}
 	switch metered := op.RequestBody != nil || len(op.Middlewares) > 0; {
+	case task && op.RequestBody == nil: // it reads
+		kinds = append(kinds, providers.RateLimited)
 	case metered && task:
 		kinds = append(kinds, providers.ModelNotFound, providers.RateLimited, providers.Conflict, providers.Mismatch)
 	case metered:

@@ -108,7 +108,7 @@ func (s *Server) converse(x *exchange, r *http.Request) error { //nolint:context
 		s.recordSession(x, true)
 		return clientGone(err) // the library has answered
 	}
-	ctx, end, leave := s.attend(r, call.Model)
+	ctx, end, leave := s.attend(r, x.caller.Group, call.Model)
 	defer leave()
 	err = session.Run(ctx, client, func(usage providers.Usage) { //nolint:contextcheck // attend tells why it is not the request's
 		s.recordUsage(x, usage)
@@ -150,7 +150,7 @@ func (s *Server) realtimeCall(r *http.Request) (providers.RealtimeCall, error) {
 
 // attend returns a context that ends, with what the peers are told as its cause, when the process stops or the client's
 // key is no longer good for this, or when end is called. leave must be called.
-func (s *Server) attend(r *http.Request, model string) (attended context.Context, end func(error), leave func()) {
+func (s *Server) attend(r *http.Request, group, model string) (attended context.Context, end func(error), leave func()) {
 	// The server's own context of a request says nothing once its connection is taken over.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	key := credential(r)
@@ -170,7 +170,7 @@ func (s *Server) attend(r *http.Request, model string) (attended context.Context
 			// Only a clear no counts: that nobody can tell at the moment ends no conversation.
 			caller, err := s.callerOf(ctx, key)
 			switch fault := (*providers.Fault)(nil); {
-			case err == nil && permit(caller, r, storage.OperationRealtime) == nil && caller.Allows(model):
+			case err == nil && permit(caller, r, storage.OperationRealtime) == nil && caller.Allows(model) && caller.Group == group:
 			case err == nil, errors.As(err, &fault) && fault.Kind == providers.Unauthenticated:
 				cancel(errRevoked)
 				return

@@ -105,6 +105,7 @@ type Server struct {
 	archive    Archive
 	links      Links
 	admin      Admin
+	callers    *callers
 	videoModel string
 	video      videoChecks
 	// What sources sent of wrong keys.
@@ -155,6 +156,7 @@ func New(o Options) *Server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.callers = newCallers(s.callerOf)
 	s.health = newHealth(s, o.Health)
 
 	mux := chi.NewMux()

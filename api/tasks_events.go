@@ -32,6 +32,7 @@ func (s *Server) addEvents(g *group, operationID, path string, object func(conte
 				Schema: &huma.Schema{Type: huma.TypeString},
 			},
 		},
+		Middlewares: s.counted(),
 		Responses: map[string]*huma.Response{
 			"200": {Description: "Events whose data is the task object", Content: map[string]*huma.MediaType{
 				"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
@@ -58,6 +59,14 @@ func (s *Server) serveEvents(x *exchange, r *http.Request, object func(context.C
 		x.WriteHeader(http.StatusNoContent)
 		return nil
 	}
+	unwatch, err := s.watching(x)
+	if err != nil {
+		return err
+	}
+	defer unwatch()
+	if err := s.whilePermitted(x); err != nil {
+		return err
+	}
 	header := x.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no") // of a proxy, which would keep events back
@@ -78,8 +87,10 @@ func (s *Server) serveEvents(x *exchange, r *http.Request, object func(context.C
 	switch {
 	case err == nil:
 		return nil
-	case r.Context().Err() != nil:
+	case left(r.Context()):
 		return r.Context().Err()
+	case r.Context().Err() != nil: // the token may no longer be used
+		err = context.Cause(r.Context())
 	case ctx.Err() != nil: // the process stops: the client comes back elsewhere
 		return nil
 	}

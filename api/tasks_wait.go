@@ -43,6 +43,14 @@ func (s *Server) look(ctx context.Context, id string, wait time.Duration) (workf
 	if wait <= 0 || task.Ended() {
 		return task, nil
 	}
+	unwatch, err := s.watching(x)
+	if err != nil {
+		return workflows.Task{}, err
+	}
+	defer unwatch()
+	if err := s.whilePermitted(x); err != nil {
+		return workflows.Task{}, err
+	}
 	waiting, done := s.untilStopping(ctx)
 	defer done()
 	waiting, cancel := context.WithTimeout(waiting, wait)
@@ -52,7 +60,7 @@ func (s *Server) look(ctx context.Context, id string, wait time.Duration) (workf
 	case err == nil:
 		return changed, nil
 	case ctx.Err() != nil:
-		return workflows.Task{}, providers.AsFault(ctx.Err())
+		return workflows.Task{}, providers.AsFault(context.Cause(ctx))
 	case waiting.Err() != nil:
 		return task, nil
 	default:

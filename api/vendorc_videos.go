@@ -143,6 +143,9 @@ func (v vendorC) getResult(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := v.server.reading(x, 1); err != nil {
+		return err
+	}
 	task, err := v.server.look(r.Context(), id, wait)
 	if fault := providers.AsFault(err); fault != nil {
 		if fault.Kind != providers.NotFound {

@@ -120,6 +120,12 @@ func (t *Token) Sockets() *Token {
 	}
 }
 
+// Reads is how many reads of tasks a minute one process takes of the token; 0: any number.
+func (t *Token) Reads() int { return inForce(t.ReadsPerMinute, DefaultReads) }
+
+// Watchers is how many event streams and waits of tasks the token may have open at one process; 0: any number.
+func (t *Token) Watchers() int { return inForce(t.MaxWatchers, DefaultWatchers) }
+
 // matches compares a name with a pattern whose "*" takes any run of characters. It goes back only to the last
 // "*", so no pattern is slow.
 func matches(pattern, name string) bool {

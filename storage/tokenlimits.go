@@ -14,6 +14,8 @@ type LimitsOf[T int | *int] struct {
 	TokensPerMinute   T `json:"tokens_per_minute,omitempty" yaml:"tokens_per_minute" placeholder:"N" doc:"model tokens per minute, input and output; 0: no limit"`
 	Concurrency       T `json:"concurrency,omitempty" yaml:"concurrency" placeholder:"N" doc:"calls at a time; 0: no limit"`
 	MaxTasks          T `json:"max_tasks,omitempty" yaml:"max_tasks" placeholder:"N" doc:"unfinished video tasks; 0: no limit"`
+	ReadsPerMinute    T `json:"reads_per_minute,omitempty" yaml:"reads_per_minute" placeholder:"N" doc:"reads of video tasks per minute and gateway process; 0: 60000, -1: no limit"`
+	MaxWatchers       T `json:"max_watchers,omitempty" yaml:"max_watchers" placeholder:"N" doc:"open event streams and waits of video tasks per gateway process; 0: 100, -1: no limit"`
 	MaxSockets        T `json:"max_sockets,omitempty" yaml:"max_sockets" placeholder:"N" doc:"open realtime connections; 0: 100, -1: no limit"`
 }
 
@@ -24,9 +26,15 @@ type TokenLimits = LimitsOf[int]
 // LimitChange is what an operator may set of a token's limits.
 type LimitChange = LimitsOf[*int]
 
-// DefaultSockets is MaxSockets where it is 0: more conversations than one service holds at a time, and a hundredth of
-// the descriptors and memory that a process has for them.
-const DefaultSockets = 100
+// What limits are that have a default, where they are 0.
+const (
+	// DefaultReads lets a token follow a thousand tasks as the vendors' own SDKs do, which ask for each once a second, and
+	// holds one that asks without pause to about what one gateway reads at Temporal without its creates noticing.
+	DefaultReads = 60_000
+	// DefaultWatchers and DefaultSockets are more than one service follows or holds at a time, and a hundredth of the
+	// descriptors and the memory that a process has for them.
+	DefaultWatchers, DefaultSockets = 100, 100
+)
 
 // Unlimited is what an operator sets to have none of a limit that has a default.
 const Unlimited = -1
@@ -51,6 +59,10 @@ func ListLimits(l TokenLimits) []NamedLimit {
 
 func defaultOf(key string) int {
 	switch key {
+	case "reads_per_minute":
+		return DefaultReads
+	case "max_watchers":
+		return DefaultWatchers
 	case "max_sockets":
 		return DefaultSockets
 	default:

@@ -106,7 +106,7 @@ func newCallMetrics(in *instruments, names *atomic.Pointer[names]) *callMetrics 
 func (c *callMetrics) prime(n *names) {
 	ctx := context.Background()
 	for _, limit := range []api.Limit{
-		api.LimitRequests, api.LimitTokens, api.LimitConcurrency, api.LimitSockets, api.LimitTasks, api.LimitBudget,
+		api.LimitRequests, api.LimitTokens, api.LimitConcurrency, api.LimitSockets, api.LimitTasks, api.LimitReads, api.LimitWatchers, api.LimitBudget,
 	} {
 		c.refusals.Add(ctx, 0, c.refusalSeries.of(limit)...)
 	}
