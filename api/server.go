@@ -70,6 +70,9 @@ type Options struct {
 	// Proxies are the networks of reverse proxies whose X-Forwarded-For and Forwarded name the address that a request
 	// comes from; none: the connection's own address counts.
 	Proxies []netip.Prefix
+	// Origins are those whose pages may call /v1 and /v1beta from a browser, "*" for every one; none: only pages of this
+	// server's own.
+	Origins []string
 	// DefaultVideoModel serves video creates that name no model; "" refuses them.
 	DefaultVideoModel string
 	// DefaultModerationModel serves moderations that name no model; "" refuses them.
@@ -167,7 +170,7 @@ func New(o Options) *Server {
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux)
 	s.health.routes(mux)
-	s.handler = s.observe(s.door(mux, func(admin bool) bool { return !admin || !o.AdminApart }))
+	s.handler = s.observe(s.door(cors(mux, o.Origins), func(admin bool) bool { return !admin || !o.AdminApart }))
 	s.adminHandler = s.observe(s.door(mux, func(admin bool) bool { return admin }))
 	return s
 }

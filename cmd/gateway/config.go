@@ -18,6 +18,7 @@ type Config struct {
 	Admin    Admin            `yaml:"admin"`
 	// TrustedProxies are networks, one address each or a range.
 	TrustedProxies []string         `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies, whose X-Forwarded-For or Forwarded names the address that a request comes from; empty: headers do not count"`
+	CORS           CORS             `yaml:"cors"`
 	Metrics        Metrics          `yaml:"metrics"`
 	Log            Log              `yaml:"log"`
 	Redis          Redis            `yaml:"redis"`
@@ -34,6 +35,11 @@ type Config struct {
 // Admin is where the operator's operations are.
 type Admin struct {
 	Listen string `yaml:"listen" doc:"address of /admin, such as a private network's; then the API's own has no /admin; empty: at listen"`
+}
+
+// CORS opens the API to pages of other origins.
+type CORS struct {
+	Origins []string `yaml:"origins" doc:"origins whose pages may call /v1 and /v1beta from a browser, such as https://app.example.com, or * for every one; empty: none. Never with the browser's own credentials"`
 }
 
 // Metrics is where Prometheus reads; never the public listener.

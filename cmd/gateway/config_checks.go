@@ -110,6 +110,25 @@ func (j *judge) httpURL(at, value string) (*url.URL, bool) {
 	return nil, false
 }
 
+// anyOrigin opens the API to the pages of every origin.
+const anyOrigin = "*"
+
+// checkOrigin says what is wrong with one of n origins, "" for nothing. Browsers send them in lower case and without a
+// path, and they are compared as they are.
+func checkOrigin(origin string, n int) string {
+	if origin == anyOrigin {
+		if n > 1 {
+			return `"*" opens to every origin and takes no other beside it`
+		}
+		return ""
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme == "" || u.Host == "" || strings.ToLower(u.Scheme+"://"+u.Host) != origin {
+		return fmt.Sprintf("%q is no origin such as https://app.example.com, in lower case and with nothing behind its host and port", origin)
+	}
+	return ""
+}
+
 // unique checks that no two entries of a list share a field. The value is not repeated: it may be a key.
 func (j *judge) unique(list, field string, n int, value func(int) string) {
 	first := map[string]int{}

@@ -50,6 +50,7 @@ const fullConfig = `listen: 127.0.0.1:8080
 admin_key: ${ADMIN}
 admin:    {listen: 10.1.0.1:8081}
 trusted_proxies: [10.0.0.0/8, "::1"]
+cors:     {origins: ["https://app.example.com", "http://localhost:3000"]}
 metrics:  {listen: 127.0.0.1:9464}
 log:      {level: info, format: json}
 redis:    {url: redis://127.0.0.1:6379/0}
@@ -84,6 +85,7 @@ func TestWholeFile(t *testing.T) {
 	}
 	want := main.DefaultConfig()
 	want.AdminKey, want.Admin.Listen, want.TrustedProxies = "admin-secret", "10.1.0.1:8081", []string{"10.0.0.0/8", "::1"}
+	want.CORS.Origins = []string{"https://app.example.com", "http://localhost:3000"}
 	want.Archive.AccessKey, want.Archive.SecretKey, want.Archive.PublicEndpoint = "x", "y", "http://127.0.0.1:9000"
 	want.Tokens = []main.Token{{
 		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, TokenLimits: storage.TokenLimits{RequestsPerMinute: 600}, Weight: 1, Lane: "normal",
@@ -163,6 +165,10 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"admin's address", "admin: {listen: here}\n", `1:9: admin.listen: "here" is no host:port`},
 		{"proxy", "trusted_proxies: [10.0.0.0/8, balancer]\n", `1:31: trusted_proxies[1]: "balancer" is neither an address nor a CIDR range`},
 		{"every proxy", "trusted_proxies: [0.0.0.0/0]\n", "1:19: trusted_proxies[0]: trusts everybody"},
+		{"origin", "cors: {origins: [\"https://app.example.com/\"]}\n", `1:18: cors.origins[0]: "https://app.example.com/" is no origin`},
+		{"origin in capitals", "cors: {origins: [\"https://App.example.com\"]}\n", "is no origin"},
+		{"no origin", "cors: {origins: [\"null\"]}\n", "is no origin"},
+		{"every origin and one", "cors: {origins: [\"*\", \"https://a.test\"]}\n", `cors.origins[0]: "*" opens to every origin`},
 		{"log level", "log: {level: loud}\n", `1:7: log.level: "loud" is unknown; known are debug, info, warn, error`},
 		{"log format", "log: {format: xml}\n", "1:7: log.format: "},
 		{"redis", "redis: {url: http://u:hidden@x}\n", "1:9: redis.url: wants redis://"},

@@ -75,6 +75,11 @@ func (j *judge) front(c Config) {
 			j.add(key("trusted_proxies", i), "trusts everybody, so that any client could name its own address")
 		}
 	}
+	for i, origin := range c.CORS.Origins {
+		if problem := checkOrigin(origin, len(c.CORS.Origins)); problem != "" {
+			j.add(key("cors.origins", i), "%s", problem)
+		}
+	}
 }
 
 func (j *judge) services(c Config) {

@@ -135,7 +135,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (
 		}),
 		Router: p.router,
 		Tasks:  tasks,
-		Admin:  p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "", Proxies: p.cfg.proxies(),
+		Admin:  p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "", Proxies: p.cfg.proxies(), Origins: p.cfg.CORS.Origins,
 		Tokens: tokens, Limits: limits, Ledger: usage, Prices: p.prices, Archive: api.ArchiveOf(p.archive), Links: links,
 		Health:            p.checks(tokens),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,

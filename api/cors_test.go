@@ -1,0 +1,74 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"modelrelay/api"
+)
+
+// TestCORS: pages of the origins that the operator names read answers and faults, and their browsers are told so before; no
+// page gets the browser's own credentials, and no other origin or path is opened.
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	const app = "https://app.example.com"
+	asks := []string{"Authorization", "", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization,content-type,x-stainless-os"}
+	for _, test := range []struct {
+		name          string
+		origins       []string
+		method, path  string
+		origin        string
+		headers       []string
+		status        int
+		allowed, vary string
+	}{
+		{"preflight", []string{app}, "OPTIONS", "/v1/chat/completions", app, asks, 204, app, "Origin"},
+		{"preflight in format B", []string{app}, "OPTIONS", "/v1beta/models/m:generateContent", app, asks, 204, app, "Origin"},
+		{"preflight of every origin", []string{"*"}, "OPTIONS", "/v1/models", "http://localhost:3000", asks, 204, "*", "Access-Control-Request-Headers"},
+		{"preflight of another origin", []string{app}, "OPTIONS", "/v1/models", "https://evil.example.com", asks, 405, "", "Origin"},
+		{"preflight of an origin that begins alike", []string{app}, "OPTIONS", "/v1/models", app + ".evil.test", asks, 405, "", "Origin"},
+		{"preflight of a sandbox", []string{app}, "OPTIONS", "/v1/models", "null", asks, 405, "", "Origin"},
+		{"preflight of the operator's paths", []string{"*"}, "OPTIONS", "/admin/tokens", app, asks, 405, "", ""},
+		{"no preflight", []string{app}, "OPTIONS", "/v1/models", app, nil, 405, app, "Origin"},
+		{"without origins", nil, "OPTIONS", "/v1/models", app, asks, 405, "", ""},
+		{"answer", []string{app}, "GET", "/v1/models", app, nil, 200, app, "Origin"},
+		{"answer without origins", nil, "GET", "/v1/models", app, nil, 200, "", ""},
+		{"answer to no browser", []string{app}, "GET", "/v1/models", "", nil, 200, "", "Origin"},
+		{"refusal", []string{app}, "GET", "/v1/models", app, []string{"Authorization", "Bearer sk-wrong"}, 401, app, "Origin"},
+		{"unknown path", []string{app}, "GET", "/v1/nothing", app, nil, 404, app, "Origin"},
+		{"unknown task", []string{app}, "GET", "/v1/videos/video_1/content", app, nil, 404, app, "Origin"},
+		{"health", []string{"*"}, "GET", "/healthz", app, nil, 200, "", ""},
+	} {
+		g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Origins = test.origins })
+		rec := g.do(t, request(test.method, test.path, "", append([]string{"Origin", test.origin}, test.headers...)...))
+		header := rec.Header()
+		if rec.Code != test.status || header.Get("Access-Control-Allow-Origin") != test.allowed || header.Get("Vary") != test.vary {
+			t.Errorf("%s: got %d %v, want %d for %q", test.name, rec.Code, header, test.status, test.allowed)
+		}
+		if header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s: credentials are allowed", test.name)
+		}
+		preflight := test.status == 204
+		if got := header.Get("Access-Control-Allow-Headers"); (got == asks[5]) != preflight {
+			t.Errorf("%s: got allowed headers %q", test.name, got)
+		}
+		if got := header.Get("Access-Control-Allow-Methods"); strings.Contains(got, "POST") != preflight || strings.Contains(got, "DELETE") != preflight {
+			t.Errorf("%s: got methods %q", test.name, got)
+		}
+		exposed := strings.ToLower(header.Get("Access-Control-Expose-Headers"))
+		for _, name := range []string{"x-request-id", "retry-after", "x-ratelimit-remaining-requests"} {
+			if strings.Contains(exposed, name) != (test.allowed != "" && !preflight) {
+				t.Errorf("%s: got exposed %q", test.name, exposed)
+			}
+		}
+		if preflight && strings.Contains(g.log.String(), "request") {
+			t.Errorf("%s: logged %s", test.name, g.log)
+		}
+	}
+	// What a stranger calls a header does not come back.
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Origins = []string{"*"} })
+	rec := g.do(t, request("OPTIONS", "/v1/models", "", "Origin", app, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "a<b>"))
+	if got, sent := rec.Header()["Access-Control-Allow-Headers"]; sent {
+		t.Errorf("got allowed headers %q", got)
+	}
+}
