@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"go.temporal.io/sdk/activity"
 )
 
 const (
-	// closeEvery is the wait between two looks at a task that was called off.
-	closeEvery = time.Second
-	// goneEvery is the wait between two looks at an execution that was deleted.
-	goneEvery = 500 * time.Millisecond
+	// removalFirst and removalMost bound the wait between two looks at what a removal waits for, the end of its task or of
+	// an execution: soon at first, since most take a moment, then ever more seldom, so that a thousand removals at once do
+	// not keep the engine from what they wait for.
+	removalFirst = 250 * time.Millisecond
+	removalMost  = time.Minute
+	// deleteAgain is when an execution is asked for once more to be deleted: Temporal does not forget that it was.
+	deleteAgain = 30 * time.Minute
 	// StageLife is the longest from the first object that a create stages to the start of its task.
 	StageLife = 5 * time.Minute
 )
@@ -29,6 +34,8 @@ type Standing struct {
 	Life string `json:"life,omitempty"`
 	// Outputs are the archive folders of its videos, with a slash at the end.
 	Outputs []string `json:"outputs,omitempty"`
+	// Single: no reset left an execution behind. An older worker did not look.
+	Single bool `json:"single,omitempty"`
 }
 
 // Executions ends and deletes the executions of tasks. The workflows package implements it.
@@ -36,8 +43,11 @@ type Executions interface {
 	// End asks a task to end and tells how it stands: as closed and without a run where it is not there any more, also when
 	// another has its id. It may be asked again.
 	End(ctx context.Context, task RemoveInput) (Standing, error)
-	// Delete removes the run that End told, and those before it; true when none is left. It touches no later one.
-	Delete(ctx context.Context, taskID string, standing Standing) (gone bool, err error)
+	// Delete has the run that End told deleted, and those before it, and returns them; none where none is left. It touches no
+	// later one, and does not wait.
+	Delete(ctx context.Context, taskID string, standing Standing) (runs []string, err error)
+	// Left returns those of the runs that are there still.
+	Left(ctx context.Context, taskID string, runs []string) ([]string, error)
 }
 
 // RemoveInput is a task that nobody wants to see again.
@@ -55,7 +65,7 @@ func (a *Activities) CallOff(ctx context.Context, in RemoveInput) (Standing, err
 	case err != nil:
 		return Standing{}, fmt.Errorf("end %s: %w", in.TaskID, err)
 	case !standing.Closed:
-		return Standing{}, pending("still running", closeEvery)
+		return Standing{}, pending("still running", lookAgain(ctx))
 	}
 	return standing, nil
 }
@@ -103,23 +113,57 @@ func own(taskID, life string) []string {
 	return []string{at + "inputs/", at + "request.", at + "request-", at + "waited.json", AttemptsPrefix(taskID)}
 }
 
-// Forget deletes the task's execution and ends its removal: from then on its id may be used again. A second run finds
-// nothing to delete.
+// deleted is Forget's heartbeat: the runs that Temporal was asked to delete, and when.
+type deleted struct {
+	Runs []string  `json:"runs"`
+	At   time.Time `json:"at"`
+}
+
+// Forget deletes the task's execution and ends its removal: from then on its id may be used again. Temporal is asked once
+// and deletes in its own time; another try only looks. A second run finds nothing to delete. A removal that runs under the
+// task's own id goes with it: this is its last step.
 func (a *Activities) Forget(ctx context.Context, in Ended) error {
-	gone, err := a.Executions.Delete(ctx, in.TaskID, in.Standing)
+	var asked deleted
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &asked); err != nil {
+			asked = deleted{}
+		}
+	}
+	var err error
+	if time.Since(asked.At) < deleteAgain {
+		asked.Runs, err = a.Executions.Left(ctx, in.TaskID, asked.Runs)
+	} else {
+		asked.At = time.Now().UTC()
+		asked.Runs, err = a.Executions.Delete(ctx, in.TaskID, in.Standing)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("delete %s: %w", in.TaskID, err)
-	case !gone:
-		return pending("not gone yet", goneEvery)
-	case a.Index == nil:
-		return nil
+	case len(asked.Runs) > 0:
+		activity.RecordHeartbeat(ctx, asked)
+		return pending("not gone yet", lookAgain(ctx))
 	}
-	if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID, in.Created), a.Index.Lift(ctx, in.TaskID, in.Created)); err != nil {
-		return again(record(err), 0)
+	if a.Index != nil {
+		if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID, in.Created), a.Index.Lift(ctx, in.TaskID, in.Created)); err != nil {
+			return again(record(err), 0)
+		}
+	}
+	if this := activity.GetInfo(ctx).WorkflowExecution; this.ID == in.TaskID {
+		if _, err := a.Executions.Delete(ctx, in.TaskID, Standing{Run: this.RunID, Single: true}); err != nil {
+			return fmt.Errorf("delete the removal of %s: %w", in.TaskID, err)
+		}
 	}
 	a.Log.InfoContext(ctx, "task removed", "task", in.TaskID)
 	return nil
+}
+
+// lookAgain is the wait before the next try of an activity that waits for something.
+func lookAgain(ctx context.Context) time.Duration {
+	wait := removalFirst
+	for try := int32(1); try < activity.GetInfo(ctx).Attempt && wait < removalMost; try++ {
+		wait *= 2
+	}
+	return min(wait, removalMost)
 }
 
 // TaskPrefix is the archive folder of what the tasks with an id keep beside their outputs.

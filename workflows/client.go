@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ const (
 // ClientOptions are what a Client needs. All but Log are required.
 type ClientOptions struct {
 	TaskQueue string
+	// Namespace is the Temporal client's; empty: Temporal's default.
+	Namespace string
 	Intake    activities.Intake
 	Catalog   providers.Catalog
 	Limits    Limits
@@ -54,6 +57,7 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	opts.Namespace = cmp.Or(opts.Namespace, client.DefaultNamespace)
 	return &Client{temporal: temporal, opts: opts, reads: newReads(), watches: newWatches()}
 }
 
@@ -65,7 +69,7 @@ func (c *Client) Find(ctx context.Context, id, tokenID string) (Task, error) {
 	}
 	task, err := c.reads.do(ctx, id, func(ctx context.Context) (Task, error) {
 		task, _, err := c.describe(ctx, id)
-		if err == nil && c.opts.Intake.Buried(ctx, id, task.CreatedAt) {
+		if err == nil && (task.removed || c.opts.Intake.Buried(ctx, id, task.CreatedAt)) {
 			return Task{}, notFound(id)
 		}
 		return task, err
@@ -144,13 +148,13 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	if err != nil {
 		return Task{}, memo{}, &providers.Fault{Kind: providers.NotFound, Message: notFound(id).Message, Err: err}
 	}
-	if !task.Ended() && between(answer) {
+	if !task.Ended() && !task.removed && between(answer) {
 		if task.Progress, err = c.lastWord(ctx, id); err != nil {
 			return Task{}, memo{}, err
 		}
 		task.peak = task.Progress
 	}
-	if m.RequestObject != "" {
+	if m.RequestObject != "" && !task.removed {
 		c.complete(ctx, &task, m.RequestObject)
 	}
 	return task, m, nil

@@ -22,14 +22,20 @@ const (
 	removedRetry = time.Second
 )
 
-// RemoveID is the id of the workflow that removes a task, told by its creation from others that had its id, or will.
+// RemovalQueue is the task queue of removals. It is not that of the tasks: however many are removed at once, submits and
+// looks at jobs do not wait behind them.
+func RemovalQueue(taskQueue string) string { return taskQueue + "-removals" }
+
+// RemoveID is the id of the workflow that ends and removes a running task, told by its creation from others that had its
+// id, or will.
 func RemoveID(taskID string, created time.Time) string {
 	return "delete_" + taskID + "_" + strconv.FormatInt(created.UnixNano(), 36)
 }
 
-// Delete removes a task with its objects and its history; a running one is cancelled first. When it returns nil every
-// process reads the task as NotFound, and the removal goes on by itself where it takes longer than two seconds. Deleting
-// again meanwhile is no error. Faults: NotFound, Overloaded (nothing was begun, or it goes on; repeating is safe).
+// Delete removes a task with its objects and its history; a running one is cancelled first. When it returns nil Temporal
+// says of the task that it is being removed, so that every process reads it as NotFound whether Redis tells it or not, and
+// the removal goes on by itself where it takes longer than two seconds. Deleting again meanwhile is no error. Faults:
+// NotFound, Overloaded (nothing was begun, or it goes on; repeating is safe).
 func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	if !IsTaskID(id) {
 		return notFound(id)
@@ -42,34 +48,63 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 		return notFound(id)
 	}
 	if err := c.opts.Intake.Bury(ctx, tokenID, id, task.CreatedAt); err != nil {
-		c.opts.Log.WarnContext(ctx, "task readable until it is removed", "task", id, "err", err)
+		c.opts.Log.WarnContext(ctx, "removal not hinted", "task", id, "err", err)
 	}
-	c.reads.forget(id)
 	run, err := c.remove(ctx, task)
 	if err != nil {
 		if err := c.opts.Intake.Unbury(context.WithoutCancel(ctx), tokenID, id, task.CreatedAt, !task.Ended()); err != nil {
-			c.opts.Log.WarnContext(ctx, "task stays hidden", "task", id, "err", err)
+			c.opts.Log.WarnContext(ctx, "removal still hinted", "task", id, "err", err)
 		}
 		c.reads.forget(id)
 		return away("The task engine", fmt.Errorf("remove %s: %w", id, err))
 	}
+	c.reads.forget(id)
 	c.opts.Log.InfoContext(ctx, "task deleted", "task", id, "token", tokenID)
+	// Other processes may answer from a look before the removal for so long. A hint would end that, but nobody can tell
+	// whether they have heard it.
+	known := time.NewTimer(readFor)
+	defer known.Stop()
 	wait, cancel := context.WithTimeout(ctx, deleteWait)
 	defer cancel()
 	if err := run.Get(wait, nil); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		c.opts.Log.DebugContext(ctx, "removal takes longer", "task", id, "err", err)
 	}
+	select {
+	case <-known.C:
+	case <-ctx.Done(): // nobody waits for the answer
+	}
 	c.reads.forget(id)
 	return nil
 }
 
-// remove starts the removal, or finds the one under way.
+// remove begins the removal, or finds the one under way, and has Temporal say so of the task.
 func (c *Client) remove(ctx context.Context, task Task) (client.WorkflowRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	var run client.WorkflowRun
+	if !task.Ended() {
+		var err error
+		if run, err = c.endAndRemove(ctx, task); err != nil {
+			return nil, err
+		}
+	}
+	switch answer, err := c.mark(ctx, task); {
+	case err != nil:
+		return nil, err
+	case answer.GetStarted():
+		return c.temporal.GetWorkflow(ctx, task.ID, answer.GetRunId()), nil
+	case run != nil:
+		return run, nil
+	default: // another delete came first, or the task runs again: an operator had its archive tried once more
+		return c.endAndRemove(ctx, task)
+	}
+}
+
+// endAndRemove starts the removal of a task that runs, or finds the one under way, and calls the task off.
+func (c *Client) endAndRemove(ctx context.Context, task Task) (client.WorkflowRun, error) {
+	run, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                       RemoveID(task.ID, task.CreatedAt),
-		TaskQueue:                c.opts.TaskQueue,
+		TaskQueue:                RemovalQueue(c.opts.TaskQueue),
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            "remove " + task.ID,
@@ -77,6 +112,14 @@ func (c *Client) remove(ctx context.Context, task Task) (client.WorkflowRun, err
 			keyword(AttrModel).ValueSet(task.Request.Model), keyword(AttrToken).ValueSet(task.Token),
 		),
 	}, Remove, activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt})
+	if err != nil {
+		return nil, err
+	}
+	// The removal does it as well; by then a new execution could have taken the task over, which lacks the mark.
+	if err := c.temporal.CancelWorkflow(ctx, task.ID, task.run); err != nil && !isGone(err) {
+		return nil, fmt.Errorf("cancel: %w", err)
+	}
+	return run, nil
 }
 
 func beingRemoved(id string) *providers.Fault {

@@ -8,13 +8,27 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
 )
+
+// forget runs the last step of a removal.
+func forget(t *testing.T, acts *activities.Activities, in activities.Ended) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(quiet()))
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(acts.Forget)
+	if _, err := env.ExecuteActivity(acts.Forget, in); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestDelete: from the answer on no process reads or lists the task, its key is taken until it is gone, and deleting it
 // again is no error.
@@ -59,9 +73,7 @@ func deleteATask(t *testing.T) {
 	// What Remove does at the end.
 	engine.forget(task.ID)
 	acts := &activities.Activities{Index: index, Executions: nothing{}, Log: quiet()}
-	if err := acts.Forget(t.Context(), activities.Ended{RemoveInput: activities.RemoveInput{TaskID: task.ID, Token: "demo", Created: task.CreatedAt}}); err != nil {
-		t.Fatal(err)
-	}
+	forget(t, acts, activities.Ended{RemoveInput: activities.RemoveInput{TaskID: task.ID, Token: "demo", Created: task.CreatedAt}})
 	if again, err := here.Create(t.Context(), keyed("a", 0)); err != nil || again.ID != task.ID {
 		t.Errorf("its key after the removal: %+v, %v", again, err)
 	}
@@ -87,9 +99,7 @@ func TestDeleteOfAnEarlierTask(t *testing.T) {
 	in := activities.RemoveInput{TaskID: was.ID, Token: "demo", Created: was.CreatedAt}
 	forget := func(standing activities.Standing) {
 		t.Helper()
-		if err := acts.Forget(t.Context(), activities.Ended{RemoveInput: in, Standing: standing}); err != nil {
-			t.Fatal(err)
-		}
+		forget(t, acts, activities.Ended{RemoveInput: in, Standing: standing})
 	}
 	var now workflows.Task
 	engine.described = func() {
@@ -193,4 +203,8 @@ func (nothing) End(context.Context, activities.RemoveInput) (activities.Standing
 	return activities.Standing{Closed: true}, nil
 }
 
-func (nothing) Delete(context.Context, string, activities.Standing) (bool, error) { return true, nil }
+func (nothing) Delete(context.Context, string, activities.Standing) ([]string, error) {
+	return nil, nil
+}
+
+func (nothing) Left(context.Context, string, []string) ([]string, error) { return nil, nil }

@@ -19,6 +19,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"modelrelay/activities"
@@ -36,9 +38,12 @@ type engine struct {
 
 	mu    sync.Mutex
 	tasks map[string]*workflowservice.DescribeWorkflowExecutionResponse
+	runs  map[string]*workflowservice.DescribeWorkflowExecutionResponse // by run: those that are not their id's newest
 	away  bool
-	input []byte            // of the last start
-	turn  temporal.Priority // of the last start
+	// deletes and cancels count what was asked for.
+	deletes, cancels int
+	input            []byte            // of the last start
+	turn             temporal.Priority // of the last start
 
 	events []*historypb.HistoryEvent // the history of every task
 }
@@ -86,7 +91,108 @@ func (started) Get(ctx context.Context, _ any) error {
 	return ctx.Err()
 }
 
-func (e *engine) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+// GetWorkflow is a run that never ends.
+func (e *engine) GetWorkflow(context.Context, string, string) client.WorkflowRun { return started{} }
+
+func (e *engine) CancelWorkflow(_ context.Context, id, _ string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	task, ok := e.tasks[id]
+	if !ok {
+		return serviceerror.NewNotFound("")
+	}
+	e.cancels++
+	e.tasks[id] = extended(task, func(more *workflowpb.WorkflowExecutionExtendedInfo) { more.CancelRequested = true })
+	return nil
+}
+
+// cancelled tells whether the task was called off.
+func (e *engine) cancelled(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tasks[id].GetWorkflowExtendedInfo().GetCancelRequested()
+}
+
+// run is the newest execution under the id.
+func (e *engine) run(id string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tasks[id].GetWorkflowExecutionInfo().GetExecution().GetRunId()
+}
+
+// extended is a copy of what Describe says of a task, with a change; answers that were given stay as they were.
+func extended(task *workflowservice.DescribeWorkflowExecutionResponse, change func(*workflowpb.WorkflowExecutionExtendedInfo)) *workflowservice.DescribeWorkflowExecutionResponse {
+	now := proto.CloneOf(task)
+	if now.WorkflowExtendedInfo == nil {
+		now.WorkflowExtendedInfo = &workflowpb.WorkflowExecutionExtendedInfo{}
+	}
+	if now.WorkflowExtendedInfo.RequestIdInfos == nil {
+		now.WorkflowExtendedInfo.RequestIdInfos = make(map[string]*workflowpb.RequestIdInfo)
+	}
+	change(now.WorkflowExtendedInfo)
+	return now
+}
+
+// service is the engine's raw interface.
+type service struct {
+	workflowservice.WorkflowServiceClient // nil: what is not below panics
+
+	e *engine
+}
+
+func (e *engine) WorkflowService() workflowservice.WorkflowServiceClient { return service{e: e} }
+
+// StartWorkflowExecution starts an execution under an id that no running one has, and attaches the request to one that runs.
+func (s service) StartWorkflowExecution(_ context.Context, in *workflowservice.StartWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	e := s.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.startErr != nil {
+		return nil, e.startErr
+	}
+	if was, ok := e.tasks[in.GetWorkflowId()]; ok && was.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		e.tasks[in.GetWorkflowId()] = extended(was, func(more *workflowpb.WorkflowExecutionExtendedInfo) {
+			more.RequestIdInfos[in.GetRequestId()] = &workflowpb.RequestIdInfo{}
+		})
+		return &workflowservice.StartWorkflowExecutionResponse{RunId: was.GetWorkflowExecutionInfo().GetExecution().GetRunId()}, nil
+	} else if ok {
+		e.keep(was)
+	}
+	run := rand.Text()
+	e.tasks[in.GetWorkflowId()] = &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: in.GetWorkflowId(), RunId: run},
+		Type:      in.GetWorkflowType(), Memo: in.GetMemo(), Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+	}}
+	return &workflowservice.StartWorkflowExecutionResponse{RunId: run, Started: true}, nil
+}
+
+// keep remembers a run that is no longer its id's newest.
+func (e *engine) keep(was *workflowservice.DescribeWorkflowExecutionResponse) {
+	if e.runs == nil {
+		e.runs = make(map[string]*workflowservice.DescribeWorkflowExecutionResponse)
+	}
+	e.runs[was.GetWorkflowExecutionInfo().GetExecution().GetRunId()] = was
+}
+
+// DeleteWorkflowExecution deletes at once, as Temporal does some time later.
+func (s service) DeleteWorkflowExecution(_ context.Context, in *workflowservice.DeleteWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.DeleteWorkflowExecutionResponse, error) {
+	e := s.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id, run := in.GetWorkflowExecution().GetWorkflowId(), in.GetWorkflowExecution().GetRunId()
+	e.deletes++
+	if _, ok := e.runs[run]; ok {
+		delete(e.runs, run)
+		return &workflowservice.DeleteWorkflowExecutionResponse{}, nil
+	}
+	if task, ok := e.tasks[id]; ok && task.GetWorkflowExecutionInfo().GetExecution().GetRunId() == run {
+		delete(e.tasks, id)
+		return &workflowservice.DeleteWorkflowExecutionResponse{}, nil
+	}
+	return nil, serviceerror.NewNotFound("")
+}
+
+func (e *engine) DescribeWorkflowExecution(_ context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	e.describes.Add(1)
 	e.mu.Lock()
 	then := e.described
@@ -97,7 +203,11 @@ func (e *engine) DescribeWorkflowExecution(_ context.Context, id, _ string) (*wo
 			then()
 		}
 	}()
-	switch task, ok := e.tasks[id]; {
+	task, ok := e.tasks[id]
+	if run != "" && task.GetWorkflowExecutionInfo().GetExecution().GetRunId() != run {
+		task, ok = e.runs[run]
+	}
+	switch {
 	case e.away:
 		return nil, serviceerror.NewUnavailable("away")
 	case !ok:

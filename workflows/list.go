@@ -217,7 +217,7 @@ func (c *Client) freeOne(ctx context.Context, tokenID string, entry activities.L
 // cannot be told the list's readers drop it later.
 func (c *Client) relist(ctx context.Context, tokenID, id string) {
 	task, _, err := c.describe(ctx, id)
-	if isNotFound(err) {
+	if isNotFound(err) || task.removed {
 		c.delist(ctx, tokenID, id)
 		return
 	}

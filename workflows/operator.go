@@ -208,8 +208,12 @@ type Indexed struct {
 	Unfinished    bool
 }
 
-// Index calls each once for every task that Temporal knows, running ones first.
+// Index calls each once for every task that Temporal knows and that is not being removed, running ones first.
 func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
+	removed, err := o.removals(ctx)
+	if err != nil {
+		return err
+	}
 	done := make(map[string]bool) // tasks may have runs that a reset left behind
 	for _, status := range []string{"=", "!="} {
 		query := "WorkflowType = 'Video' AND ExecutionStatus " + status + " 'Running'"
@@ -224,6 +228,9 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 				return fmt.Errorf("read the memo of %s: %w", id, err)
 			}
 			done[id] = true
+			if removed[RemoveID(id, m.CreatedAt)] {
+				return nil
+			}
 			return each(Indexed{
 				TaskID: id, Token: m.Token, Created: m.CreatedAt, Unfinished: unfinished(info),
 			})
@@ -238,6 +245,24 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 // unfinished tells that a task's end is not written yet. Its execution may run on for a while after that.
 func unfinished(info *workflowpb.WorkflowExecutionInfo) bool {
 	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetMemo().GetFields()[memoResult] == nil
+}
+
+// removals are the removals under way, by their RemoveID.
+func (o *Operator) removals(ctx context.Context) (map[string]bool, error) {
+	removed := make(map[string]bool)
+	err := o.executions(ctx, "WorkflowType = '"+removeType+"' AND ExecutionStatus = 'Running'", 0, func(info *workflowpb.WorkflowExecutionInfo) error {
+		id := info.GetExecution().GetWorkflowId()
+		if payload := info.GetMemo().GetFields()[memoRemoval]; payload != nil {
+			var r removal
+			if err := converter.GetDefaultDataConverter().FromPayload(payload, &r); err != nil {
+				return fmt.Errorf("read the removal of %s: %w", id, err)
+			}
+			id = RemoveID(id, r.CreatedAt)
+		}
+		removed[id] = true
+		return nil
+	})
+	return removed, err
 }
 
 // Fail ends a running task as failed; the client reads the reason. One whose end is written is a Conflict.
@@ -277,8 +302,15 @@ func (o *Operator) find(ctx context.Context, id string) (Task, *workflowservice.
 	if err != nil {
 		return Task{}, nil, o.explain(id, err)
 	}
+	if isRemoval(answer) {
+		return Task{}, nil, beingDeleted(id)
+	}
 	task, _, err := read(id, answer, time.Now())
 	return task, answer, err
+}
+
+func beingDeleted(id string) *providers.Fault {
+	return providers.Faultf(providers.Conflict, "%s is being deleted.", id)
 }
 
 // ready prepares a task to be called off; nil for one that has not ended.
@@ -317,8 +349,8 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 	switch removed, err := o.Runs(ctx, RemoveID(id, task.CreatedAt)); {
 	case err != nil:
 		return "", err
-	case removed:
-		return "", providers.Faultf(providers.Conflict, "%s is being deleted.", id)
+	case removed || task.removed:
+		return "", beingDeleted(id)
 	}
 	execution := answer.GetWorkflowExecutionInfo().GetExecution()
 	step, err := o.archiveStep(ctx, execution)

@@ -25,11 +25,15 @@ const (
 func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, now time.Time) (Task, memo, error) {
 	info := answer.GetWorkflowExecutionInfo()
 	fields := info.GetMemo().GetFields()
+	if isRemoval(answer) {
+		return readRemoval(id, answer)
+	}
 	var m memo
 	if err := converter.GetDefaultDataConverter().FromPayload(fields[memoTask], &m); err != nil || fields[memoTask] == nil {
 		return Task{}, memo{}, fmt.Errorf("execution %s is not a video task: %w", id, err)
 	}
-	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: Queued}
+	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: Queued, run: info.GetExecution().GetRunId()}
+	task.removed = marked(answer, m.CreatedAt)
 	if m.Request != nil {
 		task.describe(*m.Request)
 	}

@@ -20,27 +20,28 @@ type reads struct {
 // look is one read, under way or done.
 type look struct {
 	done chan struct{}
-	at   time.Time // when it was done
+	at   time.Time // when it began: what has happened since it does not tell
 	task Task
 	err  error
 }
 
 func newReads() reads { return reads{mu: &sync.Mutex{}, looks: make(map[string]*look)} }
 
-// do answers from a look at most readFor old, joins one under way, or takes one. A failed look serves only those who
+// do answers from a look that began at most readFor ago, waiting for its end, or takes one. A failed look serves only those who
 // waited for it. The look goes on when its first reader leaves.
 func (r reads) do(ctx context.Context, id string, read func(context.Context) (Task, error)) (Task, error) {
 	r.mu.Lock()
 	l, ok := r.looks[id]
 	if ok {
+		ok = time.Since(l.at) < readFor
 		select {
 		case <-l.done:
-			ok = l.err == nil && time.Since(l.at) < readFor
+			ok = ok && l.err == nil
 		default:
 		}
 	}
 	if !ok {
-		l = &look{done: make(chan struct{})}
+		l = &look{done: make(chan struct{}), at: time.Now()}
 		r.looks[id] = l
 		go r.take(context.WithoutCancel(ctx), id, l, read)
 	}
@@ -56,7 +57,6 @@ func (r reads) do(ctx context.Context, id string, read func(context.Context) (Ta
 // take does the look; read bounds itself in time.
 func (r reads) take(ctx context.Context, id string, l *look, read func(context.Context) (Task, error)) {
 	l.task, l.err = read(ctx)
-	l.at = time.Now()
 	close(l.done)
 	time.AfterFunc(readFor, func() {
 		r.mu.Lock()

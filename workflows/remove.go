@@ -10,6 +10,7 @@ import (
 
 // Remove takes a task away: it ends a running one, erases its objects, then its execution, in this order, so that until
 // the end a create with the same key finds that the task is still there. It fails only when a part was away for a week.
+// It runs under an id of its own, or where the task had ended under the task's; see Client.Delete.
 func Remove(ctx workflow.Context, in activities.RemoveInput) error {
 	var acts *activities.Activities // only names the activities; nothing calls it
 	ended := activities.Ended{RemoveInput: in}

@@ -82,7 +82,7 @@ func (c *Client) againKnown(ctx context.Context, id string, in Create, req provi
 	if err != nil {
 		return Task{}, memo{}, err
 	}
-	if c.opts.Intake.Buried(ctx, id, task.CreatedAt) {
+	if task.removed || c.opts.Intake.Buried(ctx, id, task.CreatedAt) {
 		return Task{}, memo{}, beingRemoved(id)
 	}
 	if req.Model == "" && req.RemixOf != "" && req.RemixOf == task.Request.RemixOf { // the source is gone

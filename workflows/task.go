@@ -58,6 +58,9 @@ type Task struct {
 	Outputs []activities.Output
 	// Job is the upstream's job of a task that has ended, for whoever goes on from it; nil where there is none.
 	Job *activities.Job
+	// removed: the task is being removed, and no reader sees it. run is its execution.
+	removed bool
+	run     string
 	// QueuePosition is how many tasks go first, this one counted, while the task waits for a place at a full channel;
 	// else 0.
 	QueuePosition int

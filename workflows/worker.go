@@ -35,6 +35,10 @@ const (
 	deadlockAfter = 5 * time.Second
 )
 
+// removalsAtOnce is how many steps of removals a worker does at a time. Each is a few requests, so that a thousand removals
+// take minutes, and what they ask of Temporal and the archive stays small beside the tasks.
+const removalsAtOnce = 4
+
 // WorkerOptions are what a Worker needs.
 type WorkerOptions struct {
 	Namespace, TaskQueue string
@@ -80,6 +84,24 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := run.Start(); err != nil {
 		return fmt.Errorf("start the worker: %w", err)
 	}
+	removals := worker.New(w.temporal, RemovalQueue(w.opts.TaskQueue), worker.Options{
+		MaxConcurrentActivityExecutionSize:     removalsAtOnce,
+		MaxConcurrentWorkflowTaskExecutionSize: removalsAtOnce,
+		MaxHeartbeatThrottleInterval:           heartbeatMost,
+		DeadlockDetectionTimeout:               deadlockAfter,
+		OnFatalError: func(err error) {
+			select {
+			case fatal <- err:
+			default:
+			}
+		},
+	})
+	RegisterRemovals(removals, w.acts)
+	if err := removals.Start(); err != nil {
+		run.Stop()
+		return fmt.Errorf("start the worker of removals: %w", err)
+	}
+	defer removals.Stop()
 	w.opts.Log.Info("worker started", "namespace", w.opts.Namespace, "task_queue", w.opts.TaskQueue)
 	defer run.Stop()
 	select {
@@ -102,6 +124,14 @@ func Register(to worker.Registry, acts *activities.Activities) {
 	if acts != nil {
 		to.RegisterActivity(acts)
 	}
+}
+
+// RegisterRemovals adds the workflow and activities of removals to a worker of their queue.
+func RegisterRemovals(to worker.Registry, acts *activities.Activities) {
+	to.RegisterWorkflow(Remove)
+	to.RegisterActivity(acts.CallOff)
+	to.RegisterActivity(acts.Erase)
+	to.RegisterActivity(acts.Forget)
 }
 
 // await waits for Temporal and sets it up; false when the context ended first.

@@ -149,6 +149,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (
 func (p *parts) tasks() *workflows.Client {
 	return workflows.NewClient(p.temporal, workflows.ClientOptions{
 		TaskQueue: p.cfg.Temporal.TaskQueue,
+		Namespace: p.cfg.Temporal.Namespace,
 		Intake: activities.Intake{
 			Objects: p.archive, Repeats: storage.NewRetries(p.redis, nil), Index: p.index(), Changes: storage.NewChanges(p.redis, nil),
 			Budgets: p.budgets(), Prices: p.prices,

@@ -147,7 +147,6 @@ func TestDelete(t *testing.T) {
 	}
 	gone(done.ID)
 	empty(done.ID)
-	s.record("removed", workflows.RemoveID(done.ID, done.CreatedAt))
 	eventually(t, "the key may be used again", taskTimeout, func() bool {
 		again, err := tasks.Create(t.Context(), workflows.Create{
 			TokenID: tokenID, Group: "default", Format: providers.OpenAI, IdempotencyKey: "done",
@@ -179,6 +178,7 @@ func TestDelete(t *testing.T) {
 	worker.start()
 	empty(running.ID)
 	gone(running.ID)
+	s.record("removed", workflows.RemoveID(running.ID, running.CreatedAt))
 	if err := tasks.Delete(t.Context(), running.ID, tokenID); !isKind(err, providers.NotFound) {
 		t.Errorf("deleting what is gone: %v, want not found", err)
 	}

@@ -1,0 +1,133 @@
+package workflows
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"modelrelay/activities"
+)
+
+const (
+	// removeType is the name of the workflow Remove.
+	removeType = "Remove"
+	// memoRemoval is the memo field of a removal that has its task's id.
+	memoRemoval = "removal"
+	// markRetry and markRetryMost bound the wait between two tries of a mark. Temporal refuses a second execution under an id
+	// within a second of the first.
+	markRetry     = 100 * time.Millisecond
+	markRetryMost = time.Second
+)
+
+// A task under removal says so itself, in the one answer of Describe that its readers ask for: a task that has ended has a
+// newer execution, its removal, under its id, and one that runs carries the mark of its removal among the ids of the requests
+// that were made of it. So a removal is as durable as its task, no worker is needed for it to be seen, and no create gets the
+// id before the removal has deleted itself as its last step.
+
+// removal is the memo of a removal that has its task's id.
+type removal struct {
+	Token     string    `json:"token"`
+	CreatedAt time.Time `json:"created_at"`
+	// Run is the task's own execution.
+	Run string `json:"run"`
+}
+
+// removalMark begins the id of each request to remove the task that was created then. Another task that has the id is not
+// meant.
+func removalMark(created time.Time) string {
+	return "removal_" + strconv.FormatInt(created.UnixNano(), 36) + "_"
+}
+
+// marked tells whether the task that was created then is being removed.
+func marked(answer *workflowservice.DescribeWorkflowExecutionResponse, created time.Time) bool {
+	for request := range answer.GetWorkflowExtendedInfo().GetRequestIdInfos() {
+		if strings.HasPrefix(request, removalMark(created)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isRemoval tells whether an execution under a task's id is the task's removal.
+func isRemoval(answer *workflowservice.DescribeWorkflowExecutionResponse) bool {
+	return answer.GetWorkflowExecutionInfo().GetMemo().GetFields()[memoRemoval] != nil
+}
+
+// readRemoval is read for the removal of a task.
+func readRemoval(id string, answer *workflowservice.DescribeWorkflowExecutionResponse) (Task, memo, error) {
+	var r removal
+	payload := answer.GetWorkflowExecutionInfo().GetMemo().GetFields()[memoRemoval]
+	if err := converter.GetDefaultDataConverter().FromPayload(payload, &r); err != nil {
+		return Task{}, memo{}, fmt.Errorf("read the removal of %s: %w", id, err)
+	}
+	return Task{ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: Failed, removed: true, run: r.Run}, memo{Token: r.Token, CreatedAt: r.CreatedAt}, nil
+}
+
+// mark starts the removal of a task that has ended under the task's own id, or marks the one that runs under it, whichever is
+// so at that moment. The SDK has no such start, so it is made by hand.
+func (c *Client) mark(ctx context.Context, task Task) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	input, err := converter.GetDefaultDataConverter().ToPayloads(activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt})
+	if err != nil {
+		return nil, fmt.Errorf("input of the removal: %w", err)
+	}
+	memo, err := converter.GetDefaultDataConverter().ToPayload(removal{Token: task.Token, CreatedAt: task.CreatedAt, Run: task.run})
+	if err != nil {
+		return nil, fmt.Errorf("memo of the removal: %w", err)
+	}
+	token, err := converter.GetDefaultDataConverter().ToPayload(task.Token)
+	if err != nil {
+		return nil, fmt.Errorf("attribute of the removal: %w", err)
+	}
+	token.Metadata["type"] = []byte(enumspb.INDEXED_VALUE_TYPE_KEYWORD.String())
+	summary, err := converter.GetDefaultDataConverter().ToPayload("remove " + task.ID)
+	if err != nil {
+		return nil, fmt.Errorf("summary of the removal: %w", err)
+	}
+	request := &workflowservice.StartWorkflowExecutionRequest{
+		Namespace:                c.opts.Namespace,
+		RequestId:                removalMark(task.CreatedAt) + rand.Text(),
+		WorkflowId:               task.ID,
+		WorkflowType:             &commonpb.WorkflowType{Name: removeType},
+		TaskQueue:                &taskqueuepb.TaskQueue{Name: RemovalQueue(c.opts.TaskQueue), Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+		Input:                    input,
+		WorkflowIdReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIdConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		OnConflictOptions:        &workflowpb.OnConflictOptions{AttachRequestId: true},
+		Memo:                     &commonpb.Memo{Fields: map[string]*commonpb.Payload{memoRemoval: memo}},
+		SearchAttributes:         &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{AttrToken: token}},
+		UserMetadata:             &sdkpb.UserMetadata{Summary: summary},
+	}
+	for wait := markRetry; ; wait = min(2*wait, markRetryMost) {
+		answer, err := c.temporal.WorkflowService().StartWorkflowExecution(ctx, request)
+		if err == nil || !isBusy(err) {
+			return answer, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+	}
+}
+
+// isBusy tells that Temporal may take the same request in a moment.
+func isBusy(err error) bool {
+	_, exhausted := errors.AsType[*serviceerror.ResourceExhausted](err)
+	_, unavailable := errors.AsType[*serviceerror.Unavailable](err)
+	return exhausted || unavailable
+}
