@@ -65,6 +65,8 @@ type Waiting struct {
 	Fault *Record `json:"fault,omitempty"`
 	// AwaySince is since when Redis does not answer; zero while it does.
 	AwaySince time.Time `json:"away_since,omitzero"`
+	// Listed: the task is on its token's list for sure.
+	Listed bool `json:"listed,omitempty"`
 }
 
 // Admit chooses the channel and key of the next attempt, and takes a slot where the channel's jobs are limited. It may run
@@ -90,6 +92,8 @@ type AwaitInput struct {
 	// ExceptUntil is when channels that refused the task may be asked again.
 	ExceptUntil time.Time `json:"except_until,omitzero"`
 	Until       time.Time `json:"until"`
+	// Entry is the task's on its token's list; zero in a task of old.
+	Entry Entry `json:"entry,omitzero"`
 }
 
 // Await asks for a slot until the task has one. "Not yet" is a benign error with the time of the next ask, later the
@@ -144,6 +148,7 @@ func (a *Activities) stand(ctx context.Context, in AwaitInput, w Waiting) (Admis
 	if left <= 0 {
 		return Admission{}, fail(Record{Kind: providers.Timeout, Message: "No upstream had room for the task in time.", Deadline: true})
 	}
+	w.Listed = a.relist(ctx, in.Admit.Waiter.TaskID, in.Entry, w.Listed)
 	activity.RecordHeartbeat(ctx, w)
 	return Admission{}, pending(fmt.Sprintf("place %d at %s", w.Position, w.Channel), min(time.Duration(w.Again), left))
 }

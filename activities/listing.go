@@ -15,6 +15,8 @@ const (
 	tooManyRetry = 5 * time.Second
 	// buriedTimeout bounds the look for a removal, so that a Redis that hangs does not slow every read down.
 	buriedTimeout = 250 * time.Millisecond
+	// relistTimeout bounds the restoring of an entry on the list, which the task does again later.
+	relistTimeout = time.Second
 )
 
 // Enlist puts a task that is about to start on its token's list; added is false where it stands there already. With too
@@ -107,7 +109,10 @@ func (i Intake) Unbury(ctx context.Context, tokenID, taskID string, created time
 	if i.Index == nil {
 		return nil
 	}
-	return errors.Join(i.Index.Restore(ctx, tokenID, taskID, created, unfinished), i.Index.Lift(ctx, taskID, created))
+	if err := i.Index.Lift(ctx, taskID, created); err != nil {
+		return err
+	}
+	return i.Index.Restore(ctx, tokenID, taskID, created, unfinished)
 }
 
 // Buried tells whether the task that was created then is under removal, or with a zero time any that has the id. While Redis
@@ -120,4 +125,19 @@ func (i Intake) Buried(ctx context.Context, taskID string, created time.Time) bo
 	defer cancel()
 	buried, err := i.Index.Buried(ctx, taskID, created)
 	return err == nil && buried
+}
+
+// relist restores the entry of a task under way, once: an ordinary task has it, and pays one request. It tells whether the
+// entry is there now; while Redis is away the next try does it.
+func (a *Activities) relist(ctx context.Context, taskID string, entry Entry, done bool) bool {
+	if done || a.Index == nil || entry.Created.IsZero() {
+		return done
+	}
+	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
+	defer cancel()
+	if err := a.Index.Restore(ctx, entry.Token, taskID, entry.Created, true); err != nil {
+		a.Log.DebugContext(ctx, "task not listed", "task", taskID, "err", err)
+		return false
+	}
+	return true
 }

@@ -42,6 +42,8 @@ var milestones = [...]float64{0.1, 0.5, 0.95} //nolint:gochecknoglobals // a con
 type PollInput struct {
 	Job      Job       `json:"job"`
 	Deadline time.Time `json:"deadline"`
+	// Entry is the task's on its token's list; zero in a task of old.
+	Entry Entry `json:"entry,omitzero"`
 }
 
 // Progress is a poll's heartbeat: what is known of a job under way. Readers see it without any worker.
@@ -76,6 +78,8 @@ type Progress struct {
 	Fault *Record `json:"fault,omitempty"`
 	// GoneSince is since when the configuration lacks the channel or key; zero while it has it.
 	GoneSince time.Time `json:"gone_since,omitzero"`
+	// Listed: the task is on its token's list for sure.
+	Listed bool `json:"listed,omitempty"`
 }
 
 // Poll looks at a job until it has ended. "Not done yet" is a benign error with the time of the next look, so no worker
@@ -173,6 +177,7 @@ func (a *Activities) wait(ctx context.Context, in PollInput, p Progress, delay t
 	}
 	delay = min(delay, left)
 	p.Next = time.Now().Add(delay)
+	p.Listed = a.relist(ctx, in.Job.TaskID, in.Entry, p.Listed)
 	activity.RecordHeartbeat(ctx, p)
 	a.hold(ctx, in.Job.TaskID, in.Job.Assignment, delay)
 	if p.Fault != nil {

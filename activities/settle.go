@@ -20,6 +20,16 @@ type SettleInput struct {
 	// Created is when the task began, and Code why it failed; zero where an older worker ended it, or it did not fail.
 	Created time.Time `json:"created,omitzero"`
 	Code    string    `json:"code,omitempty"`
+	// Entry is the task's on its token's list, which it restores where the list has lost it or never had it: no create waits
+	// for a Redis that is away. The zero value restores nothing.
+	Entry Entry `json:"entry,omitzero"`
+}
+
+// Entry is what puts a task on its token's list.
+type Entry struct {
+	Token string `json:"token"`
+	// Created is the task's own word, by which its entry and its removal are told from those of another with its id.
+	Created time.Time `json:"created"`
 }
 
 // Settle gives back what a task held, and has its money counted. It may run any number of times: each part of it happens
@@ -30,8 +40,12 @@ func (a *Activities) Settle(ctx context.Context, in SettleInput) error {
 	if a.Slots != nil && len(in.Channels) > 0 {
 		errs = append(errs, a.Slots.Free(ctx, storage.Waiter(in.Waiter), in.Channels...))
 	}
-	if a.Index != nil {
+	switch {
+	case a.Index == nil:
+	case in.Entry.Created.IsZero():
 		errs = append(errs, a.Index.End(ctx, in.Token, in.TaskID))
+	default:
+		errs = append(errs, a.Index.Restore(ctx, in.Entry.Token, in.TaskID, in.Entry.Created, false))
 	}
 	if a.Budgets != nil && in.Bill != nil {
 		errs = append(errs, a.bill(ctx, in.Token, *in.Bill))

@@ -37,6 +37,8 @@ type TaskIndex struct {
 	remove *redis.Script
 	bury   *redis.Script
 	lift   *redis.Script
+
+	restore *redis.Script
 }
 
 // TaskIndexOptions may be nil.
@@ -58,7 +60,7 @@ func NewTaskIndex(client *redis.Client, opts *TaskIndexOptions) *TaskIndex {
 	return &TaskIndex{
 		client: client, keys: newKeys(opts.Prefix), keep: keep,
 		add: redis.NewScript(addTaskScript), page: redis.NewScript(pageScript), remove: redis.NewScript(removeTaskScript),
-		bury: redis.NewScript(buryScript), lift: redis.NewScript(liftScript),
+		bury: redis.NewScript(buryScript), lift: redis.NewScript(liftScript), restore: redis.NewScript(restoreScript),
 	}
 }
 
@@ -120,22 +122,33 @@ func (x *TaskIndex) Remove(ctx context.Context, tokenID, taskID string, created 
 	return ran("remove task", x.remove.Run(ctx, x.client, keys, taskID, scoreOf(created)))
 }
 
-// Restore puts a task into the index as Temporal knows it, finished or not. Restoring it again changes nothing.
+// restoreScript puts a task into the index as it is, unless it is under removal.
+//
+//	KEYS   tasks, unfinished, tombstone
+//	ARGV   task id, created in ms, 1 for an unfinished one, keep in ms, the tombstone's mark, the mark of any task
+const restoreScript = `
+local mark = redis.call('GET', KEYS[3])
+local removed = mark == ARGV[5] or mark == ARGV[6]
+if removed or ARGV[3] ~= '1' then
+	redis.call('ZREM', KEYS[2], ARGV[1])
+else
+	redis.call('ZADD', KEYS[2], 'NX', ARGV[2], ARGV[1])
+	redis.call('PEXPIRE', KEYS[2], ARGV[4])
+end
+if removed then return end
+redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+`
+
+// Restore puts a task into the index as it is, finished or not. Restoring it again changes nothing. One that is under
+// removal, as far as Redis knows, stays off the list and does not count as unfinished.
 func (x *TaskIndex) Restore(ctx context.Context, tokenID, taskID string, created time.Time, unfinished bool) error {
-	tasks, open := x.keys.tasks(tokenID), x.keys.unfinished(tokenID)
-	entry := redis.Z{Score: float64(created.UnixMilli()), Member: taskID}
-	_, err := x.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		p.ZAdd(ctx, tasks, entry)
-		p.PExpire(ctx, tasks, x.keep)
-		if unfinished {
-			p.ZAddNX(ctx, open, entry)
-			p.PExpire(ctx, open, x.keep)
-		} else {
-			p.ZRem(ctx, open, taskID)
-		}
-		return nil
-	})
-	return redisError("restore task", err)
+	open := 0
+	if unfinished {
+		open = 1
+	}
+	keys := []string{x.keys.tasks(tokenID), x.keys.unfinished(tokenID), x.keys.tombstone(taskID)}
+	return ran("restore task", x.restore.Run(ctx, x.client, keys, taskID, created.UnixMilli(), open, x.keep.Milliseconds(), mark(created), anyTask))
 }
 
 // pageScript reads the entries behind one.

@@ -37,7 +37,7 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 	left := max(deadline.Sub(workflow.Now(ctx)), min(pollFloor, time.Duration(v.in.Limits.Deadline)))
 	summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
 	err := workflow.ExecuteActivity(withPoll(ctx, left, summary), v.acts.Poll, activities.PollInput{
-		Job: job, Deadline: workflow.Now(ctx).Add(left),
+		Job: job, Deadline: workflow.Now(ctx).Add(left), Entry: v.entry(),
 	}).Get(ctx, &status)
 	fault, bad := activities.Outcome(err)
 	if bad {

@@ -54,7 +54,7 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	life := newLife(now)
 	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now, Life: life}
 	start := Input{
-		Revision: revisionNow, TaskID: id, Life: life, Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
+		Revision: revisionNow, TaskID: id, Life: life, Created: now, Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
 		Claim: randomClaim(id), Footage: activities.Footage{Seconds: req.Seconds, Videos: req.N},
 		Format: in.Format, Model: req.Model, Several: req.N > 1, Pin: pin, Notify: in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}

@@ -106,9 +106,11 @@ type Input struct {
 	Revision int    `json:"revision,omitempty"`
 	TaskID   string `json:"task_id"`
 	// Life tells the task from a deleted one that had the same idempotency key, and so the same id.
-	Life  string `json:"life,omitempty"`
-	Token string `json:"token"`
-	Group string `json:"group"`
+	Life string `json:"life,omitempty"`
+	// Created is the memo's; zero in tasks of old.
+	Created time.Time `json:"created,omitzero"`
+	Token   string    `json:"token"`
+	Group   string    `json:"group"`
 	// Weight and Lane are the token's share of a channel that many wait for.
 	Weight int              `json:"weight,omitempty"`
 	Lane   string           `json:"lane,omitempty"`

@@ -43,7 +43,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		}
 		admission := v.admit(ctx, want)
 		if admission.Full != nil {
-			queue := activities.AwaitInput{Admit: want, Waiting: *admission.Full, Until: until}
+			queue := activities.AwaitInput{Admit: want, Waiting: *admission.Full, Until: until, Entry: v.entry()}
 			if len(want.Except)+len(want.ExceptKeys) > 0 {
 				queue.ExceptUntil = workflow.Now(ctx).Add(wait)
 				wait = min(2*wait, queueMost)

@@ -121,7 +121,7 @@ func (v *video) afterwards(ctx workflow.Context, do func(free workflow.Context))
 // settle gives back what the task held: first within this step, which costs a history one event; where that fails, as
 // an activity with patience. The task's end does not depend on it.
 func (v *video) settle(free workflow.Context, result Result) {
-	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(), Channels: v.held, Bill: v.bill(result), Created: v.began.UTC()}
+	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(), Channels: v.held, Bill: v.bill(result), Created: v.began.UTC(), Entry: v.entry()}
 	if v.stopping != "" {
 		in.Channels = slices.DeleteFunc(slices.Clone(v.held), func(channel string) bool { return channel == v.stopping })
 	}
@@ -134,6 +134,11 @@ func (v *video) settle(free workflow.Context, result Result) {
 	if err := workflow.ExecuteActivity(withSettle(free), v.acts.Settle, in).Get(free, nil); err != nil {
 		workflow.GetLogger(free).Error("task not settled", "err", err)
 	}
+}
+
+// entry is the task's on its token's list.
+func (v *video) entry() activities.Entry {
+	return activities.Entry{Token: v.in.Token, Created: v.in.Created}
 }
 
 // bill is what the task is charged for.

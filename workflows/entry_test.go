@@ -1,0 +1,38 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+// TestVideoKnowsItsEntry: a task brings what restores its entry on the list to the looks at its job and to its settling.
+func TestVideoKnowsItsEntry(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.admits("main")
+	s.submits(nil)
+	s.archives()
+	want := activities.Entry{Token: "demo", Created: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
+	var polled, settled activities.Entry
+	s.OnActivity("Poll", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.PollInput) (providers.VideoStatus, error) {
+		polled = in.Entry
+		return done, nil
+	})
+	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
+		settled = in.Entry
+		return nil
+	})
+	in := input()
+	in.Revision, in.Created = workflows.RevisionNow, want.Created
+	s.play(t, in)
+	if polled != want || settled != want {
+		t.Errorf("looked with %+v, settled with %+v, want %+v", polled, settled, want)
+	}
+}
