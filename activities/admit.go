@@ -179,7 +179,7 @@ func (a *Activities) admit(ctx context.Context, in AdmitInput) (Admission, error
 		a.leave(ctx, in.Waiter, left)
 		return a.assign(ctx, in, open, false), nil
 	}
-	answer, err := a.Slots.Take(ctx, storage.SlotAsk{Waiter: storage.Waiter(in.Waiter), Channels: limited, Leave: left, Life: slotFirst, NoWait: open != ""})
+	answer, err := a.Slots.Take(ctx, storage.SlotAsk{Waiter: storage.Waiter(in.Waiter), Channels: limited, Leave: left, Life: slotSlack, NoWait: open != ""})
 	switch {
 	case err != nil:
 		return Admission{}, fmt.Errorf("ask for a slot: %w", err)

@@ -8,12 +8,13 @@ import (
 )
 
 const (
-	// slotSlack is how much longer than until the next look at its job a slot lasts. A task frees its slot itself, whatever
-	// crashes; only one that was terminated leaves it to time. So it outlasts a restart of all workers.
-	slotSlack = 15 * time.Minute
-	// slotFirst is how long a slot lasts from admission to the first look: a submit, and some time to find its answer. One
-	// that was taken for a task at the moment it was cancelled is lost for so long.
-	slotFirst = 5 * time.Minute
+	// slotSlack is how much longer than until its task's next sign a slot lasts. A task frees its slot itself, whatever
+	// crashes; one that was terminated leaves it to time, and so does one whose release Redis has lost, so it is short. It is
+	// longer than a worker takes to stop: a restart costs no slot. A slot that was given up while its job ran is taken again
+	// with the task's next sign.
+	slotSlack = 2 * time.Minute
+	// submitSign is the longest from the begin of a submit to the first look at its job.
+	submitSign = SubmitTimeout + 30*time.Second
 	// slotTimeout bounds what is told to Redis about a running job, which goes on without.
 	slotTimeout = time.Second
 )

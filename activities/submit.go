@@ -115,6 +115,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	}
 	stop := heartbeats(func() { activity.RecordHeartbeat(ctx) })
 	defer stop()
+	a.hold(ctx, in.TaskID, in.Assignment, submitSign)
 	if err := a.claim(ctx, in); err != nil {
 		r := record(err)
 		r.Elsewhere = r.Taken == providers.TakenNo
@@ -208,6 +209,7 @@ type ReconcileInput struct {
 func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, error) {
 	sub := in.Submit
 	log := a.log(ctx, sub.TaskID, sub.Assignment).With("attempt", sub.Attempt)
+	a.hold(ctx, sub.TaskID, sub.Assignment, submitSign) // there may be a job, and a look may be the whole submit again
 	var kept attempt
 	err := a.Objects.GetJSON(ctx, sub.TicketObject(), &kept)
 	switch {
@@ -230,7 +232,6 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 			return Job{}, fail(Record{Kind: providers.Timeout, Message: "The submit never began.", Taken: providers.TakenNo, Elsewhere: true, Settled: true})
 		}
 	}
-	a.hold(ctx, sub.TaskID, sub.Assignment, reconcileMost) // there may be a job
 	job, err := a.find(ctx, sub)
 	if err == nil {
 		log.Info("job found at the upstream", "job", job.Ticket.Job)
@@ -243,7 +244,9 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 		until = until.Add(FindLag) // another look may find more
 	}
 	if left := time.Until(until); left > 0 {
-		return Job{}, again(r, min(max(reconcileWait(ctx), min(r.RetryAfter, hintLimit)), max(left, reconcileEvery)))
+		wait := min(max(reconcileWait(ctx), min(r.RetryAfter, hintLimit)), max(left, reconcileEvery))
+		a.hold(ctx, sub.TaskID, sub.Assignment, wait)
+		return Job{}, again(r, wait)
 	}
 	if fault := providers.AsFault(err); fault.Kind == providers.NotFound && fault.Taken == providers.TakenNo {
 		r.Taken = providers.TakenNo // the Finder's one way to say that the vendor surely has no such job
