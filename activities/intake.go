@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"time"
 
 	"modelrelay/providers"
 	"modelrelay/storage"
@@ -11,7 +12,10 @@ import (
 
 // Repeats remembers unkeyed creates for ten minutes. *storage.Retries implements it.
 type Repeats interface {
-	Remember(ctx context.Context, tokenID, requestHash, taskID string) error
+	// Begin gives a create its task's id: newID, or that of the task which it repeats.
+	Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (storage.Beginning, error)
+	// Note leaves an open note of a task that may have started, or closes it.
+	Note(ctx context.Context, tokenID, requestHash, taskID string, open bool) error
 	// Recall answers storage.ErrNotFound for a request never seen.
 	Recall(ctx context.Context, tokenID, requestHash string) (string, error)
 }
@@ -64,9 +68,14 @@ func (i Intake) Request(ctx context.Context, key string) (providers.VideoRequest
 	return req, err
 }
 
-// Remember notes the task id of an unkeyed request.
-func (i Intake) Remember(ctx context.Context, tokenID, requestHash, taskID string) error {
-	return i.Repeats.Remember(ctx, tokenID, requestHash, taskID)
+// Begin gives an unkeyed create its task's id: newID, or that of the task which it repeats.
+func (i Intake) Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (storage.Beginning, error) {
+	return i.Repeats.Begin(ctx, tokenID, requestHash, newID, retry, age)
+}
+
+// Note leaves an open note of a task that may have started, for the next equal create, or closes it.
+func (i Intake) Note(ctx context.Context, tokenID, requestHash, taskID string, open bool) error {
+	return i.Repeats.Note(ctx, tokenID, requestHash, taskID, open)
 }
 
 // Recall gives the task id noted for an equal request; "" where there is none.

@@ -16,12 +16,9 @@ import (
 
 // repeats is a memory of functions.
 type repeats struct {
-	remember func(ctx context.Context, tokenID, requestHash, taskID string) error
-	recall   func(ctx context.Context, tokenID, requestHash string) (string, error)
-}
+	activities.Repeats // nil: what is not below panics
 
-func (r repeats) Remember(ctx context.Context, tokenID, requestHash, taskID string) error {
-	return r.remember(ctx, tokenID, requestHash, taskID)
+	recall func(ctx context.Context, tokenID, requestHash string) (string, error)
 }
 
 func (r repeats) Recall(ctx context.Context, tokenID, requestHash string) (string, error) {
@@ -88,10 +85,6 @@ func TestIntakeRepeats(t *testing.T) {
 	t.Parallel()
 	kept := make(map[[2]string]string)
 	intake := activities.Intake{Repeats: repeats{
-		remember: func(_ context.Context, tokenID, hash, taskID string) error {
-			kept[[2]string{tokenID, hash}] = taskID
-			return nil
-		},
 		recall: func(_ context.Context, tokenID, hash string) (string, error) {
 			if hash == "away" {
 				return "", storage.ErrUnavailable
@@ -102,9 +95,7 @@ func TestIntakeRepeats(t *testing.T) {
 			return "", fmt.Errorf("recall: %w", storage.ErrNotFound)
 		},
 	}}
-	if err := intake.Remember(t.Context(), "demo", "hash", "video_1"); err != nil {
-		t.Fatal(err)
-	}
+	kept[[2]string{"demo", "hash"}] = "video_1"
 	for _, tc := range []struct {
 		token, hash, want string
 		err               error

@@ -110,7 +110,7 @@ func newCreate(x *exchange, r *http.Request, format providers.Format, req provid
 		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group,
 		Weight: x.caller.Weight, Lane: x.caller.Lane, MaxTasks: x.caller.MaxTasks, Budget: x.caller.Budget, TokenWebhook: x.caller.WebhookURL != "", TokenSigns: x.caller.WebhookSecret != "",
 		Format:  format,
-		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header),
+		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header), Arrived: x.start,
 	}, err
 }
 

@@ -78,6 +78,12 @@ func (k keys) retry(tokenID, requestHash string) string {
 	return string(k) + "retry:" + tokenID + ":" + requestHash
 }
 
+// retries are the keys of the creates of one request, in the order that beginScript wants them.
+func (k keys) retries(tokenID, requestHash string) []string {
+	of := tokenID + ":" + requestHash
+	return []string{k.retry(tokenID, requestHash), string(k) + "retry-open:" + of, string(k) + "retry-mark:" + of}
+}
+
 func (k keys) duration(channel, model string) string {
 	return string(k) + "duration:" + url.QueryEscape(channel) + ":" + url.QueryEscape(model)
 }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,10 +12,23 @@ import (
 // an answer by default, and a little for the retry to come in.
 const retryWindow = 11 * time.Minute
 
-// Retries recognises an SDK's own retry of a create that carried no idempotency key. Safe for concurrent use.
+const (
+	// noteLease is how long the create that takes an open note has for its start. Then the note is open again: the create's
+	// process may have died.
+	noteLease = time.Minute
+	// retryLead is how much older a first try is than its retry, at least: SDKs wait half a second, less a quarter of it. It
+	// tells a first try from another equal create that is under way beside the retry.
+	retryLead = 300 * time.Millisecond
+	// notesMost bounds the open notes of one request.
+	notesMost = 100
+)
+
+// Retries recognises the repeats of creates that carried no idempotency key: those that an SDK marks, and those of clients
+// that were told to come again. Safe for concurrent use.
 type Retries struct {
-	client *redis.Client
-	keys   keys
+	client      *redis.Client
+	keys        keys
+	begin, note *redis.Script
 }
 
 // RetriesOptions may be nil.
@@ -27,14 +41,102 @@ func NewRetries(client *redis.Client, opts *RetriesOptions) *Retries {
 	if opts == nil {
 		opts = &RetriesOptions{}
 	}
-	return &Retries{client: client, keys: newKeys(opts.Prefix)}
+	return &Retries{client: client, keys: newKeys(opts.Prefix), begin: redis.NewScript(beginScript), note: redis.NewScript(noteScript)}
 }
 
-// Remember notes the task that a create of this token and request is about to start, for eleven minutes. Of several
-// creates of the same request the last one is remembered. With ErrUnavailable the create must not go on: without
-// this note its retry would be paid twice.
-func (r *Retries) Remember(ctx context.Context, tokenID, requestHash, taskID string) error {
-	return redisError("remember create", r.client.Set(ctx, r.keys.retry(tokenID, requestHash), taskID, retryWindow).Err())
+// beginScript gives a create the id of its task.
+//
+// The open notes are a sorted set of task ids by the time from which a create may take them. The mark is the id that a
+// retry was given which found nothing, and when.
+//
+//	KEYS   last task, open notes, mark
+//	ARGV   new task id, 1 for a retry, age of the request in ms, keep in ms, lease of a note in ms, least lead of a first try in ms
+//	answer task id, 1 when it is not the new one, 1 when it was taken from a note
+const beginScript = `
+local id, keep, lease = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local function take(found)
+	redis.call('SET', KEYS[1], found, 'PX', keep)
+	local noted = redis.call('ZSCORE', KEYS[2], found)
+	if noted then redis.call('ZADD', KEYS[2], now + lease, found) end
+	return {found, 1, noted and 1 or 0}
+end
+local last = redis.call('GET', KEYS[1])
+if ARGV[2] == '1' then
+	if last then return take(last) end
+else
+	local mark = redis.call('HMGET', KEYS[3], 'id', 'at')
+	if mark[1] and now - tonumber(ARGV[3]) <= tonumber(mark[2]) - tonumber(ARGV[6]) then
+		redis.call('DEL', KEYS[3])
+		return take(mark[1])
+	end
+end
+local open = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 1)
+if open[1] then return take(open[1]) end
+redis.call('SET', KEYS[1], id, 'PX', keep)
+if ARGV[2] == '1' then
+	redis.call('HSET', KEYS[3], 'id', id, 'at', now)
+	redis.call('PEXPIRE', KEYS[3], keep)
+end
+return {id, 0, 0}
+`
+
+// noteScript leaves an open note, unless there are too many.
+//
+//	KEYS   open notes
+//	ARGV   task id, keep in ms, most
+const noteScript = `
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[1], tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000), ARGV[1])
+redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - tonumber(ARGV[3]))
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`
+
+// Beginning is the id of a create that begins.
+type Beginning struct {
+	TaskID string
+	// Known: an earlier create of the same request may have started the task.
+	Known bool
+	// Noted: the id was taken from an open note, which is the create's for a minute: Note closes it, or leaves it open again.
+	Noted bool
+}
+
+// Begin gives a create of this token and request the id of its task, newID where it is a task of its own:
+//
+//   - A retry, as an SDK marks it, has the task of the last equal create. Where there is none the first try may still be under
+//     way in another process, and has the retry's task, if it is older than the retry.
+//   - Any other create has the task of an open note, each note once: that of an equal create whose client was told to come
+//     again, since nobody knew whether its task had started.
+//
+// age is since when the request is at the gateway. The id is remembered for eleven minutes; of several creates of the same
+// request the last one's. With ErrUnavailable the create must not go on: without the note its retry would be paid twice.
+func (r *Retries) Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (Beginning, error) {
+	marked := 0
+	if retry {
+		marked = 1
+	}
+	answer, err := r.begin.Run(ctx, r.client, r.keys.retries(tokenID, requestHash), newID, marked, max(0, age).Milliseconds(),
+		retryWindow.Milliseconds(), noteLease.Milliseconds(), retryLead.Milliseconds()).Slice()
+	if err != nil {
+		return Beginning{}, redisError("begin create", err)
+	}
+	if len(answer) != 3 {
+		return Beginning{}, fmt.Errorf("begin create: answer of %d parts", len(answer))
+	}
+	id, _ := answer[0].(string)
+	known, _ := answer[1].(int64)
+	noted, _ := answer[2].(int64)
+	return Beginning{TaskID: id, Known: known == 1, Noted: noted == 1}, nil
+}
+
+// Note leaves an open note of a task that may have started, for the next equal create, or closes the task's.
+func (r *Retries) Note(ctx context.Context, tokenID, requestHash, taskID string, open bool) error {
+	notes := r.keys.retries(tokenID, requestHash)[1]
+	if !open {
+		return redisError("close note", r.client.ZRem(ctx, notes, taskID).Err())
+	}
+	return ran("leave note", r.note.Run(ctx, r.client, []string{notes}, taskID, retryWindow.Milliseconds(), notesMost))
 }
 
 // Recall returns the task that the same token started with the same request within the last eleven minutes, else

@@ -286,44 +286,6 @@ func TestUsageKeepsWhatMayBeTaken(t *testing.T) {
 	}
 }
 
-func TestRetries(t *testing.T) {
-	t.Parallel()
-	ctx, client := t.Context(), storagetest.Redis(t)
-	retries := storage.NewRetries(client, nil)
-	if _, err := retries.Recall(ctx, "a", "h"); !errors.Is(err, storage.ErrNotFound) {
-		t.Errorf("nothing remembered: %v", err)
-	}
-	if err := retries.Remember(ctx, "a", "h", "video_1"); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := retries.Recall(ctx, "a", "h"); err != nil || got != "video_1" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	for _, other := range [][2]string{{"b", "h"}, {"a", "i"}} {
-		if _, err := retries.Recall(ctx, other[0], other[1]); !errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("%v: %v", other, err)
-		}
-	}
-	// An SDK gives up after ten minutes and then comes again, and once more.
-	if ttl := client.TTL(ctx, "mr:retry:a:h").Val(); ttl > 11*time.Minute || ttl < 10*time.Minute+30*time.Second {
-		t.Errorf("remembered for %v", ttl)
-	}
-	client.Expire(ctx, "mr:retry:a:h", time.Minute)
-	if got, err := retries.Recall(ctx, "a", "h"); err != nil || got != "video_1" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	if ttl := client.TTL(ctx, "mr:retry:a:h").Val(); ttl < 10*time.Minute+30*time.Second {
-		t.Errorf("after a retry remembered for %v", ttl)
-	}
-	away := storage.NewRetries(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
-	if err := away.Remember(ctx, "a", "h", "video_1"); !errors.Is(err, storage.ErrUnavailable) {
-		t.Errorf("away: %v", err)
-	}
-	if _, err := away.Recall(ctx, "a", "h"); !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) {
-		t.Errorf("away: %v", err)
-	}
-}
-
 func TestDurations(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -30,7 +30,7 @@ const (
 //
 // Everything that can refuse the create comes before its first byte in the archive, and whatever ends it before its task
 // begins takes back what it did so far.
-func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
+func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 	now := time.Now().UTC()
 	req := unstaged(in.Request)
 	pin, err := c.source(ctx, in.TokenID, &req)
@@ -47,10 +47,12 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	if err != nil {
 		return Task{}, unreadable(err)
 	}
-	id, fresh, err := c.identify(ctx, in, req)
+	who, err := c.identify(ctx, in, req)
 	if err != nil {
 		return Task{}, err
 	}
+	defer func() { c.note(ctx, in, who, err != nil) }()
+	id := who.id
 	life := newLife(now)
 	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now, Life: life}
 	start := Input{
@@ -62,7 +64,7 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
-	if !fresh && !load.empty() { // a task that is there has its own
+	if !who.fresh && !load.empty() { // a task that is there has its own
 		if task, found := c.again(ctx, id, in, req); !isNotFound(found) {
 			return task, found
 		}
@@ -93,6 +95,7 @@ func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
 		there, mine, err := c.notStarted(ctx, in, req, start, err)
 		if mine {
 			back.keep()
+			who.unclear = true
 		}
 		return there, err
 	}

@@ -22,21 +22,53 @@ func (c *Client) Repeated(ctx context.Context, in Create) (Task, error) {
 	return c.again(ctx, id, in, req)
 }
 
-// identify gives the id under which the request is, or would be, a task; a fresh one never was any.
-func (c *Client) identify(ctx context.Context, in Create, req providers.VideoRequest) (id string, fresh bool, err error) {
-	if id, err = c.known(ctx, in, req); err != nil || id != "" {
-		return id, false, err
+// identity is the id under which a create is, or would be, a task.
+type identity struct {
+	id string
+	// fresh: no other create ever had the id.
+	fresh bool
+	// hash tells an unkeyed create's request from others; "" with a key.
+	hash string
+	// noted: the id comes from an open note. unclear: nobody knows whether this create's start came through.
+	noted, unclear bool
+}
+
+// identify gives the id under which the request is, or would be, a task.
+func (c *Client) identify(ctx context.Context, in Create, req providers.VideoRequest) (identity, error) {
+	if in.IdempotencyKey != "" {
+		id, err := c.known(ctx, in, req)
+		return identity{id: id}, err
 	}
-	id = randomID()
 	hash, err := askedHash(req)
 	if err != nil {
-		return "", false, unreadable(err)
+		return identity{}, unreadable(err)
 	}
-	if err := c.opts.Intake.Remember(ctx, in.TokenID, hash, id); err != nil {
-		return "", false, away("The protection against double payment", err)
+	age := time.Duration(0)
+	if !in.Arrived.IsZero() {
+		age = time.Since(in.Arrived)
 	}
-	return id, true, nil
+	begun, err := c.opts.Intake.Begin(ctx, in.TokenID, hash, randomID(), in.Repeat, age)
+	if err != nil {
+		return identity{}, away("The protection against double payment", err)
+	}
+	return identity{id: begun.TaskID, fresh: !begun.Known, hash: hash, noted: begun.Noted}, nil
 }
+
+// note leaves an open note of a task whose start nobody can tell of, for the next equal create of the token; one that was
+// taken is closed where the create has its answer, and left open again where it has none.
+func (c *Client) note(ctx context.Context, in Create, who identity, failed bool) {
+	if who.hash == "" || !who.noted && !(who.unclear && failed) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	defer cancel()
+	if err := c.opts.Intake.Note(ctx, in.TokenID, who.hash, who.id, failed); err != nil {
+		c.opts.Log.WarnContext(ctx, "create not noted, its repeat may be another task", "task", who.id, "token", in.TokenID, "err", err)
+	}
+}
+
+// noteTimeout bounds the note of a create, which its answer waits for.
+const noteTimeout = 2 * time.Second
 
 // known is the id that the request's key names, or that an equal request got a while ago; "" for a request that is new.
 func (c *Client) known(ctx context.Context, in Create, req providers.VideoRequest) (string, error) {

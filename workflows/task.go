@@ -89,4 +89,6 @@ type Create struct {
 	IdempotencyKey string
 	// Repeat marks a request that an SDK says it sends again.
 	Repeat bool
+	// Arrived is when the request came to this process; zero: now.
+	Arrived time.Time
 }

@@ -1,0 +1,144 @@
+package storage_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"modelrelay/storage"
+	"modelrelay/storage/storagetest"
+)
+
+// TestRetries: a retry has the task of the create before it, however often it comes; any other create has its own.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	ctx, client := t.Context(), storagetest.Redis(t)
+	retries := storage.NewRetries(client, nil)
+	begin := func(id string, retry bool, want storage.Beginning) {
+		t.Helper()
+		if got, err := retries.Begin(ctx, "a", "h", id, retry, 0); err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	}
+	if _, err := retries.Recall(ctx, "a", "h"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("nothing remembered: %v", err)
+	}
+	begin("video_1", false, storage.Beginning{TaskID: "video_1"})
+	begin("video_2", true, storage.Beginning{TaskID: "video_1", Known: true})
+	if got, err := retries.Recall(ctx, "a", "h"); err != nil || got != "video_1" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, other := range [][2]string{{"b", "h"}, {"a", "i"}} {
+		if _, err := retries.Recall(ctx, other[0], other[1]); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("%v: %v", other, err)
+		}
+	}
+	// An SDK gives up after ten minutes and then comes again, and once more.
+	for what, again := range map[string]func(){
+		"recalled": func() { _, _ = retries.Recall(ctx, "a", "h") },
+		"repeated": func() { begin("video_3", true, storage.Beginning{TaskID: "video_1", Known: true}) },
+	} {
+		client.Expire(ctx, "mr:retry:a:h", time.Minute)
+		again()
+		if ttl := client.TTL(ctx, "mr:retry:a:h").Val(); ttl > 11*time.Minute || ttl < 10*time.Minute+30*time.Second {
+			t.Errorf("%s: remembered for %v", what, ttl)
+		}
+	}
+	// Three variations that are asked for at once are three.
+	begin("video_4", false, storage.Beginning{TaskID: "video_4"})
+	begin("video_5", false, storage.Beginning{TaskID: "video_5"})
+	away := storage.NewRetries(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	if _, err := away.Begin(ctx, "a", "h", "video_1", false, 0); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("away: %v", err)
+	}
+	if err := away.Note(ctx, "a", "h", "video_1", true); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("away: %v", err)
+	}
+	if _, err := away.Recall(ctx, "a", "h"); !errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("away: %v", err)
+	}
+}
+
+// TestOpenNotes: each goes to one create of the same token and request, until that leaves it open again.
+func TestOpenNotes(t *testing.T) {
+	t.Parallel()
+	ctx, client := t.Context(), storagetest.Redis(t)
+	retries := storage.NewRetries(client, nil)
+	note := func(id string, open bool) {
+		t.Helper()
+		if err := retries.Note(ctx, "a", "h", id, open); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	begin := func(token, want string) {
+		t.Helper()
+		n++
+		id := fmt.Sprintf("video_new%d", n)
+		own := want == ""
+		if own {
+			want = id
+		}
+		got, err := retries.Begin(ctx, token, "h", id, false, 0)
+		if err != nil || got != (storage.Beginning{TaskID: want, Known: !own, Noted: !own}) {
+			t.Errorf("got %+v, %v, want %s", got, err, want)
+		}
+	}
+	note("video_1", true)
+	note("video_2", true)
+	begin("b", "")
+	begin("a", "video_1")
+	begin("a", "video_2")
+	begin("a", "") // both are under way
+	note("video_1", true)
+	begin("a", "video_1")
+	note("video_1", false)
+	note("video_2", false)
+	begin("a", "")
+	note("video_3", true)
+	if got, err := retries.Begin(ctx, "a", "h", "video_x", true, 0); err != nil || got.TaskID == "video_x" || got.Noted {
+		t.Errorf("a marked retry got %+v, %v, want the last create's", got, err)
+	}
+	for i := range 150 {
+		note(fmt.Sprint("many", i), true)
+	}
+	if count := client.ZCard(ctx, "mr:retry-open:a:h").Val(); count != 100 {
+		t.Errorf("%d notes of one request", count)
+	}
+	if ttl := client.TTL(ctx, "mr:retry-open:a:h").Val(); ttl <= 0 || ttl > 11*time.Minute {
+		t.Errorf("kept for %v", ttl)
+	}
+}
+
+// TestRetryBeforeItsFirstTry: a retry that comes first makes the task, and the first try, which wakes late, has it as well;
+// a create that came after the retry, or beside it, is another.
+func TestRetryBeforeItsFirstTry(t *testing.T) {
+	t.Parallel()
+	retries := storage.NewRetries(storagetest.Redis(t), nil)
+	n := 0
+	begin := func(retry bool, age time.Duration) storage.Beginning {
+		t.Helper()
+		n++
+		got, err := retries.Begin(t.Context(), "a", "h", fmt.Sprint("video_", n), retry, age)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	made := begin(true, 0)
+	if made.Known {
+		t.Errorf("got %+v, want a task of its own", made)
+	}
+	for what, age := range map[string]time.Duration{"a create after the retry": 0, "a create beside the retry": 100 * time.Millisecond} {
+		if got := begin(false, age); got.Known {
+			t.Errorf("%s: got %+v", what, got)
+		}
+	}
+	if got := begin(false, time.Hour); got.TaskID != made.TaskID || !got.Known {
+		t.Errorf("the first try got %+v, want %s", got, made.TaskID)
+	}
+	if got := begin(false, time.Hour); got.Known {
+		t.Errorf("another one got %+v as well", got)
+	}
+}

@@ -1,0 +1,154 @@
+package workflows_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"modelrelay/providers"
+	"modelrelay/storage/storagetest"
+	"modelrelay/workflows"
+)
+
+// unsureEngine answers the next starts with an error, whether they get through or not.
+type unsureEngine struct {
+	*engine
+
+	mu            sync.Mutex
+	lost, dropped int
+}
+
+func (e *unsureEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
+	e.mu.Lock()
+	lost, dropped := e.lost > 0, e.dropped > 0
+	switch {
+	case lost:
+		e.lost--
+	case dropped:
+		e.dropped--
+	}
+	e.mu.Unlock()
+	if !lost && dropped {
+		return nil, serviceerror.NewUnavailable("away")
+	}
+	run, err := e.engine.ExecuteWorkflow(ctx, opts, workflow, args...)
+	if lost {
+		return nil, context.DeadlineExceeded
+	}
+	return run, err
+}
+
+func newUnsure(t *testing.T) (*staging, *unsureEngine) {
+	t.Helper()
+	var e *unsureEngine
+	s := newStaging(t, storagetest.Redis(t), func(under *engine) client.Client {
+		e = &unsureEngine{engine: under}
+		return e
+	})
+	return s, e
+}
+
+// plain is a create of a client that sends no key and marks no retry.
+func plain() workflows.Create {
+	in := large()
+	in.IdempotencyKey, in.Budget, in.MaxTasks = "", 0, 0
+	return in
+}
+
+// TestCreateAfterAnUnclearStart: a client that was told to come again, and does, has the one task that its first create may
+// have started, whether that did or not; what it asks for after that is another.
+func TestCreateAfterAnUnclearStart(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*unsureEngine){
+		"it did":             func(e *unsureEngine) { e.lost = 1 },
+		"it did not":         func(e *unsureEngine) { e.dropped = 1 },
+		"twice, the first":   func(e *unsureEngine) { e.lost = 2 },
+		"twice, the second":  func(e *unsureEngine) { e.dropped, e.lost = 2, 0 },
+		"twice, and so many": func(e *unsureEngine) { e.dropped, e.lost = 1, 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, e := newUnsure(t)
+			fail(e)
+			var (
+				made workflows.Task
+				err  error
+			)
+			for try := 0; try < 4; try++ {
+				if made, err = s.tasks.Create(t.Context(), plain()); err == nil {
+					break
+				}
+				if fault := providers.AsFault(err); fault.Kind != providers.Overloaded || fault.RetryAfter <= 0 {
+					t.Fatalf("got %v, want to be told to come again", err)
+				}
+			}
+			if err != nil || e.count() != 1 {
+				t.Fatalf("got %+v, %v, with %d tasks, want one", made, err, e.count())
+			}
+			e.lost, e.dropped = 0, 0
+			if another := mustCreate(t, s.tasks, plain()); another.ID == made.ID || e.count() != 2 {
+				t.Errorf("another create got %s, with %d tasks", another.ID, e.count())
+			}
+		})
+	}
+}
+
+// TestCreateLeavesTheNoteOpen: the create that takes a note and is refused leaves it to the next.
+func TestCreateLeavesTheNoteOpen(t *testing.T) {
+	t.Parallel()
+	s, e := newUnsure(t)
+	e.dropped = 1
+	if _, err := s.tasks.Create(t.Context(), plain()); kindOf(err) != providers.Overloaded {
+		t.Fatalf("got %v", err)
+	}
+	e.startErr = serviceerror.NewResourceExhausted(0, "busy")
+	if _, err := s.tasks.Create(t.Context(), plain()); kindOf(err) != providers.Overloaded {
+		t.Fatalf("got %v", err)
+	}
+	e.startErr = nil
+	e.lost = 1
+	if _, err := s.tasks.Create(t.Context(), plain()); kindOf(err) != providers.Overloaded {
+		t.Fatalf("got %v", err)
+	}
+	if made := mustCreate(t, s.tasks, plain()); e.count() != 1 {
+		t.Errorf("got %s, with %d tasks, want one", made.ID, e.count())
+	}
+}
+
+// TestCreatesAtOnce: equal creates that are merely under way together are as many tasks.
+func TestCreatesAtOnce(t *testing.T) {
+	t.Parallel()
+	s, e := newUnsure(t)
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			if _, err := s.tasks.Create(t.Context(), plain()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if group.Wait(); e.count() != 3 {
+		t.Errorf("%d tasks, want 3", e.count())
+	}
+}
+
+// TestFirstTryWakesLate: an SDK's retry that overtook its first try makes the task, and the first try has it.
+func TestFirstTryWakesLate(t *testing.T) {
+	t.Parallel()
+	s, e := newUnsure(t)
+	first, retry := plain(), plain()
+	first.Arrived, retry.Repeat, retry.Arrived = time.Now().Add(-10*time.Second), true, time.Now()
+	made := mustCreate(t, s.tasks, retry)
+	if late := mustCreate(t, s.tasks, first); late.ID != made.ID || e.count() != 1 {
+		t.Errorf("the first try got %s, the retry %s, with %d tasks", late.ID, made.ID, e.count())
+	}
+	fresh := plain()
+	fresh.Arrived = time.Now()
+	if another := mustCreate(t, s.tasks, fresh); another.ID == made.ID || e.count() != 2 {
+		t.Errorf("another create got %s, with %d tasks", another.ID, e.count())
+	}
+}
