@@ -40,7 +40,10 @@ type channels struct {
 }
 
 func theTarget() providers.Target {
-	return providers.Target{Channel: providers.Channel{Name: "main", Vendor: "fake", Keys: []providers.Secret{hushKey}}, Key: hushKey, Model: "up"}
+	channel := providers.Channel{
+		Name: "main", Vendor: "fake", Keys: []providers.Secret{hushKey}, Models: map[string]string{"sora-2": "up", providers.AnyModel: ""},
+	}
+	return providers.Target{Channel: channel, Key: hushKey, Model: "up"}
 }
 
 func (c channels) Candidates(want providers.Want) ([]providers.Channel, error) {

@@ -250,11 +250,24 @@ func part(d time.Duration, share float64) time.Duration { return time.Duration(s
 func (a *Activities) usual(ctx context.Context, job Job) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
-	usual, ok, err := a.Durations.Usual(ctx, job.Assignment.Channel, job.Model)
+	usual, ok, err := a.Durations.Usual(ctx, job.Assignment.Channel, a.timedAs(job))
 	if err != nil || !ok {
 		return 0
 	}
 	return usual
+}
+
+// timedAs is the name under which a job's duration is noted: its model's where the channel lists it, else one for all names
+// that the channel is open to, which clients make up.
+func (a *Activities) timedAs(job Job) string {
+	target, err := a.Channels.Resolve(job.Assignment.Channel, job.Assignment.Key, job.Assignment.Model)
+	if err != nil {
+		return job.Model // the channel has left: it was listed, or nothing is known of it
+	}
+	if _, listed := target.Channel.Models[job.Model]; !listed {
+		return providers.AnyModel
+	}
+	return job.Model
 }
 
 // took is how long a job took that is done: by the vendor's clock where it tells and is to be believed, else until the
@@ -271,7 +284,7 @@ func took(job Job, p Progress, status providers.VideoStatus) time.Duration {
 func (a *Activities) observe(ctx context.Context, job Job, took time.Duration, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
-	if err := a.Durations.Observe(ctx, job.Assignment.Channel, job.Model, took); err != nil {
+	if err := a.Durations.Observe(ctx, job.Assignment.Channel, a.timedAs(job), took); err != nil {
 		log.Debug("duration not noted", "err", err)
 	}
 }

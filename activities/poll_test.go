@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -140,8 +141,10 @@ func TestPollNotesHowLongItTook(t *testing.T) {
 		runs int           // looks that find it on its way, two seconds and then ten minutes apart
 		says time.Duration // the vendor, of the job
 		want time.Duration
+		as   string // the model, "" for one that the channel lists
 	}{
 		{name: "done at the first look", want: time.Second},
+		{name: "of a model that a client made up", want: time.Second, as: "made up"},
 		{name: "done at the second", runs: 1, want: 2*time.Second + 5*time.Minute},
 		{name: "the vendor tells", runs: 1, says: 3 * time.Minute, want: 3 * time.Minute},
 		{name: "the vendor tells of longer than that", runs: 1, says: time.Hour, want: 2*time.Second + 5*time.Minute},
@@ -159,12 +162,17 @@ func TestPollNotesHowLongItTook(t *testing.T) {
 				})
 				var took time.Duration
 				w.acts.Durations = durations{observe: func(_ context.Context, channel, model string, d time.Duration) error {
-					if channel != "main" || model != "sora-2" {
+					want := "sora-2"
+					if tc.as != "" {
+						want = providers.AnyModel
+					}
+					if channel != "main" || model != want {
 						t.Errorf("noted for %s, %s", channel, model)
 					}
 					took = d
 					return errors.New("redis is away")
 				}}
+				w.in.Job.Model = cmp.Or(tc.as, w.in.Job.Model)
 				if _, err := w.end(t); err != nil {
 					t.Fatalf("got %v: nothing depends on the note", err)
 				}

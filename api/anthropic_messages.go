@@ -67,7 +67,7 @@ func (s *Server) addAnthropicMessages(g *group) {
 		RequestBody: jsonBody[anthropicMessages](registry),
 		Responses:   relayedAnswer("A message, or its events", true),
 		Middlewares: s.metered(),
-	}, s.relayAnthropic(providers.Messages, newChecker[anthropicMessages](registry, "thinking.budget_tokens")))
+	}, s.relayAnthropic(providers.Messages, newChecker[anthropicMessages](registry, "thinking.budget_tokens", "container.id")))
 	g.handle(huma.Operation{
 		OperationID: "countMessageTokens", Method: http.MethodPost, Path: "/v1/messages/count_tokens", Tags: tags,
 		Summary:     "Count the tokens of a message",

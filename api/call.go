@@ -36,7 +36,7 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	if err := s.whilePermitted(x); err != nil { // since the body began to come
 		return err
 	}
-	call.RequestID, x.sent = x.id, time.Now()
+	call.RequestID, call.Token, x.sent = x.id, x.caller.ID, time.Now()
 	answer, err := s.relay.Do(r.Context(), x.caller.Group, call)
 	if err != nil {
 		x.leave(r, err)
@@ -80,6 +80,11 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 
 // callChecked is call for a body that was checked.
 func (s *Server) callChecked(x *exchange, r *http.Request, call providers.Call, b *body) error {
+	goes, err := madeBefore(call.Endpoint.Operation, b)
+	if err != nil {
+		return err
+	}
+	call.Goes = goes
 	x.asked = b.asked()
 	x.background = call.Endpoint.Operation == providers.Responses && b.flag("background")
 	return s.callListed(x, r, call, b.unlisted)

@@ -62,6 +62,6 @@ func callOf(r *http.Request, endpoint providers.Endpoint, b *body) providers.Cal
 	return providers.Call{
 		Endpoint: endpoint, Model: b.text("model"), ModelAt: b.span("model"), Stream: b.flag("stream"),
 		ContentType: "application/json", Header: callHeader(r), Body: b.raw, OpenValues: b.unlisted != nil,
-		Affinity: affinityOf(r, endpoint, b), Previous: b.text("previous_response_id"),
+		Affinity: affinityOf(r, endpoint, b),
 	}
 }

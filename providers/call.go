@@ -47,10 +47,19 @@ type Call struct {
 	OpenValues bool
 	// Affinity is that of Want.
 	Affinity uint64
-	// Previous names the answer that the call goes on from, "" for none. Who made it alone can.
-	Previous string
+	// Token is the id of the caller's token.
+	Token string
+	// Goes names what earlier answers made and this call goes on from: the answer before it in front, then the rest. Only the
+	// key that made it can, for the token that it was made for.
+	Goes []Made
 	// HideUsage: the gateway asked for the usage chunk, the client did not, so the client must not see it.
 	HideUsage bool
+}
+
+// Made is something that an answer made: the answer itself, or such as a container.
+type Made struct {
+	// ID is the upstream's name of it, Param the request field that has it.
+	ID, Param string
 }
 
 // Payload returns the body to send to an upstream that knows the model under the given name. Nothing is copied.

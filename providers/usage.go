@@ -22,6 +22,9 @@ type UsageShape struct {
 	// Answer are paths of the text that names the answer, where a later call may go on from it by that name; none: it may
 	// not.
 	Answer []string
+	// Made is the name of the member, wherever it stands, whose text names something else that a later call may go on from; ""
+	// for none.
+	Made string
 	// Content is the path of the array that is empty in a stream event which carries counts and nothing else, "" where
 	// the endpoint has no such event.
 	Content string

@@ -75,9 +75,15 @@ redis.call('EXPIRE', KEYS[4], ARGV[6])
 return 1
 `
 
-// ledgerFunctions are the Lua function that adds fields to a usage hash.
+// ledgerFunctions are the Lua function that adds the fields of one row to a usage hash: to its row of OtherModel where the
+// hash is full and has none of them.
 const ledgerFunctions = `
 local function add(day, usage, token, fields, expiry)
+	if redis.call('HLEN', usage) >= ` + usageFieldsMost + ` then
+		local known = false
+		for i = 1, #fields, 2 do known = known or redis.call('HEXISTS', usage, fields[i]) == 1 end
+		for i = 1, known and 0 or #fields, 2 do fields[i] = string.gsub(fields[i], '^%S+', '` + OtherModel + `', 1) end
+	end
 	redis.call('SADD', day, token)
 	redis.call('EXPIRE', day, expiry)
 	for i = 1, #fields, 2 do redis.call('HINCRBY', usage, fields[i], string.format('%.0f', fields[i + 1])) end

@@ -38,7 +38,8 @@ type Usage struct {
 
 	mu      sync.Mutex
 	sums    map[usageKey]tally
-	sending sync.Mutex // held while flushing
+	rows    map[string]int // of each token in sums
+	sending sync.Mutex     // held while flushing
 	batches []usageBatch
 	number  int64
 	process string
@@ -99,6 +100,17 @@ type tally struct {
 // counters are the sums of one key in the order of counterNames.
 type counters [10]int64
 
+// OtherModel is the model of the rows that count what has no room for a row of its own.
+const OtherModel = "other"
+
+const (
+	// usageRowsMost is how many rows a token may have between two flushes, usageFieldsMost how many fields in a day, of which
+	// each row has up to ten. Names of models may be of clients' making, where a channel is open to every name: what has none
+	// of the first so many names counts as OtherModel, with its channel.
+	usageRowsMost   = 200
+	usageFieldsMost = "2000"
+)
+
 // NewUsage starts a ledger that flushes until Close. The client stays the caller's.
 func NewUsage(client *redis.Client, opts *UsageOptions) *Usage {
 	if opts == nil {
@@ -111,6 +123,7 @@ func NewUsage(client *redis.Client, opts *UsageOptions) *Usage {
 		every:   opts.FlushEvery,
 		script:  redis.NewScript(usageScript),
 		sums:    make(map[usageKey]tally),
+		rows:    make(map[string]int),
 		process: randomLetters(12),
 		done:    make(chan struct{}),
 	}
@@ -140,7 +153,14 @@ func (u *Usage) Record(e Entry) {
 	key := usageKey{dayOf(at), e.Token, e.Model, e.Channel}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	sum := u.sums[key]
+	sum, known := u.sums[key]
+	if !known && u.rows[e.Token] >= usageRowsMost {
+		key.model = OtherModel
+		sum, known = u.sums[key]
+	}
+	if !known {
+		u.rows[e.Token]++
+	}
 	for i, n := range add {
 		sum.sums[i] += n
 	}

@@ -114,6 +114,7 @@ func (u *Usage) cut() {
 	u.mu.Lock()
 	sums := u.sums
 	u.sums = make(map[usageKey]tally, len(sums))
+	clear(u.rows)
 	u.mu.Unlock()
 	for keys := range slices.Chunk(slices.Collect(maps.Keys(sums)), usageTogether) {
 		u.number++

@@ -5,6 +5,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers/relay"
+	"modelrelay/storage"
 )
 
 // Counters returns what counts the requests and attempts of a gateway with the configuration.
@@ -16,3 +17,6 @@ func Counters(cfg Config) (seen func(api.Seen), tried func(relay.Attempt), err e
 	m.learn(cfg, vendors())
 	return m.seen(), m.tried(), nil
 }
+
+// NewMakers keeps makers in the store.
+func NewMakers(store *storage.Makers) relay.Makers { return makers{store} }

@@ -46,6 +46,8 @@ func operations() map[providers.Operation]operation {
 				},
 				Cached: []string{"usage.cache_read_input_tokens", "message.usage.cache_read_input_tokens"},
 				Output: []string{"usage.output_tokens", "message.usage.output_tokens"},
+				// The container that code ran in; a message itself is nothing to go on from.
+				Answer: []string{"container.id", "message.container.id", "delta.container.id"},
 			},
 		},
 		providers.CountTokens: {path: "/v1/messages/count_tokens"},

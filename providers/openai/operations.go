@@ -50,6 +50,7 @@ func operations() map[providers.Operation]operation {
 				Cached: append([]string{"response.usage.input_tokens_details.cached_tokens"}, tokens.Cached...),
 				Output: append([]string{"response.usage.output_tokens"}, tokens.Output...),
 				Answer: []string{"id", "response.id"},
+				Made:   "container_id", // of the code interpreter
 			},
 		},
 		providers.CompactResponse: {path: "/responses/compact", answers: document, usage: tokens},

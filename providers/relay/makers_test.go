@@ -17,19 +17,19 @@ import (
 // memory is a Makers of this process alone.
 type memory struct {
 	mu   sync.Mutex
-	made map[string]providers.KeyRef
+	made map[string]relay.Maker
 }
 
-func (m *memory) Remember(answer string, by providers.KeyRef) {
+func (m *memory) Remember(answer string, by relay.Maker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.made == nil {
-		m.made = make(map[string]providers.KeyRef)
+		m.made = make(map[string]relay.Maker)
 	}
 	m.made[answer] = by
 }
 
-func (m *memory) Find(_ context.Context, answer string) providers.KeyRef {
+func (m *memory) Find(_ context.Context, answer string) relay.Maker {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.made[answer]
@@ -38,7 +38,8 @@ func (m *memory) Find(_ context.Context, answer string) providers.KeyRef {
 func responsesCall(previous string, stream bool) providers.Call {
 	return providers.Call{
 		Stream:   stream,
-		Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}, Model: "m", Previous: previous,
+		Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}, Model: "m",
+		Goes: []providers.Made{{ID: previous, Param: "previous_response_id"}}, Token: "anna",
 		ContentType: "application/json", Body: []byte(`{"model":"m","input":"hi"}`),
 	}
 }
@@ -117,11 +118,66 @@ func TestMakerFails(t *testing.T) {
 	}
 	made := new(memory)
 	b := newBench(t, &relay.Options{Makers: made}, unknown, status(http.StatusServiceUnavailable))
-	made.Remember("resp_1", providers.KeyRef{Channel: "b", Fingerprint: providers.Secret("hush-b").Fingerprint()})
+	made.Remember("resp_1", relay.Maker{KeyRef: providers.KeyRef{Channel: "b", Fingerprint: providers.Secret("hush-b").Fingerprint()}})
 	if got := b.fault(t.Context(), t, responsesCall("resp_1", false)); got.Kind != providers.Overloaded {
 		t.Errorf("got %v, want the maker's own fault", got)
 	}
 	if got := b.fault(t.Context(), t, responsesCall("resp_2", false)); got.Code != "previous_response_not_found" {
 		t.Errorf("got %v, want the upstream's own refusal", got)
+	}
+}
+
+// TestMadeForAnotherToken: what was made for one token does not exist for others; what nobody took down for a token, as older
+// versions did not, is anybody's.
+func TestMadeForAnotherToken(t *testing.T) {
+	t.Parallel()
+	document := `{"id":"resp_1","output":[{"type":"code_interpreter_call","container_id" : "cntr_1"},{"content":[{"text":"\"container_id\":\"cntr_0\"",` +
+		`"annotations":[{"container_id":"cntr_2"},{"container_id":null},{"container_id":"cntr_3"}]}]}],"usage":{"input_tokens":1,"output_tokens":2}}`
+	for name, body := range map[string]string{
+		"document": document,
+		"stream": "data: {\"response\":{\"id\":\"resp_1\"}}\n\ndata: {\"item\":{\"container_id\":\"cntr_1\"}}\n\n" +
+			"data: {\"type\":\"response.completed\",\"response\":" + document + "}\n\n",
+	} {
+		for _, piece := range []int{1, 13, 4096} {
+			t.Run(fmt.Sprint(name, " in pieces of ", piece), func(t *testing.T) {
+				t.Parallel()
+				serve := answers(body)
+				if name == "stream" {
+					serve = streams(body)
+				}
+				made := new(memory)
+				made.Remember("resp_old", relay.Maker{KeyRef: providers.KeyRef{Channel: "a", Fingerprint: providers.Secret("hush-a").Fingerprint()}})
+				b := newBench(t, &relay.Options{Makers: made}, serve)
+				call := responsesCall("resp_old", name == "stream")
+				call.Goes = append(call.Goes, providers.Made{ID: "cntr_3", Param: "tools"})
+				answer, err := b.Do(t.Context(), "default", call)
+				if err != nil {
+					t.Fatal(err)
+				}
+				buf := make([]byte, piece)
+				for err == nil {
+					_, err = answer.Body.Read(buf)
+				}
+				_ = answer.Body.Close()
+				for id, taken := range map[string]bool{
+					"resp_1": true, "cntr_1": true, "cntr_2": true, // made for anna
+					"cntr_3": false, // named by her: it was there before
+					"cntr_0": false, "resp_old": false, "resp_9": false,
+				} {
+					for _, token := range []string{"anna", "berta"} {
+						call := responsesCall("", name == "stream")
+						call.Goes, call.Token = []providers.Made{{ID: "resp_old"}, {ID: id, Param: "the field"}}, token
+						answer, err := b.Do(t.Context(), "default", call)
+						if err == nil {
+							_ = answer.Body.Close()
+						}
+						fault := providers.AsFault(err)
+						if refused := fault != nil && fault.Kind == providers.NotFound && fault.Param == "the field"; refused != (taken && token == "berta") || !refused && err != nil {
+							t.Errorf("%s for %s: got %v", id, token, err)
+						}
+					}
+				}
+			})
+		}
 	}
 }

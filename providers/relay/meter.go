@@ -12,6 +12,7 @@ type meter struct {
 	doc    skimmer
 	stream bool
 	images marks
+	things finder
 
 	usage   providers.Usage
 	counted bool
@@ -37,13 +38,14 @@ func newMeter(shape *shape, stream bool) *meter {
 type shape struct {
 	root *member
 	mark string
+	made string
 	turn providers.TurnShape
 }
 
 // newShape compiles a shape; nil for the zero shape.
 func newShape(of providers.UsageShape) *shape {
 	if root := newMember(of); root != nil {
-		return &shape{root: root, mark: of.ImageMark, turn: of.Turn}
+		return &shape{root: root, mark: of.ImageMark, made: of.Made, turn: of.Turn}
 	}
 	return nil
 }
@@ -53,6 +55,9 @@ func (m *meter) observe(b []byte) {
 	if m.images.mark != "" {
 		m.images.feed(b)
 		m.usage.Images = m.images.count
+	}
+	if m.things.found != nil {
+		m.things.feed(b)
 	}
 	if !m.stream {
 		m.doc.feed(b)

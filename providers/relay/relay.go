@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -56,11 +57,18 @@ type Attempt struct {
 	Fault providers.Kind
 }
 
-// Makers remembers which channel and key made an answer. Neither method may wait for long.
+// Makers remembers who made an answer, and for whom. Neither method may wait for long.
 type Makers interface {
-	Remember(answer string, by providers.KeyRef)
-	// Find returns the zero KeyRef where nobody knows.
-	Find(ctx context.Context, answer string) providers.KeyRef
+	Remember(answer string, by Maker)
+	// Find returns the zero Maker where nobody knows.
+	Find(ctx context.Context, answer string) Maker
+}
+
+// Maker is the channel and key that made something, and the id of the token that it was made for: "" where that is not known,
+// since an older version took it down.
+type Maker struct {
+	providers.KeyRef
+	Token string
 }
 
 // Relay sends calls. It is safe for concurrent use.
@@ -133,8 +141,8 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
 	want := providers.Want{Group: group, Model: call.Model, Endpoint: call.Endpoint, OpenValues: call.OpenValues, Affinity: call.Affinity}
-	if call.Previous != "" && r.makers != nil {
-		want.Maker = r.makers.Find(ctx, call.Previous)
+	if err := r.findMaker(ctx, call, &want); err != nil {
+		return nil, err
 	}
 	var answer *Answer
 	attempts, err := r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to providers.Target, span *providers.UpstreamSpan) (status int, fault *providers.Fault) {
@@ -149,6 +157,42 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 	answer.Attempts = attempts
 	return answer, nil
 }
+
+// findMaker finds who alone can serve a call that goes on from something. What was made for another token does not exist for
+// this one.
+func (r *Relay) findMaker(ctx context.Context, call providers.Call, want *providers.Want) error {
+	if r.makers == nil {
+		return nil
+	}
+	for _, from := range call.Goes {
+		maker := r.makers.Find(ctx, from.ID)
+		if maker.Token != "" && maker.Token != call.Token {
+			fault := providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", from.ID)
+			fault.Param, fault.Taken = from.Param, providers.TakenNo
+			return fault
+		}
+		if want.Maker == (providers.KeyRef{}) {
+			want.Maker = maker.KeyRef
+		}
+	}
+	return nil
+}
+
+// made remembers for the call's token what an answer of the target made. What the request named itself is no news: an
+// operator may share it.
+func (r *Relay) made(call providers.Call, to providers.Target) func(id string) {
+	named := slices.Clone(call.Goes)
+	by := Maker{KeyRef: to.Ref(), Token: call.Token}
+	return func(id string) {
+		if !slices.ContainsFunc(named, func(from providers.Made) bool { return from.ID == id }) && len(named) < maxMade {
+			named = append(named, providers.Made{ID: id})
+			r.makers.Remember(id, by)
+		}
+	}
+}
+
+// maxMade bounds what is remembered of one answer, with what its request named.
+const maxMade = 64
 
 // Left is the error of a call that was given up when an upstream had all of it, which may want to be paid for the answer
 // that nobody waits for.
@@ -250,7 +294,10 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; shape != nil && isText(resp.Header) {
 		body.meter = newMeter(shape, answer.Stream)
 		if r.makers != nil && shape.root.named {
-			body.made = func(answer string) { r.makers.Remember(answer, to.Ref()) }
+			body.made = r.made(call, to)
+			if shape.made != "" {
+				body.meter.things = finder{name: []byte(`"` + shape.made + `"`), found: body.made}
+			}
 		}
 		if answer.Stream && call.HideUsage {
 			body.hider = &hider{meter: body.meter, read: body.next}
