@@ -50,6 +50,8 @@ type Client struct {
 	opts     ClientOptions
 	reads    reads
 	watches  watches
+	misses   *misses
+	turns    *turns
 }
 
 // NewClient makes a Client over a Temporal client, which stays the caller's to close.
@@ -58,22 +60,77 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	opts.Namespace = cmp.Or(opts.Namespace, client.DefaultNamespace)
-	return &Client{temporal: temporal, opts: opts, reads: newReads(), watches: newWatches()}
+	return &Client{temporal: temporal, opts: opts, reads: newReads(), watches: newWatches(), misses: newMisses(), turns: newTurns()}
 }
 
 // Find reads a task of the token. A task of another token, or one under removal, is NotFound like one that does not
-// exist. Reads of the same task within a second share one look at Temporal; no worker is needed.
+// exist. Reads of the same task within a second share one look at Temporal; no worker is needed. A token's looks take
+// turns with those of others, and what it asks for that is no task of its own is bounded: RateLimited.
 func (c *Client) Find(ctx context.Context, id, tokenID string) (Task, error) {
 	if !IsTaskID(id) {
 		return Task{}, notFound(id)
 	}
-	task, err := c.reads.do(ctx, id, func(ctx context.Context) (Task, error) {
+	for again := false; ; again = true {
+		if err := c.misses.admit(id, tokenID, false); err != nil {
+			return Task{}, err
+		}
+		task, err := c.find(ctx, id, tokenID, c.turnFor(id, tokenID))
+		fault, _ := errors.AsType[*providers.Fault](err)
+		switch {
+		case err == nil:
+			c.misses.found(id, tokenID)
+		case fault == nil:
+		case fault.Kind == providers.NotFound:
+			c.misses.missed(id, tokenID, true)
+		case fault.Kind == providers.RateLimited && !again: // another token's look may have been refused that this one has joined
+			continue
+		}
+		return task, err
+	}
+}
+
+// lookTurn waits until a look may be taken, nil: at once. leave ends the look.
+type lookTurn func(ctx context.Context) (leave func(), err error)
+
+// turnFor is the turn of a read that may find nothing: by then the token may have missed too often.
+func (c *Client) turnFor(id, tokenID string) lookTurn {
+	return func(ctx context.Context) (func(), error) {
+		leave, err := c.turns.take(ctx, tokenID)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.misses.admit(id, tokenID, false); err != nil {
+			leave()
+			return nil, err
+		}
+		return leave, nil
+	}
+}
+
+// after has a look wait for its turn.
+func after(wait lookTurn, read func(context.Context) (Task, error)) func(context.Context) (Task, error) {
+	return func(ctx context.Context) (Task, error) {
+		if wait == nil {
+			return read(ctx)
+		}
+		leave, err := wait(ctx)
+		if err != nil {
+			return Task{}, err
+		}
+		defer leave()
+		return read(ctx)
+	}
+}
+
+// find is Find for ids that are known to be the token's, which count as no misses.
+func (c *Client) find(ctx context.Context, id, tokenID string, wait lookTurn) (Task, error) {
+	task, err := c.reads.do(ctx, id, after(wait, func(ctx context.Context) (Task, error) {
 		task, _, err := c.describe(ctx, id)
 		if err == nil && (task.removed || c.opts.Intake.Buried(ctx, id, task.CreatedAt)) {
 			return Task{}, notFound(id)
 		}
 		return task, err
-	})
+	}))
 	if err != nil {
 		return Task{}, err
 	}

@@ -103,6 +103,7 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 	if listed == entryThere {
 		c.keep(ctx, task)
 	}
+	c.misses.found(id, in.TokenID) // a read of the id may have missed: its key made another task before
 	if c.opts.Created != nil {
 		c.opts.Created(req.Model)
 	}

@@ -40,12 +40,9 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	if !IsTaskID(id) {
 		return notFound(id)
 	}
-	task, _, err := c.describe(ctx, id) // also one whose removal has begun: a repeat is safe
-	switch {
-	case err != nil:
+	task, err := c.describeOwn(ctx, id, tokenID)
+	if err != nil {
 		return err
-	case task.Token != tokenID:
-		return notFound(id)
 	}
 	if err := c.opts.Intake.Bury(ctx, tokenID, id, task.CreatedAt); err != nil {
 		c.opts.Log.WarnContext(ctx, "removal not hinted", "task", id, "err", err)
@@ -75,6 +72,26 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	}
 	c.reads.forget(id)
 	return nil
+}
+
+// describeOwn reads a task of the token as Find does, but now, and also one whose removal has begun: a repeat is safe.
+func (c *Client) describeOwn(ctx context.Context, id, tokenID string) (Task, error) {
+	leave, err := c.turns.take(ctx, tokenID)
+	if err != nil {
+		return Task{}, err
+	}
+	defer leave()
+	if err := c.misses.admit(id, tokenID, true); err != nil {
+		return Task{}, err
+	}
+	task, _, err := c.describe(ctx, id)
+	if err == nil && task.Token != tokenID {
+		err = notFound(id)
+	}
+	if isNotFound(err) {
+		c.misses.missed(id, tokenID, false)
+	}
+	return task, err
 }
 
 // remove begins the removal, or finds the one under way, and has Temporal say so of the task.

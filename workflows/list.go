@@ -89,9 +89,10 @@ func (c *Client) lookAll(ctx context.Context, tokenID string, entries []activiti
 	forgotten := make([]bool, len(entries))
 	group, looking := errgroup.WithContext(ctx)
 	group.SetLimit(listLooks)
+	turnOf := func(ctx context.Context) (func(), error) { return c.turns.take(ctx, tokenID) }
 	for i, entry := range entries {
 		group.Go(func() error {
-			task, err := c.Find(looking, entry.TaskID, tokenID)
+			task, err := c.find(looking, entry.TaskID, tokenID, turnOf)
 			switch {
 			case err == nil:
 				found[i] = &task
@@ -194,7 +195,7 @@ func (c *Client) free(ctx context.Context, tokenID string) (freed int, err error
 
 // freeOne takes one task out of the unfinished ones; false for one that has not ended.
 func (c *Client) freeOne(ctx context.Context, tokenID string, entry activities.Listed) (bool, error) {
-	task, err := c.Find(ctx, entry.TaskID, tokenID)
+	task, err := c.find(ctx, entry.TaskID, tokenID, nil) // for a create, which waits for no read
 	switch {
 	case err == nil && task.Ended():
 		if err := c.opts.Intake.Ended(ctx, tokenID, entry.TaskID); err != nil {

@@ -1,0 +1,135 @@
+package workflows
+
+import (
+	"sync"
+	"time"
+
+	"modelrelay/providers"
+)
+
+const (
+	// missesPerMinute is how many reads of ids that are no task of its own a token may have looked up at Temporal: ten a
+	// second in the long run, far more than clients ask for whose tasks have expired, and too few to slow anybody's creates.
+	missesPerMinute = 600
+	// missedFor is how long such an id is answered from memory. It is as long as a task that was found is: a removed task
+	// whose key makes a new one in another process is seen here as soon as any other change.
+	missedFor = readFor
+	// missedMost bounds the ids that are remembered of one token; those beyond are looked up again.
+	missedMost = 128
+	// ownersMost bounds the tasks that are remembered as found, whose reads never count as misses.
+	ownersMost = 1 << 16
+	// missesForgotten is after how long nothing of a token's misses counts any more.
+	missesForgotten = time.Minute
+)
+
+// misses keeps reads of ids that are no task of their token from Temporal. What it remembers of a token is bounded, and
+// forgotten a minute after its last miss.
+type misses struct {
+	mu     sync.Mutex
+	tokens map[string]*missing
+	owners map[string]string // of tasks that were found or made here, by id
+	swept  time.Time
+}
+
+// missing are the misses of one token.
+type missing struct {
+	left float64 // of missesPerMinute, at that time
+	at   time.Time
+	gone map[string]time.Time // ids, and when they were looked up
+}
+
+func newMisses() *misses {
+	return &misses{tokens: make(map[string]*missing), owners: make(map[string]string)}
+}
+
+// admit tells whether a read of the id may ask Temporal: not where that was asked a moment ago, and was no task of the
+// token, which is NotFound unless it must be asked anew, and not where the token has missed too often, RateLimited. A task
+// that was found here passes.
+func (m *misses) admit(id, tokenID string, anew bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t, ok := m.tokens[tokenID]
+	if !ok || m.owners[id] == tokenID {
+		return nil
+	}
+	now := time.Now()
+	if at, ok := t.gone[id]; ok && !anew && now.Sub(at) < missedFor {
+		return notFound(id)
+	}
+	if t.fill(now); t.left < 1 {
+		return &providers.Fault{
+			Kind: providers.RateLimited, Message: "Rate limit reached: too many reads of video tasks that do not exist.",
+			RetryAfter: time.Duration((1 - t.left) * float64(time.Minute) / missesPerMinute),
+		}
+	}
+	return nil
+}
+
+// fill brings the bucket up to now.
+func (t *missing) fill(now time.Time) {
+	t.left = min(missesPerMinute, t.left+now.Sub(t.at).Minutes()*missesPerMinute)
+	t.at = now
+}
+
+// found remembers a task of the token.
+func (m *misses) found(id, tokenID string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t, ok := m.tokens[tokenID]; ok {
+		delete(t.gone, id)
+	}
+	if m.owners[id] == tokenID {
+		return
+	}
+	if len(m.owners) >= ownersMost {
+		for some := range m.owners { // whichever: it is found again when it is read
+			delete(m.owners, some)
+			break
+		}
+	}
+	m.owners[id] = tokenID
+}
+
+// missed counts a read that Temporal answered with no task of the token; readers who may have shared one look are one.
+func (m *misses) missed(id, tokenID string, shared bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	m.sweep(now)
+	if m.owners[id] == tokenID { // it was removed
+		delete(m.owners, id)
+	}
+	t, ok := m.tokens[tokenID]
+	if !ok {
+		t = &missing{left: missesPerMinute, at: now, gone: make(map[string]time.Time)}
+		m.tokens[tokenID] = t
+	}
+	if at, ok := t.gone[id]; ok && shared && now.Sub(at) < missedFor {
+		return
+	}
+	t.fill(now)
+	t.left--
+	if len(t.gone) >= missedMost {
+		for id, at := range t.gone {
+			if now.Sub(at) >= missedFor {
+				delete(t.gone, id)
+			}
+		}
+	}
+	if len(t.gone) < missedMost {
+		t.gone[id] = now
+	}
+}
+
+// sweep forgets tokens that have not missed for long. The caller holds the lock.
+func (m *misses) sweep(now time.Time) {
+	if now.Sub(m.swept) < missesForgotten {
+		return
+	}
+	m.swept = now
+	for id, t := range m.tokens {
+		if now.Sub(t.at) >= missesForgotten {
+			delete(m.tokens, id)
+		}
+	}
+}
