@@ -24,9 +24,6 @@ const (
 	endLook = 500 * time.Millisecond
 	// retryTemporal is what a client is told to wait when Temporal is away.
 	retryTemporal = 2 * time.Second
-	// wordsTimeout bounds the reading of a task's words that stand in the archive alone. The task is answered without
-	// them where the archive does not answer.
-	wordsTimeout = 2 * time.Second
 )
 
 // ClientOptions are what a Client needs. All but Log are required.
@@ -52,6 +49,7 @@ type Client struct {
 	watches  watches
 	misses   *misses
 	turns    *turns
+	prompts  *prompts
 }
 
 // NewClient makes a Client over a Temporal client, which stays the caller's to close.
@@ -60,7 +58,9 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	opts.Namespace = cmp.Or(opts.Namespace, client.DefaultNamespace)
-	return &Client{temporal: temporal, opts: opts, reads: newReads(), watches: newWatches(), misses: newMisses(), turns: newTurns()}
+	return &Client{
+		temporal: temporal, opts: opts, reads: newReads(), watches: newWatches(), misses: newMisses(), turns: newTurns(), prompts: newPrompts(),
+	}
 }
 
 // Find reads a task of the token. A task of another token, or one under removal, is NotFound like one that does not
@@ -219,11 +219,11 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 
 // complete adds what the memo could not hold of the request. A task's state does not depend on it.
 func (c *Client) complete(ctx context.Context, task *Task, object string) {
-	ctx, cancel := context.WithTimeout(ctx, wordsTimeout)
-	defer cancel()
-	req, err := c.opts.Intake.Request(ctx, object)
+	req, err := c.prompts.of(ctx, task.Token, object, c.opts.Intake.Request)
 	if err != nil {
-		c.opts.Log.WarnContext(ctx, "task answered without its prompt", "task", task.ID, "err", err)
+		if !errors.Is(err, errResting) {
+			c.opts.Log.WarnContext(ctx, "tasks are answered without their long prompts", "task", task.ID, "err", err)
+		}
 		return
 	}
 	task.Request.Prompt, task.Request.Size, task.Request.User, task.Request.Metadata = req.Prompt, req.Size, req.User, req.Metadata

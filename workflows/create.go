@@ -100,6 +100,9 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 		return there, err
 	}
 	back.keep()
+	if m.RequestObject != "" {
+		c.prompts.put(in.TokenID, m.RequestObject, req)
+	}
 	if listed == entryThere {
 		c.keep(ctx, task)
 	}

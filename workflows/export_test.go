@@ -1,9 +1,12 @@
 package workflows
 
 import (
+	"context"
+
 	"go.temporal.io/sdk/client"
 
 	"modelrelay/activities"
+	"modelrelay/providers"
 )
 
 // NewExecutions is what a worker's removals work with.
@@ -16,6 +19,23 @@ func (c *Client) Intake() activities.Intake { return c.opts.Intake }
 
 // Hint is what Follow does when another process tells of a change.
 func (c *Client) Hint(id string) { c.watches.hint(id) }
+
+// Prompts are what a process keeps of requests.
+type Prompts struct{ *prompts }
+
+// NewPrompts makes empty ones.
+func NewPrompts() Prompts { return Prompts{newPrompts()} }
+
+// Of gives the words of an object.
+func (p Prompts) Of(ctx context.Context, token, object string, read func(context.Context, string) (providers.VideoRequest, error)) (providers.VideoRequest, error) {
+	return p.of(ctx, token, object, read)
+}
+
+// Size is how many bytes are kept, PromptsMost the most.
+func (p Prompts) Size() int { return p.size }
+
+// PromptsMost bounds Size.
+const PromptsMost = promptsMost
 
 // Seams for the external tests of pure functions.
 var (
