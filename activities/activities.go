@@ -79,6 +79,8 @@ type Activities struct {
 	// PollMin and PollMax bound the wait between two polls of a job whose length is unknown or that is overdue. A job of
 	// known length is looked at when something is to be expected, so its waits grow with that length.
 	PollMin, PollMax time.Duration
+	// Places bound the copies at a time; nil: any number.
+	Places *Places
 	// MaxOutputBytes refuses larger outputs; 0 means no limit.
 	MaxOutputBytes int64
 }

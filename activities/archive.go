@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -19,6 +20,10 @@ const (
 	cancelMost = time.Minute
 	// handOver is the wait before a stopping worker's copy starts again at another.
 	handOver = 10 * time.Millisecond
+	// crowdedRetry and crowdedMost bound the wait of a copy that found no room to wait for a place: soon at first, and seldom
+	// enough later that ten thousand of them cost Temporal a few hundred tries a second.
+	crowdedRetry = time.Second
+	crowdedMost  = 30 * time.Second
 )
 
 // errStopping ends a copy because its worker stops.
@@ -31,6 +36,8 @@ type ArchiveInput struct {
 	Outputs int `json:"outputs"`
 	// Expires dates the objects' keys.
 	Expires time.Time `json:"expires"`
+	// Dies is when the upstream lets the videos go; zero where it does not say. What dies first is copied first.
+	Dies time.Time `json:"dies,omitzero"`
 }
 
 // Output is one archived video.
@@ -59,6 +66,8 @@ type Copied struct {
 	Bytes int64    `json:"bytes"`
 	// Pictured is how many of Done have been asked for their variants.
 	Pictured int `json:"pictured,omitempty"`
+	// Slow: an earlier try gave its place up because the upstream sent too slowly.
+	Slow bool `json:"slow,omitempty"`
 }
 
 // OutputPrefix is the archive folder of a task's outputs.
@@ -66,8 +75,11 @@ func OutputPrefix(taskID string, expires time.Time) string {
 	return fmt.Sprintf("outputs/%s/%s/", expires.UTC().Format(expiryDay), taskID)
 }
 
-// Archive streams every output from the vendor into the archive with bounded memory. After a crash it starts the
-// output it was at again; an object appears whole or not at all.
+// Archive streams every output from the vendor into the archive with bounded memory, in one of the worker's places. After a
+// crash it starts the output it was at again; an object appears whole or not at all.
+//
+// A source below the least pace gives its place up while another copy waits for it, and is copied from its beginning later,
+// in a place where nobody hurries it.
 func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, error) {
 	log := a.log(ctx, in.Job.TaskID, in.Job.Assignment)
 	c := &copying{}
@@ -77,10 +89,26 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 			c.state = Copied{}
 		}
 	}
-	stop := heartbeats(func() { activity.RecordHeartbeat(ctx, c.shown()) })
-	defer stop()
 	running, cancel := stopWithWorker(ctx)
 	defer cancel()
+	place := lane{in.Job.Assignment.Channel, c.state.Slow}
+	stop := heartbeats(func() {
+		activity.RecordHeartbeat(ctx, c.shown())
+		c.hurry(func() bool { return a.Places.wanted(place) })
+	})
+	defer stop()
+	switch err := a.Places.take(running, place, in.Dies); {
+	case ctx.Err() != nil:
+		if err == nil {
+			a.Places.give(place)
+		}
+		return nil, ctx.Err()
+	case errors.Is(err, errCrowded):
+		return nil, againUnnoticed(noPlace(), crowdedWait(activity.GetInfo(ctx).Attempt))
+	case err != nil: // the worker stops
+		return nil, againUnnoticed(noPlace(), handOver)
+	}
+	defer a.Places.give(place)
 	for n := c.state.Pictured; n < in.Outputs; n++ {
 		err := a.copyOne(running, log, in, n, c)
 		switch {
@@ -89,6 +117,12 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 			continue
 		case ctx.Err() != nil:
 			return nil, ctx.Err() // cancelled: nobody wants the copy
+		}
+		if errors.Is(err, errSlow) {
+			c.slowDown()
+			activity.RecordHeartbeat(ctx, c.shown())
+			log.Info("archiving gave its place up, the upstream is slow", "output", n)
+			return nil, again(record(err), slowRetry)
 		}
 		r := record(err)
 		r.Message = shorten(r.Message)
@@ -102,6 +136,21 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 		return nil, again(r, min(r.RetryAfter, hintLimit))
 	}
 	return c.state.Done, nil
+}
+
+// noPlace is what became of a copy that did not begin.
+func noPlace() Record {
+	return Record{Kind: providers.Overloaded, Message: "The gateway had no room for the copy.", Taken: providers.TakenNo}
+}
+
+// crowdedWait is the wait before the next try of a copy that found the line full: longer with every try, and each its own.
+func crowdedWait(try int32) time.Duration {
+	wait := crowdedRetry
+	for ; try > 1 && wait < crowdedMost; try-- {
+		wait *= 2
+	}
+	wait = min(wait, crowdedMost)
+	return wait/2 + rand.N(wait/2) //nolint:gosec // nobody's secret
 }
 
 // copyOne copies one output and then its variants, each once. Only a worker that stops, or a cancel, ends the task's

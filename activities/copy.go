@@ -17,16 +17,50 @@ import (
 // stallLimit is how long an upstream may keep an archive waiting for its answer or for the next bytes.
 const stallLimit = 45 * time.Second
 
+// slowRetry is the wait before a copy goes on that was too slow for others: it takes its turn again.
+const slowRetry = 5 * time.Second
+
+// errSlow ends a copy whose place another one waits for.
+var errSlow = errors.New("below the least pace")
+
 // copying is what an archive under way shows of itself. Only the activity's own goroutine changes it.
 type copying struct {
 	mu    sync.Mutex
 	state Copied
+	// pace and end are those of the output under way; nil between two.
+	pace *pace
+	end  context.CancelCauseFunc
+}
+
+// begin and done tell that an output is on its way, and that it is not any more.
+func (c *copying) begin(p *pace, end context.CancelCauseFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pace, c.end = p, end
+}
+
+func (c *copying) done() { c.begin(nil, nil) }
+
+// hurry ends the output under way where it is slow and its place is wanted.
+func (c *copying) hurry(wanted func() bool) {
+	c.mu.Lock()
+	pace, end := c.pace, c.end
+	c.mu.Unlock()
+	if pace != nil && pace.isSlow() && wanted() {
+		end(&providers.Fault{Kind: providers.Timeout, Message: "The upstream sends the video slowly, and others wait.", Err: errSlow})
+	}
+}
+
+func (c *copying) slowDown() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Slow = true
 }
 
 func (c *copying) shown() Copied {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Copied{Done: slices.Clone(c.state.Done), Bytes: c.state.Bytes, Pictured: c.state.Pictured}
+	return Copied{Done: slices.Clone(c.state.Done), Bytes: c.state.Bytes, Pictured: c.state.Pictured, Slow: c.state.Slow}
 }
 
 func (c *copying) written(total int64) {
@@ -63,9 +97,17 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 		end(&providers.Fault{Kind: providers.Timeout, Message: "The upstream stopped sending the video.", Blame: providers.BlameChannel})
 	})
 	defer stalled.Stop()
+	pace := new(pace)
+	c.begin(pace, end)
+	defer c.done()
+	pace.wait()
 	video, err := adapter.Open(ctx, target, in.Job.Ticket, n)
 	stalled.Stop()
+	pace.came(0)
 	if err != nil {
+		if errors.Is(context.Cause(ctx), errSlow) {
+			return Output{}, context.Cause(ctx)
+		}
 		a.Channels.Report(target, providers.AsFault(err))
 		return Output{}, fmt.Errorf("open output %d: %w", n, err)
 	}
@@ -83,7 +125,7 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 		before += done.Size
 	}
 	key := fmt.Sprintf("%s%d.mp4", OutputPrefix(in.Job.TaskID, in.Expires), n)
-	object, err := a.Objects.Put(ctx, key, &source{body: video.Body, limit: a.MaxOutputBytes, stalled: stalled}, video.Length, storage.PutOptions{
+	object, err := a.Objects.Put(ctx, key, &source{body: video.Body, limit: a.MaxOutputBytes, stalled: stalled, pace: pace}, video.Length, storage.PutOptions{
 		ContentType: video.ContentType,
 		Progress:    func(read int64) { c.written(before + read) },
 	})
@@ -119,11 +161,14 @@ type source struct {
 	limit   int64
 	read    int64
 	stalled *time.Timer
+	pace    *pace
 }
 
 func (s *source) Read(p []byte) (int, error) {
 	s.stalled.Reset(stallLimit)
+	s.pace.wait()
 	n, err := s.body.Read(p)
+	s.pace.came(n)
 	s.stalled.Stop()
 	s.read += int64(n)
 	switch {

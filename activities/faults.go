@@ -78,7 +78,8 @@ func again(r Record, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{NextRetryDelay: delay, Details: []any{r}})
 }
 
-// againUnnoticed is again where a client's own part failed: benign, as in fail.
+// againUnnoticed is again where no operator can help: a client's own part failed, or it is not its turn yet. It is benign, as
+// in fail.
 func againUnnoticed(r Record, delay time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(r.Message, typeFault, temporal.ApplicationErrorOptions{
 		NextRetryDelay: delay, Details: []any{r}, Category: temporal.ApplicationErrorCategoryBenign,

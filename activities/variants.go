@@ -61,7 +61,7 @@ func (a *Activities) copyVariant(ctx context.Context, from providers.Variants, t
 	key := fmt.Sprintf("%s%d.%s", OutputPrefix(in.Job.TaskID, in.Expires), n, name)
 	stalled := time.AfterFunc(variantTimeout, cancel)
 	defer stalled.Stop()
-	body := &source{body: picture.Body, limit: variantLimit, stalled: stalled}
+	body := &source{body: picture.Body, limit: variantLimit, stalled: stalled, pace: new(pace)}
 	object, err := a.Objects.Put(ctx, key, body, picture.Length, storage.PutOptions{ContentType: picture.ContentType})
 	if err != nil {
 		return Variant{}, fmt.Errorf("copy variant %s: %w", name, copyFault(ctx, err))

@@ -58,6 +58,16 @@ func Took(from, until Loose) time.Duration {
 	return time.Duration((ended - began) * float64(time.Second)).Round(time.Millisecond)
 }
 
+// Time reads a moment in seconds of the Unix era; the zero time for anything else.
+func (l Loose) Time() time.Time {
+	const sense = 1 << 40 // seconds
+	seconds, err := strconv.ParseFloat(string(l), 64)
+	if err != nil || !(0 < seconds && seconds < sense) {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0).UTC()
+}
+
 // Pixels reads a whole positive number of sensible size; 0 for anything else.
 func (l Loose) Pixels() int {
 	const sense = 1 << 16

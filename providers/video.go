@@ -93,6 +93,8 @@ type VideoStatus struct {
 	NextPoll time.Duration `json:"next_poll,omitempty"`
 	// Outputs is how many videos can be opened; 0 while not done.
 	Outputs int `json:"outputs,omitempty"`
+	// Dies is when the vendor lets the outputs of a job go that is done; zero where it does not say.
+	Dies time.Time `json:"dies,omitzero"`
 	// Seconds, Width and Height describe the video where the vendor does.
 	Seconds string `json:"seconds,omitempty"`
 	Width   int    `json:"width,omitempty"`

@@ -33,8 +33,8 @@ type PutOptions struct {
 // at once and whole; until Put returns nothing is visible, and after an error nothing was stored (a store that is
 // away may keep the error from being certain: then the object is there whole).
 //
-// It holds two buffers of 5 MiB at most, one filling while the other is sent, and waits for them when all of the
-// archive's are in use. A source that is in memory or a file (io.ReaderAt) needs none when its size is given.
+// It holds two buffers of 5 MiB at most, one filling while the other is sent, each from the part's first byte on, and waits
+// for them when all of the archive's are in use. A source that is in memory or a file (io.ReaderAt) needs none when its size is given.
 // ErrSource: r failed. ErrLength: r was shorter or longer than size. r is not closed.
 func (a *Archive) Put(ctx context.Context, key string, r io.Reader, size int64, opts PutOptions) (Object, error) {
 	if err := CheckKey(key); err != nil {
@@ -204,6 +204,11 @@ func (p *put) next(ctx context.Context) (part, bool, error) {
 	if at, ok := p.source.r.(io.ReaderAt); ok && p.source.size >= 0 && p.source.fixed() {
 		return p.nextInPlace(at)
 	}
+	var first [1]byte // a source that is silent holds no buffer
+	begun, last, err := p.source.fill(ctx, first[:])
+	if err != nil {
+		return part{}, false, err
+	}
 	select {
 	case p.archive.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -217,10 +222,14 @@ func (p *put) next(ctx context.Context) (part, bool, error) {
 		p.archive.buffers.Put(buffer)
 		<-p.archive.slots
 	}
-	n, last, err := p.source.fill(ctx, buffer[:])
-	if err != nil {
-		free()
-		return part{}, false, err
+	n := copy(buffer[:], first[:begun])
+	if !last {
+		var more int
+		if more, last, err = p.source.fill(ctx, buffer[n:]); err != nil {
+			free()
+			return part{}, false, err
+		}
+		n += more
 	}
 	return part{body: bytes.NewReader(buffer[:n]), size: int64(n), sum: p.sum(buffer[:n]), free: free}, last, nil
 }

@@ -90,8 +90,8 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	summary := fmt.Sprintf("%s · %d video(s)", job.Assignment.Channel, max(1, status.Outputs))
 	var outputs []activities.Output
 	waits := v.in.Revision >= revisionRestores
-	archive := workflow.ExecuteActivity(withArchive(ctx, limit, waits, summary), v.acts.Archive, activities.ArchiveInput{
-		Job: job, Outputs: max(1, status.Outputs), Expires: expires,
+	archive := workflow.ExecuteActivity(withArchive(ctx, limit, waits, job.Assignment.Channel, status.Dies, summary), v.acts.Archive, activities.ArchiveInput{
+		Job: job, Outputs: max(1, status.Outputs), Expires: expires, Dies: status.Dies,
 	})
 	if waits {
 		ended := workflow.NewSelector(ctx).AddFuture(archive, func(workflow.Future) {})

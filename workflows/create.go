@@ -191,9 +191,13 @@ func (c *Client) start(ctx context.Context, in Create, start Input, m memo) erro
 // creates faster than the workers keep up does not hold up the others. Lanes are not for this queue, where the looks at
 // running jobs wait as well.
 func turn(tokenID string, weight int) temporal.Priority {
-	key := tokenID
-	if len(key) > turnKeyLimit {
-		key = digest([]byte(tokenID))[:turnKeyLimit]
+	return temporal.Priority{FairnessKey: fairnessKey(tokenID), FairnessWeight: float32(max(1, weight))}
+}
+
+// fairnessKey is a name as the server takes it for a key.
+func fairnessKey(name string) string {
+	if len(name) > turnKeyLimit {
+		return digest([]byte(name))[:turnKeyLimit]
 	}
-	return temporal.Priority{FairnessKey: key, FairnessWeight: float32(max(1, weight))}
+	return name
 }

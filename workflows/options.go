@@ -28,6 +28,9 @@ const (
 	reconcileTry = submitLife
 	// copyHeartbeat is the silence after which an archiving worker, or a stalled download, counts as lost.
 	copyHeartbeat = 60 * time.Second
+	// diesSoon is the life of a result that is copied before others, and priorityFirst the server's first of five.
+	diesSoon      = time.Hour
+	priorityFirst = 1
 	// cancelLife bounds how long a vendor is told to stop a job that nobody wants.
 	cancelLife = 10 * time.Minute
 	// cancelTry bounds one telling.
@@ -110,11 +113,26 @@ func withPoll(ctx workflow.Context, left time.Duration, summary string) workflow
 }
 
 // withArchive waits for the end of a copy that was called off, where it is told to: what it writes until then is removed.
-func withArchive(ctx workflow.Context, left time.Duration, waits bool, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+//
+// Copies have a queue of their own where it waits, as all newer tasks do: whatever they wait for, submits and looks at jobs
+// do not wait behind them. Where the server serves queues so (matching.useNewMatcher, matching.enableFairness), channels take
+// turns there, and what dies soon goes first.
+func withArchive(ctx workflow.Context, left time.Duration, waits bool, channel string, dies time.Time, summary string) workflow.Context {
+	options := workflow.ActivityOptions{
 		ScheduleToCloseTimeout: left, HeartbeatTimeout: copyHeartbeat, RetryPolicy: patiently(), WaitForCancellation: waits, Summary: summary,
-	})
+	}
+	if waits {
+		options.TaskQueue = CopyQueue(workflow.GetInfo(ctx).TaskQueueName)
+		options.Priority = temporal.Priority{FairnessKey: fairnessKey(channel)}
+		if !dies.IsZero() && dies.Sub(workflow.Now(ctx)) <= diesSoon {
+			options.Priority.PriorityKey = priorityFirst
+		}
+	}
+	return workflow.WithActivityOptions(ctx, options)
 }
+
+// CopyQueue is the task queue of the copies of a task queue's tasks.
+func CopyQueue(taskQueue string) string { return taskQueue + "-copies" }
 
 func withCancel(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{

@@ -66,6 +66,7 @@ const (
 	revisionLives = 3
 	// revisionRestores has a task put its own entry back into the list when it settles; write how it ended before it stops
 	// a job that nobody wants, or waits for a copy that nobody wants; and go on as a new run where it waits for long.
+	// Its results are copied by way of a queue of their own.
 	revisionRestores = 4
 	// revisionNow is what new tasks get.
 	revisionNow = revisionRestores

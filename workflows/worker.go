@@ -69,7 +69,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	worker.SetStickyWorkflowCacheSize(stickyMost)
 	fatal := make(chan error, 1)
-	run := worker.New(w.temporal, w.opts.TaskQueue, worker.Options{
+	options := worker.Options{
 		WorkerStopTimeout:            WorkerStopTimeout,
 		MaxHeartbeatThrottleInterval: heartbeatMost,
 		DeadlockDetectionTimeout:     deadlockAfter,
@@ -79,31 +79,29 @@ func (w *Worker) Run(ctx context.Context) error {
 			default:
 			}
 		},
-	})
+	}
+	run := worker.New(w.temporal, w.opts.TaskQueue, options)
 	Register(run, w.acts)
-	if err := run.Start(); err != nil {
-		return fmt.Errorf("start the worker: %w", err)
-	}
-	removals := worker.New(w.temporal, RemovalQueue(w.opts.TaskQueue), worker.Options{
-		MaxConcurrentActivityExecutionSize:     removalsAtOnce,
-		MaxConcurrentWorkflowTaskExecutionSize: removalsAtOnce,
-		MaxHeartbeatThrottleInterval:           heartbeatMost,
-		DeadlockDetectionTimeout:               deadlockAfter,
-		OnFatalError: func(err error) {
-			select {
-			case fatal <- err:
-			default:
-			}
-		},
-	})
+	few := options
+	few.WorkerStopTimeout = 0
+	few.MaxConcurrentActivityExecutionSize, few.MaxConcurrentWorkflowTaskExecutionSize = removalsAtOnce, removalsAtOnce
+	removals := worker.New(w.temporal, RemovalQueue(w.opts.TaskQueue), few)
 	RegisterRemovals(removals, w.acts)
-	if err := removals.Start(); err != nil {
-		run.Stop()
-		return fmt.Errorf("start the worker of removals: %w", err)
+	// Tasks from before their copies had a queue have them done by the first worker, in the same places.
+	options.DisableWorkflowWorker = true
+	copies := worker.New(w.temporal, CopyQueue(w.opts.TaskQueue), options)
+	copies.RegisterActivity(w.acts.Archive)
+	// The last is stopped first: copies go to another process at once, while submits come to their answer.
+	for _, part := range []struct {
+		name   string
+		worker worker.Worker
+	}{{"tasks", run}, {"removals", removals}, {"copies", copies}} {
+		if err := part.worker.Start(); err != nil {
+			return fmt.Errorf("start the worker of %s: %w", part.name, err)
+		}
+		defer part.worker.Stop()
 	}
-	defer removals.Stop()
 	w.opts.Log.Info("worker started", "namespace", w.opts.Namespace, "task_queue", w.opts.TaskQueue)
-	defer run.Stop()
 	select {
 	case <-ctx.Done():
 		return nil

@@ -85,6 +85,7 @@ type Video struct {
 	ArchiveDeadline time.Duration `yaml:"archive_deadline" doc:"how long copying the result may be tried"`
 	PollMin         time.Duration `yaml:"poll_min" doc:"shortest wait between two polls"`
 	PollMax         time.Duration `yaml:"poll_max" doc:"longest wait between two polls"`
+	Copies          int           `yaml:"copies" doc:"results that one worker copies at a time, at least 2; one channel has three quarters of them at most"`
 	PresignedURLs   bool          `yaml:"presigned_urls" doc:"url in the generic format links to the archive instead of the gateway"`
 	MaxOutputBytes  Size          `yaml:"max_output_bytes" doc:"largest video that is archived; 0: any"`
 	DefaultModel    string        `yaml:"default_model" doc:"model of a create that names none; empty: 400"`
@@ -166,7 +167,7 @@ func DefaultConfig() Config {
 		Archive:  Archive{Endpoint: "http://127.0.0.1:9000", Bucket: "videos", Region: "us-east-1"},
 		Video: Video{
 			Retention: 72 * time.Hour, QueueLimit: 24 * time.Hour, Deadline: 6 * time.Hour, ArchiveDeadline: 24 * time.Hour,
-			PollMin: 2 * time.Second, PollMax: 30 * time.Second, MaxOutputBytes: 2 << 30,
+			PollMin: 2 * time.Second, PollMax: 30 * time.Second, Copies: 8, MaxOutputBytes: 2 << 30,
 		},
 		Relay: Relay{
 			MaxBody: 64 << 20, FirstByteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxAttempts: 3,

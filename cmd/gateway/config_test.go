@@ -56,7 +56,7 @@ log:      {level: info, format: json}
 redis:    {url: redis://127.0.0.1:6379/0}
 temporal: {address: 127.0.0.1:7233, namespace: default, task_queue: video}
 archive:  {endpoint: http://127.0.0.1:9000, bucket: videos, access_key: x, secret_key: y, region: us-east-1, public_endpoint: "http://127.0.0.1:9000"}
-video:    {retention: 72h, queue_limit: 24h, deadline: 6h, archive_deadline: 24h, poll_min: 2s, poll_max: 30s, presigned_urls: false, max_output_bytes: 2GiB, default_model: ""}
+video:    {retention: 72h, queue_limit: 24h, deadline: 6h, archive_deadline: 24h, poll_min: 2s, poll_max: 30s, copies: 8, presigned_urls: false, max_output_bytes: 2GiB, default_model: ""}
 webhooks: {allow_private_networks: false}
 relay:    {max_body: 64MiB, first_byte_timeout: 120s, idle_timeout: 120s, max_attempts: 3, cooldown: 30s, grace: 30s, redis_grace: 10m, realtime_model: "", moderation_model: ""}
 tokens:
@@ -180,6 +180,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"public archive path", "archive: {public_endpoint: http://a/b}\n", "1:11: archive.public_endpoint: wants no path"},
 		{"archive keys", "archive: {secret_key: b}\n", "1:1: archive.access_key: is missing beside secret_key"},
 		{"retention", "video: {retention: 0s}\n", "1:9: video.retention: wants a duration above 0"},
+		{"copies", "video:\n  copies: 1\n", "2:3: video.copies: wants 2 or more: one of a slow source must leave room for another"},
 		{"poll", "video:\n  poll_min: 1m\n  poll_max: 10s\n", "2:3: video.poll_min: is 1m, longer than poll_max, which is 10s"},
 		{"output", "video: {max_output_bytes: -1}\n", "is not a size"},
 		{"body", "relay: {max_body: 0}\n", "1:9: relay.max_body: wants a size above 0"},

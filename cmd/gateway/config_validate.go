@@ -119,6 +119,9 @@ func (j *judge) video(v Video) {
 	if v.PollMin > v.PollMax {
 		j.add("video.poll_min", "is %s, longer than poll_max, which is %s", formatDuration(v.PollMin), formatDuration(v.PollMax))
 	}
+	if v.Copies < 2 {
+		j.add("video.copies", "wants 2 or more: one of a slow source must leave room for another")
+	}
 	j.limit("video.max_output_bytes", int(v.MaxOutputBytes))
 }
 

@@ -40,6 +40,10 @@ type parts struct {
 	receivers *activities.Receivers
 }
 
+// buffersPerCopy is what a copy takes of the archive's buffers: one is filled while the other is sent. So many are there for
+// each of a worker's copies, so that none waits for another's source.
+const buffersPerCopy = 2
+
 // vendors is the catalog for those who only ask which vendors there are.
 func vendors() providers.Catalog { return catalog.New(providers.NewHTTPClient(nil)) }
 
@@ -62,6 +66,7 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 		Endpoint: cfg.Archive.Endpoint, Bucket: cfg.Archive.Bucket, AccessKey: cfg.Archive.AccessKey,
 		SecretKey: cfg.Archive.SecretKey.Reveal(), Region: cfg.Archive.Region,
 		PublicEndpoint: cfg.Archive.PublicEndpoint,
+		Buffers:        buffersPerCopy * cfg.Video.Copies,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
@@ -191,6 +196,7 @@ func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 		Budgets: p.budgets(), Prices: p.prices,
 		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Told: p.metrics.told(), Tracer: p.tracer, Log: p.log,
 		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
+		Places: activities.NewPlaces(p.cfg.Video.Copies),
 	}
 	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{
 		Namespace: p.cfg.Temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,

@@ -18,9 +18,10 @@ type task struct {
 	TaskID   providers.Loose `json:"task_id"`
 	Status   providers.Loose `json:"status"`
 	Progress providers.Loose `json:"progress"`
-	// CreatedAt and CompletedAt are in seconds of the Unix era.
+	// CreatedAt, CompletedAt and ExpiresAt are in seconds of the Unix era.
 	CreatedAt   providers.Loose `json:"created_at"`
 	CompletedAt providers.Loose `json:"completed_at"`
+	ExpiresAt   providers.Loose `json:"expires_at"`
 	Duration    providers.Loose `json:"duration"`
 	Width       providers.Loose `json:"width"`
 	Height      providers.Loose `json:"height"`
@@ -95,6 +96,7 @@ func (t task) status(key providers.Secret) providers.VideoStatus {
 		s.State = providers.JobQueued
 	case "completed", "success", "succeeded":
 		s.State, s.Outputs, s.Took = providers.JobDone, max(1, len(t.links())), providers.Took(t.CreatedAt, t.CompletedAt)
+		s.Dies = t.ExpiresAt.Time()
 	case "failed", "failure", "cancelled", "canceled", "expired":
 		s.State = providers.JobFailed
 		s.Failure = t.failure(key)

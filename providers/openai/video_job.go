@@ -17,9 +17,10 @@ type job struct {
 	TaskID   providers.Loose `json:"task_id"`
 	Status   providers.Loose `json:"status"`
 	Progress providers.Loose `json:"progress"`
-	// CreatedAt and CompletedAt are in seconds of the Unix era.
+	// CreatedAt, CompletedAt and ExpiresAt are in seconds of the Unix era.
 	CreatedAt   providers.Loose `json:"created_at"`
 	CompletedAt providers.Loose `json:"completed_at"`
+	ExpiresAt   providers.Loose `json:"expires_at"`
 	Seconds     providers.Loose `json:"seconds"`
 	Size        providers.Loose `json:"size"`
 	Error       json.RawMessage `json:"error"`
@@ -76,6 +77,7 @@ func (j job) status() providers.VideoStatus {
 		s.State = providers.JobQueued
 	case "completed", "done", "succeeded", "success":
 		s.State, s.Outputs, s.Took = providers.JobDone, 1, providers.Took(j.CreatedAt, j.CompletedAt)
+		s.Dies = j.ExpiresAt.Time()
 	case "failed", "error", "cancelled", "canceled", "expired", "rejected":
 		s.State = providers.JobFailed
 		s.Failure = j.failure()

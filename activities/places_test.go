@@ -1,0 +1,264 @@
+package activities_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+)
+
+// TestPlaces: one channel leaves a quarter of the places to the others, who has fewest goes first, and slow copies have a
+// quarter in all.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := activities.NewPlaces(8)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer cancel()
+		var in []string
+		take := func(channel string, slow bool, dies time.Duration) {
+			all.Go(func() {
+				var at time.Time
+				if dies > 0 {
+					at = time.Now().Add(dies)
+				}
+				if p.Take(ctx, channel, slow, at) == nil {
+					in = append(in, fmt.Sprintf("%s %t %s", channel, slow, dies))
+				}
+			})
+			synctest.Wait()
+		}
+		entered := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if !slices.Equal(in, want) {
+				t.Errorf("got in: %q, want %q", in, want)
+			}
+			in = nil
+		}
+		for range 8 {
+			take("a", false, 0)
+		}
+		entered(slices.Repeat([]string{"a false 0s"}, 6)...)
+		if p.Wanted("a", false) != true || p.Wanted("b", false) {
+			t.Error("a channel at its share does not want its own places")
+		}
+		take("b", false, 0)
+		take("b", true, 0)
+		entered("b false 0s", "b true 0s")
+		take("c", false, 0)
+		take("c", true, 0)
+		take("b", true, 0)
+		entered()
+		if !p.Wanted("a", false) || p.Wanted("b", true) {
+			t.Error("who waits is not seen, or hurries a slow copy")
+		}
+		p.Give("a", false)
+		entered("c false 0s")
+		p.Give("a", false)
+		entered("c true 0s")
+		p.Give("b", true) // two slow ones may be under way, and one of b
+		entered("b true 0s")
+		// In a channel's line what dies first goes first, and what says nothing last.
+		take("d", false, 2*time.Hour)
+		take("d", false, time.Hour)
+		take("d", false, 0)
+		take("d", false, 90*time.Minute)
+		for range 4 {
+			p.Give("a", false)
+			synctest.Wait()
+		}
+		entered("d false 1h0m0s", "d false 1h30m0s", "a false 0s", "a false 0s")
+	})
+}
+
+// TestPlacesLine is bounded for each channel, and who leaves it is out.
+func TestPlacesLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := activities.NewPlaces(2)
+		if err := p.Take(t.Context(), "a", false, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range activities.PlaceLine {
+			all.Go(func() {
+				if err := p.Take(ctx, "a", false, time.Time{}); !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		if err := p.Take(t.Context(), "a", false, time.Time{}); !errors.Is(err, activities.ErrCrowded) {
+			t.Errorf("one more: %v", err)
+		}
+		if err := p.Take(t.Context(), "b", false, time.Time{}); err != nil {
+			t.Errorf("another channel: %v", err)
+		}
+		cancel()
+		all.Wait()
+		p.Give("a", false)
+		if err := p.Take(t.Context(), "a", false, time.Time{}); err != nil {
+			t.Errorf("after all left: %v", err)
+		}
+	})
+}
+
+// copier copies results as a worker does, a next try included.
+type copier struct {
+	places *activities.Places
+	mu     sync.Mutex
+}
+
+// drip gives a KiB at a time, after a wait.
+type drip struct {
+	ctx  context.Context //nolint:containedctx // a body's end is its request's
+	r    io.Reader
+	each time.Duration
+}
+
+func (d drip) Read(p []byte) (int, error) {
+	wait := time.NewTimer(d.each)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return d.r.Read(p[:min(len(p), 1<<10)])
+	case <-d.ctx.Done():
+		return 0, context.Cause(d.ctx)
+	}
+}
+
+// copy copies one result of the channel, of so many KiB that come one by one, and tells after how many tries.
+func (c *copier) copy(ctx context.Context, t *testing.T, channel string, kib int, each time.Duration) (tries int, err error) {
+	t.Helper()
+	state := activities.Copied{}
+	for tries = 1; ; tries++ {
+		c.mu.Lock() // the SDK's test suite shares its registry
+		r := newRig(t, adapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
+			data := bytes.NewReader(make([]byte, kib<<10))
+			return providers.Video{Body: &body{Reader: drip{ctx, data, each}}, Length: int64(kib) << 10}, nil
+		}})
+		c.mu.Unlock()
+		cancel := r.cancelable(t)
+		stop := context.AfterFunc(ctx, cancel)
+		r.acts.Places, r.acts.Objects = c.places, newShelf().fakes()
+		r.env.SetHeartbeatDetails(state)
+		shown := beats[activities.Copied](t, r)
+		in := archiveInput(1)
+		in.Job.Assignment.Channel = channel
+		_, err = do[[]activities.Output](t, r, r.acts.Archive, in)
+		stop()
+		if err == nil || ctx.Err() != nil {
+			return tries, err
+		}
+		_, _, delay := fault(t, err)
+		<-time.NewTimer(time.Millisecond).C // the heartbeats are told by another goroutine
+		if all := shown(); len(all) > 0 {
+			state = all[len(all)-1]
+		}
+		select {
+		case <-time.NewTimer(delay).C:
+		case <-ctx.Done():
+			return tries, ctx.Err()
+		}
+	}
+}
+
+// TestTricklingResults: thirty results of one channel that trickle stop no copy of another's. It prints what the other
+// channel's copies take, alone and beside.
+func TestTricklingResults(t *testing.T) {
+	t.Parallel()
+	const (
+		results, size, each = 40, 200, 10 * time.Millisecond // of two seconds each, at 6 MB a minute
+		trickling           = 30
+	)
+	took := make(map[int]time.Duration)
+	for _, beside := range []int{0, trickling} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &copier{places: activities.NewPlaces(8)}
+			ctx, cancel := context.WithCancel(t.Context())
+			var slow, fast sync.WaitGroup
+			for range beside {
+				slow.Go(func() {
+					if _, err := c.copy(ctx, t, "trickles", 100<<10, time.Second); err == nil {
+						t.Error("a trickling result was copied")
+					}
+				})
+			}
+			<-time.NewTimer(30 * time.Second).C // they have the worker for themselves
+			began := time.Now()
+			for range results {
+				fast.Go(func() {
+					if tries, err := c.copy(t.Context(), t, "flows", size, each); err != nil || tries != 1 {
+						t.Errorf("%d tries, %v", tries, err)
+					}
+				})
+			}
+			fast.Wait()
+			took[beside] = time.Since(began)
+			cancel()
+			slow.Wait()
+		})
+	}
+	alone, beside := took[0], took[trickling]
+	t.Logf("%d copies of 2 s: %s alone, %s beside %d that trickle, %.2f times", results, alone, beside, trickling, float64(beside)/float64(alone))
+	if beside > 2*alone {
+		t.Error("more than twice of alone")
+	}
+}
+
+// TestSlowResultEnds: a result of a slow source gives its place to those that wait, and is copied all the same while more of
+// them come without end.
+func TestSlowResultEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &copier{places: activities.NewPlaces(2)}
+		ctx, cancel := context.WithCancel(t.Context())
+		var others sync.WaitGroup
+		var slowly sync.WaitGroup
+		slowly.Go(func() {
+			// 10 KiB a second: below the least pace.
+			tries, err := c.copy(t.Context(), t, "main", 600, 100*time.Millisecond)
+			if err != nil || tries != 2 {
+				t.Errorf("%d tries, %v, want one that gave its place up and one that was left alone", tries, err)
+			}
+		})
+		<-time.NewTimer(time.Second).C
+		for range 4 {
+			others.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := c.copy(ctx, t, "main", 200, 10*time.Millisecond); err != nil && ctx.Err() == nil {
+						t.Errorf("a copy beside: %v", err)
+					}
+				}
+			})
+		}
+		slowly.Wait()
+		cancel()
+		others.Wait()
+	})
+}
+
+// TestSlowResultAlone: nobody hurries a slow source while nobody waits.
+func TestSlowResultAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &copier{places: activities.NewPlaces(2)}
+		if tries, err := c.copy(t.Context(), t, "main", 300, time.Second); err != nil || tries != 1 {
+			t.Errorf("%d tries, %v", tries, err)
+		}
+	})
+}

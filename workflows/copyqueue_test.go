@@ -1,0 +1,109 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"modelrelay/activities"
+	"modelrelay/workflows"
+)
+
+// TestCopyQueue: the copies of newer tasks have a queue of their own, where what dies soon goes first and channels take
+// turns; those of older ones stay where a worker of then looks for them.
+func TestCopyQueue(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		revision int
+		dies     time.Duration
+		own      bool
+		priority int
+	}{
+		"older": {revision: workflows.RevisionNow - 1, dies: time.Minute},
+		"newer": {revision: workflows.RevisionNow, own: true},
+		"soon":  {revision: workflows.RevisionNow, dies: time.Minute, own: true, priority: 1},
+		"later": {revision: workflows.RevisionNow, dies: 24 * time.Hour, own: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.admits("main")
+			s.submits(nil)
+			s.settles()
+			status := done
+			if tc.dies > 0 {
+				status.Dies = s.Now().Add(tc.dies).UTC()
+			}
+			s.polls(status, nil)
+			spy := new(optionSpy)
+			s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{spy}})
+			var queue string
+			s.OnActivity("Archive", mock.Anything, mock.Anything).Return(func(ctx context.Context, in activities.ArchiveInput) ([]activities.Output, error) {
+				queue = activity.GetInfo(ctx).TaskQueue
+				if !in.Dies.Equal(status.Dies) {
+					t.Errorf("dies at %v, want %v", in.Dies, status.Dies)
+				}
+				return []activities.Output{{Object: "outputs/x/0.mp4", Size: 3, SHA256: "ab"}}, nil
+			})
+			in := input()
+			in.Revision = tc.revision
+			if got := s.play(t, in); got.State != workflows.Completed {
+				t.Fatalf("got %+v", got)
+			}
+			want := standardQueue
+			if tc.own {
+				want = workflows.CopyQueue(standardQueue)
+			}
+			turn := spy.seen["Archive"].Priority
+			if queue != want || turn.PriorityKey != tc.priority || tc.own && turn.FairnessKey != "main" {
+				t.Errorf("copied on %q with %+v, want %q", queue, turn, want)
+			}
+		})
+	}
+}
+
+// standardQueue is the queue of the SDK's test suite.
+const standardQueue = "default-test-taskqueue"
+
+// optionSpy sees with which options a workflow runs its activities.
+type optionSpy struct {
+	interceptor.WorkerInterceptorBase
+
+	seen map[string]workflow.ActivityOptions
+}
+
+func (o *optionSpy) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &spyIn{interceptor.WorkflowInboundInterceptorBase{Next: next}, o}
+}
+
+// spyIn is the way into a workflow.
+type spyIn struct {
+	interceptor.WorkflowInboundInterceptorBase
+
+	spy *optionSpy
+}
+
+func (i *spyIn) Init(outbound interceptor.WorkflowOutboundInterceptor) error {
+	return i.Next.Init(&spyOut{interceptor.WorkflowOutboundInterceptorBase{Next: outbound}, i.spy})
+}
+
+// spyOut is the way out of a workflow.
+type spyOut struct {
+	interceptor.WorkflowOutboundInterceptorBase
+
+	spy *optionSpy
+}
+
+func (o *spyOut) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+	if o.spy.seen == nil {
+		o.spy.seen = make(map[string]workflow.ActivityOptions)
+	}
+	o.spy.seen[name] = workflow.GetActivityOptions(ctx)
+	return o.Next.ExecuteActivity(ctx, name, args...)
+}
