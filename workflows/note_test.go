@@ -78,7 +78,7 @@ func TestCreateAfterAnUnclearStart(t *testing.T) {
 				made workflows.Task
 				err  error
 			)
-			for try := 0; try < 4; try++ {
+			for range 4 {
 				if made, err = s.tasks.Create(t.Context(), plain()); err == nil {
 					break
 				}

@@ -361,9 +361,7 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 		Namespace: o.namespace, WorkflowExecution: execution, Reason: retryReason, WorkflowTaskFinishEventId: step,
 		RequestId: execution.GetRunId() + " " + retryReason, // asked twice it resets once
 		// What called the task off before was meant for the try that has failed.
-		ResetReapplyExcludeTypes: []enumspb.ResetReapplyExcludeType{
-			enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_CANCEL_REQUEST,
-		},
+		ResetReapplyExcludeTypes: []enumspb.ResetReapplyExcludeType{enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL},
 	})
 	if err != nil {
 		return "", away("The task engine", fmt.Errorf("reset %s: %w", id, err))

@@ -57,7 +57,7 @@ func (c *Client) identify(ctx context.Context, in Create, req providers.VideoReq
 // note leaves an open note of a task whose start nobody can tell of, for the next equal create of the token; one that was
 // taken is closed where the create has its answer, and left open again where it has none.
 func (c *Client) note(ctx context.Context, in Create, who identity, failed bool) {
-	if who.hash == "" || !who.noted && !(who.unclear && failed) {
+	if left := who.unclear && failed; who.hash == "" || !who.noted && !left {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
