@@ -38,6 +38,8 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 	}
 	call.RequestID, call.Token, x.sent = x.id, x.caller.ID, time.Now()
 	answer, err := s.relay.Do(r.Context(), x.caller.Group, call)
+	call.Body = nil // nobody needs it any more, however long the answer takes
+	s.letGo(x)
 	if err != nil {
 		x.leave(r, err)
 		if kind := providers.AsFault(err).Kind; kind != providers.ModelNotFound && kind != providers.NotFound {
@@ -110,7 +112,7 @@ func (s *Server) record(x *exchange, failed bool) {
 		Images: x.usage.Images, Audio: x.usage.Audio, Cost: int64(x.cost),
 	}
 	if x.settled {
-		entry.Reservation = x.grant.Reservation()
+		entry.Reservation = x.money.Reservation()
 	}
 	s.ledger.Record(entry)
 }

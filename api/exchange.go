@@ -42,6 +42,10 @@ type exchange struct {
 	// subject is what an operator's operation is about, such as a token's id; "" for all others.
 	subject string
 	grant   storage.Grant
+	// money is what is reserved of the caller's budget, beside grant; it holds nothing where there is no budget.
+	money storage.Grant
+	// held is what the request's body counts for in the memory of all bodies, in bytes.
+	held int64
 	// refused is the limit that the request met, "" for none.
 	refused Limit
 

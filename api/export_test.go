@@ -109,3 +109,6 @@ func Readers() map[string]Reader {
 	}
 	return readers
 }
+
+// BodiesTaken is what the request bodies under way hold, in bytes.
+func (s *Server) BodiesTaken() int64 { return s.bodies.taken() }

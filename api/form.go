@@ -26,6 +26,9 @@ type formPart struct {
 	name string
 	// file tells a file from a text, by its file name or its own content type.
 	file bool
+	// fileName is the file's, "" for none; typed tells whether the part has a content type.
+	fileName string
+	typed    bool
 	// encoded: the content is not the value itself, by an encoding the standard for forms no longer allows.
 	encoded bool
 	// at is where the content stands in the body.
@@ -40,72 +43,93 @@ func errForm() *providers.Fault {
 	return providers.InvalidField("", "The multipart body cannot be read.")
 }
 
-// parseForm finds the parts of a multipart body as RFC 2046 delimits them. Lines may end in a bare line feed where the
-// first delimiter's does.
+// errBoundary is the fault of a body in which readers of forms would not see the same parts.
+func errBoundary() *providers.Fault {
+	return providers.InvalidField("", "The multipart body has a line that begins with its boundary and is no delimiter of its own form.")
+}
+
+// parseForm finds the parts of a multipart body as RFC 2046 delimits them. All line breaks that matter are like that of
+// the first delimiter, which may be a bare line feed. A line that begins with the boundary and is no such delimiter is
+// refused wherever it stands: some readers take it for one and some for content, and what is checked here must be what
+// the upstream reads.
 func parseForm(raw []byte, boundary string) (*form, error) {
 	if boundary == "" || len(boundary) > 70 {
 		return nil, providers.InvalidField("", "The multipart body has no usable boundary.")
 	}
 	f := &form{raw: raw}
-	dash := []byte("--" + boundary)
-	at, newline, last := firstDelimiter(raw, dash)
-	if at < 0 || last {
-		return nil, errForm()
+	d := delimiters{raw: raw, dash: []byte("--" + boundary)}
+	_, at, last, err := d.next(0)
+	if err != nil {
+		return nil, err
 	}
-	delimiter := append([]byte(newline), dash...)
-	for {
+	for !last {
 		if len(f.parts) == maxRelayedParts {
 			return nil, providers.InvalidField("", "The multipart body has too many parts.")
 		}
-		part, content, err := parseHead(raw, at)
+		part, content, err := parseHead(raw, at, d.newline)
 		if err != nil {
 			return nil, err
 		}
-		// The header's blank line may be the delimiter's own line break where the content is empty.
-		end, next, final := nextDelimiter(raw, max(content-len(newline), at), delimiter)
-		if end < 0 {
-			return nil, errForm()
+		var end int
+		if end, at, last, err = d.next(at); err != nil {
+			return nil, err
 		}
+		if end+len(d.newline) < content { // within the header
+			return nil, errBoundary()
+		}
+		// The header's blank line may be the delimiter's own line break where the content is empty.
 		part.at = providers.Span{From: content, To: max(end, content)}
 		f.parts = append(f.parts, part)
-		if final {
-			return f, nil
-		}
-		at = next
 	}
+	if len(f.parts) == 0 {
+		return nil, errForm()
+	}
+	if d.begun(at) >= 0 {
+		return nil, errBoundary()
+	}
+	return f, nil
 }
 
-// firstDelimiter finds what follows the first delimiter line, and how its lines end; -1 for none. Only a preamble, which
-// nobody reads, may stand before it.
-func firstDelimiter(raw, dash []byte) (next int, newline string, last bool) {
-	for from := 0; ; {
-		i := bytes.Index(raw[from:], dash)
-		if i < 0 {
-			return -1, "", false
-		}
-		i += from
-		if i == 0 || raw[i-1] == '\n' {
-			if next, newline, last = lineEnd(raw, i+len(dash)); next >= 0 {
-				return next, newline, last
-			}
-		}
-		from = i + 1
-	}
+// delimiters are those of one form.
+type delimiters struct {
+	raw, dash []byte
+	newline   string // of the first delimiter, "" before it was found
 }
 
-// nextDelimiter finds the delimiter from an offset on: where the content before it ends and what follows its line.
-func nextDelimiter(raw []byte, from int, delimiter []byte) (end, next int, last bool) {
+// begun finds the next line that begins with the boundary, -1 for none. Any line break counts, also one that is not the
+// form's.
+func (d *delimiters) begun(from int) int {
 	for {
-		i := bytes.Index(raw[from:], delimiter)
+		i := bytes.Index(d.raw[from:], d.dash)
 		if i < 0 {
-			return -1, -1, false
+			return -1
 		}
 		i += from
-		if next, _, last = lineEnd(raw, i+len(delimiter)); next >= 0 {
-			return i, next, last
+		if i == 0 || d.raw[i-1] == '\n' || d.raw[i-1] == '\r' {
+			return i
 		}
 		from = i + 1
 	}
+}
+
+// next finds the next delimiter: where what stands before it ends, and what follows its line.
+func (d *delimiters) next(from int) (end, next int, last bool, err error) {
+	at := d.begun(from)
+	if at < 0 {
+		return 0, 0, false, errForm()
+	}
+	next, newline, last := lineEnd(d.raw, at+len(d.dash))
+	if d.newline == "" {
+		d.newline = newline
+	}
+	before := bytes.TrimSuffix(d.raw[:at], []byte(d.newline))
+	switch {
+	case next < 0, newline != d.newline && (!last || newline != ""):
+		return 0, 0, false, errBoundary()
+	case at > 0 && len(before) == at, len(d.newline) == 1 && bytes.HasSuffix(before, []byte("\r")):
+		return 0, 0, false, errBoundary()
+	}
+	return len(before), next, last, nil
 }
 
 // lineEnd reads the rest of a delimiter line: white space and a line break, or the two dashes of the last one. next is
@@ -129,7 +153,7 @@ func lineEnd(raw []byte, at int) (next int, newline string, last bool) {
 }
 
 // parseHead reads the header of the part that begins at an offset, and says where its content begins.
-func parseHead(raw []byte, at int) (formPart, int, error) {
+func parseHead(raw []byte, at int, newline string) (formPart, int, error) {
 	window := raw[at:min(len(raw), at+maxPartHeader)]
 	in := bytes.NewReader(window)
 	buffered := bufio.NewReaderSize(in, maxPartHeader)
@@ -138,20 +162,55 @@ func parseHead(raw []byte, at int) (formPart, int, error) {
 		return formPart{}, 0, errForm()
 	}
 	content := at + len(window) - in.Len() - buffered.Buffered()
+	given := header["Content-Disposition"]
+	if !plainLines(raw[at:content], newline) || len(given) > 1 {
+		return formPart{}, 0, providers.InvalidField("", "A part of the multipart body has a header that can be read in several ways.")
+	}
 	disposition, params, err := mime.ParseMediaType(header.Get("Content-Disposition"))
 	name := params["name"]
-	if err != nil || disposition != "form-data" || name == "" || len(name) > maxFormName || !utf8.ValidString(name) {
+	if err != nil || disposition != "form-data" || name == "" || len(name) > maxFormName || !utf8.ValidString(name) || !plainName(given[0], name) {
 		return formPart{}, 0, providers.InvalidField("", "A part of the multipart body has no usable name.")
 	}
 	_, named := params["filename"]
 	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
-	part := formPart{name: name, file: named || kind != "" && !strings.HasPrefix(kind, "text/plain")}
+	part := formPart{name: name, file: named || kind != "" && !strings.HasPrefix(kind, "text/plain"), fileName: params["filename"], typed: kind != ""}
 	switch strings.ToLower(header.Get("Content-Transfer-Encoding")) {
 	case "", "7bit", "8bit", "binary":
 	default:
 		part.encoded = true
 	}
 	return part, content, nil
+}
+
+// plainLines tells whether the lines of a header end in the form's line break and in no other, and none goes on in the
+// next: not every reader of forms knows that.
+func plainLines(header []byte, newline string) bool {
+	for line := range strings.SplitSeq(strings.TrimSuffix(string(header), newline), newline) {
+		if strings.ContainsAny(line, "\r\n") || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
+			return false
+		}
+	}
+	return true
+}
+
+// plainName tells whether a part's name stands in its disposition as it is: not in the extended notation, which forms do
+// not have, and without escapes, which readers undo in several ways.
+func plainName(disposition, name string) bool {
+	if strings.ContainsAny(name, "\"\\\r\n") {
+		return false
+	}
+	for rest := disposition; ; {
+		_, after, found := strings.Cut(rest, "name=")
+		if !found {
+			return false
+		}
+		at := len(disposition) - len(after) - len("name=")
+		value := strings.TrimPrefix(after, "\"")
+		if at > 0 && strings.IndexByte("; \t", disposition[at-1]) >= 0 && strings.HasPrefix(value, name) {
+			return true
+		}
+		rest = after
+	}
 }
 
 // maxPartHeader bounds the header of one part in bytes.

@@ -28,7 +28,8 @@ func TestParseForm(t *testing.T) {
 		{"an empty value", lines("--b", field("a"), "", "", "--b", field("c"), "", "2", "--b--"), []api.FormPart{{Name: "a"}, {Name: "c", Content: "2"}}},
 		{"no value at all", lines("--b", field("a"), "", "--b--"), []api.FormPart{{Name: "a"}}},
 		{"bare line feeds", strings.ReplaceAll(lines("--b", field("a"), "", "1", "--b--"), "\r\n", "\n"), []api.FormPart{{Name: "a", Content: "1"}}},
-		{"what looks like a delimiter", lines("--b", field("a"), "", "x--b", "--bc", "-- b", "--b--"), []api.FormPart{{Name: "a", Content: "x--b\r\n--bc\r\n-- b"}}},
+		{"what looks a little like a delimiter", lines("--b", field("a"), "", "x--b", "-- b", "--c", "--b--"), []api.FormPart{{Name: "a", Content: "x--b\r\n-- b\r\n--c"}}},
+		{"a file's name with escapes", lines("--b", `Content-Disposition: form-data; filename="C:\\name=x.png"; name="a"`, "", "1", "--b--"), []api.FormPart{{Name: "a", File: true, Content: "1"}}},
 		{"an array", lines("--b", field("image[]"), "", "1", "--b", field("image[]"), "", "2", "--b--"), []api.FormPart{
 			{Name: "image[]", Content: "1"}, {Name: "image[]", Content: "2"},
 		}},
@@ -39,6 +40,23 @@ func TestParseForm(t *testing.T) {
 		{"a file by its type", lines("--b", field("a"), "Content-Type: image/png", "", "1", "--b--"), []api.FormPart{{Name: "a", File: true, Content: "1"}}},
 		{"a text with a type", lines("--b", field("a"), "Content-Type: text/plain; charset=utf-8", "", "1", "--b--"), []api.FormPart{{Name: "a", Content: "1"}}},
 		{"base64", lines("--b", field("a"), "Content-Transfer-Encoding: Base64", "", "MQ==", "--b--"), []api.FormPart{{Name: "a", Encoded: true, Content: "MQ=="}}},
+
+		// What readers of forms read in several ways is refused.
+		{"a longer boundary", lines("--b", field("a"), "", "1", "--bc", field("model"), "", "2", "--b--"), nil},
+		{"a delimiter with more in its line", lines("--b", field("a"), "", "1", "--b junk", field("model"), "", "2", "--b--"), nil},
+		{"an end with more in its line", lines("--b", field("a"), "", "1", "--b--junk", "--b", field("model"), "", "2", "--b--"), nil},
+		{"a delimiter after a bare line feed", lines("--b", field("a"), "", "1\n--b", field("model"), "", "2", "--b--"), nil},
+		{"a delimiter after a carriage return", lines("--b", field("a"), "", "1\r--b", field("model"), "", "2", "--b--"), nil},
+		{"a delimiter that ends in a bare line feed", lines("--b", field("a"), "", "1", "--b\n"+field("model"), "", "2", "--b--"), nil},
+		{"bare line feeds and others", "--b\n" + field("a") + "\n\n1\r\n--b\n" + field("model") + "\n\n2\n--b--", nil},
+		{"a delimiter in a preamble", lines("--b junk", "--b", field("a"), "", "1", "--b--"), nil},
+		{"parts after the end", lines("--b", field("a"), "", "1", "--b--", "--b", field("model"), "", "2", "--b--"), nil},
+		{"a delimiter in a header", lines("--b", field("a"), "--b: x", "", "1", "--b--"), nil},
+		{"a bare line feed in a header", lines("--b", "X: y\n"+field("a"), "", "1", "--b--"), nil},
+		{"a header of two lines", lines("--b", "Content-Disposition: form-data;", ` name="a"`, "", "1", "--b--"), nil},
+		{"two dispositions", lines("--b", field("a"), field("model"), "", "1", "--b--"), nil},
+		{"a name in RFC 5987", lines("--b", "Content-Disposition: form-data; name*=utf-8''model", "", "1", "--b--"), nil},
+		{"a name with escapes", lines("--b", `Content-Disposition: form-data; name="mo\del"`, "", "1", "--b--"), nil},
 
 		{"empty", "", nil},
 		{"only the end", "--b--\r\n", nil},
@@ -70,13 +88,14 @@ func TestParseForm(t *testing.T) {
 	}
 }
 
-// FuzzParseForm: what the standard library reads as a form is read the same here, part by part.
+// FuzzParseForm: what is taken for a form here the standard library reads as one too, part by part the same.
 func FuzzParseForm(f *testing.F) {
 	for _, seed := range []string{
 		lines("--b", `Content-Disposition: form-data; name="model"`, "", "m", "--b", `Content-Disposition: form-data; name="file"; filename="ä.wav"`,
 			"Content-Type: audio/wav", "", "\x00\r\n--", "--b--", ""),
 		"--b\nContent-Disposition: form-data; name=a\n\n1\n--b--\n", "--b\r\n\r\n--b--", "x\r\n--b \r\nA: b\r\n\r\n--b\r\n\r\n\r\n--b--", "--b--", "--b", "",
 		lines("--b", `Content-Disposition: form-data; name="a"; name="b"`, "", "--b-", "--bb", "--b--"),
+		lines("--b", `Content-Disposition: form-data; name="a"`, "", "1", "--b junk", `Content-Disposition: form-data; name="model"`, "", "2", "--b--"),
 	} {
 		f.Add([]byte(seed))
 	}
@@ -92,7 +111,7 @@ func FuzzParseForm(f *testing.F) {
 				return
 			}
 			if theirs != nil {
-				if err == nil && i < len(got) && !strings.Contains(theirs.Error(), "header") {
+				if err == nil {
 					t.Fatalf("got %+v, the library says %v", got, theirs)
 				}
 				return

@@ -39,7 +39,10 @@ func (s *Server) readGenericBody(x *exchange, r *http.Request, check *checker) (
 	}
 	req := providers.VideoRequest{
 		Model: b.text("model"), Prompt: b.text("prompt"), User: b.text("user"), ResponseFormat: b.text("response_format"),
-		Metadata: bytes.Clone(b.value("metadata")), WebhookURL: b.text("webhook_url"), Extra: extraMembers(b),
+		WebhookURL: b.text("webhook_url"),
+	}
+	if req.Metadata, req.Extra, err = readFreely(b); err != nil {
+		return req, err
 	}
 	for _, field := range [...]struct {
 		name string

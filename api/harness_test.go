@@ -196,11 +196,11 @@ type limits struct {
 	costs []storage.Cost
 }
 
-func (l *limits) Admit(_ context.Context, _ *storage.Token, cost storage.Cost) (storage.Grant, error) {
+func (l *limits) Admit(_ context.Context, token *storage.Token, cost storage.Cost) (storage.Grant, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.costs = append(l.costs, cost)
-	if l.grant == (storage.Grant{}) {
+	if l.grant == (storage.Grant{}) || l.grant.Spent && token.Budget <= 0 {
 		return storage.Grant{Allowed: true}, nil
 	}
 	return l.grant, nil

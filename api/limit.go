@@ -43,34 +43,49 @@ func (s *Server) limit(ctx huma.Context, next func(huma.Context)) {
 	}
 }
 
-// limited runs a handler that costs something within the caller's limits.
+// limited runs a handler that costs something within the caller's limits. They hold before the body is read; what the
+// call may cost of a budget is known, and reserved, only after.
 func (s *Server) limited(x *exchange, r *http.Request, h handler) error {
-	defer func() { x.grant.Release(x.spent) }()
-	if x.caller.Budget <= 0 { // else it is admitted when it is known what it may cost
-		if err := s.admit(x, r, storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)}); err != nil {
-			return err
-		}
+	defer func() {
+		x.grant.Release(x.spent)
+		x.money.Release(0)
+	}()
+	if err := s.admit(x, r); err != nil {
+		return err
 	}
 	return h(x, r)
 }
 
 // admit holds what comes to the caller's limits.
-func (s *Server) admit(x *exchange, r *http.Request, cost storage.Cost) error {
-	grant, err := s.limits.Admit(r.Context(), x.caller, cost)
+func (s *Server) admit(x *exchange, r *http.Request) error {
+	grant, err := s.limits.Admit(r.Context(), x.caller.Counted(), storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)})
 	if err != nil {
 		return err
 	}
 	setLimitHeaders(x.Header(), x.format, grant)
-	switch {
-	case grant.Spent:
-		x.refused = LimitBudget
-		return &providers.Fault{Kind: providers.Quota, Message: "The budget of this API key does not cover what the call may cost.", RetryAfter: grant.RetryAfter}
-	case !grant.Allowed:
+	if !grant.Allowed {
 		fault := &providers.Fault{Kind: providers.RateLimited, RetryAfter: grant.RetryAfter}
 		x.refused, fault.Message = refusal(grant)
 		return fault
 	}
 	x.grant = grant
+	return nil
+}
+
+// reserve holds what a call may cost of the caller's budget.
+func (s *Server) reserve(x *exchange, r *http.Request, cost storage.Cost) error {
+	money, err := s.limits.Admit(r.Context(), x.caller.Charged(), cost)
+	if err != nil {
+		return err
+	}
+	if !money.Allowed {
+		x.refused = LimitBudget
+		return &providers.Fault{
+			Kind: providers.Quota, RetryAfter: money.RetryAfter,
+			Message: "The budget of this API key does not cover what the call may cost.",
+		}
+	}
+	x.money = money
 	return nil
 }
 

@@ -50,6 +50,7 @@ const (
 	LimitReads       Limit = "reads"
 	LimitWatchers    Limit = "watchers"
 	LimitBudget      Limit = "budget"
+	LimitBodies      Limit = "bodies"
 )
 
 // Open is what a server is at this moment.

@@ -148,18 +148,17 @@ func answersText(operation providers.Operation) bool {
 	}
 }
 
-// afford looks up what the call's model costs and, where the caller has a budget, admits the call: only now is it known
-// what it may cost.
+// afford looks up what the call's model costs and, where the caller has a budget, reserves it.
 func (s *Server) afford(x *exchange, r *http.Request, model string, may providers.Measure) error {
 	x.price, x.priced = s.prices.Of(model)
 	if x.caller.Budget <= 0 {
 		return nil
 	}
-	cost := storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength), Model: model}
+	cost := storage.Cost{Model: model}
 	if x.priced {
 		cost.Money = int64(x.price.Cost(may))
 	}
-	return s.admit(x, r, cost)
+	return s.reserve(x, r, cost)
 }
 
 // lengthIsInput tells the operations whose requests' length says how many tokens they have: the others upload media.
@@ -234,7 +233,8 @@ func (x *exchange) settle(answer *relay.Answer, last int, broken bool) {
 	if served && x.priced && x.endpoint.Operation != providers.CountTokens {
 		x.cost = x.price.Cost(providers.Measure{Requests: 1, Usage: x.usage})
 	}
-	x.grant.Settle(x.spent, int64(x.cost))
+	x.grant.Release(x.spent)
+	x.money.Settle(0, int64(x.cost))
 }
 
 // finish makes up for an answer that nobody will see the end of, though its upstream makes it and wants to be paid: it costs

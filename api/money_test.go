@@ -52,20 +52,20 @@ func TestBudgetReservesWhatACallMayCost(t *testing.T) {
 			t.Fatalf("got %d %s", rec.Code, rec.Body)
 		}
 		got := g.limits.costs[len(g.limits.costs)-1]
-		want := storage.Cost{Requests: 1, Tokens: len(body) / 4, Money: int64(100 + len(body)/4 + 2*output), Model: "gpt-4o"}
-		if got != want {
+		want := storage.Cost{Money: int64(100 + len(body)/4 + 2*output), Model: "gpt-4o"}
+		if before := g.limits.costs[len(g.limits.costs)-2]; got != want || before != (storage.Cost{Requests: 1, Tokens: len(body) / 4}) {
 			t.Errorf("%s reserved %+v, want %+v", body, got, want)
 		}
 	}
 	g.do(t, request("POST", "/v1/chat/completions", `{"model":"fast","messages":[]}`))
-	if got := g.limits.costs[len(g.limits.costs)-1]; got.Money != 0 || got.Requests != 1 {
+	if got := g.limits.costs[len(g.limits.costs)-1]; got.Money != 0 || got.Requests != 0 {
 		t.Errorf("a model without a price reserved %+v", got)
 	}
 	n := len(g.limits.costs)
 	g.do(t, request("POST", "/v1/chat/completions", `{"model":"nobody has it","messages":[]}`))
 	g.do(t, request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p"}`))
-	if costs := g.limits.costs[n:]; len(costs) != 2 || costs[1] != (storage.Cost{Requests: 1}) {
-		t.Errorf("admitted %+v, want each once", costs)
+	if costs := g.limits.costs[n:]; len(costs) != 4 || costs[2].Requests != 1 || costs[3] != (storage.Cost{}) {
+		t.Errorf("admitted %+v, want each counted once, and its money reserved once", costs)
 	}
 }
 

@@ -39,6 +39,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			s.logAccess(ctx, r, x)
 			s.endTrace(r, x)
 			s.tell(r, x)
+			s.letGo(x)
 			s.open.requests.Add(-1)
 			if aborted {
 				panic(http.ErrAbortHandler)

@@ -60,8 +60,10 @@ func (s *Server) readVideoBody(x *exchange, r *http.Request, check *checker) (pr
 		return providers.VideoRequest{}, err
 	}
 	req := providers.VideoRequest{
-		Model: b.text("model"), Prompt: b.text("prompt"), Size: b.text("size"),
-		Metadata: bytes.Clone(b.value("metadata")), WebhookURL: b.text("webhook_url"), Extra: extraMembers(b),
+		Model: b.text("model"), Prompt: b.text("prompt"), Size: b.text("size"), WebhookURL: b.text("webhook_url"),
+	}
+	if req.Metadata, req.Extra, err = readFreely(b); err != nil {
+		return req, err
 	}
 	req.Width, req.Height = parseSize(req.Size)
 	if seconds := b.value("seconds"); seconds != nil {
@@ -107,32 +109,85 @@ func referenceOf(member func(name string) []byte) (providers.Media, error) {
 		"Invalid request: 'input_reference' must hold an image file or an 'image_url'.")
 }
 
+// Bounds of what a video create may hold beside the contract's fields. It is put into one order, kept, and read again by
+// whatever has to do with the task.
+const (
+	// maxExtra is that of all fields together that the contract does not name, in bytes.
+	maxExtra = 1 << 20
+	// maxNesting is how deep the arrays and objects of these fields, and of the metadata, may lie in one another.
+	maxNesting = 100
+)
+
+// readFreely reads the fields that hold what the client likes: the metadata, and those the contract does not name.
+func readFreely(b *body) (metadata, extra json.RawMessage, err error) {
+	metadata = bytes.Clone(b.value("metadata"))
+	if err := checkNesting("metadata", metadata); err != nil {
+		return nil, nil, err
+	}
+	extra, err = extraMembers(b)
+	return metadata, extra, err
+}
+
 // extraMembers collects the members of a body the contract does not name; nil where there are none.
-func extraMembers(b *body) json.RawMessage {
+func extraMembers(b *body) (json.RawMessage, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(b.raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if _, err := dec.ReadToken(); err != nil {
-		return nil
+		return nil, syntaxFault(err)
 	}
 	var out []byte
 	for dec.PeekKind() == jsontext.KindString {
 		name, err := dec.ReadValue()
 		if err != nil {
-			return nil
+			return nil, syntaxFault(err)
 		}
 		_, known := b.rule.names[unquote(name)]
 		name = bytes.Clone(name)
 		value, err := dec.ReadValue()
-		if err != nil {
-			return nil
+		switch {
+		case err != nil:
+			return nil, syntaxFault(err)
+		case known:
+			continue
+		case len(out)+len(name)+len(value) > maxExtra:
+			return nil, tooMuchExtra()
 		}
-		if !known {
-			out = appendMember(out, name, value)
+		if err := checkNesting("", value); err != nil {
+			return nil, err
 		}
+		out = appendMember(out, name, value)
 	}
 	if out == nil {
-		return nil
+		return nil, nil
 	}
-	return append(out, '}')
+	return append(out, '}'), nil
+}
+
+// tooMuchExtra is the fault of a create with too long fields that the contract does not name.
+func tooMuchExtra() *providers.Fault {
+	return providers.InvalidField("", "Invalid request: the fields that are not documented here have more than %d MiB together.", maxExtra>>20)
+}
+
+// checkNesting tells whether a JSON value is nested too deeply. The value is valid.
+func checkNesting(param string, value []byte) error {
+	depth, quoted := 0, false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case quoted:
+			if c == '\\' {
+				i++
+			}
+			quoted = c != '"'
+		case c == '"':
+			quoted = true
+		case c == '[' || c == '{':
+			if depth++; depth > maxNesting {
+				return providers.InvalidField(param, "The metadata, or a field that is not documented here, is nested too deeply: %d levels are allowed.", maxNesting)
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return nil
 }
 
 // appendMember adds a member to an object without its closing brace.

@@ -1,12 +1,9 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
-	"mime/multipart"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -49,8 +46,7 @@ type videoForm struct {
 	extra     map[string]*formValue
 	order     []string // of extra
 	seen      map[string]bool
-	// size is how large a file may turn out to be, for its buffer.
-	size int64
+	extraSize int // bytes of extra
 }
 
 // formValue is a field the contract does not name. One that is repeated, or named "name[]", is an array.
@@ -59,88 +55,54 @@ type formValue struct {
 	array bool
 }
 
-// readVideoForm reads a multipart create.
+// readVideoForm reads a multipart create. Its images are parts of the body.
 func (s *Server) readVideoForm(x *exchange, r *http.Request, boundary string) (providers.VideoRequest, error) {
-	stop, err := s.openBody(x, r)
+	raw, err := s.readBody(x, r)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
-	defer stop()
-	if boundary == "" {
-		return providers.VideoRequest{}, providers.InvalidField("", "The multipart body has no boundary.")
+	parsed, err := parseForm(raw, boundary)
+	if err != nil {
+		return providers.VideoRequest{}, err
 	}
-	form := videoForm{seen: make(map[string]bool), extra: make(map[string]*formValue), size: max(r.ContentLength, 0)}
-	parts := multipart.NewReader(r.Body, boundary)
-	for n := 0; ; n++ {
-		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) && n > 0 {
-			return form.request()
-		}
-		if err != nil {
-			return providers.VideoRequest{}, formFault(r, err)
-		}
-		if n == maxFormParts {
-			return providers.VideoRequest{}, providers.InvalidField("", "The multipart body has too many parts.")
-		}
-		if err := form.add(part); err != nil {
-			return providers.VideoRequest{}, formFault(r, err)
+	if len(parsed.parts) > maxFormParts {
+		return providers.VideoRequest{}, providers.InvalidField("", "The multipart body has too many parts.")
+	}
+	form := videoForm{seen: make(map[string]bool), extra: make(map[string]*formValue)}
+	for _, part := range parsed.parts {
+		if err := form.add(part, parsed.value(part)); err != nil {
+			return providers.VideoRequest{}, err
 		}
 	}
-}
-
-// formFault tells a body that did not arrive from one that is no form.
-func formFault(r *http.Request, err error) error {
-	fault := readFault(r, err)
-	if fault.Kind == providers.Invalid && fault.Err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		fault.Message = "The multipart body cannot be read."
-	}
-	return fault
+	return form.request()
 }
 
 // add takes one part.
-func (f *videoForm) add(part *multipart.Part) error {
-	name := part.FormName()
-	if name == "" || len(name) > maxFormName || !utf8.ValidString(name) {
-		return providers.InvalidField("", "A part of the multipart body has no usable name.")
-	}
+func (f *videoForm) add(part formPart, value []byte) error {
+	name := part.name
 	field, member := splitName(name)
-	if part.FileName() != "" || part.Header.Get("Content-Type") != "" && field == "input_reference" {
+	switch {
+	case part.encoded:
+		return providers.InvalidField(name, "Invalid request: '%s' must not be encoded.", name)
+	case part.fileName != "" || part.typed && field == "input_reference":
 		if field != "input_reference" || member != "" {
 			return providers.InvalidField(name, "Invalid request: '%s' must not be a file.", name)
 		}
-		return f.addImage(part)
-	}
-	raw, err := io.ReadAll(io.LimitReader(part, maxFormText+1))
-	switch {
-	case err != nil:
-		return err
-	case len(raw) > maxFormText && field != "input_reference":
-		return providers.InvalidField(name, "Invalid request: '%s' is too long.", name)
-	case len(raw) > maxFormText: // a data URL may be as long as a file
-		rest, err := io.ReadAll(part)
+		base := part.fileName
+		if base != "" {
+			base = filepath.Base(base) // no path travels, as RFC 7578 has it
+		}
+		image, err := newUpload("input_reference", base, value)
 		if err != nil {
 			return err
 		}
-		raw = append(raw, rest...)
-	}
-	if !utf8.Valid(raw) {
+		return addImage(&f.req, "input_reference", image)
+	case len(value) > maxFormText && field != "input_reference": // a data URL may be as long as a file
+		return providers.InvalidField(name, "Invalid request: '%s' is too long.", name)
+	case !utf8.Valid(value):
 		return providers.InvalidField(name, "Invalid request: '%s' is not valid UTF-8.", name)
 	}
-	return f.addText(name, field, member, string(raw))
-}
-
-func (f *videoForm) addImage(part *multipart.Part) error {
-	var buf bytes.Buffer
-	buf.Grow(int(f.size))
-	f.size = 0 // a second file is no reason to reserve as much again
-	if _, err := buf.ReadFrom(part); err != nil {
-		return err
-	}
-	image, err := newUpload("input_reference", part.FileName(), buf.Bytes())
-	if err != nil {
-		return err
-	}
-	return addImage(&f.req, "input_reference", image)
+	return f.addText(name, field, member, string(value))
 }
 
 // splitName takes "metadata[style]" apart, and "metadata.style" where the form has no bracket. An array's "name[]" is
@@ -189,12 +151,15 @@ func (f *videoForm) addText(name, field, member, text string) error {
 	case name == "webhook_url":
 		f.req.WebhookURL = text
 	default:
-		f.addExtra(name, text)
+		err = f.addExtra(name, text)
 	}
 	return err
 }
 
-func (f *videoForm) addExtra(name, text string) {
+func (f *videoForm) addExtra(name, text string) error {
+	if f.extraSize += len(name) + len(text); f.extraSize > maxExtra {
+		return tooMuchExtra()
+	}
 	name, array := strings.CutSuffix(name, "[]")
 	value, known := f.extra[name]
 	if !known {
@@ -204,6 +169,7 @@ func (f *videoForm) addExtra(name, text string) {
 	}
 	value.texts = append(value.texts, text)
 	value.array = value.array || array || len(value.texts) > 1
+	return nil
 }
 
 func isVideoField(name string) bool {
@@ -237,7 +203,7 @@ func parseMetadata(text string) (json.RawMessage, error) {
 	if len(raw) == 0 || raw[0] != '{' || !json.Valid(raw) {
 		return nil, providers.InvalidField("metadata", "Invalid request: 'metadata' must be a JSON object.")
 	}
-	return raw, nil
+	return raw, checkNesting("metadata", raw)
 }
 
 // request puts the parts together.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 
@@ -104,9 +103,9 @@ func (s *Server) readRemix(x *exchange, r *http.Request, check *checker) (provid
 		if err != nil {
 			return req, err
 		}
-		req = providers.VideoRequest{
-			Prompt: b.text("prompt"), Metadata: bytes.Clone(b.value("metadata")), WebhookURL: b.text("webhook_url"),
-			Extra: extraMembers(b),
+		req = providers.VideoRequest{Prompt: b.text("prompt"), WebhookURL: b.text("webhook_url")}
+		if req.Metadata, req.Extra, err = readFreely(b); err != nil {
+			return req, err
 		}
 	}
 	if err := s.video.refuseFields(&req); err != nil {

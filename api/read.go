@@ -16,6 +16,10 @@ const (
 	maxUnread = 10 * time.Second
 	// maxTrailing is how much may follow what was read of a body, such as the end of a form, in bytes.
 	maxTrailing = 4 << 10
+	// trustedBody is how long a body may say that it is and get its memory at once. Of a longer one memory is taken as it
+	// arrives: until a part of one in bodyGrowth has come, there is only room for that part.
+	trustedBody = 64 << 10
+	bodyGrowth  = 8
 	// firstPiece holds the usual body of unknown length; the pieces of a longer one double up to largestPiece, which is
 	// what its reading may leave unused.
 	firstPiece   = 8 << 10
@@ -23,32 +27,68 @@ const (
 )
 
 // readBody reads a whole request body into one buffer of its own size. The error is a fault: TooLarge past the limit,
-// at once where Content-Length says so, Invalid when the body is encoded or does not arrive in full.
+// at once where Content-Length says so, Invalid when the body is encoded or does not arrive in full, RateLimited or
+// Overloaded when there is no room for it. What the body holds is given back by letGo.
 func (s *Server) readBody(x *exchange, r *http.Request) ([]byte, error) {
 	stop, err := s.openBody(x, r)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
+	grow := func(n int) error { return s.grow(x, n) }
+	var raw []byte
 	if r.ContentLength >= 0 {
-		raw := make([]byte, r.ContentLength)
-		if _, err := io.ReadFull(r.Body, raw); err != nil {
-			return nil, readFault(r, err)
-		}
-		return raw, nil
+		raw, err = readSized(r.Body, int(r.ContentLength), grow)
+	} else {
+		raw, err = readPieces(r.Body, grow)
 	}
-	raw, err := readPieces(r.Body)
 	if err != nil {
+		s.letGo(x) // before stop, which may wait
 		return nil, readFault(r, err)
 	}
 	return raw, nil
 }
 
+// readSized reads a body that tells its length into one buffer of that size, which is taken once a good part of the body
+// is there. So a length alone costs nothing, and the smaller buffers before come to a seventh of the body at most. grow
+// is asked before memory is taken.
+func readSized(r io.Reader, size int, grow func(n int) error) ([]byte, error) {
+	first := size
+	for first > trustedBody {
+		first = (first + bodyGrowth - 1) / bodyGrowth
+	}
+	if err := grow(first); err != nil {
+		return nil, err
+	}
+	raw, have := make([]byte, first), 0
+	for {
+		n, err := io.ReadFull(r, raw[have:])
+		have += n
+		if err != nil {
+			return nil, err
+		}
+		if have == size {
+			return raw, nil
+		}
+		next := min(size, have*bodyGrowth)
+		if err := grow(next - have); err != nil {
+			return nil, err
+		}
+		larger := make([]byte, next)
+		copy(larger, raw)
+		raw = larger
+	}
+}
+
 // readPieces reads what does not tell its length into pieces, and those into one buffer of its own size: no byte is
-// copied more than once, and a body that fits into the first piece is not copied at all.
-func readPieces(r io.Reader) ([]byte, error) {
+// copied more than once, and a body that fits into the first piece is not copied at all. grow is asked before a piece is
+// taken; the buffer takes the place of the pieces.
+func readPieces(r io.Reader, grow func(n int) error) ([]byte, error) {
 	var full [][]byte
 	size := 0
+	if err := grow(firstPiece); err != nil {
+		return nil, err
+	}
 	piece := make([]byte, 0, firstPiece)
 	for {
 		n, err := r.Read(piece[len(piece):cap(piece)])
@@ -60,7 +100,11 @@ func readPieces(r io.Reader) ([]byte, error) {
 			return nil, err
 		case len(piece) == cap(piece):
 			full, size = append(full, piece), size+len(piece)
-			piece = make([]byte, 0, min(2*cap(piece), largestPiece))
+			next := min(2*cap(piece), largestPiece)
+			if err := grow(next); err != nil {
+				return nil, err
+			}
+			piece = make([]byte, 0, next)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (s *Server) converse(x *exchange, r *http.Request) error { //nolint:context
 	err = session.Run(ctx, client, func(usage providers.Usage) { //nolint:contextcheck // attend tells why it is not the request's
 		s.recordUsage(x, usage)
 		// Others spend of the same budget meanwhile, conversations that began beside this one among them.
-		if x.caller.Budget > 0 && (int64(x.cost) > x.grant.Left || x.grant.Overdrawn(ctx)) {
+		if x.caller.Budget > 0 && (int64(x.cost) > x.money.Left || x.money.Overdrawn(ctx)) {
 			end(errSpent)
 		}
 	})

@@ -81,6 +81,9 @@ type Options struct {
 	DefaultRealtimeModel string
 	// MaxBody is the largest request body in bytes; 0 means DefaultMaxBody.
 	MaxBody int64
+	// BodyMemory is what all request bodies under way may hold together, in bytes, and half of it what those of one token
+	// may; 0 means DefaultBodyMemory. It should be four times MaxBody at least.
+	BodyMemory int64
 	// BodyTimeout is how long a request body may take to arrive; 0 means DefaultBodyTimeout.
 	BodyTimeout time.Duration
 	// WriteTimeout is how long a client may leave an answer's next bytes unread; 0 means DefaultWriteTimeout.
@@ -119,6 +122,7 @@ type Server struct {
 	// realtimeModel serves realtime conversations that name none.
 	realtimeModel string
 	maxBody       int64
+	bodies        *bodyMemory
 	bodyTimeout   time.Duration
 	writeTimeout  time.Duration
 	log           *slog.Logger
@@ -149,6 +153,7 @@ func New(o Options) *Server {
 		relay: o.Relay, router: o.Router, tasks: o.Tasks, tokens: o.Tokens, limits: o.Limits, ledger: o.Ledger, prices: o.Prices,
 		archive: o.Archive, links: o.Links, admin: o.Admin, videoModel: o.DefaultVideoModel, video: newVideoChecks(), moderationModel: o.DefaultModerationModel, version: o.Version,
 		maxBody:      orDefault(o.MaxBody, DefaultMaxBody),
+		bodies:       newBodyMemory(orDefault(o.BodyMemory, DefaultBodyMemory)),
 		bodyTimeout:  orDefault(o.BodyTimeout, DefaultBodyTimeout),
 		writeTimeout: orDefault(o.WriteTimeout, DefaultWriteTimeout),
 		log:          o.Log, seen: o.Seen,

@@ -89,7 +89,7 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 		return s.repeatedTask(x, r, create, modelNotFound(req.Model))
 	}
 	if x.caller.Budget > 0 { // the task's own money is reserved by its start
-		if err := s.admit(x, r, storage.Cost{Requests: 1}); x.refused == LimitBudget {
+		if err := s.reserve(x, r, storage.Cost{}); x.refused == LimitBudget {
 			return s.repeatedTask(x, r, create, err) // its task may be what the budget went for
 		} else if err != nil {
 			return workflows.Task{}, err

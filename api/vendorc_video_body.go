@@ -49,7 +49,9 @@ func (v vendorC) readSubmit(x *exchange, r *http.Request) (providers.VideoReques
 	}
 	req := providers.VideoRequest{
 		Model: firstText(b.text("model"), b.text("req_key")), Prompt: b.text("prompt"), WebhookURL: b.text("webhook_url"),
-		Extra: extraMembers(b),
+	}
+	if req.Extra, err = extraMembers(b); err != nil {
+		return req, err
 	}
 	if raw := b.value("seed"); raw != nil {
 		seed, ok := integer(raw)
@@ -119,6 +121,7 @@ func (v vendorC) readResult(x *exchange, r *http.Request) (id string, wait time.
 	if id = b.text("task_id"); id == "" {
 		return "", 0, providers.InvalidField("task_id", "Invalid request: 'task_id' is required.")
 	}
+	v.server.letGo(x) // the wait may be long
 	given := []byte(r.URL.Query().Get("wait"))
 	if len(given) == 0 {
 		given = b.value("wait")

@@ -126,6 +126,19 @@ func (t *Token) Reads() int { return inForce(t.ReadsPerMinute, DefaultReads) }
 // Watchers is how many event streams and waits of tasks the token may have open at one process; 0: any number.
 func (t *Token) Watchers() int { return inForce(t.MaxWatchers, DefaultWatchers) }
 
+// Counted is the token as Limits.Admit counts a call before anybody knows what it may cost: with all limits but the budget.
+func (t *Token) Counted() *Token {
+	if t.Budget <= 0 {
+		return t
+	}
+	return &Token{
+		ID: t.ID, Name: t.Name, RequestsPerMinute: t.RequestsPerMinute, TokensPerMinute: t.TokensPerMinute, Concurrency: t.Concurrency,
+	}
+}
+
+// Charged is the token as Limits.Admit reserves the money of a call that was counted: with nothing but the budget.
+func (t *Token) Charged() *Token { return &Token{ID: t.ID, Name: t.Name, Budget: t.Budget} }
+
 // matches compares a name with a pattern whose "*" takes any run of characters. It goes back only to the last
 // "*", so no pattern is slow.
 func matches(pattern, name string) bool {

@@ -32,7 +32,10 @@ const (
 // begins takes back what it did so far.
 func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 	now := time.Now().UTC()
-	req := unstaged(in.Request)
+	req, err := unstaged(in.Request)
+	if err != nil {
+		return Task{}, unreadable(err)
+	}
 	pin, err := c.source(ctx, in.TokenID, &req)
 	if err == nil {
 		err = c.checkWebhook(in)

@@ -39,14 +39,30 @@ const PromptsMost = promptsMost
 
 // Seams for the external tests of pure functions.
 var (
-	Read        = read
-	WordOf      = wordOf
-	KeyedID     = keyedID
-	RandomID    = randomID
-	RequestHash = requestHash
-	Inline      = inline
-	Canonical   = canonical
+	Read     = read
+	WordOf   = wordOf
+	KeyedID  = keyedID
+	RandomID = randomID
+	Inline   = inline
 )
+
+// RequestHash and Canonical are of a request as Create has it.
+func RequestHash(req providers.VideoRequest) (string, error) {
+	req, err := ordered(req)
+	if err != nil {
+		return "", err
+	}
+	return requestHash(req)
+}
+
+// Canonical is the document of a request.
+func Canonical(req providers.VideoRequest) ([]byte, error) {
+	req, err := ordered(req)
+	if err != nil {
+		return nil, err
+	}
+	return canonical(req)
+}
 
 // MemoFields are the memo's field names.
 const (

@@ -88,20 +88,26 @@ func requestHash(req providers.VideoRequest) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// canonical writes a request in one way, however its writer ordered, spaced and escaped it.
+// canonical writes a request in one way, however its writer spaced and escaped it. Its objects are in order already: see
+// ordered.
 func canonical(req providers.VideoRequest) ([]byte, error) {
-	var err error
-	if req.Extra, err = sortedObject(req.Extra); err != nil {
-		return nil, fmt.Errorf("vendor parameters: %w", err)
-	}
-	if req.Metadata, err = sortedObject(req.Metadata); err != nil {
-		return nil, fmt.Errorf("metadata: %w", err)
-	}
 	doc, err := json.Marshal(req)
 	if err != nil {
 		return nil, fmt.Errorf("marshal request: %w", err)
 	}
 	return doc, nil
+}
+
+// ordered puts the objects of a request into order, which takes long where they are large: once for each create.
+func ordered(req providers.VideoRequest) (providers.VideoRequest, error) {
+	var err error
+	if req.Extra, err = sortedObject(req.Extra); err != nil {
+		return req, fmt.Errorf("vendor parameters: %w", err)
+	}
+	if req.Metadata, err = sortedObject(req.Metadata); err != nil {
+		return req, fmt.Errorf("metadata: %w", err)
+	}
+	return req, nil
 }
 
 // sortedObject writes a JSON object with its keys in order and its numbers as they were.

@@ -11,7 +11,10 @@ import (
 // be made today. What a remix takes from its source need not be in the request. Faults: NotFound (there is none), Mismatch,
 // Conflict and Overloaded as of Create.
 func (c *Client) Repeated(ctx context.Context, in Create) (Task, error) {
-	req := unstaged(in.Request)
+	req, err := unstaged(in.Request)
+	if err != nil {
+		return Task{}, unreadable(err)
+	}
 	id, err := c.known(ctx, in, req)
 	switch {
 	case err != nil:
@@ -129,8 +132,8 @@ func (c *Client) againKnown(ctx context.Context, id string, in Create, req provi
 	return task, m, nil
 }
 
-// unstaged is a request as it was made, its uploads told by their digests.
-func unstaged(req providers.VideoRequest) providers.VideoRequest {
+// unstaged is a request as it was made, its objects in order and its uploads told by their digests.
+func unstaged(req providers.VideoRequest) (providers.VideoRequest, error) {
 	req.IdempotencyKey = ""
 	req.Images = append([]providers.Media(nil), req.Images...)
 	for i, image := range req.Images {
@@ -138,5 +141,5 @@ func unstaged(req providers.VideoRequest) providers.VideoRequest {
 			req.Images[i].SHA256, req.Images[i].Size = digest(image.Data), int64(len(image.Data))
 		}
 	}
-	return req
+	return ordered(req)
 }

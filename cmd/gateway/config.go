@@ -99,6 +99,7 @@ type Webhooks struct {
 // Relay bounds synchronous calls.
 type Relay struct {
 	MaxBody          Size          `yaml:"max_body" doc:"largest request body"`
+	MaxBodyMemory    Size          `yaml:"max_body_memory" doc:"what all request bodies under way may hold together, half of it those of one token; beyond: 503, of one token 429; 0: a quarter of the memory limit (the least of GOMEMLIMIT, the control group's, and the machine's memory), and four times max_body at least"`
 	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" doc:"longest wait for an upstream's first byte"`
 	IdleTimeout      time.Duration `yaml:"idle_timeout" doc:"longest silence within an answer"`
 	MaxAttempts      int           `yaml:"max_attempts" doc:"channels tried for one call"`

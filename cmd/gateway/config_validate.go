@@ -129,6 +129,9 @@ func (j *judge) relay(r Relay) {
 	if r.MaxBody <= 0 {
 		j.add("relay.max_body", "wants a size above 0")
 	}
+	if least := leastBodies * r.MaxBody; r.MaxBodyMemory != 0 && r.MaxBodyMemory < least {
+		j.add("relay.max_body_memory", "is %s, less than four times max_body, which are %s", r.MaxBodyMemory, least)
+	}
 	j.positive("relay.first_byte_timeout", r.FirstByteTimeout)
 	j.positive("relay.idle_timeout", r.IdleTimeout)
 	if r.MaxAttempts < 1 {

@@ -20,3 +20,9 @@ func Counters(cfg Config) (seen func(api.Seen), tried func(relay.Attempt), err e
 
 // NewMakers keeps makers in the store.
 func NewMakers(store *storage.Makers) relay.Makers { return makers{store} }
+
+// Seams for the tests of what the memory for bodies is.
+var (
+	MemoryLimit = memoryLimit
+	BodyMemory  = Relay.bodyMemory
+)

@@ -107,6 +107,7 @@ func (c *callMetrics) prime(n *names) {
 	ctx := context.Background()
 	for _, limit := range []api.Limit{
 		api.LimitRequests, api.LimitTokens, api.LimitConcurrency, api.LimitSockets, api.LimitTasks, api.LimitReads, api.LimitWatchers, api.LimitBudget,
+		api.LimitBodies,
 	} {
 		c.refusals.Add(ctx, 0, c.refusalSeries.of(limit)...)
 	}

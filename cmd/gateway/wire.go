@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -145,7 +146,8 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (
 		Health:            p.checks(tokens),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),
-		Log: p.log, Seen: p.metrics.seen(), Tracer: p.tracer, Version: thisBuild().Version,
+		BodyMemory: p.cfg.Relay.bodyMemory(memoryLimit(os.DirFS("/"))),
+		Log:        p.log, Seen: p.metrics.seen(), Tracer: p.tracer, Version: thisBuild().Version,
 	})
 	return edge, p.metrics.watchEdge(edge, tokens, limits, usage)
 }
