@@ -112,3 +112,9 @@ func Readers() map[string]Reader {
 
 // BodiesTaken is what the request bodies under way hold, in bytes.
 func (s *Server) BodiesTaken() int64 { return s.bodies.taken() }
+
+// Discards counts the bodies that are being discarded.
+type Discards struct{ discards }
+
+// Begin counts one more.
+func (d *Discards) Begin(source string) (done func(), ok bool) { return d.begin(source) }

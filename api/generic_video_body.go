@@ -41,7 +41,7 @@ func (s *Server) readGenericBody(x *exchange, r *http.Request, check *checker) (
 		Model: b.text("model"), Prompt: b.text("prompt"), User: b.text("user"), ResponseFormat: b.text("response_format"),
 		WebhookURL: b.text("webhook_url"),
 	}
-	if req.Metadata, req.Extra, err = readFreely(b); err != nil {
+	if req.Metadata, req.Extra, err = s.video.readFreely(b); err != nil {
 		return req, err
 	}
 	for _, field := range [...]struct {

@@ -161,8 +161,10 @@ func TestBodyIsLetGoWithTheAnswer(t *testing.T) {
 func TestLimitsHoldBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	for name, token := range map[string]storage.Token{
-		"calls at a time": {Concurrency: 2}, "calls at a time, budget": {Concurrency: 2, Budget: 1},
-		"requests a minute": {RequestsPerMinute: 2}, "requests a minute, budget": {RequestsPerMinute: 2, Budget: 1},
+		"calls at a time":           {TokenLimits: storage.TokenLimits{Concurrency: 2}},
+		"calls at a time, budget":   {TokenLimits: storage.TokenLimits{Concurrency: 2}, Budget: 1},
+		"requests a minute":         {TokenLimits: storage.TokenLimits{RequestsPerMinute: 2}},
+		"requests a minute, budget": {TokenLimits: storage.TokenLimits{RequestsPerMinute: 2}, Budget: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -133,7 +133,7 @@ func TestBudgetReservesTheLargestThatIsAskedFor(t *testing.T) {
 		g.limits.costs = nil
 		rec := g.do(t, request("POST", tc.path, body, "Anthropic-Version", "2023-06-01"))
 		if tc.output == 0 {
-			if rec.Code != 400 || len(g.limits.costs) > 0 {
+			if rec.Code != 400 || len(g.limits.costs) > 1 {
 				t.Errorf("%s: got %d %s", body, rec.Code, rec.Body)
 			}
 			continue
@@ -142,7 +142,7 @@ func TestBudgetReservesTheLargestThatIsAskedFor(t *testing.T) {
 		if tc.output < most*most {
 			want = 100 + int64(len(body)/4) + 2*tc.output
 		}
-		if rec.Code != 200 || len(g.limits.costs) != 1 || g.limits.costs[0].Money != want {
+		if rec.Code != 200 || len(g.limits.costs) != 2 || g.limits.costs[1].Money != want {
 			t.Errorf("%s: got %d and %+v, want %d reserved", body, rec.Code, g.limits.costs, want)
 		}
 	}

@@ -24,6 +24,11 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		x.fixed = [...]string{x.id, "nosniff", "private, no-store"}
 		w.Header()["X-Request-Id"] = x.fixed[0:1:1]
 		w.Header()["X-Content-Type-Options"] = x.fixed[1:2:2]
+		if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
+			// A length beside the encoding, in which somebody in front may see another end of the request, would have to end the
+			// connection. net/http hides whether there was one.
+			w.Header().Set("Connection", "close")
+		}
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Time{}) // the connection's last request may have left one
 		if r.ContentLength != 0 {
@@ -40,6 +45,9 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			s.endTrace(r, x)
 			s.tell(r, x)
 			s.letGo(x)
+			if !aborted {
+				s.discard(x, r)
+			}
 			s.open.requests.Add(-1)
 			if aborted {
 				panic(http.ErrAbortHandler)

@@ -62,7 +62,7 @@ func (s *Server) readVideoBody(x *exchange, r *http.Request, check *checker) (pr
 	req := providers.VideoRequest{
 		Model: b.text("model"), Prompt: b.text("prompt"), Size: b.text("size"), WebhookURL: b.text("webhook_url"),
 	}
-	if req.Metadata, req.Extra, err = readFreely(b); err != nil {
+	if req.Metadata, req.Extra, err = s.video.readFreely(b); err != nil {
 		return req, err
 	}
 	req.Width, req.Height = parseSize(req.Size)
@@ -119,36 +119,44 @@ const (
 )
 
 // readFreely reads the fields that hold what the client likes: the metadata, and those the contract does not name.
-func readFreely(b *body) (metadata, extra json.RawMessage, err error) {
+func (c videoChecks) readFreely(b *body) (metadata, extra json.RawMessage, err error) {
 	metadata = bytes.Clone(b.value("metadata"))
 	if err := checkNesting("metadata", metadata); err != nil {
 		return nil, nil, err
 	}
-	extra, err = extraMembers(b)
+	extra, err = c.extraMembers(b)
 	return metadata, extra, err
 }
 
-// extraMembers collects the members of a body the contract does not name; nil where there are none.
-func extraMembers(b *body) (json.RawMessage, error) {
+// extraMembers collects the members of a body its format does not name; nil where there are none. Those of another format,
+// an image for instance, are as large as there.
+func (c videoChecks) extraMembers(b *body) (json.RawMessage, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(b.raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, syntaxFault(err)
 	}
 	var out []byte
+	size := 0 // of the members that no format names
 	for dec.PeekKind() == jsontext.KindString {
 		name, err := dec.ReadValue()
 		if err != nil {
 			return nil, syntaxFault(err)
 		}
-		_, known := b.rule.names[unquote(name)]
+		text := unquote(name)
+		_, known := b.rule.names[text]
+		_, elsewhere := c.fields.rule.names[text]
 		name = bytes.Clone(name)
 		value, err := dec.ReadValue()
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, syntaxFault(err)
-		case known:
+		}
+		if known {
 			continue
-		case len(out)+len(name)+len(value) > maxExtra:
+		}
+		if !elsewhere {
+			size += len(name) + len(value)
+		}
+		if size > maxExtra {
 			return nil, tooMuchExtra()
 		}
 		if err := checkNesting("", value); err != nil {

@@ -104,7 +104,7 @@ func (s *Server) readRemix(x *exchange, r *http.Request, check *checker) (provid
 			return req, err
 		}
 		req = providers.VideoRequest{Prompt: b.text("prompt"), WebhookURL: b.text("webhook_url")}
-		if req.Metadata, req.Extra, err = readFreely(b); err != nil {
+		if req.Metadata, req.Extra, err = s.video.readFreely(b); err != nil {
 			return req, err
 		}
 	}

@@ -123,6 +123,7 @@ type Server struct {
 	realtimeModel string
 	maxBody       int64
 	bodies        *bodyMemory
+	discards      discards
 	bodyTimeout   time.Duration
 	writeTimeout  time.Duration
 	log           *slog.Logger

@@ -50,7 +50,7 @@ func (v vendorC) readSubmit(x *exchange, r *http.Request) (providers.VideoReques
 	req := providers.VideoRequest{
 		Model: firstText(b.text("model"), b.text("req_key")), Prompt: b.text("prompt"), WebhookURL: b.text("webhook_url"),
 	}
-	if req.Extra, err = extraMembers(b); err != nil {
+	if req.Extra, err = v.server.video.extraMembers(b); err != nil {
 		return req, err
 	}
 	if raw := b.value("seed"); raw != nil {

@@ -65,7 +65,9 @@ func (c videoChecks) takeFields(req *providers.VideoRequest) error {
 	if !b.namesAny() {
 		return nil
 	}
-	req.Extra = extraMembers(b)
+	if req.Extra, err = c.extraMembers(b); err != nil {
+		return err
+	}
 	if size := b.value("size"); size != nil && req.Width != 0 && b.pixels("size") == 0 {
 		// A word of the vendor's beside the pixels.
 		req.Extra = append(appendMember(bytes.TrimSuffix(req.Extra, []byte("}")), []byte(`"size"`), size), '}')
@@ -204,7 +206,9 @@ func (c videoChecks) refuseFields(req *providers.VideoRequest) error {
 			}
 		}
 		if b.namesAny() { // nulls
-			req.Extra = extraMembers(b)
+			if req.Extra, err = c.extraMembers(b); err != nil {
+				return err
+			}
 		}
 	}
 	b, err := c.checkMetadata(req.Metadata)

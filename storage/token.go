@@ -132,7 +132,8 @@ func (t *Token) Counted() *Token {
 		return t
 	}
 	return &Token{
-		ID: t.ID, Name: t.Name, RequestsPerMinute: t.RequestsPerMinute, TokensPerMinute: t.TokensPerMinute, Concurrency: t.Concurrency,
+		ID: t.ID, Name: t.Name,
+		TokenLimits: TokenLimits{RequestsPerMinute: t.RequestsPerMinute, TokensPerMinute: t.TokensPerMinute, Concurrency: t.Concurrency},
 	}
 }
 
