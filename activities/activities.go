@@ -20,8 +20,9 @@ type Channels interface {
 	Candidates(want providers.Want) ([]providers.Channel, error)
 	// Pick chooses a channel for a new attempt; a *providers.Fault says why there is none.
 	Pick(want providers.Want) (providers.Target, error)
-	// Report tells how an attempt went; nil is success.
+	// Report tells how an attempt went; nil is success. Looked does so of a look at a job under way.
 	Report(to providers.Target, fault *providers.Fault)
+	Looked(to providers.Target, fault *providers.Fault)
 	// Resolve finds the channel and key of a ticket; providers.ErrChannelGone when the configuration lacks them.
 	Resolve(channel, fingerprint, upstreamModel string) (providers.Target, error)
 }
@@ -94,6 +95,8 @@ type Assignment struct {
 	Model string `json:"model"` // the upstream's name
 	// Slot: the task holds one of the channel's slots.
 	Slot bool `json:"slot,omitempty"`
+	// Token is the stable id of the token whose task it is, "" in tasks that were admitted without it.
+	Token string `json:"token,omitempty"`
 }
 
 // Job is an accepted submit: where the job is and how to ask for it.
@@ -116,7 +119,7 @@ func (a *Activities) target(to Assignment) (providers.Target, providers.VideoAda
 	if adapter == nil {
 		return providers.Target{}, nil, fmt.Errorf("vendor %q of channel %q makes no videos: %w", target.Channel.Vendor, to.Channel, providers.ErrChannelGone)
 	}
-	return target, adapter, nil
+	return target.For(to.Token, false), adapter, nil
 }
 
 // log is the activity's logger with the words every line about a task carries.

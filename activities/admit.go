@@ -224,7 +224,7 @@ func (a *Activities) candidates(in AdmitInput) ([]providers.Channel, error) {
 func (a *Activities) assign(ctx context.Context, in AdmitInput, channel string, slot bool) Admission {
 	if in.Pin != nil {
 		to := *in.Pin
-		to.Slot = slot
+		to.Slot, to.Token = slot, in.Waiter.Token
 		return Admission{Assignment: &to}
 	}
 	only := want(in)
@@ -238,12 +238,13 @@ func (a *Activities) assign(ctx context.Context, in AdmitInput, channel string, 
 	}
 	return Admission{Assignment: &Assignment{
 		Channel: target.Channel.Name, Vendor: target.Channel.Vendor, Key: target.Key.Fingerprint(), Model: target.Model, Slot: slot,
+		Token: in.Waiter.Token,
 	}}
 }
 
 func want(in AdmitInput) providers.Want {
 	return providers.Want{
-		Group: in.Group, Model: in.Model, Several: in.Several, Except: in.Except, ExceptKeys: in.ExceptKeys,
+		Group: in.Group, Token: in.Waiter.Token, Patient: true, Model: in.Model, Several: in.Several, Except: in.Except, ExceptKeys: in.ExceptKeys,
 		Endpoint: providers.Endpoint{Format: in.Format, Operation: providers.VideoTask},
 	}
 }

@@ -96,12 +96,15 @@ func TestAdmit(t *testing.T) {
 		pick: func(w providers.Want) (providers.Target, error) { picked = w; return theTarget(), nil },
 	}
 	got := admit(t, r, in)
-	if got.Assignment == nil || *got.Assignment != assignment() || got.Refused != nil || got.Full != nil {
+	mine := assignment()
+	mine.Token = "demo"
+	if got.Assignment == nil || *got.Assignment != mine || got.Refused != nil || got.Full != nil {
 		t.Errorf("got %+v", got)
 	}
 	want := providers.Want{
-		Group: "default", Model: "sora-2", Endpoint: providers.Endpoint{Format: providers.Generic, Operation: providers.VideoTask},
-		Except: in.Except, ExceptKeys: in.ExceptKeys,
+		Group: "default", Token: "demo", Patient: true, Model: "sora-2",
+		Endpoint: providers.Endpoint{Format: providers.Generic, Operation: providers.VideoTask},
+		Except:   in.Except, ExceptKeys: in.ExceptKeys,
 	}
 	if !reflect.DeepEqual(asked, want) {
 		t.Errorf("asked with %+v", asked)

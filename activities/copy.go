@@ -108,7 +108,7 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 		if errors.Is(context.Cause(ctx), errSlow) {
 			return Output{}, context.Cause(ctx)
 		}
-		a.Channels.Report(target, providers.AsFault(err))
+		a.Channels.Looked(target, providers.AsFault(err))
 		return Output{}, fmt.Errorf("open output %d: %w", n, err)
 	}
 	defer video.Body.Close()

@@ -60,6 +60,8 @@ func (c channels) Pick(want providers.Want) (providers.Target, error) {
 	return c.pick(want)
 }
 
+func (c channels) Looked(to providers.Target, fault *providers.Fault) { c.Report(to, fault) }
+
 func (c channels) Report(to providers.Target, fault *providers.Fault) {
 	if c.report != nil {
 		c.report(to, fault)

@@ -115,7 +115,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 			return providers.VideoStatus{}, ctx.Err() // cancelled, or the worker is stopping
 		}
 		fault := providers.AsFault(err)
-		a.Channels.Report(target, fault)
+		a.Channels.Looked(target, fault)
 		r := record(err)
 		r.Message = shorten(r.Message)
 		p.Errors++
@@ -124,7 +124,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		log.Warn("poll failed", "kind", r.Kind, "status", r.Status, "errors", p.Errors, "fault", err)
 		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, fault.RetryAfter))
 	}
-	a.Channels.Report(target, nil)
+	a.Channels.Looked(target, nil)
 	a.count(in.Job.Assignment.step(StepPoll, in.Job.Model, pollOutcome(status)))
 	p.Errors, p.Fault = 0, nil
 	p.Word = status.Word

@@ -138,7 +138,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	span.End(providers.AsFault(err))
 	if err != nil {
 		fault := providers.AsFault(err)
-		a.Channels.Report(target, fault)
+		a.Channels.Report(target.For(in.Assignment.Token, in.Attempt > 1), fault)
 		r := record(err)
 		r.Message = shorten(r.Message)
 		a.count(in.Assignment.step(StepSubmit, req.Model, submitOutcome(r)))

@@ -448,3 +448,46 @@ func TestSubmitAfterDelete(t *testing.T) {
 		t.Errorf("keys = %q, want %q", keys, want)
 	}
 }
+
+// TestSubmitsAreEvidence: a token whose submits fail stops its own tasks' way to a channel, and nobody else's; an attempt that
+// fell over speaks against nobody.
+func TestSubmitsAreEvidence(t *testing.T) {
+	t.Parallel()
+	fails := adapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "No.", Blame: providers.BlameChannel}
+	}}
+	r := newRig(t, fails)
+	fake := r.acts.Catalog["fake"]
+	fake.Video = fails
+	router := providers.NewRouter(providers.Catalog{"fake": fake}, []providers.Channel{{
+		Name: "main", Vendor: "fake", Keys: []providers.Secret{hushKey}, Models: map[string]string{"sora-2": "up"}, Groups: []string{"default"},
+	}}, nil)
+	r.acts.Channels = router
+	submits := func(token string, n, attempt int) {
+		for i := range n {
+			in := submitInput()
+			in.TaskID, in.Attempt, in.Assignment.Token = fmt.Sprint("video_", token, i), attempt, token
+			if _, err := do[activities.Job](t, r, r.acts.Submit, in); err == nil {
+				t.Fatal("a submit that fails is accepted")
+			}
+		}
+	}
+	admitted := func(token string) bool {
+		in := admitInput("1")
+		in.Waiter.Token = token
+		return admit(t, r, in).Assignment != nil
+	}
+	submits("poison", 20, 2)
+	if !admitted("poison") {
+		t.Error("attempts that fell over are held against the channel")
+	}
+	submits("poison", providers.DefaultCooldownFailures, 1)
+	if admitted("poison") || !admitted("demo") {
+		t.Errorf("admitted: the token whose submits fail %t, another %t", admitted("poison"), admitted("demo"))
+	}
+	submits("demo", 3, 1)
+	submits("third", 1, 1)
+	if admitted("fourth") {
+		t.Error("a channel where the submits of several tokens fail is open to all")
+	}
+}

@@ -18,7 +18,7 @@ type adminChannelList struct {
 func (s *Server) addAdminChannels(g *group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListChannels", Method: http.MethodGet, Path: "/admin/channels", Summary: "How the channels are doing",
-		Description: "State, rest, calls in flight and rates of every channel and each of its keys, which are named by their fingerprints.",
+		Description: "State, cooldown, calls in flight and rates of every channel, of its models that are not closed, and of each of its keys, which are named by their fingerprints.",
 		Responses:   declareDefault(),
 	}, func(ctx context.Context, _ *struct{}) (*struct{ Body adminChannelList }, error) {
 		states, err := s.admin.Channels(ctx)

@@ -541,7 +541,7 @@ func TestAdminChannels(t *testing.T) {
 	o := newOffice(t)
 	var list struct{ Data []providers.ChannelState }
 	o.tell(t, 200, "GET", "/admin/channels", "", &list)
-	if len(list.Data) != 2 || list.Data[0].Name != "main" || list.Data[0].State != providers.StateOK || len(list.Data[0].Keys) != 1 || list.Data[0].Keys[0].Fingerprint == "" {
+	if len(list.Data) != 2 || list.Data[0].Name != "main" || list.Data[0].State != providers.StateClosed || len(list.Data[0].Keys) != 1 || list.Data[0].Keys[0].Fingerprint == "" {
 		t.Errorf("got %+v", list.Data)
 	}
 	if rec := o.ask(t, "GET", "/admin/channels", ""); strings.Contains(rec.Body.String(), "up-key") {

@@ -95,6 +95,7 @@ func (s *Server) converse(x *exchange, r *http.Request) error { //nolint:context
 	defer place.Release(0)
 	defer hold(&s.open.sockets)()
 	x.endpoint, x.sent = providers.RealtimeSession(), time.Now()
+	call.Token = x.caller.ID
 	session, err := s.relay.Realtime(r.Context(), x.caller.Group, call)
 	if err != nil {
 		s.recordSession(x, true)

@@ -377,11 +377,11 @@ func TestRealtimeFallsOver(t *testing.T) {
 		}
 		echo(context.WithoutCancel(r.Context()), conn)
 	})))
-	for range 2 {
+	for range providers.DefaultCooldownFailures + 2 {
 		mustEcho(t, d.dial(t), websocket.MessageText, []byte("hi"))
 	}
-	if got := refused.Load(); got != 1 {
-		t.Errorf("the failing channel was asked %d times, want once, then left alone", got)
+	if got := refused.Load(); got != providers.DefaultCooldownFailures {
+		t.Errorf("the failing channel was asked %d times, want %d, then left alone", got, providers.DefaultCooldownFailures)
 	}
 }
 

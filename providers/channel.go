@@ -111,6 +111,15 @@ type Target struct {
 	Model string
 	// picked is when the router handed the target out, on the router's clock; 0 for a target made by hand.
 	picked time.Duration
+	// token is whose call it is for, spoken what Want.Spoken says of it.
+	token  string
+	spoken bool
 	// channel and key are how the two are doing; nil for a target made by hand.
 	channel, key *health
+}
+
+// For is the target for a call of the token, where Pick was not told. Spoken is that of Want.
+func (t Target) For(token string, spoken bool) Target {
+	t.token, t.spoken = token, spoken
+	return t
 }

@@ -19,25 +19,10 @@ const (
 	// maxKeyRest bounds a grown rest of a key that is refused or exhausted. It is how long a key that works again may wait
 	// for the look that finds out.
 	maxKeyRest = time.Hour
-	// probePatience is how long the one call let through after a rest may take to tell how it went. After that another may
-	// try: the client of the first may have left.
-	probePatience = 10 * time.Second
 )
 
-// standing says whether a channel or key may be used.
-type standing int
-
-const (
-	// fit: nothing speaks against it.
-	fit standing = iota
-	// due: its rest is over and nobody has tried it yet.
-	due
-	// onTrial: somebody tries it after its rest. Others go elsewhere while they can.
-	onTrial
-	resting
-)
-
-// rest is the cool-down of one channel or one key. Times are on the router's clock, whose zero is never.
+// rest is the cooldown of one key, or of a key for one model, after the upstream itself said that it is of no use now: no
+// evidence is needed. Times are on the router's clock, whose zero is never.
 type rest struct {
 	// until is when the current or last rest ends; 0 before the first one and after a success.
 	until atomic.Int64
@@ -59,7 +44,7 @@ func (r *rest) standing(now time.Duration) (standing, time.Duration) {
 	case until > now:
 		return resting, until - now
 	case time.Duration(r.probe.Load()) > now:
-		return onTrial, 0
+		return later, 0
 	default:
 		return due, 0
 	}
@@ -87,7 +72,7 @@ func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *Fau
 		// It rests already, or the call began before the last rest: only the upstream's own word is news, or that there is no
 		// money.
 		known := now + retryAfter
-		if fault.Blame == BlameKey && fault.Key == KeyExhausted && r.length < first {
+		if fault.Key == KeyExhausted && r.length < first {
 			r.length = first
 			known = max(known, now+first)
 		}
@@ -99,7 +84,7 @@ func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *Fau
 	}
 	r.length = max(first, min(restGrowth*r.length, most))
 	left = r.length
-	if retryAfter > 0 && (fault.Blame != BlameKey || fault.Key != KeyExhausted || retryAfter > left) {
+	if retryAfter > 0 && (fault.Key != KeyExhausted || retryAfter > left) {
 		left = retryAfter
 	}
 	r.since = now
@@ -111,9 +96,9 @@ func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *Fau
 // bounds are the first and the longest rest after a fault.
 func bounds(first time.Duration, fault *Fault) (least, most time.Duration) {
 	switch {
-	case fault.Blame == BlameKey && fault.Key == KeyExhausted:
+	case fault.Key == KeyExhausted:
 		return max(first, exhaustedRest), max(first, maxKeyRest)
-	case fault.Blame == BlameKey && fault.Key == KeyRefused:
+	case fault.Key == KeyRefused:
 		return first, max(first, maxKeyRest)
 	default:
 		return first, max(first, maxRest)

@@ -48,7 +48,7 @@ const (
 	BlameNone Blame = iota
 	// BlameKey means that this key is refused, limited or out of quota; others of the channel may work.
 	BlameKey
-	// BlameChannel means that the upstream fails whatever the key.
+	// BlameChannel means that the upstream fails whatever the key. One such fault proves nothing: circuits count them.
 	BlameChannel
 )
 
@@ -58,10 +58,12 @@ type KeyTrouble int
 const (
 	// KeyBusy means that the key is limited for the moment, or that nothing more is known.
 	KeyBusy KeyTrouble = iota
-	// KeyRefused means that the vendor refuses the key: it is wrong, revoked, or may not do this.
+	// KeyRefused means that the vendor refuses the key: it is wrong or revoked.
 	KeyRefused
 	// KeyExhausted means that the key's account is out of money, or of a quota that takes hours to return.
 	KeyExhausted
+	// KeyForbidden means that the key may not do this: use the model, for one. It is good for others.
+	KeyForbidden
 )
 
 // Reply is an upstream's own error answer, bounded. It goes to the client untouched only as a 4xx in the caller's
@@ -90,6 +92,11 @@ type Fault struct {
 	Blame     Blame
 	// Key says how lasting the trouble is, where Blame is BlameKey.
 	Key KeyTrouble
+	// Unreached: no connection to the upstream came about, which no content of a request can bring about.
+	Unreached bool
+	// Odd: the upstream answered, though with nothing that makes sense of the operation. Like a slow answer, that does not
+	// stop calls to a channel.
+	Odd bool
 	// Code is the upstream's own error code where it sent one, "" otherwise.
 	Code string
 	// Upstream is the upstream's own answer, nil where there was none.
@@ -137,6 +144,20 @@ func (f *Fault) Elsewhere() bool {
 		return false
 	}
 }
+
+// weak tells whether a fault of the channel is one that requests alone can bring about: an answer that takes too long, or an
+// odd one.
+func (f *Fault) weak() bool { return f.Odd || f.Kind == Timeout && !f.Unreached }
+
+// spares tells whether a fault of a key leaves it as it is: it is busy, or may not do this. The evidence decides whether it
+// is left alone for the one model.
+func (f *Fault) spares() bool {
+	return f.Key == KeyForbidden || f.Key == KeyBusy && f.Kind == RateLimited && f.RetryAfter <= 0
+}
+
+// ofModel tells whether a fault of a key is one of its model alone: rates, and a day's quota, are limited for each model,
+// while a key that is refused or out of money is so for all.
+func (f *Fault) ofModel() bool { return f.Kind == RateLimited }
 
 // AsFault returns the *Fault in err's chain. A cancelled context becomes a Canceled fault, an expired one a Timeout,
 // anything else an Internal one that wraps err. nil stays nil.

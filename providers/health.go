@@ -7,9 +7,15 @@ import (
 
 // health is how one channel, or one of its keys, is doing. It outlives a reload of the channels.
 type health struct {
-	rest rest
-	// models are the rests of single models, for keys alone.
-	models   modelRests
+	// rest and rests are a key's alone: its own, and those for single upstream models.
+	rest  rest
+	rests modelRests
+	// circuits are those of single upstream models, whole that of a channel with all its models.
+	circuits circuits
+	whole    circuit
+	// answered is when the latest call was picked that a channel with a circuit answered, for whatever model.
+	answered atomic.Int64
+
 	inFlight atomic.Int64
 	pace     pace
 	trouble  atomic.Pointer[Trouble]
@@ -35,12 +41,56 @@ func newTrouble(fault *Fault, key Secret) *Trouble {
 		switch fault.Key {
 		case KeyRefused:
 			trouble.Key = "refused"
+		case KeyForbidden:
+			trouble.Key = "forbidden"
 		case KeyExhausted:
 			trouble.Key = "exhausted"
 		case KeyBusy:
 		}
 	}
 	return trouble
+}
+
+// keyStanding is how a key stands for a call of the token: the worst of its own rest, that for the model, and the model's
+// circuit. It also tells for how long.
+func (h *health) keyStanding(now time.Duration, model, token string, rules *rules) (standing, time.Duration) {
+	how, left := h.rest.standing(now)
+	if apart := h.rests.of(model); apart != nil {
+		its, rests := apart.standing(now)
+		how, left = max(how, its), max(left, rests)
+	}
+	its, stops := h.circuits.of(model).standing(now, token, rules)
+	return max(how, its), max(left, stops)
+}
+
+// tryKey takes the turns of the one call after a rest or a cooldown; false when another has taken one.
+func (h *health) tryKey(now time.Duration, model, token string, rules *rules) bool {
+	apart := h.rests.of(model)
+	return h.rest.try(now) && (apart == nil || apart.try(now)) && h.circuits.of(model).try(now, token, rules)
+}
+
+// channelStanding is how a channel stands for a call of the token: the worse of its own circuit and the model's.
+func (h *health) channelStanding(now time.Duration, model, token string, rules *rules) (standing, time.Duration) {
+	how, left := h.whole.standing(now, token, rules)
+	its, stops := h.circuits.of(model).standing(now, token, rules)
+	return max(how, its), max(left, stops)
+}
+
+func (h *health) tryChannel(now time.Duration, model, token string, rules *rules) bool {
+	return h.whole.try(now, token, rules) && h.circuits.of(model).try(now, token, rules)
+}
+
+// spans tells whether what fails is the channel rather than a model of it: several of its models are open for all, and
+// nothing was answered since the first of them opened.
+func (h *health) spans(now time.Duration) bool {
+	open, first := 0, now
+	for _, c := range h.circuits.all {
+		if since, is := c.openSince(now); is {
+			open++
+			first = min(first, since)
+		}
+	}
+	return open > 1 && time.Duration(h.answered.Load()) <= first
 }
 
 // pace counts the attempts of the last minute and those that failed, in slots of ten seconds, so that counting is one

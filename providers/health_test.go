@@ -28,50 +28,6 @@ func down() *providers.Fault {
 	return &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel}
 }
 
-// TestProbe: after a rest one call tries the channel, and the others come back to it when that has succeeded.
-func TestProbe(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), []providers.Channel{
-			channel("best", "talks", func(c *providers.Channel) { c.Priority = 1 }), channel("spare", "talks"),
-		}, nil)
-		names := func(n int) string {
-			var names []string
-			for range n {
-				names = append(names, pickOf(t, router).Channel.Name)
-			}
-			return strings.Join(names, " ")
-		}
-		router.Report(pickOf(t, router), down())
-		if got := names(3); got != "spare spare spare" {
-			t.Errorf("while it rests: got %s", got)
-		}
-		pass(providers.DefaultCooldown)
-		probe := pickOf(t, router)
-		if got := probe.Channel.Name + " " + names(3); got != "best spare spare spare" {
-			t.Errorf("after its rest: got %s", got)
-		}
-		onlyBest := func(want *providers.Want) { want.Except = []string{"spare"} }
-		if got := pickOf(t, router, onlyBest).Channel.Name; got != "best" {
-			t.Errorf("got %s where there is nothing else", got)
-		}
-		channels, err := router.Candidates(providers.Want{Group: "default", Model: "m", Endpoint: chat})
-		if err != nil || len(channels) != 2 || channels[0].Name != "spare" {
-			t.Errorf("got candidates %v, %v, want the one on trial last", channels, err)
-		}
-		// The one that tries it may have left without a word: another one does.
-		pass(10 * time.Second)
-		second := pickOf(t, router)
-		if got := second.Channel.Name + " " + names(1); got != "best spare" {
-			t.Errorf("when the probe has told nothing: got %s", got)
-		}
-		router.Report(second, nil)
-		if got := names(2); got != "best best" {
-			t.Errorf("after a success: got %s", got)
-		}
-	})
-}
-
 // TestProbeOfKey: the same for one key of a channel.
 func TestProbeOfKey(t *testing.T) {
 	t.Parallel()
@@ -158,7 +114,9 @@ func TestAffinity(t *testing.T) {
 			}
 		}
 		to := pickOf(t, router, func(want *providers.Want) { want.Only = []string{"b"} })
-		router.Report(to, down())
+		for range failures {
+			router.Report(to, down())
+		}
 		for i, home := range homes {
 			to := pickOf(t, router, with(uint64(i)+1))
 			if got := to.Channel.Name + to.Key.Reveal(); got != home && !strings.HasPrefix(home, "b") || strings.HasPrefix(got, "b") {
@@ -190,7 +148,9 @@ func TestMaker(t *testing.T) {
 			}
 		}
 		to := pickOf(t, router, goingOn(of("made", "k1")))
-		router.Report(to, down())
+		for range failures {
+			router.Report(to, down())
+		}
 		if to := pickOf(t, router, goingOn(of("made", "k1"))); to.Channel.Name != "made" {
 			t.Errorf("got %s while the maker rests", to.Channel.Name)
 		}
@@ -210,47 +170,18 @@ func TestMaker(t *testing.T) {
 	})
 }
 
-// TestNews: what one process tells of its rests, another one knows.
+// TestNews: what one process tells of the rests of keys, another one knows.
 func TestNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		configured := []providers.Channel{channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} })}
-		var there *providers.Router
+		there := providers.NewRouter(vendors(), configured, nil)
 		told := 0
 		here := providers.NewRouter(vendors(), configured, &providers.RouterOptions{Tell: func(rest providers.Rest) {
 			told++
 			there.Learn(rest)
 		}})
-		there = providers.NewRouter(vendors(), configured, nil)
-		left := func(router *providers.Router) time.Duration {
-			_, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat})
-			if err == nil {
-				return 0
-			}
-			return wantKind(t, err, providers.Overloaded).RetryAfter
-		}
-		early := pickOf(t, there)
 		pass(time.Second)
-		to := pickOf(t, here)
-		here.Report(to, down())
-		if got := left(there); got != providers.DefaultCooldown {
-			t.Errorf("the other process knows of %s of rest", got)
-		}
-		there.Report(early, down()) // its own failure is no second one
-		if got := left(there); got != providers.DefaultCooldown {
-			t.Errorf("got %s of rest after a call that began before it", got)
-		}
-		pass(providers.DefaultCooldown)
-		there.Report(pickOf(t, there), down()) // the first after the rest, which grows as if it had been its own
-		if got := left(there); got != 2*providers.DefaultCooldown {
-			t.Errorf("got %s, want the next rest to grow from the one it was told of", got)
-		}
-		pass(2 * providers.DefaultCooldown)
-		here.Report(pickOf(t, here), nil)
-		if got := there.States()[0].State; got != providers.StateOK {
-			t.Errorf("after a success here the other process has state %s", got)
-		}
-
 		key := pickOf(t, here)
 		here.Report(key, &providers.Fault{
 			Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, Code: "broke " + key.Key.Reveal(),
@@ -262,28 +193,50 @@ func TestNews(t *testing.T) {
 			}
 		}
 		for _, rest := range []providers.Rest{
-			{Channel: "a", Upstream: "another", Left: time.Hour}, {Channel: "none", Left: time.Hour}, {Channel: "a", Key: "none", Left: time.Hour},
+			{Channel: "a", Upstream: "another", Key: key.Key.Fingerprint(), Left: time.Hour}, {Channel: "none", Left: time.Hour}, {Channel: "a", Key: "none", Left: time.Hour},
 		} {
 			there.Learn(rest)
 		}
 		pickOf(t, there)
-		if told != 3 {
-			t.Errorf("told %d times, want a rest, its end, and a key's rest", told)
-		}
 
 		states := providers.MergeStates(here.States(), there.States(), nil)
 		text := fmt.Sprintf("%+v", states)
-		if len(states) != 1 || states[0].Processes != 2 || states[0].State != providers.StateOK || states[0].CallsPerMinute == 0 {
+		if len(states) != 1 || states[0].Processes != 2 || states[0].State != providers.StateClosed || states[0].CallsPerMinute == 0 {
 			t.Errorf("got %s", text)
 		}
 		for _, state := range states[0].Keys {
-			if (state.State == providers.StateResting) != (state.Fingerprint == key.Key.Fingerprint()) {
+			if (state.State == providers.StateOpen) != (state.Fingerprint == key.Key.Fingerprint()) {
 				t.Errorf("got key %+v", state)
 			}
-			if state.State == providers.StateResting &&
+			if state.State == providers.StateOpen &&
 				(state.LastFault == nil || state.LastFault.Key != "exhausted" || state.LastFault.Status != 429 || state.LastFault.Code != "broke ***") {
 				t.Errorf("got last fault %+v", state.LastFault)
 			}
+		}
+		pass(10 * time.Minute)
+		// The first after the rest fails there, and it grows as if it had been its own.
+		again := pickOf(t, there, func(want *providers.Want) {
+			for _, other := range configured[0].Keys {
+				if other != key.Key {
+					want.ExceptKeys = append(want.ExceptKeys, providers.KeyRef{Channel: "a", Fingerprint: other.Fingerprint()})
+				}
+			}
+		})
+		there.Report(again, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted})
+		for _, state := range there.States()[0].Keys {
+			if state.Fingerprint == key.Key.Fingerprint() && state.RestLeft != 600 {
+				t.Errorf("got %+v, want the next rest to grow from the one it was told of", state)
+			}
+		}
+		pass(10 * time.Minute)
+		here.Report(pickOf(t, here, func(want *providers.Want) { want.Maker = key.Ref() }), nil)
+		for _, state := range there.States()[0].Keys {
+			if state.State != providers.StateClosed {
+				t.Errorf("after a success here: got %+v there", state)
+			}
+		}
+		if told != 2 {
+			t.Errorf("told %d times, want a rest and its end", told)
 		}
 	})
 }

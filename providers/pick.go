@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,10 +10,11 @@ import (
 
 // Pick chooses a channel and one of its keys. The error is a *Fault: ModelNotFound when no channel of the group serves
 // the endpoint for the model, Overloaded when all that do are cooling down or were tried; RetryAfter is then the
-// shortest rest left, 0 when nothing rests.
+// shortest cooldown left, 0 when there is none.
 //
-// After a rest one call is let through; until it has succeeded the channel, or key, is only picked by others when there
-// is nothing else.
+// Of a half-open circuit, or a key after its rest, few calls are let through; until one of them has succeeded, others go
+// elsewhere while they can. Where every circuit is open, the one that closes first is tried by a few calls at a time,
+// unless the upstream itself asked to be left alone.
 func (r *Router) Pick(want Want) (Target, error) {
 	routes := r.routes(&want)
 	now := r.now()
@@ -21,46 +23,68 @@ func (r *Router) Pick(want Want) (Target, error) {
 			return found.target(&want, now), nil
 		}
 	}
-	for {
-		best, trial, served, soon := choose(routes, &want, now)
+	for full := time.Duration(0); ; {
+		found := choose(routes, &want, now, &r.rules)
 		switch {
-		case best.route != nil:
-			if best.take(&want, now) {
-				return best.target(&want, now), nil
+		case found.best.route != nil:
+			if found.best.take(&want, now, &r.rules) {
+				return found.best.target(&want, now), nil
 			}
 			// Another call was faster to try it, so it is no longer the best.
-		case trial.route != nil:
-			return trial.target(&want, now), nil
+		case found.later.route != nil:
+			return found.later.target(&want, now), nil
+		case found.last.route != nil:
+			if found.last.takeLast(&want, now, &r.rules) {
+				return found.last.target(&want, now), nil
+			}
+			// Enough others try it.
+			want.Except, full = append(slices.Clip(want.Except), found.last.route.channel.Name), lastResortRetry
 		default:
-			return Target{}, nowhere(want, served, soon)
+			return Target{}, nowhere(want, found.served, cmp.Or(found.soon, full))
 		}
 	}
 }
 
-// choose finds the best choice among those that are fit or due, and among those on trial.
-func choose(routes []route, want *Want, now time.Duration) (best, trial choice, served bool, soon time.Duration) {
+// choices are what there is to choose from.
+type choices struct {
+	best  choice // of those that are fit or due
+	later choice // of those that others come before
+	last  choice // of those that fail, the one whose cooldown ends first
+	// served tells whether there is any, and soon when the first may be tried that may not now, 0 for none.
+	served bool
+	soon   time.Duration
+}
+
+func choose(routes []route, want *Want, now time.Duration, rules *rules) (found choices) {
+	var lastLeft time.Duration
 	for i := range routes {
 		candidate := &routes[i]
-		if best.route != nil && candidate.channel.Priority < best.route.channel.Priority {
+		if found.best.route != nil && candidate.channel.Priority < found.best.route.channel.Priority {
 			break
 		}
 		if !candidate.serves(want) {
 			continue
 		}
-		served = true
-		free, how, left := candidate.freeKey(now, want)
-		if left > 0 && (soon == 0 || left < soon) {
-			soon = left
+		found.served = true
+		free, how, left := candidate.freeKey(now, want, rules)
+		wait := left
+		if free != nil {
+			wait = min(left, lastResortRetry) // those who try it now may have told by then
+		}
+		if wait > 0 && (found.soon == 0 || wait < found.soon) {
+			found.soon = wait
 		}
 		switch {
 		case free == nil:
-		case how == onTrial:
-			trial.offer(candidate, free, want.Affinity)
-		default:
-			best.offer(candidate, free, want.Affinity)
+		case how < later:
+			found.best.offer(candidate, free, want.Affinity)
+		case how == later:
+			found.later.offer(candidate, free, want.Affinity)
+		case found.last.route == nil || left < lastLeft:
+			found.last.route, found.last.key, lastLeft = candidate, free, left
 		}
 	}
-	return best, trial, served, soon
+	return found
 }
 
 // choice is the one of the routes offered so far that is taken, by priority and weight.
@@ -91,9 +115,16 @@ func (c *choice) offer(candidate *route, key *keyState, affinity uint64) {
 	}
 }
 
-// take takes the turn of the one call after a rest where there is one to take.
-func (c *choice) take(want *Want, now time.Duration) bool {
-	return c.route.channel.health.rest.try(now) && c.key.health.try(now, c.route.upstream(want))
+// take takes the turn of a call after a cooldown where there is one to take. A call that has spoken has none.
+func (c *choice) take(want *Want, now time.Duration, rules *rules) bool {
+	model := c.route.upstream(want)
+	return c.route.channel.health.tryChannel(now, model, want.Token, rules) && c.key.health.tryKey(now, model, want.Token, rules)
+}
+
+// takeLast takes one of the few places of calls that have nothing else left.
+func (c *choice) takeLast(want *Want, now time.Duration, rules *rules) bool {
+	model := c.route.upstream(want)
+	return c.route.channel.health.circuits.begin(model, now, want.Token).tryLast(now, want.Token, rules)
 }
 
 func (c *choice) target(want *Want, now time.Duration) Target {
@@ -101,7 +132,7 @@ func (c *choice) target(want *Want, now time.Duration) Target {
 	channel.turn.Add(1)
 	return Target{
 		Channel: channel.Channel, Key: c.key.secret, Model: c.route.upstream(want),
-		picked: now, channel: channel.health, key: c.key.health,
+		picked: now, token: want.Token, spoken: want.Spoken, channel: channel.health, key: c.key.health,
 	}
 }
 
@@ -129,20 +160,23 @@ func (w *Want) exceptsKey(channel, fingerprint string) bool {
 	return len(w.ExceptKeys) > 0 && slices.Contains(w.ExceptKeys, KeyRef{Channel: channel, Fingerprint: fingerprint})
 }
 
-// freeKey finds the next key that may be used now for the model, and how it and its channel stand. When there is none it
-// returns nil and how long the channel or the first of its keys still rests, 0 when nothing rests because all was tried.
-func (r *route) freeKey(now time.Duration, want *Want) (*keyState, standing, time.Duration) {
+// freeKey finds the key that stands best for the model, the next in turn among equals, and how it and its channel stand
+// together. When there is none it returns nil and how long the channel or the first of its keys is still left alone, 0 when
+// all was tried. What is stopped has both.
+func (r *route) freeKey(now time.Duration, want *Want, rules *rules) (*keyState, standing, time.Duration) {
 	c, model := r.channel, r.upstream(want)
-	how, left := c.health.rest.standing(now)
-	if how == resting {
-		return nil, how, left
+	channel, left := c.health.channelStanding(now, model, want.Token, rules)
+	if channel == resting || want.Patient && channel == stopped {
+		return nil, resting, left
 	}
 	if len(c.keys) == 0 || want.excepts(c.Name) {
-		return nil, how, 0
+		return nil, channel, 0
 	}
 	var (
-		trial *keyState
-		soon  time.Duration // shortest rest left of a key
+		best *keyState
+		how  standing
+		stay time.Duration // how long the best is still stopped
+		soon time.Duration // shortest rest left of a key
 	)
 	first := int(c.turn.Load() % uint64(len(c.keys)))
 	if want.Affinity != 0 && len(c.keys) > 1 {
@@ -150,26 +184,34 @@ func (r *route) freeKey(now time.Duration, want *Want) (*keyState, standing, tim
 	}
 	for i := range c.keys {
 		key := c.keys[(first+i)%len(c.keys)]
-		stands, rest := key.health.standing(now, model)
-		switch {
-		case stands == resting:
+		stands, rest := key.health.keyStanding(now, model, want.Token, rules)
+		if stands == resting || want.Patient && stands == stopped {
 			if soon == 0 || rest < soon {
 				soon = rest
 			}
-		case want.exceptsKey(c.Name, key.fingerprint):
-		case stands != onTrial:
-			if how == onTrial {
-				stands = onTrial
-			}
-			return key, stands, 0
-		case trial == nil:
-			trial = key
+			continue
+		}
+		if want.exceptsKey(c.Name, key.fingerprint) {
+			continue
+		}
+		if want.Spoken && max(stands, channel) == due {
+			stands = later
+		}
+		if best == nil || stands < how {
+			best, how, stay = key, stands, rest
+		}
+		if how < later {
+			break
 		}
 	}
-	if trial != nil {
-		return trial, onTrial, 0
+	switch how = max(how, channel); {
+	case best == nil:
+		return nil, how, soon
+	case how == stopped:
+		return best, how, max(left, stay)
+	default:
+		return best, how, 0
 	}
-	return nil, how, soon
 }
 
 // preferred is the key that calls of an affinity use before others.

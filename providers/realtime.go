@@ -18,6 +18,8 @@ type RealtimeCall struct {
 	Query  url.Values
 	// RequestID names the client's request in logs.
 	RequestID string
+	// Token is the stable id of the token that calls.
+	Token string
 }
 
 // Dialer opens realtime conversations at one vendor. It is safe for concurrent use.

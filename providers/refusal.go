@@ -24,7 +24,9 @@ func refusal(status int) *Fault {
 		return &Fault{Kind: kind, Message: message, Taken: TakenNo}
 	}
 	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	case http.StatusForbidden:
+		return &Fault{Kind: Upstream, Message: refusedKey, Taken: TakenNo, Blame: BlameKey, Key: KeyForbidden}
+	case http.StatusUnauthorized:
 		return &Fault{Kind: Upstream, Message: refusedKey, Taken: TakenNo, Blame: BlameKey, Key: KeyRefused}
 	case http.StatusPaymentRequired:
 		return &Fault{Kind: Upstream, Message: refusedKey, Taken: TakenNo, Blame: BlameKey, Key: KeyExhausted}

@@ -13,26 +13,31 @@ import (
 // ErrChannelGone says that the configuration no longer has the channel, or the key, that a ticket remembers.
 var ErrChannelGone = errors.New("the channel or its key is no longer configured")
 
-// DefaultCooldown is the first rest of a failing channel or key.
+// DefaultCooldown is how long a circuit is open, and the first rest of a key.
 const DefaultCooldown = 30 * time.Second
 
 // RouterOptions tune a Router; nil means the defaults.
 type RouterOptions struct {
-	// Cooldown is the first rest; 0 means DefaultCooldown.
+	// Cooldown is how long a circuit is open, and the first rest of a key that is refused; 0 means DefaultCooldown.
 	Cooldown time.Duration
-	// Tell gets the news of this process's own rests, for others to Learn; nil: nobody does. It is called while calls
+	// CooldownFailures is how many of the recent calls must have failed before a circuit opens, CooldownShare the share of
+	// them, and of the tokens that made them. CooldownWindow is how long a call is recent. 0 means the default.
+	CooldownFailures int
+	CooldownShare    float64
+	CooldownWindow   time.Duration
+	// Tell gets the news of this process's own cooldowns, for others to Learn; nil: nobody does. It is called while calls
 	// wait, so it must not.
 	Tell func(Rest)
 }
 
 // Router says which channel a call or a task tries next: those of the group that carry the model and serve the
-// endpoint, higher priority first, by weight among equals, the channel's keys in turn. What failed a moment ago rests.
-// It is safe for concurrent use and never waits for other processes, whose news of cool-downs it is told.
+// endpoint, higher priority first, by weight among equals, the channel's keys in turn. What keeps failing is left alone for
+// a while: circuits see to that, and rests of keys that the upstream refuses. It is safe for concurrent use and never waits for other processes, whose news of cool-downs it is told.
 type Router struct {
-	catalog  Catalog
-	cooldown time.Duration
-	tell     func(Rest)
-	start    time.Time
+	catalog Catalog
+	rules   rules
+	tell    func(Rest)
+	start   time.Time
 
 	load  sync.Mutex
 	table atomic.Pointer[table]
@@ -41,6 +46,8 @@ type Router struct {
 // Want is what a call or task needs of a channel.
 type Want struct {
 	Group string
+	// Token is the stable id of the token that calls.
+	Token string
 	// Model is the public name.
 	Model    string
 	Endpoint Endpoint
@@ -51,6 +58,11 @@ type Want struct {
 	// Except are names of channels not to be picked, ExceptKeys single keys of channels: those already tried.
 	Except     []string
 	ExceptKeys []KeyRef
+	// Spoken: a fault of this call has spoken against a channel already. What else fails speaks against no other: it may be
+	// the call's own content.
+	Spoken bool
+	// Patient: it rather waits than tries what fails.
+	Patient bool
 	// Only are the names of the channels that will do; none: all of them.
 	Only []string
 	// Affinity, unless 0, keeps calls that share it together among channels of one priority, and at one key, as long as
@@ -72,19 +84,22 @@ func (t Target) Ref() KeyRef {
 // NewRouter returns a router over the channels. The catalog says what their vendors serve; a channel of a vendor that
 // is not in it serves nothing.
 func NewRouter(catalog Catalog, channels []Channel, opts *RouterOptions) *Router {
-	r := &Router{catalog: catalog, cooldown: DefaultCooldown, start: time.Now()}
-	if opts != nil {
-		r.tell = opts.Tell
-		if opts.Cooldown > 0 {
-			r.cooldown = opts.Cooldown
-		}
+	if opts == nil {
+		opts = new(RouterOptions)
 	}
+	r := &Router{catalog: catalog, tell: opts.Tell, start: time.Now(), rules: rules{
+		failures: cmp.Or(max(opts.CooldownFailures, 0), DefaultCooldownFailures),
+		share:    cmp.Or(max(opts.CooldownShare, 0), DefaultCooldownShare),
+		window:   cmp.Or(max(opts.CooldownWindow, 0), DefaultCooldownWindow),
+		cooldown: cmp.Or(max(opts.Cooldown, 0), DefaultCooldown),
+	}}
+	r.rules.failures = min(r.rules.failures, MaxCooldownFailures)
 	r.Load(channels)
 	return r
 }
 
 // Load replaces the channels at once. Calls in flight keep the target they have. A channel that keeps its name, vendor
-// and base URL keeps its cool-down, and so does each of its keys that stays.
+// and base URL keeps its circuits, and so does each of its keys that stays.
 func (r *Router) Load(channels []Channel) {
 	r.load.Lock()
 	defer r.load.Unlock()
@@ -116,15 +131,15 @@ func (r *Router) Candidates(want Want) ([]Channel, error) {
 			continue
 		}
 		served = true
-		free, how, left := route.freeKey(now, &want)
+		free, how, left := route.freeKey(now, &want, &r.rules)
 		if left > 0 && (soon == 0 || left < soon) {
 			soon = left
 		}
-		if free != nil {
+		if free != nil && how < stopped {
 			// The first of several exponential clocks to ring is each one in proportion to its rate.
 			place := rand.ExpFloat64() / float64(max(route.channel.Weight, 1)) //nolint:gosec // a share of load needs no secrecy
 			trial := 0
-			if how == onTrial {
+			if how == later {
 				trial = 1
 			}
 			all = append(all, candidate{route.channel.Channel, trial, place})
@@ -167,68 +182,6 @@ func (r *Router) routes(want *Want) []route {
 		return routes
 	}
 	return t.open[want.Group]
-}
-
-// Report tells how the attempt at a target ended; nil is success. The fault's Blame says what rests: the one key, the
-// channel, or nothing. A key that is over a limit rests for the one model, as far as that is named. Targets of channels that
-// are gone are ignored.
-func (r *Router) Report(to Target, fault *Fault) {
-	now := r.now()
-	if to.channel == nil { // made by hand
-		channel := r.table.Load().channels[to.Channel.Name]
-		if channel == nil || !channel.same(to.Channel) {
-			return
-		}
-		if to.channel = channel.health; to.picked == 0 {
-			to.picked = now
-		}
-		if key := channel.key(to.Key); key != nil {
-			to.key = key.health
-		}
-	}
-	failed := fault != nil && fault.Blame != BlameNone
-	to.channel.pace.count(now, failed)
-	if to.key != nil {
-		to.key.pace.count(now, failed)
-	}
-	switch {
-	case fault == nil:
-		r.succeeded(to, &to.channel.rest, "", "")
-		if to.key != nil {
-			key := to.Key.Fingerprint()
-			r.succeeded(to, &to.key.rest, key, "")
-			r.succeeded(to, to.key.models.of(to.Model), key, to.Model)
-		}
-	case fault.Blame == BlameChannel:
-		r.failed(to, to.channel, &to.channel.rest, Rest{}, now, fault)
-	case fault.Blame == BlameKey && to.key != nil:
-		what, rest := Rest{Key: to.Key.Fingerprint()}, &to.key.rest
-		if fault.ofModel() {
-			if apart := to.key.models.begin(to.Model, now); apart != nil {
-				what.Model, rest = to.Model, apart
-			}
-		}
-		r.failed(to, to.key, rest, what, now, fault)
-	}
-}
-
-// failed lets what is named rest: a channel, a key, or a key's model.
-func (r *Router) failed(to Target, whose *health, rest *rest, what Rest, now time.Duration, fault *Fault) {
-	trouble := newTrouble(fault, to.Key)
-	whose.trouble.Store(trouble)
-	left, news := rest.failed(now, to.picked, r.cooldown, fault)
-	if news && r.tell != nil {
-		what.Channel, what.Upstream = to.Channel.Name, to.Channel.upstream()
-		what.Left, what.Length, what.Trouble = left, rest.measure(), trouble
-		r.tell(what)
-	}
-}
-
-// succeeded ends a rest, nil where there never was one, and tells others.
-func (r *Router) succeeded(to Target, rest *rest, key, model string) {
-	if rest != nil && rest.succeeded(to.picked) && r.tell != nil {
-		r.tell(Rest{Channel: to.Channel.Name, Upstream: to.Channel.upstream(), Key: key, Model: model})
-	}
 }
 
 // Model is one entry of a model list.

@@ -204,7 +204,7 @@ func (c *connection) fault(ctx context.Context, err error) *Fault {
 		fault.Blame = BlameNone
 	}
 	if c.conn == nil {
-		fault.Taken = TakenNo
+		fault.Taken, fault.Unreached = TakenNo, fault.Blame == BlameChannel
 	}
 	fault.Delivered = c.written.Load()
 	return fault

@@ -2,22 +2,27 @@ package providers
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 )
 
-// Rest is what processes tell one another of a cool-down.
+// Rest is what processes tell one another of a cooldown: of a circuit that the evidence has opened for all, or of a key that
+// rests.
 type Rest struct {
 	Channel string
 	// Upstream names what the channel of that name leads to.
 	Upstream string
-	// Key is the fingerprint of the one key that rests, "" where the whole channel does; Model the one upstream model for
-	// which the key does, "" where it does for all.
+	// Model is the one upstream model that it is for, "" for all. Key is the fingerprint of the one key that it is for, ""
+	// for the channel.
 	Key, Model string
-	// Left is how much of the rest is to come, 0 when a success has ended it. Length is what it measures, from which the
-	// next one grows.
+	// Left is how much of it is to come, 0 when a success has ended it. Length is what the rest of a key measures, from which
+	// the next one grows.
 	Left, Length time.Duration
+	// Circuit: the evidence decided, by the rules of circuits; else the upstream refused a key.
+	Circuit bool
+	// Slow: others merely come first. Asked: the upstream itself asked for it, so that it is not tried even where nothing else
+	// is left.
+	Slow, Asked bool
 	// Trouble is why; nil when it has ended.
 	Trouble *Trouble
 }
@@ -25,7 +30,7 @@ type Rest struct {
 // Learn takes over another process's news. What this process's configuration does not have is ignored.
 func (r *Router) Learn(rest Rest) {
 	channel := r.table.Load().channels[rest.Channel]
-	if channel == nil || channel.upstream() != rest.Upstream {
+	if channel == nil || channel.upstream() != rest.Upstream || rest.Key == "" && !rest.Circuit { // which no single fault brings about
 		return
 	}
 	what, now := channel.health, r.now()
@@ -39,33 +44,68 @@ func (r *Router) Learn(rest Rest) {
 	if old := what.trouble.Load(); rest.Trouble != nil && (old == nil || old.At.Before(rest.Trouble.At)) {
 		what.trouble.Store(rest.Trouble)
 	}
-	whole := &what.rest
-	if rest.Key != "" && rest.Model != "" {
-		apart := what.models.of(rest.Model)
-		if apart == nil && rest.Left > 0 {
-			apart = what.models.begin(rest.Model, now)
-		}
-		if apart == nil {
-			return // there is nothing to end, or no room
-		}
-		whole = apart
+	if rest.Circuit {
+		what.learnStop(now, rest)
+	} else {
+		what.learnRest(now, rest)
 	}
-	whole.learn(now, rest.Left, rest.Length)
 }
 
-// The states of a channel or key, as an operator reads them.
+func (h *health) learnRest(now time.Duration, rest Rest) {
+	whole := &h.rest
+	if rest.Model != "" {
+		if whole = h.rests.of(rest.Model); whole == nil && rest.Left > 0 {
+			whole = h.rests.begin(rest.Model, now)
+		}
+	}
+	if whole != nil { // else there is nothing to end
+		whole.learn(now, rest.Left, rest.Length)
+	}
+}
+
+func (h *health) learnStop(now time.Duration, rest Rest) {
+	of := &h.whole
+	if rest.Model != "" {
+		if of = h.circuits.of(rest.Model); of == nil && rest.Left > 0 {
+			of = h.circuits.begin(rest.Model, now, "")
+		}
+	}
+	level := stopped
+	switch {
+	case rest.Slow:
+		level = later
+	case rest.Asked:
+		level = resting
+	}
+	if of != nil {
+		of.learn(now, min(rest.Left, maxRetryAfter), level)
+	}
+}
+
+// The states of a channel, a model or a key, as an operator reads them.
 const (
-	StateOK       = "ok"
-	StateResting  = "resting"
-	StateTrial    = "trial" // rested, and not proven yet
+	StateClosed = "closed"
+	StateOpen   = "open"
+	// StateHalfOpen: the cooldown is over, and nothing has been answered since.
+	StateHalfOpen = "half-open"
 	StateDisabled = "disabled"
 )
 
+// Cooldown is the state of a circuit, or of a key that rests.
+type Cooldown struct {
+	// State is closed, open or half-open; that of a channel may be disabled.
+	State string `json:"state"`
+	// RestLeft is how long the cooldown lasts, in seconds; 0 where it is not open.
+	RestLeft float64 `json:"rest_left"`
+	// Slow: it is closed, but others come first, because it is slow or answers oddly.
+	Slow bool `json:"slow,omitempty"`
+	// Tokens are for how many tokens it is open, by their own calls alone, while it is closed for others.
+	Tokens int `json:"tokens,omitempty"`
+}
+
 // HealthState is how a channel or a key is doing.
 type HealthState struct {
-	State string `json:"state"`
-	// RestLeft is in seconds, 0 when it does not rest.
-	RestLeft float64 `json:"rest_left"`
+	Cooldown
 	// InFlight are relayed calls and conversations under way.
 	InFlight int64 `json:"in_flight"`
 	// CallsPerMinute are the attempts of the last minute, FaultsPerMinute those of them that spoke against the channel or
@@ -80,16 +120,14 @@ type HealthState struct {
 type KeyHealth struct {
 	Fingerprint string `json:"fingerprint"`
 	HealthState
-	// Models are those for which alone the key rests, or is on trial, by their upstream names.
+	// Models are those for which alone the key is not closed.
 	Models []ModelHealth `json:"models,omitempty"`
 }
 
-// ModelHealth is an upstream model for which a key is over the vendor's limit.
+// ModelHealth is one upstream model of a channel or a key that is not closed, or not for all.
 type ModelHealth struct {
 	Model string `json:"model"`
-	State string `json:"state"`
-	// RestLeft is in seconds, 0 when it does not rest.
-	RestLeft float64 `json:"rest_left"`
+	Cooldown
 }
 
 // ChannelState is a channel and its keys as an operator sees them. It holds no secret.
@@ -102,7 +140,9 @@ type ChannelState struct {
 	// Processes is how many processes the figures are of.
 	Processes int `json:"processes"`
 	HealthState
-	Keys []KeyHealth `json:"keys"`
+	// Models are those of its models that are not closed; the state of the channel is that of all of them.
+	Models []ModelHealth `json:"models,omitempty"`
+	Keys   []KeyHealth   `json:"keys"`
 }
 
 // States lists the channels as this process sees them, in the order of their names.
@@ -113,13 +153,14 @@ func (r *Router) States() []ChannelState {
 	for _, channel := range channels {
 		state := ChannelState{
 			Name: channel.Name, Vendor: channel.Vendor, Groups: channel.Groups, Priority: channel.Priority, Weight: max(channel.Weight, 1),
-			Processes: 1, HealthState: channel.health.state(now), Keys: make([]KeyHealth, 0, len(channel.keys)),
+			Processes: 1, HealthState: channel.health.state(now, &r.rules), Models: channel.health.models(now, &r.rules),
+			Keys: make([]KeyHealth, 0, len(channel.keys)),
 		}
 		if channel.Disabled {
 			state.State = StateDisabled
 		}
 		for _, key := range channel.keys {
-			state.Keys = append(state.Keys, KeyHealth{key.fingerprint, key.health.state(now), key.health.models.states(now)})
+			state.Keys = append(state.Keys, KeyHealth{key.fingerprint, key.health.state(now, &r.rules), key.health.models(now, &r.rules)})
 		}
 		states = append(states, state)
 	}
@@ -127,42 +168,80 @@ func (r *Router) States() []ChannelState {
 	return states
 }
 
-func (h *health) state(now time.Duration) HealthState {
-	state := HealthState{State: StateOK, InFlight: h.inFlight.Load(), LastFault: h.trouble.Load()}
+func (h *health) state(now time.Duration, rules *rules) HealthState {
+	state := HealthState{Cooldown: h.rest.state(now).worse(h.whole.state(now, rules)), InFlight: h.inFlight.Load(), LastFault: h.trouble.Load()}
 	state.CallsPerMinute, state.FaultsPerMinute = h.pace.lastMinute(now)
-	state.State, state.RestLeft = h.rest.state(now)
 	return state
 }
 
-// state is how it stands, and how many seconds are left.
-func (r *rest) state(now time.Duration) (string, float64) {
-	switch how, left := r.standing(now); how {
-	case resting:
-		return StateResting, left.Seconds()
-	case due, onTrial:
-		return StateTrial, 0
-	case fit:
+// models lists the models that are not closed, by name.
+func (h *health) models(now time.Duration, rules *rules) []ModelHealth {
+	var models []ModelHealth
+	for model, c := range h.circuits.all {
+		models = addModel(models, ModelHealth{model, c.state(now, rules)})
 	}
-	return StateOK, 0
+	for model, rest := range h.rests.all {
+		models = addModel(models, ModelHealth{model, rest.state(now)})
+	}
+	return slices.DeleteFunc(models, func(m ModelHealth) bool { return m.Cooldown == Cooldown{State: StateClosed} })
 }
 
-// states lists the models that are not fit, by name.
-func (m *modelRests) states(now time.Duration) []ModelHealth {
-	known := m.known.Load()
-	if known == nil {
-		return nil
+func (r *rest) state(now time.Duration) Cooldown {
+	switch how, left := r.standing(now); {
+	case how == resting:
+		return Cooldown{State: StateOpen, RestLeft: left.Seconds()}
+	case how != fit:
+		return Cooldown{State: StateHalfOpen}
 	}
-	var states []ModelHealth
-	for _, model := range slices.Sorted(maps.Keys(*known)) {
-		if state, left := (*known)[model].state(now); state != StateOK {
-			states = append(states, ModelHealth{model, state, left})
+	return Cooldown{State: StateClosed}
+}
+
+func (s *stop) state(now time.Duration) Cooldown {
+	switch {
+	case s.over(now):
+		return Cooldown{State: StateClosed}
+	case s.level == later:
+		return Cooldown{State: StateClosed, Slow: true}
+	case now < s.until:
+		return Cooldown{State: StateOpen, RestLeft: (s.until - now).Seconds()}
+	default:
+		return Cooldown{State: StateHalfOpen}
+	}
+}
+
+// state is that for all. Where no token but those for which alone it is open has called lately, it is theirs.
+func (c *circuit) state(now time.Duration, rules *rules) Cooldown {
+	state := Cooldown{State: StateClosed}
+	if c.quiet(now) {
+		return state
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var own Cooldown
+	others := false
+	for i := range c.voices {
+		switch v := &c.voices[i]; {
+		case !v.stop.over(now):
+			one := v.stop.state(now)
+			if state.Tokens++; one.Slow {
+				state.Tokens--
+			}
+			own = one.worse(own)
+		case v.recent(now, rules):
+			others = true
 		}
 	}
-	return states
+	if all := c.all.state(now); all.State != StateClosed || all.Slow {
+		return all
+	}
+	if !others && own.State != "" {
+		return own
+	}
+	return state
 }
 
-// MergeStates adds up what several processes see. Of a channel, or key, on which they differ it shows the worst: they
-// tell one another within moments. What one does not configure is of the others alone.
+// MergeStates adds up what several processes see. Of a channel, a model or a key on which they differ it shows the worst:
+// they tell one another within moments. What one does not configure is of the others alone.
 func MergeStates(lists ...[]ChannelState) []ChannelState {
 	merged := []ChannelState{}
 	for _, list := range lists {
@@ -176,6 +255,7 @@ func MergeStates(lists ...[]ChannelState) []ChannelState {
 			known := &merged[i]
 			known.Processes += state.Processes
 			known.add(state.HealthState)
+			known.Models = addModels(known.Models, state.Models)
 			for _, key := range state.Keys {
 				at := slices.IndexFunc(known.Keys, func(other KeyHealth) bool { return other.Fingerprint == key.Fingerprint })
 				if at < 0 {
@@ -183,7 +263,7 @@ func MergeStates(lists ...[]ChannelState) []ChannelState {
 					continue
 				}
 				known.Keys[at].add(key.HealthState)
-				known.Keys[at].addModels(key.Models)
+				known.Keys[at].Models = addModels(known.Keys[at].Models, key.Models)
 			}
 		}
 	}
@@ -192,27 +272,32 @@ func MergeStates(lists ...[]ChannelState) []ChannelState {
 }
 
 // addModels takes over another process's view of the models.
-func (k *KeyHealth) addModels(others []ModelHealth) {
-	models := slices.Clone(k.Models)
+func addModels(models, others []ModelHealth) []ModelHealth {
+	models = slices.Clone(models)
 	for _, other := range others {
-		at := slices.IndexFunc(models, func(model ModelHealth) bool { return model.Model == other.Model })
-		if at < 0 {
-			models = append(models, other)
-			continue
-		}
-		models[at].State, models[at].RestLeft = worse(models[at].State, other.State), max(models[at].RestLeft, other.RestLeft)
+		models = addModel(models, other)
 	}
-	slices.SortFunc(models, func(a, b ModelHealth) int { return cmp.Compare(a.Model, b.Model) })
-	k.Models = models
+	return models
 }
 
-// worse is the state of two that an operator should see.
-func worse(a, b string) string {
-	order := []string{StateOK, StateTrial, StateResting, StateDisabled}
-	if slices.Index(order, b) > slices.Index(order, a) {
-		return b
+// addModel puts one into a list that is ordered by name.
+func addModel(models []ModelHealth, other ModelHealth) []ModelHealth {
+	at, known := slices.BinarySearchFunc(models, other, func(a, b ModelHealth) int { return cmp.Compare(a.Model, b.Model) })
+	if !known {
+		return slices.Insert(models, at, other)
 	}
-	return a
+	models[at].Cooldown = models[at].worse(other.Cooldown)
+	return models
+}
+
+// worse is what an operator should see of two views.
+func (c Cooldown) worse(other Cooldown) Cooldown {
+	order := []string{StateClosed, StateHalfOpen, StateOpen, StateDisabled}
+	if slices.Index(order, other.State) > slices.Index(order, c.State) {
+		c.State = other.State
+	}
+	c.RestLeft, c.Tokens, c.Slow = max(c.RestLeft, other.RestLeft), max(c.Tokens, other.Tokens), c.Slow || other.Slow
+	return c
 }
 
 // add takes over another process's view.
@@ -223,6 +308,5 @@ func (h *HealthState) add(other HealthState) {
 	if other.LastFault != nil && (h.LastFault == nil || h.LastFault.At.Before(other.LastFault.At)) {
 		h.LastFault = other.LastFault
 	}
-	h.State = worse(h.State, other.State)
-	h.RestLeft = max(h.RestLeft, other.RestLeft)
+	h.Cooldown = h.worse(other.Cooldown)
 }

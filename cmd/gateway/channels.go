@@ -35,25 +35,27 @@ func (channelsCmd) Run(ctx context.Context, m *Main, g *globals) error {
 }
 
 func printChannels(m *Main, states []providers.ChannelState) error {
-	head := []string{"CHANNEL", "VENDOR", "PRIORITY", "WEIGHT", "STATE", "REST LEFT", "IN FLIGHT", "CALLS/MIN", "FAULTS/MIN", "LAST FAULT"}
+	head := []string{"CHANNEL", "VENDOR", "PRIORITY", "WEIGHT", "STATE", "COOLDOWN LEFT", "IN FLIGHT", "CALLS/MIN", "FAULTS/MIN", "LAST FAULT"}
 	var rows [][]string
 	unseen := 0
 	for _, state := range states {
 		if state.Processes == 0 {
 			unseen++
-			if state.State == providers.StateOK {
+			if state.State == providers.StateClosed {
 				state.State = "unknown"
 			}
 		}
 		rows = append(rows, append([]string{state.Name, state.Vendor, strconv.Itoa(state.Priority), strconv.Itoa(state.Weight)}, healthCells(state.HealthState)...))
+		for _, model := range state.Models {
+			rows = append(rows, append([]string{"  model " + model.Model, "", "", ""}, healthCells(providers.HealthState{Cooldown: model.Cooldown})...))
+		}
 		for i, key := range state.Keys {
 			if state.Processes == 0 {
 				key.State = ""
 			}
 			rows = append(rows, append([]string{"  " + strconv.Itoa(i+1) + ". key " + key.Fingerprint, "", "", ""}, healthCells(key.HealthState)...))
 			for _, model := range key.Models {
-				state := healthCells(providers.HealthState{State: model.State, RestLeft: model.RestLeft})
-				rows = append(rows, append([]string{"       for " + model.Model, "", "", ""}, state...))
+				rows = append(rows, append([]string{"       for " + model.Model, "", "", ""}, healthCells(providers.HealthState{Cooldown: model.Cooldown})...))
 			}
 		}
 	}
@@ -71,7 +73,20 @@ func healthCells(h providers.HealthState) []string {
 	if h.RestLeft > 0 {
 		left = time.Duration(h.RestLeft * float64(time.Second)).Round(time.Second).String()
 	}
-	return []string{h.State, left, number(h.InFlight), number(h.CallsPerMinute), number(h.FaultsPerMinute), troubleText(h.LastFault)}
+	return []string{stateText(h.Cooldown), left, number(h.InFlight), number(h.CallsPerMinute), number(h.FaultsPerMinute), troubleText(h.LastFault)}
+}
+
+// stateText is the state with what restricts it.
+func stateText(c providers.Cooldown) string {
+	switch {
+	case c.Slow && c.State == providers.StateClosed:
+		return c.State + " (slow, others first)"
+	case c.Tokens == 1:
+		return c.State + " (open for 1 token)"
+	case c.Tokens > 1:
+		return c.State + " (open for " + strconv.Itoa(c.Tokens) + " tokens)"
+	}
+	return c.State
 }
 
 // number prints a figure for people; "" for 0.

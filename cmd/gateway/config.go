@@ -103,7 +103,10 @@ type Relay struct {
 	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" doc:"longest wait for an upstream's first byte"`
 	IdleTimeout      time.Duration `yaml:"idle_timeout" doc:"longest silence within an answer"`
 	MaxAttempts      int           `yaml:"max_attempts" doc:"channels tried for one call"`
-	Cooldown         time.Duration `yaml:"cooldown" doc:"first rest of a failing channel or key"`
+	Cooldown         time.Duration `yaml:"cooldown" doc:"how long the circuit of a failing model or channel is open; first rest of a refused key"`
+	CooldownFailures int           `yaml:"cooldown_failures" doc:"failures among the recent calls before a circuit opens, 1 to 32"`
+	CooldownShare    float64       `yaml:"cooldown_share" doc:"share of the recent calls, and of their tokens, that must fail for it, up to 1"`
+	CooldownWindow   time.Duration `yaml:"cooldown_window" doc:"how long a call counts as recent"`
 	Grace            time.Duration `yaml:"grace" doc:"time for open calls to end after SIGTERM"`
 	RedisGrace       time.Duration `yaml:"redis_grace" doc:"how long known tokens work while Redis is away"`
 	RealtimeModel    string        `yaml:"realtime_model" doc:"model of a realtime call that names none; empty: 400"`
@@ -172,7 +175,9 @@ func DefaultConfig() Config {
 		},
 		Relay: Relay{
 			MaxBody: 64 << 20, FirstByteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxAttempts: 3,
-			Cooldown: 30 * time.Second, Grace: 30 * time.Second, RedisGrace: 10 * time.Minute,
+			Cooldown: providers.DefaultCooldown, CooldownFailures: providers.DefaultCooldownFailures,
+			CooldownShare: providers.DefaultCooldownShare, CooldownWindow: providers.DefaultCooldownWindow,
+			Grace: 30 * time.Second, RedisGrace: 10 * time.Minute,
 		},
 	}
 }

@@ -184,6 +184,9 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"poll", "video:\n  poll_min: 1m\n  poll_max: 10s\n", "2:3: video.poll_min: is 1m, longer than poll_max, which is 10s"},
 		{"output", "video: {max_output_bytes: -1}\n", "is not a size"},
 		{"body", "relay: {max_body: 0}\n", "1:9: relay.max_body: wants a size above 0"},
+		{"failures", "relay: {cooldown_failures: 33}\n", "1:9: relay.cooldown_failures: wants 1 to 32"},
+		{"share", "relay: {cooldown_share: 1.5}\n", "1:9: relay.cooldown_share: wants a number above 0, up to 1"},
+		{"window", "relay: {cooldown_window: 0s}\n", "1:9: relay.cooldown_window: wants"},
 		{"attempts", "relay: {max_attempts: 0}\n", "1:9: relay.max_attempts: wants 1 or more"},
 		{"cooldown", "relay: {cooldown: -1s}\n", "1:9: relay.cooldown: is negative"},
 

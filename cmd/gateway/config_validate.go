@@ -138,6 +138,13 @@ func (j *judge) relay(r Relay) {
 		j.add("relay.max_attempts", "wants 1 or more")
 	}
 	j.notNegative("relay.cooldown", r.Cooldown)
+	if r.CooldownFailures < 1 || r.CooldownFailures > providers.MaxCooldownFailures {
+		j.add("relay.cooldown_failures", "wants 1 to %d", providers.MaxCooldownFailures)
+	}
+	if !(r.CooldownShare > 0 && r.CooldownShare <= 1) { // nor NaN
+		j.add("relay.cooldown_share", "wants a number above 0, up to 1")
+	}
+	j.positive("relay.cooldown_window", r.CooldownWindow)
 	j.notNegative("relay.grace", r.Grace)
 	j.notNegative("relay.redis_grace", r.RedisGrace)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -20,7 +21,7 @@ const (
 	shareTimeout = 2 * time.Second
 )
 
-// sharer tells other processes which channels rest, learns it from them, and shows operators how this process finds
+// sharer tells other processes of cooldowns that the router has decided on, learns it from them, and shows operators how this process finds
 // them. The router never waits for it, and without Redis it does without.
 type sharer struct {
 	store  *storage.Health
@@ -38,13 +39,18 @@ type pendingRest struct {
 	until time.Time
 }
 
-// restText is what processes write about a rest beside its length.
+// restText is what processes write about a cooldown beside its length. Channel names that of a key that rests, Circuit that
+// of a circuit: earlier versions, whose channels rested by other rules, neither take the second for one of theirs nor are
+// heard where they tell of a whole channel.
 type restText struct {
-	Channel  string             `json:"channel"`
+	Channel  string             `json:"channel,omitempty"`
+	Circuit  string             `json:"circuit,omitempty"`
 	Upstream string             `json:"upstream"`
 	Key      string             `json:"key,omitempty"`
 	Model    string             `json:"model,omitempty"`
 	Length   time.Duration      `json:"length,omitempty"`
+	Slow     bool               `json:"slow,omitempty"`
+	Asked    bool               `json:"asked,omitempty"`
 	Trouble  *providers.Trouble `json:"trouble,omitempty"`
 }
 
@@ -52,17 +58,25 @@ func newSharer(store *storage.Health, log *slog.Logger) *sharer {
 	return &sharer{store: store, log: log, news: make(map[string]pendingRest), wake: make(chan struct{}, 1)}
 }
 
-// Tell takes a rest of this process's router. It never waits.
+// Tell takes a cooldown of this process's router. It never waits.
 func (s *sharer) Tell(rest providers.Rest) {
-	text, err := json.Marshal(restText{rest.Channel, rest.Upstream, rest.Key, rest.Model, rest.Length, rest.Trouble})
-	if err != nil {
-		s.log.Error("a rest cannot be told", "channel", rest.Channel, "error", err)
-		return
-	}
 	// Channels of one name that lead elsewhere are not the same one.
 	name := url.QueryEscape(rest.Channel) + " " + rest.Upstream + " " + rest.Key
 	if rest.Model != "" {
 		name += " " + url.QueryEscape(rest.Model)
+	}
+	told := restText{
+		Channel: rest.Channel, Upstream: rest.Upstream, Key: rest.Key, Model: rest.Model,
+		Length: rest.Length, Slow: rest.Slow, Asked: rest.Asked, Trouble: rest.Trouble,
+	}
+	if rest.Circuit {
+		name = "circuit " + name
+		told.Channel, told.Circuit = "", rest.Channel
+	}
+	text, err := json.Marshal(told)
+	if err != nil {
+		s.log.Error("a cooldown cannot be told", "channel", rest.Channel, "error", err)
+		return
 	}
 	s.mu.Lock()
 	s.news[name] = pendingRest{storage.Rest{Name: name, Left: rest.Left, Text: text}, time.Now().Add(rest.Left)}
@@ -167,7 +181,8 @@ func (s *sharer) learn(rest storage.Rest) {
 		return
 	}
 	s.router.Learn(providers.Rest{
-		Channel: text.Channel, Upstream: text.Upstream, Key: text.Key, Model: text.Model, Left: rest.Left, Length: text.Length, Trouble: text.Trouble,
+		Channel: cmp.Or(text.Channel, text.Circuit), Upstream: text.Upstream, Key: text.Key, Model: text.Model, Circuit: text.Circuit != "",
+		Left: rest.Left, Length: text.Length, Slow: text.Slow, Asked: text.Asked, Trouble: text.Trouble,
 	})
 }
 

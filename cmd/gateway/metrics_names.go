@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -22,26 +23,34 @@ type names struct {
 	providers map[string]string
 	// carriers are the channels of each listed model.
 	carriers map[string][]string
+	// upstreams are the models' names at those channels.
+	upstreams map[carried]string
 	// limited are the channels with max_jobs.
 	limited []string
 }
+
+// carried is a listed model of a channel, or an upstream's model of one.
+type carried struct{ channel, model string }
 
 // learn takes over the names of a configuration. Series of names that left stay until the process ends.
 func (m *metrics) learn(cfg Config, vendors providers.Catalog) {
 	if m == nil {
 		return
 	}
-	n := &names{models: make(map[string]bool), providers: make(map[string]string), carriers: make(map[string][]string)}
+	n := &names{
+		models: make(map[string]bool), providers: make(map[string]string), carriers: make(map[string][]string), upstreams: make(map[carried]string),
+	}
 	for _, channel := range cfg.Channels {
 		if channel.MaxJobs > 0 {
 			n.limited = append(n.limited, channel.Name)
 		}
 		n.providers[channel.Name] = vendors[channel.Vendor].Convention()
-		for model := range channel.Models {
+		for model, upstream := range channel.Models {
 			if model == providers.AnyModel {
 				continue
 			}
 			n.models[model] = true
+			n.upstreams[carried{channel.Name, model}] = cmp.Or(upstream, model)
 			if !channel.Disabled {
 				n.carriers[model] = append(n.carriers[model], channel.Name)
 			}

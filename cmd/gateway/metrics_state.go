@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -17,14 +18,16 @@ func (m *metrics) watchChannels(router *providers.Router) error {
 		return nil
 	}
 	in := &instruments{meter: m.meter}
-	states := in.gauge("gateway.channel.state", "1 for the state that the channel is in: ok, trial (rested, and not proven yet), resting or disabled.")
+	states := in.gauge("gateway.channel.state", "1 for the state that the channel is in: closed, half-open (its cooldown is over, and nothing was answered since), open or disabled.")
 	keys := in.gauge("gateway.channel.keys", "Keys of the channel by their state.")
+	models := in.gauge("gateway.channel.model.state", "1 for the state of a model of the channel that is not closed: half-open or open.")
 	inFlight := in.gauge("gateway.channel.in_flight", "Relayed calls and conversations under way at the channel.")
 	all := in.gauge("gateway.model.channels", "Channels that the configuration has for the model.")
-	fit := in.gauge("gateway.model.channels.available", "Channels of the model that neither rest nor have all their keys resting.")
+	fit := in.gauge("gateway.model.channels.available", "Channels of the model that are not open for it, nor have all their keys open.")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
 		names := m.names.Load()
 		available := map[string]bool{}
+		troubled := map[carried]string{}
 		for _, channel := range router.States() {
 			name := attribute.String("channel", names.channel(channel.Name))
 			vendor := attribute.String("vendor", channel.Vendor)
@@ -40,26 +43,36 @@ func (m *metrics) watchChannels(router *providers.Router) error {
 					o.ObserveInt64(keys, of[state], metric.WithAttributes(name, attribute.String("state", state)))
 				}
 			}
+			for _, model := range channel.Models {
+				troubled[carried{channel.Name, model.Model}] = model.State
+			}
 			o.ObserveInt64(inFlight, channel.InFlight, metric.WithAttributes(name, vendor))
-			available[channel.Name] = works(channel.State) && (len(channel.Keys) == 0 || of[providers.StateOK]+of[providers.StateTrial] > 0)
+			available[channel.Name] = works(channel.State) && (len(channel.Keys) == 0 || of[providers.StateClosed]+of[providers.StateHalfOpen] > 0)
 		}
 		for model, channels := range names.carriers {
 			n := int64(0)
 			for _, channel := range channels {
-				n += is(available[channel])
+				state := cmp.Or(troubled[carried{channel, names.upstreams[carried{channel, model}]}], providers.StateClosed)
+				n += is(available[channel] && works(state))
+				if state != providers.StateClosed {
+					o.ObserveInt64(models, 1, metric.WithAttributes(
+						attribute.String("channel", channel), attribute.String("model", model), attribute.String("state", state)))
+				}
 			}
 			label := metric.WithAttributes(attribute.String("model", model))
 			o.ObserveInt64(all, int64(len(channels)), label)
 			o.ObserveInt64(fit, n, label)
 		}
-	}, states, keys, inFlight, all, fit)
+	}, states, keys, models, inFlight, all, fit)
 }
 
 func channelStates() []string {
-	return []string{providers.StateOK, providers.StateTrial, providers.StateResting, providers.StateDisabled}
+	return []string{providers.StateClosed, providers.StateHalfOpen, providers.StateOpen, providers.StateDisabled}
 }
 
-func works(state string) bool { return state == providers.StateOK || state == providers.StateTrial }
+func works(state string) bool {
+	return state == providers.StateClosed || state == providers.StateHalfOpen
+}
 
 func is(yes bool) int64 {
 	if yes {

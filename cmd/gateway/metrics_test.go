@@ -87,7 +87,7 @@ func TestMetricsOfCalls(t *testing.T) {
 	config := strings.NewReplacer(
 		"{name: demo, key: sk-demo}", "{name: demo, key: sk-demo}, {name: one, key: sk-one, requests_per_minute: 1}",
 		"models: {m: }}]", "models: {m: }}, {name: dead, vendor: openai, base_url: \"http://127.0.0.1:1\", keys: [k], models: {m: }, priority: 9}]",
-	).Replace(withMetrics(configFor(redisAway, u.URL, "sk-demo", ""))) + "prices: {m: {input: 1, output: 2, unit: \"1\"}}\n"
+	).Replace(withMetrics(configFor(redisAway, u.URL, "sk-demo", "cooldown_failures: 1"))) + "prices: {m: {input: 1, output: 2, unit: \"1\"}}\n"
 	s := serve(t, config, "--worker=false")
 	client := newClient(t)
 	for range 3 {
@@ -128,11 +128,11 @@ func TestMetricsOfCalls(t *testing.T) {
 	got.want(t, 5, "gen_ai_client_token_usage_count", append(call, `gen_ai_token_type="input"`)...)
 	got.want(t, 1, "gateway_refusals_total", `limit="requests"`)
 	got.want(t, 0, "gateway_refusals_total", `limit="budget"`)
-	got.want(t, 1, "gateway_attempts_total", `channel="dead"`, `outcome="upstream"`, `again="false"`)
-	got.want(t, 1, "gateway_attempts_total", `channel="main"`, `outcome="ok"`, `again="true"`)
-	got.want(t, 4, "gateway_attempts_total", `channel="main"`, `outcome="ok"`, `again="false"`)
-	got.want(t, 1, "gateway_channel_state", `channel="dead"`, `state="resting"`)
-	got.want(t, 1, "gateway_channel_state", `channel="main"`, `state="ok"`)
+	got.want(t, 2, "gateway_attempts_total", `channel="dead"`, `outcome="upstream"`, `again="false"`)
+	got.want(t, 2, "gateway_attempts_total", `channel="main"`, `outcome="ok"`, `again="true"`)
+	got.want(t, 3, "gateway_attempts_total", `channel="main"`, `outcome="ok"`, `again="false"`)
+	got.want(t, 1, "gateway_channel_state", `channel="dead"`, `state="open"`)
+	got.want(t, 1, "gateway_channel_state", `channel="main"`, `state="closed"`)
 	got.want(t, 2, "gateway_model_channels", `model="m"`)
 	got.want(t, 1, "gateway_model_channels_available", `model="m"`)
 	got.want(t, 0, "gateway_channel_in_flight", `channel="main"`)

@@ -81,7 +81,10 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	p.prices = providers.NewPrices(cfg.prices())
 	p.adminKey = api.NewAdminKey(cfg.AdminKey)
 	p.health = newSharer(storage.NewHealth(p.redis, nil), p.log)
-	p.router = providers.NewRouter(p.catalog, cfg.routes(), &providers.RouterOptions{Cooldown: cfg.Relay.Cooldown, Tell: p.health.Tell})
+	p.router = providers.NewRouter(p.catalog, cfg.routes(), &providers.RouterOptions{
+		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
+		CooldownWindow: cfg.Relay.CooldownWindow, Tell: p.health.Tell,
+	})
 	p.health.router = p.router
 	return p, p.metrics.watchChannels(p.router)
 }

@@ -119,7 +119,7 @@ func TestRelayErrorTypes(t *testing.T) {
 		},
 		{
 			name: "rights", status: 403, body: `{"type":"error","error":{"type":"permission_error","message":"no"}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "permission_error",
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyForbidden, code: "permission_error",
 		},
 		{
 			name: "billing", status: 402, body: `{"type":"error","error":{"type":"billing_error","message":"pay"}}`,

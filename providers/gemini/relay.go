@@ -118,7 +118,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		_ = resp.Body.Close() // the answer is of no use
 		return nil, &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",
-			Blame: providers.BlameChannel,
+			Blame: providers.BlameChannel, Odd: true,
 		}
 	}
 	return resp, nil

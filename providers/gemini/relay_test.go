@@ -153,7 +153,7 @@ func TestRelayErrors(t *testing.T) {
 		},
 		{
 			name: "rights", status: 403, body: `{"error":{"code":403,"message":"Your API key doesn't have the required permissions.","status":"PERMISSION_DENIED"}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "PERMISSION_DENIED",
+			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyForbidden, code: "PERMISSION_DENIED",
 		},
 		{
 			// The reason is of google.api.ErrorReason.

@@ -125,17 +125,21 @@ func (b bench) fault(ctx context.Context, t *testing.T, call providers.Call) *pr
 	return fault
 }
 
-// rests tells whether the channel is left alone.
-func (b bench) rests(channel string) bool {
-	want := providers.Want{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}
-	for _, name := range []string{"a", "b", "c", "d"} {
-		if name != channel {
-			want.Except = append(want.Except, name)
+// rests tells whether the channel, its model or its key is left alone.
+func (b bench) rests(channel string) bool { return isLeftAlone(b.router, channel) }
+
+func isLeftAlone(router *providers.Router, channel string) bool {
+	for _, state := range router.States() {
+		if state.Name == channel {
+			key := state.Keys[0]
+			return state.State != providers.StateClosed || len(state.Models) > 0 || key.State != providers.StateClosed || len(key.Models) > 0
 		}
 	}
-	_, err := b.router.Pick(want)
-	return err != nil
+	return false
 }
+
+// failures are as many as open a circuit.
+const failures = providers.DefaultCooldownFailures
 
 func answers(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -87,7 +87,9 @@ func TestMakers(t *testing.T) {
 				}
 				// Its maker rests, others do not.
 				to, _ := b.router.Resolve(first, providers.Secret("hush-"+first).Fingerprint(), "m")
-				b.router.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel})
+				for range failures {
+					b.router.Report(to.For("anna", false), &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel})
+				}
 				for _, previous := range []string{"resp_2", "msg_1", "resp_0", "resp_late", "resp_1"} {
 					want := "c"
 					if previous == "resp_1" {

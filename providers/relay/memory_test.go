@@ -76,7 +76,10 @@ func TestFirstByteTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r, router := inMemory(&relay.Options{FirstByte: 7 * time.Second}, slow, says("application/json", strings.NewReader(document)))
+				spare := func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+					return says("application/json", strings.NewReader(document))(ctx, to, call)
+				}
+				r, router := inMemory(&relay.Options{FirstByte: 7 * time.Second}, slow, spare)
 				began := time.Now()
 				answer, err := r.Do(t.Context(), "default", chatCall())
 				if err != nil {
@@ -86,8 +89,25 @@ func TestFirstByteTimeout(t *testing.T) {
 				if took := time.Since(began); answer.Channel != "b" || took != 7*time.Second {
 					t.Errorf("got channel %s after %s, want b after 7s", answer.Channel, took)
 				}
-				if to, _ := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}); to.Channel.Name != "b" {
-					t.Error("the slow channel does not rest")
+				want := providers.Want{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}
+				for range failures - 1 {
+					if to, _ := router.Pick(want); to.Channel.Name != "a" {
+						t.Error("the slow channel is not the first after a few slow answers")
+					}
+					answer, err := r.Do(t.Context(), "default", chatCall())
+					if err != nil {
+						t.Fatal(err)
+					}
+					answer.Body.Close()
+				}
+				if to, _ := router.Pick(want); to.Channel.Name != "b" || router.States()[0].Models[0].State != providers.StateClosed {
+					t.Errorf("got %s, %+v, want the other channel first, and the slow one closed", to.Channel.Name, router.States()[0].Models)
+				}
+				want.Except = []string{"b"}
+				for range 100 { // it is slow, not dead: where there is nothing else it takes all calls
+					if _, err := router.Pick(want); err != nil {
+						t.Fatal(err)
+					}
 				}
 
 				r, _ = inMemory(&relay.Options{FirstByte: 7 * time.Second}, slow)

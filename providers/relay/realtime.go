@@ -56,7 +56,7 @@ type Session struct {
 // as one. The error is a *providers.Fault, that of the last attempt. ctx bounds the dials alone.
 func (r *Relay) Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*Session, error) {
 	session := &Session{relay: r}
-	want := providers.Want{Group: group, Model: call.Model, Endpoint: providers.RealtimeSession()}
+	want := providers.Want{Group: group, Token: call.Token, Model: call.Model, Endpoint: providers.RealtimeSession()}
 	var err error
 	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to providers.Target, span *providers.UpstreamSpan) (int, *providers.Fault) {
 		session.span = span

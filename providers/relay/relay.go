@@ -140,7 +140,9 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 // The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
-	want := providers.Want{Group: group, Model: call.Model, Endpoint: call.Endpoint, OpenValues: call.OpenValues, Affinity: call.Affinity}
+	want := providers.Want{
+		Group: group, Token: call.Token, Model: call.Model, Endpoint: call.Endpoint, OpenValues: call.OpenValues, Affinity: call.Affinity,
+	}
 	if err := r.findMaker(ctx, call, &want); err != nil {
 		return nil, err
 	}
@@ -235,6 +237,7 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want providers.W
 			delivered := fault.Delivered
 			fault = providers.AsFault(context.Cause(ctx))
 			span.End(fault)
+			r.router.Report(to, &providers.Fault{Kind: providers.Canceled})
 			r.note(ctx, requestID, to, attempts, began, status, fault)
 			if delivered {
 				return 0, &Left{Channel: to.Channel.Name, Provider: r.catalog[to.Channel.Vendor].Convention(), Attempts: attempts, Fault: fault}
@@ -257,6 +260,7 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want providers.W
 		if to.Ref() == want.Maker {
 			makers = fault
 		}
+		want.Spoken = want.Spoken || fault.Blame == providers.BlameChannel || fault.Key == providers.KeyForbidden
 		switch fault.Blame {
 		case providers.BlameKey:
 			want.ExceptKeys = append(want.ExceptKeys, to.Ref())

@@ -55,21 +55,28 @@ func TestDoFallsOver(t *testing.T) {
 		name  string
 		first http.HandlerFunc // nil: nobody listens
 		kind  string
+		// once: it is left alone after one such fault, not after several only.
+		once bool
 	}{
-		{"nobody there", nil, "upstream"},
-		{"429", status(429, "Retry-After", "5"), "rate_limited"},
-		{"500", status(500), "upstream"},
-		{"503", status(503), "overloaded"},
-		{"529", status(529), "overloaded"},
-		{"refused key", status(401), "upstream"},
-		{"a web page", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>sign in</html>") }, "upstream"},
-		{"nothing", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") }, "upstream"},
+		{name: "nobody there", kind: "upstream"},
+		{"429", status(429, "Retry-After", "5"), "rate_limited", true},
+		{"429 without a word", status(429), "rate_limited", true},
+		{"500", status(500), "upstream", false},
+		{"503", status(503), "overloaded", false},
+		{"503 for a time", status(503, "Retry-After", "5"), "overloaded", false},
+		{"529", status(529), "overloaded", false},
+		{"408", status(408), "timeout", false},
+		{"refused key", status(401), "upstream", true},
+		{"out of money", status(402), "upstream", true},
+		{"not for this key", status(403), "upstream", false},
+		{"a web page", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>sign in</html>") }, "upstream", false},
+		{"nothing", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") }, "upstream", false},
 		{"a header and then nothing", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", "100")
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
-		}, "upstream"},
+		}, "upstream", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -85,8 +92,8 @@ func TestDoFallsOver(t *testing.T) {
 			if got, err := io.ReadAll(answer.Body); err != nil || string(got) != document {
 				t.Errorf("got body %q, %v", got, err)
 			}
-			if !b.rests("a") || b.rests("b") {
-				t.Errorf("a rests: %v, b rests: %v", b.rests("a"), b.rests("b"))
+			if b.rests("a") != tc.once || b.rests("b") {
+				t.Errorf("after one fault a is left alone: %v, b: %v", b.rests("a"), b.rests("b"))
 			}
 			lines := b.log.lines(t)
 			if len(lines) != 2 || lines[0]["fault"] != tc.kind || lines[1]["fault"] != nil {
@@ -94,6 +101,17 @@ func TestDoFallsOver(t *testing.T) {
 			}
 			if log := b.log.String(); strings.Contains(log, "hush") || strings.Contains(log, "private prompt") {
 				t.Errorf("the log tells secrets: %s", log)
+			}
+			for range failures {
+				again, err := b.Do(t.Context(), "default", chatCall())
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer = again
+				_ = again.Body.Close()
+			}
+			if !b.rests("a") || b.rests("b") || answer.Attempts != 1 {
+				t.Errorf("after %d faults a is left alone: %v, b: %v, the last call took %d attempts", failures, b.rests("a"), b.rests("b"), answer.Attempts)
 			}
 		})
 	}
@@ -126,7 +144,7 @@ func TestDoOtherKey(t *testing.T) {
 		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		used = append(used, key)
 		if key != "good" {
-			status(403)(w, r)
+			status(401)(w, r)
 			return
 		}
 		answers(document)(w, r)
@@ -164,11 +182,13 @@ func TestDoGivesUp(t *testing.T) {
 	})
 	t.Run("when all were tried", func(t *testing.T) {
 		t.Parallel()
-		b := newBench(t, nil, status(500))
-		if fault := b.fault(t.Context(), t, chatCall()); fault.Kind != providers.Upstream {
-			t.Errorf("got %v, want the last attempt's", fault)
+		b := newBench(t, nil, status(503, "Retry-After", "60"))
+		for range failures {
+			if fault := b.fault(t.Context(), t, chatCall()); fault.Kind != providers.Overloaded || fault.Upstream == nil {
+				t.Errorf("got %v, want the last attempt's", fault)
+			}
 		}
-		if fault := b.fault(t.Context(), t, chatCall()); fault.Kind != providers.Overloaded || fault.RetryAfter <= 0 {
+		if fault := b.fault(t.Context(), t, chatCall()); fault.Kind != providers.Overloaded || fault.RetryAfter <= 0 || fault.Upstream != nil {
 			t.Errorf("got %v, want overloaded with RetryAfter while the channel rests", fault)
 		}
 	})

@@ -48,12 +48,13 @@ func TestInFlight(t *testing.T) {
 		}
 		_ = answer.Body.Close()
 	}
-	want := []relay.Attempt{{Channel: "a", Number: 1, Fault: providers.Upstream}, {Channel: "b", Number: 2}, {Channel: "b", Number: 1}}
+	want := []relay.Attempt{{Channel: "a", Number: 1, Fault: providers.Upstream}, {Channel: "b", Number: 2}}
+	want = slices.Concat(want, want)
 	if !slices.Equal(tried, want) {
 		t.Errorf("tried %v, want %v", tried, want)
 	}
 	states := b.router.States()
-	if got := states[0].FaultsPerMinute + states[1].FaultsPerMinute; got != 1 {
-		t.Errorf("got %d faults, want that of the first attempt at the broken channel", got)
+	if got := states[0].FaultsPerMinute + states[1].FaultsPerMinute; got != 2 {
+		t.Errorf("got %d faults, want those of the attempts at the broken channel", got)
 	}
 }

@@ -114,7 +114,9 @@ func refine(fault *providers.Fault) {
 func refineGate(fault *providers.Fault) {
 	switch fault.Code {
 	case "MissingRequestInfo", "MissingSignature", "MissingAuthenticationToken", "InvalidTimestamp", "InvalidAuthorization", "InvalidCredential",
-		"InvalidAccessKey", "SignatureDoesNotMatch", "InvalidSecretToken", "AccessDenied":
+		"InvalidAccessKey", "SignatureDoesNotMatch", "InvalidSecretToken":
+		class(fault, http.StatusUnauthorized)
+	case "AccessDenied":
 		class(fault, http.StatusForbidden)
 	case "ServiceNotFound", "InvalidActionOrVersion", "MethodNotAllowed":
 		// The channel leads to something else than this service.

@@ -146,6 +146,9 @@ func TestVideoRefusals(t *testing.T) {
 	badKey := func(code string) want {
 		return want{providers.Upstream, providers.TakenNo, providers.BlameKey, providers.KeyRefused, true, code, keyWords}
 	}
+	forbidden := func(code string) want {
+		return want{providers.Upstream, providers.TakenNo, providers.BlameKey, providers.KeyForbidden, true, code, keyWords}
+	}
 	unknown := func(code, words string) want {
 		return want{providers.Upstream, providers.TakenUnknown, providers.BlameChannel, providers.KeyBusy, true, code, words}
 	}
@@ -169,8 +172,8 @@ func TestVideoRefusals(t *testing.T) {
 		{"concurrency", 429, code(50430, "x"), limited("50430")},
 		{"concurrency in a 400", 400, code(50430, "x"), limited("50430")},
 		{"concurrency in a 200", 200, code(50430, "x"), limited("50430")},
-		{"not opened", 401, code(50400, "Access Denied: Internal Error"), badKey("50400")},
-		{"not opened, in a 400", 400, code(50400, "Access Denied: Internal Error"), badKey("50400")},
+		{"not opened", 401, code(50400, "Access Denied: Internal Error"), forbidden("50400")},
+		{"not opened, in a 400", 400, code(50400, "Access Denied: Internal Error"), forbidden("50400")},
 		{"internal", 500, code(50500, "Internal Error"), unknown("50500", "The upstream answered with status 500.")},
 		{"RPC", 500, code(50501, "Internal RPC Error"), unknown("50501", "The upstream answered with status 500.")},
 		{"internal in a 400", 400, code(50500, "Internal Error"), unknown("50500", "The upstream answered with status 500.")},
@@ -182,7 +185,7 @@ func TestVideoRefusals(t *testing.T) {
 		{"signature", 401, gate("SignatureDoesNotMatch", "hush"), badKey("SignatureDoesNotMatch")},
 		{"clock", 400, gate("InvalidTimestamp", "hush"), badKey("InvalidTimestamp")},
 		{"credential", 400, gate("InvalidCredential", "hush"), badKey("InvalidCredential")},
-		{"rights", 403, gate("AccessDenied", "hush"), badKey("AccessDenied")},
+		{"rights", 403, gate("AccessDenied", "hush"), forbidden("AccessDenied")},
 		{"flow", 429, gate("FlowLimitExceeded", "x"), limited("FlowLimitExceeded")},
 		{"gate down", 503, gate("ServiceUnavailableTemp", "x"), want{providers.Overloaded, providers.TakenUnknown, providers.BlameChannel, providers.KeyBusy, true, "ServiceUnavailableTemp", "The upstream is overloaded."}},
 		{

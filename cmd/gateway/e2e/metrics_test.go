@@ -179,7 +179,7 @@ func TestMetrics(t *testing.T) {
 		{1, "gateway_task_duration_seconds_count", []string{"model", "sora-2-fast", "state", "completed"}},
 		{1, "gateway_webhook_deliveries_total", []string{"outcome", "delivered"}},
 		{0, "gateway_webhook_deliveries_total", []string{"outcome", "given_up"}},
-		{1, "gateway_channel_state", []string{"channel", "main", "state", "ok"}},
+		{1, "gateway_channel_state", []string{"channel", "main", "state", "closed"}},
 		{0, "gateway_redis_away", nil},
 		{0, "gateway_redis_write_failures_total", nil},
 	} {

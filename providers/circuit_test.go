@@ -1,0 +1,523 @@
+package providers_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"modelrelay/providers"
+)
+
+const failures = providers.DefaultCooldownFailures
+
+// by makes a want one of the token.
+func by(token string) func(*providers.Want) {
+	return func(want *providers.Want) { want.Token = token }
+}
+
+func only(channels ...string) func(*providers.Want) {
+	return func(want *providers.Want) { want.Only = channels }
+}
+
+func spoken(want *providers.Want) { want.Spoken = true }
+
+func patient(want *providers.Want) { want.Patient = true }
+
+// calls makes so many calls of a token to the one channel, each of which ends so, a moment after one another.
+func calls(t *testing.T, router *providers.Router, n int, fault *providers.Fault, change ...func(*providers.Want)) {
+	t.Helper()
+	for range n {
+		pass(time.Millisecond)
+		to := pickOf(t, router, change...)
+		pass(time.Millisecond)
+		router.Report(to, fault)
+	}
+}
+
+func unreached() *providers.Fault {
+	return &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, Unreached: true}
+}
+
+func late() *providers.Fault {
+	return &providers.Fault{Kind: providers.Timeout, Blame: providers.BlameChannel}
+}
+
+func forbidden() *providers.Fault {
+	return &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyForbidden}
+}
+
+// pair has two channels, "best" before "spare", each of two models.
+func pair() []providers.Channel {
+	models := func(c *providers.Channel) { c.Models = map[string]string{"m": "", "n": "", "o": ""} }
+	return []providers.Channel{
+		channel("best", "talks", models, func(c *providers.Channel) { c.Priority = 1 }), channel("spare", "talks", models),
+	}
+}
+
+// TestCircuitOpens: what it takes to open a circuit, and for whom it is then open.
+func TestCircuitOpens(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		token string
+		n     int
+		fault *providers.Fault
+	}
+	for _, tc := range []struct {
+		name  string
+		steps []step
+		// avoids are the tokens that go elsewhere afterwards, with model m; the others do not.
+		avoids string
+		// other tells whether they avoid it with another model as well.
+		other bool
+		// state is that of the model, "" for none.
+		state string
+	}{
+		{"too few failures", []step{{"a", failures - 1, down()}}, "", false, ""},
+		{"of one who is alone", []step{{"a", failures, down()}}, "a", false, providers.StateOpen},
+		{"of one beside another", []step{{"b", 1, down()}, {"b", 3, nil}, {"a", 20, down()}}, "a", false, providers.StateClosed},
+		{"of a flood beside another", []step{{"b", 1, down()}, {"b", 1, nil}, {"a", 500, down()}}, "a", false, providers.StateClosed},
+		{"of two", []step{{"a", 3, down()}, {"b", 3, down()}}, "a b c", false, providers.StateOpen},
+		{"of two, too few", []step{{"a", 2, down()}, {"b", 2, down()}}, "", false, ""},
+		{"of two of five", []step{{"a", 1, down()}, {"c", 2, nil}, {"d", 2, nil}, {"e", 2, nil}, {"a", 9, down()}, {"b", 9, down()}}, "a b", false, providers.StateClosed},
+		{"a small share", []step{{"a", 1, down()}, {"a", 4, nil}, {"a", 4, down()}, {"a", 6, nil}, {"a", 4, down()}}, "", false, ""},
+		{"the caller's own", []step{{"a", 20, &providers.Fault{Kind: providers.Invalid}}}, "", false, ""},
+		{"canceled", []step{{"a", 20, &providers.Fault{Kind: providers.Canceled}}}, "", false, ""},
+		{"slow", []step{{"a", failures, late()}}, "a", false, providers.StateClosed},
+		{"odd", []step{{"a", 3, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, Odd: true}}, {"b", 3, late()}}, "a b c", false, providers.StateClosed},
+		{"unreached", []step{{"a", 3, unreached()}, {"b", 3, unreached()}}, "a b c", true, ""},
+		{"not for the key, once", []step{{"a", 1, forbidden()}}, "", false, ""},
+		{"not for the key", []step{{"a", 3, forbidden()}, {"b", 3, forbidden()}}, "a b c", false, ""},
+		{"told to slow down", []step{{"a", 1, limited()}}, "a", false, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				router := providers.NewRouter(vendors(), pair(), nil)
+				for _, step := range tc.steps {
+					calls(t, router, step.n, step.fault, by(step.token), only("best"))
+				}
+				for _, token := range []string{"a", "b", "c"} {
+					for model, avoids := range map[string]bool{"m": strings.Contains(tc.avoids, token), "n": tc.other} {
+						if got := pickOf(t, router, by(token), ofModel(model)).Channel.Name; (got == "spare") != avoids {
+							t.Errorf("token %s, model %s: goes to %s", token, model, got)
+						}
+					}
+				}
+				best := router.States()[0]
+				state := ""
+				if len(best.Models) > 0 {
+					state = best.Models[0].State
+				}
+				if state != tc.state || best.State == providers.StateOpen != tc.other {
+					t.Errorf("got state %s of the channel, %+v of its models", best.State, best.Models)
+				}
+			})
+		})
+	}
+}
+
+// TestHalfOpen: after a cooldown a few tokens try it once each; it closes when one of them succeeds.
+func TestHalfOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), pair(), nil)
+		goes := func(tokens ...string) string {
+			var names []string
+			for _, token := range tokens {
+				names = append(names, pickOf(t, router, by(token)).Channel.Name)
+			}
+			return strings.Join(names, " ")
+		}
+		calls(t, router, 3, down(), by("a"), only("best"))
+		early := pickOf(t, router, by("c"), only("best"))
+		calls(t, router, 3, down(), by("b"), only("best"))
+		if got := goes("a", "b", "c", "d"); got != "spare spare spare spare" {
+			t.Errorf("open: calls go to %s", got)
+		}
+		router.Report(early, down()) // began before it opened: nothing new
+		pass(providers.DefaultCooldown - time.Second)
+		if got := goes("a", "d"); got != "spare spare" {
+			t.Errorf("before the end of the cooldown: calls go to %s", got)
+		}
+		pass(time.Second)
+		if state := router.States()[0].Models[0].State; state != providers.StateHalfOpen {
+			t.Errorf("got state %s after the cooldown", state)
+		}
+		probe := pickOf(t, router, by("poison"))
+		if got := probe.Channel.Name + " " + goes("poison", "poison"); got != "best spare spare" {
+			t.Errorf("half-open: the calls of one token go to %s", got)
+		}
+		router.Report(probe, down())
+		if got := goes("poison"); got != "spare" {
+			t.Errorf("a token whose probe failed goes to %s", got)
+		}
+		second := pickOf(t, router, by("a"))
+		router.Report(second, &providers.Fault{Kind: providers.Canceled}) // its turn is another's
+		second, third := pickOf(t, router, by("b")), pickOf(t, router, by("c"))
+		if got := second.Channel.Name + " " + third.Channel.Name + " " + goes("d", "e"); got != "best best spare spare" {
+			t.Errorf("the next probes and calls go to %s", got)
+		}
+		pass(time.Millisecond)
+		router.Report(second, nil)
+		if got := goes("poison", "a", "b", "d"); got != "best best best best" || len(router.States()[0].Models) != 0 {
+			t.Errorf("closed: calls go to %s, %+v", got, router.States()[0].Models)
+		}
+		router.Report(third, down()) // it was picked before the circuit closed
+		if len(router.States()[0].Models) != 0 {
+			t.Errorf("got %+v after a call of before", router.States()[0].Models)
+		}
+	})
+}
+
+// TestHalfOpenFails: when all probes fail the circuit opens again, for as long as before and no longer.
+func TestHalfOpenFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), pair(), nil)
+		calls(t, router, 3, down(), by("a"), only("best"))
+		calls(t, router, 3, down(), by("b"), only("best"))
+		seen := 0
+		for range 6 * providers.DefaultCooldown / time.Second {
+			pass(time.Second)
+			for i := range 20 {
+				if to := pickOf(t, router, by(fmt.Sprint("t", i))); to.Channel.Name == "best" {
+					seen++
+					router.Report(to, down())
+				} else {
+					router.Report(to, nil)
+				}
+			}
+		}
+		if seen < 6 || seen > 18 {
+			t.Errorf("in six cooldowns the dead channel saw %d calls, want up to three in each", seen)
+		}
+		// With the same two tokens only, it is tried in each cooldown too.
+		for range 2 * providers.DefaultCooldown / time.Second {
+			pass(time.Second)
+			for _, token := range []string{"a", "b"} {
+				router.Report(pickOf(t, router, by(token)), nil)
+			}
+		}
+		if models := router.States()[0].Models; len(models) != 0 {
+			t.Errorf("two cooldowns after it was mended: got %+v", models)
+		}
+	})
+}
+
+// TestSpoken: a call that fell over speaks against no second channel, and tries none that is half-open.
+func TestSpoken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), pair(), nil)
+		calls(t, router, 100, down(), by("a"), only("best"), spoken)
+		calls(t, router, 100, unreached(), by("b"), only("best"), spoken)
+		calls(t, router, 100, forbidden(), by("b"), only("best"), spoken)
+		if best := router.States()[0]; best.State != providers.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 300 {
+			t.Errorf("got %+v", best)
+		}
+		calls(t, router, failures, down(), by("a"), only("best"))
+		pass(providers.DefaultCooldown)
+		if got := pickOf(t, router, by("a"), spoken).Channel.Name; got != "spare" {
+			t.Errorf("a call that fell over tries %s", got)
+		}
+		if got := pickOf(t, router, by("a")).Channel.Name; got != "best" {
+			t.Errorf("the next one goes to %s", got)
+		}
+	})
+}
+
+// TestWell: a token whose own calls succeed is not shut out, however many others fail.
+func TestWell(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), pair(), nil)
+		calls(t, router, 2, down(), by("a"), only("best"))
+		calls(t, router, 2, nil, by("honest"), only("best"))
+		for _, token := range []string{"a", "b", "c"} {
+			calls(t, router, 3, down(), by(token), only("best"))
+		}
+		if got := pickOf(t, router, by("new")).Channel.Name; got != "spare" {
+			t.Errorf("a new token goes to %s while it is open for all", got)
+		}
+		calls(t, router, 1, nil, by("honest"))
+		if to := pickOf(t, router, by("honest")); to.Channel.Name != "best" {
+			t.Errorf("the token that was answered goes to %s", to.Channel.Name)
+		}
+		calls(t, router, 1, down(), by("honest"), only("best"))
+		if to := pickOf(t, router, by("honest")); to.Channel.Name != "spare" {
+			t.Errorf("when its call fails as well it goes to %s", to.Channel.Name)
+		}
+	})
+}
+
+// TestLastResort: where every circuit is open, a few calls at a time try the one that closes first.
+func TestLastResort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), pair(), nil)
+		for _, name := range []string{"spare", "best"} {
+			for _, token := range []string{"a", "b", "c"} {
+				calls(t, router, 3, down(), by(token), only(name))
+			}
+			pass(time.Second)
+		}
+		want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
+		pick := func(token string) (to providers.Target, channel string) {
+			want.Token = token
+			to, err := router.Pick(want)
+			if err != nil {
+				if wait := wantKind(t, err, providers.Overloaded).RetryAfter; wait <= 0 || wait > 5*time.Second {
+					t.Errorf("refused with RetryAfter %s, want a short one", wait)
+				}
+				return to, "none"
+			}
+			return to, to.Channel.Name
+		}
+		got := map[string]int{}
+		var hog providers.Target
+		for range 50 {
+			to, channel := pick("hog")
+			if got[channel]++; channel == "spare" {
+				hog = to
+			}
+		}
+		if got["spare"] != 4 || got["best"] != 4 {
+			t.Errorf("one token tries %v at a time, want 4 calls at each", got)
+		}
+		first, channel := pick("honest")
+		if channel != "spare" {
+			t.Errorf("another token tries %s, want the one that closes first", channel)
+		}
+		for i := range 50 {
+			_, channel := pick(fmt.Sprint("token-", i))
+			got[channel]++
+		}
+		if got["spare"] != 15 || got["best"] != 16 {
+			t.Errorf("all try %v at a time, want 16 calls at each, with the one already under way", got)
+		}
+		router.Report(hog, &providers.Fault{Kind: providers.Canceled}) // its place is another's
+		if _, channel := pick("late"); channel != "spare" {
+			t.Errorf("got %s after one has left", channel)
+		}
+		pass(time.Millisecond)
+		router.Report(first, nil)
+		for range 100 {
+			if _, channel := pick("honest"); channel != "spare" {
+				t.Fatalf("got %s after the token was answered there", channel)
+			}
+		}
+
+		want.Patient = true
+		if _, err := router.Candidates(want); err == nil {
+			// it was answered at spare
+		} else {
+			t.Errorf("got %v", err)
+		}
+		want.Token = "new"
+		_, err := router.Candidates(want)
+		if wait := wantKind(t, err, providers.Overloaded).RetryAfter; wait < 20*time.Second {
+			t.Errorf("a patient one waits %s", wait)
+		}
+		if _, err := router.Pick(want); err == nil {
+			t.Error("a patient one tries what fails")
+		}
+		pass(3 * time.Minute) // who never tells how it went holds no place for ever
+		if _, channel := pick("hog"); channel == "none" {
+			t.Error("refused for ever")
+		}
+	})
+}
+
+// TestRetryAfterIsObeyed: an upstream that names a time is not called before it, even where nothing else is left.
+func TestRetryAfterIsObeyed(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		after, left time.Duration
+	}{
+		{2 * time.Second, 2 * time.Second}, {2 * time.Minute, 2 * time.Minute}, {72 * time.Hour, 15 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks")}, nil)
+			fault := &providers.Fault{Kind: providers.Overloaded, Blame: providers.BlameChannel, RetryAfter: tc.after}
+			for _, token := range []string{"a", "b"} {
+				calls(t, router, 2, fault, by(token))
+			}
+			to := pickOf(t, router, by("b"))
+			pass(time.Millisecond)
+			router.Report(to, fault)
+			for _, token := range []string{"a", "b", "c"} {
+				_, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat, Token: token})
+				if left := wantKind(t, err, providers.Overloaded).RetryAfter; left != tc.left {
+					t.Errorf("token %s: got RetryAfter %s, want %s", token, left, tc.left)
+				}
+			}
+		})
+	}
+}
+
+// TestSpan: a channel is open with all its models when several are, and nothing is answered.
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		answered bool
+		state    string
+	}{
+		"nothing answers": {false, providers.StateOpen}, "another model does": {true, providers.StateClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				router := providers.NewRouter(vendors(), pair(), nil)
+				for _, model := range []string{"m", "n"} {
+					for _, token := range []string{"a", "b"} {
+						calls(t, router, 3, down(), by(token), ofModel(model), only("best"))
+					}
+					if tc.answered {
+						calls(t, router, 1, nil, by("c"), ofModel("o"), only("best"))
+					}
+				}
+				best := router.States()[0]
+				if best.State != tc.state || len(best.Models) != 2 {
+					t.Errorf("got %+v", best)
+				}
+				if got := pickOf(t, router, by("d"), ofModel("o")).Channel.Name; (got == "spare") != (tc.state == providers.StateOpen) {
+					t.Errorf("the third model goes to %s", got)
+				}
+				pass(providers.DefaultCooldown)
+				for _, model := range []string{"m", "n", "o"} {
+					calls(t, router, 1, nil, by("a"), ofModel(model))
+					calls(t, router, 1, nil, by("b"), ofModel(model))
+				}
+				if best := router.States()[0]; best.State != providers.StateClosed || len(best.Models) != 0 {
+					t.Errorf("after the cooldown: got %+v", best)
+				}
+			})
+		})
+	}
+}
+
+// TestLooked: looks at jobs under way say whether a channel is there, and nothing of how it takes new work.
+func TestLooked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), pair(), nil)
+		look := func(n int, token string, fault *providers.Fault) {
+			for range n {
+				to, err := router.Resolve("best", providers.Secret("key-best").Fingerprint(), "m")
+				if err != nil {
+					t.Fatal(err)
+				}
+				pass(time.Millisecond)
+				router.Looked(to.For(token, false), fault)
+			}
+		}
+		look(20, "a", down())
+		look(20, "b", forbidden())
+		if best := router.States()[0]; best.State != providers.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 40 {
+			t.Errorf("got %+v", best)
+		}
+		look(3, "a", unreached())
+		look(3, "b", unreached())
+		if best := router.States()[0]; best.State != providers.StateOpen {
+			t.Errorf("a channel that is away: got %+v", best)
+		}
+		pass(providers.DefaultCooldown)
+		look(1, "c", nil)
+		if best := router.States()[0]; best.State != providers.StateClosed {
+			t.Errorf("one that is there again: got %+v", best)
+		}
+		look(1, "a", &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused})
+		if key := router.States()[0].Keys[0]; key.State != providers.StateOpen {
+			t.Errorf("a refused key: got %+v", key)
+		}
+	})
+}
+
+// TestMadeUpModels: what one token makes up fills nothing that others need.
+func TestMadeUpModels(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), []providers.Channel{
+			channel("a", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
+		}, nil)
+		for _, token := range []string{"x", "y"} {
+			calls(t, router, 3, down(), by(token), ofModel("real"))
+		}
+		for i := range 500 {
+			calls(t, router, 1, down(), by("poison"), ofModel(fmt.Sprint("made-up-", i)))
+			calls(t, router, 1, limited(), by("poison"), ofModel(fmt.Sprint("made-up-", i)))
+		}
+		models := router.States()[0].Models
+		if len(models) != 1 || models[0].Model != "real" || models[0].State != providers.StateOpen {
+			t.Errorf("got models %+v", models)
+		}
+		if known := len(router.States()[0].Keys[0].Models); known > 8 {
+			t.Errorf("one token is remembered with %d models of a key", known)
+		}
+	})
+}
+
+// TestManyTokens: a dead channel is noticed however many tokens call, each seldom.
+func TestManyTokens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		router := providers.NewRouter(vendors(), pair(), nil)
+		seen := 0
+		for i := range 5000 {
+			pass(time.Millisecond)
+			to := pickOf(t, router, by(fmt.Sprint("token-", i%1000)))
+			if to.Channel.Name == "best" {
+				seen++
+				router.Report(to, down())
+				continue
+			}
+			router.Report(to, nil)
+		}
+		if seen != failures {
+			t.Errorf("the dead channel saw %d calls of five seconds, want %d", seen, failures)
+		}
+	})
+}
+
+// TestCircuitNews: an opening for all is told to other processes, one for a token alone is not, nor one that other rules
+// decided.
+func TestCircuitNews(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		there := providers.NewRouter(vendors(), pair(), nil)
+		var told []providers.Rest
+		here := providers.NewRouter(vendors(), pair(), &providers.RouterOptions{Tell: func(rest providers.Rest) {
+			told = append(told, rest)
+			there.Learn(rest)
+		}})
+		calls(t, here, 50, down(), by("poison"), only("best"))
+		if len(told) != 0 || pickOf(t, there, by("poison")).Channel.Name != "best" {
+			t.Errorf("one token's faults are told: %+v", told)
+		}
+		calls(t, here, 5, down(), by("other"), only("best"))
+		if len(told) != 1 || !told[0].Circuit || told[0].Model != "m" || told[0].Key != "" || told[0].Left != providers.DefaultCooldown || told[0].Trouble == nil {
+			t.Fatalf("told %+v", told)
+		}
+		if got := pickOf(t, there, by("third")).Channel.Name + pickOf(t, there, by("third"), ofModel("n")).Channel.Name; got != "sparebest" {
+			t.Errorf("the other process goes to %s", got)
+		}
+		pass(providers.DefaultCooldown)
+		calls(t, here, 1, nil, by("third"))
+		if len(told) != 2 || told[1].Left != 0 || pickOf(t, there, by("third")).Channel.Name != "best" || len(there.States()[0].Models) != 0 {
+			t.Errorf("after a success told %+v", told)
+		}
+		calls(t, here, 3, late(), by("a"), only("best"))
+		calls(t, here, 3, late(), by("b"), only("best"))
+		if models := there.States()[0].Models; len(told) != 3 || !told[2].Slow || len(models) != 1 || !models[0].Slow || pickOf(t, there).Channel.Name != "spare" {
+			t.Errorf("of a slow model told %+v, known there as %+v", told[2:], models)
+		}
+		// What versions without circuits tell of a whole channel.
+		there.Learn(providers.Rest{Channel: "spare", Upstream: told[0].Upstream, Left: time.Hour})
+		here.Learn(providers.Rest{Channel: "best", Upstream: told[0].Upstream, Left: time.Hour})
+		if here.States()[0].State != providers.StateClosed {
+			t.Error("a rest without evidence is believed")
+		}
+	})
+}
