@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -37,13 +38,18 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, i
 	isJSON := providers.MediaType(answer.Header) == "application/json"
 	// Sound and images of unknown length are played as they come; another JSON document is of no use before its end.
 	eager := length < 0 && (inParts || !isJSON)
-	read := answer.Body.Read
-	if !eager && (isJSON || length <= copyBuffer) {
-		read = func(p []byte) (int, error) { return fill(answer.Body, p) }
-	}
+	whole := !eager && (isJSON || length <= copyBuffer)
+	// An upstream that thinks for long sends blanks, so that nobody in between takes the line for dead: they go on as they come.
+	thinking := isJSON
 	var array openArray
 	for {
-		n, err := read(buf[:])
+		n, err := answer.Body.Read(buf[:])
+		thinking = thinking && blank(buf[:n])
+		if whole && !thinking && err == nil {
+			var more int
+			more, err = fill(answer.Body, buf[n:])
+			n += more
+		}
 		if x.status == 0 {
 			if err != nil && !errors.Is(err, io.EOF) {
 				x.unsent = int64(n)
@@ -66,7 +72,7 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, i
 			if inParts {
 				array.saw(buf[:n])
 			}
-			if eager {
+			if eager || thinking {
 				_ = out.control.Flush() // what it meets, the next write meets
 			}
 		}
@@ -86,6 +92,9 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, i
 		}
 	}
 }
+
+// blank tells whether there is nothing but the blanks of JSON.
+func blank(p []byte) bool { return len(bytes.TrimLeft(p, " \t\r\n")) == 0 }
 
 // fill reads until p is full or the reader ends.
 func fill(r io.Reader, p []byte) (n int, err error) {
