@@ -190,6 +190,9 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"attempts", "relay: {max_attempts: 0}\n", "1:9: relay.max_attempts: wants 1 or more"},
 		{"cooldown", "relay: {cooldown: -1s}\n", "1:9: relay.cooldown: is negative"},
 
+		{"direction in a name", "tokens: [{name: \"a\\u202eb\", key: k}]\n", "tokens[0].name: holds a control character"},
+		{"escape in a group", "tokens: [{name: a, key: k, group: \"a\\u001b[31m\"}]\n", "tokens[0].group: holds a control character"},
+		{"zero time", token + "expires: 0001-01-01}\n", "tokens[0].expires: \"0001-01-01\" is neither"},
 		{"token without name", "tokens:\n  - key: k\n", "tokens[0].name: is missing"},
 		{"token name taken by random ids", "tokens: [{name: tok_x, key: k}]\n", "tokens[0].name: begins with \"tok_\""},
 		{"token without key", "tokens: [{name: a}]\n", "1:10: tokens[0].key: is missing"},

@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"unicode"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
@@ -152,6 +151,9 @@ func (j *judge) relay(r Relay) {
 func (j *judge) token(at string, t Token, webhooks Webhooks) {
 	j.tokenName(at+".name", t.Name)
 	j.filled(at+".group", t.Group)
+	if !providers.Plain(t.Group) {
+		j.add(at+".group", "holds a control character")
+	}
 	j.oneOf(at+".lane", t.Lane, storage.Lanes()...)
 	switch credential := t.Key.Reveal(); {
 	case credential == "":
@@ -196,7 +198,7 @@ func (j *judge) tokenName(at, name string) {
 		j.add(at, "is longer than %d bytes", maxTokenName)
 	case strings.HasPrefix(name, randomIDPrefix):
 		j.add(at, "begins with %q like the ids of tokens made at run time", randomIDPrefix)
-	case strings.ContainsFunc(name, unicode.IsControl):
+	case !providers.Plain(name):
 		j.add(at, "holds a control character")
 	}
 }

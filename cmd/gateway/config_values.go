@@ -83,7 +83,7 @@ func parseTime(text string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
+		if t, err := time.Parse(layout, text); err == nil && !t.IsZero() { // the zero time would be none
 			return t.UTC(), nil
 		}
 	}

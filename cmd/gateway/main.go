@@ -126,9 +126,13 @@ func (m *Main) Report(err error) {
 	case errors.As(err, &usage):
 		fmt.Fprintf(m.Stderr, "gateway: %v (see gateway --help)\n", usage.Err)
 	case errors.As(err, &fault) && fault.Err == nil: // its kind is for programs
-		fmt.Fprintf(m.Stderr, "gateway: %s\n", fault.Message)
+		fmt.Fprintf(m.Stderr, "gateway: %s\n", providers.Shown(fault.Message))
 	default:
-		fmt.Fprintf(m.Stderr, "gateway: %s\n", strings.TrimSpace(err.Error()))
+		lines := strings.Split(strings.TrimSpace(err.Error()), "\n") // joined errors have one each
+		for i, line := range lines {
+			lines[i] = providers.Shown(line)
+		}
+		fmt.Fprintf(m.Stderr, "gateway: %s\n", strings.Join(lines, "\n"))
 	}
 }
 

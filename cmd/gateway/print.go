@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,11 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"modelrelay/providers"
 )
 
 // fields are names with values, one a line.
@@ -18,7 +24,7 @@ func printFields(w io.Writer, list fields) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, field := range list {
 		if field[1] != "" {
-			fmt.Fprintf(tab, "%s\t%s\n", field[0], field[1])
+			fmt.Fprintf(tab, "%s\t%s\n", field[0], providers.Shown(field[1]))
 		}
 	}
 	return tab.Flush()
@@ -29,17 +35,44 @@ func printTable(w io.Writer, head []string, rows [][]string) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, strings.Join(head, "\t"))
 	for _, row := range rows {
-		fmt.Fprintln(tab, strings.Join(row, "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = providers.Shown(cell)
+		}
+		fmt.Fprintln(tab, strings.Join(cells, "\t"))
 	}
 	return tab.Flush()
 }
 
-// printJSON prints one indented document.
+// printJSON prints one indented document. What a terminal might obey of its texts stands as JSON's escapes.
 func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(escapeJSON(out.Bytes()))
+	return err
+}
+
+// escapeJSON writes the characters of a document that are not plain, but for its ends of lines, as the escapes of JSON: the
+// encoder leaves none outside of texts.
+func escapeJSON(document []byte) []byte {
+	out := make([]byte, 0, len(document))
+	for _, r := range string(document) {
+		switch {
+		case r == '\n' || unicode.IsGraphic(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 // count prints a number for people; "" for 0.

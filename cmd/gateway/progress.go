@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"modelrelay/providers"
 )
 
 // progress shows how far something is. On a terminal it draws a bar over itself, elsewhere it prints a line whenever
@@ -35,6 +37,7 @@ func (p *progress) show(label string, percent int, detail string) {
 	if detail != "" {
 		text += "  " + detail
 	}
+	text = providers.Shown(text) // a vendor's or a client's words are among it
 	if text == p.last {
 		return
 	}

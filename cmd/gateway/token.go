@@ -152,7 +152,7 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		if g.JSON {
 			return printJSON(m.Stdout, map[string]any{"id": t.ID, "name": t.Name, "revoked": true})
 		}
-		if _, err = fmt.Fprintf(m.Stdout, "revoked %s (%s)\n", t.Name, t.ID); err == nil && t.Seeded {
+		if _, err = fmt.Fprintf(m.Stdout, "revoked %s (%s)\n", providers.Shown(t.Name), t.ID); err == nil && t.Seeded {
 			_, err = fmt.Fprintln(m.Stderr, "It stands in the configuration file: take it out there, or give it another key, with which it works again.")
 		}
 		return err
