@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
+	"hash/crc32"
 	"net/http"
 	"time"
 
@@ -148,8 +150,11 @@ func (s *Server) adminListTasks(ctx context.Context, in *adminTasksQuery) (*stru
 	if err != nil {
 		return nil, err
 	}
-	cursor, err := base64.RawURLEncoding.DecodeString(in.After)
-	if err != nil {
+	if err := plainFilters("model", in.Model, "channel", in.Channel); err != nil {
+		return nil, err
+	}
+	cursor, ok := readCursor(in.After)
+	if !ok {
 		return nil, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
 	}
 	token, err := s.tokenID(ctx, in.Token)
@@ -167,16 +172,52 @@ func (s *Server) adminListTasks(ctx context.Context, in *adminTasksQuery) (*stru
 		list.Data = []workflows.Listed{}
 	}
 	if len(next) > 0 {
-		after := base64.RawURLEncoding.EncodeToString(next)
-		list.After = &after
+		list.After = new(writeCursor(next))
 	}
 	return &struct{ Body adminTaskList }{list}, nil
+}
+
+// writeCursor writes a cursor of the engine's with a checksum in front: what is none of its cursors the engine answers in
+// as many ways as it has stores.
+func writeCursor(cursor []byte) string {
+	return base64.RawURLEncoding.EncodeToString(append(checksum(cursor), cursor...))
+}
+
+// readCursor is the cursor that was written; of "" the empty one.
+func readCursor(text string) (cursor []byte, ok bool) {
+	if text == "" {
+		return nil, true
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) <= crc32.Size || !bytes.Equal(raw[:crc32.Size], checksum(raw[crc32.Size:])) {
+		return nil, false
+	}
+	return raw[crc32.Size:], true
+}
+
+func checksum(cursor []byte) []byte {
+	sum := crc32.NewIEEE()
+	_, _ = sum.Write(cursor) // it never fails
+	return sum.Sum(nil)
+}
+
+// plainFilters refuses filters, given as names and values, that no name of anything here matches and no query takes.
+func plainFilters(pairs ...string) error {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if !providers.Plain(pairs[i+1]) {
+			return providers.InvalidField(pairs[i], "Invalid request: '%s' holds a control character.", pairs[i])
+		}
+	}
+	return nil
 }
 
 // tokenID is the stable id of a token by id or name. One that is not known may have been: it stays as it is.
 func (s *Server) tokenID(ctx context.Context, idOrName string) (string, error) {
 	if idOrName == "" {
 		return "", nil
+	}
+	if err := plainFilters("token", idOrName); err != nil {
+		return "", err
 	}
 	token, err := s.admin.Tokens.Find(ctx, idOrName)
 	switch {

@@ -404,6 +404,19 @@ func TestAdminTasks(t *testing.T) {
 		t.Errorf("second page %+v of %q for %+v", page, o.operator.cursors, o.operator.filters[1])
 	}
 
+	for _, path := range []string{
+		"/admin/tasks?after=AAAA", "/admin/tasks?after=AAAAAAAA", "/admin/tasks?after=" + base64.RawURLEncoding.EncodeToString([]byte("two")),
+		"/admin/tasks?model=a%00", "/admin/tasks?channel=a%E2%80%AEb", "/admin/tasks?token=a%0A", "/admin/tasks?token=%FF", "/admin/tokens?group=%1B",
+		"/admin/tasks?since=0001-01-01",
+	} {
+		if rec := o.ask(t, "GET", path, ""); rec.Code != 400 {
+			t.Errorf("%s: got %d %s, want 400", path, rec.Code, rec.Body)
+		}
+	}
+	if rec := o.ask(t, "POST", "/admin/tokens", `{"name":"never","expires":"0001-01-01"}`); rec.Code != 400 {
+		t.Errorf("a token that expires at the zero time: got %d %s, want 400", rec.Code, rec.Body)
+	}
+
 	var story struct {
 		ID, State string
 		Attempts  []any

@@ -164,7 +164,7 @@ func moment(param, text string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, text); err == nil {
+		if t, err := time.Parse(layout, text); err == nil && !t.IsZero() { // the zero time would be none
 			return t.UTC(), nil
 		}
 	}

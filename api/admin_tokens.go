@@ -135,6 +135,9 @@ func (s *Server) addAdminTokens(g *group) {
 }
 
 func (s *Server) adminListTokens(ctx context.Context, in *adminTokensQuery) (*struct{ Body adminTokenList }, error) {
+	if err := plainFilters("group", in.Group); err != nil {
+		return nil, err
+	}
 	tokens, err := s.admin.Tokens.List(ctx)
 	if err != nil {
 		return nil, storeFault("token", "", err)

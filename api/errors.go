@@ -178,7 +178,21 @@ func wholeSeconds(d time.Duration) int {
 }
 
 // fail answers a request with a fault in its format. After the header is sent it only notes the fault.
-func (s *Server) fail(x *exchange, err error) { x.failWith(0, providers.AsFault(err)) }
+func (s *Server) fail(x *exchange, err error) { x.failWith(0, x.whose(providers.AsFault(err))) }
+
+// whose is the fault of a request as its log line and its count have it: what failed when its client had left failed because
+// of that, whatever the part that was asked calls it, and speaks against no part.
+func (x *exchange) whose(fault *providers.Fault) *providers.Fault {
+	if x.ctx == nil || !left(x.ctx) {
+		return fault
+	}
+	switch fault.Kind {
+	case providers.Internal, providers.Upstream, providers.Overloaded, providers.Timeout:
+		return clientGone(fault)
+	default:
+		return fault
+	}
+}
 
 // failWith is fail with a status that no kind has; 0 means the kind's own.
 func (x *exchange) failWith(status int, fault *providers.Fault) {
@@ -229,6 +243,7 @@ var hookErrors = sync.OnceFunc(func() { //nolint:gochecknoglobals // huma.NewErr
 		}
 		if x := exchangeOf(ctx.Context()); x != nil {
 			format, requestID = x.format, x.id
+			fault = x.whose(fault)
 			x.fault = fault
 		}
 		p := render(format, fault, requestID)

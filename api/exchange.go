@@ -30,6 +30,8 @@ type exchange struct {
 	// presence is the request among those of its caller, and end ends its context with a cause.
 	presence presence
 	end      context.CancelCauseFunc
+	// ctx is the request's.
+	ctx context.Context //nolint:containedctx // an exchange lives within one request, as http.Request's own does
 	// source is the address that the request comes from, as far as proxies are trusted; the zero Addr where it is not known.
 	source netip.Addr
 	// span is the request's in a trace, nil where nothing is traced.

@@ -297,6 +297,9 @@ func (s *tasks) Find(_ context.Context, id, tokenID string) (workflows.Task, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	task, ok := s.byID[id]
+	if !ok && s.err != nil {
+		return workflows.Task{}, s.err
+	}
 	if !ok || task.Token != tokenID {
 		return workflows.Task{}, providers.Faultf(providers.NotFound, "The video task %q does not exist.", id)
 	}

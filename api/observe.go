@@ -37,6 +37,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		ctx, end := context.WithCancelCause(r.Context())
 		x.end = end
 		ctx = s.trace(context.WithValue(ctx, exchangeKey{}, x), r, x)
+		x.ctx = ctx
 		defer func() {
 			s.callers.leave(&x.presence)
 			end(nil)
@@ -71,7 +72,7 @@ func (s *Server) recovered(ctx context.Context, x *exchange, panicked any) (abor
 	if x.status != 0 {
 		return true
 	}
-	s.fail(x, providers.Faultf(providers.Internal, "The gateway failed to handle the request."))
+	x.failWith(0, providers.Faultf(providers.Internal, "The gateway failed to handle the request."))
 	return false
 }
 
