@@ -220,6 +220,34 @@ func TestRealtimeGarbage(t *testing.T) {
 	}
 }
 
+// TestRealtimeFlood: a client that sends nothing, much too often, is told off with 1008, however it does so.
+func TestRealtimeFlood(t *testing.T) {
+	t.Parallel()
+	const mask = "\x00\x00\x00\x00"
+	for name, flood := range map[string]string{
+		"pongs": strings.Repeat("\x8a\x80"+mask, 2000), "empty fragments": "\x01\x80" + mask + strings.Repeat("\x00\x80"+mask, 2000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ends := make(chan closeFrame, 1)
+			d := newDialog(t, dialogOptions{}, listen(ends))
+			conn := d.raw(t)
+			if _, err := io.WriteString(conn, flood); err != nil {
+				t.Fatal(err)
+			}
+			if half, ok := conn.(*net.TCPConn); ok {
+				_ = half.CloseWrite()
+			}
+			answer, err := io.ReadAll(conn)
+			if err != nil || len(answer) < 4 || answer[0] != 0x88 || answer[2] != 0x03 || answer[3] != 0xf0 {
+				t.Errorf("got %q, %v, want a close frame with 1008", answer, err)
+			}
+			d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client has left"})
+			eventually(t, "the log tells", func() bool { return strings.Contains(d.log.String(), `"fault":"rate_limited"`) })
+		})
+	}
+}
+
 func TestRealtimeGarbageOfTheUpstream(t *testing.T) {
 	t.Parallel()
 	d := newDialog(t, dialogOptions{}, func(ctx context.Context, conn *websocket.Conn) {

@@ -76,7 +76,7 @@ func DialSocket(ctx context.Context, client *http.Client, address string, header
 // a token to come this far, since no browser adds one by itself as it adds cookies.
 func AcceptSocket(w http.ResponseWriter, r *http.Request, subprotocol string) (*Socket, error) {
 	s := newSocket()
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+	conn, err := websocket.Accept(watchedWriter{w}, r, &websocket.AcceptOptions{
 		Subprotocols: []string{subprotocol}, InsecureSkipVerify: true, OnPingReceived: s.pinged,
 	})
 	if err != nil {

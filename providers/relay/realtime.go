@@ -117,6 +117,7 @@ const (
 	reasonUpstreamGone = "the upstream broke off"
 	reasonProtocol     = "that is not the WebSocket protocol"
 	reasonTooBig       = "a message is larger than 32 MiB"
+	reasonFlood        = "too many frames that carry nothing"
 	reasonIdle         = "going away: nothing was said for too long"
 	reasonAway         = "going away: "
 )
@@ -269,6 +270,12 @@ func endingOf(broken *providers.Broken, client *providers.Socket) ending {
 			end.fault.Kind, end.fault.Message = providers.TooLarge, "The message is too large."
 		}
 		return end
+	case errors.Is(broken.Err, providers.ErrFlood):
+		return ending{
+			client:   websocket.CloseError{Code: websocket.StatusPolicyViolation, Reason: reasonFlood},
+			upstream: websocket.CloseError{Code: websocket.StatusGoingAway, Reason: reasonClientGone},
+			fault:    &providers.Fault{Kind: providers.RateLimited, Message: "The client sent too many frames that carry nothing.", Err: broken.Err},
+		}
 	case ofClient:
 		return ending{
 			client:   websocket.CloseError{Code: websocket.StatusProtocolError, Reason: reasonProtocol},
