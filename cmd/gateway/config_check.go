@@ -33,6 +33,8 @@ type summary struct {
 	Temporal string           `json:"temporal"` // "ok", or why nobody could look
 	Tokens   []tokenSummary   `json:"tokens"`
 	Channels []channelSummary `json:"channels"`
+	// Warnings are what the configuration does that its operator may not want.
+	Warnings []string `json:"warnings"`
 }
 
 type tokenSummary struct {
@@ -78,7 +80,10 @@ func (configCheckCmd) Run(ctx context.Context, m *Main, g *globals) error {
 }
 
 func summarize(file string, cfg Config) summary {
-	s := summary{File: file, Listen: cfg.Listen, Tokens: []tokenSummary{}, Channels: []channelSummary{}}
+	s := summary{File: file, Listen: cfg.Listen, Tokens: []tokenSummary{}, Channels: []channelSummary{}, Warnings: []string{}}
+	for _, warning := range cfg.Warnings() {
+		s.Warnings = append(s.Warnings, warning.String())
+	}
 	for _, t := range cfg.Tokens {
 		s.Tokens = append(s.Tokens, tokenSummary{Name: t.Name, Group: t.Group, Models: t.Models, Disabled: t.Disabled, Expires: t.Expires})
 	}
@@ -115,6 +120,10 @@ func (s summary) print(w io.Writer) error {
 	fmt.Fprintln(w)
 	err = errors.Join(err, printTable(w, []string{"TOKEN", "GROUP", "MODELS", "STATE"}, tokens))
 	_, last := fmt.Fprintf(w, "\nlisten    %s\ntemporal  %s\n", s.Listen, s.Temporal)
+	for _, warning := range s.Warnings {
+		_, failed := fmt.Fprintf(w, "warning   %s\n", warning)
+		last = errors.Join(last, failed)
+	}
 	return errors.Join(err, last)
 }
 

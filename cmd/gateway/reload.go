@@ -155,6 +155,9 @@ func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte)
 	w.parts.router.Load(cfg.routes())
 	rekeyed := w.parts.adminKey.Load(cfg.AdminKey)
 	log := w.parts.log
+	if tokens != nil { // a worker has no use for keys
+		logWarnings(log, cfg.Warnings())
+	}
 	log.Info("configuration loaded", "file", w.file, "channels", len(cfg.Channels), "tokens", len(cfg.Tokens))
 	if rekeyed {
 		log.Info("the admin key changed", "open", cfg.AdminKey != "")

@@ -25,6 +25,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if err != nil {
 		return err
 	}
+	logWarnings(p.log, p.cfg.Warnings())
 	tokens, err := p.tokens(ctx, m)
 	if err != nil {
 		return err
