@@ -44,6 +44,15 @@ func geminiVerbs() []geminiVerb {
 	}
 }
 
+// geminiAnswer declares the 200. Without alt=sse a stream is one JSON array, whose items come one by one.
+func geminiAnswer(streams bool) map[string]*huma.Response {
+	answer := relayedAnswer("The upstream's answer", streams)
+	if streams {
+		answer["200"].Content["application/json"].Schema = arrayOf(anyObject())
+	}
+	return answer
+}
+
 func geminiBody[Body any](registry huma.Registry) (*checker, *huma.RequestBody) {
 	return newGeminiChecker[Body](registry), jsonBody[Body](registry)
 }
@@ -83,7 +92,7 @@ func (s *Server) addGeminiVerbs(g *group, prefix, suffix string) {
 			Tags: []string{verb.tag}, Summary: verb.summary + ", " + prefix,
 			Description: "Fields that are not listed here reach the upstream untouched.",
 			Parameters:  []*huma.Param{pathParameter("model", "Model id; it may hold slashes and colons")},
-			RequestBody: requestBody, Responses: relayedAnswer("The upstream's answer", verb.streams),
+			RequestBody: requestBody, Responses: geminiAnswer(verb.streams),
 		}
 		if verb.streams {
 			op.Parameters = append(op.Parameters, &huma.Param{

@@ -71,7 +71,9 @@ func newFormats(t *testing.T) *gateway {
 			s.control.rule(rule)
 		}
 	}
-	return s.gateway(gatewayOptions{channels: channels.String(), relay: "moderation_model: omni-moderation-latest, realtime_model: gpt-realtime"})
+	return s.gateway(gatewayOptions{
+		channels: channels.String(), relay: "moderation_model: omni-moderation-latest, realtime_model: gpt-realtime", adminKey: adminKey,
+	})
 }
 
 // formats gives a test a wire of its own to the gateway.
