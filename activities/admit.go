@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// awaitRetry and awaitRetryMost bound the wait for channels that rest, or for Redis.
+	// awaitRetry and awaitRetryMost bound the wait for channels with open circuits, or for Redis.
 	awaitRetry     = 5 * time.Second
 	awaitRetryMost = time.Minute
 	// admitPatience bounds the first ask, well within the time that the step has.

@@ -85,7 +85,7 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 			return workflows.Task{}, providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model.")
 		}
 	}
-	if !s.router.Serves(want) { // channels that rest are no reason to refuse: a task waits for them
+	if !s.router.Serves(want) { // open circuits are no reason to refuse: a task waits for them
 		return s.repeatedTask(x, r, create, modelNotFound(req.Model))
 	}
 	if x.caller.Budget > 0 { // the task's own money is reserved by its start

@@ -23,8 +23,6 @@ func only(channels ...string) func(*providers.Want) {
 
 func spoken(want *providers.Want) { want.Spoken = true }
 
-func patient(want *providers.Want) { want.Patient = true }
-
 // calls makes so many calls of a token to the one channel, each of which ends so, a moment after one another.
 func calls(t *testing.T, router *providers.Router, n int, fault *providers.Fault, change ...func(*providers.Want)) {
 	t.Helper()

@@ -95,14 +95,14 @@ func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *Fau
 
 // bounds are the first and the longest rest after a fault.
 func bounds(first time.Duration, fault *Fault) (least, most time.Duration) {
-	switch {
-	case fault.Key == KeyExhausted:
+	switch fault.Key {
+	case KeyExhausted:
 		return max(first, exhaustedRest), max(first, maxKeyRest)
-	case fault.Key == KeyRefused:
+	case KeyRefused:
 		return first, max(first, maxKeyRest)
-	default:
-		return first, max(first, maxRest)
+	case KeyBusy, KeyForbidden:
 	}
+	return first, max(first, maxRest)
 }
 
 // succeeded ends what failures began, unless the call was picked before the last rest. It tells whether there was
