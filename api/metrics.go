@@ -59,14 +59,21 @@ type Open struct {
 	Requests int64
 	// Sockets are realtime conversations, Watchers the event streams of tasks.
 	Sockets, Watchers int64
+	// Connections are those of clients, idle ones too. Full tells that no other is accepted; TurnedAway counts those that
+	// were closed at once since the start, because their network held its share.
+	Connections, TurnedAway int64
+	Full                    bool
 }
 
 // open counts what is open.
-type open struct{ requests, sockets, watchers atomic.Int64 }
+type open struct{ requests, sockets, watchers, connections, turnedAway, full atomic.Int64 }
 
 // Open tells what the server is serving now.
 func (s *Server) Open() Open {
-	return Open{Requests: s.open.requests.Load(), Sockets: s.open.sockets.Load(), Watchers: s.open.watchers.Load()}
+	return Open{
+		Requests: s.open.requests.Load(), Sockets: s.open.sockets.Load(), Watchers: s.open.watchers.Load(),
+		Connections: s.open.connections.Load(), TurnedAway: s.open.turnedAway.Load(), Full: s.open.full.Load() > 0,
+	}
 }
 
 // hold counts one more until the returned function is called.

@@ -26,3 +26,6 @@ var (
 	MemoryLimit = memoryLimit
 	BodyMemory  = Relay.bodyMemory
 )
+
+// PlacesWithin is how many connections of clients there are within a limit of open files.
+func PlacesWithin(files int) (int, error) { return placesWithin(files) }

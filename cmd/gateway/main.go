@@ -59,6 +59,8 @@ type Main struct {
 	Terminal bool
 	// Hangup asks for a reload; nil means the process's own SIGHUP.
 	Hangup <-chan os.Signal
+	// OpenFiles is how many files the process may have open; 0 means as the system says.
+	OpenFiles int
 
 	closers []func() error
 	// tracer is nil in commands that are not traced, and where the environment asks for no traces.

@@ -21,6 +21,10 @@ type serveCmd struct {
 // Run serves until ctx ends. Then it takes no new connection, lets open calls end within relay.grace, tells
 // realtime conversations that it is going away, and lets running submits come to their answer.
 func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
+	places, err := placesWithin(m.openFiles())
+	if err != nil {
+		return err
+	}
 	p, watch, err := m.start(ctx, g)
 	if err != nil {
 		return err
@@ -44,7 +48,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	calls, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	open := new(openCalls)
-	doors, err := p.doors(ctx, edge, open, calls)
+	doors, err := p.doors(ctx, edge, open, places, calls)
 	if err != nil {
 		return err
 	}
@@ -66,7 +70,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if len(doors) > 1 {
 		p.log.Info("the operator's operations are apart", "address", doors[1].listener.Addr().String())
 	}
-	p.log.Info("listening", "address", doors[0].listener.Addr().String(), "worker", c.Worker, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
+	p.log.Info("listening", "address", doors[0].listener.Addr().String(), "worker", c.Worker, "connections", places, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve: %w", err)
@@ -142,22 +146,22 @@ type door struct {
 }
 
 // doors listens for the API and, where admin.listen is set, for the operator's operations apart from it. The server of a
-// door counts its calls, which live in the given context.
-func (p *parts) doors(ctx context.Context, edge *api.Server, open *openCalls, calls context.Context) ([]door, error) { //nolint:revive // two contexts: that of the start, and that of calls
+// door counts its calls, which live in the given context. The public one has the given number of places.
+func (p *parts) doors(ctx context.Context, edge *api.Server, open *openCalls, places int, calls context.Context) ([]door, error) { //nolint:revive // two contexts: that of the start, and that of calls
 	var doors []door
-	listen := func(address string, handler http.Handler) error {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	listen := func(address string, handler http.Handler, places int) error {
+		listener, err := edge.Listen(ctx, address, places)
 		if err != nil {
-			return fmt.Errorf("listen: %w", err)
+			return err
 		}
 		server := edge.HTTPServer(address, open.count(handler))
 		server.BaseContext = func(net.Listener) context.Context { return calls }
 		doors = append(doors, door{server, listener})
 		return nil
 	}
-	err := listen(p.cfg.Listen, edge.Handler())
+	err := listen(p.cfg.Listen, edge.Handler(), places)
 	if err == nil && p.cfg.Admin.Listen != "" {
-		if err = listen(p.cfg.Admin.Listen, edge.AdminHandler()); err != nil {
+		if err = listen(p.cfg.Admin.Listen, edge.AdminHandler(), adminPlaces); err != nil {
 			_ = doors[0].listener.Close() // nobody was let in
 		}
 	}

@@ -81,9 +81,16 @@ func serve(t *testing.T, text string, args ...string) *serving {
 
 func serveFile(t *testing.T, path string, args ...string) *serving {
 	t.Helper()
+	return serveWith(t, path, func(*program) {}, args...)
+}
+
+// serveWith starts it in changed surroundings.
+func serveWith(t *testing.T, path string, change func(*program), args ...string) *serving {
+	t.Helper()
 	s := &serving{t: t, config: path, hangup: make(chan os.Signal), ended: make(chan int, 1)}
 	s.program = newProgram(append([]string{"serve", "--config", path}, args...)...)
 	s.Hangup = s.hangup
+	change(s.program)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	s.stop = stop
 	go func() { s.ended <- s.do(ctx) }()
