@@ -372,15 +372,18 @@ func TestHealth(t *testing.T) {
 	}{
 		"all well": {
 			[]api.Check{{Name: "tokens", For: api.RelayPart, Check: well}, {Name: "redis", For: api.VideoPart, Check: well}},
-			200, 200, 200, []string{`"status":"ok","parts":{"relay":"ok","video":"ok"}`, `"redis":{"status":"ok"`, `latency_ms`},
+			200, 200, 200,
+			[]string{`"status":"ok","parts":{"relay":"ok","video":"ok"}`, `"redis":{"status":"ok"`, `latency_ms`},
 		},
 		"tasks have to wait": {
 			[]api.Check{{Name: "tokens", For: api.RelayPart, Check: well}, {Name: "temporal", For: api.VideoPart, Check: failing}},
-			200, 200, 503, []string{`"status":"degraded","parts":{"relay":"ok","video":"error"}`, `"temporal":{"status":"error","error":"connection refused"`},
+			200, 200, 503,
+			[]string{`"status":"degraded","parts":{"relay":"ok","video":"error"}`, `"temporal":{"status":"error","error":"connection refused"`},
 		},
 		"calls fail": {
 			[]api.Check{{Name: "tokens", For: api.RelayPart, Check: failing}, {Name: "redis", For: api.VideoPart, Check: failing}},
-			503, 503, 503, []string{`"status":"error","parts":{"relay":"error","video":"error"}`},
+			503, 503, 503,
+			[]string{`"status":"error","parts":{"relay":"error","video":"error"}`},
 		},
 		"nothing needs it": {[]api.Check{{Name: "x", Check: failing}}, 200, 200, 200, []string{`"status":"ok"`, `"x":{"status":"error"`}},
 	} {
