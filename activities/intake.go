@@ -49,6 +49,15 @@ func (i Intake) PutRequest(ctx context.Context, key string, req providers.VideoR
 	return err
 }
 
+// MaxRequest is how many bytes a request without its media may have.
+const MaxRequest = storage.MaxDocument
+
+// ArchiveAway tells whether an error says that the archive does not answer.
+func ArchiveAway(err error) bool { return errors.Is(err, storage.ErrUnavailable) }
+
+// Missing tells whether an error says that there is no such object.
+func Missing(err error) bool { return errors.Is(err, storage.ErrNotFound) }
+
 // TooLarge is the fault of a request that no document of the archive can hold.
 func TooLarge(err error) *providers.Fault {
 	return &providers.Fault{

@@ -44,12 +44,13 @@ func (k *keyring) change(change func(*storage.Token)) {
 
 // pulled is an object of the archive that has more when a test says so.
 type pulled struct {
-	more chan struct{}
-	ctx  context.Context
+	more <-chan struct{}
+	// ended is closed when nobody reads it any more.
+	ended <-chan struct{}
 }
 
 func (e pulled) Open(ctx context.Context, _ string) (io.ReadSeekCloser, error) {
-	return pulled{e.more, ctx}, nil
+	return pulled{e.more, ctx.Done()}, nil
 }
 func (e pulled) Seek(int64, int) (int64, error) { return 0, nil }
 func (e pulled) Close() error                   { return nil }
@@ -58,8 +59,8 @@ func (e pulled) Read(p []byte) (int, error) {
 	select {
 	case <-e.more:
 		return copy(p, bytes.Repeat([]byte("m"), len(p))), nil // enough to pass the server's own buffer
-	case <-e.ctx.Done():
-		return 0, e.ctx.Err()
+	case <-e.ended:
+		return 0, context.Canceled
 	}
 }
 
@@ -152,10 +153,10 @@ func TestTokenLosesWhatIsUnderWay(t *testing.T) {
 					}
 					switch text := got.String(); {
 					case ask.name == "download":
-						if err == io.EOF {
+						if errors.Is(err, io.EOF) {
 							t.Errorf("%s: ended well", ask.name)
 						}
-					case err != io.EOF || !strings.Contains(text, `"code":"`+test.code+`"`):
+					case !errors.Is(err, io.EOF) || !strings.Contains(text, `"code":"`+test.code+`"`):
 						t.Errorf("%s: %d %q, %v; want an end that says %s", ask.name, resp.StatusCode, text, err, test.code)
 					case ask.begins == "" && resp.StatusCode != 401 && resp.StatusCode != 403:
 						t.Errorf("%s: answered %d", ask.name, resp.StatusCode)
@@ -182,11 +183,11 @@ func TestTokenKeepsWhatIsUnderWay(t *testing.T) {
 		go func() { ended <- g.do(t, request("GET", "/v1/videos/video_1?wait=60", "")) }()
 		synctest.Wait()
 		ring.change(func(token *storage.Token) { token.RequestsPerMinute = 1 })
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		ring.mu.Lock()
 		ring.err = storage.ErrUnavailable
 		ring.mu.Unlock()
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		synctest.Wait()
 		select {
 		case rec := <-ended:
@@ -197,7 +198,7 @@ func TestTokenKeepsWhatIsUnderWay(t *testing.T) {
 		if rec := <-ended; rec.Code != 200 {
 			t.Errorf("got %d %s", rec.Code, rec.Body)
 		}
-		time.Sleep(5 * time.Minute) // what is kept of a token that is gone is let go, and the timer with it
+		pass(5 * time.Minute) // what is kept of a token that is gone is let go, and the timer with it
 	})
 }
 
@@ -291,15 +292,15 @@ func TestReadsHaveALimit(t *testing.T) {
 		if rec := g.do(t, request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p"}`)); rec.Code != 200 {
 			t.Errorf("a create is no read: %d %s", rec.Code, rec.Body)
 		}
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if rec := g.do(t, request("GET", "/v1/videos?limit=100", "")); rec.Code != 200 {
 			t.Errorf("after the wait: %d %s", rec.Code, rec.Body)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if rec := g.do(t, request("GET", "/v1/videos/video_1", "")); rec.Code != 429 {
 			t.Errorf("a page of 100 counts as so many: %d", rec.Code)
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 	})
 }
 

@@ -169,7 +169,7 @@ func FuzzNames(f *testing.F) {
 				t.Fatalf("%s: %q is accepted, but encoding/json says %v", operation, raw, err)
 			}
 			for i, name := range reader.Names {
-				got, _ := read.Elem().Field(i).Interface().(json.RawMessage)
+				got, _ := reflect.TypeAssert[json.RawMessage](read.Elem().Field(i))
 				if string(got) == "null" {
 					got = nil
 				}

@@ -403,3 +403,6 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
+
+// pass lets fake time go by.
+func pass(d time.Duration) { <-time.NewTimer(d).C }

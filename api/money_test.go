@@ -73,8 +73,11 @@ func TestBudgetReservesWhatACallMayCost(t *testing.T) {
 func TestBudgetReservesTheLargestThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	endpoints := []providers.Endpoint{
-		chat, {Format: providers.OpenAI, Operation: providers.Completions}, {Format: providers.OpenAI, Operation: providers.Responses},
-		{Format: providers.Anthropic, Operation: providers.Messages}, {Format: providers.Gemini, Operation: providers.GenerateContent},
+		chat,
+		{Format: providers.OpenAI, Operation: providers.Completions},
+		{Format: providers.OpenAI, Operation: providers.Responses},
+		{Format: providers.Anthropic, Operation: providers.Messages},
+		{Format: providers.Gemini, Operation: providers.GenerateContent},
 	}
 	vendor := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
 		return upstreamAnswer("application/json", `{}`), nil

@@ -84,7 +84,9 @@ func (s *Server) readRemix(x *exchange, r *http.Request, check *checker) (provid
 			name  string
 			given bool
 		}{
-			{"model", given.Model != ""}, {"seconds", given.Seconds != ""}, {"size", given.Size != ""},
+			{"model", given.Model != ""},
+			{"seconds", given.Seconds != ""},
+			{"size", given.Size != ""},
 			{"input_reference", len(given.Images) > 0},
 		} {
 			if field.given {

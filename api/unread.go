@@ -58,11 +58,9 @@ func (s *Server) discard(x *exchange, r *http.Request) {
 	if x.status < http.StatusBadRequest || !unread || r.Header.Get("Expect") != "" || s.draining.Load() {
 		return // a client that expects to be told has sent nothing
 	}
-	source := ""
+	source := "network " + networkOf(x.source).String()
 	if x.caller != nil {
 		source = "token " + x.caller.ID
-	} else {
-		source = "network " + networkOf(x.source).String()
 	}
 	done, ok := s.discards.begin(source)
 	if !ok {

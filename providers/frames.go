@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrFlood: a peer sends frames that carry nothing, faster than any client has reason to.
+// ErrFlood says that a peer sends frames that carry nothing, faster than any client has reason to.
 var ErrFlood = errors.New("too many WebSocket frames that carry nothing")
 
 const (
@@ -73,7 +73,7 @@ func (f *frames) length() (size int, payload int64, known bool) {
 		if size += 8; f.have < size {
 			return 0, 0, false
 		}
-		payload = int64(binary.BigEndian.Uint64(f.head[2:]) & (1<<63 - 1)) //nolint:gosec // the top bit is gone
+		payload = int64(binary.BigEndian.Uint64(f.head[2:]) & (1<<63 - 1))
 	}
 	if f.head[1]&0x80 != 0 {
 		size += 4
@@ -141,7 +141,7 @@ func (w watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	c := &watchedConn{Conn: conn}
-	early, _ := both.Reader.Peek(both.Reader.Buffered()) // what is buffered is there
+	early, _ := both.Peek(both.Reader.Buffered()) // what is buffered is there
 	c.flood = !c.frames.saw(early, time.Now())
 	return c, both, nil
 }

@@ -64,7 +64,7 @@ func TestSocketFlood(t *testing.T) {
 				conn, err = new(net.Dialer).DialContext(ctx, network, addr)
 				return conn, err
 			}}}
-			socket, _, err := websocket.Dial(t.Context(), server.URL, &websocket.DialOptions{HTTPClient: client}) //nolint:bodyclose // the library has it
+			socket, _, err := websocket.Dial(t.Context(), server.URL, &websocket.DialOptions{HTTPClient: client})
 			if err != nil {
 				t.Fatal(err)
 			}

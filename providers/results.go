@@ -117,7 +117,9 @@ func resultType(head []byte) string {
 		magic, kind string
 	}{
 		{0, ebml, "video/webm"},
-		{4, "moov", "video/quicktime"}, {4, "mdat", "video/quicktime"}, {4, "wide", "video/quicktime"},
+		{4, "moov", "video/quicktime"},
+		{4, "mdat", "video/quicktime"},
+		{4, "wide", "video/quicktime"},
 		{8, "AVI ", "video/x-msvideo"},
 		{0, "\x00\x00\x01\xba", "video/mpeg"},
 		{0, "OggS", "video/ogg"},

@@ -31,9 +31,10 @@ const (
 	// DefaultReads lets a token follow a thousand tasks as the vendors' own SDKs do, which ask for each once a second, and
 	// holds one that asks without pause to about what one gateway reads at Temporal without its creates noticing.
 	DefaultReads = 60_000
-	// DefaultWatchers and DefaultSockets are more than one service follows or holds at a time, and a hundredth of the
-	// descriptors and the memory that a process has for them.
-	DefaultWatchers, DefaultSockets = 100, 100
+	// DefaultWatchers is more than one service follows at a time, and a hundredth of the descriptors that a process has.
+	DefaultWatchers = 100
+	// DefaultSockets is more conversations than one service holds at a time, and a hundredth of the memory for them.
+	DefaultSockets = 100
 )
 
 // Unlimited is what an operator sets to have none of a limit that has a default.

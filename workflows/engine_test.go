@@ -288,3 +288,6 @@ func (e *engine) memo(id string) string {
 
 // after does something in a while.
 func (e *engine) after(d time.Duration, do func()) { time.AfterFunc(d, do) }
+
+// pass lets fake time go by.
+func pass(d time.Duration) { <-time.NewTimer(d).C }

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"modelrelay/activities"
 	"modelrelay/providers"
-	"modelrelay/storage"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 	promptRest = 5 * time.Second
 	// promptsMost bounds the words that a process keeps, in bytes, and promptsShare those of one token: the longest request fits.
 	promptsMost  = 4 * promptsShare
-	promptsShare = storage.MaxDocument + promptOverhead
+	promptsShare = activities.MaxRequest + promptOverhead
 	// promptOverhead is what an entry costs beside its words.
 	promptOverhead = 512
 )
@@ -78,12 +78,12 @@ func (p *prompts) of(ctx context.Context, token, object string, read func(contex
 		defer cancel()
 		req, err := read(ctx, object)
 		switch {
-		case errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
+		case activities.ArchiveAway(err) || errors.Is(err, context.DeadlineExceeded):
 			p.mu.Lock()
 			p.rests = time.Now().Add(promptRest)
 			p.mu.Unlock()
 			return nil, err
-		case err != nil && !errors.Is(err, storage.ErrNotFound):
+		case err != nil && !activities.Missing(err):
 			return nil, err
 		}
 		return p.put(token, object, req), nil

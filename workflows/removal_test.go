@@ -54,7 +54,7 @@ func TestDeleteWithoutRedis(t *testing.T) {
 			t.Error("the running task was not called off")
 		}
 		engine.down(true)
-		time.Sleep(2 * time.Second) // no look serves any more
+		pass(2 * time.Second) // no look serves any more
 		if _, err := there.Find(t.Context(), ended.ID, "demo"); kindOf(err) != providers.Overloaded {
 			t.Errorf("read without Temporal: %v, want overloaded", err)
 		}

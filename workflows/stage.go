@@ -8,7 +8,6 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
-	"modelrelay/storage"
 )
 
 const (
@@ -52,8 +51,8 @@ func place(req providers.VideoRequest, start *Input, m *memo) (load, error) {
 		return load{}, unreadable(err)
 	case tooDeep(doc):
 		return load{}, providers.InvalidField("", "The request is nested too deeply.")
-	case len(doc) > storage.MaxDocument:
-		return load{}, activities.TooLarge(storage.ErrTooLarge)
+	case len(doc) > activities.MaxRequest:
+		return load{}, activities.TooLarge(nil)
 	}
 	said := req
 	said.Images, said.Extra, said.WebhookURL, said.Source = nil, nil, "", nil

@@ -55,7 +55,7 @@ func groupMemory(root fs.FS) int64 {
 		if len(fields) != 3 {
 			continue
 		}
-		dir, file := "", ""
+		var dir, file string
 		switch {
 		case fields[0] == "0" && fields[1] == "":
 			dir, file = hierarchy, "memory.max"

@@ -10,5 +10,5 @@ func systemFiles() int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return mostFiles
 	}
-	return int(min(uint64(limit.Cur), mostFiles)) //nolint:gosec,unconvert // within an int; it is signed on some systems
+	return int(min(uint64(limit.Cur), mostFiles)) //nolint:unconvert // within an int; it is signed on some systems
 }
