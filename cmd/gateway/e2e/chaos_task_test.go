@@ -2,26 +2,13 @@ package e2e_test
 
 import (
 	"bytes"
-	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"strings"
-	"time"
 )
 
-const (
-	// chaosJobs is how many jobs vendor C's channel has room for.
-	chaosJobs = 8
-	// chaosPatience is a client's: it gives up a request that takes longer and sends it again.
-	chaosPatience = 5 * time.Second
-	// chaosLook is how often a client looks at its task, and chaosAgain how soon it repeats what failed.
-	chaosLook  = 3 * time.Second
-	chaosAgain = 300 * time.Millisecond
-)
+// chaosJobs is how many jobs vendor C's channel has room for.
+const chaosJobs = 8
 
 // fate is what befalls a task at its upstream, by a mark in its prompt.
 type fate struct {
@@ -34,9 +21,9 @@ type fate struct {
 
 func (f fate) mark() string { return "[" + f.name + "]" }
 
-// lookUps is how many creates in all of tasks whose upstream can be asked again are spoiled: more than once each, not for
-// ever.
-const lookUps = 12
+// lookUps is how many creates in all of tasks whose upstream can be asked again are spoiled: more than once each, but not
+// often, since the waits between grow.
+const lookUps = 4
 
 func fates() []fate {
 	all := []fate{
@@ -117,26 +104,64 @@ func (c *chaos) chaosChannels() string {
 		channel("chained", "generic", "generic/v1", "sk-upstream-chained")
 }
 
+// custom is how a client protects itself from paying twice.
+type custom int
+
+const (
+	// keyed clients send an idempotency key and repeat whatever was not answered.
+	keyed custom = iota
+	// marking clients are SDKs: they have no key, and say of a repeat that it is one.
+	marking
+	// plain clients have no key and say nothing. They come again when they are told to, and leave when there is no answer.
+	plain
+)
+
+func (k custom) String() string { return [...]string{"keyed", "marking", "plain"}[k] }
+
+// removal is when a client deletes its task, if it does.
+type removal int
+
+const (
+	kept removal = iota
+	deletedUnderWay
+	deletedAtEnd
+)
+
 // chaosTask is one task and its client.
 type chaosTask struct {
 	number         int
 	fate           fate
+	custom         custom
 	vendor, format string
 	model, prompt  string
+	key            string // of a keyed client
 	image          []byte // sent along; nil for none
 	cancel         bool   // its client calls it off, sooner or later
+	removal        removal
+	heir           *chaosTask // made with the same key once this one was deleted; nil for none
+	is             bool       // an heir
 
-	id     string
-	asked  int // creates sent until one was answered
+	id     string // "" where its client left without an answer
+	asked  int    // creates sent
+	lost   int    // those of them with no answer, or a 5xx: they may have left something behind
 	last   sighting
 	called bool // the cancel was answered
+	gone   bool // the delete was answered
 }
+
+func (t *chaosTask) String() string {
+	return fmt.Sprintf("%s (%s, %s over %s, %s)", t.prompt, t.custom, t.format, t.vendor, t.id)
+}
+
+// home is the gateway that the task's client reads: another process may answer from a look of a second ago.
+func (t *chaosTask) home() int { return t.number % 2 }
 
 // sighting is what every read of a task says.
 type sighting struct {
 	ID       string `json:"id"`
 	Status   string `json:"status"`
 	Progress int    `json:"progress"`
+	Prompt   string `json:"prompt"`
 	Error    *struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
@@ -161,11 +186,13 @@ func (s sighting) rank() int {
 // plan makes the tasks: every fate with every vendor and every format, all the same in every run.
 func (c *chaos) plan(n int) []*chaosTask {
 	all, vendors, formats := fates(), chaosVendors(), []string{"sora", "generic", "vendorc"}
+	customs := []custom{keyed, plain, marking, plain, keyed}
 	tasks := make([]*chaosTask, n)
 	for i := range tasks {
 		round := i / len(all)
 		task := &chaosTask{
-			number: i, fate: all[i%len(all)], vendor: vendors[(i+round)%len(vendors)], format: formats[(i+round/3)%len(formats)],
+			number: i, fate: all[i%len(all)], custom: customs[i%len(customs)],
+			vendor: vendors[(i+round)%len(vendors)], format: formats[(i+round/3)%len(formats)],
 			cancel: i%23 == 22,
 		}
 		kind := task.fate.model
@@ -174,117 +201,23 @@ func (c *chaos) plan(n int) []*chaosTask {
 		}
 		task.model = task.vendor + "-" + kind
 		task.prompt = fmt.Sprintf("task %03d %s", i, task.fate.mark())
+		task.key = "chaos " + task.prompt
 		if i%9 == 4 {
 			task.image = append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte(task.prompt), 100)...)
+		}
+		switch i % 11 {
+		case 4:
+			task.removal = deletedUnderWay
+		case 7:
+			task.removal = deletedAtEnd
+		}
+		if task.removal != kept && task.custom == keyed {
+			heir := *task
+			heir.is, heir.removal, heir.cancel, heir.fate = true, kept, false, all[0]
+			heir.model, heir.prompt = task.vendor+"-fast", fmt.Sprintf("heir of task %03d", i)
+			task.heir = &heir
 		}
 		tasks[i] = task
 	}
 	return tasks
-}
-
-// live is a client: it creates its task, repeating itself until it is answered, and looks at it until it has ended.
-func (c *chaos) live(ctx context.Context, task *chaosTask) {
-	if !pause(ctx, chaosFor*2/3*time.Duration(task.number)/time.Duration(*chaosTasks)) {
-		return
-	}
-	for {
-		id, answered := c.create(ctx, task)
-		task.asked++
-		if answered {
-			task.id = id
-			break
-		}
-		if !pause(ctx, chaosAgain) {
-			c.wrong("%s: no answer to %d creates", task.prompt, task.asked)
-			return
-		}
-	}
-	for !task.last.ended() {
-		if !pause(ctx, chaosLook) {
-			c.wrong("%s (%s over %s, %s): not over, last seen %v", task.prompt, task.format, task.vendor, task.id, task.last)
-			return
-		}
-		if task.cancel && !task.called {
-			task.called = c.ask(ctx, http.MethodPost, "/v1/videos/"+task.id+"/cancel", nil, nil, nil) == http.StatusOK
-		}
-		var now sighting
-		if c.ask(ctx, http.MethodGet, "/v1/videos/"+task.id, nil, nil, &now) != http.StatusOK {
-			continue
-		}
-		if now.ID != task.id || now.Progress < task.last.Progress || now.rank() < task.last.rank() {
-			c.wrong("%s: was %v, then %v", task.prompt, task.last, now)
-		}
-		task.last = now
-	}
-}
-
-// create sends the create once; false where it must be sent again.
-func (c *chaos) create(ctx context.Context, task *chaosTask) (id string, answered bool) {
-	path, body := "/v1/videos", map[string]any{"model": task.model, "prompt": task.prompt}
-	data := base64.StdEncoding.EncodeToString(task.image)
-	switch task.format {
-	case "sora":
-		if task.image != nil {
-			body["input_reference"] = map[string]string{"image_url": "data:image/png;base64," + data}
-		}
-	case "generic":
-		path = "/v1/video/generations"
-		if task.image != nil {
-			body["image"] = data
-		}
-	case "vendorc":
-		path = "/vendorC/?Action=CVSync2AsyncSubmitTask&Version=2022-08-31"
-		body = map[string]any{"req_key": task.model, "prompt": task.prompt}
-		if task.image != nil {
-			body["binary_data_base64"] = []string{data}
-		}
-	}
-	var made struct {
-		ID   string `json:"id"`
-		Data struct {
-			TaskID string `json:"task_id"`
-		} `json:"data"`
-		Error json.RawMessage `json:"error"`
-	}
-	code := c.ask(ctx, http.MethodPost, path, map[string]string{"Idempotency-Key": "chaos " + task.prompt}, body, &made)
-	switch {
-	case code == http.StatusOK && made.ID+made.Data.TaskID != "":
-		return made.ID + made.Data.TaskID, true
-	case code/100 == 4 && code != http.StatusConflict && code != http.StatusTooManyRequests:
-		c.wrong("%s: create as %s answered %d %s", task.prompt, task.format, code, made.Error)
-	}
-	return "", false
-}
-
-// ask sends a request and reads the answer's JSON; 0 where there was none.
-func (c *chaos) ask(ctx context.Context, method, path string, header map[string]string, body, into any) int {
-	ctx, cancel := context.WithTimeout(ctx, chaosPatience)
-	defer cancel()
-	var doc []byte
-	if body != nil {
-		doc, _ = json.Marshal(body) // maps of strings
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.front.url()+path, bytes.NewReader(doc))
-	if err != nil {
-		c.wrong("%v", err)
-		return 0
-	}
-	req.Header.Set("Authorization", "Bearer "+hookToken)
-	req.Header.Set("Content-Type", "application/json")
-	for name, value := range header {
-		req.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0
-	}
-	if into != nil && json.Unmarshal(answer, into) != nil {
-		return 0
-	}
-	return resp.StatusCode
 }

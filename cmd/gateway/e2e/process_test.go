@@ -160,9 +160,17 @@ func (l *lines) last(n int) string {
 }
 
 // eventually looks until the condition holds.
-func eventually(t *testing.T, what string, within time.Duration, holds func() bool) {
+func eventually(t *testing.T, what string, limit time.Duration, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	if !inTime(t, limit, holds) {
+		t.Fatalf("%s: not within %v", what, limit)
+	}
+}
+
+// inTime looks until the condition holds; false where it does not in time.
+func inTime(t *testing.T, limit time.Duration, holds func() bool) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -170,9 +178,10 @@ func eventually(t *testing.T, what string, within time.Duration, holds func() bo
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %v", what, within)
+			return false
 		}
 	}
+	return true
 }
 
 const (

@@ -141,6 +141,7 @@ type gateway struct {
 type gatewayOptions struct {
 	temporalAt string   // instead of the stack's
 	redisAt    string   // instead of the stack's
+	archiveAt  string   // instead of the stack's
 	redisQuery string   // of Redis's URL
 	args       []string // of the command line, "serve" by default
 	video      string   // members of the video section
@@ -159,6 +160,9 @@ func (s *stack) gateway(o gatewayOptions) *gateway {
 	}
 	if o.redisAt == "" {
 		o.redisAt = s.redisAt
+	}
+	if o.archiveAt == "" {
+		o.archiveAt = s.s3At
 	}
 	if len(o.args) == 0 {
 		o.args = []string{"serve"}
@@ -189,7 +193,7 @@ tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
 %schannels:
-%s`, g.at, o.adminKey, o.redisAt, o.redisQuery, o.temporalAt, queue, s.s3At, bucket, accessKey, secretKey, o.video, o.relay, o.webhooks, token, token, o.tokens, o.channels)
+%s`, g.at, o.adminKey, o.redisAt, o.redisQuery, o.temporalAt, queue, o.archiveAt, bucket, accessKey, secretKey, o.video, o.relay, o.webhooks, token, token, o.tokens, o.channels)
 	if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}

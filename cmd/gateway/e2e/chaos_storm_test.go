@@ -1,0 +1,97 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// slowLeast and slowMost bound how late Redis is in each direction: an answer takes 300 ms to 3 s.
+	slowLeast, slowMost = 150 * time.Millisecond, 1500 * time.Millisecond
+	// calmLeast and calmMost bound the time between troubles, troubleLeast and troubleMost how long they last: shorter and
+	// longer than the time limits of whoever waits.
+	calmLeast, calmMost       = 300 * time.Millisecond, 2 * time.Second
+	troubleLeast, troubleMost = 100 * time.Millisecond, 5 * time.Second
+)
+
+// trouble is something that goes wrong and comes right again.
+type trouble struct {
+	name       string
+	of         string // the process or the link; one trouble each at a time
+	begin, end func()
+	times      int // how often it came
+}
+
+// process makes troubles for a process: it is stopped and goes on, or killed and started again by restart, on the same data
+// at the same address. A nil restart leaves that out.
+func (c *chaos) process(name string, restart func(), proc func() *process) {
+	c.parts = append(c.parts, proc)
+	signal := func(signal syscall.Signal) func() {
+		return func() { _ = proc().cmd.Process.Signal(signal) }
+	}
+	c.troubles = append(c.troubles, &trouble{name: "stop", of: name, begin: signal(syscall.SIGSTOP), end: signal(syscall.SIGCONT)})
+	if restart != nil {
+		c.troubles = append(c.troubles, &trouble{name: "kill", of: name, begin: func() { proc().kill() }, end: restart})
+	}
+}
+
+// link makes troubles for a link: it is cut, or half open.
+func (c *chaos) link(to string, l *link) {
+	c.troubles = append(c.troubles,
+		&trouble{name: "cut", of: "link to " + to, begin: l.cut, end: l.mend},
+		&trouble{name: "freeze", of: "link to " + to, begin: l.freeze, end: l.mend})
+}
+
+// storm makes troubles, at times several at once, until its time is over; then all is well.
+func (c *chaos) storm(ctx context.Context) {
+	c.t.Helper()
+	began := time.Now()
+	for time.Since(began) < *chaosFor && pause(ctx, c.between(calmLeast, calmMost)) {
+		for _, proc := range c.parts {
+			select {
+			case <-proc().done:
+				c.wrong("%s ended by itself:\n%s", proc().name, proc().out.tail(40))
+				return
+			default:
+			}
+		}
+		var now []*trouble
+		for more := true; more; more = len(now) < len(c.parts) && c.random.IntN(3) == 0 {
+			one := c.draw(now)
+			one.begin()
+			one.times++
+			now = append(now, one)
+		}
+		pause(ctx, c.between(troubleLeast, troubleMost))
+		for _, one := range now {
+			one.end()
+		}
+	}
+	var said []string
+	for _, one := range c.troubles {
+		said = append(said, fmt.Sprintf("%s %s %d", one.name, one.of, one.times))
+	}
+	c.t.Logf("troubles in %v: %s", time.Since(began).Round(time.Second), strings.Join(said, ", "))
+}
+
+// draw takes a trouble of something that has none yet: each comes once before any comes again.
+func (c *chaos) draw(now []*trouble) *trouble {
+	busy := make(map[string]bool, len(now))
+	for _, one := range now {
+		busy[one.of] = true
+	}
+	var urn []*trouble
+	for _, one := range c.troubles {
+		switch {
+		case busy[one.of]:
+		case len(urn) == 0 || one.times < urn[0].times:
+			urn = []*trouble{one}
+		case one.times == urn[0].times:
+			urn = append(urn, one)
+		}
+	}
+	return urn[c.random.IntN(len(urn))]
+}
