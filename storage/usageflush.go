@@ -47,14 +47,14 @@ const usageScript = budgetFunctions + ledgerFunctions + `
 if tonumber(redis.call('GET', KEYS[1]) or 0) >= tonumber(ARGV[1]) then return {} end
 redis.call('SET', KEYS[1], ARGV[1], 'EX', 604800)
 local a, row, refused = 3, 0, {}
-local function try(part, ...)
+local function try(row, part, ...) -- what it closes over must not change: gopher-lua loses that in the error of a pcall
 	local ok, err = pcall(part, ...)
 	if not ok then refused[#refused + 1] = row .. ' ' .. tostring(type(err) == 'table' and err.err or err) end
 end
 for k = 2, #KEYS, 3 do
-	try(add, KEYS[k], KEYS[k + 1], ARGV[a], cjson.decode(ARGV[a + 1]), ARGV[2])
-	if ARGV[a + 2] ~= '0' then try(redis.call, 'HINCRBY', KEYS[k + 2], 'spent', ARGV[a + 2]) end
-	for _, lease in ipairs(cjson.decode(ARGV[a + 3])) do try(amend, KEYS[k + 2], 'c' .. lease, -1) end
+	try(row, add, KEYS[k], KEYS[k + 1], ARGV[a], cjson.decode(ARGV[a + 1]), ARGV[2])
+	if ARGV[a + 2] ~= '0' then try(row, redis.call, 'HINCRBY', KEYS[k + 2], 'spent', ARGV[a + 2]) end
+	for _, lease in ipairs(cjson.decode(ARGV[a + 3])) do try(row, amend, KEYS[k + 2], 'c' .. lease, -1) end
 	a, row = a + 4, row + 1
 end
 return refused
