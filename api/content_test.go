@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -138,7 +139,7 @@ func TestNoContent(t *testing.T) {
 			continue
 		}
 		fault(t, rec)
-		if rec.Header().Get("Etag") != "" || rec.Header().Get("Content-Length") != "" || rec.Header().Get("Cache-Control") != "private, no-store" {
+		if rec.Header().Get("Etag") != "" || rec.Header().Get("Content-Length") != strconv.Itoa(rec.Body.Len()) || rec.Header().Get("Cache-Control") != "private, no-store" {
 			t.Errorf("%s: a fault has the video's header %v", name, rec.Header())
 		}
 	}

@@ -205,7 +205,8 @@ func (x *exchange) failWith(status int, fault *providers.Fault) {
 		status = p.status
 	}
 	header := x.Header()
-	header.Del("Content-Length")
+	// The end of the answer must not wait for that of the request's body: a proxy in front ends the call with it.
+	header.Set("Content-Length", strconv.Itoa(len(p.body)))
 	setFaultHeaders(header, p)
 	header.Set("Content-Type", p.contentType)
 	x.WriteHeader(status)

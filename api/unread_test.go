@@ -43,6 +43,8 @@ func TestRefusalOfALargeUpload(t *testing.T) {
 		{"no token", "/v1/chat/completions", "sk-none", large, 401},
 		{"too large", "/v1/chat/completions", goodKey, large, 413},
 		{"no such path", "/nope", goodKey, large, 404},
+		{"a video, no token", "/v1/videos", "sk-none", large, 401},
+		{"a video, too large", "/v1/videos", goodKey, large, 413},
 		{"over its limits", "/v1/chat/completions", "sk-limited", large, 429},
 		{"chunked, no token", "/v1/chat/completions", "sk-none", -large, 401},
 		{"chunked, too large", "/v1/chat/completions", goodKey, -large, 413},
@@ -79,6 +81,9 @@ func TestRefusalOfALargeUpload(t *testing.T) {
 			defer resp.Body.Close()
 			if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != test.status {
 				t.Errorf("got %d %s, %v, want %d", resp.StatusCode, text, err, test.status)
+			}
+			if resp.ContentLength <= 0 {
+				t.Error("the answer tells no length: it ends when the body does, and proxies wait for that")
 			}
 		})
 	}
