@@ -150,6 +150,7 @@ type gatewayOptions struct {
 	tokens     string   // beside the usual ones, as YAML list items
 	webhooks   string   // members of the webhooks section
 	adminKey   string   // opens /admin
+	trusted    string   // proxies that are trusted, as YAML list items
 }
 
 // gateway writes a configuration, starts a gateway and waits until it is ready.
@@ -182,6 +183,7 @@ func (s *stack) gateway(o gatewayOptions) *gateway {
 	text := fmt.Sprintf(`listen: %s
 metrics: {listen: 127.0.0.1:0}
 admin_key: %q
+trusted_proxies: [%s]
 log: {level: debug, format: text}
 redis: {url: "redis://%s/0%s"}
 temporal: {address: %s, namespace: default, task_queue: %s}
@@ -193,7 +195,7 @@ tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
 %schannels:
-%s`, g.at, o.adminKey, o.redisAt, o.redisQuery, o.temporalAt, queue, o.archiveAt, bucket, accessKey, secretKey, o.video, o.relay, o.webhooks, token, token, o.tokens, o.channels)
+%s`, g.at, o.adminKey, o.trusted, o.redisAt, o.redisQuery, o.temporalAt, queue, o.archiveAt, bucket, accessKey, secretKey, o.video, o.relay, o.webhooks, token, token, o.tokens, o.channels)
 	if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}

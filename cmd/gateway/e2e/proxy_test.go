@@ -1,0 +1,297 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/realtime"
+)
+
+const (
+	// operators is the document whose lines for proxies are tested.
+	operators = "../README.md"
+	// needProxies is set where these tests must not be left out.
+	needProxies = "MODELRELAY_TEST_PROXIES"
+	// clientAddr is where the clients of these tests come from: an address of the loopback that is no proxy's.
+	clientAddr = "127.0.0.2"
+	// refusedSize is that of an upload that is refused for its key, largestSize what the gateway takes.
+	refusedSize, largestSize = 30 << 20, 64 << 20
+)
+
+// proxy is a server that the operator's document has lines for.
+type proxy struct {
+	name     string            // of the program
+	language string            // of the block in the document
+	listen   map[string]string // what of the block stands for its own address, and what the test writes there; {at} is the address
+	around   string            // a whole configuration; {block} is the document's
+	args     []string          // {config} is the file
+}
+
+var inFront = []proxy{
+	{
+		name: "nginx", language: "nginx", listen: map[string]string{"listen 80;": "listen {at};"},
+		// One process, which is ended with the test.
+		around: "daemon off;\nmaster_process off;\npid nginx.pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\nclient_body_temp_path body;\n" +
+			"proxy_temp_path proxy;\nfastcgi_temp_path fastcgi;\nuwsgi_temp_path uwsgi;\nscgi_temp_path scgi;\n{block}}\n",
+		args: []string{"-p", "{dir}", "-e", "stderr", "-c", "{config}"},
+	},
+	{
+		name: "caddy", language: "caddyfile", listen: map[string]string{"api.example.com {": "http://{at} {"},
+		around: "{\n\tadmin off\n\tauto_https off\n}\n{block}",
+		args:   []string{"run", "--adapter", "caddyfile", "--config", "{config}"},
+	},
+	{
+		name: "haproxy", language: "haproxy", listen: map[string]string{"bind :80\n": "bind {at}\n"},
+		around: "{block}", args: []string{"-db", "-f", "{config}"},
+	},
+}
+
+// TestBehindProxies drives a gateway through each proxy, set up with the lines of the operator's document.
+func TestBehindProxies(t *testing.T) {
+	t.Parallel()
+	s := newRelayStack(t, nil)
+	g := s.gateway(gatewayOptions{
+		channels: s.anyModel(), trusted: "127.0.0.1",
+		tokens: fmt.Sprintf("  - {name: near, key: %[1]s-near, models: [\"*\"], networks: [%[2]s]}\n"+
+			"  - {name: far, key: %[1]s-far, models: [\"*\"], networks: [203.0.113.0/24]}\n", token, clientAddr),
+	})
+	for _, p := range inFront {
+		t.Run(p.name, func(t *testing.T) { // one after the other: they share the upstream's rules
+			front := p.start(t, g)
+			t.Run("uploads", front.uploads)
+			t.Run("stream", front.stream)
+			t.Run("client leaves", front.leaves)
+			t.Run("websocket", front.socket)
+			t.Run("addresses", front.addresses)
+		})
+	}
+}
+
+// front is a gateway as it is seen through a proxy.
+type front struct {
+	*gateway
+	model  string // for calls through this proxy alone
+	client *http.Client
+}
+
+// start runs the proxy in front of the gateway.
+func (p proxy) start(t *testing.T, g *gateway) *front {
+	t.Helper()
+	path := p.installed(t)
+	dir, at := t.TempDir(), freeAddr(t)
+	block := documentedBlock(t, p.language)
+	replace := func(old, by string) {
+		t.Helper()
+		if strings.Count(block, old) != 1 {
+			t.Fatalf("the lines for %s do not have %q once:\n%s", p.name, old, block)
+		}
+		block = strings.Replace(block, old, by, 1)
+	}
+	replace("127.0.0.1:8080", g.at)
+	for old, by := range p.listen {
+		replace(old, strings.ReplaceAll(by, "{at}", at))
+	}
+	config := filepath.Join(dir, p.name+".conf")
+	if err := os.WriteFile(config, []byte(strings.ReplaceAll(p.around, "{block}", block)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := make([]string, 0, len(p.args))
+	for _, arg := range p.args {
+		args = append(args, strings.NewReplacer("{dir}", dir, "{config}", config).Replace(arg))
+	}
+	running := launchBy(t, func(cmd *exec.Cmd) error {
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+		return cmd.Start()
+	}, p.name, path, args...)
+	eventually(t, p.name+" passes on", readyTimeout, func() bool {
+		select {
+		case <-running.done:
+			t.Fatalf("%s ended:\n%s", p.name, running.out.tail(shownLines))
+		default:
+		}
+		resp, err := http.Get("http://" + at + "/healthz")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+	client := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(clientAddr)}}).DialContext}}
+	t.Cleanup(client.CloseIdleConnections)
+	return &front{gateway: &gateway{s: g.s, at: at, process: running}, model: "gpt-4o-" + p.name, client: client}
+}
+
+// installed is where the program is, which need not be on the path of those who are not root.
+func (p proxy) installed(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{p.name, "/usr/sbin/" + p.name} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv(needProxies) != "" {
+		t.Fatalf("%s is not installed", p.name)
+	}
+	t.Skipf("%s is not installed", p.name)
+	return ""
+}
+
+// documentedBlock is the only block of the language in the operator's document.
+func documentedBlock(t *testing.T, language string) string {
+	t.Helper()
+	text, err := os.ReadFile(operators)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)\n```"+language+"\n(.*?)```\n").FindAllSubmatch(text, -1)
+	if len(found) != 1 {
+		t.Fatalf("%s has %d blocks of %s, want one", operators, len(found), language)
+	}
+	return string(found[0][1])
+}
+
+// uploads wants the gateway's own answers to large uploads.
+func (f *front) uploads(t *testing.T) {
+	for _, c := range []struct {
+		name, key string
+		size      int
+		want      int
+	}{
+		{"an unknown key", "sk-wrong", refusedSize, http.StatusUnauthorized},
+		{"too large", token, largestSize + refusedSize, http.StatusRequestEntityTooLarge},
+		{"as large as may be", token, largestSize - 4<<10, http.StatusOK},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			body := chatBody(f.model, c.size)
+			if got := f.chat(t, f.client, c.key, strings.NewReader(body)); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+			if got := f.chat(t, f.client, c.key, io.MultiReader(strings.NewReader(body))); got != c.want { // of no known length
+				t.Errorf("chunked: got %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// stream wants the first events while the upstream holds the rest.
+func (f *front) stream(t *testing.T) {
+	model := f.model + "-10chunks-1ms"
+	f.s.control.rule(map[string]any{"operation": "chat", "model": model, "action": "stall", "chunks": 4})
+	req, err := streamRequest(t.Context(), f.url(), model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := f.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	events := newWords(resp.Body)
+	for i := range 10 {
+		if i == 2 {
+			f.s.control.clear()
+		}
+		if err := events.next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := events.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// leaves wants the upstream to be told of a client that leaves before the first byte of its answer.
+func (f *front) leaves(t *testing.T) {
+	model := f.model + "-left"
+	f.s.control.rule(map[string]any{"operation": "chat", "model": model, "action": "hang"})
+	defer f.s.control.clear()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := streamRequest(ctx, f.url(), model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		if resp, err := f.client.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	f.s.control.wait("chat", model, "", 1)
+	cancel()
+	<-left
+	f.s.control.wait("chat", model, "canceled", 1)
+}
+
+// socket has a conversation.
+func (f *front) socket(t *testing.T) {
+	sdk := f.sdk(option.WithMaxRetries(0))
+	conn, err := sdk.Realtime.Connect(t.Context(), realtime.RealtimeConnectionOptions{}, option.WithQuery("model", f.model))
+	if err != nil {
+		t.Fatal(err)
+	}
+	converse(t, conn, f.model)
+}
+
+// addresses wants tokens judged by the address that the proxy heard, whatever the client says of itself.
+func (f *front) addresses(t *testing.T) {
+	for _, c := range []struct {
+		key    string
+		header http.Header
+		want   int
+	}{
+		{token + "-near", nil, http.StatusOK},
+		{token + "-near", http.Header{"X-Forwarded-For": {"203.0.113.7"}, "Forwarded": {"for=203.0.113.7"}}, http.StatusOK},
+		{token + "-far", nil, http.StatusForbidden},
+		{token + "-far", http.Header{"X-Forwarded-For": {"203.0.113.7"}}, http.StatusForbidden},
+		{token + "-far", http.Header{"Forwarded": {"for=203.0.113.7"}}, http.StatusForbidden},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url()+"/v1/models", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.header != nil {
+			req.Header = c.header
+		}
+		req.Header.Set("Authorization", "Bearer "+c.key)
+		resp, err := f.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != c.want {
+			t.Errorf("%s with %v: got %d, want %d", c.key, c.header, resp.StatusCode, c.want)
+		}
+	}
+}
+
+// chat posts a body to the chat operation and returns the status of its whole answer, which must be JSON.
+func (g *gateway) chat(t *testing.T, client *http.Client, key string, body io.Reader) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url()+"/v1/chat/completions", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if answer, err := io.ReadAll(resp.Body); err != nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+		t.Fatalf("got %d with %.200q of %q, %v; want JSON", resp.StatusCode, answer, resp.Header.Get("Content-Type"), err)
+	}
+	return resp.StatusCode
+}
