@@ -42,6 +42,7 @@ func (o objects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error
 func (s *Server) addContent(g *group, tags []string) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	whole := map[string]*huma.MediaType{"video/*": file, "image/*": file}
+	ranges := map[string]*huma.MediaType{"video/*": file, "image/*": file, "multipart/byteranges": file}
 	fault := map[string]*huma.MediaType{"application/json": {Schema: schemaOf[openAIError](g.OpenAPI().Components.Schemas)}}
 	op := huma.Operation{
 		OperationID: "getVideoContent", Method: http.MethodGet, Path: "/v1/videos/{task_id}/content", Tags: tags,
@@ -60,7 +61,7 @@ func (s *Server) addContent(g *group, tags []string) {
 		},
 		Responses: map[string]*huma.Response{
 			"200": {Description: "The video, or the picture that the variant names", Content: whole},
-			"206": {Description: "The ranges asked for", Content: whole},
+			"206": {Description: "The ranges asked for", Content: ranges},
 			"304": {Description: "The client has the video as it is"},
 			"412": {Description: "The video is not the one that the request's conditions name", Content: fault},
 			"416": {Description: "The range does not exist", Content: fault},

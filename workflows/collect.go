@@ -46,7 +46,7 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 	switch {
 	case temporal.IsCanceledError(err):
 		v.stopJob(ctx, job)
-		return status, v.calledOff(), nil
+		return status, v.calledOff(ctx), nil
 	case bad && fault.Gone:
 		return status, &providers.VideoFailure{Code: CodeChannelGone, Message: channelGone}, nil
 	case bad && fault.Deadline:
@@ -101,7 +101,7 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 				_ = archive.Get(free, nil) // what is written until then nobody wants
 				v.discard(free, expires)
 			})
-			return nil, v.calledOff(), nil
+			return nil, v.calledOff(ctx), nil
 		}
 	}
 	err := archive.Get(ctx, &outputs)
@@ -110,7 +110,7 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	}
 	v.afterwards(ctx, func(free workflow.Context) { v.discard(free, expires) })
 	if temporal.IsCanceledError(err) {
-		return nil, v.calledOff(), nil
+		return nil, v.calledOff(ctx), nil
 	}
 	fault, _ := activities.Outcome(err)
 	return nil, &providers.VideoFailure{Code: CodeArchiveFailed, Message: "The finished video could not be archived: " + words(fault)}, nil

@@ -36,7 +36,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			yield(ctx) // an operator's word that has arrived is heard by this run
 		}
 		if isCancelled(ctx) {
-			return none, v.calledOff(), nil
+			return none, v.calledOff(ctx), nil
 		}
 		if full {
 			return none, nil, v.goOn(ctx, Before{Last: last, Wait: wait, Except: want.Except, ExceptKeys: want.ExceptKeys})
@@ -136,7 +136,7 @@ func (v *video) await(ctx workflow.Context, in activities.AwaitInput) (activitie
 	switch {
 	case err == nil:
 	case isCancelled(ctx):
-		return admission, v.calledOff(), nil
+		return admission, v.calledOff(ctx), nil
 	default: // it is tried without end: its time is over
 		return admission, &providers.VideoFailure{Code: CodeQueueTimeout, Message: "No upstream had room for the task in time."}, nil
 	}

@@ -192,8 +192,12 @@ func failed(failure *providers.VideoFailure, progress int) Result {
 // isCancelled tells whether the client called the task off. That is an outcome, not an error.
 func isCancelled(ctx workflow.Context) bool { return ctx.Err() != nil }
 
-// calledOff is the failure of a task that its client cancelled or an operator ended.
-func (v *video) calledOff() *providers.VideoFailure {
+// calledOff is the failure of a task that its client cancelled or an operator ended. An operator's word that came with the
+// cancel counts: it is heard first.
+func (v *video) calledOff(ctx workflow.Context) *providers.VideoFailure {
+	if v.in.Revision >= revisionRestores {
+		yield(ctx)
+	}
 	if !v.ended {
 		return &providers.VideoFailure{Code: CodeCancelled, Message: "The task was cancelled."}
 	}

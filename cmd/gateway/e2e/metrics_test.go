@@ -164,7 +164,7 @@ func TestMetrics(t *testing.T) {
 		{1, "http_server_request_duration_seconds_count", []string{"http_route", "/v1/chat/completions", "error_type", "upstream"}},
 		{1, "gen_ai_client_operation_duration_seconds_count", []string{"gen_ai_request_model", "lost", "error_type", "upstream"}},
 		{1, "gateway_attempts_total", []string{"channel", "dead", "outcome", "upstream"}},
-		{0, "gateway_model_channels_available", []string{"model", "lost"}},
+		{1, "gateway_model_channels_available", []string{"model", "lost"}},
 		{1, "http_server_request_duration_seconds_count", []string{"http_route", "/v1/videos", "http_request_method", "POST"}},
 		{2, "gateway_attempts_total", []string{"channel", "main", "outcome", "ok", "again", "false"}},
 		{1, "gateway_tasks_created_total", []string{"model", "sora-2-fast"}},
