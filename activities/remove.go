@@ -56,6 +56,10 @@ type RemoveInput struct {
 	Token  string `json:"token"`
 	// Created tells the task from another that gets its id when it is gone; zero where an older gateway deleted it.
 	Created time.Time `json:"created,omitzero"`
+	// Run is the task's own execution where that had ended before its removal began; "" where it may run.
+	Run string `json:"run,omitempty"`
+	// Revision is the newest of the workflow Remove's revisions at the removal's start.
+	Revision int `json:"revision,omitempty"`
 }
 
 // CallOff ends the task and tells what there is to remove once it has ended. It may run any number of times.
@@ -120,8 +124,8 @@ type deleted struct {
 }
 
 // Forget deletes the task's execution and ends its removal: from then on its id may be used again. Temporal is asked once
-// and deletes in its own time; another try only looks. A second run finds nothing to delete. A removal that runs under the
-// task's own id goes with it: this is its last step.
+// and deletes in its own time; another try only looks. A second run finds nothing to delete. Removals of revision 0 have it
+// as a step of its own.
 func (a *Activities) Forget(ctx context.Context, in Ended) error {
 	var asked deleted
 	if activity.HasHeartbeatDetails(ctx) {
@@ -129,20 +133,33 @@ func (a *Activities) Forget(ctx context.Context, in Ended) error {
 			asked = deleted{}
 		}
 	}
-	var err error
+	if err := a.deleteRuns(ctx, in, &asked); err != nil {
+		return err
+	}
+	if len(asked.Runs) > 0 {
+		activity.RecordHeartbeat(ctx, asked)
+		return pending("not gone yet", lookAgain(ctx))
+	}
+	return a.removed(ctx, in.RemoveInput)
+}
+
+// deleteRuns has what is left of the task's executions deleted, once, or looks for what is left of them.
+func (a *Activities) deleteRuns(ctx context.Context, in Ended, asked *deleted) (err error) {
 	if time.Since(asked.At) < deleteAgain {
 		asked.Runs, err = a.Executions.Left(ctx, in.TaskID, asked.Runs)
 	} else {
 		asked.At = time.Now().UTC()
 		asked.Runs, err = a.Executions.Delete(ctx, in.TaskID, in.Standing)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("delete %s: %w", in.TaskID, err)
-	case len(asked.Runs) > 0:
-		activity.RecordHeartbeat(ctx, asked)
-		return pending("not gone yet", lookAgain(ctx))
 	}
+	return nil
+}
+
+// removed ends the removal of a task of which nothing is left. A removal that runs under the task's own id deletes itself
+// so: it is the last step.
+func (a *Activities) removed(ctx context.Context, in RemoveInput) error {
 	if a.Index != nil {
 		if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID, in.Created), a.Index.Lift(ctx, in.TaskID, in.Created)); err != nil {
 			return again(record(err), 0)
@@ -157,10 +174,54 @@ func (a *Activities) Forget(ctx context.Context, in Ended) error {
 	return nil
 }
 
-// lookAgain is the wait before the next try of an activity that waits for something.
+// removing is Remove's heartbeat: what was told of a task whose objects are erased, and what Temporal was asked to delete.
+type removing struct {
+	Standing *Standing `json:"standing,omitempty"`
+	// Try is the one that saw the end of the task; the waits begin anew with it.
+	Try   int32   `json:"try,omitempty"`
+	Asked deleted `json:"asked,omitzero"`
+}
+
+// Remove removes a task in one step: it does what CallOff, Erase and Forget do, in this order. Another try goes on after
+// the erased objects. A removal under its task's own id does not wait until Temporal has deleted the task's execution:
+// nobody finds that by the id any more, and what Temporal was asked for it does.
+func (a *Activities) Remove(ctx context.Context, in RemoveInput) error {
+	var was removing
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &was); err != nil {
+			was = removing{}
+		}
+	}
+	info := activity.GetInfo(ctx)
+	if was.Standing == nil {
+		standing, err := a.CallOff(ctx, in)
+		if err != nil {
+			return err
+		}
+		if err := a.Erase(ctx, Ended{RemoveInput: in, Standing: standing}); err != nil {
+			return err
+		}
+		was.Standing, was.Try = &standing, info.Attempt
+	}
+	if err := a.deleteRuns(ctx, Ended{RemoveInput: in, Standing: *was.Standing}, &was.Asked); err != nil {
+		return err
+	}
+	if len(was.Asked.Runs) > 0 && info.WorkflowExecution.ID != in.TaskID {
+		activity.RecordHeartbeat(ctx, was)
+		return pending("not gone yet", lookAfter(info.Attempt-was.Try))
+	}
+	return a.removed(ctx, in)
+}
+
+// lookAgain is the wait before the next try of an activity that waits for something from its first try on.
 func lookAgain(ctx context.Context) time.Duration {
+	return lookAfter(activity.GetInfo(ctx).Attempt - 1)
+}
+
+// lookAfter is the wait before the next look, after so many in vain before this one.
+func lookAfter(vain int32) time.Duration {
 	wait := removalFirst
-	for try := int32(1); try < activity.GetInfo(ctx).Attempt && wait < removalMost; try++ {
+	for ; vain > 0 && wait < removalMost; vain-- {
 		wait *= 2
 	}
 	return min(wait, removalMost)

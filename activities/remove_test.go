@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/activities"
+	"modelrelay/storage/storagetest"
 )
 
 // executions is a Temporal that deletes in its own time.
@@ -72,5 +74,62 @@ func TestForgetAsksOnce(t *testing.T) {
 	r.env.SetHeartbeatDetails(asked{Runs: []string{"run"}, At: time.Now().Add(-time.Hour)})
 	if _, err := r.env.ExecuteActivity(r.acts.Forget, activities.Ended{Standing: activities.Standing{Run: "run"}}); err == nil || engine.deletes != 2 {
 		t.Errorf("%v after %d deletes, want a second one", err, engine.deletes)
+	}
+}
+
+// ending is a Temporal whose task ends after some looks, and then is deleted in its own time.
+type ending struct {
+	executions
+
+	running int // looks that still find it running
+}
+
+func (e *ending) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
+	e.running--
+	return activities.Standing{Closed: e.running < 0, Run: "run", Life: "life"}, nil
+}
+
+// TestRemoveGoesOn: the tries of one removal wait for the task's end, erase its objects before its execution, ask once to
+// delete that, and then look; the waits begin anew after the end.
+func TestRemoveGoesOn(t *testing.T) {
+	t.Parallel()
+	engine := &ending{executions: executions{left: 2}, running: 3}
+	var last json.RawMessage
+	var waits []time.Duration
+	for try := int32(1); ; try++ {
+		r := newRig(t, nil)
+		archive := storagetest.NewMemoryArchive()
+		mustPut(t, archive, activities.LifePrefix("video_x", "life")+"request.json")
+		r.acts.Executions, r.acts.Objects = engine, archive
+		if last != nil {
+			r.env.SetHeartbeatDetails(last)
+		}
+		seen := beats[json.RawMessage](t, r)
+		before := engine.deletes
+		_, err := r.env.ExecuteActivity(r.acts.Remove, activities.RemoveInput{TaskID: "video_x"})
+		if erased := len(archive.Keys()) == 0; erased != (engine.deletes > before) {
+			t.Errorf("try %d: erased: %t, after %d deletes", try, erased, engine.deletes)
+		}
+		if err == nil {
+			break
+		}
+		app, ok := errors.AsType[*temporal.ApplicationError](err)
+		if !ok || try > 20 {
+			t.Fatalf("try %d: %v", try, err)
+		}
+		waits = append(waits, app.NextRetryDelay())
+		if all := seen(); len(all) > 0 {
+			last = all[0]
+		}
+	}
+	if engine.deletes != 1 || engine.looks != 3 || len(waits) != 6 {
+		t.Errorf("%d deletes, %d looks, waits %v, want 1, 3 and six waits", engine.deletes, engine.looks, waits)
+	}
+}
+
+func mustPut(t *testing.T, archive *storagetest.MemoryArchive, key string) {
+	t.Helper()
+	if err := archive.PutJSON(t.Context(), key, "x"); err != nil {
+		t.Fatal(err)
 	}
 }

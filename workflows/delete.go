@@ -128,7 +128,7 @@ func (c *Client) endAndRemove(ctx context.Context, task Task) (client.WorkflowRu
 		TypedSearchAttributes: temporal.NewSearchAttributes(
 			keyword(AttrModel).ValueSet(task.Request.Model), keyword(AttrToken).ValueSet(task.Token),
 		),
-	}, Remove, activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt})
+	}, Remove, activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Revision: removeNow})
 	if err != nil {
 		return nil, err
 	}

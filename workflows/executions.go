@@ -58,7 +58,7 @@ func (e executions) End(ctx context.Context, in activities.RemoveInput) (activit
 // look describes a task's newest run; nil where there is none, or it is another task's.
 func (e executions) look(ctx context.Context, in activities.RemoveInput) (answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, life string, err error) {
 	var m memo
-	for run := ""; ; run = task.run {
+	for run := in.Run; ; run = task.run {
 		answer, err = e.temporal.DescribeWorkflowExecution(ctx, in.TaskID, run)
 		switch {
 		case isGone(err):

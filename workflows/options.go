@@ -53,6 +53,9 @@ const (
 	endedLife = 10 * time.Minute
 	// sweepHeartbeat is the silence after which a sweeping worker counts as lost.
 	sweepHeartbeat = 30 * time.Second
+	// removeQuick bounds the try to remove an ended task within the workflow's task, which lives for ten seconds: a few
+	// requests where nothing is away.
+	removeQuick = 5 * time.Second
 	// removeTry bounds one try of it.
 	removeTry = time.Minute
 	// admitLife bounds the choice of a channel: a look into memory, and one into Redis, which fails fast. It counts from when
@@ -155,6 +158,12 @@ func withSettleNow(ctx workflow.Context) workflow.Context {
 func withSettle(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: settleLife, StartToCloseTimeout: settleTry, RetryPolicy: patiently(), Summary: "settle",
+	})
+}
+
+func withRemovalNow(ctx workflow.Context) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: removeQuick, RetryPolicy: once(), Summary: "remove it",
 	})
 }
 

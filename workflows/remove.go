@@ -8,10 +8,35 @@ import (
 	"modelrelay/activities"
 )
 
+// Revisions of Remove. A removal keeps the one it was started with.
+const (
+	// removeWhole has one activity do what three did, and one within the workflow's own task where the task has ended.
+	removeWhole = 1
+	// removeNow is what new removals get.
+	removeNow = removeWhole
+)
+
 // Remove takes a task away: it ends a running one, erases its objects, then its execution, in this order, so that until
 // the end a create with the same key finds that the task is still there. It fails only when a part was away for a week.
 // It runs under an id of its own, or where the task had ended under the task's; see Client.Delete.
 func Remove(ctx workflow.Context, in activities.RemoveInput) error {
+	if in.Revision < removeWhole {
+		return removeInSteps(ctx, in)
+	}
+	var acts *activities.Activities // only names the activities; nothing calls it
+	if in.Run != "" {               // nothing needs to be waited for
+		if workflow.ExecuteLocalActivity(withRemovalNow(ctx), acts.Remove, in).Get(ctx, nil) == nil {
+			return nil
+		}
+	}
+	if err := workflow.ExecuteActivity(withRemoval(ctx, "remove it"), acts.Remove, in).Get(ctx, nil); err != nil {
+		return fmt.Errorf("remove the task: %w", err)
+	}
+	return nil
+}
+
+// removeInSteps is Remove of revision 0.
+func removeInSteps(ctx workflow.Context, in activities.RemoveInput) error {
 	var acts *activities.Activities // only names the activities; nothing calls it
 	ended := activities.Ended{RemoveInput: in}
 	if err := workflow.ExecuteActivity(withRemoval(ctx, "end it"), acts.CallOff, in).Get(ctx, &ended.Standing); err != nil {

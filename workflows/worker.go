@@ -35,9 +35,9 @@ const (
 	deadlockAfter = 5 * time.Second
 )
 
-// removalsAtOnce is how many steps of removals a worker does at a time. Each is a few requests, so that a thousand removals
-// take minutes, and what they ask of Temporal and the archive stays small beside the tasks.
-const removalsAtOnce = 4
+// removalsAtOnce is how many removals a worker has a step of at a time, the fewest the SDK takes. Each is a few requests, so
+// that a thousand take a minute or two, and what they ask of Temporal and the archive stays small beside the tasks.
+const removalsAtOnce = 2
 
 // WorkerOptions are what a Worker needs.
 type WorkerOptions struct {
@@ -85,6 +85,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	few := options
 	few.WorkerStopTimeout = 0
 	few.MaxConcurrentActivityExecutionSize, few.MaxConcurrentWorkflowTaskExecutionSize = removalsAtOnce, removalsAtOnce
+	few.MaxConcurrentLocalActivityExecutionSize = removalsAtOnce
 	removals := worker.New(w.temporal, RemovalQueue(w.opts.TaskQueue), few)
 	RegisterRemovals(removals, w.acts)
 	// Tasks from before their copies had a queue have them done by the first worker, in the same places.
@@ -127,6 +128,7 @@ func Register(to worker.Registry, acts *activities.Activities) {
 // RegisterRemovals adds the workflow and activities of removals to a worker of their queue.
 func RegisterRemovals(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Remove)
+	to.RegisterActivity(acts.Remove)
 	to.RegisterActivity(acts.CallOff)
 	to.RegisterActivity(acts.Erase)
 	to.RegisterActivity(acts.Forget)
