@@ -26,6 +26,9 @@ var (
 	moneySeed  = flag.Uint64("money-seed", 0, "what TestMoneyAddsUp asks for; 0: something else each time")
 )
 
+// removals is how many tasks TestManyRemovals removes at once, twice, by default enough for every day; the whole is 1000.
+var removals = flag.Int("removals", 30, "video tasks that TestManyRemovals removes at once")
+
 // drive makes this binary the load driver of TestStreamsOnOneCore, a process of its own.
 var drive = flag.String("drive-streams", "", "open streams at this address instead of testing, and check them")
 

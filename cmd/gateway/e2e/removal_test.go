@@ -4,9 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+
+	"modelrelay/storage"
+	"modelrelay/workflows"
 )
 
 // ask sends a request as the token demo and reads the answer's JSON. It returns the status, 0 where there was no answer.
@@ -82,6 +93,154 @@ func TestDeleteBesideRedis(t *testing.T) {
 			eventually(t, name+": the removal ends", taskTimeout, func() bool { return !s.known(id) })
 			if n := s.objects("tasks/" + id + "/"); n != 0 {
 				t.Errorf("%s: %d objects of the task are left", name, n)
+			}
+		}
+	}
+}
+
+// clockTick is the unit of a process's time in /proc on every Linux that Go runs on.
+const clockTick = 10 * time.Millisecond
+
+// cpu is what the processes have used of the processor so far.
+func cpu(t *testing.T, all ...*process) (used time.Duration) {
+	t.Helper()
+	for _, p := range all {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		for _, field := range fields[11:13] { // user and system time
+			ticks, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			used += time.Duration(ticks) * clockTick
+		}
+	}
+	return used
+}
+
+// TestManyRemovals deletes very many tasks at once, and as many again beside creates: all removals end, and nothing is left
+// of the tasks in Temporal, Redis and the archive. What it took is told, not judged.
+// The whole is
+//
+//	go test ./cmd/gateway/e2e -run TestManyRemovals -v -removals 1000 -timeout 30m
+func TestManyRemovals(t *testing.T) {
+	t.Parallel()
+	const atOnce = 32
+	patience := crashTimeout + time.Duration(*removals)*time.Second
+	s := newStack(t)
+	g := s.gateway(gatewayOptions{})
+	each := func(list []string, do func(n int, id string)) {
+		var group sync.WaitGroup
+		turns := make(chan struct{}, atOnce)
+		for i, id := range list {
+			turns <- struct{}{}
+			group.Go(func() { defer func() { <-turns }(); do(i, id) })
+		}
+		group.Wait()
+	}
+	count := func(query string) int {
+		answer, err := s.temporalClient().CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(answer.GetCount())
+	}
+	// beside creates tasks one after the other, which nobody's submits hold up, until done is closed.
+	besides := 0
+	beside := func(done <-chan struct{}) time.Duration {
+		var took []time.Duration
+		for n := 0; ; n++ {
+			began := time.Now()
+			if got := g.ask(t.Context(), http.MethodPost, "/v1/videos", "", map[string]string{"model": "sora-2-fast", "prompt": fmt.Sprint("beside ", began)}, nil); got != http.StatusOK {
+				t.Errorf("a create beside: %d", got)
+			}
+			took = append(took, time.Since(began))
+			besides++
+			select {
+			case <-done:
+				slices.Sort(took)
+				return took[len(took)/2]
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
+	wait := make(chan struct{})
+	time.AfterFunc(3*time.Second, func() { close(wait) })
+	alone := beside(wait)
+
+	ids := make([]string, 2**removals)
+	idle := cpu(t, s.temporal, g.process)
+	each(ids, func(n int, _ string) {
+		var made struct{ ID string }
+		if got := g.ask(t.Context(), http.MethodPost, "/v1/videos", fmt.Sprint("k", n), map[string]string{"model": "sora-2-fast", "prompt": fmt.Sprint("task ", n)}, &made); got != http.StatusOK {
+			t.Errorf("create %d: %d", n, got)
+		}
+		ids[n] = made.ID
+	})
+	eventually(t, "every task completes", patience, func() bool {
+		return count("WorkflowType = 'Video' AND "+workflows.AttrState+" = 'completed' AND ExecutionStatus = 'Completed'") == len(ids)+besides
+	})
+	lived := (cpu(t, s.temporal, g.process) - idle) / 2
+	remove := func(ids []string) (answered, over time.Duration) {
+		began := time.Now()
+		each(ids, func(n int, id string) {
+			if got := g.ask(t.Context(), http.MethodDelete, "/v1/videos/"+id, "", nil, nil); got != http.StatusOK {
+				t.Errorf("delete %d: %d", n, got)
+			}
+		})
+		answered = time.Since(began)
+		eventually(t, "every removal ends", patience, func() bool {
+			return count("WorkflowType = 'Remove' AND ExecutionStatus = 'Running'") == 0
+		})
+		return answered, time.Since(began)
+	}
+
+	before := cpu(t, s.temporal, g.process)
+	answered, over := remove(ids[:*removals])
+	died := cpu(t, s.temporal, g.process) - before
+	done, p50 := make(chan struct{}), make(chan time.Duration, 1)
+	go func() { p50 <- beside(done) }()
+	_, overBeside := remove(ids[*removals:])
+	close(done)
+	t.Logf("%d removals: answered within %v, over within %v; %v of processor time, their tasks took %v; p50 of creates %v alone, %v beside as many removals, over within %v",
+		*removals, answered.Round(time.Millisecond), over.Round(time.Millisecond), died, lived, alone.Round(time.Millisecond), (<-p50).Round(time.Millisecond), overBeside.Round(time.Millisecond))
+	for _, id := range ids {
+		eventually(t, "nothing is left of "+id+" in Temporal", patience, func() bool { return !s.known(id) })
+		if g.status(id) != http.StatusNotFound {
+			t.Errorf("%s is read", id)
+		}
+	}
+	for _, prefix := range []string{"tasks/", "outputs/"} {
+		for object, err := range s.archive().List(t.Context(), prefix) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range ids {
+				if strings.Contains(object.Key, id) {
+					t.Errorf("left in the archive: %s", object.Key)
+				}
+			}
+		}
+	}
+	redis, err := storage.OpenRedis("redis://"+s.redisAt+"/0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer redis.Close()
+	left, err := redis.Keys(t.Context(), "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range left {
+		if strings.HasPrefix(key, "mr:settled:") {
+			continue // that a task was settled, so that it is once: it ends by itself
+		}
+		for _, id := range ids {
+			if strings.Contains(key, id) {
+				t.Errorf("left in Redis: %s", key)
 			}
 		}
 	}
