@@ -74,7 +74,7 @@ temporal: {address: %s}
 archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
 video: {max_output_bytes: 8GiB}
 tokens:
-  - {name: bench, key: %s, requests_per_minute: 1000000000}
+  - {name: bench, key: %s, requests_per_minute: 1000000000, reads_per_minute: -1}
 channels:
   - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }, max_jobs: %d}
 `, listen, s.redis.addr, c.temporal.addr, c.store.addr, bucket, accessKey, secretKey, clientKey, s.upstream.addr, upstreamKey, places)

@@ -93,7 +93,7 @@ func (s *stage) whole(ctx context.Context, tokens, channel string) (gateway, ups
 		args = append(args, "--"+flag, addr)
 	}
 	config := fmt.Sprintf(`tokens:
-  - {name: bench, key: %s, requests_per_minute: 1000000000}
+  - {name: bench, key: %s, requests_per_minute: 1000000000, reads_per_minute: -1}
 %schannels:
   - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }%s}
 `, clientKey, tokens, addresses["upstream"], upstreamKey, channel)
