@@ -42,9 +42,7 @@ func (c *chaos) settled() {
 	eventually(c.t, "every removal has erased its task's objects", crashTimeout, func() bool {
 		return !slices.ContainsFunc(c.executions("WorkflowType = 'Remove' AND ExecutionStatus = 'Running'"), func(info *workflowpb.WorkflowExecutionInfo) bool {
 			about, err := c.engine.DescribeWorkflowExecution(c.t.Context(), info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId())
-			return err == nil && !slices.ContainsFunc(about.GetPendingActivities(), func(act *workflowpb.PendingActivityInfo) bool {
-				return act.GetActivityType().GetName() == "Forget"
-			})
+			return err == nil && !slices.ContainsFunc(about.GetPendingActivities(), erased)
 		})
 	})
 	eventually(c.t, "every workflow ends well", crashTimeout, func() bool {
@@ -52,6 +50,15 @@ func (c *chaos) settled() {
 			return info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
 		})
 	})
+}
+
+// erased tells of a removal's activity whether it has erased the task's objects and only waits until Temporal has deleted
+// the execution: it says so in its heartbeat.
+func erased(act *workflowpb.PendingActivityInfo) bool {
+	var heartbeat struct {
+		Standing *activities.Standing `json:"standing"`
+	}
+	return converter.GetDefaultDataConverter().FromPayloads(act.GetHeartbeatDetails(), &heartbeat) == nil && heartbeat.Standing != nil
 }
 
 // adopt finds the tasks whose clients left without an answer, and waits until the list of the token has each task once that
