@@ -47,6 +47,9 @@ func DynamicConfig() map[string]any {
 		// workflow up to 50 ms where there are few shards.
 		"history.transferProcessorMaxPollRPS": 500,
 		"history.timerProcessorMaxPollRPS":    500,
+		// An execution is deleted after the server has noted that its end was worked off. It notes that every 30 seconds by
+		// default, and a deletion that came before is tried again with a backoff of minutes.
+		"history.transferProcessorUpdateAckInterval": "1s",
 		// Listing and counting tasks: the default of 10 a second is one impatient user.
 		"frontend.namespaceRPS.visibility": 200,
 		// One machine under load should show its own limits, not the frontend's default of 2,400 calls a second.
