@@ -10,7 +10,7 @@ import (
 	"modelrelay/storage"
 )
 
-// Config is the whole configuration file. The doc tags are the words of the README's table; `live:"true"` marks what a
+// Config is the whole configuration file. The doc tags are the words of README.md's table; `live:"true"` marks what a
 // reload changes without a restart. An absent key keeps the value of DefaultConfig, and null counts as absent.
 type Config struct {
 	Listen   string           `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`

@@ -66,7 +66,7 @@ func written(value reflect.Value) string {
 	}
 }
 
-// ConfigTable is the README's table of the configuration file.
+// ConfigTable is README.md's table of the configuration file.
 func ConfigTable() string {
 	var b strings.Builder
 	b.WriteString("| key | default | meaning |\n|---|---|---|\n")

@@ -9,13 +9,13 @@ import (
 	main "modelrelay/cmd/gateway"
 )
 
-var update = flag.Bool("update", false, "write the generated parts of the README")
+var update = flag.Bool("update", false, "write the generated part of README.md")
 
-// TestReadmeTable holds the README's table of the configuration file to the code.
+// TestReadmeTable holds the table of the configuration file in this folder's README.md to the code.
 func TestReadmeTable(t *testing.T) {
 	t.Parallel()
 	const (
-		path       = "../../README.md"
+		path       = "README.md"
 		begin, end = "<!-- config:begin -->\n", "<!-- config:end -->"
 	)
 	text, err := os.ReadFile(path)
@@ -25,7 +25,7 @@ func TestReadmeTable(t *testing.T) {
 	before, rest, foundBegin := strings.Cut(string(text), begin)
 	got, after, foundEnd := strings.Cut(rest, end)
 	if !foundBegin || !foundEnd {
-		t.Fatalf("the README lacks %q or %q", begin, end)
+		t.Fatalf("README.md lacks %q or %q", begin, end)
 	}
 	want := main.ConfigTable()
 	if *update {
@@ -35,11 +35,11 @@ func TestReadmeTable(t *testing.T) {
 		return
 	}
 	if got != want {
-		t.Error("the README's configuration table is not the code's: go test ./cmd/gateway -run TestReadme -update")
+		t.Error("the configuration table of README.md is not the code's: go test ./cmd/gateway -run TestReadme -update")
 	}
 }
 
-// TestReadmeExample: the first configuration that the README shows is one, and a short one.
+// TestReadmeExample: the first configuration that the repository's README.md shows is one, and a short one.
 func TestReadmeExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
