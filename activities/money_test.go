@@ -45,7 +45,7 @@ func TestSettleBillsOnce(t *testing.T) {
 		}
 	}
 	const billion = 1_000_000_000
-	rows, err := storage.NewUsageReader(redis, "").Read(t.Context(), day, day, "demo")
+	rows, err := storage.NewUsageReader(redis).Read(t.Context(), day, day, "demo")
 	want := []storage.Row{{
 		Day: "2026-01-31", Token: "demo", Model: "sora-2", Channel: "main", Tasks: 3, Failed: 2, Video: 15 * time.Second,
 		Cost: (150+1)*billion/100 + (40+1)*billion/100,

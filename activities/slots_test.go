@@ -37,7 +37,7 @@ func TestSlotsThatRedisForgotToFree(t *testing.T) {
 		wantAt(t, admit(t, r, admitInput(name)), "main", true)
 		poll(name, 20*time.Second)
 	}
-	const slots = storage.DefaultPrefix + "slots:main"
+	const slots = storage.Prefix + "slots:main"
 	lost, err := server.SortedSet(slots)
 	lost = maps.Clone(lost) // it was the server's own
 	if err != nil || len(lost) != places {

@@ -24,7 +24,6 @@ const settledFor = 8 * 24 * time.Hour
 // asked for. Safe for concurrent use.
 type Budgets struct {
 	client  *redis.Client
-	keys    keys
 	keep    time.Duration
 	reserve *redis.Script
 	settle  *redis.Script
@@ -34,8 +33,7 @@ type Budgets struct {
 // BudgetsOptions may be nil.
 type BudgetsOptions struct {
 	// Keep is how long a task's end may be told again; default 8 days.
-	Keep   time.Duration
-	Prefix string // of every key; empty: DefaultPrefix
+	Keep time.Duration
 }
 
 // NewBudgets uses the client, which stays the caller's.
@@ -44,7 +42,7 @@ func NewBudgets(client *redis.Client, opts *BudgetsOptions) *Budgets {
 		opts = &BudgetsOptions{}
 	}
 	b := &Budgets{
-		client: client, keys: newKeys(opts.Prefix), keep: opts.Keep,
+		client: client, keep: opts.Keep,
 		reserve: redis.NewScript(reserveScript), settle: redis.NewScript(settleScript), end: redis.NewScript(endScript),
 	}
 	if b.keep <= 0 {
@@ -72,12 +70,12 @@ func (b *Budgets) Balances(ctx context.Context, tokenIDs []string) (map[string]B
 		answers := make([]*redis.SliceCmd, len(part))
 		_, err := b.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for i, id := range part {
-				answers[i] = pipe.HMGet(ctx, b.keys.budget(id), "spent", "reserved")
+				answers[i] = pipe.HMGet(ctx, budgetKey(id), "spent", "reserved")
 			}
 			return nil
 		})
 		if err != nil {
-			return nil, redisError("read budgets", err)
+			return nil, RedisError("read budgets", err)
 		}
 		for i, id := range part {
 			sums := answers[i].Val()
@@ -110,12 +108,12 @@ func (b *Budgets) Reserve(ctx context.Context, t Claim) error {
 	if budget == 0 {
 		return nil
 	}
-	keys := []string{b.keys.budget(t.Token), b.keys.budgets(), b.keys.settled(t.ID), b.keys.claims(taskOf(t.ID))}
+	keys := []string{budgetKey(t.Token), budgetsKey, settledKey(t.ID), claimsKey(taskOf(t.ID))}
 	covered, err := b.reserve.Run(ctx, b.client, keys, "t"+t.ID, bounded(t.Amount), url.QueryEscape(t.Model), budget, t.Token,
 		int64(b.keep/time.Second)).Bool()
 	switch {
 	case err != nil:
-		return redisError("reserve", err)
+		return RedisError("reserve", err)
 	case !covered:
 		return fmt.Errorf("reserve: %w", ErrBudget)
 	}
@@ -179,8 +177,8 @@ func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 		return err
 	}
 	day := dayOf(at)
-	keys := []string{b.keys.settled(e.ID), b.keys.budget(e.Token), b.keys.usageDay(day), b.keys.usage(day, e.Token), b.keys.claims(taskOf(e.ID))}
-	return redisError("settle", b.settle.Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second), "t"+e.ID, bounded(e.Cost),
+	keys := []string{settledKey(e.ID), budgetKey(e.Token), dayKey(day), usageKeyOf(day, e.Token), claimsKey(taskOf(e.ID))}
+	return RedisError("settle", b.settle.Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second), "t"+e.ID, bounded(e.Cost),
 		e.Token, fields, mended, int64(usageExpire/time.Second)).Err())
 }
 
@@ -201,16 +199,16 @@ func (b *Budgets) Reservations(ctx context.Context, token string) ([]Reservation
 	tokens := []string{token}
 	if token == "" {
 		var err error
-		if tokens, err = b.client.SMembers(ctx, b.keys.budgets()).Result(); err != nil {
-			return nil, redisError("read reservations", err)
+		if tokens, err = b.client.SMembers(ctx, budgetsKey).Result(); err != nil {
+			return nil, RedisError("read reservations", err)
 		}
 	}
 	var list []Reservation
 	processes := make(map[string]bool)
 	for _, id := range tokens {
-		fields, err := b.client.HGetAll(ctx, b.keys.budget(id)).Result()
+		fields, err := b.client.HGetAll(ctx, budgetKey(id)).Result()
 		if err != nil {
-			return nil, redisError("read reservations", err)
+			return nil, RedisError("read reservations", err)
 		}
 		for field, entry := range fields {
 			r, ok := reservationOf(id, field, entry)
@@ -221,9 +219,9 @@ func (b *Budgets) Reservations(ctx context.Context, token string) ([]Reservation
 				process := r.process()
 				lives, known := processes[process]
 				if !known {
-					n, err := b.client.Exists(ctx, b.keys.process(process)).Result()
+					n, err := b.client.Exists(ctx, processKey(process)).Result()
 					if err != nil {
-						return nil, redisError("read reservations", err)
+						return nil, RedisError("read reservations", err)
 					}
 					lives = n > 0
 					processes[process] = lives
@@ -305,7 +303,7 @@ const (
 
 func (b *Budgets) release(ctx context.Context, token, field, how string, fields []byte) (bool, error) {
 	day := dayOf(time.Now())
-	keys := []string{b.keys.budget(token), b.keys.usageDay(day), b.keys.usage(day, token), b.keys.charged(field)}
+	keys := []string{budgetKey(token), dayKey(day), usageKeyOf(day, token), chargedKey(field)}
 	ended, err := b.end.Run(ctx, b.client, keys, field, how, token, fields, int64(usageExpire/time.Second), day, int64(b.keep/time.Second)).Bool()
-	return ended, redisError("release reservation", err)
+	return ended, RedisError("release reservation", err)
 }

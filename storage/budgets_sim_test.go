@@ -203,7 +203,7 @@ func (s *moneySim) tasks(ctx context.Context) {
 }
 
 func (s *moneySim) check(ctx context.Context) {
-	reader := storage.NewUsageReader(s.client, "")
+	reader := storage.NewUsageReader(s.client)
 	budgets := storage.NewBudgets(s.client, nil)
 	for i, token := range s.tokens {
 		rows, err := reader.Read(ctx, time.Now().AddDate(0, 0, -1), time.Now(), token.ID)

@@ -153,7 +153,7 @@ func TestLostReservations(t *testing.T) {
 	if got := balance(t, client, "anna"); got != (storage.Balance{Spent: unit, Reserved: 3 * unit}) {
 		t.Errorf("balance %+v", got)
 	}
-	rows, err := storage.NewUsageReader(client, "").Read(ctx, time.Now(), time.Now(), "anna")
+	rows, err := storage.NewUsageReader(client).Read(ctx, time.Now(), time.Now(), "anna")
 	if err != nil || len(rows) != 1 || rows[0].Cost != unit || rows[0].Requests != 1 || rows[0].Failed != 1 || rows[0].Model != "a b" {
 		t.Errorf("ledger %+v, %v", rows, err)
 	}
@@ -185,7 +185,7 @@ func TestMoneyOfTasks(t *testing.T) {
 		if err != nil || got != (storage.Balance{Spent: spent, Reserved: reserved}) {
 			t.Errorf("balance %+v, %v, want %d spent and %d reserved", got, err, spent, reserved)
 		}
-		rows, err := storage.NewUsageReader(client, "").Read(ctx, january, january, "")
+		rows, err := storage.NewUsageReader(client).Read(ctx, january, january, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestChargedAndSettledAfterAll(t *testing.T) {
 				tc.row.Day, tc.row.Token = today.UTC().Format(time.DateOnly), "anna"
 				want = []storage.Row{tc.row}
 			}
-			rows, err := storage.NewUsageReader(client, "").Read(t.Context(), today, time.Now(), "anna")
+			rows, err := storage.NewUsageReader(client).Read(t.Context(), today, time.Now(), "anna")
 			if err != nil || !slices.Equal(rows, want) {
 				t.Errorf("ledger %+v, %v\nwant   %+v", rows, err, want)
 			}

@@ -9,9 +9,12 @@ package storage
 //	                         what it came to: the charge is taken back in the same step
 //	reserve(key, field, amount, ms, model)  answers whether the reservation is new
 const budgetFunctions = `
-local function uncharge(key, field)
+local function token_of(key)
 	local at = string.find(key, 'budget:', 1, true)
-	local prefix, token = string.sub(key, 1, at - 1), string.sub(key, at + #'budget:')
+	return string.sub(key, at + #'budget:'), string.sub(key, 1, at - 1)
+end
+local function uncharge(key, field)
+	local token, prefix = token_of(key)
 	local mark = prefix .. 'charged:' .. field
 	local charge = redis.call('GET', mark)
 	if not charge then return end

@@ -18,20 +18,11 @@ type Change struct {
 // for concurrent use.
 type Changes struct {
 	client *redis.Client
-	keys   keys
-}
-
-// ChangesOptions may be nil.
-type ChangesOptions struct {
-	Prefix string // of every key; empty: DefaultPrefix
 }
 
 // NewChanges uses the client, which stays the caller's.
-func NewChanges(client *redis.Client, opts *ChangesOptions) *Changes {
-	if opts == nil {
-		opts = &ChangesOptions{}
-	}
-	return &Changes{client: client, keys: newKeys(opts.Prefix)}
+func NewChanges(client *redis.Client) *Changes {
+	return &Changes{client: client}
 }
 
 // Publish tells everyone who follows. Nobody may be there to hear it.
@@ -40,15 +31,15 @@ func (c *Changes) Publish(ctx context.Context, change Change) error {
 	if change.Ended {
 		text = "-" + text
 	}
-	return redisError("publish change", c.client.Publish(ctx, c.keys.taskChanges(), text).Err())
+	return RedisError("publish change", c.client.Publish(ctx, taskChangesKey, text).Err())
 }
 
 // Follow calls hear for every hint until ctx ends or the client is closed, one after the other; hear must not block. While Redis is away nothing
 // is heard; after that hints come again, those of the meantime are lost. ready, where not nil, is closed when the first
 // subscription stands.
 func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(Change)) {
-	sub := c.client.Subscribe(ctx, c.keys.taskChanges()) // looks after its connection by itself
-	defer sub.Close()                                    //nolint:errcheck // nothing is lost with it
+	sub := c.client.Subscribe(ctx, taskChangesKey) // looks after its connection by itself
+	defer sub.Close()                              //nolint:errcheck // nothing is lost with it
 	messages := sub.ChannelWithSubscriptions()
 	for {
 		select {

@@ -18,20 +18,11 @@ const (
 // Durations remembers how long a model's jobs usually take on a channel. Safe for concurrent use.
 type Durations struct {
 	client *redis.Client
-	keys   keys
-}
-
-// DurationsOptions may be nil.
-type DurationsOptions struct {
-	Prefix string // of every key; empty: DefaultPrefix
 }
 
 // NewDurations uses the client, which stays the caller's.
-func NewDurations(client *redis.Client, opts *DurationsOptions) *Durations {
-	if opts == nil {
-		opts = &DurationsOptions{}
-	}
-	return &Durations{client: client, keys: newKeys(opts.Prefix)}
+func NewDurations(client *redis.Client) *Durations {
+	return &Durations{client: client}
 }
 
 // Observe adds one finished job. A duration that is not positive is left out.
@@ -39,21 +30,21 @@ func (d *Durations) Observe(ctx context.Context, channel, model string, took tim
 	if took <= 0 {
 		return nil
 	}
-	key := d.keys.duration(channel, model)
+	key := durationKey(channel, model)
 	_, err := d.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.LPush(ctx, key, took.Milliseconds())
 		p.LTrim(ctx, key, 0, durationsKept-1)
 		p.Expire(ctx, key, durationsExpire)
 		return nil
 	})
-	return redisError("observe duration", err)
+	return RedisError("observe duration", err)
 }
 
 // Usual is the median of the last jobs, at most 15; false while fewer than three are known.
 func (d *Durations) Usual(ctx context.Context, channel, model string) (time.Duration, bool, error) {
-	values, err := d.client.LRange(ctx, d.keys.duration(channel, model), 0, durationsKept-1).Result()
+	values, err := d.client.LRange(ctx, durationKey(channel, model), 0, durationsKept-1).Result()
 	if err != nil {
-		return 0, false, redisError("read usual duration", err)
+		return 0, false, RedisError("read usual duration", err)
 	}
 	known := make([]int64, 0, len(values))
 	for _, v := range values {

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -33,22 +34,13 @@ type Rest struct {
 // every process finds out for itself. Safe for concurrent use.
 type Health struct {
 	client  *redis.Client
-	keys    keys
 	process string
 	script  *redis.Script
 }
 
-// HealthOptions may be nil.
-type HealthOptions struct {
-	Prefix string // of every key; empty: DefaultPrefix
-}
-
 // NewHealth uses the client, which stays the caller's.
-func NewHealth(client *redis.Client, opts *HealthOptions) *Health {
-	if opts == nil {
-		opts = &HealthOptions{}
-	}
-	return &Health{client: client, keys: newKeys(opts.Prefix), process: randomLetters(12), script: redis.NewScript(restScript)}
+func NewHealth(client *redis.Client) *Health {
+	return &Health{client: client, process: rand.Text()[:12], script: redis.NewScript(restScript)}
 }
 
 // restScript remembers or ends one rest and tells everybody. Redis's own clock counts, so that those of the processes
@@ -91,8 +83,8 @@ func (h *Health) Tell(ctx context.Context, rest Rest) error {
 	if err != nil {
 		return fmt.Errorf("tell of a rest: %w", err)
 	}
-	keys := []string{h.keys.rests(), h.keys.restNews()}
-	return redisError("tell of a rest", h.script.Run(ctx, h.client, keys,
+	keys := []string{restsKey, restNewsKey}
+	return RedisError("tell of a rest", h.script.Run(ctx, h.client, keys,
 		rest.Name, left, string(rest.Text), restKept.Milliseconds(), news).Err())
 }
 
@@ -101,11 +93,11 @@ func (h *Health) Rests(ctx context.Context) ([]Rest, error) {
 	var now *redis.TimeCmd
 	var all *redis.MapStringStringCmd
 	_, err := h.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		now, all = pipe.Time(ctx), pipe.HGetAll(ctx, h.keys.rests())
+		now, all = pipe.Time(ctx), pipe.HGetAll(ctx, restsKey)
 		return nil
 	})
 	if err != nil {
-		return nil, redisError("read rests", err)
+		return nil, RedisError("read rests", err)
 	}
 	var rests []Rest
 	var old []string
@@ -120,16 +112,16 @@ func (h *Health) Rests(ctx context.Context) ([]Rest, error) {
 		rests = append(rests, Rest{Name: name, Left: max(left, 0), Text: json.RawMessage(text)})
 	}
 	if len(old) > 0 {
-		err = h.client.HDel(ctx, h.keys.rests(), old...).Err()
+		err = h.client.HDel(ctx, restsKey, old...).Err()
 	}
-	return rests, redisError("forget old rests", err)
+	return rests, RedisError("forget old rests", err)
 }
 
 // Follow calls hear for what other processes tell, until ctx ends or the client is closed; hear must not block. subscribed is called, where it
 // is not nil, whenever the line to Redis stands anew: what was told before that was missed, and Rests has it.
 func (h *Health) Follow(ctx context.Context, subscribed func(), hear func(Rest)) {
-	sub := h.client.Subscribe(ctx, h.keys.restNews()) // looks after its connection by itself
-	defer sub.Close()                                 //nolint:errcheck // nothing is lost with it
+	sub := h.client.Subscribe(ctx, restNewsKey) // looks after its connection by itself
+	defer sub.Close()                           //nolint:errcheck // nothing is lost with it
 	messages := sub.ChannelWithSubscriptions()
 	for {
 		select {
@@ -158,37 +150,37 @@ func (h *Health) Follow(ctx context.Context, subscribed func(), hear func(Rest))
 // Show tells operators of this process's figures, any JSON. They count for fifteen seconds.
 func (h *Health) Show(ctx context.Context, figures []byte) error {
 	_, err := h.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.Set(ctx, h.keys.figures(h.process), figures, figuresLife)
-		pipe.ZAdd(ctx, h.keys.figuresOf(), redis.Z{Score: float64(time.Now().Unix()), Member: h.process})
-		pipe.Expire(ctx, h.keys.figuresOf(), restKept)
+		pipe.Set(ctx, figuresKey(h.process), figures, figuresLife)
+		pipe.ZAdd(ctx, processesKey, redis.Z{Score: float64(time.Now().Unix()), Member: h.process})
+		pipe.Expire(ctx, processesKey, restKept)
 		return nil
 	})
-	return redisError("show figures", err)
+	return RedisError("show figures", err)
 }
 
 // Hide takes this process's figures back when it ends.
 func (h *Health) Hide(ctx context.Context) error {
 	_, err := h.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.Del(ctx, h.keys.figures(h.process))
-		pipe.ZRem(ctx, h.keys.figuresOf(), h.process)
+		pipe.Del(ctx, figuresKey(h.process))
+		pipe.ZRem(ctx, processesKey, h.process)
 		return nil
 	})
-	return redisError("hide figures", err)
+	return RedisError("hide figures", err)
 }
 
 // Figures gives what the processes that are alive show, in no order.
 func (h *Health) Figures(ctx context.Context) ([][]byte, error) {
-	processes, err := h.client.ZRange(ctx, h.keys.figuresOf(), 0, -1).Result()
+	processes, err := h.client.ZRange(ctx, processesKey, 0, -1).Result()
 	if err != nil || len(processes) == 0 {
-		return nil, redisError("read figures", err)
+		return nil, RedisError("read figures", err)
 	}
 	names := make([]string, len(processes))
 	for i, process := range processes {
-		names[i] = h.keys.figures(process)
+		names[i] = figuresKey(process)
 	}
 	values, err := h.client.MGet(ctx, names...).Result()
 	if err != nil {
-		return nil, redisError("read figures", err)
+		return nil, RedisError("read figures", err)
 	}
 	var all [][]byte
 	var gone []any
@@ -200,7 +192,7 @@ func (h *Health) Figures(ctx context.Context) ([][]byte, error) {
 		gone = append(gone, processes[i])
 	}
 	if len(gone) > 0 {
-		err = h.client.ZRem(ctx, h.keys.figuresOf(), gone...).Err()
+		err = h.client.ZRem(ctx, processesKey, gone...).Err()
 	}
-	return all, redisError("forget processes that are gone", err)
+	return all, RedisError("forget processes that are gone", err)
 }

@@ -17,7 +17,7 @@ import (
 func TestHealthRests(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
-	here, there := storage.NewHealth(client, nil), storage.NewHealth(client, nil)
+	here, there := storage.NewHealth(client), storage.NewHealth(client)
 	heard, subscribed := make(chan storage.Rest, 100), make(chan struct{}, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -71,7 +71,7 @@ func TestHealthFollowsAnOpenClient(t *testing.T) {
 	subscribed, ended := make(chan struct{}, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		storage.NewHealth(client, nil).Follow(t.Context(), func() { subscribed <- struct{}{} }, func(storage.Rest) {})
+		storage.NewHealth(client).Follow(t.Context(), func() { subscribed <- struct{}{} }, func(storage.Rest) {})
 	}()
 	<-subscribed
 	if err := client.Close(); err != nil {
@@ -85,7 +85,7 @@ func TestHealthFigures(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
 	client := storagetest.Client(t, "redis://"+server.Addr())
-	one, two := storage.NewHealth(client, nil), storage.NewHealth(client, nil)
+	one, two := storage.NewHealth(client), storage.NewHealth(client)
 	shown := func() []string {
 		t.Helper()
 		figures, err := one.Figures(t.Context())

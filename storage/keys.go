@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// DefaultPrefix stands before every key this package writes to Redis, so that one Redis can be shared.
-const DefaultPrefix = "mr:"
+// Prefix stands before every key of this program in Redis, so that one Redis can be shared.
+const Prefix = "mr:"
 
 // keys names every key this package uses in Redis. Parts that strangers choose (model and channel names) are
 // escaped, so that a colon in one never makes two names meet.
@@ -44,69 +44,66 @@ const DefaultPrefix = "mr:"
 //	figures:<process>            string  its channels' states as JSON, fifteen seconds
 //	maker:<answer id>            string  which channel and key made an answer, for a day
 //	ping                         string  a sign that Redis takes writes, a minute
-type keys string
 
-func newKeys(prefix string) keys {
-	if prefix == "" {
-		prefix = DefaultPrefix
-	}
-	return keys(prefix)
-}
+func tokenKey(hash string) string { return Prefix + "token:" + hash }
 
-func (k keys) token(hash string) string { return string(k) + "token:" + hash }
-func (k keys) tokens() string           { return string(k) + "tokens" }
-func (k keys) tokenNames() string       { return string(k) + "token-names" }
-func (k keys) tokenChanges() string     { return string(k) + "token-changes" }
+const tokensKey = Prefix + "tokens"
+const tokenNamesKey = Prefix + "token-names"
+const tokenChangesKey = Prefix + "token-changes"
 
-func (k keys) ping() string { return string(k) + "ping" }
+const pingKey = Prefix + "ping"
 
-func (k keys) limit(tokenID string) string  { return string(k) + "limit:" + tokenID }
-func (k keys) leases(tokenID string) string { return string(k) + "leases:" + tokenID }
+func windowKey(tokenID string) string { return Prefix + "limit:" + tokenID }
+func leasesKey(tokenID string) string { return Prefix + "leases:" + tokenID }
 
-func (k keys) budget(tokenID string) string   { return string(k) + "budget:" + tokenID }
-func (k keys) budgets() string                { return string(k) + "budgets" }
-func (k keys) process(process string) string  { return string(k) + "process:" + process }
-func (k keys) admitted(process string) string { return string(k) + "admitted:" + process }
-func (k keys) settled(claim string) string    { return string(k) + "settled:" + claim }
-func (k keys) charged(field string) string    { return string(k) + "charged:" + field }
-func (k keys) claims(taskID string) string    { return string(k) + "claims:" + taskID }
+func budgetKey(tokenID string) string { return Prefix + "budget:" + tokenID }
 
-func (k keys) usageDay(day string) string          { return string(k) + "usage:" + day }
-func (k keys) usage(day, tokenID string) string    { return string(k) + "usage:" + day + ":" + tokenID }
-func (k keys) usageSequence(process string) string { return string(k) + "usage-seq:" + process }
-func (k keys) retry(tokenID, requestHash string) string {
-	return string(k) + "retry:" + tokenID + ":" + requestHash
+const budgetsKey = Prefix + "budgets"
+
+func processKey(process string) string  { return Prefix + "process:" + process }
+func admittedKey(process string) string { return Prefix + "admitted:" + process }
+func settledKey(claim string) string    { return Prefix + "settled:" + claim }
+func chargedKey(field string) string    { return Prefix + "charged:" + field }
+func claimsKey(taskID string) string    { return Prefix + "claims:" + taskID }
+
+func dayKey(day string) string              { return Prefix + "usage:" + day }
+func usageKeyOf(day, tokenID string) string { return Prefix + "usage:" + day + ":" + tokenID }
+func sequenceKey(process string) string     { return Prefix + "usage-seq:" + process }
+func retryKey(tokenID, requestHash string) string {
+	return Prefix + "retry:" + tokenID + ":" + requestHash
 }
 
 // retries are the keys of the creates of one request, in the order that beginScript wants them.
-func (k keys) retries(tokenID, requestHash string) []string {
+func retryKeys(tokenID, requestHash string) []string {
 	of := tokenID + ":" + requestHash
-	return []string{k.retry(tokenID, requestHash), string(k) + "retry-open:" + of, string(k) + "retry-mark:" + of}
+	return []string{retryKey(tokenID, requestHash), Prefix + "retry-open:" + of, Prefix + "retry-mark:" + of}
 }
 
-func (k keys) duration(channel, model string) string {
-	return string(k) + "duration:" + url.QueryEscape(channel) + ":" + url.QueryEscape(model)
+func durationKey(channel, model string) string {
+	return Prefix + "duration:" + url.QueryEscape(channel) + ":" + url.QueryEscape(model)
 }
 
-func (k keys) tasks(tokenID string) string      { return string(k) + "tasks:" + tokenID }
-func (k keys) unfinished(tokenID string) string { return string(k) + "unfinished:" + tokenID }
-func (k keys) tombstone(taskID string) string   { return string(k) + "removal:" + taskID }
-func (k keys) taskChanges() string              { return string(k) + "task-changes" }
+func tasksKey(tokenID string) string      { return Prefix + "tasks:" + tokenID }
+func unfinishedKey(tokenID string) string { return Prefix + "unfinished:" + tokenID }
+func tombstoneKey(taskID string) string   { return Prefix + "removal:" + taskID }
+
+const taskChangesKey = Prefix + "task-changes"
 
 // slots are the keys of one channel's slots, in the order slotScript wants them.
-func (k keys) slots(channel string) []string {
+func channelKeys(channel string) []string {
 	channel = url.QueryEscape(channel)
 	return []string{
-		string(k) + "slots:" + channel, string(k) + "slots-line:" + channel, string(k) + "slots-due:" + channel,
-		string(k) + "slots-gone:" + channel, string(k) + "slots-turns:" + channel,
+		Prefix + "slots:" + channel, Prefix + "slots-line:" + channel, Prefix + "slots-due:" + channel,
+		Prefix + "slots-gone:" + channel, Prefix + "slots-turns:" + channel,
 	}
 }
 
 // dayOf is the ledger's day, in UTC.
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-func (k keys) rests() string                 { return string(k) + "rests" }
-func (k keys) restNews() string              { return string(k) + "rest-news" }
-func (k keys) figuresOf() string             { return string(k) + "figures" }
-func (k keys) figures(process string) string { return string(k) + "figures:" + process }
-func (k keys) maker(answer string) string    { return string(k) + "maker:" + answer }
+const restsKey = Prefix + "rests"
+const restNewsKey = Prefix + "rest-news"
+const processesKey = Prefix + "figures"
+
+func figuresKey(process string) string { return Prefix + "figures:" + process }
+func makerKey(answer string) string    { return Prefix + "maker:" + answer }

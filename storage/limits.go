@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -23,9 +25,8 @@ const (
 
 // LimitsOptions may be nil.
 type LimitsOptions struct {
-	Lease  time.Duration // a crashed process holds the places of its calls so long; default 1 min
-	Log    *slog.Logger  // nil: silent
-	Prefix string        // of every key; empty: DefaultPrefix
+	Lease time.Duration // a crashed process holds the places of its calls so long; default 1 min
+	Log   *slog.Logger  // nil: silent
 }
 
 // Limits holds each token to its requests per minute, tokens per minute, calls in flight and budget, over all processes
@@ -40,13 +41,12 @@ type LimitsOptions struct {
 // goes by what it last knew.
 type Limits struct {
 	client *redis.Client
-	keys   keys
 	log    *slog.Logger
-	out    outage
+	out    Outage
 	lease  time.Duration
 	script *redis.Script
 
-	admissions batch[*admission]
+	admissions Batch[*admission]
 	pool       sync.Pool // of *admission
 	building   building  // scratch of the batch at work
 
@@ -61,7 +61,7 @@ type Limits struct {
 	alive   string // key of its sign of life
 	last    string // key of its last batch
 	number  int64  // of that; only the batch at work touches it
-	args    [3]any // of the script: lease in ms, prefix, how long answers are kept in ms
+	args    [2]any // of the script: lease in ms, how long answers are kept in ms
 	leases  atomic.Uint64
 
 	failures atomic.Int64
@@ -148,15 +148,14 @@ func NewLimits(client *redis.Client, opts *LimitsOptions) *Limits {
 	}
 	l := &Limits{
 		client:  client,
-		keys:    newKeys(opts.Prefix),
-		log:     orDiscard(opts.Log),
+		log:     cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
 		lease:   opts.Lease,
 		script:  redis.NewScript(admitScript),
 		running: make(map[bucketed]map[string]struct{}),
 		refused: make(map[bucketed]refusal),
 		local:   make(map[string]*window),
 		used:    make(map[string]int64),
-		process: randomLetters(processLetters),
+		process: rand.Text()[:processLetters],
 		settle:  make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
@@ -164,10 +163,10 @@ func NewLimits(client *redis.Client, opts *LimitsOptions) *Limits {
 	if l.lease <= 0 {
 		l.lease = time.Minute
 	}
-	l.alive, l.last = l.keys.process(l.process), l.keys.admitted(l.process)
-	l.args = [3]any{l.lease.Milliseconds(), string(l.keys), answerKept.Milliseconds()}
-	l.out = outage{log: l.log, what: "limits: each process keeps its own"}
-	l.admissions = batch[*admission]{most: admitMost, work: l.admit}
+	l.alive, l.last = processKey(l.process), admittedKey(l.process)
+	l.args = [2]any{l.lease.Milliseconds(), answerKept.Milliseconds()}
+	l.out = Outage{Log: l.log, What: "limits: each process keeps its own"}
+	l.admissions = Batch[*admission]{Most: admitMost, Work: l.admit}
 	l.building.at = make(map[bucketed]int)
 	go l.upkeep()
 	return l
@@ -203,10 +202,10 @@ func (l *Limits) ask(ctx context.Context, token bucketed, cost Cost, now time.Ti
 	if token.atOnce > 0 || token.budget > 0 {
 		a.lease = l.process + strconv.FormatUint(l.leases.Add(1), 36)
 	}
-	if l.out.resting(now) {
+	if l.out.Resting(now) {
 		l.admitLocally(a, now)
 	} else {
-		l.admissions.do(ctx, a, a.wake)
+		l.admissions.Do(ctx, a, a.wake)
 	}
 	grant := a.grant
 	a.grant = Grant{}

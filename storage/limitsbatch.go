@@ -35,7 +35,7 @@ type settlement struct {
 // admit is the work of one batch: settle what was released, then admit.
 func (l *Limits) admit(ctx context.Context, asked []*admission) {
 	now := time.Now()
-	if !l.out.try(now) {
+	if !l.out.Try(now) {
 		l.admitAllLocally(asked, now)
 		return
 	}
@@ -58,18 +58,18 @@ func (l *Limits) admit(ctx context.Context, asked []*admission) {
 	if len(b.groups) == 0 {
 		return
 	}
-	b.encode(l.keys, l.alive, l.last)
+	b.encode(l.alive, l.last)
 	l.number++
-	answer, err := l.script.Run(ctx, l.client, b.keys, b.json, l.args[0], l.args[1], l.number, l.args[2]).Text()
+	answer, err := l.script.Run(ctx, l.client, b.keys, b.json, l.args[0], l.number, l.args[1]).Text()
 	if err == nil {
 		err = l.take(b, answer, now)
 	} else {
-		err = redisError("admit", err)
+		err = RedisError("admit", err)
 	}
 	if err != nil && !errors.Is(err, ErrUnavailable) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err) // whatever it is, Redis does not limit now
 	}
-	if l.out.note(ctx, time.Now(), err) != nil {
+	if l.out.Note(ctx, time.Now(), err) != nil {
 		l.failures.Add(1)
 		l.unsettle(settles, asked)
 		l.wakeUpkeep()

@@ -80,14 +80,14 @@ func (b *building) admit(a *admission) {
 	g.admissions = append(g.admissions, a)
 }
 
-func (b *building) encode(k keys, alive, last string) {
+func (b *building) encode(alive, last string) {
 	b.json = append(b.json, '[')
-	b.keys = append(b.keys, alive, last)
+	b.keys = append(b.keys, alive, last, budgetsKey)
 	for i := range b.groups {
 		g := &b.groups[i]
-		b.keys = append(b.keys, k.limit(g.token.id), k.leases(g.token.id))
+		b.keys = append(b.keys, windowKey(g.token.id), leasesKey(g.token.id))
 		if g.token.budget > 0 {
-			b.keys = append(b.keys, k.budget(g.token.id))
+			b.keys = append(b.keys, budgetKey(g.token.id))
 		}
 		if i > 0 {
 			b.json = append(b.json, ',')

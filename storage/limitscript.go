@@ -15,13 +15,13 @@ const windowSeconds = 61
 // reserved is always that of the reservations. A call that costs nothing, as one that creates a task does beside the task's
 // own reservation, makes none: nobody could settle it if its process died.
 //
-//	KEYS   1: the process's sign of life, 2: "<number of its last batch> <answer>"; then for each token: window, leases,
-//	       and with a budget that
+//	KEYS   1: the process's sign of life, 2: "<number of its last batch> <answer>", 3: tokens with budgets; then
+//	       for each token: window, leases, and with a budget that
 //	ARGV   1: JSON, for each token [rpm, tpm, concurrency, budget, [lease to release, …], [lease to renew, …],
 //	       [second admitted, tokens to add, …], [requests, tokens, lease or "", …],
 //	       [lease, cost or -1 for none, …], and with a budget [amount, model, …] for the calls]
 //	       2: lease time in ms
-//	       3: prefix of keys, 4: the batch's number, 5: for how long its answer is kept, in ms
+//	       3: the batch's number, 4: for how long its answer is kept, in ms
 //	answer for each token a line "<codes> <requests used> <tokens used> <reset ms> <retry ms, requests>
 //	       <retry ms, tokens> <second> <money used>"; one code per call: 0 admitted, 1 too many requests, 2 too many
 //	       tokens, 3 too many at once, 4 over budget
@@ -29,15 +29,15 @@ const admitScript = budgetFunctions + `
 local last = redis.call('GET', KEYS[2])
 if last then
 	local number, answer = string.match(last, '^(%d+) (.*)$')
-	if tonumber(number) == tonumber(ARGV[4]) then return answer end
-	if tonumber(number) > tonumber(ARGV[4]) then return '' end
+	if tonumber(number) == tonumber(ARGV[3]) then return answer end
+	if tonumber(number) > tonumber(ARGV[3]) then return '' end
 end
 local time = redis.call('TIME')
 local second = tonumber(time[1])
 local ms = second * 1000 + math.floor(tonumber(time[2]) / 1000)
 local lease_ms = tonumber(ARGV[2])
 local lines = {}
-local k, reserving = 2, false
+local k, reserving = 3, false
 
 for g, group in ipairs(cjson.decode(ARGV[1])) do
 	local rpm, tpm, concurrency, budget, release, renew, corrections, calls, costs, amounts = unpack(group)
@@ -141,7 +141,7 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 			if amount > 0 and reserve(money, field, amount, ms, amounts[(i - 1) / 3 * 2 + 2]) then
 				used, reserving = used + amount, true
 				if not known then
-					redis.call('SADD', ARGV[3] .. 'budgets', string.sub(money, #ARGV[3] + #'budget:' + 1))
+					redis.call('SADD', KEYS[3], (token_of(money)))
 					known = true
 				end
 			end
@@ -186,6 +186,6 @@ for g, group in ipairs(cjson.decode(ARGV[1])) do
 end
 if reserving then redis.call('SET', KEYS[1], 1, 'PX', lease_ms) end
 local answer = table.concat(lines, '\n')
-redis.call('SET', KEYS[2], ARGV[4] .. ' ' .. answer, 'PX', ARGV[5])
+redis.call('SET', KEYS[2], ARGV[3] .. ' ' .. answer, 'PX', ARGV[4])
 return answer
 `

@@ -99,7 +99,7 @@ func (l *Limits) upkeep() {
 				}
 			}
 			l.mu.Unlock()
-			if reserved && !l.out.resting(time.Now()) {
+			if reserved && !l.out.Resting(time.Now()) {
 				l.confirm(ctx)
 			}
 			wait.Reset(settleAfter)
@@ -120,14 +120,14 @@ func (l *Limits) flush(ctx context.Context) time.Duration {
 	if l.unsettled() == 0 {
 		return 0
 	}
-	if !l.out.resting(time.Now()) {
-		l.admissions.do(ctx, &admission{settle: true}, make(chan bool, 1))
+	if !l.out.Resting(time.Now()) {
+		l.admissions.Do(ctx, &admission{settle: true}, make(chan bool, 1))
 	}
 	switch {
 	case l.unsettled() == 0:
 		return 0
-	case l.out.resting(time.Now()):
-		return rest
+	case l.out.Resting(time.Now()):
+		return Pause
 	}
 	return time.Millisecond
 }
@@ -147,9 +147,9 @@ func (l *Limits) Close(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		l.admissions.do(ctx, &admission{settle: true}, make(chan bool, 1))
-		if l.out.resting(time.Now()) {
-			return redisError("release calls in flight", ErrUnavailable)
+		l.admissions.Do(ctx, &admission{settle: true}, make(chan bool, 1))
+		if l.out.Resting(time.Now()) {
+			return RedisError("release calls in flight", ErrUnavailable)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -32,8 +33,7 @@ const (
 // a moment later. While Redis is away each process knows its own. Safe for concurrent use. Close it.
 type Makers struct {
 	client *redis.Client
-	keys   keys
-	out    outage
+	out    Outage
 
 	mu sync.Mutex
 	// young and old are what this process remembers; when young is full it becomes old.
@@ -48,8 +48,7 @@ type made struct{ answer, maker string }
 
 // MakersOptions may be nil.
 type MakersOptions struct {
-	Prefix string       // of every key; empty: DefaultPrefix
-	Log    *slog.Logger // told when Redis goes and comes; nil: nobody is
+	Log *slog.Logger // told when Redis goes and comes; nil: nobody is
 }
 
 // NewMakers uses the client, which stays the caller's.
@@ -58,8 +57,8 @@ func NewMakers(client *redis.Client, opts *MakersOptions) *Makers {
 		opts = &MakersOptions{}
 	}
 	m := &Makers{
-		client: client, keys: newKeys(opts.Prefix), young: make(map[string]string),
-		out:  outage{log: orDiscard(opts.Log), what: "who made which answer"},
+		client: client, young: make(map[string]string),
+		out:  Outage{Log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), What: "who made which answer"},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	m.ended.Go(m.work)
@@ -103,18 +102,18 @@ func (m *Makers) Find(ctx context.Context, answer string) string {
 		maker, known = m.old[answer]
 	}
 	m.mu.Unlock()
-	if known || !m.out.try(time.Now()) {
+	if known || !m.out.Try(time.Now()) {
 		return maker
 	}
 	ctx, cancel := context.WithTimeout(ctx, makerPatience)
 	defer cancel()
-	maker, err := m.client.Get(ctx, m.keys.maker(answer)).Result()
-	err = redisError("find the maker of an answer", err)
+	maker, err := m.client.Get(ctx, makerKey(answer)).Result()
+	err = RedisError("find the maker of an answer", err)
 	if errors.Is(err, ErrNotFound) {
-		_ = m.out.note(ctx, time.Now(), nil)
+		_ = m.out.Note(ctx, time.Now(), nil)
 		return ""
 	}
-	if m.out.note(ctx, time.Now(), err) != nil {
+	if m.out.Note(ctx, time.Now(), err) != nil {
 		return ""
 	}
 	m.mu.Lock()
@@ -159,16 +158,16 @@ func (m *Makers) send() {
 		some := m.waiting[:n:n]
 		m.waiting = m.waiting[n:]
 		m.mu.Unlock()
-		if n == 0 || !m.out.try(time.Now()) {
+		if n == 0 || !m.out.Try(time.Now()) {
 			return
 		}
 		_, err := m.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for _, one := range some {
-				pipe.Set(ctx, m.keys.maker(one.answer), one.maker, makerKept)
+				pipe.Set(ctx, makerKey(one.answer), one.maker, makerKept)
 			}
 			return nil
 		})
-		if m.out.note(ctx, time.Now(), redisError("remember makers", err)) != nil {
+		if m.out.Note(ctx, time.Now(), RedisError("remember makers", err)) != nil {
 			return
 		}
 	}

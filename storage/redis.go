@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -59,13 +57,13 @@ const pingTTL = time.Minute
 // PingRedis asks Redis to write a sign of life: one that only reads, as a primary that was demoted, is of no use here. The
 // error is ErrUnavailable when it does not.
 func PingRedis(ctx context.Context, client *redis.Client) error {
-	return redisError("ping redis", client.Set(ctx, newKeys("").ping(), "", pingTTL).Err())
+	return RedisError("ping redis", client.Set(ctx, pingKey, "", pingTTL).Err())
 }
 
-// redisError adds what was being done and sorts the error: redis.Nil is ErrNotFound, an answer of Redis stays
+// RedisError adds what was being done and sorts the error: redis.Nil is ErrNotFound, an answer of Redis stays
 // what it is unless Redis says that it cannot serve now, a caller's cancellation stays a cancellation, and
 // everything else (dial, timeout, a closed connection, no free connection) is ErrUnavailable.
-func redisError(doing string, err error) error {
+func RedisError(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -92,59 +90,4 @@ func servesNot(answer string) bool {
 		}
 	}
 	return false
-}
-
-// outage remembers that Redis is away, so that callers do not each wait for a timeout: after a failure nobody
-// asks for a short rest, then one caller tries, and the others follow when it succeeded. It logs once when Redis
-// goes and once when it is back. The zero value needs its log set and is ready to use.
-type outage struct {
-	log  *slog.Logger
-	what string // what goes on without Redis, for the log
-
-	since atomic.Int64 // unix nanoseconds of the first failure, 0: Redis answers
-	next  atomic.Int64 // unix nanoseconds from which the next caller may try
-}
-
-// rest is how long after a failure nobody asks again. It must stay below a second, within which a revocation is seen.
-const rest = 300 * time.Millisecond
-
-// resting tells that asking is pointless at this moment.
-func (o *outage) resting(now time.Time) bool {
-	return o.since.Load() != 0 && now.UnixNano() < o.next.Load()
-}
-
-// try tells whether this caller should ask Redis. Who gets true must tell note how it went.
-func (o *outage) try(now time.Time) bool {
-	if o.since.Load() == 0 {
-		return true
-	}
-	next := o.next.Load()
-	// The one who asks moves the time on, so that the others rest while it waits for its answer.
-	return now.UnixNano() >= next && o.next.CompareAndSwap(next, now.Add(time.Second).UnixNano())
-}
-
-// note takes the outcome of a call and returns err as it came. Only ErrUnavailable counts as an outage, and a
-// cancellation says nothing either way.
-func (o *outage) note(ctx context.Context, now time.Time, err error) error {
-	switch {
-	case errors.Is(err, ErrUnavailable):
-		o.next.Store(now.Add(rest).UnixNano())
-		if o.since.CompareAndSwap(0, now.UnixNano()) {
-			o.log.LogAttrs(ctx, slog.LevelWarn, "redis is away", slog.String("part", o.what), slog.Any("error", err))
-		}
-	case errors.Is(err, context.Canceled):
-	default:
-		if since := o.since.Load(); since != 0 && o.since.CompareAndSwap(since, 0) {
-			o.log.LogAttrs(ctx, slog.LevelInfo, "redis is back",
-				slog.String("part", o.what), slog.String("away", now.Sub(time.Unix(0, since)).Round(time.Millisecond).String()))
-		}
-	}
-	return err
-}
-
-func orDiscard(log *slog.Logger) *slog.Logger {
-	if log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return log
 }

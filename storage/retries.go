@@ -27,21 +27,12 @@ const (
 // that were told to come again. Safe for concurrent use.
 type Retries struct {
 	client      *redis.Client
-	keys        keys
 	begin, note *redis.Script
 }
 
-// RetriesOptions may be nil.
-type RetriesOptions struct {
-	Prefix string // of every key; empty: DefaultPrefix
-}
-
 // NewRetries uses the client, which stays the caller's.
-func NewRetries(client *redis.Client, opts *RetriesOptions) *Retries {
-	if opts == nil {
-		opts = &RetriesOptions{}
-	}
-	return &Retries{client: client, keys: newKeys(opts.Prefix), begin: redis.NewScript(beginScript), note: redis.NewScript(noteScript)}
+func NewRetries(client *redis.Client) *Retries {
+	return &Retries{client: client, begin: redis.NewScript(beginScript), note: redis.NewScript(noteScript)}
 }
 
 // beginScript gives a create the id of its task.
@@ -116,10 +107,10 @@ func (r *Retries) Begin(ctx context.Context, tokenID, requestHash, newID string,
 	if retry {
 		marked = 1
 	}
-	answer, err := r.begin.Run(ctx, r.client, r.keys.retries(tokenID, requestHash), newID, marked, max(0, age).Milliseconds(),
+	answer, err := r.begin.Run(ctx, r.client, retryKeys(tokenID, requestHash), newID, marked, max(0, age).Milliseconds(),
 		retryWindow.Milliseconds(), noteLease.Milliseconds(), retryLead.Milliseconds()).Slice()
 	if err != nil {
-		return Beginning{}, redisError("begin create", err)
+		return Beginning{}, RedisError("begin create", err)
 	}
 	if len(answer) != 3 {
 		return Beginning{}, fmt.Errorf("begin create: answer of %d parts", len(answer))
@@ -132,9 +123,9 @@ func (r *Retries) Begin(ctx context.Context, tokenID, requestHash, newID string,
 
 // Note leaves an open note of a task that may have started, for the next equal create, or closes the task's.
 func (r *Retries) Note(ctx context.Context, tokenID, requestHash, taskID string, open bool) error {
-	notes := r.keys.retries(tokenID, requestHash)[1]
+	notes := retryKeys(tokenID, requestHash)[1]
 	if !open {
-		return redisError("close note", r.client.ZRem(ctx, notes, taskID).Err())
+		return RedisError("close note", r.client.ZRem(ctx, notes, taskID).Err())
 	}
 	return ran("leave note", r.note.Run(ctx, r.client, []string{notes}, taskID, retryWindow.Milliseconds(), notesMost))
 }
@@ -142,6 +133,6 @@ func (r *Retries) Note(ctx context.Context, tokenID, requestHash, taskID string,
 // Recall returns the task that the same token started with the same request within the last eleven minutes, else
 // ErrNotFound. The next retry has as long again.
 func (r *Retries) Recall(ctx context.Context, tokenID, requestHash string) (string, error) {
-	taskID, err := r.client.GetEx(ctx, r.keys.retry(tokenID, requestHash), retryWindow).Result()
-	return taskID, redisError("recall create", err)
+	taskID, err := r.client.GetEx(ctx, retryKey(tokenID, requestHash), retryWindow).Result()
+	return taskID, RedisError("recall create", err)
 }

@@ -14,7 +14,7 @@ import (
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	ctx, client := t.Context(), storagetest.Redis(t)
-	retries := storage.NewRetries(client, nil)
+	retries := storage.NewRetries(client)
 	begin := func(id string, retry bool, want storage.Beginning) {
 		t.Helper()
 		if got, err := retries.Begin(ctx, "a", "h", id, retry, 0); err != nil || got != want {
@@ -48,7 +48,7 @@ func TestRetries(t *testing.T) {
 	// Three variations that are asked for at once are three.
 	begin("video_4", false, storage.Beginning{TaskID: "video_4"})
 	begin("video_5", false, storage.Beginning{TaskID: "video_5"})
-	away := storage.NewRetries(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	away := storage.NewRetries(storagetest.Client(t, "redis://127.0.0.1:1"))
 	if _, err := away.Begin(ctx, "a", "h", "video_1", false, 0); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("away: %v", err)
 	}
@@ -64,7 +64,7 @@ func TestRetries(t *testing.T) {
 func TestOpenNotes(t *testing.T) {
 	t.Parallel()
 	ctx, client := t.Context(), storagetest.Redis(t)
-	retries := storage.NewRetries(client, nil)
+	retries := storage.NewRetries(client)
 	note := func(id string, open bool) {
 		t.Helper()
 		if err := retries.Note(ctx, "a", "h", id, open); err != nil {
@@ -115,7 +115,7 @@ func TestOpenNotes(t *testing.T) {
 // a create that came after the retry, or beside it, is another.
 func TestRetryBeforeItsFirstTry(t *testing.T) {
 	t.Parallel()
-	retries := storage.NewRetries(storagetest.Redis(t), nil)
+	retries := storage.NewRetries(storagetest.Redis(t))
 	n := 0
 	begin := func(retry bool, age time.Duration) storage.Beginning {
 		t.Helper()

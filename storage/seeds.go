@@ -81,10 +81,10 @@ func (t *Tokens) Seed(ctx context.Context, seeds []Seed) error {
 	defer t.following.Unlock()
 	t.seeds.Store(&next)
 	t.due = seedsWhole
-	if !t.out.try(time.Now()) {
+	if !t.out.Try(time.Now()) {
 		return nil
 	}
-	err := t.out.note(ctx, time.Now(), t.writeSeeds(ctx))
+	err := t.out.Note(ctx, time.Now(), t.writeSeeds(ctx))
 	if errors.Is(err, ErrUnavailable) {
 		return nil
 	}
@@ -97,9 +97,9 @@ func (t *Tokens) writeSeeds(ctx context.Context) error {
 	if t.due == seedsWritten || t.due == seedsMissing && len(seeds) == 0 {
 		return nil
 	}
-	index, err := t.client.HGetAll(ctx, t.keys.tokens()).Result()
+	index, err := t.client.HGetAll(ctx, tokensKey).Result()
 	if err != nil {
-		return redisError("write seeded tokens", err)
+		return RedisError("write seeded tokens", err)
 	}
 	var sums []keySum
 	for sum := range seeds {

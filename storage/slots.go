@@ -48,21 +48,12 @@ const (
 // for those whose turn it is; then it goes to whoever asks.
 type Slots struct {
 	client      *redis.Client
-	keys        keys
 	ask, renews *redis.Script
 }
 
-// SlotsOptions may be nil.
-type SlotsOptions struct {
-	Prefix string // of every key; empty: DefaultPrefix
-}
-
 // NewSlots uses the client, which stays the caller's.
-func NewSlots(client *redis.Client, opts *SlotsOptions) *Slots {
-	if opts == nil {
-		opts = &SlotsOptions{}
-	}
-	return &Slots{client: client, keys: newKeys(opts.Prefix), ask: redis.NewScript(slotScript), renews: redis.NewScript(renewSlotScript)}
+func NewSlots(client *redis.Client) *Slots {
+	return &Slots{client: client, ask: redis.NewScript(slotScript), renews: redis.NewScript(renewSlotScript)}
 }
 
 // Waiter is a task that wants a slot. All but Weight must stay the same while it waits.
@@ -135,15 +126,15 @@ func (s *Slots) Take(ctx context.Context, ask SlotAsk) (SlotAnswer, error) {
 		slotPatience.Milliseconds(), slotKeys.Milliseconds(),
 	}
 	for _, channel := range ask.Channels {
-		names = append(names, s.keys.slots(channel.Name)...)
+		names = append(names, channelKeys(channel.Name)...)
 		args = append(args, channel.Most)
 	}
 	for _, channel := range ask.Leave {
-		names = append(names, s.keys.slots(channel)...)
+		names = append(names, channelKeys(channel)...)
 	}
 	said, err := s.ask.Run(ctx, s.client, names, args...).Int64Slice()
 	if err != nil {
-		return SlotAnswer{}, redisError("ask for a slot", err)
+		return SlotAnswer{}, RedisError("ask for a slot", err)
 	}
 	if len(said) != 4 || max(said[0], said[2]) > int64(len(ask.Channels)) || min(said[0], said[2]) < 0 {
 		return SlotAnswer{}, fmt.Errorf("ask for a slot: redis answered %v", said)
@@ -161,8 +152,8 @@ func (s *Slots) Take(ctx context.Context, ask SlotAsk) (SlotAnswer, error) {
 // Renew makes the task's slot last for life from now. Where it was lost, because Redis lost its data or it was not renewed
 // in time, the task has one again whatever the channel's limit: its job runs. lost says so.
 func (s *Slots) Renew(ctx context.Context, channel, taskID string, life time.Duration) (lost bool, err error) {
-	lost, err = s.renews.Run(ctx, s.client, s.keys.slots(channel)[:1], taskID, life.Milliseconds(), slotKeys.Milliseconds()).Bool()
-	return lost, redisError("renew a slot", err)
+	lost, err = s.renews.Run(ctx, s.client, channelKeys(channel)[:1], taskID, life.Milliseconds(), slotKeys.Milliseconds()).Bool()
+	return lost, RedisError("renew a slot", err)
 }
 
 // Free ends what the task has at the channels: its slot and, where the waiter is the one that asked, its place in line.

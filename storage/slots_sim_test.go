@@ -69,7 +69,7 @@ func newMarket(tb testing.TB, seed uint64, channels ...string) *market {
 	}
 	server, _ := storagetest.Miniredis(tb)
 	m := &market{
-		tb: tb, server: server, slots: storage.NewSlots(storagetest.Client(tb, "redis://"+server.Addr()), nil),
+		tb: tb, server: server, slots: storage.NewSlots(storagetest.Client(tb, "redis://"+server.Addr())),
 		random: rand.New(rand.NewPCG(seed, 1)),
 		now:    created, rooms: rooms(tb, channels...), life: time.Minute,
 		holds: make(map[string]map[string]time.Time), waiting: make(map[string]*customer),
@@ -263,7 +263,7 @@ func TestSlotsNobodyStarves(t *testing.T) {
 func TestSlotsOfThousandsAskSeldom(t *testing.T) {
 	t.Parallel()
 	const waiters = 1500
-	slots := storage.NewSlots(storagetest.Redis(t), nil)
+	slots := storage.NewSlots(storagetest.Redis(t))
 	perSecond, last := 0.0, time.Duration(0)
 	for n := range waiters {
 		answer := take(t, slots, storage.SlotAsk{Waiter: waiter("a", n), Channels: rooms(t, "only:1"), Life: time.Hour})

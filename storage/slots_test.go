@@ -57,7 +57,7 @@ func free(tb testing.TB, slots *storage.Slots, w storage.Waiter, channels ...str
 
 func TestSlotsFillAndQueue(t *testing.T) {
 	t.Parallel()
-	slots := storage.NewSlots(storagetest.Redis(t), nil)
+	slots := storage.NewSlots(storagetest.Redis(t))
 	ask := func(n int) storage.SlotAnswer {
 		return take(t, slots, storage.SlotAsk{Waiter: waiter("a", n), Channels: rooms(t, "main:2")})
 	}
@@ -109,7 +109,7 @@ func TestSlotsFillAndQueue(t *testing.T) {
 // TestSlotStates counts slots and lines, of channels that nobody knows as well.
 func TestSlotStates(t *testing.T) {
 	t.Parallel()
-	slots := storage.NewSlots(storagetest.Redis(t), nil)
+	slots := storage.NewSlots(storagetest.Redis(t))
 	for n := range 5 {
 		take(t, slots, storage.SlotAsk{Waiter: waiter("a", n), Channels: rooms(t, "main:2")})
 	}
@@ -141,7 +141,7 @@ func TestSlotsTakeTurns(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			slots := storage.NewSlots(storagetest.Redis(t), nil)
+			slots := storage.NewSlots(storagetest.Redis(t))
 			var waiting []storage.Waiter
 			for _, g := range test.groups {
 				for n := range g.tasks {
@@ -175,7 +175,7 @@ func TestSlotsTakeTurns(t *testing.T) {
 
 func TestSlotsOfSeveralChannels(t *testing.T) {
 	t.Parallel()
-	slots := storage.NewSlots(storagetest.Redis(t), nil)
+	slots := storage.NewSlots(storagetest.Redis(t))
 	both := rooms(t, "first:1", "second:1")
 	for n, want := range []string{"first", "second", ""} {
 		if got := take(t, slots, storage.SlotAsk{Waiter: waiter("a", n), Channels: both}); got.Channel != want {
@@ -209,7 +209,7 @@ func TestSlotsOfSeveralChannels(t *testing.T) {
 func TestSlotsEndByThemselves(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
-	slots := storage.NewSlots(client, nil)
+	slots := storage.NewSlots(client)
 	one, two := rooms(t, "one:1"), rooms(t, "two:1")
 	const short = 50 * time.Millisecond
 	take(t, slots, storage.SlotAsk{Waiter: waiter("d", 0), Channels: two, Life: short})
@@ -244,7 +244,7 @@ func TestSlotsEndByThemselves(t *testing.T) {
 
 func TestSlotsWithoutRedis(t *testing.T) {
 	t.Parallel()
-	slots := storage.NewSlots(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	slots := storage.NewSlots(storagetest.Client(t, "redis://127.0.0.1:1"))
 	if _, err := slots.Take(t.Context(), storage.SlotAsk{Waiter: waiter("a", 0), Channels: rooms(t, "one:1"), Life: time.Minute}); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("take: got %v", err)
 	}

@@ -19,13 +19,13 @@ func (s *Slots) States(ctx context.Context, channels []string) ([]SlotState, err
 	held, waiting := make([]*redis.IntCmd, len(channels)), make([]*redis.IntCmd, len(channels))
 	_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, channel := range channels {
-			keys := s.keys.slots(channel)
+			keys := channelKeys(channel)
 			held[i], waiting[i] = pipe.ZCard(ctx, keys[0]), pipe.ZCard(ctx, keys[1])
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look at the slots: %w", redisError("count", err))
+		return nil, fmt.Errorf("look at the slots: %w", RedisError("count", err))
 	}
 	states := make([]SlotState, len(channels))
 	for i := range channels {

@@ -30,7 +30,6 @@ type TaskEntry struct {
 // lost at any time and be made again from what Temporal knows. Safe for concurrent use.
 type TaskIndex struct {
 	client *redis.Client
-	keys   keys
 	keep   time.Duration
 	add    *redis.Script
 	page   *redis.Script
@@ -43,7 +42,6 @@ type TaskIndex struct {
 
 // TaskIndexOptions may be nil.
 type TaskIndexOptions struct {
-	Prefix string // of every key; empty: DefaultPrefix
 	// Keep is how long after its creation a task is forgotten; 0: 30 days.
 	Keep time.Duration
 }
@@ -58,7 +56,7 @@ func NewTaskIndex(client *redis.Client, opts *TaskIndexOptions) *TaskIndex {
 		keep = taskKeep
 	}
 	return &TaskIndex{
-		client: client, keys: newKeys(opts.Prefix), keep: keep,
+		client: client, keep: keep,
 		add: redis.NewScript(addTaskScript), page: redis.NewScript(pageScript), remove: redis.NewScript(removeTaskScript),
 		bury: redis.NewScript(buryScript), lift: redis.NewScript(liftScript), restore: redis.NewScript(restoreScript),
 	}
@@ -88,11 +86,11 @@ return 1
 // already; 0 allows any number. A task that is known stays as it is, also beyond the limit, and added is false: a repeat
 // of a create is never refused here.
 func (x *TaskIndex) Add(ctx context.Context, tokenID, taskID string, created time.Time, most int) (added bool, err error) {
-	answer, err := x.add.Run(ctx, x.client, []string{x.keys.tasks(tokenID), x.keys.unfinished(tokenID)},
+	answer, err := x.add.Run(ctx, x.client, []string{tasksKey(tokenID), unfinishedKey(tokenID)},
 		taskID, created.UnixMilli(), most, x.keep.Milliseconds()).Int()
 	switch {
 	case err != nil:
-		return false, redisError("add task", err)
+		return false, RedisError("add task", err)
 	case answer < 0:
 		return false, fmt.Errorf("add task: %w", ErrTooMany)
 	}
@@ -101,7 +99,7 @@ func (x *TaskIndex) Add(ctx context.Context, tokenID, taskID string, created tim
 
 // End takes a task out of the unfinished ones. That it is not among them is no error.
 func (x *TaskIndex) End(ctx context.Context, tokenID, taskID string) error {
-	return redisError("end task", x.client.ZRem(ctx, x.keys.unfinished(tokenID), taskID).Err())
+	return RedisError("end task", x.client.ZRem(ctx, unfinishedKey(tokenID), taskID).Err())
 }
 
 // removeTaskScript takes a task off the list, but not another one with its id.
@@ -118,7 +116,7 @@ end
 
 // Remove forgets the task that was created then; a zero time: whatever task has the id. That it is not known is no error.
 func (x *TaskIndex) Remove(ctx context.Context, tokenID, taskID string, created time.Time) error {
-	keys := []string{x.keys.tasks(tokenID), x.keys.unfinished(tokenID)}
+	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID)}
 	return ran("remove task", x.remove.Run(ctx, x.client, keys, taskID, scoreOf(created)))
 }
 
@@ -147,7 +145,7 @@ func (x *TaskIndex) Restore(ctx context.Context, tokenID, taskID string, created
 	if unfinished {
 		open = 1
 	}
-	keys := []string{x.keys.tasks(tokenID), x.keys.unfinished(tokenID), x.keys.tombstone(taskID)}
+	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID), tombstoneKey(taskID)}
 	return ran("restore task", x.restore.Run(ctx, x.client, keys, taskID, created.UnixMilli(), open, x.keep.Milliseconds(), mark(created), anyTask))
 }
 
@@ -177,9 +175,9 @@ func (x *TaskIndex) Page(ctx context.Context, tokenID, after string, limit int, 
 	if ascending {
 		order = 1
 	}
-	answer, err := x.page.Run(ctx, x.client, []string{x.keys.tasks(tokenID)}, after, limit, order).Slice()
+	answer, err := x.page.Run(ctx, x.client, []string{tasksKey(tokenID)}, after, limit, order).Slice()
 	if err != nil {
-		return nil, redisError("list tasks", err)
+		return nil, RedisError("list tasks", err)
 	}
 	entries := make([]TaskEntry, 0, len(answer)/2)
 	for i := 0; i+1 < len(answer); i += 2 {
@@ -202,12 +200,12 @@ func (x *TaskIndex) Unfinished(ctx context.Context, tokenID string, from, limit 
 	var page *redis.ZSliceCmd
 	var count *redis.IntCmd
 	_, err = x.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		page = p.ZRangeWithScores(ctx, x.keys.unfinished(tokenID), int64(from), int64(from+limit)-1)
-		count = p.ZCard(ctx, x.keys.unfinished(tokenID))
+		page = p.ZRangeWithScores(ctx, unfinishedKey(tokenID), int64(from), int64(from+limit)-1)
+		count = p.ZCard(ctx, unfinishedKey(tokenID))
 		return nil
 	})
 	if err != nil {
-		return nil, 0, redisError("list unfinished tasks", err)
+		return nil, 0, RedisError("list unfinished tasks", err)
 	}
 	answer := page.Val()
 	entries = make([]TaskEntry, 0, len(answer))
@@ -229,7 +227,7 @@ func scoreOf(at time.Time) string {
 // ran is the error of a script that answers nothing.
 func ran(doing string, answer *redis.Cmd) error {
 	if err := answer.Err(); !errors.Is(err, redis.Nil) {
-		return redisError(doing, err)
+		return RedisError(doing, err)
 	}
 	return nil
 }

@@ -129,15 +129,15 @@ func (t *Tokens) edit(ctx context.Context, idOrName string, change func(record) 
 }
 
 func (t *Tokens) find(ctx context.Context, idOrName string) (record, error) {
-	hash, err := t.client.HGet(ctx, t.keys.tokens(), idOrName).Result()
+	hash, err := t.client.HGet(ctx, tokensKey, idOrName).Result()
 	if errors.Is(err, redis.Nil) {
 		var id string
-		if id, err = t.client.HGet(ctx, t.keys.tokenNames(), idOrName).Result(); err == nil {
-			hash, err = t.client.HGet(ctx, t.keys.tokens(), id).Result()
+		if id, err = t.client.HGet(ctx, tokenNamesKey, idOrName).Result(); err == nil {
+			hash, err = t.client.HGet(ctx, tokensKey, id).Result()
 		}
 	}
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return record{}, redisError("read token", err)
+		return record{}, RedisError("read token", err)
 	}
 	if sum, ok := parseKeySum(hash); ok {
 		records, err := t.records(ctx, []keySum{sum})
@@ -162,9 +162,9 @@ func (t *Tokens) find(ctx context.Context, idOrName string) (record, error) {
 }
 
 func (t *Tokens) all(ctx context.Context) ([]record, error) {
-	index, err := t.client.HGetAll(ctx, t.keys.tokens()).Result()
+	index, err := t.client.HGetAll(ctx, tokensKey).Result()
 	if err != nil {
-		return nil, redisError("read tokens", err)
+		return nil, RedisError("read tokens", err)
 	}
 	sums := make([]keySum, 0, len(index))
 	for _, hash := range index {
@@ -238,18 +238,18 @@ func (t *Tokens) replace(ctx context.Context, r replacement) error {
 	if err != nil {
 		return err
 	}
-	newKey := t.keys.token(r.sum.String())
+	newKey := tokenKey(r.sum.String())
 	oldKey := newKey
 	if r.old.raw != "" {
-		oldKey = t.keys.token(r.old.sum.String())
+		oldKey = tokenKey(r.old.sum.String())
 	}
 	answer, err := redis.NewScript(replaceScript).Run(ctx, t.client,
-		[]string{t.keys.tokens(), t.keys.tokenNames(), oldKey, newKey, t.keys.tokenChanges()},
+		[]string{tokensKey, tokenNamesKey, oldKey, newKey, tokenChangesKey},
 		r.token.ID, r.token.Name, r.index, r.sum.String(), r.old.raw, raw, string(r.claim), randomLetters(12),
 		r.displaced.ID, r.displaced.Name).Text()
 	switch {
 	case err != nil:
-		return redisError("write token", err)
+		return RedisError("write token", err)
 	case answer == "exists":
 		return ErrExists
 	case answer == "changed":

@@ -34,7 +34,7 @@ func (t *Tokens) catchUp(ctx context.Context) error {
 	t.following.Lock()
 	defer t.following.Unlock()
 	err := t.readChanges(ctx)
-	if t.out.note(ctx, time.Now(), err) == nil {
+	if t.out.Note(ctx, time.Now(), err) == nil {
 		t.heard.Store(time.Now().UnixNano())
 		t.met.Store(true)
 	}
@@ -42,16 +42,16 @@ func (t *Tokens) catchUp(ctx context.Context) error {
 }
 
 func (t *Tokens) readChanges(ctx context.Context) error {
-	head, err := t.client.LIndex(ctx, t.keys.tokenChanges(), 0).Result()
+	head, err := t.client.LIndex(ctx, tokenChangesKey, 0).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return redisError("read token changes", err)
+		return RedisError("read token changes", err)
 	}
 	if t.begun && head == t.head {
 		return t.writeSeeds(ctx)
 	}
-	changes, err := t.client.LRange(ctx, t.keys.tokenChanges(), 0, -1).Result()
+	changes, err := t.client.LRange(ctx, tokenChangesKey, 0, -1).Result()
 	if err != nil {
-		return redisError("read token changes", err)
+		return RedisError("read token changes", err)
 	}
 	head = ""
 	if len(changes) > 0 {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,7 +25,6 @@ type TokensOptions struct {
 	CacheFor time.Duration // a change elsewhere is seen within this time; default, and at most, 1 s
 	Grace    time.Duration // known tokens go on so long while Redis is away (redis_grace); default 10 min
 	Log      *slog.Logger  // nil: silent
-	Prefix   string        // of every key; empty: DefaultPrefix
 }
 
 // Tokens are the client credentials, kept in Redis by the hash of their keys, and those of the configuration file.
@@ -34,15 +34,14 @@ type TokensOptions struct {
 // change and reads again what changed. So a call with a known key never waits for Redis.
 type Tokens struct {
 	client *redis.Client
-	keys   keys
 	opts   TokensOptions
 	log    *slog.Logger
-	out    outage
+	out    Outage
 
 	seeds   atomic.Pointer[map[keySum]*seeded]
 	known   *clock[*Token]
 	unknown *clock[int64] // until when, in unix nanoseconds
-	lookups batch[*lookup]
+	lookups Batch[*lookup]
 
 	changed atomic.Uint64 // counts the changes seen; a record read before one is not cached after it
 	heard   atomic.Int64  // unix nanoseconds of the last answer of Redis
@@ -82,12 +81,11 @@ func NewTokens(client *redis.Client, opts *TokensOptions) *Tokens {
 	if t.opts.Grace <= 0 {
 		t.opts.Grace = 10 * time.Minute
 	}
-	t.keys = newKeys(t.opts.Prefix)
-	t.log = orDiscard(t.opts.Log)
-	t.out = outage{log: t.log, what: "tokens: known ones go on from memory"}
+	t.log = cmp.Or(t.opts.Log, slog.New(slog.DiscardHandler))
+	t.out = Outage{Log: t.log, What: "tokens: known ones go on from memory"}
 	t.seeds.Store(&map[keySum]*seeded{})
 	t.heard.Store(time.Now().UnixNano())
-	t.lookups = batch[*lookup]{most: readTogether, work: t.lookUp}
+	t.lookups = Batch[*lookup]{Most: readTogether, Work: t.lookUp}
 
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
 	t.stop = cancel
@@ -119,12 +117,12 @@ func (t *Tokens) Authenticate(ctx context.Context, key string) (*Token, error) {
 	if until, ok := t.unknown.get(sum); ok && now.UnixNano() < until {
 		return nil, errUnknownKey
 	}
-	if t.out.resting(now) {
+	if t.out.Resting(now) {
 		return nil, errTokensAway
 	}
 	changed := t.changed.Load()
 	l := &lookup{sum: sum}
-	t.lookups.do(ctx, l, make(chan bool, 1))
+	t.lookups.Do(ctx, l, make(chan bool, 1))
 	if l.err != nil {
 		return nil, l.err
 	}
@@ -148,11 +146,11 @@ func (t *Tokens) lookUp(ctx context.Context, asked []*lookup) {
 	for i, l := range asked {
 		sums[i], l.err = l.sum, errTokensAway
 	}
-	if !t.out.try(time.Now()) {
+	if !t.out.Try(time.Now()) {
 		return
 	}
 	records, err := t.records(ctx, sums)
-	if t.out.note(ctx, time.Now(), err) == nil {
+	if t.out.Note(ctx, time.Now(), err) == nil {
 		t.heard.Store(time.Now().UnixNano())
 	}
 	for i, l := range asked {
@@ -178,11 +176,11 @@ func (t *Tokens) records(ctx context.Context, sums []keySum) ([]record, error) {
 		part := sums[from:min(len(sums), from+readTogether)]
 		names = names[:0]
 		for _, sum := range part {
-			names = append(names, t.keys.token(sum.String()))
+			names = append(names, tokenKey(sum.String()))
 		}
 		values, err := t.client.MGet(ctx, names...).Result()
 		if err != nil {
-			return nil, redisError("read tokens", err)
+			return nil, RedisError("read tokens", err)
 		}
 		for i, sum := range part {
 			r := &found[from+i]

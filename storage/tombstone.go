@@ -36,22 +36,22 @@ if mark == ARGV[1] or mark == ARGV[2] or ARGV[1] == ARGV[2] then redis.call('DEL
 // Bury marks the task that was created then as under removal and forgets it: from now on Buried says so, for a week or until
 // Lift. Another task that has its id meanwhile, or gets it later, is not meant.
 func (x *TaskIndex) Bury(ctx context.Context, tokenID, taskID string, created time.Time) error {
-	keys := []string{x.keys.tasks(tokenID), x.keys.unfinished(tokenID), x.keys.tombstone(taskID)}
+	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID), tombstoneKey(taskID)}
 	return ran("bury task", x.bury.Run(ctx, x.client, keys, taskID, scoreOf(created), mark(created), tombstoneKeep.Milliseconds()))
 }
 
 // Buried tells whether the task that was created then is under removal; a zero time: whether any with the id is.
 func (x *TaskIndex) Buried(ctx context.Context, taskID string, created time.Time) (bool, error) {
-	found, err := x.client.Get(ctx, x.keys.tombstone(taskID)).Result()
+	found, err := x.client.Get(ctx, tombstoneKey(taskID)).Result()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}
-	return err == nil && (created.IsZero() || found == mark(created) || found == anyTask), redisError("look for a removal", err)
+	return err == nil && (created.IsZero() || found == mark(created) || found == anyTask), RedisError("look for a removal", err)
 }
 
 // Lift ends the removal of the task that was created then, or of any: nothing of it is left, and its id may be used again.
 func (x *TaskIndex) Lift(ctx context.Context, taskID string, created time.Time) error {
-	return ran("end a removal", x.lift.Run(ctx, x.client, []string{x.keys.tombstone(taskID)}, mark(created), anyTask))
+	return ran("end a removal", x.lift.Run(ctx, x.client, []string{tombstoneKey(taskID)}, mark(created), anyTask))
 }
 
 // mark tells a task from others with its id.

@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"sync"
@@ -15,7 +17,6 @@ import (
 type UsageOptions struct {
 	FlushEvery time.Duration // default 1 s
 	Log        *slog.Logger  // nil: silent
-	Prefix     string        // of every key; empty: DefaultPrefix
 }
 
 // Usage is the ledger of what tokens used, summed by day (UTC), token, model and channel. Safe for concurrent use.
@@ -30,9 +31,8 @@ type UsageOptions struct {
 // covers what was spent before.
 type Usage struct {
 	client *redis.Client
-	keys   keys
 	log    *slog.Logger
-	out    outage
+	out    Outage
 	every  time.Duration
 	script *redis.Script
 
@@ -118,19 +118,18 @@ func NewUsage(client *redis.Client, opts *UsageOptions) *Usage {
 	}
 	u := &Usage{
 		client:  client,
-		keys:    newKeys(opts.Prefix),
-		log:     orDiscard(opts.Log),
+		log:     cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
 		every:   opts.FlushEvery,
 		script:  redis.NewScript(usageScript),
 		sums:    make(map[usageKey]tally),
 		rows:    make(map[string]int),
-		process: randomLetters(12),
+		process: rand.Text()[:12],
 		done:    make(chan struct{}),
 	}
 	if u.every <= 0 {
 		u.every = time.Second
 	}
-	u.out = outage{log: u.log, what: "usage: kept until it is back"}
+	u.out = Outage{Log: u.log, What: "usage: kept until it is back"}
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
 	u.stop = cancel
 	go u.run(ctx)

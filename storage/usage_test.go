@@ -289,7 +289,7 @@ func TestUsageKeepsWhatMayBeTaken(t *testing.T) {
 func TestDurations(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	durations := storage.NewDurations(storagetest.Redis(t), &storage.DurationsOptions{Prefix: "other:"})
+	durations := storage.NewDurations(storagetest.Redis(t))
 	usual := func(channel, model string) time.Duration {
 		t.Helper()
 		d, ok, err := durations.Usual(ctx, channel, model)

@@ -86,7 +86,7 @@ func (u *Usage) Flush(ctx context.Context) error {
 		u.cut()
 		for len(u.batches) > 0 {
 			b := &u.batches[0]
-			err := u.out.note(ctx, time.Now(), u.send(ctx, *b))
+			err := u.out.Note(ctx, time.Now(), u.send(ctx, *b))
 			if err != nil {
 				u.failures.Add(1)
 				if errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
@@ -127,10 +127,10 @@ func (u *Usage) cut() {
 }
 
 func (u *Usage) send(ctx context.Context, b usageBatch) error {
-	keys := []string{u.keys.usageSequence(u.process)}
+	keys := []string{sequenceKey(u.process)}
 	args := []any{b.number, int64(usageExpire / time.Second)}
 	for _, row := range b.rows {
-		keys = append(keys, u.keys.usageDay(row.day), u.keys.usage(row.day, row.token), u.keys.budget(row.token))
+		keys = append(keys, dayKey(row.day), usageKeyOf(row.day, row.token), budgetKey(row.token))
 		fields, err := usageFields(row.model, row.channel, row.sums)
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func (u *Usage) send(ctx context.Context, b usageBatch) error {
 	}
 	refused, err := u.script.Run(ctx, u.client, keys, args...).StringSlice()
 	if err != nil {
-		return redisError("write usage", err)
+		return RedisError("write usage", err)
 	}
 	for _, text := range refused {
 		place, why, _ := strings.Cut(text, " ")

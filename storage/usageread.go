@@ -18,17 +18,16 @@ const daysMost = int(usageExpire / (24 * time.Hour))
 // UsageReader reads the ledger that Usage writes. Safe for concurrent use.
 type UsageReader struct {
 	client *redis.Client
-	keys   keys
 }
 
-// NewUsageReader reads what was written under the prefix; empty: DefaultPrefix. The client stays the caller's.
-func NewUsageReader(client *redis.Client, prefix string) *UsageReader {
-	return &UsageReader{client: client, keys: newKeys(prefix)}
+// NewUsageReader reads what Usage has written. The client stays the caller's.
+func NewUsageReader(client *redis.Client) *UsageReader {
+	return &UsageReader{client: client}
 }
 
 // Read is UsageReader's. What was not flushed yet is not in the rows.
 func (u *Usage) Read(ctx context.Context, from, to time.Time, token string) ([]Row, error) {
-	return (&UsageReader{client: u.client, keys: u.keys}).Read(ctx, from, to, token)
+	return (&UsageReader{client: u.client}).Read(ctx, from, to, token)
 }
 
 // Read returns the rows of the days from and to, both included, of one token id or, when it is empty, of all; sorted
@@ -58,12 +57,12 @@ func (r *UsageReader) Read(ctx context.Context, from, to time.Time, token string
 		answers := make([]*redis.MapStringStringCmd, len(part))
 		_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for i, of := range part {
-				answers[i] = p.HGetAll(ctx, r.keys.usage(of.day, of.token))
+				answers[i] = p.HGetAll(ctx, usageKeyOf(of.day, of.token))
 			}
 			return nil
 		})
 		if err != nil {
-			return nil, redisError("read usage", err)
+			return nil, RedisError("read usage", err)
 		}
 		for i, of := range part {
 			rows = append(rows, rowsOf(of.day, of.token, answers[i].Val())...)
@@ -91,14 +90,14 @@ func (r *UsageReader) tokens(ctx context.Context, days []string, token string) (
 	answers := make([]*redis.StringSliceCmd, len(days))
 	_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, day := range days {
-			answers[i] = p.SMembers(ctx, r.keys.usageDay(day))
+			answers[i] = p.SMembers(ctx, dayKey(day))
 		}
 		return nil
 	})
 	for i, answer := range answers {
 		found[i] = answer.Val()
 	}
-	return found, redisError("read usage", err)
+	return found, RedisError("read usage", err)
 }
 
 // rowsOf puts the fields of one usage hash together. A field it does not know is left out.

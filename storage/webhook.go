@@ -118,12 +118,12 @@ func (t *Tokens) Webhook(ctx context.Context, id string) (Webhook, error) {
 
 // byID reads a token from Redis.
 func (t *Tokens) byID(ctx context.Context, id string) (Token, error) {
-	hash, err := t.client.HGet(ctx, t.keys.tokens(), id).Result()
+	hash, err := t.client.HGet(ctx, tokensKey, id).Result()
 	if errors.Is(err, redis.Nil) {
 		return Token{}, ErrNotFound
 	}
 	if err != nil {
-		return Token{}, redisError("read token", err)
+		return Token{}, RedisError("read token", err)
 	}
 	sum, ok := parseKeySum(hash)
 	if !ok {

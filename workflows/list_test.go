@@ -26,7 +26,7 @@ func newListing(connection *redis.Client) (*workflows.Client, *engine, *storage.
 	e := &engine{}
 	index := storage.NewTaskIndex(connection, nil)
 	return workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
-		Objects: &shelf{docs: make(map[string][]byte)}, Index: index, Changes: storage.NewChanges(connection, nil),
+		Objects: &shelf{docs: make(map[string][]byte)}, Index: index, Changes: storage.NewChanges(connection),
 	}}), e, index
 }
 

@@ -28,7 +28,7 @@ func TestRemixRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			engine := &engine{}
-			intake := activities.Intake{Objects: &shelf{docs: make(map[string][]byte)}, Repeats: storage.NewRetries(storagetest.Redis(t), nil)}
+			intake := activities.Intake{Objects: &shelf{docs: make(map[string][]byte)}, Repeats: storage.NewRetries(storagetest.Redis(t))}
 			over := func() *workflows.Client {
 				return workflows.NewClient(engine, workflows.ClientOptions{
 					TaskQueue: "video", Catalog: providers.Catalog{"v": {Video: remixer{}}}, Intake: intake,

@@ -25,7 +25,7 @@ func TestDeleteWithoutRedis(t *testing.T) {
 		engine := &engine{}
 		process := func() *workflows.Client {
 			return workflows.NewClient(engine, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
-				Objects: &shelf{docs: make(map[string][]byte)}, Index: storage.NewTaskIndex(connection, nil), Changes: storage.NewChanges(connection, nil),
+				Objects: &shelf{docs: make(map[string][]byte)}, Index: storage.NewTaskIndex(connection, nil), Changes: storage.NewChanges(connection),
 			}})
 		}
 		here, there := process(), process()

@@ -44,7 +44,7 @@ func newStaging(t *testing.T, connection *redis.Client, over func(*engine) clien
 		temporal = over(s.engine)
 	}
 	s.tasks = workflows.NewClient(temporal, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
-		Objects: s.archive, Index: s.index, Budgets: s.budgets, Prices: videoPrices(t), Repeats: storage.NewRetries(connection, nil),
+		Objects: s.archive, Index: s.index, Budgets: s.budgets, Prices: videoPrices(t), Repeats: storage.NewRetries(connection),
 	}})
 	return s
 }

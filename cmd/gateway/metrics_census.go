@@ -88,7 +88,7 @@ func (p *parts) takeCensus() (run func(context.Context), err error) {
 	if p.metrics == nil {
 		return func(context.Context) {}, nil
 	}
-	c := &census{temporal: p.temporal, cfg: p.cfg.Temporal, slots: storage.NewSlots(p.redis, nil), limited: p.metrics.limited}
+	c := &census{temporal: p.temporal, cfg: p.cfg.Temporal, slots: storage.NewSlots(p.redis), limited: p.metrics.limited}
 	return c.run, p.metrics.watchCensus(c)
 }
 

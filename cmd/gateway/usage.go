@@ -73,7 +73,7 @@ func (c *usageCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if c.Unsettled || c.Charge != "" || c.Refund != "" {
 		return c.unsettled(ctx, m, p)
 	}
-	rows, err := storage.NewUsageReader(p.redis, "").Read(ctx, from, to, c.Token)
+	rows, err := storage.NewUsageReader(p.redis).Read(ctx, from, to, c.Token)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.prices = providers.NewPrices(cfg.prices())
 	p.adminKey = api.NewAdminKey(cfg.AdminKey)
-	p.health = newSharer(storage.NewHealth(p.redis, nil), p.log)
+	p.health = newSharer(storage.NewHealth(p.redis), p.log)
 	p.router = providers.NewRouter(p.catalog, cfg.routes(), &providers.RouterOptions{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
 		CooldownWindow: cfg.Relay.CooldownWindow, Tell: p.health.Tell,
@@ -161,7 +161,7 @@ func (p *parts) tasks() *workflows.Client {
 		TaskQueue: p.cfg.Temporal.TaskQueue,
 		Namespace: p.cfg.Temporal.Namespace,
 		Intake: activities.Intake{
-			Objects: p.archive, Repeats: storage.NewRetries(p.redis, nil), Index: p.index(), Changes: storage.NewChanges(p.redis, nil),
+			Objects: p.archive, Repeats: storage.NewRetries(p.redis), Index: p.index(), Changes: storage.NewChanges(p.redis),
 			Budgets: p.budgets(), Prices: p.prices,
 		},
 		Catalog: p.catalog,
@@ -196,8 +196,8 @@ func (p *parts) budgets() *storage.Budgets {
 // worker makes the runner of tasks. The tokens are for their webhooks.
 func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 	acts := &activities.Activities{
-		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis, nil),
-		Index: p.index(), Changes: storage.NewChanges(p.redis, nil), Slots: storage.NewSlots(p.redis, nil),
+		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis),
+		Index: p.index(), Changes: storage.NewChanges(p.redis), Slots: storage.NewSlots(p.redis),
 		Budgets: p.budgets(), Prices: p.prices,
 		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Told: p.metrics.told(), Tracer: p.tracer, Log: p.log,
 		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),

@@ -21,7 +21,7 @@ func (p *parts) admin(tokens *storage.Tokens, tasks *workflows.Client) api.Admin
 		},
 		Tasks:    workflows.NewOperator(p.temporal, p.cfg.Temporal.Namespace),
 		Webhooks: tasks,
-		Usage:    storage.NewUsageReader(p.redis, ""),
+		Usage:    storage.NewUsageReader(p.redis),
 		Money:    p.settler(),
 		Channels: p.health.States,
 	}

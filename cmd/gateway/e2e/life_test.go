@@ -32,8 +32,8 @@ func (s *stack) client() *workflows.Client {
 	}
 	s.t.Cleanup(func() { _ = redis.Close() })
 	return workflows.NewClient(s.temporalClient(), workflows.ClientOptions{TaskQueue: queue, Intake: activities.Intake{
-		Objects: s.archive(), Repeats: storage.NewRetries(redis, nil),
-		Index: storage.NewTaskIndex(redis, nil), Changes: storage.NewChanges(redis, nil),
+		Objects: s.archive(), Repeats: storage.NewRetries(redis),
+		Index: storage.NewTaskIndex(redis, nil), Changes: storage.NewChanges(redis),
 	}, Limits: workflows.Limits{
 		Queue: activities.Duration(time.Hour), Deadline: activities.Duration(time.Hour),
 		Archive: activities.Duration(time.Hour), Retention: activities.Duration(time.Hour),

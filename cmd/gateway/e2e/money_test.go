@@ -102,7 +102,7 @@ func newMoney(t *testing.T) *money {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = redis.Close() })
-	m.reader, m.budgets = storage.NewUsageReader(redis, ""), storage.NewBudgets(redis, nil)
+	m.reader, m.budgets = storage.NewUsageReader(redis), storage.NewBudgets(redis, nil)
 	return m
 }
 
