@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/storage"
 )
@@ -123,7 +124,7 @@ func (s *Server) addAdminUsage(g *group) {
 	for _, word := range storage.UsageGroups() {
 		words.Items.Enum = append(words.Items.Enum, word)
 	}
-	responses := jsonAnswer[usageList](g.OpenAPI().Components.Schemas, "The sums")
+	responses := body.DeclareAnswer[usageList](g.OpenAPI().Components.Schemas, "The sums")
 	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: text}
 	g.handle(huma.Operation{
 		OperationID: "adminUsage", Method: http.MethodGet, Path: "/admin/usage", Summary: "What was used",

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 	"modelrelay/storage"
@@ -81,15 +82,15 @@ func (s *Server) call(x *exchange, r *http.Request, call providers.Call) error {
 }
 
 // callChecked is call for a body that was checked.
-func (s *Server) callChecked(x *exchange, r *http.Request, call providers.Call, b *body) error {
+func (s *Server) callChecked(x *exchange, r *http.Request, call providers.Call, b *body.JSON) error {
 	goes, err := madeBefore(call.Endpoint.Operation, b)
 	if err != nil {
 		return err
 	}
 	call.Goes = goes
-	x.asked = b.asked()
-	x.background = call.Endpoint.Operation == providers.Responses && b.flag("background")
-	return s.callListed(x, r, call, b.unlisted)
+	x.asked = askedOf(b)
+	x.background = call.Endpoint.Operation == providers.Responses && b.Flag("background")
+	return s.callListed(x, r, call, b.Unlisted)
 }
 
 // callListed is call for a body with a value the contract does not list, nil for none: it is refused where no channel

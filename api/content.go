@@ -12,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/workflows"
@@ -43,7 +44,7 @@ func (s *Server) addContent(g *group, tags []string) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	whole := map[string]*huma.MediaType{"video/*": file, "image/*": file}
 	ranges := map[string]*huma.MediaType{"video/*": file, "image/*": file, "multipart/byteranges": file}
-	fault := map[string]*huma.MediaType{"application/json": {Schema: schemaOf[openAIError](g.OpenAPI().Components.Schemas)}}
+	fault := map[string]*huma.MediaType{"application/json": {Schema: body.SchemaOf[openAIError](g.OpenAPI().Components.Schemas)}}
 	op := huma.Operation{
 		OperationID: "getVideoContent", Method: http.MethodGet, Path: "/v1/videos/{task_id}/content", Tags: tags,
 		Summary:     "Get the video file",

@@ -10,7 +10,7 @@ import (
 func GeminiNames() func(raw []byte, model string) ([]providers.Span, error) {
 	c := newGeminiChecker[geminiBatchEmbed](huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer))
 	return func(raw []byte, model string) ([]providers.Span, error) {
-		b, err := c.check(raw)
+		b, err := c.Check(raw)
 		if err != nil {
 			return nil, err
 		}

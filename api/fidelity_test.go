@@ -10,6 +10,9 @@ import (
 	"modelrelay/api"
 )
 
+// lines joins lines as a form has them.
+func lines(text ...string) string { return strings.Join(text, "\r\n") }
+
 // FuzzBodyFidelity: whatever JSON object with a model goes in comes out upstream byte for byte, or with nothing but the
 // model's value replaced where the channel has another name for it.
 func FuzzBodyFidelity(f *testing.F) {

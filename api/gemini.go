@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
@@ -14,7 +15,7 @@ type geminiVerb struct {
 	verb, id, summary, tag string
 	name                   providers.Operation
 	streams                bool
-	body                   func(huma.Registry) (*checker, *huma.RequestBody)
+	body                   func(huma.Registry) (*body.Checker, *huma.RequestBody)
 }
 
 // geminiVerbs is the table of format B, in the order the model list shows.
@@ -48,21 +49,21 @@ func geminiVerbs() []geminiVerb {
 func geminiAnswer(streams bool) map[string]*huma.Response {
 	answer := relayedAnswer("The upstream's answer", streams)
 	if streams {
-		answer["200"].Content["application/json"].Schema = arrayOf(anyObject())
+		answer["200"].Content["application/json"].Schema = body.ArrayOf(body.AnyObject())
 	}
 	return answer
 }
 
-func geminiBody[Body any](registry huma.Registry) (*checker, *huma.RequestBody) {
-	return newGeminiChecker[Body](registry), jsonBody[Body](registry)
+func geminiBody[Body any](registry huma.Registry) (*body.Checker, *huma.RequestBody) {
+	return newGeminiChecker[Body](registry), body.DeclareJSON[Body](registry)
 }
 
 // newGeminiChecker is newChecker with what the gateway reads of this format beyond the fields of the contract. The vendor
 // takes every name in snake case as well.
-func newGeminiChecker[Body any](registry huma.Registry) *checker {
-	c := newChecker[Body](registry, "model", "generationConfig.maxOutputTokens", "generationConfig.candidateCount",
+func newGeminiChecker[Body any](registry huma.Registry) *body.Checker {
+	c := body.NewChecker[Body](registry, "model", "generationConfig.maxOutputTokens", "generationConfig.candidateCount",
 		"generationConfig.thinkingConfig.thinkingBudget")
-	c.rule.addSnakeCase()
+	c.AllowSnakeCase()
 	return c
 }
 
@@ -77,7 +78,7 @@ func (s *Server) addGemini(g *group) {
 type geminiRoute struct {
 	path  string
 	verb  geminiVerb
-	check *checker
+	check *body.Checker
 }
 
 // addGeminiVerbs declares each verb and routes all of them at once: a model's name may hold slashes and colons, which
@@ -145,7 +146,7 @@ func (s *Server) relayGemini(x *exchange, r *http.Request, model string, route g
 	if err != nil {
 		return err
 	}
-	b, err := route.check.check(raw)
+	b, err := route.check.Check(raw)
 	if err != nil {
 		return err
 	}
@@ -156,6 +157,6 @@ func (s *Server) relayGemini(x *exchange, r *http.Request, model string, route g
 	return s.callChecked(x, r, providers.Call{
 		Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: route.verb.name}, Model: model, NamesAt: names,
 		Stream:      route.verb.streams && r.URL.Query().Get("alt") == "sse",
-		ContentType: "application/json", Header: callHeader(r), Body: raw, OpenValues: b.unlisted != nil,
+		ContentType: "application/json", Header: callHeader(r), Body: raw, OpenValues: b.Unlisted != nil,
 	}, b)
 }

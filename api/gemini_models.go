@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
@@ -48,13 +49,13 @@ func (s *Server) addGeminiModels(g *group) {
 	tags := []string{modelsTag}
 	g.handle(huma.Operation{
 		OperationID: "listModelsB", Method: http.MethodGet, Path: "/v1beta/models", Tags: tags, Summary: "List models in format B",
-		Responses: jsonAnswer[geminiModelList](registry, "The models"),
+		Responses: body.DeclareAnswer[geminiModelList](registry, "The models"),
 	}, func(x *exchange, _ *http.Request) error {
 		return writeJSON(x, shape.list(s.modelsOf(x)))
 	})
 	g.handleAt("/v1beta/models/*", huma.Operation{
 		OperationID: "getModelB", Method: http.MethodGet, Path: "/v1beta/models/{model}", Tags: tags, Summary: "Get a model in format B",
 		Parameters: []*huma.Param{pathParameter("model", "Model id; it may hold slashes and colons")},
-		Responses:  jsonAnswer[geminiModel](registry, "The model"),
+		Responses:  body.DeclareAnswer[geminiModel](registry, "The model"),
 	}, func(x *exchange, r *http.Request) error { return s.answerModel(x, r, shape) })
 }

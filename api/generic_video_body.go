@@ -1,11 +1,10 @@
 package api
 
 import (
-	"bytes"
 	"math"
 	"net/http"
-	"strconv"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
@@ -28,18 +27,18 @@ type genericVideoBody struct {
 }
 
 // readGenericBody reads a create in the generic format.
-func (s *Server) readGenericBody(x *exchange, r *http.Request, check *checker) (providers.VideoRequest, error) {
+func (s *Server) readGenericBody(x *exchange, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
 	raw, err := s.readBody(x, r)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
-	b, err := check.check(raw)
+	b, err := check.Check(raw)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
 	req := providers.VideoRequest{
-		Model: b.text("model"), Prompt: b.text("prompt"), User: b.text("user"), ResponseFormat: b.text("response_format"),
-		WebhookURL: b.text("webhook_url"),
+		Model: b.Text("model"), Prompt: b.Text("prompt"), User: b.Text("user"), ResponseFormat: b.Text("response_format"),
+		WebhookURL: b.Text("webhook_url"),
 	}
 	if req.Metadata, req.Extra, err = s.video.readFreely(b); err != nil {
 		return req, err
@@ -48,23 +47,23 @@ func (s *Server) readGenericBody(x *exchange, r *http.Request, check *checker) (
 		name string
 		into *int
 	}{{"width", &req.Width}, {"height", &req.Height}, {"fps", &req.FPS}, {"n", &req.N}} {
-		if *field.into, err = positive(field.name, b.value(field.name)); err != nil {
+		if *field.into, err = positive(field.name, b.Value(field.name)); err != nil {
 			return providers.VideoRequest{}, err
 		}
 	}
-	if raw := b.value("seed"); raw != nil {
-		seed, ok := integer(raw)
+	if raw := b.Value("seed"); raw != nil {
+		seed, ok := body.Integer(raw)
 		if !ok {
 			return providers.VideoRequest{}, providers.InvalidField("seed", "Invalid request: 'seed' is out of range.")
 		}
 		req.Seed = &seed
 	}
-	if raw := b.value("duration"); raw != nil {
-		if req.Seconds, err = parseSeconds("duration", decimal(raw)); err != nil {
+	if raw := b.Value("duration"); raw != nil {
+		if req.Seconds, err = parseSeconds("duration", body.Decimal(raw)); err != nil {
 			return providers.VideoRequest{}, err
 		}
 	}
-	if image := unquoted(b.value("image")); len(image) > 0 {
+	if image := body.Unquote(b.Value("image")); len(image) > 0 {
 		image, err := newMedia("image", image)
 		if err != nil {
 			return providers.VideoRequest{}, err
@@ -79,33 +78,9 @@ func positive(param string, raw []byte) (int, error) {
 	if raw == nil {
 		return 0, nil
 	}
-	n, ok := integer(raw)
+	n, ok := body.Integer(raw)
 	if !ok || n <= 0 || n > math.MaxInt32 {
 		return 0, providers.InvalidField(param, "Invalid request: '%s' must be an integer above 0.", param)
 	}
 	return int(n), nil
-}
-
-// integer reads a JSON number without a fraction, which may be written with one or with an exponent.
-func integer(raw []byte) (int64, bool) {
-	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
-		return n, true
-	}
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || math.Abs(f) > 1<<53 || f != math.Trunc(f) {
-		return 0, false
-	}
-	return int64(f), true
-}
-
-// decimal writes a JSON number without an exponent.
-func decimal(raw []byte) string {
-	if !bytes.ContainsAny(raw, "eE") {
-		return string(raw)
-	}
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
-		return string(raw)
-	}
-	return strconv.FormatFloat(f, 'f', -1, 64)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -112,14 +113,14 @@ func (s *Server) answerGeneric(ctx context.Context, task workflows.Task, err err
 // addGenericCreate adds POST /v1/video/generations.
 func (s *Server) addGenericCreate(g *group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
-	check := newChecker[genericVideoBody](registry)
+	check := body.NewChecker[genericVideoBody](registry)
 	g.handle(huma.Operation{
 		OperationID: "createVideoGeneration", Method: http.MethodPost, Path: genericPath, Tags: tags,
 		Summary:     "Create a video task, generic format",
 		Description: createWords,
 		Parameters:  []*huma.Param{idempotencyParameter()},
-		RequestBody: jsonBody[genericVideoBody](registry),
-		Responses:   jsonAnswer[genericCreated](registry, "The task"),
+		RequestBody: body.DeclareJSON[genericVideoBody](registry),
+		Responses:   body.DeclareAnswer[genericCreated](registry, "The task"),
 		Middlewares: s.metered(),
 	}, func(x *exchange, r *http.Request) error {
 		req, err := s.readGenericBody(x, r, check)

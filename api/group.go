@@ -88,19 +88,3 @@ func (s *Server) counted() huma.Middlewares {
 		next(ctx)
 	}}
 }
-
-// jsonBody declares a request body from its struct.
-func jsonBody[Body any](registry huma.Registry) *huma.RequestBody {
-	return &huma.RequestBody{
-		Required: true,
-		Content:  map[string]*huma.MediaType{"application/json": {Schema: schemaOf[Body](registry)}},
-	}
-}
-
-// jsonAnswer declares a 200 from its struct.
-func jsonAnswer[Body any](registry huma.Registry, description string) map[string]*huma.Response {
-	return map[string]*huma.Response{"200": {
-		Description: description,
-		Content:     map[string]*huma.MediaType{"application/json": {Schema: schemaOf[Body](registry)}},
-	}}
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
@@ -43,7 +44,7 @@ func (s *Server) addModels(g *group) {
 			"format A, `x-vendorB-api-key` or the query parameter `key` format B, else OpenAI's.",
 		Parameters: modelListParameters(),
 		Responses: oneOfAnswers("The models",
-			schemaOf[openAIModelList](registry), schemaOf[anthropicModelList](registry), schemaOf[geminiModelList](registry)),
+			body.SchemaOf[openAIModelList](registry), body.SchemaOf[anthropicModelList](registry), body.SchemaOf[geminiModelList](registry)),
 	}, func(x *exchange, _ *http.Request) error {
 		return writeJSON(x, shapeOf(x).list(s.modelsOf(x)))
 	})
@@ -54,7 +55,7 @@ func (s *Server) addModels(g *group) {
 		Tags: []string{modelsTag}, Summary: "Get a model",
 		Parameters: append(modelListParameters(), pathParameter("model", "Model id; it may hold slashes and colons")),
 		Responses: oneOfAnswers("The model",
-			schemaOf[openAIModel](registry), schemaOf[anthropicModel](registry), schemaOf[geminiModel](registry)),
+			body.SchemaOf[openAIModel](registry), body.SchemaOf[anthropicModel](registry), body.SchemaOf[geminiModel](registry)),
 	}, func(x *exchange, r *http.Request) error { return s.answerModel(x, r, shapeOf(x)) })
 }
 

@@ -1,15 +1,12 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 	"modelrelay/storage"
@@ -35,35 +32,32 @@ type asked struct {
 	n      int64 // answers, or images
 }
 
-// maxAsked is what a larger number counts as: no answer is as long, and two of them can be multiplied.
-const maxAsked = 1 << 31
-
 // sizeNames are the fields beyond the contract's with which a body of the OpenAI format may say how much it wants: what an
 // upstream reads of them nobody knows, so each counts wherever it stands.
 func sizeNames() []string {
 	return []string{"max_completion_tokens", "max_output_tokens", "max_tokens", "n", "best_of"}
 }
 
-// asked reads what a JSON body says about its answer: the most that any of its fields says.
-func (b *body) asked() asked {
+// askedOf reads what a JSON body says about its answer: the most that any of its fields says.
+func askedOf(b *body.JSON) asked {
 	var a asked
 	for _, name := range [...]string{"max_completion_tokens", "max_output_tokens", "max_tokens"} {
-		a.output = max(a.output, whole(b.value(name)))
+		a.output = max(a.output, body.Whole(b.Value(name)))
 	}
 	for _, name := range [...]string{"n", "best_of"} { // the best of so many are made, and paid for
-		a.n = max(a.n, whole(b.value(name)))
+		a.n = max(a.n, body.Whole(b.Value(name)))
 	}
-	a.n = min(maxAsked, max(1, a.n)*prompts(b.value("prompt")))
+	a.n = min(body.MaxWhole, max(1, a.n)*prompts(b.Value("prompt")))
 	// The contract's own images say it in their parameters, format A of thinking, and format B in its configuration.
-	a.n = max(a.n, b.wholeWithin("parameters", "n"))
-	a.output = max(a.output, b.wholeWithin("thinking", "budget_tokens"))
-	if config := b.value("generationConfig"); config != nil {
+	a.n = max(a.n, body.WholeMember(b.Value("parameters"), "n"))
+	a.output = max(a.output, body.WholeMember(b.Value("thinking"), "budget_tokens"))
+	if config := b.Value("generationConfig"); config != nil {
 		thinking := config
-		if at := memberOf(config, "thinkingConfig", "thinking_config"); at != (providers.Span{}) {
+		if at := body.Member(config, "thinkingConfig", "thinking_config"); at != (providers.Span{}) {
 			thinking = config[at.From:at.To]
 		}
-		a.output = max(a.output, wholeMember(config, "maxOutputTokens", "max_output_tokens"), wholeMember(thinking, "thinkingBudget", "thinking_budget"))
-		a.n = max(a.n, wholeMember(config, "candidateCount", "candidate_count"))
+		a.output = max(a.output, body.WholeMember(config, "maxOutputTokens", "max_output_tokens"), body.WholeMember(thinking, "thinkingBudget", "thinking_budget"))
+		a.n = max(a.n, body.WholeMember(config, "candidateCount", "candidate_count"))
 	}
 	return a
 }
@@ -71,51 +65,14 @@ func (b *body) asked() asked {
 // prompts is how many texts a completion is to go on from, each of which has answers of its own: the elements of an array,
 // but for one that is the tokens of a single text.
 func prompts(raw []byte) int64 {
-	if len(raw) == 0 || raw[0] != '[' {
-		return 1
-	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if _, err := dec.ReadToken(); err != nil || dec.PeekKind() == jsontext.KindNumber {
-		return 1
-	}
 	var n int64
-	for dec.PeekKind() != jsontext.KindEndArray && dec.SkipValue() == nil {
+	for at := range body.Items(raw) {
+		if c := raw[at.From]; n == 0 && (c == '-' || '0' <= c && c <= '9') {
+			return 1
+		}
 		n++
 	}
 	return max(1, n)
-}
-
-func (b *body) wholeWithin(object string, names ...string) int64 {
-	return wholeMember(b.value(object), names...)
-}
-
-// wholeMember is a number in an object, 0 for anything else.
-func wholeMember(object []byte, names ...string) int64 {
-	if len(object) == 0 || object[0] != '{' {
-		return 0
-	}
-	at := memberOf(object, names...)
-	return whole(object[at.From:at.To])
-}
-
-// whole returns a number above 0, or one in a string, as some readers take it; 0 for anything else. What follows its point
-// does not count, and what is too large to be meant counts as maxAsked.
-func whole(raw []byte) int64 {
-	if len(raw) > 1 && raw[0] == '"' {
-		raw = unquoted(raw)
-	}
-	if len(raw) == 0 || raw[0] != '+' && raw[0] != '.' && (raw[0] < '0' || raw[0] > '9') {
-		return 0 // below 0, or a word: ParseFloat knows some
-	}
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil {
-		f, err := strconv.ParseFloat(string(raw), 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return 0
-		}
-		n = int64(min(f, maxAsked))
-	}
-	return min(n, maxAsked)
 }
 
 // mayCost is what the call may come to at most, as far as it can be told from its request.

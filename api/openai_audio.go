@@ -5,27 +5,28 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
 // The bodies of the calls about sound. They are never filled: the schemas and the field checks are compiled from them.
 type (
 	openAITranscription struct {
-		File                   binary   `json:"file" doc:"The sound"`
-		Model                  string   `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-		Language               string   `json:"language,omitempty" doc:"ISO-639-1 code"`
-		Prompt                 string   `json:"prompt,omitempty"`
-		ResponseFormat         string   `json:"response_format,omitempty" enum:"json,text,srt,verbose_json,vtt,diarized_json" default:"json"`
-		Temperature            float64  `json:"temperature,omitempty"`
-		TimestampGranularities []string `json:"timestamp_granularities,omitempty" nullable:"false" enum:"word,segment" doc:"timestamp_granularities[] works too"`
-		Stream                 bool     `json:"stream,omitempty" doc:"Stream the transcript as server-sent events"`
+		File                   body.File `json:"file" doc:"The sound"`
+		Model                  string    `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Language               string    `json:"language,omitempty" doc:"ISO-639-1 code"`
+		Prompt                 string    `json:"prompt,omitempty"`
+		ResponseFormat         string    `json:"response_format,omitempty" enum:"json,text,srt,verbose_json,vtt,diarized_json" default:"json"`
+		Temperature            float64   `json:"temperature,omitempty"`
+		TimestampGranularities []string  `json:"timestamp_granularities,omitempty" nullable:"false" enum:"word,segment" doc:"timestamp_granularities[] works too"`
+		Stream                 bool      `json:"stream,omitempty" doc:"Stream the transcript as server-sent events"`
 	}
 	openAITranslation struct {
-		File           binary  `json:"file" doc:"The sound"`
-		Model          string  `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-		Prompt         string  `json:"prompt,omitempty"`
-		ResponseFormat string  `json:"response_format,omitempty"`
-		Temperature    float64 `json:"temperature,omitempty"`
+		File           body.File `json:"file" doc:"The sound"`
+		Model          string    `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Prompt         string    `json:"prompt,omitempty"`
+		ResponseFormat string    `json:"response_format,omitempty"`
+		Temperature    float64   `json:"temperature,omitempty"`
 	}
 	openAISpeech struct {
 		Model          string      `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
@@ -42,9 +43,9 @@ type openAIVoice struct{}
 
 // Schema implements huma.SchemaProvider.
 func (openAIVoice) Schema(huma.Registry) *huma.Schema {
-	return anyOf(&huma.Schema{Type: huma.TypeString, Enum: []any{
+	return body.AnyOf(&huma.Schema{Type: huma.TypeString, Enum: []any{
 		"alloy", "echo", "fable", "onyx", "nova", "shimmer", "ash", "ballad", "cedar", "coral", "marin", "sage", "verse",
-	}}, anyObject())
+	}}, body.AnyObject())
 }
 
 // addOpenAIAudio adds transcriptions, translations and speech.
@@ -74,10 +75,10 @@ func (s *Server) addOpenAIAudio(g *group) {
 // addAudioForm adds an operation whose body is a form of the given fields.
 func addAudioForm[Form any](s *Server, g *group, name providers.Operation, op huma.Operation) {
 	registry := g.OpenAPI().Components.Schemas
-	fields := newFormRule[Form](registry)
-	op.Method, op.RequestBody, op.Middlewares = http.MethodPost, formBody[Form](registry), s.metered()
+	fields := body.NewChecker[Form](registry)
+	op.Method, op.RequestBody, op.Middlewares = http.MethodPost, body.DeclareForm[Form](registry), s.metered()
 	g.handle(op, func(x *exchange, r *http.Request) error {
-		boundary, form := isForm(r)
+		boundary, form := body.IsForm(r.Header.Get("Content-Type"))
 		if !form {
 			return providers.InvalidField("", "The request body must be multipart/form-data.")
 		}
@@ -86,7 +87,7 @@ func addAudioForm[Form any](s *Server, g *group, name providers.Operation, op hu
 }
 
 // speechStream settles whether sound comes as events.
-func speechStream(_ *http.Request, call *providers.Call, b *body) error {
-	call.Stream = b.text("stream_format") == "sse"
+func speechStream(_ *http.Request, call *providers.Call, b *body.JSON) error {
+	call.Stream = b.Text("stream_format") == "sse"
 	return nil
 }

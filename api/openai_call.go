@@ -2,11 +2,11 @@ package api
 
 import (
 	"encoding/json"
-	"mime"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
@@ -16,7 +16,7 @@ type openAICall struct {
 	name providers.Operation
 	// settle, which may be nil, finishes the call of a checked body: what this operation asks beyond its fields, and what
 	// it adds to them.
-	settle func(r *http.Request, call *providers.Call, b *body) error
+	settle func(r *http.Request, call *providers.Call, b *body.JSON) error
 	// route is the router's pattern where it is not Path.
 	route string
 }
@@ -27,7 +27,7 @@ func addOpenAICall[Body any](s *Server, g *group, c openAICall) {
 	check := newOpenAIChecker[Body](registry)
 	c.Method = http.MethodPost
 	if c.RequestBody == nil {
-		c.RequestBody = jsonBody[Body](registry)
+		c.RequestBody = body.DeclareJSON[Body](registry)
 	}
 	c.Middlewares = s.metered()
 	if c.route == "" {
@@ -39,17 +39,17 @@ func addOpenAICall[Body any](s *Server, g *group, c openAICall) {
 }
 
 // newOpenAIChecker is newChecker with what the gateway reads of this format beyond the fields of the contract.
-func newOpenAIChecker[Body any](registry huma.Registry) *checker {
-	return newChecker[Body](registry, append(sizeNames(), cacheKey, "stream_options.include_usage", "parameters.n", "background")...)
+func newOpenAIChecker[Body any](registry huma.Registry) *body.Checker {
+	return body.NewChecker[Body](registry, append(sizeNames(), cacheKey, "stream_options.include_usage", "parameters.n", "background")...)
 }
 
 // callJSON reads, checks and relays a JSON body.
-func (s *Server) callJSON(x *exchange, r *http.Request, check *checker, c openAICall) error {
+func (s *Server) callJSON(x *exchange, r *http.Request, check *body.Checker, c openAICall) error {
 	raw, err := s.readBody(x, r)
 	if err != nil {
 		return err
 	}
-	b, err := check.check(raw)
+	b, err := check.Check(raw)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *Server) callJSON(x *exchange, r *http.Request, check *checker, c openAI
 }
 
 // streamUsage settles calls whose streams report usage only when asked to.
-func streamUsage(_ *http.Request, call *providers.Call, b *body) error {
+func streamUsage(_ *http.Request, call *providers.Call, b *body.JSON) error {
 	if call.Stream {
 		askUsage(call, b)
 	}
@@ -74,13 +74,13 @@ func streamUsage(_ *http.Request, call *providers.Call, b *body) error {
 }
 
 // setModel makes the model that the path or the configuration names the call's, whatever the body says of it.
-func setModel(call *providers.Call, b *body, model string) {
+func setModel(call *providers.Call, b *body.JSON, model string) {
 	named := call.ModelAt != (providers.Span{})
 	switch {
-	case named && b.value("model") != nil && call.Model == model:
+	case named && b.Value("model") != nil && call.Model == model:
 		return
 	case !named:
-		inside := insertMember(b.raw, 0, `"model":`)
+		inside := body.InsertMember(b.Raw, 0, `"model":`)
 		call.ModelAt = inside.At
 		empty := len(inside.Text) == len(`"model":`) // no comma: there are no other members
 		call.EncodeModel = func(model string) []byte {
@@ -93,12 +93,6 @@ func setModel(call *providers.Call, b *body, model string) {
 		}
 	}
 	call.Model, call.ModelUnset = model, true
-}
-
-// isForm tells a multipart body, and its boundary, from a JSON one, which may come under any other Content-Type.
-func isForm(r *http.Request) (boundary string, form bool) {
-	kind, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return params["boundary"], kind == "multipart/form-data"
 }
 
 // relayedContent declares the 200 of a relayed call whose body is the upstream's, by media type: JSON objects, event
@@ -116,4 +110,12 @@ func relayedContent(description string, mediaTypes ...string) map[string]*huma.R
 		content[mediaType] = &huma.MediaType{Schema: schema}
 	}
 	return map[string]*huma.Response{"200": {Description: description, Content: content}}
+}
+
+// relayedAnswer declares the 200 of a relayed call, whose body is the upstream's.
+func relayedAnswer(description string, streams bool) map[string]*huma.Response {
+	if streams {
+		return relayedContent(description, "application/json", "text/event-stream")
+	}
+	return relayedContent(description, "application/json")
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
@@ -17,7 +18,7 @@ type openAIChat struct {
 	N                   int              `json:"n,omitempty" doc:"Number of generations"`
 	Stream              bool             `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
 	StreamOptions       map[string]any   `json:"stream_options,omitempty"`
-	Stop                textOrTexts      `json:"stop,omitzero" doc:"Stop sequences"`
+	Stop                body.TextOrTexts `json:"stop,omitzero" doc:"Stop sequences"`
 	MaxTokens           int              `json:"max_tokens,omitempty" doc:"Max generated tokens"`
 	MaxCompletionTokens int              `json:"max_completion_tokens,omitempty" doc:"Max completion tokens"`
 	PresencePenalty     float64          `json:"presence_penalty,omitempty"`
@@ -58,10 +59,10 @@ func (s *Server) addOpenAIChat(g *group) {
 }
 
 // callOf makes the call of a checked JSON body, whatever it says of the model.
-func callOf(r *http.Request, endpoint providers.Endpoint, b *body) providers.Call {
+func callOf(r *http.Request, endpoint providers.Endpoint, b *body.JSON) providers.Call {
 	return providers.Call{
-		Endpoint: endpoint, Model: b.text("model"), ModelAt: b.span("model"), Stream: b.flag("stream"),
-		ContentType: "application/json", Header: callHeader(r), Body: b.raw, OpenValues: b.unlisted != nil,
+		Endpoint: endpoint, Model: b.Text("model"), ModelAt: b.Span("model"), Stream: b.Flag("stream"),
+		ContentType: "application/json", Header: callHeader(r), Body: b.Raw, OpenValues: b.Unlisted != nil,
 		Affinity: affinityOf(r, endpoint, b),
 	}
 }

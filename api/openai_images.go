@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
@@ -65,13 +66,13 @@ type (
 	}
 
 	openAIImageForm struct {
-		Model  string   `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-		Image  []binary `json:"image,omitempty" nullable:"false" doc:"One file or several; image[] works too"`
-		Mask   binary   `json:"mask,omitzero"`
-		Prompt string   `json:"prompt,omitempty" doc:"What to change; a part named input may stand in its place"`
-		N      int      `json:"n,omitempty" doc:"Number of images"`
-		Size   string   `json:"size,omitempty" doc:"Width and height, as in 1024x1024"`
-		Stream bool     `json:"stream,omitempty" doc:"Stream partial images as server-sent events"`
+		Model  string      `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+		Image  []body.File `json:"image,omitempty" nullable:"false" doc:"One file or several; image[] works too"`
+		Mask   body.File   `json:"mask,omitzero"`
+		Prompt string      `json:"prompt,omitempty" doc:"What to change; a part named input may stand in its place"`
+		N      int         `json:"n,omitempty" doc:"Number of images"`
+		Size   string      `json:"size,omitempty" doc:"Width and height, as in 1024x1024"`
+		Stream bool        `json:"stream,omitempty" doc:"Stream partial images as server-sent events"`
 	}
 )
 
@@ -89,16 +90,16 @@ func (s *Server) addOpenAIImages(g *group) {
 	})
 
 	registry := g.OpenAPI().Components.Schemas
-	check, fields := newOpenAIChecker[openAIImageEdit](registry), newFormRule[openAIImageForm](registry)
-	body := jsonBody[openAIImageEdit](registry)
-	body.Content["multipart/form-data"] = formBody[openAIImageForm](registry).Content["multipart/form-data"]
+	check, fields := newOpenAIChecker[openAIImageEdit](registry), body.NewChecker[openAIImageForm](registry)
+	request := body.DeclareJSON[openAIImageEdit](registry)
+	request.Content["multipart/form-data"] = body.DeclareForm[openAIImageForm](registry).Content["multipart/form-data"]
 	edit := openAICall{name: providers.ImageEdit, settle: needPrompt}
 	g.handle(huma.Operation{
 		OperationID: "editImage", Method: http.MethodPost, Path: "/v1/images/edits", Tags: tags, Summary: "Edit an image",
 		Description: either + "Fields and parts that are not listed here reach the upstream untouched.",
-		RequestBody: body, Responses: relayedAnswer("The images", true), Middlewares: s.metered(),
+		RequestBody: request, Responses: relayedAnswer("The images", true), Middlewares: s.metered(),
 	}, func(x *exchange, r *http.Request) error {
-		if boundary, form := isForm(r); form {
+		if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 			return s.callForm(x, r, boundary, fields, edit.name, needPromptPart)
 		}
 		return s.callJSON(x, r, check, edit)
@@ -106,16 +107,16 @@ func (s *Server) addOpenAIImages(g *group) {
 }
 
 // needPrompt wants one of the two ways to say what an image shows.
-func needPrompt(_ *http.Request, _ *providers.Call, b *body) error {
-	if b.value("input") == nil && b.value("prompt") == nil {
+func needPrompt(_ *http.Request, _ *providers.Call, b *body.JSON) error {
+	if b.Value("input") == nil && b.Value("prompt") == nil {
 		return noPrompt()
 	}
 	return nil
 }
 
 // needPromptPart is needPrompt for a form.
-func needPromptPart(f *checkedForm) error {
-	if f.has("input") || f.has("prompt") {
+func needPromptPart(f *body.Form) error {
+	if f.Has("input") || f.Has("prompt") {
 		return nil
 	}
 	return noPrompt()

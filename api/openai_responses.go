@@ -5,31 +5,32 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
 // openAIResponse is the body of a response. It is never filled: the schema and the field checks are compiled from it.
 type openAIResponse struct {
-	Model              string           `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-	Input              textOrObjects    `json:"input,omitzero" doc:"String or message array"`
-	Instructions       string           `json:"instructions,omitempty"`
-	MaxOutputTokens    int              `json:"max_output_tokens,omitempty"`
-	Temperature        float64          `json:"temperature,omitempty"`
-	TopP               float64          `json:"top_p,omitempty"`
-	Stream             bool             `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
-	Tools              []map[string]any `json:"tools,omitempty" nullable:"false"`
-	ToolChoice         textOrObject     `json:"tool_choice,omitzero"`
-	Reasoning          map[string]any   `json:"reasoning,omitempty"`
-	PreviousResponseID string           `json:"previous_response_id,omitempty"`
-	Truncation         string           `json:"truncation,omitempty" enum:"auto,disabled"`
+	Model              string             `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Input              body.TextOrObjects `json:"input,omitzero" doc:"String or message array"`
+	Instructions       string             `json:"instructions,omitempty"`
+	MaxOutputTokens    int                `json:"max_output_tokens,omitempty"`
+	Temperature        float64            `json:"temperature,omitempty"`
+	TopP               float64            `json:"top_p,omitempty"`
+	Stream             bool               `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
+	Tools              []map[string]any   `json:"tools,omitempty" nullable:"false"`
+	ToolChoice         body.TextOrObject  `json:"tool_choice,omitzero"`
+	Reasoning          map[string]any     `json:"reasoning,omitempty"`
+	PreviousResponseID string             `json:"previous_response_id,omitempty"`
+	Truncation         string             `json:"truncation,omitempty" enum:"auto,disabled"`
 }
 
 // openAICompaction is the body of a compaction. It is never filled.
 type openAICompaction struct {
-	Model              string        `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
-	Input              textOrObjects `json:"input,omitzero"`
-	Instructions       string        `json:"instructions,omitempty"`
-	PreviousResponseID string        `json:"previous_response_id,omitempty"`
+	Model              string             `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Input              body.TextOrObjects `json:"input,omitzero"`
+	Instructions       string             `json:"instructions,omitempty"`
+	PreviousResponseID string             `json:"previous_response_id,omitempty"`
 }
 
 // responsesPath is also how the error event of a stream is told from that of other streams of the format.

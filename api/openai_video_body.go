@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/go-json-experiment/json/jsontext"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
@@ -50,32 +50,32 @@ func (imageReference) Schema(huma.Registry) *huma.Schema {
 }
 
 // readVideoBody reads a JSON create.
-func (s *Server) readVideoBody(x *exchange, r *http.Request, check *checker) (providers.VideoRequest, error) {
+func (s *Server) readVideoBody(x *exchange, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
 	raw, err := s.readBody(x, r)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
-	b, err := check.check(raw)
+	b, err := check.Check(raw)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
 	req := providers.VideoRequest{
-		Model: b.text("model"), Prompt: b.text("prompt"), Size: b.text("size"), WebhookURL: b.text("webhook_url"),
+		Model: b.Text("model"), Prompt: b.Text("prompt"), Size: b.Text("size"), WebhookURL: b.Text("webhook_url"),
 	}
 	if req.Metadata, req.Extra, err = s.video.readFreely(b); err != nil {
 		return req, err
 	}
 	req.Width, req.Height = parseSize(req.Size)
-	if seconds := b.value("seconds"); seconds != nil {
-		text := decimal(seconds)
+	if seconds := b.Value("seconds"); seconds != nil {
+		text := body.Decimal(seconds)
 		if seconds[0] == '"' {
-			text = unquote(seconds)
+			text = string(body.Unquote(seconds))
 		}
 		if req.Seconds, err = parseSeconds("seconds", text); err != nil {
 			return providers.VideoRequest{}, err
 		}
 	}
-	if reference := b.value("input_reference"); reference != nil {
+	if reference := b.Value("input_reference"); reference != nil {
 		image, err := readReference(reference)
 		if err != nil {
 			return providers.VideoRequest{}, err
@@ -88,11 +88,11 @@ func (s *Server) readVideoBody(x *exchange, r *http.Request, check *checker) (pr
 // readReference reads an input_reference that is not a file: a URL, bare or as {"image_url": URL}.
 func readReference(raw []byte) (providers.Media, error) {
 	if raw[0] == '"' {
-		return newMedia("input_reference", unquoted(raw))
+		return newMedia("input_reference", body.Unquote(raw))
 	}
 	return referenceOf(func(name string) []byte {
-		at := memberOf(raw, name)
-		return unquoted(raw[at.From:at.To])
+		at := body.Member(raw, name)
+		return body.Unquote(raw[at.From:at.To])
 	})
 }
 
@@ -119,8 +119,8 @@ const (
 )
 
 // readFreely reads the fields that hold what the client likes: the metadata, and those the contract does not name.
-func (c videoChecks) readFreely(b *body) (metadata, extra json.RawMessage, err error) {
-	metadata = bytes.Clone(b.value("metadata"))
+func (c videoChecks) readFreely(b *body.JSON) (metadata, extra json.RawMessage, err error) {
+	metadata = bytes.Clone(b.Value("metadata"))
 	if err := checkNesting("metadata", metadata); err != nil {
 		return nil, nil, err
 	}
@@ -130,30 +130,16 @@ func (c videoChecks) readFreely(b *body) (metadata, extra json.RawMessage, err e
 
 // extraMembers collects the members of a body its format does not name; nil where there are none. Those of another format,
 // an image for instance, are as large as there.
-func (c videoChecks) extraMembers(b *body) (json.RawMessage, error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(b.raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, syntaxFault(err)
-	}
+func (c videoChecks) extraMembers(b *body.JSON) (json.RawMessage, error) {
 	var out []byte
 	size := 0 // of the members that no format names
-	for dec.PeekKind() == jsontext.KindString {
-		name, err := dec.ReadValue()
-		if err != nil {
-			return nil, syntaxFault(err)
-		}
-		text := unquote(name)
-		_, known := b.rule.names[text]
-		_, elsewhere := c.fields.rule.names[text]
-		name = bytes.Clone(name)
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil, syntaxFault(err)
-		}
-		if known {
+	for nameAt, at := range body.Members(b.Raw) {
+		name, value := b.Raw[nameAt.From:nameAt.To], b.Raw[at.From:at.To]
+		text := string(body.Unquote(name))
+		if b.Span(text) != (providers.Span{}) {
 			continue
 		}
-		if !elsewhere {
+		if !c.fields.Knows(text) {
 			size += len(name) + len(value)
 		}
 		if size > maxExtra {
@@ -162,7 +148,7 @@ func (c videoChecks) extraMembers(b *body) (json.RawMessage, error) {
 		if err := checkNesting("", value); err != nil {
 			return nil, err
 		}
-		out = appendMember(out, name, value)
+		out = body.AppendMember(out, name, value)
 	}
 	if out == nil {
 		return nil, nil
@@ -196,16 +182,4 @@ func checkNesting(param string, value []byte) error {
 		}
 	}
 	return nil
-}
-
-// appendMember adds a member to an object without its closing brace.
-func appendMember(object, name, value []byte) []byte {
-	if object == nil {
-		object = append(object, '{')
-	} else {
-		object = append(object, ',')
-	}
-	object = append(object, name...)
-	object = append(object, ':')
-	return append(object, value...)
 }

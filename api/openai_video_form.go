@@ -7,34 +7,21 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/danielgtaylor/huma/v2"
-
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
-// Bounds of a form, beyond that of the body.
-const (
-	maxFormParts = 64
-	maxFormText  = 1 << 20 // bytes of one text part
-	maxFormName  = 256     // bytes
-)
+// maxFormParts bounds the parts of a create.
+const maxFormParts = 64
 
 // openAIVideoForm is the multipart body of a video create. It is never filled.
 type openAIVideoForm struct {
-	Model          string `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
-	Prompt         string `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
-	Seconds        string `json:"seconds,omitempty" doc:"Seconds to generate"`
-	Size           string `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
-	InputReference binary `json:"input_reference,omitzero" doc:"Reference image file: PNG, JPEG or WebP, 32 MiB at most"`
-	WebhookURL     string `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
-}
-
-// binary is a file part.
-type binary struct{}
-
-// Schema implements huma.SchemaProvider.
-func (binary) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeString, Format: "binary"}
+	Model          string    `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
+	Prompt         string    `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
+	Seconds        string    `json:"seconds,omitempty" doc:"Seconds to generate"`
+	Size           string    `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
+	InputReference body.File `json:"input_reference,omitzero" doc:"Reference image file: PNG, JPEG or WebP, 32 MiB at most"`
+	WebhookURL     string    `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
 }
 
 // videoForm collects the parts of a multipart create.
@@ -61,16 +48,16 @@ func (s *Server) readVideoForm(x *exchange, r *http.Request, boundary string) (p
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
-	parsed, err := parseForm(raw, boundary)
+	parts, err := body.ParseForm(raw, boundary)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
-	if len(parsed.parts) > maxFormParts {
+	if len(parts) > maxFormParts {
 		return providers.VideoRequest{}, providers.InvalidField("", "The multipart body has too many parts.")
 	}
 	form := videoForm{seen: make(map[string]bool), extra: make(map[string]*formValue)}
-	for _, part := range parsed.parts {
-		if err := form.add(part, parsed.value(part)); err != nil {
+	for _, part := range parts {
+		if err := form.add(part); err != nil {
 			return providers.VideoRequest{}, err
 		}
 	}
@@ -78,31 +65,31 @@ func (s *Server) readVideoForm(x *exchange, r *http.Request, boundary string) (p
 }
 
 // add takes one part.
-func (f *videoForm) add(part formPart, value []byte) error {
-	name := part.name
+func (f *videoForm) add(part body.Part) error {
+	name := part.Name
 	field, member := splitName(name)
 	switch {
-	case part.encoded:
+	case part.Encoded:
 		return providers.InvalidField(name, "Invalid request: '%s' must not be encoded.", name)
-	case part.fileName != "" || part.typed && field == "input_reference":
+	case part.FileName != "" || part.Typed && field == "input_reference":
 		if field != "input_reference" || member != "" {
 			return providers.InvalidField(name, "Invalid request: '%s' must not be a file.", name)
 		}
-		base := part.fileName
+		base := part.FileName
 		if base != "" {
 			base = filepath.Base(base) // no path travels, as RFC 7578 has it
 		}
-		image, err := newUpload("input_reference", base, value)
+		image, err := newUpload("input_reference", base, part.Content)
 		if err != nil {
 			return err
 		}
 		return addImage(&f.req, "input_reference", image)
-	case len(value) > maxFormText && field != "input_reference": // a data URL may be as long as a file
+	case len(part.Content) > body.MaxPartText && field != "input_reference": // a data URL may be as long as a file
 		return providers.InvalidField(name, "Invalid request: '%s' is too long.", name)
-	case !utf8.Valid(value):
+	case !utf8.Valid(part.Content):
 		return providers.InvalidField(name, "Invalid request: '%s' is not valid UTF-8.", name)
 	}
-	return f.addText(name, field, member, string(value))
+	return f.addText(name, field, member, string(part.Content))
 }
 
 // splitName takes "metadata[style]" apart, and "metadata.style" where the form has no bracket. An array's "name[]" is
@@ -238,7 +225,7 @@ func (f *videoForm) request() (providers.VideoRequest, error) {
 		if err != nil {
 			return providers.VideoRequest{}, err
 		}
-		out = appendMember(out, key, text)
+		out = body.AppendMember(out, key, text)
 	}
 	if out != nil {
 		f.req.Extra = append(out, '}')

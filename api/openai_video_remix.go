@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -26,7 +27,7 @@ type openAIRemixForm struct {
 // addOpenAIVideoRemix adds POST /v1/videos/{task_id}/remix.
 func (s *Server) addOpenAIVideoRemix(g *group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
-	check := newChecker[openAIRemixBody](registry)
+	check := body.NewChecker[openAIRemixBody](registry)
 	g.handle(huma.Operation{
 		OperationID: "remixVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/remix", Tags: tags,
 		Summary: "Make a variation of a completed video",
@@ -34,10 +35,10 @@ func (s *Server) addOpenAIVideoRemix(g *group, tags []string) {
 			"and size are those of the video: a field that says something of them is refused.",
 		Parameters: []*huma.Param{pathParameter("task_id", "Id of the video to remix"), idempotencyParameter()},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			"application/json":    {Schema: schemaOf[openAIRemixBody](registry)},
-			"multipart/form-data": {Schema: schemaOf[openAIRemixForm](registry)},
+			"application/json":    {Schema: body.SchemaOf[openAIRemixBody](registry)},
+			"multipart/form-data": {Schema: body.SchemaOf[openAIRemixForm](registry)},
 		}},
-		Responses:   jsonAnswer[openAIVideo](registry, "The new task"),
+		Responses:   body.DeclareAnswer[openAIVideo](registry, "The new task"),
 		Middlewares: s.metered(),
 	}, func(x *exchange, r *http.Request) error {
 		req, err := s.readRemix(x, r, check)
@@ -73,9 +74,9 @@ func (s *Server) remixTask(x *exchange, r *http.Request, req providers.VideoRequ
 }
 
 // readRemix reads what is to change. Everything else belongs to the source: a field that says something of it is refused.
-func (s *Server) readRemix(x *exchange, r *http.Request, check *checker) (providers.VideoRequest, error) {
+func (s *Server) readRemix(x *exchange, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
 	var req providers.VideoRequest
-	if boundary, form := isForm(r); form {
+	if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 		given, err := s.readVideoForm(x, r, boundary)
 		if err != nil {
 			return req, err
@@ -101,11 +102,11 @@ func (s *Server) readRemix(x *exchange, r *http.Request, check *checker) (provid
 		if err != nil {
 			return req, err
 		}
-		b, err := check.check(raw)
+		b, err := check.Check(raw)
 		if err != nil {
 			return req, err
 		}
-		req = providers.VideoRequest{Prompt: b.text("prompt"), WebhookURL: b.text("webhook_url")}
+		req = providers.VideoRequest{Prompt: b.Text("prompt"), WebhookURL: b.Text("webhook_url")}
 		if req.Metadata, req.Extra, err = s.video.readFreely(b); err != nil {
 			return req, err
 		}

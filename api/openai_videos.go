@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -154,22 +155,22 @@ func answerTask(task workflows.Task, err error) (*videoAnswer, error) {
 // addOpenAIVideoCreate adds POST /v1/videos.
 func (s *Server) addOpenAIVideoCreate(g *group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
-	check := newChecker[openAIVideoBody](registry)
+	check := body.NewChecker[openAIVideoBody](registry)
 	g.handle(huma.Operation{
 		OperationID: "createVideo", Method: http.MethodPost, Path: "/v1/videos", Tags: tags,
 		Summary:     "Create a video task",
 		Description: createWords,
 		Parameters:  []*huma.Param{idempotencyParameter()},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			"multipart/form-data": {Schema: schemaOf[openAIVideoForm](registry)},
-			"application/json":    {Schema: schemaOf[openAIVideoBody](registry)},
+			"multipart/form-data": {Schema: body.SchemaOf[openAIVideoForm](registry)},
+			"application/json":    {Schema: body.SchemaOf[openAIVideoBody](registry)},
 		}},
-		Responses:   jsonAnswer[openAIVideo](registry, "The task"),
+		Responses:   body.DeclareAnswer[openAIVideo](registry, "The task"),
 		Middlewares: s.metered(),
 	}, func(x *exchange, r *http.Request) error {
 		var req providers.VideoRequest
 		var err error
-		if boundary, form := isForm(r); form {
+		if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 			req, err = s.readVideoForm(x, r, boundary)
 		} else {
 			req, err = s.readVideoBody(x, r, check)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/storage"
 )
@@ -54,7 +55,7 @@ func (s *Server) addRealtime(g *group) {
 			"101": {Description: "The protocol is switched"},
 			"400": {
 				Description: "Bad request, or not one for a WebSocket",
-				Content:     map[string]*huma.MediaType{"application/json": {Schema: schemaOf[openAIError](g.OpenAPI().Components.Schemas)}},
+				Content:     map[string]*huma.MediaType{"application/json": {Schema: body.SchemaOf[openAIError](g.OpenAPI().Components.Schemas)}},
 			},
 		},
 		Middlewares: s.metered(),

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"go.opentelemetry.io/otel/trace"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/storage"
 )
@@ -184,14 +184,14 @@ func New(o Options) *Server {
 // addOperations is the table of what this server serves, one line per family of operations.
 func (s *Server) addOperations() {
 	registry := s.api.OpenAPI().Components.Schemas
-	openAI := s.newGroup(providers.OpenAI, schemaOf[openAIError](registry))
+	openAI := s.newGroup(providers.OpenAI, body.SchemaOf[openAIError](registry))
 	byHeader := s.newGroup("", &huma.Schema{AnyOf: []*huma.Schema{
-		schemaOf[openAIError](registry), schemaOf[anthropicError](registry), schemaOf[geminiError](registry),
+		body.SchemaOf[openAIError](registry), body.SchemaOf[anthropicError](registry), body.SchemaOf[geminiError](registry),
 	}})
 
 	s.addModels(byHeader)
-	s.addAnthropicMessages(s.newGroup(providers.Anthropic, schemaOf[anthropicError](registry)))
-	s.addGemini(s.newGroup(providers.Gemini, schemaOf[geminiError](registry)))
+	s.addAnthropicMessages(s.newGroup(providers.Anthropic, body.SchemaOf[anthropicError](registry)))
+	s.addGemini(s.newGroup(providers.Gemini, body.SchemaOf[geminiError](registry)))
 	s.addOpenAIChat(openAI)
 	s.addOpenAIResponses(openAI)
 	s.addOpenAIText(openAI)
@@ -199,9 +199,9 @@ func (s *Server) addOperations() {
 	s.addOpenAIImages(openAI)
 	s.addOpenAIVideos(openAI)
 	s.addGenericVideos(openAI)
-	s.addVendorC(s.newGroup(providers.VendorC, schemaOf[vendorCError](registry)))
+	s.addVendorC(s.newGroup(providers.VendorC, body.SchemaOf[vendorCError](registry)))
 	s.addRealtime(openAI)
-	s.addAdmin(s.newAdminGroup(schemaOf[openAIError](registry)))
+	s.addAdmin(s.newAdminGroup(body.SchemaOf[openAIError](registry)))
 }
 
 // Handler serves every route; with AdminApart, all but the operator's.
@@ -276,8 +276,4 @@ func orDefault[N int64 | time.Duration](n, otherwise N) N {
 		return n
 	}
 	return otherwise
-}
-
-func schemaOf[T any](registry huma.Registry) *huma.Schema {
-	return registry.Schema(reflect.TypeFor[T](), true, "")
 }

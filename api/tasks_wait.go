@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -24,7 +25,7 @@ func parseWait(text []byte) (time.Duration, error) {
 	if len(text) == 0 {
 		return 0, nil
 	}
-	seconds, ok := integer(text)
+	seconds, ok := body.Integer(text)
 	if !ok || seconds < 0 || seconds > int64(maxWait/time.Second) {
 		return 0, providers.InvalidField("wait", "Invalid request: 'wait' must be a number of seconds from 0 to %d.", maxWait/time.Second)
 	}

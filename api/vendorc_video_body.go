@@ -1,14 +1,12 @@
 package api
 
 import (
-	"bytes"
 	"net/http"
 	"regexp"
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
@@ -43,30 +41,30 @@ func (v vendorC) readSubmit(x *exchange, r *http.Request) (providers.VideoReques
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
-	b, err := v.check.check(raw)
+	b, err := v.check.Check(raw)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
 	req := providers.VideoRequest{
-		Model: firstText(b.text("model"), b.text("req_key")), Prompt: b.text("prompt"), WebhookURL: b.text("webhook_url"),
+		Model: firstText(b.Text("model"), b.Text("req_key")), Prompt: b.Text("prompt"), WebhookURL: b.Text("webhook_url"),
 	}
 	if req.Extra, err = v.server.video.extraMembers(b); err != nil {
 		return req, err
 	}
-	if raw := b.value("seed"); raw != nil {
-		seed, ok := integer(raw)
+	if raw := b.Value("seed"); raw != nil {
+		seed, ok := body.Integer(raw)
 		if !ok {
 			return providers.VideoRequest{}, providers.InvalidField("seed", "Invalid request: 'seed' is out of range.")
 		}
 		req.Seed = &seed
 	}
-	if err := addImages(&req, "binary_data_base64", b.value("binary_data_base64"), newMedia); err != nil {
+	if err := addImages(&req, "binary_data_base64", b.Value("binary_data_base64"), newMedia); err != nil {
 		return providers.VideoRequest{}, err
 	}
-	if err := addImages(&req, "image_urls", b.value("image_urls"), newLink); err != nil {
+	if err := addImages(&req, "image_urls", b.Value("image_urls"), newLink); err != nil {
 		return providers.VideoRequest{}, err
 	}
-	if req.Prompt == "" && len(req.Images) == 0 && b.text("req_key") == "" {
+	if req.Prompt == "" && len(req.Images) == 0 && b.Text("req_key") == "" {
 		return providers.VideoRequest{}, providers.InvalidField("prompt", "Invalid request: a video needs a 'prompt' or an image.")
 	}
 	return req, nil
@@ -74,9 +72,11 @@ func (v vendorC) readSubmit(x *exchange, r *http.Request) (providers.VideoReques
 
 // addImages reads a checked array of strings, each an image.
 func addImages(req *providers.VideoRequest, param string, array []byte, read func(string, []byte) (providers.Media, error)) error {
-	for i, item := range items(array) {
+	i := 0
+	for at := range body.Items(array) {
 		place := param + "[" + strconv.Itoa(i) + "]"
-		image, err := read(place, unquoted(item))
+		i++
+		image, err := read(place, body.Unquote(array[at.From:at.To]))
 		if err != nil {
 			return err
 		}
@@ -87,44 +87,23 @@ func addImages(req *providers.VideoRequest, param string, array []byte, read fun
 	return nil
 }
 
-// items are the elements of a checked array, nil for nil.
-func items(array []byte) [][]byte {
-	if array == nil {
-		return nil
-	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(array), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if _, err := dec.ReadToken(); err != nil {
-		return nil
-	}
-	var found [][]byte
-	for dec.PeekKind() != jsontext.KindEndArray {
-		value, err := dec.ReadValue()
-		if err != nil {
-			return found
-		}
-		to := int(dec.InputOffset())
-		found = append(found, array[to-len(value):to])
-	}
-	return found
-}
-
 // readResult reads the body of a result: the task's id, and how long to wait for a change of it.
 func (v vendorC) readResult(x *exchange, r *http.Request) (id string, wait time.Duration, err error) {
 	raw, err := v.server.readBody(x, r)
 	if err != nil {
 		return "", 0, err
 	}
-	b, err := v.check.check(raw)
+	b, err := v.check.Check(raw)
 	if err != nil {
 		return "", 0, err
 	}
-	if id = b.text("task_id"); id == "" {
+	if id = b.Text("task_id"); id == "" {
 		return "", 0, providers.InvalidField("task_id", "Invalid request: 'task_id' is required.")
 	}
 	v.server.letGo(x) // the wait may be long
 	given := []byte(r.URL.Query().Get("wait"))
 	if len(given) == 0 {
-		given = b.value("wait")
+		given = b.Value("wait")
 	}
 	wait, err = parseWait(given)
 	return id, wait, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -67,7 +68,7 @@ func answerVendorC[Data any](x *exchange, data Data) error {
 // addVendorC adds the one path of vendor C, under its contract's name and the service's own.
 func (s *Server) addVendorC(g *group) {
 	registry := g.OpenAPI().Components.Schemas
-	v := vendorC{server: s, check: newChecker[vendorCBody](registry)}
+	v := vendorC{server: s, check: body.NewChecker[vendorCBody](registry)}
 	operation := huma.Operation{
 		OperationID: "vendorCVideo", Method: http.MethodPost, Path: "/vendorC/", Tags: []string{"Video"},
 		Summary: "Submit a video task, or get its result, as vendor C does",
@@ -89,11 +90,11 @@ func (s *Server) addVendorC(g *group) {
 			},
 			idempotencyParameter(),
 		},
-		RequestBody: jsonBody[vendorCBody](registry),
+		RequestBody: body.DeclareJSON[vendorCBody](registry),
 		Responses: map[string]*huma.Response{"200": {
 			Description: "The submitted task's id, or a task's result",
-			Content: map[string]*huma.MediaType{"application/json": {Schema: anyOf(
-				schemaOf[vendorCEnvelope[vendorCSubmitted]](registry), schemaOf[vendorCEnvelope[vendorCResult]](registry),
+			Content: map[string]*huma.MediaType{"application/json": {Schema: body.AnyOf(
+				body.SchemaOf[vendorCEnvelope[vendorCSubmitted]](registry), body.SchemaOf[vendorCEnvelope[vendorCResult]](registry),
 			)}},
 		}},
 	}
@@ -106,7 +107,7 @@ func (s *Server) addVendorC(g *group) {
 // vendorC serves the vendor's one path.
 type vendorC struct {
 	server *Server
-	check  *checker
+	check  *body.Checker
 }
 
 func (v vendorC) serve(x *exchange, r *http.Request) error {

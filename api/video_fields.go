@@ -3,12 +3,12 @@ package api
 import (
 	"bytes"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
@@ -40,16 +40,13 @@ type videoFields struct {
 // videoChecks read what the format of a create leaves over: its other members, and those of its metadata, which reach the
 // vendor too. What a video costs, and which model makes it, may be said in neither past the gateway.
 type videoChecks struct {
-	fields, metadata *checker
+	fields, metadata *body.Checker
 }
 
 func newVideoChecks() videoChecks {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
-	checks := videoChecks{fields: newChecker[videoFields](registry), metadata: &checker{rule: new(rule)}}
-	for _, name := range checks.fields.rule.titles {
-		checks.metadata.rule.note(name)
-	}
-	return checks
+	fields := body.NewChecker[videoFields](registry)
+	return videoChecks{fields: fields, metadata: body.NewChecker[struct{}](registry, fields.Names()...)}
 }
 
 // takeFields takes the fields of another video format out of a request's extra members: they mean here what they mean
@@ -58,41 +55,41 @@ func (c videoChecks) takeFields(req *providers.VideoRequest) error {
 	if req.Extra == nil {
 		return nil
 	}
-	b, err := c.fields.check(req.Extra)
+	b, err := c.fields.Check(req.Extra)
 	if err != nil {
 		return err
 	}
-	if !b.namesAny() {
+	if !b.Any() {
 		return nil
 	}
 	if req.Extra, err = c.extraMembers(b); err != nil {
 		return err
 	}
-	if size := b.value("size"); size != nil && req.Width != 0 && b.pixels("size") == 0 {
+	if size := b.Value("size"); size != nil && req.Width != 0 && pixels(b.Text("size")) == 0 {
 		// A word of the vendor's beside the pixels.
-		req.Extra = append(appendMember(bytes.TrimSuffix(req.Extra, []byte("}")), []byte(`"size"`), size), '}')
+		req.Extra = append(body.AppendMember(bytes.TrimSuffix(req.Extra, []byte("}")), []byte(`"size"`), size), '}')
 	}
-	req.Prompt, req.WebhookURL = firstText(req.Prompt, b.text("prompt")), firstText(req.WebhookURL, b.text("webhook_url"))
-	req.User, req.ResponseFormat = firstText(req.User, b.text("user")), firstText(req.ResponseFormat, b.text("response_format"))
+	req.Prompt, req.WebhookURL = firstText(req.Prompt, b.Text("prompt")), firstText(req.WebhookURL, b.Text("webhook_url"))
+	req.User, req.ResponseFormat = firstText(req.User, b.Text("user")), firstText(req.ResponseFormat, b.Text("response_format"))
 	if req.Model == "" {
-		req.Model = b.text("req_key")
+		req.Model = b.Text("req_key")
 	}
-	if key := b.text("req_key"); key != "" && key != req.Model {
+	if key := b.Text("req_key"); key != "" && key != req.Model {
 		return differs("req_key", "model")
 	}
-	if metadata := b.value("metadata"); metadata != nil && req.Metadata == nil {
+	if metadata := b.Value("metadata"); metadata != nil && req.Metadata == nil {
 		req.Metadata = bytes.Clone(metadata)
 	}
 	if err := takeSize(req, b); err != nil {
 		return err
 	}
 	for _, name := range [...]string{"seconds", "duration", "frames"} {
-		if err := agreeLength(req, name, name, b.value(name)); err != nil {
+		if err := agreeLength(req, name, name, b.Value(name)); err != nil {
 			return err
 		}
 	}
-	if raw := b.value("seed"); raw != nil {
-		seed, ok := integer([]byte(numeral(raw)))
+	if raw := b.Value("seed"); raw != nil {
+		seed, ok := body.Integer([]byte(numeral(raw)))
 		if !ok {
 			return providers.InvalidField("seed", "Invalid request: 'seed' is out of range.")
 		}
@@ -101,20 +98,15 @@ func (c videoChecks) takeFields(req *providers.VideoRequest) error {
 	return takeImages(req, b)
 }
 
-// namesAny tells whether the body has any member that the rule names.
-func (b *body) namesAny() bool {
-	return slices.ContainsFunc(b.at, func(at providers.Span) bool { return at != providers.Span{} })
-}
-
 // pixels is the width that a size names, 0 for another word.
-func (b *body) pixels(name string) int {
-	width, _ := parseSize(b.text(name))
+func pixels(size string) int {
+	width, _ := parseSize(size)
 	return width
 }
 
 // takeSize takes what a request says of pictures and their number.
-func takeSize(req *providers.VideoRequest, b *body) error {
-	if size := b.text("size"); size != "" && (req.Width == 0 || b.pixels("size") != 0) {
+func takeSize(req *providers.VideoRequest, b *body.JSON) error {
+	if size := b.Text("size"); size != "" && (req.Width == 0 || pixels(size) != 0) {
 		width, height := parseSize(size)
 		if req.Width != 0 && width != 0 && req.Width != width || req.Height != 0 && height != 0 && req.Height != height {
 			return differs("size", "width")
@@ -128,7 +120,7 @@ func takeSize(req *providers.VideoRequest, b *body) error {
 		name string
 		into *int
 	}{{"width", &req.Width}, {"height", &req.Height}, {"fps", &req.FPS}, {"n", &req.N}} {
-		if err := agreeNumber(field.into, field.name, b.value(field.name)); err != nil {
+		if err := agreeNumber(field.into, field.name, b.Value(field.name)); err != nil {
 			return err
 		}
 	}
@@ -136,8 +128,8 @@ func takeSize(req *providers.VideoRequest, b *body) error {
 }
 
 // takeImages takes the images that another format names.
-func takeImages(req *providers.VideoRequest, b *body) error {
-	if text := unquoted(b.value("image")); len(text) > 0 {
+func takeImages(req *providers.VideoRequest, b *body.JSON) error {
+	if text := body.Unquote(b.Value("image")); len(text) > 0 {
 		image, err := newMedia("image", text)
 		if err == nil {
 			err = addImage(req, "image", image)
@@ -146,7 +138,7 @@ func takeImages(req *providers.VideoRequest, b *body) error {
 			return err
 		}
 	}
-	if reference := b.value("input_reference"); reference != nil {
+	if reference := b.Value("input_reference"); reference != nil {
 		image, err := readReference(reference)
 		if err == nil {
 			err = addImage(req, "input_reference", image)
@@ -155,10 +147,10 @@ func takeImages(req *providers.VideoRequest, b *body) error {
 			return err
 		}
 	}
-	if err := addImages(req, "binary_data_base64", b.value("binary_data_base64"), newMedia); err != nil {
+	if err := addImages(req, "binary_data_base64", b.Value("binary_data_base64"), newMedia); err != nil {
 		return err
 	}
-	return addImages(req, "image_urls", b.value("image_urls"), newLink)
+	return addImages(req, "image_urls", b.Value("image_urls"), newLink)
 }
 
 // readMetadata reads what a request's metadata says of its price. It stays where it is.
@@ -168,24 +160,24 @@ func (c videoChecks) readMetadata(req *providers.VideoRequest) error {
 		return err
 	}
 	for _, name := range [...]string{"model", "req_key"} {
-		if raw := b.value(name); raw != nil && unquote(raw) != req.Model {
+		if raw := b.Value(name); raw != nil && string(body.Unquote(raw)) != req.Model {
 			return differs("metadata."+name, "model")
 		}
 	}
 	for _, name := range [...]string{"seconds", "duration", "frames"} {
-		if err := agreeLength(req, name, "metadata."+name, b.value(name)); err != nil {
+		if err := agreeLength(req, name, "metadata."+name, b.Value(name)); err != nil {
 			return err
 		}
 	}
-	return agreeNumber(&req.N, "metadata.n", b.value("n"))
+	return agreeNumber(&req.N, "metadata.n", b.Value("n"))
 }
 
 // checkMetadata returns nil for a request without metadata.
-func (c videoChecks) checkMetadata(metadata []byte) (*body, error) {
+func (c videoChecks) checkMetadata(metadata []byte) (*body.JSON, error) {
 	if metadata == nil {
 		return nil, nil //nolint:nilnil // no metadata is nothing to read, and no fault
 	}
-	b, err := c.metadata.check(metadata)
+	b, err := c.metadata.Check(metadata)
 	if fault := providers.AsFault(err); fault != nil {
 		place := "metadata." + fault.Param
 		return nil, providers.InvalidField(place, "%s", strings.Replace(fault.Message, "'"+fault.Param+"'", "'"+place+"'", 1))
@@ -196,16 +188,16 @@ func (c videoChecks) checkMetadata(metadata []byte) (*body, error) {
 // refuseFields refuses what a remix cannot say: everything of a video but what is to change is that of its source.
 func (c videoChecks) refuseFields(req *providers.VideoRequest) error {
 	if req.Extra != nil {
-		b, err := c.fields.check(req.Extra)
+		b, err := c.fields.Check(req.Extra)
 		if err != nil {
 			return err
 		}
-		for _, name := range b.rule.titles {
-			if b.value(name) != nil {
+		for _, name := range c.fields.Names() {
+			if b.Value(name) != nil {
 				return ofTheSource(name)
 			}
 		}
-		if b.namesAny() { // nulls
+		if b.Any() { // nulls
 			if req.Extra, err = c.extraMembers(b); err != nil {
 				return err
 			}
@@ -216,7 +208,7 @@ func (c videoChecks) refuseFields(req *providers.VideoRequest) error {
 		return err
 	}
 	for _, name := range [...]string{"model", "req_key", "seconds", "duration", "frames", "n", "size", "width", "height"} {
-		if b.value(name) != nil {
+		if b.Value(name) != nil {
 			return ofTheSource("metadata." + name)
 		}
 	}
@@ -234,9 +226,9 @@ func differs(name, from string) *providers.Fault {
 // numeral is the text of a JSON number, or what a string holds.
 func numeral(raw []byte) string {
 	if len(raw) > 0 && raw[0] == '"' {
-		return unquote(raw)
+		return string(body.Unquote(raw))
 	}
-	return decimal(raw)
+	return body.Decimal(raw)
 }
 
 // agreeNumber reads an integer above 0 that must be the one that is known, if any is.

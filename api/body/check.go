@@ -1,4 +1,9 @@
-package api
+// Package body reads the bodies of requests: it compiles the schema of a struct, the one that the OpenAPI document shows,
+// into rules, and checks JSON and forms against them in one pass that copies and builds nothing. What it finds are spans
+// of the body, which edits may change around.
+//
+// It knows no server, no route and no storage.
+package body
 
 import (
 	"bytes"
@@ -16,9 +21,9 @@ import (
 	"modelrelay/providers"
 )
 
-// checker reads the bodies of one operation: it checks the fields of the contract where they stand and builds nothing,
-// so a body of 20 MB costs one pass over its bytes. Safe for concurrent use.
-type checker struct {
+// Checker checks the bodies of one operation: the fields of the contract where they stand, whether in JSON or in a form.
+// It builds nothing, so a body of 20 MB costs one pass over its bytes. Safe for concurrent use.
+type Checker struct {
 	rule     *rule
 	readings sync.Pool // of *reading
 }
@@ -29,51 +34,75 @@ type reading struct {
 	buf bytes.Buffer
 }
 
-// newChecker compiles the schema of a body struct. The noted fields are no part of it, see rule.note; the places of those
-// that stand in no other are told.
-func newChecker[Body any](registry huma.Registry, noted ...string) *checker {
-	schema := registry.Schema(reflect.TypeFor[Body](), false, "")
-	c := &checker{rule: newRule(registry, schema)}
+// NewChecker compiles the schema of a struct. The noted fields are no part of it: each may be anything, but stands there
+// once and in these letters, as those of the contract; a name with points is that of a field within fields.
+func NewChecker[Fields any](registry huma.Registry, noted ...string) *Checker {
+	c := &Checker{rule: newRule(registry, registry.Schema(reflect.TypeFor[Fields](), false, ""))}
 	for _, name := range noted {
 		c.rule.note(name)
 	}
 	return c
 }
 
-// body is a checked JSON object.
-type body struct {
-	raw  []byte
-	rule *rule
-	at   []providers.Span
-	// unlisted is the first enum value the contract does not list, nil for none. Only a channel with open values takes it.
-	unlisted *providers.Fault
+// AllowSnakeCase lets every name of two words be written in snake case as well, as readers of protocol buffers do.
+func (c *Checker) AllowSnakeCase() { c.rule.addSnakeCase() }
+
+// Names are the fields at the top, the noted ones among them.
+func (c *Checker) Names() []string { return c.rule.titles }
+
+// Knows tells whether the name is that of a field at the top.
+func (c *Checker) Knows(name string) bool {
+	_, known := c.rule.names[name]
+	return known
 }
 
-// span tells where the value of a top-level field of the contract stands, a null too; the zero Span for an absent one.
-func (b *body) span(name string) providers.Span {
+// JSON is a checked JSON object.
+type JSON struct {
+	// Raw is the whole body.
+	Raw []byte
+	// Unlisted is the first enum value the contract does not list, nil for none. Only a channel with open values takes it.
+	Unlisted *providers.Fault
+
+	rule *rule
+	at   []providers.Span
+}
+
+// Span tells where the value of a top-level field stands, a null too; the zero Span for an absent one.
+func (b *JSON) Span(name string) providers.Span {
 	if i, ok := b.rule.names[name]; ok {
 		return b.at[i]
 	}
 	return providers.Span{}
 }
 
-// value returns the raw JSON of a top-level field, nil for absent and null.
-func (b *body) value(name string) []byte {
-	span := b.span(name)
-	if raw := b.raw[span.From:span.To]; len(raw) > 0 && raw[0] != 'n' {
+// Within tells where a member of a top-level object stands, the zero Span for an absent one.
+func (b *JSON) Within(object, name string) providers.Span {
+	at := b.Span(object)
+	return Shift(Member(b.Raw[at.From:at.To], name), at.From)
+}
+
+// Value returns the raw JSON of a top-level field, nil for absent and null.
+func (b *JSON) Value(name string) []byte {
+	span := b.Span(name)
+	if raw := b.Raw[span.From:span.To]; len(raw) > 0 && raw[0] != 'n' {
 		return raw
 	}
 	return nil
 }
 
-// text returns a top-level string field, "" for absent, null and other kinds.
-func (b *body) text(name string) string { return unquote(b.value(name)) }
+// Text returns a top-level string field, "" for absent, null and other kinds.
+func (b *JSON) Text(name string) string { return string(Unquote(b.Value(name))) }
 
-// flag returns a top-level boolean field, false for absent, null and other kinds.
-func (b *body) flag(name string) bool { return string(b.value(name)) == "true" }
+// Flag returns a top-level boolean field, false for absent, null and other kinds.
+func (b *JSON) Flag(name string) bool { return string(b.Value(name)) == "true" }
 
-// check reads a whole body. The error is an Invalid fault that names the first field at fault and never its value.
-func (c *checker) check(raw []byte) (*body, error) {
+// Any tells whether the body has a top-level field at all, nulls among them.
+func (b *JSON) Any() bool {
+	return slices.ContainsFunc(b.at, func(at providers.Span) bool { return at != providers.Span{} })
+}
+
+// Check reads a whole body. The error is an Invalid fault that names the first field at fault and never its value.
+func (c *Checker) Check(raw []byte) (*JSON, error) {
 	if !utf8.Valid(raw) {
 		return nil, providers.InvalidField("", "The request body is not valid UTF-8.")
 	}
@@ -95,7 +124,7 @@ func (c *checker) check(raw []byte) (*body, error) {
 	// fields of the contract are found here; the rest passes as it is.
 	dec.Reset(&memory.buf, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	s := scan{dec: dec}
-	b := &body{raw: raw, rule: c.rule, at: make([]providers.Span, len(c.rule.fields))}
+	b := &JSON{Raw: raw, rule: c.rule, at: make([]providers.Span, len(c.rule.fields))}
 	if kind := dec.PeekKind(); kind != jsontext.KindBeginObject {
 		if _, err := dec.ReadValue(); err != nil {
 			return nil, syntaxFault(err)
@@ -109,7 +138,7 @@ func (c *checker) check(raw []byte) (*body, error) {
 		return nil, providers.InvalidField("", "The request body goes on after its JSON object.")
 	}
 	if s.unlisted != nil {
-		b.unlisted = s.unlisted.fault()
+		b.Unlisted = s.unlisted.fault()
 	}
 	return b, nil
 }
@@ -173,7 +202,7 @@ func (s *scan) object(r *rule, at []providers.Span) *violation {
 		if err != nil {
 			return &violation{syntax: err}
 		}
-		spelt := unquoted(name)
+		spelt := Unquote(name)
 		field, known := r.names[string(spelt)]
 		if !known {
 			if title := r.inOtherCase(spelt); title != "" {
@@ -301,7 +330,7 @@ func (s *scan) array(items *rule) *violation {
 func (r *rule) lists(raw []byte) bool {
 	text := raw[1 : len(raw)-1]
 	if bytes.IndexByte(text, '\\') >= 0 {
-		text = []byte(unquote(raw))
+		text = Unquote(raw)
 	}
 	return slices.ContainsFunc(r.enum, func(value string) bool { return string(text) == value })
 }
@@ -313,20 +342,4 @@ func isInteger(raw []byte) bool {
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
 	return err == nil && f == float64(int64(f))
-}
-
-// unquote decodes a JSON string; "" for anything else.
-func unquote(raw []byte) string { return string(unquoted(raw)) }
-
-// unquoted is unquote for what may be long: it is a part of raw where nothing in it is escaped. nil for anything but a
-// string.
-func unquoted(raw []byte) []byte {
-	if len(raw) < 2 || raw[0] != '"' {
-		return nil
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1]
-	}
-	text, _ := jsontext.AppendUnquote(nil, raw) // the decoder has read it: at worst a lone surrogate is replaced
-	return text
 }

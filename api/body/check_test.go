@@ -1,4 +1,4 @@
-package api_test
+package body_test
 
 import (
 	"encoding/json"
@@ -6,13 +6,50 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/api"
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
+// chat has fields of every kind.
+type chat struct {
+	Model               string           `json:"model" minLength:"1"`
+	Messages            []map[string]any `json:"messages" nullable:"false"`
+	Temperature         float64          `json:"temperature,omitempty"`
+	TopP                float64          `json:"top_p,omitempty"`
+	N                   int              `json:"n,omitempty"`
+	Stream              bool             `json:"stream,omitempty"`
+	StreamOptions       map[string]any   `json:"stream_options,omitempty"`
+	Stop                body.TextOrTexts `json:"stop,omitzero"`
+	MaxTokens           int              `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int              `json:"max_completion_tokens,omitempty"`
+	PresencePenalty     float64          `json:"presence_penalty,omitempty"`
+	LogitBias           map[string]any   `json:"logit_bias,omitempty"`
+	User                string           `json:"user,omitempty"`
+	Tools               []map[string]any `json:"tools,omitempty" nullable:"false"`
+	ToolChoice          choice           `json:"tool_choice,omitzero"`
+	ResponseFormat      map[string]any   `json:"response_format,omitempty"`
+	Seed                int64            `json:"seed,omitempty"`
+	ReasoningEffort     string           `json:"reasoning_effort,omitempty" enum:"none,minimal,low,medium,high,xhigh,max"`
+	Modalities          []string         `json:"modalities,omitempty" nullable:"false" enum:"text,audio"`
+	Audio               map[string]any   `json:"audio,omitempty"`
+}
+
+// choice is a word or an object.
+type choice struct{}
+
+func (choice) Schema(huma.Registry) *huma.Schema {
+	return body.AnyOf(&huma.Schema{Type: huma.TypeString, Enum: []any{"none", "auto", "required"}}, body.AnyObject())
+}
+
+func checker[Fields any]() *body.Checker {
+	return body.NewChecker[Fields](huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer))
+}
+
 func TestCheckChat(t *testing.T) {
 	t.Parallel()
-	check := api.ChatChecker()
+	check := checker[chat]()
 	with := func(member string) string { return `{"model":"m","messages":[],` + member + `}` }
 	for _, test := range []struct {
 		name, body string
@@ -73,13 +110,13 @@ func TestCheckChat(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := check([]byte(test.body))
+			got, err := check.Check([]byte(test.body))
 			if test.param == "" {
 				if err != nil || got.Unlisted != nil {
 					t.Fatalf("got %v, %v, want no fault", err, got.Unlisted)
 				}
-				if at := test.body[got.ModelAt.From:got.ModelAt.To]; got.Model != "m" || at != `"m"` {
-					t.Errorf("got model %q at %q, want m", got.Model, at)
+				if at := string(got.Value("model")); got.Text("model") != "m" || at != `"m"` {
+					t.Errorf("got model %q at %q, want m", got.Text("model"), at)
 				}
 				return
 			}
@@ -96,7 +133,7 @@ func TestCheckChat(t *testing.T) {
 
 func TestCheckEnums(t *testing.T) {
 	t.Parallel()
-	check := api.ChatChecker()
+	check := checker[chat]()
 	for member, param := range map[string]string{
 		`"reasoning_effort":"minimal"`:             "",
 		`"reasoning_effort":"h\u0069gh"`:           "",
@@ -105,7 +142,7 @@ func TestCheckEnums(t *testing.T) {
 		`"modalities":["text","smell"]`:            "modalities[1]",
 		`"modalities":["smell"],"tool_choice":"x"`: "modalities[0]",
 	} {
-		got, err := check([]byte(`{"model":"m","messages":[],` + member + `}`))
+		got, err := check.Check([]byte(`{"model":"m","messages":[],` + member + `}`))
 		if err != nil {
 			t.Errorf("%s: %v", member, err)
 			continue
@@ -134,8 +171,8 @@ func TestCheckNested(t *testing.T) {
 			Messages []message `json:"messages" nullable:"false"`
 		} `json:"input"`
 	}
-	check := api.NestedChecker[nested]()
-	for body, param := range map[string]string{
+	check := checker[nested]()
+	for text, param := range map[string]string{
 		`{"model":"m","input":{"messages":[{"role":"user","content":[{"text":"hi"}]}]}}`:            "",
 		`{"model":"m","input":{"messages":[{"role":"user","content":[{"text":"hi"},{"text":1}]}]}}`: "input.messages[0].content[1].text",
 		`{"model":"m","input":{"messages":[{"role":"user","content":[{}]}]}}`:                       "input.messages[0].content[0].text",
@@ -144,16 +181,16 @@ func TestCheckNested(t *testing.T) {
 		`{"model":"m","input":[]}`: "input",
 		`{"model":"m","input":{"messages":[{"role":"user","role":"user","content":[{"text":"hi"}]}]}}`: "input.messages[0].role",
 	} {
-		_, err := check([]byte(body))
+		_, err := check.Check([]byte(text))
 		got := ""
 		if err != nil {
 			got = providers.AsFault(err).Param
 		}
 		if got != param || (err == nil) != (param == "") {
-			t.Errorf("%s: got %v, want %q", body, err, param)
+			t.Errorf("%s: got %v, want %q", text, err, param)
 		}
 	}
-	got, err := check([]byte(`{"model":"m","input":{"messages":[{"role":"robot","content":[]}]}}`))
+	got, err := check.Check([]byte(`{"model":"m","input":{"messages":[{"role":"robot","content":[]}]}}`))
 	if err != nil || got.Unlisted == nil || got.Unlisted.Param != "input.messages[0].role" {
 		t.Errorf("got %v, %v, want input.messages[0].role unlisted", got.Unlisted, err)
 	}
@@ -162,13 +199,13 @@ func TestCheckNested(t *testing.T) {
 // TestCheckNeverShowsValues: a fault's text must not repeat what the client wrote.
 func TestCheckNeverShowsValues(t *testing.T) {
 	t.Parallel()
-	check := api.ChatChecker()
-	for _, body := range []string{
+	check := checker[chat]()
+	for _, text := range []string{
 		`{"model":["SECRET"],"messages":[]}`, `{"model":"m","messages":"SECRET"}`, `{"model":"m","SECRET`,
 		`{"model":"m","messages":[],"n":"SECRET"}`, `SECRET`, `{"SECRET":SECRET}`,
 	} {
-		if _, err := check([]byte(body)); err == nil || strings.Contains(err.Error(), "SECRET") {
-			t.Errorf("%s: got %v", body, err)
+		if _, err := check.Check([]byte(text)); err == nil || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: got %v", text, err)
 		}
 	}
 }
@@ -180,9 +217,9 @@ func FuzzCheck(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	check := api.ChatChecker()
+	check := checker[chat]()
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		got, err := check(raw)
+		got, err := check.Check(raw)
 		if err != nil {
 			if fault := providers.AsFault(err); fault.Kind != providers.Invalid {
 				t.Fatalf("got kind %s, want invalid", fault.Kind)
@@ -190,11 +227,11 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		// What passes is a JSON object for everyone else too, with the model where we say it is.
-		var body struct {
+		var read struct {
 			Model    string
 			Messages []map[string]any
 		}
-		if err := json.Unmarshal(raw, &body); err != nil {
+		if err := json.Unmarshal(raw, &read); err != nil {
 			var tooBig *json.UnmarshalTypeError
 			if errors.As(err, &tooBig) || strings.Contains(err.Error(), "exceeded max depth") {
 				t.Skip() // a number out of range, or a field of another case: encoding/json's own limits
@@ -202,8 +239,8 @@ func FuzzCheck(f *testing.F) {
 			t.Fatalf("accepted, but encoding/json says %v", err)
 		}
 		var model string
-		if err := json.Unmarshal(raw[got.ModelAt.From:got.ModelAt.To], &model); err != nil || model != got.Model {
-			t.Fatalf("got model %q at %v, %v", got.Model, got.ModelAt, err)
+		if err := json.Unmarshal(got.Value("model"), &model); err != nil || model != got.Text("model") {
+			t.Fatalf("got model %q at %v, %v", got.Text("model"), got.Span("model"), err)
 		}
 	})
 }
@@ -213,16 +250,16 @@ func BenchmarkCheck(b *testing.B) {
 	small := `{"model":"gpt-4o","messages":[` + message + `],"stream":true,"temperature":0.5,"stream_options":{"include_usage":true}}`
 	image := `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("A", 20<<20) + `"}}]}`
 	escaped := `{"role":"user","content":"` + strings.Repeat(`a line of code\n\t\"quoted\"`, 800_000) + `"}`
-	for name, body := range map[string]string{
+	for name, text := range map[string]string{
 		"1KB": small, "20MB_image": `{"model":"m","messages":[` + image + `]}`, "20MB_escaped": `{"model":"m","messages":[` + escaped + `]}`,
 	} {
 		b.Run(name, func(b *testing.B) {
-			check := api.ChatChecker()
-			raw := []byte(body)
+			check := checker[chat]()
+			raw := []byte(text)
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := check(raw); err != nil {
+				if _, err := check.Check(raw); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package api
+package body
 
 import (
 	"bufio"
@@ -11,32 +11,36 @@ import (
 	"modelrelay/providers"
 )
 
-// maxRelayedParts bounds the parts of a form that is relayed.
-const maxRelayedParts = 512
+// Bounds of a form, beyond that of the body.
+const (
+	maxParts      = 512
+	maxPartHeader = 8 << 10 // bytes
+	maxPartName   = 256     // bytes
+	// MaxPartText is that of one text part in bytes.
+	MaxPartText = 1 << 20
+)
 
-// form is a multipart body with its parts found where they stand. Nothing of it is copied.
-type form struct {
-	raw   []byte
-	parts []formPart
+// IsForm tells a multipart body, and its boundary, from a JSON one, which may come under any other Content-Type.
+func IsForm(contentType string) (boundary string, form bool) {
+	kind, params, _ := mime.ParseMediaType(contentType)
+	return params["boundary"], kind == "multipart/form-data"
 }
 
-// formPart is one part of a form.
-type formPart struct {
-	// name is the field's, as sent: it may end in "[]".
-	name string
-	// file tells a file from a text, by its file name or its own content type.
-	file bool
-	// fileName is the file's, "" for none; typed tells whether the part has a content type.
-	fileName string
-	typed    bool
-	// encoded: the content is not the value itself, by an encoding the standard for forms no longer allows.
-	encoded bool
-	// at is where the content stands in the body.
-	at providers.Span
+// Part is one part of a form.
+type Part struct {
+	// Name is the field's, as sent: it may end in "[]".
+	Name string
+	// File tells a file from a text, by its file name or its own content type.
+	File bool
+	// FileName is the file's, "" for none; Typed tells whether the part has a content type.
+	FileName string
+	Typed    bool
+	// Encoded: the content is not the value itself, by an encoding the standard for forms no longer allows.
+	Encoded bool
+	// At is where the content stands in the body, and Content that part of it.
+	At      providers.Span
+	Content []byte
 }
-
-// value returns the content of a part.
-func (f *form) value(p formPart) []byte { return f.raw[p.at.From:p.at.To] }
 
 // errForm is the fault of a body that is no form.
 func errForm() *providers.Fault {
@@ -48,22 +52,22 @@ func errBoundary() *providers.Fault {
 	return providers.InvalidField("", "The multipart body has a line that begins with its boundary and is no delimiter of its own form.")
 }
 
-// parseForm finds the parts of a multipart body as RFC 2046 delimits them. All line breaks that matter are like that of
+// ParseForm finds the parts of a multipart body as RFC 2046 delimits them, and copies nothing of it. All line breaks that matter are like that of
 // the first delimiter, which may be a bare line feed. A line that begins with the boundary and is no such delimiter is
 // refused wherever it stands: some readers take it for one and some for content, and what is checked here must be what
 // the upstream reads.
-func parseForm(raw []byte, boundary string) (*form, error) {
+func ParseForm(raw []byte, boundary string) ([]Part, error) {
 	if boundary == "" || len(boundary) > 70 {
 		return nil, providers.InvalidField("", "The multipart body has no usable boundary.")
 	}
-	f := &form{raw: raw}
+	var parts []Part
 	d := delimiters{raw: raw, dash: []byte("--" + boundary)}
 	_, at, last, err := d.next(0)
 	if err != nil {
 		return nil, err
 	}
 	for !last {
-		if len(f.parts) == maxRelayedParts {
+		if len(parts) == maxParts {
 			return nil, providers.InvalidField("", "The multipart body has too many parts.")
 		}
 		part, content, err := parseHead(raw, at, d.newline)
@@ -78,16 +82,17 @@ func parseForm(raw []byte, boundary string) (*form, error) {
 			return nil, errBoundary()
 		}
 		// The header's blank line may be the delimiter's own line break where the content is empty.
-		part.at = providers.Span{From: content, To: max(end, content)}
-		f.parts = append(f.parts, part)
+		part.At = providers.Span{From: content, To: max(end, content)}
+		part.Content = raw[part.At.From:part.At.To]
+		parts = append(parts, part)
 	}
-	if len(f.parts) == 0 {
+	if len(parts) == 0 {
 		return nil, errForm()
 	}
 	if d.begun(at) >= 0 {
 		return nil, errBoundary()
 	}
-	return f, nil
+	return parts, nil
 }
 
 // delimiters are those of one form.
@@ -153,31 +158,31 @@ func lineEnd(raw []byte, at int) (next int, newline string, last bool) {
 }
 
 // parseHead reads the header of the part that begins at an offset, and says where its content begins.
-func parseHead(raw []byte, at int, newline string) (formPart, int, error) {
+func parseHead(raw []byte, at int, newline string) (Part, int, error) {
 	window := raw[at:min(len(raw), at+maxPartHeader)]
 	in := bytes.NewReader(window)
 	buffered := bufio.NewReaderSize(in, maxPartHeader)
 	header, err := textproto.NewReader(buffered).ReadMIMEHeader()
 	if err != nil {
-		return formPart{}, 0, errForm()
+		return Part{}, 0, errForm()
 	}
 	content := at + len(window) - in.Len() - buffered.Buffered()
 	given := header["Content-Disposition"]
 	if !plainLines(raw[at:content], newline) || len(given) > 1 {
-		return formPart{}, 0, providers.InvalidField("", "A part of the multipart body has a header that can be read in several ways.")
+		return Part{}, 0, providers.InvalidField("", "A part of the multipart body has a header that can be read in several ways.")
 	}
 	disposition, params, err := mime.ParseMediaType(header.Get("Content-Disposition"))
 	name := params["name"]
-	if err != nil || disposition != "form-data" || name == "" || len(name) > maxFormName || !utf8.ValidString(name) || !plainName(given[0], name) {
-		return formPart{}, 0, providers.InvalidField("", "A part of the multipart body has no usable name.")
+	if err != nil || disposition != "form-data" || name == "" || len(name) > maxPartName || !utf8.ValidString(name) || !plainName(given[0], name) {
+		return Part{}, 0, providers.InvalidField("", "A part of the multipart body has no usable name.")
 	}
 	_, named := params["filename"]
 	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
-	part := formPart{name: name, file: named || kind != "" && !strings.HasPrefix(kind, "text/plain"), fileName: params["filename"], typed: kind != ""}
+	part := Part{Name: name, File: named || kind != "" && !strings.HasPrefix(kind, "text/plain"), FileName: params["filename"], Typed: kind != ""}
 	switch strings.ToLower(header.Get("Content-Transfer-Encoding")) {
 	case "", "7bit", "8bit", "binary":
 	default:
-		part.encoded = true
+		part.Encoded = true
 	}
 	return part, content, nil
 }
@@ -212,6 +217,3 @@ func plainName(disposition, name string) bool {
 		rest = after
 	}
 }
-
-// maxPartHeader bounds the header of one part in bytes.
-const maxPartHeader = 8 << 10

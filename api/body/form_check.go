@@ -1,4 +1,4 @@
-package api
+package body
 
 import (
 	"slices"
@@ -9,85 +9,95 @@ import (
 	"modelrelay/providers"
 )
 
-// checkedForm is a form whose fields were checked.
-type checkedForm struct {
-	*form
-	given map[string]formPart // the first part of each field of the contract
-	// unlisted is the first enum value the contract does not list, nil for none.
-	unlisted *providers.Fault
+// Form is a form whose fields were checked.
+type Form struct {
+	Parts []Part
+	// Unlisted is the first enum value the contract does not list, nil for none.
+	Unlisted *providers.Fault
+
+	given map[string]Part // the first part of each field of the contract
 }
 
-// text returns a text field, "" for an absent one.
-func (f *checkedForm) text(name string) string {
-	part, ok := f.given[name]
-	if !ok {
-		return ""
+// Text returns a text field, "" for an absent one.
+func (f *Form) Text(name string) string { return string(f.given[name].Content) }
+
+// Span tells where the value of a field stands, the zero Span for an absent one.
+func (f *Form) Span(name string) providers.Span { return f.given[name].At }
+
+// Has tells whether the form has a part of that name, whether the contract lists it or not.
+func (f *Form) Has(name string) bool {
+	return slices.ContainsFunc(f.Parts, func(part Part) bool { return part.Name == name })
+}
+
+// CheckForm reads a multipart body and checks its parts. The error is an Invalid fault that names the first field at fault
+// and never its value.
+func (c *Checker) CheckForm(raw []byte, boundary string) (*Form, error) {
+	parts, err := ParseForm(raw, boundary)
+	if err != nil {
+		return nil, err
 	}
-	return string(f.value(part))
-}
-
-// has tells whether the form has a part of that name, whether the contract lists it or not.
-func (f *checkedForm) has(name string) bool {
-	return slices.ContainsFunc(f.parts, func(part formPart) bool { return part.name == name })
-}
-
-// checkForm checks the parts that the rule of the body's schema names. The error names the first field at fault and
-// never its value.
-func checkForm(f *form, r *rule) (*checkedForm, error) {
-	checked := &checkedForm{form: f, given: make(map[string]formPart, len(f.parts))}
-	for _, part := range f.parts {
-		name := strings.TrimSuffix(part.name, "[]")
-		index, known := r.names[name]
-		if !known {
-			if title := r.inOtherCase([]byte(name)); title != "" {
-				return nil, providers.InvalidField(name, "Invalid request: '%s' must be written '%s'.", name, title)
-			}
-			continue
-		}
-		field, values := r.fields[index], r.fields[index]
-		if field.kinds == kindArray {
-			values = field.items
-		} else if _, twice := checked.given[name]; twice {
-			return nil, providers.InvalidField(name, "Invalid request: '%s' is given more than once.", name)
-		}
-		if fault := checkPart(f, part, name, values); fault != nil {
-			return nil, fault
-		}
-		if values.enum != nil && checked.unlisted == nil && !slices.Contains(values.enum, string(f.value(part))) {
-			checked.unlisted = providers.InvalidField(name, "Invalid request: '%s' must be one of %s.", name, strings.Join(values.enum, ", "))
-		}
-		if _, twice := checked.given[name]; !twice {
-			checked.given[name] = part
+	f := &Form{Parts: parts, given: make(map[string]Part, len(parts))}
+	for _, part := range parts {
+		if err := f.add(c.rule, part); err != nil {
+			return nil, err
 		}
 	}
-	for _, index := range r.required {
-		name := r.titles[index]
-		if _, ok := checked.given[name]; !ok {
+	for _, index := range c.rule.required {
+		name := c.rule.titles[index]
+		if _, ok := f.given[name]; !ok {
 			return nil, providers.InvalidField(name, "Invalid request: '%s' is required.", name)
 		}
 	}
-	return checked, nil
+	return f, nil
+}
+
+// add checks a part and takes it if it is the first of a field of the contract.
+func (f *Form) add(r *rule, part Part) error {
+	name := strings.TrimSuffix(part.Name, "[]")
+	index, known := r.names[name]
+	if !known {
+		if title := r.inOtherCase([]byte(name)); title != "" {
+			return providers.InvalidField(name, "Invalid request: '%s' must be written '%s'.", name, title)
+		}
+		return nil
+	}
+	values := r.fields[index]
+	_, twice := f.given[name]
+	if values.kinds == kindArray {
+		values = values.items
+	} else if twice {
+		return providers.InvalidField(name, "Invalid request: '%s' is given more than once.", name)
+	}
+	if fault := checkPart(part, name, values); fault != nil {
+		return fault
+	}
+	if values.enum != nil && f.Unlisted == nil && !slices.Contains(values.enum, string(part.Content)) {
+		f.Unlisted = providers.InvalidField(name, "Invalid request: '%s' must be one of %s.", name, strings.Join(values.enum, ", "))
+	}
+	if !twice {
+		f.given[name] = part
+	}
+	return nil
 }
 
 // checkPart checks one value of a field.
-func checkPart(f *form, part formPart, name string, r *rule) *providers.Fault {
+func checkPart(part Part, name string, r *rule) *providers.Fault {
 	if r.binary {
-		if !part.file {
+		if !part.File {
 			return providers.InvalidField(name, "Invalid request: '%s' must be a file.", name)
 		}
 		return nil
 	}
-	value := f.value(part)
 	switch {
-	case part.file:
+	case part.File:
 		return providers.InvalidField(name, "Invalid request: '%s' must not be a file.", name)
-	case part.encoded:
+	case part.Encoded:
 		return providers.InvalidField(name, "Invalid request: '%s' must not be encoded.", name)
-	case len(value) > maxFormText:
+	case len(part.Content) > MaxPartText:
 		return providers.InvalidField(name, "Invalid request: '%s' is too long.", name)
-	case !utf8.Valid(value):
+	case !utf8.Valid(part.Content):
 		return providers.InvalidField(name, "Invalid request: '%s' is not valid UTF-8.", name)
-	case !r.takesText(string(value)):
+	case !r.takesText(string(part.Content)):
 		return providers.InvalidField(name, "Invalid request: '%s' must be of type %s.", name, r.kinds)
 	}
 	return nil

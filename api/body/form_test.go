@@ -1,4 +1,4 @@
-package api_test
+package body_test
 
 import (
 	"bytes"
@@ -7,39 +7,58 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/api"
+	"modelrelay/api/body"
 )
 
 // lines joins lines as a form has them.
 func lines(text ...string) string { return strings.Join(text, "\r\n") }
+
+// part is a part of a form as it was found.
+type part struct {
+	Name          string
+	File, Encoded bool
+	Content       string
+}
+
+func parse(raw []byte) ([]part, error) {
+	found, err := body.ParseForm(raw, "b")
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]part, 0, len(found))
+	for _, p := range found {
+		parts = append(parts, part{Name: p.Name, File: p.File, Encoded: p.Encoded, Content: string(p.Content)})
+	}
+	return parts, nil
+}
 
 func TestParseForm(t *testing.T) {
 	t.Parallel()
 	field := func(name string) string { return `Content-Disposition: form-data; name="` + name + `"` }
 	for _, test := range []struct {
 		name, body string
-		want       []api.FormPart
+		want       []part
 	}{
-		{"one field", lines("--b", field("a"), "", "1", "--b--", ""), []api.FormPart{{Name: "a", Content: "1"}}},
-		{"nothing after the end", lines("--b", field("a"), "", "1", "--b--"), []api.FormPart{{Name: "a", Content: "1"}}},
-		{"an epilogue", lines("--b", field("a"), "", "1", "--b--", "more"), []api.FormPart{{Name: "a", Content: "1"}}},
-		{"a preamble", lines("for people", "--b", field("a"), "", "1", "--b--"), []api.FormPart{{Name: "a", Content: "1"}}},
-		{"white space after the delimiter", lines("--b \t", field("a"), "", "1", "--b-- ", ""), []api.FormPart{{Name: "a", Content: "1"}}},
-		{"an empty value", lines("--b", field("a"), "", "", "--b", field("c"), "", "2", "--b--"), []api.FormPart{{Name: "a"}, {Name: "c", Content: "2"}}},
-		{"no value at all", lines("--b", field("a"), "", "--b--"), []api.FormPart{{Name: "a"}}},
-		{"bare line feeds", strings.ReplaceAll(lines("--b", field("a"), "", "1", "--b--"), "\r\n", "\n"), []api.FormPart{{Name: "a", Content: "1"}}},
-		{"what looks a little like a delimiter", lines("--b", field("a"), "", "x--b", "-- b", "--c", "--b--"), []api.FormPart{{Name: "a", Content: "x--b\r\n-- b\r\n--c"}}},
-		{"a file's name with escapes", lines("--b", `Content-Disposition: form-data; filename="C:\\name=x.png"; name="a"`, "", "1", "--b--"), []api.FormPart{{Name: "a", File: true, Content: "1"}}},
-		{"an array", lines("--b", field("image[]"), "", "1", "--b", field("image[]"), "", "2", "--b--"), []api.FormPart{
+		{"one field", lines("--b", field("a"), "", "1", "--b--", ""), []part{{Name: "a", Content: "1"}}},
+		{"nothing after the end", lines("--b", field("a"), "", "1", "--b--"), []part{{Name: "a", Content: "1"}}},
+		{"an epilogue", lines("--b", field("a"), "", "1", "--b--", "more"), []part{{Name: "a", Content: "1"}}},
+		{"a preamble", lines("for people", "--b", field("a"), "", "1", "--b--"), []part{{Name: "a", Content: "1"}}},
+		{"white space after the delimiter", lines("--b \t", field("a"), "", "1", "--b-- ", ""), []part{{Name: "a", Content: "1"}}},
+		{"an empty value", lines("--b", field("a"), "", "", "--b", field("c"), "", "2", "--b--"), []part{{Name: "a"}, {Name: "c", Content: "2"}}},
+		{"no value at all", lines("--b", field("a"), "", "--b--"), []part{{Name: "a"}}},
+		{"bare line feeds", strings.ReplaceAll(lines("--b", field("a"), "", "1", "--b--"), "\r\n", "\n"), []part{{Name: "a", Content: "1"}}},
+		{"what looks a little like a delimiter", lines("--b", field("a"), "", "x--b", "-- b", "--c", "--b--"), []part{{Name: "a", Content: "x--b\r\n-- b\r\n--c"}}},
+		{"a file's name with escapes", lines("--b", `Content-Disposition: form-data; filename="C:\\name=x.png"; name="a"`, "", "1", "--b--"), []part{{Name: "a", File: true, Content: "1"}}},
+		{"an array", lines("--b", field("image[]"), "", "1", "--b", field("image[]"), "", "2", "--b--"), []part{
 			{Name: "image[]", Content: "1"}, {Name: "image[]", Content: "2"},
 		}},
-		{"a file", lines("--b", field("a")+`; filename="cät \"1\".wav"`, "Content-Type: audio/wav", "", "\x00\xff\r\n", "--b--"), []api.FormPart{
+		{"a file", lines("--b", field("a")+`; filename="cät \"1\".wav"`, "Content-Type: audio/wav", "", "\x00\xff\r\n", "--b--"), []part{
 			{Name: "a", File: true, Content: "\x00\xff\r\n"},
 		}},
-		{"a file name in RFC 5987", lines("--b", field("a")+`; filename*=utf-8''c%C3%A4t.wav`, "", "1", "--b--"), []api.FormPart{{Name: "a", File: true, Content: "1"}}},
-		{"a file by its type", lines("--b", field("a"), "Content-Type: image/png", "", "1", "--b--"), []api.FormPart{{Name: "a", File: true, Content: "1"}}},
-		{"a text with a type", lines("--b", field("a"), "Content-Type: text/plain; charset=utf-8", "", "1", "--b--"), []api.FormPart{{Name: "a", Content: "1"}}},
-		{"base64", lines("--b", field("a"), "Content-Transfer-Encoding: Base64", "", "MQ==", "--b--"), []api.FormPart{{Name: "a", Encoded: true, Content: "MQ=="}}},
+		{"a file name in RFC 5987", lines("--b", field("a")+`; filename*=utf-8''c%C3%A4t.wav`, "", "1", "--b--"), []part{{Name: "a", File: true, Content: "1"}}},
+		{"a file by its type", lines("--b", field("a"), "Content-Type: image/png", "", "1", "--b--"), []part{{Name: "a", File: true, Content: "1"}}},
+		{"a text with a type", lines("--b", field("a"), "Content-Type: text/plain; charset=utf-8", "", "1", "--b--"), []part{{Name: "a", Content: "1"}}},
+		{"base64", lines("--b", field("a"), "Content-Transfer-Encoding: Base64", "", "MQ==", "--b--"), []part{{Name: "a", Encoded: true, Content: "MQ=="}}},
 
 		// What readers of forms read in several ways is refused.
 		{"a longer boundary", lines("--b", field("a"), "", "1", "--bc", field("model"), "", "2", "--b--"), nil},
@@ -72,7 +91,7 @@ func TestParseForm(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := api.ParseForm([]byte(test.body), "b")
+			got, err := parse([]byte(test.body))
 			if (err != nil) != (test.want == nil) {
 				t.Fatalf("got %+v, %v, want %+v", got, err, test.want)
 			}
@@ -100,10 +119,10 @@ func FuzzParseForm(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		got, err := api.ParseForm(raw, "b")
+		got, err := parse(raw)
 		parts := multipart.NewReader(bytes.NewReader(raw), "b")
 		for i := 0; ; i++ {
-			part, theirs := parts.NextRawPart()
+			next, theirs := parts.NextRawPart()
 			if theirs == io.EOF { //nolint:errorlint // the library returns it bare
 				if err == nil && i != len(got) {
 					t.Fatalf("got %d parts %+v, the library has %d", len(got), got, i)
@@ -116,7 +135,7 @@ func FuzzParseForm(f *testing.F) {
 				}
 				return
 			}
-			content, theirs := io.ReadAll(part)
+			content, theirs := io.ReadAll(next)
 			if theirs != nil {
 				if err == nil {
 					t.Fatalf("got %+v, the library says %v", got, theirs)
@@ -126,8 +145,8 @@ func FuzzParseForm(f *testing.F) {
 			if err != nil {
 				continue // stricter is right: a part may lack a name
 			}
-			if i >= len(got) || got[i].Name != part.FormName() || got[i].Content != string(content) {
-				t.Fatalf("part %d: got %+v, the library has %q %q", i, got, part.FormName(), content)
+			if i >= len(got) || got[i].Name != next.FormName() || got[i].Content != string(content) {
+				t.Fatalf("part %d: got %+v, the library has %q %q", i, got, next.FormName(), content)
 			}
 		}
 	})

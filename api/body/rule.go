@@ -1,4 +1,4 @@
-package api
+package body
 
 import (
 	"slices"
@@ -129,7 +129,7 @@ func (r *rule) addProperties(registry huma.Registry, schema *huma.Schema) {
 		names = append(names, name)
 	}
 	if len(names) > maxFields {
-		panic("api: an object of the contract has more than 64 fields: " + schema.Title)
+		panic("body: an object of the contract has more than 64 fields: " + schema.Title)
 	}
 	slices.Sort(names)
 	for _, name := range names {
@@ -152,7 +152,7 @@ func (r *rule) addName(name string, field int) {
 		r.names, r.folded = make(map[string]int), make(map[string]int)
 	}
 	r.names[name] = field
-	r.folded[string(appendFolded(nil, []byte(name)))] = field
+	r.folded[string(AppendFolded(nil, []byte(name)))] = field
 	r.longest = max(r.longest, len(name))
 }
 
@@ -163,7 +163,7 @@ func (r *rule) note(name string) {
 	at, known := r.names[outer]
 	if !known {
 		if len(r.fields) >= maxFields {
-			panic("api: no room to note a field: " + name)
+			panic("body: no room to note a field: " + name)
 		}
 		at = len(r.fields)
 		r.addField(outer, &rule{kinds: kindAny})
@@ -229,14 +229,14 @@ func (r *rule) inOtherCase(given []byte) string {
 		return ""
 	}
 	var room [64]byte
-	if field, ok := r.folded[string(appendFolded(room[:0], given))]; ok {
+	if field, ok := r.folded[string(AppendFolded(room[:0], given))]; ok {
 		return r.titles[field]
 	}
 	return ""
 }
 
-// appendFolded writes a name as encoding/json compares it: of each character, the first of those that differ by case.
-func appendFolded(out, name []byte) []byte {
+// AppendFolded writes a name as encoding/json compares it: of each character, the first of those that differ by case.
+func AppendFolded(out, name []byte) []byte {
 	for i := 0; i < len(name); {
 		c := name[i]
 		if c < utf8.RuneSelf {

@@ -1,74 +1,105 @@
-package api
+package body
 
-import "github.com/danielgtaylor/huma/v2"
+import (
+	"reflect"
 
-// textOrTexts is a string or an array of strings.
-type textOrTexts struct{}
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// SchemaOf is the schema of a struct as the document refers to it.
+func SchemaOf[T any](registry huma.Registry) *huma.Schema {
+	return registry.Schema(reflect.TypeFor[T](), true, "")
+}
+
+// DeclareJSON declares a JSON request body from its struct.
+func DeclareJSON[Fields any](registry huma.Registry) *huma.RequestBody {
+	return &huma.RequestBody{
+		Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: SchemaOf[Fields](registry)}},
+	}
+}
+
+// DeclareForm declares a multipart request body from its struct.
+func DeclareForm[Fields any](registry huma.Registry) *huma.RequestBody {
+	return &huma.RequestBody{
+		Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: SchemaOf[Fields](registry)}},
+	}
+}
+
+// DeclareAnswer declares a 200 from its struct.
+func DeclareAnswer[T any](registry huma.Registry, description string) map[string]*huma.Response {
+	return map[string]*huma.Response{"200": {
+		Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: SchemaOf[T](registry)}},
+	}}
+}
+
+// TextOrTexts is a string or an array of strings.
+type TextOrTexts struct{}
 
 // Schema implements huma.SchemaProvider.
-func (textOrTexts) Schema(huma.Registry) *huma.Schema {
+func (TextOrTexts) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
 		{Type: huma.TypeString},
 		{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
 	}}
 }
 
-// anyObject is an object whose members do not matter here.
-func anyObject() *huma.Schema {
+// AnyObject is an object whose members do not matter here.
+func AnyObject() *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
-func arrayOf(items *huma.Schema) *huma.Schema {
+// ArrayOf is an array of such items.
+func ArrayOf(items *huma.Schema) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeArray, Items: items}
 }
 
-func anyOf(alternatives ...*huma.Schema) *huma.Schema { return &huma.Schema{OneOf: alternatives} }
+// AnyOf is any of the alternatives.
+func AnyOf(alternatives ...*huma.Schema) *huma.Schema { return &huma.Schema{OneOf: alternatives} }
 
-func aText() *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
+// Text is any string.
+func Text() *huma.Schema { return &huma.Schema{Type: huma.TypeString} }
 
-// textOrObject is a string or an object.
-type textOrObject struct{}
-
-// Schema implements huma.SchemaProvider.
-func (textOrObject) Schema(huma.Registry) *huma.Schema { return anyOf(aText(), anyObject()) }
-
-// textOrObjects is a string or an array of objects.
-type textOrObjects struct{}
+// TextOrObject is a string or an object.
+type TextOrObject struct{}
 
 // Schema implements huma.SchemaProvider.
-func (textOrObjects) Schema(huma.Registry) *huma.Schema { return anyOf(aText(), arrayOf(anyObject())) }
+func (TextOrObject) Schema(huma.Registry) *huma.Schema { return AnyOf(Text(), AnyObject()) }
 
-// textOrTokens is a string, an array of strings, the tokens of a text, or an array of such.
-type textOrTokens struct{}
+// TextOrObjects is a string or an array of objects.
+type TextOrObjects struct{}
 
 // Schema implements huma.SchemaProvider.
-func (textOrTokens) Schema(huma.Registry) *huma.Schema {
-	tokens := arrayOf(&huma.Schema{Type: huma.TypeInteger})
-	return anyOf(aText(), arrayOf(aText()), tokens, arrayOf(tokens))
+func (TextOrObjects) Schema(huma.Registry) *huma.Schema { return AnyOf(Text(), ArrayOf(AnyObject())) }
+
+// TextOrTokens is a string, an array of strings, the tokens of a text, or an array of such.
+type TextOrTokens struct{}
+
+// Schema implements huma.SchemaProvider.
+func (TextOrTokens) Schema(huma.Registry) *huma.Schema {
+	tokens := ArrayOf(&huma.Schema{Type: huma.TypeInteger})
+	return AnyOf(Text(), ArrayOf(Text()), tokens, ArrayOf(tokens))
 }
 
-// textsOrDocuments is an array of strings or of objects.
-type textsOrDocuments struct{}
+// TextsOrDocuments is an array of strings or of objects.
+type TextsOrDocuments struct{}
 
 // Schema implements huma.SchemaProvider.
-func (textsOrDocuments) Schema(huma.Registry) *huma.Schema {
-	return anyOf(arrayOf(aText()), arrayOf(anyObject()))
+func (TextsOrDocuments) Schema(huma.Registry) *huma.Schema {
+	return AnyOf(ArrayOf(Text()), ArrayOf(AnyObject()))
 }
 
-// textOrParts is a string, an array of strings or an array of content parts.
-type textOrParts struct{}
+// TextOrParts is a string, an array of strings or an array of content parts.
+type TextOrParts struct{}
 
 // Schema implements huma.SchemaProvider.
-func (textOrParts) Schema(huma.Registry) *huma.Schema {
-	return anyOf(aText(), arrayOf(aText()), arrayOf(anyObject()))
+func (TextOrParts) Schema(huma.Registry) *huma.Schema {
+	return AnyOf(Text(), ArrayOf(Text()), ArrayOf(AnyObject()))
 }
 
-// relayedAnswer declares the 200 of a relayed call, whose body is the upstream's.
-func relayedAnswer(description string, streams bool) map[string]*huma.Response {
-	object := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
-	content := map[string]*huma.MediaType{"application/json": {Schema: object}}
-	if streams {
-		content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
-	}
-	return map[string]*huma.Response{"200": {Description: description, Content: content}}
+// File is a part of a form that is a file.
+type File struct{}
+
+// Schema implements huma.SchemaProvider.
+func (File) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Format: "binary"}
 }
