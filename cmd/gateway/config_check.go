@@ -14,6 +14,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/workflows"
 )
 
@@ -79,7 +80,7 @@ func (configCheckCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	return errors.Join(err, mend)
 }
 
-func summarize(file string, cfg Config) summary {
+func summarize(file string, cfg config.Config) summary {
 	s := summary{File: file, Listen: cfg.Listen, Tokens: []tokenSummary{}, Channels: []channelSummary{}, Warnings: []string{}}
 	for _, warning := range cfg.Warnings() {
 		s.Warnings = append(s.Warnings, warning.String())
@@ -130,7 +131,7 @@ func (s summary) print(w io.Writer) error {
 // errNotLooked: Temporal is away, which says nothing about the configuration.
 var errNotLooked = errors.New("not reachable now, its namespace was not checked")
 
-func lookAtTemporal(ctx context.Context, cfg Config) error {
+func lookAtTemporal(ctx context.Context, cfg config.Config) error {
 	temporal, err := dialTemporal(cfg.Temporal, slog.New(slog.DiscardHandler), nil, nil)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/trace"
 
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 )
 
@@ -119,12 +120,12 @@ func (m *Main) onClose(release func() error) { m.closers = append(m.closers, rel
 
 // Report tells a person about the error.
 func (m *Main) Report(err error) {
-	var config *ConfigError
+	var problems *config.Error
 	var usage *UsageError
 	var fault *providers.Fault
 	switch {
-	case errors.As(err, &config):
-		fmt.Fprintln(m.Stderr, config.Error())
+	case errors.As(err, &problems):
+		fmt.Fprintln(m.Stderr, problems.Error())
 	case errors.As(err, &usage):
 		fmt.Fprintf(m.Stderr, "gateway: %v (see gateway --help)\n", usage.Err)
 	case errors.As(err, &fault) && fault.Err == nil: // its kind is for programs
@@ -149,12 +150,12 @@ func (e *UsageError) Unwrap() error { return e.Err }
 
 // ExitCode is the process's exit code after Run returned err.
 func ExitCode(err error) int {
-	var config *ConfigError
+	var problems *config.Error
 	var usage *UsageError
 	switch {
 	case err == nil:
 		return ExitDone
-	case errors.As(err, &config), errors.As(err, &usage):
+	case errors.As(err, &problems), errors.As(err, &usage):
 		return ExitUsage
 	default:
 		return ExitFailed
@@ -198,8 +199,8 @@ func (m *Main) resolver() kong.Resolver {
 }
 
 // loadConfig reads the configuration file that the command line names.
-func (m *Main) loadConfig(g *globals) (Config, error) {
-	cfg, _, err := LoadConfig(g.Config, m.Env, vendors())
+func (m *Main) loadConfig(g *globals) (config.Config, error) {
+	cfg, _, err := config.Load(g.Config, m.Env, vendors())
 	return cfg, err
 }
 

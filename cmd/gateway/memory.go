@@ -9,23 +9,8 @@ import (
 	"strings"
 )
 
-const (
-	// bodyPart is which part of the process's memory request bodies get where nobody says it. While one is read or decoded
-	// there is a second copy of it for a moment, and the garbage collector lets the heap double.
-	bodyPart = 4
-	// leastBodies is how many of the largest bodies there is room for at least, so that a token's half holds one.
-	leastBodies = 4
-	// unknownMemory stands for the memory of a machine that does not tell it.
-	unknownMemory = 4 << 30
-)
-
-// bodyMemory is relay.max_body_memory, or what stands for its 0.
-func (r Relay) bodyMemory(limit int64) int64 {
-	if r.MaxBodyMemory > 0 {
-		return int64(r.MaxBodyMemory)
-	}
-	return max(limit/bodyPart, leastBodies*int64(r.MaxBody))
-}
+// unknownMemory stands for the memory of a machine that does not tell it.
+const unknownMemory = 4 << 30
 
 // memoryLimit is how much memory the process may take: the least of GOMEMLIMIT, the limits of its control group, and what
 // the machine has.

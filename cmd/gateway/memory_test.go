@@ -6,6 +6,7 @@ import (
 	"testing/fstest"
 
 	main "modelrelay/cmd/gateway"
+	"modelrelay/cmd/gateway/internal/config"
 )
 
 // TestMemoryLimit: the least limit counts, whichever kind of control group has it.
@@ -45,14 +46,14 @@ func TestMemoryLimit(t *testing.T) {
 // TestBodyMemoryOfConfig: 0 is a quarter of the memory, with room for four of the largest bodies; less than that is refused.
 func TestBodyMemoryOfConfig(t *testing.T) {
 	t.Parallel()
-	cfg := main.DefaultConfig()
+	cfg := config.Default()
 	for limit, want := range map[int64]int64{8 << 30: 2 << 30, 512 << 20: 256 << 20} {
-		if got := main.BodyMemory(cfg.Relay, limit); got != want {
+		if got := config.Relay.BodyMemory(cfg.Relay, limit); got != want {
 			t.Errorf("of %d: got %d, want %d", limit, got, want)
 		}
 	}
 	cfg.Relay.MaxBodyMemory = 300 << 20
-	if got := main.BodyMemory(cfg.Relay, 8<<30); got != 300<<20 {
+	if got := config.Relay.BodyMemory(cfg.Relay, 8<<30); got != 300<<20 {
 		t.Errorf("configured: got %d", got)
 	}
 	_, stderr, code := run(t, nil, "config", "check", "--config", writeFile(t, "gateway.yaml", "relay: {max_body: 64MiB, max_body_memory: 100MiB}\n"))

@@ -20,6 +20,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/exemplar"
 	"go.temporal.io/sdk/client"
 	temporalotel "go.temporal.io/sdk/contrib/opentelemetry"
+
+	"modelrelay/cmd/gateway/internal/config"
 )
 
 const (
@@ -48,7 +50,7 @@ type metrics struct {
 
 // newMetrics makes the metrics of a process, which must learn a configuration before anything is counted; nil where the
 // configuration wants none.
-func newMetrics(cfg Config, log *slog.Logger) (*metrics, error) {
+func newMetrics(cfg config.Config, log *slog.Logger) (*metrics, error) {
 	if cfg.Metrics.Listen == "" {
 		return nil, nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"modelrelay/api"
 	main "modelrelay/cmd/gateway"
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 )
@@ -14,8 +15,8 @@ import (
 // oneCall counts a relayed call with everything that can be counted of one.
 func oneCall(tb testing.TB) func() {
 	tb.Helper()
-	cfg := main.DefaultConfig()
-	cfg.Channels = []main.Channel{{Name: "main", Vendor: "openai", Models: map[string]string{"m": ""}}}
+	cfg := config.Default()
+	cfg.Channels = []config.Channel{{Name: "main", Vendor: "openai", Models: map[string]string{"m": ""}}}
 	seen, tried, err := main.Counters(cfg)
 	if err != nil {
 		tb.Fatal(err)

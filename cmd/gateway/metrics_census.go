@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.temporal.io/sdk/client"
 
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
@@ -28,7 +29,7 @@ const (
 // of one installation shows the same figures.
 type census struct {
 	temporal client.Client
-	cfg      Temporal
+	cfg      config.Temporal
 	slots    *storage.Slots
 	limited  func() []string // channels whose jobs are limited
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 )
 
@@ -33,7 +34,7 @@ type names struct {
 type carried struct{ channel, model string }
 
 // learn takes over the names of a configuration. Series of names that left stay until the process ends.
-func (m *metrics) learn(cfg Config, vendors providers.Catalog) {
+func (m *metrics) learn(cfg config.Config, vendors providers.Catalog) {
 	if m == nil {
 		return
 	}
@@ -61,7 +62,7 @@ func (m *metrics) learn(cfg Config, vendors providers.Catalog) {
 	}
 	m.names.Store(n)
 	m.calls.prime(n)
-	m.tasks.prime(cfg.routes(), vendors)
+	m.tasks.prime(cfg.Routes(), vendors)
 }
 
 func (n *names) model(name string) string {

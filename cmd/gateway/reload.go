@@ -13,6 +13,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/storage"
 )
 
@@ -22,7 +23,7 @@ const settle = 200 * time.Millisecond
 // watcher reloads channels, tokens, prices and the admin key when the configuration file changes or the process is told to hang up.
 type watcher struct {
 	file   string
-	parse  func(text []byte) (Config, error)
+	parse  func(text []byte) (config.Config, error)
 	hangup <-chan os.Signal
 	parts  *parts
 
@@ -30,7 +31,7 @@ type watcher struct {
 }
 
 func newWatcher(m *Main, g *globals, p *parts, text []byte) *watcher {
-	parse := func(text []byte) (Config, error) { return ParseConfig(g.Config, text, m.Env, p.catalog) }
+	parse := func(text []byte) (config.Config, error) { return config.Parse(g.Config, text, m.Env, p.catalog) }
 	return &watcher{file: g.Config, parse: parse, hangup: m.Hangup, parts: p, seen: text}
 }
 
@@ -144,15 +145,15 @@ func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte)
 	}
 	cfg, err := w.parse(text)
 	if err == nil && tokens != nil {
-		err = tokens.Seed(ctx, cfg.seeds())
+		err = tokens.Seed(ctx, cfg.Seeds())
 	}
 	if err != nil {
 		w.refuse(err)
 		return
 	}
 	w.parts.metrics.learn(cfg, w.parts.catalog)
-	w.parts.prices.Load(cfg.prices())
-	w.parts.router.Load(cfg.routes())
+	w.parts.prices.Load(cfg.PriceList())
+	w.parts.router.Load(cfg.Routes())
 	rekeyed := w.parts.adminKey.Load(cfg.AdminKey)
 	log := w.parts.log
 	if tokens != nil { // a worker has no use for keys
@@ -162,7 +163,7 @@ func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte)
 	if rekeyed {
 		log.Info("the admin key changed", "open", cfg.AdminKey != "")
 	}
-	if keys := restartKeys(w.parts.cfg, cfg); len(keys) > 0 {
+	if keys := config.RestartKeys(w.parts.cfg, cfg); len(keys) > 0 {
 		log.Warn("these keys take effect after a restart", "keys", keys)
 	}
 }
@@ -170,8 +171,8 @@ func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte)
 // refuse lists in the log what is wrong with the file.
 func (w *watcher) refuse(err error) {
 	reason := any(err)
-	if config := (*ConfigError)(nil); errors.As(err, &config) {
-		reason = config // as a list
+	if problems := (*config.Error)(nil); errors.As(err, &problems) {
+		reason = problems // as a list
 	}
 	w.parts.log.Error("configuration refused, the old one stays", "file", w.file, "error", reason)
 }

@@ -5,12 +5,13 @@ import (
 	"sync"
 	"time"
 
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/storage"
 )
 
 // start reads the configuration and puts the program together.
 func (m *Main) start(ctx context.Context, g *globals) (*parts, *watcher, error) {
-	cfg, text, err := LoadConfig(g.Config, m.Env, vendors())
+	cfg, text, err := config.Load(g.Config, m.Env, vendors())
 	if err != nil {
 		return nil, nil, err
 	}

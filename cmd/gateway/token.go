@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/storage"
 )
@@ -48,7 +49,7 @@ func (c *tokenCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		return err
 	}
 	made := newToken{NewWebhookSecret: change.made}
-	token := storage.Token{Name: c.Name, Group: defaultGroup, Weight: 1, Lane: storage.LaneNormal}
+	token := storage.Token{Name: c.Name, Group: config.DefaultGroup, Weight: 1, Lane: storage.LaneNormal}
 	if err := change.apply(&token, cfg.Webhooks); err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 		}
 		return now.Add(d).UTC().Truncate(time.Second), nil
 	}
-	t, err := parseTime(text)
+	t, err := config.ParseTime(text)
 	switch {
 	case err != nil:
 		return time.Time{}, notWhen(text)
@@ -233,4 +234,9 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 		return time.Time{}, errors.New("lies in the past")
 	}
 	return t, nil
+}
+
+// notWhen is the refusal of a moment where the command line takes a duration as well.
+func notWhen(text string) error {
+	return fmt.Errorf("%q is neither a date (2027-01-31), an RFC 3339 time nor a duration such as 24h", text)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/storage"
 )
 
@@ -65,7 +66,7 @@ func (c *tokenChange) read(now time.Time) (readChange, error) {
 }
 
 // apply puts the change into a token and checks the outcome. The error is a *UsageError.
-func (c readChange) apply(t *storage.Token, webhooks Webhooks) error {
+func (c readChange) apply(t *storage.Token, webhooks config.Webhooks) error {
 	c.fields.Apply(t)
 	if c.expires != nil {
 		t.Expires = *c.expires
@@ -73,7 +74,7 @@ func (c readChange) apply(t *storage.Token, webhooks Webhooks) error {
 	if c.secret != nil {
 		t.WebhookSecret = *c.secret
 	}
-	checked, problem := checkToken(*t, webhooks)
+	checked, problem := config.CheckToken(*t, webhooks)
 	if problem != nil {
 		return flagError(problem)
 	}
@@ -82,7 +83,7 @@ func (c readChange) apply(t *storage.Token, webhooks Webhooks) error {
 }
 
 // flagError is a problem of a token's field as the flag's.
-func flagError(problem *Problem) error {
+func flagError(problem *config.Problem) error {
 	return &UsageError{Err: fmt.Errorf("--%s: %s", strings.ReplaceAll(problem.Key, "_", "-"), problem.Message)}
 }
 

@@ -17,6 +17,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -45,7 +46,7 @@ func (m *Main) openTracing(ctx context.Context, log *slog.Logger) (trace.Tracer,
 		attribute.String("service.name", providers.Agent), attribute.String("service.version", thisBuild().Version),
 	), resource.WithFromEnv())
 	if err != nil {
-		return nil, &ConfigError{File: "environment", Problems: []Problem{{Key: "OTEL_RESOURCE_ATTRIBUTES", Message: err.Error()}}}
+		return nil, &config.Error{File: "environment", Problems: []config.Problem{{Key: "OTEL_RESOURCE_ATTRIBUTES", Message: err.Error()}}}
 	}
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(&tellingExporter{SpanExporter: exporter, log: log}),
@@ -116,7 +117,7 @@ func (m *Main) variable(names ...string) string {
 }
 
 func environmentError(name, format string, args ...any) error {
-	return &ConfigError{File: "environment", Problems: []Problem{{Key: name, Message: fmt.Sprintf(format, args...)}}}
+	return &config.Error{File: "environment", Problems: []config.Problem{{Key: name, Message: fmt.Sprintf(format, args...)}}}
 }
 
 // tellingExporter tells once when the collector takes no more spans, and once when it takes them again. Spans that it did

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/workflows"
 )
 
@@ -91,7 +92,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil {
 		return now.Add(-ago), nil
 	}
-	t, err := parseTime(text)
+	t, err := config.ParseTime(text)
 	if err != nil {
 		return time.Time{}, notWhen(text)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/api"
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
@@ -25,7 +26,7 @@ import (
 // parts is the program put together from one configuration. Nothing in it needs Redis, Temporal or the archive to be
 // there at the start.
 type parts struct {
-	cfg      Config
+	cfg      config.Config
 	log      *slog.Logger
 	tracer   trace.Tracer // nil: nothing is traced
 	redis    *redis.Client
@@ -49,7 +50,7 @@ const buffersPerCopy = 2
 func vendors() providers.Catalog { return catalog.New(providers.NewHTTPClient(nil)) }
 
 // wire makes the parts that API and worker share. Main's Close releases them.
-func (m *Main) wire(cfg Config) (*parts, error) {
+func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p := &parts{cfg: cfg, log: newLogger(m.Stderr, cfg.Log), tracer: m.tracer}
 	var err error
 	if p.redis, err = storage.OpenRedis(cfg.Redis.URL.Reveal(), nil); err != nil {
@@ -78,10 +79,10 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 	p.metrics.learn(cfg, p.catalog)
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
-	p.prices = providers.NewPrices(cfg.prices())
+	p.prices = providers.NewPrices(cfg.PriceList())
 	p.adminKey = api.NewAdminKey(cfg.AdminKey)
 	p.health = newSharer(storage.NewHealth(p.redis), p.log)
-	p.router = providers.NewRouter(p.catalog, cfg.routes(), &providers.RouterOptions{
+	p.router = providers.NewRouter(p.catalog, cfg.Routes(), &providers.RouterOptions{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
 		CooldownWindow: cfg.Relay.CooldownWindow, Tell: p.health.Tell,
 	})
@@ -91,7 +92,7 @@ func (m *Main) wire(cfg Config) (*parts, error) {
 
 // dialTemporal makes a client that connects when it is first used. counts may be nil. The tracer, where not nil, follows
 // what the client starts, and the workers over it.
-func dialTemporal(cfg Temporal, log *slog.Logger, counts client.MetricsHandler, tracer trace.Tracer) (client.Client, error) {
+func dialTemporal(cfg config.Temporal, log *slog.Logger, counts client.MetricsHandler, tracer trace.Tracer) (client.Client, error) {
 	options := client.Options{
 		HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: temporallog.NewStructuredLogger(log.With("part", "temporal")),
 		MetricsHandler: counts,
@@ -116,7 +117,7 @@ func (p *parts) known(m *Main) *storage.Tokens {
 // tokens opens the token store with the file's tokens in it. Main's Close stops it.
 func (p *parts) tokens(ctx context.Context, m *Main) (*storage.Tokens, error) {
 	tokens := p.known(m)
-	if err := tokens.Seed(ctx, p.cfg.seeds()); err != nil {
+	if err := tokens.Seed(ctx, p.cfg.Seeds()); err != nil {
 		return nil, fmt.Errorf("put the file's tokens into redis: %w", err)
 	}
 	return tokens, nil
@@ -144,12 +145,12 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (
 		}),
 		Router: p.router,
 		Tasks:  tasks,
-		Admin:  p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "", Proxies: p.cfg.proxies(), Origins: p.cfg.CORS.Origins,
+		Admin:  p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "", Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
 		Tokens: tokens, Limits: limits, Ledger: usage, Prices: p.prices, Archive: api.ArchiveOf(p.archive), Links: links,
 		Health:            p.checks(tokens),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),
-		BodyMemory: p.cfg.Relay.bodyMemory(memoryLimit(os.DirFS("/"))),
+		BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(os.DirFS("/"))),
 		Log:        p.log, Seen: p.metrics.seen(), Tracer: p.tracer, Version: thisBuild().Version,
 	})
 	return edge, p.metrics.watchEdge(edge, tokens, limits, usage)
@@ -236,7 +237,7 @@ func away(err error) error {
 }
 
 // checkTemporal names the command that mends a namespace which forgets too soon.
-func checkTemporal(ctx context.Context, temporal client.Client, cfg Config) error {
+func checkTemporal(ctx context.Context, temporal client.Client, cfg config.Config) error {
 	if _, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
 		return errAway
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"modelrelay/api"
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/workflows"
@@ -13,7 +14,7 @@ func (p *parts) admin(tokens *storage.Tokens, tasks *workflows.Client) api.Admin
 		Key:    p.adminKey,
 		Tokens: tokens,
 		CheckToken: func(t storage.Token) (storage.Token, error) {
-			checked, problem := checkToken(t, p.cfg.Webhooks)
+			checked, problem := config.CheckToken(t, p.cfg.Webhooks)
 			if problem != nil {
 				return t, providers.InvalidField(problem.Key, "Invalid request: '%s' %s.", problem.Key, problem.Message)
 			}

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"encoding"
@@ -49,7 +49,7 @@ func setScalar(into reflect.Value, text string, isText bool) error {
 		*pointer = parsed
 		return err
 	case *time.Time:
-		parsed, err := parseTime(text)
+		parsed, err := ParseTime(text)
 		*pointer = parsed
 		return err
 	case *bool:

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -13,97 +13,97 @@ import (
 	"modelrelay/storage"
 )
 
-func (j *judge) filled(at, value string) {
+func (v *validator) filled(at, value string) {
 	if strings.TrimSpace(value) == "" {
-		j.add(at, "is missing")
+		v.add(at, "is missing")
 	}
 }
 
-func (j *judge) allFilled(at string, values []string) {
+func (v *validator) allFilled(at string, values []string) {
 	for i, value := range values {
 		if strings.TrimSpace(value) == "" {
-			j.add(key(at, i), "is empty")
+			v.add(key(at, i), "is empty")
 		}
 	}
 }
 
-func (j *judge) oneOf(at, value string, allowed ...string) {
+func (v *validator) oneOf(at, value string, allowed ...string) {
 	switch {
 	case slices.Contains(allowed, value):
 	case value == "":
-		j.add(at, "is missing; known are %s", strings.Join(allowed, ", "))
+		v.add(at, "is missing; known are %s", strings.Join(allowed, ", "))
 	default:
-		j.add(at, "%q is unknown; known are %s", value, strings.Join(allowed, ", "))
+		v.add(at, "%q is unknown; known are %s", value, strings.Join(allowed, ", "))
 	}
 }
 
-func (j *judge) positive(at string, d time.Duration) {
+func (v *validator) positive(at string, d time.Duration) {
 	if d <= 0 {
-		j.add(at, "wants a duration above 0")
+		v.add(at, "wants a duration above 0")
 	}
 }
 
-func (j *judge) notNegative(at string, d time.Duration) {
+func (v *validator) notNegative(at string, d time.Duration) {
 	if d < 0 {
-		j.add(at, "is negative")
+		v.add(at, "is negative")
 	}
 }
 
-func (j *judge) limit(at string, n int) {
+func (v *validator) limit(at string, n int) {
 	if n < 0 {
-		j.add(at, "is negative; 0 means no limit")
+		v.add(at, "is negative; 0 means no limit")
 	}
 }
 
-func (j *judge) tokenLimits(at string, limits storage.TokenLimits) {
+func (v *validator) tokenLimits(at string, limits storage.TokenLimits) {
 	for _, limit := range storage.ListLimits(limits) {
 		switch {
 		case limit.Default == 0:
-			j.limit(at+"."+limit.Key, limit.Value)
+			v.limit(at+"."+limit.Key, limit.Value)
 		case limit.Value < storage.Unlimited:
-			j.add(at+"."+limit.Key, "is negative; 0 means %d, %d no limit", limit.Default, storage.Unlimited)
+			v.add(at+"."+limit.Key, "is negative; 0 means %d, %d no limit", limit.Default, storage.Unlimited)
 		}
 	}
 }
 
-func (j *judge) weight(at string, n int) {
+func (v *validator) weight(at string, n int) {
 	if n < 0 {
-		j.add(at, "is negative; 0 counts as 1")
+		v.add(at, "is negative; 0 counts as 1")
 	}
 }
 
-func (j *judge) amount(at string, n float64) {
+func (v *validator) amount(at string, n float64) {
 	if n < 0 {
-		j.add(at, "is negative")
+		v.add(at, "is negative")
 	}
 }
 
 // address checks host:port. Listening beyond this machine is the operator's choice and allowed.
-func (j *judge) address(at, value string) {
+func (v *validator) address(at, value string) {
 	_, port, err := net.SplitHostPort(value)
 	if err != nil {
-		j.add(at, "%q is no host:port", value)
+		v.add(at, "%q is no host:port", value)
 		return
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		j.add(at, "%q is no port", port)
+		v.add(at, "%q is no port", port)
 	}
 }
 
 // httpURL checks an absolute http or https URL. Its text is not repeated: it may hold credentials.
-func (j *judge) httpURL(at, value string) (*url.URL, bool) {
+func (v *validator) httpURL(at, value string) (*url.URL, bool) {
 	if value == "" {
-		j.add(at, "is missing")
+		v.add(at, "is missing")
 		return nil, false
 	}
 	u, err := url.Parse(value)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		j.add(at, "wants http://host or https://host")
+		v.add(at, "wants http://host or https://host")
 	case u.User != nil:
-		j.add(at, "wants no user and password")
+		v.add(at, "wants no user and password")
 	case u.Fragment != "":
-		j.add(at, "wants nothing after #")
+		v.add(at, "wants nothing after #")
 	default:
 		return u, true
 	}
@@ -130,18 +130,18 @@ func checkOrigin(origin string, n int) string {
 }
 
 // unique checks that no two entries of a list share a field. The value is not repeated: it may be a key.
-func (j *judge) unique(list, field string, n int, value func(int) string) {
+func (v *validator) unique(list, field string, n int, value func(int) string) {
 	first := map[string]int{}
 	for i := range n {
-		v := value(i)
-		if v == "" {
+		text := value(i)
+		if text == "" {
 			continue
 		}
-		if before, twice := first[v]; twice {
-			j.add(key(list, i)+"."+field, "is the same as %s.%s", key(list, before), field)
+		if before, twice := first[text]; twice {
+			v.add(key(list, i)+"."+field, "is the same as %s.%s", key(list, before), field)
 			continue
 		}
-		first[v] = i
+		first[text] = i
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"modelrelay/providers"
 )
 
-// ConfigKey describes one key of the configuration file.
-type ConfigKey struct {
+// Key describes one key of the configuration file.
+type Key struct {
 	// Path is the key's path: [] stands for an entry of a list, <name> for one of a map.
 	Path string
 	// Default is written as in the file; "" means empty or absent.
@@ -20,21 +20,21 @@ type ConfigKey struct {
 	Live bool
 }
 
-// ConfigKeys lists every key the file may hold, in the order of Config.
-func ConfigKeys() []ConfigKey {
-	var keys []ConfigKey
-	listKeys(&keys, "", reflect.ValueOf(DefaultConfig()), false)
+// Keys lists every key the file may hold, in the order of Config.
+func Keys() []Key {
+	var keys []Key
+	listKeys(&keys, "", reflect.ValueOf(Default()), false)
 	return keys
 }
 
-func listKeys(keys *[]ConfigKey, path string, section reflect.Value, live bool) {
+func listKeys(keys *[]Key, path string, section reflect.Value, live bool) {
 	for field, value := range keyFields(section) {
 		at := join(path, field.Tag.Get("yaml"))
 		live := live || field.Tag.Get("live") == "true"
 		doc, isLeaf := field.Tag.Lookup("doc")
 		switch {
 		case isLeaf:
-			*keys = append(*keys, ConfigKey{Path: at, Default: written(value), Doc: doc, Live: live})
+			*keys = append(*keys, Key{Path: at, Default: written(value), Doc: doc, Live: live})
 		case field.Type.Kind() == reflect.Slice:
 			listKeys(keys, at+"[]", newEntry(field.Type.Elem()), live)
 		case field.Type.Kind() == reflect.Map:
@@ -66,11 +66,11 @@ func written(value reflect.Value) string {
 	}
 }
 
-// ConfigTable is README.md's table of the configuration file.
-func ConfigTable() string {
+// Table is README.md's table of the configuration file.
+func Table() string {
 	var b strings.Builder
 	b.WriteString("| key | default | meaning |\n|---|---|---|\n")
-	for _, key := range ConfigKeys() {
+	for _, key := range Keys() {
 		standard := ""
 		if key.Default != "" {
 			standard = "`" + key.Default + "`"
@@ -80,8 +80,8 @@ func ConfigTable() string {
 	return b.String()
 }
 
-// restartKeys names the keys whose values differ and that only a restart takes.
-func restartKeys(before, after Config) []string {
+// RestartKeys names the keys whose values differ and that only a restart takes.
+func RestartKeys(before, after Config) []string {
 	var changed []string
 	diffKeys(&changed, "", reflect.ValueOf(before), reflect.ValueOf(after))
 	return changed

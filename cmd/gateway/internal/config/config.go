@@ -1,4 +1,7 @@
-package main
+// Package config reads the configuration file: from its text to a Config, with defaults, validation and the table of its
+// keys. It owns the file's form and the words of its problems. It knows nothing of the program that is put together from
+// it: no listener, no HTTP server, no command.
+package config
 
 import (
 	"errors"
@@ -7,11 +10,10 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/storage"
 )
 
 // Config is the whole configuration file. The doc tags are the words of README.md's table; `live:"true"` marks what a
-// reload changes without a restart. An absent key keeps the value of DefaultConfig, and null counts as absent.
+// reload changes without a restart. An absent key keeps the value of Default, and null counts as absent.
 type Config struct {
 	Listen   string           `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
 	AdminKey providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin; empty: /admin answers 404"`
@@ -113,24 +115,6 @@ type Relay struct {
 	ModerationModel  string        `yaml:"moderation_model" doc:"model of a moderation that names none; empty: 400"`
 }
 
-// Token is one client credential put into Redis at start.
-type Token struct {
-	Name   string           `yaml:"name" doc:"unique; the token's stable id"`
-	Key    providers.Secret `yaml:"key" doc:"what the client sends"`
-	Group  string           `yaml:"group" doc:"which channels it may use"`
-	Models []string         `yaml:"models" doc:"public model names with * patterns; empty: every model of the group"`
-	storage.TokenLimits
-	Budget        float64          `yaml:"budget" doc:"money it may spend in its life, in the currency of prices; 0: no limit"`
-	Weight        int              `yaml:"weight" doc:"share of a full channel's video jobs among the tokens of a lane that wait; 0: 1"`
-	Lane          string           `yaml:"lane" doc:"high, normal or low: video tasks wait while somebody waits in a lane before theirs"`
-	Expires       time.Time        `yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
-	Networks      []string         `yaml:"networks" doc:"addresses or CIDR ranges its connections come from; empty: any"`
-	Operations    []string         `yaml:"operations" doc:"what it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
-	WebhookURL    string           `yaml:"webhook_url" doc:"where video events go; empty: nowhere"`
-	WebhookSecret providers.Secret `yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64, which signs them; a replaced one signs beside it for a day more"`
-	Disabled      bool             `yaml:"disabled" doc:"refuse the token"`
-}
-
 // Price is what one model costs, in the operator's one currency. An amount that is absent is not charged.
 type Price struct {
 	Input       Amount `yaml:"input" doc:"per unit of input tokens"`
@@ -160,8 +144,8 @@ type Channel struct {
 	Disabled            bool `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
 }
 
-// DefaultConfig returns the values of absent keys. It is valid: everything on this machine, no channel, no token.
-func DefaultConfig() Config {
+// Default returns the values of absent keys. It is valid: everything on this machine, no channel, no token.
+func Default() Config {
 	return Config{
 		Listen:   "127.0.0.1:8080",
 		Metrics:  Metrics{Listen: "127.0.0.1:9464"},
@@ -182,24 +166,21 @@ func DefaultConfig() Config {
 	}
 }
 
-// defaultGroup is that of tokens and channels that name none.
-const defaultGroup = "default"
+// DefaultGroup is the group of tokens and channels that name none.
+const DefaultGroup = "default"
 
-// setDefaults gives an entry of a list or map the values of its absent keys.
-func (t *Token) setDefaults() {
-	t.Group, t.Models, t.Weight, t.Lane = defaultGroup, []string{providers.AnyModel}, 1, storage.LaneNormal
-}
-
+// setDefaults gives an entry of the map the values of its absent keys.
 func (p *Price) setDefaults() { p.Unit = "1M" }
 
+// setDefaults gives an entry of the list the values of its absent keys.
 func (c *Channel) setDefaults() {
-	c.Groups, c.Weight = []string{defaultGroup}, 1
+	c.Groups, c.Weight = []string{DefaultGroup}, 1
 }
 
-// ParseConfig reads a configuration file's text. The environment answers ${NAME}. Everything wrong with it comes back
-// at once, as a *ConfigError whose problems name key, line and column.
-func ParseConfig(file string, text []byte, env func(string) (string, bool), vendors providers.Catalog) (Config, error) {
-	cfg := DefaultConfig()
+// Parse reads a configuration file's text. The environment answers ${NAME}. Everything wrong with it comes back
+// at once, as an *Error whose problems name key, line and column.
+func Parse(file string, text []byte, env func(string) (string, bool), vendors providers.Catalog) (Config, error) {
+	cfg := Default()
 	dec := &decoder{env: env, places: map[string]place{}}
 	dec.document(text, &cfg)
 	if len(dec.problems) == 0 {
@@ -208,20 +189,20 @@ func ParseConfig(file string, text []byte, env func(string) (string, bool), vend
 		}
 	}
 	if len(dec.problems) > 0 {
-		return Config{}, &ConfigError{File: file, Problems: dec.problems}
+		return Config{}, &Error{File: file, Problems: dec.problems}
 	}
 	return cfg, nil
 }
 
-// LoadConfig reads a configuration file and returns its text as well. Its error is a *ConfigError.
-func LoadConfig(file string, env func(string) (string, bool), vendors providers.Catalog) (Config, []byte, error) {
+// Load reads a configuration file and returns its text as well. Its error is an *Error.
+func Load(file string, env func(string) (string, bool), vendors providers.Catalog) (Config, []byte, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the operator names the file
 	if err != nil {
 		if pathErr := (*os.PathError)(nil); errors.As(err, &pathErr) {
 			err = pathErr.Err
 		}
-		return Config{}, nil, &ConfigError{File: file, Problems: []Problem{{Message: fmt.Sprintf("cannot be read: %v", err)}}}
+		return Config{}, nil, &Error{File: file, Problems: []Problem{{Message: fmt.Sprintf("cannot be read: %v", err)}}}
 	}
-	cfg, err := ParseConfig(file, text, env, vendors)
+	cfg, err := Parse(file, text, env, vendors)
 	return cfg, text, err
 }

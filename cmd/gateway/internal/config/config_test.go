@@ -1,4 +1,4 @@
-package main_test
+package config_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	main "modelrelay/cmd/gateway"
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/storage"
 )
@@ -41,8 +41,8 @@ func testEnv(name string) (string, bool) {
 	return value, ok
 }
 
-func parse(text string) (main.Config, error) {
-	return main.ParseConfig("gateway.yaml", []byte(text), testEnv, testVendors())
+func parse(text string) (config.Config, error) {
+	return config.Parse("gateway.yaml", []byte(text), testEnv, testVendors())
 }
 
 // fullConfig is every key of the file at once.
@@ -83,19 +83,19 @@ func TestWholeFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := main.DefaultConfig()
+	want := config.Default()
 	want.AdminKey, want.Admin.Listen, want.TrustedProxies = "admin-secret", "10.1.0.1:8081", []string{"10.0.0.0/8", "::1"}
 	want.CORS.Origins = []string{"https://app.example.com", "http://localhost:3000"}
 	want.Archive.AccessKey, want.Archive.SecretKey, want.Archive.PublicEndpoint = "x", "y", "http://127.0.0.1:9000"
-	want.Tokens = []main.Token{{
+	want.Tokens = []config.Token{{
 		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, TokenLimits: storage.TokenLimits{RequestsPerMinute: 600}, Weight: 1, Lane: "normal",
 		Networks: []string{}, Operations: []string{},
 	}}
-	want.Prices = map[string]main.Price{
+	want.Prices = map[string]config.Price{
 		"gpt-4o": {Input: "2.5", CachedInput: "1.25", Output: "10", Unit: "1M"},
 		"sora-2": {Second: "0.1", Request: "0.000000001", Unit: "1M"},
 	}
-	want.Channels = []main.Channel{{
+	want.Channels = []config.Channel{{
 		Name: "main", Vendor: "openai", BaseURL: "https://api.example.test/v1", Keys: []providers.Secret{"sk-upstream"},
 		Models: map[string]string{"gpt-4o": "", "fast": "gpt-4o-mini"}, Groups: []string{"default"}, Weight: 1,
 	}}
@@ -106,12 +106,12 @@ func TestWholeFile(t *testing.T) {
 
 func TestDefaultsAreValid(t *testing.T) {
 	t.Parallel()
-	if problems := main.DefaultConfig().Validate(testVendors()); len(problems) > 0 {
+	if problems := config.Default().Validate(testVendors()); len(problems) > 0 {
 		t.Errorf("problems: %v", problems)
 	}
 	for _, text := range []string{"", "# nothing\n", "---\n", "relay:\nvideo: ~\ntokens: null\n"} {
 		got, err := parse(text)
-		if err != nil || !reflect.DeepEqual(got, main.DefaultConfig()) {
+		if err != nil || !reflect.DeepEqual(got, config.Default()) {
 			t.Errorf("parse(%q) = %+v, %v; want the defaults", text, got, err)
 		}
 	}
@@ -235,9 +235,9 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := parse(test.text)
-			var configErr *main.ConfigError
+			var configErr *config.Error
 			if !errors.As(err, &configErr) {
-				t.Fatalf("error %v, want a ConfigError", err)
+				t.Fatalf("error %v, want a Error", err)
 			}
 			got := err.Error()
 			if len(configErr.Problems) != 1 || !strings.Contains(got, test.want) {
@@ -256,7 +256,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 func TestEveryProblemAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := parse("listn: x\nrelay: {grace: 3, max_attempts: a}\nadmin_key: ${NOT_SET}\n")
-	var configErr *main.ConfigError
+	var configErr *config.Error
 	if !errors.As(err, &configErr) || len(configErr.Problems) != 4 {
 		t.Errorf("got %v, want four problems", err)
 	}
@@ -301,7 +301,7 @@ func TestScalarsKeepTheirText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := main.Token{
+	want := config.Token{
 		Name: "0012", Key: "1e3", Group: "true", Models: []string{"0x10", "on", "1.50"}, Weight: 1, Lane: "normal",
 		Expires: time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC),
 	}
@@ -373,8 +373,8 @@ func TestSecretsDoNotPrint(t *testing.T) {
 
 func TestMissingFile(t *testing.T) {
 	t.Parallel()
-	_, _, err := main.LoadConfig(filepath.Join(t.TempDir(), "none.yaml"), testEnv, testVendors())
-	var configErr *main.ConfigError
+	_, _, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"), testEnv, testVendors())
+	var configErr *config.Error
 	if !errors.As(err, &configErr) || !strings.Contains(err.Error(), "none.yaml: cannot be read: no such file") {
 		t.Errorf("got %v", err)
 	}
@@ -384,7 +384,7 @@ func TestSizes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		text string
-		want main.Size
+		want config.Size
 		back string
 	}{
 		{"0", 0, "0"},
@@ -395,9 +395,26 @@ func TestSizes(t *testing.T) {
 		{"1KB", 1000, "1000"},
 		{"1 TiB", 1 << 40, "1TiB"},
 	} {
-		var got main.Size
+		var got config.Size
 		if err := got.UnmarshalText([]byte(test.text)); err != nil || got != test.want || got.String() != test.back {
 			t.Errorf("%s: %d (%s), %v; want %d (%s)", test.text, got, got, err, test.want, test.back)
+		}
+	}
+}
+
+// TestEveryKeyIsDocumented looks for keys without words and for values that a default cannot hold.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	t.Parallel()
+	keys := config.Keys()
+	for _, key := range keys {
+		if key.Doc == "" || strings.Contains(key.Doc, "|") || strings.HasSuffix(key.Path, ".") {
+			t.Errorf("key %q: doc %q", key.Path, key.Doc)
+		}
+	}
+	// Every key that fullConfig sets is listed, and nothing else.
+	for _, want := range []string{"admin_key", "video.max_output_bytes", "tokens[].lane", "prices.<name>.cached_input", "channels[].max_jobs"} {
+		if !strings.Contains(config.Table(), "| `"+want+"` |") {
+			t.Errorf("key %s is not in the table", want)
 		}
 	}
 }
@@ -421,9 +438,9 @@ func FuzzParseConfig(f *testing.F) {
 			}
 			return
 		}
-		var configErr *main.ConfigError
+		var configErr *config.Error
 		if !errors.As(err, &configErr) || len(configErr.Problems) == 0 {
-			t.Errorf("error %v is no ConfigError", err)
+			t.Errorf("error %v is no Error", err)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"log/slog"
@@ -28,14 +28,14 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// ConfigError is a configuration that cannot be used. The process ends with exit code 2; a reload keeps the old one.
-type ConfigError struct {
+// Error is a configuration that cannot be used. The process ends with exit code 2; a reload keeps the old one.
+type Error struct {
 	File     string
 	Problems []Problem // at least one
 }
 
 // Error gives one line per problem, each with file, line and column.
-func (e *ConfigError) Error() string {
+func (e *Error) Error() string {
 	lines := make([]string, 0, len(e.Problems))
 	for _, problem := range e.Problems {
 		sep := ": "
@@ -48,10 +48,32 @@ func (e *ConfigError) Error() string {
 }
 
 // LogValue lists the problems.
-func (e *ConfigError) LogValue() slog.Value {
+func (e *Error) LogValue() slog.Value {
 	problems := make([]string, 0, len(e.Problems))
 	for _, problem := range e.Problems {
 		problems = append(problems, problem.String())
 	}
 	return slog.AnyValue(problems)
+}
+
+// guessable is the length below which a key of the file counts as one that can be guessed: wrong keys are slowed, but a right
+// one always passes, so its length is its lock. The gateway's own keys are longer.
+const guessable = 20
+
+// Warnings are what a valid configuration does that its operator may not want. Their messages hold no secret.
+func (c Config) Warnings() []Problem {
+	v := &validator{}
+	short := func(at, text string) {
+		if text != "" && len(text) < guessable {
+			v.add(at, "has fewer than %d characters and can be guessed", guessable)
+		}
+	}
+	short("admin_key", c.AdminKey.Reveal())
+	for i, token := range c.Tokens {
+		short(key("tokens", i)+".key", token.Key.Reveal())
+	}
+	if c.Admin.Listen != "" && c.AdminKey == "" {
+		v.add("admin.listen", "opens nothing as long as admin_key is empty")
+	}
+	return v.problems
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"net/netip"
@@ -8,23 +8,8 @@ import (
 	"modelrelay/storage"
 )
 
-// stored is the token as the store keeps it.
-func (t Token) stored() storage.Token {
-	networks := make([]string, 0, len(t.Networks))
-	for _, network := range t.Networks {
-		if prefix, err := parseNetwork(network); err == nil { // Validate refused the others
-			networks = append(networks, prefix.String())
-		}
-	}
-	return storage.Token{
-		Name: t.Name, Group: t.Group, Models: t.Models, TokenLimits: t.TokenLimits,
-		Budget: t.Budget, Weight: t.Weight, Lane: t.Lane, Expires: t.Expires, Networks: networks, Operations: t.Operations,
-		WebhookURL: t.WebhookURL, WebhookSecret: storage.Secret(t.WebhookSecret.Reveal()), Disabled: t.Disabled,
-	}
-}
-
-// seeds are the file's tokens for the store.
-func (c Config) seeds() []storage.Seed {
+// Seeds are the file's tokens for the store.
+func (c Config) Seeds() []storage.Seed {
 	seeds := make([]storage.Seed, 0, len(c.Tokens))
 	for _, t := range c.Tokens {
 		seeds = append(seeds, storage.Seed{Token: t.stored(), Key: t.Key.Reveal()})
@@ -32,8 +17,8 @@ func (c Config) seeds() []storage.Seed {
 	return seeds
 }
 
-// proxies are the networks of trusted reverse proxies.
-func (c Config) proxies() []netip.Prefix {
+// Proxies are the networks of trusted reverse proxies.
+func (c Config) Proxies() []netip.Prefix {
 	networks := make([]netip.Prefix, 0, len(c.TrustedProxies))
 	for _, network := range c.TrustedProxies {
 		if prefix, err := parseNetwork(network); err == nil { // Validate refused the others
@@ -43,8 +28,8 @@ func (c Config) proxies() []netip.Prefix {
 	return networks
 }
 
-// prices are the file's price list.
-func (c Config) prices() map[string]providers.Price {
+// PriceList is what the file charges for each model.
+func (c Config) PriceList() map[string]providers.Price {
 	list := make(map[string]providers.Price, len(c.Prices))
 	for model, price := range c.Prices {
 		list[model], _ = price.list() // Validate refused the others
@@ -82,8 +67,8 @@ func (p Price) list() (providers.Price, []Problem) {
 	return price, problems
 }
 
-// routes are the file's channels for the router.
-func (c Config) routes() []providers.Channel {
+// Routes are the file's channels for the router.
+func (c Config) Routes() []providers.Channel {
 	channels := make([]providers.Channel, 0, len(c.Channels))
 	for _, channel := range c.Channels {
 		channels = append(channels, channel.route())
@@ -96,4 +81,20 @@ func (c Channel) route() providers.Channel {
 		Name: c.Name, Vendor: c.Vendor, BaseURL: strings.TrimRight(c.BaseURL, "/"), Keys: c.Keys, Models: c.Models, Groups: c.Groups,
 		Priority: c.Priority, Weight: c.Weight, MaxJobs: c.MaxJobs, OpenValues: c.OpenValues, AllowPrivateResults: c.AllowPrivateResults, Disabled: c.Disabled,
 	}
+}
+
+const (
+	// bodyPart is which part of the process's memory request bodies get where nobody says it. While one is read or decoded
+	// there is a second copy of it for a moment, and the garbage collector lets the heap double.
+	bodyPart = 4
+	// leastBodies is how many of the largest bodies there is room for at least, so that a token's half holds one.
+	leastBodies = 4
+)
+
+// BodyMemory is relay.max_body_memory, or what stands for its 0 in a process that may take so much memory.
+func (r Relay) BodyMemory(limit int64) int64 {
+	if r.MaxBodyMemory > 0 {
+		return int64(r.MaxBodyMemory)
+	}
+	return max(limit/bodyPart, leastBodies*int64(r.MaxBody))
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -77,8 +77,8 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
-// parseTime reads an RFC 3339 time or a date, which means its start in UTC. "" is the zero time.
-func parseTime(text string) (time.Time, error) {
+// ParseTime reads an RFC 3339 time or a date, which means its start in UTC. "" is the zero time.
+func ParseTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -88,11 +88,6 @@ func parseTime(text string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf("%q is neither a date (2027-01-31) nor an RFC 3339 time", text)
-}
-
-// notWhen is the refusal of a moment where the command line takes a duration as well.
-func notWhen(text string) error {
-	return fmt.Errorf("%q is neither a date (2027-01-31), an RFC 3339 time nor a duration such as 24h", text)
 }
 
 // expand replaces every ${NAME} by the environment's value; $${ stands for a literal ${. What a value holds is text

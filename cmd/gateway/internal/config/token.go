@@ -1,0 +1,78 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// Token is one client credential put into Redis at start.
+type Token struct {
+	Name   string           `yaml:"name" doc:"unique; the token's stable id"`
+	Key    providers.Secret `yaml:"key" doc:"what the client sends"`
+	Group  string           `yaml:"group" doc:"which channels it may use"`
+	Models []string         `yaml:"models" doc:"public model names with * patterns; empty: every model of the group"`
+	storage.TokenLimits
+	Budget        float64          `yaml:"budget" doc:"money it may spend in its life, in the currency of prices; 0: no limit"`
+	Weight        int              `yaml:"weight" doc:"share of a full channel's video jobs among the tokens of a lane that wait; 0: 1"`
+	Lane          string           `yaml:"lane" doc:"high, normal or low: video tasks wait while somebody waits in a lane before theirs"`
+	Expires       time.Time        `yaml:"expires" doc:"date or RFC 3339 time; empty: never"`
+	Networks      []string         `yaml:"networks" doc:"addresses or CIDR ranges its connections come from; empty: any"`
+	Operations    []string         `yaml:"operations" doc:"what it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
+	WebhookURL    string           `yaml:"webhook_url" doc:"where video events go; empty: nowhere"`
+	WebhookSecret providers.Secret `yaml:"webhook_secret" doc:"whsec_ and 24 to 64 bytes in Base64, which signs them; a replaced one signs beside it for a day more"`
+	Disabled      bool             `yaml:"disabled" doc:"refuse the token"`
+}
+
+// setDefaults gives an entry of a list or map the values of its absent keys.
+func (t *Token) setDefaults() {
+	t.Group, t.Models, t.Weight, t.Lane = DefaultGroup, []string{providers.AnyModel}, 1, storage.LaneNormal
+}
+
+// stored is the token as the store keeps it.
+func (t Token) stored() storage.Token {
+	networks := make([]string, 0, len(t.Networks))
+	for _, network := range t.Networks {
+		if prefix, err := parseNetwork(network); err == nil { // Validate refused the others
+			networks = append(networks, prefix.String())
+		}
+	}
+	return storage.Token{
+		Name: t.Name, Group: t.Group, Models: t.Models, TokenLimits: t.TokenLimits,
+		Budget: t.Budget, Weight: t.Weight, Lane: t.Lane, Expires: t.Expires, Networks: networks, Operations: t.Operations,
+		WebhookURL: t.WebhookURL, WebhookSecret: storage.Secret(t.WebhookSecret.Reveal()), Disabled: t.Disabled,
+	}
+}
+
+// laterKey stands in for the key of a token that is yet to be made, which the rules of the file ask for.
+const laterKey = "sk-later"
+
+// entryOf is the token as the file would hold it.
+func entryOf(t storage.Token) Token {
+	return Token{
+		Name: t.Name, Key: laterKey, Group: t.Group, Models: t.Models, TokenLimits: t.TokenLimits,
+		Budget: t.Budget, Weight: t.Weight, Lane: t.Lane, Expires: t.Expires, Networks: t.Networks, Operations: t.Operations,
+		WebhookURL: t.WebhookURL, WebhookSecret: providers.Secret(t.WebhookSecret.Reveal()), Disabled: t.Disabled,
+	}
+}
+
+// CheckToken holds a token that is made or changed while the gateway runs to the rules of the file, and returns it as it
+// is stored. The problem's key is the token's own field.
+func CheckToken(t storage.Token, webhooks Webhooks) (storage.Token, *Problem) {
+	v := &validator{}
+	entry := entryOf(t)
+	if strings.HasPrefix(t.ID, randomIDPrefix) && t.Name == t.ID {
+		entry.Name = laterKey // it was made without a name, and no name is given to it now
+	}
+	v.token("", entry, webhooks)
+	if len(v.problems) > 0 {
+		problem := v.problems[0]
+		problem.Key = strings.TrimPrefix(problem.Key, ".")
+		return t, &problem
+	}
+	stored := entry.stored()
+	t.Networks = stored.Networks
+	return t, nil
+}

@@ -1,0 +1,255 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// What the token store takes; said here so that the problem has a line and a column.
+const (
+	maxTokenName   = 128
+	maxTokenKey    = 512
+	randomIDPrefix = "tok_"
+)
+
+// validator collects what is wrong with a configuration.
+type validator struct{ problems []Problem }
+
+func (v *validator) add(key, format string, args ...any) {
+	v.problems = append(v.problems, Problem{Key: key, Message: fmt.Sprintf(format, args...)})
+}
+
+// Validate checks values that have the right type: what may not be empty, negative, twice there or contradictory. The
+// problems name keys and have no place in a file. No problem means that the gateway can start with it.
+func (c Config) Validate(vendors providers.Catalog) []Problem {
+	v := &validator{}
+	v.address("listen", c.Listen)
+	if c.Metrics.Listen != "" {
+		v.address("metrics.listen", c.Metrics.Listen)
+		if _, port, _ := net.SplitHostPort(c.Listen); c.Metrics.Listen == c.Listen && port != "0" {
+			v.add("metrics.listen", "is the address of listen; metrics never share it")
+		}
+	}
+	v.front(c)
+	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	v.oneOf("log.format", c.Log.Format, "json", "text")
+	v.services(c)
+	v.video(c.Video)
+	v.relay(c.Relay)
+	for i, token := range c.Tokens {
+		v.token(key("tokens", i), token, c.Webhooks)
+	}
+	v.unique("tokens", "name", len(c.Tokens), func(i int) string { return c.Tokens[i].Name })
+	v.unique("tokens", "key", len(c.Tokens), func(i int) string { return c.Tokens[i].Key.Reveal() })
+	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
+		v.price("prices."+model, c.Prices[model])
+	}
+	for i, channel := range c.Channels {
+		v.channel(key("channels", i), channel, vendors)
+	}
+	v.unique("channels", "name", len(c.Channels), func(i int) string { return c.Channels[i].Name })
+	return v.problems
+}
+
+// front checks who may connect to which listener.
+func (v *validator) front(c Config) {
+	if at := c.Admin.Listen; at != "" {
+		v.address("admin.listen", at)
+		_, port, _ := net.SplitHostPort(at)
+		if (at == c.Listen || at == c.Metrics.Listen) && port != "0" {
+			v.add("admin.listen", "is the address of listen or of metrics.listen; leave it empty to have /admin at listen")
+		}
+	}
+	for i, network := range c.TrustedProxies {
+		if prefix, err := parseNetwork(network); err != nil {
+			v.add(key("trusted_proxies", i), "%q is neither an address nor a CIDR range such as 10.0.0.0/8", network)
+		} else if prefix.Bits() == 0 {
+			v.add(key("trusted_proxies", i), "trusts everybody, so that any client could name its own address")
+		}
+	}
+	for i, origin := range c.CORS.Origins {
+		if problem := checkOrigin(origin, len(c.CORS.Origins)); problem != "" {
+			v.add(key("cors.origins", i), "%s", problem)
+		}
+	}
+}
+
+func (v *validator) services(c Config) {
+	if _, err := storage.OpenRedis(c.Redis.URL.Reveal(), nil); err != nil {
+		v.add("redis.url", "wants redis://[user:password@]host:port/db")
+	}
+	v.address("temporal.address", c.Temporal.Address)
+	v.filled("temporal.namespace", c.Temporal.Namespace)
+	v.filled("temporal.task_queue", c.Temporal.TaskQueue)
+	v.store("archive.endpoint", c.Archive.Endpoint)
+	if c.Archive.PublicEndpoint != "" {
+		v.store("archive.public_endpoint", c.Archive.PublicEndpoint)
+	}
+	v.filled("archive.bucket", c.Archive.Bucket)
+	switch {
+	case c.Archive.AccessKey == "" && c.Archive.SecretKey != "":
+		v.add("archive.access_key", "is missing beside secret_key")
+	case c.Archive.AccessKey != "" && c.Archive.SecretKey == "":
+		v.add("archive.secret_key", "is missing beside access_key")
+	}
+}
+
+// store checks the address of an S3 store.
+func (v *validator) store(key, address string) {
+	if endpoint, ok := v.httpURL(key, address); ok && strings.Trim(endpoint.Path, "/") != "" {
+		v.add(key, "wants no path")
+	}
+}
+
+func (v *validator) video(section Video) {
+	v.positive("video.retention", section.Retention)
+	v.positive("video.queue_limit", section.QueueLimit)
+	v.positive("video.deadline", section.Deadline)
+	v.positive("video.archive_deadline", section.ArchiveDeadline)
+	v.positive("video.poll_min", section.PollMin)
+	v.positive("video.poll_max", section.PollMax)
+	if section.PollMin > section.PollMax {
+		v.add("video.poll_min", "is %s, longer than poll_max, which is %s", formatDuration(section.PollMin), formatDuration(section.PollMax))
+	}
+	if section.Copies < 2 {
+		v.add("video.copies", "wants 2 or more: one of a slow source must leave room for another")
+	}
+	v.limit("video.max_output_bytes", int(section.MaxOutputBytes))
+}
+
+func (v *validator) relay(r Relay) {
+	if r.MaxBody <= 0 {
+		v.add("relay.max_body", "wants a size above 0")
+	}
+	if least := leastBodies * r.MaxBody; r.MaxBodyMemory != 0 && r.MaxBodyMemory < least {
+		v.add("relay.max_body_memory", "is %s, less than four times max_body, which are %s", r.MaxBodyMemory, least)
+	}
+	v.positive("relay.first_byte_timeout", r.FirstByteTimeout)
+	v.positive("relay.idle_timeout", r.IdleTimeout)
+	if r.MaxAttempts < 1 {
+		v.add("relay.max_attempts", "wants 1 or more")
+	}
+	v.notNegative("relay.cooldown", r.Cooldown)
+	if r.CooldownFailures < 1 || r.CooldownFailures > providers.MaxCooldownFailures {
+		v.add("relay.cooldown_failures", "wants 1 to %d", providers.MaxCooldownFailures)
+	}
+	if !(r.CooldownShare > 0 && r.CooldownShare <= 1) { // nor NaN
+		v.add("relay.cooldown_share", "wants a number above 0, up to 1")
+	}
+	v.positive("relay.cooldown_window", r.CooldownWindow)
+	v.notNegative("relay.grace", r.Grace)
+	v.notNegative("relay.redis_grace", r.RedisGrace)
+}
+
+func (v *validator) token(at string, t Token, webhooks Webhooks) {
+	v.tokenName(at+".name", t.Name)
+	v.filled(at+".group", t.Group)
+	if !providers.Plain(t.Group) {
+		v.add(at+".group", "holds a control character")
+	}
+	v.oneOf(at+".lane", t.Lane, storage.Lanes()...)
+	switch credential := t.Key.Reveal(); {
+	case credential == "":
+		v.add(at+".key", "is missing")
+	case len(credential) > maxTokenKey:
+		v.add(at+".key", "is longer than %d characters", maxTokenKey)
+	case strings.ContainsFunc(credential, func(r rune) bool { return r <= ' ' || r > '~' }):
+		v.add(at+".key", "wants visible ASCII characters without spaces, as a header can carry them")
+	}
+	v.tokenLimits(at, t.TokenLimits)
+	v.amount(at+".budget", t.Budget)
+	v.weight(at+".weight", t.Weight)
+	v.allFilled(at+".models", t.Models)
+	for i, operation := range t.Operations {
+		v.oneOf(key(at+".operations", i), operation, storage.Operations()...)
+	}
+	for i, network := range t.Networks {
+		if _, err := parseNetwork(network); err != nil {
+			v.add(key(at+".networks", i), "%q is neither an address nor a CIDR range such as 10.0.0.0/8", network)
+		}
+	}
+	if t.WebhookURL != "" {
+		if err := activities.CheckReceiver(t.WebhookURL, webhooks.AllowPrivateNetworks); err != nil {
+			v.add(at+".webhook_url", "%v", err)
+		}
+		if t.WebhookSecret == "" {
+			v.add(at+".webhook_secret", "is missing beside webhook_url")
+		}
+	}
+	if t.WebhookSecret != "" {
+		if _, err := storage.Secret(t.WebhookSecret.Reveal()).Key(); err != nil {
+			v.add(at+".webhook_secret", "%v", err)
+		}
+	}
+}
+
+func (v *validator) tokenName(at, name string) {
+	switch {
+	case strings.TrimSpace(name) == "":
+		v.add(at, "is missing")
+	case len(name) > maxTokenName:
+		v.add(at, "is longer than %d bytes", maxTokenName)
+	case strings.HasPrefix(name, randomIDPrefix):
+		v.add(at, "begins with %q like the ids of tokens made at run time", randomIDPrefix)
+	case !providers.Plain(name):
+		v.add(at, "holds a control character")
+	}
+}
+
+func (v *validator) price(at string, p Price) {
+	v.oneOf(at+".unit", p.Unit, "1", "1K", "1M")
+	_, problems := p.list()
+	for _, problem := range problems {
+		v.add(at+"."+problem.Key, "%s", problem.Message)
+	}
+}
+
+func (v *validator) channel(at string, c Channel, vendors providers.Catalog) {
+	v.filled(at+".name", c.Name)
+	vendor, known := vendors[c.Vendor]
+	if !known {
+		v.oneOf(at+".vendor", c.Vendor, slices.Sorted(maps.Keys(vendors))...)
+	}
+	if base, ok := v.httpURL(at+".base_url", c.BaseURL); ok && vendor.CheckBaseURL != nil {
+		if err := vendor.CheckBaseURL(base); err != nil {
+			v.add(at+".base_url", "%v", err)
+		}
+	}
+	if len(c.Keys) == 0 {
+		v.add(at+".keys", "wants at least one key")
+	}
+	for i, secret := range c.Keys {
+		switch {
+		case secret == "":
+			v.add(key(at+".keys", i), "is empty")
+		case vendor.CheckKey != nil && vendor.CheckKey(secret) != nil:
+			v.add(key(at+".keys", i), "%v", vendor.CheckKey(secret))
+		case slices.Index(c.Keys, secret) < i:
+			v.add(key(at+".keys", i), "is the same as keys[%d]", slices.Index(c.Keys, secret))
+		}
+	}
+	if len(c.Models) == 0 {
+		v.add(at+".models", `wants at least one model; "*": opens every name`)
+	}
+	for public, upstream := range c.Models {
+		switch {
+		case public == "":
+			v.add(at+".models", "a public name is empty")
+		case public == providers.AnyModel && upstream != "":
+			v.add(at+".models."+public, `opens every name as it is and takes no upstream name`)
+		}
+	}
+	if len(c.Groups) == 0 {
+		v.add(at+".groups", "wants at least one group")
+	}
+	v.allFilled(at+".groups", c.Groups)
+	v.weight(at+".weight", c.Weight)
+	v.limit(at+".max_jobs", c.MaxJobs)
+}
