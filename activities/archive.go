@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 const (
@@ -205,7 +206,7 @@ func (a *Activities) Cancel(ctx context.Context, job Job) error {
 		a.release(ctx, job)
 		return nil
 	}
-	traced, span := a.turn(ctx, target, providers.Turn{Does: "cancel"})
+	traced, span := a.turn(ctx, target, upstream.Turn{Does: "cancel"})
 	err = canceler.Cancel(traced, target, job.Ticket)
 	span.End(providers.AsFault(err))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 )
 
@@ -89,7 +90,7 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 	if err != nil {
 		return Output{}, err
 	}
-	ctx, span := a.turn(ctx, target, providers.Turn{Does: "open"})
+	ctx, span := a.turn(ctx, target, upstream.Turn{Does: "open"})
 	defer func() { span.End(providers.AsFault(err)) }()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -118,7 +119,7 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 		return Output{}, providers.Faultf(providers.TooLarge, "The video of %d bytes is larger than the allowed %d.", video.Length, a.MaxOutputBytes)
 	}
 	if !strings.HasPrefix(video.ContentType, "video/") {
-		return Output{}, providers.BrokenAnswer("a picture in place of the video", nil)
+		return Output{}, upstream.BrokenAnswer("a picture in place of the video", nil)
 	}
 	var before int64
 	for _, done := range c.state.Done {

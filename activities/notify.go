@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 )
 
@@ -149,7 +150,7 @@ func (a *Activities) tell(ctx context.Context, in DeliverInput, to storage.Webho
 	activity.RecordHeartbeat(ctx, d) // a try whose worker dies counts
 	end := a.traceDelivery(ctx, d)
 	got, err := a.Receivers.post(ctx, to.URL, http.Header{
-		"Content-Type": {"application/json"}, "User-Agent": {providers.Agent},
+		"Content-Type": {"application/json"}, "User-Agent": {upstream.Agent},
 		"Webhook-Id": {in.Event.ID}, "Webhook-Timestamp": {timestamp(at)}, "Webhook-Signature": {signature},
 	}, body)
 	end(got.status, err)

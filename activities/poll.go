@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 const (
@@ -107,7 +108,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 	look, cancel := context.WithTimeout(ctx, PollTimeout)
 	defer cancel()
 	p.Polls++
-	traced, span := a.turn(look, target, providers.Turn{Does: "poll"})
+	traced, span := a.turn(look, target, upstream.Turn{Does: "poll"})
 	status, err := adapter.Poll(traced, target, in.Job.Ticket)
 	span.End(providers.AsFault(err))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"code.dny.dev/ssrf"
 
-	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 const (
@@ -65,7 +65,7 @@ func CheckReceiver(address string, private bool) error {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return errPrivate
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && providers.Guard().SafeAddr(ip) != nil {
+	if ip, err := netip.ParseAddr(host); err == nil && upstream.Guard().SafeAddr(ip) != nil {
 		return errPrivate
 	}
 	return nil
@@ -94,7 +94,7 @@ func NewReceivers(opts *ReceiversOptions) *Receivers {
 	}
 	dialer := &net.Dialer{Timeout: dialReceiver, Resolver: opts.Resolver}
 	if !opts.AllowPrivate {
-		dialer.Control = providers.Guard().Safe
+		dialer.Control = upstream.Guard().Safe
 	}
 	return &Receivers{private: opts.AllowPrivate, client: &http.Client{
 		Timeout: receiverTimeout,
@@ -144,5 +144,5 @@ func (r *Receivers) post(ctx context.Context, address string, header http.Header
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, answerLimit) // what is left, or breaks off, says nothing
-	return receipt{status: resp.StatusCode, after: providers.RetryAfter(resp.Header)}, nil
+	return receipt{status: resp.StatusCode, after: upstream.RetryAfter(resp.Header)}, nil
 }

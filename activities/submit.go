@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 )
 
@@ -133,7 +134,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 
 	paid, cancel := context.WithTimeout(context.WithoutCancel(ctx), SubmitTimeout)
 	defer cancel()
-	traced, span := a.turn(paid, target, providers.Turn{Does: "submit", Operation: providers.VideoTask, Attempt: in.Attempt})
+	traced, span := a.turn(paid, target, upstream.Turn{Does: "submit", Operation: providers.VideoTask, Attempt: in.Attempt})
 	ticket, err := start(traced, adapter, target, req)
 	span.End(providers.AsFault(err))
 	if err != nil {
@@ -290,7 +291,7 @@ func (a *Activities) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	traced, span := a.turn(ctx, target, providers.Turn{Does: "find", Attempt: sub.Attempt})
+	traced, span := a.turn(ctx, target, upstream.Turn{Does: "find", Attempt: sub.Attempt})
 	ticket, err := finder.Find(traced, target, req)
 	span.End(providers.AsFault(err))
 	if err != nil {

@@ -9,11 +9,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // turn begins the span of a turn to an upstream, where the activity has one.
-func (a *Activities) turn(ctx context.Context, to providers.Target, turn providers.Turn) (context.Context, *providers.UpstreamSpan) {
-	return providers.TraceUpstream(ctx, a.Tracer, a.Catalog[to.Channel.Vendor], to, turn)
+func (a *Activities) turn(ctx context.Context, to providers.Target, turn upstream.Turn) (context.Context, *upstream.Span) {
+	return upstream.StartSpan(ctx, a.Tracer, a.Catalog[to.Channel.Vendor], to, turn)
 }
 
 // traceDelivery begins the span of a try of a delivery; what it returns ends it. The receiver is named by its host alone,

@@ -14,6 +14,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
@@ -120,7 +121,7 @@ func (s *Server) serveContent(x *exchange, r *http.Request) error {
 // contentType is what an output, or a variant of it, is served as. A vendor called it something, and no page or script of a
 // vendor's may come from this server's address: what is called neither a video nor a picture is served as one all the same.
 func contentType(called, variant string) string {
-	kind := providers.MediaType(http.Header{"Content-Type": {called}})
+	kind := upstream.MediaType(http.Header{"Content-Type": {called}})
 	switch {
 	case variant == "" && strings.HasPrefix(kind, "video/"):
 		return kind

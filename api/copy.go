@@ -10,6 +10,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/upstream"
 )
 
 const (
@@ -35,7 +36,7 @@ func (s *Server) copyPlain(x *exchange, r *http.Request, answer *relay.Answer, i
 	if err != nil {
 		length = -1
 	}
-	isJSON := providers.MediaType(answer.Header) == "application/json"
+	isJSON := upstream.MediaType(answer.Header) == "application/json"
 	// Sound and images of unknown length are played as they come; another JSON document is of no use before its end.
 	eager := length < 0 && (inParts || !isJSON)
 	whole := !eager && (isJSON || length <= copyBuffer)

@@ -70,7 +70,7 @@ func model(raw []byte) string {
 }
 
 // forget clears the last request.
-func (u *upstream) forget() {
+func (u *fakeOpenAI) forget() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.last = received{}

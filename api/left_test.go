@@ -14,6 +14,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 )
 
@@ -21,7 +22,7 @@ import (
 // called when an answer begins.
 func newLeaving(t *testing.T, begun func(), upstreams ...http.HandlerFunc) *gateway {
 	t.Helper()
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	catalog := providers.Catalog{"openai": {
 		Name: "openai", Relay: openai.NewRelayer(client), Endpoints: openai.Endpoints(), Usage: openai.Usage(),
 	}}

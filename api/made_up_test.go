@@ -10,6 +10,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 )
@@ -27,7 +28,7 @@ func TestModelNamesMadeUp(t *testing.T) {
 			t.Cleanup(func() { _ = usage.Close(context.WithoutCancel(t.Context())) })
 			vendor := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
 				if status != http.StatusOK {
-					return nil, providers.Refusal(status, nil)
+					return nil, upstream.Refusal(status, nil)
 				}
 				return upstreamAnswer("application/json", `{"choices":[]}`), nil
 			})

@@ -21,7 +21,7 @@ import (
 )
 
 // wasSent checks what the upstream got in JSON: the path, and members as they must stand in the body.
-func wasSent(t *testing.T, up *upstream, path string, members ...string) {
+func wasSent(t *testing.T, up *fakeOpenAI, path string, members ...string) {
 	t.Helper()
 	got := up.took()
 	if got.path != path || got.contentType != "application/json" || !json.Valid(got.body) {
@@ -173,7 +173,7 @@ func file(content string) io.Reader {
 }
 
 // sentForm reads the form the upstream got: name, file name, type and content of each part, in order.
-func sentForm(t *testing.T, up *upstream, path string) (parts []string, contents map[string]string) {
+func sentForm(t *testing.T, up *fakeOpenAI, path string) (parts []string, contents map[string]string) {
 	t.Helper()
 	got := up.took()
 	kind, params, err := mime.ParseMediaType(got.contentType)

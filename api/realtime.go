@@ -14,6 +14,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 )
 
@@ -104,7 +105,7 @@ func (s *Server) converse(x *exchange, r *http.Request) error { //nolint:context
 	}
 	x.channel, x.attempts = session.Channel, session.Attempts
 	x.provider = session.Provider
-	client, err := providers.AcceptSocket(x, r, realtimeProtocol)
+	client, err := upstream.AcceptSocket(x, r, realtimeProtocol)
 	if err != nil {
 		session.Close()
 		s.recordSession(x, true)

@@ -21,6 +21,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 )
 
@@ -94,7 +95,7 @@ func (d *dialog) start(t *testing.T, opts dialogOptions, upstreams ...*httptest.
 		t.Cleanup(upstream.Close)
 		urls = append(urls, upstream.URL)
 	}
-	d.open(t, opts, providers.NewHTTPClient(nil), urls...)
+	d.open(t, opts, upstream.NewClient(nil), urls...)
 	front := httptest.NewServer(d.Handler())
 	t.Cleanup(front.Close)
 	d.url = front.URL + realtimePath

@@ -15,12 +15,13 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/upstream"
 )
 
 const upstreamKey = "sk-upstream"
 
-// upstream is a fake OpenAI upstream that checks what every request must be and keeps the last one.
-type upstream struct {
+// fakeOpenAI is an OpenAI upstream that checks what every request must be and keeps the last one.
+type fakeOpenAI struct {
 	tb   testing.TB
 	mu   sync.Mutex
 	last received
@@ -34,12 +35,12 @@ type received struct {
 
 // newOpenAI makes a gateway whose one channel is a fake OpenAI upstream, reached through the real relay and vendor.
 // Every model exists; "fast" is "up/fast:1" there, and the channel "open" takes values the contract does not list.
-func newOpenAI(tb testing.TB, change func(*api.Options)) (*gateway, *upstream) {
+func newOpenAI(tb testing.TB, change func(*api.Options)) (*gateway, *fakeOpenAI) {
 	tb.Helper()
-	up := &upstream{tb: tb}
+	up := &fakeOpenAI{tb: tb}
 	server := httptest.NewServer(up)
 	tb.Cleanup(server.Close)
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	tb.Cleanup(client.CloseIdleConnections)
 	catalog := providers.Catalog{"openai": {
 		Name: "openai", Relay: openai.NewRelayer(client), Endpoints: openai.Endpoints(), Usage: openai.Usage(),
@@ -64,14 +65,14 @@ func newOpenAI(tb testing.TB, change func(*api.Options)) (*gateway, *upstream) {
 }
 
 // took returns the last request.
-func (u *upstream) took() received {
+func (u *fakeOpenAI) took() received {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.last
 }
 
 // ServeHTTP implements http.Handler.
-func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (u *fakeOpenAI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.ContentLength != int64(len(body)) || r.Header.Get("Authorization") != "Bearer "+upstreamKey || r.Method != http.MethodPost {
 		u.tb.Errorf("upstream got %s %s, %d of %d bytes, %v, authorization %q", r.Method, r.URL, len(body), r.ContentLength, err, r.Header.Get("Authorization"))

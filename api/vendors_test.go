@@ -11,6 +11,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/upstream"
 )
 
 // channelKey is the channels' own credential.
@@ -18,7 +19,7 @@ const channelKey = "upstream-key"
 
 // vendorGateway is a gateway whose one channel is a real vendor's at an upstream of the test's. "m" stands for "up" there,
 // "org/m:70b" for itself.
-func vendorGateway(t *testing.T, vendor string, upstream http.HandlerFunc) *gateway {
+func vendorGateway(t *testing.T, vendor string, handler http.HandlerFunc) *gateway {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, values := range r.Header {
@@ -31,10 +32,10 @@ func vendorGateway(t *testing.T, vendor string, upstream http.HandlerFunc) *gate
 		if r.URL.Query().Has("key") {
 			t.Error("the key of the query went upstream")
 		}
-		upstream(w, r)
+		handler(w, r)
 	}))
 	t.Cleanup(server.Close)
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	vendors := catalog.New(client)
 	router := providers.NewRouter(vendors, []providers.Channel{{

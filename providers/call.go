@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 )
@@ -159,4 +160,24 @@ func (b *payloadBody) Close() error {
 // upstream request at once.
 type Relayer interface {
 	Relay(ctx context.Context, to Target, call Call) (*http.Response, error)
+}
+
+// RealtimeCall asks for one realtime conversation.
+type RealtimeCall struct {
+	// Model is the public name.
+	Model string
+	// Header and Query hold only what of the client's may travel upstream; never a credential nor the model.
+	Header http.Header
+	Query  url.Values
+	// RequestID names the client's request in logs.
+	RequestID string
+	// Token is the stable id of the token that calls.
+	Token string
+}
+
+// Dialer opens realtime conversations at one vendor. It is safe for concurrent use.
+type Dialer interface {
+	// DialRealtime calls dial once, with the client, the address and the header of the handshake. The error is dial's, a
+	// *Fault, in which the vendor's own error codes have been read.
+	DialRealtime(to Target, call RealtimeCall, dial func(client *http.Client, address string, header http.Header) error) error
 }

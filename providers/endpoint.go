@@ -48,3 +48,6 @@ type Endpoint struct {
 
 // String returns "format.operation", for logs.
 func (e Endpoint) String() string { return string(e.Format) + "." + string(e.Operation) }
+
+// RealtimeSession is the endpoint of a realtime conversation, the only format that has one.
+func RealtimeSession() Endpoint { return Endpoint{Format: OpenAI, Operation: Realtime} }

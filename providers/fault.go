@@ -128,12 +128,9 @@ func (f *Fault) Unwrap() error { return f.Err }
 
 // RefuseKey makes the fault one of the gateway's own key, which surely did not get the request through.
 func (f *Fault) RefuseKey(trouble KeyTrouble) {
-	f.Kind, f.Message = Upstream, refusedKey
+	f.Kind, f.Message = Upstream, "The upstream refused the gateway's own key."
 	f.Blame, f.Key, f.Taken = BlameKey, trouble, TakenNo
 }
-
-// refusedKey is what a client learns of a refused key.
-const refusedKey = "The upstream refused the gateway's own key."
 
 // Elsewhere tells whether another channel may succeed where this one failed.
 func (f *Fault) Elsewhere() bool {

@@ -40,5 +40,13 @@ func (v Vendor) Serves(e Endpoint) bool {
 	return v.Relay != nil && slices.Contains(v.Endpoints, e)
 }
 
+// Convention is what the OpenTelemetry conventions for generative AI call the vendor's service.
+func (v Vendor) Convention() string {
+	if v.Provider != "" {
+		return v.Provider
+	}
+	return v.Name
+}
+
 // Catalog is the table of vendors by name.
 type Catalog map[string]Vendor

@@ -19,6 +19,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
@@ -47,7 +48,7 @@ type parts struct {
 const buffersPerCopy = 2
 
 // vendors is the catalog for those who only ask which vendors there are.
-func vendors() providers.Catalog { return catalog.New(providers.NewHTTPClient(nil)) }
+func vendors() providers.Catalog { return catalog.New(upstream.NewClient(nil)) }
 
 // wire makes the parts that API and worker share. Main's Close releases them.
 func (m *Main) wire(cfg config.Config) (*parts, error) {
@@ -73,7 +74,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
-	upstreams := providers.NewHTTPClient(nil)
+	upstreams := upstream.NewClient(nil)
 	m.onClose(func() error { upstreams.CloseIdleConnections(); return nil })
 	p.catalog = catalog.New(upstreams)
 	p.metrics.learn(cfg, p.catalog)

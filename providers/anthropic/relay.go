@@ -1,6 +1,6 @@
 // Package anthropic adapts upstreams that speak Anthropic's Messages API.
 //
-// It must not import anything of the product but providers.
+// Of the product it imports providers and providers/upstream alone.
 package anthropic
 
 import (
@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // defaultVersion is the wire version of a call that names none, the one the vendor's SDKs send.
@@ -94,7 +95,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if !ok || call.Endpoint.Format != providers.Anthropic {
 		return nil, providers.Faultf(providers.Internal, "The gateway sent a call to a vendor that does not serve it.")
 	}
-	req, err := providers.NewPost(ctx, to.Channel.BaseURL+operation.path, call.Payload(to.Model))
+	req, err := upstream.NewPost(ctx, to.Channel.BaseURL+operation.path, call.Payload(to.Model))
 	if err != nil {
 		return nil, err
 	}
@@ -107,16 +108,16 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		"Anthropic-Version": {cmp.Or(call.Header.Get("Anthropic-Version"), defaultVersion)},
 		"Content-Type":      {"application/json"},
 		"Accept":            {answer},
-		"User-Agent":        {providers.Agent},
+		"User-Agent":        {upstream.Agent},
 	}
 	if beta := call.Header.Values("Anthropic-Beta"); len(beta) > 0 {
 		req.Header["Anthropic-Beta"] = slices.Clone(beta)
 	}
-	resp, err := providers.Send(r.client, req)
+	resp, err := upstream.Send(r.client, req)
 	if err != nil {
 		return nil, refine(err)
 	}
-	if providers.MediaType(resp.Header) != answer {
+	if upstream.MediaType(resp.Header) != answer {
 		_ = resp.Body.Close() // the answer is of no use
 		return nil, &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",

@@ -14,6 +14,7 @@ import (
 	"modelrelay/providers/anthropic"
 	"modelrelay/providers/providertest"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/upstream"
 )
 
 var (
@@ -70,7 +71,7 @@ func TestDefaultVersion(t *testing.T) {
 
 func send(t *testing.T, base string, call providers.Call) (*http.Response, error) {
 	t.Helper()
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: base}, Key: "k", Model: "m"}
 	return anthropic.NewRelayer(client).Relay(t.Context(), to, call)
@@ -198,7 +199,7 @@ func TestUsage(t *testing.T) {
 			_, _ = io.WriteString(w, answer)
 		}))
 		t.Cleanup(server.Close)
-		client := providers.NewHTTPClient(nil)
+		client := upstream.NewClient(nil)
 		t.Cleanup(client.CloseIdleConnections)
 		catalog := providers.Catalog{"anthropic": {
 			Name: "anthropic", Relay: anthropic.NewRelayer(client), Endpoints: anthropic.Endpoints(), Usage: anthropic.Usage(),

@@ -1,6 +1,6 @@
 // Package gemini adapts upstreams that speak Google's Gemini API.
 //
-// It must not import anything of the product but providers.
+// Of the product it imports providers and providers/upstream alone.
 package gemini
 
 import (
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // Relayer sends calls in Gemini's format. It is safe for concurrent use.
@@ -100,7 +101,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if call.Stream {
 		address, answer = address+"?alt=sse", "text/event-stream"
 	}
-	req, err := providers.NewPost(ctx, address, call.Payload(to.Model))
+	req, err := upstream.NewPost(ctx, address, call.Payload(to.Model))
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +109,13 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		"X-Goog-Api-Key": {to.Key.Reveal()},
 		"Content-Type":   {"application/json"},
 		"Accept":         {answer},
-		"User-Agent":     {providers.Agent},
+		"User-Agent":     {upstream.Agent},
 	}
-	resp, err := providers.Send(r.client, req)
+	resp, err := upstream.Send(r.client, req)
 	if err != nil {
 		return nil, refine(err)
 	}
-	if providers.MediaType(resp.Header) != answer {
+	if upstream.MediaType(resp.Header) != answer {
 		_ = resp.Body.Close() // the answer is of no use
 		return nil, &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",

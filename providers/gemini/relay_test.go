@@ -15,6 +15,7 @@ import (
 	"modelrelay/providers/gemini"
 	"modelrelay/providers/providertest"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/upstream"
 )
 
 var (
@@ -89,7 +90,7 @@ func TestAddress(t *testing.T) {
 			got = r.RequestURI
 			w.WriteHeader(http.StatusTeapot)
 		}))
-		client := providers.NewHTTPClient(nil)
+		client := upstream.NewClient(nil)
 		to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: server.URL}, Key: "k", Model: tc.model}
 		resp, err := gemini.NewRelayer(client).Relay(t.Context(), to, providers.Call{
 			Endpoint: tc.endpoint, Stream: tc.stream, Model: tc.model, Body: []byte(`{}`),
@@ -108,7 +109,7 @@ func TestAddress(t *testing.T) {
 
 func send(t *testing.T, base string, call providers.Call) (*http.Response, error) {
 	t.Helper()
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: base}, Key: "k", Model: "m"}
 	return gemini.NewRelayer(client).Relay(t.Context(), to, call)
@@ -243,7 +244,7 @@ func TestUsage(t *testing.T) {
 			_, _ = io.WriteString(w, answer)
 		}))
 		t.Cleanup(server.Close)
-		client := providers.NewHTTPClient(nil)
+		client := upstream.NewClient(nil)
 		t.Cleanup(client.CloseIdleConnections)
 		catalog := providers.Catalog{"gemini": {
 			Name: "gemini", Relay: gemini.NewRelayer(client), Endpoints: gemini.Endpoints(), Usage: gemini.Usage(),

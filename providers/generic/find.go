@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // documentLimit bounds the upstream's description of itself, in bytes.
@@ -55,12 +56,12 @@ func (v *Videos) honoursKeys(ctx context.Context, to providers.Target, remix boo
 	if err != nil {
 		return err
 	}
-	resp, err := providers.Send(v.client, get)
+	resp, err := upstream.Send(v.client, get)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	raw, err := providers.ReadAnswer(ctx, resp.Body, documentLimit)
+	raw, err := upstream.ReadAnswer(ctx, resp.Body, documentLimit)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (v *Videos) honoursKeys(ctx context.Context, to providers.Target, remix boo
 		Paths map[string]operations `json:"paths"`
 	}
 	if err := json.Unmarshal(raw, &document); err != nil {
-		return providers.BrokenAnswer("not an OpenAPI document", err)
+		return upstream.BrokenAnswer("not an OpenAPI document", err)
 	}
 	if !remix && document.Paths["/v1"+path].takesKey() {
 		return nil

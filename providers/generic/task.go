@@ -9,29 +9,30 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // task is the upstream's task. A member of another type than the contract's must not lose a paid one, so none is an
 // error.
 type task struct {
-	ID       providers.Loose `json:"id"`
-	TaskID   providers.Loose `json:"task_id"`
-	Status   providers.Loose `json:"status"`
-	Progress providers.Loose `json:"progress"`
+	ID       upstream.Loose `json:"id"`
+	TaskID   upstream.Loose `json:"task_id"`
+	Status   upstream.Loose `json:"status"`
+	Progress upstream.Loose `json:"progress"`
 	// CreatedAt, CompletedAt and ExpiresAt are in seconds of the Unix era.
-	CreatedAt   providers.Loose `json:"created_at"`
-	CompletedAt providers.Loose `json:"completed_at"`
-	ExpiresAt   providers.Loose `json:"expires_at"`
-	Duration    providers.Loose `json:"duration"`
-	Width       providers.Loose `json:"width"`
-	Height      providers.Loose `json:"height"`
+	CreatedAt   upstream.Loose  `json:"created_at"`
+	CompletedAt upstream.Loose  `json:"completed_at"`
+	ExpiresAt   upstream.Loose  `json:"expires_at"`
+	Duration    upstream.Loose  `json:"duration"`
+	Width       upstream.Loose  `json:"width"`
+	Height      upstream.Loose  `json:"height"`
 	Error       json.RawMessage `json:"error"`
-	URL         providers.Loose `json:"url"`
+	URL         upstream.Loose  `json:"url"`
 	URLs        json.RawMessage `json:"urls"`
 	// Where gateways that stray from the contract have the rest.
-	VideoURL   providers.Loose `json:"video_url"`
-	ResultURL  providers.Loose `json:"result_url"`
-	FailReason providers.Loose `json:"fail_reason"`
+	VideoURL   upstream.Loose  `json:"video_url"`
+	ResultURL  upstream.Loose  `json:"result_url"`
+	FailReason upstream.Loose  `json:"fail_reason"`
 	Data       json.RawMessage `json:"data"`
 }
 
@@ -50,27 +51,27 @@ func decode(body []byte) (task, error) {
 func decodeObject(raw []byte) (task, error) {
 	// null decodes into anything, and says nothing.
 	if !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
-		return task{}, providers.BrokenAnswer("not a JSON object", nil)
+		return task{}, upstream.BrokenAnswer("not a JSON object", nil)
 	}
 	var t task
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return task{}, providers.BrokenAnswer("not the JSON expected", err)
+		return task{}, upstream.BrokenAnswer("not the JSON expected", err)
 	}
 	return t, nil
 }
 
 // links are where the videos lie, in order; none where the task does not say.
 func (t task) links() []string {
-	var all []providers.Loose
+	var all []upstream.Loose
 	_ = json.Unmarshal(t.URLs, &all) // what is no list has no links
 	if len(all) == 0 {
 		old := t.FailReason
 		if !strings.HasPrefix(string(old), "http") {
 			old = ""
 		}
-		for _, link := range []providers.Loose{t.URL, t.VideoURL, t.ResultURL, old} {
+		for _, link := range []upstream.Loose{t.URL, t.VideoURL, t.ResultURL, old} {
 			if link != "" {
-				all = []providers.Loose{link}
+				all = []upstream.Loose{link}
 				break
 			}
 		}
@@ -95,7 +96,7 @@ func (t task) status(key providers.Secret) providers.VideoStatus {
 	case "queued", "not_start", "submitted", "pending":
 		s.State = providers.JobQueued
 	case "completed", "success", "succeeded":
-		s.State, s.Outputs, s.Took = providers.JobDone, max(1, len(t.links())), providers.Took(t.CreatedAt, t.CompletedAt)
+		s.State, s.Outputs, s.Took = providers.JobDone, max(1, len(t.links())), upstream.Took(t.CreatedAt, t.CompletedAt)
 		s.Dies = t.ExpiresAt.Time()
 	case "failed", "failure", "cancelled", "canceled", "expired":
 		s.State = providers.JobFailed
@@ -126,10 +127,10 @@ type failing struct{ code, message, param string }
 // readError reads an error object, or a bare text.
 func readError(raw json.RawMessage) failing {
 	var object struct {
-		Code    providers.Loose `json:"code"`
-		Type    providers.Loose `json:"type"`
-		Message providers.Loose `json:"message"`
-		Param   providers.Loose `json:"param"`
+		Code    upstream.Loose `json:"code"`
+		Type    upstream.Loose `json:"type"`
+		Message upstream.Loose `json:"message"`
+		Param   upstream.Loose `json:"param"`
 	}
 	if json.Unmarshal(raw, &object) != nil {
 		_ = json.Unmarshal(raw, &object.Message) // what is neither says nothing
@@ -150,8 +151,8 @@ func explain(err error, key providers.Secret) error {
 	fault.Upstream.Format = providers.OpenAI
 	var answer struct {
 		Error   json.RawMessage `json:"error"`
-		Code    providers.Loose `json:"code"`
-		Message providers.Loose `json:"message"`
+		Code    upstream.Loose  `json:"code"`
+		Message upstream.Loose  `json:"message"`
 	}
 	_ = json.Unmarshal(fault.Upstream.Body, &answer) // where the words are not these, the status has said enough
 	said := readError(answer.Error)

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 const (
@@ -29,12 +30,12 @@ const (
 type Videos struct {
 	client  *http.Client
 	submit  *http.Client
-	results *providers.Results
+	results *upstream.Results
 }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{client: client, submit: providers.Fresh(client), results: providers.NewResults(client)}
+	return &Videos{client: client, submit: upstream.Fresh(client), results: upstream.NewResults(client)}
 }
 
 // Submit creates a task.
@@ -70,12 +71,12 @@ func (v *Videos) start(ctx context.Context, to providers.Target, path string, bo
 		return providers.Ticket{}, explain(err, to.Key)
 	}
 	// Some gateways number their tasks besides: the number is not what they know the task by.
-	for _, id := range []providers.Loose{made.TaskID, made.ID} {
+	for _, id := range []upstream.Loose{made.TaskID, made.ID} {
 		if id != "" {
 			return providers.Ticket{Job: string(id)}, nil
 		}
 	}
-	return providers.Ticket{}, providers.BrokenAnswer("no task id", nil)
+	return providers.Ticket{}, upstream.BrokenAnswer("no task id", nil)
 }
 
 // Poll reads the task.
@@ -158,7 +159,7 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	if err != nil {
 		return err
 	}
-	resp, err := providers.Send(v.client, post)
+	resp, err := upstream.Send(v.client, post)
 	if err != nil {
 		var fault *providers.Fault
 		if errors.As(err, &fault) && fault.Upstream != nil {
@@ -182,12 +183,12 @@ func (v *Videos) read(ctx context.Context, to providers.Target, ticket providers
 
 // task sends a request whose answer is a task.
 func (v *Videos) task(ctx context.Context, client *http.Client, req *http.Request) (task, error) {
-	resp, err := providers.Send(client, req)
+	resp, err := upstream.Send(client, req)
 	if err != nil {
 		return task{}, err
 	}
 	defer resp.Body.Close()
-	body, err := providers.ReadAnswer(ctx, resp.Body, taskLimit)
+	body, err := upstream.ReadAnswer(ctx, resp.Body, taskLimit)
 	if err != nil {
 		return task{}, err
 	}
@@ -204,7 +205,7 @@ func (v *Videos) request(ctx context.Context, method string, to providers.Target
 	// Such an upstream is a gateway of this kind, often the operator's own: its part of the trace is worth having, and the
 	// ids say nothing to anyone else. Other vendors are strangers and get none.
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header))
-	req.Header.Set("User-Agent", providers.Agent)
+	req.Header.Set("User-Agent", upstream.Agent)
 	return req, nil
 }
 

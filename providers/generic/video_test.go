@@ -21,6 +21,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/generic"
 	"modelrelay/providers/providertest"
+	"modelrelay/providers/upstream"
 )
 
 const job = "video_01k9z7hq3v5m8r2c4d6e8f0g2h"
@@ -81,7 +82,7 @@ func upload(req *http.Request) (providertest.Upload, error) {
 
 func newVideos(t *testing.T) *generic.Videos {
 	t.Helper()
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	return generic.NewVideos(client)
 }

@@ -9,6 +9,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/providertest"
+	"modelrelay/providers/upstream"
 )
 
 func at(operation providers.Operation) providers.Endpoint {
@@ -132,7 +133,7 @@ func TestAnswerTypes(t *testing.T) {
 			w.Header()["Content-Type"] = []string{tc.contentType}
 			_, _ = io.WriteString(w, "{}")
 		}))
-		client := providers.NewHTTPClient(nil)
+		client := upstream.NewClient(nil)
 		to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: server.URL}, Key: "k", Model: "m"}
 		resp, err := openai.NewRelayer(client).Relay(t.Context(), to, providers.Call{Endpoint: at(tc.operation), Model: "m", Stream: tc.stream, Body: []byte(`{}`)})
 		if err == nil {

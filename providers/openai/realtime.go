@@ -1,12 +1,12 @@
 package openai
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"net/url"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // Realtime opens conversations of the realtime API. It is safe for concurrent use.
@@ -45,20 +45,18 @@ const (
 
 // DialRealtime implements providers.Dialer. The key travels as the vendor's own SDK sends it outside of a browser, in
 // the header; no subprotocol is offered.
-func (r *Realtime) DialRealtime(ctx context.Context, to providers.Target, call providers.RealtimeCall) (*providers.Socket, error) {
+func (r *Realtime) DialRealtime(
+	to providers.Target, call providers.RealtimeCall, dial func(client *http.Client, address string, header http.Header) error,
+) error {
 	query := make(url.Values, len(call.Query)+1)
 	maps.Copy(query, call.Query)
 	query.Set("model", to.Model)
 	header := http.Header{
 		"Authorization": {"Bearer " + to.Key.Reveal()},
-		"User-Agent":    {providers.Agent},
+		"User-Agent":    {upstream.Agent},
 	}
 	if beta := call.Header.Values("OpenAI-Beta"); len(beta) > 0 {
 		header["Openai-Beta"] = beta
 	}
-	socket, err := providers.DialSocket(ctx, r.client, to.Channel.BaseURL+"/realtime?"+query.Encode(), header)
-	if err != nil {
-		return nil, refine(err)
-	}
-	return socket, nil
+	return refine(dial(r.client, to.Channel.BaseURL+"/realtime?"+query.Encode(), header))
 }

@@ -14,6 +14,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
+	"modelrelay/providers/upstream"
 )
 
 // TestDialRealtimeOverTLS: an upstream that prefers HTTP/2 is asked in HTTP/1.1, which alone can be upgraded, and the
@@ -42,24 +43,24 @@ func TestDialRealtimeOverTLS(t *testing.T) {
 	t.Cleanup(server.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	client := providers.NewHTTPClient(&providers.ClientOptions{TLS: &tls.Config{RootCAs: roots}})
+	client := upstream.NewClient(&upstream.ClientOptions{TLS: &tls.Config{RootCAs: roots}})
 
 	talking, err := dial(t, client, server.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Something to carry: a pair of sockets whose other end writes.
-	near := make(chan *providers.Socket, 1)
+	near := make(chan *upstream.Socket, 1)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		socket, err := providers.AcceptSocket(w, r, "realtime")
+		socket, err := upstream.AcceptSocket(w, r, "realtime")
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		near <- socket
-		var carrier providers.Carrier
+		var carrier upstream.Carrier
 		carrier.Stall = time.Minute
-		if err := carrier.Carry(context.WithoutCancel(r.Context()), socket, talking, func(providers.Piece) {}); err != nil {
+		if err := carrier.Carry(context.WithoutCancel(r.Context()), socket, talking, func(upstream.Piece) {}); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -80,7 +81,7 @@ func TestDialRealtimeOverTLS(t *testing.T) {
 }
 
 // dial opens a conversation whose context has ended when dial returns.
-func dial(t *testing.T, client *http.Client, url string, cause error) (*providers.Socket, error) {
+func dial(t *testing.T, client *http.Client, url string, cause error) (*upstream.Socket, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -88,7 +89,12 @@ func dial(t *testing.T, client *http.Client, url string, cause error) (*provider
 		cancel(cause)
 	}
 	to := providers.Target{Channel: providers.Channel{BaseURL: url + "/v1"}, Key: "k", Model: "up"}
-	return openai.NewRealtime(client).DialRealtime(ctx, to, providers.RealtimeCall{Model: "pub"})
+	var socket *upstream.Socket
+	err := openai.NewRealtime(client).DialRealtime(to, providers.RealtimeCall{Model: "pub"}, func(client *http.Client, address string, header http.Header) (err error) {
+		socket, err = upstream.DialSocket(ctx, client, address, header)
+		return err
+	})
+	return socket, err
 }
 
 func TestDialRealtimeFaults(t *testing.T) {
@@ -125,7 +131,7 @@ func TestDialRealtimeFaults(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			socket, err := dial(t, providers.NewHTTPClient(nil), tc.server.URL, tc.cause)
+			socket, err := dial(t, upstream.NewClient(nil), tc.server.URL, tc.cause)
 			var fault *providers.Fault
 			if !errors.As(err, &fault) {
 				t.Fatalf("got %v and %v, want a fault", socket, err)

@@ -1,6 +1,6 @@
 // Package openai adapts upstreams that speak OpenAI's API: its own, and the many that copy it.
 //
-// It must not import anything of the product but providers.
+// Of the product it imports providers and providers/upstream alone.
 package openai
 
 import (
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // Relayer sends calls in OpenAI's format. It is safe for concurrent use.
@@ -50,7 +51,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if !ok || call.Endpoint.Format != providers.OpenAI {
 		return nil, providers.Faultf(providers.Internal, "The gateway sent a call to a vendor that does not serve it.")
 	}
-	req, err := providers.NewPost(ctx, to.Channel.BaseURL+operation.path, call.Payload(to.Model))
+	req, err := upstream.NewPost(ctx, to.Channel.BaseURL+operation.path, call.Payload(to.Model))
 	if err != nil {
 		return nil, err
 	}
@@ -62,17 +63,17 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 		"Authorization": {"Bearer " + to.Key.Reveal()},
 		"Content-Type":  {cmp.Or(call.ContentType, typeJSON)},
 		"Accept":        {strings.Join(answers, ", ")},
-		"User-Agent":    {providers.Agent},
+		"User-Agent":    {upstream.Agent},
 	}
 	// Beta opts into features. What names an organization or a project belongs to the key, which is not the client's.
 	if beta := call.Header.Values("OpenAI-Beta"); len(beta) > 0 {
 		req.Header["Openai-Beta"] = beta
 	}
-	resp, err := providers.Send(r.client, req)
+	resp, err := upstream.Send(r.client, req)
 	if err != nil {
 		return nil, refine(err)
 	}
-	if !accepts(answers, providers.MediaType(resp.Header)) {
+	if !accepts(answers, upstream.MediaType(resp.Header)) {
 		_ = resp.Body.Close() // the answer is of no use
 		return nil, &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",

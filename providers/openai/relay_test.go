@@ -11,6 +11,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/providertest"
+	"modelrelay/providers/upstream"
 )
 
 func TestRelayer(t *testing.T) {
@@ -89,7 +90,7 @@ func TestRelayErrorCodes(t *testing.T) {
 				_, _ = io.WriteString(w, tc.body)
 			}))
 			t.Cleanup(server.Close)
-			client := providers.NewHTTPClient(nil)
+			client := upstream.NewClient(nil)
 			t.Cleanup(client.CloseIdleConnections)
 			to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: server.URL}, Key: "k", Model: "m"}
 			resp, err := openai.NewRelayer(client).Relay(t.Context(), to, providers.Call{

@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // Wire facts of this file and video_job.go: the videos service of github.com/openai/openai-go v3 (video.go), and for
@@ -26,12 +27,12 @@ const (
 type Videos struct {
 	client  *http.Client
 	submit  *http.Client
-	results *providers.Results
+	results *upstream.Results
 }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{client: client, submit: providers.Fresh(client), results: providers.NewResults(client)}
+	return &Videos{client: client, submit: upstream.Fresh(client), results: upstream.NewResults(client)}
 }
 
 // Submit posts the job as the vendor's SDK does: multipart, or JSON where the input image is a URL.
@@ -63,7 +64,7 @@ func (v *Videos) start(ctx context.Context, to providers.Target, path string, bo
 	if key != "" {
 		post.Header.Set("Idempotency-Key", key) // ignored by the vendor, honoured by gateways in front of it
 	}
-	resp, err := providers.Send(v.submit, post)
+	resp, err := upstream.Send(v.submit, post)
 	if err != nil {
 		return providers.Ticket{}, explain(err, to.Key)
 	}
@@ -71,12 +72,12 @@ func (v *Videos) start(ctx context.Context, to providers.Target, path string, bo
 	if err != nil {
 		return providers.Ticket{}, err // taken, in all likelihood
 	}
-	for _, id := range []providers.Loose{made.ID, made.TaskID} {
+	for _, id := range []upstream.Loose{made.ID, made.TaskID} {
 		if id != "" {
 			return providers.Ticket{Job: string(id)}, nil
 		}
 	}
-	return providers.Ticket{}, providers.BrokenAnswer("no job id", nil)
+	return providers.Ticket{}, upstream.BrokenAnswer("no job id", nil)
 }
 
 // Poll reads the job.
@@ -140,7 +141,7 @@ func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.
 	if err != nil {
 		return job{}, err
 	}
-	resp, err := providers.Send(v.client, get)
+	resp, err := upstream.Send(v.client, get)
 	if err != nil {
 		return job{}, err
 	}
@@ -154,7 +155,7 @@ func (v *Videos) request(ctx context.Context, method string, to providers.Target
 		return nil, &providers.Fault{Kind: providers.Internal, Message: "The channel's address is not usable.", Taken: providers.TakenNo, Err: err}
 	}
 	authorize(req, to.Key)
-	req.Header.Set("User-Agent", providers.Agent)
+	req.Header.Set("User-Agent", upstream.Agent)
 	return req, nil
 }
 
@@ -165,7 +166,7 @@ func authorize(req *http.Request, key providers.Secret) {
 // read decodes an answer that is a job, and closes it.
 func read(ctx context.Context, resp *http.Response) (job, error) {
 	defer resp.Body.Close()
-	body, err := providers.ReadAnswer(ctx, resp.Body, jobLimit)
+	body, err := upstream.ReadAnswer(ctx, resp.Body, jobLimit)
 	if err != nil {
 		return job{}, err
 	}

@@ -14,11 +14,12 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
+	"modelrelay/providers/upstream"
 )
 
 func newClient(t *testing.T) *http.Client {
 	t.Helper()
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	return client
 }

@@ -8,24 +8,25 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // job is the upstream's video object, with the places where compatible servers put the link to the result. A member of
 // another type than the vendor's must not lose a paid job, so none is an error.
 type job struct {
-	ID       providers.Loose `json:"id"`
-	TaskID   providers.Loose `json:"task_id"`
-	Status   providers.Loose `json:"status"`
-	Progress providers.Loose `json:"progress"`
+	ID       upstream.Loose `json:"id"`
+	TaskID   upstream.Loose `json:"task_id"`
+	Status   upstream.Loose `json:"status"`
+	Progress upstream.Loose `json:"progress"`
 	// CreatedAt, CompletedAt and ExpiresAt are in seconds of the Unix era.
-	CreatedAt   providers.Loose `json:"created_at"`
-	CompletedAt providers.Loose `json:"completed_at"`
-	ExpiresAt   providers.Loose `json:"expires_at"`
-	Seconds     providers.Loose `json:"seconds"`
-	Size        providers.Loose `json:"size"`
+	CreatedAt   upstream.Loose  `json:"created_at"`
+	CompletedAt upstream.Loose  `json:"completed_at"`
+	ExpiresAt   upstream.Loose  `json:"expires_at"`
+	Seconds     upstream.Loose  `json:"seconds"`
+	Size        upstream.Loose  `json:"size"`
 	Error       json.RawMessage `json:"error"`
-	URL         providers.Loose `json:"url"`
-	VideoURL    providers.Loose `json:"video_url"`
+	URL         upstream.Loose  `json:"url"`
+	VideoURL    upstream.Loose  `json:"video_url"`
 	Video       json.RawMessage `json:"video"`
 	Metadata    json.RawMessage `json:"metadata"`
 }
@@ -34,11 +35,11 @@ type job struct {
 func decode(body []byte) (job, error) {
 	// null decodes into anything, and says nothing.
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
-		return job{}, providers.BrokenAnswer("not a JSON object", nil)
+		return job{}, upstream.BrokenAnswer("not a JSON object", nil)
 	}
 	var j job
 	if err := json.Unmarshal(body, &j); err != nil {
-		return job{}, providers.BrokenAnswer("not the JSON expected", err)
+		return job{}, upstream.BrokenAnswer("not the JSON expected", err)
 	}
 	return j, nil
 }
@@ -46,12 +47,12 @@ func decode(body []byte) (job, error) {
 // link is where the result lies outside /content; "" where the object does not say.
 func (j job) link() string {
 	var video, metadata struct {
-		URL providers.Loose `json:"url"`
+		URL upstream.Loose `json:"url"`
 	}
 	// What is not an object has no link.
 	_ = json.Unmarshal(j.Video, &video)
 	_ = json.Unmarshal(j.Metadata, &metadata)
-	for _, link := range []providers.Loose{j.URL, j.VideoURL, video.URL, bare(j.Video), metadata.URL} {
+	for _, link := range []upstream.Loose{j.URL, j.VideoURL, video.URL, bare(j.Video), metadata.URL} {
 		if link != "" {
 			return string(link)
 		}
@@ -60,8 +61,8 @@ func (j job) link() string {
 }
 
 // bare reads a JSON string or number; "" for anything else.
-func bare(raw json.RawMessage) providers.Loose {
-	var t providers.Loose
+func bare(raw json.RawMessage) upstream.Loose {
+	var t upstream.Loose
 	_ = json.Unmarshal(raw, &t) // nothing there is ""
 	return t
 }
@@ -76,7 +77,7 @@ func (j job) status() providers.VideoStatus {
 	case "queued", "pending", "submitted":
 		s.State = providers.JobQueued
 	case "completed", "done", "succeeded", "success":
-		s.State, s.Outputs, s.Took = providers.JobDone, 1, providers.Took(j.CreatedAt, j.CompletedAt)
+		s.State, s.Outputs, s.Took = providers.JobDone, 1, upstream.Took(j.CreatedAt, j.CompletedAt)
 		s.Dies = j.ExpiresAt.Time()
 	case "failed", "error", "cancelled", "canceled", "expired", "rejected":
 		s.State = providers.JobFailed
@@ -88,8 +89,8 @@ func (j job) status() providers.VideoStatus {
 // failure is why the job failed: the error object, or bare text, or the status itself.
 func (j job) failure() *providers.VideoFailure {
 	var said struct {
-		Code    providers.Loose `json:"code"`
-		Message providers.Loose `json:"message"`
+		Code    upstream.Loose `json:"code"`
+		Message upstream.Loose `json:"message"`
 	}
 	if json.Unmarshal(j.Error, &said) != nil {
 		said.Message = bare(j.Error)
@@ -122,16 +123,16 @@ func explain(err error, key providers.Secret) error {
 func reason(body []byte) string {
 	var answer struct {
 		Error   json.RawMessage `json:"error"`
-		Message providers.Loose `json:"message"`
-		Detail  providers.Loose `json:"detail"`
+		Message upstream.Loose  `json:"message"`
+		Detail  upstream.Loose  `json:"detail"`
 	}
 	var said struct {
-		Message providers.Loose `json:"message"`
+		Message upstream.Loose `json:"message"`
 	}
 	// Where the words are not these, there are none to show.
 	_ = json.Unmarshal(body, &answer)
 	_ = json.Unmarshal(answer.Error, &said)
-	for _, t := range []providers.Loose{said.Message, bare(answer.Error), answer.Message, answer.Detail} {
+	for _, t := range []upstream.Loose{said.Message, bare(answer.Error), answer.Message, answer.Detail} {
 		if t != "" {
 			return string(t)
 		}

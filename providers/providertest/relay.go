@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // hushKey is the upstream credential of the suites. It must show up in the upstream request and nowhere else.
@@ -95,7 +96,7 @@ func (s relaySuite) at(base string) providers.Target {
 
 func (s relaySuite) relayer(t *testing.T) providers.Relayer {
 	t.Helper()
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	return s.subject.New(client)
 }
@@ -173,7 +174,7 @@ func (s relaySuite) request(t *testing.T) {
 				t.Errorf("the client's %s went upstream", name)
 			}
 		}
-		if r.Header.Get("User-Agent") != providers.Agent || r.Header.Get("Accept-Encoding") != "" {
+		if r.Header.Get("User-Agent") != upstream.Agent || r.Header.Get("Accept-Encoding") != "" {
 			t.Errorf("got agent %q, encodings %q", r.Header.Get("User-Agent"), r.Header.Get("Accept-Encoding"))
 		}
 		s.write(w, s.tc.AnswerType, s.tc.Answer)

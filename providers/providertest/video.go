@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // VideoStep is what a request of a VideoAdapter asks its upstream for.
@@ -104,7 +105,7 @@ type videoSuite struct{ subject VideoSubject }
 
 func (s videoSuite) adapter(t *testing.T) providers.VideoAdapter {
 	t.Helper()
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	return s.subject.New(client)
 }

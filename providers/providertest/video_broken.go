@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 func (s videoSuite) submitNobody(t *testing.T) {
@@ -72,7 +73,7 @@ func (s videoSuite) submitCutHTTP2(t *testing.T) {
 	if !ok {
 		t.Fatal("the test server's client has another transport")
 	}
-	client := providers.NewHTTPClient(&providers.ClientOptions{TLS: trusting.TLSClientConfig.Clone()})
+	client := upstream.NewClient(&upstream.ClientOptions{TLS: trusting.TLSClientConfig.Clone()})
 	t.Cleanup(client.CloseIdleConnections)
 	adapter, to := s.subject.New(client), s.at(u.server.URL)
 	s.accepted(t, adapter, to)

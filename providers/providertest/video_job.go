@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // life is a job as most are.
@@ -176,7 +177,7 @@ func (s videoSuite) pollCanceled(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	client.Transport = readTold{client.Transport, cancel}
 	_, err = s.subject.New(client).Poll(ctx, to, ticket)

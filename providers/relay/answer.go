@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // Answer is an upstream's 2xx answer whose first byte has come.
@@ -87,7 +88,7 @@ type body struct {
 	cause     func() error // why the upstream request was cancelled, nil as long as it was not
 
 	underway providers.InFlight // until the body ends
-	span     *providers.UpstreamSpan
+	span     *upstream.Span
 	// made gets what names the answer, once it was read; nil where nobody wants to know, or knows.
 	made func(answer string)
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // The pairs below compare the relay with what net/http alone costs for the same bytes, in one run.
@@ -28,11 +29,11 @@ func kilobyte(c *providers.Call) {
 }
 
 func BenchmarkHTTP(b *testing.B) {
-	for name, upstream := range map[string]http.HandlerFunc{
+	for name, answer := range map[string]http.HandlerFunc{
 		"chat":   answers(strings.Replace(document, "Hello", strings.Repeat("Hello", 150), 1)),
 		"stream": streams(strings.SplitAfter(longStream(), "\n\n")...),
 	} {
-		server := httptest.NewServer(upstream)
+		server := httptest.NewServer(answer)
 		b.Cleanup(server.Close)
 		call := chatCall(kilobyte)
 		if name == "stream" {
@@ -40,7 +41,7 @@ func BenchmarkHTTP(b *testing.B) {
 		}
 		buf := make([]byte, 8<<10)
 		b.Run(name+"/bare", func(b *testing.B) {
-			client := providers.NewHTTPClient(nil)
+			client := upstream.NewClient(nil)
 			b.Cleanup(client.CloseIdleConnections)
 			b.ReportAllocs()
 			for b.Loop() {

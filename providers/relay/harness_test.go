@@ -16,6 +16,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/upstream"
 )
 
 const (
@@ -98,7 +99,7 @@ func newBench(tb testing.TB, opts *relay.Options, upstreams ...http.HandlerFunc)
 
 func benchOf(tb testing.TB, opts *relay.Options, channels []providers.Channel) bench {
 	tb.Helper()
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	tb.Cleanup(client.CloseIdleConnections)
 	vendors := catalog.New(client)
 	router := providers.NewRouter(vendors, channels, nil)

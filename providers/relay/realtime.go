@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // Defaults of Options for realtime conversations.
@@ -44,9 +45,9 @@ type Session struct {
 	Attempts int
 
 	relay    *Relay
-	underway providers.InFlight      // until the upstream's side is closed
-	span     *providers.UpstreamSpan // as long
-	upstream *providers.Socket
+	underway providers.InFlight // until the upstream's side is closed
+	span     *upstream.Span     // as long
+	upstream *upstream.Socket
 	meter    *meter // nil where nothing is counted
 	turn     *turn  // nil with the meter
 	sent     int64
@@ -58,7 +59,7 @@ func (r *Relay) Realtime(ctx context.Context, group string, call providers.Realt
 	session := &Session{relay: r}
 	want := providers.Want{Group: group, Token: call.Token, Model: call.Model, Endpoint: providers.RealtimeSession()}
 	var err error
-	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to providers.Target, span *providers.UpstreamSpan) (int, *providers.Fault) {
+	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to providers.Target, span *upstream.Span) (int, *providers.Fault) {
 		session.span = span
 		return r.dial(ctx, to, call, session)
 	})
@@ -75,7 +76,10 @@ func (r *Relay) dial(ctx context.Context, to providers.Target, call providers.Re
 	clock := newWatch(cancel, r.firstByte)
 	defer clock.stop()
 	session.underway.Begin(to)
-	upstream, err := r.catalog[to.Channel.Vendor].Realtime.DialRealtime(dialing, to, call)
+	err := r.catalog[to.Channel.Vendor].Realtime.DialRealtime(to, call, func(client *http.Client, address string, header http.Header) (err error) {
+		session.upstream, err = upstream.DialSocket(dialing, client, address, header)
+		return err
+	})
 	if err != nil {
 		session.underway.End()
 		fault := providers.AsFault(err)
@@ -83,7 +87,6 @@ func (r *Relay) dial(ctx context.Context, to providers.Target, call providers.Re
 		return 0, fault
 	}
 	session.span.Answered(http.StatusSwitchingProtocols, false)
-	session.upstream = upstream
 	session.Channel, session.Vendor, session.UpstreamModel = to.Channel.Name, to.Channel.Vendor, to.Model
 	session.Provider = r.catalog[to.Channel.Vendor].Convention()
 	if shape := r.counters[counting{to.Channel.Vendor, providers.RealtimeSession()}]; shape != nil {
@@ -126,21 +129,21 @@ const (
 // ends; then both sides are told and closed. Codes and reasons pass from side to side. At the end of ctx both get 1001
 // with its cause for the reason. used, called from another goroutine but never after Run has returned, gets what each
 // event of the upstream counted. The error is a *providers.Fault where a side broke off without a word.
-func (s *Session) Run(ctx context.Context, client *providers.Socket, used func(providers.Usage)) error {
+func (s *Session) Run(ctx context.Context, client *upstream.Socket, used func(providers.Usage)) error {
 	defer s.underway.End()
 	idle := time.NewTimer(s.relay.socketIdle)
 	defer idle.Stop()
 	carrying := context.WithoutCancel(ctx) // its end would cut both sides off before they are told
 	pinging, stopPinging := context.WithCancel(carrying)
 	defer stopPinging()
-	ends, gone := make(chan *providers.Broken, 2), make(chan *providers.Socket, 2)
+	ends, gone := make(chan *upstream.Broken, 2), make(chan *upstream.Socket, 2)
 
 	var work sync.WaitGroup
 	work.Go(func() {
-		ends <- s.carry(carrying, client, s.upstream, func(providers.Piece) { idle.Reset(s.relay.socketIdle) })
+		ends <- s.carry(carrying, client, s.upstream, func(upstream.Piece) { idle.Reset(s.relay.socketIdle) })
 	})
 	work.Go(func() {
-		ends <- s.carry(carrying, s.upstream, client, func(piece providers.Piece) {
+		ends <- s.carry(carrying, s.upstream, client, func(piece upstream.Piece) {
 			idle.Reset(s.relay.socketIdle)
 			if !piece.Lost {
 				s.sent += int64(len(piece.Bytes))
@@ -148,7 +151,7 @@ func (s *Session) Run(ctx context.Context, client *providers.Socket, used func(p
 			s.count(piece, used)
 		})
 	})
-	for _, side := range []*providers.Socket{client, s.upstream} {
+	for _, side := range []*upstream.Socket{client, s.upstream} {
 		work.Go(func() { keepAlive(pinging, side, s.relay.socketPing, gone) })
 	}
 
@@ -157,7 +160,7 @@ func (s *Session) Run(ctx context.Context, client *providers.Socket, used func(p
 	case broken := <-ends:
 		end = endingOf(lastWord(broken, ends), client)
 	case side := <-gone:
-		end = endingOf(&providers.Broken{Socket: side, Err: errSilent}, client)
+		end = endingOf(&upstream.Broken{Socket: side, Err: errSilent}, client)
 		side.CloseNow()
 	case <-idle.C:
 		end = sameForBoth(websocket.StatusGoingAway, reasonIdle)
@@ -176,17 +179,17 @@ func (s *Session) Run(ctx context.Context, client *providers.Socket, used func(p
 }
 
 // carry carries messages one way until it breaks.
-func (s *Session) carry(ctx context.Context, from, to *providers.Socket, carried func(providers.Piece)) *providers.Broken {
+func (s *Session) carry(ctx context.Context, from, to *upstream.Socket, carried func(upstream.Piece)) *upstream.Broken {
 	for {
 		err := s.relay.carrier.Carry(ctx, from, to, carried)
-		if broken := (*providers.Broken)(nil); errors.As(err, &broken) {
+		if broken := (*upstream.Broken)(nil); errors.As(err, &broken) {
 			return broken
 		}
 	}
 }
 
 // count reads what an event of the upstream says about tokens.
-func (s *Session) count(piece providers.Piece, used func(providers.Usage)) {
+func (s *Session) count(piece upstream.Piece, used func(providers.Usage)) {
 	if s.meter == nil || !piece.Text {
 		return
 	}
@@ -204,7 +207,7 @@ func (s *Session) count(piece providers.Piece, used func(providers.Usage)) {
 }
 
 // keepAlive pings one side until ctx ends or the side is gone.
-func keepAlive(ctx context.Context, side *providers.Socket, every time.Duration, gone chan<- *providers.Socket) {
+func keepAlive(ctx context.Context, side *upstream.Socket, every time.Duration, gone chan<- *upstream.Socket) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -228,7 +231,7 @@ const wordWait = time.Second
 
 // lastWord returns the better informed of the two ways' endings. A side that closes is often noticed first by whoever
 // writes to it, but its code and reason come to whoever reads from it.
-func lastWord(first *providers.Broken, ends <-chan *providers.Broken) *providers.Broken {
+func lastWord(first *upstream.Broken, ends <-chan *upstream.Broken) *upstream.Broken {
 	if !first.Writing {
 		return first
 	}
@@ -257,7 +260,7 @@ func sameForBoth(code websocket.StatusCode, reason string) ending {
 }
 
 // endingOf tells what follows from a side that ended.
-func endingOf(broken *providers.Broken, client *providers.Socket) ending {
+func endingOf(broken *upstream.Broken, client *upstream.Socket) ending {
 	var said websocket.CloseError
 	ofClient := broken.Socket == client
 	switch {
@@ -270,7 +273,7 @@ func endingOf(broken *providers.Broken, client *providers.Socket) ending {
 			end.fault.Kind, end.fault.Message = providers.TooLarge, "The message is too large."
 		}
 		return end
-	case errors.Is(broken.Err, providers.ErrFlood):
+	case errors.Is(broken.Err, upstream.ErrFlood):
 		return ending{
 			client:   websocket.CloseError{Code: websocket.StatusPolicyViolation, Reason: reasonFlood},
 			upstream: websocket.CloseError{Code: websocket.StatusGoingAway, Reason: reasonClientGone},

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // Defaults of Options.
@@ -86,7 +87,7 @@ type Relay struct {
 
 	socketIdle time.Duration
 	socketPing time.Duration
-	carrier    providers.Carrier
+	carrier    upstream.Carrier
 }
 
 // counting names the table of counters of one vendor's endpoint.
@@ -103,7 +104,7 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 		log:      slog.New(slog.DiscardHandler),
 		counters: make(map[counting]*shape),
 
-		socketIdle: DefaultSocketIdle, socketPing: DefaultSocketPing, carrier: providers.Carrier{Stall: DefaultSocketStall},
+		socketIdle: DefaultSocketIdle, socketPing: DefaultSocketPing, carrier: upstream.Carrier{Stall: DefaultSocketStall},
 	}
 	if opts != nil {
 		r.setSocketOptions(opts)
@@ -147,7 +148,7 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 		return nil, err
 	}
 	var answer *Answer
-	attempts, err := r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to providers.Target, span *providers.UpstreamSpan) (status int, fault *providers.Fault) {
+	attempts, err := r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to providers.Target, span *upstream.Span) (status int, fault *providers.Fault) {
 		if answer, fault = r.attempt(ctx, to, call, span); fault != nil {
 			return 0, fault
 		}
@@ -214,7 +215,7 @@ func (l *Left) Error() string { return l.Fault.Error() }
 func (l *Left) Unwrap() error { return l.Fault }
 
 // attempt sends to one target. The context and the span are the attempt's; it ends the span where there is no fault.
-type attempt func(ctx context.Context, to providers.Target, span *providers.UpstreamSpan) (status int, fault *providers.Fault)
+type attempt func(ctx context.Context, to providers.Target, span *upstream.Span) (status int, fault *providers.Fault)
 
 // fallOver makes attempts at the targets the router picks until one succeeds, and tells the router, the log and the
 // trace of each. It returns how many it took. The error is the last attempt's fault, or the router's where there was none.
@@ -230,8 +231,8 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want providers.W
 		}
 		began := time.Now()
 		operation := want.Endpoint.Operation
-		turn := providers.Turn{Does: operation.Convention(), Operation: operation, Attempt: attempts}
-		traced, span := providers.TraceUpstream(ctx, r.tracer, r.catalog[to.Channel.Vendor], to, turn)
+		turn := upstream.Turn{Does: operation.Convention(), Operation: operation, Attempt: attempts}
+		traced, span := upstream.StartSpan(ctx, r.tracer, r.catalog[to.Channel.Vendor], to, turn)
 		status, fault := attempt(traced, to, span)
 		if ctx.Err() != nil && fault != nil {
 			delivered := fault.Delivered
@@ -273,7 +274,7 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want providers.W
 }
 
 // attempt sends the call to one target and waits for the first byte of the answer.
-func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers.Call, span *providers.UpstreamSpan) (*Answer, *providers.Fault) {
+func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers.Call, span *upstream.Span) (*Answer, *providers.Fault) {
 	vendor := r.catalog[to.Channel.Vendor]
 	// A channel of another format gets its call through the translator of the pair here; the router picks none so far
 	// that needs one.
@@ -363,7 +364,7 @@ func (r *Relay) note(
 
 // isText tells whether the answer can be read for counts: it is not encoded, and JSON or events.
 func isText(header http.Header) bool {
-	return header.Get("Content-Encoding") == "" && (isStream(header) || providers.MediaType(header) == "application/json")
+	return header.Get("Content-Encoding") == "" && (isStream(header) || upstream.MediaType(header) == "application/json")
 }
 
-func isStream(header http.Header) bool { return providers.MediaType(header) == "text/event-stream" }
+func isStream(header http.Header) bool { return upstream.MediaType(header) == "text/event-stream" }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // markWithin is how far from the beginning of an event its marks are looked for, in bytes: past its own id.
@@ -35,7 +36,7 @@ func newTurn(shape providers.TurnShape) *turn {
 }
 
 // saw takes the next piece of an event.
-func (t *turn) saw(piece providers.Piece) {
+func (t *turn) saw(piece upstream.Piece) {
 	if !t.within {
 		head := piece.Bytes[:min(len(piece.Bytes), markWithin)]
 		marked := func(mark []byte) bool { return bytes.Contains(head, mark) }

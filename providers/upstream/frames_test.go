@@ -1,4 +1,4 @@
-package providers_test
+package upstream_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // TestSocketFlood: frames that carry nothing end a conversation when they are too many, and honest ones, with an empty
@@ -44,16 +44,16 @@ func TestSocketFlood(t *testing.T) {
 					}
 				}
 			}()
-			carrier := &providers.Carrier{Stall: 30 * time.Second}
+			carrier := &upstream.Carrier{Stall: 30 * time.Second}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				socket, err := providers.AcceptSocket(w, r, "realtime")
+				socket, err := upstream.AcceptSocket(w, r, "realtime")
 				if err != nil {
 					ended <- err
 					return
 				}
 				defer socket.CloseNow()
 				for err == nil {
-					err = carrier.Carry(context.WithoutCancel(r.Context()), socket, sink, func(providers.Piece) {})
+					err = carrier.Carry(context.WithoutCancel(r.Context()), socket, sink, func(upstream.Piece) {})
 				}
 				ended <- err
 			}))
@@ -78,7 +78,7 @@ func TestSocketFlood(t *testing.T) {
 			}
 			select {
 			case err := <-ended:
-				if got := errors.Is(err, providers.ErrFlood); got != test.flood {
+				if got := errors.Is(err, upstream.ErrFlood); got != test.flood {
 					t.Errorf("ended with %v, want a flood: %t", err, test.flood)
 				}
 			case <-time.After(30 * time.Second):

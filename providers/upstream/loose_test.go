@@ -1,17 +1,17 @@
-package providers_test
+package upstream_test
 
 import (
 	"encoding/json"
 	"testing"
 	"time"
 
-	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 func TestTook(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		from, until providers.Loose
+		from, until upstream.Loose
 		want        time.Duration
 	}{
 		{"1758941485", "1758941665", 3 * time.Minute},
@@ -25,7 +25,7 @@ func TestTook(t *testing.T) {
 		{"1", "1e300", 0},
 		{"NaN", "Inf", 0},
 	} {
-		if got := providers.Took(tc.from, tc.until); got != tc.want {
+		if got := upstream.Took(tc.from, tc.until); got != tc.want {
 			t.Errorf("%q to %q: got %s, want %s", tc.from, tc.until, got, tc.want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestLoose(t *testing.T) {
 		{raw: `{"a":1}`, percent: -1},
 		{raw: `true`, percent: -1},
 	} {
-		got := providers.Loose("before")
+		got := upstream.Loose("before")
 		if err := json.Unmarshal([]byte(tc.raw), &got); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestLoose(t *testing.T) {
 			t.Errorf("%s: got %q, number %q, percent %d, pixels %d", tc.raw, got, got.Number(), got.Percent(), got.Pixels())
 		}
 	}
-	for text, want := range map[providers.Loose][2]int{"1280x720": {1280, 720}, "1280x": {}, "x": {}, "1280": {}, "-1x5": {}, "large": {}} {
+	for text, want := range map[upstream.Loose][2]int{"1280x720": {1280, 720}, "1280x": {}, "x": {}, "1280": {}, "-1x5": {}, "large": {}} {
 		if w, h := text.Dimensions(); w != want[0] || h != want[1] {
 			t.Errorf("%q: got %dx%d", text, w, h)
 		}

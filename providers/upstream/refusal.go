@@ -1,10 +1,12 @@
-package providers
+package upstream
 
 import (
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"modelrelay/providers"
 )
 
 // statusOverloaded is the non-standard status with which some vendors say that they are full.
@@ -12,41 +14,47 @@ const statusOverloaded = 529
 
 // Refusal makes the fault of an answer that is not 2xx, from its status and its Retry-After. A vendor whose own error
 // codes say more refines it.
-func Refusal(status int, header http.Header) *Fault {
+func Refusal(status int, header http.Header) *providers.Fault {
 	fault := refusal(status)
 	fault.RetryAfter = RetryAfter(header)
 	return fault
 }
 
-func refusal(status int) *Fault {
+func refusal(status int) *providers.Fault {
 	// A plain 4xx says in a documented way that the request was not accepted, and blames nobody but the request.
-	refused := func(kind Kind, message string) *Fault {
-		return &Fault{Kind: kind, Message: message, Taken: TakenNo}
+	refused := func(kind providers.Kind, message string) *providers.Fault {
+		return &providers.Fault{Kind: kind, Message: message, Taken: providers.TakenNo}
 	}
 	switch status {
 	case http.StatusForbidden:
-		return &Fault{Kind: Upstream, Message: refusedKey, Taken: TakenNo, Blame: BlameKey, Key: KeyForbidden}
+		return refusedKey(providers.KeyForbidden)
 	case http.StatusUnauthorized:
-		return &Fault{Kind: Upstream, Message: refusedKey, Taken: TakenNo, Blame: BlameKey, Key: KeyRefused}
+		return refusedKey(providers.KeyRefused)
 	case http.StatusPaymentRequired:
-		return &Fault{Kind: Upstream, Message: refusedKey, Taken: TakenNo, Blame: BlameKey, Key: KeyExhausted}
+		return refusedKey(providers.KeyExhausted)
 	case http.StatusNotFound, http.StatusGone:
-		return refused(NotFound, "The upstream does not know what was asked for.")
+		return refused(providers.NotFound, "The upstream does not know what was asked for.")
 	case http.StatusRequestTimeout:
-		return &Fault{Kind: Timeout, Message: "The upstream did not receive the request in time.", Blame: BlameChannel}
+		return &providers.Fault{Kind: providers.Timeout, Message: "The upstream did not receive the request in time.", Blame: providers.BlameChannel}
 	case http.StatusConflict:
-		return refused(Conflict, "The request conflicts with another at the upstream.")
+		return refused(providers.Conflict, "The request conflicts with another at the upstream.")
 	case http.StatusRequestEntityTooLarge:
-		return refused(TooLarge, "The request is too large for the upstream.")
+		return refused(providers.TooLarge, "The request is too large for the upstream.")
 	case http.StatusTooManyRequests:
-		return &Fault{Kind: RateLimited, Message: "The upstream limits the rate of requests.", Taken: TakenNo, Blame: BlameKey}
+		return &providers.Fault{Kind: providers.RateLimited, Message: "The upstream limits the rate of requests.", Taken: providers.TakenNo, Blame: providers.BlameKey}
 	case http.StatusServiceUnavailable, statusOverloaded:
-		return &Fault{Kind: Overloaded, Message: "The upstream is overloaded.", Blame: BlameChannel}
+		return &providers.Fault{Kind: providers.Overloaded, Message: "The upstream is overloaded.", Blame: providers.BlameChannel}
 	}
 	if status/100 == 4 {
-		return refused(Invalid, "The upstream refused the request.")
+		return refused(providers.Invalid, "The upstream refused the request.")
 	}
-	return &Fault{Kind: Upstream, Message: "The upstream answered with status " + strconv.Itoa(status) + ".", Blame: BlameChannel}
+	return &providers.Fault{Kind: providers.Upstream, Message: "The upstream answered with status " + strconv.Itoa(status) + ".", Blame: providers.BlameChannel}
+}
+
+func refusedKey(trouble providers.KeyTrouble) *providers.Fault {
+	fault := new(providers.Fault)
+	fault.RefuseKey(trouble)
+	return fault
 }
 
 // RetryAfter reads how long an upstream asks to be left alone: retry-after-ms, else Retry-After in seconds or as a

@@ -1,4 +1,4 @@
-package providers
+package upstream
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"code.dny.dev/ssrf"
+
+	"modelrelay/providers"
 )
 
 // Results reads what upstreams made. Safe for concurrent use.
@@ -27,7 +29,7 @@ func NewResults(client *http.Client) *Results {
 // Link makes the request for a result that an upstream names by a link, absolute or relative to the channel's address,
 // and tells whether it lies at the channel's own origin: the adapter's credential may go there and nowhere else. Schemes
 // other than http and https are refused.
-func (r *Results) Link(ctx context.Context, channel Channel, link string) (get *http.Request, own bool, err error) {
+func (r *Results) Link(ctx context.Context, channel providers.Channel, link string) (get *http.Request, own bool, err error) {
 	base, err := url.Parse(channel.BaseURL)
 	if err != nil {
 		return nil, false, BrokenAnswer("base address", err)
@@ -50,10 +52,10 @@ func (r *Results) Link(ctx context.Context, channel Channel, link string) (get *
 //
 // The type is read from the first bytes, whatever the upstream says. What is neither a video nor a picture is a *Fault: some
 // upstreams say with a 200 that a result is gone. The caller closes Video.Body.
-func (r *Results) Open(channel Channel, get *http.Request) (Video, error) {
+func (r *Results) Open(channel providers.Channel, get *http.Request) (providers.Video, error) {
 	base, err := url.Parse(channel.BaseURL)
 	if err != nil {
-		return Video{}, BrokenAnswer("base address", err)
+		return providers.Video{}, BrokenAnswer("base address", err)
 	}
 	client := &http.Client{CheckRedirect: redirect, Transport: r.near}
 	if !channel.AllowPrivateResults {
@@ -61,22 +63,22 @@ func (r *Results) Open(channel Channel, get *http.Request) (Video, error) {
 	}
 	resp, err := Send(client, get)
 	if err != nil {
-		return Video{}, afar(err, sameOrigin(base, get.URL))
+		return providers.Video{}, afar(err, sameOrigin(base, get.URL))
 	}
 	head := make([]byte, headLength)
 	n, err := io.ReadFull(resp.Body, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		_ = resp.Body.Close()
-		return Video{}, brokenOff(get.Context(), err)
+		return providers.Video{}, brokenOff(get.Context(), err)
 	}
 	head = head[:n]
 	kind := resultType(head)
 	if kind == "" {
 		_ = resp.Body.Close()
-		return Video{}, BrokenAnswer("neither a video nor a picture but content of type "+strconv.Quote(MediaType(resp.Header)), nil)
+		return providers.Video{}, BrokenAnswer("neither a video nor a picture but content of type "+strconv.Quote(MediaType(resp.Header)), nil)
 	}
 	body := opened{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
-	return Video{Body: body, Length: resp.ContentLength, ContentType: kind}, nil
+	return providers.Video{Body: body, Length: resp.ContentLength, ContentType: kind}, nil
 }
 
 // opened is a body some of which has been read.
@@ -87,15 +89,30 @@ type opened struct {
 
 // afar is the error of a request for a result, which may have gone to a place that is not the channel's own.
 func afar(err error, own bool) error {
-	var fault *Fault
+	var fault *providers.Fault
 	switch {
 	case !errors.As(err, &fault):
 	case errors.Is(err, ssrf.ErrProhibitedIP):
-		fault.Message, fault.Blame = "The upstream's link to the result leads to a private, loopback or otherwise special network.", BlameNone
+		fault.Message, fault.Blame = "The upstream's link to the result leads to a private, loopback or otherwise special network.", providers.BlameNone
 	case !own:
-		fault.Blame = BlameNone
+		fault.Blame = providers.BlameNone
 	}
 	return err
+}
+
+// border is the transport of requests that strangers' words may lead away from a channel's own origin: each of them, also
+// when it was redirected, goes the channel's way at that origin and through the guard anywhere else.
+type border struct {
+	own       *url.URL
+	near, far http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b border) RoundTrip(req *http.Request) (*http.Response, error) {
+	if sameOrigin(b.own, req.URL) {
+		return b.near.RoundTrip(req)
+	}
+	return b.far.RoundTrip(req)
 }
 
 // ebml begins WebM and Matroska files.

@@ -1,4 +1,4 @@
-package providers_test
+package upstream_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // clip begins as an MP4 file does.
@@ -52,7 +53,7 @@ func TestResultRedirects(t *testing.T) {
 	if !ok {
 		t.Fatal("the test server's client has another transport")
 	}
-	client := providers.NewHTTPClient(&providers.ClientOptions{TLS: trusting.TLSClientConfig.Clone()})
+	client := upstream.NewClient(&upstream.ClientOptions{TLS: trusting.TLSClientConfig.Clone()})
 	t.Cleanup(client.CloseIdleConnections)
 	for _, tc := range []struct {
 		name, address, stranger string
@@ -75,7 +76,7 @@ func TestResultRedirects(t *testing.T) {
 		for _, name := range []string{"Authorization", "X-Goog-Api-Key", "Cookie", "Range"} {
 			req.Header.Set(name, "hush")
 		}
-		video, err := providers.NewResults(client).Open(providers.Channel{BaseURL: ours.URL, AllowPrivateResults: true}, req)
+		video, err := upstream.NewResults(client).Open(providers.Channel{BaseURL: ours.URL, AllowPrivateResults: true}, req)
 		if tc.refused {
 			var fault *providers.Fault
 			if !errors.As(err, &fault) || fault.Kind != providers.Upstream || fault.Upstream == nil || fault.Upstream.Status != http.StatusFound || len(seen) != 0 {
@@ -125,7 +126,7 @@ func TestResultBorder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results := providers.NewResults(client(t, nil))
+	results := upstream.NewResults(client(t, nil))
 	for name, tc := range map[string]struct {
 		link, then string
 		read       bool
@@ -199,7 +200,7 @@ func TestResultTypes(t *testing.T) {
 				_, _ = io.WriteString(w, tc.head)
 			}))
 			t.Cleanup(server.Close)
-			results, channel := providers.NewResults(client(t, nil)), providers.Channel{BaseURL: server.URL}
+			results, channel := upstream.NewResults(client(t, nil)), providers.Channel{BaseURL: server.URL}
 			get, own, err := results.Link(t.Context(), channel, "/1")
 			if err != nil || !own {
 				t.Fatal(own, err)

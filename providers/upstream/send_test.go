@@ -1,4 +1,4 @@
-package providers_test
+package upstream_test
 
 import (
 	"bufio"
@@ -20,12 +20,13 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // client returns an HTTP client of the product that the test lets go of.
-func client(t *testing.T, opts *providers.ClientOptions) *http.Client {
+func client(t *testing.T, opts *upstream.ClientOptions) *http.Client {
 	t.Helper()
-	c := providers.NewHTTPClient(opts)
+	c := upstream.NewClient(opts)
 	t.Cleanup(c.CloseIdleConnections)
 	return c
 }
@@ -49,7 +50,7 @@ func post(ctx context.Context, t *testing.T, url string) *http.Request {
 // sendFault sends and wants a fault.
 func sendFault(t *testing.T, c *http.Client, req *http.Request) *providers.Fault {
 	t.Helper()
-	resp, err := providers.Send(c, req)
+	resp, err := upstream.Send(c, req)
 	if err == nil {
 		resp.Body.Close()
 		t.Fatalf("got status %d, want a fault", resp.StatusCode)
@@ -116,11 +117,11 @@ func TestSendErrorBodyIsBounded(t *testing.T) {
 	t.Parallel()
 	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write(bytes.Repeat([]byte("x"), 3*providers.MaxErrorBody))
+		_, _ = w.Write(bytes.Repeat([]byte("x"), 3*upstream.MaxErrorBody))
 	})
 	fault := sendFault(t, client(t, nil), post(t.Context(), t, server.URL))
-	if got := len(fault.Upstream.Body); got != providers.MaxErrorBody {
-		t.Errorf("kept %d bytes, want %d", got, providers.MaxErrorBody)
+	if got := len(fault.Upstream.Body); got != upstream.MaxErrorBody {
+		t.Errorf("kept %d bytes, want %d", got, upstream.MaxErrorBody)
 	}
 }
 
@@ -145,12 +146,12 @@ func TestRetryAfter(t *testing.T) {
 			{"Retry-After-Ms", "250", 250 * time.Millisecond},
 		} {
 			header := http.Header{tc.name: {tc.value}}
-			if got := providers.RetryAfter(header); got != tc.want {
+			if got := upstream.RetryAfter(header); got != tc.want {
 				t.Errorf("%s: %q: got %s, want %s", tc.name, tc.value, got, tc.want)
 			}
 		}
 		both := http.Header{"Retry-After": {"9"}, "Retry-After-Ms": {"40"}}
-		if got := providers.RetryAfter(both); got != 40*time.Millisecond {
+		if got := upstream.RetryAfter(both); got != 40*time.Millisecond {
 			t.Errorf("got %s, want the finer one", got)
 		}
 	})
@@ -259,7 +260,7 @@ func TestSendOnce(t *testing.T) {
 	t.Cleanup(func() { _ = listener.Close(); conns.Wait() })
 
 	c := client(t, nil)
-	warm, err := providers.Send(c, post(t.Context(), t, "http://"+listener.Addr().String()))
+	warm, err := upstream.Send(c, post(t.Context(), t, "http://"+listener.Addr().String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +349,7 @@ func TestSendKeepsBytesAndRedirects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := providers.Send(c, get)
+	resp, err := upstream.Send(c, get)
 	if err != nil {
 		t.Fatalf("a GET does not follow a redirect: %v", err)
 	}
@@ -381,7 +382,7 @@ func TestReuse(t *testing.T) {
 	for range workers {
 		all.Go(func() {
 			for range each {
-				resp, err := providers.Send(c, post(t.Context(), t, server.URL))
+				resp, err := upstream.Send(c, post(t.Context(), t, server.URL))
 				if err != nil {
 					t.Error(err)
 					return
@@ -409,7 +410,7 @@ func TestHTTP2(t *testing.T) {
 	trust := new(tls.Config)
 	trust.RootCAs = x509.NewCertPool()
 	trust.RootCAs.AddCert(server.Certificate())
-	resp, err := providers.Send(client(t, &providers.ClientOptions{TLS: trust}), post(t.Context(), t, server.URL))
+	resp, err := upstream.Send(client(t, &upstream.ClientOptions{TLS: trust}), post(t.Context(), t, server.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,7 +438,7 @@ func TestRedirectsWithin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := providers.Send(own, req)
+		resp, err := upstream.Send(own, req)
 		if err == nil {
 			_ = resp.Body.Close()
 		}
@@ -463,7 +464,7 @@ func TestMediaType(t *testing.T) {
 		{[]string{"audio/mpeg, text/html"}, ""},
 		{[]string{"application/json;a=b, text/html"}, ""},
 	} {
-		if got := providers.MediaType(http.Header{"Content-Type": test.values}); got != test.want {
+		if got := upstream.MediaType(http.Header{"Content-Type": test.values}); got != test.want {
 			t.Errorf("%q: got %q, want %q", test.values, got, test.want)
 		}
 	}

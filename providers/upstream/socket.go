@@ -1,4 +1,4 @@
-package providers
+package upstream
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"modelrelay/providers"
 )
 
 // MaxMessage is the largest WebSocket message that passes, in bytes, either way. Realtime events hold up to 15 MiB of
@@ -62,12 +64,12 @@ func DialSocket(ctx context.Context, client *http.Client, address string, header
 	case resp == nil:
 		return nil, seen.fault(ctx, err)
 	case resp.StatusCode == http.StatusSwitchingProtocols:
-		return nil, &Fault{Kind: Upstream, Message: "The upstream switched protocols wrongly.", Blame: BlameChannel, Err: err}
+		return nil, &providers.Fault{Kind: providers.Upstream, Message: "The upstream switched protocols wrongly.", Blame: providers.BlameChannel, Err: err}
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body) // the library has read it, bounded
 	fault := Refusal(resp.StatusCode, resp.Header)
-	fault.Upstream = &Reply{Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: body}
+	fault.Upstream = &providers.Reply{Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: body}
 	return nil, fault
 }
 

@@ -1,4 +1,4 @@
-package providers_test
+package upstream_test
 
 import (
 	"bytes"
@@ -10,15 +10,15 @@ import (
 
 	"github.com/coder/websocket"
 
-	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // accepted is the server's side of a conversation, and the client's.
-func accepted(t *testing.T) (*providers.Socket, *websocket.Conn) {
+func accepted(t *testing.T) (*upstream.Socket, *websocket.Conn) {
 	t.Helper()
-	sockets := make(chan *providers.Socket, 1)
+	sockets := make(chan *upstream.Socket, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		socket, err := providers.AcceptSocket(w, r, "realtime")
+		socket, err := upstream.AcceptSocket(w, r, "realtime")
 		if err != nil {
 			t.Error(err)
 		}
@@ -44,21 +44,21 @@ func TestCarryShowsWhatGotLost(t *testing.T) {
 	for name, message := range map[string][]byte{"of one piece": []byte("used: 7"), "of several": bytes.Repeat([]byte("used: 7 "), 20_000)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			upstream, vendor := accepted(t)
+			side, vendor := accepted(t)
 			client, _ := accepted(t)
 			client.CloseNow()
 			sent := make(chan error, 1)
 			go func() { sent <- vendor.Write(context.WithoutCancel(t.Context()), websocket.MessageText, message) }()
-			var carrier providers.Carrier
+			var carrier upstream.Carrier
 			var seen []byte
 			ended := false
-			err := carrier.Carry(context.WithoutCancel(t.Context()), upstream, client, func(piece providers.Piece) {
+			err := carrier.Carry(context.WithoutCancel(t.Context()), side, client, func(piece upstream.Piece) {
 				if !piece.Lost || !piece.Text {
 					t.Errorf("a piece of %d bytes: lost %t, text %t", len(piece.Bytes), piece.Lost, piece.Text)
 				}
 				seen, ended = append(seen, piece.Bytes...), piece.Last
 			})
-			var broken *providers.Broken
+			var broken *upstream.Broken
 			if !errors.As(err, &broken) || broken.Socket != client || !broken.Writing {
 				t.Errorf("got %v, want that the client takes no more", err)
 			}

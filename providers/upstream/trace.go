@@ -1,4 +1,4 @@
-package providers
+package upstream
 
 import (
 	"context"
@@ -10,23 +10,16 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
-)
 
-// Attributes of spans that no convention names.
-const (
-	TraceChannel = attribute.Key("gateway.channel")
-	TraceAttempt = attribute.Key("gateway.attempt")
-	TraceToken   = attribute.Key("gateway.token")   // a token's name, never its key
-	TraceRequest = attribute.Key("gateway.request") // the request's id, as the log has it
-	TraceTask    = attribute.Key("gateway.task")
+	"modelrelay/providers"
 )
 
 // firstByte is the event of a span at which the first byte of an answer's body came.
 const firstByte = "first byte"
 
-// UpstreamSpan is what a trace shows of one turn to an upstream: of one attempt of a call, or of one step of a job. Nil
+// Span is what a trace shows of one turn to an upstream: of one attempt of a call, or of one step of a job. Nil
 // shows nothing, at no cost. It holds names, numbers and kinds of fault, never words of a client or an upstream.
-type UpstreamSpan struct {
+type Span struct {
 	span  trace.Span
 	began time.Time
 }
@@ -36,24 +29,24 @@ type Turn struct {
 	// Does begins the span's name, before the upstream's model.
 	Does string
 	// Operation is what the upstream makes; "" where it makes nothing new.
-	Operation Operation
+	Operation providers.Operation
 	// Attempt counts from 1; 0 where there is one alone.
 	Attempt int
 }
 
-// TraceUpstream begins the span of a turn within the one of the context, whose place it takes in the context returned.
+// StartSpan begins the span of a turn within the one of the context, whose place it takes in the context returned.
 // Where nothing is traced, tracer nil or the context's span not recorded, it returns the context and nil.
-func TraceUpstream(ctx context.Context, tracer trace.Tracer, vendor Vendor, to Target, turn Turn) (context.Context, *UpstreamSpan) {
+func StartSpan(ctx context.Context, tracer trace.Tracer, vendor providers.Vendor, to providers.Target, turn Turn) (context.Context, *Span) {
 	if tracer == nil || !trace.SpanFromContext(ctx).IsRecording() {
 		return ctx, nil
 	}
 	attributes := append(make([]attribute.KeyValue, 0, 8),
-		TraceChannel.String(to.Channel.Name), semconv.GenAIProviderNameKey.String(vendor.Convention()), semconv.GenAIRequestModel(to.Model))
+		providers.TraceChannel.String(to.Channel.Name), semconv.GenAIProviderNameKey.String(vendor.Convention()), semconv.GenAIRequestModel(to.Model))
 	if turn.Operation != "" {
 		attributes = append(attributes, semconv.GenAIOperationNameKey.String(turn.Operation.Convention()))
 	}
 	if turn.Attempt > 0 {
-		attributes = append(attributes, TraceAttempt.Int(turn.Attempt))
+		attributes = append(attributes, providers.TraceAttempt.Int(turn.Attempt))
 	}
 	if base, err := url.Parse(to.Channel.BaseURL); err == nil && base.Hostname() != "" {
 		attributes = append(attributes, semconv.ServerAddress(base.Hostname()))
@@ -61,7 +54,7 @@ func TraceUpstream(ctx context.Context, tracer trace.Tracer, vendor Vendor, to T
 			attributes = append(attributes, semconv.ServerPort(port))
 		}
 	}
-	s := &UpstreamSpan{began: time.Now()}
+	s := &Span{began: time.Now()}
 	ctx, s.span = tracer.Start(ctx, turn.Does+" "+to.Model,
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(s.began), trace.WithAttributes(attributes...))
 	return ctx, s
@@ -69,7 +62,7 @@ func TraceUpstream(ctx context.Context, tracer trace.Tracer, vendor Vendor, to T
 
 // Answered notes that an answer of the status, 0 where the vendor keeps it to itself, has begun: that the first byte of
 // its body is here.
-func (s *UpstreamSpan) Answered(status int, stream bool) {
+func (s *Span) Answered(status int, stream bool) {
 	if s == nil {
 		return
 	}
@@ -84,25 +77,14 @@ func (s *UpstreamSpan) Answered(status int, stream bool) {
 }
 
 // Used notes what the answer counted.
-func (s *UpstreamSpan) Used(usage Usage) {
+func (s *Span) Used(usage providers.Usage) {
 	if s != nil {
-		s.span.SetAttributes(TraceUsage(usage)...)
+		s.span.SetAttributes(providers.TraceUsage(usage)...)
 	}
-}
-
-// TraceUsage is what a span says of tokens.
-func TraceUsage(usage Usage) []attribute.KeyValue {
-	attributes := []attribute.KeyValue{
-		semconv.GenAIUsageInputTokens(int(usage.Input)), semconv.GenAIUsageOutputTokens(int(usage.Output)),
-	}
-	if usage.Cached > 0 {
-		attributes = append(attributes, semconv.GenAIUsageCacheReadInputTokens(int(usage.Cached)))
-	}
-	return attributes
 }
 
 // End ends the span; nil is success. Later ends change nothing.
-func (s *UpstreamSpan) End(fault *Fault) {
+func (s *Span) End(fault *providers.Fault) {
 	if s == nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 // Codes of the service's envelope. A submit with any but success has made no job, as the vendor documents, save for the
@@ -28,23 +29,23 @@ const (
 // let the request through.
 type envelope struct {
 	Code    *int            `json:"code"`
-	Message providers.Loose `json:"message"`
+	Message upstream.Loose  `json:"message"`
 	Data    json.RawMessage `json:"data"`
 	Gate    *struct {
 		Error struct {
-			Code    providers.Loose `json:"Code"`
-			Message providers.Loose `json:"Message"`
+			Code    upstream.Loose `json:"Code"`
+			Message upstream.Loose `json:"Message"`
 		} `json:"Error"`
 	} `json:"ResponseMetadata"`
 }
 
 // result is the data of a success, of either action.
 type result struct {
-	TaskID   providers.Loose `json:"task_id"`
-	Status   providers.Loose `json:"status"`
-	VideoURL providers.Loose `json:"video_url"`
+	TaskID   upstream.Loose `json:"task_id"`
+	Status   upstream.Loose `json:"status"`
+	VideoURL upstream.Loose `json:"video_url"`
 	// RespData is JSON in a string; some models have their links there.
-	RespData providers.Loose `json:"resp_data"`
+	RespData upstream.Loose `json:"resp_data"`
 }
 
 // decode reads an answer of HTTP status 2xx.
@@ -52,25 +53,25 @@ func decode(resp *http.Response, raw []byte) (result, error) {
 	var e envelope
 	// null decodes into anything, and says nothing.
 	if err := json.Unmarshal(raw, &e); err != nil || !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
-		return result{}, providers.BrokenAnswer("not the JSON expected", err)
+		return result{}, upstream.BrokenAnswer("not the JSON expected", err)
 	}
 	if e.Code == nil {
-		return result{}, providers.BrokenAnswer("no code", nil)
+		return result{}, upstream.BrokenAnswer("no code", nil)
 	}
 	if *e.Code == codeSuccess {
 		var r result
 		if err := json.Unmarshal(e.Data, &r); err != nil {
-			return result{}, providers.BrokenAnswer("no data", err)
+			return result{}, upstream.BrokenAnswer("no data", err)
 		}
 		return r, nil
 	}
 	// A refusal in the dress of a success counts as what its code says.
-	fault := providers.BrokenAnswer("code "+strconv.Itoa(*e.Code), nil)
+	fault := upstream.BrokenAnswer("code "+strconv.Itoa(*e.Code), nil)
 	if *e.Code >= codeFirst && *e.Code <= codeLast {
-		fault = providers.Refusal(http.StatusBadRequest, resp.Header)
+		fault = upstream.Refusal(http.StatusBadRequest, resp.Header)
 	}
 	fault.Upstream = &providers.Reply{
-		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: raw[:min(len(raw), providers.MaxErrorBody)],
+		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: raw[:min(len(raw), upstream.MaxErrorBody)],
 	}
 	refine(fault)
 	return result{}, fault
@@ -129,7 +130,7 @@ func refineGate(fault *providers.Fault) {
 
 // class makes a fault one of the HTTP status that its code means.
 func class(fault *providers.Fault, status int) {
-	as := providers.Refusal(status, nil)
+	as := upstream.Refusal(status, nil)
 	fault.Kind, fault.Message, fault.Taken, fault.Blame, fault.Key = as.Kind, as.Message, as.Taken, as.Blame, as.Key
 }
 
@@ -187,7 +188,7 @@ func (r result) status() (providers.VideoStatus, error) {
 	case "done":
 		if r.link() == "" {
 			// The failure of a job has a code of its own; this is neither.
-			return providers.VideoStatus{}, providers.BrokenAnswer("done without a link", nil)
+			return providers.VideoStatus{}, upstream.BrokenAnswer("done without a link", nil)
 		}
 		s.State, s.Outputs = providers.JobDone, 1
 	case "not_found":
@@ -206,7 +207,7 @@ func (r result) link() string {
 		return string(r.VideoURL)
 	}
 	var inner struct {
-		URLs []providers.Loose `json:"urls"`
+		URLs []upstream.Loose `json:"urls"`
 	}
 	// What is not such an object has no link.
 	_ = json.Unmarshal([]byte(r.RespData), &inner)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 const (
@@ -143,7 +144,7 @@ func addRatio(members map[string]any, req providers.VideoRequest) error {
 			return nil
 		}
 		w, h, _ := strings.Cut(req.Size, ":")
-		width, height = providers.Loose(w).Pixels(), providers.Loose(h).Pixels()
+		width, height = upstream.Loose(w).Pixels(), upstream.Loose(h).Pixels()
 	}
 	var all []string
 	for _, r := range ratios() {

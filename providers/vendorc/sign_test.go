@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 	"modelrelay/providers/vendorc"
 )
 
@@ -40,7 +41,7 @@ func TestSign(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("User-Agent", providers.Agent)
+		req.Header.Set("User-Agent", upstream.Agent)
 		// Another zone of the same moment: the signature's date is UTC.
 		at := v.Date.In(time.FixedZone("", 8*3600))
 		vendorc.Sign(req, []byte(v.Body), providers.Secret(v.AccessKey+":"+v.SecretKey), at)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/upstream"
 )
 
 const (
@@ -26,12 +27,12 @@ const (
 type Videos struct {
 	client  *http.Client
 	submit  *http.Client
-	results *providers.Results
+	results *upstream.Results
 }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{client: client, submit: providers.Fresh(client), results: providers.NewResults(client)}
+	return &Videos{client: client, submit: upstream.Fresh(client), results: upstream.NewResults(client)}
 }
 
 // handle is the adapter's part of a ticket: the vendor knows a job only together with the req_key that made it.
@@ -52,11 +53,11 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 		return providers.Ticket{}, explain(err, to.Key)
 	}
 	if made.TaskID == "" {
-		return providers.Ticket{}, providers.BrokenAnswer("no task id", nil)
+		return providers.Ticket{}, upstream.BrokenAnswer("no task id", nil)
 	}
 	data, err := json.Marshal(handle)
 	if err != nil {
-		return providers.Ticket{}, providers.BrokenAnswer("ticket", err)
+		return providers.Ticket{}, upstream.BrokenAnswer("ticket", err)
 	}
 	return providers.Ticket{Job: string(made.TaskID), Data: data}, nil
 }
@@ -117,9 +118,9 @@ func (v *Videos) call(ctx context.Context, client *http.Client, to providers.Tar
 	}
 	req.ContentLength = int64(len(body))
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", providers.Agent)
+	req.Header.Set("User-Agent", upstream.Agent)
 	sign(req, body, to.Key, time.Now())
-	resp, err := providers.Send(client, req)
+	resp, err := upstream.Send(client, req)
 	if err != nil {
 		var fault *providers.Fault
 		if errors.As(err, &fault) && fault.Upstream != nil {
@@ -128,7 +129,7 @@ func (v *Videos) call(ctx context.Context, client *http.Client, to providers.Tar
 		return result{}, err
 	}
 	defer resp.Body.Close()
-	raw, err := providers.ReadAnswer(ctx, resp.Body, answerLimit)
+	raw, err := upstream.ReadAnswer(ctx, resp.Body, answerLimit)
 	if err != nil {
 		return result{}, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/providertest"
+	"modelrelay/providers/upstream"
 	"modelrelay/providers/vendorc"
 )
 
@@ -96,7 +97,7 @@ func target(base string) providers.Target {
 
 func newVideos(t *testing.T) *vendorc.Videos {
 	t.Helper()
-	client := providers.NewHTTPClient(nil)
+	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	return vendorc.NewVideos(client)
 }

@@ -13,6 +13,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/generic"
+	"modelrelay/providers/upstream"
 )
 
 // TestChain has a gateway for its own upstream: a task of the one is a task of the other.
@@ -104,7 +105,7 @@ func TestChain(t *testing.T) {
 		})
 	})
 	t.Run("a lost create is found", func(t *testing.T) {
-		client := providers.NewHTTPClient(nil)
+		client := upstream.NewClient(nil)
 		t.Cleanup(client.CloseIdleConnections)
 		adapter := generic.NewVideos(client)
 		to := providers.Target{Channel: providers.Channel{Name: "itself", BaseURL: g.url() + "/v1"}, Key: token, Model: "sora-2-fast"}

@@ -5,6 +5,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
+	"modelrelay/providers/upstream"
 )
 
 // The names are those of the registry of attributes, gen_ai.operation.name and gen_ai.provider.name.
@@ -20,7 +21,7 @@ func TestConventions(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", operation, got, want)
 		}
 	}
-	vendors := catalog.New(providers.NewHTTPClient(nil))
+	vendors := catalog.New(upstream.NewClient(nil))
 	for vendor, want := range map[string]string{"openai": "openai", "anthropic": "anthropic", "gemini": "gcp.gemini", "generic": "generic"} {
 		if got := vendors[vendor].Convention(); got != want {
 			t.Errorf("%s: got %q, want %q", vendor, got, want)
