@@ -84,16 +84,16 @@ func (d *openAPI) find(s *schema, name string) (field *schema, required bool) {
 	return s, required
 }
 
-// TestContractDeclared: the OpenAPI document has every operation of interface.md with every parameter and field, of the
-// contract's types, with at least the words of its enums, as required as there, and with a note where it has one.
+// TestContractDeclared: the OpenAPI document has every operation of the contract with every parameter and field, of the
+// contract's types, with at least the words of its enums, as required as there, and with a description where it has one.
 func TestContractDeclared(t *testing.T) {
 	t.Parallel()
 	rec := newGateway(t, nil, nil).do(t, request("GET", "/openapi.json", ""))
 	var document openAPI
 	decode(t, rec.Body.Bytes(), &document)
 	for _, o := range readContract(t) {
-		name := o.method + " " + o.path
-		declared, served := document.Paths[o.path][strings.ToLower(o.method)]
+		name := o.Method + " " + o.Path
+		declared, served := document.Paths[o.Path][strings.ToLower(o.Method)]
 		if !served {
 			t.Errorf("%s is not declared", name)
 			continue
@@ -101,42 +101,42 @@ func TestContractDeclared(t *testing.T) {
 		if len(declared.Tags) != 1 {
 			t.Errorf("%s: got tags %v, want the contract's category", name, declared.Tags)
 		}
-		for _, parameter := range o.parameters {
+		for _, parameter := range o.Parameters {
 			if !slices.ContainsFunc(declared.Parameters, func(p struct{ Name string }) bool { return p.Name == parameter }) {
 				t.Errorf("%s: parameter %s is not declared", name, parameter)
 			}
 		}
 		mediaType := "application/json"
-		if o.form {
+		if o.Form {
 			mediaType = "multipart/form-data"
 		}
 		body := declared.RequestBody.Content[mediaType].Schema
-		if len(o.fields) > 0 && (body == nil || !declared.RequestBody.Required) {
+		if len(o.Fields) > 0 && (body == nil || !declared.RequestBody.Required) {
 			t.Errorf("%s: got a body of %v, required %v", name, slices.Collect(maps.Keys(declared.RequestBody.Content)), declared.RequestBody.Required)
 			continue
 		}
-		for _, field := range o.fields {
-			got, required := document.find(body, field.name)
+		for _, field := range o.Fields {
+			got, required := document.find(body, field.Name)
 			if got == nil {
-				t.Errorf("%s: field %s is not declared", name, field.name)
+				t.Errorf("%s: field %s is not declared", name, field.Name)
 				continue
 			}
 			kinds, enum := document.kinds(got)
-			for _, kind := range field.kinds {
+			for _, kind := range field.Types {
 				if !slices.Contains(kinds, kind) {
-					t.Errorf("%s: field %s is declared as %v, want %s", name, field.name, kinds, kind)
+					t.Errorf("%s: field %s is declared as %v, want %s", name, field.Name, kinds, kind)
 				}
 			}
-			for _, word := range field.enum {
+			for _, word := range field.Enum {
 				if !slices.Contains(enum, word) {
-					t.Errorf("%s: field %s is declared as one of %v, want %s", name, field.name, enum, word)
+					t.Errorf("%s: field %s is declared as one of %v, want %s", name, field.Name, enum, word)
 				}
 			}
-			if required != field.required && leftOut[name+" "+field.name] == "" {
-				t.Errorf("%s: field %s is declared as required %v, want %v", name, field.name, required, field.required)
+			if required != field.Required && leftOut[name+" "+field.Name] == "" {
+				t.Errorf("%s: field %s is declared as required %v, want %v", name, field.Name, required, field.Required)
 			}
-			if field.note != "" && got.Description == "" && document.resolve(got).Description == "" {
-				t.Errorf("%s: field %s has no note, want %q", name, field.name, field.note)
+			if field.Described && got.Description == "" && document.resolve(got).Description == "" {
+				t.Errorf("%s: field %s has no description", name, field.Name)
 			}
 		}
 	}

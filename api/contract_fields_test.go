@@ -19,7 +19,7 @@ import (
 	"modelrelay/providers/relay"
 )
 
-// leftOut are required fields whose absence decisions.md allows, or answers in words of its own.
+// leftOut are required fields that may be absent, or whose absence is answered in words of its own.
 var leftOut = map[string]string{
 	"POST /v1/engines/{model}/embeddings model":                                       "the path's model counts",
 	"POST /v1/images/generations input":                                               "prompt may stand in its place",
@@ -62,37 +62,37 @@ func newEverything(t *testing.T) *gateway {
 	})
 }
 
-// TestContractFields sends, for every operation of interface.md and every field, one request that is right and one that
+// TestContractFields sends, for every operation of the contract and every field, one request that is right and one that
 // is wrong, and one without the field where it is required.
 func TestContractFields(t *testing.T) {
 	t.Parallel()
 	g := newEverything(t)
 	asked := 0
 	for _, o := range readContract(t) {
-		name := o.method + " " + o.path
-		if o.method != http.MethodPost {
+		name := o.Method + " " + o.Path
+		if o.Method != http.MethodPost {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, field := range o.fields {
+			for _, field := range o.Fields {
 				values := field.valid()
-				if sample, ok := samples[name+" "+field.name]; ok {
+				if sample, ok := samples[name+" "+field.Name]; ok {
 					values = []any{sample}
 				}
 				for _, value := range values {
-					if rec := g.do(t, o.request(t, field.name, value, false)); rec.Code != 200 {
-						t.Errorf("%s = %v: got %d %s, want 200", field.name, value, rec.Code, rec.Body)
+					if rec := g.do(t, o.request(t, field.Name, value, false)); rec.Code != 200 {
+						t.Errorf("%s = %v: got %d %s, want 200", field.Name, value, rec.Code, rec.Body)
 					}
 				}
-				for _, value := range field.invalid(o.form) {
-					if _, object := value.(map[string]any); object && alsoObjects[name+" "+field.name] != "" {
+				for _, value := range field.invalid(o.Form) {
+					if _, object := value.(map[string]any); object && alsoObjects[name+" "+field.Name] != "" {
 						continue
 					}
-					wantFault(t, g.do(t, o.request(t, field.name, value, false)), field.name, value)
+					wantFault(t, g.do(t, o.request(t, field.Name, value, false)), field.Name, value)
 				}
-				if field.required && leftOut[name+" "+field.name] == "" {
-					wantFault(t, g.do(t, o.request(t, field.name, nil, true)), field.name, "nothing")
+				if field.Required && leftOut[name+" "+field.Name] == "" {
+					wantFault(t, g.do(t, o.request(t, field.Name, nil, true)), field.Name, "nothing")
 				}
 			}
 		})
@@ -131,23 +131,23 @@ type (
 // valid are values the contract allows, one of each kind and every word of an enum.
 func (f contractField) valid() []any {
 	var values []any
-	for _, kind := range f.kinds {
+	for _, kind := range f.Types {
 		switch {
-		case f.name == "input" && kind == "object": // its own members are required
+		case f.Name == "input" && kind == "object": // its own members are required
 			values = append(values, map[string]any{"messages": []any{}})
-		case f.name == "generationConfig":
+		case f.Name == "generationConfig":
 			values = append(values, map[string]any{"responseModalities": []any{"TEXT"}})
-		case f.enum != nil && kind == "string":
-			for _, word := range f.enum {
+		case f.Enum != nil && kind == "string":
+			for _, word := range f.Enum {
 				values = append(values, word)
 			}
-		case f.enum != nil && kind == "string[]":
-			for _, word := range f.enum {
+		case f.Enum != nil && kind == "string[]":
+			for _, word := range f.Enum {
 				values = append(values, []any{word})
 			}
-		case f.name == "generationConfig.responseModalities":
+		case f.Name == "generationConfig.responseModalities":
 			values = append(values, []any{"TEXT", "IMAGE"})
-		case f.name == "contents":
+		case f.Name == "contents":
 			values = append(values, []any{map[string]any{"parts": []any{map[string]any{"text": "hi"}}}})
 		default:
 			values = append(values, sampleOf(kind))
@@ -183,7 +183,7 @@ func (f contractField) invalid(form bool) []any {
 	}
 	var values []any
 	takes := func(kinds ...string) bool {
-		return slices.ContainsFunc(f.kinds, func(kind string) bool {
+		return slices.ContainsFunc(f.Types, func(kind string) bool {
 			return slices.Contains(kinds, kind) || slices.Contains(kinds, "[]") && strings.HasSuffix(kind, "[]")
 		})
 	}
@@ -203,22 +203,22 @@ func (f contractField) invalid(form bool) []any {
 			values = append(values, other.value)
 		}
 	}
-	if f.enum != nil && takes("string") {
+	if f.Enum != nil && takes("string") {
 		values = append(values, "no such word")
 	}
-	if f.enum != nil && takes("string[]") {
-		values = append(values, []any{f.enum[0], "no such word"})
+	if f.Enum != nil && takes("string[]") {
+		values = append(values, []any{f.Enum[0], "no such word"})
 	}
 	return values
 }
 
 func (f contractField) invalidParts() []any {
 	switch {
-	case f.kinds[0] == "binary":
+	case f.Types[0] == "binary":
 		return []any{asText{"RIFF"}}
-	case f.enum != nil:
-		return []any{"no such word", asFile{f.enum[0]}}
-	case f.kinds[0] == "string":
+	case f.Enum != nil:
+		return []any{"no such word", asFile{f.Enum[0]}}
+	case f.Types[0] == "string":
 		return []any{asFile{"text"}}
 	default:
 		return []any{"words", asFile{"1"}}
@@ -226,15 +226,15 @@ func (f contractField) invalidParts() []any {
 }
 
 // request makes a request with the fields the operation requires and the one in question, or without that one.
-func (o *contractOperation) request(t *testing.T, name string, value any, without bool) *http.Request {
+func (o contractOperation) request(t *testing.T, name string, value any, without bool) *http.Request {
 	t.Helper()
 	values := make(map[string]any)
 	if o.video() {
 		values["prompt"] = "a cat" // no field is required, but one of them is
 	}
-	for _, field := range o.fields {
-		if field.required && !strings.ContainsAny(field.name, ".[") {
-			values[field.name] = field.valid()[0]
+	for _, field := range o.Fields {
+		if field.Required && !strings.ContainsAny(field.Name, ".[") {
+			values[field.Name] = field.valid()[0]
 		}
 	}
 	if without && !strings.Contains(name, ".") {
@@ -245,23 +245,23 @@ func (o *contractOperation) request(t *testing.T, name string, value any, withou
 	} else {
 		values = withPlace(values, strings.Split(name, "."), value)
 	}
-	path := strings.NewReplacer("{model}", "org/m:1").Replace(o.path)
+	path := strings.NewReplacer("{model}", "org/m:1").Replace(o.Path)
 	if path == "/vendorC/" {
 		path += "?Action=CVSync2AsyncSubmitTask&Version=2022-08-31"
 	}
-	if o.form {
+	if o.Form {
 		return formRequest(t, path, values)
 	}
 	raw, err := json.Marshal(values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return request(o.method, path, string(raw), "vendorA-version", "2023-06-01")
+	return request(o.Method, path, string(raw), "vendorA-version", "2023-06-01")
 }
 
 // video tells the creates of video tasks.
-func (o *contractOperation) video() bool {
-	return o.path == "/v1/videos" || o.path == "/v1/video/generations" || o.path == "/vendorC/"
+func (o contractOperation) video() bool {
+	return o.Path == "/v1/videos" || o.Path == "/v1/video/generations" || o.Path == "/vendorC/"
 }
 
 // withPlace puts a value at a place within an object; a step that ends in "[]" is the first item of an array.
