@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/trace"
 
+	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 )
@@ -78,17 +79,14 @@ func NewMain() *Main {
 func (m *Main) Run(ctx context.Context) error {
 	commands := new(commands)
 	ended := false // kong printed a help text and wants to exit
-	parser, err := kong.New(commands,
+	parser, err := kong.New(commands, append([]kong.Option{
 		kong.Name("gateway"),
 		kong.Description("One gateway for AI model calls and durable video tasks."),
 		kong.Writers(m.Stdout, m.Stderr),
 		kong.Exit(func(int) { ended = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.Resolvers(m.resolver()),
-		kong.NamedMapper("list", kong.MapperFunc(commaList)),
-		kong.PostBuild(helpFromDoc),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
+	}, cli.Options(m.Env)...)...)
 	if err != nil {
 		return fmt.Errorf("define the commands: %w", err)
 	}
@@ -101,9 +99,14 @@ func (m *Main) Run(ctx context.Context) error {
 	case ended:
 		return nil
 	case err != nil:
-		return &UsageError{Err: err}
+		return &cli.UsageError{Err: err}
 	}
-	return call.Run(m, &commands.globals)
+	program := &cli.Program{
+		Globals: commands.Globals, Stdout: m.Stdout, Stderr: m.Stderr, Terminal: m.Terminal, OnClose: m.onClose,
+		Load: func() (config.Config, error) { return m.loadConfig(commands.Config) },
+		Open: func() (*cli.Services, error) { return m.open(commands.Config) },
+	}
+	return call.Run(m, &commands.Globals, program)
 }
 
 // Close releases what Run opened, last opened first. It may be called again.
@@ -121,7 +124,7 @@ func (m *Main) onClose(release func() error) { m.closers = append(m.closers, rel
 // Report tells a person about the error.
 func (m *Main) Report(err error) {
 	var problems *config.Error
-	var usage *UsageError
+	var usage *cli.UsageError
 	var fault *providers.Fault
 	switch {
 	case errors.As(err, &problems):
@@ -139,19 +142,10 @@ func (m *Main) Report(err error) {
 	}
 }
 
-// UsageError says that the arguments are wrong; nothing was done.
-type UsageError struct{ Err error }
-
-// Error gives the reason.
-func (e *UsageError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e *UsageError) Unwrap() error { return e.Err }
-
 // ExitCode is the process's exit code after Run returned err.
 func ExitCode(err error) int {
 	var problems *config.Error
-	var usage *UsageError
+	var usage *cli.UsageError
 	switch {
 	case err == nil:
 		return ExitDone
@@ -162,45 +156,24 @@ func ExitCode(err error) int {
 	}
 }
 
-// globals are the flags every command has.
-type globals struct {
-	Config string `help:"Configuration file (GATEWAY_CONFIG; gateway.yaml)." default:"gateway.yaml" placeholder:"FILE" variable:"GATEWAY_CONFIG"`
-	JSON   bool   `help:"Print JSON for machines." name:"json"`
-}
-
 // commands is the command line.
 type commands struct {
-	globals
+	cli.Globals
 
-	Serve    serveCmd    `cmd:"" help:"Serve the API and run video tasks."`
-	Worker   workerCmd   `cmd:"" help:"Run video tasks only."`
-	Token    tokenCmd    `cmd:"" help:"Make, list and end client tokens."`
-	Video    videoCmd    `cmd:"" help:"Make and fetch videos through a gateway; see and move all tasks."`
-	Usage    usageCmd    `cmd:"" help:"Show what was used and what it cost; settle what nobody will."`
-	Channels channelsCmd `cmd:"" help:"Show how the channels and their keys are doing."`
-	Check    configCmd   `cmd:"" name:"config" help:"Look at the configuration file."`
-	OpenAPI  openAPICmd  `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
-}
-
-// resolver answers for flags that have an environment variable. Kong's own way would read the process's environment
-// behind Main's back.
-func (m *Main) resolver() kong.Resolver {
-	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		name := flag.Tag.Get("variable")
-		if name == "" {
-			return nil, nil
-		}
-		if value, ok := m.Env(name); ok && value != "" {
-			return value, nil
-		}
-		return nil, nil
-	})
+	Serve    serveCmd     `cmd:"" help:"Serve the API and run video tasks."`
+	Worker   workerCmd    `cmd:"" help:"Run video tasks only."`
+	Token    cli.Token    `cmd:"" help:"Make, list and end client tokens."`
+	Video    cli.Video    `cmd:"" help:"Make and fetch videos through a gateway; see and move all tasks."`
+	Usage    cli.Usage    `cmd:"" help:"Show what was used and what it cost; settle what nobody will."`
+	Channels cli.Channels `cmd:"" help:"Show how the channels and their keys are doing."`
+	Check    cli.Config   `cmd:"" name:"config" help:"Look at the configuration file."`
+	OpenAPI  cli.OpenAPI  `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
+	Version  cli.Version  `cmd:"" help:"Print the version."`
 }
 
 // loadConfig reads the configuration file that the command line names.
-func (m *Main) loadConfig(g *globals) (config.Config, error) {
-	cfg, _, err := config.Load(g.Config, m.Env, vendors())
+func (m *Main) loadConfig(file string) (config.Config, error) {
+	cfg, _, err := config.Load(file, m.Env, vendors())
 	return cfg, err
 }
 

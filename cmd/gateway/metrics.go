@@ -21,6 +21,7 @@ import (
 	"go.temporal.io/sdk/client"
 	temporalotel "go.temporal.io/sdk/contrib/opentelemetry"
 
+	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 )
 
@@ -82,7 +83,7 @@ func newMetrics(cfg config.Config, log *slog.Logger) (*metrics, error) {
 
 // newBuildInfo is the constant that tells versions apart.
 func newBuildInfo() prometheus.Collector {
-	b := thisBuild()
+	b := cli.ThisBuild()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "gateway_build_info", Help: "The program's version; always 1.",
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go": b.Go},

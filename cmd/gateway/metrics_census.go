@@ -58,7 +58,7 @@ func (c *census) run(ctx context.Context) {
 		if !c.count(ctx) {
 			wait = censusSoon
 		}
-		if rest(ctx, wait) != nil {
+		if sleep(ctx, wait) != nil {
 			return
 		}
 	}

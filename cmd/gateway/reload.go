@@ -13,6 +13,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/storage"
 )
@@ -30,7 +31,7 @@ type watcher struct {
 	seen []byte // the text read last, whether it was good or not
 }
 
-func newWatcher(m *Main, g *globals, p *parts, text []byte) *watcher {
+func newWatcher(m *Main, g *cli.Globals, p *parts, text []byte) *watcher {
 	parse := func(text []byte) (config.Config, error) { return config.Parse(g.Config, text, m.Env, p.catalog) }
 	return &watcher{file: g.Config, parse: parse, hangup: m.Hangup, parts: p, seen: text}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelrelay/api"
+	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/providers"
 )
 
@@ -20,7 +21,7 @@ type serveCmd struct {
 
 // Run serves until ctx ends. Then it takes no new connection, lets open calls end within relay.grace, tells
 // realtime conversations that it is going away, and lets running submits come to their answer.
-func (c *serveCmd) Run(ctx context.Context, m *Main, g *globals) error {
+func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	places, err := placesWithin(m.openFiles())
 	if err != nil {
 		return err

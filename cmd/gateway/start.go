@@ -5,12 +5,13 @@ import (
 	"sync"
 	"time"
 
+	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/storage"
 )
 
 // start reads the configuration and puts the program together.
-func (m *Main) start(ctx context.Context, g *globals) (*parts, *watcher, error) {
+func (m *Main) start(ctx context.Context, g *cli.Globals) (*parts, *watcher, error) {
 	cfg, text, err := config.Load(g.Config, m.Env, vendors())
 	if err != nil {
 		return nil, nil, err
@@ -64,8 +65,20 @@ func (p *parts) prepareArchive(ctx context.Context) {
 		if !told {
 			p.log.Warn("archive is not ready, waiting", "error", err)
 		}
-		if rest(ctx, retryAfter) != nil {
+		if sleep(ctx, retryAfter) != nil {
 			return
 		}
+	}
+}
+
+// sleep waits; it returns ctx's error when that ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
 	}
 }

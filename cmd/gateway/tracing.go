@@ -17,6 +17,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers/upstream"
 	"modelrelay/workflows"
@@ -43,7 +44,7 @@ func (m *Main) openTracing(ctx context.Context, log *slog.Logger) (trace.Tracer,
 		return nil, err
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(
-		attribute.String("service.name", upstream.Agent), attribute.String("service.version", thisBuild().Version),
+		attribute.String("service.name", upstream.Agent), attribute.String("service.version", cli.ThisBuild().Version),
 	), resource.WithFromEnv())
 	if err != nil {
 		return nil, &config.Error{File: "environment", Problems: []config.Problem{{Key: "OTEL_RESOURCE_ATTRIBUTES", Message: err.Error()}}}

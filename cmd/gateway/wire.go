@@ -15,6 +15,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/api"
+	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
@@ -152,7 +153,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),
 		BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(os.DirFS("/"))),
-		Log:        p.log, Seen: p.metrics.seen(), Tracer: p.tracer, Version: thisBuild().Version,
+		Log:        p.log, Seen: p.metrics.seen(), Tracer: p.tracer, Version: cli.ThisBuild().Version,
 	})
 	return edge, p.metrics.watchEdge(edge, tokens, limits, usage)
 }

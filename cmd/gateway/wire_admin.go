@@ -2,6 +2,7 @@ package main
 
 import (
 	"modelrelay/api"
+	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/storage"
@@ -26,4 +27,20 @@ func (p *parts) admin(tokens *storage.Tokens, tasks *workflows.Client) api.Admin
 		Money:    p.settler(),
 		Channels: p.health.States,
 	}
+}
+
+// open puts together what the operator's commands work with, from the configuration file.
+func (m *Main) open(file string) (*cli.Services, error) {
+	cfg, err := m.loadConfig(file)
+	if err != nil {
+		return nil, err
+	}
+	p, err := m.wire(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &cli.Services{
+		Config: cfg, Redis: p.redis, Prices: p.prices, Index: p.index(), Tasks: p.tasks(),
+		Operator: workflows.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States,
+	}, nil
 }

@@ -5,13 +5,14 @@ import (
 	"log/slog"
 	"sync"
 
+	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/workflows"
 )
 
 type workerCmd struct{}
 
 // Run works on video tasks until ctx ends, then lets running submits come to their answer.
-func (workerCmd) Run(ctx context.Context, m *Main, g *globals) error {
+func (workerCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	p, watch, err := m.start(ctx, g)
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func runWorker(ctx context.Context, worker *workflows.Worker, log *slog.Logger) 
 			return
 		}
 		log.Error("worker stopped, it is started again", "error", err, "after", retryAfter.String())
-		if rest(ctx, retryAfter) != nil {
+		if sleep(ctx, retryAfter) != nil {
 			return
 		}
 	}

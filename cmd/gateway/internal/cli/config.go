@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -6,19 +6,19 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
+	temporallog "go.temporal.io/sdk/log"
 
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/workflows"
 )
 
-type configCmd struct {
+// Config is gateway config.
+type Config struct {
 	Check configCheckCmd `cmd:"" help:"Read the file and print what it would load."`
 }
 
@@ -27,52 +27,22 @@ type configCheckCmd struct{}
 // checkTimeout bounds the look at Temporal.
 const checkTimeout = 5 * time.Second
 
-// summary is what a configuration would load, without secrets.
-type summary struct {
-	File     string           `json:"file"`
-	Listen   string           `json:"listen"`
-	Temporal string           `json:"temporal"` // "ok", or why nobody could look
-	Tokens   []tokenSummary   `json:"tokens"`
-	Channels []channelSummary `json:"channels"`
-	// Warnings are what the configuration does that its operator may not want.
-	Warnings []string `json:"warnings"`
-}
-
-type tokenSummary struct {
-	Name     string   `json:"name"`
-	Group    string   `json:"group"`
-	Models   []string `json:"models"`
-	Disabled bool     `json:"disabled"`
-	// Expires is zero for a token that never does.
-	Expires time.Time `json:"expires,omitzero"`
-}
-
-type channelSummary struct {
-	Name     string   `json:"name"`
-	Vendor   string   `json:"vendor"`
-	BaseURL  string   `json:"base_url"`
-	Keys     int      `json:"keys"`
-	Models   []string `json:"models"`
-	Groups   []string `json:"groups"`
-	Disabled bool     `json:"disabled"`
-}
-
 // Run reads the file and, where Temporal can be reached, checks that its namespace keeps tasks long enough.
-func (configCheckCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	cfg, err := m.loadConfig(g)
+func (configCheckCmd) Run(ctx context.Context, p *Program) error {
+	cfg, err := p.Load()
 	if err != nil {
 		return err
 	}
-	s := summarize(g.Config, cfg)
+	s := cfg.Summarize(p.Globals.Config)
 	mend := lookAtTemporal(ctx, cfg)
 	s.Temporal = "ok"
 	if mend != nil {
 		s.Temporal = mend.Error()
 	}
-	if g.JSON {
-		err = printJSON(m.Stdout, s)
+	if p.JSON {
+		err = printJSON(p.Stdout, s)
 	} else {
-		err = s.print(m.Stdout)
+		err = printSummary(p.Stdout, s)
 	}
 	if errors.Is(mend, errNotLooked) {
 		mend = nil
@@ -80,24 +50,7 @@ func (configCheckCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	return errors.Join(err, mend)
 }
 
-func summarize(file string, cfg config.Config) summary {
-	s := summary{File: file, Listen: cfg.Listen, Tokens: []tokenSummary{}, Channels: []channelSummary{}, Warnings: []string{}}
-	for _, warning := range cfg.Warnings() {
-		s.Warnings = append(s.Warnings, warning.String())
-	}
-	for _, t := range cfg.Tokens {
-		s.Tokens = append(s.Tokens, tokenSummary{Name: t.Name, Group: t.Group, Models: t.Models, Disabled: t.Disabled, Expires: t.Expires})
-	}
-	for _, c := range cfg.Channels {
-		s.Channels = append(s.Channels, channelSummary{
-			Name: c.Name, Vendor: c.Vendor, BaseURL: withoutQuery(c.BaseURL), Keys: len(c.Keys),
-			Models: slices.Sorted(maps.Keys(c.Models)), Groups: c.Groups, Disabled: c.Disabled,
-		})
-	}
-	return s
-}
-
-func (s summary) print(w io.Writer) error {
+func printSummary(w io.Writer, s config.Summary) error {
 	state := func(disabled bool) string {
 		if disabled {
 			return "disabled"
@@ -132,9 +85,11 @@ func (s summary) print(w io.Writer) error {
 var errNotLooked = errors.New("not reachable now, its namespace was not checked")
 
 func lookAtTemporal(ctx context.Context, cfg config.Config) error {
-	temporal, err := dialTemporal(cfg.Temporal, slog.New(slog.DiscardHandler), nil, nil)
+	temporal, err := client.NewLazyClient(client.Options{
+		HostPort: cfg.Temporal.Address, Namespace: cfg.Temporal.Namespace, Logger: temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("open temporal: %w", err)
 	}
 	defer temporal.Close()
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -143,10 +98,4 @@ func lookAtTemporal(ctx context.Context, cfg config.Config) error {
 		return errNotLooked
 	}
 	return workflows.CheckNamespace(ctx, temporal, cfg.Temporal.Namespace, cfg.Video.Retention)
-}
-
-// withoutQuery leaves out what may hold a credential.
-func withoutQuery(address string) string {
-	before, _, _ := strings.Cut(address, "?")
-	return before
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -10,31 +10,28 @@ import (
 	"modelrelay/providers"
 )
 
-type channelsCmd struct{}
+// Channels is gateway channels.
+type Channels struct{}
 
 // Run shows how the processes that serve find the channels.
-func (channelsCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	cfg, err := m.loadConfig(g)
-	if err != nil {
-		return err
-	}
-	p, err := m.wire(cfg)
+func (Channels) Run(ctx context.Context, p *Program) error {
+	s, err := p.Open()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
-	states, err := p.health.States(ctx)
+	states, err := s.Channels(ctx)
 	if err != nil {
 		return err
 	}
-	if g.JSON {
-		return printJSON(m.Stdout, states)
+	if p.JSON {
+		return printJSON(p.Stdout, states)
 	}
-	return printChannels(m, states)
+	return printChannels(p, states)
 }
 
-func printChannels(m *Main, states []providers.ChannelState) error {
+func printChannels(p *Program, states []providers.ChannelState) error {
 	head := []string{"CHANNEL", "VENDOR", "PRIORITY", "WEIGHT", "STATE", "COOLDOWN LEFT", "IN FLIGHT", "CALLS/MIN", "FAULTS/MIN", "LAST FAULT"}
 	var rows [][]string
 	unseen := 0
@@ -59,11 +56,11 @@ func printChannels(m *Main, states []providers.ChannelState) error {
 			}
 		}
 	}
-	if err := printTable(m.Stdout, head, rows); err != nil {
+	if err := printTable(p.Stdout, head, rows); err != nil {
 		return err
 	}
 	if unseen > 0 {
-		fmt.Fprintf(m.Stderr, "No running gateway has told of %d of these channels lately.\n", unseen)
+		fmt.Fprintf(p.Stderr, "No running gateway has told of %d of these channels lately.\n", unseen)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -8,22 +8,23 @@ import (
 	"modelrelay/api"
 )
 
-type openAPICmd struct {
+// OpenAPI is gateway openapi.
+type OpenAPI struct {
 	Format string `help:"yaml or json." enum:"yaml,json" default:"yaml"`
 }
 
 // Run prints the document that the gateway serves at /openapi.yaml and /openapi.json.
-func (c *openAPICmd) Run(m *Main, g *globals) error {
+func (c *OpenAPI) Run(p *Program) error {
 	document, err := api.OpenAPI()
 	if err != nil {
 		return fmt.Errorf("write the openapi document: %w", err)
 	}
-	if c.Format == "json" || g.JSON {
+	if c.Format == "json" || p.JSON {
 		document, err = yaml.YAMLToJSON(document)
 		if err != nil {
 			return fmt.Errorf("write the openapi document: %w", err)
 		}
 	}
-	_, err = m.Stdout.Write(document)
+	_, err = p.Stdout.Write(document)
 	return err
 }

@@ -1,25 +1,26 @@
-package main
+package cli
 
 import (
 	"runtime/debug"
 )
 
-type versionCmd struct{}
+// Version is gateway version.
+type Version struct{}
 
-// build is what the program knows of its own making.
-type build struct {
+// Build is what the program knows of its own making.
+type Build struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"` // "" outside a checkout; "+dirty" marks uncommitted changes
 	Go      string `json:"go"`
 }
 
-// thisBuild reads what the Go command wrote into the binary.
-func thisBuild() build {
+// ThisBuild reads what the Go command wrote into the binary.
+func ThisBuild() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return build{Version: "unknown"}
+		return Build{Version: "unknown"}
 	}
-	b := build{Version: info.Main.Version, Go: info.GoVersion}
+	b := Build{Version: info.Main.Version, Go: info.GoVersion}
 	dirty := false
 	for _, setting := range info.Settings {
 		switch setting.Key {
@@ -39,10 +40,10 @@ func thisBuild() build {
 }
 
 // Run prints version, commit and Go version.
-func (versionCmd) Run(m *Main, g *globals) error {
-	b := thisBuild()
-	if g.JSON {
-		return printJSON(m.Stdout, b)
+func (Version) Run(p *Program) error {
+	b := ThisBuild()
+	if p.JSON {
+		return printJSON(p.Stdout, b)
 	}
-	return printFields(m.Stdout, fields{{"version", b.Version}, {"commit", b.Commit}, {"go", b.Go}})
+	return printFields(p.Stdout, fields{{"version", b.Version}, {"commit", b.Commit}, {"go", b.Go}})
 }

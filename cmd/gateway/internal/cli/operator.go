@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -7,22 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/workflows"
 )
-
-// operator makes the operator's view from the configuration file, and what else is in it.
-func (m *Main) operator(g *globals) (*workflows.Operator, *parts, error) {
-	cfg, err := m.loadConfig(g)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := m.wire(cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	return workflows.NewOperator(p.temporal, cfg.Temporal.Namespace), p, nil
-}
 
 // operatorTimeout bounds what an operator waits for. Temporal's own client would try for long.
 const operatorTimeout = 30 * time.Second
@@ -39,7 +25,7 @@ type videoListCmd struct {
 }
 
 // Run lists tasks of all tokens as Temporal's visibility knows them.
-func (c *videoListCmd) Run(ctx context.Context, m *Main, g *globals) error {
+func (c *videoListCmd) Run(ctx context.Context, p *Program) error {
 	since, err := parseSince(c.Since, time.Now())
 	if err != nil {
 		return &UsageError{Err: fmt.Errorf("--since: %w", err)}
@@ -52,28 +38,28 @@ func (c *videoListCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	switch {
 	case c.Limit < 0:
 		return &UsageError{Err: errors.New("--limit: is negative; 0 lists all")}
-	case c.Query && g.JSON:
-		return printJSON(m.Stdout, map[string]string{"query": query})
+	case c.Query && p.JSON:
+		return printJSON(p.Stdout, map[string]string{"query": query})
 	case c.Query:
-		fmt.Fprintln(m.Stdout, query)
+		fmt.Fprintln(p.Stdout, query)
 		return nil
 	}
-	operator, _, err := m.operator(g)
+	s, err := p.Open()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
 	tasks := []workflows.Listed{}
-	err = operator.Tasks(ctx, filter, c.Limit, func(task workflows.Listed) error {
+	err = s.Operator.Tasks(ctx, filter, c.Limit, func(task workflows.Listed) error {
 		tasks = append(tasks, task)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if g.JSON {
-		return printJSON(m.Stdout, tasks)
+	if p.JSON {
+		return printJSON(p.Stdout, tasks)
 	}
 	now := time.Now()
 	rows := make([][]string, 0, len(tasks))
@@ -84,19 +70,7 @@ func (c *videoListCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		}
 		rows = append(rows, []string{task.ID, string(task.Phase), task.Model, task.Token, task.Channel, moment(task.Created), moment(task.Closed), note})
 	}
-	return printTable(m.Stdout, []string{"ID", "STATE", "MODEL", "TOKEN", "CHANNEL", "CREATED", "ENDED", "NOTE"}, rows)
-}
-
-// parseSince reads a date, a time, or a duration before now; "" is the zero time.
-func parseSince(text string, now time.Time) (time.Time, error) {
-	if ago, err := time.ParseDuration(text); err == nil {
-		return now.Add(-ago), nil
-	}
-	t, err := config.ParseTime(text)
-	if err != nil {
-		return time.Time{}, notWhen(text)
-	}
-	return t, nil
+	return printTable(p.Stdout, []string{"ID", "STATE", "MODEL", "TOKEN", "CHANNEL", "CREATED", "ENDED", "NOTE"}, rows)
 }
 
 type videoShowCmd struct {
@@ -104,21 +78,21 @@ type videoShowCmd struct {
 }
 
 // Run tells all there is to know of a task.
-func (c *videoShowCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	operator, _, err := m.operator(g)
+func (c *videoShowCmd) Run(ctx context.Context, p *Program) error {
+	s, err := p.Open()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
-	story, err := operator.Show(ctx, c.ID)
+	story, err := s.Operator.Show(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	if g.JSON {
-		return printJSON(m.Stdout, story)
+	if p.JSON {
+		return printJSON(p.Stdout, story)
 	}
-	return printStory(m, story)
+	return printStory(p, story)
 }
 
 type videoFailCmd struct {
@@ -128,31 +102,31 @@ type videoFailCmd struct {
 }
 
 // Run ends a task as failed.
-func (c *videoFailCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	return m.end(ctx, g, c.ID, c.Wait, func(ctx context.Context, operator *workflows.Operator) error {
+func (c *videoFailCmd) Run(ctx context.Context, p *Program) error {
+	return p.end(ctx, c.ID, c.Wait, func(ctx context.Context, operator *workflows.Operator) error {
 		return operator.Fail(ctx, c.ID, c.Reason)
 	})
 }
 
 // end does what ends a task, and waits for the end. It fails where the task has not ended by then.
-func (m *Main) end(ctx context.Context, g *globals, id string, most time.Duration, do func(context.Context, *workflows.Operator) error) error {
-	operator, _, err := m.operator(g)
+func (p *Program) end(ctx context.Context, id string, most time.Duration, do func(context.Context, *workflows.Operator) error) error {
+	s, err := p.Open()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout+max(0, most))
 	defer cancel()
-	if err := do(ctx, operator); err != nil {
+	if err := do(ctx, s.Operator); err != nil {
 		return err
 	}
-	task, err := operator.Wait(ctx, id, most)
+	task, err := s.Operator.Wait(ctx, id, most)
 	if err != nil {
 		return err
 	}
-	if g.JSON {
-		err = printJSON(m.Stdout, map[string]string{"id": id, "state": string(task.State)})
+	if p.JSON {
+		err = printJSON(p.Stdout, map[string]string{"id": id, "state": string(task.State)})
 	} else {
-		_, err = fmt.Fprintf(m.Stdout, "%s is %s\n", id, task.State)
+		_, err = fmt.Fprintf(p.Stdout, "%s is %s\n", id, task.State)
 	}
 	if err == nil && !task.Ended() {
 		return fmt.Errorf("%s was told to end and has not ended after %s: it does when a worker is there and its step is done; see gateway video show %s", id, most, id)
@@ -165,46 +139,86 @@ type videoRetryArchiveCmd struct {
 }
 
 // Run lets a task that could not be archived try it again.
-func (c *videoRetryArchiveCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	operator, p, err := m.operator(g)
+func (c *videoRetryArchiveCmd) Run(ctx context.Context, p *Program) error {
+	s, err := p.Open()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
-	run, err := operator.RetryArchive(ctx, c.ID)
+	run, err := s.Operator.RetryArchive(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	if g.JSON {
-		return printJSON(m.Stdout, map[string]string{"id": c.ID, "run": run})
+	if p.JSON {
+		return printJSON(p.Stdout, map[string]string{"id": c.ID, "run": run})
 	}
-	fmt.Fprintf(m.Stdout, "%s archives again, for at most %s; its run is now %s\n", c.ID, p.cfg.Video.ArchiveDeadline, run)
+	fmt.Fprintf(p.Stdout, "%s archives again, for at most %s; its run is now %s\n", c.ID, s.Config.Video.ArchiveDeadline, run)
 	return nil
 }
 
 type videoReindexCmd struct{}
 
 // Run makes the lists of all tokens again from what Temporal knows. It may run at any time, and again.
-func (videoReindexCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	operator, p, err := m.operator(g)
+func (videoReindexCmd) Run(ctx context.Context, p *Program) error {
+	s, err := p.Open()
 	if err != nil {
 		return err
 	}
-	index := p.index()
 	var tasks, unfinished int
-	err = operator.Index(ctx, func(task workflows.Indexed) error {
+	err = s.Operator.Index(ctx, func(task workflows.Indexed) error {
 		tasks++
 		if task.Unfinished {
 			unfinished++
 		}
-		return index.Restore(ctx, task.Token, task.TaskID, task.Created, task.Unfinished)
+		return s.Index.Restore(ctx, task.Token, task.TaskID, task.Created, task.Unfinished)
 	})
 	if err != nil {
 		return fmt.Errorf("after %d tasks: %w", tasks, err)
 	}
-	if g.JSON {
-		return printJSON(m.Stdout, map[string]int{"tasks": tasks, "unfinished": unfinished})
+	if p.JSON {
+		return printJSON(p.Stdout, map[string]int{"tasks": tasks, "unfinished": unfinished})
 	}
-	return printFields(m.Stdout, fields{{"tasks", strconv.Itoa(tasks)}, {"unfinished", strconv.Itoa(unfinished)}})
+	return printFields(p.Stdout, fields{{"tasks", strconv.Itoa(tasks)}, {"unfinished", strconv.Itoa(unfinished)}})
+}
+
+// videoRedeliverCmd works on the task engine directly.
+type videoRedeliverCmd struct {
+	ID   string        `arg:"" help:"Task id."`
+	Wait time.Duration `help:"How long to wait for the receiver; the delivery goes on without this command." default:"30s"`
+}
+
+// Run starts the delivery and shows how far it got. It fails when the event was not delivered for good.
+func (c *videoRedeliverCmd) Run(ctx context.Context, p *Program) error {
+	s, err := p.Open()
+	if err != nil {
+		return err
+	}
+	notice, err := s.Tasks.Redeliver(ctx, c.ID, c.Wait)
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		err = printJSON(p.Stdout, notice)
+	} else {
+		err = printFields(p.Stdout, noticeFields(notice))
+	}
+	if err == nil && notice.State == workflows.PhaseUndelivered {
+		return errors.New("not delivered: " + notice.Delivery.Reason)
+	}
+	return err
+}
+
+// noticeFields is a delivery for people.
+func noticeFields(n workflows.Notice) fields {
+	return fields{
+		{"workflow", n.WorkflowID},
+		{"event", n.EventID + " " + n.Type},
+		{"state", string(n.State)},
+		{"receiver", n.Delivery.Host},
+		{"last status", count(n.Delivery.Status)},
+		{"tries", count(n.Delivery.Tries)},
+		{"reason", n.Delivery.Reason},
+		{"next try", moment(n.Delivery.Next)},
+	}
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 )
 
 // printStory tells a task's story for people.
-func printStory(m *Main, s workflows.Story) error {
+func printStory(p *Program, s workflows.Story) error {
 	failure := s.Failure
 	if s.Code != "" {
 		failure += " (" + s.Code + ")"
@@ -30,7 +30,7 @@ func printStory(m *Main, s workflows.Story) error {
 		{"error", failure},
 		{"temporal", s.Path},
 	}
-	if err := printFields(m.Stdout, head); err != nil {
+	if err := printFields(p.Stdout, head); err != nil {
 		return err
 	}
 	sections := []struct {
@@ -48,8 +48,8 @@ func printStory(m *Main, s workflows.Story) error {
 		if len(section.rows) == 0 {
 			continue
 		}
-		fmt.Fprintf(m.Stdout, "\n%s\n", section.name)
-		if err := printTable(m.Stdout, section.head, section.rows); err != nil {
+		fmt.Fprintf(p.Stdout, "\n%s\n", section.name)
+		if err := printTable(p.Stdout, section.head, section.rows); err != nil {
 			return err
 		}
 	}

@@ -1,12 +1,11 @@
-package main
+package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/storage"
@@ -87,31 +86,37 @@ func flagError(problem *config.Problem) error {
 	return &UsageError{Err: fmt.Errorf("--%s: %s", strings.ReplaceAll(problem.Key, "_", "-"), problem.Message)}
 }
 
-// commaList reads a flag of words with commas between, into a *[]string. Given twice, the flag goes on; "" is no word.
-func commaList(ctx *kong.DecodeContext, target reflect.Value) error {
-	var text string
-	if err := ctx.Scan.PopValueInto("list", &text); err != nil {
-		return err
-	}
-	list := target.Elem()
-	for word := range strings.SplitSeq(text, ",") {
-		if word = strings.TrimSpace(word); word != "" || strings.TrimSpace(text) != "" {
-			list.Set(reflect.Append(list, reflect.ValueOf(word)))
-		}
-	}
-	return nil
+// tokenUpdateCmd changes what is named and leaves the rest.
+type tokenUpdateCmd struct {
+	Token string `arg:"" help:"Name or id."`
+	tokenChange
 }
 
-// helpFromDoc helps with a flag by the doc of its field, where the field is a document's as well.
-func helpFromDoc(k *kong.Kong) error {
-	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
-		flag, ok := node.(*kong.Flag)
-		if !ok {
-			return next(nil)
+// errNothingToDo says that no flag names a change.
+var errNothingToDo = errors.New("nothing to change: name at least one flag")
+
+// Run changes the token.
+func (c *tokenUpdateCmd) Run(ctx context.Context, p *Program) error {
+	if c.tokenChange == (tokenChange{}) {
+		return &UsageError{Err: errNothingToDo}
+	}
+	change, err := c.read(time.Now())
+	if err != nil {
+		return err
+	}
+	cfg, err := p.Load()
+	if err != nil {
+		return err
+	}
+	made := newToken{NewWebhookSecret: change.made}
+	return p.withTokens(func(tokens *storage.Tokens) error {
+		made.Token, err = tokens.Update(ctx, c.Token, func(t *storage.Token) error { return change.apply(t, cfg.Webhooks) })
+		if usage := (*UsageError)(nil); errors.As(err, &usage) {
+			return usage
 		}
-		if doc := flag.Tag.Get("doc"); doc != "" && flag.Help == "" {
-			flag.Help = strings.ToUpper(doc[:1]) + doc[1:] + "."
+		if err != nil {
+			return tokenError(c.Token, err)
 		}
-		return next(nil)
+		return p.printNewToken(made)
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -9,13 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/storage"
 )
 
-// tokenCmd works on Redis directly, so it needs no running gateway.
-type tokenCmd struct {
+// Token is gateway token. It works on Redis directly, so it needs no running gateway.
+type Token struct {
 	Create tokenCreateCmd `cmd:"" help:"Make a token and print its key, once."`
 	List   tokenListCmd   `cmd:"" help:"List tokens."`
 	Show   tokenShowCmd   `cmd:"" help:"Show one token."`
@@ -39,12 +41,12 @@ type newToken struct {
 }
 
 // Run makes the token.
-func (c *tokenCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
+func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
 	change, err := c.read(time.Now())
 	if err != nil {
 		return err
 	}
-	cfg, err := m.loadConfig(g)
+	cfg, err := p.Load()
 	if err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func (c *tokenCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if err := change.apply(&token, cfg.Webhooks); err != nil {
 		return err
 	}
-	return m.withTokens(g, func(tokens *storage.Tokens) error {
+	return p.withTokens(func(tokens *storage.Tokens) error {
 		made.Token, made.Key, err = tokens.Create(ctx, token)
 		if errors.Is(err, storage.ErrExists) {
 			return fmt.Errorf("a token named %q exists already", c.Name)
@@ -61,7 +63,7 @@ func (c *tokenCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		if err != nil {
 			return err
 		}
-		return m.printNewToken(g, made)
+		return p.printNewToken(made)
 	})
 }
 
@@ -71,8 +73,8 @@ type tokenListCmd struct {
 }
 
 // Run lists tokens.
-func (c *tokenListCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	return m.withTokens(g, func(tokens *storage.Tokens) error {
+func (c *tokenListCmd) Run(ctx context.Context, p *Program) error {
+	return p.withTokens(func(tokens *storage.Tokens) error {
 		list, err := tokens.List(ctx)
 		if err != nil {
 			return err
@@ -80,17 +82,17 @@ func (c *tokenListCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		list = slices.DeleteFunc(list, func(t storage.Token) bool {
 			return c.Group != "" && t.Group != c.Group || c.State != "" && !strings.HasPrefix(standing(t, time.Now()), c.State)
 		})
-		if g.JSON {
+		if p.JSON {
 			if list == nil {
 				list = []storage.Token{}
 			}
-			return printJSON(m.Stdout, list)
+			return printJSON(p.Stdout, list)
 		}
 		rows := make([][]string, 0, len(list))
 		for _, t := range list {
 			rows = append(rows, []string{t.Name, t.ID, t.Hint, t.Group, orAll(t.Models), standing(t, time.Now()), moment(t.CreatedAt)})
 		}
-		return printTable(m.Stdout, []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"}, rows)
+		return printTable(p.Stdout, []string{"NAME", "ID", "KEY", "GROUP", "MODELS", "STATE", "CREATED"}, rows)
 	})
 }
 
@@ -99,8 +101,8 @@ type tokenShowCmd struct {
 }
 
 // Run shows one token.
-func (c *tokenShowCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	return m.withStores(g, func(tokens *storage.Tokens, budgets *storage.Budgets) error {
+func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
+	return p.withStores(func(tokens *storage.Tokens, budgets *storage.Budgets) error {
 		t, err := tokens.Find(ctx, c.Token)
 		if err != nil {
 			return tokenError(c.Token, err)
@@ -113,10 +115,10 @@ func (c *tokenShowCmd) Run(ctx context.Context, m *Main, g *globals) error {
 			}
 			shown.Spent, shown.Reserved = new(providers.Money(balance.Spent)), new(providers.Money(balance.Reserved))
 		}
-		if g.JSON {
-			return printJSON(m.Stdout, shown)
+		if p.JSON {
+			return printJSON(p.Stdout, shown)
 		}
-		return printFields(m.Stdout, shown.fields())
+		return printFields(p.Stdout, shown.fields())
 	})
 }
 
@@ -141,8 +143,8 @@ type tokenRevokeCmd struct {
 }
 
 // Run revokes the token.
-func (c *tokenRevokeCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	return m.withTokens(g, func(tokens *storage.Tokens) error {
+func (c *tokenRevokeCmd) Run(ctx context.Context, p *Program) error {
+	return p.withTokens(func(tokens *storage.Tokens) error {
 		t, err := tokens.Find(ctx, c.Token)
 		if err == nil {
 			err = tokens.Revoke(ctx, c.Token)
@@ -150,11 +152,11 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		if err != nil {
 			return tokenError(c.Token, err)
 		}
-		if g.JSON {
-			return printJSON(m.Stdout, map[string]any{"id": t.ID, "name": t.Name, "revoked": true})
+		if p.JSON {
+			return printJSON(p.Stdout, map[string]any{"id": t.ID, "name": t.Name, "revoked": true})
 		}
-		if _, err = fmt.Fprintf(m.Stdout, "revoked %s (%s)\n", providers.Shown(t.Name), t.ID); err == nil && t.Seeded {
-			_, err = fmt.Fprintln(m.Stderr, "It stands in the configuration file: take it out there, or give it another key, with which it works again.")
+		if _, err = fmt.Fprintf(p.Stdout, "revoked %s (%s)\n", providers.Shown(t.Name), t.ID); err == nil && t.Seeded {
+			_, err = fmt.Fprintln(p.Stderr, "It stands in the configuration file: take it out there, or give it another key, with which it works again.")
 		}
 		return err
 	})
@@ -167,11 +169,11 @@ type tokenRotateCmd struct {
 }
 
 // Run gives the token a new key or a new webhook secret.
-func (c *tokenRotateCmd) Run(ctx context.Context, m *Main, g *globals) error {
+func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 	if c.Overlap < 0 {
 		return &UsageError{Err: errors.New("--overlap: is negative")}
 	}
-	return m.withTokens(g, func(tokens *storage.Tokens) error {
+	return p.withTokens(func(tokens *storage.Tokens) error {
 		var (
 			made   newToken
 			secret storage.Secret
@@ -186,18 +188,18 @@ func (c *tokenRotateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 		if err != nil {
 			return tokenError(c.Token, err)
 		}
-		return m.printNewToken(g, made)
+		return p.printNewToken(made)
 	})
 }
 
 // withTokens opens the token store of the configuration for one piece of work.
-func (m *Main) withTokens(g *globals, work func(*storage.Tokens) error) error {
-	return m.withStores(g, func(tokens *storage.Tokens, _ *storage.Budgets) error { return work(tokens) })
+func (p *Program) withTokens(work func(*storage.Tokens) error) error {
+	return p.withStores(func(tokens *storage.Tokens, _ *storage.Budgets) error { return work(tokens) })
 }
 
 // withStores is withTokens with their money.
-func (m *Main) withStores(g *globals, work func(*storage.Tokens, *storage.Budgets) error) error {
-	cfg, err := m.loadConfig(g)
+func (p *Program) withStores(work func(*storage.Tokens, *storage.Budgets) error) error {
+	cfg, err := p.Load()
 	if err != nil {
 		return err
 	}
@@ -205,10 +207,15 @@ func (m *Main) withStores(g *globals, work func(*storage.Tokens, *storage.Budget
 	if err != nil {
 		return fmt.Errorf("open redis: %w", err)
 	}
-	m.onClose(client.Close)
-	tokens := storage.NewTokens(client, &storage.TokensOptions{Log: slog.New(slog.DiscardHandler)})
+	p.OnClose(client.Close)
+	tokens := openTokens(client)
 	defer tokens.Close()
 	return work(tokens, storage.NewBudgets(client, nil))
+}
+
+// openTokens opens the token store for one piece of work; a command tells itself what goes wrong.
+func openTokens(client *redis.Client) *storage.Tokens {
+	return storage.NewTokens(client, &storage.TokensOptions{Log: slog.New(slog.DiscardHandler)})
 }
 
 func tokenError(name string, err error) error {
@@ -216,27 +223,4 @@ func tokenError(name string, err error) error {
 		return fmt.Errorf("there is no token %q", name)
 	}
 	return err // it says what was being done
-}
-
-// parseExpiry reads a time as the file does, or a duration from now.
-func parseExpiry(text string, now time.Time) (time.Time, error) {
-	if d, err := time.ParseDuration(text); err == nil {
-		if d <= 0 {
-			return time.Time{}, errors.New("lies in the past")
-		}
-		return now.Add(d).UTC().Truncate(time.Second), nil
-	}
-	t, err := config.ParseTime(text)
-	switch {
-	case err != nil:
-		return time.Time{}, notWhen(text)
-	case !t.IsZero() && !t.After(now):
-		return time.Time{}, errors.New("lies in the past")
-	}
-	return t, nil
-}
-
-// notWhen is the refusal of a moment where the command line takes a duration as well.
-func notWhen(text string) error {
-	return fmt.Errorf("%q is neither a date (2027-01-31), an RFC 3339 time nor a duration such as 24h", text)
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 )
 
 // printNewToken prints a token with what is shown this once, if anything is.
-func (m *Main) printNewToken(g *globals, made newToken) error {
-	if g.JSON {
-		return printJSON(m.Stdout, made)
+func (p *Program) printNewToken(made newToken) error {
+	if p.JSON {
+		return printJSON(p.Stdout, made)
 	}
 	shown := tokenFields(made.Token)
 	var once []string
@@ -22,10 +22,10 @@ func (m *Main) printNewToken(g *globals, made newToken) error {
 	if made.NewWebhookSecret != "" {
 		shown, once = append(shown, [2]string{"webhook secret", made.NewWebhookSecret}), append(once, "webhook secret")
 	}
-	if err := printFields(m.Stdout, shown); err != nil || len(once) == 0 {
+	if err := printFields(p.Stdout, shown); err != nil || len(once) == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(m.Stderr, "Take note of the %s: shown only now.\n", strings.Join(once, " and "))
+	_, err := fmt.Fprintf(p.Stderr, "Take note of the %s: shown only now.\n", strings.Join(once, " and "))
 	return err
 }
 

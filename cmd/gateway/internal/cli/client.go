@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -133,7 +133,7 @@ func (c *gatewayClient) do(ctx context.Context, r request) (*http.Response, erro
 		if try == 1 && wait > 0 {
 			c.note(fmt.Sprintf("The gateway cannot serve this now, trying again: %v", err))
 		}
-		if err := rest(ctx, min(wait, clientPauseMost)); err != nil {
+		if err := sleep(ctx, min(wait, clientPauseMost)); err != nil {
 			return nil, err
 		}
 	}
@@ -149,7 +149,7 @@ func (c *gatewayClient) send(ctx context.Context, r request) (*http.Response, er
 	}
 	maps.Copy(req.Header, r.header)
 	req.Header.Set("Authorization", "Bearer "+c.token.Reveal())
-	req.Header.Set("User-Agent", "modelrelay-cli/"+thisBuild().Version)
+	req.Header.Set("User-Agent", "modelrelay-cli/"+ThisBuild().Version)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask the gateway: %w", err)
@@ -277,8 +277,8 @@ func (t *videoTask) fields() fields {
 	}
 }
 
-// rest waits; it returns ctx's error when that ends first.
-func rest(ctx context.Context, d time.Duration) error {
+// sleep waits; it returns ctx's error when that ends first.
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

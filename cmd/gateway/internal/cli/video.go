@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"modelrelay/workflows"
 )
 
-// videoCmd is a client of a gateway, which reads no configuration file, and an operator's way to the task engine, which
+// Video is gateway video: a client of a gateway, which reads no configuration file, and an operator's way to the task engine, which
 // needs no gateway.
-type videoCmd struct {
+type Video struct {
 	Create   videoCreateCmd   `cmd:"" help:"Make a video."`
 	Get      videoGetCmd      `cmd:"" help:"Show a task."`
 	Wait     videoWaitCmd     `cmd:"" help:"Wait until a task ends."`
@@ -33,8 +33,7 @@ type videoCmd struct {
 type videoClient struct {
 	*gatewayClient
 
-	m    *Main
-	json bool
+	p *Program
 }
 
 // callerFlags say to which gateway a command speaks, and as whom.
@@ -44,7 +43,7 @@ type callerFlags struct {
 }
 
 // client makes the command's client.
-func (c *callerFlags) client(m *Main, g *globals) (*videoClient, error) {
+func (c *callerFlags) client(p *Program) (*videoClient, error) {
 	if c.Token == "" {
 		return nil, &UsageError{Err: errors.New("a token is needed: --token or GATEWAY_TOKEN")}
 	}
@@ -52,11 +51,11 @@ func (c *callerFlags) client(m *Main, g *globals) (*videoClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !g.JSON {
-		client.note = func(text string) { fmt.Fprintln(m.Stderr, text) }
+	if !p.JSON {
+		client.note = func(text string) { fmt.Fprintln(p.Stderr, text) }
 	}
-	m.onClose(func() error { client.http.CloseIdleConnections(); return nil })
-	return &videoClient{gatewayClient: client, m: m, json: g.JSON}, nil
+	p.OnClose(func() error { client.http.CloseIdleConnections(); return nil })
+	return &videoClient{gatewayClient: client, p: p}, nil
 }
 
 type videoGetCmd struct {
@@ -66,8 +65,8 @@ type videoGetCmd struct {
 }
 
 // Run shows the task.
-func (c *videoGetCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	client, err := c.client(m, g)
+func (c *videoGetCmd) Run(ctx context.Context, p *Program) error {
+	client, err := c.client(p)
 	if err != nil {
 		return err
 	}
@@ -87,11 +86,11 @@ type videoCancelCmd struct {
 }
 
 // Run cancels the task and shows it.
-func (c *videoCancelCmd) Run(ctx context.Context, m *Main, g *globals) error {
+func (c *videoCancelCmd) Run(ctx context.Context, p *Program) error {
 	if c.Operator {
-		return m.end(ctx, g, c.ID, c.Wait, func(ctx context.Context, operator *workflows.Operator) error { return operator.Cancel(ctx, c.ID) })
+		return p.end(ctx, c.ID, c.Wait, func(ctx context.Context, operator *workflows.Operator) error { return operator.Cancel(ctx, c.ID) })
 	}
-	client, err := c.client(m, g)
+	client, err := c.client(p)
 	if err != nil {
 		return err
 	}
@@ -111,8 +110,8 @@ type videoWaitCmd struct {
 }
 
 // Run waits for the task and fails if the task does.
-func (c *videoWaitCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	client, err := c.client(m, g)
+func (c *videoWaitCmd) Run(ctx context.Context, p *Program) error {
+	client, err := c.client(p)
 	if err != nil {
 		return err
 	}
@@ -131,12 +130,12 @@ func (v *videoClient) finish(ctx context.Context, id string, every time.Duration
 	task, err := v.await(ctx, id, every)
 	if err != nil {
 		if ctx.Err() != nil {
-			fmt.Fprintf(v.m.Stderr, "The task goes on without this command. To go on waiting: gateway video wait %s\n", id)
+			fmt.Fprintf(v.p.Stderr, "The task goes on without this command. To go on waiting: gateway video wait %s\n", id)
 		}
 		return err
 	}
 	if err := task.failure(); err != nil {
-		if v.json {
+		if v.p.JSON {
 			_ = v.print(task) // the failure is what counts
 		}
 		return err
@@ -169,7 +168,7 @@ func (v *videoClient) await(ctx context.Context, id string, every time.Duration)
 		if task.ended() {
 			return task, nil
 		}
-		if err := rest(ctx, every-time.Since(asked)); err != nil {
+		if err := sleep(ctx, every-time.Since(asked)); err != nil {
 			return nil, err
 		}
 	}
@@ -178,15 +177,15 @@ func (v *videoClient) await(ctx context.Context, id string, every time.Duration)
 // progress is silent for machines.
 func (v *videoClient) progress() *progress {
 	var out io.Writer
-	if !v.json {
-		out = v.m.Stderr
+	if !v.p.JSON {
+		out = v.p.Stderr
 	}
-	return &progress{out: out, terminal: v.m.Terminal}
+	return &progress{out: out, terminal: v.p.Terminal}
 }
 
 func (v *videoClient) print(task *videoTask) error {
-	if v.json {
-		return printJSON(v.m.Stdout, task.raw)
+	if v.p.JSON {
+		return printJSON(v.p.Stdout, task.raw)
 	}
-	return printFields(v.m.Stdout, task.fields())
+	return printFields(v.p.Stdout, task.fields())
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"modelrelay/storage"
 )
 
-// usageCmd works on Redis directly, so it needs no running gateway.
-type usageCmd struct {
+// Usage is gateway usage. It works on Redis directly, so it needs no running gateway.
+type Usage struct {
 	Token  string   `help:"Usage of this token, by its name or id." placeholder:"NAME"`
 	Model  string   `help:"Usage of this model." placeholder:"NAME"`
 	From   string   `help:"First day (UTC): a date, an RFC 3339 time, or a duration ago such as 24h; 30 days up to the last." placeholder:"WHEN"`
@@ -31,7 +31,7 @@ type usageCmd struct {
 const usageDays = 30
 
 // Run prints the sums, or what is unsettled.
-func (c *usageCmd) Run(ctx context.Context, m *Main, g *globals) error {
+func (c *Usage) Run(ctx context.Context, p *Program) error {
 	now := time.Now()
 	from, err := parseSince(c.From, now)
 	if err != nil {
@@ -50,45 +50,43 @@ func (c *usageCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if from.UTC().Truncate(24 * time.Hour).After(to) { // days count, not their hours
 		return &UsageError{Err: errors.New("--from lies after --to")}
 	}
-	cfg, err := m.loadConfig(g)
-	if err != nil {
-		return err
-	}
-	p, err := m.wire(cfg)
+	s, err := p.Open()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
 	if c.Token != "" {
-		found, err := p.known(m).Find(ctx, c.Token)
+		tokens := openTokens(s.Redis)
+		defer tokens.Close()
+		found, err := tokens.Find(ctx, c.Token)
 		if err != nil {
 			return tokenError(c.Token, err)
 		}
 		c.Token = found.ID
 	}
-	if g.JSON {
+	if p.JSON {
 		c.Format = "json"
 	}
 	if c.Unsettled || c.Charge != "" || c.Refund != "" {
-		return c.unsettled(ctx, m, p)
+		return c.unsettled(ctx, p, s)
 	}
-	rows, err := storage.NewUsageReader(p.redis).Read(ctx, from, to, c.Token)
+	rows, err := storage.NewUsageReader(s.Redis).Read(ctx, from, to, c.Token)
 	if err != nil {
 		return err
 	}
 	if c.Model != "" {
 		rows = slices.DeleteFunc(rows, func(row storage.Row) bool { return row.Model != c.Model })
 	}
-	return c.print(m, p, storage.SumRows(rows, c.By))
+	return c.print(p, s, storage.SumRows(rows, c.By))
 }
 
-func (c *usageCmd) print(m *Main, p *parts, sums []storage.Row) error {
+func (c *Usage) print(p *Program, s *Services, sums []storage.Row) error {
 	rows := make([]api.UsageRow, len(sums))
 	cells := make([][]string, len(sums))
 	var free []string
 	for i, sum := range sums {
-		rows[i] = api.NewUsageRow(sum, p.prices)
+		rows[i] = api.NewUsageRow(sum, s.Prices)
 		cells[i] = rows[i].Cells(c.By)
 		if rows[i].Priced != nil && !*rows[i].Priced && !slices.Contains(free, sum.Model) {
 			free = append(free, sum.Model)
@@ -97,9 +95,9 @@ func (c *usageCmd) print(m *Main, p *parts, sums []storage.Row) error {
 	head := api.UsageHead(c.By)
 	switch c.Format {
 	case "json":
-		return printJSON(m.Stdout, rows)
+		return printJSON(p.Stdout, rows)
 	case "csv":
-		table := csv.NewWriter(m.Stdout)
+		table := csv.NewWriter(p.Stdout)
 		_ = table.Write(head) // Error tells below
 		for _, row := range rows {
 			_ = table.Write(row.Record(c.By))
@@ -110,11 +108,11 @@ func (c *usageCmd) print(m *Main, p *parts, sums []storage.Row) error {
 	for i := range head {
 		head[i] = strings.ToUpper(strings.ReplaceAll(head[i], "_", " "))
 	}
-	if err := printTable(m.Stdout, head, cells); err != nil {
+	if err := printTable(p.Stdout, head, cells); err != nil {
 		return err
 	}
 	if len(free) > 0 {
-		fmt.Fprintf(m.Stderr, "Without a price in the configuration: %s.\n", strings.Join(free, ", "))
+		fmt.Fprintf(p.Stderr, "Without a price in the configuration: %s.\n", strings.Join(free, ", "))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -26,11 +26,11 @@ type videoDownloadCmd struct {
 }
 
 // Run fetches the video. An earlier download of it that broke off is continued.
-func (c *videoDownloadCmd) Run(ctx context.Context, m *Main, g *globals) error {
+func (c *videoDownloadCmd) Run(ctx context.Context, p *Program) error {
 	if c.Index < 0 {
 		return &UsageError{Err: errors.New("--index: is negative; the first video is 0")}
 	}
-	client, err := c.client(m, g)
+	client, err := c.client(p)
 	if err != nil {
 		return err
 	}
@@ -42,10 +42,10 @@ func (c *videoDownloadCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	if err != nil {
 		return err
 	}
-	if client.json {
-		return printJSON(client.m.Stdout, file)
+	if client.p.JSON {
+		return printJSON(client.p.Stdout, file)
 	}
-	_, err = fmt.Fprintf(client.m.Stdout, "%s  %d bytes  sha256 %s\n", file.Name, file.Size, file.SHA256)
+	_, err = fmt.Fprintf(client.p.Stdout, "%s  %d bytes  sha256 %s\n", file.Name, file.Size, file.SHA256)
 	return err
 }
 
@@ -84,7 +84,7 @@ func (v *videoClient) download(ctx context.Context, id string, index int, output
 			return fetched{}, fmt.Errorf("%w; the same command goes on where it stopped", err)
 		}
 		if idle > 0 {
-			if err := rest(ctx, clientPause); err != nil {
+			if err := sleep(ctx, clientPause); err != nil {
 				return fetched{}, err
 			}
 		}

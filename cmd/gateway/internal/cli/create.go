@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -32,8 +32,8 @@ type videoCreateCmd struct {
 }
 
 // Run makes the task, once however often the request has to be sent.
-func (c *videoCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
-	client, err := c.client(m, g)
+func (c *videoCreateCmd) Run(ctx context.Context, p *Program) error {
+	client, err := c.client(p)
 	if err != nil {
 		return err
 	}
@@ -52,18 +52,18 @@ func (c *videoCreateCmd) Run(ctx context.Context, m *Main, g *globals) error {
 	task, err := client.task(ctx, r)
 	if err != nil {
 		if _, again := passing(err); again || ctx.Err() != nil {
-			fmt.Fprintf(client.m.Stderr, "Whether the task was made is not known. The same command with --idempotency-key %s finds it and never pays twice.\n", key)
+			fmt.Fprintf(client.p.Stderr, "Whether the task was made is not known. The same command with --idempotency-key %s finds it and never pays twice.\n", key)
 		}
 		return err
 	}
 	if !c.Wait && c.Output == "" {
-		if !client.json {
-			fmt.Fprintf(client.m.Stderr, "To wait for it: gateway video wait %s\n", task.ID)
+		if !client.p.JSON {
+			fmt.Fprintf(client.p.Stderr, "To wait for it: gateway video wait %s\n", task.ID)
 		}
 		return client.print(task)
 	}
-	if !client.json {
-		fmt.Fprintf(client.m.Stderr, "task %s\n", task.ID)
+	if !client.p.JSON {
+		fmt.Fprintf(client.p.Stderr, "task %s\n", task.ID)
 	}
 	return client.finish(ctx, task.ID, c.Every, c.Output)
 }

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"modelrelay/api"
+)
+
+// everyReservation is what --charge and --refund take for all that are listed.
+const everyReservation = "all"
+
+// unsettled lists such reservations, or ends those that were named.
+func (c *Usage) unsettled(ctx context.Context, p *Program, s *Services) error {
+	filter := api.UnsettledFilter{Token: c.Token, Model: c.Model}
+	if c.Charge != "" {
+		return c.end(ctx, p, s, filter, c.Charge, true)
+	}
+	if c.Refund != "" {
+		return c.end(ctx, p, s, filter, c.Refund, false)
+	}
+	list, err := s.Unsettled.Unsettled(ctx, filter)
+	if err != nil {
+		return err
+	}
+	rows, _ := api.NewUnsettledRows(list)
+	if c.Format == "json" {
+		return printJSON(p.Stdout, rows)
+	}
+	cells := make([][]string, len(rows))
+	for i, row := range rows {
+		cells[i] = []string{row.ID, row.Token, row.Model, row.Amount.String(), moment(row.Since), row.Why}
+	}
+	return printTable(p.Stdout, []string{"ID", "TOKEN", "MODEL", "AMOUNT", "SINCE", "WHY"}, cells)
+}
+
+// end charges or refunds the one of the id, or all.
+func (c *Usage) end(ctx context.Context, p *Program, s *Services, filter api.UnsettledFilter, id string, charge bool) error {
+	word := "refunded"
+	if charge {
+		word = "charged"
+	}
+	if id != everyReservation {
+		filter.ID = id
+	}
+	ended, err := api.EndUnsettled(ctx, s.Unsettled, filter, charge)
+	if err != nil {
+		return err
+	}
+	if filter.ID != "" && len(ended) == 0 {
+		return fmt.Errorf("there is no unsettled reservation %q", id)
+	}
+	_, sum := api.NewUnsettledRows(ended)
+	if c.Format == "json" {
+		return printJSON(p.Stdout, map[string]any{word: len(ended), "amount": sum})
+	}
+	_, err = fmt.Fprintf(p.Stdout, "%s %d, %s in all\n", word, len(ended), sum)
+	return err
+}

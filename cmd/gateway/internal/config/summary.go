@@ -1,0 +1,64 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Summary is what a configuration would load, without secrets.
+type Summary struct {
+	File     string           `json:"file"`
+	Listen   string           `json:"listen"`
+	Temporal string           `json:"temporal"` // "ok", or why nobody could look
+	Tokens   []TokenSummary   `json:"tokens"`
+	Channels []ChannelSummary `json:"channels"`
+	// Warnings are what the configuration does that its operator may not want.
+	Warnings []string `json:"warnings"`
+}
+
+// TokenSummary is one token of a Summary.
+type TokenSummary struct {
+	Name     string   `json:"name"`
+	Group    string   `json:"group"`
+	Models   []string `json:"models"`
+	Disabled bool     `json:"disabled"`
+	// Expires is zero for a token that never does.
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// ChannelSummary is one channel of a Summary.
+type ChannelSummary struct {
+	Name     string   `json:"name"`
+	Vendor   string   `json:"vendor"`
+	BaseURL  string   `json:"base_url"`
+	Keys     int      `json:"keys"`
+	Models   []string `json:"models"`
+	Groups   []string `json:"groups"`
+	Disabled bool     `json:"disabled"`
+}
+
+// Summarize says what the configuration of the file would load. Nobody has looked at Temporal yet.
+func (c Config) Summarize(file string) Summary {
+	s := Summary{File: file, Listen: c.Listen, Tokens: []TokenSummary{}, Channels: []ChannelSummary{}, Warnings: []string{}}
+	for _, warning := range c.Warnings() {
+		s.Warnings = append(s.Warnings, warning.String())
+	}
+	for _, t := range c.Tokens {
+		s.Tokens = append(s.Tokens, TokenSummary{Name: t.Name, Group: t.Group, Models: t.Models, Disabled: t.Disabled, Expires: t.Expires})
+	}
+	for _, channel := range c.Channels {
+		s.Channels = append(s.Channels, ChannelSummary{
+			Name: channel.Name, Vendor: channel.Vendor, BaseURL: withoutQuery(channel.BaseURL), Keys: len(channel.Keys),
+			Models: slices.Sorted(maps.Keys(channel.Models)), Groups: channel.Groups, Disabled: channel.Disabled,
+		})
+	}
+	return s
+}
+
+// withoutQuery leaves out what may hold a credential.
+func withoutQuery(address string) string {
+	before, _, _ := strings.Cut(address, "?")
+	return before
+}
