@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 // Channels is what activities need of the router. *providers.Router implements it.
@@ -27,10 +28,10 @@ type Channels interface {
 	Resolve(channel, fingerprint, upstreamModel string) (providers.Target, error)
 }
 
-// Objects is what activities need of the archive. *storage.Archive implements it.
+// Objects is what activities need of the archive. *archive.Store implements it.
 type Objects interface {
-	Put(ctx context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error)
-	Open(ctx context.Context, key string) (*storage.Reader, error)
+	Put(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error)
+	Open(ctx context.Context, key string) (*archive.Reader, error)
 	PutJSON(ctx context.Context, key string, doc any) error
 	GetJSON(ctx context.Context, key string, into any) error
 	DeletePrefix(ctx context.Context, prefix string) error

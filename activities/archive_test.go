@@ -20,9 +20,10 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
-// shelf is an archive in memory that keeps storage.Archive's promises: an object appears whole or not at all.
+// shelf is an archive in memory that keeps archive.Store's promises: an object appears whole or not at all.
 type shelf struct {
 	objects map[string][]byte
 	types   map[string]string
@@ -32,7 +33,7 @@ func newShelf() *shelf {
 	return &shelf{objects: make(map[string][]byte), types: make(map[string]string)}
 }
 
-func (s *shelf) put(_ context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error) {
+func (s *shelf) put(_ context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
 	var data bytes.Buffer
 	for piece := make([]byte, 1<<10); ; {
 		n, err := r.Read(piece)
@@ -44,15 +45,15 @@ func (s *shelf) put(_ context.Context, key string, r io.Reader, size int64, opts
 			break
 		}
 		if err != nil {
-			return storage.Object{}, fmt.Errorf("put %s: %w: %w", key, storage.ErrSource, err)
+			return archive.Object{}, fmt.Errorf("put %s: %w: %w", key, archive.ErrSource, err)
 		}
 	}
 	if size >= 0 && size != int64(data.Len()) {
-		return storage.Object{}, fmt.Errorf("put %s: %w", key, storage.ErrLength)
+		return archive.Object{}, fmt.Errorf("put %s: %w", key, archive.ErrLength)
 	}
 	sum := sha256.Sum256(data.Bytes())
 	s.objects[key], s.types[key] = data.Bytes(), opts.ContentType
-	return storage.Object{Key: key, Size: int64(data.Len()), SHA256: hex.EncodeToString(sum[:]), ContentType: opts.ContentType}, nil
+	return archive.Object{Key: key, Size: int64(data.Len()), SHA256: hex.EncodeToString(sum[:]), ContentType: opts.ContentType}, nil
 }
 
 func (s *shelf) deletePrefix(_ context.Context, prefix string) error {
@@ -217,8 +218,8 @@ func TestArchiveFaults(t *testing.T) {
 			s := newShelf()
 			fakes := s.fakes()
 			if tc.put != nil {
-				fakes.put = func(context.Context, string, io.Reader, int64, storage.PutOptions) (storage.Object, error) {
-					return storage.Object{}, tc.put
+				fakes.put = func(context.Context, string, io.Reader, int64, archive.PutOptions) (archive.Object, error) {
+					return archive.Object{}, tc.put
 				}
 			}
 			r.acts.Objects, r.acts.MaxOutputBytes = fakes, tc.limit
@@ -367,7 +368,7 @@ func TestArchiveSlowly(t *testing.T) {
 				}})
 				s := newShelf()
 				fakes := s.fakes()
-				fakes.put = func(ctx context.Context, key string, src io.Reader, size int64, opts storage.PutOptions) (storage.Object, error) {
+				fakes.put = func(ctx context.Context, key string, src io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
 					return s.put(ctx, key, slow{ctx: ctx, r: src, by: tc.store}, size, opts)
 				}
 				r.acts.Objects = fakes

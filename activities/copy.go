@@ -13,6 +13,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 // stallLimit is how long an upstream may keep an archive waiting for its answer or for the next bytes.
@@ -126,7 +127,7 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 		before += done.Size
 	}
 	key := fmt.Sprintf("%s%d.mp4", OutputPrefix(in.Job.TaskID, in.Expires), n)
-	object, err := a.Objects.Put(ctx, key, &source{body: video.Body, limit: a.MaxOutputBytes, stalled: stalled, pace: pace}, video.Length, storage.PutOptions{
+	object, err := a.Objects.Put(ctx, key, &source{body: video.Body, limit: a.MaxOutputBytes, stalled: stalled, pace: pace}, video.Length, archive.PutOptions{
 		ContentType: video.ContentType,
 		Progress:    func(read int64) { c.written(before + read) },
 	})
@@ -146,7 +147,7 @@ func copyFault(ctx context.Context, err error) error {
 		return fault
 	case ctx.Err() != nil:
 		return err
-	case errors.Is(err, storage.ErrSource), errors.Is(err, storage.ErrLength):
+	case errors.Is(err, archive.ErrSource), errors.Is(err, archive.ErrLength):
 		return &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off while it sent the video.", Err: err}
 	case errors.Is(err, storage.ErrUnavailable):
 		return &providers.Fault{Kind: providers.Internal, Message: "The archive cannot be written now.", Err: err}

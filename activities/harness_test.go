@@ -20,6 +20,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 // hushKey is the upstream credential of these tests; it must not leave the adapter.
@@ -78,19 +79,19 @@ func (c channels) Resolve(channel, fingerprint, model string) (providers.Target,
 // objects is an archive of functions; calling a nil one panics, and so fails the activity. Without getJSON there are no
 // documents, without claim whoever asks gets it, without deletePrefix there is nothing to delete.
 type objects struct {
-	put          func(ctx context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error)
-	open         func(ctx context.Context, key string) (*storage.Reader, error)
+	put          func(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error)
+	open         func(ctx context.Context, key string) (*archive.Reader, error)
 	putJSON      func(ctx context.Context, key string, doc any) error
 	getJSON      func(ctx context.Context, key string, into any) error
 	deletePrefix func(ctx context.Context, prefix string) error
 	claim        func(ctx context.Context, key, owner string) (string, error)
 }
 
-func (o objects) Put(ctx context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error) {
+func (o objects) Put(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
 	return o.put(ctx, key, r, size, opts)
 }
 
-func (o objects) Open(ctx context.Context, key string) (*storage.Reader, error) {
+func (o objects) Open(ctx context.Context, key string) (*archive.Reader, error) {
 	return o.open(ctx, key)
 }
 

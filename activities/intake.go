@@ -8,6 +8,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 // Repeats remembers unkeyed creates for ten minutes. *storage.Retries implements it.
@@ -36,21 +37,21 @@ type Intake struct {
 
 // Upload stores one input under the key.
 func (i Intake) Upload(ctx context.Context, key, contentType string, data []byte) error {
-	_, err := i.Objects.Put(ctx, key, bytes.NewReader(data), int64(len(data)), storage.PutOptions{ContentType: contentType})
+	_, err := i.Objects.Put(ctx, key, bytes.NewReader(data), int64(len(data)), archive.PutOptions{ContentType: contentType})
 	return err
 }
 
 // PutRequest stores a request that may not travel in a history. One that is too large for a document is a *Fault.
 func (i Intake) PutRequest(ctx context.Context, key string, req providers.VideoRequest) error {
 	err := i.Objects.PutJSON(ctx, key, req)
-	if errors.Is(err, storage.ErrTooLarge) {
+	if errors.Is(err, archive.ErrTooLarge) {
 		return TooLarge(err)
 	}
 	return err
 }
 
 // MaxRequest is how many bytes a request without its media may have.
-const MaxRequest = storage.MaxDocument
+const MaxRequest = archive.MaxDocument
 
 // ArchiveAway tells whether an error says that the archive does not answer.
 func ArchiveAway(err error) bool { return errors.Is(err, storage.ErrUnavailable) }

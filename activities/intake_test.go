@@ -12,6 +12,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 // repeats is a memory of functions.
@@ -27,10 +28,10 @@ func (r repeats) Recall(ctx context.Context, tokenID, requestHash string) (strin
 
 func TestIntakeUpload(t *testing.T) {
 	t.Parallel()
-	var got storage.Object
+	var got archive.Object
 	var data []byte
-	intake := activities.Intake{Objects: objects{put: func(_ context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error) {
-		got = storage.Object{Key: key, Size: size, ContentType: opts.ContentType}
+	intake := activities.Intake{Objects: objects{put: func(_ context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
+		got = archive.Object{Key: key, Size: size, ContentType: opts.ContentType}
 		var err error
 		data, err = io.ReadAll(r)
 		return got, errors.Join(err, storage.ErrUnavailable)
@@ -39,7 +40,7 @@ func TestIntakeUpload(t *testing.T) {
 	if !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
-	if want := (storage.Object{Key: "tasks/video_1/inputs/0", Size: 4, ContentType: "image/png"}); !reflect.DeepEqual(got, want) || string(data) != "\x89PNG" {
+	if want := (archive.Object{Key: "tasks/video_1/inputs/0", Size: 4, ContentType: "image/png"}); !reflect.DeepEqual(got, want) || string(data) != "\x89PNG" {
 		t.Errorf("got %+v with %q", got, data)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 // TestStepsAreTold: who counts learns what became of each step, at which channel, and nothing of what was asked for.
@@ -62,9 +63,9 @@ func TestStepsAreTold(t *testing.T) {
 		"archive": {adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			return providers.Video{Body: io.NopCloser(strings.NewReader("12345")), Length: 5}, nil
 		}}, func(r *rig) {
-			r.acts.Objects = objects{put: func(_ context.Context, key string, body io.Reader, _ int64, _ storage.PutOptions) (storage.Object, error) {
+			r.acts.Objects = objects{put: func(_ context.Context, key string, body io.Reader, _ int64, _ archive.PutOptions) (archive.Object, error) {
 				n, err := io.Copy(io.Discard, body)
-				return storage.Object{Key: key, Size: n}, err
+				return archive.Object{Key: key, Size: n}, err
 			}}
 			_, _ = r.env.ExecuteActivity(r.acts.Archive, activities.ArchiveInput{Job: job, Outputs: 1, Expires: time.Now()})
 		}, activities.Step{Name: activities.StepArchive, Channel: "main", Model: "sora-2", Outcome: activities.OutcomeOK, Bytes: 5}},

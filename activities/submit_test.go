@@ -17,6 +17,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 func submitInput() activities.SubmitInput {
@@ -248,7 +249,7 @@ func TestSubmitReadsItsInput(t *testing.T) {
 			}
 			return json.Unmarshal([]byte(`{"model":"sora-2","images":[{"url":"https://example.com/a.png"},{"object":"tasks/video_1/inputs/0"}]}`), into)
 		},
-		open: func(_ context.Context, key string) (*storage.Reader, error) {
+		open: func(_ context.Context, key string) (*archive.Reader, error) {
 			opened = key
 			return nil, storage.ErrUnavailable
 		},

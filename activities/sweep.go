@@ -8,7 +8,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 const (
@@ -18,10 +18,10 @@ const (
 	dayLength = 24 * time.Hour
 )
 
-// Shelves are what a sweep walks through. *storage.Archive implements it.
+// Shelves are what a sweep walks through. *archive.Store implements it.
 type Shelves interface {
 	Folders(ctx context.Context, prefix string) iter.Seq2[string, error]
-	List(ctx context.Context, prefix string) iter.Seq2[storage.Object, error]
+	List(ctx context.Context, prefix string) iter.Seq2[archive.Object, error]
 	Delete(ctx context.Context, key string) error
 }
 

@@ -11,21 +11,22 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/storage/storagetest"
 )
 
 // sweeper is a rig over an archive with the objects.
 func sweeper(t *testing.T, keys ...string) (*rig, *storagetest.MemoryArchive) {
 	t.Helper()
-	archive := storagetest.NewMemoryArchive()
+	bucket := storagetest.NewMemoryArchive()
 	for _, key := range keys {
-		if _, err := archive.Put(t.Context(), key, bytes.NewReader(nil), 0, storage.PutOptions{}); err != nil {
+		if _, err := bucket.Put(t.Context(), key, bytes.NewReader(nil), 0, archive.PutOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r := newRig(t, nil)
-	r.acts.Objects, r.acts.Shelves = archive, archive
-	return r, archive
+	r.acts.Objects, r.acts.Shelves = bucket, bucket
+	return r, bucket
 }
 
 func sweep(t *testing.T, r *rig, fn any) (swept activities.Swept, err error) {
@@ -45,18 +46,18 @@ func TestSweepOutputs(t *testing.T) {
 	}
 	old := []string{day(1), day(2), day(300)}
 	stay := []string{day(0), day(-1), day(-5), "outputs/strange/1", "tasks/video_x/attempts/1", "elsewhere/2020-01-01/x"}
-	r, archive := sweeper(t, append(old, stay...)...)
+	r, bucket := sweeper(t, append(old, stay...)...)
 	swept, err := sweep(t, r, r.acts.SweepOutputs)
 	if err != nil || len(swept.Days) != len(old) {
 		t.Errorf("swept %+v, %v", swept, err)
 	}
 	slices.Sort(stay)
-	if got := archive.Keys(); !slices.Equal(got, stay) {
+	if got := bucket.Keys(); !slices.Equal(got, stay) {
 		t.Errorf("left %v\nwant %v", got, stay)
 	}
 	for _, operation := range []string{"list", "delete"} {
-		r, archive = sweeper(t, old...)
-		archive.Fail = func(asked, _ string) error {
+		r, bucket = sweeper(t, old...)
+		bucket.Fail = func(asked, _ string) error {
 			if asked == operation {
 				return storage.ErrUnavailable
 			}
@@ -74,11 +75,11 @@ func TestSweepTasks(t *testing.T) {
 	t.Parallel()
 	all := []string{"outputs/2020-01-01/video_a/0.mp4", "tasks/video_a/attempts/1", "tasks/video_a/inputs/x"}
 	for life, want := range map[time.Duration][]string{0: all, time.Hour: all, time.Nanosecond: all[:1]} {
-		r, archive := sweeper(t, all...)
+		r, bucket := sweeper(t, all...)
 		r.acts.TaskLife = life
 		swept, err := sweep(t, r, r.acts.SweepTasks)
-		if err != nil || swept.Objects != len(all)-len(want) || !slices.Equal(archive.Keys(), want) {
-			t.Errorf("life %v: left %v (%+v), %v; want %v", life, archive.Keys(), swept, err, want)
+		if err != nil || swept.Objects != len(all)-len(want) || !slices.Equal(bucket.Keys(), want) {
+			t.Errorf("life %v: left %v (%+v), %v; want %v", life, bucket.Keys(), swept, err, want)
 		}
 	}
 }
@@ -88,18 +89,18 @@ func TestSweepTasks(t *testing.T) {
 func TestEraseWithoutExecution(t *testing.T) {
 	t.Parallel()
 	for _, run := range []string{"", "r"} {
-		archive := storagetest.NewMemoryArchive()
+		bucket := storagetest.NewMemoryArchive()
 		key := activities.TaskPrefix("video_1") + "inputs/x"
-		if err := archive.PutJSON(t.Context(), key, "x"); err != nil {
+		if err := bucket.PutJSON(t.Context(), key, "x"); err != nil {
 			t.Fatal(err)
 		}
 		r := newRig(t, adapter{})
-		r.acts.Objects = archive
+		r.acts.Objects = bucket
 		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{Closed: true, Run: run}}
 		if _, err := r.env.ExecuteActivity(r.acts.Erase, in); err != nil {
 			t.Fatal(err)
 		}
-		if left := len(archive.Keys()); left == 0 != (run != "") {
+		if left := len(bucket.Keys()); left == 0 != (run != "") {
 			t.Errorf("run %q: %d objects left", run, left)
 		}
 	}
@@ -123,8 +124,8 @@ func TestEraseOneLife(t *testing.T) {
 	} {
 		stay := []string{request(other), "tasks/video_2/request.json"}
 		const old = "tasks/video_1/mabc0/request.json"
-		r, archive := sweeper(t, slices.Concat(objects, stay, []string{old, "outputs/2030-01-01/video_1/0.mp4"})...)
-		r.acts.Shelves = aging{archive, old}
+		r, bucket := sweeper(t, slices.Concat(objects, stay, []string{old, "outputs/2030-01-01/video_1/0.mp4"})...)
+		r.acts.Shelves = aging{bucket, old}
 		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{
 			Closed: true, Run: "r", Life: of, Outputs: []string{"outputs/2030-01-01/video_1/"},
 		}}
@@ -132,7 +133,7 @@ func TestEraseOneLife(t *testing.T) {
 			if _, err := r.env.ExecuteActivity(r.acts.Erase, in); err != nil {
 				t.Fatal(err)
 			}
-			if got := archive.Keys(); !slices.Equal(got, stay) {
+			if got := bucket.Keys(); !slices.Equal(got, stay) {
 				t.Errorf("life %q: left %v, want %v", of, got, stay)
 			}
 		}
@@ -146,8 +147,8 @@ type aging struct {
 	old string
 }
 
-func (a aging) List(ctx context.Context, prefix string) iter.Seq2[storage.Object, error] {
-	return func(yield func(storage.Object, error) bool) {
+func (a aging) List(ctx context.Context, prefix string) iter.Seq2[archive.Object, error] {
+	return func(yield func(archive.Object, error) bool) {
 		for object, err := range a.MemoryArchive.List(ctx, prefix) {
 			if object.Key == a.old {
 				object.Modified = object.Modified.Add(-time.Hour)

@@ -9,7 +9,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
-	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 const (
@@ -63,7 +63,7 @@ func (a *Activities) copyVariant(ctx context.Context, from providers.Variants, t
 	stalled := time.AfterFunc(variantTimeout, cancel)
 	defer stalled.Stop()
 	body := &source{body: picture.Body, limit: variantLimit, stalled: stalled, pace: new(pace)}
-	object, err := a.Objects.Put(ctx, key, body, picture.Length, storage.PutOptions{ContentType: picture.ContentType})
+	object, err := a.Objects.Put(ctx, key, body, picture.Length, archive.PutOptions{ContentType: picture.ContentType})
 	if err != nil {
 		return Variant{}, fmt.Errorf("copy variant %s: %w", name, copyFault(ctx, err))
 	}

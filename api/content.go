@@ -16,6 +16,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/workflows"
 )
 
@@ -27,9 +28,9 @@ type Archive interface {
 }
 
 // ArchiveOf makes storage's archive what Options take.
-func ArchiveOf(archive *storage.Archive) Archive { return objects{archive} }
+func ArchiveOf(archive *archive.Store) Archive { return objects{archive} }
 
-type objects struct{ archive *storage.Archive }
+type objects struct{ archive *archive.Store }
 
 // Open implements Archive.
 func (o objects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {

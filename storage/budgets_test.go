@@ -125,7 +125,7 @@ func TestLostReservations(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lost []storage.Reservation
-	eventually(t, "the 2 of the process that is gone are lost", func() bool {
+	storagetest.Eventually(t, "the 2 of the process that is gone are lost", func() bool {
 		list, err := budgets.Reservations(ctx, "")
 		if err != nil {
 			t.Fatal(err)

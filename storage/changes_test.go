@@ -33,7 +33,7 @@ func TestChanges(t *testing.T) {
 
 	server.Leave()
 	server.Return()
-	eventually(t, "hints after redis is back", func() bool {
+	storagetest.Eventually(t, "hints after redis is back", func() bool {
 		_ = changes.Publish(t.Context(), storage.Change{TaskID: "t3"})
 		select {
 		case got := <-heard:
@@ -45,7 +45,7 @@ func TestChanges(t *testing.T) {
 	cancel()
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(storagetest.Patience):
 		t.Error("it follows on after its context ended")
 	}
 }

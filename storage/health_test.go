@@ -55,7 +55,7 @@ func TestHealthRests(t *testing.T) {
 	}
 	// One that is over stays known: whether it has helped nobody has said yet.
 	tell(here, storage.Rest{Name: "short", Left: time.Millisecond, Text: []byte(`{}`)})
-	eventually(t, "a rest that is over", func() bool {
+	storagetest.Eventually(t, "a rest that is over", func() bool {
 		rests, err := there.Rests(t.Context())
 		return err == nil && slices.ContainsFunc(rests, func(r storage.Rest) bool { return r.Name == "short" && r.Left == 0 })
 	})
@@ -140,7 +140,7 @@ func TestMakers(t *testing.T) {
 	if got := here.Find(t.Context(), "resp_1"); got != "key channel" {
 		t.Errorf("got %q in the process that made it", got)
 	}
-	eventually(t, "the maker in another process", func() bool { return there.Find(t.Context(), "resp_1") == "key channel" })
+	storagetest.Eventually(t, "the maker in another process", func() bool { return there.Find(t.Context(), "resp_1") == "key channel" })
 	for _, name := range []string{"resp_2", "", string(make([]byte, 10_000))} {
 		if got := there.Find(t.Context(), name); got != "" {
 			t.Errorf("got %q for an answer nobody made", got)
@@ -165,7 +165,7 @@ func TestMakers(t *testing.T) {
 	for range 100 {
 		there.Find(t.Context(), "resp_9")
 	}
-	if took := time.Since(began); took > patience/2 {
+	if took := time.Since(began); took > storagetest.Patience/2 {
 		t.Errorf("100 questions took %s with redis away", took)
 	}
 	for range 30_000 { // more than is kept: it stays bounded and known ones that are young stay

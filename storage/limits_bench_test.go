@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -73,7 +71,7 @@ func benchmarkAdmit(b *testing.B, client *redis.Client, callers int, token func(
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	b.ReportAllocs()
-	before := cpu(b)
+	before := storagetest.CPU(b)
 	b.ResetTimer()
 	var wg sync.WaitGroup
 	for c := range callers {
@@ -93,14 +91,5 @@ func benchmarkAdmit(b *testing.B, client *redis.Client, callers int, token func(
 	}
 	wg.Wait()
 	b.StopTimer()
-	b.ReportMetric(float64((cpu(b)-before).Nanoseconds())/1000/float64(b.N), "cpu-µs/op")
-}
-
-func cpu(b *testing.B) time.Duration {
-	b.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	b.ReportMetric(float64((storagetest.CPU(b)-before).Nanoseconds())/1000/float64(b.N), "cpu-µs/op")
 }

@@ -214,7 +214,7 @@ func TestTokensPerMinuteIsCorrected(t *testing.T) {
 	if third := admit(t, limits, token, one); third.Allowed {
 		t.Fatal("admitted with 5,100 of 1,000 tokens used")
 	}
-	eventually(t, "seen by the other process", func() bool { return !admit(t, other, token, one).Allowed })
+	storagetest.Eventually(t, "seen by the other process", func() bool { return !admit(t, other, token, one).Allowed })
 	if huge := admit(t, limits, &storage.Token{ID: "b", TokenLimits: storage.TokenLimits{TokensPerMinute: 10}}, storage.Cost{Tokens: 11}); huge.Allowed {
 		t.Error("a call above the whole limit was admitted")
 	}
@@ -268,7 +268,7 @@ func TestConcurrency(t *testing.T) {
 		}
 	}
 	grants[0].Release(-1)
-	eventually(t, "place free in the other process", func() bool { return admit(t, there, token, one).Allowed })
+	storagetest.Eventually(t, "place free in the other process", func() bool { return admit(t, there, token, one).Allowed })
 }
 
 func TestConcurrencyIsNeverExceeded(t *testing.T) {
@@ -303,7 +303,7 @@ func TestConcurrencyIsNeverExceeded(t *testing.T) {
 func TestLimitsWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	server := storagetest.NewServer(t)
-	var log logBuffer
+	var log storagetest.Log
 	limits := newLimits(t, server.Client(t), &storage.LimitsOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	token := &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{RequestsPerMinute: 10, Concurrency: 2}}
 
@@ -336,11 +336,11 @@ func TestLimitsWhileRedisIsAway(t *testing.T) {
 	}
 
 	server.Return()
-	eventually(t, "back at redis", func() bool {
+	storagetest.Eventually(t, "back at redis", func() bool {
 		admit(t, limits, &storage.Token{ID: "b", TokenLimits: storage.TokenLimits{RequestsPerMinute: 100_000}}, one)
 		return server.Exists("mr:limit:b")
 	})
-	eventually(t, "places given back", func() bool { return !server.Exists("mr:leases:a") })
+	storagetest.Eventually(t, "places given back", func() bool { return !server.Exists("mr:leases:a") })
 	if !strings.Contains(log.String(), "redis is back") || limits.Away() {
 		t.Error("return is not logged")
 	}

@@ -56,7 +56,7 @@ func TestSeed(t *testing.T) {
 		if got := usable(tokens, key); got != want {
 			t.Errorf("%s where it was seeded: usable %v, want %v", key, got, want)
 		}
-		eventually(t, key+" elsewhere", func() bool { return usable(other, key) == want })
+		storagetest.Eventually(t, key+" elsewhere", func() bool { return usable(other, key) == want })
 	}
 	if got, err := other.Find(ctx, "b"); err != nil || !got.Disabled || got.Revoked {
 		t.Errorf("token that left the file: %+v, %v", got, err)
@@ -67,7 +67,7 @@ func TestSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, id := range map[string]string{"key-c": "a", "key-a2": "c", "key-b": "b"} {
-		eventually(t, key+" elsewhere is of "+id, func() bool {
+		storagetest.Eventually(t, key+" elsewhere is of "+id, func() bool {
 			got, err := other.Authenticate(ctx, key)
 			return err == nil && got.ID == id && got.Usable(time.Now()) == nil
 		})
@@ -77,7 +77,7 @@ func TestSeed(t *testing.T) {
 	if err := other.Revoke(ctx, "b"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "seeded token revoked", func() bool { return !usable(tokens, "key-b") })
+	storagetest.Eventually(t, "seeded token revoked", func() bool { return !usable(tokens, "key-b") })
 	if err := tokens.Seed(ctx, []storage.Seed{seed("b", "key-b")}); err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +148,8 @@ func TestSeedsOutliveRedis(t *testing.T) {
 	}
 	server.Return()
 	there := func() bool { return client.Exists(ctx, "mr:token:"+storage.HashKey("sk-demo")).Val() == 1 }
-	eventually(t, "written when redis came", there)
-	eventually(t, "changes settled", func() bool { return client.LLen(ctx, "mr:token-changes").Val() > 0 })
+	storagetest.Eventually(t, "written when redis came", there)
+	storagetest.Eventually(t, "changes settled", func() bool { return client.LLen(ctx, "mr:token-changes").Val() > 0 })
 	server.FlushAll()
-	eventually(t, "put back into an empty redis", there)
+	storagetest.Eventually(t, "put back into an empty redis", there)
 }

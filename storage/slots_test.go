@@ -213,14 +213,14 @@ func TestSlotsEndByThemselves(t *testing.T) {
 	one, two := rooms(t, "one:1"), rooms(t, "two:1")
 	const short = 50 * time.Millisecond
 	take(t, slots, storage.SlotAsk{Waiter: waiter("d", 0), Channels: two, Life: short})
-	eventually(t, "a slot that nobody renews ends", func() bool {
+	storagetest.Eventually(t, "a slot that nobody renews ends", func() bool {
 		return take(t, slots, storage.SlotAsk{Waiter: waiter("d", 1), Channels: two, NoWait: true}).Channel != ""
 	})
 	take(t, slots, storage.SlotAsk{Waiter: waiter("a", 0), Channels: one})
 	if lost, err := slots.Renew(t.Context(), "one", waiter("a", 0).TaskID, short); lost || err != nil {
 		t.Errorf("renew: lost %t, %v", lost, err)
 	}
-	eventually(t, "a slot that was renewed for a short time ends", func() bool {
+	storagetest.Eventually(t, "a slot that was renewed for a short time ends", func() bool {
 		return take(t, slots, storage.SlotAsk{Waiter: waiter("b", 0), Channels: one, NoWait: true}).Channel != ""
 	})
 	// Its job runs nevertheless: it has one again, and nobody else until both have ended.

@@ -19,25 +19,6 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// patience is how long a test waits for what normally takes milliseconds.
-const patience = time.Minute
-
-// eventually polls until ok. How soon things happen is measured in a bubble, whose clock no other work holds up.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-limit.C:
-			t.Fatalf("never happened: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func newTokens(tb testing.TB, client *redis.Client, opts *storage.TokensOptions) *storage.Tokens {
 	tb.Helper()
 	tokens := storage.NewTokens(client, opts)
@@ -80,7 +61,7 @@ func TestTokensLife(t *testing.T) {
 	if _, err := there.Authenticate(ctx, key); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("old key where it was rotated: got %v, want ErrNotFound at once", err)
 	}
-	eventually(t, "old key unknown elsewhere", func() bool {
+	storagetest.Eventually(t, "old key unknown elsewhere", func() bool {
 		_, err := here.Authenticate(ctx, key)
 		return errors.Is(err, storage.ErrNotFound)
 	})
@@ -94,7 +75,7 @@ func TestTokensLife(t *testing.T) {
 	if got, _ := there.Authenticate(ctx, newKey); !errors.Is(got.Usable(time.Now()), storage.ErrDisabled) {
 		t.Error("revoked token is usable where it was revoked")
 	}
-	eventually(t, "revoked elsewhere", func() bool {
+	storagetest.Eventually(t, "revoked elsewhere", func() bool {
 		got, err := here.Authenticate(ctx, newKey)
 		return err == nil && got.Usable(time.Now()) != nil
 	})
@@ -184,7 +165,7 @@ func TestAuthenticateWhileRedisIsAway(t *testing.T) {
 func authenticateWhileRedisIsAway(t *testing.T) {
 	const grace = 10 * time.Second
 	ctx, server := t.Context(), storagetest.NewServer(t)
-	var log logBuffer
+	var log storagetest.Log
 	tokens := newTokens(t, server.Client(t), &storage.TokensOptions{Grace: grace, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	_, key, err := tokens.Create(ctx, storage.Token{Name: "anna"})
 	if err != nil {
@@ -289,7 +270,7 @@ func TestCreatedElsewhereAfterAWrongTry(t *testing.T) {
 	if err := there.Seed(ctx, []storage.Seed{{Token: storage.Token{Name: "soon"}, Key: "sk-soon"}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "key known", func() bool {
+	storagetest.Eventually(t, "key known", func() bool {
 		_, err := here.Authenticate(ctx, "sk-soon")
 		return err == nil
 	})
@@ -347,22 +328,4 @@ func BenchmarkAuthenticate(b *testing.B) {
 			storage.HashKey(key)
 		}
 	})
-}
-
-// logBuffer may be written and read at the same time.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

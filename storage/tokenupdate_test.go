@@ -43,7 +43,7 @@ func TestUpdateToken(t *testing.T) {
 	if err != nil || !slices.Equal(got.Models, []string{"sora-*"}) || got.RequestsPerMinute != 7 || !got.Expires.Equal(expires) || got.Group != "default" {
 		t.Errorf("here: %+v, %v", got, err)
 	}
-	eventually(t, "the change is seen elsewhere", func() bool {
+	storagetest.Eventually(t, "the change is seen elsewhere", func() bool {
 		got, err := there.Authenticate(ctx, key)
 		return err == nil && got.WebhookURL == "https://b.example/" && slices.Equal(got.Operations, []string{"video"})
 	})

@@ -93,7 +93,7 @@ func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 		usage.Record(storage.Entry{Token: "a", Model: "m", At: january, Requests: 1, InputTokens: 5})
 	}
 	record()
-	eventually(t, "first entry written", func() bool { return len(read(t, usage, january, january, "a")) == 1 })
+	storagetest.Eventually(t, "first entry written", func() bool { return len(read(t, usage, january, january, "a")) == 1 })
 	server.Leave()
 	for range 1000 {
 		record()
@@ -106,11 +106,11 @@ func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 	}
 	record()
 	server.Return()
-	eventually(t, "all written", func() bool {
+	storagetest.Eventually(t, "all written", func() bool {
 		rows, err := usage.Read(t.Context(), january, january, "a")
 		return err == nil && len(rows) == 1 && rows[0].Requests == 1002 && rows[0].InputTokens == 5010
 	})
-	eventually(t, "back", func() bool { return !usage.Away() })
+	storagetest.Eventually(t, "back", func() bool { return !usage.Away() })
 }
 
 // lostAnswers lets every second script run and then says that its answer never came.

@@ -65,7 +65,7 @@ func TestRotateWebhookSecret(t *testing.T) {
 	signed(third, first)
 	fourth := rotate(time.Second)
 	signed(fourth, third, first)
-	eventually(t, "the third secret's time is over", func() bool {
+	storagetest.Eventually(t, "the third secret's time is over", func() bool {
 		got, err := other.Webhook(ctx, made.ID)
 		return err == nil && slices.Equal(got.Secrets, []storage.Secret{fourth, first})
 	})

@@ -13,6 +13,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/workflows"
 )
 
@@ -31,8 +32,8 @@ func (s *shelf) PutJSON(_ context.Context, key string, doc any) error {
 		return err
 	case s.away:
 		return storage.ErrUnavailable
-	case len(raw) > storage.MaxDocument:
-		return storage.ErrTooLarge
+	case len(raw) > archive.MaxDocument:
+		return archive.ErrTooLarge
 	}
 	s.docs[key] = raw
 	return nil
@@ -46,9 +47,9 @@ func (s *shelf) GetJSON(_ context.Context, key string, into any) error {
 }
 
 // Put hangs, as a store on a hung disk does.
-func (s *shelf) Put(ctx context.Context, _ string, _ io.Reader, _ int64, _ storage.PutOptions) (storage.Object, error) {
+func (s *shelf) Put(ctx context.Context, _ string, _ io.Reader, _ int64, _ archive.PutOptions) (archive.Object, error) {
 	<-ctx.Done()
-	return storage.Object{}, ctx.Err()
+	return archive.Object{}, ctx.Err()
 }
 
 // DeletePrefix hangs as well.
@@ -123,7 +124,7 @@ func TestCreateRefuses(t *testing.T) {
 		req  providers.VideoRequest
 		want providers.Kind
 	}{
-		"more than a document": {providers.VideoRequest{Model: "m", Prompt: strings.Repeat("x", storage.MaxDocument)}, providers.TooLarge},
+		"more than a document": {providers.VideoRequest{Model: "m", Prompt: strings.Repeat("x", archive.MaxDocument)}, providers.TooLarge},
 		"nested metadata":      {providers.VideoRequest{Model: "m", Prompt: "p", Metadata: json.RawMessage(nested)}, providers.Invalid},
 		"nested parameters":    {providers.VideoRequest{Model: "m", Prompt: "p", Extra: json.RawMessage(nested)}, providers.Invalid},
 	}

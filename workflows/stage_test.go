@@ -14,6 +14,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
 )
@@ -81,7 +82,7 @@ func TestCreateJudgesFirst(t *testing.T) {
 		want   providers.Kind
 	}{
 		"depth":               {func(in *workflows.Create) { in.Request.Metadata = deep }, providers.Invalid},
-		"size":                {func(in *workflows.Create) { in.Request.Prompt = strings.Repeat("x", storage.MaxDocument) }, providers.TooLarge},
+		"size":                {func(in *workflows.Create) { in.Request.Prompt = strings.Repeat("x", archive.MaxDocument) }, providers.TooLarge},
 		"webhook":             {func(in *workflows.Create) { in.Request.WebhookURL = "https://example.com/hook" }, providers.Invalid},
 		"source":              {func(in *workflows.Create) { in.Request.RemixOf = workflows.RandomID() }, providers.NotFound},
 		"budget":              {func(in *workflows.Create) { in.Budget = 0.1 }, providers.Quota},

@@ -22,6 +22,7 @@ import (
 	"modelrelay/providers/relay"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/workflows"
 )
 
@@ -33,7 +34,7 @@ type parts struct {
 	tracer   trace.Tracer // nil: nothing is traced
 	redis    *redis.Client
 	temporal client.Client
-	archive  *storage.Archive
+	archive  *archive.Store
 	catalog  providers.Catalog
 	router   *providers.Router
 	health   *sharer
@@ -66,7 +67,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 		return nil, err
 	}
 	m.onClose(func() error { p.temporal.Close(); return nil })
-	p.archive, err = storage.OpenArchive(storage.ArchiveOptions{
+	p.archive, err = archive.New(archive.Options{
 		Endpoint: cfg.Archive.Endpoint, Bucket: cfg.Archive.Bucket, AccessKey: cfg.Archive.AccessKey,
 		SecretKey: cfg.Archive.SecretKey.Reveal(), Region: cfg.Archive.Region,
 		PublicEndpoint: cfg.Archive.PublicEndpoint,

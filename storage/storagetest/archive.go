@@ -18,16 +18,17 @@ import (
 	"time"
 
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
-// Store is what the suite asks of an archive: *storage.Archive and *MemoryArchive.
+// Store is what the suite asks of an archive: *archive.Store and *MemoryArchive.
 type Store interface {
-	Put(ctx context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error)
-	Open(ctx context.Context, key string) (*storage.Reader, error)
-	Stat(ctx context.Context, key string) (storage.Object, error)
+	Put(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error)
+	Open(ctx context.Context, key string) (*archive.Reader, error)
+	Stat(ctx context.Context, key string) (archive.Object, error)
 	Delete(ctx context.Context, key string) error
 	DeletePrefix(ctx context.Context, prefix string) error
-	List(ctx context.Context, prefix string) iter.Seq2[storage.Object, error]
+	List(ctx context.Context, prefix string) iter.Seq2[archive.Object, error]
 	Folders(ctx context.Context, prefix string) iter.Seq2[string, error]
 	Claim(ctx context.Context, key, owner string) (string, error)
 	PutJSON(ctx context.Context, key string, v any) error
@@ -88,9 +89,9 @@ func sum(b []byte) string {
 // stream hides everything of a reader but Read.
 type stream struct{ io.Reader }
 
-func mustPut(t *testing.T, store Store, key string, body []byte) storage.Object {
+func mustPut(t *testing.T, store Store, key string, body []byte) archive.Object {
 	t.Helper()
-	object, err := store.Put(t.Context(), key, bytes.NewReader(body), int64(len(body)), storage.PutOptions{ContentType: "video/mp4"})
+	object, err := store.Put(t.Context(), key, bytes.NewReader(body), int64(len(body)), archive.PutOptions{ContentType: "video/mp4"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,11 +224,11 @@ func testDocuments(t *testing.T, store Store, prefix string) {
 	if object, err := store.Stat(ctx, key); err != nil || object.ContentType != "application/json" {
 		t.Errorf("stat: %+v, %v", object, err)
 	}
-	if err := store.PutJSON(ctx, key+"2", make([]byte, storage.MaxDocument)); !errors.Is(err, storage.ErrTooLarge) {
+	if err := store.PutJSON(ctx, key+"2", make([]byte, archive.MaxDocument)); !errors.Is(err, archive.ErrTooLarge) {
 		t.Errorf("too large: %v", err)
 	}
-	mustPut(t, store, key+"3", content(storage.MaxDocument+1))
-	if err := store.GetJSON(ctx, key+"3", &got); !errors.Is(err, storage.ErrTooLarge) {
+	mustPut(t, store, key+"3", content(archive.MaxDocument+1))
+	if err := store.GetJSON(ctx, key+"3", &got); !errors.Is(err, archive.ErrTooLarge) {
 		t.Errorf("get too large: %v", err)
 	}
 	mustPut(t, store, key+"4", []byte("{"))
@@ -276,18 +277,18 @@ func testKeys(t *testing.T, store Store, prefix string) {
 		"", "/", "/a", prefix, prefix + "a//b", prefix + "../x", prefix + "./x", "..", prefix + "a\x00b", prefix + "a\nb",
 		prefix + `a\b`, prefix + "\xff", strings.Repeat("k", 1025),
 	} {
-		if _, err := store.Put(ctx, key, strings.NewReader("x"), 1, storage.PutOptions{}); !errors.Is(err, storage.ErrKey) {
+		if _, err := store.Put(ctx, key, strings.NewReader("x"), 1, archive.PutOptions{}); !errors.Is(err, archive.ErrKey) {
 			t.Errorf("put %.40q: got %v, want ErrKey", key, err)
 		}
-		if _, err := store.Open(ctx, key); !errors.Is(err, storage.ErrKey) {
+		if _, err := store.Open(ctx, key); !errors.Is(err, archive.ErrKey) {
 			t.Errorf("open %.40q: got %v, want ErrKey", key, err)
 		}
-		if err := store.Delete(ctx, key); !errors.Is(err, storage.ErrKey) {
+		if err := store.Delete(ctx, key); !errors.Is(err, archive.ErrKey) {
 			t.Errorf("delete %.40q: got %v, want ErrKey", key, err)
 		}
 	}
 	for _, all := range []string{"", "/", "../"} {
-		if err := store.DeletePrefix(ctx, all); !errors.Is(err, storage.ErrKey) {
+		if err := store.DeletePrefix(ctx, all); !errors.Is(err, archive.ErrKey) {
 			t.Errorf("delete everything below %q: got %v, want ErrKey", all, err)
 		}
 	}
@@ -299,7 +300,7 @@ func testConcurrent(t *testing.T, store Store, prefix string) {
 	for i := range 16 {
 		wg.Go(func() {
 			key, body := fmt.Sprintf("%s%d", prefix, i), content(6*mebi+i)
-			if _, err := store.Put(t.Context(), key, stream{bytes.NewReader(body)}, -1, storage.PutOptions{}); err != nil {
+			if _, err := store.Put(t.Context(), key, stream{bytes.NewReader(body)}, -1, archive.PutOptions{}); err != nil {
 				t.Error(err)
 				return
 			}

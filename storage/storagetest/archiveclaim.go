@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 // testClaim: of many owners one gets a key, all are told the same, and it keeps the key until that is deleted.
@@ -49,7 +49,7 @@ func testClaim(t *testing.T, store Store, prefix string) {
 	if _, err := store.Claim(t.Context(), key, ""); err == nil {
 		t.Error("nobody holds a key")
 	}
-	if _, err := store.Claim(t.Context(), "../x", "me"); !errors.Is(err, storage.ErrKey) {
+	if _, err := store.Claim(t.Context(), "../x", "me"); !errors.Is(err, archive.ErrKey) {
 		t.Errorf("a bad key: %v, want ErrKey", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())

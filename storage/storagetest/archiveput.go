@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 func testPut(t *testing.T, store Store, prefix string) {
@@ -32,7 +33,7 @@ func testPut(t *testing.T, store Store, prefix string) {
 		} {
 			key := fmt.Sprintf("%sput/%d %s/ä.mp4", prefix, size, how.name)
 			var told []int64
-			got, err := store.Put(t.Context(), key, how.r, how.size, storage.PutOptions{
+			got, err := store.Put(t.Context(), key, how.r, how.size, archive.PutOptions{
 				ContentType: "video/mp4", Meta: map[string]string{"task": "video_1"},
 				Progress: func(n int64) { told = append(told, n) },
 			})
@@ -66,7 +67,7 @@ func testPut(t *testing.T, store Store, prefix string) {
 			}
 		}
 	}
-	if object, err := store.Put(t.Context(), prefix+"plain", strings.NewReader("x"), 1, storage.PutOptions{}); err != nil || object.ContentType != "application/octet-stream" {
+	if object, err := store.Put(t.Context(), prefix+"plain", strings.NewReader("x"), 1, archive.PutOptions{}); err != nil || object.ContentType != "application/octet-stream" {
 		t.Errorf("without a content type: %+v, %v", object, err)
 	}
 }
@@ -85,14 +86,14 @@ func testFailedPut(t *testing.T, store Store, prefix string) {
 		}{
 			{"source fails", io.MultiReader(some(), iotest.ErrReader(broken)), -1, broken},
 			{"source fails, known size", io.MultiReader(some(), iotest.ErrReader(broken)), int64(size) + 10, broken},
-			{"source is cut off", io.MultiReader(some(), iotest.ErrReader(io.ErrUnexpectedEOF)), -1, storage.ErrSource},
-			{"too short", some(), int64(size) + 1, storage.ErrLength},
-			{"too short in memory", bytes.NewReader(body), int64(size) + 1, storage.ErrLength},
-			{"too long", some(), int64(size) - 1, storage.ErrLength},
-			{"too long in memory", bytes.NewReader(body), int64(size) - 1, storage.ErrLength},
+			{"source is cut off", io.MultiReader(some(), iotest.ErrReader(io.ErrUnexpectedEOF)), -1, archive.ErrSource},
+			{"too short", some(), int64(size) + 1, archive.ErrLength},
+			{"too short in memory", bytes.NewReader(body), int64(size) + 1, archive.ErrLength},
+			{"too long", some(), int64(size) - 1, archive.ErrLength},
+			{"too long in memory", bytes.NewReader(body), int64(size) - 1, archive.ErrLength},
 		} {
 			key := fmt.Sprintf("%s%d/%s", prefix, size, test.name)
-			if _, err := store.Put(t.Context(), key, test.r, test.size, storage.PutOptions{}); !errors.Is(err, test.want) || errors.Is(err, storage.ErrUnavailable) {
+			if _, err := store.Put(t.Context(), key, test.r, test.size, archive.PutOptions{}); !errors.Is(err, test.want) || errors.Is(err, storage.ErrUnavailable) {
 				t.Errorf("%s: got %v, want %v", key, err, test.want)
 			}
 			if _, err := store.Stat(t.Context(), key); !errors.Is(err, storage.ErrNotFound) {
@@ -103,7 +104,7 @@ func testFailedPut(t *testing.T, store Store, prefix string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	key := prefix + "canceled"
 	endless := readerFunc(func(p []byte) (int, error) { return len(p), nil })
-	_, err := store.Put(ctx, key, endless, -1, storage.PutOptions{Progress: func(n int64) {
+	_, err := store.Put(ctx, key, endless, -1, archive.PutOptions{Progress: func(n int64) {
 		if n > 11*mebi {
 			cancel()
 		}
@@ -114,7 +115,7 @@ func testFailedPut(t *testing.T, store Store, prefix string) {
 	if _, err := store.Stat(t.Context(), key); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("a canceled put left something behind: %v", err)
 	}
-	if _, err := store.Put(t.Context(), key, strings.NewReader(""), -2, storage.PutOptions{}); err == nil {
+	if _, err := store.Put(t.Context(), key, strings.NewReader(""), -2, archive.PutOptions{}); err == nil {
 		t.Error("size -2: no error")
 	}
 }
@@ -133,7 +134,7 @@ func testReplace(t *testing.T, store Store, prefix string) {
 		t.Fatal(err)
 	}
 	defer closeReader(t, r)
-	if _, err := store.Put(t.Context(), key, io.MultiReader(bytes.NewReader(next), iotest.ErrReader(io.ErrClosedPipe)), -1, storage.PutOptions{}); err == nil {
+	if _, err := store.Put(t.Context(), key, io.MultiReader(bytes.NewReader(next), iotest.ErrReader(io.ErrClosedPipe)), -1, archive.PutOptions{}); err == nil {
 		t.Fatal("no error")
 	}
 	if !bytes.Equal(readAll(t, store, key), old) {
@@ -146,7 +147,7 @@ func testReplace(t *testing.T, store Store, prefix string) {
 	if _, err := r.Seek(5*mebi, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadAll(r); !errors.Is(err, storage.ErrModified) {
+	if _, err := io.ReadAll(r); !errors.Is(err, archive.ErrModified) {
 		t.Errorf("reader of the old object: got %v, want ErrModified", err)
 	}
 }

@@ -19,9 +19,10 @@ import (
 	"time"
 
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
-// MemoryArchive is an archive in memory for tests of other packages, with the methods of storage.Archive. It passes
+// MemoryArchive is an archive in memory for tests of other packages, with the methods of archive.Store. It passes
 // the same conformance suite. Safe for concurrent use.
 type MemoryArchive struct {
 	// Fail, when set before use, may refuse an operation ("put", "open", "stat", "delete", "list", "presign", "ping") on
@@ -33,7 +34,7 @@ type MemoryArchive struct {
 }
 
 type memoryObject struct {
-	object storage.Object
+	object archive.Object
 	bytes  []byte
 }
 
@@ -54,22 +55,22 @@ func (m *MemoryArchive) begin(ctx context.Context, operation, key string) error 
 	return nil
 }
 
-// Put is storage.Archive's.
-func (m *MemoryArchive) Put(ctx context.Context, key string, r io.Reader, size int64, opts storage.PutOptions) (storage.Object, error) {
-	if err := storage.CheckKey(key); err != nil {
-		return storage.Object{}, err
+// Put is archive.Store's.
+func (m *MemoryArchive) Put(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
+	if err := archive.CheckKey(key); err != nil {
+		return archive.Object{}, err
 	}
 	if size < -1 {
-		return storage.Object{}, fmt.Errorf("put %s: size %d", key, size)
+		return archive.Object{}, fmt.Errorf("put %s: size %d", key, size)
 	}
 	if err := m.begin(ctx, "put", key); err != nil {
-		return storage.Object{}, err
+		return archive.Object{}, err
 	}
 	var body bytes.Buffer
 	buf := make([]byte, 64<<10)
 	for {
 		if err := ctx.Err(); err != nil {
-			return storage.Object{}, err
+			return archive.Object{}, err
 		}
 		n, err := r.Read(buf)
 		body.Write(buf[:n])
@@ -80,14 +81,14 @@ func (m *MemoryArchive) Put(ctx context.Context, key string, r io.Reader, size i
 			break
 		}
 		if err != nil {
-			return storage.Object{}, fmt.Errorf("put %s: %w: %w", key, storage.ErrSource, err)
+			return archive.Object{}, fmt.Errorf("put %s: %w: %w", key, archive.ErrSource, err)
 		}
 	}
 	if size >= 0 && int64(body.Len()) != size {
-		return storage.Object{}, fmt.Errorf("put %s: %w: %d instead of %d bytes", key, storage.ErrLength, body.Len(), size)
+		return archive.Object{}, fmt.Errorf("put %s: %w: %d instead of %d bytes", key, archive.ErrLength, body.Len(), size)
 	}
 	sum, tag := sha256.Sum256(body.Bytes()), md5.Sum(body.Bytes()) //nolint:gosec // as S3 makes its ETags
-	object := storage.Object{
+	object := archive.Object{
 		Key: key, Size: int64(body.Len()), ContentType: opts.ContentType, ETag: hex.EncodeToString(tag[:]),
 		SHA256: hex.EncodeToString(sum[:]), Meta: maps.Clone(opts.Meta),
 	}
@@ -104,7 +105,7 @@ func (m *MemoryArchive) Put(ctx context.Context, key string, r io.Reader, size i
 }
 
 func (m *MemoryArchive) find(ctx context.Context, operation, key string) (memoryObject, error) {
-	if err := storage.CheckKey(key); err != nil {
+	if err := archive.CheckKey(key); err != nil {
 		return memoryObject{}, err
 	}
 	if err := m.begin(ctx, operation, key); err != nil {
@@ -120,33 +121,33 @@ func (m *MemoryArchive) find(ctx context.Context, operation, key string) (memory
 	return found, nil
 }
 
-// Open is storage.Archive's.
-func (m *MemoryArchive) Open(ctx context.Context, key string) (*storage.Reader, error) {
+// Open is archive.Store's.
+func (m *MemoryArchive) Open(ctx context.Context, key string) (*archive.Reader, error) {
 	found, err := m.find(ctx, "open", key)
 	if err != nil {
 		return nil, err
 	}
-	return storage.NewReader(found.object, func(offset, length int64) (io.ReadCloser, error) {
+	return archive.NewReader(found.object, func(offset, length int64) (io.ReadCloser, error) {
 		now, err := m.find(ctx, "open", key)
 		if err != nil {
 			return nil, err
 		}
 		if now.object.ETag != found.object.ETag {
-			return nil, fmt.Errorf("read %s: %w", key, storage.ErrModified)
+			return nil, fmt.Errorf("read %s: %w", key, archive.ErrModified)
 		}
 		return io.NopCloser(bytes.NewReader(now.bytes[offset : offset+length])), nil
 	}), nil
 }
 
-// Stat is storage.Archive's.
-func (m *MemoryArchive) Stat(ctx context.Context, key string) (storage.Object, error) {
+// Stat is archive.Store's.
+func (m *MemoryArchive) Stat(ctx context.Context, key string) (archive.Object, error) {
 	found, err := m.find(ctx, "stat", key)
 	return found.object, err
 }
 
-// Delete is storage.Archive's.
+// Delete is archive.Store's.
 func (m *MemoryArchive) Delete(ctx context.Context, key string) error {
-	if err := storage.CheckKey(key); err != nil {
+	if err := archive.CheckKey(key); err != nil {
 		return err
 	}
 	if err := m.begin(ctx, "delete", key); err != nil {
@@ -158,9 +159,9 @@ func (m *MemoryArchive) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// DeletePrefix is storage.Archive's.
+// DeletePrefix is archive.Store's.
 func (m *MemoryArchive) DeletePrefix(ctx context.Context, prefix string) error {
-	if err := storage.CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
+	if err := archive.CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
 		return err
 	}
 	if err := m.begin(ctx, "delete", prefix); err != nil {
@@ -172,9 +173,9 @@ func (m *MemoryArchive) DeletePrefix(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// Claim is storage.Archive's.
+// Claim is archive.Store's.
 func (m *MemoryArchive) Claim(ctx context.Context, key, owner string) (string, error) {
-	if err := storage.CheckKey(key); err != nil {
+	if err := archive.CheckKey(key); err != nil {
 		return "", err
 	}
 	if owner == "" {
@@ -188,11 +189,11 @@ func (m *MemoryArchive) Claim(ctx context.Context, key, owner string) (string, e
 	if found, ok := m.objects[key]; ok {
 		return string(found.bytes), nil
 	}
-	m.objects[key] = memoryObject{storage.Object{Key: key, Size: int64(len(owner)), Modified: time.Now().UTC().Truncate(time.Second)}, []byte(owner)}
+	m.objects[key] = memoryObject{archive.Object{Key: key, Size: int64(len(owner)), Modified: time.Now().UTC().Truncate(time.Second)}, []byte(owner)}
 	return owner, nil
 }
 
-// Folders is storage.Archive's.
+// Folders is archive.Store's.
 func (m *MemoryArchive) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		last := ""
@@ -211,17 +212,17 @@ func (m *MemoryArchive) Folders(ctx context.Context, prefix string) iter.Seq2[st
 	}
 }
 
-// List is storage.Archive's.
-func (m *MemoryArchive) List(ctx context.Context, prefix string) iter.Seq2[storage.Object, error] {
-	return func(yield func(storage.Object, error) bool) {
+// List is archive.Store's.
+func (m *MemoryArchive) List(ctx context.Context, prefix string) iter.Seq2[archive.Object, error] {
+	return func(yield func(archive.Object, error) bool) {
 		if prefix != "" {
-			if err := storage.CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
-				yield(storage.Object{}, err)
+			if err := archive.CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
+				yield(archive.Object{}, err)
 				return
 			}
 		}
 		if err := m.begin(ctx, "list", prefix); err != nil {
-			yield(storage.Object{}, err)
+			yield(archive.Object{}, err)
 			return
 		}
 		for _, key := range m.Keys() {
@@ -232,7 +233,7 @@ func (m *MemoryArchive) List(ctx context.Context, prefix string) iter.Seq2[stora
 			found, ok := m.objects[key]
 			m.mu.Unlock()
 			o := found.object
-			if ok && !yield(storage.Object{Key: o.Key, Size: o.Size, ETag: o.ETag, Modified: o.Modified}, nil) {
+			if ok && !yield(archive.Object{Key: o.Key, Size: o.Size, ETag: o.ETag, Modified: o.Modified}, nil) {
 				return
 			}
 		}
@@ -246,27 +247,27 @@ func (m *MemoryArchive) Keys() []string {
 	return slices.Sorted(maps.Keys(m.objects))
 }
 
-// PutJSON is storage.Archive's.
+// PutJSON is archive.Store's.
 func (m *MemoryArchive) PutJSON(ctx context.Context, key string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("put %s: %w", key, err)
 	}
-	if len(text) > storage.MaxDocument {
-		return fmt.Errorf("put %s: %w: %d bytes", key, storage.ErrTooLarge, len(text))
+	if len(text) > archive.MaxDocument {
+		return fmt.Errorf("put %s: %w: %d bytes", key, archive.ErrTooLarge, len(text))
 	}
-	_, err = m.Put(ctx, key, bytes.NewReader(text), int64(len(text)), storage.PutOptions{ContentType: "application/json"})
+	_, err = m.Put(ctx, key, bytes.NewReader(text), int64(len(text)), archive.PutOptions{ContentType: "application/json"})
 	return err
 }
 
-// GetJSON is storage.Archive's.
+// GetJSON is archive.Store's.
 func (m *MemoryArchive) GetJSON(ctx context.Context, key string, v any) error {
 	found, err := m.find(ctx, "open", key)
 	switch {
 	case err != nil:
 		return err
-	case len(found.bytes) > storage.MaxDocument:
-		return fmt.Errorf("get %s: %w: %d bytes", key, storage.ErrTooLarge, len(found.bytes))
+	case len(found.bytes) > archive.MaxDocument:
+		return fmt.Errorf("get %s: %w: %d bytes", key, archive.ErrTooLarge, len(found.bytes))
 	}
 	if err := json.Unmarshal(found.bytes, v); err != nil {
 		return fmt.Errorf("get %s: %w", key, err)
@@ -276,7 +277,7 @@ func (m *MemoryArchive) GetJSON(ctx context.Context, key string, v any) error {
 
 // Presign returns a link that names the key and leads nowhere.
 func (m *MemoryArchive) Presign(ctx context.Context, key string, ttl time.Duration) (string, error) {
-	if err := storage.CheckKey(key); err != nil {
+	if err := archive.CheckKey(key); err != nil {
 		return "", err
 	}
 	if err := m.begin(ctx, "presign", key); err != nil {

@@ -40,14 +40,14 @@ func Miniredis(tb testing.TB) (server *miniredis.Miniredis, stop func()) {
 	return server, server.Close
 }
 
-// patience is how long a client of a test waits for an answer: a busy machine is slow, and that is no outage. Who tests
+// clientTimeout is how long a client of a test waits for an answer: a busy machine is slow, and that is no outage. Who tests
 // what a Redis that hangs does opens a client with a timeout of its own.
-const patience = 30 * time.Second
+const clientTimeout = 30 * time.Second
 
 // Client opens a client, closed at the end of the test. It fails at once where nobody listens.
 func Client(tb testing.TB, url string) *redis.Client {
 	tb.Helper()
-	client, err := storage.OpenRedis(url, &storage.RedisOptions{Timeout: patience})
+	client, err := storage.OpenRedis(url, &storage.RedisOptions{Timeout: clientTimeout})
 	if err != nil {
 		tb.Fatal(err)
 	}

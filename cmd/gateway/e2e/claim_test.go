@@ -10,11 +10,11 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"modelrelay/activities"
-	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 // tickets are the archive keys of a task's tickets.
-func tickets(t *testing.T, archive *storage.Archive, id string) []string {
+func tickets(t *testing.T, archive *archive.Store, id string) []string {
 	t.Helper()
 	var keys []string
 	for object, err := range archive.List(t.Context(), activities.AttemptsPrefix(id)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"go.temporal.io/sdk/client"
 
-	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/workflows"
 )
 
@@ -39,9 +39,9 @@ func TestExpiry(t *testing.T) {
 		t.Errorf("the expired task reads %+v, %v", again, err)
 	}
 
-	archive, before := s.archive(), s.objects("outputs/")
+	bucket, before := s.archive(), s.objects("outputs/")
 	const old = "outputs/2020-01-01/video_old/0.mp4"
-	if _, err := archive.Put(t.Context(), old, bytes.NewReader([]byte("old")), 3, storage.PutOptions{}); err != nil {
+	if _, err := bucket.Put(t.Context(), old, bytes.NewReader([]byte("old")), 3, archive.PutOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	schedule := s.temporalClient().ScheduleClient().GetHandle(t.Context(), workflows.SweepID(queue))

@@ -20,7 +20,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
-	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 const (
@@ -117,9 +117,9 @@ func (s *stack) temporalClient() client.Client {
 }
 
 // archive is the test's own way to the store.
-func (s *stack) archive() *storage.Archive {
+func (s *stack) archive() *archive.Store {
 	s.t.Helper()
-	a, err := storage.OpenArchive(storage.ArchiveOptions{
+	a, err := archive.New(archive.Options{
 		Endpoint: "http://" + s.s3At, Bucket: bucket, AccessKey: accessKey, SecretKey: secretKey, Region: "us-east-1",
 	})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/storage/storagetest"
 )
 
@@ -17,13 +17,13 @@ func TestStore(t *testing.T) {
 	server.ready(t)
 	storagetest.Archive(t, func(t *testing.T) storagetest.Store {
 		t.Helper()
-		archive, err := storage.OpenArchive(storage.ArchiveOptions{
+		bucket, err := archive.New(archive.Options{
 			Endpoint: "http://" + at, Bucket: bucket, AccessKey: accessKey, SecretKey: secretKey, Region: "us-east-1",
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = archive.Close() })
-		return archive
+		t.Cleanup(func() { _ = bucket.Close() })
+		return bucket
 	})
 }

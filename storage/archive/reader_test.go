@@ -1,4 +1,4 @@
-package storage_test
+package archive_test
 
 import (
 	"bytes"
@@ -8,14 +8,14 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 func TestReaderGoesOnWhereAConnectionBroke(t *testing.T) {
 	t.Parallel()
 	body := []byte(strings.Repeat("0123456789", 400_000))
 	opened, broken := 0, errors.New("connection lost")
-	r := storage.NewReader(storage.Object{Size: int64(len(body))}, func(offset, length int64) (io.ReadCloser, error) {
+	r := archive.NewReader(archive.Object{Size: int64(len(body))}, func(offset, length int64) (io.ReadCloser, error) {
 		opened++
 		piece := bytes.NewReader(body[offset : offset+length])
 		switch opened % 3 {
@@ -37,7 +37,7 @@ func TestReaderGivesUp(t *testing.T) {
 	broken := errors.New("connection lost")
 	for name, body := range map[string]io.Reader{"broken": iotest.ErrReader(broken), "empty": strings.NewReader("")} {
 		opened := 0
-		r := storage.NewReader(storage.Object{Size: 10}, func(int64, int64) (io.ReadCloser, error) {
+		r := archive.NewReader(archive.Object{Size: 10}, func(int64, int64) (io.ReadCloser, error) {
 			opened++
 			return io.NopCloser(body), nil
 		})
@@ -45,7 +45,7 @@ func TestReaderGivesUp(t *testing.T) {
 			t.Errorf("%s: %v after %d tries", name, err, opened)
 		}
 	}
-	refused := storage.NewReader(storage.Object{Size: 10}, func(int64, int64) (io.ReadCloser, error) { return nil, broken })
+	refused := archive.NewReader(archive.Object{Size: 10}, func(int64, int64) (io.ReadCloser, error) { return nil, broken })
 	if _, err := refused.Read(make([]byte, 1)); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
@@ -55,7 +55,7 @@ func TestReaderAsksOnlyForWhatIsNear(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 32
 	var most int64
-	r := storage.NewReader(storage.Object{Size: size}, func(_, length int64) (io.ReadCloser, error) {
+	r := archive.NewReader(archive.Object{Size: size}, func(_, length int64) (io.ReadCloser, error) {
 		most = max(most, length)
 		return io.NopCloser(io.LimitReader(zeros{}, length)), nil
 	})

@@ -1,4 +1,6 @@
-package storage
+// Package archive keeps objects in one bucket of an S3 store: it streams them in with bounded memory, reads them in pieces and
+// signs links to them. It knows no Redis, no vendor and no HTTP format of clients, and nothing of what the objects are.
+package archive
 
 import (
 	"context"
@@ -17,13 +19,15 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"modelrelay/storage"
 )
 
 // MaxDocument is the most that PutJSON stores and GetJSON reads, in bytes.
 const MaxDocument = 8 << 20
 
-// ArchiveOptions name the S3 store.
-type ArchiveOptions struct {
+// Options name the S3 store.
+type Options struct {
 	Endpoint string // http(s)://host:port, no path
 	// PublicEndpoint is where the readers of Presign's links reach the store, as Endpoint is written; empty: there.
 	PublicEndpoint string
@@ -36,11 +40,11 @@ type ArchiveOptions struct {
 	Stall time.Duration
 }
 
-// Archive keeps objects in one bucket of an S3 store. Safe for concurrent use.
+// Store keeps objects in one bucket of an S3 store. Safe for concurrent use.
 //
 // Keys are paths of one or more segments: no empty one, no "." or "..", at most 1,024 bytes, no control characters
 // and no backslash; else the error is ErrKey and the store is not asked.
-type Archive struct {
+type Store struct {
 	core      *minio.Core
 	public    *minio.Core // signs links; it asks nothing
 	bucket    string
@@ -66,8 +70,8 @@ type Object struct {
 // metaSHA256 is the object's SHA-256 among its metadata, where it was known before the first byte was sent.
 const metaSHA256 = "sha256"
 
-// OpenArchive makes an archive. It does not connect. The caller closes it.
-func OpenArchive(opts ArchiveOptions) (*Archive, error) {
+// New makes a store. It does not connect. The caller closes it.
+func New(opts Options) (*Store, error) {
 	if opts.PublicEndpoint == "" {
 		opts.PublicEndpoint = opts.Endpoint
 	}
@@ -91,7 +95,7 @@ func OpenArchive(opts ArchiveOptions) (*Archive, error) {
 	if opts.Stall == 0 {
 		opts.Stall = 20 * time.Second
 	}
-	a := &Archive{
+	s := &Store{
 		bucket: opts.Bucket,
 		stall:  opts.Stall,
 		region: opts.Region,
@@ -109,20 +113,20 @@ func OpenArchive(opts ArchiveOptions) (*Archive, error) {
 	}
 	inside := minio.Options{
 		Creds:      credentials.NewStaticV4(opts.AccessKey, opts.SecretKey, ""),
-		Secure:     a.secure,
+		Secure:     s.secure,
 		Region:     opts.Region,
-		Transport:  a.transport,
+		Transport:  s.transport,
 		MaxRetries: 3,
 	}
-	if a.core, err = minio.NewCore(u.Host, &inside); err != nil {
+	if s.core, err = minio.NewCore(u.Host, &inside); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
 	outside := inside
 	outside.Secure = public.Scheme == "https"
-	if a.public, err = minio.NewCore(public.Host, &outside); err != nil {
+	if s.public, err = minio.NewCore(public.Host, &outside); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
-	return a, nil
+	return s, nil
 }
 
 // storeAddress reads the address of a store.
@@ -135,42 +139,42 @@ func storeAddress(text string) (*url.URL, error) {
 }
 
 // Close lets idle connections go. Readers that are open go on.
-func (a *Archive) Close() error {
-	a.transport.CloseIdleConnections()
+func (s *Store) Close() error {
+	s.transport.CloseIdleConnections()
 	return nil
 }
 
 // EnsureBucket makes the bucket where there is none.
-func (a *Archive) EnsureBucket(ctx context.Context) error {
-	exists, err := a.core.BucketExists(ctx, a.bucket)
+func (s *Store) EnsureBucket(ctx context.Context) error {
+	exists, err := s.core.BucketExists(ctx, s.bucket)
 	if err == nil && !exists {
-		err = a.core.MakeBucket(ctx, a.bucket, minio.MakeBucketOptions{Region: a.region})
+		err = s.core.MakeBucket(ctx, s.bucket, minio.MakeBucketOptions{Region: s.region})
 		switch minio.ToErrorResponse(err).Code {
 		case minio.BucketAlreadyOwnedByYou, minio.BucketAlreadyExists:
 			err = nil
 		}
 	}
-	return s3Error(ctx, fmt.Sprintf("make bucket %q", a.bucket), err)
+	return s3Error(ctx, fmt.Sprintf("make bucket %q", s.bucket), err)
 }
 
-// Ping asks the store for the bucket, for at most two seconds. The error is ErrUnavailable when there is no answer
+// Ping asks the store for the bucket, for at most two seconds. The error is storage.ErrUnavailable when there is no answer
 // or no bucket.
-func (a *Archive) Ping(ctx context.Context) error {
+func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	exists, err := a.core.BucketExists(ctx, a.bucket)
+	exists, err := s.core.BucketExists(ctx, s.bucket)
 	if err == nil && !exists {
-		return fmt.Errorf("ping archive: %w: no bucket %q", ErrUnavailable, a.bucket)
+		return fmt.Errorf("ping archive: %w: no bucket %q", storage.ErrUnavailable, s.bucket)
 	}
 	return s3Error(ctx, "ping archive", err)
 }
 
-// Stat describes an object, else ErrNotFound.
-func (a *Archive) Stat(ctx context.Context, key string) (Object, error) {
+// Stat describes an object, else storage.ErrNotFound.
+func (s *Store) Stat(ctx context.Context, key string) (Object, error) {
 	if err := CheckKey(key); err != nil {
 		return Object{}, err
 	}
-	info, err := a.core.StatObject(ctx, a.bucket, key, minio.StatObjectOptions{})
+	info, err := s.core.StatObject(ctx, s.bucket, key, minio.StatObjectOptions{})
 	if err != nil {
 		return Object{}, s3Error(ctx, "stat "+key, err)
 	}
@@ -178,12 +182,12 @@ func (a *Archive) Stat(ctx context.Context, key string) (Object, error) {
 }
 
 // Delete removes an object. That it was not there is no error.
-func (a *Archive) Delete(ctx context.Context, key string) error {
+func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
-	err := s3Error(ctx, "delete "+key, a.core.RemoveObject(ctx, a.bucket, key, minio.RemoveObjectOptions{}))
-	if errors.Is(err, ErrNotFound) {
+	err := s3Error(ctx, "delete "+key, s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}))
+	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
 	return err
@@ -191,14 +195,14 @@ func (a *Archive) Delete(ctx context.Context, key string) error {
 
 // DeletePrefix removes every object whose key begins with the prefix, which must not be empty. That there is none
 // is no error. After an error some may be gone; doing it again is safe.
-func (a *Archive) DeletePrefix(ctx context.Context, prefix string) error {
+func (s *Store) DeletePrefix(ctx context.Context, prefix string) error {
 	if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
 		return err
 	}
 	doing := "delete " + prefix + "*"
 	var listing error
-	results, err := a.core.RemoveObjectsWithIter(ctx, a.bucket, func(yield func(minio.ObjectInfo) bool) {
-		for object, err := range a.List(ctx, prefix) {
+	results, err := s.core.RemoveObjectsWithIter(ctx, s.bucket, func(yield func(minio.ObjectInfo) bool) {
+		for object, err := range s.List(ctx, prefix) {
 			if err != nil {
 				listing = err
 				return
@@ -228,7 +232,7 @@ func (a *Archive) DeletePrefix(ctx context.Context, prefix string) error {
 
 // List yields the objects whose keys begin with the prefix, in the order of their keys, page by page. An error is
 // the last thing it yields. The empty prefix lists everything.
-func (a *Archive) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if prefix != "" {
 			if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
@@ -236,7 +240,7 @@ func (a *Archive) List(ctx context.Context, prefix string) iter.Seq2[Object, err
 				return
 			}
 		}
-		for info := range a.core.ListObjectsIter(ctx, a.bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
+		for info := range s.core.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
 			if info.Err != nil {
 				yield(Object{}, s3Error(ctx, "list "+prefix+"*", info.Err))
 				return
@@ -253,13 +257,13 @@ func (a *Archive) List(ctx context.Context, prefix string) iter.Seq2[Object, err
 
 // Folders yields what lies directly below the prefix, which ends with a slash and is a folder itself: the keys of folders
 // with their slash, not those of objects. An error is the last thing it yields.
-func (a *Archive) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+func (s *Store) Folders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := CheckKey(strings.TrimSuffix(prefix, "/")); err != nil {
 			yield("", err)
 			return
 		}
-		for info := range a.core.ListObjectsIter(ctx, a.bucket, minio.ListObjectsOptions{Prefix: prefix}) {
+		for info := range s.core.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: prefix}) {
 			if info.Err != nil {
 				yield("", s3Error(ctx, "list folders of "+prefix, info.Err))
 				return
@@ -275,7 +279,7 @@ func (a *Archive) Folders(ctx context.Context, prefix string) iter.Seq2[string, 
 }
 
 // PutJSON stores a small document, at most MaxDocument bytes; else ErrTooLarge.
-func (a *Archive) PutJSON(ctx context.Context, key string, v any) error {
+func (s *Store) PutJSON(ctx context.Context, key string, v any) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
@@ -286,16 +290,16 @@ func (a *Archive) PutJSON(ctx context.Context, key string, v any) error {
 	if len(text) > MaxDocument {
 		return fmt.Errorf("put %s: %w: %d bytes", key, ErrTooLarge, len(text))
 	}
-	_, err = a.Put(ctx, key, strings.NewReader(string(text)), int64(len(text)), PutOptions{ContentType: "application/json"})
+	_, err = s.Put(ctx, key, strings.NewReader(string(text)), int64(len(text)), PutOptions{ContentType: "application/json"})
 	return err
 }
 
-// GetJSON reads a small document into v. ErrNotFound: there is none. ErrTooLarge: it is none of PutJSON's.
-func (a *Archive) GetJSON(ctx context.Context, key string, v any) error {
+// GetJSON reads a small document into v. storage.ErrNotFound: there is none. ErrTooLarge: it is none of PutJSON's.
+func (s *Store) GetJSON(ctx context.Context, key string, v any) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
-	body, info, _, err := a.core.GetObject(ctx, a.bucket, key, minio.GetObjectOptions{})
+	body, info, _, err := s.core.GetObject(ctx, s.bucket, key, minio.GetObjectOptions{})
 	if err != nil {
 		return s3Error(ctx, "get "+key, err)
 	}
@@ -314,12 +318,12 @@ func (a *Archive) GetJSON(ctx context.Context, key string, v any) error {
 }
 
 // Presign makes a link that reads the object without a credential for ttl, at least a second and at most seven days.
-// It does not ask the store: the object may not be there. The link leads to the endpoint this archive was opened with.
-func (a *Archive) Presign(ctx context.Context, key string, ttl time.Duration) (string, error) {
+// It does not ask the store: the object may not be there. The link leads to the endpoint this store was made with.
+func (s *Store) Presign(ctx context.Context, key string, ttl time.Duration) (string, error) {
 	if err := CheckKey(key); err != nil {
 		return "", err
 	}
-	u, err := a.public.PresignedGetObject(ctx, a.bucket, key, ttl, nil)
+	u, err := s.public.PresignedGetObject(ctx, s.bucket, key, ttl, nil)
 	if err != nil {
 		return "", s3Error(ctx, "presign "+key, err)
 	}

@@ -1,4 +1,4 @@
-package storage
+package archive
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/minio/minio-go/v7"
+
+	"modelrelay/storage"
 )
 
 var (
@@ -24,7 +26,7 @@ var (
 	ErrModified = errors.New("object changed while it was read")
 )
 
-// CheckKey is ErrKey unless key is one an Archive takes.
+// CheckKey is ErrKey unless key is one that a Store takes.
 func CheckKey(key string) error {
 	bad := key == "" || len(key) > 1024 || !utf8.ValidString(key) ||
 		strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' })
@@ -37,9 +39,9 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// s3Error adds what was being done and sorts the error: what is not there is ErrNotFound, the caller's own
+// s3Error adds what was being done and sorts the error: what is not there is storage.ErrNotFound, the caller's own
 // cancellation stays one, an answer about the request itself stays what it is, and all that waiting or an operator
-// can mend (the network, 5xx, throttling, a missing bucket, refused credentials) is ErrUnavailable.
+// can mend (the network, 5xx, throttling, a missing bucket, refused credentials) is storage.ErrUnavailable.
 func s3Error(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -51,15 +53,15 @@ func s3Error(ctx context.Context, doing string, err error) error {
 		err = fmt.Errorf("%s (%s)", answer.Code, strings.TrimSpace(answer.Message))
 		switch {
 		case answer.Code == minio.NoSuchKey:
-			return fmt.Errorf("%s: %w", doing, ErrNotFound)
+			return fmt.Errorf("%s: %w", doing, storage.ErrNotFound)
 		case answer.StatusCode >= 500, answer.StatusCode == 429, answer.StatusCode == 408,
 			answer.StatusCode == 401, answer.StatusCode == 403, answer.StatusCode == 404, answer.StatusCode == 409:
-			return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
+			return fmt.Errorf("%s: %w: %w", doing, storage.ErrUnavailable, err)
 		}
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // the address holds the key and, in links, a signature
 	}
-	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
+	return fmt.Errorf("%s: %w: %w", doing, storage.ErrUnavailable, err)
 }

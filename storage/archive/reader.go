@@ -1,4 +1,4 @@
-package storage
+package archive
 
 import (
 	"context"
@@ -34,13 +34,13 @@ func NewReader(object Object, open func(offset, length int64) (io.ReadCloser, er
 	return &Reader{object: object, open: open, window: firstWindow}
 }
 
-// Open reads an object from any position, else ErrNotFound. No bytes are asked for before the first Read. The
+// Open reads an object from any position, else storage.ErrNotFound. No bytes are asked for before the first Read. The
 // caller closes the reader; the end of ctx ends its reading. A lost connection, or one on which nothing more comes, is
 // opened again where it broke. ErrModified: the object was replaced meanwhile.
-func (a *Archive) Open(ctx context.Context, key string) (*Reader, error) {
-	asked, cancel := context.WithTimeout(ctx, a.stall)
+func (s *Store) Open(ctx context.Context, key string) (*Reader, error) {
+	asked, cancel := context.WithTimeout(ctx, s.stall)
 	defer cancel()
-	object, err := a.Stat(asked, key)
+	object, err := s.Stat(asked, key)
 	if err != nil {
 		return nil, err
 	}
@@ -50,10 +50,10 @@ func (a *Archive) Open(ctx context.Context, key string) (*Reader, error) {
 			return nil, fmt.Errorf("read %s: %w", key, err)
 		}
 		reading, cancel := context.WithCancel(ctx)
-		stalled := time.AfterFunc(a.stall, cancel)
-		body, info, _, err := a.core.GetObject(reading, a.bucket, key, opts)
+		stalled := time.AfterFunc(s.stall, cancel)
+		body, info, _, err := s.core.GetObject(reading, s.bucket, key, opts)
 		waited := !stalled.Stop()
-		b := &storeBody{ReadCloser: body, ctx: ctx, key: key, wait: a.stall, stalled: stalled, cancel: cancel}
+		b := &storeBody{ReadCloser: body, ctx: ctx, key: key, wait: s.stall, stalled: stalled, cancel: cancel}
 		switch {
 		case err != nil:
 			cancel()

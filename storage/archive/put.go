@@ -1,4 +1,4 @@
-package storage
+package archive
 
 import (
 	"bytes"
@@ -36,14 +36,14 @@ type PutOptions struct {
 // It holds two buffers of 5 MiB at most, one filling while the other is sent, each from the part's first byte on, and waits
 // for them when all of the archive's are in use. A source that is in memory or a file (io.ReaderAt) needs none when its size is given.
 // ErrSource: r failed. ErrLength: r was shorter or longer than size. r is not closed.
-func (a *Archive) Put(ctx context.Context, key string, r io.Reader, size int64, opts PutOptions) (Object, error) {
+func (s *Store) Put(ctx context.Context, key string, r io.Reader, size int64, opts PutOptions) (Object, error) {
 	if err := CheckKey(key); err != nil {
 		return Object{}, err
 	}
 	if size < -1 || size > partSize*maxParts {
 		return Object{}, fmt.Errorf("put %s: size %d", key, size)
 	}
-	p := &put{archive: a, key: key, opts: opts, source: source{r: r, size: size, sum: sha256.New(), progress: opts.Progress}}
+	p := &put{store: s, key: key, opts: opts, source: source{r: r, size: size, sum: sha256.New(), progress: opts.Progress}}
 	object, err := p.run(ctx)
 	if err != nil {
 		return Object{}, fmt.Errorf("put %s: %w", key, err)
@@ -53,12 +53,12 @@ func (a *Archive) Put(ctx context.Context, key string, r io.Reader, size int64, 
 
 // put is one Put under way.
 type put struct {
-	archive *Archive
-	key     string
-	opts    PutOptions
-	source  source
-	upload  string // multipart upload id; empty: none begun
-	parts   []minio.CompletePart
+	store  *Store
+	key    string
+	opts   PutOptions
+	source source
+	upload string // multipart upload id; empty: none begun
+	parts  []minio.CompletePart
 }
 
 // part is a piece of the source, and what to do when it is stored.
@@ -78,7 +78,7 @@ func (p *put) run(ctx context.Context) (object Object, err error) {
 		defer first.free()
 		return p.whole(ctx, first)
 	}
-	p.upload, err = p.archive.core.NewMultipartUpload(ctx, p.archive.bucket, p.key, p.options(""))
+	p.upload, err = p.store.core.NewMultipartUpload(ctx, p.store.bucket, p.key, p.options(""))
 	if err != nil {
 		first.free()
 		return Object{}, s3Error(ctx, "begin", err)
@@ -91,7 +91,7 @@ func (p *put) run(ctx context.Context) (object Object, err error) {
 	if err := p.sendAll(ctx, first); err != nil {
 		return Object{}, err
 	}
-	info, err := p.archive.core.CompleteMultipartUpload(ctx, p.archive.bucket, p.key, p.upload, p.parts, minio.PutObjectOptions{})
+	info, err := p.store.core.CompleteMultipartUpload(ctx, p.store.bucket, p.key, p.upload, p.parts, minio.PutObjectOptions{})
 	if err != nil {
 		return Object{}, s3Error(ctx, "complete", err)
 	}
@@ -102,7 +102,7 @@ func (p *put) run(ctx context.Context) (object Object, err error) {
 func (p *put) whole(ctx context.Context, only part) (Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
-	info, err := p.archive.core.PutObject(ctx, p.archive.bucket, p.key, only.body, only.size, "", only.sum, p.options(only.sum))
+	info, err := p.store.core.PutObject(ctx, p.store.bucket, p.key, only.body, only.size, "", only.sum, p.options(only.sum))
 	if err != nil {
 		return Object{}, s3Error(ctx, "store", err)
 	}
@@ -155,7 +155,7 @@ func (p *put) sendAll(ctx context.Context, current part) error {
 func (p *put) sendPart(ctx context.Context, number int, current part) (etag string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
-	sent, err := p.archive.core.PutObjectPart(ctx, p.archive.bucket, p.key, p.upload, number, current.body, current.size,
+	sent, err := p.store.core.PutObjectPart(ctx, p.store.bucket, p.key, p.upload, number, current.body, current.size,
 		minio.PutObjectPartOptions{Sha256Hex: current.sum, DisableContentSha256: true})
 	return sent.ETag, s3Error(ctx, fmt.Sprintf("store part %d", number), err)
 }
@@ -165,7 +165,7 @@ func (p *put) sendPart(ctx context.Context, number int, current part) (etag stri
 func (p *put) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortWithin)
 	defer cancel()
-	_ = p.archive.core.AbortMultipartUpload(ctx, p.archive.bucket, p.key, p.upload)
+	_ = p.store.core.AbortMultipartUpload(ctx, p.store.bucket, p.key, p.upload)
 }
 
 func (p *put) options(sum string) minio.PutObjectOptions {
@@ -210,17 +210,17 @@ func (p *put) next(ctx context.Context) (part, bool, error) {
 		return part{}, false, err
 	}
 	select {
-	case p.archive.slots <- struct{}{}:
+	case p.store.slots <- struct{}{}:
 	case <-ctx.Done():
 		return part{}, false, ctx.Err()
 	}
-	buffer, ok := p.archive.buffers.Get().(*[partSize]byte)
+	buffer, ok := p.store.buffers.Get().(*[partSize]byte)
 	if !ok {
 		buffer = new([partSize]byte)
 	}
 	free := func() {
-		p.archive.buffers.Put(buffer)
-		<-p.archive.slots
+		p.store.buffers.Put(buffer)
+		<-p.store.slots
 	}
 	n := copy(buffer[:], first[:begun])
 	if !last {

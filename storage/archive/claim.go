@@ -1,4 +1,4 @@
-package storage
+package archive
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/minio/minio-go/v7"
+
+	"modelrelay/storage"
 )
 
 // ownerMost bounds an owner's name, in bytes.
@@ -20,21 +22,21 @@ const ownerMost = 1 << 10
 // owners exactly one gets the key, until it is deleted. Claiming again what one has is no error, and after an error
 // the claim may have been made. It needs a store that heeds If-None-Match, as MinIO and S3 do; on one that passes over
 // it, or says that it knows no such thing, two owners may both get the key who claim it within the same moment.
-func (a *Archive) Claim(ctx context.Context, key, owner string) (holder string, err error) {
+func (s *Store) Claim(ctx context.Context, key, owner string) (holder string, err error) {
 	if err := CheckKey(key); err != nil {
 		return "", err
 	}
 	if owner == "" || len(owner) > ownerMost {
 		return "", fmt.Errorf("claim %s: owner of %d bytes", key, len(owner))
 	}
-	if holder, err = a.holder(ctx, key); !errors.Is(err, ErrNotFound) {
+	if holder, err = s.holder(ctx, key); !errors.Is(err, storage.ErrNotFound) {
 		return holder, err
 	}
 	sum := sha256.Sum256([]byte(owner))
 	opts := minio.PutObjectOptions{ContentType: "text/plain", DisableContentSha256: true}
 	opts.SetMatchETagExcept("*")
 	write := func() error {
-		_, err := a.core.PutObject(ctx, a.bucket, key, strings.NewReader(owner), int64(len(owner)), "", hex.EncodeToString(sum[:]), opts)
+		_, err := s.core.PutObject(ctx, s.bucket, key, strings.NewReader(owner), int64(len(owner)), "", hex.EncodeToString(sum[:]), opts)
 		return err
 	}
 	if err = write(); minio.ToErrorResponse(err).StatusCode == http.StatusNotImplemented {
@@ -45,15 +47,15 @@ func (a *Archive) Claim(ctx context.Context, key, owner string) (holder string, 
 	case err == nil:
 		return owner, nil
 	case minio.ToErrorResponse(err).StatusCode == http.StatusPreconditionFailed:
-		return a.holder(ctx, key) // another's, or our own whose answer was lost
+		return s.holder(ctx, key) // another's, or our own whose answer was lost
 	default:
 		return "", s3Error(ctx, "claim "+key, err)
 	}
 }
 
 // holder is the name under a claimed key.
-func (a *Archive) holder(ctx context.Context, key string) (string, error) {
-	body, _, _, err := a.core.GetObject(ctx, a.bucket, key, minio.GetObjectOptions{})
+func (s *Store) holder(ctx context.Context, key string) (string, error) {
+	body, _, _, err := s.core.GetObject(ctx, s.bucket, key, minio.GetObjectOptions{})
 	if err != nil {
 		return "", s3Error(ctx, "claim "+key, err)
 	}

@@ -1,4 +1,4 @@
-package storage_test
+package archive_test
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/storage/storagetest"
 )
 
@@ -26,11 +27,11 @@ func TestMemoryArchive(t *testing.T) {
 // The end-to-end tests run it against the development stack's.
 func TestS3Archive(t *testing.T) {
 	t.Parallel()
-	archive := s3Archive(t)
-	storagetest.Archive(t, func(*testing.T) storagetest.Store { return archive })
+	bucket := s3Archive(t)
+	storagetest.Archive(t, func(*testing.T) storagetest.Store { return bucket })
 }
 
-func s3Archive(tb testing.TB) *storage.Archive {
+func s3Archive(tb testing.TB) *archive.Store {
 	tb.Helper()
 	where := os.Getenv("MODELRELAY_TEST_S3") // tests only
 	if where == "" {
@@ -41,58 +42,58 @@ func s3Archive(tb testing.TB) *storage.Archive {
 		tb.Fatal(err)
 	}
 	secret, _ := u.User.Password()
-	archive, err := storage.OpenArchive(storage.ArchiveOptions{
+	bucket, err := archive.New(archive.Options{
 		Endpoint: u.Scheme + "://" + u.Host, Bucket: strings.Trim(u.Path, "/"), AccessKey: u.User.Username(), SecretKey: secret,
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = archive.Close() })
-	if err := archive.EnsureBucket(tb.Context()); err != nil {
+	tb.Cleanup(func() { _ = bucket.Close() })
+	if err := bucket.EnsureBucket(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
-	return archive
+	return bucket
 }
 
 func TestOpenArchiveOptions(t *testing.T) {
 	t.Parallel()
 	for _, endpoint := range []string{"", "127.0.0.1:9000", "ftp://h", "http://", "http://h/path", "http://u:p@h", "http://h?x=1", "://"} {
-		if _, err := storage.OpenArchive(storage.ArchiveOptions{Endpoint: endpoint, Bucket: "videos"}); err == nil {
+		if _, err := archive.New(archive.Options{Endpoint: endpoint, Bucket: "videos"}); err == nil {
 			t.Errorf("endpoint %q: no error", endpoint)
 		}
 	}
-	if _, err := storage.OpenArchive(storage.ArchiveOptions{Endpoint: "http://127.0.0.1:9000/"}); err == nil {
+	if _, err := archive.New(archive.Options{Endpoint: "http://127.0.0.1:9000/"}); err == nil {
 		t.Error("no bucket: no error")
 	}
 }
 
 func TestArchiveIsAway(t *testing.T) {
 	t.Parallel()
-	archive, err := storage.OpenArchive(storage.ArchiveOptions{Endpoint: "http://127.0.0.1:1", Bucket: "videos", AccessKey: "AKIDEXAMPLE", SecretKey: "hidden"})
+	bucket, err := archive.New(archive.Options{Endpoint: "http://127.0.0.1:1", Bucket: "videos", AccessKey: "AKIDEXAMPLE", SecretKey: "hidden"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
 	var v any
-	_, put := archive.Put(ctx, "a", strings.NewReader("x"), 1, storage.PutOptions{})
-	_, open := archive.Open(ctx, "a")
+	_, put := bucket.Put(ctx, "a", strings.NewReader("x"), 1, archive.PutOptions{})
+	_, open := bucket.Open(ctx, "a")
 	var list error
-	for _, err := range archive.List(ctx, "a/") {
+	for _, err := range bucket.List(ctx, "a/") {
 		list = err
 	}
 	start := time.Now()
 	for name, err := range map[string]error{
-		"ping": archive.Ping(ctx), "put": put, "open": open, "get": archive.GetJSON(ctx, "a", &v), "delete": archive.Delete(ctx, "a"),
-		"delete prefix": archive.DeletePrefix(ctx, "a/"), "list": list, "bucket": archive.EnsureBucket(ctx),
+		"ping": bucket.Ping(ctx), "put": put, "open": open, "get": bucket.GetJSON(ctx, "a", &v), "delete": bucket.Delete(ctx, "a"),
+		"delete prefix": bucket.DeletePrefix(ctx, "a/"), "list": list, "bucket": bucket.EnsureBucket(ctx),
 	} {
 		if !errors.Is(err, storage.ErrUnavailable) || strings.Contains(err.Error(), "AKIDEXAMPLE") {
 			t.Errorf("%s: got %v, want ErrUnavailable", name, err)
 		}
 	}
-	if took := time.Since(start); took > patience/2 {
+	if took := time.Since(start); took > storagetest.Patience/2 {
 		t.Errorf("took %v", took)
 	}
-	if _, err := archive.Presign(ctx, "a", time.Minute); err != nil {
+	if _, err := bucket.Presign(ctx, "a", time.Minute); err != nil {
 		t.Errorf("presign asks nobody: %v", err)
 	}
 }
@@ -101,18 +102,18 @@ func TestArchiveIsAway(t *testing.T) {
 // itself is asked elsewhere.
 func TestPresignedForThePublic(t *testing.T) {
 	t.Parallel()
-	open := func(endpoint, public string) *storage.Archive {
-		archive, err := storage.OpenArchive(storage.ArchiveOptions{
+	open := func(endpoint, public string) *archive.Store {
+		bucket, err := archive.New(archive.Options{
 			Endpoint: endpoint, PublicEndpoint: public, Bucket: "videos", AccessKey: "AKIDEXAMPLE", SecretKey: "secret",
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = archive.Close() })
-		return archive
+		t.Cleanup(func() { _ = bucket.Close() })
+		return bucket
 	}
-	link := func(archive *storage.Archive) *url.URL {
-		text, err := archive.Presign(t.Context(), "outputs/a b.mp4", time.Hour)
+	link := func(bucket *archive.Store) *url.URL {
+		text, err := bucket.Presign(t.Context(), "outputs/a b.mp4", time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +138,7 @@ func TestPresignedForThePublic(t *testing.T) {
 		t.Errorf("without a public address: %s", got)
 	}
 	for _, bad := range []string{"media.example.com", "https://media.example.com/videos", "ftp://media.example.com"} {
-		_, err := storage.OpenArchive(storage.ArchiveOptions{Endpoint: "http://10.0.0.7:9000", PublicEndpoint: bad, Bucket: "videos"})
+		_, err := archive.New(archive.Options{Endpoint: "http://10.0.0.7:9000", PublicEndpoint: bad, Bucket: "videos"})
 		if err == nil || !strings.Contains(err.Error(), "public endpoint") {
 			t.Errorf("%s: %v", bad, err)
 		}
@@ -162,23 +163,23 @@ func TestPresignedForThePublic(t *testing.T) {
 
 // BenchmarkArchivePut stores a stream of 256 MiB and prints what its process used.
 func BenchmarkArchivePut(b *testing.B) {
-	archive := s3Archive(b)
+	bucket := s3Archive(b)
 	const size = 256 << 20
 	b.SetBytes(size)
-	before := cpu(b)
+	before := storagetest.CPU(b)
 	for b.Loop() {
 		source := io.LimitReader(zeros{}, size)
-		if _, err := archive.Put(b.Context(), "storagetest/put", source, -1, storage.PutOptions{}); err != nil {
+		if _, err := bucket.Put(b.Context(), "storagetest/put", source, -1, archive.PutOptions{}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64((cpu(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+	b.ReportMetric(float64((storagetest.CPU(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(usage.Maxrss)/1024, "MiB-maxrss")
-	if err := archive.Delete(b.Context(), "storagetest/put"); err != nil {
+	if err := bucket.Delete(b.Context(), "storagetest/put"); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -211,13 +212,13 @@ func TestClaimWithoutConditions(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	archive, err := storage.OpenArchive(storage.ArchiveOptions{Endpoint: server.URL, Bucket: "videos", AccessKey: "a", SecretKey: "b"})
+	bucket, err := archive.New(archive.Options{Endpoint: server.URL, Bucket: "videos", AccessKey: "a", SecretKey: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = archive.Close() })
+	t.Cleanup(func() { _ = bucket.Close() })
 	for _, owner := range []string{"first", "second"} {
-		if holder, err := archive.Claim(t.Context(), "tasks/x/attempts/1.begun", owner); err != nil || holder != "first" {
+		if holder, err := bucket.Claim(t.Context(), "tasks/x/attempts/1.begun", owner); err != nil || holder != "first" {
 			t.Errorf("%s claims: got %q, %v", owner, holder, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package storage_test
+package archive_test
 
 import (
 	"io"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 // TestSilentSourcesHoldNoBuffer: sources of which nothing has come yet keep no other from being stored, however many they are.
@@ -18,13 +18,13 @@ func TestSilentSourcesHoldNoBuffer(t *testing.T) {
 		w.Header().Set("ETag", `"e"`)
 	}))
 	t.Cleanup(store.Close)
-	archive, err := storage.OpenArchive(storage.ArchiveOptions{Endpoint: store.URL, Bucket: "videos", AccessKey: "a", SecretKey: "b", Buffers: 2})
+	bucket, err := archive.New(archive.Options{Endpoint: store.URL, Bucket: "videos", AccessKey: "a", SecretKey: "b", Buffers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = archive.Close() })
+	t.Cleanup(func() { _ = bucket.Close() })
 	put := func(key string, r io.Reader) error {
-		_, err := archive.Put(t.Context(), key, r, -1, storage.PutOptions{})
+		_, err := bucket.Put(t.Context(), key, r, -1, archive.PutOptions{})
 		return err
 	}
 	const silent = 4

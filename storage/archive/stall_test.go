@@ -1,4 +1,4 @@
-package storage_test
+package archive_test
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
+	"modelrelay/storage/storagetest"
 )
 
 // TestReaderDoesNotWaitForEver: a store that takes the connection and then says nothing more, as one on a hung disk,
@@ -36,7 +38,7 @@ func TestReaderDoesNotWaitForEver(t *testing.T) {
 				<-over
 			}))
 			t.Cleanup(func() { close(over); store.Close() })
-			archive, err := storage.OpenArchive(storage.ArchiveOptions{
+			bucket, err := archive.New(archive.Options{
 				Endpoint: store.URL, Bucket: "videos", AccessKey: "a", SecretKey: "b", Stall: 200 * time.Millisecond,
 			})
 			if err != nil {
@@ -44,7 +46,7 @@ func TestReaderDoesNotWaitForEver(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() {
-				r, err := archive.Open(t.Context(), "outputs/0.mp4")
+				r, err := bucket.Open(t.Context(), "outputs/0.mp4")
 				if err == nil {
 					_, err = io.ReadAll(r)
 					_ = r.Close()
@@ -56,7 +58,7 @@ func TestReaderDoesNotWaitForEver(t *testing.T) {
 				if !errors.Is(err, storage.ErrUnavailable) {
 					t.Errorf("got %v, want ErrUnavailable", err)
 				}
-			case <-time.After(patience):
+			case <-time.After(storagetest.Patience):
 				t.Fatal("still waiting")
 			}
 		})
