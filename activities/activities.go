@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 )
@@ -70,7 +71,7 @@ type Activities struct {
 	Receivers *Receivers
 	// Budgets and Prices settle what tasks cost; without Budgets nothing is settled.
 	Budgets Budgets
-	Prices  *providers.Prices
+	Prices  *pricing.List
 	// Slots limit the jobs in flight at a channel; nil where no channel's are limited.
 	Slots Slots
 	// Told is called with every step; it must not wait. nil: nobody counts.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 )
@@ -32,7 +33,7 @@ type Intake struct {
 	Changes *storage.Changes
 	// Budgets and Prices are what creates reserve by; nil: nothing is reserved.
 	Budgets Budgets
-	Prices  *providers.Prices
+	Prices  *pricing.List
 }
 
 // Upload stores one input under the key.

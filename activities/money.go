@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
 
@@ -36,13 +37,13 @@ type Footage struct {
 }
 
 // measure is what it is charged for.
-func (f Footage) measure() providers.Measure {
+func (f Footage) measure() pricing.Measure {
 	seconds, err := strconv.ParseFloat(f.Seconds, 64)
 	if err != nil || seconds <= 0 || math.IsInf(seconds, 0) || math.IsNaN(seconds) {
 		seconds = unsaidSeconds
 	}
 	length := min(seconds, longestVideo) * float64(max(1, f.Videos))
-	return providers.Measure{Requests: 1, Video: time.Duration(math.Round(length*1000)) * time.Millisecond}
+	return pricing.Measure{Requests: 1, Video: time.Duration(math.Round(length*1000)) * time.Millisecond}
 }
 
 // Ending is how a task ended, for its money.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"modelrelay/activities"
-	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 )
@@ -16,16 +16,16 @@ func TestSettleBillsOnce(t *testing.T) {
 	t.Parallel()
 	redis := storagetest.Redis(t)
 	budgets := storage.NewBudgets(redis, nil)
-	rates := make([]*providers.Rate, 0, 2)
+	rates := make([]*pricing.Rate, 0, 2)
 	for _, text := range []string{"0.1", "0.01"} {
-		rate, err := providers.ParseRate(text, 1)
+		rate, err := pricing.ParseRate(text, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		rates = append(rates, rate)
 	}
 	acts := &activities.Activities{
-		Budgets: budgets, Prices: providers.NewPrices(map[string]providers.Price{"sora-2": {VideoSecond: rates[0], Request: rates[1]}}),
+		Budgets: budgets, Prices: pricing.NewList(map[string]pricing.Price{"sora-2": {VideoSecond: rates[0], Request: rates[1]}}),
 	}
 	intake := activities.Intake{Budgets: budgets, Prices: acts.Prices}
 	day := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)

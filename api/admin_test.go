@@ -16,6 +16,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
@@ -503,7 +504,7 @@ func TestAdminUsage(t *testing.T) {
 		Data     []api.UsageRow
 	}
 	row := func(n int64) api.UsageRow {
-		return api.UsageRow{Requests: n, InputTokens: 10 * n, OutputTokens: 5 * n, AudioSeconds: 1.5 * float64(n), Cost: providers.Money(n) * 12_500_000}
+		return api.UsageRow{Requests: n, InputTokens: 10 * n, OutputTokens: 5 * n, AudioSeconds: 1.5 * float64(n), Cost: pricing.Money(n) * 12_500_000}
 	}
 	o.tell(t, 200, "GET", span, "", &list)
 	if len(list.Data) != 4 || list.From != "2026-01-31" || list.To != "2026-02-01" {

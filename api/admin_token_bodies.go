@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
 
@@ -26,8 +27,8 @@ type adminToken struct {
 	storage.LimitChange            // all are there
 	Budget              float64    `json:"budget" doc:"0: none"`
 
-	Spent    *providers.Money `json:"spent,omitempty" doc:"Of the budget; absent without one"`
-	Reserved *providers.Money `json:"reserved,omitempty" doc:"Of the budget, by calls and tasks that are not settled; absent without one"`
+	Spent    *pricing.Money `json:"spent,omitempty" doc:"Of the budget; absent without one"`
+	Reserved *pricing.Money `json:"reserved,omitempty" doc:"Of the budget, by calls and tasks that are not settled; absent without one"`
 
 	Weight        int        `json:"weight"`
 	Lane          string     `json:"lane"`
@@ -77,7 +78,7 @@ func (s *Server) balances(ctx context.Context, tokens []adminToken) error {
 	for i := range tokens {
 		if tokens[i].Budget > 0 {
 			balance := found[tokens[i].ID]
-			tokens[i].Spent, tokens[i].Reserved = new(providers.Money(balance.Spent)), new(providers.Money(balance.Reserved))
+			tokens[i].Spent, tokens[i].Reserved = new(pricing.Money(balance.Spent)), new(pricing.Money(balance.Reserved))
 		}
 	}
 	return nil

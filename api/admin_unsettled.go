@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
 
@@ -38,19 +38,19 @@ type Unsettled struct {
 
 // UnsettledRow is such a reservation as operators read it.
 type UnsettledRow struct {
-	ID     string          `json:"id" doc:"Of a task its id"`
-	Token  string          `json:"token" doc:"Id"`
-	Model  string          `json:"model"`
-	Amount providers.Money `json:"amount" doc:"In units of the prices"`
-	Since  time.Time       `json:"since"`
-	Why    string          `json:"why" doc:"Why nobody is going to settle it"`
+	ID     string        `json:"id" doc:"Of a task its id"`
+	Token  string        `json:"token" doc:"Id"`
+	Model  string        `json:"model"`
+	Amount pricing.Money `json:"amount" doc:"In units of the prices"`
+	Since  time.Time     `json:"since"`
+	Why    string        `json:"why" doc:"Why nobody is going to settle it"`
 }
 
 // NewUnsettledRows renders reservations and adds them up.
-func NewUnsettledRows(list []Unsettled) (rows []UnsettledRow, sum providers.Money) {
+func NewUnsettledRows(list []Unsettled) (rows []UnsettledRow, sum pricing.Money) {
 	rows = make([]UnsettledRow, len(list))
 	for i, u := range list {
-		rows[i] = UnsettledRow{ID: u.ID, Token: u.Token, Model: u.Model, Amount: providers.Money(u.Amount), Since: u.Since, Why: u.Why}
+		rows[i] = UnsettledRow{ID: u.ID, Token: u.Token, Model: u.Model, Amount: pricing.Money(u.Amount), Since: u.Since, Why: u.Why}
 		sum += rows[i].Amount
 	}
 	return rows, sum
@@ -98,9 +98,9 @@ type adminUnsettledName struct {
 }
 
 type adminUnsettledList struct {
-	Object string          `json:"object" enum:"list"`
-	Data   []UnsettledRow  `json:"data" nullable:"false"`
-	Amount providers.Money `json:"amount" doc:"Of all together"`
+	Object string         `json:"object" enum:"list"`
+	Data   []UnsettledRow `json:"data" nullable:"false"`
+	Amount pricing.Money  `json:"amount" doc:"Of all together"`
 }
 
 type adminUnsettledAnswer struct {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"modelrelay/api"
-	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 )
@@ -49,13 +49,13 @@ func TestAdminUnsettled(t *testing.T) {
 	}
 	type row struct {
 		ID, Token, Model, Why string
-		Amount                providers.Money
+		Amount                pricing.Money
 		Since                 time.Time
 	}
 	var list struct {
 		Object string
 		Data   []row
-		Amount providers.Money
+		Amount pricing.Money
 	}
 	ids := func() []string {
 		var ids []string
@@ -85,7 +85,7 @@ func TestAdminUnsettled(t *testing.T) {
 			t.Errorf("%s: got %d %s", again, rec.Code, rec.Body)
 		}
 	}
-	type holder struct{ Spent, Reserved *providers.Money }
+	type holder struct{ Spent, Reserved *pricing.Money }
 	var one holder
 	if o.tell(t, 200, "GET", "/admin/tokens/anna", "", &one); one.Spent == nil || *one.Spent != 2_000_000_000 || one.Reserved == nil || *one.Reserved != 4_000_000_000 {
 		t.Errorf("after the charge: %+v", one)

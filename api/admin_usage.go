@@ -13,6 +13,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
 
@@ -35,21 +36,21 @@ type UsageRow struct {
 	Model   string `json:"model,omitempty"`
 	Channel string `json:"channel,omitempty"`
 
-	Requests     int64           `json:"requests"`
-	Tasks        int64           `json:"tasks" doc:"Video tasks that ended"`
-	Failed       int64           `json:"failed" doc:"Of requests and tasks"`
-	InputTokens  int64           `json:"input_tokens" doc:"Cached ones too"`
-	CachedTokens int64           `json:"cached_tokens"`
-	OutputTokens int64           `json:"output_tokens"`
-	Images       int64           `json:"images"`
-	AudioSeconds float64         `json:"audio_seconds"`
-	VideoSeconds float64         `json:"video_seconds"`
-	Cost         providers.Money `json:"cost" doc:"In units of the prices"`
-	Priced       *bool           `json:"priced,omitempty" doc:"False: the model has no price now; absent where models are summed"`
+	Requests     int64         `json:"requests"`
+	Tasks        int64         `json:"tasks" doc:"Video tasks that ended"`
+	Failed       int64         `json:"failed" doc:"Of requests and tasks"`
+	InputTokens  int64         `json:"input_tokens" doc:"Cached ones too"`
+	CachedTokens int64         `json:"cached_tokens"`
+	OutputTokens int64         `json:"output_tokens"`
+	Images       int64         `json:"images"`
+	AudioSeconds float64       `json:"audio_seconds"`
+	VideoSeconds float64       `json:"video_seconds"`
+	Cost         pricing.Money `json:"cost" doc:"In units of the prices"`
+	Priced       *bool         `json:"priced,omitempty" doc:"False: the model has no price now; absent where models are summed"`
 }
 
 // NewUsageRow renders a row of the ledger; prices tells which models have one.
-func NewUsageRow(r storage.Row, prices *providers.Prices) UsageRow {
+func NewUsageRow(r storage.Row, prices *pricing.List) UsageRow {
 	var known *bool
 	if r.Model != "" {
 		_, priced := prices.Of(r.Model)
@@ -60,7 +61,7 @@ func NewUsageRow(r storage.Row, prices *providers.Prices) UsageRow {
 
 		Day: r.Day, Token: r.Token, Model: r.Model, Channel: r.Channel, Requests: r.Requests, Tasks: r.Tasks, Failed: r.Failed,
 		InputTokens: r.InputTokens, CachedTokens: r.CachedTokens, OutputTokens: r.OutputTokens, Images: r.Images,
-		AudioSeconds: r.Audio.Seconds(), VideoSeconds: r.Video.Seconds(), Cost: providers.Money(r.Cost),
+		AudioSeconds: r.Audio.Seconds(), VideoSeconds: r.Video.Seconds(), Cost: pricing.Money(r.Cost),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
 
@@ -67,7 +68,7 @@ type exchange struct {
 
 	// price is the model's where priced; endpoint, length and asked say what the call may cost. cost is what the call came
 	// to; estimated: from its length, since the upstream did not say.
-	price             providers.Price
+	price             pricing.Price
 	priced, estimated bool
 	settled           bool
 	asked             asked
@@ -76,7 +77,7 @@ type exchange struct {
 	stops, background bool  // the upstream stops when it is left; it works on behind its answer
 	left              bool  // the client did not wait for an answer that an upstream was asked for
 	unsent            int64 // bytes of the answer that had come when its client was not there any more
-	cost              providers.Money
+	cost              pricing.Money
 }
 
 // tokensUnknown leaves the estimate of a call as what it cost.

@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
 
@@ -172,7 +173,7 @@ func TestLimitsHoldBeforeTheBody(t *testing.T) {
 			limits := redisLimits(t)
 			g := newGateway(t, nil, func(g *gateway, o *api.Options) {
 				g.tokens[goodKey], o.Limits = &token, limits
-				o.Prices = providers.NewPrices(map[string]providers.Price{"gpt-4o": {Request: rate(t, "0.000001")}})
+				o.Prices = pricing.NewList(map[string]pricing.Price{"gpt-4o": {Request: rate(t, "0.000001")}})
 			})
 			bodies := []slowBody{g.sendSlowly(t, goodKey, 64<<20, "{"), g.sendSlowly(t, goodKey, 100, "{")}
 			waitFor(t, func() bool { return g.BodiesTaken() > 100 })

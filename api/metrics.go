@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 )
 
 // Seen is one request that is over, as those who count see it. It names no token, and nothing that was said.
@@ -30,7 +31,7 @@ type Seen struct {
 	// Stream: the answer was a stream of events.
 	Stream bool
 	Usage  providers.Usage
-	Cost   providers.Money
+	Cost   pricing.Money
 	// Fault is how it failed, "" where it did not.
 	Fault providers.Kind
 	// Refused names the limit that refused it, "" where none did.

@@ -8,6 +8,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
 	"modelrelay/storage"
 )
@@ -76,12 +77,12 @@ func prompts(raw []byte) int64 {
 }
 
 // mayCost is what the call may come to at most, as far as it can be told from its request.
-func (x *exchange) mayCost() providers.Measure {
+func (x *exchange) mayCost() pricing.Measure {
 	n, output := max(1, x.asked.n), cmp.Or(x.asked.output, defaultOutput)
-	m := providers.Measure{Requests: 1, Usage: providers.Usage{Input: guessInput(x.length), Output: output * n}}
+	m := pricing.Measure{Requests: 1, Usage: providers.Usage{Input: guessInput(x.length), Output: output * n}}
 	switch x.endpoint.Operation {
 	case providers.CountTokens:
-		return providers.Measure{}
+		return pricing.Measure{}
 	case providers.Embeddings, providers.BatchEmbeddings, providers.Rerank, providers.Moderations:
 		m.Usage.Output = 0
 	case providers.ImageGeneration, providers.ImageEdit, providers.GenerateContent, providers.StreamContent:
@@ -106,7 +107,7 @@ func answersText(operation providers.Operation) bool {
 }
 
 // afford looks up what the call's model costs and, where the caller has a budget, reserves it.
-func (s *Server) afford(x *exchange, r *http.Request, model string, may providers.Measure) error {
+func (s *Server) afford(x *exchange, r *http.Request, model string, may pricing.Measure) error {
 	x.price, x.priced = s.prices.Of(model)
 	if x.caller.Budget <= 0 {
 		return nil
@@ -188,7 +189,7 @@ func (x *exchange) settle(answer *relay.Answer, last int, broken bool) {
 		x.finish()
 	}
 	if served && x.priced && x.endpoint.Operation != providers.CountTokens {
-		x.cost = x.price.Cost(providers.Measure{Requests: 1, Usage: x.usage})
+		x.cost = x.price.Cost(pricing.Measure{Requests: 1, Usage: x.usage})
 	}
 	x.grant.Release(x.spent)
 	x.money.Settle(0, int64(x.cost))

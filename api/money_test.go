@@ -15,14 +15,15 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 )
 
-func rate(tb testing.TB, text string) *providers.Rate {
+func rate(tb testing.TB, text string) *pricing.Rate {
 	tb.Helper()
-	r, err := providers.ParseRate(text, 1)
+	r, err := pricing.ParseRate(text, 1)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -33,10 +34,10 @@ func rate(tb testing.TB, text string) *providers.Rate {
 // caller a budget.
 func priced(tb testing.TB, budget float64) func(*gateway, *api.Options) {
 	tb.Helper()
-	price := providers.Price{Input: rate(tb, "0.000000001"), Output: rate(tb, "0.000000002"), Request: rate(tb, "0.0000001")}
+	price := pricing.Price{Input: rate(tb, "0.000000001"), Output: rate(tb, "0.000000002"), Request: rate(tb, "0.0000001")}
 	return func(g *gateway, o *api.Options) {
 		g.tokens[goodKey] = &storage.Token{ID: "good", Name: "good", Group: "default", Models: []string{"*"}, Budget: budget}
-		o.Prices = providers.NewPrices(map[string]providers.Price{"gpt-4o": price})
+		o.Prices = pricing.NewList(map[string]pricing.Price{"gpt-4o": price})
 	}
 }
 
@@ -154,11 +155,11 @@ func TestBudgetReservesTheLargestThatIsAskedFor(t *testing.T) {
 // Several images are reserved for wherever the request asks for them.
 func TestBudgetReservesEveryImage(t *testing.T) {
 	t.Parallel()
-	image := providers.Price{Image: rate(t, "0.00001")}
+	image := pricing.Price{Image: rate(t, "0.00001")}
 	give := priced(t, 1)
 	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
 		give(g, o)
-		o.Prices = providers.NewPrices(map[string]providers.Price{"gpt-4o": image})
+		o.Prices = pricing.NewList(map[string]pricing.Price{"gpt-4o": image})
 	})
 	for body, want := range map[string]int64{
 		`{"model":"gpt-4o","prompt":"p"}`:       1,
@@ -228,7 +229,7 @@ func TestCost(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", g.ledger.entries, want)
 			}
 			log := g.log.String()
-			if got := strings.Contains(log, `"estimated":true`); got != tc.estimated || !strings.Contains(log, fmt.Sprintf(`"cost":"%s"`, providers.Money(tc.cost))) {
+			if got := strings.Contains(log, `"estimated":true`); got != tc.estimated || !strings.Contains(log, fmt.Sprintf(`"cost":"%s"`, pricing.Money(tc.cost))) {
 				t.Errorf("log %s", log)
 			}
 		})

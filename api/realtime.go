@@ -14,6 +14,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 )
@@ -188,8 +189,8 @@ func (s *Server) attend(r *http.Request, group, model string) (attended context.
 
 // oneTurn is what a conversation has reserved as long as it lasts, so that it may begin at all: about one turn. What its
 // turns cost counts as they end, and the one that exceeds the budget is the last.
-func oneTurn() providers.Measure {
-	return providers.Measure{Requests: 1, Usage: providers.Usage{Input: defaultOutput, Output: defaultOutput}}
+func oneTurn() pricing.Measure {
+	return pricing.Measure{Requests: 1, Usage: providers.Usage{Input: defaultOutput, Output: defaultOutput}}
 }
 
 // recordUsage puts what one event counted into the ledger and the caller's limits at once: a conversation may last for
@@ -200,7 +201,7 @@ func (s *Server) recordUsage(x *exchange, usage providers.Usage) {
 	x.usage.Output += usage.Output
 	x.spent += int(usage.Input + usage.Output)
 	x.grant.Spend(int(usage.Input + usage.Output))
-	cost := x.price.Cost(providers.Measure{Usage: usage})
+	cost := x.price.Cost(pricing.Measure{Usage: usage})
 	x.cost += cost
 	s.ledger.Record(storage.Entry{
 		Token: x.caller.ID, Model: x.model, Channel: x.channel,
@@ -211,9 +212,9 @@ func (s *Server) recordUsage(x *exchange, usage providers.Usage) {
 // recordSession puts the conversation itself into the ledger, as one request, which costs something once an upstream
 // took it.
 func (s *Server) recordSession(x *exchange, failed bool) {
-	var cost providers.Money
+	var cost pricing.Money
 	if x.channel != "" {
-		cost = x.price.Cost(providers.Measure{Requests: 1})
+		cost = x.price.Cost(pricing.Measure{Requests: 1})
 	}
 	x.cost += cost
 	s.ledger.Record(storage.Entry{

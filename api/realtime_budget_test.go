@@ -9,7 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/api"
-	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 )
@@ -31,7 +31,7 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 	})
 	d := newDialog(t, dialogOptions{api: func(o *api.Options) {
 		o.Limits, o.Ledger = limits, usage
-		o.Prices = providers.NewPrices(map[string]providers.Price{"gpt-realtime": {Output: rate(t, "0.000000001")}})
+		o.Prices = pricing.NewList(map[string]pricing.Price{"gpt-realtime": {Output: rate(t, "0.000000001")}})
 	}}, func(ctx context.Context, conn *websocket.Conn) {
 		for {
 			if _, _, err := conn.Read(ctx); err != nil {
@@ -95,7 +95,7 @@ func TestRealtimeTurnThatBreaksOff(t *testing.T) {
 	t.Cleanup(func() { _ = usage.Close(context.WithoutCancel(t.Context())) })
 	d := newDialog(t, dialogOptions{api: func(o *api.Options) {
 		o.Ledger = usage
-		o.Prices = providers.NewPrices(map[string]providers.Price{"gpt-realtime": {Output: rate(t, "0.000000001")}})
+		o.Prices = pricing.NewList(map[string]pricing.Price{"gpt-realtime": {Output: rate(t, "0.000000001")}})
 	}}, func(ctx context.Context, conn *websocket.Conn) {
 		say := func(text string) { _ = conn.Write(ctx, websocket.MessageText, []byte(text)) }
 		sound := `{"event_id":"event_1","type":"response.output_audio.delta","delta":"` + strings.Repeat("A", 64_000) + `"}`

@@ -17,6 +17,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
 
@@ -58,7 +59,7 @@ type Options struct {
 	Ledger  Ledger
 	Archive Archive
 	// Prices are what calls cost; nil charges nothing.
-	Prices *providers.Prices
+	Prices *pricing.List
 	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through
 	// this server.
 	Links Links
@@ -107,7 +108,7 @@ type Server struct {
 	tokens     Tokens
 	limits     Limits
 	ledger     Ledger
-	prices     *providers.Prices
+	prices     *pricing.List
 	archive    Archive
 	links      Links
 	admin      Admin

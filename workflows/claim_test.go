@@ -11,6 +11,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
@@ -19,13 +20,13 @@ import (
 // unit is one unit of the currency in billionths.
 const unit = 1_000_000_000
 
-func videoPrices(t *testing.T) *providers.Prices {
+func videoPrices(t *testing.T) *pricing.List {
 	t.Helper()
-	second, err := providers.ParseRate("0.1", 1)
+	second, err := pricing.ParseRate("0.1", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return providers.NewPrices(map[string]providers.Price{"sora-2": {VideoSecond: second}})
+	return pricing.NewList(map[string]pricing.Price{"sora-2": {VideoSecond: second}})
 }
 
 func newPaying(t *testing.T, redis *redis.Client) (*workflows.Client, *engine) {

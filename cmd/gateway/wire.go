@@ -19,6 +19,7 @@ import (
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
+	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
@@ -38,7 +39,7 @@ type parts struct {
 	catalog  providers.Catalog
 	router   *providers.Router
 	health   *sharer
-	prices   *providers.Prices
+	prices   *pricing.List
 	adminKey *api.AdminKey
 	metrics  *metrics
 	// receivers are where webhooks lead.
@@ -82,7 +83,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p.metrics.learn(cfg, p.catalog)
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
-	p.prices = providers.NewPrices(cfg.PriceList())
+	p.prices = pricing.NewList(cfg.PriceList())
 	p.adminKey = api.NewAdminKey(cfg.AdminKey)
 	p.health = newSharer(storage.NewHealth(p.redis), p.log)
 	p.router = providers.NewRouter(p.catalog, cfg.Routes(), &providers.RouterOptions{

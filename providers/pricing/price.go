@@ -1,4 +1,8 @@
-package providers
+// Package pricing reckons what calls and tasks cost: money in whole billionths, exact rates, and the operator's list of
+// prices by model.
+//
+// Of the product it imports providers alone, for what was used.
+package pricing
 
 import (
 	"bytes"
@@ -9,7 +13,10 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"modelrelay/providers"
 )
 
 // Money is an amount in billionths of the operator's one currency, so that the price of a single token is a whole
@@ -122,7 +129,7 @@ func ParseRate(text string, per int64) (*Rate, error) {
 // Measure is what a call or task is charged for.
 type Measure struct {
 	Requests int64
-	Usage    Usage
+	Usage    providers.Usage
 	// Video is the length of what was made. Of lengths, what is below a millisecond does not count.
 	Video time.Duration
 }
@@ -177,4 +184,28 @@ func (m Money) plus(other Money) Money {
 		return math.MaxInt64
 	}
 	return m + other
+}
+
+// List is the operator's list, by public model name. A nil one is empty. Safe for concurrent use.
+type List struct {
+	list atomic.Pointer[map[string]Price]
+}
+
+// NewList makes a list, which the caller does not change afterwards.
+func NewList(list map[string]Price) *List {
+	l := new(List)
+	l.Load(list)
+	return l
+}
+
+// Load replaces the list. Calls and tasks that end from now on cost what it says.
+func (l *List) Load(list map[string]Price) { l.list.Store(&list) }
+
+// Of returns the price of a model; false, and one that charges nothing, where the list lacks it.
+func (l *List) Of(model string) (Price, bool) {
+	if l == nil {
+		return Price{}, false
+	}
+	price, ok := (*l.list.Load())[model]
+	return price, ok
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
-	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
 
@@ -215,7 +215,7 @@ func (m *money) checkExact() {
 	if calls == failed || len(served) < 2*exactChannels {
 		m.t.Errorf("exact: %d calls, %d failed, served by %d channels and models: nothing is proven", calls, failed, len(served))
 	}
-	m.t.Logf("exact: %d calls, %d failed, %d tokens, %s", calls, failed, tokens, providers.Money(cost))
+	m.t.Logf("exact: %d calls, %d failed, %d tokens, %s", calls, failed, tokens, pricing.Money(cost))
 }
 
 // checkBroken compares the ledger of broken and left streams with what the access log says of each.
@@ -226,7 +226,7 @@ func (m *money) checkBroken() {
 	var logged, estimated, cost int64
 	line := regexp.MustCompile(`msg=request .* token=broken .*\bcost=(\S+)( estimated=true)?`)
 	for _, match := range line.FindAllStringSubmatch(m.lives.out.text(), -1) {
-		amount, err := providers.ParseMoney(match[1])
+		amount, err := pricing.ParseMoney(match[1])
 		if err != nil {
 			m.t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func (m *money) checkBroken() {
 	if got.Requests != calls || logged != calls || got.Cost != cost || m.balance("broken") != (storage.Balance{Spent: cost}) || estimated < calls/3 || cost == 0 {
 		m.t.Errorf("broken: ledger %+v, balance %+v; %d calls; access log %d for %d, %d of them estimated", got, m.balance("broken"), calls, logged, cost, estimated)
 	}
-	m.t.Logf("broken: %d answers, %d estimated, %s", calls, estimated, providers.Money(cost))
+	m.t.Logf("broken: %d answers, %d estimated, %s", calls, estimated, pricing.Money(cost))
 }
 
 // killWithCalls kills a gateway that has calls under way.
@@ -261,9 +261,9 @@ func (m *money) killWithCalls(work *sync.WaitGroup) {
 
 // unsettledRow is a reservation as the command lists it.
 type unsettledRow struct {
-	ID     string          `json:"id"`
-	Model  string          `json:"model"`
-	Amount providers.Money `json:"amount"`
+	ID     string        `json:"id"`
+	Model  string        `json:"model"`
+	Amount pricing.Money `json:"amount"`
 }
 
 // checkKilled looks for every call that the killed gateway's upstream served: in the ledger, or among what is unsettled. Then
@@ -296,11 +296,11 @@ func (m *money) checkKilled() {
 		m.t.Errorf("killed: clients sent %d calls and saw %d answers; served %+v for %d; ledger %+v; unsettled %d for %d, of which %d were held; balance %+v",
 			sent, answered, served, cost, got, unsettled, reserved, held, m.balance("doomed"))
 	}
-	m.t.Logf("killed: %d calls sent, %d served, %d in the ledger, %d unsettled of %s", sent, served.Served, got.Requests, unsettled, providers.Money(reserved))
+	m.t.Logf("killed: %d calls sent, %d served, %d in the ledger, %d unsettled of %s", sent, served.Served, got.Requests, unsettled, pricing.Money(reserved))
 
 	var charged struct {
-		Charged int             `json:"charged"`
-		Amount  providers.Money `json:"amount"`
+		Charged int           `json:"charged"`
+		Amount  pricing.Money `json:"amount"`
 	}
 	m.usage(&charged, "--charge", list[0].ID)
 	req, err := http.NewRequestWithContext(m.t.Context(), http.MethodPost, m.doomed.url()+"/admin/usage/unsettled/all/refund?token=doomed", nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
-	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
@@ -196,5 +196,5 @@ func (m *money) checkTasks() {
 	if want.Failed == want.Tasks || unknown == 0 && *moneyTasks >= 10 {
 		m.t.Errorf("tasks: %d of %d failed, %d unknown: nothing is proven", want.Failed, want.Tasks, unknown)
 	}
-	m.t.Logf("tasks: %d, %d failed, %d of them unknown and charged, %v of video, %s", want.Tasks, want.Failed, unknown, want.Video, providers.Money(want.Cost))
+	m.t.Logf("tasks: %d, %d failed, %d of them unknown and charged, %v of video, %s", want.Tasks, want.Failed, unknown, want.Video, pricing.Money(want.Cost))
 }

@@ -18,6 +18,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
@@ -47,7 +48,7 @@ type Program struct {
 type Services struct {
 	Config   config.Config
 	Redis    *redis.Client
-	Prices   *providers.Prices
+	Prices   *pricing.List
 	Index    *storage.TaskIndex
 	Tasks    *workflows.Client
 	Operator *workflows.Operator

@@ -13,6 +13,7 @@ import (
 
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
 
@@ -113,7 +114,7 @@ func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
 			if err != nil {
 				return err
 			}
-			shown.Spent, shown.Reserved = new(providers.Money(balance.Spent)), new(providers.Money(balance.Reserved))
+			shown.Spent, shown.Reserved = new(pricing.Money(balance.Spent)), new(pricing.Money(balance.Reserved))
 		}
 		if p.JSON {
 			return printJSON(p.Stdout, shown)
@@ -126,8 +127,8 @@ func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
 type shownToken struct {
 	storage.Token
 
-	Spent    *providers.Money `json:"spent,omitempty"`
-	Reserved *providers.Money `json:"reserved,omitempty"`
+	Spent    *pricing.Money `json:"spent,omitempty"`
+	Reserved *pricing.Money `json:"reserved,omitempty"`
 }
 
 func (t shownToken) fields() fields {

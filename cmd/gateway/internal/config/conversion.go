@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
 
@@ -29,8 +30,8 @@ func (c Config) Proxies() []netip.Prefix {
 }
 
 // PriceList is what the file charges for each model.
-func (c Config) PriceList() map[string]providers.Price {
-	list := make(map[string]providers.Price, len(c.Prices))
+func (c Config) PriceList() map[string]pricing.Price {
+	list := make(map[string]pricing.Price, len(c.Prices))
 	for model, price := range c.Prices {
 		list[model], _ = price.list() // Validate refused the others
 	}
@@ -38,8 +39,8 @@ func (c Config) PriceList() map[string]providers.Price {
 }
 
 // list is the price as calls are charged by it, and what is wrong with it.
-func (p Price) list() (providers.Price, []Problem) {
-	var price providers.Price
+func (p Price) list() (pricing.Price, []Problem) {
+	var price pricing.Price
 	var problems []Problem
 	unit := units()[p.Unit]
 	if unit == 0 {
@@ -49,7 +50,7 @@ func (p Price) list() (providers.Price, []Problem) {
 		key    string
 		amount Amount
 		per    int64
-		into   **providers.Rate
+		into   **pricing.Rate
 	}{
 		{"input", p.Input, unit, &price.Input},
 		{"cached_input", p.CachedInput, unit, &price.Cached},

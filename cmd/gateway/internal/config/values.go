@@ -10,7 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 )
 
 // Size is a number of bytes, written as 64MiB, 2GiB or a plain number.
@@ -42,11 +42,11 @@ func (s *Size) UnmarshalText(text []byte) error {
 type Amount string
 
 // rate is the amount for so many; nil for an absent one.
-func (a Amount) rate(per int64) (*providers.Rate, error) {
+func (a Amount) rate(per int64) (*pricing.Rate, error) {
 	if a == "" {
 		return nil, nil //nolint:nilnil // an absent price is none
 	}
-	rate, err := providers.ParseRate(string(a), per)
+	rate, err := pricing.ParseRate(string(a), per)
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", string(a), err)
 	}
