@@ -1,64 +1,38 @@
 package e2e_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
-
-// admin sends an operator's request and returns the status and the answer, which it reads into what is given.
-func (g *gateway) admin(method, path, body string, into any) (int, string) {
-	g.s.t.Helper()
-	req, err := http.NewRequestWithContext(g.s.t.Context(), method, g.url()+path, strings.NewReader(body))
-	if err != nil {
-		g.s.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+adminKey)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		g.s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		g.s.t.Fatal(err)
-	}
-	if into != nil && resp.StatusCode < 300 {
-		if err := json.NewDecoder(bytes.NewReader(raw)).Decode(into); err != nil {
-			g.s.t.Fatalf("%s %s: %v in %s", method, path, err, raw)
-		}
-	}
-	return resp.StatusCode, string(raw)
-}
-
-const adminKey = "an-operator-of-the-e2e-tests"
 
 // TestAdmin makes a token over /admin, works with it, changes what it may do, and ends it; a second gateway follows.
 func TestAdmin(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	g := s.gateway(gatewayOptions{adminKey: adminKey})
-	second := s.gateway(gatewayOptions{adminKey: adminKey, args: []string{"serve", "--worker=false"}})
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
+	second := s.StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey, Args: []string{"serve", "--worker=false"}})
 
 	var made struct{ ID, Key string }
-	if status, text := g.admin("POST", "/admin/tokens", `{"name":"app","models":["gpt-*","sora-2-fast"]}`, &made); status != 201 {
+	if status, text := g.Admin("POST", "/admin/tokens", `{"name":"app","models":["gpt-*","sora-2-fast"]}`, &made); status != 201 {
 		t.Fatalf("create: %d %s", status, text)
 	}
-	sdk := func(at *gateway) openai.Client { return at.sdk(option.WithAPIKey(made.Key), option.WithMaxRetries(0)) }
-	chat := func(at *gateway) error {
+	sdk := func(at *stack.Gateway) openai.Client {
+		return at.SDK(option.WithAPIKey(made.Key), option.WithMaxRetries(0))
+	}
+	chat := func(at *stack.Gateway) error {
 		client := sdk(at)
 		_, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{
 			Model: "gpt-4o", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("hello")},
 		})
 		return err
 	}
-	models := func(at *gateway) string {
+	models := func(at *stack.Gateway) string {
 		client := sdk(at)
 		page, err := client.Models.List(t.Context())
 		if err != nil {
@@ -86,13 +60,13 @@ func TestAdmin(t *testing.T) {
 	}
 
 	// What it may do changes everywhere within a second.
-	if status, text := g.admin("PATCH", "/admin/tokens/app", `{"models":["sora-*"],"operations":["video"]}`, nil); status != 200 {
+	if status, text := g.Admin("PATCH", "/admin/tokens/app", `{"models":["sora-*"],"operations":["video"]}`, nil); status != 200 {
 		t.Fatalf("change: %d %s", status, text)
 	}
 	if err := chat(g); err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("chat after the change: %v", err)
 	}
-	eventually(t, "the second gateway follows", taskTimeout, func() bool { return strings.HasPrefix(models(second), "sora-2 ") })
+	testwait.Eventually(t, "the second gateway follows", stack.TaskTimeout, func() bool { return strings.HasPrefix(models(second), "sora-2 ") })
 	if got := models(second); strings.Contains(got, "gpt") || got != models(g) {
 		t.Errorf("models there: %s; here: %s", got, models(g))
 	}
@@ -100,8 +74,8 @@ func TestAdmin(t *testing.T) {
 	var tasks struct {
 		Data []struct{ ID, Phase, Token string }
 	}
-	eventually(t, "its task is listed as completed", taskTimeout, func() bool {
-		status, text := g.admin("GET", "/admin/tasks?token=app&state=completed", "", &tasks)
+	testwait.Eventually(t, "its task is listed as completed", stack.TaskTimeout, func() bool {
+		status, text := g.Admin("GET", "/admin/tasks?token=app&state=completed", "", &tasks)
 		if status != 200 {
 			t.Fatalf("tasks: %d %s", status, text)
 		}
@@ -112,13 +86,13 @@ func TestAdmin(t *testing.T) {
 		Attempts []any
 		Outputs  []any
 	}
-	if status, text := g.admin("GET", "/admin/tasks/"+video.ID, "", &story); status != 200 || story.State != "completed" || len(story.Attempts) != 1 || len(story.Outputs) != 1 {
+	if status, text := g.Admin("GET", "/admin/tasks/"+video.ID, "", &story); status != 200 || story.State != "completed" || len(story.Attempts) != 1 || len(story.Outputs) != 1 {
 		t.Errorf("show: %d %s", status, text)
 	}
-	if status, text := g.admin("POST", "/admin/tasks/"+video.ID+"/cancel", "", nil); status != 409 || !strings.Contains(text, "has ended") {
+	if status, text := g.Admin("POST", "/admin/tasks/"+video.ID+"/cancel", "", nil); status != 409 || !strings.Contains(text, "has ended") {
 		t.Errorf("cancel of what has ended: %d %s", status, text)
 	}
-	if status, text := g.admin("GET", "/admin/tasks/video_nobody", "", nil); status != 404 {
+	if status, text := g.Admin("GET", "/admin/tasks/video_nobody", "", nil); status != 404 {
 		t.Errorf("show of no task: %d %s", status, text)
 	}
 
@@ -129,27 +103,27 @@ func TestAdmin(t *testing.T) {
 			Output   int `json:"output_tokens"`
 		}
 	}
-	eventually(t, "its two calls are in the ledger", taskTimeout, func() bool {
-		status, text := g.admin("GET", "/admin/usage?token=app&group_by=model&model=gpt-4o", "", &usage)
+	testwait.Eventually(t, "its two calls are in the ledger", stack.TaskTimeout, func() bool {
+		status, text := g.Admin("GET", "/admin/usage?token=app&group_by=model&model=gpt-4o", "", &usage)
 		if status != 200 {
 			t.Fatalf("usage: %d %s", status, text)
 		}
 		return len(usage.Data) == 1 && usage.Data[0].Requests == 2 && usage.Data[0].Output > 0
 	})
-	status, text := g.admin("GET", "/admin/usage?token=app&group_by=token,model&format=csv", "", nil)
+	status, text := g.Admin("GET", "/admin/usage?token=app&group_by=token,model&format=csv", "", nil)
 	if status != 200 || !strings.HasPrefix(text, "token,model,requests,") || !strings.Contains(text, made.ID+",gpt-4o,2,") {
 		t.Errorf("usage as a table: %d\n%s", status, text)
 	}
-	if status, text := g.admin("GET", "/admin/channels", "", nil); status != 200 || !strings.Contains(text, `"name":"main"`) || strings.Contains(text, "sk-upstream") {
+	if status, text := g.Admin("GET", "/admin/channels", "", nil); status != 200 || !strings.Contains(text, `"name":"main"`) || strings.Contains(text, "sk-upstream") {
 		t.Errorf("channels: %d %s", status, text)
 	}
 
-	if status, text := second.admin("DELETE", "/admin/tokens/"+made.ID, "", nil); status != 200 || !strings.Contains(text, `"state":"revoked"`) {
+	if status, text := second.Admin("DELETE", "/admin/tokens/"+made.ID, "", nil); status != 200 || !strings.Contains(text, `"state":"revoked"`) {
 		t.Errorf("revoke: %d %s", status, text)
 	}
-	eventually(t, "the revocation is known here", taskTimeout, func() bool { return strings.Contains(models(g), "401") })
-	for _, secret := range []string{made.Key, adminKey} {
-		if strings.Contains(g.out.text(), secret) || strings.Contains(second.out.text(), secret) {
+	testwait.Eventually(t, "the revocation is known here", stack.TaskTimeout, func() bool { return strings.Contains(models(g), "401") })
+	for _, secret := range []string{made.Key, stack.AdminKey} {
+		if strings.Contains(g.Out.Text(), secret) || strings.Contains(second.Out.Text(), secret) {
 			t.Errorf("a log tells %q", secret)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 const (
@@ -22,45 +24,44 @@ const (
 // not what was claimed, and a third token is served beside them.
 func TestClaimedBodies(t *testing.T) {
 	t.Parallel()
-	s := newRelayStack(t, nil)
-	third := token + "-third"
-	g := s.gateway(gatewayOptions{channels: s.anyModel(), tokens: "  - {name: third, key: " + third + ", models: [\"*\"]}\n"})
+	s := stack.NewRelay(t, nil)
+	third := stack.Token + "-third"
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.AnyModel(), Tokens: "  - {name: third, key: " + third + ", models: [\"*\"]}\n"})
 	served := func() {
 		t.Helper()
-		if resp := g.chat(t, http.DefaultClient, third, strings.NewReader(chatBody("gpt-4o", 1<<20))); resp != http.StatusOK {
+		if resp := postChat(t, g, http.DefaultClient, third, strings.NewReader(chatBody("gpt-4o", 1<<20))); resp != http.StatusOK {
 			t.Fatalf("a chat of the third token: got %d, want 200", resp)
 		}
 	}
 	served() // what a first call makes the gateway take
-	pid := g.cmd.Process.Pid
-	idle := resident(t, pid)
-	resetPeak(t, pid)
+	idle := g.Memory(t)
+	g.ResetPeakMemory(t)
 
 	for i := range claims {
-		key := token
+		key := stack.Token
 		if i%2 > 0 {
 			key += "-other"
 		}
-		g.claim(t, key)
+		claimBody(t, g, key)
 	}
 	served()
-	peak, _ := memory(t, pid, "VmHWM")
-	t.Logf("idle %d MB, with %d sockets that claim %d MB each %d MB, at most %d MB", idle>>20, claims, claimedSize>>20, resident(t, pid)>>20, peak>>20)
+	peak := g.PeakMemory(t)
+	t.Logf("idle %d MB, with %d sockets that claim %d MB each %d MB, at most %d MB", idle>>20, claims, claimedSize>>20, g.Memory(t)>>20, peak>>20)
 	if peak-idle > claimsMemory {
 		t.Errorf("the gateway took %d MB more, want at most %d", (peak-idle)>>20, claimsMemory>>20)
 	}
 }
 
-// claim opens a socket, claims a large body, and sends its first byte when the gateway reads it. The socket stays open until
+// claimBody opens a socket, claims a large body, and sends its first byte when the gateway reads it. The socket stays open until
 // the test's end.
-func (g *gateway) claim(t *testing.T, key string) {
+func claimBody(t *testing.T, g *stack.Gateway, key string) {
 	t.Helper()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", g.at)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", g.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(readyTimeout)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(stack.ReadyTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	_, err = fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+

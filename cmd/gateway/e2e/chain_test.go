@@ -11,6 +11,8 @@ import (
 
 	"github.com/openai/openai-go/v3"
 
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/generic"
 	"modelrelay/providers/upstream"
@@ -19,15 +21,15 @@ import (
 // TestChain has a gateway for its own upstream: a task of the one is a task of the other.
 func TestChain(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	g := s.gateway(gatewayOptions{channels: s.everyVendor() + `  - name: itself
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.EveryVendor() + `  - name: itself
     vendor: generic
     base_url: http://{self}/v1
-    keys: [` + token + `]
+    keys: [` + stack.Token + `]
     models: {chain: sora-2-fast, chain-several: generic-video-fast, chain-manual: sora-2-manual}
     groups: [default]
 `})
-	sdk := g.sdk()
+	sdk := g.SDK()
 
 	t.Run("create, pictures, remix", func(t *testing.T) {
 		image := bytes.Repeat([]byte("\x89PNG\r\n\x1a\n"), 1000)
@@ -38,11 +40,11 @@ func TestChain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.completed(video.ID, taskTimeout)
-		if sum := sha256.Sum256(image); s.control.input("through two gateways") != hex.EncodeToString(sum[:]) {
+		g.AwaitCompleted(video.ID, stack.TaskTimeout)
+		if sum := sha256.Sum256(image); s.Control.Input("through two gateways") != hex.EncodeToString(sum[:]) {
 			t.Error("the input image did not reach the upstream intact")
 		}
-		g.picturesAndRemix(t, video.ID, true)
+		picturesAndRemix(t, g, video.ID, true)
 	})
 	t.Run("several videos", func(t *testing.T) {
 		var created, ended struct {
@@ -54,17 +56,17 @@ func TestChain(t *testing.T) {
 		if err := sdk.Post(t.Context(), "video/generations", body, &created); err != nil {
 			t.Fatal(err)
 		}
-		g.end(created.ID, taskTimeout)
+		g.AwaitEnd(created.ID, stack.TaskTimeout)
 		if err := sdk.Get(t.Context(), "video/generations/"+created.ID, nil, &ended); err != nil || ended.Status != "completed" || len(ended.URLs) != 2 {
 			t.Fatalf("ended = %+v, %v", ended, err)
 		}
 		sums := make(map[string]bool)
 		for _, path := range ended.URLs {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url()+path, nil)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.URL()+path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.Header.Set("Authorization", "Bearer "+token)
+			req.Header.Set("Authorization", "Bearer "+stack.Token)
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
 				t.Fatal(err)
@@ -77,21 +79,21 @@ func TestChain(t *testing.T) {
 			sum := sha256.Sum256(clip)
 			sums[hex.EncodeToString(sum[:])] = true
 		}
-		if j := s.control.job("two of a kind"); len(sums) != 2 || j == nil || !sums[j.SHA256] {
+		if j := s.Control.Job("two of a kind"); len(sums) != 2 || j == nil || !sums[j.SHA256] {
 			t.Errorf("got outputs %v of job %+v", sums, j)
 		}
 	})
 	t.Run("cancel goes through", func(t *testing.T) {
-		video := g.create(t.Context(), "chain-manual", "called off in a row")
-		s.control.wait("video.get", "sora-2-manual", "", 1)
+		video := g.Create(t.Context(), "chain-manual", "called off in a row")
+		s.Control.Await("video.get", "sora-2-manual", "", 1)
 		if err := sdk.Post(t.Context(), "videos/"+video.ID+"/cancel", nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		ended := g.end(video.ID, taskTimeout)
+		ended := g.AwaitEnd(video.ID, stack.TaskTimeout)
 		if ended.Error.Code != "cancelled" {
 			t.Errorf("ended = %s", ended.RawJSON())
 		}
-		eventually(t, "the second gateway's task is cancelled", taskTimeout, func() bool {
+		testwait.Eventually(t, "the second gateway's task is cancelled", stack.TaskTimeout, func() bool {
 			list, err := sdk.Videos.List(t.Context(), openai.VideoListParams{})
 			if err != nil {
 				return false
@@ -108,7 +110,7 @@ func TestChain(t *testing.T) {
 		client := upstream.NewClient(nil)
 		t.Cleanup(client.CloseIdleConnections)
 		adapter := generic.NewVideos(client)
-		to := providers.Target{Channel: providers.Channel{Name: "itself", BaseURL: g.url() + "/v1"}, Key: token, Model: "sora-2-fast"}
+		to := providers.Target{Channel: providers.Channel{Name: "itself", BaseURL: g.URL() + "/v1"}, Key: stack.Token, Model: "sora-2-fast"}
 		req := providers.VideoRequest{Prompt: "asked for twice", IdempotencyKey: "attempt-1", Extra: json.RawMessage(`{"style":"noir"}`)}
 		first, err := adapter.Submit(t.Context(), to, req)
 		if err != nil {
@@ -118,7 +120,7 @@ func TestChain(t *testing.T) {
 		if err != nil || again.Job != first.Job {
 			t.Errorf("got %+v, %v, want %s", again, err, first.Job)
 		}
-		g.completed(first.Job, taskTimeout)
+		g.AwaitCompleted(first.Job, stack.TaskTimeout)
 		req.Source, req.IdempotencyKey, req.Extra = &first, "attempt-2", nil
 		remix, err := adapter.Remix(t.Context(), to, first, req)
 		if err != nil {
@@ -127,7 +129,7 @@ func TestChain(t *testing.T) {
 		if found, err := adapter.Find(t.Context(), to, req); err != nil || found.Job != remix.Job {
 			t.Errorf("got %+v, %v, want %s", found, err, remix.Job)
 		}
-		g.completed(remix.Job, taskTimeout)
+		g.AwaitCompleted(remix.Job, stack.TaskTimeout)
 	})
-	g.secretsNowhere(t)
+	g.WantNoSecrets(t)
 }

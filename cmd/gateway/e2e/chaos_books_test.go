@@ -13,6 +13,8 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"modelrelay/activities"
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
 
 // listPage is how many tasks of a list are asked for at once, few enough for several pages.
@@ -20,13 +22,13 @@ const listPage = 40
 
 // executions are those that Temporal knows of a workflow type.
 func (c *chaos) executions(query string) []*workflowpb.WorkflowExecutionInfo {
-	c.t.Helper()
+	c.T.Helper()
 	var all []*workflowpb.WorkflowExecutionInfo
 	var next []byte
 	for {
-		page, err := c.engine.ListWorkflow(c.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: next})
+		page, err := c.engine.ListWorkflow(c.T.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: next})
 		if err != nil {
-			c.t.Fatal(err)
+			c.T.Fatal(err)
 		}
 		all = append(all, page.GetExecutions()...)
 		if next = page.GetNextPageToken(); len(next) == 0 {
@@ -38,14 +40,14 @@ func (c *chaos) executions(query string) []*workflowpb.WorkflowExecutionInfo {
 // settled waits until every removal is through but for Temporal's part, which takes minutes where Temporal was killed, and
 // every task's workflow has ended well, whatever became of its task.
 func (c *chaos) settled() {
-	c.t.Helper()
-	eventually(c.t, "every removal has erased its task's objects", crashTimeout, func() bool {
+	c.T.Helper()
+	testwait.Eventually(c.T, "every removal has erased its task's objects", stack.CrashTimeout, func() bool {
 		return !slices.ContainsFunc(c.executions("WorkflowType = 'Remove' AND ExecutionStatus = 'Running'"), func(info *workflowpb.WorkflowExecutionInfo) bool {
-			about, err := c.engine.DescribeWorkflowExecution(c.t.Context(), info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId())
+			about, err := c.engine.DescribeWorkflowExecution(c.T.Context(), info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId())
 			return err == nil && !slices.ContainsFunc(about.GetPendingActivities(), erased)
 		})
 	})
-	eventually(c.t, "every workflow ends well", crashTimeout, func() bool {
+	testwait.Eventually(c.T, "every workflow ends well", stack.CrashTimeout, func() bool {
 		return !slices.ContainsFunc(c.executions("WorkflowType = 'Video'"), func(info *workflowpb.WorkflowExecutionInfo) bool {
 			return info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
 		})
@@ -65,7 +67,7 @@ func erased(act *workflowpb.PendingActivityInfo) bool {
 // is not deleted, and no other. It returns, by prompt, tasks that no client was told of although it had an answer, and
 // further ones of a client that had none.
 func (c *chaos) adopt(tasks []*chaosTask) (strays map[string][]string) {
-	c.t.Helper()
+	c.T.Helper()
 	strays = make(map[string][]string)
 	mine, byPrompt := there(tasks), make(map[string]*chaosTask)
 	for _, task := range tasks {
@@ -86,8 +88,8 @@ func (c *chaos) adopt(tasks []*chaosTask) (strays map[string][]string) {
 			continue
 		}
 		var now sighting
-		eventually(c.t, "the task "+id+" can be read", readyTimeout, func() bool {
-			code, _ := c.ask(c.t.Context(), c.fronts[0], request{method: http.MethodGet, path: "/v1/videos/" + id}, &now)
+		testwait.Eventually(c.T, "the task "+id+" can be read", stack.ReadyTimeout, func() bool {
+			code, _ := c.ask(c.T.Context(), c.fronts[0], request{method: http.MethodGet, path: "/v1/videos/" + id}, &now)
 			return code == http.StatusOK || code == http.StatusNotFound
 		})
 		switch task := byPrompt[now.Prompt]; {
@@ -109,7 +111,7 @@ func (c *chaos) adopt(tasks []*chaosTask) (strays map[string][]string) {
 	slices.Sort(ids)
 	for i := range c.fronts {
 		var listed []string
-		if !inTime(c.t, crashTimeout, func() bool {
+		if !testwait.InTime(c.T, stack.CrashTimeout, func() bool {
 			var ok bool
 			listed, ok = c.list(c.fronts[i])
 			return ok && slices.Equal(slices.Sorted(slices.Values(listed)), ids)
@@ -143,7 +145,7 @@ func without(all, others []string) []string {
 }
 
 // list reads all pages of the token's list; false where one was not answered.
-func (c *chaos) list(g *gateway) (ids []string, ok bool) {
+func (c *chaos) list(g *stack.Gateway) (ids []string, ok bool) {
 	for after := ""; ; {
 		query := url.Values{"limit": {strconv.Itoa(listPage)}}
 		if after != "" {
@@ -154,7 +156,7 @@ func (c *chaos) list(g *gateway) (ids []string, ok bool) {
 			HasMore bool                  `json:"has_more"`
 			LastID  string                `json:"last_id"`
 		}
-		if code, _ := c.ask(c.t.Context(), g, request{method: http.MethodGet, path: "/v1/videos?" + query.Encode()}, &page); code != http.StatusOK {
+		if code, _ := c.ask(c.T.Context(), g, request{method: http.MethodGet, path: "/v1/videos?" + query.Encode()}, &page); code != http.StatusOK {
 			return nil, false
 		}
 		for _, one := range page.Data {
@@ -169,13 +171,13 @@ func (c *chaos) list(g *gateway) (ids []string, ok bool) {
 
 // keys repeats every create that had a key, at the other gateway: its task answers.
 func (c *chaos) keys(tasks []*chaosTask) {
-	c.t.Helper()
+	c.T.Helper()
 	for _, task := range tasks {
 		if task.custom != keyed || task.gone || task.id == "" {
 			continue
 		}
 		task.asked++
-		if id, code, _ := c.create(c.t.Context(), task); id != task.id {
+		if id, code, _ := c.create(c.T.Context(), task); id != task.id {
 			c.wrong("%s: its key, used again, is answered %d %s", task, code, id)
 		}
 	}
@@ -184,7 +186,7 @@ func (c *chaos) keys(tasks []*chaosTask) {
 // leftovers checks that the store has nothing but what belongs to tasks. What a create staged that was not answered, or
 // could not, may lie there until it is swept.
 func (c *chaos) leftovers(tasks []*chaosTask) {
-	c.t.Helper()
+	c.T.Helper()
 	lives, mine := make(map[string]string), there(tasks)
 	// The newest comes first: the execution of a task that was deleted may be there still, beside that of its heir.
 	for _, info := range c.executions("WorkflowType = 'Video'") {
@@ -196,7 +198,7 @@ func (c *chaos) leftovers(tasks []*chaosTask) {
 			Life string `json:"life"`
 		}
 		if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()["task"], &memo); err != nil || memo.Life == "" {
-			c.t.Fatalf("memo of %s: %v", id, err)
+			c.T.Fatalf("memo of %s: %v", id, err)
 		}
 		lives[id] = memo.Life
 	}
@@ -207,9 +209,9 @@ func (c *chaos) leftovers(tasks []*chaosTask) {
 		}
 	}
 	staged := make(map[string]bool) // by folder
-	for object, err := range c.archive().List(c.t.Context(), "") {
+	for object, err := range c.Archive().List(c.T.Context(), "") {
 		if err != nil {
-			c.t.Fatal(err)
+			c.T.Fatal(err)
 		}
 		parts := strings.Split(object.Key, "/")
 		if len(parts) < 3 {
@@ -233,5 +235,5 @@ func (c *chaos) leftovers(tasks []*chaosTask) {
 	if len(staged) > may {
 		c.wrong("%d creates left something staged, of %d that were lost: %v", len(staged), may, staged)
 	}
-	c.t.Logf("%d of %d lost creates with images left them staged", len(staged), may)
+	c.T.Logf("%d of %d lost creates with images left them staged", len(staged), may)
 }

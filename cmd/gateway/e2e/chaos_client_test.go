@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 const (
@@ -184,7 +186,7 @@ type request struct {
 }
 
 // ask sends a request and reads the answer's JSON; 0 where there was none.
-func (c *chaos) ask(ctx context.Context, g *gateway, r request, into any) (code int, after time.Duration) {
+func (c *chaos) ask(ctx context.Context, g *stack.Gateway, r request, into any) (code int, after time.Duration) {
 	if r.patience == 0 {
 		r.patience = chaosPatience
 	}
@@ -194,12 +196,12 @@ func (c *chaos) ask(ctx context.Context, g *gateway, r request, into any) (code 
 	if r.body != nil {
 		doc, _ = json.Marshal(r.body) // maps of strings
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, g.url()+r.path, bytes.NewReader(doc))
+	req, err := http.NewRequestWithContext(ctx, r.method, g.URL()+r.path, bytes.NewReader(doc))
 	if err != nil {
 		c.wrong("%v", err)
 		return 0, 0
 	}
-	req.Header.Set("Authorization", "Bearer "+hookToken)
+	req.Header.Set("Authorization", "Bearer "+stack.HookToken)
 	req.Header.Set("Content-Type", "application/json")
 	for name, value := range r.header {
 		req.Header.Set(name, value)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 const (
@@ -27,33 +29,33 @@ type trouble struct {
 
 // process makes troubles for a process: it is stopped and goes on, or killed and started again by restart, on the same data
 // at the same address. A nil restart leaves that out.
-func (c *chaos) process(name string, restart func(), proc func() *process) {
+func (c *chaos) process(name string, restart func(), proc func() *stack.Process) {
 	c.parts = append(c.parts, proc)
 	signal := func(signal syscall.Signal) func() {
-		return func() { _ = proc().cmd.Process.Signal(signal) }
+		return func() { _ = proc().Cmd.Process.Signal(signal) }
 	}
 	c.troubles = append(c.troubles, &trouble{name: "stop", of: name, begin: signal(syscall.SIGSTOP), end: signal(syscall.SIGCONT)})
 	if restart != nil {
-		c.troubles = append(c.troubles, &trouble{name: "kill", of: name, begin: func() { proc().kill() }, end: restart})
+		c.troubles = append(c.troubles, &trouble{name: "kill", of: name, begin: func() { proc().Kill() }, end: restart})
 	}
 }
 
 // link makes troubles for a link: it is cut, or half open.
-func (c *chaos) link(to string, l *link) {
+func (c *chaos) link(to string, l *stack.Link) {
 	c.troubles = append(c.troubles,
-		&trouble{name: "cut", of: "link to " + to, begin: l.cut, end: l.mend},
-		&trouble{name: "freeze", of: "link to " + to, begin: l.freeze, end: l.mend})
+		&trouble{name: "cut", of: "link to " + to, begin: l.Cut, end: l.Mend},
+		&trouble{name: "freeze", of: "link to " + to, begin: l.Freeze, end: l.Mend})
 }
 
 // storm makes troubles, at times several at once, until its time is over; then all is well.
 func (c *chaos) storm(ctx context.Context) {
-	c.t.Helper()
+	c.T.Helper()
 	began := time.Now()
 	for time.Since(began) < *chaosFor && pause(ctx, c.between(calmLeast, calmMost)) {
 		for _, proc := range c.parts {
 			select {
-			case <-proc().done:
-				c.wrong("%s ended by itself:\n%s", proc().name, proc().out.tail(40))
+			case <-proc().Done:
+				c.wrong("%s ended by itself:\n%s", proc().Name, proc().Out.Tail(40))
 				return
 			default:
 			}
@@ -74,7 +76,7 @@ func (c *chaos) storm(ctx context.Context) {
 	for _, one := range c.troubles {
 		said = append(said, fmt.Sprintf("%s %s %d", one.name, one.of, one.times))
 	}
-	c.t.Logf("troubles in %v: %s", time.Since(began).Round(time.Second), strings.Join(said, ", "))
+	c.T.Logf("troubles in %v: %s", time.Since(began).Round(time.Second), strings.Join(said, ", "))
 }
 
 // draw takes a trouble of something that has none yet: each comes once before any comes again.

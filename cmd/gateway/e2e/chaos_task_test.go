@@ -97,7 +97,7 @@ func (c *chaos) chaosChannels() string {
 			limit = chaosJobs
 		}
 		return fmt.Sprintf("  - {name: %s, vendor: %s, base_url: 'http://%s/%s', keys: ['%s'], models: {%s}, groups: [default], max_jobs: %d}\n",
-			name, vendor, c.at, path, key, chaosModels(vendor), limit)
+			name, vendor, c.UpstreamAt, path, key, chaosModels(vendor), limit)
 	}
 	return channel("main", "openai", "openai/v1", "sk-upstream-main") + channel("spare", "openai", "openai/v1", "sk-upstream-spare") +
 		channel("visual", "vendorc", "vendorc", "ak-upstream-visual:sk-upstream-visual") +

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 var (
@@ -25,15 +27,15 @@ const chaosEnd = 6 * time.Minute
 
 // chaos is a stack where everything fails at random while tasks run.
 type chaos struct {
-	*stack
+	*stack.Stack
 	random *rand.Rand
 	// fronts are the gateways that clients ask. The first has no worker and reaches everything over links; the second has
 	// one, and is beside the links.
-	fronts   [2]*gateway
+	fronts   [2]*stack.Gateway
 	troubles []*trouble
-	parts    []func() *process // those that must live but for their troubles
-	everRun  []*process        // of gateways and workers, for their words
-	hook     *hook
+	parts    []func() *stack.Process // those that must live but for their troubles
+	everRun  []*stack.Process        // of gateways and workers, for their words
+	hook     *stack.Receiver
 	engine   client.Client // Temporal's, beside the links
 	mu       sync.Mutex
 	faults   []string // what was wrong
@@ -41,8 +43,8 @@ type chaos struct {
 
 // wrong fails the test. What was wrong is said again at its very end, behind the words of all processes.
 func (c *chaos) wrong(format string, args ...any) {
-	c.t.Helper()
-	c.t.Errorf(format, args...)
+	c.T.Helper()
+	c.T.Errorf(format, args...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults = append(c.faults, fmt.Sprintf(format, args...))
@@ -84,51 +86,51 @@ func newChaos(t *testing.T) *chaos {
 			t.Logf("seed %d: %d faults\n%s", seed, len(c.faults), strings.Join(c.faults, "\n"))
 		}
 	})
-	c.stack, c.hook = newStack(t), newHook(t, nil)
+	c.Stack, c.hook = stack.New(t), stack.NewReceiver(t, nil)
 	for _, fate := range fates() {
 		for _, rule := range fate.rules {
-			c.control.rule(rule)
+			c.Control.AddRule(rule)
 		}
 	}
-	c.hook.answer, c.engine = c.refuseSome, c.temporalClient()
-	options := hooks(c.hook.URL)
-	options.channels = c.chaosChannels()
-	options.video = "poll_min: 500ms, poll_max: 2s"
-	options.relay = "cooldown: 1s" // the upstreams' faults concern single jobs
-	options.args = []string{"serve"}
-	c.fronts[1] = c.gateway(options)
-	redis, temporal, store := newLink(t, c.redisAt), newLink(t, c.temporalAt), newLink(t, c.s3At)
-	options.redisAt, options.temporalAt, options.archiveAt = redis.addr(), temporal.addr(), store.addr()
-	options.args = []string{"serve", "--worker=false"}
-	c.fronts[0] = c.gateway(options)
-	options.args = []string{"worker"}
-	worker := c.gateway(options)
-	for _, g := range []*gateway{c.fronts[0], c.fronts[1], worker} {
-		c.everRun = append(c.everRun, g.process)
+	c.hook.Answer, c.engine = c.refuseSome, c.TemporalClient()
+	options := stack.WithReceiver(c.hook.URL)
+	options.Channels = c.chaosChannels()
+	options.Video = "poll_min: 500ms, poll_max: 2s"
+	options.Relay = "cooldown: 1s" // the upstreams' faults concern single jobs
+	options.Args = []string{"serve"}
+	c.fronts[1] = c.StartGateway(options)
+	redis, temporal, store := stack.NewLink(t, c.RedisAt), stack.NewLink(t, c.TemporalAt), stack.NewLink(t, c.S3At)
+	options.RedisAt, options.TemporalAt, options.ArchiveAt = redis.Addr(), temporal.Addr(), store.Addr()
+	options.Args = []string{"serve", "--worker=false"}
+	c.fronts[0] = c.StartGateway(options)
+	options.Args = []string{"worker"}
+	worker := c.StartGateway(options)
+	for _, g := range []*stack.Gateway{c.fronts[0], c.fronts[1], worker} {
+		c.everRun = append(c.everRun, g.Process)
 	}
-	c.process("gateway", c.again(c.fronts[0]), func() *process { return c.fronts[0].process })
-	c.process("gateway with worker", c.again(c.fronts[1]), func() *process { return c.fronts[1].process })
-	c.process("worker", c.again(worker), func() *process { return worker.process })
-	c.process("temporal", func() { c.startTemporal(); c.temporal.ready(c.t) }, func() *process { return c.temporal })
-	c.process("s3", func() { c.startStore(); c.s3.ready(c.t) }, func() *process { return c.s3 })
-	restart := func() { c.startRedis(); c.redis.ready(c.t) }
-	if !redisKeeps() {
+	c.process("gateway", c.again(c.fronts[0]), func() *stack.Process { return c.fronts[0].Process })
+	c.process("gateway with worker", c.again(c.fronts[1]), func() *stack.Process { return c.fronts[1].Process })
+	c.process("worker", c.again(worker), func() *stack.Process { return worker.Process })
+	c.process("temporal", func() { c.StartTemporal(); c.Temporal.AwaitReady(c.T) }, func() *stack.Process { return c.Temporal })
+	c.process("s3", func() { c.StartS3(); c.S3.AwaitReady(c.T) }, func() *stack.Process { return c.S3 })
+	restart := func() { c.StartRedis(); c.Redis.AwaitReady(c.T) }
+	if !stack.RedisKeeps() {
 		t.Log("no redis-server on PATH: the embedded one is stopped only")
 		restart = nil
 	}
-	c.process("redis", restart, func() *process { return c.redis })
+	c.process("redis", restart, func() *stack.Process { return c.Redis })
 	c.link("redis", redis)
 	c.link("temporal", temporal)
 	c.link("s3", store)
-	c.troubles = append(c.troubles, &trouble{name: "slow", of: "link to redis", begin: func() { redis.slow(c.between(slowLeast, slowMost)) }, end: redis.mend})
+	c.troubles = append(c.troubles, &trouble{name: "slow", of: "link to redis", begin: func() { redis.Slow(c.between(slowLeast, slowMost)) }, end: redis.Mend})
 	return c
 }
 
 // again starts a gateway after its end. It waits by itself for what it needs.
-func (c *chaos) again(g *gateway) func() {
+func (c *chaos) again(g *stack.Gateway) func() {
 	return func() {
-		g.relaunch()
-		c.everRun = append(c.everRun, g.process)
+		g.Launch()
+		c.everRun = append(c.everRun, g.Process)
 	}
 }
 

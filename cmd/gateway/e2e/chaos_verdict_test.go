@@ -15,12 +15,14 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 	"modelrelay/workflows"
 )
 
 // judge compares what the tasks' clients were told with what the upstreams, Temporal, Redis and the store know.
 func (c *chaos) judge(planned []*chaosTask) {
-	c.t.Helper()
+	c.T.Helper()
 	var tasks []*chaosTask // all that clients asked for
 	for _, task := range planned {
 		tasks = append(tasks, task)
@@ -30,8 +32,8 @@ func (c *chaos) judge(planned []*chaosTask) {
 	}
 	c.settled()
 	strays := c.adopt(tasks)
-	jobs := make(map[string][]job)
-	for _, j := range c.control.jobs() {
+	jobs := make(map[string][]stack.Job)
+	for _, j := range c.Control.Jobs() {
 		jobs[j.Prompt] = append(jobs[j.Prompt], j)
 	}
 	var (
@@ -57,13 +59,13 @@ func (c *chaos) judge(planned []*chaosTask) {
 	for prompt := range jobs {
 		c.wrong("the upstream has a job that nobody asked for: %q", prompt)
 	}
-	c.t.Logf("%d tasks by %d creates: %v", len(tasks), asked, ends)
+	c.T.Logf("%d tasks by %d creates: %v", len(tasks), asked, ends)
 	c.told(tasks)
 	c.keys(tasks)
 	c.leftovers(tasks)
 	for _, p := range c.everRun {
-		if said := panics.FindString(p.out.text()); said != "" {
-			c.wrong("%s panicked:\n%s", p.name, said)
+		if said := panics.FindString(p.Out.Text()); said != "" {
+			c.wrong("%s panicked:\n%s", p.Name, said)
 		}
 	}
 }
@@ -74,23 +76,23 @@ var panics = regexp.MustCompile(`(?i).*(?:\bpanic|fatal error:).*(?:\n.*){0,40}`
 
 // verdict tells whether the task ended rightly: paid once at most, and for the reason that the upstream knows. Strays are
 // tasks of the same client that it was not told of.
-func (c *chaos) verdict(task *chaosTask, jobs []job, strays []string) {
-	c.t.Helper()
+func (c *chaos) verdict(task *chaosTask, jobs []stack.Job, strays []string) {
+	c.T.Helper()
 	wrong := func(format string, args ...any) {
-		c.t.Helper()
+		c.T.Helper()
 		c.wrong("%s ended as %s %s: "+format, append([]any{task, task.last.Status, task.last.code()}, args...)...)
 	}
 	if len(strays) > 0 {
 		// The note of a create that was not answered is in Redis: where that could not be told, an operator was.
 		for _, id := range append(strays, task.id) {
 			if c.logged("create not noted", id) {
-				c.t.Logf("%s has more tasks, %v, as its operator was told", task, strays)
+				c.T.Logf("%s has more tasks, %v, as its operator was told", task, strays)
 				return
 			}
 		}
 		wrong("its client made more than one task: %v, %d jobs", strays, len(jobs))
 	}
-	var paid *job
+	var paid *stack.Job
 	if len(jobs) > 0 {
 		paid = &jobs[0]
 	}
@@ -125,7 +127,7 @@ func (c *chaos) verdict(task *chaosTask, jobs []job, strays []string) {
 		if looksUp {
 			wrong("its upstream could have told")
 		}
-		if kept := tickets(c.t, c.archive(), task.id); len(kept) > 0 {
+		if kept := tickets(c.T, c.Archive(), task.id); len(kept) > 0 {
 			wrong("its ticket is in the archive: %v", kept)
 		}
 		if !c.logged("submit outcome unknown", task.id) {
@@ -150,15 +152,15 @@ func (c *chaos) verdict(task *chaosTask, jobs []job, strays []string) {
 
 // download is the SHA-256 of the task's video.
 func (c *chaos) download(id string) string {
-	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.fronts[0].url()+"/v1/videos/"+id+"/content", nil)
+	c.T.Helper()
+	req, err := http.NewRequestWithContext(c.T.Context(), http.MethodGet, c.fronts[0].URL()+"/v1/videos/"+id+"/content", nil)
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+hookToken)
+	req.Header.Set("Authorization", "Bearer "+stack.HookToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	defer resp.Body.Close()
 	sum := sha256.New()
@@ -171,9 +173,9 @@ func (c *chaos) download(id string) string {
 // refuseSome is how the receiver of events answers: it wants every sixth request once more, but no event a third time,
 // for which it would wait minutes.
 func (c *chaos) refuseSome(n int) int {
-	all := c.hook.requests()[:n]
-	this := all[n-1].header.Get("Webhook-Id")
-	before := slices.ContainsFunc(all[:n-1], func(h hooked) bool { return h.header.Get("Webhook-Id") == this })
+	all := c.hook.Requests()[:n]
+	this := all[n-1].Header.Get("Webhook-Id")
+	before := slices.ContainsFunc(all[:n-1], func(h stack.Delivery) bool { return h.Header.Get("Webhook-Id") == this })
 	if n%6 == 0 && !before {
 		return http.StatusServiceUnavailable
 	}
@@ -183,8 +185,8 @@ func (c *chaos) refuseSome(n int) int {
 // told waits until the end of every task was told to its webhook, and verifies every request that came. The end of a task
 // that was deleted need not be told.
 func (c *chaos) told(tasks []*chaosTask) {
-	c.t.Helper()
-	sdk := openai.NewClient(option.WithAPIKey("unused"), option.WithWebhookSecret(hookSecret))
+	c.T.Helper()
+	sdk := openai.NewClient(option.WithAPIKey("unused"), option.WithWebhookSecret(stack.HookSecret))
 	took := make(map[string]map[string]string) // types of the events that were taken, by task and event
 	seen := 0
 	told := func(task *chaosTask) bool {
@@ -208,21 +210,21 @@ func (c *chaos) told(tasks []*chaosTask) {
 		for _, one := range took {
 			events += len(one)
 		}
-		c.t.Logf("%d events were sent %d times", events, seen)
+		c.T.Logf("%d events were sent %d times", events, seen)
 	}()
-	eventually(c.t, "the end of every task is told", crashTimeout, func() bool {
-		all := c.hook.requests()
+	testwait.Eventually(c.T, "the end of every task is told", stack.CrashTimeout, func() bool {
+		all := c.hook.Requests()
 		for ; seen < len(all); seen++ {
 			one := all[seen]
-			if err := sdk.Webhooks.VerifySignatureWithTolerance(one.body, one.header, *chaosFor+chaosEnd); err != nil {
-				c.wrong("request %d does not verify: %v\n%s", seen+1, err, one.body)
+			if err := sdk.Webhooks.VerifySignatureWithTolerance(one.Body, one.Header, *chaosFor+chaosEnd); err != nil {
+				c.wrong("request %d does not verify: %v\n%s", seen+1, err, one.Body)
 			}
 			var event struct {
 				ID, Type string
 				Data     struct{ ID string }
 			}
-			if err := json.Unmarshal(one.body, &event); err != nil || event.ID != one.header.Get("Webhook-Id") {
-				c.wrong("request %d: %v in %s", seen+1, err, one.body)
+			if err := json.Unmarshal(one.Body, &event); err != nil || event.ID != one.Header.Get("Webhook-Id") {
+				c.wrong("request %d: %v in %s", seen+1, err, one.Body)
 			}
 			if c.refuseSome(seen+1) != http.StatusOK {
 				continue
@@ -241,13 +243,13 @@ const slotsFree = 2 * time.Minute
 
 // room checks that no task has left a place taken at the channel with a limit: all of its places are free at once.
 func (c *chaos) room() {
-	c.t.Helper()
+	c.T.Helper()
 	for i := range chaosJobs {
-		c.fronts[0].create(c.t.Context(), "vendorc-slow", fmt.Sprintf("after the storm %d", i))
+		c.fronts[0].Create(c.T.Context(), "vendorc-slow", fmt.Sprintf("after the storm %d", i))
 	}
-	eventually(c.t, "the limited channel has room", slotsFree, func() bool {
+	testwait.Eventually(c.T, "the limited channel has room", slotsFree, func() bool {
 		n := 0
-		for _, j := range c.control.jobs() {
+		for _, j := range c.Control.Jobs() {
 			if strings.HasPrefix(j.Prompt, "after the storm") {
 				n++
 			}
@@ -259,7 +261,7 @@ func (c *chaos) room() {
 // logged tells whether a worker wrote a line with all the words.
 func (c *chaos) logged(words ...string) bool {
 	for _, p := range c.everRun {
-		for line := range strings.Lines(p.out.text()) {
+		for line := range strings.Lines(p.Out.Text()) {
 			found := true
 			for _, word := range words {
 				found = found && strings.Contains(line, word)

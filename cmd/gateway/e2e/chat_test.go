@@ -9,14 +9,17 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
 
 // TestChat drives chat, streams and the model list with the unmodified SDK through the running gateway.
 func TestChat(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	g := s.gateway(gatewayOptions{})
-	sdk := g.sdk(option.WithMaxRetries(0))
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{})
+	sdk := g.SDK(option.WithMaxRetries(0))
 	params := openai.ChatCompletionNewParams{
 		Model: "gpt-4o", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Say hello to the harbour.")},
 	}
@@ -80,7 +83,7 @@ func TestChat(t *testing.T) {
 			code       string
 		}{
 			"wrong token":   {"sk-wrong", "gpt-4o", http.StatusUnauthorized, "invalid_api_key"},
-			"unknown model": {token, "gpt-nope", http.StatusNotFound, "model_not_found"},
+			"unknown model": {stack.Token, "gpt-nope", http.StatusNotFound, "model_not_found"},
 		}
 		for name, c := range cases {
 			params := params
@@ -93,7 +96,7 @@ func TestChat(t *testing.T) {
 		}
 	})
 	t.Run("client gone", func(t *testing.T) {
-		s.control.rule(map[string]any{"operation": "chat", "model": "gpt-4o", "action": "stall", "chunks": 2, "times": 1})
+		s.Control.AddRule(map[string]any{"operation": "chat", "model": "gpt-4o", "action": "stall", "chunks": 2, "times": 1})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		stream := sdk.Chat.Completions.NewStreaming(ctx, params)
@@ -102,25 +105,17 @@ func TestChat(t *testing.T) {
 		}
 		cancel()
 		_ = stream.Close()
-		eventually(t, "the upstream sees its client leave", readyTimeout, func() bool { return s.control.canceled("chat") > 0 })
+		testwait.Eventually(t, "the upstream sees its client leave", stack.ReadyTimeout, func() bool { return s.Control.Canceled("chat") > 0 })
 	})
 	t.Run("fall over", func(t *testing.T) {
-		two := s.gateway(gatewayOptions{channels: s.channel("bad", "sk-upstream-bad", "    priority: 10\n") + s.channel("good", "sk-upstream-good", "")})
-		s.control.rule(map[string]any{"operation": "chat", "key": "sk-upstream-bad", "action": "status", "status": 500, "times": 1})
-		sdk := two.sdk(option.WithMaxRetries(0))
+		two := s.StartGateway(stack.GatewayOptions{Channels: s.Channel("bad", "sk-upstream-bad", "    priority: 10\n") + s.Channel("good", "sk-upstream-good", "")})
+		s.Control.AddRule(map[string]any{"operation": "chat", "key": "sk-upstream-bad", "action": "status", "status": 500, "times": 1})
+		sdk := two.SDK(option.WithMaxRetries(0))
 		if _, err := sdk.Chat.Completions.New(t.Context(), params); err != nil {
 			t.Errorf("a 500 of the first channel reached the client: %v", err)
 		}
 	})
-	if text := g.out.text(); strings.Contains(text, token) || strings.Contains(text, "sk-upstream") || strings.Contains(text, "harbour") {
+	if text := g.Out.Text(); strings.Contains(text, stack.Token) || strings.Contains(text, "sk-upstream") || strings.Contains(text, "harbour") {
 		t.Error("a token, an upstream key or a prompt stands in the gateway's log")
 	}
-}
-
-// statusOf is the HTTP status of an SDK's error, 0 for any other.
-func statusOf(err error) int {
-	if fault, ok := errors.AsType[*openai.Error](err); ok {
-		return fault.StatusCode
-	}
-	return 0
 }

@@ -10,6 +10,8 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"modelrelay/activities"
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 	"modelrelay/storage/archive"
 )
 
@@ -32,11 +34,11 @@ func tickets(t *testing.T, archive *archive.Store, id string) []string {
 // would know that without the claim; with it the task is submitted after all.
 func TestKillWorkerBeforeSubmit(t *testing.T) {
 	t.Parallel()
-	s := newSplit(t, nil)
-	_ = s.s3.cmd.Process.Signal(syscall.SIGSTOP) // the submit gets as far as the archive
-	video := s.front.create(t.Context(), "sora-2-fast", "never begun")
-	temporal := s.temporalClient()
-	eventually(t, "the submit is started", readyTimeout, func() bool {
+	s := stack.NewSplit(t, nil)
+	_ = s.S3.Cmd.Process.Signal(syscall.SIGSTOP) // the submit gets as far as the archive
+	video := s.Front.Create(t.Context(), "sora-2-fast", "never begun")
+	temporal := s.TemporalClient()
+	testwait.Eventually(t, "the submit is started", stack.ReadyTimeout, func() bool {
 		about, err := temporal.DescribeWorkflowExecution(t.Context(), video.ID, "")
 		if err != nil {
 			t.Fatal(err)
@@ -48,25 +50,25 @@ func TestKillWorkerBeforeSubmit(t *testing.T) {
 		}
 		return false
 	})
-	s.worker.kill()
-	_ = s.s3.cmd.Process.Signal(syscall.SIGCONT)
-	for object, err := range s.archive().List(t.Context(), activities.AttemptsPrefix(video.ID)) {
+	s.Worker.Kill()
+	_ = s.S3.Cmd.Process.Signal(syscall.SIGCONT)
+	for object, err := range s.Archive().List(t.Context(), activities.AttemptsPrefix(video.ID)) {
 		t.Fatalf("the attempt was claimed: %s, %v", object.Key, err)
 	}
-	s.restartWorker()
-	s.front.completed(video.ID, crashTimeout)
-	s.submittedOnce(1)
+	s.RestartWorker()
+	s.Front.AwaitCompleted(video.ID, stack.CrashTimeout)
+	s.WantSubmittedOnce(1)
 }
 
 // TestHistoriesOfOutages: a create goes on while the archive is away, its submit waits for it.
 func TestHistoriesOfOutages(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	g := s.gateway(gatewayOptions{})
-	s.s3.kill()
-	video := g.create(t.Context(), "sora-2-fast", "patience")
-	temporal := s.temporalClient()
-	eventually(t, "the task waits", readyTimeout, func() bool { // one attempt is behind it
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{})
+	s.S3.Kill()
+	video := g.Create(t.Context(), "sora-2-fast", "patience")
+	temporal := s.TemporalClient()
+	testwait.Eventually(t, "the task waits", stack.ReadyTimeout, func() bool { // one attempt is behind it
 		about, err := temporal.DescribeWorkflowExecution(t.Context(), video.ID, "")
 		if err != nil {
 			t.Fatal(err)
@@ -75,12 +77,12 @@ func TestHistoriesOfOutages(t *testing.T) {
 			return act.GetActivityType().GetName() == "AwaitArchive" && act.GetAttempt() > 1
 		})
 	})
-	if len(s.control.jobs()) != 0 {
+	if len(s.Control.Jobs()) != 0 {
 		t.Error("it was submitted while its ticket could not be kept")
 	}
-	s.startStore()
-	s.s3.ready(t)
-	g.completed(video.ID, crashTimeout)
-	s.submittedOnce(1)
-	s.record("archive-away", video.ID)
+	s.StartS3()
+	s.S3.AwaitReady(t)
+	g.AwaitCompleted(video.ID, stack.CrashTimeout)
+	s.WantSubmittedOnce(1)
+	record(s, "archive-away", video.ID)
 }

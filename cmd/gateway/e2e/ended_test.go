@@ -13,6 +13,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
@@ -21,15 +23,15 @@ import (
 // its place among the unfinished ones, and its webhook is told, once; one that is reset goes on and is left alone.
 func TestTerminatedTaskIsSettled(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	mine := newHook(t, nil)
-	g := s.gateway(gatewayOptions{
-		webhooks: "allow_private_networks: true",
-		channels: s.channel("main", "sk-upstream-main", "    max_jobs: 1\n"),
-		tokens: fmt.Sprintf("  - {name: hooked, key: %s, group: default, budget: 1, max_tasks: 1, webhook_url: %q, webhook_secret: %s}\nprices: {sora-2-manual: {second: 0.1}}\n",
-			hookToken, mine.URL, hookSecret),
+	s := stack.New(t)
+	mine := stack.NewReceiver(t, nil)
+	g := s.StartGateway(stack.GatewayOptions{
+		Webhooks: "allow_private_networks: true",
+		Channels: s.Channel("main", "sk-upstream-main", "    max_jobs: 1\n"),
+		Tokens: fmt.Sprintf("  - {name: hooked, key: %s, group: default, budget: 1, max_tasks: 1, webhook_url: %q, webhook_secret: %s}\nprices: {sora-2-manual: {second: 0.1}}\n",
+			stack.HookToken, mine.URL, stack.HookSecret),
 	})
-	redis, err := storage.OpenRedis("redis://"+s.redisAt+"/0", nil)
+	redis, err := storage.OpenRedis("redis://"+s.RedisAt+"/0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +47,8 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 		}
 		return balance.Reserved
 	}
-	temporal, hooked := s.temporalClient(), option.WithAPIKey(hookToken)
-	schedule := temporal.ScheduleClient().GetHandle(t.Context(), workflows.EndedID(queue))
+	temporal, hooked := s.TemporalClient(), option.WithAPIKey(stack.HookToken)
+	schedule := temporal.ScheduleClient().GetHandle(t.Context(), workflows.EndedID(stack.TaskQueue))
 	sweep := func() {
 		t.Helper()
 		if err := schedule.Trigger(t.Context(), client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE}); err != nil {
@@ -54,28 +56,28 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 		}
 	}
 
-	ended := g.create(t.Context(), "sora-2-manual", "terminated", hooked).ID
-	s.control.wait("video.get", "sora-2-manual", "", 1)
+	ended := g.Create(t.Context(), "sora-2-manual", "terminated", hooked).ID
+	s.Control.Await("video.get", "sora-2-manual", "", 1)
 	if reserved() == 0 {
 		t.Fatal("the task reserves nothing")
 	}
 	if err := temporal.TerminateWorkflow(t.Context(), ended, "", "by hand"); err != nil {
 		t.Fatal(err)
 	}
-	sdk := g.sdk(hooked)
+	sdk := g.SDK(hooked)
 	video, err := sdk.Videos.Get(t.Context(), ended)
 	if err != nil || video.Status != openai.VideoStatusFailed || video.Error.Code != workflows.CodeFailedByOperator {
 		t.Errorf("reads %s %+v, %v", video.Status, video.Error, err)
 	}
 	sweep()
-	if event := mine.verified(t, 1, ended); event.Type != "video.failed" {
+	if event := mine.AwaitVerified(t, 1, ended); event.Type != "video.failed" {
 		t.Errorf("told %s", event.Type)
 	}
-	eventually(t, "the money is free", taskTimeout, func() bool { return reserved() == 0 })
+	testwait.Eventually(t, "the money is free", stack.TaskTimeout, func() bool { return reserved() == 0 })
 
 	// The one task that the token may have, and the one slot of the channel, are free as well.
-	reset := g.create(t.Context(), "sora-2-manual", "reset", hooked).ID
-	s.control.wait("video.create", "sora-2-manual", "accepted", 2)
+	reset := g.Create(t.Context(), "sora-2-manual", "reset", hooked).ID
+	s.Control.Await("video.create", "sora-2-manual", "accepted", 2)
 	page, err := sdk.Videos.List(t.Context(), openai.VideoListParams{})
 	if err != nil || len(page.Data) != 2 || page.Data[1].ID != ended || page.Data[1].Status != openai.VideoStatusFailed {
 		t.Errorf("lists %+v, %v", page, err)
@@ -91,14 +93,14 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	var job *job
-	eventually(t, "the reset task goes on", taskTimeout, func() bool {
-		job = s.control.job("reset")
+	var job *stack.Job
+	testwait.Eventually(t, "the reset task goes on", stack.TaskTimeout, func() bool {
+		job = s.Control.Job("reset")
 		return job != nil && job.Polls > 0
 	})
 	closed := time.Now()
 	sweep()
-	eventually(t, "a sweep that knows of the reset ends", crashTimeout, func() bool {
+	testwait.Eventually(t, "a sweep that knows of the reset ends", stack.CrashTimeout, func() bool {
 		about, err := schedule.Describe(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -111,14 +113,14 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 		}
 		return false
 	})
-	if s.known(workflows.FinishID(reset, run)) || reserved() == 0 {
+	if s.Knows(workflows.FinishID(reset, run)) || reserved() == 0 {
 		t.Error("the task that was reset is settled while it runs")
 	}
-	s.control.drive(job.ID, "completed", 100)
-	if event := mine.verified(t, 2, reset); event.Type != "video.completed" {
+	s.Control.Drive(job.ID, "completed", 100)
+	if event := mine.AwaitVerified(t, 2, reset); event.Type != "video.completed" {
 		t.Errorf("told %s of the task that was reset", event.Type)
 	}
-	if n := len(mine.requests()); n != 2 {
+	if n := len(mine.Requests()); n != 2 {
 		t.Errorf("%d deliveries, want 2", n)
 	}
 }
@@ -127,15 +129,15 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 func TestRefusedByAHundredKeys(t *testing.T) {
 	t.Parallel()
 	const keys = 110
-	s := newStack(t)
+	s := stack.New(t)
 	names := make([]string, keys)
 	for i := range names {
 		names[i] = fmt.Sprintf("sk-upstream-%d", i)
 	}
-	g := s.gateway(gatewayOptions{channels: s.channel("main", strings.Join(names, ", "), ""), relay: "cooldown: 1s"})
-	s.control.rule(map[string]any{"operation": "video.create", "action": "status", "status": http.StatusUnauthorized})
-	made := g.create(t.Context(), "sora-2-fast", "refused")
-	temporal := s.temporalClient()
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.Channel("main", strings.Join(names, ", "), ""), Relay: "cooldown: 1s"})
+	s.Control.AddRule(map[string]any{"operation": "video.create", "action": "status", "status": http.StatusUnauthorized})
+	made := g.Create(t.Context(), "sora-2-fast", "refused")
+	temporal := s.TemporalClient()
 	run := func() string {
 		answer, err := temporal.DescribeWorkflowExecution(t.Context(), made.ID, "")
 		if err != nil {
@@ -147,15 +149,15 @@ func TestRefusedByAHundredKeys(t *testing.T) {
 		return answer.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 	}
 	first := run()
-	eventually(t, "the task goes on in another run", crashTimeout, func() bool { return run() != first })
-	sdk := g.sdk()
+	testwait.Eventually(t, "the task goes on in another run", stack.CrashTimeout, func() bool { return run() != first })
+	sdk := g.SDK()
 	if video, err := sdk.Videos.Get(t.Context(), made.ID); err != nil || video.Status != openai.VideoStatusQueued || video.CreatedAt != made.CreatedAt || video.Prompt != made.Prompt {
 		t.Errorf("reads %+v, %v, want %+v", video, err, made)
 	}
-	s.control.clear()
-	g.completed(made.ID, crashTimeout)
-	s.submittedOnce(1)
-	if out := g.run("video", "list", "--model", "sora-2-fast"); strings.Count(out, made.ID) != 1 || !strings.Contains(out, "completed") {
+	s.Control.Clear()
+	g.AwaitCompleted(made.ID, stack.CrashTimeout)
+	s.WantSubmittedOnce(1)
+	if out := g.Run("video", "list", "--model", "sora-2-fast"); strings.Count(out, made.ID) != 1 || !strings.Contains(out, "completed") {
 		t.Errorf("listed as\n%s", out)
 	}
 }

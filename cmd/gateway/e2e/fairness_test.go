@@ -11,6 +11,8 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"modelrelay/activities"
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
 
 // turnTimeout bounds the time from a job's end to the next task's submit: a look at the job, an ask for the slot.
@@ -40,7 +42,7 @@ func line(t *testing.T, c client.Client, id string) *activities.Waiting {
 func inLine(t *testing.T, c client.Client, id string) *activities.Waiting {
 	t.Helper()
 	var w *activities.Waiting
-	eventually(t, "task "+id+" stands in line", taskTimeout, func() bool {
+	testwait.Eventually(t, "task "+id+" stands in line", stack.TaskTimeout, func() bool {
 		w = line(t, c, id)
 		return w != nil
 	})
@@ -52,15 +54,15 @@ func inLine(t *testing.T, c client.Client, id string) *activities.Waiting {
 func TestLateTenantIsServed(t *testing.T) {
 	t.Parallel()
 	const slots, many, few = 2, 20, 3
-	s := newStack(t)
-	channels := s.channel("main", "sk-upstream-main", fmt.Sprintf("    max_jobs: %d\n", slots))
-	front := s.gateway(gatewayOptions{args: []string{"serve", "--worker=false"}, channels: channels})
-	worker := s.gateway(gatewayOptions{args: []string{"worker"}, channels: channels})
-	temporal := s.temporalClient()
+	s := stack.New(t)
+	channels := s.Channel("main", "sk-upstream-main", fmt.Sprintf("    max_jobs: %d\n", slots))
+	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}, Channels: channels})
+	worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}, Channels: channels})
+	temporal := s.TemporalClient()
 
 	var all []string // ids
 	for i := range many {
-		all = append(all, front.create(t.Context(), "sora-2-manual", fmt.Sprintf("many %02d", i)).ID)
+		all = append(all, front.Create(t.Context(), "sora-2-manual", fmt.Sprintf("many %02d", i)).ID)
 	}
 	// waiting are those of them in line; which ones had the luck to come first is open.
 	waiting := func() (ids []string) {
@@ -74,9 +76,9 @@ func TestLateTenantIsServed(t *testing.T) {
 		}
 		return ids
 	}
-	eventually(t, "the line forms", taskTimeout, func() bool { return len(waiting()) == many-slots })
+	testwait.Eventually(t, "the line forms", stack.TaskTimeout, func() bool { return len(waiting()) == many-slots })
 	for i := range few {
-		id := front.create(t.Context(), "sora-2-manual", fmt.Sprintf("few %d", i), option.WithAPIKey(token+"-other")).ID
+		id := front.Create(t.Context(), "sora-2-manual", fmt.Sprintf("few %d", i), option.WithAPIKey(stack.Token+"-other")).ID
 		if w := inLine(t, temporal, id); w.Position > 2*few {
 			t.Errorf("task %d of the late tenant stands at place %d of %d", i, w.Position, many)
 		}
@@ -87,13 +89,13 @@ func TestLateTenantIsServed(t *testing.T) {
 	var order []string
 	turn := func() {
 		t.Helper()
-		jobs := s.control.jobs()
-		s.control.drive(jobs[ended].ID, "completed", 100)
+		jobs := s.Control.Jobs()
+		s.Control.Drive(jobs[ended].ID, "completed", 100)
 		ended++
-		eventually(t, "the next task takes the slot", turnTimeout, func() bool { jobs = s.control.jobs(); return len(jobs) == ended+slots })
+		testwait.Eventually(t, "the next task takes the slot", turnTimeout, func() bool { jobs = s.Control.Jobs(); return len(jobs) == ended+slots })
 		order = append(order, jobs[len(jobs)-1].Prompt)
 	}
-	eventually(t, "the slots fill", taskTimeout, func() bool { return len(s.control.jobs()) == slots })
+	testwait.Eventually(t, "the slots fill", stack.TaskTimeout, func() bool { return len(s.Control.Jobs()) == slots })
 	for range 2 * few {
 		turn()
 	}
@@ -112,17 +114,17 @@ func TestLateTenantIsServed(t *testing.T) {
 	t.Logf("served in the order %v", order)
 
 	// A worker that dies keeps no slot, and nobody gets a second one.
-	worker.kill()
-	before := len(s.control.jobs())
-	running := s.control.jobs()[ended:]
+	worker.Kill()
+	before := len(s.Control.Jobs())
+	running := s.Control.Jobs()[ended:]
 	for _, j := range running {
-		s.control.drive(j.ID, "completed", 100)
+		s.Control.Drive(j.ID, "completed", 100)
 	}
-	worker.start()
-	eventually(t, "the slots fill again", crashTimeout, func() bool { return len(s.control.jobs()) == before+slots })
+	worker.Start()
+	testwait.Eventually(t, "the slots fill again", stack.CrashTimeout, func() bool { return len(s.Control.Jobs()) == before+slots })
 	ended += slots
 	turn()
-	for _, j := range s.control.jobs() {
+	for _, j := range s.Control.Jobs() {
 		if j.Submissions != 1 {
 			t.Errorf("job %q was submitted %d times", j.Prompt, j.Submissions)
 		}
@@ -131,15 +133,15 @@ func TestLateTenantIsServed(t *testing.T) {
 	// One that gives up leaves the line, and frees nothing that it has not.
 	inLineStill := waiting()
 	last := inLineStill[len(inLineStill)-1]
-	sdk := front.sdk()
+	sdk := front.SDK()
 	if err := sdk.Post(t.Context(), "videos/"+last+"/cancel", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := front.end(last, taskTimeout); got.Error.Code != "cancelled" {
+	if got := front.AwaitEnd(last, stack.TaskTimeout); got.Error.Code != "cancelled" {
 		t.Errorf("ended as %s", got.Error.Code)
 	}
-	if n := len(s.control.jobs()); n != ended+slots {
+	if n := len(s.Control.Jobs()); n != ended+slots {
 		t.Errorf("%d jobs after %d ended", n, ended)
 	}
-	eventually(t, "the line is shorter", taskTimeout, func() bool { return len(waiting()) == len(inLineStill)-1 })
+	testwait.Eventually(t, "the line is shorter", stack.TaskTimeout, func() bool { return len(waiting()) == len(inLineStill)-1 })
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 // operationsFile is what the generated clients do: every operation of the document, once.
@@ -21,7 +23,7 @@ func TestGeneratedClients(t *testing.T) {
 	node := installedNode(t)
 	g := newFormats(t)
 	document := filepath.Join(t.TempDir(), "openapi.json")
-	text, err := exec.CommandContext(t.Context(), bin.gateway, "openapi", "--format", "json").Output()
+	text, err := exec.CommandContext(t.Context(), stack.Bin.Gateway, "openapi", "--format", "json").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func TestGeneratedClients(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "GATEWAY_URL="+g.url(), "GATEWAY_TOKEN="+token, "GATEWAY_ADMIN_KEY="+adminKey)
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "GATEWAY_URL="+g.URL(), "GATEWAY_TOKEN="+stack.Token, "GATEWAY_ADMIN_KEY="+stack.AdminKey)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		out, err := cmd.CombinedOutput()
 		if err != nil {

@@ -9,10 +9,9 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"os"
-	"regexp"
-	"strconv"
 	"testing"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 const (
@@ -25,25 +24,24 @@ const (
 // TestLargeVideo archives a video larger than the memory a copy may take, and reads it at the edges of ranges.
 func TestLargeVideo(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	front := s.gateway(gatewayOptions{args: []string{"serve", "--worker=false"}})
-	worker := s.gateway(gatewayOptions{args: []string{"worker"}})
-	front.completed(front.create(t.Context(), "sora-2-fast", "small").ID, taskTimeout) // what a first task makes the worker take
+	s := stack.New(t)
+	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
+	worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
+	front.AwaitCompleted(front.Create(t.Context(), "sora-2-fast", "small").ID, stack.TaskTimeout) // what a first task makes the worker take
 
-	s.control.rule(map[string]any{"operation": "video.create", "action": "size", "bytes": largeSize})
-	before, measured := memory(t, worker.cmd.Process.Pid, "VmRSS")
-	resetPeak(t, worker.cmd.Process.Pid)
-	id := front.create(t.Context(), "sora-2-fast", "large").ID
-	front.completed(id, crashTimeout)
-	if peak, _ := memory(t, worker.cmd.Process.Pid, "VmHWM"); measured {
-		t.Logf("worker: %d MB before, %d MB at most while it archived %d MB", before>>20, peak>>20, largeSize>>20)
-		if peak-before > archiveMemory {
-			t.Errorf("the copy took %d MB of memory, want at most %d", (peak-before)>>20, archiveMemory>>20)
-		}
+	s.Control.AddRule(map[string]any{"operation": "video.create", "action": "size", "bytes": largeSize})
+	before := worker.Memory(t)
+	worker.ResetPeakMemory(t)
+	id := front.Create(t.Context(), "sora-2-fast", "large").ID
+	front.AwaitCompleted(id, stack.CrashTimeout)
+	peak := worker.PeakMemory(t)
+	t.Logf("worker: %d MB before, %d MB at most while it archived %d MB", before>>20, peak>>20, largeSize>>20)
+	if peak-before > archiveMemory {
+		t.Errorf("the copy took %d MB of memory, want at most %d", (peak-before)>>20, archiveMemory>>20)
 	}
 
-	_, status, all := front.content(t, id, "")
-	if sum := sha256.Sum256(all); status != http.StatusOK || len(all) != largeSize || hex.EncodeToString(sum[:]) != s.control.job("large").SHA256 {
+	_, status, all := front.Content(t, id, "")
+	if sum := sha256.Sum256(all); status != http.StatusOK || len(all) != largeSize || hex.EncodeToString(sum[:]) != s.Control.Job("large").SHA256 {
 		t.Fatalf("%d with %d bytes, want the upstream's %d", status, len(all), largeSize)
 	}
 	const part = 5 << 20 // the archive reads and writes in such pieces
@@ -60,20 +58,20 @@ func TestLargeVideo(t *testing.T) {
 		{fmt.Sprintf("bytes=%d-%d", part-1, part), part - 1, part},
 		{fmt.Sprintf("bytes=%d-%d", largeSize-10, largeSize+10), largeSize - 10, largeSize - 1},
 	} {
-		header, status, body := front.content(t, id, c.asked)
+		header, status, body := front.Content(t, id, c.asked)
 		want := fmt.Sprintf("bytes %d-%d/%d", c.first, c.last, largeSize)
 		if status != http.StatusPartialContent || header.Get("Content-Range") != want || !bytes.Equal(body, all[c.first:c.last+1]) {
 			t.Errorf("%s: %d, %q, %d bytes; want 206, %q, %d bytes", c.asked, status, header.Get("Content-Range"), len(body), want, c.last+1-c.first)
 		}
 	}
 	for _, asked := range []string{fmt.Sprintf("bytes=%d-", largeSize), fmt.Sprintf("bytes=%d-%d", largeSize, largeSize+1)} {
-		header, status, _ := front.content(t, id, asked)
+		header, status, _ := front.Content(t, id, asked)
 		if want := fmt.Sprintf("bytes */%d", largeSize); status != http.StatusRequestedRangeNotSatisfiable || header.Get("Content-Range") != want {
 			t.Errorf("%s: %d, %q; want 416, %q", asked, status, header.Get("Content-Range"), want)
 		}
 	}
 
-	header, status, body := front.content(t, id, "bytes=0-9,-5")
+	header, status, body := front.Content(t, id, "bytes=0-9,-5")
 	kind, params, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if status != http.StatusPartialContent || err != nil || kind != "multipart/byteranges" {
 		t.Fatalf("two ranges: %d %s", status, header.Get("Content-Type"))
@@ -87,54 +85,5 @@ func TestLargeVideo(t *testing.T) {
 		if got, err := io.ReadAll(part); err != nil || !bytes.Equal(got, want) || part.Header.Get("Content-Type") != "video/mp4" {
 			t.Errorf("two ranges: got %d bytes of %s, %v; want %d", len(got), part.Header.Get("Content-Type"), err, len(want))
 		}
-	}
-}
-
-// content reads a video, or a range of it.
-func (g *gateway) content(t *testing.T, id, asked string) (http.Header, int, []byte) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url()+"/v1/videos/"+id+"/content", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	if asked != "" {
-		req.Header.Set("Range", asked)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatalf("%s: %v", asked, err)
-	}
-	return resp.Header, resp.StatusCode, body
-}
-
-// memory reads a figure of a process in bytes; false where the system does not tell.
-func memory(t *testing.T, pid int, name string) (int64, bool) {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, false
-	}
-	found := regexp.MustCompile(name + `:\s+(\d+) kB`).FindSubmatch(text)
-	if found == nil {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(found[1]), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n << 10, true
-}
-
-// resetPeak lets VmHWM begin anew. Where that fails the peak since the start is measured, which is no less.
-func resetPeak(t *testing.T, pid int) {
-	t.Helper()
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
-		t.Logf("peak memory since the start: %v", err)
 	}
 }

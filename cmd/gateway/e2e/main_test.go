@@ -8,16 +8,16 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
 	"time"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
-// record writes the histories of the tasks that TestHistories plays to workflows/testdata/histories.
-var record = flag.Bool("record-histories", false, "write the workflow histories that replay_test.go replays")
+// recordHistories writes the histories of the tasks that TestHistories plays to workflows/testdata/histories.
+var recordHistories = flag.Bool("record-histories", false, "write the workflow histories that replay_test.go replays")
 
 // moneyCalls and moneyTasks are how much TestMoneyAddsUp does, by default little enough for every day; the whole is 5000 and 500.
 var (
@@ -31,9 +31,6 @@ var removals = flag.Int("removals", 30, "video tasks that TestManyRemovals remov
 
 // drive makes this binary the load driver of TestStreamsOnOneCore, a process of its own.
 var drive = flag.String("drive-streams", "", "open streams at this address instead of testing, and check them")
-
-// bin holds the two binaries, built once.
-var bin struct{ dev, gateway string }
 
 const (
 	// buildTimeout leaves room for the first compile of the Temporal server.
@@ -77,26 +74,20 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	bin.dev, bin.gateway = filepath.Join(dir, "dev"), filepath.Join(dir, "gateway")
 	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()
-	for _, build := range [][]string{{repo + "/dev", bin.dev, "."}, {repo, bin.gateway, "./cmd/gateway"}} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", build[1], build[2])
-		cmd.Dir = build[0]
-		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", build[2], err, out)
-			return 1
-		}
+	if err := stack.Build(ctx, repo, dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	documented, err := newDocumented(bin.gateway, http.DefaultTransport)
+	documented, err := stack.NewOpenAPICheck(stack.Bin.Gateway, http.DefaultTransport)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	http.DefaultTransport = documented
 	code := m.Run()
-	if !documented.verdict() && code == 0 {
+	if !documented.Verdict() && code == 0 {
 		code = 1
 	}
 	return code

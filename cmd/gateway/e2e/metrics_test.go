@@ -1,111 +1,28 @@
 package e2e_test
 
 import (
-	"context"
 	"io"
-	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
-
-// sample is one series as Prometheus reads it.
-type sample struct {
-	name   string
-	labels map[string]string
-	value  float64
-}
-
-type samples []sample
-
-// metrics reads what Prometheus would read of the gateway.
-func (g *gateway) metrics(ctx context.Context) samples {
-	g.s.t.Helper()
-	_, rest, found := strings.Cut(g.out.text(), "msg=metrics address=")
-	if !found {
-		g.s.t.Fatal("the gateway does not say where its metrics are")
-	}
-	addr, _, _ := strings.Cut(rest, " ")
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
-	if err != nil {
-		g.s.t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		g.s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		g.s.t.Fatalf("metrics: status %d, %v", resp.StatusCode, err)
-	}
-	var all samples
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		all = append(all, parseSample(g.s.t, strings.TrimSpace(line)))
-	}
-	return all
-}
-
-// parseSample reads a line such as `name{label="value"} 1`.
-func parseSample(t *testing.T, line string) sample {
-	t.Helper()
-	s := sample{labels: map[string]string{}}
-	rest := line
-	if i := strings.IndexAny(line, "{ "); i >= 0 {
-		s.name, rest = line[:i], line[i:]
-	}
-	for strings.HasPrefix(rest, "{") || strings.HasPrefix(rest, ",") {
-		name, quoted, _ := strings.Cut(rest[1:], "=")
-		text, err := strconv.QuotedPrefix(quoted)
-		if err != nil {
-			t.Fatalf("no sample: %s", line)
-		}
-		if s.labels[name], err = strconv.Unquote(text); err != nil {
-			t.Fatalf("no sample: %s", line)
-		}
-		rest = quoted[len(text):]
-	}
-	var err error
-	if s.value, err = strconv.ParseFloat(strings.TrimSpace(strings.TrimPrefix(rest, "}")), 64); err != nil {
-		t.Fatalf("no sample: %s", line)
-	}
-	return s
-}
-
-// sum adds up the series of the name that have all the labels, which come in pairs.
-func (all samples) sum(name string, labels ...string) (total float64, found int) {
-next:
-	for _, s := range all {
-		for i := 0; i < len(labels); i += 2 {
-			if s.labels[labels[i]] != labels[i+1] {
-				continue next
-			}
-		}
-		if s.name == name {
-			total += s.value
-			found++
-		}
-	}
-	return total, found
-}
 
 // TestMetrics: after a chat, a stream, a call that no upstream took, and a video, the counts are what happened, and the
 // dashboard and the alerts of the compose stack look at nothing else.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	options := hooks(newHook(t, nil).URL)
-	options.channels = s.channel("main", "sk-upstream-main", "    max_jobs: 5\n") +
+	s := stack.New(t)
+	options := stack.WithReceiver(stack.NewReceiver(t, nil).URL)
+	options.Channels = s.Channel("main", "sk-upstream-main", "    max_jobs: 5\n") +
 		"  - {name: dead, vendor: openai, base_url: \"http://127.0.0.1:1\", keys: [k], models: {lost: }}\n" +
 		"prices: {gpt-4o: {input: 1, output: 2}}\n"
-	g := s.gateway(options)
-	sdk := g.sdk(option.WithMaxRetries(0), option.WithAPIKey(hookToken))
+	g := s.StartGateway(options)
+	sdk := g.SDK(option.WithMaxRetries(0), option.WithAPIKey(stack.HookToken))
 	params := openai.ChatCompletionNewParams{
 		Model: "gpt-4o", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Say hello to the harbour.")},
 	}
@@ -128,8 +45,8 @@ func TestMetrics(t *testing.T) {
 	if _, err := sdk.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "lost", Messages: params.Messages}); err == nil {
 		t.Fatal("a dead upstream answered")
 	}
-	video := g.create(t.Context(), "sora-2-fast", "a metric of a cat", option.WithAPIKey(hookToken))
-	eventually(t, "the video is there", deliveryTimeout, func() bool {
+	video := g.Create(t.Context(), "sora-2-fast", "a metric of a cat", option.WithAPIKey(stack.HookToken))
+	testwait.Eventually(t, "the video is there", stack.DeliveryTimeout, func() bool {
 		last, err := sdk.Videos.Get(t.Context(), video.ID)
 		return err == nil && last.Status == openai.VideoStatusCompleted
 	})
@@ -143,12 +60,12 @@ func TestMetrics(t *testing.T) {
 	}
 	content.Body.Close()
 
-	var got samples
-	eventually(t, "the webhook is counted", deliveryTimeout, func() bool {
-		got = g.metrics(t.Context())
-		told, _ := got.sum("gateway_webhook_deliveries_total", "outcome", "delivered")
-		ended, _ := got.sum("gateway_tasks_ended_total", "state", "completed")
-		_, counted := got.sum("gateway_tasks_unfinished")
+	var got stack.Samples
+	testwait.Eventually(t, "the webhook is counted", stack.DeliveryTimeout, func() bool {
+		got = g.Metrics(t.Context())
+		told, _ := got.Sum("gateway_webhook_deliveries_total", "outcome", "delivered")
+		ended, _ := got.Sum("gateway_tasks_ended_total", "state", "completed")
+		_, counted := got.Sum("gateway_tasks_unfinished")
 		return told > 0 && ended > 0 && counted > 0
 	})
 	for _, want := range []struct {
@@ -183,26 +100,26 @@ func TestMetrics(t *testing.T) {
 		{0, "gateway_redis_away", nil},
 		{0, "gateway_redis_write_failures_total", nil},
 	} {
-		if value, found := got.sum(want.name, want.labels...); found == 0 || value != want.value {
+		if value, found := got.Sum(want.name, want.labels...); found == 0 || value != want.value {
 			t.Errorf("%s %v: got %v in %d series, want %v", want.name, want.labels, value, found, want.value)
 		}
 	}
 	for _, name := range []string{ // counted once a minute, so nobody knows what stands there now
 		"gateway_channel_jobs", "gateway_channel_queue", "gateway_tasks_unfinished", "gateway_tasks_stuck", "gateway_task_workers",
 	} {
-		if _, found := got.sum(name); found == 0 {
+		if _, found := got.Sum(name); found == 0 {
 			t.Errorf("%s is missing", name)
 		}
 	}
 	for _, name := range []string{"temporal_request_total", "temporal_num_pollers", "temporal_activity_execution_latency_seconds_count"} {
-		if value, found := got.sum(name); found == 0 || value == 0 {
+		if value, found := got.Sum(name); found == 0 || value == 0 {
 			t.Errorf("%s: got %v in %d series, want the SDK's own", name, value, found)
 		}
 	}
 	for _, s := range got {
-		for name, value := range s.labels {
+		for name, value := range s.Labels {
 			if strings.Contains(value, "sk-") || strings.Contains(value, video.ID) || strings.Contains(value, "hooked") {
-				t.Errorf("a label says too much: %s %s=%q", s.name, name, value)
+				t.Errorf("a label says too much: %s %s=%q", s.Name, name, value)
 			}
 		}
 	}

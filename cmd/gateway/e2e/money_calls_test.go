@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -17,6 +16,8 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
@@ -57,7 +58,7 @@ func (m *money) startCalls(work *sync.WaitGroup) {
 		{"contains": "please hold", "action": "hang", "accept": true},
 	} {
 		rule["operation"] = "chat"
-		m.s.control.rule(rule)
+		m.s.Control.AddRule(rule)
 	}
 	m.calls.permits = make(chan int, *moneyCalls)
 	for i := range *moneyCalls / 4 {
@@ -115,8 +116,8 @@ func someChat(random *rand.Rand, more ...string) openai.ChatCompletionNewParams 
 }
 
 // chat makes a call, and reads a stream where its options are set, which asks for the tokens or does not.
-func (m *money) chat(g *gateway, token string, params openai.ChatCompletionNewParams) (openai.CompletionUsage, error) {
-	sdk := g.sdk(option.WithAPIKey("sk-"+token), option.WithMaxRetries(0))
+func (m *money) chat(g *stack.Gateway, token string, params openai.ChatCompletionNewParams) (openai.CompletionUsage, error) {
+	sdk := g.SDK(option.WithAPIKey("sk-"+token), option.WithMaxRetries(0))
 	if !params.StreamOptions.IncludeUsage.Valid() {
 		answer, err := sdk.Chat.Completions.New(m.t.Context(), params)
 		if err != nil {
@@ -167,7 +168,7 @@ func (m *money) brokenCall(random *rand.Rand) {
 	}
 	ctx, cancel := context.WithCancel(m.t.Context())
 	defer cancel()
-	sdk := m.lives.sdk(option.WithAPIKey("sk-broken"), option.WithMaxRetries(0))
+	sdk := m.lives.SDK(option.WithAPIKey("sk-broken"), option.WithMaxRetries(0))
 	stream := sdk.Chat.Completions.NewStreaming(ctx, params)
 	defer stream.Close()
 	for n := 0; stream.Next(); n++ {
@@ -197,8 +198,8 @@ func (m *money) checkExact() {
 	var cost, tokens int64
 	for i := range exactChannels {
 		for _, model := range []string{"gpt-4o", "gpt-4o-mini"} {
-			got := m.s.control.served(upstreamKeyOf("exact", i), model)
-			one := sum{got.Served, got.InputTokens, got.OutputTokens, got.cost(model)}
+			got := m.s.Control.Served(upstreamKeyOf("exact", i), model)
+			one := sum{got.Served, got.InputTokens, got.OutputTokens, costOf(got, model)}
 			if got.Served > 0 {
 				served[fmt.Sprintf("exact-%d %s", i, model)] = one
 			}
@@ -225,7 +226,7 @@ func (m *money) checkBroken() {
 	got := m.settled("broken", calls)
 	var logged, estimated, cost int64
 	line := regexp.MustCompile(`msg=request .* token=broken .*\bcost=(\S+)( estimated=true)?`)
-	for _, match := range line.FindAllStringSubmatch(m.lives.out.text(), -1) {
+	for _, match := range line.FindAllStringSubmatch(m.lives.Out.Text(), -1) {
 		amount, err := pricing.ParseMoney(match[1])
 		if err != nil {
 			m.t.Fatal(err)
@@ -255,8 +256,8 @@ func (m *money) killWithCalls(work *sync.WaitGroup) {
 			}
 		})
 	}
-	m.s.control.wait("chat", "gpt-4o-held", "accepted", heldCalls)
-	m.doomed.kill()
+	m.s.Control.Await("chat", "gpt-4o-held", "accepted", heldCalls)
+	m.doomed.Kill()
 }
 
 // unsettledRow is a reservation as the command lists it.
@@ -273,7 +274,7 @@ func (m *money) checkKilled() {
 	var list []unsettledRow
 	var reserved int64
 	held := 0
-	eventually(m.t, "the killed gateway's reservations are listed", forgotten, func() bool {
+	testwait.Eventually(m.t, "the killed gateway's reservations are listed", forgotten, func() bool {
 		list, reserved, held = nil, 0, 0
 		m.usage(&list, "--unsettled", "--token", "doomed")
 		for _, row := range list {
@@ -284,10 +285,10 @@ func (m *money) checkKilled() {
 		}
 		return reserved > 0 && m.balance("doomed").Reserved == reserved
 	})
-	served := m.s.control.served(upstreamKeyOf("doomed", 0), "gpt-4o")
-	mini := m.s.control.served(upstreamKeyOf("doomed", 0), "gpt-4o-mini")
-	cost := served.cost("gpt-4o") + mini.cost("gpt-4o-mini")
-	served.add(mini)
+	served := m.s.Control.Served(upstreamKeyOf("doomed", 0), "gpt-4o")
+	mini := m.s.Control.Served(upstreamKeyOf("doomed", 0), "gpt-4o-mini")
+	cost := costOf(served, "gpt-4o") + costOf(mini, "gpt-4o-mini")
+	served.Add(mini)
 	got, sent, answered := m.sums("doomed"), m.calls.doomed.Load()+heldCalls, m.calls.answered.Load()
 	good, unsettled := got.Requests-got.Failed, int64(len(list))
 	if held != heldCalls || got.Cost+reserved < cost || good+unsettled < served.Served || served.Served < answered ||
@@ -303,7 +304,7 @@ func (m *money) checkKilled() {
 		Amount  pricing.Money `json:"amount"`
 	}
 	m.usage(&charged, "--charge", list[0].ID)
-	req, err := http.NewRequestWithContext(m.t.Context(), http.MethodPost, m.doomed.url()+"/admin/usage/unsettled/all/refund?token=doomed", nil)
+	req, err := http.NewRequestWithContext(m.t.Context(), http.MethodPost, m.doomed.URL()+"/admin/usage/unsettled/all/refund?token=doomed", nil)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -326,12 +327,8 @@ func (m *money) checkKilled() {
 // usage runs the operator's command and reads what it prints.
 func (m *money) usage(into any, args ...string) {
 	m.t.Helper()
-	cmd := exec.CommandContext(m.t.Context(), bin.gateway, append([]string{"usage", "--json", "--config", m.lives.config}, args...)...)
-	out, err := cmd.Output()
-	if err != nil {
-		m.t.Fatalf("usage %v: %v", args, err)
-	}
-	if err := json.Unmarshal(out, into); err != nil {
+	out := m.lives.Run(append([]string{"usage", "--json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), into); err != nil {
 		m.t.Fatalf("usage %v: %v in %s", args, err, out)
 	}
 }

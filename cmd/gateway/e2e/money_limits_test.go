@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/openai/openai-go/v3"
+
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
 
 const (
@@ -34,8 +37,8 @@ type pressed struct {
 	tokens     int64
 }
 
-// cost is what chats with a model cost that were served.
-func (c *chats) cost(model string) int64 {
+// costOf is what chats with a model cost that were served.
+func costOf(c stack.Chats, model string) int64 {
 	if model == "gpt-4o-mini" {
 		return miniRequest*c.Served + miniInput*c.InputTokens + miniOutput*c.OutputTokens
 	}
@@ -50,7 +53,7 @@ func (m *money) press(token string, params openai.ChatCompletionNewParams) []pre
 	var work sync.WaitGroup
 	for caller := range limitCallers {
 		work.Go(func() {
-			g := []*gateway{m.lives, m.doomed}[caller%2]
+			g := []*stack.Gateway{m.lives, m.doomed}[caller%2]
 			for range limitCalls {
 				one := m.pressOnce(g, token, params)
 				mu.Lock()
@@ -63,7 +66,7 @@ func (m *money) press(token string, params openai.ChatCompletionNewParams) []pre
 	return all
 }
 
-func (m *money) pressOnce(g *gateway, token string, params openai.ChatCompletionNewParams) pressed {
+func (m *money) pressOnce(g *stack.Gateway, token string, params openai.ChatCompletionNewParams) pressed {
 	one := pressed{start: time.Now(), status: 200}
 	usage, err := m.chat(g, token, params)
 	one.end, one.tokens = time.Now(), usage.TotalTokens
@@ -106,7 +109,7 @@ func (m *money) checkLimits() {
 	m.checkAtOnce()
 
 	brisk := m.press("brisk", limitedChat("quick"))
-	got, admitted := within(brisk, func(pressed) int64 { return 1 }), m.s.control.served(upstreamKeyOf("brisk", 0), "gpt-4o").Calls
+	got, admitted := within(brisk, func(pressed) int64 { return 1 }), m.s.Control.Served(upstreamKeyOf("brisk", 0), "gpt-4o").Calls
 	if got > briskLimit || admitted < briskLimit {
 		m.t.Errorf("calls a minute: %d within one, %d in all, of %d asked for; the limit is %d", got, admitted, len(brisk), briskLimit)
 	}
@@ -129,12 +132,12 @@ func (m *money) checkLimits() {
 // checkAtOnce has more calls under way than a token may: those beyond the limit are refused.
 func (m *money) checkAtOnce() {
 	m.t.Helper()
-	rule := m.s.control.rule(map[string]any{"operation": "chat", "key": upstreamKeyOf("narrow", 0), "action": "hang"})
+	rule := m.s.Control.AddRule(map[string]any{"operation": "chat", "key": upstreamKeyOf("narrow", 0), "action": "hang"})
 	var work sync.WaitGroup
 	var admitted, refused atomic.Int64
 	for i := range 4 * narrowLimit {
 		work.Go(func() {
-			switch m.pressOnce([]*gateway{m.lives, m.doomed}[i%2], "narrow", limitedChat("hold on")).status {
+			switch m.pressOnce([]*stack.Gateway{m.lives, m.doomed}[i%2], "narrow", limitedChat("hold on")).status {
 			case 200:
 				admitted.Add(1)
 			case 429:
@@ -142,12 +145,12 @@ func (m *money) checkAtOnce() {
 			}
 		})
 	}
-	eventually(m.t, "all calls are at the upstream or refused", taskTimeout, func() bool {
-		return m.s.control.served(upstreamKeyOf("narrow", 0), "gpt-4o").Open+refused.Load() == 4*narrowLimit
+	testwait.Eventually(m.t, "all calls are at the upstream or refused", stack.TaskTimeout, func() bool {
+		return m.s.Control.Served(upstreamKeyOf("narrow", 0), "gpt-4o").Open+refused.Load() == 4*narrowLimit
 	})
-	open := m.s.control.served(upstreamKeyOf("narrow", 0), "gpt-4o").Open
-	m.s.control.do("POST", "/release?rule="+rule, nil, nil)
-	m.s.control.do("DELETE", "/rules/"+rule, nil, nil)
+	open := m.s.Control.Served(upstreamKeyOf("narrow", 0), "gpt-4o").Open
+	m.s.Control.Do("POST", "/release?rule="+rule, nil, nil)
+	m.s.Control.Do("DELETE", "/rules/"+rule, nil, nil)
 	work.Wait()
 	if open != narrowLimit || admitted.Load() != narrowLimit {
 		m.t.Errorf("calls at a time: %d at the upstream, %d answered, %d refused; the limit is %d", open, admitted.Load(), refused.Load(), narrowLimit)
@@ -160,16 +163,16 @@ func (m *money) checkBudget() {
 	poor := m.press("poor", limitedChat("a penny for it"))
 	var last pressed
 	// What was refused while others' reservations stood may be affordable now.
-	eventually(m.t, "the budget is spent", taskTimeout, func() bool {
+	testwait.Eventually(m.t, "the budget is spent", stack.TaskTimeout, func() bool {
 		before := m.balance("poor")
 		last = m.pressOnce(m.lives, "poor", limitedChat("a penny for it"))
 		poor = append(poor, last)
 		return last.status != 200 && before.Reserved == 0 && m.balance("poor") == before
 	})
-	served := m.s.control.served(upstreamKeyOf("poor", 0), "gpt-4o")
+	served := m.s.Control.Served(upstreamKeyOf("poor", 0), "gpt-4o")
 	balance := m.balance("poor")
-	if balance.Spent != served.cost("gpt-4o") || balance.Spent > poorBudget || balance.Spent <= poorBudget-poorReserve || last.code != "insufficient_quota" {
-		m.t.Errorf("budget: %+v of %d spent for %+v, which cost %d; the last call ended with %d %s", balance, poorBudget, served, served.cost("gpt-4o"), last.status, last.code)
+	if balance.Spent != costOf(served, "gpt-4o") || balance.Spent > poorBudget || balance.Spent <= poorBudget-poorReserve || last.code != "insufficient_quota" {
+		m.t.Errorf("budget: %+v of %d spent for %+v, which cost %d; the last call ended with %d %s", balance, poorBudget, served, costOf(served, "gpt-4o"), last.status, last.code)
 	}
 	m.t.Logf("budget: %s of %s", fmt.Sprint(balance.Spent), fmt.Sprint(poorBudget))
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/workflows"
@@ -40,13 +42,13 @@ func (m *money) startTasks(work *sync.WaitGroup) {
 		{"operation": "video.create", "contains": "please miss", "action": "drop", "accept": false},
 		{"operation": "video.create", "contains": "please wait", "action": "status", "status": 429, "key": upstreamKeyOf("studio", 0)},
 	} {
-		m.s.control.rule(rule)
+		m.s.Control.AddRule(rule)
 	}
 	for i := range *moneyTasks {
 		if prompt := promptOf(i); strings.HasSuffix(prompt, "please stutter") {
-			m.s.control.rule(map[string]any{"operation": "video.get", "contains": prompt, "action": "garbage", "times": 1})
-			m.s.control.rule(map[string]any{"operation": "video.get", "contains": prompt, "action": "status", "status": 500, "times": 1})
-			m.s.control.rule(map[string]any{"operation": "video.content", "contains": prompt, "action": "cut", "bytes": 1000, "times": 1})
+			m.s.Control.AddRule(map[string]any{"operation": "video.get", "contains": prompt, "action": "garbage", "times": 1})
+			m.s.Control.AddRule(map[string]any{"operation": "video.get", "contains": prompt, "action": "status", "status": 500, "times": 1})
+			m.s.Control.AddRule(map[string]any{"operation": "video.content", "contains": prompt, "action": "cut", "bytes": 1000, "times": 1})
 		}
 	}
 	m.tasks.ended = make(map[string]*openai.Video)
@@ -80,13 +82,13 @@ func (m *money) task(i int) {
 	}
 	ctx, cancel := context.WithTimeout(m.t.Context(), moneyTimeout)
 	defer cancel()
-	id := m.create(ctx, []*gateway{m.lives, m.doomed}[random.IntN(2)], params)
+	id := m.create(ctx, []*stack.Gateway{m.lives, m.doomed}[random.IntN(2)], params)
 	if id == "" {
 		return
 	}
 	m.tasks.made.Add(1)
-	sdk := m.lives.sdk(option.WithAPIKey("sk-studio"))
-	again := time.NewTicker(interval)
+	sdk := m.lives.SDK(option.WithAPIKey("sk-studio"))
+	again := time.NewTicker(25 * time.Millisecond)
 	defer again.Stop()
 	for {
 		video, err := sdk.Videos.Get(ctx, id, option.WithQuery("wait", "20"))
@@ -107,11 +109,11 @@ func (m *money) task(i int) {
 
 // create makes the video at one gateway, and at the one that lives where that does not answer. A create whose answer is
 // lost with its gateway is repeated under its key, and is one task; so is one that a busy machine was too slow for.
-func (m *money) create(ctx context.Context, g *gateway, params openai.VideoNewParams) (id string) {
-	again := time.NewTicker(interval)
+func (m *money) create(ctx context.Context, g *stack.Gateway, params openai.VideoNewParams) (id string) {
+	again := time.NewTicker(25 * time.Millisecond)
 	defer again.Stop()
 	for ; ; <-again.C {
-		sdk := g.sdk(option.WithAPIKey("sk-studio"), option.WithMaxRetries(0), option.WithHeader("Idempotency-Key", params.Prompt))
+		sdk := g.SDK(option.WithAPIKey("sk-studio"), option.WithMaxRetries(0), option.WithHeader("Idempotency-Key", params.Prompt))
 		video, err := sdk.Videos.New(ctx, params)
 		var refused *openai.Error
 		switch {
@@ -136,8 +138,8 @@ func priceOf(model openai.VideoModel, seconds int64) int64 {
 // checkTasks compares the ledger with the upstream's jobs.
 func (m *money) checkTasks() {
 	m.t.Helper()
-	jobs := make(map[string][]job)
-	for _, j := range m.s.control.jobs() {
+	jobs := make(map[string][]stack.Job)
+	for _, j := range m.s.Control.Jobs() {
 		jobs[j.Prompt] = append(jobs[j.Prompt], j)
 	}
 	want := storage.Row{Tasks: int64(len(m.tasks.ended))}
@@ -182,7 +184,7 @@ func (m *money) checkTasks() {
 	for prompt := range jobs {
 		m.t.Errorf("the job %q is of no task", prompt)
 	}
-	eventually(m.t, "the tasks are settled", crashTimeout, func() bool {
+	testwait.Eventually(m.t, "the tasks are settled", stack.CrashTimeout, func() bool {
 		return m.sums("studio").Tasks >= want.Tasks && m.balance("studio").Reserved == 0
 	})
 	got := m.sums("studio")

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 )
 
@@ -22,7 +24,7 @@ import (
 //   - Tasks: the ledger says to the unit what the upstreams made, whoever worked on them, and nothing stays reserved.
 func TestMoneyAddsUp(t *testing.T) {
 	t.Parallel()
-	if !redisKeeps() {
+	if !stack.RedisKeeps() {
 		t.Skip("needs redis-server")
 	}
 	m := newMoney(t)
@@ -32,14 +34,14 @@ func TestMoneyAddsUp(t *testing.T) {
 	m.startCalls(&work)
 	m.startTasks(&work)
 	m.reached("a quarter of the tasks", &m.tasks.made, *moneyTasks/4)
-	m.worker.kill()
-	m.worker.start()
+	m.worker.Kill()
+	m.worker.Start()
 	m.reached("a half of the calls", &m.calls.made, *moneyCalls/2)
 	m.killWithCalls(&work)
-	m.doomed.start()
+	m.doomed.Start()
 	m.reached("three quarters of the tasks", &m.tasks.made, *moneyTasks*3/4)
-	m.worker.kill()
-	m.worker.start()
+	m.worker.Kill()
+	m.worker.Start()
 	work.Wait()
 
 	m.checkTasks()
@@ -75,11 +77,11 @@ const (
 // money drives the gateways and reads what they wrote.
 type money struct {
 	t    *testing.T
-	s    *stack
+	s    *stack.Stack
 	seed uint64
 	// lives serves calls, tasks and their work to the end. doomed does until it is killed, and again when it is back. worker
 	// works on tasks and is killed as well.
-	lives, doomed, worker *gateway
+	lives, doomed, worker *stack.Gateway
 	reader                *storage.UsageReader
 	budgets               *storage.Budgets
 	calls                 callsDone
@@ -88,16 +90,16 @@ type money struct {
 
 func newMoney(t *testing.T) *money {
 	t.Helper()
-	m := &money{t: t, s: newStack(t), seed: *moneySeed}
+	m := &money{t: t, s: stack.New(t), seed: *moneySeed}
 	if m.seed == 0 {
 		m.seed = rand.Uint64()
 	}
 	t.Logf("-money-seed %d repeats what is asked for", m.seed)
 	options := m.options()
-	m.lives, m.doomed = m.s.gateway(options), m.s.gateway(options)
-	options.args = []string{"worker"}
-	m.worker = m.s.gateway(options)
-	redis, err := storage.OpenRedis("redis://"+m.s.redisAt+"/0"+moneyRedis, nil)
+	m.lives, m.doomed = m.s.StartGateway(options), m.s.StartGateway(options)
+	options.Args = []string{"worker"}
+	m.worker = m.s.StartGateway(options)
+	redis, err := storage.OpenRedis("redis://"+m.s.RedisAt+"/0"+moneyRedis, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +110,8 @@ func newMoney(t *testing.T) *money {
 
 // options give each token a group of its own, and each group channels with keys of their own, so that the upstreams can
 // tell whom they served.
-func (m *money) options() gatewayOptions {
-	o := gatewayOptions{adminKey: moneyAdmin, relay: "cooldown: 5ms, max_attempts: 4", redisQuery: moneyRedis}
+func (m *money) options() stack.GatewayOptions {
+	o := stack.GatewayOptions{AdminKey: moneyAdmin, Relay: "cooldown: 5ms, max_attempts: 4", RedisQuery: moneyRedis}
 	var tokens, channels strings.Builder
 	for _, one := range []struct {
 		token, limits string
@@ -132,10 +134,10 @@ func (m *money) options() gatewayOptions {
     keys: [%[4]s]
     models: {gpt-4o: , gpt-4o-mini: , gpt-4o-held: , gpt-4o-100chunks: , sora-2-fast: , sora-2-fast-fail: , sora-2-pro-fast: }
     groups: [%[1]s]
-`, one.token, i, m.s.at, upstreamKeyOf(one.token, i))
+`, one.token, i, m.s.UpstreamAt, upstreamKeyOf(one.token, i))
 		}
 	}
-	o.tokens, o.channels = tokens.String()+moneyPrices, channels.String()
+	o.Tokens, o.Channels = tokens.String()+moneyPrices, channels.String()
 	return o
 }
 
@@ -151,7 +153,7 @@ func (m *money) random(what, step int) *rand.Rand {
 // reached waits until a counter is at its mark.
 func (m *money) reached(what string, counter *atomic.Int64, mark int) {
 	m.t.Helper()
-	eventually(m.t, what, moneyTimeout, func() bool { return counter.Load() >= int64(mark) })
+	testwait.Eventually(m.t, what, moneyTimeout, func() bool { return counter.Load() >= int64(mark) })
 }
 
 // moneyTimeout is for the whole of what is asked for.
@@ -189,7 +191,7 @@ func (m *money) balance(token string) storage.Balance {
 // settled waits until a token's ledger holds so many calls and nothing is reserved.
 func (m *money) settled(token string, calls int64) storage.Row {
 	m.t.Helper()
-	eventually(m.t, "the calls of "+token+" are settled", taskTimeout, func() bool {
+	testwait.Eventually(m.t, "the calls of "+token+" are settled", stack.TaskTimeout, func() bool {
 		return m.sums(token).Requests >= calls && m.balance(token).Reserved == 0
 	})
 	return m.sums(token)

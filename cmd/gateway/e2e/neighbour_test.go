@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 // TestUnknownReadsBesideCreates measures (-v) what a token that asks for 2,000 unknown ids a second adds to another's
@@ -18,13 +20,13 @@ import (
 func TestUnknownReadsBesideCreates(t *testing.T) {
 	t.Parallel()
 	const rounds, creates = 4, 100
-	g := newStack(t).gateway(gatewayOptions{args: []string{"serve", "--worker=false"}})
+	g := stack.New(t).StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readersOfUnknown}}
 	t.Cleanup(client.CloseIdleConnections)
 	measure := func(round string) (took []time.Duration) {
 		for i := range creates {
 			start := time.Now()
-			status, body, err := ask(t.Context(), client, token+"-other", http.MethodPost, g.url()+"/v1/videos",
+			status, body, err := ask(t.Context(), client, stack.Token+"-other", http.MethodPost, g.URL()+"/v1/videos",
 				fmt.Sprintf(`{"model":"sora-2-manual","prompt":"%s %d"}`, round, i))
 			took = append(took, time.Since(start))
 			if err != nil || status != http.StatusOK {
@@ -40,7 +42,7 @@ func TestUnknownReadsBesideCreates(t *testing.T) {
 	for round := range rounds { // in turns, so that whatever else the machine does weighs on both
 		alone = append(alone, measure(fmt.Sprintf("alone %d", round))...)
 		start := time.Now()
-		stop := reads.begin(t, client, g.url())
+		stop := reads.begin(t, client, g.URL())
 		beside = append(beside, measure(fmt.Sprintf("beside %d", round))...)
 		stop()
 		reading += time.Since(start)
@@ -96,7 +98,7 @@ func (u *unknownReads) begin(t *testing.T, client *http.Client, url string) (sto
 		all.Go(func() {
 			for range due {
 				id := fmt.Sprintf("video_%025d0", u.asked.Add(1)) // of the form that the gateway makes
-				status, body, err := ask(context.WithoutCancel(ctx), client, token, http.MethodGet, url+"/v1/videos/"+id, "")
+				status, body, err := ask(context.WithoutCancel(ctx), client, stack.Token, http.MethodGet, url+"/v1/videos/"+id, "")
 				switch {
 				case err == nil && status == http.StatusNotFound:
 					u.missing.Add(1)

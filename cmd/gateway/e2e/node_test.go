@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 const (
@@ -35,21 +37,21 @@ func TestNodeSDKs(t *testing.T) {
 		t.Fatalf("no tests in %s: %v", nodeDir, err)
 	}
 	g := newFormats(t)
-	front, certificate := secured(t, g.at)
+	front, certificate := secured(t, g.Address)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			// One after the other: what upstreams saw last is looked up by operation and model.
 			cmd := exec.CommandContext(t.Context(), node, "--test", "--test-reporter=spec", "test/"+filepath.Base(file))
 			cmd.Dir = nodeDir
-			cmd.Env = append(os.Environ(), "GATEWAY_URL="+g.url(), "GATEWAY_TLS_URL=https://"+front, "GATEWAY_TOKEN="+token,
-				"UPSTREAM_CONTROL="+g.s.control.base, "NODE_EXTRA_CA_CERTS="+certificate)
+			cmd.Env = append(os.Environ(), "GATEWAY_URL="+g.URL(), "GATEWAY_TLS_URL=https://"+front, "GATEWAY_TOKEN="+stack.Token,
+				"UPSTREAM_CONTROL="+g.Stack.Control.Base, "NODE_EXTRA_CA_CERTS="+certificate)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
 	}
-	g.tellsNothing(t)
+	g.WantNoSecretsLogged(t, promptWord)
 }
 
 // installedNode is the Node among the packages, which not every npm links into node_modules/.bin.

@@ -15,6 +15,9 @@ import (
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/realtime"
+
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
 
 const (
@@ -59,11 +62,11 @@ var inFront = []proxy{
 // TestBehindProxies drives a gateway through each proxy, set up with the lines of the operator's document.
 func TestBehindProxies(t *testing.T) {
 	t.Parallel()
-	s := newRelayStack(t, nil)
-	g := s.gateway(gatewayOptions{
-		channels: s.anyModel(), trusted: "127.0.0.1",
-		tokens: fmt.Sprintf("  - {name: near, key: %[1]s-near, models: [\"*\"], networks: [%[2]s]}\n"+
-			"  - {name: far, key: %[1]s-far, models: [\"*\"], networks: [203.0.113.0/24]}\n", token, clientAddr),
+	s := stack.NewRelay(t, nil)
+	g := s.StartGateway(stack.GatewayOptions{
+		Channels: s.AnyModel(), TrustedProxies: "127.0.0.1",
+		Tokens: fmt.Sprintf("  - {name: near, key: %[1]s-near, models: [\"*\"], networks: [%[2]s]}\n"+
+			"  - {name: far, key: %[1]s-far, models: [\"*\"], networks: [203.0.113.0/24]}\n", stack.Token, clientAddr),
 	})
 	for _, p := range inFront {
 		t.Run(p.name, func(t *testing.T) { // one after the other: they share the upstream's rules
@@ -79,16 +82,16 @@ func TestBehindProxies(t *testing.T) {
 
 // front is a gateway as it is seen through a proxy.
 type front struct {
-	*gateway
+	*stack.Gateway
 	model  string // for calls through this proxy alone
 	client *http.Client
 }
 
 // start runs the proxy in front of the gateway.
-func (p proxy) start(t *testing.T, g *gateway) *front {
+func (p proxy) start(t *testing.T, g *stack.Gateway) *front {
 	t.Helper()
 	path := p.installed(t)
-	dir, at := t.TempDir(), freeAddr(t)
+	dir, at := t.TempDir(), stack.FreeAddr(t)
 	block := documentedBlock(t, p.language)
 	replace := func(old, by string) {
 		t.Helper()
@@ -97,7 +100,7 @@ func (p proxy) start(t *testing.T, g *gateway) *front {
 		}
 		block = strings.Replace(block, old, by, 1)
 	}
-	replace("127.0.0.1:8080", g.at)
+	replace("127.0.0.1:8080", g.Address)
 	for old, by := range p.listen {
 		replace(old, strings.ReplaceAll(by, "{at}", at))
 	}
@@ -109,14 +112,14 @@ func (p proxy) start(t *testing.T, g *gateway) *front {
 	for _, arg := range p.args {
 		args = append(args, strings.NewReplacer("{dir}", dir, "{config}", config).Replace(arg))
 	}
-	running := launchBy(t, func(cmd *exec.Cmd) error {
+	running := stack.LaunchBy(t, func(cmd *exec.Cmd) error {
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 		return cmd.Start()
 	}, p.name, path, args...)
-	eventually(t, p.name+" passes on", readyTimeout, func() bool {
+	testwait.Eventually(t, p.name+" passes on", stack.ReadyTimeout, func() bool {
 		select {
-		case <-running.done:
-			t.Fatalf("%s ended:\n%s", p.name, running.out.tail(shownLines))
+		case <-running.Done:
+			t.Fatalf("%s ended:\n%s", p.name, running.Out.Tail(stack.ShownLines))
 		default:
 		}
 		resp, err := http.Get("http://" + at + "/healthz")
@@ -128,7 +131,7 @@ func (p proxy) start(t *testing.T, g *gateway) *front {
 	})
 	client := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(clientAddr)}}).DialContext}}
 	t.Cleanup(client.CloseIdleConnections)
-	return &front{gateway: &gateway{s: g.s, at: at, process: running}, model: "gpt-4o-" + p.name, client: client}
+	return &front{Gateway: &stack.Gateway{Stack: g.Stack, Address: at, Process: running}, model: "gpt-4o-" + p.name, client: client}
 }
 
 // installed is where the program is, which need not be on the path of those who are not root.
@@ -168,15 +171,15 @@ func (f *front) uploads(t *testing.T) {
 		want      int
 	}{
 		{"an unknown key", "sk-wrong", refusedSize, http.StatusUnauthorized},
-		{"too large", token, largestSize + refusedSize, http.StatusRequestEntityTooLarge},
-		{"as large as may be", token, largestSize - 4<<10, http.StatusOK},
+		{"too large", stack.Token, largestSize + refusedSize, http.StatusRequestEntityTooLarge},
+		{"as large as may be", stack.Token, largestSize - 4<<10, http.StatusOK},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := chatBody(f.model, c.size)
-			if got := f.chat(t, f.client, c.key, strings.NewReader(body)); got != c.want {
+			if got := postChat(t, f.Gateway, f.client, c.key, strings.NewReader(body)); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
-			if got := f.chat(t, f.client, c.key, io.MultiReader(strings.NewReader(body))); got != c.want { // of no known length
+			if got := postChat(t, f.Gateway, f.client, c.key, io.MultiReader(strings.NewReader(body))); got != c.want { // of no known length
 				t.Errorf("chunked: got %d, want %d", got, c.want)
 			}
 		})
@@ -186,8 +189,8 @@ func (f *front) uploads(t *testing.T) {
 // stream wants the first events while the upstream holds the rest.
 func (f *front) stream(t *testing.T) {
 	model := f.model + "-10chunks-1ms"
-	f.s.control.rule(map[string]any{"operation": "chat", "model": model, "action": "stall", "chunks": 4})
-	req, err := streamRequest(t.Context(), f.url(), model)
+	f.Stack.Control.AddRule(map[string]any{"operation": "chat", "model": model, "action": "stall", "chunks": 4})
+	req, err := streamRequest(t.Context(), f.URL(), model)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +202,7 @@ func (f *front) stream(t *testing.T) {
 	events := newWords(resp.Body)
 	for i := range 10 {
 		if i == 2 {
-			f.s.control.clear()
+			f.Stack.Control.Clear()
 		}
 		if err := events.next(); err != nil {
 			t.Fatal(err)
@@ -213,11 +216,11 @@ func (f *front) stream(t *testing.T) {
 // leaves wants the upstream to be told of a client that leaves before the first byte of its answer.
 func (f *front) leaves(t *testing.T) {
 	model := f.model + "-left"
-	f.s.control.rule(map[string]any{"operation": "chat", "model": model, "action": "hang"})
-	defer f.s.control.clear()
+	f.Stack.Control.AddRule(map[string]any{"operation": "chat", "model": model, "action": "hang"})
+	defer f.Stack.Control.Clear()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	req, err := streamRequest(ctx, f.url(), model)
+	req, err := streamRequest(ctx, f.URL(), model)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,15 +231,15 @@ func (f *front) leaves(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 	}()
-	f.s.control.wait("chat", model, "", 1)
+	f.Stack.Control.Await("chat", model, "", 1)
 	cancel()
 	<-left
-	f.s.control.wait("chat", model, "canceled", 1)
+	f.Stack.Control.Await("chat", model, "canceled", 1)
 }
 
 // socket has a conversation.
 func (f *front) socket(t *testing.T) {
-	sdk := f.sdk(option.WithMaxRetries(0))
+	sdk := f.SDK(option.WithMaxRetries(0))
 	conn, err := sdk.Realtime.Connect(t.Context(), realtime.RealtimeConnectionOptions{}, option.WithQuery("model", f.model))
 	if err != nil {
 		t.Fatal(err)
@@ -251,13 +254,13 @@ func (f *front) addresses(t *testing.T) {
 		header http.Header
 		want   int
 	}{
-		{token + "-near", nil, http.StatusOK},
-		{token + "-near", http.Header{"X-Forwarded-For": {"203.0.113.7"}, "Forwarded": {"for=203.0.113.7"}}, http.StatusOK},
-		{token + "-far", nil, http.StatusForbidden},
-		{token + "-far", http.Header{"X-Forwarded-For": {"203.0.113.7"}}, http.StatusForbidden},
-		{token + "-far", http.Header{"Forwarded": {"for=203.0.113.7"}}, http.StatusForbidden},
+		{stack.Token + "-near", nil, http.StatusOK},
+		{stack.Token + "-near", http.Header{"X-Forwarded-For": {"203.0.113.7"}, "Forwarded": {"for=203.0.113.7"}}, http.StatusOK},
+		{stack.Token + "-far", nil, http.StatusForbidden},
+		{stack.Token + "-far", http.Header{"X-Forwarded-For": {"203.0.113.7"}}, http.StatusForbidden},
+		{stack.Token + "-far", http.Header{"Forwarded": {"for=203.0.113.7"}}, http.StatusForbidden},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url()+"/v1/models", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.URL()+"/v1/models", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,10 +279,10 @@ func (f *front) addresses(t *testing.T) {
 	}
 }
 
-// chat posts a body to the chat operation and returns the status of its whole answer, which must be JSON.
-func (g *gateway) chat(t *testing.T, client *http.Client, key string, body io.Reader) int {
+// postChat posts a body to the chat operation and returns the status of its whole answer, which must be JSON.
+func postChat(t *testing.T, g *stack.Gateway, client *http.Client, key string, body io.Reader) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url()+"/v1/chat/completions", body)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL()+"/v1/chat/completions", body)
 	if err != nil {
 		t.Fatal(err)
 	}

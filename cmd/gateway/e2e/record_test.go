@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"modelrelay/cmd/gateway/e2e/stack"
 	"modelrelay/workflows"
 )
 
@@ -19,60 +20,60 @@ var identity = regexp.MustCompile(`"identity": *"[^"]*"`)
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	lives := map[string]struct {
-		channels func(*stack) string
+		channels func(*stack.Stack) string
 		video    string // members of the video section
-		play     func(t *testing.T, s *stack, front, worker *gateway) string
+		play     func(t *testing.T, s *stack.Stack, front, worker *stack.Gateway) string
 		code     string // how it fails, "" when it completes
 		others   int    // tasks made besides
 	}{
-		"completed": {play: func(t *testing.T, _ *stack, front, _ *gateway) string {
-			return front.create(t.Context(), "sora-2-fast", "happy").ID
+		"completed": {play: func(t *testing.T, _ *stack.Stack, front, _ *stack.Gateway) string {
+			return front.Create(t.Context(), "sora-2-fast", "happy").ID
 		}},
 		"fell-over": {
-			channels: func(s *stack) string {
-				return s.channel("busy", "sk-upstream-busy", "    priority: 10\n") + s.channel("free", "sk-upstream-free", "")
+			channels: func(s *stack.Stack) string {
+				return s.Channel("busy", "sk-upstream-busy", "    priority: 10\n") + s.Channel("free", "sk-upstream-free", "")
 			},
-			play: func(t *testing.T, s *stack, front, _ *gateway) string {
-				s.control.rule(map[string]any{"operation": "video.create", "key": "sk-upstream-busy", "action": "status", "status": 429, "headers": map[string]string{"Retry-After": "1"}})
-				return front.create(t.Context(), "sora-2-fast", "elsewhere").ID
+			play: func(t *testing.T, s *stack.Stack, front, _ *stack.Gateway) string {
+				s.Control.AddRule(map[string]any{"operation": "video.create", "key": "sk-upstream-busy", "action": "status", "status": 429, "headers": map[string]string{"Retry-After": "1"}})
+				return front.Create(t.Context(), "sora-2-fast", "elsewhere").ID
 			},
 		},
-		"upstream-failed": {code: "*", play: func(t *testing.T, _ *stack, front, _ *gateway) string {
-			return front.create(t.Context(), "sora-2-fast-fail", "doomed").ID
+		"upstream-failed": {code: "*", play: func(t *testing.T, _ *stack.Stack, front, _ *stack.Gateway) string {
+			return front.Create(t.Context(), "sora-2-fast-fail", "doomed").ID
 		}},
-		"deadline": {code: workflows.CodeDeadlineExceeded, video: "poll_min: 200ms, poll_max: 1s, deadline: 5s", play: func(t *testing.T, _ *stack, front, _ *gateway) string {
-			return front.create(t.Context(), "sora-2-manual", "too slow").ID
+		"deadline": {code: workflows.CodeDeadlineExceeded, video: "poll_min: 200ms, poll_max: 1s, deadline: 5s", play: func(t *testing.T, _ *stack.Stack, front, _ *stack.Gateway) string {
+			return front.Create(t.Context(), "sora-2-manual", "too slow").ID
 		}},
-		"cancelled": {code: workflows.CodeCancelled, play: func(t *testing.T, s *stack, front, _ *gateway) string {
-			id := front.create(t.Context(), "sora-2-manual", "unwanted").ID
-			s.control.wait("video.get", "sora-2-manual", "", 1)
-			sdk := front.sdk()
+		"cancelled": {code: workflows.CodeCancelled, play: func(t *testing.T, s *stack.Stack, front, _ *stack.Gateway) string {
+			id := front.Create(t.Context(), "sora-2-manual", "unwanted").ID
+			s.Control.Await("video.get", "sora-2-manual", "", 1)
+			sdk := front.SDK()
 			if err := sdk.Post(t.Context(), "videos/"+id+"/cancel", nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			return id
 		}},
-		"worker-restarted": {play: func(t *testing.T, s *stack, front, worker *gateway) string {
-			id := front.create(t.Context(), "sora-2-manual", "survivor").ID
-			s.control.wait("video.get", "sora-2-manual", "", 1)
-			worker.kill()
-			s.control.drive(s.control.job("survivor").ID, "completed", 100)
-			worker.start()
+		"worker-restarted": {play: func(t *testing.T, s *stack.Stack, front, worker *stack.Gateway) string {
+			id := front.Create(t.Context(), "sora-2-manual", "survivor").ID
+			s.Control.Await("video.get", "sora-2-manual", "", 1)
+			worker.Kill()
+			s.Control.Drive(s.Control.Job("survivor").ID, "completed", 100)
+			worker.Start()
 			return id
 		}},
-		"unknown-submit": {code: workflows.CodeUpstreamUnknown, play: func(t *testing.T, s *stack, front, _ *gateway) string {
-			s.control.rule(map[string]any{"operation": "video.create", "action": "drop", "accept": true})
-			return front.create(t.Context(), "sora-2-fast", "dropped").ID
+		"unknown-submit": {code: workflows.CodeUpstreamUnknown, play: func(t *testing.T, s *stack.Stack, front, _ *stack.Gateway) string {
+			s.Control.AddRule(map[string]any{"operation": "video.create", "action": "drop", "accept": true})
+			return front.Create(t.Context(), "sora-2-fast", "dropped").ID
 		}},
 		"stood-in-line": {
 			others:   1,
-			channels: func(s *stack) string { return s.channel("main", "sk-upstream-main", "    max_jobs: 1\n") },
-			play: func(t *testing.T, s *stack, front, _ *gateway) string {
-				front.create(t.Context(), "sora-2-manual", "before")
-				s.control.wait("video.create", "sora-2-manual", "accepted", 1)
-				id := front.create(t.Context(), "sora-2-fast", "after").ID
-				inLine(t, s.temporalClient(), id)
-				s.control.drive(s.control.job("before").ID, "completed", 100)
+			channels: func(s *stack.Stack) string { return s.Channel("main", "sk-upstream-main", "    max_jobs: 1\n") },
+			play: func(t *testing.T, s *stack.Stack, front, _ *stack.Gateway) string {
+				front.Create(t.Context(), "sora-2-manual", "before")
+				s.Control.Await("video.create", "sora-2-manual", "accepted", 1)
+				id := front.Create(t.Context(), "sora-2-fast", "after").ID
+				inLine(t, s.TemporalClient(), id)
+				s.Control.Drive(s.Control.Job("before").ID, "completed", 100)
 				return id
 			},
 		},
@@ -80,42 +81,42 @@ func TestHistories(t *testing.T) {
 	for name, life := range lives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStack(t)
+			s := stack.New(t)
 			var channels string
 			if life.channels != nil {
 				channels = life.channels(s)
 			}
-			front := s.gateway(gatewayOptions{args: []string{"serve", "--worker=false"}, channels: channels, video: life.video})
-			worker := s.gateway(gatewayOptions{args: []string{"worker"}, channels: channels, video: life.video})
+			front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}, Channels: channels, Video: life.video})
+			worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}, Channels: channels, Video: life.video})
 			id := life.play(t, s, front, worker)
 			if life.code == "" {
-				front.completed(id, crashTimeout)
-			} else if ended := front.end(id, crashTimeout); ended.Error.Code != life.code && life.code != "*" || ended.Error.Code == "" {
+				front.AwaitCompleted(id, stack.CrashTimeout)
+			} else if ended := front.AwaitEnd(id, stack.CrashTimeout); ended.Error.Code != life.code && life.code != "*" || ended.Error.Code == "" {
 				t.Fatalf("ended as %s %s, want failed %s", ended.Status, ended.Error.Code, life.code)
 			}
-			s.submittedOnce(1 + life.others)
-			s.record(name, id)
+			s.WantSubmittedOnce(1 + life.others)
+			record(s, name, id)
 		})
 	}
 }
 
 // record writes the history of an execution to workflows/testdata/histories where that was asked for.
-func (s *stack) record(name, id string) {
-	s.t.Helper()
-	if !*record {
+func record(s *stack.Stack, name, id string) {
+	s.T.Helper()
+	if !*recordHistories {
 		return
 	}
-	events := history(s.t.Context(), s.t, s.temporalClient(), id)
+	events := stack.History(s.T.Context(), s.T, s.TemporalClient(), id)
 	doc, err := protojson.MarshalOptions{Multiline: true, Indent: " "}.Marshal(events)
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	doc = identity.ReplaceAll(doc, []byte(`"identity": "recorded"`))
 	file := filepath.Join(repo, "workflows", "testdata", "histories", name+".json")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	if err := os.WriteFile(file, append(doc, '\n'), 0o644); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 }

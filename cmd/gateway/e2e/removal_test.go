@@ -1,14 +1,9 @@
 package e2e_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,70 +11,46 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
-
-// ask sends a request as the token demo and reads the answer's JSON. It returns the status, 0 where there was no answer.
-func (g *gateway) ask(ctx context.Context, method, path, key string, body, into any) int {
-	var doc []byte
-	if body != nil {
-		doc, _ = json.Marshal(body) // maps of strings
-	}
-	req, err := http.NewRequestWithContext(ctx, method, g.url()+path, bytes.NewReader(doc))
-	if err != nil {
-		return 0
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Content-Type", "application/json")
-	if key != "" {
-		req.Header.Set("Idempotency-Key", key)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0
-	}
-	defer resp.Body.Close()
-	if into != nil && json.NewDecoder(resp.Body).Decode(into) != nil {
-		return 0
-	}
-	return resp.StatusCode
-}
 
 // TestDeleteBesideRedis deletes tasks while Redis is cut off, or late: from the answer on both gateways say 404, and the key
 // makes no second use of the deleted task.
 func TestDeleteBesideRedis(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	redis := newLink(t, s.redisAt)
-	worker := s.gateway(gatewayOptions{args: []string{"worker"}})
-	front := s.gateway(gatewayOptions{args: []string{"serve", "--worker=false"}, redisAt: redis.addr()})
-	other := s.gateway(gatewayOptions{args: []string{"serve", "--worker=false"}, redisAt: redis.addr()})
+	s := stack.New(t)
+	redis := stack.NewLink(t, s.RedisAt)
+	worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
+	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}, RedisAt: redis.Addr()})
+	other := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}, RedisAt: redis.Addr()})
 	create := func(model, key string) (id string, status int) {
 		t.Helper()
 		var made struct{ ID string }
-		status = front.ask(t.Context(), http.MethodPost, "/v1/videos", key, map[string]string{"model": model, "prompt": key}, &made)
+		status = front.Ask(t.Context(), http.MethodPost, "/v1/videos", key, map[string]string{"model": model, "prompt": key}, &made)
 		return made.ID, status
 	}
 	for name, spoil := range map[string]func(){
-		"late":    func() { redis.slow(200 * time.Millisecond) },
-		"cut off": redis.cut,
+		"late":    func() { redis.Slow(200 * time.Millisecond) },
+		"cut off": redis.Cut,
 	} {
 		ended, status := create("sora-2-fast", name+" ended")
 		running, also := create("sora-2-manual", name+" running")
 		if status != http.StatusOK || also != http.StatusOK {
 			t.Fatalf("%s: creates: %d, %d", name, status, also)
 		}
-		front.completed(ended, taskTimeout)
-		worker.stop(t) // the removals wait
+		front.AwaitCompleted(ended, stack.TaskTimeout)
+		worker.Stop(t) // the removals wait
 		spoil()
 		for id, again := range map[string][2]string{ended: {"sora-2-fast", name + " ended"}, running: {"sora-2-manual", name + " running"}} {
-			other.status(id) // it has a look of its own
-			if got := front.ask(t.Context(), http.MethodDelete, "/v1/videos/"+id, "", nil, nil); got != http.StatusOK {
+			other.StatusOf(id) // it has a look of its own
+			if got := front.Ask(t.Context(), http.MethodDelete, "/v1/videos/"+id, "", nil, nil); got != http.StatusOK {
 				t.Fatalf("%s: delete of %s: %d", name, again[1], got)
 			}
-			for at, g := range map[string]*gateway{"front": front, "other": other} {
-				if got := g.status(id); got != http.StatusNotFound {
+			for at, g := range map[string]*stack.Gateway{"front": front, "other": other} {
+				if got := g.StatusOf(id); got != http.StatusNotFound {
 					t.Errorf("%s: the %s reads %s, deleted: %d, want 404", name, at, again[1], got)
 				}
 			}
@@ -87,38 +58,15 @@ func TestDeleteBesideRedis(t *testing.T) {
 				t.Errorf("%s: the key of %s, deleted: %d %s, want 409", name, again[1], got, made)
 			}
 		}
-		redis.mend()
-		worker.start()
+		redis.Mend()
+		worker.Start()
 		for _, id := range []string{ended, running} {
-			eventually(t, name+": the removal ends", taskTimeout, func() bool { return !s.known(id) })
-			if n := s.objects("tasks/" + id + "/"); n != 0 {
+			testwait.Eventually(t, name+": the removal ends", stack.TaskTimeout, func() bool { return !s.Knows(id) })
+			if n := s.CountObjects("tasks/" + id + "/"); n != 0 {
 				t.Errorf("%s: %d objects of the task are left", name, n)
 			}
 		}
 	}
-}
-
-// clockTick is the unit of a process's time in /proc on every Linux that Go runs on.
-const clockTick = 10 * time.Millisecond
-
-// cpu is what the processes have used of the processor so far.
-func cpu(t *testing.T, all ...*process) (used time.Duration) {
-	t.Helper()
-	for _, p := range all {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		for _, field := range fields[11:13] { // user and system time
-			ticks, err := strconv.Atoi(field)
-			if err != nil {
-				t.Fatal(err)
-			}
-			used += time.Duration(ticks) * clockTick
-		}
-	}
-	return used
 }
 
 // TestManyRemovals deletes very many tasks at once, and as many again beside creates: all removals end, and nothing is left
@@ -129,9 +77,9 @@ func cpu(t *testing.T, all ...*process) (used time.Duration) {
 func TestManyRemovals(t *testing.T) {
 	t.Parallel()
 	const atOnce = 32
-	patience := crashTimeout + time.Duration(*removals)*time.Second
-	s := newStack(t)
-	g := s.gateway(gatewayOptions{})
+	patience := stack.CrashTimeout + time.Duration(*removals)*time.Second
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{})
 	each := func(list []string, do func(n int, id string)) {
 		var group sync.WaitGroup
 		turns := make(chan struct{}, atOnce)
@@ -142,7 +90,7 @@ func TestManyRemovals(t *testing.T) {
 		group.Wait()
 	}
 	count := func(query string) int {
-		answer, err := s.temporalClient().CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: query})
+		answer, err := s.TemporalClient().CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: query})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +102,7 @@ func TestManyRemovals(t *testing.T) {
 		var took []time.Duration
 		for n := 0; ; n++ {
 			began := time.Now()
-			if got := g.ask(t.Context(), http.MethodPost, "/v1/videos", "", map[string]string{"model": "sora-2-fast", "prompt": fmt.Sprint("beside ", began)}, nil); got != http.StatusOK {
+			if got := g.Ask(t.Context(), http.MethodPost, "/v1/videos", "", map[string]string{"model": "sora-2-fast", "prompt": fmt.Sprint("beside ", began)}, nil); got != http.StatusOK {
 				t.Errorf("a create beside: %d", got)
 			}
 			took = append(took, time.Since(began))
@@ -172,35 +120,36 @@ func TestManyRemovals(t *testing.T) {
 	alone := beside(wait)
 
 	ids := make([]string, 2**removals)
-	idle := cpu(t, s.temporal, g.process)
+	used := func() time.Duration { return s.Temporal.CPU(t) + g.CPU(t) }
+	idle := used()
 	each(ids, func(n int, _ string) {
 		var made struct{ ID string }
-		if got := g.ask(t.Context(), http.MethodPost, "/v1/videos", fmt.Sprint("k", n), map[string]string{"model": "sora-2-fast", "prompt": fmt.Sprint("task ", n)}, &made); got != http.StatusOK {
+		if got := g.Ask(t.Context(), http.MethodPost, "/v1/videos", fmt.Sprint("k", n), map[string]string{"model": "sora-2-fast", "prompt": fmt.Sprint("task ", n)}, &made); got != http.StatusOK {
 			t.Errorf("create %d: %d", n, got)
 		}
 		ids[n] = made.ID
 	})
-	eventually(t, "every task completes", patience, func() bool {
+	testwait.Eventually(t, "every task completes", patience, func() bool {
 		return count("WorkflowType = 'Video' AND "+workflows.AttrState+" = 'completed' AND ExecutionStatus = 'Completed'") == len(ids)+besides
 	})
-	lived := (cpu(t, s.temporal, g.process) - idle) / 2
+	lived := (used() - idle) / 2
 	remove := func(ids []string) (answered, over time.Duration) {
 		began := time.Now()
 		each(ids, func(n int, id string) {
-			if got := g.ask(t.Context(), http.MethodDelete, "/v1/videos/"+id, "", nil, nil); got != http.StatusOK {
+			if got := g.Ask(t.Context(), http.MethodDelete, "/v1/videos/"+id, "", nil, nil); got != http.StatusOK {
 				t.Errorf("delete %d: %d", n, got)
 			}
 		})
 		answered = time.Since(began)
-		eventually(t, "every removal ends", patience, func() bool {
+		testwait.Eventually(t, "every removal ends", patience, func() bool {
 			return count("WorkflowType = 'Remove' AND ExecutionStatus = 'Running'") == 0
 		})
 		return answered, time.Since(began)
 	}
 
-	before := cpu(t, s.temporal, g.process)
+	before := used()
 	answered, over := remove(ids[:*removals])
-	died := cpu(t, s.temporal, g.process) - before
+	died := used() - before
 	done, p50 := make(chan struct{}), make(chan time.Duration, 1)
 	go func() { p50 <- beside(done) }()
 	_, overBeside := remove(ids[*removals:])
@@ -208,13 +157,13 @@ func TestManyRemovals(t *testing.T) {
 	t.Logf("%d removals: answered within %v, over within %v; %v of processor time, their tasks took %v; p50 of creates %v alone, %v beside as many removals, over within %v",
 		*removals, answered.Round(time.Millisecond), over.Round(time.Millisecond), died, lived, alone.Round(time.Millisecond), (<-p50).Round(time.Millisecond), overBeside.Round(time.Millisecond))
 	for _, id := range ids {
-		eventually(t, "nothing is left of "+id+" in Temporal", patience, func() bool { return !s.known(id) })
-		if g.status(id) != http.StatusNotFound {
+		testwait.Eventually(t, "nothing is left of "+id+" in Temporal", patience, func() bool { return !s.Knows(id) })
+		if g.StatusOf(id) != http.StatusNotFound {
 			t.Errorf("%s is read", id)
 		}
 	}
 	for _, prefix := range []string{"tasks/", "outputs/"} {
-		for object, err := range s.archive().List(t.Context(), prefix) {
+		for object, err := range s.Archive().List(t.Context(), prefix) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +174,7 @@ func TestManyRemovals(t *testing.T) {
 			}
 		}
 	}
-	redis, err := storage.OpenRedis("redis://"+s.redisAt+"/0", nil)
+	redis, err := storage.OpenRedis("redis://"+s.RedisAt+"/0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

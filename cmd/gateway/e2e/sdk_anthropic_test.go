@@ -9,12 +9,14 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 // anthropic is the unmodified SDK of format A.
 func (f *formats) anthropic(options ...option.RequestOption) anthropic.Client {
 	return anthropic.NewClient(append([]option.RequestOption{
-		option.WithoutEnvironmentDefaults(), option.WithBaseURL(f.url()), option.WithAPIKey(token), option.WithHTTPClient(f.http), option.WithMaxRetries(0),
+		option.WithoutEnvironmentDefaults(), option.WithBaseURL(f.URL()), option.WithAPIKey(stack.Token), option.WithHTTPClient(f.http), option.WithMaxRetries(0),
 	}, options...)...)
 }
 
@@ -27,13 +29,13 @@ func messageOf(model string) anthropic.MessageNewParams {
 
 const said = "You said: Where is the lighthouse?"
 
-func testAnthropic(t *testing.T, g *gateway) {
+func testAnthropic(t *testing.T, g *stack.Gateway) {
 	t.Helper()
-	f := g.formats()
+	f := overWire(g)
 	sdk := f.anthropic()
 	t.Run("messages", func(t *testing.T) {
 		for name, sdk := range map[string]anthropic.Client{
-			"key": sdk, "bearer": f.anthropic(option.WithHeaderDel("x-api-key"), option.WithAuthToken(token)),
+			"key": sdk, "bearer": f.anthropic(option.WithHeaderDel("x-api-key"), option.WithAuthToken(stack.Token)),
 			"the contract's version header": f.anthropic(option.WithHeaderDel("anthropic-version"), option.WithHeader("vendorA-version", anthropicVersion)),
 		} {
 			answer, err := sdk.Messages.New(t.Context(), messageOf("claude-mapped"), option.WithHeader("anthropic-beta", "files-api-2025-04-14"))

@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"google.golang.org/genai"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 // genai is the unmodified SDK of format B; version "" is its own choice of the path.
 func (f *formats) genai(t *testing.T, version, key string) *genai.Client {
 	t.Helper()
 	sdk, err := genai.NewClient(t.Context(), &genai.ClientConfig{
-		APIKey: key, Backend: genai.BackendGeminiAPI, HTTPClient: f.http, HTTPOptions: genai.HTTPOptions{BaseURL: f.url(), APIVersion: version},
+		APIKey: key, Backend: genai.BackendGeminiAPI, HTTPClient: f.http, HTTPOptions: genai.HTTPOptions{BaseURL: f.URL(), APIVersion: version},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -24,11 +26,11 @@ func (f *formats) genai(t *testing.T, version, key string) *genai.Client {
 	return sdk
 }
 
-func testGemini(t *testing.T, g *gateway) {
+func testGemini(t *testing.T, g *stack.Gateway) {
 	t.Helper()
-	f := g.formats()
+	f := overWire(g)
 	for _, version := range []string{"v1beta", "v1"} {
-		sdk := f.genai(t, version, token)
+		sdk := f.genai(t, version, stack.Token)
 		t.Run(version+" generate", func(t *testing.T) { f.generate(t, sdk) })
 		t.Run(version+" count and embed", func(t *testing.T) { f.countAndEmbed(t, sdk, version) })
 		t.Run(version+" models", func(t *testing.T) {
@@ -48,7 +50,7 @@ func testGemini(t *testing.T, g *gateway) {
 			}
 		})
 	}
-	sdk := f.genai(t, "", token)
+	sdk := f.genai(t, "", stack.Token)
 	t.Run("tools and vision", func(t *testing.T) { f.geminiTools(t, sdk) })
 	t.Run("images", func(t *testing.T) {
 		answer, err := sdk.Models.GenerateContent(t.Context(), "gemini-2.5-flash", genai.Text("a lighthouse"), &genai.GenerateContentConfig{
@@ -101,7 +103,7 @@ func (f *formats) countAndEmbed(t *testing.T, sdk *genai.Client, version string)
 
 	// The SDK embeds through the batch alone.
 	const body = `{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"a lighthouse"}]},"outputDimensionality":3}`
-	resp, err := f.http.Post(f.url()+"/"+version+"/models/gemini-embedding-001:embedContent?key="+token, "application/json", strings.NewReader(body))
+	resp, err := f.http.Post(f.URL()+"/"+version+"/models/gemini-embedding-001:embedContent?key="+stack.Token, "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 // recording is an upload of several MB under a name that is not ASCII.
@@ -19,9 +21,9 @@ func recording() (file io.Reader, heard string) {
 	return openai.File(bytes.NewReader(sound), "lighthöuse.wav", "audio/wav"), fmt.Sprintf("Heard lighthöuse.wav of %d bytes.", len(sound))
 }
 
-func testOpenAIMedia(t *testing.T, g *gateway) {
+func testOpenAIMedia(t *testing.T, g *stack.Gateway) {
 	t.Helper()
-	f := g.formats()
+	f := overWire(g)
 	sdk := f.openai()
 	t.Run("transcriptions", func(t *testing.T) { f.transcriptions(t, sdk) })
 	t.Run("translations", func(t *testing.T) {
@@ -156,7 +158,7 @@ func (f *formats) imageEdits(t *testing.T, sdk openai.Client) {
 	}
 	f.passed(t, "images.edits", "gpt-image-1")
 	err = sdk.Post(t.Context(), "images/edits", map[string]any{"model": "gpt-image-1"}, &nested)
-	if statusOf(err) != http.StatusBadRequest {
+	if stack.ErrorStatus(err) != http.StatusBadRequest {
 		t.Errorf("neither input nor prompt: got %v, want 400", err)
 	}
 }

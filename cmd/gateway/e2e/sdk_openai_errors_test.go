@@ -10,12 +10,14 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 // testOpenAIErrors: what goes wrong at the gateway or behind it is the SDK's own error.
-func testOpenAIErrors(t *testing.T, g *gateway) {
+func testOpenAIErrors(t *testing.T, g *stack.Gateway) {
 	t.Helper()
-	f := g.formats()
+	f := overWire(g)
 	sdk := f.openai()
 	for _, test := range []struct {
 		model, code, kind, param string

@@ -11,11 +11,13 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 // openai is the unmodified SDK of the OpenAI format.
 func (f *formats) openai(options ...option.RequestOption) openai.Client {
-	return f.sdk(append([]option.RequestOption{option.WithHTTPClient(f.http), option.WithMaxRetries(0)}, options...)...)
+	return f.SDK(append([]option.RequestOption{option.WithHTTPClient(f.http), option.WithMaxRetries(0)}, options...)...)
 }
 
 func chatOf(model string, parts ...openai.ChatCompletionContentPartUnionParam) openai.ChatCompletionNewParams {
@@ -36,9 +38,9 @@ func drain[T any](t *testing.T, stream *ssestream.Stream[T]) (events []T) {
 	return events
 }
 
-func testOpenAI(t *testing.T, g *gateway) {
+func testOpenAI(t *testing.T, g *stack.Gateway) {
 	t.Helper()
-	f := g.formats()
+	f := overWire(g)
 	sdk := f.openai()
 	t.Run("chat", func(t *testing.T) { f.chat(t, sdk) })
 	t.Run("tools", func(t *testing.T) { f.chatTools(t, sdk) })
@@ -102,7 +104,7 @@ func testOpenAI(t *testing.T, g *gateway) {
 		if err != nil || one.ID != "org/llama:70b" || one.Created == 0 {
 			t.Errorf("got %+v, %v", one, err)
 		}
-		if _, err := sdk.Models.Get(t.Context(), "gpt-4o-mini"); statusOf(err) != http.StatusNotFound {
+		if _, err := sdk.Models.Get(t.Context(), "gpt-4o-mini"); stack.ErrorStatus(err) != http.StatusNotFound {
 			t.Errorf("an upstream's name: got %v, want 404", err)
 		}
 	})

@@ -13,13 +13,15 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/realtime"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
-func testRealtime(t *testing.T, g *gateway) {
+func testRealtime(t *testing.T, g *stack.Gateway) {
 	t.Helper()
-	f := g.formats()
+	f := overWire(g)
 	t.Run("conversation", func(t *testing.T) {
-		sdk := g.sdk(option.WithMaxRetries(0))
+		sdk := g.SDK(option.WithMaxRetries(0))
 		for name, query := range map[string][]option.RequestOption{
 			"the configured model": nil, "a model": {option.WithQuery("model", "mapped")},
 		} {
@@ -40,7 +42,7 @@ func testRealtime(t *testing.T, g *gateway) {
 			"401": {option.WithAPIKey("sk-wrong")}, "404": {option.WithQuery("model", "nobody")},
 			"502": {option.WithQuery("model", "openai-fails")}, "429": {option.WithQuery("model", "openai-limits")},
 		} {
-			sdk := g.sdk(append(options, option.WithMaxRetries(0))...)
+			sdk := g.SDK(append(options, option.WithMaxRetries(0))...)
 			conn, err := sdk.Realtime.Connect(t.Context(), realtime.RealtimeConnectionOptions{})
 			if err == nil {
 				conn.Abort()
@@ -49,7 +51,7 @@ func testRealtime(t *testing.T, g *gateway) {
 				t.Errorf("got %v, want %s", err, says)
 			}
 		}
-		resp, err := http.Get(g.url() + "/v1/realtime?key=" + token)
+		resp, err := http.Get(g.URL() + "/v1/realtime?key=" + stack.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +66,7 @@ func testRealtime(t *testing.T, g *gateway) {
 // converse says one thing, hears it back as it is streamed, and lets the upstream end the conversation.
 func converse(t *testing.T, conn *realtime.RealtimeConnection, model string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), readyTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), stack.ReadyTimeout)
 	defer cancel()
 	defer conn.Abort()
 	event, err := conn.Recv(ctx)
@@ -104,12 +106,12 @@ func converse(t *testing.T, conn *realtime.RealtimeConnection, model string) {
 }
 
 // browser offers its token as browsers must, and sends frames the SDK does not: large and binary ones.
-func browser(t *testing.T, g *gateway) {
+func browser(t *testing.T, g *stack.Gateway) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), readyTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), stack.ReadyTimeout)
 	defer cancel()
-	conn, _, err := websocket.Dial(ctx, g.url()+"/v1/realtime?model=gpt-realtime", &websocket.DialOptions{
-		Subprotocols: []string{"realtime", "openai-insecure-api-key." + token, "openai-beta.realtime-v1"},
+	conn, _, err := websocket.Dial(ctx, g.URL()+"/v1/realtime?model=gpt-realtime", &websocket.DialOptions{
+		Subprotocols: []string{"realtime", "openai-insecure-api-key." + stack.Token, "openai-beta.realtime-v1"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,15 +16,20 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 // anthropicVersion is the version of the vendor's interface that its SDKs name.
 const anthropicVersion = "2023-06-01"
 
+// promptWord stands in all prompts of these tests.
+const promptWord = "lighthouse"
+
 // formats is a gateway with channels of every vendor, as the tests of the formats need it. Its fake upstreams check what
 // they get as the vendors do, and tell what it was.
 type formats struct {
-	*gateway
+	*stack.Gateway
 	wire *wire
 	http *http.Client // sends through wire
 }
@@ -48,9 +53,9 @@ func spoiledModels() map[string]map[string]any {
 }
 
 // newFormats starts a stack and a gateway before its upstreams of all vendors.
-func newFormats(t *testing.T) *gateway {
+func newFormats(t *testing.T) *stack.Gateway {
 	t.Helper()
-	s := newStack(t)
+	s := stack.New(t)
 	models := map[string]string{
 		"openai": "gpt-4o: , mapped: gpt-4o-mini, \"org/llama:70b\": , text-embedding-3-small: , gpt-3.5-turbo-instruct: , whisper-1: , tts-1: , " +
 			"gpt-image-1: , omni-moderation-latest: , rerank-v3.5: , gpt-realtime: , sora-2: , sora-2-fast: , sora-2-fast-fail: ",
@@ -61,25 +66,25 @@ func newFormats(t *testing.T) *gateway {
 	for vendor, path := range map[string]string{"openai": "/openai/v1", "anthropic": "/anthropic", "gemini": "/gemini"} {
 		channel := func(name, models string) {
 			fmt.Fprintf(&channels, "  - {name: %s, vendor: %s, base_url: \"http://%s%s\", keys: [sk-upstream-%s], groups: [default], models: {%s}}\n",
-				name, vendor, s.at, path, name, models)
+				name, vendor, s.UpstreamAt, path, name, models)
 		}
 		channel(vendor, models[vendor])
 		for suffix, rule := range spoiledModels() {
 			channel(vendor+suffix, vendor+suffix+": ")
 			rule = maps.Clone(rule)
 			rule["vendor"], rule["model"] = vendor, vendor+suffix
-			s.control.rule(rule)
+			s.Control.AddRule(rule)
 		}
 	}
-	return s.gateway(gatewayOptions{
-		channels: channels.String(), relay: "moderation_model: omni-moderation-latest, realtime_model: gpt-realtime", adminKey: adminKey,
+	return s.StartGateway(stack.GatewayOptions{
+		Channels: channels.String(), Relay: "moderation_model: omni-moderation-latest, realtime_model: gpt-realtime", AdminKey: stack.AdminKey,
 	})
 }
 
-// formats gives a test a wire of its own to the gateway.
-func (g *gateway) formats() *formats {
+// overWire gives a test a wire of its own to the gateway.
+func overWire(g *stack.Gateway) *formats {
 	w := &wire{}
-	return &formats{gateway: g, wire: w, http: &http.Client{Transport: w}}
+	return &formats{Gateway: g, wire: w, http: &http.Client{Transport: w}}
 }
 
 // wire keeps the body of the last request an SDK sent.
@@ -131,7 +136,7 @@ func (f *formats) upstream(t *testing.T, operation, model string) seen {
 	var answer struct {
 		Requests []seen `json:"requests"`
 	}
-	f.s.control.do(http.MethodGet, "/requests?"+url.Values{"operation": {operation}, "model": {model}, "last": {"1"}}.Encode(), nil, &answer)
+	f.Stack.Control.Do(http.MethodGet, "/requests?"+url.Values{"operation": {operation}, "model": {model}, "last": {"1"}}.Encode(), nil, &answer)
 	if len(answer.Requests) != 1 {
 		t.Fatalf("no upstream saw a request of %s for %s", operation, model)
 	}
@@ -146,7 +151,7 @@ func (f *formats) upstream(t *testing.T, operation, model string) seen {
 	}
 	for name, values := range got.Header {
 		switch value := strings.Join(values, ","); {
-		case strings.Contains(value, token):
+		case strings.Contains(value, stack.Token):
 			t.Errorf("%s: the client's token reached the upstream as %s", operation, name)
 		case name == credential.name && value != credential.value:
 			t.Errorf("%s: the upstream got %s: %s", operation, name, value)
@@ -159,7 +164,7 @@ func (f *formats) upstream(t *testing.T, operation, model string) seen {
 			t.Errorf("%s: the upstream got the header %s: %s", operation, name, value)
 		}
 	}
-	if got.Header.Get(credential.name) == "" || strings.Contains(got.Target, token) || strings.Contains(got.Target, "key=") {
+	if got.Header.Get(credential.name) == "" || strings.Contains(got.Target, stack.Token) || strings.Contains(got.Target, "key=") {
 		t.Errorf("%s: the upstream got %s with the header %v", operation, got.Target, got.Header)
 	}
 	if version := got.Header.Get("Anthropic-Version"); got.Vendor == "anthropic" && version != anthropicVersion {
@@ -227,7 +232,7 @@ func TestFormats(t *testing.T) {
 	t.Parallel()
 	g := newFormats(t)
 	t.Run("formats", func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T, *gateway){
+		for name, test := range map[string]func(*testing.T, *stack.Gateway){
 			"openai": testOpenAI, "openai media": testOpenAIMedia, "openai errors": testOpenAIErrors, "realtime": testRealtime,
 			"anthropic": testAnthropic, "gemini": testGemini,
 		} {
@@ -237,16 +242,5 @@ func TestFormats(t *testing.T) {
 			})
 		}
 	})
-	g.tellsNothing(t)
-}
-
-// tellsNothing checks the gateway's log for credentials and for the word all prompts of these tests hold.
-func (g *gateway) tellsNothing(t *testing.T) {
-	t.Helper()
-	text := g.out.text()
-	for _, secret := range []string{token, "sk-upstream", "lighthouse"} {
-		if strings.Contains(text, secret) {
-			t.Errorf("%q, of a credential or a prompt, stands in the gateway's log", secret)
-		}
-	}
+	g.WantNoSecretsLogged(t, promptWord)
 }

@@ -19,6 +19,9 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
 
 const (
@@ -35,24 +38,24 @@ const (
 // the gateway, the upstream, Redis and the clients.
 func TestStreamsOnOneCore(t *testing.T) {
 	t.Parallel()
-	s := newRelayStack(t, onOneCore)
-	g := s.gateway(gatewayOptions{channels: s.anyModel()})
-	s.control.rule(map[string]any{"operation": "chat", "model": streamModel, "action": "stall", "chunks": 2})
-	driver := s.launch("driver", os.Args[0], "-drive-streams", g.url())
-	cores := status(t, driver.cmd.Process.Pid, "Cpus_allowed_list")
-	for _, p := range []*process{s.redis, s.upstream, g.process} {
-		if got := status(t, p.cmd.Process.Pid, "Cpus_allowed_list"); got != cores || strings.ContainsAny(got, "-,") {
-			t.Errorf("%s may use the cores %s, and the driver %s, want the same one", p.name, got, cores)
+	s := stack.NewRelay(t, stack.OnOneCore)
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.AnyModel()})
+	s.Control.AddRule(map[string]any{"operation": "chat", "model": streamModel, "action": "stall", "chunks": 2})
+	driver := s.Launch("driver", os.Args[0], "-drive-streams", g.URL())
+	cores := driver.KernelStatus(t, "Cpus_allowed_list")
+	for _, p := range []*stack.Process{s.Redis, s.Upstream, g.Process} {
+		if got := p.KernelStatus(t, "Cpus_allowed_list"); got != cores || strings.ContainsAny(got, "-,") {
+			t.Errorf("%s may use the cores %s, and the driver %s, want the same one", p.Name, got, cores)
 		}
 	}
-	s.control.wait("chat", streamModel, "open", manyStreams)
-	s.control.clear() // none may go on before all are there
+	s.Control.Await("chat", streamModel, "open", manyStreams)
+	s.Control.Clear() // none may go on before all are there
 	select {
-	case <-driver.done:
+	case <-driver.Done:
 	case <-time.After(streamPatience):
 		t.Fatal("the streams do not end")
 	}
-	if want := fmt.Sprintf("%d streams are whole", manyStreams); !strings.Contains(driver.out.text(), want) {
+	if want := fmt.Sprintf("%d streams are whole", manyStreams); !strings.Contains(driver.Out.Text(), want) {
 		t.Errorf("the driver did not say %q", want)
 	}
 }
@@ -113,7 +116,7 @@ func streamRequest(ctx context.Context, gateway, model string) (*http.Request, e
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Authorization", "Bearer "+stack.Token)
 	req.Header.Set("Content-Type", "application/json")
 	return req, nil
 }
@@ -189,12 +192,12 @@ func (w *words) end() error {
 // TestClientsThatLeave: a client that goes away in the middle of its stream frees its upstream.
 func TestClientsThatLeave(t *testing.T) {
 	t.Parallel()
-	s := newRelayStack(t, nil)
-	g := s.gateway(gatewayOptions{channels: s.anyModel()})
+	s := stack.NewRelay(t, nil)
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.AnyModel()})
 	const clients, model = 20, "gpt-4o-100000chunks-50ms"
 	for gone := range clients {
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := streamRequest(ctx, g.url(), model)
+		req, err := streamRequest(ctx, g.URL(), model)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +210,7 @@ func TestClientsThatLeave(t *testing.T) {
 		}
 		cancel()
 		_ = resp.Body.Close()
-		s.control.wait("chat", model, "canceled", gone+1)
+		s.Control.Await("chat", model, "canceled", gone+1)
 	}
 }
 
@@ -215,12 +218,12 @@ func TestClientsThatLeave(t *testing.T) {
 // error, not with half an event that it cannot parse.
 func TestStreamCutWithinAnEvent(t *testing.T) {
 	t.Parallel()
-	s := newRelayStack(t, nil)
-	g := s.gateway(gatewayOptions{channels: s.anyModel()})
-	sdk := g.sdk(option.WithMaxRetries(0))
+	s := stack.NewRelay(t, nil)
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.AnyModel()})
+	sdk := g.SDK(option.WithMaxRetries(0))
 	params := openai.ChatCompletionNewParams{Model: streamModel, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("go")}}
 	for _, after := range []int{1000, 1100, 1200, 1300} { // an event is of about 260
-		s.control.rule(map[string]any{"operation": "chat", "action": "cut", "bytes": after, "times": 1})
+		s.Control.AddRule(map[string]any{"operation": "chat", "action": "cut", "bytes": after, "times": 1})
 		stream := sdk.Chat.Completions.NewStreaming(t.Context(), params)
 		chunks := 0
 		for stream.Next() {
@@ -249,13 +252,13 @@ const (
 // client reads on.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	s := newRelayStack(t, nil)
-	g := s.gateway(gatewayOptions{channels: s.anyModel()})
+	s := stack.NewRelay(t, nil)
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.AnyModel()})
 	const model = "gpt-4o-800000chunks-1ns" // events of about 260 bytes
-	if err := wholeStream(t.Context(), http.DefaultClient, g.url()); err != nil {
+	if err := wholeStream(t.Context(), http.DefaultClient, g.URL()); err != nil {
 		t.Fatal(err)
 	}
-	before := resident(t, g.cmd.Process.Pid)
+	before := g.Memory(t)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -266,7 +269,7 @@ func TestSlowReader(t *testing.T) {
 		}
 		return conn, err
 	}}}
-	req, err := streamRequest(ctx, g.url(), model)
+	req, err := streamRequest(ctx, g.URL(), model)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,8 +284,8 @@ func TestSlowReader(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sent := s.standstill(model)
-	grown := resident(t, g.cmd.Process.Pid) - before
+	sent := standstill(s, model)
+	grown := g.Memory(t) - before
 	t.Logf("the upstream sent %d KiB, of which the client read %d; the gateway's memory grew by %d KiB", sent>>10, stream.bytes>>10, grown>>10)
 	if sent > readAhead || sent < stream.bytes {
 		t.Errorf("%d bytes of %d were taken for a client that read %d, want at most %d", sent, offered, stream.bytes, readAhead)
@@ -298,13 +301,13 @@ func TestSlowReader(t *testing.T) {
 }
 
 // standstill waits until the upstream gets rid of nothing more, and returns how much it was.
-func (s *stack) standstill(model string) int64 {
-	s.t.Helper()
+func standstill(s *stack.Stack, model string) int64 {
+	s.T.Helper()
 	const quiet = 60 // looks without a change
 	var last int64
 	same := 0
-	eventually(s.t, "the upstream stands still", readyTimeout, func() bool {
-		sent := s.control.sent(model)
+	testwait.Eventually(s.T, "the upstream stands still", stack.ReadyTimeout, func() bool {
+		sent := s.Control.Sent(model)
 		if same++; sent != last {
 			same = 0
 		}
@@ -312,31 +315,4 @@ func (s *stack) standstill(model string) int64 {
 		return same == quiet
 	})
 	return last
-}
-
-// resident is the memory of a process in bytes, as the kernel counts it.
-func resident(t *testing.T, pid int) int64 {
-	t.Helper()
-	n, err := strconv.ParseInt(strings.TrimSuffix(status(t, pid, "VmRSS"), " kB"), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n << 10
-}
-
-// status is what the kernel says of a process.
-func status(t *testing.T, pid int, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "\n"+name+":")
-	value, _, _ := strings.Cut(rest, "\n")
-	return strings.TrimSpace(value)
-}
-
-// anyModel is a channel of the fake OpenAI upstream that takes every model, as a YAML list item.
-func (s *stack) anyModel() string {
-	return fmt.Sprintf("  - {name: main, vendor: openai, base_url: http://%s/openai/v1, keys: [sk-upstream-main], models: {\"*\": }}\n", s.at)
 }

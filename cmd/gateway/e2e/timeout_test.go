@@ -9,6 +9,9 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
 
 // impatience is how long the HTTP client of TestClientTimesOut waits for an answer. Then its SDK asks again, which it
@@ -20,43 +23,43 @@ const impatience = time.Second
 func TestClientTimesOut(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		redis   bool // the answers of Redis are held, else Temporal's
-		towards bool // what the front sends is held, else what it is answered
-		restart bool // Redis is killed in between
+		redis   bool            // the answers of Redis are held, else Temporal's
+		what    stack.Direction // what the front sends is held, or what it is answered
+		restart bool            // Redis is killed in between
 	}{
-		"Temporal's answer is late":         {},
-		"Temporal hears it late":            {towards: true},
-		"Redis answers late":                {redis: true},
-		"Redis hears it late":               {redis: true, towards: true},
-		"Redis restarts":                    {restart: true},
-		"Redis restarts, Temporal is late":  {restart: true, towards: true},
-		"Redis restarts while it is waited": {redis: true, restart: true},
+		"Temporal's answer is late":         {what: stack.Back},
+		"Temporal hears it late":            {what: stack.Towards},
+		"Redis answers late":                {redis: true, what: stack.Back},
+		"Redis hears it late":               {redis: true, what: stack.Towards},
+		"Redis restarts":                    {restart: true, what: stack.Back},
+		"Redis restarts, Temporal is late":  {restart: true, what: stack.Towards},
+		"Redis restarts while it is waited": {redis: true, restart: true, what: stack.Back},
 	}
 	for name, c := range cases {
-		if c.restart && !redisKeeps() {
+		if c.restart && !stack.RedisKeeps() {
 			continue // the embedded one forgets, and a create without a key is protected by what it remembers
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStack(t)
-			s.gateway(gatewayOptions{args: []string{"worker"}})
-			temporal, redis := newGate(t, s.temporalAt), newGate(t, s.redisAt)
-			front := s.gateway(gatewayOptions{args: []string{"serve", "--worker=false"}, temporalAt: temporal.addr(), redisAt: redis.addr()})
-			s.control.rule(map[string]any{"operation": "video.create", "action": "delay", "ms": 1000})
-			gate := temporal
+			s := stack.New(t)
+			s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
+			temporal, redis := stack.NewLink(t, s.TemporalAt), stack.NewLink(t, s.RedisAt)
+			front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}, TemporalAt: temporal.Addr(), RedisAt: redis.Addr()})
+			s.Control.AddRule(map[string]any{"operation": "video.create", "action": "delay", "ms": 1000})
+			held := temporal
 			if c.redis {
-				gate = redis
+				held = redis
 			}
 			var asked atomic.Int32
 			transport := http.Transport{ResponseHeaderTimeout: impatience}
 			t.Cleanup(transport.CloseIdleConnections)
-			sdk := front.sdk(option.WithMaxRetries(10), option.WithHTTPClient(&http.Client{Transport: &transport}),
+			sdk := front.SDK(option.WithMaxRetries(10), option.WithHTTPClient(&http.Client{Transport: &transport}),
 				option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 					asked.Add(1)
 					return next(r)
 				}))
 
-			gate.hold(c.towards)
+			held.Hold(c.what)
 			var (
 				video *openai.Video
 				err   error
@@ -66,24 +69,24 @@ func TestClientTimesOut(t *testing.T) {
 				video, err = sdk.Videos.New(t.Context(), openai.VideoNewParams{Prompt: "asked again", Model: "sora-2-fast"})
 			})
 			again := func(n int32) {
-				eventually(t, "the SDK asks again", readyTimeout, func() bool { return asked.Load() >= n })
+				testwait.Eventually(t, "the SDK asks again", stack.ReadyTimeout, func() bool { return asked.Load() >= n })
 			}
 			again(2)
 			if c.restart {
-				s.redis.kill()
+				s.Redis.Kill()
 				again(3)
-				s.startRedis()
-				s.redis.ready(t)
+				s.StartRedis()
+				s.Redis.AwaitReady(t)
 			}
 			again(asked.Load() + 1)
-			gate.release()
+			held.Mend()
 			group.Wait()
 			if err != nil {
 				t.Fatalf("create: %v", err)
 			}
-			front.completed(video.ID, crashTimeout)
-			s.submittedOnce(1)
-			if n := s.tasks(t.Context()); n != 1 {
+			front.AwaitCompleted(video.ID, stack.CrashTimeout)
+			s.WantSubmittedOnce(1)
+			if n := s.CountTasks(t.Context()); n != 1 {
 				t.Errorf("%d tasks for one create that was asked %d times", n, asked.Load())
 			}
 		})

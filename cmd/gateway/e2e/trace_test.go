@@ -9,6 +9,9 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
 
 const (
@@ -29,25 +32,25 @@ func traceparent(trace, flags string) option.RequestOption {
 // the one trace of the client.
 func TestTrace(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	c, hook := newCollector(t), newHook(t, nil)
-	s.traced(c)
-	options := hooks(hook.URL + "/secret-path")
-	options.channels = s.channel("first", "sk-upstream-first", "    priority: 10\n") + s.channel("second", "sk-upstream-second", "")
-	options.args = []string{"serve", "--worker=false"}
-	front := s.gateway(options)
-	options.args = []string{"worker"}
-	s.gateway(options)
-	hooked := option.WithAPIKey(hookToken)
+	s := stack.New(t)
+	c, hook := stack.NewCollector(t), stack.NewReceiver(t, nil)
+	s.SendSpans(c)
+	options := stack.WithReceiver(hook.URL + "/secret-path")
+	options.Channels = s.Channel("first", "sk-upstream-first", "    priority: 10\n") + s.Channel("second", "sk-upstream-second", "")
+	options.Args = []string{"serve", "--worker=false"}
+	front := s.StartGateway(options)
+	options.Args = []string{"worker"}
+	s.StartGateway(options)
+	hooked := option.WithAPIKey(stack.HookToken)
 
-	unseen := front.create(t.Context(), "sora-2-fast", secretPrompt+" unseen", hooked, traceparent(unsampledTrace, "00"))
-	hook.verified(t, 1, unseen.ID)
-	video := front.create(t.Context(), "sora-2-fast", secretPrompt, hooked, traceparent(sampledTrace, "01"))
-	hook.verified(t, 2, video.ID)
+	unseen := front.Create(t.Context(), "sora-2-fast", secretPrompt+" unseen", hooked, traceparent(unsampledTrace, "00"))
+	hook.AwaitVerified(t, 1, unseen.ID)
+	video := front.Create(t.Context(), "sora-2-fast", secretPrompt, hooked, traceparent(sampledTrace, "01"))
+	hook.AwaitVerified(t, 2, video.ID)
 
 	t.Run("task", func(t *testing.T) {
-		trace := c.awaits(t, sampledTrace, "POST /v1/videos", "RunWorkflow:Video", "RunWorkflow:Notify", "RunActivity:Settle")
-		t.Logf("the trace of %s:\n%s", video.ID, tree(trace))
+		trace := c.Await(t, sampledTrace, "POST /v1/videos", "RunWorkflow:Video", "RunWorkflow:Notify", "RunActivity:Settle")
+		t.Logf("the trace of %s:\n%s", video.ID, stack.Tree(trace))
 		const task = "serve POST /v1/videos > serve StartWorkflow:Video > worker RunWorkflow:Video"
 		for name, want := range map[string]string{
 			"RunActivity:Admit":  task + " > worker RunActivity:Admit",
@@ -57,7 +60,7 @@ func TestTrace(t *testing.T) {
 			"RunActivity:Settle": task + " > worker RunActivity:Settle",
 			"POST webhook":       task + " > worker RunWorkflow:Notify > worker RunActivity:Deliver > worker POST webhook",
 		} {
-			if got := path(trace, name); got != want {
+			if got := stack.PathTo(trace, name); got != want {
 				t.Errorf("%s: got %q, want %q", name, got, want)
 			}
 		}
@@ -67,14 +70,14 @@ func TestTrace(t *testing.T) {
 				t.Errorf("the request's parent is %s, want the client's span %s", parent, above)
 			}
 			if one.GetName() != "POST webhook" && one.GetName() != "RunWorkflow:Notify" && one.GetName() != "RunActivity:Deliver" && strings.HasPrefix(one.GetName(), "Run") &&
-				text(one.GetAttributes(), "gateway.task") != video.ID {
-				t.Errorf("%s names task %q", one.GetName(), text(one.GetAttributes(), "gateway.task"))
+				stack.Attribute(one.GetAttributes(), "gateway.task") != video.ID {
+				t.Errorf("%s names task %q", one.GetName(), stack.Attribute(one.GetAttributes(), "gateway.task"))
 			}
 		}
 	})
 	t.Run("same history", func(t *testing.T) {
-		temporal := s.temporalClient()
-		with, without := history(t.Context(), t, temporal, video.ID), history(t.Context(), t, temporal, unseen.ID)
+		temporal := s.TemporalClient()
+		with, without := stack.History(t.Context(), t, temporal, video.ID), stack.History(t.Context(), t, temporal, unseen.ID)
 		if got, want := len(with.GetEvents()), len(without.GetEvents()); got != want {
 			t.Errorf("a traced task has %d history events, another %d", got, want)
 		}
@@ -83,24 +86,24 @@ func TestTrace(t *testing.T) {
 				t.Errorf("a task outside of a trace carries one: %v", event)
 			}
 		}
-		s.record("traced", video.ID)
+		record(s, "traced", video.ID)
 	})
 	t.Run("fail-over", func(t *testing.T) {
-		s.control.rule(map[string]any{"operation": "chat", "key": "sk-upstream-first", "action": "status", "status": 500, "times": 1})
-		sdk := front.sdk(option.WithMaxRetries(0))
+		s.Control.AddRule(map[string]any{"operation": "chat", "key": "sk-upstream-first", "action": "status", "status": 500, "times": 1})
+		sdk := front.SDK(option.WithMaxRetries(0))
 		_, err := sdk.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{
 			Model: "gpt-4o", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(secretPrompt)},
 		}, traceparent(callTrace, "01"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace := c.awaits(t, callTrace, "POST /v1/chat/completions")
-		t.Logf("the trace of a call:\n%s", tree(trace))
+		trace := c.Await(t, callTrace, "POST /v1/chat/completions")
+		t.Logf("the trace of a call:\n%s", stack.Tree(trace))
 		var got []string
 		for _, one := range trace {
 			if one.GetName() == "chat gpt-4o" {
-				got = append(got, fmt.Sprint(text(one.GetAttributes(), "gateway.attempt"), " ", text(one.GetAttributes(), "gateway.channel"), " ",
-					text(one.GetAttributes(), "http.response.status_code"), " ", len(one.GetEvents()), " ", path(trace, one.GetName())))
+				got = append(got, fmt.Sprint(stack.Attribute(one.GetAttributes(), "gateway.attempt"), " ", stack.Attribute(one.GetAttributes(), "gateway.channel"), " ",
+					stack.Attribute(one.GetAttributes(), "http.response.status_code"), " ", len(one.GetEvents()), " ", stack.PathTo(trace, one.GetName())))
 			}
 		}
 		const within = "serve POST /v1/chat/completions > serve chat gpt-4o"
@@ -109,19 +112,18 @@ func TestTrace(t *testing.T) {
 		}
 	})
 
-	if trace := c.trace(unsampledTrace); len(trace) != 0 { // both processes have sent later spans by now
-		t.Errorf("the client did not want its trace, it came:\n%s", tree(trace))
+	if trace := c.Trace(unsampledTrace); len(trace) != 0 { // both processes have sent later spans by now
+		t.Errorf("the client did not want its trace, it came:\n%s", stack.Tree(trace))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, secret := range []string{secretPrompt, hookToken, token, "sk-upstream", hookSecret, "secret-path", accessKey + "-", secretKey} {
-		if bytes.Contains(c.raw.Bytes(), []byte(secret)) {
+	raw := c.Exports()
+	for _, secret := range []string{secretPrompt, stack.HookToken, stack.Token, "sk-upstream", stack.HookSecret, "secret-path", stack.AccessKey + "-", stack.SecretKey} {
+		if bytes.Contains(raw, []byte(secret)) {
 			t.Errorf("%q stands in the exported spans", secret)
 		}
 	}
-	for _, request := range hook.requests() {
-		if request.header.Get("Traceparent") != "" {
-			t.Errorf("the receiver got %v", request.header)
+	for _, request := range hook.Requests() {
+		if request.Header.Get("Traceparent") != "" {
+			t.Errorf("the receiver got %v", request.Header)
 		}
 	}
 }
@@ -129,24 +131,24 @@ func TestTrace(t *testing.T) {
 // TestTraceOutlivesWorker: a task that another worker takes over has one span, which those of both workers are within.
 func TestTraceOutlivesWorker(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	c := newCollector(t)
-	s.traced(c)
-	front := s.gateway(gatewayOptions{args: []string{"serve", "--worker=false"}})
-	worker := s.gateway(gatewayOptions{args: []string{"worker"}})
-	video := front.create(t.Context(), "sora-2-manual", "survivor", traceparent(sampledTrace, "01"))
-	c.awaits(t, sampledTrace, "submit sora-2-manual", "poll sora-2-manual")
-	worker.kill()
-	s.control.drive(s.control.job("survivor").ID, "completed", 100)
-	worker.start()
-	front.completed(video.ID, crashTimeout)
-	trace := c.awaits(t, sampledTrace, "RunWorkflow:Video")
-	t.Logf("the trace of %s:\n%s", video.ID, tree(trace))
+	s := stack.New(t)
+	c := stack.NewCollector(t)
+	s.SendSpans(c)
+	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
+	worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
+	video := front.Create(t.Context(), "sora-2-manual", "survivor", traceparent(sampledTrace, "01"))
+	c.Await(t, sampledTrace, "submit sora-2-manual", "poll sora-2-manual")
+	worker.Kill()
+	s.Control.Drive(s.Control.Job("survivor").ID, "completed", 100)
+	worker.Start()
+	front.AwaitCompleted(video.ID, stack.CrashTimeout)
+	trace := c.Await(t, sampledTrace, "RunWorkflow:Video")
+	t.Logf("the trace of %s:\n%s", video.ID, stack.Tree(trace))
 	const task = "serve POST /v1/videos > serve StartWorkflow:Video > worker RunWorkflow:Video > worker "
 	for name, want := range map[string]string{
 		"submit sora-2-manual": task + "RunActivity:SubmitClaimed > worker submit sora-2-manual", "open sora-2-manual": task + "RunActivity:Archive > worker open sora-2-manual",
 	} {
-		if got := path(trace, name); got != want {
+		if got := stack.PathTo(trace, name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
@@ -164,18 +166,18 @@ func TestTraceOutlivesWorker(t *testing.T) {
 // TestCollectorAway: nobody waits for a collector that is not there, neither a call nor the end of the process.
 func TestCollectorAway(t *testing.T) {
 	t.Parallel()
-	s := newRelayStack(t, nil)
-	s.traced(&collector{Server: &httptest.Server{URL: "http://" + nowhere}})
-	g := s.gateway(gatewayOptions{})
-	sdk := g.sdk(option.WithMaxRetries(0))
+	s := stack.NewRelay(t, nil)
+	s.SendSpans(&stack.Collector{Server: &httptest.Server{URL: "http://" + stack.Nowhere}})
+	g := s.StartGateway(stack.GatewayOptions{})
+	sdk := g.SDK(option.WithMaxRetries(0))
 	answer, err := sdk.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{
 		Model: "gpt-4o", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("hello")},
 	})
 	if err != nil || answer.Choices[0].Message.Content == "" {
 		t.Fatalf("%v, %+v", err, answer)
 	}
-	g.stop(t)
-	if log := g.out.text(); !strings.Contains(log, "collector takes no spans") || !strings.Contains(log, "trace_id=") {
+	g.Stop(t)
+	if log := g.Out.Text(); !strings.Contains(log, "collector takes no spans") || !strings.Contains(log, "trace_id=") {
 		t.Errorf("the log tells nothing of it:\n%s", log)
 	}
 }
@@ -183,38 +185,38 @@ func TestCollectorAway(t *testing.T) {
 // TestTraceGoesOn: a task of a gateway whose upstream is a gateway is one trace, the other's part within its own submit.
 func TestTraceGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	c := newCollector(t)
-	s.traced(c)
-	g := s.gateway(gatewayOptions{channels: s.channel("main", "sk-upstream-main", "") + `  - name: itself
+	s := stack.New(t)
+	c := stack.NewCollector(t)
+	s.SendSpans(c)
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.Channel("main", "sk-upstream-main", "") + `  - name: itself
     vendor: generic
     base_url: http://{self}/v1
-    keys: [` + token + `]
+    keys: [` + stack.Token + `]
     models: {chain: sora-2-fast}
     groups: [default]
 `})
-	video := g.create(t.Context(), "chain", "through two gateways", traceparent(sampledTrace, "01"))
-	g.completed(video.ID, taskTimeout)
+	video := g.Create(t.Context(), "chain", "through two gateways", traceparent(sampledTrace, "01"))
+	g.AwaitCompleted(video.ID, stack.TaskTimeout)
 	const want = "serve POST /v1/videos > serve StartWorkflow:Video > serve RunWorkflow:Video > serve RunActivity:SubmitClaimed > serve submit sora-2-fast" +
 		" > serve POST /v1/video/generations"
-	var trace []span
-	eventually(t, "trace has "+want, exportTimeout, func() bool {
-		trace = c.trace(sampledTrace)
-		return path(trace, "POST /v1/video/generations") == want
+	var trace []stack.Span
+	testwait.Eventually(t, "trace has "+want, stack.ExportTimeout, func() bool {
+		trace = c.Trace(sampledTrace)
+		return stack.PathTo(trace, "POST /v1/video/generations") == want
 	})
-	t.Logf("the trace of %s:\n%s", video.ID, tree(trace))
+	t.Logf("the trace of %s:\n%s", video.ID, stack.Tree(trace))
 }
 
 // TestTraceOverGRPC: a collector that speaks gRPC gets the spans as well.
 func TestTraceOverGRPC(t *testing.T) {
 	t.Parallel()
-	s := newRelayStack(t, nil)
-	c := newGRPCCollector(t)
-	s.traced(c, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc")
-	g := s.gateway(gatewayOptions{})
-	sdk := g.sdk(option.WithMaxRetries(0))
+	s := stack.NewRelay(t, nil)
+	c := stack.NewGRPCCollector(t)
+	s.SendSpans(c, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc")
+	g := s.StartGateway(stack.GatewayOptions{})
+	sdk := g.SDK(option.WithMaxRetries(0))
 	if _, err := sdk.Models.List(t.Context(), traceparent(callTrace, "01")); err != nil {
 		t.Fatal(err)
 	}
-	c.awaits(t, callTrace, "GET /v1/models")
+	c.Await(t, callTrace, "GET /v1/models")
 }

@@ -3,17 +3,18 @@ package e2e_test
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
+
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
 
 // reading is what every format says of a task.
@@ -29,10 +30,10 @@ type videoFormat struct {
 }
 
 // videoFormats are the three video formats of a gateway, each through a client of its own.
-func (g *gateway) videoFormats(t *testing.T) map[string]videoFormat {
+func videoFormats(t *testing.T, g *stack.Gateway) map[string]videoFormat {
 	t.Helper()
-	sdk := g.sdk()
-	volc := volcengine{t: t, endpoint: g.url() + "/vendorC/", accessKey: "AKLTclient", secretKey: "its own secret", token: token}
+	sdk := g.SDK()
+	volc := volcengine{t: t, endpoint: g.URL() + "/vendorC/", accessKey: "AKLTclient", secretKey: "its own secret", token: stack.Token}
 	return map[string]videoFormat{
 		"sora": {
 			func(model, prompt string, seconds int, image []byte) string {
@@ -59,7 +60,7 @@ func (g *gateway) videoFormats(t *testing.T) map[string]videoFormat {
 					ID     string `json:"id"`
 					TaskID string `json:"task_id"`
 				}
-				g.json(t, http.MethodPost, "/v1/video/generations", map[string]any{
+				g.CallJSON(t, http.MethodPost, "/v1/video/generations", map[string]any{
 					"model": model, "prompt": prompt, "image": base64.StdEncoding.EncodeToString(image), "duration": seconds, "width": 1280, "height": 720,
 				}, &made)
 				if made.ID == "" || made.ID != made.TaskID {
@@ -73,10 +74,10 @@ func (g *gateway) videoFormats(t *testing.T) map[string]videoFormat {
 					URL    *string  `json:"url"`
 					URLs   []string `json:"urls"`
 				}
-				g.json(t, http.MethodGet, "/v1/video/generations/"+id, nil, &task)
+				g.CallJSON(t, http.MethodGet, "/v1/video/generations/"+id, nil, &task)
 				got := reading{state: task.Status}
 				if task.URL != nil {
-					got.url = g.url() + *task.URL
+					got.url = g.URL() + *task.URL
 				}
 				return got
 			},
@@ -99,56 +100,13 @@ func (g *gateway) videoFormats(t *testing.T) map[string]videoFormat {
 	}
 }
 
-// json sends and reads JSON with the token.
-func (g *gateway) json(t *testing.T, method, path string, body, into any) {
-	t.Helper()
-	status, answer := g.call(t, method, path, body)
-	if status != http.StatusOK {
-		t.Fatalf("%s %s: %d %s", method, path, status, answer)
-	}
-	if err := json.Unmarshal(answer, into); err != nil {
-		t.Fatalf("%s %s: %v in %s", method, path, err, answer)
-	}
-}
-
-// call sends JSON with the token and returns what came.
-func (g *gateway) call(t *testing.T, method, path string, body any) (int, []byte) {
-	t.Helper()
-	var content io.Reader
-	if body != nil {
-		doc, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content = bytes.NewReader(doc)
-	}
-	if !strings.HasPrefix(path, "http") {
-		path = g.url() + path
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, path, content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
-	}
-	return resp.StatusCode, answer
-}
-
 // TestVideoFormats: a task that is made in any of the three formats, over any vendor's adapter, is read in all of them, and
 // its bytes are the upstream's.
 func TestVideoFormats(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	g := s.gateway(gatewayOptions{channels: s.everyVendor()})
-	formats := g.videoFormats(t)
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.EveryVendor()})
+	formats := videoFormats(t, g)
 	image := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("an image of a client's "), 100)...)
 	type made struct{ format, model, prompt, id string }
 	var tasks []made
@@ -162,10 +120,10 @@ func TestVideoFormats(t *testing.T) {
 	for _, task := range tasks {
 		for name, format := range formats {
 			var got reading
-			eventually(t, task.prompt+" completed in "+name, taskTimeout, func() bool {
+			testwait.Eventually(t, task.prompt+" completed in "+name, stack.TaskTimeout, func() bool {
 				got = format.read(task.id)
 				if got.state == "failed" || got.state == "" {
-					_, object := g.call(t, http.MethodGet, "/v1/videos/"+task.id, nil)
+					_, object := g.Call(t, http.MethodGet, "/v1/videos/"+task.id, nil)
 					t.Fatalf("%s: %+v in %s: %s", task.prompt, got, name, object)
 				}
 				return got.state == "completed"
@@ -173,8 +131,8 @@ func TestVideoFormats(t *testing.T) {
 			if name == "sora" {
 				got.url = "/v1/videos/" + task.id + "/content"
 			}
-			status, content := g.call(t, http.MethodGet, got.url, nil)
-			job := s.control.job(task.prompt)
+			status, content := g.Call(t, http.MethodGet, got.url, nil)
+			job := s.Control.Job(task.prompt)
 			if job == nil || status != http.StatusOK || hexSum(content) != job.SHA256 {
 				t.Errorf("%s: %d with %d bytes by %s, which are not the upstream's", task.prompt, status, len(content), name)
 				continue
@@ -188,21 +146,21 @@ func TestVideoFormats(t *testing.T) {
 			}
 		}
 	}
-	t.Run("two videos of one request", func(t *testing.T) { g.several(t) })
-	g.secretsNowhere(t)
+	t.Run("two videos of one request", func(t *testing.T) { wantSeveral(t, g) })
+	g.WantNoSecrets(t)
 }
 
-// several makes two videos of one request and finds both in the archive.
-func (g *gateway) several(t *testing.T) {
+// wantSeveral makes two videos of one request and finds both in the archive.
+func wantSeveral(t *testing.T, g *stack.Gateway) {
 	t.Helper()
 	var task struct {
 		ID     string   `json:"id"`
 		Status string   `json:"status"`
 		URLs   []string `json:"urls"`
 	}
-	g.json(t, http.MethodPost, "/v1/video/generations", map[string]any{"model": "generic-video-fast", "prompt": "a pair", "n": 2}, &task)
-	eventually(t, "two videos completed", taskTimeout, func() bool {
-		g.json(t, http.MethodGet, "/v1/video/generations/"+task.ID, nil, &task)
+	g.CallJSON(t, http.MethodPost, "/v1/video/generations", map[string]any{"model": "generic-video-fast", "prompt": "a pair", "n": 2}, &task)
+	testwait.Eventually(t, "two videos completed", stack.TaskTimeout, func() bool {
+		g.CallJSON(t, http.MethodGet, "/v1/video/generations/"+task.ID, nil, &task)
 		return task.Status == "completed"
 	})
 	content := "/v1/videos/" + task.ID + "/content"
@@ -210,14 +168,14 @@ func (g *gateway) several(t *testing.T) {
 		t.Fatalf("urls = %v", task.URLs)
 	}
 	for _, path := range task.URLs {
-		if status, video := g.call(t, http.MethodGet, path, nil); status != http.StatusOK || !bytes.Contains(video[:min(len(video), 12)], []byte("ftyp")) {
+		if status, video := g.Call(t, http.MethodGet, path, nil); status != http.StatusOK || !bytes.Contains(video[:min(len(video), 12)], []byte("ftyp")) {
 			t.Errorf("%s: %d with %d bytes, want an MP4", path, status, len(video))
 		}
 	}
-	if status, _ := g.call(t, http.MethodGet, content+"?index=2", nil); status != http.StatusNotFound {
+	if status, _ := g.Call(t, http.MethodGet, content+"?index=2", nil); status != http.StatusNotFound {
 		t.Errorf("a third video: %d, want 404", status)
 	}
-	if status, answer := g.call(t, http.MethodPost, "/v1/video/generations", map[string]any{"model": "sora-2-fast", "prompt": "a pair", "n": 2}); status != http.StatusBadRequest || !bytes.Contains(answer, []byte(`"n"`)) {
+	if status, answer := g.Call(t, http.MethodPost, "/v1/video/generations", map[string]any{"model": "sora-2-fast", "prompt": "a pair", "n": 2}); status != http.StatusBadRequest || !bytes.Contains(answer, []byte(`"n"`)) {
 		t.Errorf("two videos of a vendor that makes one: %d %s, want 400 on n", status, answer)
 	}
 }
@@ -225,18 +183,18 @@ func (g *gateway) several(t *testing.T) {
 // TestVolcengine is the way of a client of vendor C's: it submits, asks until done and fetches, its signature ignored.
 func TestVolcengine(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
+	s := stack.New(t)
 	// That the signature is the vendor's own is checked by the upstream, which verifies it as the vendor's SDK makes it.
-	direct := volcengine{t: t, endpoint: "http://" + s.at + "/vendorc/", accessKey: "ak-upstream-client", secretKey: "sk-upstream-client"}
+	direct := volcengine{t: t, endpoint: "http://" + s.UpstreamAt + "/vendorc/", accessKey: "ak-upstream-client", secretKey: "sk-upstream-client"}
 	if status, answer := direct.result("jimeng_t2v_v30_fast", "7000000000000000001"); status != http.StatusOK || answer.Data.Status != "not_found" {
 		t.Fatalf("the vendor does not take the client's signature: %d %+v", status, answer)
 	}
-	g := s.gateway(gatewayOptions{channels: s.everyVendor(), video: "poll_min: 200ms, poll_max: 1s, presigned_urls: true"})
-	client := volcengine{t: t, endpoint: g.url() + "/jimeng/", accessKey: "AKLTclient", secretKey: "its own secret", token: token}
+	g := s.StartGateway(stack.GatewayOptions{Channels: s.EveryVendor(), Video: "poll_min: 200ms, poll_max: 1s, presigned_urls: true"})
+	client := volcengine{t: t, endpoint: g.URL() + "/jimeng/", accessKey: "AKLTclient", secretKey: "its own secret", token: stack.Token}
 
 	id := client.submit(map[string]any{"req_key": "jimeng-fast", "prompt": "a lantern", "frames": 121, "aspect_ratio": "16:9"})
 	var link string
-	eventually(t, "done", taskTimeout, func() bool {
+	testwait.Eventually(t, "done", stack.TaskTimeout, func() bool {
 		status, answer := client.result("jimeng-fast", id)
 		if status != http.StatusOK || answer.Code != 10000 || answer.Status != 10000 {
 			t.Fatalf("result: %d %+v", status, answer)
@@ -244,13 +202,13 @@ func TestVolcengine(t *testing.T) {
 		link = answer.Data.VideoURL
 		return answer.Data.Status == "done"
 	})
-	if content := fetch(t, link); hexSum(content) != s.control.job("a lantern").SHA256 {
+	if content := fetch(t, link); hexSum(content) != s.Control.Job("a lantern").SHA256 {
 		t.Errorf("%d bytes at the link, which are not the upstream's", len(content))
 	}
 
 	doomed := client.submit(map[string]any{"req_key": "jimeng-fast-fail", "prompt": "no such luck"})
 	var refused volcAnswer
-	eventually(t, "failed", taskTimeout, func() bool {
+	testwait.Eventually(t, "failed", stack.TaskTimeout, func() bool {
 		var status int
 		status, refused = client.result("jimeng-fast-fail", doomed)
 		return status == http.StatusBadRequest
@@ -262,7 +220,7 @@ func TestVolcengine(t *testing.T) {
 		t.Errorf("an unknown task: %d %+v", status, answer)
 	}
 	stranger := client
-	stranger.token = token + "-other"
+	stranger.token = stack.Token + "-other"
 	if status, answer := stranger.result("jimeng-fast", id); status != http.StatusOK || answer.Data.Status != "not_found" {
 		t.Errorf("another token's task: %d %+v", status, answer)
 	}

@@ -1,12 +1,8 @@
 package e2e_test
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"syscall"
@@ -15,15 +11,17 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 // TestSoraSDK drives the whole videos service of the unmodified SDK: create and poll, list with its own pager, remix,
 // download, delete.
 func TestSoraSDK(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	g := s.gateway(gatewayOptions{})
-	sdk := g.sdk()
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{})
+	sdk := g.SDK()
 
 	var ids []string // newest last
 	for n := range 3 {
@@ -42,7 +40,7 @@ func TestSoraSDK(t *testing.T) {
 	if remix.RemixedFromVideoID != ids[0] || remix.ID == ids[0] || remix.Prompt != "the same at night" || remix.Seconds != "4" || remix.Size != "1280x720" {
 		t.Errorf("remix = %s", remix.RawJSON())
 	}
-	g.completed(remix.ID, taskTimeout)
+	g.AwaitCompleted(remix.ID, stack.TaskTimeout)
 	ids = append(ids, remix.ID)
 
 	t.Run("list", func(t *testing.T) {
@@ -62,7 +60,7 @@ func TestSoraSDK(t *testing.T) {
 				t.Errorf("%s: got %v, %v, want %v", order, got, err, want)
 			}
 		}
-		page, err := sdk.Videos.List(t.Context(), openai.VideoListParams{}, option.WithAPIKey(token+"-other"))
+		page, err := sdk.Videos.List(t.Context(), openai.VideoListParams{}, option.WithAPIKey(stack.Token+"-other"))
 		if err != nil || len(page.Data) != 0 || page.HasMore {
 			t.Errorf("another token sees %+v, %v", page, err)
 		}
@@ -72,8 +70,8 @@ func TestSoraSDK(t *testing.T) {
 		wantStatus(t, "a long page", err, http.StatusBadRequest)
 	})
 	t.Run("delete", func(t *testing.T) {
-		running := g.create(t.Context(), "sora-2-manual", "never to be seen")
-		s.control.wait("video.get", "sora-2-manual", "", 1)
+		running := g.Create(t.Context(), "sora-2-manual", "never to be seen")
+		s.Control.Await("video.get", "sora-2-manual", "", 1)
 		for _, id := range []string{ids[1], running.ID} {
 			gone, err := sdk.Videos.Delete(t.Context(), id)
 			if err != nil || !gone.Deleted || gone.ID != id || gone.Object != "video.deleted" {
@@ -93,7 +91,7 @@ func TestSoraSDK(t *testing.T) {
 		}
 	})
 	t.Run("a remix of what is not finished", func(t *testing.T) {
-		running := g.create(t.Context(), "sora-2-manual", "still at work")
+		running := g.Create(t.Context(), "sora-2-manual", "still at work")
 		_, err := sdk.Videos.Remix(t.Context(), running.ID, openai.VideoRemixParams{Prompt: "too soon"})
 		wantStatus(t, "too soon", err, http.StatusBadRequest)
 	})
@@ -126,81 +124,24 @@ func wantStatus(t *testing.T, what string, err error, status int) {
 	}
 }
 
-// taskEvent is one server-sent event of a task.
-type taskEvent struct {
-	id     string
-	status string
-	body   string
-}
-
-// follow reads the events of a task; the channel is closed at the stream's end, after its error.
-func (g *gateway) follow(ctx context.Context, t *testing.T, path string) (<-chan taskEvent, <-chan error) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url()+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		resp.Body.Close()
-		t.Fatalf("events: %d", resp.StatusCode)
-	}
-	events, ended := make(chan taskEvent, 1000), make(chan error, 1)
-	go func() {
-		defer close(events)
-		defer resp.Body.Close()
-		reader := bufio.NewReader(resp.Body)
-		var e taskEvent
-		for {
-			line, err := reader.ReadString('\n')
-			if err != nil {
-				if errors.Is(err, io.EOF) {
-					err = nil
-				}
-				ended <- err
-				return
-			}
-			name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-			switch name {
-			case "id":
-				e.id = value
-			case "data":
-				var object struct{ Status string }
-				_ = json.Unmarshal([]byte(value), &object) // no status is told by the test
-				e.status, e.body = object.Status, value
-			case "":
-				if e.id != "" {
-					events <- e
-				}
-				e = taskEvent{}
-			}
-		}
-	}()
-	return events, ended
-}
-
 // TestVideoEvents: clients hear of changes soon after they happen, in either format, and waiting reads are answered then;
 // a gateway that is stopped ends its streams cleanly.
 func TestVideoEvents(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	g := s.gateway(gatewayOptions{})
-	video := g.create(t.Context(), "sora-2-manual", "watched")
-	sora, soraEnd := g.follow(t.Context(), t, "/v1/videos/"+video.ID+"/events")
-	generic, genericEnd := g.follow(t.Context(), t, "/v1/video/generations/"+video.ID+"/events")
-	s.control.wait("video.get", "sora-2-manual", "", 1)
-	job := s.control.job("watched")
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{})
+	video := g.Create(t.Context(), "sora-2-manual", "watched")
+	sora, soraEnd := g.Follow(t.Context(), t, "/v1/videos/"+video.ID+"/events")
+	generic, genericEnd := g.Follow(t.Context(), t, "/v1/video/generations/"+video.ID+"/events")
+	s.Control.Await("video.get", "sora-2-manual", "", 1)
+	job := s.Control.Job("watched")
 
 	waited := make(chan string, 1)
 	go func() {
-		_, answer := g.call(t, http.MethodGet, "/v1/video/generations/"+video.ID+"?wait=60", nil)
+		_, answer := g.Call(t, http.MethodGet, "/v1/video/generations/"+video.ID+"?wait=60", nil)
 		waited <- string(answer)
 	}()
-	s.control.drive(job.ID, "in_progress", 40)
+	s.Control.Drive(job.ID, "in_progress", 40)
 	select {
 	case answer := <-waited:
 		if !strings.Contains(answer, `"status":"in_progress"`) {
@@ -209,29 +150,29 @@ func TestVideoEvents(t *testing.T) {
 	case <-time.After(50 * time.Second):
 		t.Fatal("the waiting read was not answered at the change")
 	}
-	s.control.drive(job.ID, "completed", 100)
+	s.Control.Drive(job.ID, "completed", 100)
 	for name, stream := range map[string]struct {
-		events <-chan taskEvent
+		events <-chan stack.Event
 		ended  <-chan error
 	}{"sora": {sora, soraEnd}, "generic": {generic, genericEnd}} {
 		var ids []string
-		var last taskEvent
+		var last stack.Event
 		for e := range stream.events {
-			if last, ids = e, append(ids, e.id); len(ids) > 1 && ids[len(ids)-2] == e.id {
+			if last, ids = e, append(ids, e.ID); len(ids) > 1 && ids[len(ids)-2] == e.ID {
 				t.Errorf("%s: the same event twice: %v", name, ids)
 			}
 		}
-		if err := <-stream.ended; err != nil || last.id != "completed-100" || last.status != "completed" || !strings.Contains(last.body, video.ID) ||
+		if err := <-stream.ended; err != nil || last.ID != "completed-100" || last.Status != "completed" || !strings.Contains(last.Body, video.ID) ||
 			!strings.HasPrefix(ids[0], "queued-0") {
 			t.Errorf("%s: got %v, last %+v, %v", name, ids, last, err)
 		}
 	}
 
-	open := g.create(t.Context(), "sora-2-manual", "left alone")
-	events, ended := g.follow(t.Context(), t, "/v1/videos/"+open.ID+"/events")
+	open := g.Create(t.Context(), "sora-2-manual", "left alone")
+	events, ended := g.Follow(t.Context(), t, "/v1/videos/"+open.ID+"/events")
 	<-events
 	stopped := time.Now()
-	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := g.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -239,9 +180,9 @@ func TestVideoEvents(t *testing.T) {
 		if err != nil {
 			t.Errorf("the stream of a stopping gateway: %v, want a clean end", err)
 		}
-	case <-time.After(endTimeout):
+	case <-time.After(stack.EndTimeout):
 		t.Error("the stream went on after SIGTERM")
 	}
 	t.Logf("stream ended %v after SIGTERM", time.Since(stopped).Round(time.Millisecond))
-	g.stop(t)
+	g.Stop(t)
 }

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,24 +10,20 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-)
 
-const (
-	// taskTimeout is how long a task of a sub-second upstream job may take on a machine that does everything else as well. Only
-	// what fails waits so long.
-	taskTimeout = 3 * time.Minute
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
 
 // TestVideo is the way of a client: create, poll, download, with the unmodified SDK.
 func TestVideo(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	g := s.gateway(gatewayOptions{})
-	sdk := g.sdk()
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{})
+	sdk := g.SDK()
 
 	t.Run("create, wait, download", func(t *testing.T) {
 		image := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("the start of a png is enough "), 1000)...)
@@ -42,8 +37,8 @@ func TestVideo(t *testing.T) {
 		if video.Status != openai.VideoStatusQueued || video.Progress != 0 || video.Seconds != "8" || video.Size != "1280x720" || video.Object != "video" {
 			t.Errorf("created = %s", video.RawJSON())
 		}
-		g.completed(video.ID, taskTimeout)
-		if sum := sha256.Sum256(image); s.control.input("a harbour at dawn") != hex.EncodeToString(sum[:]) {
+		g.AwaitCompleted(video.ID, stack.TaskTimeout)
+		if sum := sha256.Sum256(image); s.Control.Input("a harbour at dawn") != hex.EncodeToString(sum[:]) {
 			t.Error("the input image did not reach the upstream intact")
 		}
 		ended, err := sdk.Videos.Get(t.Context(), video.ID)
@@ -53,11 +48,11 @@ func TestVideo(t *testing.T) {
 		if ended.CompletedAt == 0 || ended.ExpiresAt <= ended.CompletedAt {
 			t.Errorf("ended = %s", ended.RawJSON())
 		}
-		g.ranges(t, video.ID)
+		wantRanges(t, g, video.ID)
 	})
 	t.Run("upstream failed", func(t *testing.T) {
-		video := g.create(t.Context(), "sora-2-fast-fail", "doomed")
-		ended := g.end(video.ID, taskTimeout)
+		video := g.Create(t.Context(), "sora-2-fast-fail", "doomed")
+		ended := g.AwaitEnd(video.ID, stack.TaskTimeout)
 		if ended.Status != openai.VideoStatusFailed || ended.Error.Code == "" || ended.Error.Message == "" {
 			t.Errorf("ended = %s", ended.RawJSON())
 		}
@@ -72,8 +67,8 @@ func TestVideo(t *testing.T) {
 	})
 	t.Run("idempotency key", func(t *testing.T) {
 		key := option.WithHeader("Idempotency-Key", "order-4711")
-		first := g.create(t.Context(), "sora-2-fast", "once only", key)
-		second := g.create(t.Context(), "sora-2-fast", "once only", key)
+		first := g.Create(t.Context(), "sora-2-fast", "once only", key)
+		second := g.Create(t.Context(), "sora-2-fast", "once only", key)
 		if first.ID != second.ID {
 			t.Errorf("the same key made %s and %s", first.ID, second.ID)
 		}
@@ -82,56 +77,56 @@ func TestVideo(t *testing.T) {
 		if !errors.As(err, &fault) || fault.StatusCode != http.StatusUnprocessableEntity {
 			t.Errorf("the key with another request: %v, want 422", err)
 		}
-		g.completed(first.ID, taskTimeout)
-		s.control.job("once only")
+		g.AwaitCompleted(first.ID, stack.TaskTimeout)
+		s.Control.Job("once only")
 	})
 	t.Run("cancel", func(t *testing.T) {
-		video := g.create(t.Context(), "sora-2-manual", "never mind")
-		s.control.wait("video.get", "sora-2-manual", "", 1)
+		video := g.Create(t.Context(), "sora-2-manual", "never mind")
+		s.Control.Await("video.get", "sora-2-manual", "", 1)
 		var cancelled openai.Video
 		if err := sdk.Post(t.Context(), "videos/"+video.ID+"/cancel", nil, &cancelled); err != nil {
 			t.Fatal(err)
 		}
-		ended := g.end(video.ID, taskTimeout)
+		ended := g.AwaitEnd(video.ID, stack.TaskTimeout)
 		if ended.Status != openai.VideoStatusFailed || ended.Error.Code != "cancelled" {
 			t.Errorf("ended = %s", ended.RawJSON())
 		}
 	})
 	t.Run("another token", func(t *testing.T) {
-		video := g.create(t.Context(), "sora-2-fast", "mine")
-		_, err := sdk.Videos.Get(t.Context(), video.ID, option.WithAPIKey(token+"-other"))
+		video := g.Create(t.Context(), "sora-2-fast", "mine")
+		_, err := sdk.Videos.Get(t.Context(), video.ID, option.WithAPIKey(stack.Token+"-other"))
 		var fault *openai.Error
 		if !errors.As(err, &fault) || fault.StatusCode != http.StatusNotFound {
 			t.Errorf("another token's task: %v, want 404", err)
 		}
-		g.completed(video.ID, taskTimeout)
+		g.AwaitCompleted(video.ID, stack.TaskTimeout)
 	})
 	t.Run("status without a worker", func(t *testing.T) {
-		front := s.gateway(gatewayOptions{args: []string{"serve", "--worker=false"}})
-		video := g.create(t.Context(), "sora-2-manual", "seen by both")
-		s.control.wait("video.get", "sora-2-manual", "", 2)
-		job := s.control.job("seen by both")
-		s.control.drive(job.ID, "in_progress", 40)
-		eventually(t, "the front without a worker shows progress", taskTimeout, func() bool {
-			sdk := front.sdk()
+		front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
+		video := g.Create(t.Context(), "sora-2-manual", "seen by both")
+		s.Control.Await("video.get", "sora-2-manual", "", 2)
+		job := s.Control.Job("seen by both")
+		s.Control.Drive(job.ID, "in_progress", 40)
+		testwait.Eventually(t, "the front without a worker shows progress", stack.TaskTimeout, func() bool {
+			sdk := front.SDK()
 			got, err := sdk.Videos.Get(t.Context(), video.ID)
 			return err == nil && got.Status == openai.VideoStatusInProgress && got.Progress >= 40
 		})
-		s.control.drive(job.ID, "completed", 100)
-		front.completed(video.ID, taskTimeout)
+		s.Control.Drive(job.ID, "completed", 100)
+		front.AwaitCompleted(video.ID, stack.TaskTimeout)
 	})
-	g.secretsNowhere(t)
+	g.WantNoSecrets(t)
 }
 
-// ranges reads the content at the edges of a range.
-func (g *gateway) ranges(t *testing.T, id string) {
+// wantRanges reads the content at the edges of a range.
+func wantRanges(t *testing.T, g *stack.Gateway, id string) {
 	t.Helper()
 	get := func(method, want string) (http.Header, int, []byte) {
-		req, err := http.NewRequestWithContext(t.Context(), method, g.url()+"/v1/videos/"+id+"/content", nil)
+		req, err := http.NewRequestWithContext(t.Context(), method, g.URL()+"/v1/videos/"+id+"/content", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("Authorization", "Bearer "+token)
+		req.Header.Set("Authorization", "Bearer "+stack.Token)
 		if want != "" {
 			req.Header.Set("Range", want)
 		}
@@ -163,25 +158,5 @@ func (g *gateway) ranges(t *testing.T, id string) {
 	}
 	if _, status, _ := get(http.MethodGet, "bytes=999999999-"); status != http.StatusRequestedRangeNotSatisfiable {
 		t.Errorf("a range beyond the end: %d, want 416", status)
-	}
-}
-
-// secretsNowhere looks for credentials in the gateway's log and in every history.
-func (g *gateway) secretsNowhere(t *testing.T) {
-	t.Helper()
-	secrets := []string{token, "sk-upstream", secretKey}
-	for _, secret := range secrets {
-		if strings.Contains(g.out.text(), secret) {
-			t.Errorf("%q stands in the gateway's log", secret)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), readyTimeout)
-	defer cancel()
-	for id, events := range histories(ctx, t, g.s.temporalClient()) {
-		for _, secret := range secrets {
-			if strings.Contains(events.String(), secret) {
-				t.Errorf("%q stands in the history of %s", secret, id)
-			}
-		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"modelrelay/cmd/gateway/e2e/stack"
 )
 
 const (
@@ -93,8 +95,8 @@ func panels(t *testing.T) []query {
 	return all
 }
 
-// unknown lists what a query names that nobody exports.
-func (all samples) unknown(q query) []string {
+// unknownTo lists what a query names that nobody exports.
+func unknownTo(all stack.Samples, q query) []string {
 	expr, err := parser.ParseExpr(q.expr)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %v", q.at, err)}
@@ -110,7 +112,7 @@ func (all samples) unknown(q query) []string {
 			if node.Name == "up" { // Prometheus's own
 				return nil
 			}
-			has := all.labels(node.Name)
+			has := labelsOf(all, node.Name)
 			if has == nil {
 				complain("nobody exports %s", node.Name)
 				return nil
@@ -145,17 +147,17 @@ func (all samples) unknown(q query) []string {
 	return wrong
 }
 
-// labels are the values of each label of a name; nil where nobody exports it.
-func (all samples) labels(name string) map[string]map[string]bool {
+// labelsOf are the values of each label of a name; nil where nobody exports it.
+func labelsOf(all stack.Samples, name string) map[string]map[string]bool {
 	var has map[string]map[string]bool
 	for _, s := range all {
-		if s.name != name {
+		if s.Name != name {
 			continue
 		}
 		if has == nil {
 			has = map[string]map[string]bool{}
 		}
-		for label, value := range s.labels {
+		for label, value := range s.Labels {
 			if has[label] == nil {
 				has[label] = map[string]bool{}
 			}
@@ -166,10 +168,10 @@ func (all samples) labels(name string) map[string]map[string]bool {
 }
 
 // wantExported holds the dashboard and the alerts to what a gateway exports, and the check to what it must find.
-func wantExported(t *testing.T, got samples) {
+func wantExported(t *testing.T, got stack.Samples) {
 	t.Helper()
 	for _, q := range slices.Concat(alerts(t), panels(t)) {
-		for _, wrong := range got.unknown(q) {
+		for _, wrong := range unknownTo(got, q) {
 			t.Error(wrong)
 		}
 	}
@@ -181,7 +183,7 @@ func wantExported(t *testing.T, got samples) {
 		`histogram_quantile(0.9, gateway_task_duration_seconds_buckt)`: "nobody exports gateway_task_duration_seconds_buckt",
 		`sum(`: "parse error",
 	} {
-		if found := got.unknown(query{at: "x", expr: expr}); len(found) != 1 || !strings.Contains(found[0], want) {
+		if found := unknownTo(got, query{at: "x", expr: expr}); len(found) != 1 || !strings.Contains(found[0], want) {
 			t.Errorf("%s: found %q, want %q", expr, found, want)
 		}
 	}
@@ -194,7 +196,7 @@ func wantExported(t *testing.T, got samples) {
 	}
 	idle := map[string]bool{}
 	for _, s := range got {
-		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(s.name, "_bucket"), "_count"), "_sum")
+		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(s.Name, "_bucket"), "_count"), "_sum")
 		if strings.HasPrefix(base, "gateway_") && !looked[base] && !looked[base+"_bucket"] && !looked[base+"_count"] && !looked[base+"_sum"] {
 			idle[base] = true
 		}

@@ -13,66 +13,68 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 
+	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 	"modelrelay/workflows"
 )
 
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	all := newHook(t, nil)
-	g := s.gateway(hooks(all.URL + "/all"))
-	hooked := option.WithAPIKey(hookToken)
-	sdk := g.sdk(hooked)
+	s := stack.New(t)
+	all := stack.NewReceiver(t, nil)
+	g := s.StartGateway(stack.WithReceiver(all.URL + "/all"))
+	hooked := option.WithAPIKey(stack.HookToken)
+	sdk := g.SDK(hooked)
 
-	video := g.create(t.Context(), "sora-2-fast", "told", hooked)
-	if event := all.verified(t, 1, video.ID); event.Type != "video.completed" {
+	video := g.Create(t.Context(), "sora-2-fast", "told", hooked)
+	if event := all.AwaitVerified(t, 1, video.ID); event.Type != "video.completed" {
 		t.Errorf("told %s", event.Type)
 	}
 	if now, err := sdk.Videos.Get(t.Context(), video.ID); err != nil || now.Status != openai.VideoStatusCompleted {
 		t.Errorf("a task that was told of: %v, %v", now, err)
 	}
-	doomed := g.create(t.Context(), "sora-2-fast-fail", "told as well", hooked)
-	if event := all.verified(t, 2, doomed.ID); event.Type != "video.failed" {
+	doomed := g.Create(t.Context(), "sora-2-fast-fail", "told as well", hooked)
+	if event := all.AwaitVerified(t, 2, doomed.ID); event.Type != "video.failed" {
 		t.Errorf("told %s", event.Type)
 	}
 
 	t.Run("redelivered", func(t *testing.T) {
-		before := len(all.requests())
-		notice, err := g.redeliver(t, video.ID)
-		event := all.verified(t, before+1, video.ID)
-		if err != nil || notice.State != workflows.PhaseDelivered || !notice.Delivery.Delivered || notice.EventID != event.ID || event.ID != all.requests()[0].header.Get("Webhook-Id") {
+		before := len(all.Requests())
+		notice, err := g.Redeliver(t, video.ID)
+		event := all.AwaitVerified(t, before+1, video.ID)
+		if err != nil || notice.State != workflows.PhaseDelivered || !notice.Delivery.Delivered || notice.EventID != event.ID || event.ID != all.Requests()[0].Header.Get("Webhook-Id") {
 			t.Errorf("notice = %+v, %v; event %s", notice, err, event.ID)
 		}
-		if _, stderr, err := g.operate(t.Context(), "video", "redeliver", "video_00000000000000000000000000"); err == nil || !strings.Contains(stderr, "No video task") {
+		if _, stderr, err := g.Command(t.Context(), "video", "redeliver", "video_00000000000000000000000000"); err == nil || !strings.Contains(stderr, "No video task") {
 			t.Errorf("of an unknown task: %v %s", err, stderr)
 		}
-		waiting := g.create(t.Context(), "sora-2-manual", "not ended", hooked)
-		if _, stderr, err := g.operate(t.Context(), "video", "redeliver", waiting.ID); err == nil || !strings.Contains(stderr, "has not ended") {
+		waiting := g.Create(t.Context(), "sora-2-manual", "not ended", hooked)
+		if _, stderr, err := g.Command(t.Context(), "video", "redeliver", waiting.ID); err == nil || !strings.Contains(stderr, "has not ended") {
 			t.Errorf("of a running task: %v %s", err, stderr)
 		}
 	})
 	for name, own := range map[string]string{"own webhook": "/own", "own webhook with a query": "/own?key=hush"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			mine := newHook(t, func(n int) int { // fails first
+			mine := stack.NewReceiver(t, func(n int) int { // fails first
 				if n == 1 {
 					return http.StatusServiceUnavailable
 				}
 				return http.StatusNoContent
 			})
-			before := len(all.requests())
-			id := g.generic(t, hookToken, name, mine.URL+own)
-			first, second := mine.verified(t, 1, id), mine.verified(t, 2, id)
-			got := mine.requests()
-			if wait := got[1].at.Sub(got[0].at); first.ID != second.ID || wait > 10*time.Second || got[1].path != own {
-				t.Errorf("again after %s with %s at %s, first %s", wait, second.ID, got[1].path, first.ID)
+			before := len(all.Requests())
+			id := g.CreateGeneric(t, stack.HookToken, name, mine.URL+own)
+			first, second := mine.AwaitVerified(t, 1, id), mine.AwaitVerified(t, 2, id)
+			got := mine.Requests()
+			if wait := got[1].At.Sub(got[0].At); first.ID != second.ID || wait > 10*time.Second || got[1].Path != own {
+				t.Errorf("again after %s with %s at %s, first %s", wait, second.ID, got[1].Path, first.ID)
 			}
-			if len(all.requests()) != before {
+			if len(all.Requests()) != before {
 				t.Error("the token's webhook was told as well")
 			}
-			for _, execution := range []string{id, s.notifyID(id, workflows.Completed)} {
-				events := history(t.Context(), t, s.temporalClient(), execution).String()
-				for _, secret := range []string{hookSecret[6:], hookToken, "hush"} {
+			for _, execution := range []string{id, notifyID(s, id, workflows.Completed)} {
+				events := stack.History(t.Context(), t, s.TemporalClient(), execution).String()
+				for _, secret := range []string{stack.HookSecret[6:], stack.HookToken, "hush"} {
 					if strings.Contains(events, secret) {
 						t.Errorf("%q stands in the history of %s", secret, execution)
 					}
@@ -82,11 +84,11 @@ func TestWebhooks(t *testing.T) {
 	}
 	t.Run("a key used again while the end of the deleted task is told", func(t *testing.T) {
 		t.Parallel()
-		var mine *hook
-		mine = newHook(t, func(int) int { // hears nothing of the first until it was told of the second
+		var mine *stack.Receiver
+		mine = stack.NewReceiver(t, func(int) int { // hears nothing of the first until it was told of the second
 			events := make(map[string]bool)
-			for _, one := range mine.requests() {
-				events[one.header.Get("Webhook-Id")] = true
+			for _, one := range mine.Requests() {
+				events[one.Header.Get("Webhook-Id")] = true
 			}
 			if len(events) < 2 {
 				return http.StatusServiceUnavailable
@@ -101,43 +103,43 @@ func TestWebhooks(t *testing.T) {
 			return video
 		}
 		first := create()
-		mine.verified(t, 1, first.ID)
+		mine.AwaitVerified(t, 1, first.ID)
 		if _, err := sdk.Videos.Delete(t.Context(), first.ID); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the key is free", deliveryTimeout, func() bool {
-			_, err := s.temporalClient().DescribeWorkflowExecution(t.Context(), first.ID, "")
+		testwait.Eventually(t, "the key is free", stack.DeliveryTimeout, func() bool {
+			_, err := s.TemporalClient().DescribeWorkflowExecution(t.Context(), first.ID, "")
 			return err != nil
 		})
 		second := create()
 		if second.ID != first.ID {
 			t.Fatalf("got %s, want %s again", second.ID, first.ID)
 		}
-		eventually(t, "both ends are told", deliveryTimeout, func() bool {
+		testwait.Eventually(t, "both ends are told", stack.DeliveryTimeout, func() bool {
 			events := make(map[string]bool)
-			for _, one := range mine.requests() {
-				events[one.header.Get("Webhook-Id")] = true
+			for _, one := range mine.Requests() {
+				events[one.Header.Get("Webhook-Id")] = true
 			}
 			return len(events) == 2
 		})
-		stdout, stderr, err := g.operate(t.Context(), "video", "show", second.ID, "--json")
+		stdout, stderr, err := g.Command(t.Context(), "video", "show", second.ID, "--json")
 		var story workflows.Story
-		if json.Unmarshal([]byte(stdout), &story) != nil || len(story.Webhooks) != 1 || story.Webhooks[0].ID != s.notifyID(second.ID, workflows.Completed) {
+		if json.Unmarshal([]byte(stdout), &story) != nil || len(story.Webhooks) != 1 || story.Webhooks[0].ID != notifyID(s, second.ID, workflows.Completed) {
 			t.Errorf("show: %v %s, deliveries %+v", err, stderr, story.Webhooks)
 		}
 	})
 	t.Run("the receiver wants no more", func(t *testing.T) {
 		t.Parallel()
-		gone := newHook(t, func(int) int { return http.StatusGone })
-		id := g.generic(t, hookToken, "gone", gone.URL)
-		gone.verified(t, 1, id)
-		eventually(t, "the delivery ends", deliveryTimeout, func() bool {
-			count, err := s.temporalClient().CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
+		gone := stack.NewReceiver(t, func(int) int { return http.StatusGone })
+		id := g.CreateGeneric(t, stack.HookToken, "gone", gone.URL)
+		gone.AwaitVerified(t, 1, id)
+		testwait.Eventually(t, "the delivery ends", stack.DeliveryTimeout, func() bool {
+			count, err := s.TemporalClient().CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{
 				Query: "WorkflowType = 'Notify' AND TaskState = 'undelivered' AND TaskToken = 'hooked'",
 			})
 			return err == nil && count.GetCount() == 1
 		})
-		notice, err := g.redeliver(t, id)
+		notice, err := g.Redeliver(t, id)
 		if err == nil || notice.State != workflows.PhaseUndelivered || notice.Delivery.Status != http.StatusGone {
 			t.Errorf("notice = %+v, %v", notice, err)
 		}
@@ -146,7 +148,7 @@ func TestWebhooks(t *testing.T) {
 		t.Parallel()
 		seen := make(chan openai.VideoStatus, 1)
 		var id atomic.Value
-		mine := newHook(t, func(int) int {
+		mine := stack.NewReceiver(t, func(int) int {
 			video, err := sdk.Videos.Get(t.Context(), id.Load().(string))
 			if err != nil {
 				return http.StatusInternalServerError
@@ -154,8 +156,8 @@ func TestWebhooks(t *testing.T) {
 			seen <- video.Status
 			return http.StatusOK
 		})
-		id.Store(g.generic(t, hookToken, "read at once", mine.URL))
-		eventually(t, "the receiver has read", deliveryTimeout, func() bool { // others read it all the time
+		id.Store(g.CreateGeneric(t, stack.HookToken, "read at once", mine.URL))
+		testwait.Eventually(t, "the receiver has read", stack.DeliveryTimeout, func() bool { // others read it all the time
 			if _, err := sdk.Videos.Get(t.Context(), id.Load().(string)); err != nil {
 				t.Error(err)
 			}
@@ -167,16 +169,16 @@ func TestWebhooks(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
-		for key, url := range map[string]string{hookToken: "ftp://client.example/", token: all.URL} { // the other token has no secret
-			status, answer := g.post(t, key, "refused", url)
+		for key, url := range map[string]string{stack.HookToken: "ftp://client.example/", stack.Token: all.URL} { // the other token has no secret
+			status, answer := g.PostGeneric(t, key, "refused", url)
 			if status != http.StatusBadRequest || !strings.Contains(answer, `"param":"webhook_url"`) {
 				t.Errorf("%s: %d %s", url, status, answer)
 			}
 		}
 	})
 	t.Cleanup(func() {
-		for _, secret := range []string{hookSecret, hookSecret[6:], "key=hush"} {
-			if strings.Contains(g.out.text(), secret) {
+		for _, secret := range []string{stack.HookSecret, stack.HookSecret[6:], "key=hush"} {
+			if strings.Contains(g.Out.Text(), secret) {
 				t.Errorf("%q stands in the gateway's log", secret)
 			}
 		}
@@ -187,73 +189,73 @@ func TestWebhooks(t *testing.T) {
 // again, with the same id. Redis is away meanwhile, for longer than the worker.
 func TestKillWorkerDuringDelivery(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
+	s := stack.New(t)
 	release := make(chan struct{})
-	receiver := newHook(t, func(n int) int {
+	receiver := stack.NewReceiver(t, func(n int) int {
 		if n == 1 {
 			<-release
 		}
 		return http.StatusOK
 	})
-	options := hooks(receiver.URL)
-	options.args = []string{"serve", "--worker=false"}
-	front := s.gateway(options)
-	options.args = []string{"worker"}
-	worker := s.gateway(options)
-	video := front.create(t.Context(), "sora-2-fast", "told twice", option.WithAPIKey(hookToken))
-	first := receiver.verified(t, 1, video.ID)
-	worker.kill()
+	options := stack.WithReceiver(receiver.URL)
+	options.Args = []string{"serve", "--worker=false"}
+	front := s.StartGateway(options)
+	options.Args = []string{"worker"}
+	worker := s.StartGateway(options)
+	video := front.Create(t.Context(), "sora-2-fast", "told twice", option.WithAPIKey(stack.HookToken))
+	first := receiver.AwaitVerified(t, 1, video.ID)
+	worker.Kill()
 	close(release)
-	s.redis.kill()
-	worker.start()
-	eventually(t, "the new worker finds Redis away", deliveryTimeout, func() bool { return strings.Contains(worker.out.text(), "webhook not looked up") })
-	s.startRedis()
-	s.redis.ready(t)
-	if second := receiver.verified(t, 2, video.ID); second.ID != first.ID {
+	s.Redis.Kill()
+	worker.Start()
+	testwait.Eventually(t, "the new worker finds Redis away", stack.DeliveryTimeout, func() bool { return strings.Contains(worker.Out.Text(), "webhook not looked up") })
+	s.StartRedis()
+	s.Redis.AwaitReady(t)
+	if second := receiver.AwaitVerified(t, 2, video.ID); second.ID != first.ID {
 		t.Errorf("told as %s, then as %s", first.ID, second.ID)
 	}
-	s.submittedOnce(1)
+	s.WantSubmittedOnce(1)
 }
 
 // TestPrivateWebhookRefused: a gateway that does not allow private networks delivers to none, however the address came in.
 func TestPrivateWebhookRefused(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	receiver := newHook(t, nil)
-	allowing := hooks(receiver.URL)
-	allowing.args = []string{"serve", "--worker=false"}
-	front := s.gateway(allowing)
-	strict := s.gateway(gatewayOptions{
-		tokens: "  - {name: hooked, key: " + hookToken + ", webhook_secret: " + hookSecret + "}\n",
+	s := stack.New(t)
+	receiver := stack.NewReceiver(t, nil)
+	allowing := stack.WithReceiver(receiver.URL)
+	allowing.Args = []string{"serve", "--worker=false"}
+	front := s.StartGateway(allowing)
+	strict := s.StartGateway(stack.GatewayOptions{
+		Tokens: "  - {name: hooked, key: " + stack.HookToken + ", webhook_secret: " + stack.HookSecret + "}\n",
 	})
 	for _, url := range []string{receiver.URL, "http://localhost/", "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/"} {
-		if status, answer := strict.post(t, hookToken, "refused", url); status != http.StatusBadRequest || !strings.Contains(answer, `"param":"webhook_url"`) {
+		if status, answer := strict.PostGeneric(t, stack.HookToken, "refused", url); status != http.StatusBadRequest || !strings.Contains(answer, `"param":"webhook_url"`) {
 			t.Errorf("%s: %d %s", url, status, answer)
 		}
 	}
 	// The front allows it, the one worker there is does not.
-	id := front.generic(t, hookToken, "not to be told", receiver.URL)
-	sdk := front.sdk(option.WithAPIKey(hookToken))
-	eventually(t, "the task ends", taskTimeout, func() bool {
+	id := front.CreateGeneric(t, stack.HookToken, "not to be told", receiver.URL)
+	sdk := front.SDK(option.WithAPIKey(stack.HookToken))
+	testwait.Eventually(t, "the task ends", stack.TaskTimeout, func() bool {
 		video, err := sdk.Videos.Get(t.Context(), id)
 		return err == nil && video.Status == openai.VideoStatusCompleted
 	})
-	notice, err := strict.redeliver(t, id)
+	notice, err := strict.Redeliver(t, id)
 	if err == nil || notice.State != workflows.PhaseUndelivered || !strings.Contains(notice.Delivery.Reason, "allow_private_networks") {
 		t.Errorf("notice = %+v, %v", notice, err)
 	}
-	if n := len(receiver.requests()); n != 0 {
+	if n := len(receiver.Requests()); n != 0 {
 		t.Errorf("%d requests reached the receiver", n)
 	}
 }
 
 // notifyID is the delivery that the task ended so.
-func (s *stack) notifyID(id string, state workflows.State) string {
-	s.t.Helper()
-	started := history(s.t.Context(), s.t, s.temporalClient(), id).GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
+func notifyID(s *stack.Stack, id string, state workflows.State) string {
+	s.T.Helper()
+	started := stack.History(s.T.Context(), s.T, s.TemporalClient(), id).GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
 	var in workflows.Input
 	if err := converter.GetDefaultDataConverter().FromPayloads(started.GetInput(), &in); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	return in.NotifyID(state)
 }
@@ -261,8 +263,8 @@ func (s *stack) notifyID(id string, state workflows.State) string {
 // TestHistoriesOfDeliveries plays what TestHistories does not: a task with a webhook, and the deliveries of its end.
 func TestHistoriesOfDeliveries(t *testing.T) {
 	t.Parallel()
-	s := newStack(t)
-	receiver := newHook(t, func(n int) int {
+	s := stack.New(t)
+	receiver := stack.NewReceiver(t, func(n int) int {
 		switch n {
 		case 1:
 			return http.StatusInternalServerError
@@ -272,20 +274,20 @@ func TestHistoriesOfDeliveries(t *testing.T) {
 			return http.StatusGone
 		}
 	})
-	g := s.gateway(hooks(receiver.URL))
-	video := g.create(t.Context(), "sora-2-fast", "told", option.WithAPIKey(hookToken))
-	receiver.verified(t, 2, video.ID)
-	id := s.notifyID(video.ID, workflows.Completed)
-	if err := s.temporalClient().GetWorkflow(t.Context(), id, "").Get(t.Context(), nil); err != nil {
+	g := s.StartGateway(stack.WithReceiver(receiver.URL))
+	video := g.Create(t.Context(), "sora-2-fast", "told", option.WithAPIKey(stack.HookToken))
+	receiver.AwaitVerified(t, 2, video.ID)
+	id := notifyID(s, video.ID, workflows.Completed)
+	if err := s.TemporalClient().GetWorkflow(t.Context(), id, "").Get(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	for which, execution := range map[string]string{"told": video.ID, "notify-again": id} {
-		n := len(history(t.Context(), t, s.temporalClient(), execution).GetEvents())
+		n := len(stack.History(t.Context(), t, s.TemporalClient(), execution).GetEvents())
 		t.Logf("%s: %d events", which, n)
-		s.record(which, execution)
+		record(s, which, execution)
 	}
-	if notice, err := g.redeliver(t, video.ID); err == nil || notice.State != workflows.PhaseUndelivered {
+	if notice, err := g.Redeliver(t, video.ID); err == nil || notice.State != workflows.PhaseUndelivered {
 		t.Errorf("notice = %+v, %v", notice, err)
 	}
-	s.record("notify-gone", id)
+	record(s, "notify-gone", id)
 }

@@ -1,4 +1,4 @@
-package e2e_test
+package stack
 
 import (
 	"bytes"
@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// control drives the fake upstreams: see dev/upstream.
-type control struct {
+// Control drives the fake upstreams: see dev/upstream.
+type Control struct {
 	t    *testing.T
-	base string
+	Base string
 }
 
-// job is what an upstream knows of a video job.
-type job struct {
+// Job is what an upstream knows of a video job.
+type Job struct {
 	ID          string `json:"id"`
 	Model       string `json:"model"`
 	Prompt      string `json:"prompt"`
@@ -30,13 +30,14 @@ type job struct {
 	Forgotten   bool   `json:"forgotten"`
 }
 
-func (c *control) do(method, path string, body any, into any) {
+// Do sends a request to the control interface, which must succeed, and reads the answer into what is given.
+func (c *Control) Do(method, path string, body any, into any) {
 	c.t.Helper()
 	doc, err := json.Marshal(body)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(c.t.Context(), method, c.base+path, bytes.NewReader(doc))
+	req, err := http.NewRequestWithContext(c.t.Context(), method, c.Base+path, bytes.NewReader(doc))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -56,25 +57,25 @@ func (c *control) do(method, path string, body any, into any) {
 	}
 }
 
-// rule adds a rule and returns its id.
-func (c *control) rule(rule map[string]any) string {
+// AddRule adds a rule and returns its id.
+func (c *Control) AddRule(rule map[string]any) string {
 	c.t.Helper()
 	var made struct {
 		ID string `json:"id"`
 	}
-	c.do(http.MethodPost, "/rules", rule, &made)
+	c.Do(http.MethodPost, "/rules", rule, &made)
 	return made.ID
 }
 
-// clear ends all rules; what they hold goes on.
-func (c *control) clear() {
+// Clear ends all rules; what they hold goes on.
+func (c *Control) Clear() {
 	c.t.Helper()
-	c.do(http.MethodPost, "/release", nil, nil)
-	c.do(http.MethodDelete, "/rules", nil, nil)
+	c.Do(http.MethodPost, "/release", nil, nil)
+	c.Do(http.MethodDelete, "/rules", nil, nil)
 }
 
-// wait returns when the operation was called (or, with the phase "accepted", taken) that often for the model.
-func (c *control) wait(operation, model, phase string, count int) {
+// Await returns when the operation was called (or, with the phase "accepted", taken) that often for the model.
+func (c *Control) Await(operation, model, phase string, count int) {
 	c.t.Helper()
 	query := url.Values{"operation": {operation}, "model": {model}, "count": {fmt.Sprint(count)}}
 	if phase != "" {
@@ -84,27 +85,27 @@ func (c *control) wait(operation, model, phase string, count int) {
 		Reached bool `json:"reached"`
 		Count   int  `json:"count"`
 	}
-	c.do(http.MethodGet, "/wait?"+query.Encode(), nil, &answer)
+	c.Do(http.MethodGet, "/wait?"+query.Encode(), nil, &answer)
 	if !answer.Reached {
 		c.t.Fatalf("the upstream saw %d calls of %s for %s (%s), not %d", answer.Count, operation, model, phase, count)
 	}
 }
 
-// jobs lists the video jobs of all upstreams.
-func (c *control) jobs() []job {
+// Jobs lists the video jobs of all upstreams.
+func (c *Control) Jobs() []Job {
 	c.t.Helper()
 	var answer struct {
-		Jobs []job `json:"jobs"`
+		Jobs []Job `json:"jobs"`
 	}
-	c.do(http.MethodGet, "/jobs", nil, &answer)
+	c.Do(http.MethodGet, "/jobs", nil, &answer)
 	return answer.Jobs
 }
 
-// job finds the only job with the prompt, nil where there is none. Two are a video paid for twice.
-func (c *control) job(prompt string) *job {
+// Job finds the only job with the prompt, nil where there is none. Two are a video paid for twice.
+func (c *Control) Job(prompt string) *Job {
 	c.t.Helper()
-	var found *job
-	for _, j := range c.jobs() {
+	var found *Job
+	for _, j := range c.Jobs() {
 		if j.Prompt != prompt {
 			continue
 		}
@@ -116,26 +117,26 @@ func (c *control) job(prompt string) *job {
 	return found
 }
 
-// drive moves a job by hand.
-func (c *control) drive(id, state string, progress int) {
+// Drive moves a job by hand.
+func (c *Control) Drive(id, state string, progress int) {
 	c.t.Helper()
-	c.do(http.MethodPost, "/jobs/"+id, map[string]any{"state": state, "progress": progress}, nil)
+	c.Do(http.MethodPost, "/jobs/"+id, map[string]any{"state": state, "progress": progress}, nil)
 }
 
-// canceled counts the calls of the operation whose client left.
-func (c *control) canceled(operation string) int {
+// Canceled counts the calls of the operation whose client left.
+func (c *Control) Canceled(operation string) int {
 	c.t.Helper()
 	var stats struct {
 		Total struct {
 			Canceled int `json:"canceled"`
 		} `json:"total"`
 	}
-	c.do(http.MethodGet, "/stats?jobs=false&operation="+operation, nil, &stats)
+	c.Do(http.MethodGet, "/stats?jobs=false&operation="+operation, nil, &stats)
 	return stats.Total.Canceled
 }
 
-// chats is what an upstream says of the chats it was asked for.
-type chats struct {
+// Chats is what an upstream says of the chats it was asked for.
+type Chats struct {
 	Calls        int64 `json:"calls"`
 	Open         int64 `json:"open"`
 	Served       int64 `json:"served"`
@@ -143,7 +144,8 @@ type chats struct {
 	OutputTokens int64 `json:"output_tokens"`
 }
 
-func (c *chats) add(other chats) {
+// Add adds another upstream's.
+func (c *Chats) Add(other Chats) {
 	c.Calls += other.Calls
 	c.Open += other.Open
 	c.Served += other.Served
@@ -151,33 +153,33 @@ func (c *chats) add(other chats) {
 	c.OutputTokens += other.OutputTokens
 }
 
-// served tells of a key's chats with a model.
-func (c *control) served(key, model string) chats {
+// Served tells of a key's chats with a model.
+func (c *Control) Served(key, model string) Chats {
 	c.t.Helper()
 	var stats struct {
-		Total chats `json:"total"`
+		Total Chats `json:"total"`
 	}
 	query := url.Values{"jobs": {"false"}, "operation": {"chat"}, "key": {key}, "model": {model}}
-	c.do(http.MethodGet, "/stats?"+query.Encode(), nil, &stats)
+	c.Do(http.MethodGet, "/stats?"+query.Encode(), nil, &stats)
 	return stats.Total
 }
 
-// sent is how many bytes of events the connections of the model's calls have taken so far.
-func (c *control) sent(model string) int64 {
+// Sent is how many bytes of events the connections of the model's calls have taken so far.
+func (c *Control) Sent(model string) int64 {
 	c.t.Helper()
 	var stats struct {
 		Total struct {
 			Sent int64 `json:"sent"`
 		} `json:"total"`
 	}
-	c.do(http.MethodGet, "/stats?jobs=false&model="+url.QueryEscape(model), nil, &stats)
+	c.Do(http.MethodGet, "/stats?jobs=false&model="+url.QueryEscape(model), nil, &stats)
 	return stats.Total.Sent
 }
 
-// input is the SHA-256 of the image that came with the job of the prompt.
-func (c *control) input(prompt string) string {
+// Input is the SHA-256 of the image that came with the job of the prompt.
+func (c *Control) Input(prompt string) string {
 	c.t.Helper()
-	j := c.job(prompt)
+	j := c.Job(prompt)
 	if j == nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package e2e_test
+package stack
 
 import (
 	"bytes"
@@ -21,28 +21,28 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"modelrelay/internal/testwait"
 )
 
-// exportTimeout is how long spans may be under way once what they tell of is over.
-const exportTimeout = time.Minute
-
-// collector takes spans as an OpenTelemetry collector does, by OTLP over HTTP.
-type collector struct {
+// Collector takes spans as an OpenTelemetry collector does, by OTLP over HTTP.
+type Collector struct {
 	*httptest.Server
 	mu  sync.Mutex
 	raw bytes.Buffer
-	got []span
+	got []Span
 }
 
-// span is one as it came, with the service that sent it.
-type span struct {
+// Span is one as it came, with the service that sent it.
+type Span struct {
 	*tracepb.Span
-	service string
+	Service string
 }
 
-func newCollector(t *testing.T) *collector {
+// NewCollector starts one.
+func NewCollector(t *testing.T) *Collector {
 	t.Helper()
-	c := new(collector)
+	c := new(Collector)
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		var request collectorpb.ExportTraceServiceRequest
@@ -59,25 +59,32 @@ func newCollector(t *testing.T) *collector {
 	return c
 }
 
-func (c *collector) take(body []byte, request *collectorpb.ExportTraceServiceRequest) {
+func (c *Collector) take(body []byte, request *collectorpb.ExportTraceServiceRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.raw.Write(body)
 	for _, resource := range request.GetResourceSpans() {
-		service := text(resource.GetResource().GetAttributes(), "service.name")
+		service := Attribute(resource.GetResource().GetAttributes(), "service.name")
 		for _, scope := range resource.GetScopeSpans() {
 			for _, one := range scope.GetSpans() {
-				c.got = append(c.got, span{one, service})
+				c.got = append(c.got, Span{one, service})
 			}
 		}
 	}
+}
+
+// Exports is all that came so far, as it came.
+func (c *Collector) Exports() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return bytes.Clone(c.raw.Bytes())
 }
 
 // overGRPC is the collector as a gRPC service.
 type overGRPC struct {
 	collectorpb.UnimplementedTraceServiceServer
 
-	*collector
+	*Collector
 }
 
 // Export implements the service.
@@ -86,16 +93,16 @@ func (o overGRPC) Export(_ context.Context, request *collectorpb.ExportTraceServ
 	return new(collectorpb.ExportTraceServiceResponse), nil
 }
 
-// newGRPCCollector is a collector that takes spans by OTLP over gRPC.
-func newGRPCCollector(t *testing.T) *collector {
+// NewGRPCCollector is a collector that takes spans by OTLP over gRPC.
+func NewGRPCCollector(t *testing.T) *Collector {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &collector{Server: &httptest.Server{URL: "http://" + l.Addr().String()}}
+	c := &Collector{Server: &httptest.Server{URL: "http://" + l.Addr().String()}}
 	server := grpc.NewServer()
-	collectorpb.RegisterTraceServiceServer(server, overGRPC{collector: c})
+	collectorpb.RegisterTraceServiceServer(server, overGRPC{Collector: c})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
@@ -107,40 +114,40 @@ func newGRPCCollector(t *testing.T) *collector {
 	return c
 }
 
-// traced has the stack's gateways send their spans to the collector, under the name of what they are. more is of their
+// SendSpans has the stack's gateways send their spans to the collector, under the name of what they are. more is of their
 // environment.
-func (s *stack) traced(c *collector, more ...string) {
-	s.start = func(cmd *exec.Cmd) error {
+func (s *Stack) SendSpans(c *Collector, more ...string) {
+	s.startBy = func(cmd *exec.Cmd) error {
 		cmd.Env = append(append(os.Environ(), more...), "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-collector-key=e2e",
 			"OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_SERVICE_NAME="+cmd.Args[1])
 		return cmd.Start()
 	}
 }
 
-// trace is all spans of a trace that came so far, by their beginning.
-func (c *collector) trace(id string) []span {
+// Trace is all spans of a trace that came so far, by their beginning.
+func (c *Collector) Trace(id string) []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var trace []span
+	var trace []Span
 	for _, one := range c.got {
 		if fmt.Sprintf("%x", one.GetTraceId()) == id {
 			trace = append(trace, one)
 		}
 	}
-	slices.SortStableFunc(trace, func(a, b span) int {
+	slices.SortStableFunc(trace, func(a, b Span) int {
 		return int(int64(a.GetStartTimeUnixNano()) - int64(b.GetStartTimeUnixNano()))
 	})
 	return trace
 }
 
-// awaits waits until the trace has spans of all the names, and returns it.
-func (c *collector) awaits(t *testing.T, id string, names ...string) []span {
+// Await waits until the trace has spans of all the names, and returns it.
+func (c *Collector) Await(t *testing.T, id string, names ...string) []Span {
 	t.Helper()
-	var trace []span
-	eventually(t, "trace "+id+" has "+strings.Join(names, ", "), exportTimeout, func() bool {
-		trace = c.trace(id)
+	var trace []Span
+	testwait.Eventually(t, "trace "+id+" has "+strings.Join(names, ", "), ExportTimeout, func() bool {
+		trace = c.Trace(id)
 		for _, name := range names {
-			if !slices.ContainsFunc(trace, func(one span) bool { return one.GetName() == name }) {
+			if !slices.ContainsFunc(trace, func(one Span) bool { return one.GetName() == name }) {
 				return false
 			}
 		}
@@ -149,8 +156,8 @@ func (c *collector) awaits(t *testing.T, id string, names ...string) []span {
 	return trace
 }
 
-// text is an attribute as text, "" where it is missing.
-func text(attributes []*commonpb.KeyValue, key string) string {
+// Attribute is an attribute as text, "" where it is missing.
+func Attribute(attributes []*commonpb.KeyValue, key string) string {
 	for _, a := range attributes {
 		if a.GetKey() != key {
 			continue
@@ -167,8 +174,8 @@ func text(attributes []*commonpb.KeyValue, key string) string {
 	return ""
 }
 
-// tree prints a trace as a person reads it.
-func tree(trace []span) string {
+// Tree prints a trace as a person reads it.
+func Tree(trace []Span) string {
 	var b strings.Builder
 	var origin uint64
 	known := make(map[string]bool)
@@ -176,15 +183,15 @@ func tree(trace []span) string {
 		known[string(one.GetSpanId())] = true
 	}
 	var print func(parent string, indent string)
-	line := func(one span, indent string) {
+	line := func(one Span, indent string) {
 		if origin == 0 {
 			origin = one.GetStartTimeUnixNano()
 		}
 		at := time.Duration(one.GetStartTimeUnixNano() - origin)
 		took := time.Duration(one.GetEndTimeUnixNano() - one.GetStartTimeUnixNano())
-		fmt.Fprintf(&b, "%8s %8s  %-6s  %s%s", at.Round(time.Millisecond), took.Round(100*time.Microsecond), one.service, indent, one.GetName())
+		fmt.Fprintf(&b, "%8s %8s  %-6s  %s%s", at.Round(time.Millisecond), took.Round(100*time.Microsecond), one.Service, indent, one.GetName())
 		for _, key := range []string{"http.response.status_code", "gateway.channel", "gateway.attempt", "gateway.try", "gateway.next_try", "gateway.state", "error.type"} {
-			if value := text(one.GetAttributes(), key); value != "" {
+			if value := Attribute(one.GetAttributes(), key); value != "" {
 				fmt.Fprintf(&b, " %s=%s", key[strings.LastIndexByte(key, '.')+1:], value)
 			}
 		}
@@ -206,17 +213,17 @@ func tree(trace []span) string {
 	return b.String()
 }
 
-// path is the names of a span and those above it, the uppermost first.
-func path(trace []span, name string) string {
-	at := slices.IndexFunc(trace, func(one span) bool { return one.GetName() == name })
+// PathTo is the names of a span and those above it, the uppermost first.
+func PathTo(trace []Span, name string) string {
+	at := slices.IndexFunc(trace, func(one Span) bool { return one.GetName() == name })
 	if at < 0 {
 		return ""
 	}
 	var names []string
 	for at >= 0 {
-		names = append(names, trace[at].service+" "+trace[at].GetName())
+		names = append(names, trace[at].Service+" "+trace[at].GetName())
 		parent := trace[at].GetParentSpanId()
-		at = slices.IndexFunc(trace, func(one span) bool { return bytes.Equal(one.GetSpanId(), parent) })
+		at = slices.IndexFunc(trace, func(one Span) bool { return bytes.Equal(one.GetSpanId(), parent) })
 	}
 	slices.Reverse(names)
 	return strings.Join(names, " > ")

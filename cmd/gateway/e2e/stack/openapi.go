@@ -1,4 +1,4 @@
-package e2e_test
+package stack
 
 import (
 	"bytes"
@@ -19,8 +19,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// documented holds every answer of a gateway that a client of this process reads to the OpenAPI document.
-type documented struct {
+// OpenAPICheck holds every answer of a gateway that a client of this process reads to the OpenAPI document.
+type OpenAPICheck struct {
 	next       http.RoundTripper
 	operations []operation
 	components map[string]response
@@ -54,8 +54,8 @@ const (
 	maxAnswer = 8 << 20
 )
 
-// newDocumented asks the gateway's binary for its document.
-func newDocumented(binary string, next http.RoundTripper) (*documented, error) {
+// NewOpenAPICheck asks the gateway's binary for its document.
+func NewOpenAPICheck(binary string, next http.RoundTripper) (*OpenAPICheck, error) {
 	cmd := exec.Command(binary, "openapi", "--format", "json")
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
@@ -75,7 +75,7 @@ func newDocumented(binary string, next http.RoundTripper) (*documented, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
 	}
-	d := &documented{
+	d := &OpenAPICheck{
 		next: next, components: document.Components.Responses, schemas: jsonschema.NewCompiler(), compiled: make(map[string]*jsonschema.Schema), wrong: make(map[string]string),
 	}
 	if err := d.schemas.AddResource(documentName, whole); err != nil {
@@ -107,7 +107,7 @@ func literals(template string) int {
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (d *documented) RoundTrip(req *http.Request) (*http.Response, error) {
+func (d *OpenAPICheck) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := d.next.RoundTrip(req)
 	if err != nil || resp.Header.Get("X-Request-Id") == "" { // not a gateway's
 		return resp, err
@@ -126,7 +126,7 @@ func (d *documented) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // declared returns the pointer to the schema of a JSON answer, "" where there is none to check.
-func (d *documented) declared(req *http.Request, resp *http.Response) (string, error) {
+func (d *OpenAPICheck) declared(req *http.Request, resp *http.Response) (string, error) {
 	at := slices.IndexFunc(d.operations, func(o operation) bool { return o.path.MatchString(req.URL.EscapedPath()) })
 	if at < 0 {
 		return "", nil
@@ -176,7 +176,7 @@ func (d *documented) declared(req *http.Request, resp *http.Response) (string, e
 }
 
 // lookUp reads a declared answer that stands among the components.
-func (d *documented) lookUp(pointer string) (response, error) {
+func (d *OpenAPICheck) lookUp(pointer string) (response, error) {
 	found, ok := d.components[strings.TrimPrefix(pointer, "/components/responses/")]
 	if !ok {
 		return response{}, fmt.Errorf("%s is not in the document", pointer)
@@ -193,7 +193,7 @@ func escaped(name string) string {
 const garbage = `{"id": "half an ans`
 
 // check holds a whole JSON answer to its schema.
-func (d *documented) check(req *http.Request, resp *http.Response, pointer string, body []byte) {
+func (d *OpenAPICheck) check(req *http.Request, resp *http.Response, pointer string, body []byte) {
 	if string(body) == garbage {
 		return
 	}
@@ -210,7 +210,7 @@ func (d *documented) check(req *http.Request, resp *http.Response, pointer strin
 }
 
 // schema compiles each schema once.
-func (d *documented) schema(pointer string) (*jsonschema.Schema, error) {
+func (d *OpenAPICheck) schema(pointer string) (*jsonschema.Schema, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if schema, ok := d.compiled[pointer]; ok {
@@ -225,7 +225,7 @@ func (d *documented) schema(pointer string) (*jsonschema.Schema, error) {
 }
 
 // report keeps one example of each thing that is wrong.
-func (d *documented) report(req *http.Request, resp *http.Response, wrong error, body []byte) {
+func (d *OpenAPICheck) report(req *http.Request, resp *http.Response, wrong error, body []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := fmt.Sprintf("%s %s, %d: %v", req.Method, req.URL.Path, resp.StatusCode, wrong)
@@ -234,8 +234,8 @@ func (d *documented) report(req *http.Request, resp *http.Response, wrong error,
 	}
 }
 
-// verdict prints what is wrong and returns whether nothing is.
-func (d *documented) verdict() bool {
+// Verdict prints what is wrong and returns whether nothing is.
+func (d *OpenAPICheck) Verdict() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	fmt.Fprintf(os.Stderr, "%d answers were held to the OpenAPI document\n", d.answers)

@@ -1,0 +1,190 @@
+package stack
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ShownLines is how much of a process's output a failed test shows: a test has up to ten processes, and what it found must not
+// drown in them.
+const ShownLines = 25
+
+// Process is a child process with its output kept.
+type Process struct {
+	Name string
+	Cmd  *exec.Cmd
+	Out  *Output
+	Done chan struct{} // closed at its end
+}
+
+// Launch starts a process. It is killed at the test's end, and its output is shown when the test failed.
+func Launch(t *testing.T, name, path string, args ...string) *Process {
+	t.Helper()
+	return LaunchBy(t, (*exec.Cmd).Start, name, path, args...)
+}
+
+// LaunchBy is Launch with another way to start the command.
+func LaunchBy(t *testing.T, start func(*exec.Cmd) error, name, path string, args ...string) *Process {
+	t.Helper()
+	p := &Process{Name: name, Cmd: exec.Command(path, args...), Out: newOutput(), Done: make(chan struct{})}
+	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.Cmd.Stdout, p.Cmd.Stderr = p.Out, p.Out
+	p.Cmd.WaitDelay = 5 * time.Second
+	if err := start(p.Cmd); err != nil {
+		t.Fatalf("start %s: %v", name, err)
+	}
+	go func() {
+		_ = p.Cmd.Wait()
+		close(p.Done)
+	}()
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("---- %s ----\n%s", name, p.Out.last(ShownLines))
+		}
+	})
+	return p
+}
+
+// Kill ends the process with SIGKILL and waits for its end.
+func (p *Process) Kill() {
+	_ = p.Cmd.Process.Kill()
+	<-p.Done
+}
+
+// Stop ends the process with SIGTERM and waits for its end.
+func (p *Process) Stop(t *testing.T) {
+	t.Helper()
+	_ = p.Cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.Done:
+	case <-time.After(EndTimeout):
+		t.Errorf("%s did not end after SIGTERM", p.Name)
+		p.Kill()
+	}
+}
+
+// AwaitReady waits for the process's line "ready ADDRESS" and returns the address.
+func (p *Process) AwaitReady(t *testing.T) string {
+	t.Helper()
+	deadline := time.After(ReadyTimeout)
+	for {
+		changed := p.Out.changed()
+		if addr, ok := p.Out.find("ready "); ok {
+			return addr
+		}
+		select {
+		case <-changed:
+		case <-p.Done:
+			t.Fatalf("%s ended before it was ready:\n%s", p.Name, p.Out.Tail(40))
+		case <-deadline:
+			t.Fatalf("%s is not ready after %v:\n%s", p.Name, ReadyTimeout, p.Out.Tail(40))
+		}
+	}
+}
+
+// Output keeps what a process writes.
+type Output struct {
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	wake chan struct{}
+}
+
+func newOutput() *Output { return &Output{wake: make(chan struct{})} }
+
+// Write implements [io.Writer].
+func (l *Output) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.wake)
+	l.wake = make(chan struct{})
+	return l.buf.Write(p)
+}
+
+// changed is closed at the next write.
+func (l *Output) changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wake
+}
+
+// Text is all of it so far.
+func (l *Output) Text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// find returns the rest of the first whole line that begins with the prefix.
+func (l *Output) find(prefix string) (string, bool) {
+	reader := bufio.NewReader(strings.NewReader(l.Text()))
+	for {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			return "", false
+		}
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
+			return rest, true
+		}
+	}
+}
+
+// Tail is the last n lines.
+func (l *Output) Tail(n int) string {
+	all := strings.Split(strings.TrimRight(l.Text(), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-n):], "\n")
+}
+
+// last is Tail without the lines of level debug.
+func (l *Output) last(n int) string {
+	all := slices.DeleteFunc(strings.Split(strings.TrimRight(l.Text(), "\n"), "\n"), func(line string) bool {
+		return strings.Contains(line, "level=DEBUG")
+	})
+	return strings.Join(all[max(0, len(all)-n):], "\n")
+}
+
+const (
+	// lowestPort and highestPort bound the ports of freeAddr: below those that systems give to outgoing connections, so that
+	// none takes a part's port while the part is down.
+	lowestPort, highestPort = 15_000, 32_000
+	// portTries is how many ports in a row may be in use by strangers.
+	portTries = 100
+)
+
+// ports hands out each port once.
+var ports = struct {
+	sync.Mutex
+	next int
+}{next: lowestPort + rand.IntN(highestPort-lowestPort)}
+
+// FreeAddr is a loopback address nobody listens on, and nobody will but the caller: a process that is killed finds it
+// again at its restart.
+func FreeAddr(t *testing.T) string {
+	t.Helper()
+	ports.Lock()
+	defer ports.Unlock()
+	for range portTries {
+		addr := fmt.Sprintf("127.0.0.1:%d", ports.next)
+		ports.next++
+		if ports.next > highestPort {
+			ports.next = lowestPort
+		}
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
+		if err == nil {
+			_ = l.Close()
+			return addr
+		}
+	}
+	t.Fatalf("no free port among %d", portTries)
+	return ""
+}

@@ -1,0 +1,201 @@
+// Package stack is what the end-to-end tests run and hold in their hands: the binaries, built once, and the processes of one
+// test, each with an address and data of its own, which it may kill and start again. A Stack has Temporal, Redis, the S3 store
+// and the fake upstreams of the development stack; gateways and workers are started on it, over links that a test cuts, and are
+// called as clients and operators call them. It is for tests only: nothing of the product imports it, and it knows of the product
+// what a test needs to look behind it, its task client and its stores.
+package stack
+
+import (
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"modelrelay/activities"
+	"modelrelay/storage"
+	"modelrelay/storage/archive"
+	"modelrelay/workflows"
+)
+
+// What every gateway of a stack is configured with.
+const (
+	Token     = "sk-demo-e2e" // of the client demo; "-other" after it makes that of the client other
+	AccessKey = "e2e"
+	SecretKey = "e2e-secret"
+	Bucket    = "videos"
+	TaskQueue = "video"
+)
+
+// Nowhere is an address that nobody listens on.
+const Nowhere = "127.0.0.1:1"
+
+// How long tests wait. Only what fails waits so long.
+const (
+	// ReadyTimeout is how long a part may take to answer on a busy machine.
+	ReadyTimeout = 90 * time.Second
+	// EndTimeout is how long a process may take to end after SIGTERM.
+	EndTimeout = 30 * time.Second
+	// TaskTimeout is how long a task of a sub-second upstream job may take on a machine that does everything else as well.
+	TaskTimeout = 3 * time.Minute
+	// CrashTimeout is how long a task may take after a kill: heartbeat and submit time-outs pass first.
+	CrashTimeout = 5 * time.Minute
+	// DeliveryTimeout is how long a first retry, or the replacement of a worker that died during a delivery, may take.
+	DeliveryTimeout = 2 * time.Minute
+	// ExportTimeout is how long spans may be under way once what they tell of is over.
+	ExportTimeout = time.Minute
+)
+
+// Stack is one set of services with their own addresses and data, all killable and restartable alone.
+type Stack struct {
+	T                                     *testing.T
+	dir                                   string
+	TemporalAt, RedisAt, S3At, UpstreamAt string // addresses
+	Temporal, Redis, S3, Upstream         *Process
+	Control                               *Control
+	// startBy is how processes are started; nil: plainly.
+	startBy func(*exec.Cmd) error
+	// relay: there is neither Temporal nor a store, which relayed calls do not need.
+	relay bool
+}
+
+// New starts Temporal, Redis, the S3 store and the upstreams.
+func New(t *testing.T, upstreamFlags ...string) *Stack {
+	t.Helper()
+	s := &Stack{T: t, dir: t.TempDir(), TemporalAt: FreeAddr(t), RedisAt: FreeAddr(t), S3At: FreeAddr(t), UpstreamAt: FreeAddr(t)}
+	s.StartTemporal()
+	s.StartRedis()
+	s.StartS3()
+	s.Upstream = Launch(t, "upstream", Bin.Dev, append([]string{
+		"upstream", "--listen", s.UpstreamAt, "--data", filepath.Join(s.dir, "upstream"),
+	}, upstreamFlags...)...)
+	for _, p := range []*Process{s.Temporal, s.Redis, s.S3, s.Upstream} {
+		p.AwaitReady(t)
+	}
+	s.Control = &Control{t: t, Base: "http://" + s.UpstreamAt + "/_control"}
+	return s
+}
+
+// NewRelay starts what relayed calls need, Redis and the upstreams, each by start where it is not nil.
+func NewRelay(t *testing.T, start func(*exec.Cmd) error) *Stack {
+	t.Helper()
+	s := &Stack{T: t, dir: t.TempDir(), TemporalAt: Nowhere, S3At: Nowhere, RedisAt: FreeAddr(t), UpstreamAt: FreeAddr(t), startBy: start, relay: true}
+	s.Redis = s.Launch("redis", Bin.Dev, "redis", "--listen", s.RedisAt, "--data", filepath.Join(s.dir, "redis"))
+	s.Upstream = s.Launch("upstream", Bin.Dev, "upstream", "--listen", s.UpstreamAt, "--data", filepath.Join(s.dir, "upstream"))
+	s.Redis.AwaitReady(t)
+	s.Upstream.AwaitReady(t)
+	s.Control = &Control{t: t, Base: "http://" + s.UpstreamAt + "/_control"}
+	return s
+}
+
+// NewStore starts the S3 store alone.
+func NewStore(t *testing.T) *Stack {
+	t.Helper()
+	s := &Stack{T: t, dir: t.TempDir(), TemporalAt: Nowhere, RedisAt: Nowhere, UpstreamAt: Nowhere, S3At: FreeAddr(t)}
+	s.StartS3()
+	s.S3.AwaitReady(t)
+	return s
+}
+
+// Launch starts a process of the stack.
+func (s *Stack) Launch(name, path string, args ...string) *Process {
+	s.T.Helper()
+	if s.startBy != nil {
+		return LaunchBy(s.T, s.startBy, name, path, args...)
+	}
+	return Launch(s.T, name, path, args...)
+}
+
+// StartTemporal starts Temporal, after a kill with what it had written.
+func (s *Stack) StartTemporal() {
+	s.Temporal = Launch(s.T, "temporal", Bin.Dev, "temporal", "--listen", s.TemporalAt, "--ui", "", "--data", filepath.Join(s.dir, "temporal"))
+}
+
+// StartRedis starts Redis, after a kill with what it had written; the embedded one has forgotten all.
+func (s *Stack) StartRedis() {
+	s.Redis = Launch(s.T, "redis", Bin.Dev, "redis", "--listen", s.RedisAt, "--data", filepath.Join(s.dir, "redis"))
+}
+
+// StartS3 starts the S3 store, after a kill with what it had written.
+func (s *Stack) StartS3() {
+	s.S3 = Launch(s.T, "s3", Bin.Dev, "s3", "--listen", s.S3At, "--data", filepath.Join(s.dir, "s3"),
+		"--access-key", AccessKey, "--secret-key", SecretKey, "--bucket", Bucket)
+}
+
+// RedisKeeps tells whether the stack's Redis survives a kill.
+func RedisKeeps() bool {
+	_, err := exec.LookPath("redis-server")
+	return err == nil
+}
+
+// TemporalClient is a client of the test's own.
+func (s *Stack) TemporalClient() client.Client {
+	s.T.Helper()
+	c, err := client.Dial(client.Options{HostPort: s.TemporalAt, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	s.T.Cleanup(c.Close)
+	return c
+}
+
+// Archive is the test's own way to the store.
+func (s *Stack) Archive() *archive.Store {
+	s.T.Helper()
+	a, err := archive.New(archive.Options{
+		Endpoint: "http://" + s.S3At, Bucket: Bucket, AccessKey: AccessKey, SecretKey: SecretKey, Region: "us-east-1",
+	})
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return a
+}
+
+// Split is a stack with a front and a worker apart, each of which can be killed alone. The worker reaches Temporal
+// over a link.
+type Split struct {
+	*Stack
+	Front, Worker *Gateway
+	ToTemporal    *Link // the worker's
+}
+
+// NewSplit starts one; channels makes the channels of both, nil: the usual ones.
+func NewSplit(t *testing.T, channels func(*Stack) string) *Split {
+	t.Helper()
+	s := &Split{Stack: New(t)}
+	s.ToTemporal = NewLink(t, s.TemporalAt)
+	var list string
+	if channels != nil {
+		list = channels(s.Stack)
+	}
+	s.Front = s.StartGateway(GatewayOptions{Args: []string{"serve", "--worker=false"}, Channels: list})
+	s.Worker = s.StartGateway(GatewayOptions{Args: []string{"worker"}, TemporalAt: s.ToTemporal.Addr(), Channels: list})
+	return s
+}
+
+// RestartWorker replaces the worker that was killed.
+func (s *Split) RestartWorker() {
+	s.T.Helper()
+	s.ToTemporal.Mend()
+	s.Worker.Start()
+}
+
+// TaskClient reads and ends tasks as a gateway process of its own would.
+func (s *Stack) TaskClient() *workflows.Client {
+	s.T.Helper()
+	redis, err := storage.OpenRedis("redis://"+s.RedisAt+"/0", nil)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	s.T.Cleanup(func() { _ = redis.Close() })
+	return workflows.NewClient(s.TemporalClient(), workflows.ClientOptions{TaskQueue: TaskQueue, Intake: activities.Intake{
+		Objects: s.Archive(), Repeats: storage.NewRetries(redis),
+		Index: storage.NewTaskIndex(redis, nil), Changes: storage.NewChanges(redis),
+	}, Limits: workflows.Limits{
+		Queue: activities.Duration(time.Hour), Deadline: activities.Duration(time.Hour),
+		Archive: activities.Duration(time.Hour), Retention: activities.Duration(time.Hour),
+	}})
+}
