@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -152,7 +153,7 @@ func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte)
 		w.refuse(err)
 		return
 	}
-	w.parts.metrics.learn(cfg, w.parts.catalog)
+	w.parts.metrics.Learn(cfg.Routes(), maps.Keys(cfg.Prices), w.parts.catalog)
 	w.parts.prices.Load(cfg.PriceList())
 	w.parts.router.Load(cfg.Routes())
 	rekeyed := w.parts.adminKey.Load(cfg.AdminKey)

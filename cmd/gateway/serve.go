@@ -40,7 +40,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	if err != nil {
 		return err
 	}
-	census, closeMetrics, err := p.measure(ctx)
+	countTasks, closeMetrics, err := p.measure(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	defer background.Wait()
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	background.Go(func() { p.attend(running, watch, tokens, census) })
+	background.Go(func() { p.attend(running, watch, tokens, countTasks) })
 	background.Go(func() { tasks.Follow(running) })
 	if c.Worker {
 		background.Go(func() { runWorker(running, p.worker(tokens), p.log) })

@@ -7,6 +7,7 @@ import (
 
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/cmd/gateway/internal/metrics"
 	"modelrelay/storage"
 )
 
@@ -16,8 +17,13 @@ func (m *Main) start(ctx context.Context, g *cli.Globals) (*parts, *watcher, err
 	if err != nil {
 		return nil, nil, err
 	}
-	if m.tracer, err = m.openTracing(ctx, newLogger(m.Stderr, cfg.Log)); err != nil {
+	tracer, flush, err := metrics.OpenTracing(ctx, m.Env, cli.ThisBuild().Version, newLogger(m.Stderr, cfg.Log))
+	if err != nil {
 		return nil, nil, err
+	}
+	if tracer != nil {
+		m.tracer = tracer
+		m.onClose(flush)
 	}
 	p, err := m.wire(cfg)
 	if err != nil {
@@ -26,29 +32,29 @@ func (m *Main) start(ctx context.Context, g *cli.Globals) (*parts, *watcher, err
 	return p, newWatcher(m, g, p, text), nil
 }
 
-// measure answers at the metrics' own address until closeMetrics is called, and readies the census, which counts tasks
-// until its context ends.
-func (p *parts) measure(ctx context.Context) (census func(context.Context), closeMetrics func(), err error) {
-	if closeMetrics, err = p.metrics.open(ctx, p.cfg.Metrics.Listen); err != nil {
+// measure answers at the metrics' own address until closeMetrics is called, and readies what counts tasks until its
+// context ends.
+func (p *parts) measure(ctx context.Context) (countTasks func(context.Context), closeMetrics func(), err error) {
+	if closeMetrics, err = p.metrics.Listen(ctx, p.cfg.Metrics.Listen); err != nil {
 		return nil, nil, err
 	}
-	if census, err = p.takeCensus(); err != nil {
+	if countTasks, err = p.metrics.CountTasks(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue, storage.NewSlots(p.redis)); err != nil {
 		closeMetrics()
 		return nil, nil, err
 	}
-	return census, closeMetrics, nil
+	return countTasks, closeMetrics, nil
 }
 
 // attend does what API and worker do beside their own work, until ctx ends: it makes the bucket, follows the
 // configuration file, shares what is known of channels, and counts tasks. A process that serves no API has no tokens of
 // the file to keep: nil.
-func (p *parts) attend(ctx context.Context, watch *watcher, tokens *storage.Tokens, census func(context.Context)) {
+func (p *parts) attend(ctx context.Context, watch *watcher, tokens *storage.Tokens, countTasks func(context.Context)) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { p.prepareArchive(ctx) })
 	all.Go(func() { watch.run(ctx, tokens) })
 	all.Go(func() { p.health.run(ctx) })
-	all.Go(func() { census(ctx) })
+	all.Go(func() { countTasks(ctx) })
 }
 
 // retryAfter is the wait before a background job that failed is tried again. Such a failure never ends the process:

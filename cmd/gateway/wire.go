@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/cmd/gateway/internal/metrics"
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/pricing"
@@ -41,7 +43,7 @@ type parts struct {
 	health   *sharer
 	prices   *pricing.List
 	adminKey *api.AdminKey
-	metrics  *metrics
+	metrics  *metrics.Metrics
 	// receivers are where webhooks lead.
 	receivers *activities.Receivers
 }
@@ -61,10 +63,13 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 		return nil, fmt.Errorf("open redis: %w", err)
 	}
 	m.onClose(p.redis.Close)
-	if p.metrics, err = newMetrics(cfg, p.log); err != nil {
-		return nil, err
+	if cfg.Metrics.Listen != "" {
+		build := cli.ThisBuild()
+		if p.metrics, err = metrics.New(metrics.Options{Version: build.Version, Commit: build.Commit, Go: build.Go, Log: p.log}); err != nil {
+			return nil, err
+		}
 	}
-	if p.temporal, err = dialTemporal(cfg.Temporal, p.log, p.metrics.temporal(), p.tracer); err != nil {
+	if p.temporal, err = dialTemporal(cfg.Temporal, p.log, p.metrics.Temporal(), p.tracer); err != nil {
 		return nil, err
 	}
 	m.onClose(func() error { p.temporal.Close(); return nil })
@@ -80,7 +85,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	upstreams := upstream.NewClient(nil)
 	m.onClose(func() error { upstreams.CloseIdleConnections(); return nil })
 	p.catalog = catalog.New(upstreams)
-	p.metrics.learn(cfg, p.catalog)
+	p.metrics.Learn(cfg.Routes(), maps.Keys(cfg.Prices), p.catalog)
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.prices = pricing.NewList(cfg.PriceList())
@@ -91,7 +96,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 		CooldownWindow: cfg.Relay.CooldownWindow, Tell: p.health.Tell,
 	})
 	p.health.router = p.router
-	return p, p.metrics.watchChannels(p.router)
+	return p, p.metrics.WatchChannels(p.router)
 }
 
 // dialTemporal makes a client that connects when it is first used. counts may be nil. The tracer, where not nil, follows
@@ -145,7 +150,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (
 	edge := api.New(api.Options{
 		Relay: relay.New(p.router, p.catalog, &relay.Options{
 			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
-			Makers: makers{answers}, Tried: p.metrics.tried(), Tracer: p.tracer,
+			Makers: makers{answers}, Tried: p.metrics.Tried(), Tracer: p.tracer,
 		}),
 		Router: p.router,
 		Tasks:  tasks,
@@ -155,9 +160,9 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),
 		BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(os.DirFS("/"))),
-		Log:        p.log, Seen: p.metrics.seen(), Tracer: p.tracer, Version: cli.ThisBuild().Version,
+		Log:        p.log, Seen: p.metrics.Seen(), Tracer: p.tracer, Version: cli.ThisBuild().Version,
 	})
-	return edge, p.metrics.watchEdge(edge, tokens, limits, usage)
+	return edge, p.metrics.WatchServer(edge, tokens, limits, usage)
 }
 
 // tasks makes the starter and reader of video tasks.
@@ -177,7 +182,7 @@ func (p *parts) tasks() *workflows.Client {
 			Retention: activities.Duration(p.cfg.Video.Retention),
 		},
 		PrivateWebhooks: p.cfg.Webhooks.AllowPrivateNetworks,
-		Created:         p.metrics.created(),
+		Created:         p.metrics.Created(),
 		Log:             p.log,
 	})
 }
@@ -204,7 +209,7 @@ func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis),
 		Index: p.index(), Changes: storage.NewChanges(p.redis), Slots: storage.NewSlots(p.redis),
 		Budgets: p.budgets(), Prices: p.prices,
-		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Told: p.metrics.told(), Tracer: p.tracer, Log: p.log,
+		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Told: p.metrics.Told(), Tracer: p.tracer, Log: p.log,
 		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
 		Places: activities.NewPlaces(p.cfg.Video.Copies),
 	}

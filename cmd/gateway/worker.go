@@ -17,14 +17,14 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	if err != nil {
 		return err
 	}
-	census, closeMetrics, err := p.measure(ctx)
+	countTasks, closeMetrics, err := p.measure(ctx)
 	if err != nil {
 		return err
 	}
 	defer closeMetrics()
 	var background sync.WaitGroup
 	defer background.Wait()
-	background.Go(func() { p.attend(ctx, watch, nil, census) })
+	background.Go(func() { p.attend(ctx, watch, nil, countTasks) })
 	p.log.Info("working", "task_queue", p.cfg.Temporal.TaskQueue, "channels", len(p.cfg.Channels))
 	runWorker(ctx, p.worker(p.known(m)), p.log)
 	return nil

@@ -33,7 +33,7 @@ func (configCheckCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	s := cfg.Summarize(p.Globals.Config)
+	s := cfg.Summarize(p.Config)
 	mend := lookAtTemporal(ctx, cfg)
 	s.Temporal = "ok"
 	if mend != nil {

@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -92,8 +92,8 @@ func endedLabels(state, code string) []metric.AddOption {
 	return adds(attribute.String("state", state), attribute.String("code", code))
 }
 
-// created counts new tasks; nil where nobody counts.
-func (m *metrics) created() func(model string) {
+// Created counts new tasks; nil where nobody counts.
+func (m *Metrics) Created() func(model string) {
 	if m == nil {
 		return nil
 	}
@@ -102,8 +102,8 @@ func (m *metrics) created() func(model string) {
 	}
 }
 
-// told counts the steps of tasks; nil where nobody counts.
-func (m *metrics) told() func(activities.Step) {
+// Told counts the steps of tasks; nil where nobody counts.
+func (m *Metrics) Told() func(activities.Step) {
 	if m == nil {
 		return nil
 	}

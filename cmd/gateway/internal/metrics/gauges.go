@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"modelrelay/storage"
 )
 
-// watchChannels shows how this process finds the channels.
-func (m *metrics) watchChannels(router *providers.Router) error {
+// WatchChannels shows how this process finds the channels.
+func (m *Metrics) WatchChannels(router *providers.Router) error {
 	if m == nil {
 		return nil
 	}
@@ -81,8 +81,8 @@ func is(yes bool) int64 {
 	return 0
 }
 
-// watchEdge shows what the HTTP side has open, and how it gets on with Redis.
-func (m *metrics) watchEdge(edge *api.Server, tokens *storage.Tokens, limits *storage.Limits, usage *storage.Usage) error {
+// WatchServer shows what the HTTP side has open, and how it gets on with Redis.
+func (m *Metrics) WatchServer(server *api.Server, tokens *storage.Tokens, limits *storage.Limits, usage *storage.Usage) error {
 	if m == nil {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (m *metrics) watchEdge(edge *api.Server, tokens *storage.Tokens, limits *st
 	part := func(name string) metric.ObserveOption { return metric.WithAttributes(attribute.String("part", name)) }
 	ofTokens, ofLimits, ofUsage, ofRefused := part("tokens"), part("limits"), part("usage"), part("usage_refused")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
-		open := edge.Open()
+		open := server.Open()
 		o.ObserveInt64(requests, open.Requests)
 		o.ObserveInt64(sockets, open.Sockets)
 		o.ObserveInt64(watchers, open.Watchers)

@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -17,7 +18,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers/upstream"
 	"modelrelay/workflows"
@@ -35,42 +35,48 @@ const (
 	otelSampler        = "OTEL_TRACES_SAMPLER"
 )
 
-// openTracing makes the tracer that the environment asks for; nil, where it asks for none: no endpoint is named, or it is
-// switched off. It is no error that nobody listens at the endpoint. Main's Close sends what is left, within
-// flushTimeout.
-func (m *Main) openTracing(ctx context.Context, log *slog.Logger) (trace.Tracer, error) {
-	exporter, err := m.spanExporter(ctx)
+// flushTimeout bounds what is still to be sent at the end.
+const flushTimeout = 5 * time.Second
+
+// OpenTracing makes the tracer that the environment asks for; nil, where it asks for none: no endpoint is named, or it is
+// switched off. It is no error that nobody listens at the endpoint. What is wrong with the environment comes back as a
+// *config.Error. flush sends what is left, within flushTimeout; it is nil without a tracer.
+func OpenTracing(ctx context.Context, env func(string) (string, bool), version string, log *slog.Logger) (tracer trace.Tracer, flush func() error, err error) {
+	exporter, err := environment(env).spanExporter(ctx)
 	if exporter == nil || err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithAttributes(
-		attribute.String("service.name", upstream.Agent), attribute.String("service.version", cli.ThisBuild().Version),
+		attribute.String("service.name", upstream.Agent), attribute.String("service.version", version),
 	), resource.WithFromEnv())
 	if err != nil {
-		return nil, &config.Error{File: "environment", Problems: []config.Problem{{Key: "OTEL_RESOURCE_ATTRIBUTES", Message: err.Error()}}}
+		return nil, nil, environmentError("OTEL_RESOURCE_ATTRIBUTES", "%v", err)
 	}
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(&tellingExporter{SpanExporter: exporter, log: log}),
 		sdktrace.WithResource(about), sdktrace.WithIDGenerator(spanIDs{}),
 	)
-	m.onClose(func() error { //nolint:contextcheck // ctx has ended by then
+	log.Info("spans go to the collector that the environment names")
+	flush = func() error { //nolint:contextcheck // ctx has ended by then
 		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
 			log.Warn("some spans were lost", "error", err)
 		}
 		return nil
-	})
-	log.Info("spans go to the collector that the environment names")
-	return provider.Tracer("modelrelay"), nil
+	}
+	return provider.Tracer("modelrelay"), flush, nil
 }
 
+// environment answers for the variables of the process.
+type environment func(name string) (string, bool)
+
 // spanExporter makes what sends spans to the collector; nil where nobody wants them.
-func (m *Main) spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
-	endpoint := m.variable(otelTracesEndpoint, otelEndpoint)
-	which := m.variable(otelExporter)
+func (e environment) spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+	endpoint := e.variable(otelTracesEndpoint, otelEndpoint)
+	which := e.variable(otelExporter)
 	switch {
-	case strings.EqualFold(m.variable(otelDisabled), "true"), which == "none", which == "" && endpoint == "":
+	case strings.EqualFold(e.variable(otelDisabled), "true"), which == "none", which == "" && endpoint == "":
 		return nil, nil
 	case which != "" && which != "otlp":
 		return nil, environmentError(otelExporter, "%q is not known here; otlp and none are", which)
@@ -79,14 +85,14 @@ func (m *Main) spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) 
 	if where, err := url.Parse(endpoint); endpoint != "" && (err != nil || where.Host == "" || where.Scheme != "http" && where.Scheme != "https") {
 		return nil, environmentError(otelEndpoint, "wants an address such as http://localhost:4318")
 	}
-	if sampler := m.variable(otelSampler); sampler != "" && !slices.Contains(samplers(), strings.ToLower(strings.TrimSpace(sampler))) {
+	if sampler := e.variable(otelSampler); sampler != "" && !slices.Contains(samplers(), strings.ToLower(strings.TrimSpace(sampler))) {
 		return nil, environmentError(otelSampler, "%q is not known here; %s are", sampler, strings.Join(samplers(), ", "))
 	}
 	var (
 		exporter sdktrace.SpanExporter
 		err      error
 	)
-	switch protocol := m.variable(otelTracesProtocol, otelProtocol); protocol {
+	switch protocol := e.variable(otelTracesProtocol, otelProtocol); protocol {
 	case "", "http/protobuf", "http/json":
 		exporter, err = otlptracehttp.New(ctx)
 	case "grpc":
@@ -108,9 +114,9 @@ func samplers() []string {
 }
 
 // variable is the first of the environment's variables that is set to something.
-func (m *Main) variable(names ...string) string {
+func (e environment) variable(names ...string) string {
 	for _, name := range names {
-		if value, ok := m.Env(name); ok && value != "" {
+		if value, ok := e(name); ok && value != "" {
 			return value
 		}
 	}

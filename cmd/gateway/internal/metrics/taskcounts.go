@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -9,29 +9,28 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.temporal.io/sdk/client"
 
-	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
 
 const (
-	// censusEvery is how often a process counts the tasks: alerts wait for minutes, and visibility requests are dear.
-	censusEvery = time.Minute
-	// censusSoon is the wait after a count that failed or found no worker, as the first one does: workers are still starting.
-	censusSoon = 10 * time.Second
-	// censusTimeout bounds one count.
-	censusTimeout = 10 * time.Second
-	// censusLife is how long a count is shown that is not followed by another: no figure is better than an old one.
-	censusLife = 3 * censusEvery
+	// countEvery is how often a process counts the tasks: alerts wait for minutes, and visibility requests are dear.
+	countEvery = time.Minute
+	// recountAfter is the wait after a count that failed or found no worker, as the first one does: workers are still starting.
+	recountAfter = 10 * time.Second
+	// countTimeout bounds one count.
+	countTimeout = 10 * time.Second
+	// countLife is how long a count is shown that is not followed by another: no figure is better than an old one.
+	countLife = 3 * countEvery
 )
 
-// census counts what is not this process's alone: tasks in Temporal, and their slots and lines in Redis. Every process
+// taskCounter counts what is not this process's alone: tasks in Temporal, and their slots and lines in Redis. Every process
 // of one installation shows the same figures.
-type census struct {
-	temporal client.Client
-	cfg      config.Temporal
-	slots    *storage.Slots
-	limited  func() []string // channels whose jobs are limited
+type taskCounter struct {
+	temporal         client.Client
+	namespace, queue string
+	slots            *storage.Slots
+	limited          func() []string // channels whose jobs are limited
 
 	tasks atomic.Pointer[counted[workflows.Census]]
 	lines atomic.Pointer[counted[map[string]storage.SlotState]]
@@ -45,28 +44,32 @@ type counted[T any] struct {
 
 func fresh[T any](from *atomic.Pointer[counted[T]]) (figure T, ok bool) {
 	c := from.Load()
-	if c == nil || time.Since(c.at) > censusLife {
+	if c == nil || time.Since(c.at) > countLife {
 		return figure, false
 	}
 	return c.figure, true
 }
 
 // run counts until ctx ends.
-func (c *census) run(ctx context.Context) {
+func (c *taskCounter) run(ctx context.Context) {
 	for {
-		wait := censusEvery
+		wait := countEvery
 		if !c.count(ctx) {
-			wait = censusSoon
+			wait = recountAfter
 		}
-		if sleep(ctx, wait) != nil {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
 			return
+		case <-timer.C:
 		}
 	}
 }
 
 // count takes what can be had, and tells whether all is well. What is away says so elsewhere.
-func (c *census) count(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, censusTimeout)
+func (c *taskCounter) count(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	channels := c.limited()
 	if states, err := c.slots.States(ctx, channels); err == nil {
@@ -76,7 +79,7 @@ func (c *census) count(ctx context.Context) bool {
 		}
 		c.lines.Store(&counted[map[string]storage.SlotState]{lines, time.Now()})
 	}
-	tasks, err := workflows.TakeCensus(ctx, c.temporal, c.cfg.Namespace, c.cfg.TaskQueue)
+	tasks, err := workflows.TakeCensus(ctx, c.temporal, c.namespace, c.queue)
 	if err != nil {
 		return false
 	}
@@ -84,19 +87,19 @@ func (c *census) count(ctx context.Context) bool {
 	return tasks.Workers > 0
 }
 
-// takeCensus returns what counts tasks until its context ends, and shows it; nil where nobody wants metrics.
-func (p *parts) takeCensus() (run func(context.Context), err error) {
-	if p.metrics == nil {
+// CountTasks makes what counts tasks until its context ends, and shows the counts.
+func (m *Metrics) CountTasks(temporal client.Client, namespace, taskQueue string, slots *storage.Slots) (run func(context.Context), err error) {
+	if m == nil {
 		return func(context.Context) {}, nil
 	}
-	c := &census{temporal: p.temporal, cfg: p.cfg.Temporal, slots: storage.NewSlots(p.redis), limited: p.metrics.limited}
-	return c.run, p.metrics.watchCensus(c)
+	c := &taskCounter{temporal: temporal, namespace: namespace, queue: taskQueue, slots: slots, limited: m.limited}
+	return c.run, m.watchTasks(c)
 }
 
 // limited are the channels whose jobs are limited.
-func (m *metrics) limited() []string { return m.names.Load().limited }
+func (m *Metrics) limited() []string { return m.names.Load().limited }
 
-func (m *metrics) watchCensus(c *census) error {
+func (m *Metrics) watchTasks(c *taskCounter) error {
 	in := &instruments{meter: m.meter}
 	tasks := in.gauge("gateway.tasks.unfinished", "Video tasks of the whole installation that have not ended, by phase.")
 	stuck := in.gauge("gateway.tasks.stuck", "Video tasks of the whole installation that are in their phase for longer than usual.")

@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -128,16 +128,16 @@ func cachedLabels(model, channel string) []metric.AddOption {
 	return adds(attribute.String("model", model), attribute.String("channel", channel))
 }
 
-// seen counts the requests of an api.Server; nil where nobody counts.
-func (m *metrics) seen() func(api.Seen) {
+// Seen counts the requests of an api.Server; nil where nobody counts.
+func (m *Metrics) Seen() func(api.Seen) {
 	if m == nil {
 		return nil
 	}
 	return m.calls.seen
 }
 
-// tried counts the attempts of a relay; nil where nobody counts.
-func (m *metrics) tried() func(relay.Attempt) {
+// Tried counts the attempts of a relay; nil where nobody counts.
+func (m *Metrics) Tried() func(relay.Attempt) {
 	if m == nil {
 		return nil
 	}

@@ -1,12 +1,12 @@
-package main
+package metrics
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"sync"
 	"sync/atomic"
 
-	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 )
 
@@ -33,15 +33,16 @@ type names struct {
 // carried is a listed model of a channel, or an upstream's model of one.
 type carried struct{ channel, model string }
 
-// learn takes over the names of a configuration. Series of names that left stay until the process ends.
-func (m *metrics) learn(cfg config.Config, vendors providers.Catalog) {
+// Learn takes over the names of a configuration: those of its channels and their models, and of models that have a price.
+// Series of names that left stay until the process ends.
+func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], vendors providers.Catalog) {
 	if m == nil {
 		return
 	}
 	n := &names{
 		models: make(map[string]bool), providers: make(map[string]string), carriers: make(map[string][]string), upstreams: make(map[carried]string),
 	}
-	for _, channel := range cfg.Channels {
+	for _, channel := range channels {
 		if channel.MaxJobs > 0 {
 			n.limited = append(n.limited, channel.Name)
 		}
@@ -57,12 +58,12 @@ func (m *metrics) learn(cfg config.Config, vendors providers.Catalog) {
 			}
 		}
 	}
-	for model := range cfg.Prices { // of channels that are open to every name, so that an operator may list them
+	for model := range priced { // of channels that are open to every name, so that an operator may list them
 		n.models[model] = true
 	}
 	m.names.Store(n)
 	m.calls.prime(n)
-	m.tasks.prime(cfg.Routes(), vendors)
+	m.tasks.prime(channels, vendors)
 }
 
 func (n *names) model(name string) string {

@@ -1,13 +1,14 @@
-package main_test
+package metrics_test
 
 import (
+	"log/slog"
+	"maps"
 	"net/http"
 	"testing"
 	"time"
 
 	"modelrelay/api"
-	main "modelrelay/cmd/gateway"
-	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/cmd/gateway/internal/metrics"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 )
@@ -15,12 +16,12 @@ import (
 // oneCall counts a relayed call with everything that can be counted of one.
 func oneCall(tb testing.TB) func() {
 	tb.Helper()
-	cfg := config.Default()
-	cfg.Channels = []config.Channel{{Name: "main", Vendor: "openai", Models: map[string]string{"m": ""}}}
-	seen, tried, err := main.Counters(cfg)
+	m, err := metrics.New(metrics.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		tb.Fatal(err)
 	}
+	m.Learn([]providers.Channel{{Name: "main", Vendor: "openai", Models: map[string]string{"m": ""}}}, maps.Keys(map[string]bool{}), providers.Catalog{"openai": {Name: "openai"}})
+	seen, tried := m.Seen(), m.Tried()
 	call := api.Seen{
 		Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK, Took: time.Second, Operation: providers.Chat,
 		Model: "m", Channel: "main", Attempts: 1, Sent: time.Millisecond, First: 100 * time.Millisecond, Stream: true,

@@ -1,4 +1,7 @@
-package main
+// Package metrics is what a process tells of itself to those who watch it: the instruments that Prometheus reads, the
+// counts of tasks, and the spans that OpenTelemetry's collector gets. It owns their names and labels. It knows no command
+// and decides nothing.
+package metrics
 
 import (
 	"context"
@@ -20,9 +23,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/exemplar"
 	"go.temporal.io/sdk/client"
 	temporalotel "go.temporal.io/sdk/contrib/opentelemetry"
-
-	"modelrelay/cmd/gateway/internal/cli"
-	"modelrelay/cmd/gateway/internal/config"
 )
 
 const (
@@ -36,9 +36,9 @@ const (
 	seriesMost = 10_000
 )
 
-// metrics is what Prometheus reads of this process: one registry for our own series, those of the Temporal SDK, of the
-// Go runtime and of the process. A nil metrics counts nothing.
-type metrics struct {
+// Metrics is what Prometheus reads of this process: one registry for our own series, those of the Temporal SDK, of the
+// Go runtime and of the process. A nil Metrics counts nothing.
+type Metrics struct {
 	registry *prometheus.Registry
 	provider *sdkmetric.MeterProvider
 	meter    metric.Meter
@@ -49,21 +49,23 @@ type metrics struct {
 	tasks *taskMetrics
 }
 
-// newMetrics makes the metrics of a process, which must learn a configuration before anything is counted; nil where the
-// configuration wants none.
-func newMetrics(cfg config.Config, log *slog.Logger) (*metrics, error) {
-	if cfg.Metrics.Listen == "" {
-		return nil, nil
-	}
+// Options are what New wants to know of the process: its build, and where to log.
+type Options struct {
+	Version, Commit, Go string
+	Log                 *slog.Logger
+}
+
+// New makes the metrics of a process, which must Learn a configuration before anything is counted.
+func New(o Options) (*Metrics, error) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo())
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo(o))
 	exporter, err := otelprometheus.New(
 		otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo(),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("open the metrics: %w", err)
 	}
-	m := &metrics{registry: registry, log: log, provider: sdkmetric.NewMeterProvider(
+	m := &Metrics{registry: registry, log: o.Log, provider: sdkmetric.NewMeterProvider(
 		sdkmetric.WithReader(exporter), sdkmetric.WithCardinalityLimit(seriesMost),
 		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter), // they cost a look at the span of every call
 		sdkmetric.WithView(sdkmetric.NewView(
@@ -82,18 +84,17 @@ func newMetrics(cfg config.Config, log *slog.Logger) (*metrics, error) {
 }
 
 // newBuildInfo is the constant that tells versions apart.
-func newBuildInfo() prometheus.Collector {
-	b := cli.ThisBuild()
+func newBuildInfo(o Options) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "gateway_build_info", Help: "The program's version; always 1.",
-		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go": b.Go},
+		ConstLabels: prometheus.Labels{"version": o.Version, "commit": o.Commit, "go": o.Go},
 	})
 	info.Set(1)
 	return info
 }
 
-// temporal counts for the Temporal SDK; nil has it count nothing.
-func (m *metrics) temporal() client.MetricsHandler {
+// Temporal counts for the Temporal SDK; nil has it count nothing.
+func (m *Metrics) Temporal() client.MetricsHandler {
 	if m == nil {
 		return nil
 	}
@@ -104,7 +105,7 @@ func (m *metrics) temporal() client.MetricsHandler {
 }
 
 // observe has values looked up when Prometheus asks.
-func (m *metrics) observe(in *instruments, read func(context.Context, metric.Observer), what ...metric.Observable) error {
+func (m *Metrics) observe(in *instruments, read func(context.Context, metric.Observer), what ...metric.Observable) error {
 	_, err := m.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		read(ctx, o)
 		return nil
@@ -115,8 +116,8 @@ func (m *metrics) observe(in *instruments, read func(context.Context, metric.Obs
 	return nil
 }
 
-// open listens for Prometheus and serves until the returned function is called.
-func (m *metrics) open(ctx context.Context, addr string) (stop func(), err error) {
+// Listen answers Prometheus at the address until the returned function is called.
+func (m *Metrics) Listen(ctx context.Context, addr string) (stop func(), err error) {
 	if m == nil {
 		return func() {}, nil
 	}
