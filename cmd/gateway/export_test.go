@@ -5,11 +5,11 @@ import (
 	"modelrelay/storage"
 )
 
-// NewMakers keeps makers in the store.
-func NewMakers(store *storage.Makers) relay.Makers { return makers{store} }
+// NewAffinity keeps in the store who made which response.
+func NewAffinity(store *storage.Makers) relay.Makers { return affinity{store} }
 
 // MemoryLimit is how much memory a process may take whose system has such files.
 var MemoryLimit = memoryLimit
 
-// PlacesWithin is how many connections of clients there are within a limit of open files.
-func PlacesWithin(files int) (int, error) { return placesWithin(files) }
+// ConnectionsWithin is how many connections of clients there are within a limit of open files.
+func ConnectionsWithin(files int) (int, error) { return connectionsWithin(files) }

@@ -22,7 +22,7 @@ type serveCmd struct {
 // Run serves until ctx ends. Then it takes no new connection, lets open calls end within relay.grace, tells
 // realtime conversations that it is going away, and lets running submits come to their answer.
 func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
-	places, err := placesWithin(m.openFiles())
+	connections, err := connectionsWithin(m.openFiles())
 	if err != nil {
 		return err
 	}
@@ -31,12 +31,12 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 		return err
 	}
 	logWarnings(p.log, p.cfg.Warnings())
-	tokens, err := p.tokens(ctx, m)
+	tokens, err := p.seedTokens(ctx, m)
 	if err != nil {
 		return err
 	}
 	tasks := p.tasks()
-	edge, err := p.edge(m, tokens, tasks)
+	edge, err := p.server(m, tokens, tasks)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	calls, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	open := new(openCalls)
-	doors, err := p.doors(ctx, edge, open, places, calls)
+	doors, err := p.doors(ctx, edge, open, connections, calls)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	if len(doors) > 1 {
 		p.log.Info("the operator's operations are apart", "address", doors[1].listener.Addr().String())
 	}
-	p.log.Info("listening", "address", doors[0].listener.Addr().String(), "worker", c.Worker, "connections", places, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
+	p.log.Info("listening", "address", doors[0].listener.Addr().String(), "worker", c.Worker, "connections", connections, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve: %w", err)
@@ -147,11 +147,11 @@ type door struct {
 }
 
 // doors listens for the API and, where admin.listen is set, for the operator's operations apart from it. The server of a
-// door counts its calls, which live in the given context. The public one has the given number of places.
-func (p *parts) doors(ctx context.Context, edge *api.Server, open *openCalls, places int, calls context.Context) ([]door, error) { //nolint:revive // two contexts: that of the start, and that of calls
+// door counts its calls, which live in the given context. The public one accepts the given number of connections.
+func (p *parts) doors(ctx context.Context, edge *api.Server, open *openCalls, connections int, calls context.Context) ([]door, error) { //nolint:revive // two contexts: that of the start, and that of calls
 	var doors []door
-	listen := func(address string, handler http.Handler, places int) error {
-		listener, err := edge.Listen(ctx, address, places)
+	listen := func(address string, handler http.Handler, connections int) error {
+		listener, err := edge.Listen(ctx, address, connections)
 		if err != nil {
 			return err
 		}
@@ -160,9 +160,9 @@ func (p *parts) doors(ctx context.Context, edge *api.Server, open *openCalls, pl
 		doors = append(doors, door{server, listener})
 		return nil
 	}
-	err := listen(p.cfg.Listen, edge.Handler(), places)
+	err := listen(p.cfg.Listen, edge.Handler(), connections)
 	if err == nil && p.cfg.Admin.Listen != "" {
-		if err = listen(p.cfg.Admin.Listen, edge.AdminHandler(), adminPlaces); err != nil {
+		if err = listen(p.cfg.Admin.Listen, edge.AdminHandler(), adminConnections); err != nil {
 			_ = doors[0].listener.Close() // nobody was let in
 		}
 	}

@@ -26,7 +26,7 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	defer background.Wait()
 	background.Go(func() { p.attend(ctx, watch, nil, countTasks) })
 	p.log.Info("working", "task_queue", p.cfg.Temporal.TaskQueue, "channels", len(p.cfg.Channels))
-	runWorker(ctx, p.worker(p.known(m)), p.log)
+	runWorker(ctx, p.worker(p.openTokens(m)), p.log)
 	return nil
 }
 

@@ -8,7 +8,7 @@ import "syscall"
 func systemFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return mostFiles
+		return unlimitedFiles
 	}
-	return int(min(uint64(limit.Cur), mostFiles)) //nolint:unconvert // within an int; it is signed on some systems
+	return int(min(uint64(limit.Cur), unlimitedFiles)) //nolint:unconvert // within an int; it is signed on some systems
 }

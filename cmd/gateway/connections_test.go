@@ -15,9 +15,9 @@ import (
 func TestPlacesFollowTheLimitOfFiles(t *testing.T) {
 	t.Parallel()
 	for files, want := range map[int]int{383: 0, 384: 64, 1024: 384, 1 << 20: 524160} {
-		got, err := main.PlacesWithin(files)
+		got, err := main.ConnectionsWithin(files)
 		if got != want || (err == nil) != (want > 0) {
-			t.Errorf("%d files: %d places, %v; want %d", files, got, err, want)
+			t.Errorf("%d files: %d connections, %v; want %d", files, got, err, want)
 		}
 	}
 }
@@ -31,7 +31,7 @@ func TestServeNeedsOpenFiles(t *testing.T) {
 	}
 }
 
-// TestOperatorIsServedWhileFull: with all places of the public listener held, by strangers without a key, the operator's
+// TestOperatorIsServedWhileFull: with all connections of the public listener taken by clients without a key, the operator's
 // own and that of the metrics answer.
 func TestOperatorIsServedWhileFull(t *testing.T) {
 	t.Parallel()

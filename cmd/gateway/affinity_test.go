@@ -11,11 +11,11 @@ import (
 )
 
 // What older versions took down of an answer is read as before, and belongs to nobody.
-func TestMakersOfOlderVersions(t *testing.T) {
+func TestAffinityOfOlderVersions(t *testing.T) {
 	t.Parallel()
 	store := storage.NewMakers(storagetest.Redis(t), nil)
 	t.Cleanup(store.Close)
-	makers := main.NewMakers(store)
+	makers := main.NewAffinity(store)
 	key := providers.KeyRef{Channel: "a channel", Fingerprint: "0123456789ab"}
 	store.Remember("resp_old", "0123456789ab a channel")
 	makers.Remember("resp_new", relay.Maker{KeyRef: key, Token: "a token@x"})

@@ -10,21 +10,21 @@ import (
 	"modelrelay/storage"
 )
 
-// makers keeps who made which answer in the store: "@<token> <fingerprint> <channel>". Older versions, whose entries live for
-// a day, left the token out: what they took down belongs to nobody, and whoever names it goes on from it as before.
-type makers struct{ store *storage.Makers }
+// affinity keeps in the store which key made which response, for which token: "@<token> <fingerprint> <channel>". Older
+// versions, whose entries live for a day, left the token out: such a response belongs to nobody, and any token may continue it.
+type affinity struct{ store *storage.Makers }
 
 // ownerMark stands in front of the token; no fingerprint begins with it.
 const ownerMark = "@"
 
 // Remember implements relay.Makers.
-func (m makers) Remember(answer string, by relay.Maker) {
-	m.store.Remember(answer, ownerMark+url.QueryEscape(by.Token)+" "+by.Fingerprint+" "+by.Channel)
+func (a affinity) Remember(response string, by relay.Maker) {
+	a.store.Remember(response, ownerMark+url.QueryEscape(by.Token)+" "+by.Fingerprint+" "+by.Channel)
 }
 
 // Find implements relay.Makers.
-func (m makers) Find(ctx context.Context, answer string) relay.Maker {
-	entry := m.store.Find(ctx, answer)
+func (a affinity) Find(ctx context.Context, response string) relay.Maker {
+	entry := a.store.Find(ctx, response)
 	var maker relay.Maker
 	if rest, owned := strings.CutPrefix(entry, ownerMark); owned {
 		token, rest, _ := strings.Cut(rest, " ")

@@ -116,16 +116,16 @@ func dialTemporal(cfg config.Temporal, log *slog.Logger, counts client.MetricsHa
 	return temporal, nil
 }
 
-// known opens the token store as Redis has it. Main's Close stops it.
-func (p *parts) known(m *Main) *storage.Tokens {
+// openTokens opens the token store as Redis has it. Main's Close stops it.
+func (p *parts) openTokens(m *Main) *storage.Tokens {
 	tokens := storage.NewTokens(p.redis, &storage.TokensOptions{Grace: p.cfg.Relay.RedisGrace, Log: p.log})
 	m.onClose(func() error { tokens.Close(); return nil })
 	return tokens
 }
 
-// tokens opens the token store with the file's tokens in it. Main's Close stops it.
-func (p *parts) tokens(ctx context.Context, m *Main) (*storage.Tokens, error) {
-	tokens := p.known(m)
+// seedTokens opens the token store with the file's tokens in it. Main's Close stops it.
+func (p *parts) seedTokens(ctx context.Context, m *Main) (*storage.Tokens, error) {
+	tokens := p.openTokens(m)
 	if err := tokens.Seed(ctx, p.cfg.Seeds()); err != nil {
 		return nil, fmt.Errorf("put the file's tokens into redis: %w", err)
 	}
@@ -135,8 +135,8 @@ func (p *parts) tokens(ctx context.Context, m *Main) (*storage.Tokens, error) {
 // flushTimeout bounds what is still to be written to Redis at the end.
 const flushTimeout = 5 * time.Second
 
-// edge makes the HTTP side. Main's Close writes out what limits and usage still hold.
-func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (*api.Server, error) {
+// server makes the HTTP side. Main's Close writes out what limits and usage still hold.
+func (p *parts) server(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (*api.Server, error) {
 	limits := storage.NewLimits(p.redis, &storage.LimitsOptions{Log: p.log})
 	m.onClose(p.flush("limits", limits.Close))
 	usage := storage.NewUsage(p.redis, &storage.UsageOptions{Log: p.log})
@@ -150,7 +150,7 @@ func (p *parts) edge(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (
 	edge := api.New(api.Options{
 		Relay: relay.New(p.router, p.catalog, &relay.Options{
 			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
-			Makers: makers{answers}, Tried: p.metrics.Tried(), Tracer: p.tracer,
+			Makers: affinity{answers}, Tried: p.metrics.Tried(), Tracer: p.tracer,
 		}),
 		Router: p.router,
 		Tasks:  tasks,
