@@ -12,8 +12,8 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
 	"modelrelay/storage/archive"
+	"modelrelay/storage/taskindex"
 )
 
 // Channels is what activities need of the router. *providers.Router implements it.
@@ -40,7 +40,7 @@ type Objects interface {
 	Claim(ctx context.Context, key, owner string) (holder string, err error)
 }
 
-// Durations remembers how long jobs usually take. *storage.Durations implements it.
+// Durations remembers how long jobs usually take. *taskindex.Durations implements it.
 type Durations interface {
 	Observe(ctx context.Context, channel, model string, took time.Duration) error
 	// Usual is false where nothing was observed yet.
@@ -55,9 +55,9 @@ type Activities struct {
 	Objects   Objects
 	Durations Durations
 	// Index lists the tasks of tokens; nil where nobody lists or counts them.
-	Index *storage.TaskIndex
+	Index *taskindex.Index
 	// Changes carries hints that a task changed; nil: none.
-	Changes *storage.Changes
+	Changes *taskindex.Changes
 	// Shelves is the archive as a sweep walks through it, and TaskLife the age from which no task needs an object beside
 	// its outputs; 0: they stay.
 	Shelves  Shelves

@@ -11,6 +11,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/slots"
 )
 
 const (
@@ -162,7 +163,7 @@ func (a *Activities) admit(ctx context.Context, in AdmitInput) (Admission, error
 	}
 	// Those before the first without a limit; that one always has room.
 	var (
-		limited []storage.SlotChannel
+		limited []slots.Channel
 		names   []string
 		open    string
 	)
@@ -171,7 +172,7 @@ func (a *Activities) admit(ctx context.Context, in AdmitInput) (Admission, error
 			open = channel.Name
 			break
 		}
-		limited = append(limited, storage.SlotChannel{Name: channel.Name, Most: channel.MaxJobs})
+		limited = append(limited, slots.Channel{Name: channel.Name, Most: channel.MaxJobs})
 		names = append(names, channel.Name)
 	}
 	left := slices.DeleteFunc(slices.Clone(in.Held), func(name string) bool { return slices.Contains(names, name) })
@@ -179,7 +180,7 @@ func (a *Activities) admit(ctx context.Context, in AdmitInput) (Admission, error
 		a.leave(ctx, in.Waiter, left)
 		return a.assign(ctx, in, open, false), nil
 	}
-	answer, err := a.Slots.Take(ctx, storage.SlotAsk{Waiter: storage.Waiter(in.Waiter), Channels: limited, Leave: left, Life: slotSlack, NoWait: open != ""})
+	answer, err := a.Slots.Take(ctx, slots.Ask{Waiter: slots.Waiter(in.Waiter), Channels: limited, Leave: left, Life: slotSlack, NoWait: open != ""})
 	switch {
 	case err != nil:
 		return Admission{}, fmt.Errorf("ask for a slot: %w", err)

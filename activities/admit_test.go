@@ -12,7 +12,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/slots"
 	"modelrelay/storage/storagetest"
 )
 
@@ -45,7 +45,7 @@ func (r *rig) limited(limits map[string]int, order ...string) {
 func (r *rig) slots(t *testing.T) *storagetest.Server {
 	t.Helper()
 	server := storagetest.NewServer(t)
-	r.acts.Slots = storage.NewSlots(server.Client(t))
+	r.acts.Slots = slots.New(server.Client(t))
 	return server
 }
 
@@ -86,7 +86,7 @@ func TestAdmit(t *testing.T) {
 	in := admitInput("1")
 	in.Except, in.ExceptKeys = []string{"other"}, []providers.KeyRef{{Channel: "main", Fingerprint: "f"}}
 	r := newRig(t, adapter{})
-	r.acts.Slots = storage.NewSlots(storagetest.Client(t, "redis://127.0.0.1:1"))
+	r.acts.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
 	var asked, picked providers.Want
 	r.acts.Channels = channels{
 		candidates: func(w providers.Want) ([]providers.Channel, error) {
@@ -168,7 +168,7 @@ func TestAdmitTakesSlots(t *testing.T) {
 func TestAdmitWithoutRedis(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, adapter{})
-	r.acts.Slots = storage.NewSlots(storagetest.Client(t, "redis://127.0.0.1:1"))
+	r.acts.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
 	r.limited(map[string]int{"first": 1}, "first")
 	wantAt(t, admit(t, r, admitInput("1")), "first", false)
 	wantAt(t, admit(t, r, admitInput("2")), "first", false)

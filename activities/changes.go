@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"modelrelay/storage"
+	"modelrelay/storage/taskindex"
 )
 
 // hintTimeout bounds the telling of a change, which nothing depends on.
@@ -16,24 +16,24 @@ func (i Intake) Follow(ctx context.Context, hear func(taskID string, ended bool)
 	if i.Changes == nil {
 		return
 	}
-	i.Changes.Follow(ctx, nil, func(change storage.Change) { hear(change.TaskID, change.Ended) })
+	i.Changes.Follow(ctx, nil, func(change taskindex.Change) { hear(change.TaskID, change.Ended) })
 }
 
 // changed tells every process that a task may have changed, best effort.
 func (a *Activities) changed(ctx context.Context, taskID string) {
-	if err := tell(ctx, a.Changes, storage.Change{TaskID: taskID}); err != nil {
+	if err := tell(ctx, a.Changes, taskindex.Change{TaskID: taskID}); err != nil {
 		a.Log.DebugContext(ctx, "change not told", "task", taskID, "err", err)
 	}
 }
 
 // over tells every process that a task has ended and what it read before is stale, best effort.
 func (a *Activities) over(ctx context.Context, taskID string) {
-	if err := tell(ctx, a.Changes, storage.Change{TaskID: taskID, Ended: true}); err != nil {
+	if err := tell(ctx, a.Changes, taskindex.Change{TaskID: taskID, Ended: true}); err != nil {
 		a.Log.DebugContext(ctx, "end not told", "task", taskID, "err", err)
 	}
 }
 
-func tell(ctx context.Context, changes *storage.Changes, change storage.Change) error {
+func tell(ctx context.Context, changes *taskindex.Changes, change taskindex.Change) error {
 	if changes == nil {
 		return nil
 	}

@@ -10,12 +10,13 @@ import (
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
+	"modelrelay/storage/taskindex"
 )
 
-// Repeats remembers unkeyed creates for ten minutes. *storage.Retries implements it.
+// Repeats remembers unkeyed creates for ten minutes. *taskindex.Repeats implements it.
 type Repeats interface {
 	// Begin gives a create its task's id: newID, or that of the task which it repeats.
-	Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (storage.Beginning, error)
+	Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (taskindex.Beginning, error)
 	// Note leaves an open note of a task that may have started, or closes it.
 	Note(ctx context.Context, tokenID, requestHash, taskID string, open bool) error
 	// Recall answers storage.ErrNotFound for a request never seen.
@@ -28,9 +29,9 @@ type Intake struct {
 	Objects Objects
 	Repeats Repeats
 	// Index lists the tasks of tokens; nil: they are not listed, limited or hidden.
-	Index *storage.TaskIndex
+	Index *taskindex.Index
 	// Changes carries hints between processes; nil: none.
-	Changes *storage.Changes
+	Changes *taskindex.Changes
 	// Budgets and Prices are what creates reserve by; nil: nothing is reserved.
 	Budgets Budgets
 	Prices  *pricing.List
@@ -80,7 +81,7 @@ func (i Intake) Request(ctx context.Context, key string) (providers.VideoRequest
 }
 
 // Begin gives an unkeyed create its task's id: newID, or that of the task which it repeats.
-func (i Intake) Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (storage.Beginning, error) {
+func (i Intake) Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (taskindex.Beginning, error) {
 	return i.Repeats.Begin(ctx, tokenID, requestHash, newID, retry, age)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/taskindex"
 )
 
 const (
@@ -26,7 +27,7 @@ func (i Intake) Enlist(ctx context.Context, tokenID, taskID string, created time
 		return false, nil
 	}
 	added, err = i.Index.Add(ctx, tokenID, taskID, created, most)
-	if errors.Is(err, storage.ErrTooMany) {
+	if errors.Is(err, taskindex.ErrTooMany) {
 		return false, &providers.Fault{
 			Kind: providers.RateLimited, Message: "Too many unfinished video tasks.", RetryAfter: tooManyRetry, Taken: providers.TakenNo, Err: err,
 		}
@@ -77,7 +78,7 @@ func (i Intake) Unfinished(ctx context.Context, tokenID string, from, limit int)
 	return listed(found), all, err
 }
 
-func listed(entries []storage.TaskEntry) []Listed {
+func listed(entries []taskindex.Entry) []Listed {
 	list := make([]Listed, len(entries))
 	for n, entry := range entries {
 		list[n] = Listed{TaskID: entry.TaskID, At: entry.At}
@@ -93,7 +94,7 @@ func (i Intake) Bury(ctx context.Context, tokenID, taskID string, created time.T
 	if err := i.Index.Bury(ctx, tokenID, taskID, created); err != nil {
 		return err
 	}
-	return tell(ctx, i.Changes, storage.Change{TaskID: taskID, Ended: true})
+	return tell(ctx, i.Changes, taskindex.Change{TaskID: taskID, Ended: true})
 }
 
 // Restore puts a task that exists on its token's list as it is.

@@ -6,8 +6,8 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
-	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
 )
 
 // TestPollRestoresTheEntry: a task that was made while Redis was away is listed, and counts as unfinished, with the first
@@ -17,7 +17,7 @@ func TestPollRestoresTheEntry(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, adapter{})
 	connection := storagetest.Redis(t)
-	index := storage.NewTaskIndex(connection, nil)
+	index := taskindex.New(connection, nil)
 	r.acts.Index = index
 	created := time.Now().UTC()
 	in := activities.PollInput{
@@ -72,7 +72,7 @@ func TestPollRestoresTheEntry(t *testing.T) {
 func TestPollWithoutTheList(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, adapter{})
-	r.acts.Index = storage.NewTaskIndex(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	r.acts.Index = taskindex.New(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
 	seen := beats[activities.Progress](t, r)
 	if _, err := r.env.ExecuteActivity(r.acts.Poll, activities.PollInput{
 		Job:      activities.Job{TaskID: "video_x", Assignment: assignment(), AcceptedAt: time.Now(), Ticket: providers.Ticket{ETA: time.Minute}},

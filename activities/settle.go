@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"modelrelay/storage"
+	"modelrelay/storage/slots"
 )
 
 // SettleInput is a task that has ended.
@@ -38,7 +38,7 @@ func (a *Activities) Settle(ctx context.Context, in SettleInput) error {
 	a.changed(ctx, in.TaskID)
 	var errs []error
 	if a.Slots != nil && len(in.Channels) > 0 {
-		errs = append(errs, a.Slots.Free(ctx, storage.Waiter(in.Waiter), in.Channels...))
+		errs = append(errs, a.Slots.Free(ctx, slots.Waiter(in.Waiter), in.Channels...))
 	}
 	switch {
 	case a.Index == nil:

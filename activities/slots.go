@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"modelrelay/storage"
+	"modelrelay/storage/slots"
 )
 
 const (
@@ -19,14 +19,14 @@ const (
 	slotTimeout = time.Second
 )
 
-// Slots limit the jobs in flight at a channel. *storage.Slots implements it.
+// Slots limit the jobs in flight at a channel. *slots.Store implements it.
 type Slots interface {
-	Take(ctx context.Context, ask storage.SlotAsk) (storage.SlotAnswer, error)
+	Take(ctx context.Context, ask slots.Ask) (slots.Answer, error)
 	Renew(ctx context.Context, channel, taskID string, life time.Duration) (lost bool, err error)
-	Free(ctx context.Context, w storage.Waiter, channels ...string) error
+	Free(ctx context.Context, w slots.Waiter, channels ...string) error
 }
 
-// Waiter is a task as it takes its turn at channels whose jobs are limited; see storage.Waiter.
+// Waiter is a task as it takes its turn at channels whose jobs are limited; see slots.Waiter.
 type Waiter struct {
 	TaskID string    `json:"task_id"`
 	Token  string    `json:"token"`
@@ -75,7 +75,7 @@ func (a *Activities) leave(ctx context.Context, w Waiter, channels []string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
-	if err := a.Slots.Free(ctx, storage.Waiter(w), channels...); err != nil {
+	if err := a.Slots.Free(ctx, slots.Waiter(w), channels...); err != nil {
 		a.Log.DebugContext(ctx, "slot not freed", "task", w.TaskID, "err", err)
 	}
 }

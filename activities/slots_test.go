@@ -9,6 +9,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/slots"
 )
 
 // TestSlotsThatRedisForgotToFree: a channel of sixteen slots whose jobs have all ended, in the second that Redis lost, is open
@@ -37,21 +38,21 @@ func TestSlotsThatRedisForgotToFree(t *testing.T) {
 		wantAt(t, admit(t, r, admitInput(name)), "main", true)
 		poll(name, 20*time.Second)
 	}
-	const slots = storage.Prefix + "slots:main"
-	lost, err := server.SortedSet(slots)
+	const held = storage.Prefix + "slots:main"
+	lost, err := server.SortedSet(held)
 	lost = maps.Clone(lost) // it was the server's own
 	if err != nil || len(lost) != places {
 		t.Fatalf("slots %v, %v", lost, err)
 	}
 	for i := range places {
-		if err := r.acts.Slots.Free(t.Context(), storage.Waiter(admitInput(fmt.Sprint("short ", i)).Waiter), "main"); err != nil {
+		if err := r.acts.Slots.Free(t.Context(), slots.Waiter(admitInput(fmt.Sprint("short ", i)).Waiter), "main"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantAt(t, admit(t, r, admitInput("long")), "main", true)
 	poll("long", 2*time.Hour)
 	for task, ends := range lost { // it comes back without its last second
-		if _, err := server.ZAdd(slots, ends, task); err != nil {
+		if _, err := server.ZAdd(held, ends, task); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,12 +62,12 @@ func TestSlotsThatRedisForgotToFree(t *testing.T) {
 	server.SetTime(now.Add(20*time.Second + 2*time.Minute))
 	wantAt(t, admit(t, r, admitInput("next", "main")), "main", true)
 	server.SetTime(now.Add(2 * time.Hour))
-	left, err := server.SortedSet(slots)
+	left, err := server.SortedSet(held)
 	if _, ok := left["video_long"]; err != nil || !ok {
 		t.Errorf("slots %v, %v, want the long job's", left, err)
 	}
 	wantAt(t, admit(t, r, admitInput("late")), "main", true)
-	if left, err = server.SortedSet(slots); left["video_long"] == 0 || err != nil {
+	if left, err = server.SortedSet(held); left["video_long"] == 0 || err != nil {
 		t.Errorf("slots %v, %v, want the long job's", left, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
+	"modelrelay/storage/slots"
 	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
 )
@@ -53,7 +54,7 @@ func newOfficeOn(t *testing.T, client *redis.Client, change func(*api.Options)) 
 			Key: api.NewAdminKey(adminKey), Tokens: o.store, Money: cashier{storage.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
 			Channels: func(context.Context) ([]providers.ChannelState, error) { return router.States(), nil },
 			CheckToken: func(token storage.Token) (storage.Token, error) {
-				if !slices.Contains(storage.Lanes(), token.Lane) {
+				if !slices.Contains(slots.Lanes(), token.Lane) {
 					return token, providers.InvalidField("lane", "Invalid request: 'lane' is unknown.")
 				}
 				return token, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/storage"
+	"modelrelay/storage/slots"
 )
 
 // TokenKeeper makes and changes tokens, as storage.Tokens does.
@@ -157,7 +158,7 @@ func (s *Server) adminListTokens(ctx context.Context, in *adminTokensQuery) (*st
 
 func (s *Server) adminCreateToken(ctx context.Context, in *struct{ Body adminTokenCreate }) (*adminTokenAnswer, error) {
 	secret := in.Body.secret()
-	token := storage.Token{Name: in.Body.Name, Group: defaultGroup, Weight: 1, Lane: storage.LaneNormal}
+	token := storage.Token{Name: in.Body.Name, Group: defaultGroup, Weight: 1, Lane: slots.LaneNormal}
 	err := in.Body.apply(&token, secret)
 	if err == nil {
 		token, err = s.admin.CheckToken(token)

@@ -16,17 +16,17 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
-	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
 
 // newListing is a client whose list is in the Redis.
-func newListing(connection *redis.Client) (*workflows.Client, *engine, *storage.TaskIndex) {
+func newListing(connection *redis.Client) (*workflows.Client, *engine, *taskindex.Index) {
 	e := &engine{}
-	index := storage.NewTaskIndex(connection, nil)
+	index := taskindex.New(connection, nil)
 	return workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
-		Objects: &shelf{docs: make(map[string][]byte)}, Index: index, Changes: storage.NewChanges(connection),
+		Objects: &shelf{docs: make(map[string][]byte)}, Index: index, Changes: taskindex.NewChanges(connection),
 	}}), e, index
 }
 
@@ -293,7 +293,7 @@ func TestRepeatAfterRedisLostItsData(t *testing.T) {
 	page, err := index.Page(t.Context(), "demo", "", 10, true)
 	made := map[string]time.Time{running.ID: running.CreatedAt, ended.ID: ended.CreatedAt}
 	if err != nil || len(page) != 2 || page[0].TaskID == page[1].TaskID || page[1].At.Before(page[0].At) ||
-		slices.ContainsFunc(page, func(entry storage.TaskEntry) bool {
+		slices.ContainsFunc(page, func(entry taskindex.Entry) bool {
 			return !entry.At.Equal(made[entry.TaskID].Truncate(time.Millisecond))
 		}) {
 		t.Errorf("listed %v, %v, want both by their creation", page, err)

@@ -5,8 +5,8 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
-	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
 
@@ -28,7 +28,7 @@ func TestRemixRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			engine := &engine{}
-			intake := activities.Intake{Objects: &shelf{docs: make(map[string][]byte)}, Repeats: storage.NewRetries(storagetest.Redis(t))}
+			intake := activities.Intake{Objects: &shelf{docs: make(map[string][]byte)}, Repeats: taskindex.NewRepeats(storagetest.Redis(t))}
 			over := func() *workflows.Client {
 				return workflows.NewClient(engine, workflows.ClientOptions{
 					TaskQueue: "video", Catalog: providers.Catalog{"v": {Video: remixer{}}}, Intake: intake,

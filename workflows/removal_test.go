@@ -9,8 +9,8 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
-	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
 
@@ -25,7 +25,7 @@ func TestDeleteWithoutRedis(t *testing.T) {
 		engine := &engine{}
 		process := func() *workflows.Client {
 			return workflows.NewClient(engine, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
-				Objects: &shelf{docs: make(map[string][]byte)}, Index: storage.NewTaskIndex(connection, nil), Changes: storage.NewChanges(connection),
+				Objects: &shelf{docs: make(map[string][]byte)}, Index: taskindex.New(connection, nil), Changes: taskindex.NewChanges(connection),
 			}})
 		}
 		here, there := process(), process()

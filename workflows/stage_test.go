@@ -16,6 +16,7 @@ import (
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
 
@@ -24,7 +25,7 @@ type staging struct {
 	tasks   *workflows.Client
 	engine  *engine
 	archive *storagetest.MemoryArchive
-	index   *storage.TaskIndex
+	index   *taskindex.Index
 	budgets *storage.Budgets
 	puts    atomic.Int64
 }
@@ -32,7 +33,7 @@ type staging struct {
 func newStaging(t *testing.T, connection *redis.Client, over func(*engine) client.Client) *staging {
 	t.Helper()
 	s := &staging{
-		engine: &engine{}, archive: storagetest.NewMemoryArchive(), index: storage.NewTaskIndex(connection, nil), budgets: storage.NewBudgets(connection, nil),
+		engine: &engine{}, archive: storagetest.NewMemoryArchive(), index: taskindex.New(connection, nil), budgets: storage.NewBudgets(connection, nil),
 	}
 	s.archive.Fail = func(operation, _ string) error {
 		if operation == "put" {
@@ -45,7 +46,7 @@ func newStaging(t *testing.T, connection *redis.Client, over func(*engine) clien
 		temporal = over(s.engine)
 	}
 	s.tasks = workflows.NewClient(temporal, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
-		Objects: s.archive, Index: s.index, Budgets: s.budgets, Prices: videoPrices(t), Repeats: storage.NewRetries(connection),
+		Objects: s.archive, Index: s.index, Budgets: s.budgets, Prices: videoPrices(t), Repeats: taskindex.NewRepeats(connection),
 	}})
 	return s
 }

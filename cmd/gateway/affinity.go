@@ -7,23 +7,23 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
-	"modelrelay/storage"
+	"modelrelay/storage/affinity"
 )
 
-// affinity keeps in the store which key made which response, for which token: "@<token> <fingerprint> <channel>". Older
+// responseAffinity keeps in the store which key made which response, for which token: "@<token> <fingerprint> <channel>". Older
 // versions, whose entries live for a day, left the token out: such a response belongs to nobody, and any token may continue it.
-type affinity struct{ store *storage.Makers }
+type responseAffinity struct{ store *affinity.Store }
 
 // ownerMark stands in front of the token; no fingerprint begins with it.
 const ownerMark = "@"
 
 // Remember implements relay.Makers.
-func (a affinity) Remember(response string, by relay.Maker) {
+func (a responseAffinity) Remember(response string, by relay.Maker) {
 	a.store.Remember(response, ownerMark+url.QueryEscape(by.Token)+" "+by.Fingerprint+" "+by.Channel)
 }
 
 // Find implements relay.Makers.
-func (a affinity) Find(ctx context.Context, response string) relay.Maker {
+func (a responseAffinity) Find(ctx context.Context, response string) relay.Maker {
 	entry := a.store.Find(ctx, response)
 	var maker relay.Maker
 	if rest, owned := strings.CutPrefix(entry, ownerMark); owned {

@@ -6,14 +6,14 @@ import (
 	main "modelrelay/cmd/gateway"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
-	"modelrelay/storage"
+	"modelrelay/storage/affinity"
 	"modelrelay/storage/storagetest"
 )
 
 // What older versions took down of an answer is read as before, and belongs to nobody.
 func TestAffinityOfOlderVersions(t *testing.T) {
 	t.Parallel()
-	store := storage.NewMakers(storagetest.Redis(t), nil)
+	store := affinity.New(storagetest.Redis(t), nil)
 	t.Cleanup(store.Close)
 	makers := main.NewAffinity(store)
 	key := providers.KeyRef{Channel: "a channel", Fingerprint: "0123456789ab"}

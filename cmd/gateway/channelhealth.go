@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/channelhealth"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 // sharer tells other processes of cooldowns that the router has decided on, learns it from them, and shows operators how this process finds
 // them. The router never waits for it, and without Redis it does without.
 type sharer struct {
-	store  *storage.Health
+	store  *channelhealth.Store
 	router *providers.Router
 	log    *slog.Logger
 
@@ -35,7 +35,7 @@ type sharer struct {
 }
 
 type pendingRest struct {
-	rest  storage.Rest
+	rest  channelhealth.Cooldown
 	until time.Time
 }
 
@@ -54,7 +54,7 @@ type restText struct {
 	Trouble  *providers.Trouble `json:"trouble,omitempty"`
 }
 
-func newSharer(store *storage.Health, log *slog.Logger) *sharer {
+func newSharer(store *channelhealth.Store, log *slog.Logger) *sharer {
 	return &sharer{store: store, log: log, news: make(map[string]pendingRest), wake: make(chan struct{}, 1)}
 }
 
@@ -79,7 +79,7 @@ func (s *sharer) Tell(rest providers.Rest) {
 		return
 	}
 	s.mu.Lock()
-	s.news[name] = pendingRest{storage.Rest{Name: name, Left: rest.Left, Text: text}, time.Now().Add(rest.Left)}
+	s.news[name] = pendingRest{channelhealth.Cooldown{Name: name, Left: rest.Left, Text: text}, time.Now().Add(rest.Left)}
 	s.mu.Unlock()
 	s.wakeUp()
 }
@@ -146,7 +146,7 @@ func (s *sharer) send(ctx context.Context) error {
 				continue
 			}
 		}
-		if err := s.store.Tell(ctx, rest); err != nil {
+		if err := s.store.Publish(ctx, rest); err != nil {
 			s.mu.Lock()
 			for name, one := range news {
 				if _, newer := s.news[name]; !newer {
@@ -165,7 +165,7 @@ func (s *sharer) send(ctx context.Context) error {
 func (s *sharer) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shareTimeout)
 	defer cancel()
-	rests, err := s.store.Rests(ctx)
+	rests, err := s.store.Cooldowns(ctx)
 	for _, rest := range rests {
 		if rest.Left > 0 {
 			s.learn(rest)
@@ -175,7 +175,7 @@ func (s *sharer) catchUp(ctx context.Context) error {
 }
 
 // learn takes over another process's word.
-func (s *sharer) learn(rest storage.Rest) {
+func (s *sharer) learn(rest channelhealth.Cooldown) {
 	var text restText
 	if json.Unmarshal(rest.Text, &text) != nil { // a version of this program that writes otherwise
 		return

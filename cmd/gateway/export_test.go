@@ -2,11 +2,11 @@ package main
 
 import (
 	"modelrelay/providers/relay"
-	"modelrelay/storage"
+	"modelrelay/storage/affinity"
 )
 
 // NewAffinity keeps in the store who made which response.
-func NewAffinity(store *storage.Makers) relay.Makers { return affinity{store} }
+func NewAffinity(store *affinity.Store) relay.Makers { return responseAffinity{store} }
 
 // MemoryLimit is how much memory a process may take whose system has such files.
 var MemoryLimit = memoryLimit

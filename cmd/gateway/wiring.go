@@ -25,7 +25,11 @@ import (
 	"modelrelay/providers/relay"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
+	"modelrelay/storage/affinity"
 	"modelrelay/storage/archive"
+	"modelrelay/storage/channelhealth"
+	"modelrelay/storage/slots"
+	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
 
@@ -90,7 +94,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.prices = pricing.NewList(cfg.PriceList())
 	p.adminKey = api.NewAdminKey(cfg.AdminKey)
-	p.health = newSharer(storage.NewHealth(p.redis), p.log)
+	p.health = newSharer(channelhealth.New(p.redis), p.log)
 	p.router = providers.NewRouter(p.catalog, cfg.Routes(), &providers.RouterOptions{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
 		CooldownWindow: cfg.Relay.CooldownWindow, Tell: p.health.Tell,
@@ -141,7 +145,7 @@ func (p *parts) server(m *Main, tokens *storage.Tokens, tasks *workflows.Client)
 	m.onClose(p.flush("limits", limits.Close))
 	usage := storage.NewUsage(p.redis, &storage.UsageOptions{Log: p.log})
 	m.onClose(p.flush("usage", usage.Close))
-	answers := storage.NewMakers(p.redis, &storage.MakersOptions{Log: p.log})
+	answers := affinity.New(p.redis, &affinity.Options{Log: p.log})
 	m.onClose(func() error { answers.Close(); return nil })
 	var links api.Links
 	if p.cfg.Video.PresignedURLs {
@@ -150,7 +154,7 @@ func (p *parts) server(m *Main, tokens *storage.Tokens, tasks *workflows.Client)
 	edge := api.New(api.Options{
 		Relay: relay.New(p.router, p.catalog, &relay.Options{
 			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
-			Makers: affinity{answers}, Tried: p.metrics.Tried(), Tracer: p.tracer,
+			Makers: responseAffinity{answers}, Tried: p.metrics.Tried(), Tracer: p.tracer,
 		}),
 		Router: p.router,
 		Tasks:  tasks,
@@ -171,7 +175,7 @@ func (p *parts) tasks() *workflows.Client {
 		TaskQueue: p.cfg.Temporal.TaskQueue,
 		Namespace: p.cfg.Temporal.Namespace,
 		Intake: activities.Intake{
-			Objects: p.archive, Repeats: storage.NewRetries(p.redis), Index: p.index(), Changes: storage.NewChanges(p.redis),
+			Objects: p.archive, Repeats: taskindex.NewRepeats(p.redis), Index: p.index(), Changes: taskindex.NewChanges(p.redis),
 			Budgets: p.budgets(), Prices: p.prices,
 		},
 		Catalog: p.catalog,
@@ -188,8 +192,8 @@ func (p *parts) tasks() *workflows.Client {
 }
 
 // index makes the list of tasks, which remembers a task as long as Temporal is sure to.
-func (p *parts) index() *storage.TaskIndex {
-	return storage.NewTaskIndex(p.redis, &storage.TaskIndexOptions{Keep: p.taskLife()})
+func (p *parts) index() *taskindex.Index {
+	return taskindex.New(p.redis, &taskindex.Options{Keep: p.taskLife()})
 }
 
 // taskLife is how long after its creation a task may be known at most, from the namespace's least retention.
@@ -206,8 +210,8 @@ func (p *parts) budgets() *storage.Budgets {
 // worker makes the runner of tasks. The tokens are for their webhooks.
 func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 	acts := &activities.Activities{
-		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: storage.NewDurations(p.redis),
-		Index: p.index(), Changes: storage.NewChanges(p.redis), Slots: storage.NewSlots(p.redis),
+		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: taskindex.NewDurations(p.redis),
+		Index: p.index(), Changes: taskindex.NewChanges(p.redis), Slots: slots.New(p.redis),
 		Budgets: p.budgets(), Prices: p.prices,
 		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Told: p.metrics.Told(), Tracer: p.tracer, Log: p.log,
 		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),

@@ -16,6 +16,7 @@ import (
 	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
 
@@ -160,7 +161,7 @@ func TestListOutlivesRedis(t *testing.T) {
 		g.Run("video", "reindex")
 		return strings.Join(list(), " ") == want
 	})
-	open, _, err := storage.NewTaskIndex(redis, nil).Unfinished(t.Context(), tokenID, 0, 10)
+	open, _, err := taskindex.New(redis, nil).Unfinished(t.Context(), tokenID, 0, 10)
 	if err != nil || len(open) != 1 || open[0].TaskID != ids[2] {
 		t.Errorf("unfinished = %+v, %v, want the running one", open, err)
 	}

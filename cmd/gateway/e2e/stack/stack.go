@@ -18,6 +18,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
+	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
 
@@ -192,8 +193,8 @@ func (s *Stack) TaskClient() *workflows.Client {
 	}
 	s.T.Cleanup(func() { _ = redis.Close() })
 	return workflows.NewClient(s.TemporalClient(), workflows.ClientOptions{TaskQueue: TaskQueue, Intake: activities.Intake{
-		Objects: s.Archive(), Repeats: storage.NewRetries(redis),
-		Index: storage.NewTaskIndex(redis, nil), Changes: storage.NewChanges(redis),
+		Objects: s.Archive(), Repeats: taskindex.NewRepeats(redis),
+		Index: taskindex.New(redis, nil), Changes: taskindex.NewChanges(redis),
 	}, Limits: workflows.Limits{
 		Queue: activities.Duration(time.Hour), Deadline: activities.Duration(time.Hour),
 		Archive: activities.Duration(time.Hour), Retention: activities.Duration(time.Hour),

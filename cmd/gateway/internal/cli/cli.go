@@ -19,7 +19,7 @@ import (
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
 
@@ -49,7 +49,7 @@ type Services struct {
 	Config   config.Config
 	Redis    *redis.Client
 	Prices   *pricing.List
-	Index    *storage.TaskIndex
+	Index    *taskindex.Index
 	Tasks    *workflows.Client
 	Operator *workflows.Operator
 	// Unsettled finds what is reserved and settled by nobody, and settles it.

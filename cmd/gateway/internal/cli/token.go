@@ -15,6 +15,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
+	"modelrelay/storage/slots"
 )
 
 // Token is gateway token. It works on Redis directly, so it needs no running gateway.
@@ -52,7 +53,7 @@ func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	made := newToken{NewWebhookSecret: change.made}
-	token := storage.Token{Name: c.Name, Group: config.DefaultGroup, Weight: 1, Lane: storage.LaneNormal}
+	token := storage.Token{Name: c.Name, Group: config.DefaultGroup, Weight: 1, Lane: slots.LaneNormal}
 	if err := change.apply(&token, cfg.Webhooks); err != nil {
 		return err
 	}

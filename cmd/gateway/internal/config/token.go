@@ -6,6 +6,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/slots"
 )
 
 // Token is one client credential put into Redis at start.
@@ -28,7 +29,7 @@ type Token struct {
 
 // setDefaults gives an entry of a list or map the values of its absent keys.
 func (t *Token) setDefaults() {
-	t.Group, t.Models, t.Weight, t.Lane = DefaultGroup, []string{providers.AnyModel}, 1, storage.LaneNormal
+	t.Group, t.Models, t.Weight, t.Lane = DefaultGroup, []string{providers.AnyModel}, 1, slots.LaneNormal
 }
 
 // stored is the token as the store keeps it.

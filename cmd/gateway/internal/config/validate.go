@@ -10,6 +10,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/slots"
 )
 
 // What the token store takes; said here so that the problem has a line and a column.
@@ -154,7 +155,7 @@ func (v *validator) token(at string, t Token, webhooks Webhooks) {
 	if !providers.Plain(t.Group) {
 		v.add(at+".group", "holds a control character")
 	}
-	v.oneOf(at+".lane", t.Lane, storage.Lanes()...)
+	v.oneOf(at+".lane", t.Lane, slots.Lanes()...)
 	switch credential := t.Key.Reveal(); {
 	case credential == "":
 		v.add(at+".key", "is missing")

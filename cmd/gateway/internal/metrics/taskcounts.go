@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.temporal.io/sdk/client"
 
-	"modelrelay/storage"
+	"modelrelay/storage/slots"
 	"modelrelay/workflows"
 )
 
@@ -29,11 +29,11 @@ const (
 type taskCounter struct {
 	temporal         client.Client
 	namespace, queue string
-	slots            *storage.Slots
+	slots            *slots.Store
 	limited          func() []string // channels whose jobs are limited
 
 	tasks atomic.Pointer[counted[workflows.Census]]
-	lines atomic.Pointer[counted[map[string]storage.SlotState]]
+	lines atomic.Pointer[counted[map[string]slots.State]]
 }
 
 // counted is a figure and when it was taken.
@@ -73,11 +73,11 @@ func (c *taskCounter) count(ctx context.Context) bool {
 	defer cancel()
 	channels := c.limited()
 	if states, err := c.slots.States(ctx, channels); err == nil {
-		lines := make(map[string]storage.SlotState, len(channels))
+		lines := make(map[string]slots.State, len(channels))
 		for i, channel := range channels {
 			lines[channel] = states[i]
 		}
-		c.lines.Store(&counted[map[string]storage.SlotState]{lines, time.Now()})
+		c.lines.Store(&counted[map[string]slots.State]{lines, time.Now()})
 	}
 	tasks, err := workflows.TakeCensus(ctx, c.temporal, c.namespace, c.queue)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *taskCounter) count(ctx context.Context) bool {
 }
 
 // CountTasks makes what counts tasks until its context ends, and shows the counts.
-func (m *Metrics) CountTasks(temporal client.Client, namespace, taskQueue string, slots *storage.Slots) (run func(context.Context), err error) {
+func (m *Metrics) CountTasks(temporal client.Client, namespace, taskQueue string, slots *slots.Store) (run func(context.Context), err error) {
 	if m == nil {
 		return func(context.Context) {}, nil
 	}

@@ -1,4 +1,4 @@
-package storage_test
+package taskindex_test
 
 import (
 	"errors"
@@ -8,14 +8,15 @@ import (
 
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
 )
 
 // TestRetries: a retry has the task of the create before it, however often it comes; any other create has its own.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	ctx, client := t.Context(), storagetest.Redis(t)
-	retries := storage.NewRetries(client)
-	begin := func(id string, retry bool, want storage.Beginning) {
+	retries := taskindex.NewRepeats(client)
+	begin := func(id string, retry bool, want taskindex.Beginning) {
 		t.Helper()
 		if got, err := retries.Begin(ctx, "a", "h", id, retry, 0); err != nil || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
@@ -24,8 +25,8 @@ func TestRetries(t *testing.T) {
 	if _, err := retries.Recall(ctx, "a", "h"); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("nothing remembered: %v", err)
 	}
-	begin("video_1", false, storage.Beginning{TaskID: "video_1"})
-	begin("video_2", true, storage.Beginning{TaskID: "video_1", Known: true})
+	begin("video_1", false, taskindex.Beginning{TaskID: "video_1"})
+	begin("video_2", true, taskindex.Beginning{TaskID: "video_1", Known: true})
 	if got, err := retries.Recall(ctx, "a", "h"); err != nil || got != "video_1" {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -37,7 +38,7 @@ func TestRetries(t *testing.T) {
 	// An SDK gives up after ten minutes and then comes again, and once more.
 	for what, again := range map[string]func(){
 		"recalled": func() { _, _ = retries.Recall(ctx, "a", "h") },
-		"repeated": func() { begin("video_3", true, storage.Beginning{TaskID: "video_1", Known: true}) },
+		"repeated": func() { begin("video_3", true, taskindex.Beginning{TaskID: "video_1", Known: true}) },
 	} {
 		client.Expire(ctx, "mr:retry:a:h", time.Minute)
 		again()
@@ -46,9 +47,9 @@ func TestRetries(t *testing.T) {
 		}
 	}
 	// Three variations that are asked for at once are three.
-	begin("video_4", false, storage.Beginning{TaskID: "video_4"})
-	begin("video_5", false, storage.Beginning{TaskID: "video_5"})
-	away := storage.NewRetries(storagetest.Client(t, "redis://127.0.0.1:1"))
+	begin("video_4", false, taskindex.Beginning{TaskID: "video_4"})
+	begin("video_5", false, taskindex.Beginning{TaskID: "video_5"})
+	away := taskindex.NewRepeats(storagetest.Client(t, "redis://127.0.0.1:1"))
 	if _, err := away.Begin(ctx, "a", "h", "video_1", false, 0); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("away: %v", err)
 	}
@@ -64,7 +65,7 @@ func TestRetries(t *testing.T) {
 func TestOpenNotes(t *testing.T) {
 	t.Parallel()
 	ctx, client := t.Context(), storagetest.Redis(t)
-	retries := storage.NewRetries(client)
+	retries := taskindex.NewRepeats(client)
 	note := func(id string, open bool) {
 		t.Helper()
 		if err := retries.Note(ctx, "a", "h", id, open); err != nil {
@@ -81,7 +82,7 @@ func TestOpenNotes(t *testing.T) {
 			want = id
 		}
 		got, err := retries.Begin(ctx, token, "h", id, false, 0)
-		if err != nil || got != (storage.Beginning{TaskID: want, Known: !own, Noted: !own}) {
+		if err != nil || got != (taskindex.Beginning{TaskID: want, Known: !own, Noted: !own}) {
 			t.Errorf("got %+v, %v, want %s", got, err, want)
 		}
 	}
@@ -115,9 +116,9 @@ func TestOpenNotes(t *testing.T) {
 // a create that came after the retry, or beside it, is another.
 func TestRetryBeforeItsFirstTry(t *testing.T) {
 	t.Parallel()
-	retries := storage.NewRetries(storagetest.Redis(t))
+	retries := taskindex.NewRepeats(storagetest.Redis(t))
 	n := 0
-	begin := func(retry bool, age time.Duration) storage.Beginning {
+	begin := func(retry bool, age time.Duration) taskindex.Beginning {
 		t.Helper()
 		n++
 		got, err := retries.Begin(t.Context(), "a", "h", fmt.Sprint("video_", n), retry, age)

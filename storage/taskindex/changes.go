@@ -1,11 +1,16 @@
-package storage
+package taskindex
 
 import (
 	"context"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
 )
+
+// changesChannel carries task ids, with a dash in front of those that are gone.
+const changesChannel = storage.Prefix + "task-changes"
 
 // Change is a hint that a task may have changed. It carries no state.
 type Change struct {
@@ -31,14 +36,14 @@ func (c *Changes) Publish(ctx context.Context, change Change) error {
 	if change.Ended {
 		text = "-" + text
 	}
-	return RedisError("publish change", c.client.Publish(ctx, taskChangesKey, text).Err())
+	return storage.RedisError("publish change", c.client.Publish(ctx, changesChannel, text).Err())
 }
 
 // Follow calls hear for every hint until ctx ends or the client is closed, one after the other; hear must not block. While Redis is away nothing
 // is heard; after that hints come again, those of the meantime are lost. ready, where not nil, is closed when the first
 // subscription stands.
 func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(Change)) {
-	sub := c.client.Subscribe(ctx, taskChangesKey) // looks after its connection by itself
+	sub := c.client.Subscribe(ctx, changesChannel) // looks after its connection by itself
 	defer sub.Close()                              //nolint:errcheck // nothing is lost with it
 	messages := sub.ChannelWithSubscriptions()
 	for {

@@ -1,11 +1,11 @@
-package storage
+package slots
 
-// slotScript gives a task a slot in the first channel that has room and whose turn it is, or a place in the line of
+// takeScript gives a task a slot in the first channel that has room and whose turn it is, or a place in the line of
 // each, by the server's clock and in one step.
 //
 // Who comes first within a channel: the lanes in order; within a lane start-time fair queueing over the tokens; within a
 // token the task that waits longest. A token's turn "<start> <cost> <waiting>" is the virtual time at which its first
-// waiter may start, what one start adds to it (slotUnit by weight, so that shares follow weights), and how many wait.
+// waiter may start, what one start adds to it (turnUnit by weight, so that shares follow weights), and how many wait.
 // A token that comes anew starts at the lane's own time, that of the earliest turn at the last grant: what it did not use
 // before is not saved up. Starts are worked out when asked for, so that whoever leaves shifts those behind it. Virtual
 // times are whole numbers: two waiters never both take the other for the earlier one.
@@ -19,7 +19,7 @@ package storage
 //	       11: how soon somebody is about to ask, 12: how late somebody may be, 13: patience with the silent,
 //	       14: lifetime of keys, in ms, from 15: most slots of each candidate
 //	answer {candidate that gave a slot or 0, place in line or 0, candidate of that place or 0, ms until the next ask}
-const slotScript = `
+const takeScript = `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local task, owner, cost, name = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -195,12 +195,12 @@ end
 return {0, place, place_at, delay}
 `
 
-// renewSlotScript holds a task's slot longer, and takes it again where it was lost, whatever the limit: the job runs.
+// renewScript holds a task's slot longer, and takes it again where it was lost, whatever the limit: the job runs.
 //
 //	KEYS   1: slots
 //	ARGV   1: task, 2: lifetime of the slot in ms, 3: lifetime of the key in ms
 //	answer 1 when the slot was lost
-const renewSlotScript = `
+const renewScript = `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local ends = redis.call('ZSCORE', KEYS[1], ARGV[1])

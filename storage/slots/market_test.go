@@ -1,4 +1,4 @@
-package storage_test
+package slots_test
 
 import (
 	"container/heap"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"modelrelay/storage"
+	"modelrelay/storage/slots"
 	"modelrelay/storage/storagetest"
 )
 
@@ -18,12 +18,12 @@ import (
 type market struct {
 	tb     testing.TB
 	server *miniredis.Miniredis
-	slots  *storage.Slots
+	store  *slots.Store
 	random *rand.Rand
 	now    time.Time
 	steps  steps
 
-	rooms []storage.SlotChannel
+	rooms []slots.Channel
 	life  time.Duration
 	holds map[string]map[string]time.Time // channel → task → when its slot ends
 	// waiting are the living ones without a slot.
@@ -37,7 +37,7 @@ type market struct {
 
 // customer is one task. Its deaths are silent: it just does not ask, or never frees.
 type customer struct {
-	storage.Waiter
+	slots.Waiter
 
 	came                  time.Time
 	runs                  time.Duration
@@ -69,7 +69,7 @@ func newMarket(tb testing.TB, seed uint64, channels ...string) *market {
 	}
 	server, _ := storagetest.Miniredis(tb)
 	m := &market{
-		tb: tb, server: server, slots: storage.NewSlots(storagetest.Client(tb, "redis://"+server.Addr())),
+		tb: tb, server: server, store: slots.New(storagetest.Client(tb, "redis://"+server.Addr())),
 		random: rand.New(rand.NewPCG(seed, 1)),
 		now:    created, rooms: rooms(tb, channels...), life: time.Minute,
 		holds: make(map[string]map[string]time.Time), waiting: make(map[string]*customer),
@@ -128,7 +128,7 @@ func (m *market) come(c *customer) {
 
 func (m *market) ask(c *customer) {
 	c.asked++
-	answer := take(m.tb, m.slots, storage.SlotAsk{Waiter: c.Waiter, Channels: m.rooms, Life: m.life})
+	answer := take(m.tb, m.store, slots.Ask{Waiter: c.Waiter, Channels: m.rooms, Life: m.life})
 	if answer.Channel == "" {
 		if c.diesWaiting && c.asked > 1 {
 			delete(m.waiting, c.TaskID)
@@ -148,14 +148,14 @@ func (m *market) ask(c *customer) {
 		return
 	}
 	m.after(c.runs, func() {
-		free(m.tb, m.slots, c.Waiter, answer.Channel)
+		free(m.tb, m.store, c.Waiter, answer.Channel)
 		delete(held, c.TaskID)
 	})
 }
 
 func (m *market) customer(token string, weight, n int) *customer {
 	return &customer{
-		Waiter: storage.Waiter{TaskID: fmt.Sprintf("video_%s_%d", token, n), Token: token, Weight: weight},
+		Waiter: slots.Waiter{TaskID: fmt.Sprintf("video_%s_%d", token, n), Token: token, Weight: weight},
 		runs:   2*time.Second + time.Duration(m.random.Int64N(int64(8*time.Second))),
 	}
 }
@@ -178,7 +178,7 @@ func TestSlotsAlwaysHold(t *testing.T) {
 			for n := range 200 {
 				token := m.random.IntN(6)
 				c := m.customer(fmt.Sprint(token), 1+token*token, n)
-				c.Lane = storage.Lanes()[token%3]
+				c.Lane = slots.Lanes()[token%3]
 				c.diesWaiting, c.diesBusy = m.random.IntN(10) == 0, m.random.IntN(20) == 0
 				if !c.diesWaiting {
 					living++
@@ -221,7 +221,7 @@ func TestSlotsSharesFollowWeights(t *testing.T) {
 	m.run(10 * time.Minute)
 	for token, weight := range weights {
 		if want := counted * weight / 8; got[token] < want*9/10 || got[token] > want*11/10 {
-			t.Errorf("token %s of weight %d: %d of %d slots, want about %d", token, weight, got[token], counted, want)
+			t.Errorf("token %s of weight %d: %d of %d store, want about %d", token, weight, got[token], counted, want)
 		}
 	}
 	t.Logf("%v of %d", got, counted)
@@ -263,10 +263,10 @@ func TestSlotsNobodyStarves(t *testing.T) {
 func TestSlotsOfThousandsAskSeldom(t *testing.T) {
 	t.Parallel()
 	const waiters = 1500
-	slots := storage.NewSlots(storagetest.Redis(t))
+	store := slots.New(storagetest.Redis(t))
 	perSecond, last := 0.0, time.Duration(0)
 	for n := range waiters {
-		answer := take(t, slots, storage.SlotAsk{Waiter: waiter("a", n), Channels: rooms(t, "only:1"), Life: time.Hour})
+		answer := take(t, store, slots.Ask{Waiter: waiter("a", n), Channels: rooms(t, "only:1"), Life: time.Hour})
 		if answer.Channel == "" {
 			perSecond += 1 / answer.AskAgain.Seconds()
 			last = answer.AskAgain

@@ -1,4 +1,4 @@
-package storage
+package taskindex
 
 import (
 	"context"
@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
 )
 
-// retryWindow is how long an unkeyed create is remembered for its SDK's own retry: the ten minutes that the SDKs wait for
+// repeatsKept is how long an unkeyed create is remembered for its SDK's own retry: the ten minutes that the SDKs wait for
 // an answer by default, and a little for the retry to come in.
-const retryWindow = 11 * time.Minute
+const repeatsKept = 11 * time.Minute
 
 const (
 	// noteLease is how long the create that takes an open note has for its start. Then the note is open again: the create's
@@ -23,16 +25,26 @@ const (
 	notesMost = 100
 )
 
-// Retries recognises the repeats of creates that carried no idempotency key: those that an SDK marks, and those of clients
+// repeatKeys are the keys of the creates of one request, in the order that beginScript wants them.
+//
+//	retry:<token id>:<hash>       string  task id of the last unkeyed create
+//	retry-open:<token id>:<hash>  zset    open notes: task id -> when a create may take it, in ms
+//	retry-mark:<token id>:<hash>  hash    id and at of a retry that found nothing
+func repeatKeys(tokenID, requestHash string) []string {
+	of := tokenID + ":" + requestHash
+	return []string{storage.Prefix + "retry:" + of, storage.Prefix + "retry-open:" + of, storage.Prefix + "retry-mark:" + of}
+}
+
+// Repeats recognises the repeats of creates that carried no idempotency key: those that an SDK marks, and those of clients
 // that were told to come again. Safe for concurrent use.
-type Retries struct {
+type Repeats struct {
 	client      *redis.Client
 	begin, note *redis.Script
 }
 
-// NewRetries uses the client, which stays the caller's.
-func NewRetries(client *redis.Client) *Retries {
-	return &Retries{client: client, begin: redis.NewScript(beginScript), note: redis.NewScript(noteScript)}
+// NewRepeats uses the client, which stays the caller's.
+func NewRepeats(client *redis.Client) *Repeats {
+	return &Repeats{client: client, begin: redis.NewScript(beginScript), note: redis.NewScript(noteScript)}
 }
 
 // beginScript gives a create the id of its task.
@@ -101,16 +113,16 @@ type Beginning struct {
 //     again, since nobody knew whether its task had started.
 //
 // age is since when the request is at the gateway. The id is remembered for eleven minutes; of several creates of the same
-// request the last one's. With ErrUnavailable the create must not go on: without the note its retry would be paid twice.
-func (r *Retries) Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (Beginning, error) {
+// request the last one's. With storage.ErrUnavailable the create must not go on: without the note its retry would be paid twice.
+func (r *Repeats) Begin(ctx context.Context, tokenID, requestHash, newID string, retry bool, age time.Duration) (Beginning, error) {
 	marked := 0
 	if retry {
 		marked = 1
 	}
-	answer, err := r.begin.Run(ctx, r.client, retryKeys(tokenID, requestHash), newID, marked, max(0, age).Milliseconds(),
-		retryWindow.Milliseconds(), noteLease.Milliseconds(), retryLead.Milliseconds()).Slice()
+	answer, err := r.begin.Run(ctx, r.client, repeatKeys(tokenID, requestHash), newID, marked, max(0, age).Milliseconds(),
+		repeatsKept.Milliseconds(), noteLease.Milliseconds(), retryLead.Milliseconds()).Slice()
 	if err != nil {
-		return Beginning{}, RedisError("begin create", err)
+		return Beginning{}, storage.RedisError("begin create", err)
 	}
 	if len(answer) != 3 {
 		return Beginning{}, fmt.Errorf("begin create: answer of %d parts", len(answer))
@@ -122,17 +134,17 @@ func (r *Retries) Begin(ctx context.Context, tokenID, requestHash, newID string,
 }
 
 // Note leaves an open note of a task that may have started, for the next equal create, or closes the task's.
-func (r *Retries) Note(ctx context.Context, tokenID, requestHash, taskID string, open bool) error {
-	notes := retryKeys(tokenID, requestHash)[1]
+func (r *Repeats) Note(ctx context.Context, tokenID, requestHash, taskID string, open bool) error {
+	notes := repeatKeys(tokenID, requestHash)[1]
 	if !open {
-		return RedisError("close note", r.client.ZRem(ctx, notes, taskID).Err())
+		return storage.RedisError("close note", r.client.ZRem(ctx, notes, taskID).Err())
 	}
-	return ran("leave note", r.note.Run(ctx, r.client, []string{notes}, taskID, retryWindow.Milliseconds(), notesMost))
+	return ran("leave note", r.note.Run(ctx, r.client, []string{notes}, taskID, repeatsKept.Milliseconds(), notesMost))
 }
 
 // Recall returns the task that the same token started with the same request within the last eleven minutes, else
-// ErrNotFound. The next retry has as long again.
-func (r *Retries) Recall(ctx context.Context, tokenID, requestHash string) (string, error) {
-	taskID, err := r.client.GetEx(ctx, retryKey(tokenID, requestHash), retryWindow).Result()
-	return taskID, RedisError("recall create", err)
+// storage.ErrNotFound. The next retry has as long again.
+func (r *Repeats) Recall(ctx context.Context, tokenID, requestHash string) (string, error) {
+	taskID, err := r.client.GetEx(ctx, repeatKeys(tokenID, requestHash)[0], repeatsKept).Result()
+	return taskID, storage.RedisError("recall create", err)
 }

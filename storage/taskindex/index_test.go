@@ -1,4 +1,4 @@
-package storage_test
+package taskindex_test
 
 import (
 	"errors"
@@ -11,10 +11,11 @@ import (
 
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
 )
 
 // names are the ids of a page.
-func names(entries []storage.TaskEntry) []string {
+func names(entries []taskindex.Entry) []string {
 	var list []string
 	for _, entry := range entries {
 		list = append(list, entry.TaskID)
@@ -24,7 +25,7 @@ func names(entries []storage.TaskEntry) []string {
 
 func TestTaskIndexPages(t *testing.T) {
 	t.Parallel()
-	index := storage.NewTaskIndex(storagetest.Redis(t), nil)
+	index := taskindex.New(storagetest.Redis(t), nil)
 	start := time.Now().Truncate(time.Millisecond)
 	for i := range 5 {
 		if _, err := index.Add(t.Context(), "anna", fmt.Sprint("t", i), start.Add(time.Duration(i)*time.Second), 0); err != nil {
@@ -70,7 +71,7 @@ func TestTaskIndexPages(t *testing.T) {
 // TestTaskIndexLimit: of creates at the same moment exactly as many pass as may, and a repeat is never refused.
 func TestTaskIndexLimit(t *testing.T) {
 	t.Parallel()
-	index := storage.NewTaskIndex(storagetest.Redis(t), nil)
+	index := taskindex.New(storagetest.Redis(t), nil)
 	const most = 3
 	var group sync.WaitGroup
 	var passed atomic.Int32
@@ -79,7 +80,7 @@ func TestTaskIndexLimit(t *testing.T) {
 			switch _, err := index.Add(t.Context(), "anna", fmt.Sprint("t", i), time.Now(), most); {
 			case err == nil:
 				passed.Add(1)
-			case !errors.Is(err, storage.ErrTooMany):
+			case !errors.Is(err, taskindex.ErrTooMany):
 				t.Error(err)
 			}
 		})
@@ -105,7 +106,7 @@ func TestTaskIndexLimit(t *testing.T) {
 	if _, err := index.Add(t.Context(), "anna", "next", time.Now(), most); err != nil {
 		t.Errorf("after an end, which the repeat must not take back: %v", err)
 	}
-	if _, err := index.Add(t.Context(), "anna", "more", time.Now(), most); !errors.Is(err, storage.ErrTooMany) {
+	if _, err := index.Add(t.Context(), "anna", "more", time.Now(), most); !errors.Is(err, taskindex.ErrTooMany) {
 		t.Errorf("beyond the limit: %v, want ErrTooMany", err)
 	}
 	if err := index.Remove(t.Context(), "anna", "next", time.Time{}); err != nil {
@@ -123,7 +124,7 @@ func TestTaskIndexLimit(t *testing.T) {
 func TestTaskIndexRestores(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
-	index := storage.NewTaskIndex(client, nil)
+	index := taskindex.New(client, nil)
 	created := time.Now().Add(-time.Hour).Truncate(time.Millisecond).UTC()
 	restore := func() {
 		for i, unfinished := range []bool{false, true} {
@@ -153,7 +154,7 @@ func TestTaskIndexRestores(t *testing.T) {
 
 func TestTaskIndexForgetsOld(t *testing.T) {
 	t.Parallel()
-	index := storage.NewTaskIndex(storagetest.Redis(t), &storage.TaskIndexOptions{Keep: time.Hour})
+	index := taskindex.New(storagetest.Redis(t), &taskindex.Options{Keep: time.Hour})
 	for id, age := range map[string]time.Duration{"old": 2 * time.Hour, "young": time.Minute} {
 		if _, err := index.Add(t.Context(), "anna", id, time.Now().Add(-age), 0); err != nil {
 			t.Fatal(err)
@@ -184,7 +185,7 @@ func TestTaskIndexBuries(t *testing.T) {
 		"another":     {there: second, buried: first, first: true, listed: 1},
 		"nobody says": {there: second, buried: always, first: true, second: true},
 	} {
-		index := storage.NewTaskIndex(storagetest.Redis(t), nil)
+		index := taskindex.New(storagetest.Redis(t), nil)
 		buried := func(want bool, created time.Time) {
 			t.Helper()
 			if got, err := index.Buried(t.Context(), "t1", created); err != nil || got != want {
@@ -226,7 +227,7 @@ func TestTaskIndexBuries(t *testing.T) {
 
 func TestTaskIndexAway(t *testing.T) {
 	t.Parallel()
-	index := storage.NewTaskIndex(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	index := taskindex.New(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
 	_, add := index.Add(t.Context(), "anna", "t1", time.Now(), 1)
 	_, page := index.Page(t.Context(), "anna", "", 1, false)
 	_, _, open := index.Unfinished(t.Context(), "anna", 0, 1)

@@ -1,4 +1,7 @@
-package storage
+// Package taskindex keeps in Redis what makes tasks quick to find: the lists of a token's tasks, the marks of those under
+// removal, hints that a task has changed, repeats of creates, and how long jobs usually take. None of it is the truth about a
+// task, and it knows no workflow.
+package taskindex
 
 import (
 	"context"
@@ -8,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
 )
 
 // ErrTooMany says that a token has as many unfinished tasks as it may have.
@@ -19,16 +24,16 @@ const (
 	taskKeep = 30 * 24 * time.Hour
 )
 
-// TaskEntry is one task of an index.
-type TaskEntry struct {
+// Entry is one task of an index.
+type Entry struct {
 	TaskID string
 	// At is when the task was created, and for unfinished ones when the index learned of it; whole milliseconds.
 	At time.Time
 }
 
-// TaskIndex lists the tasks of a token, knows the unfinished ones and those under removal. It holds no truth: it can be
+// Index lists the tasks of a token, knows the unfinished ones and those under removal. It holds no truth: it can be
 // lost at any time and be made again from what Temporal knows. Safe for concurrent use.
-type TaskIndex struct {
+type Index struct {
 	client *redis.Client
 	keep   time.Duration
 	add    *redis.Script
@@ -40,22 +45,22 @@ type TaskIndex struct {
 	restore *redis.Script
 }
 
-// TaskIndexOptions may be nil.
-type TaskIndexOptions struct {
+// Options may be nil.
+type Options struct {
 	// Keep is how long after its creation a task is forgotten; 0: 30 days.
 	Keep time.Duration
 }
 
-// NewTaskIndex uses the client, which stays the caller's.
-func NewTaskIndex(client *redis.Client, opts *TaskIndexOptions) *TaskIndex {
+// New uses the client, which stays the caller's.
+func New(client *redis.Client, opts *Options) *Index {
 	if opts == nil {
-		opts = &TaskIndexOptions{}
+		opts = &Options{}
 	}
 	keep := opts.Keep
 	if keep <= 0 {
 		keep = taskKeep
 	}
-	return &TaskIndex{
+	return &Index{
 		client: client, keep: keep,
 		add: redis.NewScript(addTaskScript), page: redis.NewScript(pageScript), remove: redis.NewScript(removeTaskScript),
 		bury: redis.NewScript(buryScript), lift: redis.NewScript(liftScript), restore: redis.NewScript(restoreScript),
@@ -85,12 +90,12 @@ return 1
 // Add notes a task that is about to start, and counts it as unfinished. ErrTooMany: the token has most unfinished tasks
 // already; 0 allows any number. A task that is known stays as it is, also beyond the limit, and added is false: a repeat
 // of a create is never refused here.
-func (x *TaskIndex) Add(ctx context.Context, tokenID, taskID string, created time.Time, most int) (added bool, err error) {
+func (x *Index) Add(ctx context.Context, tokenID, taskID string, created time.Time, most int) (added bool, err error) {
 	answer, err := x.add.Run(ctx, x.client, []string{tasksKey(tokenID), unfinishedKey(tokenID)},
 		taskID, created.UnixMilli(), most, x.keep.Milliseconds()).Int()
 	switch {
 	case err != nil:
-		return false, RedisError("add task", err)
+		return false, storage.RedisError("add task", err)
 	case answer < 0:
 		return false, fmt.Errorf("add task: %w", ErrTooMany)
 	}
@@ -98,8 +103,8 @@ func (x *TaskIndex) Add(ctx context.Context, tokenID, taskID string, created tim
 }
 
 // End takes a task out of the unfinished ones. That it is not among them is no error.
-func (x *TaskIndex) End(ctx context.Context, tokenID, taskID string) error {
-	return RedisError("end task", x.client.ZRem(ctx, unfinishedKey(tokenID), taskID).Err())
+func (x *Index) End(ctx context.Context, tokenID, taskID string) error {
+	return storage.RedisError("end task", x.client.ZRem(ctx, unfinishedKey(tokenID), taskID).Err())
 }
 
 // removeTaskScript takes a task off the list, but not another one with its id.
@@ -115,7 +120,7 @@ end
 `
 
 // Remove forgets the task that was created then; a zero time: whatever task has the id. That it is not known is no error.
-func (x *TaskIndex) Remove(ctx context.Context, tokenID, taskID string, created time.Time) error {
+func (x *Index) Remove(ctx context.Context, tokenID, taskID string, created time.Time) error {
 	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID)}
 	return ran("remove task", x.remove.Run(ctx, x.client, keys, taskID, scoreOf(created)))
 }
@@ -140,7 +145,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 
 // Restore puts a task into the index as it is, finished or not. Restoring it again changes nothing. One that is under
 // removal, as far as Redis knows, stays off the list and does not count as unfinished.
-func (x *TaskIndex) Restore(ctx context.Context, tokenID, taskID string, created time.Time, unfinished bool) error {
+func (x *Index) Restore(ctx context.Context, tokenID, taskID string, created time.Time, unfinished bool) error {
 	open := 0
 	if unfinished {
 		open = 1
@@ -166,8 +171,8 @@ return redis.call(command, KEYS[1], from, from + tonumber(ARGV[2]) - 1, 'WITHSCO
 `
 
 // Page lists up to limit tasks of a token by creation, newest first or, ascending, oldest first, behind the task named
-// after; "" begins at the beginning. ErrNotFound: the index does not know that task.
-func (x *TaskIndex) Page(ctx context.Context, tokenID, after string, limit int, ascending bool) ([]TaskEntry, error) {
+// after; "" begins at the beginning. storage.ErrNotFound: the index does not know that task.
+func (x *Index) Page(ctx context.Context, tokenID, after string, limit int, ascending bool) ([]Entry, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -177,23 +182,23 @@ func (x *TaskIndex) Page(ctx context.Context, tokenID, after string, limit int, 
 	}
 	answer, err := x.page.Run(ctx, x.client, []string{tasksKey(tokenID)}, after, limit, order).Slice()
 	if err != nil {
-		return nil, RedisError("list tasks", err)
+		return nil, storage.RedisError("list tasks", err)
 	}
-	entries := make([]TaskEntry, 0, len(answer)/2)
+	entries := make([]Entry, 0, len(answer)/2)
 	for i := 0; i+1 < len(answer); i += 2 {
 		id, _ := answer[i].(string)
 		score, err := redis.NewCmdResult(answer[i+1], nil).Float64()
 		if err != nil {
 			return nil, fmt.Errorf("list tasks: score of %s: %w", id, err)
 		}
-		entries = append(entries, TaskEntry{TaskID: id, At: time.UnixMilli(int64(score)).UTC()})
+		entries = append(entries, Entry{TaskID: id, At: time.UnixMilli(int64(score)).UTC()})
 	}
 	return entries, nil
 }
 
 // Unfinished lists up to limit unfinished tasks of a token behind the first `from`, those that have been so longest first,
 // and tells how many there are in all.
-func (x *TaskIndex) Unfinished(ctx context.Context, tokenID string, from, limit int) (entries []TaskEntry, all int, err error) {
+func (x *Index) Unfinished(ctx context.Context, tokenID string, from, limit int) (entries []Entry, all int, err error) {
 	if limit <= 0 {
 		return nil, 0, nil
 	}
@@ -205,13 +210,13 @@ func (x *TaskIndex) Unfinished(ctx context.Context, tokenID string, from, limit 
 		return nil
 	})
 	if err != nil {
-		return nil, 0, RedisError("list unfinished tasks", err)
+		return nil, 0, storage.RedisError("list unfinished tasks", err)
 	}
 	answer := page.Val()
-	entries = make([]TaskEntry, 0, len(answer))
+	entries = make([]Entry, 0, len(answer))
 	for _, z := range answer {
 		id, _ := z.Member.(string)
-		entries = append(entries, TaskEntry{TaskID: id, At: time.UnixMilli(int64(z.Score)).UTC()})
+		entries = append(entries, Entry{TaskID: id, At: time.UnixMilli(int64(z.Score)).UTC()})
 	}
 	return entries, int(count.Val()), nil
 }
@@ -227,7 +232,14 @@ func scoreOf(at time.Time) string {
 // ran is the error of a script that answers nothing.
 func ran(doing string, answer *redis.Cmd) error {
 	if err := answer.Err(); !errors.Is(err, redis.Nil) {
-		return RedisError(doing, err)
+		return storage.RedisError(doing, err)
 	}
 	return nil
 }
+
+// The keys of a token's lists:
+//
+//	tasks:<token id>       zset  task id -> creation in ms
+//	unfinished:<token id>  zset  task id -> when it was added, in ms
+func tasksKey(tokenID string) string      { return storage.Prefix + "tasks:" + tokenID }
+func unfinishedKey(tokenID string) string { return storage.Prefix + "unfinished:" + tokenID }

@@ -1,4 +1,4 @@
-package storage_test
+package slots_test
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelrelay/storage"
+	"modelrelay/storage/slots"
 	"modelrelay/storage/storagetest"
 )
 
@@ -16,16 +17,16 @@ import (
 var created = time.UnixMilli(1_800_000_000_000)
 
 // waiter is the n-th task of a token.
-func waiter(token string, n int) storage.Waiter {
-	return storage.Waiter{TaskID: fmt.Sprintf("video_%s_%d", token, n), Token: token, Since: created.Add(time.Duration(n) * time.Second)}
+func waiter(token string, n int) slots.Waiter {
+	return slots.Waiter{TaskID: fmt.Sprintf("video_%s_%d", token, n), Token: token, Since: created.Add(time.Duration(n) * time.Second)}
 }
 
 // rooms lists channels "name:slots".
-func rooms(tb testing.TB, channels ...string) []storage.SlotChannel {
+func rooms(tb testing.TB, channels ...string) []slots.Channel {
 	tb.Helper()
-	var all []storage.SlotChannel
+	var all []slots.Channel
 	for _, text := range channels {
-		var channel storage.SlotChannel
+		var channel slots.Channel
 		name, most, _ := strings.Cut(text, ":")
 		channel.Name = name
 		if _, err := fmt.Sscan(most, &channel.Most); err != nil {
@@ -36,37 +37,37 @@ func rooms(tb testing.TB, channels ...string) []storage.SlotChannel {
 	return all
 }
 
-func take(tb testing.TB, slots *storage.Slots, ask storage.SlotAsk) storage.SlotAnswer {
+func take(tb testing.TB, store *slots.Store, ask slots.Ask) slots.Answer {
 	tb.Helper()
 	if ask.Life == 0 {
 		ask.Life = time.Minute
 	}
-	answer, err := slots.Take(tb.Context(), ask)
+	answer, err := store.Take(tb.Context(), ask)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return answer
 }
 
-func free(tb testing.TB, slots *storage.Slots, w storage.Waiter, channels ...string) {
+func free(tb testing.TB, store *slots.Store, w slots.Waiter, channels ...string) {
 	tb.Helper()
-	if err := slots.Free(tb.Context(), w, channels...); err != nil {
+	if err := store.Free(tb.Context(), w, channels...); err != nil {
 		tb.Fatal(err)
 	}
 }
 
 func TestSlotsFillAndQueue(t *testing.T) {
 	t.Parallel()
-	slots := storage.NewSlots(storagetest.Redis(t))
-	ask := func(n int) storage.SlotAnswer {
-		return take(t, slots, storage.SlotAsk{Waiter: waiter("a", n), Channels: rooms(t, "main:2")})
+	store := slots.New(storagetest.Redis(t))
+	ask := func(n int) slots.Answer {
+		return take(t, store, slots.Ask{Waiter: waiter("a", n), Channels: rooms(t, "main:2")})
 	}
-	has, waits := storage.SlotAnswer{Channel: "main"}, func(position int, again time.Duration) storage.SlotAnswer {
-		return storage.SlotAnswer{Position: position, At: "main", AskAgain: again}
+	has, waits := slots.Answer{Channel: "main"}, func(position int, again time.Duration) slots.Answer {
+		return slots.Answer{Position: position, At: "main", AskAgain: again}
 	}
 	for i, step := range []struct {
 		task int
-		want storage.SlotAnswer
+		want slots.Answer
 	}{
 		{1, has},
 		{2, has},
@@ -79,7 +80,7 @@ func TestSlotsFillAndQueue(t *testing.T) {
 			t.Errorf("step %d, task %d: got %+v, want %+v", i, step.task, got, step.want)
 		}
 	}
-	free(t, slots, waiter("a", 1), "main")
+	free(t, store, waiter("a", 1), "main")
 	if got := ask(4); got != waits(2, time.Second) {
 		t.Errorf("out of turn while the next one is about to ask: got %+v", got)
 	}
@@ -89,17 +90,17 @@ func TestSlotsFillAndQueue(t *testing.T) {
 	if got := ask(4); got != waits(1, time.Second) {
 		t.Errorf("after that: got %+v", got)
 	}
-	free(t, slots, waiter("a", 4), "main") // it was cancelled
+	free(t, store, waiter("a", 4), "main") // it was cancelled
 	if got := ask(5); got != waits(1, time.Second) {
 		t.Errorf("behind one that left: got %+v", got)
 	}
 	// More slots after a reload hold at once, fewer as jobs end.
-	if got := take(t, slots, storage.SlotAsk{Waiter: waiter("a", 5), Channels: rooms(t, "main:3")}); got != has {
-		t.Errorf("with more slots: got %+v", got)
+	if got := take(t, store, slots.Ask{Waiter: waiter("a", 5), Channels: rooms(t, "main:3")}); got != has {
+		t.Errorf("with more store: got %+v", got)
 	}
-	free(t, slots, waiter("a", 2), "main")
-	if got := take(t, slots, storage.SlotAsk{Waiter: waiter("a", 6), Channels: rooms(t, "main:2"), NoWait: true}); got != (storage.SlotAnswer{Position: 1, At: "main"}) {
-		t.Errorf("with fewer slots: got %+v", got)
+	free(t, store, waiter("a", 2), "main")
+	if got := take(t, store, slots.Ask{Waiter: waiter("a", 6), Channels: rooms(t, "main:2"), NoWait: true}); got != (slots.Answer{Position: 1, At: "main"}) {
+		t.Errorf("with fewer store: got %+v", got)
 	}
 	if got := ask(7); got.Position != 1 {
 		t.Errorf("behind one that did not wait: got %+v", got)
@@ -109,15 +110,15 @@ func TestSlotsFillAndQueue(t *testing.T) {
 // TestSlotStates counts slots and lines, of channels that nobody knows as well.
 func TestSlotStates(t *testing.T) {
 	t.Parallel()
-	slots := storage.NewSlots(storagetest.Redis(t))
+	store := slots.New(storagetest.Redis(t))
 	for n := range 5 {
-		take(t, slots, storage.SlotAsk{Waiter: waiter("a", n), Channels: rooms(t, "main:2")})
+		take(t, store, slots.Ask{Waiter: waiter("a", n), Channels: rooms(t, "main:2")})
 	}
-	got, err := slots.States(t.Context(), []string{"main", "unknown"})
-	if want := []storage.SlotState{{Held: 2, Waiting: 3}, {}}; err != nil || !slices.Equal(got, want) {
+	got, err := store.States(t.Context(), []string{"main", "unknown"})
+	if want := []slots.State{{Held: 2, Waiting: 3}, {}}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
-	if got, err := slots.States(t.Context(), nil); err != nil || len(got) != 0 {
+	if got, err := store.States(t.Context(), nil); err != nil || len(got) != 0 {
 		t.Errorf("of no channels: got %v, %v", got, err)
 	}
 }
@@ -141,8 +142,8 @@ func TestSlotsTakeTurns(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			slots := storage.NewSlots(storagetest.Redis(t))
-			var waiting []storage.Waiter
+			store := slots.New(storagetest.Redis(t))
+			var waiting []slots.Waiter
 			for _, g := range test.groups {
 				for n := range g.tasks {
 					w := waiter(g.token, n)
@@ -152,19 +153,19 @@ func TestSlotsTakeTurns(t *testing.T) {
 			}
 			var (
 				order  []string
-				holder storage.Waiter
+				holder slots.Waiter
 			)
 			for range waiting {
 				// Who is asked first must not matter.
 				for _, w := range slices.Concat(waiting, waiting) {
-					answer := take(t, slots, storage.SlotAsk{Waiter: w, Channels: rooms(t, "one:1")})
+					answer := take(t, store, slots.Ask{Waiter: w, Channels: rooms(t, "one:1")})
 					if answer.Channel != "" && w != holder {
 						holder = w
 						order = append(order, w.Token)
 					}
 				}
-				waiting = slices.DeleteFunc(waiting, func(w storage.Waiter) bool { return w == holder })
-				free(t, slots, holder, "one")
+				waiting = slices.DeleteFunc(waiting, func(w slots.Waiter) bool { return w == holder })
+				free(t, store, holder, "one")
 			}
 			if got := strings.Join(order, " "); got != test.want || len(waiting) > 0 {
 				t.Errorf("got %s, want %s; %d left", got, test.want, len(waiting))
@@ -175,33 +176,33 @@ func TestSlotsTakeTurns(t *testing.T) {
 
 func TestSlotsOfSeveralChannels(t *testing.T) {
 	t.Parallel()
-	slots := storage.NewSlots(storagetest.Redis(t))
+	store := slots.New(storagetest.Redis(t))
 	both := rooms(t, "first:1", "second:1")
 	for n, want := range []string{"first", "second", ""} {
-		if got := take(t, slots, storage.SlotAsk{Waiter: waiter("a", n), Channels: both}); got.Channel != want {
+		if got := take(t, store, slots.Ask{Waiter: waiter("a", n), Channels: both}); got.Channel != want {
 			t.Errorf("task %d: got %+v, want %q", n, got, want)
 		}
 	}
-	if got := take(t, slots, storage.SlotAsk{Waiter: waiter("b", 0), Channels: rooms(t, "second:1")}); got.Position != 2 {
+	if got := take(t, store, slots.Ask{Waiter: waiter("b", 0), Channels: rooms(t, "second:1")}); got.Position != 2 {
 		t.Errorf("in one of the lines: got %+v", got) // the same turn as the first, whose name comes first
 	}
-	if got := take(t, slots, storage.SlotAsk{Waiter: waiter("a", 3), Channels: both}); got.Position != 2 || got.At != "first" {
+	if got := take(t, store, slots.Ask{Waiter: waiter("a", 3), Channels: both}); got.Position != 2 || got.At != "first" {
 		t.Errorf("the better of two places: got %+v", got)
 	}
-	free(t, slots, waiter("a", 0), "first")
-	if got := take(t, slots, storage.SlotAsk{Waiter: waiter("a", 2), Channels: both}); got.Channel != "first" {
+	free(t, store, waiter("a", 0), "first")
+	if got := take(t, store, slots.Ask{Waiter: waiter("a", 2), Channels: both}); got.Channel != "first" {
 		t.Errorf("got %+v", got)
 	}
 	// It left the other line: only a's second waiter is before or behind b.
-	free(t, slots, waiter("a", 1), "second")
-	if got := take(t, slots, storage.SlotAsk{Waiter: waiter("b", 0), Channels: rooms(t, "second:1")}); got.Channel != "" || got.Position != 2 {
+	free(t, store, waiter("a", 1), "second")
+	if got := take(t, store, slots.Ask{Waiter: waiter("b", 0), Channels: rooms(t, "second:1")}); got.Channel != "" || got.Position != 2 {
 		t.Errorf("got %+v", got)
 	}
 	// Falling over gives the slot up and takes another in one step.
-	if got := take(t, slots, storage.SlotAsk{Waiter: waiter("a", 2), Channels: rooms(t, "third:1"), Leave: []string{"first"}}); got.Channel != "third" {
+	if got := take(t, store, slots.Ask{Waiter: waiter("a", 2), Channels: rooms(t, "third:1"), Leave: []string{"first"}}); got.Channel != "third" {
 		t.Errorf("got %+v", got)
 	}
-	if got := take(t, slots, storage.SlotAsk{Waiter: waiter("a", 3), Channels: both}); got.Channel != "first" {
+	if got := take(t, store, slots.Ask{Waiter: waiter("a", 3), Channels: both}); got.Channel != "first" {
 		t.Errorf("the slot was not given up: got %+v", got)
 	}
 }
@@ -209,52 +210,52 @@ func TestSlotsOfSeveralChannels(t *testing.T) {
 func TestSlotsEndByThemselves(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
-	slots := storage.NewSlots(client)
+	store := slots.New(client)
 	one, two := rooms(t, "one:1"), rooms(t, "two:1")
 	const short = 50 * time.Millisecond
-	take(t, slots, storage.SlotAsk{Waiter: waiter("d", 0), Channels: two, Life: short})
+	take(t, store, slots.Ask{Waiter: waiter("d", 0), Channels: two, Life: short})
 	storagetest.Eventually(t, "a slot that nobody renews ends", func() bool {
-		return take(t, slots, storage.SlotAsk{Waiter: waiter("d", 1), Channels: two, NoWait: true}).Channel != ""
+		return take(t, store, slots.Ask{Waiter: waiter("d", 1), Channels: two, NoWait: true}).Channel != ""
 	})
-	take(t, slots, storage.SlotAsk{Waiter: waiter("a", 0), Channels: one})
-	if lost, err := slots.Renew(t.Context(), "one", waiter("a", 0).TaskID, short); lost || err != nil {
+	take(t, store, slots.Ask{Waiter: waiter("a", 0), Channels: one})
+	if lost, err := store.Renew(t.Context(), "one", waiter("a", 0).TaskID, short); lost || err != nil {
 		t.Errorf("renew: lost %t, %v", lost, err)
 	}
 	storagetest.Eventually(t, "a slot that was renewed for a short time ends", func() bool {
-		return take(t, slots, storage.SlotAsk{Waiter: waiter("b", 0), Channels: one, NoWait: true}).Channel != ""
+		return take(t, store, slots.Ask{Waiter: waiter("b", 0), Channels: one, NoWait: true}).Channel != ""
 	})
 	// Its job runs nevertheless: it has one again, and nobody else until both have ended.
-	if lost, err := slots.Renew(t.Context(), "one", waiter("a", 0).TaskID, time.Minute); !lost || err != nil {
+	if lost, err := store.Renew(t.Context(), "one", waiter("a", 0).TaskID, time.Minute); !lost || err != nil {
 		t.Errorf("renew: lost %t, %v", lost, err)
 	}
-	free(t, slots, waiter("b", 0), "one")
-	if got := take(t, slots, storage.SlotAsk{Waiter: waiter("c", 0), Channels: one}); got.Channel != "" {
+	free(t, store, waiter("b", 0), "one")
+	if got := take(t, store, slots.Ask{Waiter: waiter("c", 0), Channels: one}); got.Channel != "" {
 		t.Errorf("got %+v while the job runs", got)
 	}
 	if err := client.FlushDB(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if lost, err := slots.Renew(t.Context(), "one", waiter("a", 0).TaskID, time.Minute); !lost || err != nil {
+	if lost, err := store.Renew(t.Context(), "one", waiter("a", 0).TaskID, time.Minute); !lost || err != nil {
 		t.Errorf("renew after Redis lost its data: lost %t, %v", lost, err)
 	}
-	if got := take(t, slots, storage.SlotAsk{Waiter: waiter("c", 0), Channels: one}); got.Channel != "" || got.Position != 1 {
+	if got := take(t, store, slots.Ask{Waiter: waiter("c", 0), Channels: one}); got.Channel != "" || got.Position != 1 {
 		t.Errorf("got %+v while the job runs", got)
 	}
 }
 
 func TestSlotsWithoutRedis(t *testing.T) {
 	t.Parallel()
-	slots := storage.NewSlots(storagetest.Client(t, "redis://127.0.0.1:1"))
-	if _, err := slots.Take(t.Context(), storage.SlotAsk{Waiter: waiter("a", 0), Channels: rooms(t, "one:1"), Life: time.Minute}); !errors.Is(err, storage.ErrUnavailable) {
+	store := slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
+	if _, err := store.Take(t.Context(), slots.Ask{Waiter: waiter("a", 0), Channels: rooms(t, "one:1"), Life: time.Minute}); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("take: got %v", err)
 	}
-	if _, err := slots.Renew(t.Context(), "one", "video_a", time.Minute); !errors.Is(err, storage.ErrUnavailable) {
+	if _, err := store.Renew(t.Context(), "one", "video_a", time.Minute); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("renew: got %v", err)
 	}
-	if err := slots.Free(t.Context(), waiter("a", 0), "one"); !errors.Is(err, storage.ErrUnavailable) {
+	if err := store.Free(t.Context(), waiter("a", 0), "one"); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("free: got %v", err)
 	}
-	if err := slots.Free(t.Context(), waiter("a", 0)); err != nil {
+	if err := store.Free(t.Context(), waiter("a", 0)); err != nil {
 		t.Errorf("free nothing: got %v", err)
 	}
 }

@@ -1,28 +1,28 @@
-package storage_test
+package taskindex_test
 
 import (
 	"context"
 	"testing"
 	"time"
 
-	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
 )
 
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	server := storagetest.NewServer(t)
 	client := server.Client(t)
-	changes := storage.NewChanges(client)
+	changes := taskindex.NewChanges(client)
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan struct{}), make(chan struct{})
-	heard := make(chan storage.Change, 1000)
+	heard := make(chan taskindex.Change, 1000)
 	go func() {
 		defer close(ended)
-		changes.Follow(ctx, ready, func(change storage.Change) { heard <- change })
+		changes.Follow(ctx, ready, func(change taskindex.Change) { heard <- change })
 	}()
 	<-ready
-	for _, want := range []storage.Change{{TaskID: "t1"}, {TaskID: "t2", Ended: true}} {
+	for _, want := range []taskindex.Change{{TaskID: "t1"}, {TaskID: "t2", Ended: true}} {
 		if err := changes.Publish(t.Context(), want); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestChanges(t *testing.T) {
 	server.Leave()
 	server.Return()
 	storagetest.Eventually(t, "hints after redis is back", func() bool {
-		_ = changes.Publish(t.Context(), storage.Change{TaskID: "t3"})
+		_ = changes.Publish(t.Context(), taskindex.Change{TaskID: "t3"})
 		select {
 		case got := <-heard:
 			return got.TaskID == "t3"

@@ -1,12 +1,15 @@
-package storage
+package taskindex
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
 )
 
 const (
@@ -14,6 +17,12 @@ const (
 	durationsNeeded = 3                   // fewer say nothing about the next one
 	durationsExpire = 30 * 24 * time.Hour // after the last job
 )
+
+// durationKey names a list, the last durations in ms, newest first. Names are escaped, so that a colon in one never makes two
+// meet.
+func durationKey(channel, model string) string {
+	return storage.Prefix + "duration:" + url.QueryEscape(channel) + ":" + url.QueryEscape(model)
+}
 
 // Durations remembers how long a model's jobs usually take on a channel. Safe for concurrent use.
 type Durations struct {
@@ -37,14 +46,14 @@ func (d *Durations) Observe(ctx context.Context, channel, model string, took tim
 		p.Expire(ctx, key, durationsExpire)
 		return nil
 	})
-	return RedisError("observe duration", err)
+	return storage.RedisError("observe duration", err)
 }
 
 // Usual is the median of the last jobs, at most 15; false while fewer than three are known.
 func (d *Durations) Usual(ctx context.Context, channel, model string) (time.Duration, bool, error) {
 	values, err := d.client.LRange(ctx, durationKey(channel, model), 0, durationsKept-1).Result()
 	if err != nil {
-		return 0, false, RedisError("read usual duration", err)
+		return 0, false, storage.RedisError("read usual duration", err)
 	}
 	known := make([]int64, 0, len(values))
 	for _, v := range values {

@@ -1,4 +1,4 @@
-package storage
+package taskindex
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
 )
 
 const (
@@ -15,6 +17,9 @@ const (
 	// anyTask stands in a tombstone that does not say which of an id's tasks is under removal.
 	anyTask = "1"
 )
+
+// removal:<task id> is a string, the mark of the task that is being removed.
+func tombstoneKey(taskID string) string { return storage.Prefix + "removal:" + taskID }
 
 // buryScript marks a task and takes it off the list.
 //
@@ -35,22 +40,22 @@ if mark == ARGV[1] or mark == ARGV[2] or ARGV[1] == ARGV[2] then redis.call('DEL
 
 // Bury marks the task that was created then as under removal and forgets it: from now on Buried says so, for a week or until
 // Lift. Another task that has its id meanwhile, or gets it later, is not meant.
-func (x *TaskIndex) Bury(ctx context.Context, tokenID, taskID string, created time.Time) error {
+func (x *Index) Bury(ctx context.Context, tokenID, taskID string, created time.Time) error {
 	keys := []string{tasksKey(tokenID), unfinishedKey(tokenID), tombstoneKey(taskID)}
 	return ran("bury task", x.bury.Run(ctx, x.client, keys, taskID, scoreOf(created), mark(created), tombstoneKeep.Milliseconds()))
 }
 
 // Buried tells whether the task that was created then is under removal; a zero time: whether any with the id is.
-func (x *TaskIndex) Buried(ctx context.Context, taskID string, created time.Time) (bool, error) {
+func (x *Index) Buried(ctx context.Context, taskID string, created time.Time) (bool, error) {
 	found, err := x.client.Get(ctx, tombstoneKey(taskID)).Result()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}
-	return err == nil && (created.IsZero() || found == mark(created) || found == anyTask), RedisError("look for a removal", err)
+	return err == nil && (created.IsZero() || found == mark(created) || found == anyTask), storage.RedisError("look for a removal", err)
 }
 
 // Lift ends the removal of the task that was created then, or of any: nothing of it is left, and its id may be used again.
-func (x *TaskIndex) Lift(ctx context.Context, taskID string, created time.Time) error {
+func (x *Index) Lift(ctx context.Context, taskID string, created time.Time) error {
 	return ran("end a removal", x.lift.Run(ctx, x.client, []string{tombstoneKey(taskID)}, mark(created), anyTask))
 }
 

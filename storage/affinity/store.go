@@ -1,0 +1,182 @@
+// Package affinity remembers in Redis which channel and key made a response, so that calls that go on from it reach them
+// again. It does not know what a response or a key is: both are names.
+package affinity
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+)
+
+const (
+	// kept is how long the maker of a response is remembered: a conversation that was left for longer is gone on with elsewhere.
+	kept = 24 * time.Hour
+	// localMost bounds what one process remembers by itself, about 200 bytes each.
+	localMost = 20_000
+	// waitingMost bounds what waits for Redis while it is away, together what goes in one round trip.
+	waitingMost = 20_000
+	together    = 500
+	// sendEvery is how often new ones go to Redis. The client has its response by then and a person reads it.
+	sendEvery = 100 * time.Millisecond
+	// findWithin bounds the wait for a response's maker. Without it the call goes where any call goes.
+	findWithin = 250 * time.Millisecond
+	// sendWithin bounds one round of writing, also the last one of Close.
+	sendWithin = time.Second
+	// idMost bounds the name of a response. Vendors' have about 60 bytes.
+	idMost = 200
+)
+
+// Store remembers for a day who made a response that a later call may go on from: in this process at once, in the others
+// a moment later. While Redis is away each process knows its own. Safe for concurrent use. Close it.
+type Store struct {
+	client *redis.Client
+	out    storage.Outage
+
+	mu sync.Mutex
+	// young and old are what this process remembers; when young is full it becomes old.
+	young, old map[string]string
+	waiting    []made
+
+	wake, stop chan struct{}
+	ended      sync.WaitGroup
+}
+
+// made is one response and who made it.
+type made struct{ response, maker string }
+
+// maker:<response id> is a string: which channel and key made a response, for a day.
+func responseKey(response string) string { return storage.Prefix + "maker:" + response }
+
+// Options may be nil.
+type Options struct {
+	Log *slog.Logger // told when Redis goes and comes; nil: nobody is
+}
+
+// New uses the client, which stays the caller's.
+func New(client *redis.Client, opts *Options) *Store {
+	if opts == nil {
+		opts = &Options{}
+	}
+	s := &Store{
+		client: client, young: make(map[string]string),
+		out:  storage.Outage{Log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), What: "who made which answer"},
+		wake: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	s.ended.Go(s.work)
+	return s
+}
+
+// Remember takes down who made a response: any text that names channel and key. It never waits.
+func (s *Store) Remember(response, maker string) {
+	if response == "" || len(response) > idMost {
+		return
+	}
+	s.mu.Lock()
+	s.keep(response, maker)
+	if len(s.waiting) < waitingMost {
+		s.waiting = append(s.waiting, made{response, maker})
+	}
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// keep remembers here. The caller holds mu.
+func (s *Store) keep(response, maker string) {
+	if len(s.young) >= localMost/2 {
+		s.young, s.old = make(map[string]string), s.young
+	}
+	s.young[response] = maker
+}
+
+// Find tells who made a response; "" when nobody knows. Only what this process does not know costs a round trip, and a
+// Redis that is slow or away costs a moment.
+func (s *Store) Find(ctx context.Context, response string) string {
+	if response == "" || len(response) > idMost {
+		return ""
+	}
+	s.mu.Lock()
+	maker, known := s.young[response]
+	if !known {
+		maker, known = s.old[response]
+	}
+	s.mu.Unlock()
+	if known || !s.out.Try(time.Now()) {
+		return maker
+	}
+	ctx, cancel := context.WithTimeout(ctx, findWithin)
+	defer cancel()
+	maker, err := s.client.Get(ctx, responseKey(response)).Result()
+	err = storage.RedisError("find the maker of an answer", err)
+	if errors.Is(err, storage.ErrNotFound) {
+		_ = s.out.Note(ctx, time.Now(), nil)
+		return ""
+	}
+	if s.out.Note(ctx, time.Now(), err) != nil {
+		return ""
+	}
+	s.mu.Lock()
+	s.keep(response, maker)
+	s.mu.Unlock()
+	return maker
+}
+
+// Close writes what still waits, unless Redis is away, and ends.
+func (s *Store) Close() {
+	close(s.stop)
+	s.ended.Wait()
+}
+
+func (s *Store) work() {
+	tick := time.NewTicker(sendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			s.send()
+			return
+		case <-s.wake:
+		}
+		select {
+		case <-s.stop:
+			s.send()
+			return
+		case <-tick.C:
+			s.send()
+		}
+	}
+}
+
+// send writes what waits. What Redis does not take is dropped: the process that made it knows.
+func (s *Store) send() {
+	ctx, cancel := context.WithTimeout(context.Background(), sendWithin) //nolint:forbidigo // of the goroutine that Close ends
+	defer cancel()
+	for {
+		s.mu.Lock()
+		n := min(len(s.waiting), together)
+		some := s.waiting[:n:n]
+		s.waiting = s.waiting[n:]
+		s.mu.Unlock()
+		if n == 0 || !s.out.Try(time.Now()) {
+			return
+		}
+		_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for _, one := range some {
+				pipe.Set(ctx, responseKey(one.response), one.maker, kept)
+			}
+			return nil
+		})
+		if s.out.Note(ctx, time.Now(), storage.RedisError("remember makers", err)) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package affinity_test
+
+import (
+	"testing"
+	"time"
+
+	"modelrelay/storage/affinity"
+	"modelrelay/storage/storagetest"
+)
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	here, there := affinity.New(client, nil), affinity.New(client, nil)
+	t.Cleanup(there.Close)
+	here.Remember("resp_1", "key channel")
+	if got := here.Find(t.Context(), "resp_1"); got != "key channel" {
+		t.Errorf("got %q in the process that made it", got)
+	}
+	storagetest.Eventually(t, "the maker in another process", func() bool { return there.Find(t.Context(), "resp_1") == "key channel" })
+	for _, name := range []string{"resp_2", "", string(make([]byte, 10_000))} {
+		if got := there.Find(t.Context(), name); got != "" {
+			t.Errorf("got %q for an answer nobody made", got)
+		}
+	}
+	here.Remember("resp_3", "last words")
+	here.Close() // writes them
+	if got := there.Find(t.Context(), "resp_3"); got != "last words" {
+		t.Errorf("got %q of a process that has ended", got)
+	}
+	server.FastForward(25 * time.Hour)
+	late := affinity.New(client, nil)
+	t.Cleanup(late.Close)
+	if got := late.Find(t.Context(), "resp_1"); got != "" {
+		t.Errorf("got %q after a day", got)
+	}
+	server.Close()
+	if got := there.Find(t.Context(), "resp_1"); got != "key channel" {
+		t.Errorf("got %q with redis away", got)
+	}
+	began := time.Now()
+	for range 100 {
+		there.Find(t.Context(), "resp_9")
+	}
+	if took := time.Since(began); took > storagetest.Patience/2 {
+		t.Errorf("100 questions took %s with redis away", took)
+	}
+	for range 30_000 { // more than is kept: it stays bounded and known ones that are young stay
+		there.Remember("other", "x")
+	}
+	there.Remember("young", "y")
+	if got := there.Find(t.Context(), "young"); got != "y" {
+		t.Errorf("got %q", got)
+	}
+}
