@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/storage"
 )
@@ -23,6 +23,8 @@ const (
 	adminScheme = "admin"
 	// adminTag is their category in the document.
 	adminTag = "admin"
+	// wrongAdminKeys is how many wrong keys a network may send within a minute: enough for a person who mistypes.
+	wrongAdminKeys = 10
 )
 
 // Admin is what the operator's operations under /admin work with. All of it stays the caller's.
@@ -44,7 +46,7 @@ type Admin struct {
 }
 
 // addAdmin adds the operator's operations.
-func (s *Server) addAdmin(g *group) {
+func (s *Server) addAdmin(g *edge.Group) {
 	s.addAdminTokens(g)
 	s.addAdminChannels(g)
 	s.addAdminUsage(g)
@@ -52,62 +54,38 @@ func (s *Server) addAdmin(g *group) {
 	s.addAdminTasks(g)
 }
 
-// newAdminGroup makes the group of the operator's operations. Their errors have the OpenAI shape.
-func (s *Server) newAdminGroup(errorSchema *huma.Schema) *group {
-	g := &group{Group: huma.NewGroup(s.api), server: s, format: providers.OpenAI, faults: "Admin"}
-	g.UseMiddleware(g.enter, s.authenticateAdmin)
-	g.UseSimpleModifier(func(op *huma.Operation) {
-		op.Security = []map[string][]string{{adminScheme: {}}}
-		op.Tags = []string{adminTag}
-		if op.Responses == nil {
-			op.Responses = make(map[string]*huma.Response)
-		}
-		g.declareFaults(op, errorSchema)
+// newAdminGroup makes the group of the operator's operations, whose faults have a format.
+func (s *Server) newAdminGroup(format *edge.Format) *edge.Group {
+	g := edge.NewGroup(s.api, edge.GroupOptions{
+		Formats: []*edge.Format{format}, Title: "Admin", Enter: s.letIn, Security: []map[string][]string{{adminScheme: {}}},
+		Kinds: adminFaultKinds, Words: adminFaultWords,
 	})
+	g.UseSimpleModifier(func(op *huma.Operation) { op.Tags = []string{adminTag} })
 	return g
 }
 
-// authenticateAdmin is the middleware that lets in who has the admin key.
-func (s *Server) authenticateAdmin(ctx huma.Context, next func(huma.Context)) {
-	r, x := unwrap(ctx)
-	if err := s.letIn(r); err != nil {
-		s.fail(x, err)
-		return
-	}
-	r.Header.Set("Content-Type", "application/json") // a body is JSON, whatever it is called
-	next(ctx)
-}
-
-// letIn tells whether the request carries the admin key.
-func (s *Server) letIn(r *http.Request) error {
+// letIn lets in who has the admin key.
+func (s *Server) letIn(x *edge.Request, r *http.Request) error {
 	adminKey := s.admin.Key.current()
 	if adminKey == "" {
-		return nothingHere()
+		return edge.NothingHere()
 	}
-	key := bearer(r)
+	key := edge.Bearer(r)
 	if key == "" {
 		return providers.Faultf(providers.Unauthenticated, "No admin key was given. Send it as \"Authorization: Bearer <ADMIN_KEY>\".")
 	}
 	// Digests have one length, so that the time of the comparison does not tell the key's.
 	given, right := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(adminKey.Reveal()))
 	if subtle.ConstantTimeCompare(given[:], right[:]) == 1 {
+		r.Header.Set("Content-Type", "application/json") // a body is JSON, whatever it is called
 		return nil
 	}
-	if wait := s.wrongAdminKeys.note(sourceOf(r), wrongAdminKeys, time.Now()); wait > 0 {
+	if wait := s.wrongAdminKeys.Note(x.Source(), wrongAdminKeys, time.Now()); wait > 0 {
 		return &providers.Fault{
-			Kind: providers.RateLimited, Message: "Too many wrong admin keys came from this network.", RetryAfter: wait, Err: errWrongKey,
+			Kind: providers.RateLimited, Message: "Too many wrong admin keys came from this network.", RetryAfter: wait, Err: edge.ErrWrongKey,
 		}
 	}
-	return &providers.Fault{Kind: providers.Unauthenticated, Message: "The admin key is wrong.", Err: errWrongKey}
-}
-
-// bearer is the request's bearer credential, "" where it has none.
-func bearer(r *http.Request) string {
-	scheme, key, found := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !found || !strings.EqualFold(scheme, "bearer") {
-		return ""
-	}
-	return strings.TrimSpace(key)
+	return &providers.Fault{Kind: providers.Unauthenticated, Message: "The admin key is wrong.", Err: edge.ErrWrongKey}
 }
 
 // storeFault is what an operator learns of a store's error about what it named.
@@ -135,5 +113,40 @@ func storeFault(what, name string, err error) error {
 		return &providers.Fault{Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second, Err: err}
 	default:
 		return err
+	}
+}
+
+// adminFaultKinds are the kinds of faults an operator's operation may answer with.
+func adminFaultKinds(op *huma.Operation) []providers.Kind {
+	kinds := []providers.Kind{
+		providers.Unauthenticated, providers.NotFound, providers.RateLimited, providers.Internal, providers.Overloaded,
+	}
+	if op.RequestBody != nil {
+		kinds = append(kinds, providers.TooLarge)
+	}
+	if op.RequestBody != nil || len(op.Parameters) > 0 {
+		kinds = append(kinds, providers.Invalid)
+	}
+	if op.Method != http.MethodGet {
+		kinds = append(kinds, providers.Conflict)
+	}
+	return kinds
+}
+
+// adminFaultWords are faultWords for operators.
+func adminFaultWords(kind providers.Kind) string {
+	switch kind {
+	case providers.Unauthenticated:
+		return "The admin key is missing or wrong"
+	case providers.NotFound:
+		return "There is no such token or task, or the deployment has no admin key"
+	case providers.RateLimited:
+		return "Too many wrong admin keys from this network"
+	case providers.Conflict:
+		return "The state of the token or task does not allow this"
+	case providers.Overloaded:
+		return "Redis or Temporal does not answer"
+	default:
+		return edge.FaultWords(kind)
 	}
 }

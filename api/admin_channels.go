@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
 
@@ -15,11 +16,11 @@ type adminChannelList struct {
 }
 
 // addAdminChannels adds the channels' state.
-func (s *Server) addAdminChannels(g *group) {
+func (s *Server) addAdminChannels(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListChannels", Method: http.MethodGet, Path: "/admin/channels", Summary: "How the channels are doing",
 		Description: "State, cooldown, calls in flight and rates of every channel, of its models that are not closed, and of each of its keys, which are named by their fingerprints.",
-		Responses:   declareDefault(),
+		Responses:   edge.DeclareDefault(),
 	}, func(ctx context.Context, _ *struct{}) (*struct{ Body adminChannelList }, error) {
 		states, err := s.admin.Channels(ctx)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/workflows"
@@ -71,26 +72,26 @@ type adminTaskAnswer struct {
 }
 
 // addAdminTasks adds the operations on tasks.
-func (s *Server) addAdminTasks(g *group) {
+func (s *Server) addAdminTasks(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListTasks", Method: http.MethodGet, Path: adminTasksPath, Summary: "List the tasks of all tokens",
-		Description: "Newest first, as Temporal's visibility knows them, a moment late.", Responses: declareDefault(),
+		Description: "Newest first, as Temporal's visibility knows them, a moment late.", Responses: edge.DeclareDefault(),
 	}, s.adminListTasks)
 	huma.Register(g, huma.Operation{
 		OperationID: "adminGetTask", Method: http.MethodGet, Path: adminTaskPath, Summary: "Tell all there is to know of a task",
-		Description: "Its attempts with tickets and faults, its steps, what it waits for, its outputs, its webhook.", Responses: declareDefault(),
+		Description: "Its attempts with tickets and faults, its steps, what it waits for, its outputs, its webhook.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*adminTaskAnswer, error) {
 		return s.adminShow(ctx, in.ID, nil)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminCancelTask", Method: http.MethodPost, Path: adminTaskPath + "/cancel", Summary: "Cancel a task",
-		Description: "As its client could. Waits up to two seconds for the end. A task that has ended: 409.", Responses: declareDefault(),
+		Description: "As its client could. Waits up to two seconds for the end. A task that has ended: 409.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*adminTaskAnswer, error) {
 		return s.adminEnd(ctx, in.ID, s.admin.Tasks.Cancel(ctx, in.ID))
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminFailTask", Method: http.MethodPost, Path: adminTaskPath + "/fail", Summary: "End a task as failed",
-		Description: "The client reads the reason. Waits up to two seconds for the end. A task that has ended: 409.", Responses: declareDefault(),
+		Description: "The client reads the reason. Waits up to two seconds for the end. A task that has ended: 409.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *struct {
 		TaskName
 
@@ -104,16 +105,16 @@ func (s *Server) addAdminTasks(g *group) {
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRetryArchive", Method: http.MethodPost, Path: adminTaskPath + "/retry-archive", Summary: "Archive a task again",
-		Description: "Only one that failed with archive_failed; any other: 409.", Responses: declareDefault(),
+		Description: "Only one that failed with archive_failed; any other: 409.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*adminTaskAnswer, error) {
 		_, err := s.admin.Tasks.RetryArchive(ctx, in.ID)
 		return s.adminShow(ctx, in.ID, err)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRedeliver", Method: http.MethodPost, Path: adminTaskPath + "/redeliver", Summary: "Tell a task's end to its webhook again",
-		Description: "Under the event's own id. Waits up to ten seconds for the receiver; the delivery goes on without.", Responses: declareDefault(),
+		Description: "Under the event's own id. Waits up to ten seconds for the receiver; the delivery goes on without.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*struct{ Body adminNotice }, error) {
-		exchangeOf(ctx).subject = in.ID
+		edge.Of(ctx).Subject = in.ID
 		notice, err := s.admin.Webhooks.Redeliver(ctx, in.ID, redeliverWait)
 		if err != nil {
 			return nil, err
@@ -239,7 +240,7 @@ func (s *Server) adminEnd(ctx context.Context, id string, err error) (*adminTask
 
 // adminShow renders a task, or what went wrong before.
 func (s *Server) adminShow(ctx context.Context, id string, err error) (*adminTaskAnswer, error) {
-	exchangeOf(ctx).subject = id
+	edge.Of(ctx).Subject = id
 	var story workflows.Story
 	if err == nil {
 		story, err = s.admin.Tasks.Show(ctx, id)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/edge"
 	"modelrelay/storage"
 	"modelrelay/storage/slots"
 )
@@ -61,29 +62,29 @@ type adminTokenAnswer struct {
 
 // answerToken renders a token, or what went wrong with the one that was named.
 func (s *Server) answerToken(ctx context.Context, name string, token storage.Token, err error) (*adminTokenAnswer, error) {
-	x := exchangeOf(ctx)
-	x.subject = name
+	x := edge.Of(ctx)
+	x.Subject = name
 	if err != nil {
 		return nil, storeFault("token", name, err)
 	}
-	x.subject = token.ID
+	x.Subject = token.ID
 	one := []adminToken{newAdminToken(token, time.Now())}
 	_ = s.balances(ctx, one) // what was asked for is done, and they are not the answer's point
 	return &adminTokenAnswer{Body: one[0]}, nil
 }
 
 // addAdminTokens adds the operations on tokens.
-func (s *Server) addAdminTokens(g *group) {
+func (s *Server) addAdminTokens(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListTokens", Method: http.MethodGet, Path: adminTokensPath, Summary: "List the tokens",
-		Description: "By name; revoked ones too.", Responses: declareDefault(),
+		Description: "By name; revoked ones too.", Responses: edge.DeclareDefault(),
 	}, s.adminListTokens)
 	huma.Register(g, huma.Operation{
 		OperationID: "adminCreateToken", Method: http.MethodPost, Path: adminTokensPath, Summary: "Make a token",
-		Description: "The answer holds its key, which is shown nowhere else.", DefaultStatus: http.StatusCreated, Responses: declareDefault(),
+		Description: "The answer holds its key, which is shown nowhere else.", DefaultStatus: http.StatusCreated, Responses: edge.DeclareDefault(),
 	}, s.adminCreateToken)
 	huma.Register(g, huma.Operation{
-		OperationID: "adminGetToken", Method: http.MethodGet, Path: adminTokenPath, Summary: "Get a token", Responses: declareDefault(),
+		OperationID: "adminGetToken", Method: http.MethodGet, Path: adminTokenPath, Summary: "Get a token", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TokenName) (*adminTokenAnswer, error) {
 		token, err := s.admin.Tokens.Find(ctx, in.Token)
 		return s.answerToken(ctx, in.Token, token, err)
@@ -92,12 +93,12 @@ func (s *Server) addAdminTokens(g *group) {
 		OperationID: "adminUpdateToken", Method: http.MethodPatch, Path: adminTokenPath, Summary: "Change a token",
 		Description: "What is absent stays. The change holds in every process within a second. A token of the configuration file " +
 			"changes there: 409.",
-		Responses: declareDefault(),
+		Responses: edge.DeclareDefault(),
 	}, s.adminUpdateToken)
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRevokeToken", Method: http.MethodDelete, Path: adminTokenPath, Summary: "Revoke a token",
 		Description: "For good, in every process within a second. Its tasks go on, its name is free again.",
-		Responses:   declareDefault(),
+		Responses:   edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TokenName) (*adminTokenAnswer, error) {
 		token, err := s.admin.Tokens.Find(ctx, in.Token)
 		if err == nil {
@@ -108,7 +109,7 @@ func (s *Server) addAdminTokens(g *group) {
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRotateToken", Method: http.MethodPost, Path: adminTokenPath + "/rotate", Summary: "Give a token a new key",
-		Description: "The answer holds the new key; the one before is unknown within a second.", Responses: declareDefault(),
+		Description: "The answer holds the new key; the one before is unknown within a second.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TokenName) (*adminTokenAnswer, error) {
 		token, key, err := s.admin.Tokens.Rotate(ctx, in.Token)
 		answer, err := s.answerToken(ctx, in.Token, token, err)
@@ -120,7 +121,7 @@ func (s *Server) addAdminTokens(g *group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRotateWebhookSecret", Method: http.MethodPost, Path: adminTokenPath + "/rotate-webhook-secret",
 		Summary: "Give a token a new webhook secret", Description: "The answer holds it; a token without one gets its first.",
-		Responses: declareDefault(),
+		Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *adminSecretRotation) (*adminTokenAnswer, error) {
 		overlap := storage.SecretOverlap
 		if in.Body != nil && in.Body.Overlap != nil {

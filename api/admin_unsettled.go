@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/edge"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
 )
@@ -113,12 +114,12 @@ func answerUnsettled(list []Unsettled) *adminUnsettledAnswer {
 }
 
 // addAdminUnsettled adds the operations on money that nobody is going to settle.
-func (s *Server) addAdminUnsettled(g *group) {
+func (s *Server) addAdminUnsettled(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListUnsettled", Method: http.MethodGet, Path: adminUnsettledPath, Summary: "List money that nobody will settle",
 		Description: "Reservations of calls whose gateway is gone, which shows about a minute later, and of tasks that do not run. " +
 			"Until they are charged or refunded they count against their tokens' budgets.",
-		Responses: declareDefault(),
+		Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *adminUnsettledQuery) (*adminUnsettledAnswer, error) {
 		token, err := s.tokenID(ctx, in.Token)
 		if err != nil {
@@ -133,20 +134,20 @@ func (s *Server) addAdminUnsettled(g *group) {
 	const answer = " The answer lists what was ended. An id that is not listed, or no more: 404."
 	huma.Register(g, huma.Operation{
 		OperationID: "adminChargeUnsettled", Method: http.MethodPost, Path: adminOnePath + "/charge", Summary: "Charge a reservation",
-		Description: "Its amount counts as spent, and stands in today's ledger as of a call or task that failed." + answer, Responses: declareDefault(),
+		Description: "Its amount counts as spent, and stands in today's ledger as of a call or task that failed." + answer, Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *adminUnsettledName) (*adminUnsettledAnswer, error) {
 		return s.adminEndUnsettled(ctx, in, true)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRefundUnsettled", Method: http.MethodPost, Path: adminOnePath + "/refund", Summary: "Refund a reservation",
-		Description: "Its token may spend the amount again; the ledger has nothing of it." + answer, Responses: declareDefault(),
+		Description: "Its token may spend the amount again; the ledger has nothing of it." + answer, Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *adminUnsettledName) (*adminUnsettledAnswer, error) {
 		return s.adminEndUnsettled(ctx, in, false)
 	})
 }
 
 func (s *Server) adminEndUnsettled(ctx context.Context, in *adminUnsettledName, charge bool) (*adminUnsettledAnswer, error) {
-	exchangeOf(ctx).subject = in.ID
+	edge.Of(ctx).Subject = in.ID
 	token, err := s.tokenID(ctx, in.Token)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
@@ -119,7 +120,7 @@ type usageQuery struct {
 }
 
 // addAdminUsage adds the ledger.
-func (s *Server) addAdminUsage(g *group) {
+func (s *Server) addAdminUsage(g *edge.Group) {
 	text := &huma.Schema{Type: huma.TypeString}
 	words := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
 	for _, word := range storage.UsageGroups() {
@@ -127,7 +128,7 @@ func (s *Server) addAdminUsage(g *group) {
 	}
 	responses := body.DeclareAnswer[usageList](g.OpenAPI().Components.Schemas, "The sums")
 	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: text}
-	g.handle(huma.Operation{
+	g.Handle(huma.Operation{
 		OperationID: "adminUsage", Method: http.MethodGet, Path: "/admin/usage", Summary: "What was used",
 		Description: "Sums of the ledger by day, token, model and channel. A call is in it about a second after its end.",
 		Parameters: []*huma.Param{
@@ -149,7 +150,7 @@ func (s *Server) addAdminUsage(g *group) {
 }
 
 // adminUsage answers with sums of the ledger.
-func (s *Server) adminUsage(x *exchange, r *http.Request) error {
+func (s *Server) adminUsage(x *edge.Request, r *http.Request) error {
 	query, err := parseUsage(r, time.Now())
 	if err != nil {
 		return err
@@ -174,14 +175,14 @@ func (s *Server) adminUsage(x *exchange, r *http.Request) error {
 	for i, sum := range sums {
 		list.Data[i] = NewUsageRow(sum, s.prices)
 	}
-	return writeJSON(x, list)
+	return x.JSON(list)
 }
 
 func parseUsage(r *http.Request, now time.Time) (usageQuery, error) {
 	values := r.URL.Query()
 	query := usageQuery{
 		token: values.Get("token"), model: values.Get("model"), by: []string{storage.ByDay, storage.ByToken, storage.ByModel},
-		csv: lists(r.Header, "Accept", "text/csv"),
+		csv: edge.HeaderLists(r.Header, "Accept", "text/csv"),
 	}
 	var err error
 	if query.to, err = moment("to", values.Get("to")); err != nil {
@@ -223,7 +224,7 @@ func parseUsage(r *http.Request, now time.Time) (usageQuery, error) {
 }
 
 // writeUsageCSV answers with a table.
-func writeUsageCSV(x *exchange, sums []storage.Row, by []string) error {
+func writeUsageCSV(x *edge.Request, sums []storage.Row, by []string) error {
 	x.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	table := csv.NewWriter(x)
 	_ = table.Write(UsageHead(by)) // Error tells below
@@ -232,7 +233,7 @@ func writeUsageCSV(x *exchange, sums []storage.Row, by []string) error {
 	}
 	table.Flush()
 	if err := table.Error(); err != nil {
-		return clientGone(err)
+		return edge.ClientGone(err)
 	}
 	return nil
 }

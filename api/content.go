@@ -12,7 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
@@ -42,17 +42,17 @@ func (o objects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error
 }
 
 // addContent adds GET and HEAD /v1/videos/{task_id}/content.
-func (s *Server) addContent(g *group, tags []string) {
+func (s *Server) addContent(g *edge.Group, tags []string) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	whole := map[string]*huma.MediaType{"video/*": file, "image/*": file}
 	ranges := map[string]*huma.MediaType{"video/*": file, "image/*": file, "multipart/byteranges": file}
-	fault := map[string]*huma.MediaType{"application/json": {Schema: body.SchemaOf[openAIError](g.OpenAPI().Components.Schemas)}}
+	fault := map[string]*huma.MediaType{"application/json": {Schema: g.FaultSchema()}}
 	op := huma.Operation{
 		OperationID: "getVideoContent", Method: http.MethodGet, Path: "/v1/videos/{task_id}/content", Tags: tags,
 		Summary:     "Get the video file",
 		Description: "Streams a finished video. Ranges and conditional requests work as in RFC 9110.",
 		Parameters: []*huma.Param{
-			pathParameter("task_id", "Video task id"),
+			edge.PathParameter("task_id", "Video task id"),
 			{
 				Name: "index", In: "query", Description: "Which of several videos, from 0",
 				Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64)},
@@ -69,25 +69,25 @@ func (s *Server) addContent(g *group, tags []string) {
 			"412": {Description: "The video is not the one that the request's conditions name", Content: fault},
 			"416": {Description: "The range does not exist", Content: fault},
 		},
-		Middlewares: s.counted(),
+		Metadata: edge.Reads(),
 	}
-	g.handle(op, s.serveContent)
+	g.Handle(op, s.serveContent)
 	op.Method, op.OperationID, op.Hidden = http.MethodHead, "headVideoContent", true
-	g.handle(op, s.serveContent)
+	g.Handle(op, s.serveContent)
 }
 
 // serveContent answers with an output of a task.
-func (s *Server) serveContent(x *exchange, r *http.Request) error {
+func (s *Server) serveContent(x *edge.Request, r *http.Request) error {
 	id := r.PathValue("task_id")
 	index, variant, err := outputAsked(r)
 	if err != nil {
 		return err
 	}
-	task, err := s.tasks.Find(r.Context(), id, x.caller.ID)
+	task, err := s.tasks.Find(r.Context(), id, x.Caller.ID)
 	if err != nil {
 		return err
 	}
-	x.model = task.Request.Model
+	x.Outcome.Model = task.Request.Model
 	if task.State != workflows.Completed || expired(task) || index >= len(task.Outputs) {
 		return noContent()
 	}
@@ -104,7 +104,7 @@ func (s *Server) serveContent(x *exchange, r *http.Request) error {
 			return noContent()
 		}
 	}
-	if err := s.whilePermitted(x); err != nil {
+	if err := x.WhilePermitted(); err != nil {
 		return err
 	}
 	header := x.Header()
@@ -113,7 +113,7 @@ func (s *Server) serveContent(x *exchange, r *http.Request) error {
 	header.Set("Etag", `"`+output.SHA256+`"`)
 	content := &outputReader{ctx: r.Context(), archive: s.archive, key: output.Object, size: output.Size}
 	defer content.close()
-	late := &lateWriter{pacedWriter: s.paced(x)}
+	late := &lateWriter{Writer: x.Paced(), x: x}
 	keepRange(r.Header)
 	http.ServeContent(late, r, "", task.CompletedAt, content)
 	return late.finish(r, content)
@@ -255,7 +255,8 @@ func (o *outputReader) close() {
 // lateWriter sends the header with the first byte, so that an archive that fails before it is still answered with a
 // fault, and so is a range that does not exist.
 type lateWriter struct {
-	*pacedWriter
+	*edge.Writer
+	x      *edge.Request
 	status int
 }
 
@@ -271,11 +272,11 @@ func (w *lateWriter) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	w.send()
-	return w.pacedWriter.Write(p)
+	return w.Writer.Write(p)
 }
 
 func (w *lateWriter) send() {
-	if w.x.status == 0 {
+	if w.x.Status() == 0 {
 		w.x.WriteHeader(max(w.status, http.StatusOK))
 	}
 }
@@ -285,24 +286,24 @@ func (w *lateWriter) finish(r *http.Request, content *outputReader) error {
 	switch {
 	case r.Context().Err() != nil:
 		fault := providers.AsFault(context.Cause(r.Context()))
-		if w.x.status == 0 {
+		if w.x.Status() == 0 {
 			return w.refuse(fault)
 		}
 		return fault
-	case w.x.status == 0 && content.err != nil:
+	case w.x.Status() == 0 && content.err != nil:
 		return w.refuse(archiveFault(content.err))
-	case w.x.status == 0 && w.status == http.StatusRequestedRangeNotSatisfiable:
+	case w.x.Status() == 0 && w.status == http.StatusRequestedRangeNotSatisfiable:
 		fault := providers.InvalidField("Range", "The range does not exist: the video has %d bytes.", content.size)
 		w.Header().Set("Content-Range", "bytes */"+strconv.FormatInt(content.size, 10))
-		w.x.failWith(w.status, fault)
+		w.x.FailWith(w.status, fault)
 		return nil
-	case w.x.status == 0 && w.status == http.StatusPreconditionFailed:
-		w.x.failWith(w.status, providers.InvalidField("", "The video is not the one the request's conditions name."))
+	case w.x.Status() == 0 && w.status == http.StatusPreconditionFailed:
+		w.x.FailWith(w.status, providers.InvalidField("", "The video is not the one the request's conditions name."))
 		return nil
-	case w.x.status == 0 && w.status >= http.StatusInternalServerError:
+	case w.x.Status() == 0 && w.status >= http.StatusInternalServerError:
 		return w.refuse(providers.Faultf(providers.Internal, "The video cannot be read."))
 	case content.err != nil:
-		w.x.fault = archiveFault(content.err)
+		w.x.Fault = archiveFault(content.err)
 		panic(http.ErrAbortHandler) // a part must not be taken for the whole
 	}
 	w.send()

@@ -1,5 +1,5 @@
-// Package api is the gateway's HTTP edge: it adapts the client formats of the contract to relayed calls and video
-// tasks. A handler parses, makes one call and renders.
+// Package api is the gateway's HTTP server: it composes the formats of the contract over one edge, listens, drains, and
+// serves health, the OpenAPI document and the page that shows it.
 //
 // It must not import a vendor, an activity or the Temporal SDK, and reads no file and no environment.
 package api

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+
+	"modelrelay/api/edge"
 )
 
 //go:embed docs/index.html
@@ -57,7 +59,7 @@ const rootLine = "Model Relay answers here. /docs lists the paths that there are
 
 // root answers with a page for browsers and a line for others.
 func root(w http.ResponseWriter, r *http.Request) {
-	exchangeAt(w).operation = rootPath
+	edge.At(w).Operation = rootPath
 	w.Header().Set("Vary", "Accept")
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		document("text/plain; charset=utf-8", []byte(rootLine))(w, r)

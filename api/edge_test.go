@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"modelrelay/api"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/storage"
 )
@@ -315,7 +316,7 @@ func TestLogSaysWhatAndNotWhatWasSaid(t *testing.T) {
 // TestSeenSaysWhatHappened: who counts learns of every request but probes how it went, and what is open meanwhile.
 func TestSeenSaysWhatHappened(t *testing.T) {
 	t.Parallel()
-	var seen []api.Seen
+	var seen []edge.Seen
 	var during api.Open
 	answer := `{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":3,"completion_tokens":4}}`
 	var g *gateway
@@ -324,7 +325,7 @@ func TestSeenSaysWhatHappened(t *testing.T) {
 			return nil, &providers.Fault{Kind: providers.Overloaded, Message: "full"}
 		}
 		return upstreamAnswer("application/json", answer), nil
-	}, func(_ *gateway, o *api.Options) { o.Seen = func(s api.Seen) { seen = append(seen, s) } })
+	}, func(_ *gateway, o *api.Options) { o.Seen = func(s edge.Seen) { seen = append(seen, s) } })
 	g.do(t, request("POST", "/v1/chat/completions", smallChat))
 	g.do(t, request("POST", "/v1/chat/completions", strings.Replace(smallChat, "gpt-4o", "fast", 1)))
 	g.limits.grant = storage.Grant{RetryAfter: time.Second}
@@ -334,7 +335,7 @@ func TestSeenSaysWhatHappened(t *testing.T) {
 	if len(seen) != 4 {
 		t.Fatalf("got %d requests, want 4", len(seen))
 	}
-	for i, want := range []api.Seen{
+	for i, want := range []edge.Seen{
 		{
 			Method: "POST", Route: "/v1/chat/completions", Status: 200, Operation: providers.Chat, Format: providers.OpenAI, Model: "gpt-4o",
 			Channel: "main", Attempts: 1, Usage: providers.Usage{Input: 3, Output: 4},
@@ -343,7 +344,7 @@ func TestSeenSaysWhatHappened(t *testing.T) {
 			Method: "POST", Route: "/v1/chat/completions", Status: 503, Operation: providers.Chat, Format: providers.OpenAI, Model: "fast",
 			Fault: providers.Overloaded,
 		},
-		{Method: "POST", Route: "/v1/chat/completions", Status: 429, Format: providers.OpenAI, Fault: providers.RateLimited, Refused: api.LimitConcurrency},
+		{Method: "POST", Route: "/v1/chat/completions", Status: 429, Format: providers.OpenAI, Fault: providers.RateLimited, Refused: edge.LimitConcurrency},
 		{Method: "BREW", Status: 404, Format: providers.OpenAI, Fault: providers.NotFound},
 	} {
 		got := seen[i]

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
 
@@ -27,8 +28,8 @@ type genericVideoBody struct {
 }
 
 // readGenericBody reads a create in the generic format.
-func (s *Server) readGenericBody(x *exchange, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
-	raw, err := s.readBody(x, r)
+func (s *Server) readGenericBody(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
+	raw, err := x.ReadBody(r)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -80,21 +81,21 @@ type genericAnswer struct {
 }
 
 // addGenericVideos adds the generic video operations.
-func (s *Server) addGenericVideos(g *group) {
+func (s *Server) addGenericVideos(g *edge.Group) {
 	tags := []string{"Video"}
 	s.addGenericCreate(g, tags)
 	huma.Register(g, huma.Operation{
 		OperationID: "getVideoGeneration", Method: http.MethodGet, Path: genericPath + "/{task_id}", Tags: tags,
-		Summary: "Get a video task, generic format", Middlewares: s.counted(), Responses: declareDefault(),
+		Summary: "Get a video task, generic format", Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *waitQuery) (*genericAnswer, error) {
 		task, err := s.look(ctx, in.ID, in.wait())
 		return s.answerGeneric(ctx, task, err)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideoGeneration", Method: http.MethodPost, Path: genericPath + "/{task_id}/cancel", Tags: tags,
-		Summary: "Cancel a video task, generic format", Description: cancelWords, Middlewares: s.counted(), Responses: declareDefault(),
+		Summary: "Cancel a video task, generic format", Description: cancelWords, Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *videoPath) (*genericAnswer, error) {
-		task, err := s.tasks.Cancel(ctx, in.ID, exchangeOf(ctx).caller.ID)
+		task, err := s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
 		return s.answerGeneric(ctx, task, err)
 	})
 	s.addDelete(g, "deleteVideoGeneration", genericPath+"/{task_id}")
@@ -111,18 +112,18 @@ func (s *Server) answerGeneric(ctx context.Context, task workflows.Task, err err
 }
 
 // addGenericCreate adds POST /v1/video/generations.
-func (s *Server) addGenericCreate(g *group, tags []string) {
+func (s *Server) addGenericCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[genericVideoBody](registry)
-	g.handle(huma.Operation{
+	g.Handle(huma.Operation{
 		OperationID: "createVideoGeneration", Method: http.MethodPost, Path: genericPath, Tags: tags,
 		Summary:     "Create a video task, generic format",
 		Description: createWords,
 		Parameters:  []*huma.Param{idempotencyParameter()},
 		RequestBody: body.DeclareJSON[genericVideoBody](registry),
 		Responses:   body.DeclareAnswer[genericCreated](registry, "The task"),
-		Middlewares: s.metered(),
-	}, func(x *exchange, r *http.Request) error {
+		Metadata:    edge.Calls(),
+	}, func(x *edge.Request, r *http.Request) error {
 		req, err := s.readGenericBody(x, r, check)
 		if err != nil {
 			return err
@@ -131,6 +132,6 @@ func (s *Server) addGenericCreate(g *group, tags []string) {
 		if err != nil {
 			return err
 		}
-		return writeJSON(x, newGenericCreated(task))
+		return x.JSON(newGenericCreated(task))
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"modelrelay/api"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
 
@@ -26,10 +27,10 @@ func TestClientThatLeavesIs499(t *testing.T) {
 	} {
 		for _, leaves := range []bool{true, false} {
 			ctx, leave := context.WithCancel(t.Context())
-			var seen []api.Seen
+			var seen []edge.Seen
 			g := newGateway(t, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
 				return nil, overloaded
-			}, func(_ *gateway, o *api.Options) { o.Seen = func(s api.Seen) { seen = append(seen, s) } })
+			}, func(_ *gateway, o *api.Options) { o.Seen = func(s edge.Seen) { seen = append(seen, s) } })
 			g.tasks.err = overloaded
 			if leaves {
 				leave()

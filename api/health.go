@@ -10,18 +10,11 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
 
-// The health routes.
 const (
-	alivePath = "/healthz"
-	readyPath = "/readyz"
-)
-
-const (
-	// probe is the operation of the health routes and of browsers' preflights, whose log lines nobody wants.
-	probe = "probe"
 	// checkTimeout bounds one check of /readyz.
 	checkTimeout = 2 * time.Second
 	// checkEvery is how long a verdict of /readyz stands: the route needs no token, and each check asks a service.
@@ -51,8 +44,9 @@ type Check struct {
 
 // health answers whether the process lives and whether it can do its work.
 type health struct {
-	server *Server
-	checks []Check
+	edge    *edge.Edge
+	version string
+	checks  []Check
 
 	mu      sync.Mutex
 	verdict readiness
@@ -73,10 +67,8 @@ type condition struct {
 	Latency float64 `json:"latency_ms"`
 }
 
-func newHealth(s *Server, checks []Check) *health { return &health{server: s, checks: checks} }
-
 func (h *health) routes(mux chi.Router) {
-	for path, serve := range map[string]http.HandlerFunc{alivePath: h.alive, readyPath: h.ready} {
+	for path, serve := range map[string]http.HandlerFunc{edge.AlivePath: h.alive, edge.ReadyPath: h.ready} {
 		mux.Get(path, serve)
 		mux.Head(path, serve)
 	}
@@ -86,7 +78,7 @@ func (h *health) alive(w http.ResponseWriter, _ *http.Request) {
 	answerProbe(w, http.StatusOK, struct {
 		Status  string `json:"status"`
 		Version string `json:"version,omitempty"`
-	}{"ok", h.server.version})
+	}{"ok", h.version})
 }
 
 // ready answers 200 while the part that is asked for works; where none is, while relayed calls do: a balancer that takes a
@@ -94,12 +86,12 @@ func (h *health) alive(w http.ResponseWriter, _ *http.Request) {
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	part := Part(r.URL.Query().Get("for"))
 	if part != "" && part != RelayPart && part != VideoPart {
-		h.server.fail(exchangeAt(w), providers.InvalidField("for", "Invalid request: 'for' must be relay or video."))
+		edge.At(w).Fail(providers.InvalidField("for", "Invalid request: 'for' must be relay or video."))
 		return
 	}
 	verdict := h.look(r.Context())
 	works := verdict.Parts[cmp.Or(part, RelayPart)] == wellPart
-	if h.server.draining.Load() {
+	if h.edge.Draining() {
 		verdict.Status, works = "stopping", false
 	}
 	status := http.StatusOK
@@ -141,7 +133,7 @@ func (h *health) look(ctx context.Context) readiness {
 	all.Wait()
 	verdict := readiness{
 		Status: "ok", Parts: map[Part]string{RelayPart: wellPart, VideoPart: wellPart},
-		Checks: make(map[string]condition, len(h.checks)), Version: h.server.version,
+		Checks: make(map[string]condition, len(h.checks)), Version: h.version,
 	}
 	for i, check := range h.checks {
 		verdict.Checks[check.Name] = conditions[i]
@@ -157,9 +149,7 @@ func (h *health) look(ctx context.Context) readiness {
 }
 
 func answerProbe(w http.ResponseWriter, status int, answer any) {
-	if x, ok := w.(*exchange); ok {
-		x.operation = probe
-	}
+	edge.At(w).Operation = edge.Probe
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"modelrelay/api/edge"
 )
 
 const (
@@ -75,9 +77,10 @@ func (l *listener) take() bool {
 		return true
 	default:
 	}
-	defer hold(&l.server.open.full)()
+	l.server.full.Add(1)
+	defer l.server.full.Add(-1)
 	if l.due(&l.fullSaid) {
-		l.server.log.Warn("no new connection is accepted: all places are taken", "address", l.Addr().String(), "connections", cap(l.places))
+		l.server.edge.Log().Warn("no new connection is accepted: all places are taken", "address", l.Addr().String(), "connections", cap(l.places))
 	}
 	select {
 	case l.places <- struct{}{}:
@@ -89,21 +92,21 @@ func (l *listener) take() bool {
 
 // enter counts a connection until leave is called; false where its network has its share.
 func (l *listener) enter(peer netip.Addr) (leave func(), ok bool) {
-	network, proxy := networkOf(peer), l.server.proxies.trusts(peer)
+	network, proxy := edge.NetworkOf(peer), l.server.proxies.Trusts(peer)
 	if !proxy && !l.count(network) {
-		l.server.open.turnedAway.Add(1)
+		l.server.turnedAway.Add(1)
 		if l.due(&l.shareSaid) {
-			l.server.log.Warn("new connections of a network are closed: it holds its share of the places (a reverse proxy belongs into trusted_proxies)",
+			l.server.edge.Log().Warn("new connections of a network are closed: it holds its share of the places (a reverse proxy belongs into trusted_proxies)",
 				"address", l.Addr().String(), "network", network.String(), "connections", l.share)
 		}
 		return nil, false
 	}
-	gone := hold(&l.server.open.connections)
+	l.server.connections.Add(1)
 	return sync.OnceFunc(func() {
 		if !proxy {
 			l.uncount(network)
 		}
-		gone()
+		l.server.connections.Add(-1)
 		<-l.places
 	}), true
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
 
@@ -50,8 +51,8 @@ func (imageReference) Schema(huma.Registry) *huma.Schema {
 }
 
 // readVideoBody reads a JSON create.
-func (s *Server) readVideoBody(x *exchange, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
-	raw, err := s.readBody(x, r)
+func (s *Server) readVideoBody(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
+	raw, err := x.ReadBody(r)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
 
@@ -43,8 +44,8 @@ type formValue struct {
 }
 
 // readVideoForm reads a multipart create. Its images are parts of the body.
-func (s *Server) readVideoForm(x *exchange, r *http.Request, boundary string) (providers.VideoRequest, error) {
-	raw, err := s.readBody(x, r)
+func (s *Server) readVideoForm(x *edge.Request, r *http.Request, boundary string) (providers.VideoRequest, error) {
+	raw, err := x.ReadBody(r)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}

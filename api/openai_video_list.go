@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/edge"
 	"modelrelay/workflows"
 )
 
@@ -41,16 +42,16 @@ type videoDeletedAnswer struct {
 }
 
 // addOpenAIVideoList adds GET /v1/videos.
-func (s *Server) addOpenAIVideoList(g *group, tags []string) {
+func (s *Server) addOpenAIVideoList(g *edge.Group, tags []string) {
 	huma.Register(g, huma.Operation{
 		OperationID: "listVideos", Method: http.MethodGet, Path: "/v1/videos", Tags: tags,
-		Summary: "List the token's video tasks", Responses: declareDefault(),
+		Summary: "List the token's video tasks", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *videoListQuery) (*videoListAnswer, error) {
-		if err := s.reading(exchangeOf(ctx), in.Limit); err != nil { // each task of the page is one
+		if err := edge.Of(ctx).Read(in.Limit); err != nil { // each task of the page is one
 			return nil, err
 		}
 		page, err := s.tasks.List(ctx, workflows.ListQuery{
-			TokenID: exchangeOf(ctx).caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc",
+			TokenID: edge.Of(ctx).Caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc",
 		})
 		if err != nil {
 			return nil, err
@@ -67,14 +68,14 @@ func (s *Server) addOpenAIVideoList(g *group, tags []string) {
 }
 
 // addDelete adds the deletion of a task at a path.
-func (s *Server) addDelete(g *group, operationID, path string) {
+func (s *Server) addDelete(g *edge.Group, operationID, path string) {
 	huma.Register(g, huma.Operation{
 		OperationID: operationID, Method: http.MethodDelete, Path: path, Tags: []string{"Video"},
-		Summary: "Delete a video task", Middlewares: s.counted(), Responses: declareDefault(),
+		Summary: "Delete a video task", Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 		Description: "Removes the task and its videos; one that runs is cancelled first. Waits up to two seconds for the effect; " +
 			"the task is not found from then on.",
 	}, func(ctx context.Context, in *videoPath) (*videoDeletedAnswer, error) {
-		if err := s.tasks.Delete(ctx, in.ID, exchangeOf(ctx).caller.ID); err != nil {
+		if err := s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID); err != nil {
 			return nil, err
 		}
 		return &videoDeletedAnswer{Body: videoDeleted{ID: in.ID, Object: "video.deleted", Deleted: true}}, nil

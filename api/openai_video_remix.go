@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -25,22 +26,22 @@ type openAIRemixForm struct {
 }
 
 // addOpenAIVideoRemix adds POST /v1/videos/{task_id}/remix.
-func (s *Server) addOpenAIVideoRemix(g *group, tags []string) {
+func (s *Server) addOpenAIVideoRemix(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIRemixBody](registry)
-	g.handle(huma.Operation{
+	g.Handle(huma.Operation{
 		OperationID: "remixVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/remix", Tags: tags,
 		Summary: "Make a variation of a completed video",
 		Description: "A new task at the upstream that made the video; upstreams that cannot do it are answered 400. Model, seconds " +
 			"and size are those of the video: a field that says something of them is refused.",
-		Parameters: []*huma.Param{pathParameter("task_id", "Id of the video to remix"), idempotencyParameter()},
+		Parameters: []*huma.Param{edge.PathParameter("task_id", "Id of the video to remix"), idempotencyParameter()},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json":    {Schema: body.SchemaOf[openAIRemixBody](registry)},
 			"multipart/form-data": {Schema: body.SchemaOf[openAIRemixForm](registry)},
 		}},
-		Responses:   body.DeclareAnswer[openAIVideo](registry, "The new task"),
-		Middlewares: s.metered(),
-	}, func(x *exchange, r *http.Request) error {
+		Responses: body.DeclareAnswer[openAIVideo](registry, "The new task"),
+		Metadata:  edge.Calls(),
+	}, func(x *edge.Request, r *http.Request) error {
 		req, err := s.readRemix(x, r, check)
 		if err != nil {
 			return err
@@ -49,14 +50,14 @@ func (s *Server) addOpenAIVideoRemix(g *group, tags []string) {
 		if err != nil {
 			return err
 		}
-		return writeJSON(x, newOpenAIVideo(task))
+		return x.JSON(newOpenAIVideo(task))
 	})
 }
 
 // remixTask starts the remix of the video that the path names. A repeat needs that video no more.
-func (s *Server) remixTask(x *exchange, r *http.Request, req providers.VideoRequest) (workflows.Task, error) {
+func (s *Server) remixTask(x *edge.Request, r *http.Request, req providers.VideoRequest) (workflows.Task, error) {
 	req.RemixOf = r.PathValue("task_id")
-	source, err := s.tasks.Find(r.Context(), req.RemixOf, x.caller.ID)
+	source, err := s.tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
 		create, bad := newCreate(x, r, providers.OpenAI, req)
 		if bad != nil {
@@ -74,7 +75,7 @@ func (s *Server) remixTask(x *exchange, r *http.Request, req providers.VideoRequ
 }
 
 // readRemix reads what is to change. Everything else belongs to the source: a field that says something of it is refused.
-func (s *Server) readRemix(x *exchange, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
+func (s *Server) readRemix(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
 	var req providers.VideoRequest
 	if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 		given, err := s.readVideoForm(x, r, boundary)
@@ -98,7 +99,7 @@ func (s *Server) readRemix(x *exchange, r *http.Request, check *body.Checker) (p
 			Prompt: given.Prompt, Metadata: given.Metadata, WebhookURL: given.WebhookURL, Extra: given.Extra,
 		}
 	} else {
-		raw, err := s.readBody(x, r)
+		raw, err := x.ReadBody(r)
 		if err != nil {
 			return req, err
 		}

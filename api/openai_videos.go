@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -120,21 +121,21 @@ func idempotencyParameter() *huma.Param {
 }
 
 // addOpenAIVideos adds the Sora-compatible video operations.
-func (s *Server) addOpenAIVideos(g *group) {
+func (s *Server) addOpenAIVideos(g *edge.Group) {
 	tags := []string{"Video"}
 	s.addOpenAIVideoCreate(g, tags)
 
 	huma.Register(g, huma.Operation{
 		OperationID: "getVideo", Method: http.MethodGet, Path: "/v1/videos/{task_id}", Tags: tags,
-		Summary: "Get a video task", Middlewares: s.counted(), Responses: declareDefault(),
+		Summary: "Get a video task", Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *waitQuery) (*videoAnswer, error) {
 		return answerTask(s.look(ctx, in.ID, in.wait()))
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/cancel", Tags: tags,
-		Summary: "Cancel a video task", Description: cancelWords, Middlewares: s.counted(), Responses: declareDefault(),
+		Summary: "Cancel a video task", Description: cancelWords, Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *videoPath) (*videoAnswer, error) {
-		return answerTask(s.tasks.Cancel(ctx, in.ID, exchangeOf(ctx).caller.ID))
+		return answerTask(s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID))
 	})
 	s.addOpenAIVideoList(g, tags)
 	s.addOpenAIVideoRemix(g, tags)
@@ -153,10 +154,10 @@ func answerTask(task workflows.Task, err error) (*videoAnswer, error) {
 }
 
 // addOpenAIVideoCreate adds POST /v1/videos.
-func (s *Server) addOpenAIVideoCreate(g *group, tags []string) {
+func (s *Server) addOpenAIVideoCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIVideoBody](registry)
-	g.handle(huma.Operation{
+	g.Handle(huma.Operation{
 		OperationID: "createVideo", Method: http.MethodPost, Path: "/v1/videos", Tags: tags,
 		Summary:     "Create a video task",
 		Description: createWords,
@@ -165,9 +166,9 @@ func (s *Server) addOpenAIVideoCreate(g *group, tags []string) {
 			"multipart/form-data": {Schema: body.SchemaOf[openAIVideoForm](registry)},
 			"application/json":    {Schema: body.SchemaOf[openAIVideoBody](registry)},
 		}},
-		Responses:   body.DeclareAnswer[openAIVideo](registry, "The task"),
-		Middlewares: s.metered(),
-	}, func(x *exchange, r *http.Request) error {
+		Responses: body.DeclareAnswer[openAIVideo](registry, "The task"),
+		Metadata:  edge.Calls(),
+	}, func(x *edge.Request, r *http.Request) error {
 		var req providers.VideoRequest
 		var err error
 		if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
@@ -182,6 +183,13 @@ func (s *Server) addOpenAIVideoCreate(g *group, tags []string) {
 		if err != nil {
 			return err
 		}
-		return writeJSON(x, newOpenAIVideo(task))
+		return x.JSON(newOpenAIVideo(task))
 	})
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/edge"
 	"modelrelay/providers/pricing"
 )
 
@@ -43,6 +44,9 @@ func apiConfig() huma.Config {
 	return config
 }
 
+// bearerScheme is the security scheme that every operation of a client declares.
+const bearerScheme = "bearer"
+
 // otherCredential is a place for the token beside the bearer scheme.
 type otherCredential struct{ scheme, in, name, sender string }
 
@@ -68,7 +72,7 @@ func tokenSecurity() []map[string][]string {
 // categories are the tags of the document in the order in which somebody new wants them; the operator's come last.
 func categories() []*huma.Tag {
 	return []*huma.Tag{
-		{Name: modelsTag, Description: "What the token may call, in the shape that the caller's headers ask for"},
+		{Name: edge.ModelsTag, Description: "What the token may call, in the shape that the caller's headers ask for"},
 		{Name: "Chat format"},
 		{Name: "Responses format"},
 		{Name: "Messages format (format A)", Description: "Anthropic's"},
@@ -79,15 +83,10 @@ func categories() []*huma.Tag {
 		{Name: "Audio"},
 		{Name: "Rerank"},
 		{Name: "Moderations"},
-		{Name: realtimeTag},
-		{Name: videoTag, Description: "Tasks: made in one of three formats, read in any of them"},
+		{Name: edge.RealtimeTag},
+		{Name: edge.VideoTag, Description: "Tasks: made in one of three formats, read in any of them"},
 		{Name: adminTag, Description: "The operator's: needs the admin key"},
 	}
-}
-
-// declareDefault keeps huma.Register from declaring its own error shape; the group's takes this place.
-func declareDefault() map[string]*huma.Response {
-	return map[string]*huma.Response{"default": {}}
 }
 
 // dropHumaErrors takes huma's own error shape, which nothing answers with, out of the document.

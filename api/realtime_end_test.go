@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/api"
+	"modelrelay/api/edge"
 	"modelrelay/providers/relay"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
@@ -260,7 +261,7 @@ func TestRealtimeGarbageOfTheUpstream(t *testing.T) {
 
 // revocable are the tokens of the harness until off.
 type revocable struct {
-	api.Tokens
+	edge.Tokens
 
 	off *atomic.Pointer[error]
 }
@@ -510,7 +511,7 @@ func leaked(t *testing.T) int {
 
 // edited answers with tokens as an operator left them.
 type edited struct {
-	api.Tokens
+	edge.Tokens
 
 	edit *atomic.Pointer[func(*storage.Token)]
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"modelrelay/api/calls"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/workflows"
@@ -42,7 +44,7 @@ const (
 
 // createTask is what the creates of all video formats share once the request is canonical: it fills in the model,
 // checks that the caller may use it and that some channel makes videos with it, and starts the task.
-func (s *Server) createTask(x *exchange, r *http.Request, format providers.Format, req providers.VideoRequest) (workflows.Task, error) {
+func (s *Server) createTask(x *edge.Request, r *http.Request, format providers.Format, req providers.VideoRequest) (workflows.Task, error) {
 	if err := s.video.takeFields(&req); err != nil {
 		return workflows.Task{}, err
 	}
@@ -52,13 +54,13 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 	if req.Model == "" {
 		return workflows.Task{}, providers.InvalidField("model", "Invalid request: 'model' is required.")
 	}
-	if err := checkModel(req.Model); err != nil {
+	if err := calls.CheckModel(req.Model); err != nil {
 		return workflows.Task{}, err
 	}
 	if err := s.video.readMetadata(&req); err != nil {
 		return workflows.Task{}, err
 	}
-	x.model = req.Model
+	x.Outcome.Model = req.Model
 	if req.Prompt == "" && len(req.Images) == 0 && format != providers.VendorC { // that format's req_key may say enough
 		return workflows.Task{}, providers.InvalidField("prompt", "Invalid request: a video needs a 'prompt' or an image.")
 	}
@@ -74,11 +76,11 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 	if err != nil {
 		return workflows.Task{}, err
 	}
-	if !x.caller.Allows(req.Model) {
-		return s.repeatedTask(x, r, create, modelNotFound(req.Model))
+	if !x.Caller.Allows(req.Model) {
+		return s.repeatedTask(x, r, create, calls.ModelNotFound(req.Model))
 	}
 	want := providers.Want{
-		Group: x.caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask},
+		Group: x.Caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask},
 	}
 	if want.Several = req.N > 1; want.Several && !s.router.Serves(want) {
 		if want.Several = false; s.router.Serves(want) {
@@ -86,41 +88,41 @@ func (s *Server) createTask(x *exchange, r *http.Request, format providers.Forma
 		}
 	}
 	if !s.router.Serves(want) { // open circuits are no reason to refuse: a task waits for them
-		return s.repeatedTask(x, r, create, modelNotFound(req.Model))
+		return s.repeatedTask(x, r, create, calls.ModelNotFound(req.Model))
 	}
-	if x.caller.Budget > 0 { // the task's own money is reserved by its start
-		if err := s.reserve(x, r, storage.Cost{}); x.refused == LimitBudget {
+	if x.Caller.Budget > 0 { // the task's own money is reserved by its start
+		if err := x.Reserve(r.Context(), storage.Cost{}); x.Outcome.Refused == edge.LimitBudget {
 			return s.repeatedTask(x, r, create, err) // its task may be what the budget went for
 		} else if err != nil {
 			return workflows.Task{}, err
 		}
 	}
 	task, err := s.tasks.Create(r.Context(), create)
-	x.task = task.ID
+	x.Outcome.Task = task.ID
 	if err != nil {
-		x.refused = taskLimit(providers.AsFault(err).Kind)
+		x.Outcome.Refused = taskLimit(providers.AsFault(err).Kind)
 	}
 	return task, err
 }
 
 // newCreate is the caller's create of a task.
-func newCreate(x *exchange, r *http.Request, format providers.Format, req providers.VideoRequest) (workflows.Create, error) {
+func newCreate(x *edge.Request, r *http.Request, format providers.Format, req providers.VideoRequest) (workflows.Create, error) {
 	key, err := idempotencyKey(r.Header)
 	return workflows.Create{
-		TokenID: x.caller.ID, TokenName: x.caller.Name, Group: x.caller.Group,
-		Weight: x.caller.Weight, Lane: x.caller.Lane, MaxTasks: x.caller.MaxTasks, Budget: x.caller.Budget, TokenWebhook: x.caller.WebhookURL != "", TokenSigns: x.caller.WebhookSecret != "",
+		TokenID: x.Caller.ID, TokenName: x.Caller.Name, Group: x.Caller.Group,
+		Weight: x.Caller.Weight, Lane: x.Caller.Lane, MaxTasks: x.Caller.MaxTasks, Budget: x.Caller.Budget, TokenWebhook: x.Caller.WebhookURL != "", TokenSigns: x.Caller.WebhookSecret != "",
 		Format:  format,
-		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header), Arrived: x.start,
+		Request: req, IdempotencyKey: key, Repeat: isRepeat(r.Header), Arrived: x.Start,
 	}, err
 }
 
 // taskLimit is the limit that refuses a create with a fault of the kind, "" for none.
-func taskLimit(kind providers.Kind) Limit {
+func taskLimit(kind providers.Kind) edge.Limit {
 	switch kind {
 	case providers.RateLimited:
-		return LimitTasks
+		return edge.LimitTasks
 	case providers.Quota:
-		return LimitBudget
+		return edge.LimitBudget
 	default:
 		return ""
 	}
@@ -128,7 +130,7 @@ func taskLimit(kind providers.Kind) Limit {
 
 // repeatedTask answers a create that cannot be made now, as otherwise says: a repeat of one that was taken before finds its
 // task all the same.
-func (s *Server) repeatedTask(x *exchange, r *http.Request, create workflows.Create, otherwise error) (workflows.Task, error) {
+func (s *Server) repeatedTask(x *edge.Request, r *http.Request, create workflows.Create, otherwise error) (workflows.Task, error) {
 	if create.IdempotencyKey == "" && !create.Repeat {
 		return workflows.Task{}, otherwise
 	}
@@ -136,7 +138,7 @@ func (s *Server) repeatedTask(x *exchange, r *http.Request, create workflows.Cre
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
 		return workflows.Task{}, otherwise
 	}
-	x.task, x.refused = task.ID, ""
+	x.Outcome.Task, x.Outcome.Refused = task.ID, ""
 	return task, err
 }
 
@@ -205,7 +207,7 @@ func (s *Server) outputURLs(ctx context.Context, task workflows.Task, base strin
 				urls[index] = link
 				continue
 			}
-			s.log.WarnContext(ctx, "link not made, the gateway's own is answered", "task", task.ID, "error", err)
+			s.edge.Log().WarnContext(ctx, "link not made, the gateway's own is answered", "task", task.ID, "error", err)
 		}
 		urls[index] = base + "/v1/videos/" + task.ID + "/content"
 		if index > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -19,27 +20,27 @@ import (
 const eventsEvery = 15 * time.Second
 
 // addEvents adds the event stream of a task at a path. object shows the task as the path's format does.
-func (s *Server) addEvents(g *group, operationID, path string, object func(context.Context, workflows.Task) any) {
-	g.handle(huma.Operation{
+func (s *Server) addEvents(g *edge.Group, operationID, path string, object func(context.Context, workflows.Task) any) {
+	g.Handle(huma.Operation{
 		OperationID: operationID, Method: http.MethodGet, Path: path, Tags: []string{"Video"},
 		Summary: "Follow a video task by server-sent events",
 		Description: "The task object at every change of state, progress or queue position. The stream ends with the " +
 			"task; a client that reconnects after that is answered 204, which ends the reconnecting.",
 		Parameters: []*huma.Param{
-			pathParameter("task_id", "Video task id"),
+			edge.PathParameter("task_id", "Video task id"),
 			{
 				Name: "Last-Event-ID", In: "header", Description: "The last event the client saw: the task is sent at once if it differs",
 				Schema: &huma.Schema{Type: huma.TypeString},
 			},
 		},
-		Middlewares: s.counted(),
+		Metadata: edge.Reads(),
 		Responses: map[string]*huma.Response{
 			"200": {Description: "Events whose data is the task object", Content: map[string]*huma.MediaType{
 				"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
 			}},
 			"204": {Description: "The client has seen the end"},
 		},
-	}, func(x *exchange, r *http.Request) error { return s.serveEvents(x, r, object) })
+	}, func(x *edge.Request, r *http.Request) error { return s.serveEvents(x, r, object) })
 }
 
 // eventID tells changes of a task apart.
@@ -48,35 +49,36 @@ func eventID(task workflows.Task) string {
 }
 
 // serveEvents streams a task until it ends, the client leaves or the process stops.
-func (s *Server) serveEvents(x *exchange, r *http.Request, object func(context.Context, workflows.Task) any) error {
-	task, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.caller.ID)
+func (s *Server) serveEvents(x *edge.Request, r *http.Request, object func(context.Context, workflows.Task) any) error {
+	task, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
 	if err != nil {
 		return err
 	}
-	x.model = task.Request.Model
+	x.Outcome.Model = task.Request.Model
 	seen := r.Header.Get("Last-Event-ID") == eventID(task)
 	if seen && task.Ended() {
 		x.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	unwatch, err := s.watching(x)
+	unwatch, err := x.Watch()
 	if err != nil {
 		return err
 	}
 	defer unwatch()
-	if err := s.whilePermitted(x); err != nil {
+	if err := x.WhilePermitted(); err != nil {
 		return err
 	}
 	header := x.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no") // of a proxy, which would keep events back
-	defer hold(&s.open.watchers)()
-	out := eventStream{pacedWriter: s.paced(x)}
+	s.watchers.Add(1)
+	defer s.watchers.Add(-1)
+	out := eventStream{Writer: x.Paced()}
 	x.WriteHeader(http.StatusOK)
-	ctx, done := s.untilStopping(r.Context())
+	ctx, done := s.edge.UntilStopping(r.Context())
 	defer done()
 	if err := out.begin(); err != nil {
-		return clientGone(err)
+		return edge.ClientGone(err)
 	}
 	if !seen {
 		err = out.send(eventID(task), object(ctx, task))
@@ -87,7 +89,7 @@ func (s *Server) serveEvents(x *exchange, r *http.Request, object func(context.C
 	switch {
 	case err == nil:
 		return nil
-	case left(r.Context()):
+	case edge.Left(r.Context()):
 		return r.Context().Err()
 	case r.Context().Err() != nil: // the token may no longer be used
 		err = context.Cause(r.Context())
@@ -96,7 +98,7 @@ func (s *Server) serveEvents(x *exchange, r *http.Request, object func(context.C
 	}
 	fault := providers.AsFault(err)
 	if fault.Kind != providers.Canceled {
-		_ = out.write(streamError(x.format, fault, x.id)) // a client that is gone needs no error
+		_ = out.write(x.FaultEvent(fault)) // a client that is gone needs no error
 	}
 	return fault
 }
@@ -118,12 +120,12 @@ func (s *Server) nextEvent(ctx context.Context, out *eventStream, last workflows
 
 // eventStream writes server-sent events, each at once.
 type eventStream struct {
-	*pacedWriter
+	*edge.Writer
 	buf bytes.Buffer
 }
 
 // begin sends the header.
-func (e *eventStream) begin() error { return e.control.Flush() }
+func (e *eventStream) begin() error { return e.Flush() }
 
 // send writes one event. Its data is one line, as JSON is.
 func (e *eventStream) send(id string, data any) error {
@@ -140,10 +142,10 @@ func (e *eventStream) send(id string, data any) error {
 
 func (e *eventStream) write(event []byte) error {
 	if _, err := e.Write(event); err != nil {
-		return clientGone(err)
+		return edge.ClientGone(err)
 	}
-	if err := e.control.Flush(); err != nil {
-		return clientGone(err)
+	if err := e.Flush(); err != nil {
+		return edge.ClientGone(err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -35,24 +36,24 @@ func parseWait(text []byte) (time.Duration, error) {
 // look reads a task of the caller. With a wait it answers at the next change of state, progress or queue position, at
 // the end of the wait, or when the process stops; a task that has ended is answered at once.
 func (s *Server) look(ctx context.Context, id string, wait time.Duration) (workflows.Task, error) {
-	x := exchangeOf(ctx)
-	task, err := s.tasks.Find(ctx, id, x.caller.ID)
+	x := edge.Of(ctx)
+	task, err := s.tasks.Find(ctx, id, x.Caller.ID)
 	if err != nil {
 		return workflows.Task{}, err
 	}
-	x.model = task.Request.Model
+	x.Outcome.Model = task.Request.Model
 	if wait <= 0 || task.Ended() {
 		return task, nil
 	}
-	unwatch, err := s.watching(x)
+	unwatch, err := x.Watch()
 	if err != nil {
 		return workflows.Task{}, err
 	}
 	defer unwatch()
-	if err := s.whilePermitted(x); err != nil {
+	if err := x.WhilePermitted(); err != nil {
 		return workflows.Task{}, err
 	}
-	waiting, done := s.untilStopping(ctx)
+	waiting, done := s.edge.UntilStopping(ctx)
 	defer done()
 	waiting, cancel := context.WithTimeout(waiting, wait)
 	defer cancel()
@@ -66,23 +67,5 @@ func (s *Server) look(ctx context.Context, id string, wait time.Duration) (workf
 		return task, nil
 	default:
 		return workflows.Task{}, err
-	}
-}
-
-// untilStopping returns a context that also ends when the process stops. done must be called.
-func (s *Server) untilStopping(ctx context.Context) (until context.Context, done func()) {
-	until, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-s.stopping:
-			cancel()
-		case <-until.Done():
-		}
-	}()
-	return until, func() {
-		cancel()
-		<-ended
 	}
 }

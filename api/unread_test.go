@@ -97,36 +97,6 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestDiscardsAreBounded: neither all nor those of one source are more than there may be.
-func TestDiscardsAreBounded(t *testing.T) {
-	t.Parallel()
-	var d api.Discards
-	var ends []func()
-	begun := func(source string) (n int) {
-		for ; ; n++ {
-			done, ok := d.Begin(source)
-			if !ok {
-				return n
-			}
-			ends = append(ends, done)
-		}
-	}
-	one := begun("one")
-	all := one
-	for i := range 100 {
-		all += begun(fmt.Sprint(i))
-	}
-	if one != 16 || all != 128 {
-		t.Errorf("one source has %d, all have %d, want 16 and 128", one, all)
-	}
-	for _, done := range ends {
-		done()
-	}
-	if again := begun("one"); again != one {
-		t.Errorf("after their end: %d", again)
-	}
-}
-
 // TestTwoLengths: a request that says its length in two ways is the last of its connection, so that what somebody in
 // front takes for a part of it is never a request of its own.
 func TestTwoLengths(t *testing.T) {

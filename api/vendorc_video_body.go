@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
 
@@ -36,8 +37,8 @@ type vendorCBody struct {
 }
 
 // readSubmit reads the body of a submit.
-func (v vendorC) readSubmit(x *exchange, r *http.Request) (providers.VideoRequest, error) {
-	raw, err := v.server.readBody(x, r)
+func (v vendorC) readSubmit(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
+	raw, err := x.ReadBody(r)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
@@ -88,8 +89,8 @@ func addImages(req *providers.VideoRequest, param string, array []byte, read fun
 }
 
 // readResult reads the body of a result: the task's id, and how long to wait for a change of it.
-func (v vendorC) readResult(x *exchange, r *http.Request) (id string, wait time.Duration, err error) {
-	raw, err := v.server.readBody(x, r)
+func (v vendorC) readResult(x *edge.Request, r *http.Request) (id string, wait time.Duration, err error) {
+	raw, err := x.ReadBody(r)
 	if err != nil {
 		return "", 0, err
 	}
@@ -100,7 +101,7 @@ func (v vendorC) readResult(x *exchange, r *http.Request) (id string, wait time.
 	if id = b.Text("task_id"); id == "" {
 		return "", 0, providers.InvalidField("task_id", "Invalid request: 'task_id' is required.")
 	}
-	v.server.letGo(x) // the wait may be long
+	x.ReleaseBody() // the wait may be long
 	given := []byte(r.URL.Query().Get("wait"))
 	if len(given) == 0 {
 		given = b.Value("wait")

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 )
@@ -58,15 +60,15 @@ func newVendorCResult() vendorCResult {
 }
 
 // answerVendorC writes the vendor's envelope around data.
-func answerVendorC[Data any](x *exchange, data Data) error {
-	return writeJSON(x, vendorCEnvelope[Data]{
-		Code: vendorCSuccess, Message: "Success", RequestID: x.id, Status: vendorCSuccess,
-		TimeElapsed: time.Since(x.start).String(), Data: data,
+func answerVendorC[Data any](x *edge.Request, data Data) error {
+	return x.JSON(vendorCEnvelope[Data]{
+		Code: vendorCSuccess, Message: "Success", RequestID: x.ID, Status: vendorCSuccess,
+		TimeElapsed: time.Since(x.Start).String(), Data: data,
 	})
 }
 
 // addVendorC adds the one path of vendor C, under its contract's name and the service's own.
-func (s *Server) addVendorC(g *group) {
+func (s *Server) addVendorC(g *edge.Group) {
 	registry := g.OpenAPI().Components.Schemas
 	v := vendorC{server: s, check: body.NewChecker[vendorCBody](registry)}
 	operation := huma.Operation{
@@ -98,9 +100,9 @@ func (s *Server) addVendorC(g *group) {
 			)}},
 		}},
 	}
-	for _, path := range [...]string{"/vendorC/", "/vendorC", "/jimeng/", "/jimeng"} {
+	for _, path := range vendorCPaths() {
 		operation.Path, operation.Hidden = path, path != "/vendorC/"
-		g.handle(operation, v.serve)
+		g.Handle(operation, v.serve)
 	}
 }
 
@@ -110,14 +112,17 @@ type vendorC struct {
 	check  *body.Checker
 }
 
-func (v vendorC) serve(x *exchange, r *http.Request) error {
+func (v vendorC) serve(x *edge.Request, r *http.Request) error {
 	query := r.URL.Query()
 	if version := query.Get("Version"); !isVersion(version) {
 		return providers.InvalidField("Version", "Invalid request: 'Version' must be a date such as 2022-08-31.")
 	}
 	switch query.Get("Action") {
 	case actionSubmit:
-		return v.server.limited(x, r, v.submitTask)
+		if err := x.Admit(r); err != nil {
+			return err
+		}
+		return v.submitTask(x, r)
 	case actionResult:
 		return v.getResult(x, r)
 	default:
@@ -125,7 +130,7 @@ func (v vendorC) serve(x *exchange, r *http.Request) error {
 	}
 }
 
-func (v vendorC) submitTask(x *exchange, r *http.Request) error {
+func (v vendorC) submitTask(x *edge.Request, r *http.Request) error {
 	req, err := v.readSubmit(x, r)
 	if err != nil {
 		return err
@@ -139,12 +144,12 @@ func (v vendorC) submitTask(x *exchange, r *http.Request) error {
 
 // getResult answers with where a task stands. One that failed is an HTTP 400, as with the vendor; one that nobody knows
 // is none.
-func (v vendorC) getResult(x *exchange, r *http.Request) error {
+func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 	id, wait, err := v.readResult(x, r)
 	if err != nil {
 		return err
 	}
-	if err := v.server.reading(x, 1); err != nil {
+	if err := x.Read(1); err != nil {
 		return err
 	}
 	task, err := v.server.look(r.Context(), id, wait)
@@ -176,12 +181,12 @@ func (v vendorC) getResult(x *exchange, r *http.Request) error {
 }
 
 // failVendorC answers with a failed task.
-func failVendorC(x *exchange, failure *providers.VideoFailure) error {
+func failVendorC(x *edge.Request, failure *providers.VideoFailure) error {
 	if failure == nil {
 		failure = &providers.VideoFailure{Message: "The task failed."}
 	}
-	return writeStatus(x, http.StatusBadRequest, vendorCError{
-		Code: vendorCFailure(failure.Code), Message: failure.Message, RequestID: x.id,
+	return x.JSONStatus(http.StatusBadRequest, vendorCError{
+		Code: vendorCFailure(failure.Code), Message: failure.Message, RequestID: x.ID,
 	})
 }
 
@@ -206,3 +211,41 @@ func origin(r *http.Request) string {
 	}
 	return scheme + "://" + r.Host
 }
+
+// vendorCFormat is the dialect of vendor C's one path.
+func vendorCFormat() *edge.Format {
+	return &edge.Format{
+		Name: providers.VendorC, Title: "VendorC",
+		Speaks: func(r *http.Request) bool {
+			return slices.Contains(vendorCPaths(), r.URL.Path)
+		},
+		Fault: func(fault *providers.Fault, status int, requestID string) any {
+			code := 50000 + status
+			if fault.Kind == providers.Invalid {
+				code = 50200
+			}
+			return vendorCError{Code: code, Message: fault.Message, RequestID: requestID}
+		},
+		FaultSchema: body.SchemaOf[vendorCError],
+	}
+}
+
+// vendorCPaths are where the vendor's format is, first under its contract's name, then under the service's own.
+func vendorCPaths() []string { return []string{"/vendorC/", "/vendorC", "/jimeng/", "/jimeng"} }
+
+// vendorCError is the error body of format C.
+type vendorCError struct {
+	Code      int     `json:"code" doc:"50200 for a bad request, a failed task's own code, else 50000 plus the HTTP status"`
+	Message   string  `json:"message"`
+	Data      nothing `json:"data"`
+	RequestID string  `json:"request_id"`
+}
+
+// nothing is null in JSON.
+type nothing struct{}
+
+// MarshalJSON implements json.Marshaler.
+func (nothing) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// Schema implements huma.SchemaProvider.
+func (nothing) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: "null"} }

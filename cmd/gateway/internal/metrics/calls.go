@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"modelrelay/api"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
 )
@@ -29,7 +29,7 @@ type callMetrics struct {
 	callSeries    series[callKey, callSeries]
 	spentSeries   series[string, []metric.AddOption]
 	attemptSeries series[attemptKey, []metric.AddOption]
-	refusalSeries series[api.Limit, []metric.AddOption]
+	refusalSeries series[edge.Limit, []metric.AddOption]
 }
 
 type requestKey struct {
@@ -98,16 +98,16 @@ func newCallMetrics(in *instruments, names *atomic.Pointer[names]) *callMetrics 
 	c.attemptSeries.make = func(key attemptKey) []metric.AddOption {
 		return adds(attribute.String("channel", key.channel), attribute.String("outcome", outcome(key.fault)), attribute.Bool("again", key.again))
 	}
-	c.refusalSeries.make = func(limit api.Limit) []metric.AddOption { return adds(attribute.String("limit", string(limit))) }
+	c.refusalSeries.make = func(limit edge.Limit) []metric.AddOption { return adds(attribute.String("limit", string(limit))) }
 	return c
 }
 
 // prime shows the series of sums before anything happened: an increase is only seen of a series that was there before.
 func (c *callMetrics) prime(n *names) {
 	ctx := context.Background()
-	for _, limit := range []api.Limit{
-		api.LimitRequests, api.LimitTokens, api.LimitConcurrency, api.LimitSockets, api.LimitTasks, api.LimitReads, api.LimitWatchers, api.LimitBudget,
-		api.LimitBodies,
+	for _, limit := range []edge.Limit{
+		edge.LimitRequests, edge.LimitTokens, edge.LimitConcurrency, edge.LimitSockets, edge.LimitTasks, edge.LimitReads, edge.LimitWatchers, edge.LimitBudget,
+		edge.LimitBodies,
 	} {
 		c.refusals.Add(ctx, 0, c.refusalSeries.of(limit)...)
 	}
@@ -129,7 +129,7 @@ func cachedLabels(model, channel string) []metric.AddOption {
 }
 
 // Seen counts the requests of an api.Server; nil where nobody counts.
-func (m *Metrics) Seen() func(api.Seen) {
+func (m *Metrics) Seen() func(edge.Seen) {
 	if m == nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (m *Metrics) Tried() func(relay.Attempt) {
 	return m.calls.tried
 }
 
-func (c *callMetrics) seen(s api.Seen) {
+func (c *callMetrics) seen(s edge.Seen) {
 	ctx := context.Background() // no span: exemplars are off
 	request := requestKey{method: knownMethod(s.Method), route: s.Route, status: s.Status}
 	if s.Status >= http.StatusInternalServerError {

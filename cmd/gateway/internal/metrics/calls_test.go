@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/api"
+	"modelrelay/api/edge"
 	"modelrelay/cmd/gateway/internal/metrics"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
@@ -22,7 +22,7 @@ func oneCall(tb testing.TB) func() {
 	}
 	m.Learn([]providers.Channel{{Name: "main", Vendor: "openai", Models: map[string]string{"m": ""}}}, maps.Keys(map[string]bool{}), providers.Catalog{"openai": {Name: "openai"}})
 	seen, tried := m.Seen(), m.Tried()
-	call := api.Seen{
+	call := edge.Seen{
 		Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK, Took: time.Second, Operation: providers.Chat,
 		Model: "m", Channel: "main", Attempts: 1, Sent: time.Millisecond, First: 100 * time.Millisecond, Stream: true,
 		Usage: providers.Usage{Input: 1000, Cached: 500, Output: 100}, Cost: 1000,

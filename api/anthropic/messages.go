@@ -1,0 +1,156 @@
+package anthropic
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/calls"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+// messagesPath is where the format lives.
+const messagesPath = "/v1/messages"
+
+// anthropicMessages is the body of a message in format A. It is never filled: the schema and the field checks are
+// compiled from it.
+type anthropicMessages struct {
+	Model             string             `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Messages          []map[string]any   `json:"messages" nullable:"false" doc:"Conversation messages"`
+	MaxTokens         int                `json:"max_tokens" doc:"Max generated tokens"`
+	System            body.TextOrObjects `json:"system,omitzero"`
+	CacheControl      map[string]any     `json:"cache_control,omitempty"`
+	InferenceGeo      string             `json:"inference_geo,omitempty"`
+	Temperature       float64            `json:"temperature,omitempty"`
+	TopP              float64            `json:"top_p,omitempty"`
+	TopK              int                `json:"top_k,omitempty"`
+	Stream            bool               `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
+	StopSequences     []string           `json:"stop_sequences,omitempty" nullable:"false"`
+	Tools             []map[string]any   `json:"tools,omitempty" nullable:"false"`
+	ToolChoice        map[string]any     `json:"tool_choice,omitempty"`
+	Thinking          map[string]any     `json:"thinking,omitempty"`
+	ContextManagement map[string]any     `json:"context_management,omitempty"`
+	OutputConfig      map[string]any     `json:"output_config,omitempty"`
+	OutputFormat      map[string]any     `json:"output_format,omitempty"`
+	Container         body.TextOrObject  `json:"container,omitzero"`
+	MCPServers        []map[string]any   `json:"mcp_servers,omitempty" nullable:"false"`
+	Metadata          map[string]any     `json:"metadata,omitempty"`
+	Speed             string             `json:"speed,omitempty" enum:"standard,fast"`
+	ServiceTier       string             `json:"service_tier,omitempty" enum:"auto,standard_only"`
+}
+
+// anthropicCount is the body of a token count in format A: of a message, what it costs to read.
+type anthropicCount struct {
+	Model             string             `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Messages          []map[string]any   `json:"messages" nullable:"false" doc:"Conversation messages"`
+	System            body.TextOrObjects `json:"system,omitzero"`
+	CacheControl      map[string]any     `json:"cache_control,omitempty"`
+	Tools             []map[string]any   `json:"tools,omitempty" nullable:"false"`
+	ToolChoice        map[string]any     `json:"tool_choice,omitempty"`
+	Thinking          map[string]any     `json:"thinking,omitempty"`
+	ContextManagement map[string]any     `json:"context_management,omitempty"`
+	OutputConfig      map[string]any     `json:"output_config,omitempty"`
+	OutputFormat      map[string]any     `json:"output_format,omitempty"`
+	MCPServers        []map[string]any   `json:"mcp_servers,omitempty" nullable:"false"`
+	Speed             string             `json:"speed,omitempty" enum:"standard,fast"`
+}
+
+// anthropicTokens is the answer of a token count in format A.
+type anthropicTokens struct {
+	InputTokens int `json:"input_tokens"`
+}
+
+// Add adds POST /v1/messages and /v1/messages/count_tokens.
+func Add(g *edge.Group, c *calls.Calls) {
+	registry := g.OpenAPI().Components.Schemas
+	tags := []string{"Messages format (format A)"}
+	g.Handle(huma.Operation{
+		OperationID: "createMessage", Method: http.MethodPost, Path: messagesPath, Tags: tags, Summary: "Messages",
+		Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",
+		Parameters:  parameters(),
+		RequestBody: body.DeclareJSON[anthropicMessages](registry),
+		Responses:   calls.DeclareAnswer("A message, or its events", true),
+		Metadata:    edge.Calls(),
+	}, relay(c, providers.Messages, body.NewChecker[anthropicMessages](registry, "thinking.budget_tokens", "container.id")))
+	g.Handle(huma.Operation{
+		OperationID: "countMessageTokens", Method: http.MethodPost, Path: messagesPath + "/count_tokens", Tags: tags,
+		Summary:     "Count the tokens of a message",
+		Parameters:  parameters(),
+		RequestBody: body.DeclareJSON[anthropicCount](registry),
+		Responses:   body.DeclareAnswer[anthropicTokens](registry, "The count"),
+		Metadata:    edge.Calls(),
+	}, relay(c, providers.CountTokens, body.NewChecker[anthropicCount](registry)))
+}
+
+// relay relays an operation of the format.
+func relay(c *calls.Calls, name providers.Operation, check *body.Checker) edge.Handler {
+	endpoint := providers.Endpoint{Format: providers.Anthropic, Operation: name}
+	return func(x *edge.Request, r *http.Request) error {
+		version := version(r)
+		if version == "" {
+			return providers.InvalidField("vendorA-version", "Invalid request: the header 'vendorA-version' is required.")
+		}
+		raw, err := x.ReadBody(r)
+		if err != nil {
+			return err
+		}
+		b, err := check.Check(raw)
+		if err != nil {
+			return err
+		}
+		call := calls.JSONCall(endpoint, b)
+		call.Header = calls.KeepHeader(r, "Accept", "Anthropic-Beta")
+		call.Header.Set("Anthropic-Version", version)
+		call.Events.Last, call.InputFirst = isStop, true
+		call.Output = max(body.Whole(b.Value("max_tokens")), body.WholeMember(b.Value("thinking"), "budget_tokens"))
+		call.Affinity = affinityOf(x, b)
+		if err := calls.CheckModel(call.Model); err != nil {
+			return err
+		}
+		if id := containerOf(b); len(id) > 0 && name == providers.Messages {
+			call.Goes = []providers.Made{{ID: string(id), Param: "container"}}
+		}
+		return c.Do(x, r, call)
+	}
+}
+
+// isStop tells the last event of a stream.
+func isStop(events []byte) bool {
+	return bytes.Contains(events[max(0, len(events)-256):], []byte("event: message_stop"))
+}
+
+// affinityOf is the number that calls share which say that an upstream may cache their beginning, 0 for the others. A
+// breakpoint within the messages alone moves with every turn.
+func affinityOf(x *edge.Request, b *body.JSON) uint64 {
+	tools, system := b.Value("tools"), b.Value("system")
+	mark := []byte(`"cache_control"`)
+	if b.Value("cache_control") == nil && !bytes.Contains(tools, mark) && !bytes.Contains(system, mark) {
+		return 0
+	}
+	return calls.Affinity(x, b.Value("model"), tools, system)
+}
+
+// containerOf is the container that an earlier answer made and the call goes on in, nil for none.
+func containerOf(b *body.JSON) []byte {
+	container := b.Value("container")
+	if len(container) > 0 && container[0] == '{' {
+		at := body.Member(container, "id")
+		container = container[at.From:at.To]
+	}
+	return body.Unquote(container)
+}
+
+func parameters() []*huma.Param {
+	text := &huma.Schema{Type: huma.TypeString}
+	return []*huma.Param{
+		{
+			Name: "vendorA-version", In: "header", Schema: text,
+			Description: "Version of the format, a date. This or `anthropic-version` is required.",
+		},
+		{Name: "anthropic-version", In: "header", Schema: text, Description: "What the vendor's own clients send in place of `vendorA-version`"},
+		{Name: "x-api-key", In: "header", Schema: text, Description: "The token, in place of a bearer token"},
+	}
+}

@@ -1,0 +1,230 @@
+// Package calls carries a call from a format that has read it to an upstream and its answer back: it reserves what the call
+// may cost, hands it to the relay, copies or streams the answer, and settles. Conversations go the same way.
+//
+// It knows operations, and of a format what its calls say. It must not read a body.
+package calls
+
+import (
+	"context"
+	"errors"
+	"hash/crc32"
+	"maps"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/providers/pricing"
+	"modelrelay/providers/relay"
+	"modelrelay/storage"
+)
+
+// Relay sends synchronous calls, and conversations, to a channel of the group.
+type Relay interface {
+	// Do returns once the first byte of the answer has come; the caller closes its body. Errors are *providers.Fault, held by
+	// a *relay.Left where the context ended when an upstream had all of the call.
+	Do(ctx context.Context, group string, call providers.Call) (*relay.Answer, error)
+	// Realtime returns once an upstream has taken the conversation; the caller runs or closes it. Errors are
+	// *providers.Fault.
+	Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*relay.Session, error)
+}
+
+// Ledger takes what calls used. Record never blocks.
+type Ledger interface {
+	Record(entry storage.Entry)
+}
+
+// Options are what Calls work with. They stay the caller's.
+type Options struct {
+	Relay  Relay
+	Router Router
+	Ledger Ledger
+	// Prices are what calls cost; nil charges nothing.
+	Prices *pricing.List
+}
+
+// Calls relays calls and conversations. It is safe for concurrent use.
+type Calls struct {
+	options Options
+	edge    *edge.Edge
+	sockets atomic.Int64 // open conversations
+
+	buffers sync.Pool // of *[copyBuffer]byte
+	// eventBuffers are of *[eventBuffer]byte.
+	eventBuffers sync.Pool
+}
+
+// New makes the calls of an edge's requests.
+func New(e *edge.Edge, o Options) *Calls { return &Calls{options: o, edge: e} }
+
+// Call is one call as a format reads it from a request.
+type Call struct {
+	providers.Call
+
+	// Unlisted is a value of the body that the contract does not list, nil for none: the call is refused where no channel is
+	// open to such.
+	Unlisted *providers.Fault
+	// Output is the most tokens of one answer that the call asks for, and N how many answers, or images; 0: it does not say.
+	Output, N int64
+	// Background: the upstream works on behind its answer.
+	Background bool
+	// InputFirst: a stream of the format counts its input at once and its output at its end.
+	InputFirst bool
+	Events     Events
+}
+
+// Do relays one call and copies its answer out.
+func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
+	if call.Unlisted != nil && c.refusesUnlisted(x, call) {
+		return call.Unlisted
+	}
+	o := &x.Outcome
+	o.Model = call.Model
+	if !x.Caller.Allows(call.Model) {
+		return ModelNotFound(call.Model)
+	}
+	o.Operation = call.Endpoint.Operation
+	ch := charge{
+		request: x, operation: call.Endpoint.Operation, length: int64(len(call.Body)), output: call.Output, n: call.N,
+		inputFirst: call.InputFirst, background: call.Background, stops: stops(call.Call, call.Background),
+	}
+	var err error
+	if ch.price, err = c.afford(x, r, call.Model, ch.mayCost()); err != nil {
+		return err
+	}
+	if err := x.WhilePermitted(); err != nil { // since the body began to come
+		return err
+	}
+	call.RequestID, call.Token, o.Sent = x.ID, x.Caller.ID, time.Now()
+	answer, err := c.options.Relay.Do(r.Context(), x.Caller.Group, call.Call)
+	call.Body = nil // nobody needs it any more, however long the answer takes
+	x.ReleaseBody()
+	if err != nil {
+		ch.leave(r, err)
+		if kind := providers.AsFault(err).Kind; kind != providers.ModelNotFound && kind != providers.NotFound {
+			c.record(&ch, true) // names of a client's own making would grow the ledger
+		}
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	o.Channel, o.Attempts, o.Provider, o.Stream, o.Answered = answer.Channel, answer.Attempts, answer.Provider, answer.Stream, time.Now()
+	x.Admission.Spent = unsaid(call.Endpoint.Operation)
+	maps.Copy(x.Header(), answer.Header)
+	if answer.Stream {
+		err = c.copyStream(&ch, r, answer, call.Events)
+	} else {
+		err = c.copyPlain(&ch, r, answer, call.Endpoint.Operation == providers.StreamContent)
+	}
+	_ = answer.Body.Close() // what was read has been counted
+	if answer.Stream && ch.settled && err != nil && providers.AsFault(err).Kind == providers.Canceled {
+		err = nil // clients leave behind a stream's last event, before its end
+	}
+	ch.left = err != nil && edge.Left(r.Context())
+	ch.settle(answer, 0, err != nil)
+	c.record(&ch, err != nil)
+	switch {
+	case err == nil:
+		return nil
+	case x.Status() == 0: // the client has seen nothing of it, and gets the fault instead
+		for name := range answer.Header {
+			x.Header().Del(name)
+		}
+		return err
+	}
+	x.Fault = providers.AsFault(err)
+	if errors.Is(err, errBroken) {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// refusesUnlisted tells whether there are channels for the call's model and none of them takes values that are not listed.
+func (c *Calls) refusesUnlisted(x *edge.Request, call Call) bool {
+	want := providers.Want{Group: x.Caller.Group, Model: call.Model, Endpoint: call.Endpoint}
+	if !x.Caller.Allows(call.Model) || !c.options.Router.Serves(want) {
+		return false
+	}
+	want.OpenValues = true
+	return !c.options.Router.Serves(want)
+}
+
+// record puts a call into the ledger.
+func (c *Calls) record(ch *charge, failed bool) {
+	o := &ch.request.Outcome
+	c.options.Ledger.Record(storage.Entry{
+		Token: ch.request.Caller.ID, Model: o.Model, Channel: o.Channel, Requests: 1, Failed: failed,
+		InputTokens: o.Usage.Input, CachedTokens: o.Usage.Cached, OutputTokens: o.Usage.Output,
+		Images: o.Usage.Images, Audio: o.Usage.Audio, Cost: int64(o.Cost), Reservation: ch.reservation,
+	})
+}
+
+// JSONCall is the call of a checked JSON body, whatever that says of the model.
+func JSONCall(endpoint providers.Endpoint, b *body.JSON) Call {
+	return Call{
+		Call: providers.Call{
+			Endpoint: endpoint, Model: b.Text("model"), ModelAt: b.Span("model"), Stream: b.Flag("stream"),
+			ContentType: "application/json", Body: b.Raw, OpenValues: b.Unlisted != nil,
+		},
+		Unlisted: b.Unlisted,
+	}
+}
+
+// KeepHeader picks the client's headers of these names, which may travel upstream with its call: what it accepts and what
+// opts into features. Credentials and the client's own account never do.
+func KeepHeader(r *http.Request, names ...string) http.Header {
+	header := make(http.Header, len(names)+1)
+	for _, name := range names {
+		if values := r.Header[name]; len(values) > 0 {
+			header[name] = values
+		}
+	}
+	return header
+}
+
+// maxPrefix bounds what is looked at of each part of a beginning, in bytes. What differs only behind it shares a channel.
+const maxPrefix = 16 << 10
+
+// Affinity is the number that calls of a model share whose beginning, made of parts, an upstream may still have in its cache.
+// Callers share none.
+func Affinity(x *edge.Request, model []byte, parts ...[]byte) uint64 {
+	table := crc32.MakeTable(crc32.Castagnoli) // one instruction per eight bytes on common machines
+	sum := crc32.Checksum([]byte(x.Caller.ID), table)
+	sum = crc32.Update(sum, table, model)
+	size := 0
+	for _, part := range parts {
+		part = part[:min(len(part), maxPrefix)]
+		sum = crc32.Update(sum, table, part)
+		size += len(part)
+	}
+	return uint64(sum)<<32 | uint64(size+1)
+}
+
+// DeclareContent declares the 200 of a relayed call whose body is the upstream's, by media type: JSON objects, event
+// streams and text as such, the rest as bytes.
+func DeclareContent(description string, mediaTypes ...string) map[string]*huma.Response {
+	content := make(map[string]*huma.MediaType, len(mediaTypes))
+	for _, mediaType := range mediaTypes {
+		schema := &huma.Schema{Type: huma.TypeString, Format: "binary"}
+		switch mediaType {
+		case "application/json":
+			schema = &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
+		case "text/event-stream", "text/plain", "text/vtt":
+			schema = &huma.Schema{Type: huma.TypeString}
+		}
+		content[mediaType] = &huma.MediaType{Schema: schema}
+	}
+	return map[string]*huma.Response{"200": {Description: description, Content: content}}
+}
+
+// DeclareAnswer declares the 200 of a relayed call, whose body is the upstream's.
+func DeclareAnswer(description string, streams bool) map[string]*huma.Response {
+	if streams {
+		return DeclareContent(description, "application/json", "text/event-stream")
+	}
+	return DeclareContent(description, "application/json")
+}

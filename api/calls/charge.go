@@ -1,0 +1,193 @@
+package calls
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"time"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/providers/pricing"
+	"modelrelay/providers/relay"
+	"modelrelay/storage"
+)
+
+// What is reserved of a budget before anybody knows what a call costs. The reservation becomes the cost at its end.
+const (
+	// maxInputEstimate is in tokens. It is more than maxTokenEstimate, since money is lost where a long prompt is
+	// underrated, and bounded, since inline media make a body long without costing what its length says.
+	maxInputEstimate = 32 << 10
+	// defaultOutput is in tokens, for calls that do not bound their output: most answers are shorter.
+	defaultOutput = 4 << 10
+	// soundPerSecond is in bytes: sound at 32 kbit/s, the least that is usual for speech.
+	soundPerSecond = 4 << 10
+	// streamBytesPerToken is what one token takes of a stream: 200 and more where each is an event, 20 to 60 where an
+	// event holds several. It is used for answers that broke off before they said what they used.
+	streamBytesPerToken = 100
+)
+
+// charge is what one call may cost, and what it came to in the end. It is settled once.
+type charge struct {
+	request *edge.Request
+	price   pricing.Price
+	// operation, length, output and n say what the call may cost; see Call.
+	operation providers.Operation
+	length    int64 // of the request's body
+	output, n int64
+	// inputFirst and background: see Call. stops: the upstream stops when it is left.
+	inputFirst, background, stops bool
+
+	left    bool  // the client did not wait for an answer that an upstream was asked for
+	unsent  int64 // bytes of the answer that had come when its client was not there any more
+	settled bool
+	// reservation is what the ledger's entry of a settled call names.
+	reservation string
+}
+
+// mayCost is what the call may come to at most, as far as it can be told from its request.
+func (ch *charge) mayCost() pricing.Measure {
+	n, output := max(1, ch.n), cmp.Or(ch.output, defaultOutput)
+	m := pricing.Measure{Requests: 1, Usage: providers.Usage{Input: guessInput(ch.length), Output: output * n}}
+	switch ch.operation {
+	case providers.CountTokens:
+		return pricing.Measure{}
+	case providers.Embeddings, providers.BatchEmbeddings, providers.Rerank, providers.Moderations:
+		m.Usage.Output = 0
+	case providers.ImageGeneration, providers.ImageEdit, providers.GenerateContent, providers.StreamContent:
+		m.Usage.Images = n
+	case providers.Transcriptions, providers.Translations:
+		m.Usage.Audio = time.Duration(ch.length) * time.Second / soundPerSecond
+	}
+	return m
+}
+
+func guessInput(length int64) int64 { return min(length/edge.BytesPerToken, maxInputEstimate) }
+
+// answersText tells the operations whose answers' length says how many tokens they took.
+func answersText(operation providers.Operation) bool {
+	switch operation {
+	case providers.Chat, providers.Completions, providers.Responses, providers.CompactResponse, providers.Messages,
+		providers.GenerateContent, providers.StreamContent:
+		return true
+	default:
+		return false
+	}
+}
+
+// afford looks up what a model costs and, where the caller has a budget, reserves it.
+func (c *Calls) afford(x *edge.Request, r *http.Request, model string, may pricing.Measure) (price pricing.Price, err error) {
+	price, x.Outcome.Priced = c.options.Prices.Of(model)
+	if x.Caller.Budget <= 0 {
+		return price, nil
+	}
+	cost := storage.Cost{Model: model}
+	if x.Outcome.Priced {
+		cost.Money = int64(price.Cost(may))
+	}
+	return price, x.Reserve(r.Context(), cost)
+}
+
+// lengthIsInput tells the operations whose requests' length says how many tokens they have: the others upload media.
+func lengthIsInput(operation providers.Operation) bool {
+	switch operation {
+	case providers.CountTokens, providers.Transcriptions, providers.Translations, providers.ImageEdit:
+		return false
+	default:
+		return true
+	}
+}
+
+// stops tells whether an upstream stops its work when its connection ends. One that writes its answer as it makes it does,
+// and wants to be paid for what it has read and written; one that answers in one piece makes the whole of it first, and
+// pictures are made to their end however they are sent. A response in the background has nothing to do with a connection.
+func stops(call providers.Call, background bool) bool {
+	switch call.Endpoint.Operation {
+	case providers.ImageGeneration, providers.ImageEdit:
+		return false
+	case providers.StreamContent, providers.Speech:
+		return true
+	default:
+		return call.Stream && !background
+	}
+}
+
+// unsaid is what the limits count of an answer that does not say it.
+func unsaid(operation providers.Operation) int {
+	if operation == providers.CountTokens {
+		return 0 // counting makes no tokens
+	}
+	return edge.TokensUnknown
+}
+
+// leave settles a call whose client left before the first byte of its answer, once an upstream had all of it: that will
+// have read it, and will want to be paid for that at least, and for the whole answer where nothing stops it.
+func (ch *charge) leave(r *http.Request, err error) {
+	gone := (*relay.Left)(nil)
+	if !errors.As(err, &gone) || !edge.Left(r.Context()) {
+		return
+	}
+	x := ch.request
+	x.Outcome.Channel, x.Outcome.Attempts, x.Outcome.Provider = gone.Channel, gone.Attempts, gone.Provider
+	ch.left, x.Admission.Spent = true, unsaid(ch.operation)
+	ch.settle(new(relay.Answer), 0, true)
+}
+
+// settle ends the call's hold on the caller's limits once its answer is over, but for the last bytes: what it used and
+// cost is known. Where the upstream did not come to say it, it is estimated from the bytes that passed.
+func (ch *charge) settle(answer *relay.Answer, last int, broken bool) {
+	if ch.settled {
+		return
+	}
+	ch.settled = true
+	x, o := ch.request, &ch.request.Outcome
+	usage, counted := answer.Usage()
+	if o.Usage = usage; counted {
+		x.Admission.Spent = int(usage.Input + usage.Output)
+	}
+	served := last > 0 || x.Status() != 0 || ch.left // else the client is answered a fault, for which nobody pays
+	counts := ch.operation == providers.CountTokens
+	switch {
+	case !served:
+	case answersText(ch.operation) && (!counted || broken && ch.inputFirst):
+		ch.estimate(counted, answer.Stream, x.Sent()+int64(last)+ch.unsent)
+	case ch.left && !counted && !counts:
+		o.Estimated = true
+		if lengthIsInput(ch.operation) {
+			o.Usage.Input = guessInput(ch.length)
+		}
+	}
+	if served && !counted && (ch.background || ch.left && !ch.stops) && !counts {
+		ch.finish()
+	}
+	if served && o.Priced && !counts {
+		o.Cost = ch.price.Cost(pricing.Measure{Requests: 1, Usage: o.Usage})
+	}
+	ch.reservation = x.Admission.Settle(int64(o.Cost))
+}
+
+// finish makes up for an answer that nobody will see the end of, though its upstream makes it and wants to be paid: it costs
+// what was reserved for it, but for no more than most answers have.
+func (ch *charge) finish() {
+	o := &ch.request.Outcome
+	n := max(1, ch.n)
+	may := ch.mayCost().Usage
+	o.Estimated = true
+	o.Usage.Output = max(o.Usage.Output, min(may.Output, defaultOutput*n))
+	o.Usage.Images = max(o.Usage.Images, may.Images)
+	o.Usage.Audio = max(o.Usage.Audio, may.Audio)
+}
+
+// estimate makes up for what an answer did not count: its output, and, where it counted nothing, its input. A stream of
+// vendor A counts its input at once and its output at the end.
+func (ch *charge) estimate(counted, stream bool, length int64) {
+	per := int64(edge.BytesPerToken)
+	if stream {
+		per = streamBytesPerToken
+	}
+	o := &ch.request.Outcome
+	if o.Estimated = true; !counted {
+		o.Usage.Input = guessInput(ch.length)
+	}
+	o.Usage.Output = max(o.Usage.Output, min(length/per, maxInputEstimate))
+}

@@ -1,0 +1,146 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/providers/pricing"
+	"modelrelay/providers/upstream"
+	"modelrelay/storage"
+)
+
+// Why a conversation ends that neither side wanted to end; the peers read it.
+var (
+	errStopping = errors.New("the gateway is stopping")
+	errRevoked  = errors.New("the API key may no longer be used")
+	errSpent    = errors.New("the budget of the API key is used up")
+)
+
+// Sockets is how many conversations are open.
+func (c *Calls) Sockets() int64 { return c.sockets.Load() }
+
+// Converse dials an upstream, takes the client's WebSocket, which selects the subprotocol, and carries messages until either
+// leaves.
+func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.RealtimeCall, protocol string) error { //nolint:contextcheck // attend tells why a conversation outlives its request
+	o := &x.Outcome
+	o.Model = call.Model
+	switch {
+	case !x.Caller.Allows(call.Model):
+		return ModelNotFound(call.Model)
+	case c.edge.Draining():
+		return &providers.Fault{Kind: providers.Overloaded, Message: "The gateway is stopping.", RetryAfter: time.Second}
+	}
+	price, err := c.afford(x, r, call.Model, oneTurn())
+	if err != nil {
+		return err
+	}
+	leavePlace, err := x.AdmitSocket(r.Context())
+	if err != nil {
+		return err
+	}
+	defer leavePlace()
+	c.sockets.Add(1)
+	defer c.sockets.Add(-1)
+	o.Operation, o.Sent = providers.Realtime, time.Now()
+	call.RequestID, call.Token = x.ID, x.Caller.ID
+	session, err := c.options.Relay.Realtime(r.Context(), x.Caller.Group, call)
+	if err != nil {
+		c.recordSession(x, price, true)
+		return err
+	}
+	o.Channel, o.Attempts, o.Provider = session.Channel, session.Attempts, session.Provider
+	client, err := upstream.AcceptSocket(x, r, protocol)
+	if err != nil {
+		session.Close()
+		c.recordSession(x, price, true)
+		return edge.ClientGone(err) // the library has answered
+	}
+	ctx, end, leave := c.attend(x, r)
+	defer leave()
+	err = session.Run(ctx, client, func(usage providers.Usage) { //nolint:contextcheck // attend tells why it is not the request's
+		c.recordUsage(x, price, usage)
+		if x.Caller.Budget > 0 && x.Admission.Overdrawn(ctx, int64(o.Cost)) {
+			end(errSpent)
+		}
+	})
+	x.Hijacked(session.Sent())
+	if rest := session.Unfinished(); rest != (providers.Usage{}) { // the upstream wants to be paid for it all the same
+		o.Estimated = true
+		c.recordUsage(x, price, rest)
+	}
+	c.recordSession(x, price, err != nil)
+	return err
+}
+
+// attend returns a context that ends, with what the peers are told as its cause, when the process stops or the client's
+// key is no longer good for this, or when end is called. leave must be called.
+func (c *Calls) attend(x *edge.Request, r *http.Request) (attended context.Context, end func(error), leave func()) {
+	// The server's own context of a request says nothing once its connection is taken over.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		tick := time.NewTicker(edge.CallerCheck)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-c.edge.Stopping():
+				cancel(errStopping)
+				return
+			case <-tick.C:
+			}
+			// Only a clear no counts: that nobody can tell at the moment ends no conversation.
+			caller, err := x.CallerNow(ctx)
+			if err == nil && (caller == nil || !caller.Allows(x.Outcome.Model) || caller.Group != x.Caller.Group) {
+				cancel(errRevoked)
+				return
+			}
+		}
+	})
+	return ctx, cancel, func() {
+		cancel(nil)
+		watching.Wait()
+	}
+}
+
+// oneTurn is what a conversation has reserved as long as it lasts, so that it may begin at all: about one turn. What its
+// turns cost counts as they end, and the one that exceeds the budget is the last.
+func oneTurn() pricing.Measure {
+	return pricing.Measure{Requests: 1, Usage: providers.Usage{Input: defaultOutput, Output: defaultOutput}}
+}
+
+// recordUsage puts what one event counted into the ledger and the caller's limits at once: a conversation may last for
+// an hour.
+func (c *Calls) recordUsage(x *edge.Request, price pricing.Price, usage providers.Usage) {
+	o := &x.Outcome
+	o.Usage.Input += usage.Input
+	o.Usage.Cached += usage.Cached
+	o.Usage.Output += usage.Output
+	x.Admission.Spend(int(usage.Input + usage.Output))
+	cost := price.Cost(pricing.Measure{Usage: usage})
+	o.Cost += cost
+	c.options.Ledger.Record(storage.Entry{
+		Token: x.Caller.ID, Model: o.Model, Channel: o.Channel,
+		InputTokens: usage.Input, CachedTokens: usage.Cached, OutputTokens: usage.Output, Cost: int64(cost),
+	})
+}
+
+// recordSession puts the conversation itself into the ledger, as one request, which costs something once an upstream
+// took it.
+func (c *Calls) recordSession(x *edge.Request, price pricing.Price, failed bool) {
+	o := &x.Outcome
+	var cost pricing.Money
+	if o.Channel != "" {
+		cost = price.Cost(pricing.Measure{Requests: 1})
+	}
+	o.Cost += cost
+	c.options.Ledger.Record(storage.Entry{
+		Token: x.Caller.ID, Model: o.Model, Channel: o.Channel, Requests: 1, Failed: failed, Cost: int64(cost),
+	})
+}

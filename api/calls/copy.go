@@ -1,0 +1,125 @@
+package calls
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// copyBuffer is how much of an answer is carried at once.
+	copyBuffer = 32 << 10
+	// eventBuffer holds the usual event of a stream. A stream that fills it goes on with a copyBuffer; the many that never
+	// do hold little memory while they wait.
+	eventBuffer = 4 << 10
+)
+
+// errBroken marks an answer of one piece that broke off: its connection is cut, so that no client takes a part for
+// the whole.
+var errBroken = errors.New("the answer broke off")
+
+// copyPlain carries an answer of one piece; inParts, if it is an array whose elements the client uses as they come. One
+// that fails between two of them ends with the format's error as its last. The error of one that fails before anything
+// was sent is what the client is answered.
+func (c *Calls) copyPlain(ch *charge, r *http.Request, answer *relay.Answer, inParts bool) error {
+	x := ch.request
+	out := x.Paced()
+	buf := c.buffer()
+	defer c.buffers.Put(buf)
+	length, err := strconv.ParseInt(answer.Header.Get("Content-Length"), 10, 64)
+	if err != nil {
+		length = -1
+	}
+	isJSON := upstream.MediaType(answer.Header) == "application/json"
+	// Sound and images of unknown length are played as they come; another JSON document is of no use before its end.
+	eager := length < 0 && (inParts || !isJSON)
+	whole := !eager && (isJSON || length <= copyBuffer)
+	// An upstream that thinks for long sends blanks, so that nobody in between takes the line for dead: they go on as they come.
+	thinking := isJSON
+	var array openArray
+	for {
+		n, err := answer.Body.Read(buf[:])
+		thinking = thinking && blank(buf[:n])
+		if whole && !thinking && err == nil {
+			var more int
+			more, err = fill(answer.Body, buf[n:])
+			n += more
+		}
+		if x.Status() == 0 {
+			if err != nil && !errors.Is(err, io.EOF) {
+				ch.unsent = int64(n)
+				return err
+			}
+			x.WriteHeader(answer.Status)
+		}
+		if n > 0 {
+			if err == nil && x.Sent()+int64(n) == length && n < len(buf) {
+				var more int
+				more, err = answer.Body.Read(buf[n : n+1]) // the end, so that the answer is counted
+				n += more
+			}
+			if x.Sent()+int64(n) == length {
+				ch.settle(answer, n, false)
+			}
+			if _, failed := out.Write(buf[:n]); failed != nil {
+				return edge.ClientGone(failed)
+			}
+			if inParts {
+				array.saw(buf[:n])
+			}
+			if eager || thinking {
+				_ = out.Flush() // what it meets, the next write meets
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			return nil
+		case edge.Left(r.Context()):
+			return r.Context().Err()
+		default:
+			fault := providers.AsFault(err)
+			if end := array.end(x.FaultBody(fault)); end != nil && length < 0 {
+				_, _ = out.Write(end) // a client that is gone needs no error
+				return fault
+			}
+			return errors.Join(errBroken, err)
+		}
+	}
+}
+
+// blank tells whether there is nothing but the blanks of JSON.
+func blank(p []byte) bool { return len(bytes.TrimLeft(p, " \t\r\n")) == 0 }
+
+// fill reads until p is full or the reader ends.
+func fill(r io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var more int
+		more, err = r.Read(p[n:])
+		n += more
+	}
+	return n, err
+}
+
+// buffer returns copyBuffer bytes, to be put back into buffers.
+func (c *Calls) buffer() *[copyBuffer]byte {
+	if buf, ok := c.buffers.Get().(*[copyBuffer]byte); ok {
+		return buf
+	}
+	return new([copyBuffer]byte)
+}
+
+// smallBuffer returns eventBuffer bytes, to be put back into eventBuffers.
+func (c *Calls) smallBuffer() *[eventBuffer]byte {
+	if buf, ok := c.eventBuffers.Get().(*[eventBuffer]byte); ok {
+		return buf
+	}
+	return new([eventBuffer]byte)
+}

@@ -1,0 +1,100 @@
+package calls
+
+import (
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// Router says what a group can call.
+type Router interface {
+	// Models lists by name what the group can call.
+	Models(group string) []providers.Model
+	// Serves tells whether some channel would take it, one that rests too.
+	Serves(want providers.Want) bool
+}
+
+// ModelShape is how a format shows models.
+type ModelShape struct {
+	List                  func(models []providers.Model) any
+	One                   func(model providers.Model) any
+	ListSchema, OneSchema func(huma.Registry) *huma.Schema
+}
+
+// ModelCreated is the "created" of every model: the gateway knows no better date, and a constant one keeps lists equal
+// over restarts and processes. It is 2023-03-01, 00:00 UTC.
+const ModelCreated = 1677628800
+
+// maxModelName bounds in bytes what may stand in logs and messages as a model's name, and in Temporal's search attributes.
+const maxModelName = 255
+
+// CheckModel tells whether a name can be that of a model at all.
+func CheckModel(name string) error {
+	switch {
+	case name == "":
+		return providers.InvalidField("model", "Invalid request: 'model' must not be empty.")
+	case len(name) > maxModelName:
+		return providers.InvalidField("model", "Invalid request: 'model' is too long.")
+	}
+	return nil
+}
+
+// ModelNotFound is the fault of a model that the caller may not use, or that nobody has.
+func ModelNotFound(model string) *providers.Fault {
+	fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", model)
+	fault.Param, fault.Taken = "model", providers.TakenNo
+	return fault
+}
+
+// Models lists what a call of the caller would be taken for: what its group can call and its token may see and use.
+func (c *Calls) Models(caller *storage.Token) []providers.Model {
+	all := c.options.Router.Models(caller.Group)
+	seen := make([]providers.Model, 0, len(all))
+	for _, model := range all {
+		if model, ok := visible(caller, model); ok {
+			seen = append(seen, model)
+		}
+	}
+	return seen
+}
+
+// Model is the one of Models that has the name.
+func (c *Calls) Model(caller *storage.Token, name string) (providers.Model, error) {
+	if err := CheckModel(name); err != nil {
+		return providers.Model{}, err
+	}
+	for _, model := range c.Models(caller) {
+		if model.ID == name {
+			return model, nil
+		}
+	}
+	return providers.Model{}, ModelNotFound(name)
+}
+
+// visible is the model as the caller sees it: with the endpoints that it may call. Without any there is no such model.
+func visible(caller *storage.Token, model providers.Model) (providers.Model, bool) {
+	if !caller.Allows(model.ID) {
+		return model, false
+	}
+	if len(caller.Operations) > 0 {
+		model.Endpoints = slices.DeleteFunc(slices.Clone(model.Endpoints), func(endpoint providers.Endpoint) bool {
+			return !caller.Permits(permissionFor(endpoint))
+		})
+	}
+	return model, len(model.Endpoints) > 0
+}
+
+// permissionFor is the word that a model's endpoint belongs to.
+func permissionFor(endpoint providers.Endpoint) string {
+	switch endpoint.Operation {
+	case providers.VideoTask:
+		return storage.OperationVideo
+	case providers.Realtime:
+		return storage.OperationRealtime
+	default:
+		return storage.OperationRelay
+	}
+}

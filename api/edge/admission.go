@@ -1,0 +1,158 @@
+package edge
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// Limits holds each token to its limits.
+type Limits interface {
+	// Admit says by the grant whether the call may go on; an allowed call's is released when it is over. The error is
+	// the caller's own cancellation.
+	Admit(ctx context.Context, caller *storage.Token, cost storage.Cost) (storage.Grant, error)
+}
+
+// A call's tokens are guessed before its body is read, from the length alone. Inline media make a body long without
+// costing what its length says, so the guess is bounded; the true count is settled at the release.
+const (
+	BytesPerToken    = 4
+	maxTokenEstimate = 4096
+)
+
+func estimateTokens(contentLength int64) int {
+	return int(min(max(contentLength, 0)/BytesPerToken, maxTokenEstimate))
+}
+
+// Admission is what a request holds of its caller's limits, from before its body is read until its answer is over: a place
+// among the calls, and then, once it is known what the call may cost, so much of the budget. The zero value holds nothing.
+type Admission struct {
+	// Spent is what the limits count of the call: 0 for one that cost nothing, TokensUnknown for an answer without counts.
+	Spent int
+
+	calls storage.Grant
+	// money is reserved of the budget beside calls; it holds nothing where there is none.
+	money storage.Grant
+}
+
+// TokensUnknown leaves the estimate of a call as what it spent.
+const TokensUnknown = -1
+
+// Admit holds a request to its caller's limits of calls. What is granted is given back when the request is over.
+func (x *Request) Admit(r *http.Request) error {
+	grant, err := x.edge.options.Limits.Admit(r.Context(), x.Caller.Counted(), storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)})
+	if err != nil {
+		return err
+	}
+	x.showLimit("requests", grant.Requests)
+	x.showLimit("tokens", grant.Tokens)
+	if !grant.Allowed {
+		fault := &providers.Fault{Kind: providers.RateLimited, RetryAfter: grant.RetryAfter}
+		x.Outcome.Refused, fault.Message = refusal(grant)
+		return fault
+	}
+	x.Admission.calls = grant
+	return nil
+}
+
+// Reserve holds what the request may cost of its caller's budget. A caller without one has nothing to reserve.
+func (x *Request) Reserve(ctx context.Context, cost storage.Cost) error {
+	if x.Caller.Budget <= 0 {
+		return nil
+	}
+	money, err := x.edge.options.Limits.Admit(ctx, x.Caller.Charged(), cost)
+	if err != nil {
+		return err
+	}
+	if !money.Allowed {
+		x.Outcome.Refused = LimitBudget
+		return &providers.Fault{
+			Kind: providers.Quota, RetryAfter: money.RetryAfter,
+			Message: "The budget of this API key does not cover what the call may cost.",
+		}
+	}
+	x.Admission.money = money
+	return nil
+}
+
+// AdmitSocket takes a place among the caller's open conversations until leave is called.
+func (x *Request) AdmitSocket(ctx context.Context) (leave func(), err error) {
+	place, err := x.edge.options.Limits.Admit(ctx, x.Caller.Sockets(), storage.Cost{})
+	if err != nil {
+		return nil, err
+	}
+	if !place.Allowed {
+		x.Outcome.Refused = LimitSockets
+		return nil, &providers.Fault{
+			Kind: providers.RateLimited, RetryAfter: place.RetryAfter,
+			Message: "Rate limit reached: too many open realtime connections.",
+		}
+	}
+	return func() { place.Release(0) }, nil
+}
+
+// Settle ends the admission of a call that goes into the ledger: what it spent and cost takes the place of what was
+// reserved. The entry names the reservation that is returned. It comes before the last byte of an answer, since its client
+// may send its next call after that one.
+func (a *Admission) Settle(cost int64) (reservation string) {
+	a.calls.Release(a.Spent)
+	a.money.Settle(0, cost)
+	return a.money.Reservation()
+}
+
+// release gives back what Settle did not.
+func (a *Admission) release() {
+	a.calls.Release(a.Spent)
+	a.money.Release(0)
+}
+
+// Spend counts tokens of a conversation in the minute in which they are used.
+func (a *Admission) Spend(tokens int) {
+	a.Spent += tokens
+	a.calls.Spend(tokens)
+}
+
+// Overdrawn tells of a conversation that has cost so much, of a caller with a budget, whether that is used up. Others spend
+// of the same budget meanwhile, conversations that began beside this one among them.
+func (a *Admission) Overdrawn(ctx context.Context, cost int64) bool {
+	return cost > a.money.Left || a.money.Overdrawn(ctx)
+}
+
+// refusal names the limit that was reached, and tells it to the client.
+func refusal(grant storage.Grant) (limit Limit, message string) {
+	switch {
+	case grant.Busy:
+		return LimitConcurrency, "Rate limit reached: too many calls in flight."
+	case grant.Requests.Limit > 0 && grant.Requests.Remaining == 0:
+		return LimitRequests, "Rate limit reached: " + strconv.Itoa(grant.Requests.Limit) + " requests per minute."
+	case grant.Tokens.Limit > 0 && grant.Tokens.Remaining < maxTokenEstimate:
+		return LimitTokens, "Rate limit reached: " + strconv.Itoa(grant.Tokens.Limit) + " tokens per minute."
+	default:
+		return LimitConcurrency, "Rate limit reached: too many calls in flight."
+	}
+}
+
+// showLimit shows the state of a limit that the token has.
+func (x *Request) showLimit(name string, window storage.Window) {
+	switch {
+	case window.Limit <= 0:
+	case x.Format.Limit != nil:
+		x.Format.Limit(x.Header(), name, window)
+	default:
+		x.Header().Set("x-ratelimit-limit-"+name, strconv.Itoa(window.Limit))
+		x.Header().Set("x-ratelimit-remaining-"+name, strconv.Itoa(window.Remaining))
+		x.Header().Set("x-ratelimit-reset-"+name, resetText(window.Reset))
+	}
+}
+
+// resetText is a duration as the vendors write it: "120ms", "1s", "6m0s".
+func resetText(d time.Duration) string {
+	if d > time.Second {
+		return (d + time.Second - 1).Truncate(time.Second).String()
+	}
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond).String()
+}

@@ -1,0 +1,138 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// Bearer is the request's bearer credential, "" where it has none.
+func Bearer(r *http.Request) string {
+	scheme, key, found := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !found || !strings.EqualFold(scheme, "bearer") {
+		return ""
+	}
+	return strings.TrimSpace(key)
+}
+
+// Tokens finds the token of a client's key.
+type Tokens interface {
+	// Authenticate returns storage.ErrNotFound for an unknown key and storage.ErrUnavailable when nobody can tell.
+	// It does not judge the token: Usable does.
+	Authenticate(ctx context.Context, key string) (*storage.Token, error)
+}
+
+// credential returns the client's key from the first place that has one, "" where none does.
+func (f *Format) credential(r *http.Request) string {
+	if key := Bearer(r); key != "" {
+		return key
+	}
+	for _, name := range [...]string{"X-Api-Key", "X-Vendorb-Api-Key", "X-Goog-Api-Key"} {
+		if key := r.Header.Get(name); key != "" {
+			return key
+		}
+	}
+	if strings.Contains(r.URL.RawQuery, "key") {
+		query, _ := url.ParseQuery(r.URL.RawQuery) // what parses counts, a bad pair is no credential
+		if key := query.Get("key"); key != "" {
+			return key
+		}
+	}
+	if f.Credential != nil {
+		return f.Credential(r)
+	}
+	return ""
+}
+
+// authenticate names the caller and asks whether it may do this.
+func (x *Request) authenticate(r *http.Request, permission string) error {
+	key := x.Format.credential(r)
+	caller, err := x.edge.callerOf(r.Context(), key)
+	if err != nil {
+		return x.slowed(err)
+	}
+	x.Caller = caller
+	if err := x.permit(caller, permission); err != nil {
+		return err
+	}
+	x.presence.caller, x.presence.key, x.presence.permission = caller, key, permission
+	x.edge.callers.join(&x.presence)
+	return nil
+}
+
+// permit tells whether the caller may do this from where it is.
+func (x *Request) permit(caller *storage.Token, permission string) error {
+	switch {
+	case !caller.Admits(x.Source()):
+		return providers.Faultf(providers.Forbidden, "The API key may not be used from this network.")
+	case permission != "" && !caller.Permits(permission):
+		return providers.Faultf(providers.Forbidden, "The API key may not be used for %s operations.", permission)
+	}
+	return nil
+}
+
+// CallerNow finds the caller's token once more, for a request that goes on for long. The token is nil when the key may no
+// longer be used for it; the error says that nobody can tell at the moment.
+func (x *Request) CallerNow(ctx context.Context) (*storage.Token, error) {
+	caller, err := x.edge.callerOf(ctx, x.presence.key)
+	fault, refused := errors.AsType[*providers.Fault](err)
+	switch {
+	case err == nil && x.permit(caller, x.presence.permission) == nil:
+		return caller, nil
+	case err == nil, refused && fault.Kind == providers.Unauthenticated:
+		return nil, nil //nolint:nilnil // no token is the answer
+	default:
+		return nil, err
+	}
+}
+
+// ErrWrongKey marks the fault of a key that is none, for the log.
+var ErrWrongKey = errors.New("wrong key")
+
+// slowed is what a source learns of a key that nobody knows: too many of them, and it is told to wait.
+func (x *Request) slowed(err error) error {
+	if !errors.Is(err, ErrWrongKey) {
+		return err
+	}
+	wait := x.edge.wrongKeys.Note(x.Source(), wrongClientKeys, time.Now())
+	if wait == 0 {
+		return err
+	}
+	return &providers.Fault{
+		Kind: providers.RateLimited, Message: "Too many wrong API keys came from this network.", RetryAfter: wait, Err: ErrWrongKey,
+	}
+}
+
+func (e *Edge) callerOf(ctx context.Context, key string) (*storage.Token, error) {
+	if key == "" {
+		return nil, providers.Faultf(providers.Unauthenticated,
+			"No API key was given. Send it as \"Authorization: Bearer <API_TOKEN>\".")
+	}
+	token, err := e.options.Tokens.Authenticate(ctx, key)
+	if err == nil {
+		err = token.Usable(time.Now())
+	}
+	switch {
+	case err == nil:
+		return token, nil
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, &providers.Fault{Kind: providers.Unauthenticated, Message: "The API key is not known here.", Err: ErrWrongKey}
+	case errors.Is(err, storage.ErrDisabled):
+		return nil, providers.Faultf(providers.Unauthenticated, "The API key is disabled.")
+	case errors.Is(err, storage.ErrExpired):
+		return nil, providers.Faultf(providers.Unauthenticated, "The API key has expired.")
+	case errors.Is(err, storage.ErrUnavailable):
+		return nil, &providers.Fault{
+			Kind: providers.Overloaded, Message: "The API key cannot be checked at the moment.",
+			RetryAfter: time.Second, Err: err,
+		}
+	default:
+		return nil, err
+	}
+}

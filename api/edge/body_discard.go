@@ -1,0 +1,75 @@
+package edge
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A client that is refused while it still sends its body must be let send on for a while: whoever closes a connection with
+// bytes unread resets it, and the client, or a proxy in front, loses the answer.
+const (
+	// serverReads is how much of a body net/http reads by itself before it answers, in bytes.
+	serverReads = 256 << 10
+	// beyondLargest is how much more than the largest body is read, in bytes, so that one a little too large is told so.
+	beyondLargest = 1 << 20
+	// discardTime is how long a client may send on: enough for the largest body at 50 Mbit/s, and for a client to see its
+	// answer and stop.
+	discardTime = 10 * time.Second
+	// discardsAtOnce bounds the bodies that are discarded at a time, discardsOfOne those of one token, or of one network where
+	// there is no token. They hold a connection and no memory.
+	discardsAtOnce = 128
+	discardsOfOne  = 16
+)
+
+// discards counts the bodies that are being discarded. The zero value is ready.
+type discards struct {
+	mu  sync.Mutex
+	all int
+	of  map[string]int // above 0
+}
+
+// begin tells whether one more body may be discarded; done must be called then.
+func (d *discards) begin(source string) (done func(), ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all >= discardsAtOnce || d.of[source] >= discardsOfOne {
+		return nil, false
+	}
+	if d.of == nil {
+		d.of = make(map[string]int)
+	}
+	d.all++
+	d.of[source]++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.all--
+		if d.of[source]--; d.of[source] == 0 {
+			delete(d.of, source)
+		}
+	}, true
+}
+
+// discard sends the answer of a refused request and reads on of its body, within bounds.
+func (x *Request) discard(r *http.Request) {
+	unread := r.ContentLength > serverReads || r.ContentLength < 0
+	if x.status < http.StatusBadRequest || !unread || r.Header.Get("Expect") != "" || x.edge.Draining() {
+		return // a client that expects to be told has sent nothing
+	}
+	source := "network " + NetworkOf(x.Source()).String()
+	if x.Caller != nil {
+		source = "token " + x.Caller.ID
+	}
+	done, ok := x.edge.discards.begin(source)
+	if !ok {
+		return
+	}
+	defer done()
+	control := http.NewResponseController(x.ResponseWriter)
+	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(min(discardTime, x.edge.options.BodyTimeout))) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, x.edge.options.MaxBody+beyondLargest) // whatever ends it, the answer is out
+}

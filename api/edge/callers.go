@@ -1,0 +1,272 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+const (
+	// CallerCheck is how often requests under way are asked whether their token still may be used. Tokens learns of a
+	// revocation within half a second, so that both together make one.
+	CallerCheck = 500 * time.Millisecond
+	// callersForgotten is how long after its last request a token's reads are counted: a minute's are back by then.
+	callersForgotten = time.Minute
+	// watchRetry is what a client is told to wait that has too many streams and waits open. A wait lasts for a minute at
+	// most.
+	watchRetry = 5 * time.Second
+)
+
+// callers knows which tokens have requests under way in this process: it ends those of a token that may no longer be
+// used for them, and counts what the process bounds for itself. All of them share one timer, which runs while there are
+// any. What it keeps of a token is bounded by the token's requests under way, and ends a minute after the last of them.
+type callers struct {
+	mu     sync.Mutex
+	tokens map[string]*callerState
+	timed  bool // the next sweep is set
+	// find says who has a key now, as Edge.callerOf does.
+	find func(ctx context.Context, key string) (*storage.Token, error)
+}
+
+// callerState is one token.
+type callerState struct {
+	first    *presence // its requests under way
+	last     time.Time // when the latest of them came or went
+	watchers int
+	reads    bucket
+}
+
+// presence is one request under way, a part of its Request. The fields below next are guarded by callers.mu.
+type presence struct {
+	state      *callerState
+	prev, next *presence
+
+	caller     *storage.Token
+	key        string
+	permission string
+	source     netip.Addr
+	ctx        context.Context //nolint:containedctx // it lives within one request, as http.Request's own does
+	// end ends the request's context with a cause. midway: it may be called now.
+	end    context.CancelCauseFunc
+	midway bool
+	// lost is why the request may not go on, nil as long as it may.
+	lost *providers.Fault
+}
+
+func newCallers(find func(context.Context, string) (*storage.Token, error)) *callers {
+	return &callers{tokens: make(map[string]*callerState), find: find}
+}
+
+// join notes a request whose caller was found and may do this. leave must follow.
+func (c *callers) join(p *presence) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state, ok := c.tokens[p.caller.ID]
+	if !ok {
+		state = new(callerState)
+		c.tokens[p.caller.ID] = state
+	}
+	state.last = time.Now()
+	p.state, p.next = state, state.first
+	if p.next != nil {
+		p.next.prev = p
+	}
+	state.first = p
+	c.sweepLater()
+}
+
+// leave notes that the request is over. One that never joined may leave.
+func (c *callers) leave(p *presence) {
+	if p.state == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.prev == nil {
+		p.state.first = p.next
+	} else {
+		p.prev.next = p.next
+	}
+	if p.next != nil {
+		p.next.prev = p.prev
+	}
+	p.state.last = time.Now()
+	p.state, p.prev, p.next, p.midway = nil, nil, nil, false
+}
+
+// hold lets the request be ended midway from now on: its context then ends with a fault as its cause. The error is that
+// fault where the time for it has come already, as it may while a body was read.
+func (c *callers) hold(p *presence) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.lost != nil {
+		return p.lost
+	}
+	p.midway = true
+	return nil
+}
+
+// watch counts one more stream of events or wait of the request's token, of which there may be most; 0: any number. done
+// must be called where it is counted.
+func (c *callers) watch(p *presence, most int) (done func(), counted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state := p.state
+	if most > 0 && state.watchers >= most {
+		return nil, false
+	}
+	state.watchers++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		state.watchers--
+	}, true
+}
+
+// read takes n reads of the request's token, which has perMinute of them; 0: any number. It returns how long to wait
+// where there is none left. A page of a list may take the last ones and more: the next reads wait for that.
+func (c *callers) read(p *presence, n, perMinute int) time.Duration {
+	if perMinute <= 0 { // no limit
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p.state.reads.take(n, perMinute, time.Now())
+}
+
+// sweepLater sets the next sweep. The caller holds the lock.
+func (c *callers) sweepLater() {
+	if !c.timed {
+		c.timed = true
+		time.AfterFunc(CallerCheck, c.sweep)
+	}
+}
+
+// inquiry is a key whose holders are looked after.
+type inquiry struct {
+	state *callerState
+	key   string
+	ctx   context.Context //nolint:containedctx // it lives within one sweep
+}
+
+// sweep looks after all requests under way: those whose token may no longer be used for them are ended.
+func (c *callers) sweep() {
+	for _, asked := range c.inquiries() {
+		caller, err := c.find(asked.ctx, asked.key)
+		fault, refused := errors.AsType[*providers.Fault](err)
+		refused = refused && fault.Kind == providers.Unauthenticated
+		if err != nil && !refused {
+			continue // only a clear no counts: that nobody can tell at the moment ends nothing
+		}
+		c.judge(asked, caller)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timed = false
+	if len(c.tokens) > 0 {
+		c.sweepLater()
+	}
+}
+
+// inquiries lists the keys that requests under way came with, and forgets the tokens that have none for long.
+func (c *callers) inquiries() []inquiry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []inquiry
+	now := time.Now()
+	for id, state := range c.tokens {
+		if state.first == nil && now.Sub(state.last) > callersForgotten {
+			delete(c.tokens, id)
+		}
+		from := len(list)
+		for p := state.first; p != nil; p = p.next {
+			known := false
+			for _, asked := range list[from:] { // one, or two after a rotation
+				known = known || asked.key == p.key
+			}
+			if !known {
+				list = append(list, inquiry{state, p.key, context.WithoutCancel(p.ctx)})
+			}
+		}
+	}
+	return list
+}
+
+// judge ends the requests of a key that its caller, nil for none, may not go on with.
+func (c *callers) judge(asked inquiry, caller *storage.Token) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := asked.state.first; p != nil; p = p.next {
+		switch {
+		case p.key != asked.key || p.lost != nil || p.caller == caller:
+			continue
+		case caller == nil:
+			p.lost = providers.Faultf(providers.Unauthenticated, "The API key may no longer be used.")
+		case caller.ID != p.caller.ID || caller.Group != p.caller.Group || !caller.Admits(p.source) || p.permission != "" && !caller.Permits(p.permission):
+			p.lost = providers.Faultf(providers.Forbidden, "The API key may no longer be used for this.")
+		default:
+			continue
+		}
+		if p.midway {
+			p.end(p.lost)
+		}
+	}
+}
+
+// bucket holds what may be taken in one go, and fills evenly. The zero value is full.
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+// take takes n of a bucket that holds perMinute and fills in a minute, if it is not empty; else it returns how long it
+// is.
+func (b *bucket) take(n, perMinute int, now time.Time) time.Duration {
+	size := float64(perMinute)
+	perSecond := size / time.Minute.Seconds()
+	if b.at.IsZero() {
+		b.left = size
+	} else {
+		b.left = min(size, b.left+max(0, now.Sub(b.at).Seconds())*perSecond)
+	}
+	b.at = now
+	if b.left < 1 {
+		return time.Duration((1 - b.left) / perSecond * float64(time.Second))
+	}
+	b.left -= float64(n)
+	return 0
+}
+
+// WhilePermitted lets the request be ended midway, by its context, when its token may no longer be used for it. The error
+// says that this is so already.
+func (x *Request) WhilePermitted() error { return x.edge.callers.hold(&x.presence) }
+
+// Read takes n reads of tasks of the caller's.
+func (x *Request) Read(n int) error {
+	limit := x.Caller.Reads()
+	wait := x.edge.callers.read(&x.presence, n, limit)
+	if wait == 0 {
+		return nil
+	}
+	x.Outcome.Refused = LimitReads
+	return &providers.Fault{Kind: providers.RateLimited, RetryAfter: wait, Message: "Rate limit reached: " + strconv.Itoa(limit) + " reads of video tasks per minute."}
+}
+
+// Watch counts one more stream of events or wait of the caller's until done is called.
+func (x *Request) Watch() (done func(), err error) {
+	done, counted := x.edge.callers.watch(&x.presence, x.Caller.Watchers())
+	if !counted {
+		x.Outcome.Refused = LimitWatchers
+		return nil, &providers.Fault{
+			Kind: providers.RateLimited, RetryAfter: watchRetry,
+			Message: "Rate limit reached: too many event streams and waits of video tasks.",
+		}
+	}
+	return done, nil
+}

@@ -1,0 +1,184 @@
+package edge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// statusClientGone is what the log says of a request whose client left before the answer.
+const statusClientGone = 499
+
+// Status is the HTTP status of a kind of fault, as all formats have it that do not say otherwise.
+func Status(kind providers.Kind) int {
+	switch kind {
+	case providers.Invalid:
+		return http.StatusBadRequest
+	case providers.Unauthenticated:
+		return http.StatusUnauthorized
+	case providers.Forbidden:
+		return http.StatusForbidden
+	case providers.ModelNotFound, providers.NotFound:
+		return http.StatusNotFound
+	case providers.MethodNotAllowed:
+		return http.StatusMethodNotAllowed
+	case providers.Conflict:
+		return http.StatusConflict
+	case providers.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case providers.Mismatch:
+		return http.StatusUnprocessableEntity
+	case providers.RateLimited, providers.Quota:
+		return http.StatusTooManyRequests
+	case providers.Canceled:
+		return statusClientGone
+	case providers.Upstream:
+		return http.StatusBadGateway
+	case providers.Overloaded:
+		return http.StatusServiceUnavailable
+	case providers.Timeout:
+		return http.StatusGatewayTimeout
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// problem is a fault as one format shows it.
+type problem struct {
+	status int
+	body   []byte
+	fault  *providers.Fault
+}
+
+// GetStatus implements huma.StatusError.
+func (p *problem) GetStatus() int { return p.status }
+
+// Error implements huma.StatusError.
+func (p *problem) Error() string { return p.fault.Error() }
+
+// MarshalJSON makes huma write the body as it is.
+func (p *problem) MarshalJSON() ([]byte, error) { return p.body, nil }
+
+// render shows a fault in the format. The upstream's own answer stands in for ours where the client would have got just
+// that from the vendor itself. It is JSON, whatever it is called: a page must not come from this server's address.
+func (f *Format) render(fault *providers.Fault, requestID string) *problem {
+	if reply := f.passable(fault); reply != nil {
+		return &problem{status: reply.Status, body: reply.Body, fault: fault}
+	}
+	return &problem{status: f.status(fault.Kind), body: f.body(fault, requestID), fault: fault}
+}
+
+// passable returns the upstream's answer when it is a 4xx of its own in the format about the caller's own request. What
+// it says of our key, our quota or our account is ours to know.
+func (f *Format) passable(fault *providers.Fault) *providers.Reply {
+	reply := fault.Upstream
+	if reply == nil || reply.Format != f.Name || reply.Status < 400 || reply.Status > 499 {
+		return nil
+	}
+	switch fault.Kind {
+	case providers.Invalid, providers.Forbidden, providers.ModelNotFound, providers.NotFound, providers.Conflict,
+		providers.TooLarge, providers.Mismatch:
+	default:
+		return nil
+	}
+	if body := bytes.TrimSpace(reply.Body); len(body) == 0 || body[0] != '{' || !json.Valid(body) {
+		return nil
+	}
+	return reply
+}
+
+// body writes the format's own body of a fault.
+func (f *Format) body(fault *providers.Fault, requestID string) []byte {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(f.Fault(fault, f.status(fault.Kind), requestID)) // plain structs of strings always encode
+	return bytes.TrimRight(out.Bytes(), "\n")
+}
+
+// setHeaders adds what tells a client whether and when to come back.
+func (p *problem) setHeaders(header http.Header) {
+	if p.fault.RetryAfter > 0 || p.status == http.StatusTooManyRequests || p.fault.Kind == providers.Overloaded {
+		header.Set("Retry-After", strconv.Itoa(wholeSeconds(p.fault.RetryAfter)))
+	}
+	if p.fault.Kind == providers.Mismatch || p.fault.Kind == providers.Quota {
+		header.Set("X-Should-Retry", "false")
+	}
+	if p.fault.Kind == providers.Unauthenticated {
+		header.Set("WWW-Authenticate", "Bearer")
+	}
+}
+
+// wholeSeconds rounds up, to one at least.
+func wholeSeconds(d time.Duration) int {
+	return max(1, int(math.Ceil(d.Seconds())))
+}
+
+// Fail answers a request with a fault in its format. After the header is sent it only notes the fault.
+func (x *Request) Fail(err error) { x.FailWith(0, x.whose(providers.AsFault(err))) }
+
+// whose is the fault of a request as its log line and its count have it: what failed when its client had left failed because
+// of that, whatever the part that was asked calls it, and speaks against no part.
+func (x *Request) whose(fault *providers.Fault) *providers.Fault {
+	if !Left(x.presence.ctx) {
+		return fault
+	}
+	switch fault.Kind {
+	case providers.Internal, providers.Upstream, providers.Overloaded, providers.Timeout:
+		return ClientGone(fault)
+	default:
+		return fault
+	}
+}
+
+// FailWith is Fail with a status that no kind has; 0 means the kind's own.
+func (x *Request) FailWith(status int, fault *providers.Fault) {
+	x.Fault = fault
+	if x.status != 0 {
+		return
+	}
+	p := x.Format.render(fault, x.ID)
+	if status == 0 {
+		status = p.status
+	}
+	header := x.Header()
+	// The end of the answer must not wait for that of the request's body: a proxy in front ends the call with it.
+	header.Set("Content-Length", strconv.Itoa(len(p.body)))
+	p.setHeaders(header)
+	header.Set("Content-Type", "application/json")
+	x.WriteHeader(status)
+	_, _ = x.Write(p.body) // a client that is gone needs no answer
+}
+
+// FaultBody is a fault in the request's format, for an answer that has begun.
+func (x *Request) FaultBody(fault *providers.Fault) []byte { return x.Format.body(fault, x.ID) }
+
+// FaultEvent is the event that ends a stream that failed, in the words of its format.
+func (x *Request) FaultEvent(fault *providers.Fault) []byte { return x.Format.event(fault, x.ID) }
+
+func (f *Format) event(fault *providers.Fault, requestID string) []byte {
+	event := []byte("data: ")
+	if f.StreamEvent != "" {
+		event = []byte("event: " + f.StreamEvent + "\ndata: ")
+	}
+	return append(append(event, f.body(fault, requestID)...), "\n\n"...)
+}
+
+// Left tells whether nobody takes the answer any more. A context that ended with a fault was ended by this process, whose
+// client learns of it.
+func Left(ctx context.Context) bool {
+	var fault *providers.Fault
+	return ctx.Err() != nil && !errors.As(context.Cause(ctx), &fault)
+}
+
+// ClientGone is the fault of an answer nobody takes.
+func ClientGone(err error) *providers.Fault {
+	return &providers.Fault{Kind: providers.Canceled, Message: "The client has left.", Err: err}
+}

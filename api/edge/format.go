@@ -1,0 +1,53 @@
+package edge
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// Format is a client's dialect, as far as the edge speaks it: how a request of it is told, and how its faults and limits
+// are shown. Each format makes its own. nil functions mean what is usual.
+type Format struct {
+	Name providers.Format
+	// Title begins the names of its faults in the OpenAPI document.
+	Title string
+	// Speaks tells by path and headers whether a request is of this format. The last of the formats has none.
+	Speaks func(r *http.Request) bool
+	// Credential is the key at a place where this format alone has it, "" for none.
+	Credential func(r *http.Request) string
+	// RequestID names a header beside X-Request-Id in which the vendor's SDKs look for the request's id; "" for none.
+	RequestID string
+	// Status is that of a kind of fault; nil: Status.
+	Status func(kind providers.Kind) int
+	// Fault is the body of a fault.
+	Fault func(fault *providers.Fault, status int, requestID string) any
+	// FaultSchema declares it.
+	FaultSchema func(huma.Registry) *huma.Schema
+	// StreamEvent begins the event that ends a stream with a fault's body, up to that body; "" for what is usual.
+	StreamEvent string
+	// Limit shows the state of a limit, of requests or tokens, in an answer's header; nil: as most vendors do.
+	Limit func(header http.Header, name string, window storage.Window)
+}
+
+// formatOf tells which format a request speaks.
+func (e *Edge) formatOf(r *http.Request) *Format {
+	last := len(e.formats) - 1
+	for _, format := range e.formats[:last] {
+		if format.Speaks(r) {
+			return format
+		}
+	}
+	return e.formats[last]
+}
+
+// status is that of a kind of fault in the format.
+func (f *Format) status(kind providers.Kind) int {
+	if f.Status != nil {
+		return f.Status(kind)
+	}
+	return Status(kind)
+}

@@ -1,0 +1,143 @@
+package edge
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+)
+
+// Categories of the contract that say more than what the document's readers see.
+const (
+	ModelsTag   = "Model list"
+	VideoTag    = "Video" // all that is a task
+	RealtimeTag = "Realtime"
+)
+
+// declareFaults adds to an operation the answers to what can go wrong with it, each a component that the operations of a
+// group share: of the kinds that its own making gives rise to. What no kind foresees is "default".
+func (g *Group) declareFaults(op *huma.Operation) {
+	for _, kind := range g.options.Kinds(op) {
+		for _, status := range g.statuses(kind) {
+			code := strconv.Itoa(status)
+			if op.Responses[code] == nil {
+				op.Responses[code] = &huma.Response{Ref: g.faultComponent(kind, status)}
+			}
+		}
+	}
+	op.Responses["default"] = &huma.Response{
+		Description: "Any other fault, in the format's own shape",
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: g.FaultSchema()}},
+	}
+}
+
+// FaultSchema declares the body of the group's faults.
+func (g *Group) FaultSchema() *huma.Schema {
+	registry := g.OpenAPI().Components.Schemas
+	if len(g.options.Formats) == 1 {
+		return g.options.Formats[0].FaultSchema(registry)
+	}
+	several := new(huma.Schema)
+	for _, format := range g.options.Formats {
+		several.AnyOf = append(several.AnyOf, format.FaultSchema(registry))
+	}
+	return several
+}
+
+// faultKinds are the kinds of faults an operation may answer with.
+func faultKinds(op *huma.Operation) []providers.Kind {
+	kinds := []providers.Kind{
+		providers.Unauthenticated, providers.Forbidden, providers.RateLimited, providers.Internal, providers.Overloaded,
+	}
+	task := slices.Contains(op.Tags, VideoTag)
+	reads := func(in string) bool {
+		return slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == in })
+	}
+	if op.RequestBody != nil || reads("query") {
+		kinds = append(kinds, providers.Invalid)
+	}
+	if strings.Contains(op.Path, "{") {
+		kinds = append(kinds, providers.NotFound)
+		if !task {
+			kinds = append(kinds, providers.Invalid) // a model's name may be too long to be one
+		}
+	}
+	if op.RequestBody != nil {
+		kinds = append(kinds, providers.TooLarge)
+	}
+	switch metered := op.RequestBody != nil || op.Metadata[limitKey] != nil; {
+	case task && op.RequestBody == nil: // it reads
+		kinds = append(kinds, providers.RateLimited)
+	case metered && task:
+		kinds = append(kinds, providers.ModelNotFound, providers.RateLimited, providers.Conflict, providers.Mismatch)
+	case metered:
+		kinds = append(kinds, providers.ModelNotFound, providers.RateLimited, providers.Upstream, providers.Timeout)
+	}
+	return kinds
+}
+
+// statuses are those of a kind in the formats of the group.
+func (g *Group) statuses(kind providers.Kind) []int {
+	var list []int
+	for _, format := range g.options.Formats {
+		if status := format.status(kind); !slices.Contains(list, status) {
+			list = append(list, status)
+		}
+	}
+	return list
+}
+
+// faultComponent declares a fault's answer for the group once, and returns the reference to it.
+func (g *Group) faultComponent(kind providers.Kind, status int) string {
+	components := g.OpenAPI().Components
+	if components.Responses == nil {
+		components.Responses = make(map[string]*huma.Response)
+	}
+	name := g.options.Title + "Fault" + strconv.Itoa(status)
+	if components.Responses[name] == nil {
+		response := &huma.Response{
+			Description: g.options.Words(kind), Content: map[string]*huma.MediaType{"application/json": {Schema: g.FaultSchema()}},
+		}
+		passes := kind == providers.Conflict && g.options.ConflictsPass
+		if passes || kind == providers.RateLimited || kind == providers.Quota || kind == providers.Overloaded {
+			response.Headers = map[string]*huma.Param{"Retry-After": {
+				Description: "Seconds after which to try again", Schema: &huma.Schema{Type: huma.TypeInteger},
+			}}
+		}
+		components.Responses[name] = response
+	}
+	return "#/components/responses/" + name
+}
+
+// FaultWords say what a kind means to whoever reads the document.
+func FaultWords(kind providers.Kind) string {
+	switch kind {
+	case providers.Invalid:
+		return "Bad request parameters; the fault names the field"
+	case providers.Unauthenticated:
+		return "Failed authentication"
+	case providers.Forbidden:
+		return "The token may not do this"
+	case providers.NotFound, providers.ModelNotFound:
+		return "The task or the model does not exist, or the token may not see it"
+	case providers.Conflict:
+		return "The idempotency key belongs to a task that is being deleted; a moment later it makes a new one"
+	case providers.TooLarge:
+		return "The request body is too large"
+	case providers.Mismatch:
+		return "The idempotency key was used for another request"
+	case providers.RateLimited:
+		return "Rate limited, or out of quota"
+	case providers.Upstream:
+		return "The upstream failed"
+	case providers.Overloaded:
+		return "No channel is available now"
+	case providers.Timeout:
+		return "The upstream did not answer in time"
+	default:
+		return "The gateway failed"
+	}
+}

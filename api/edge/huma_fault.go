@@ -1,0 +1,96 @@
+package edge
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/providers"
+)
+
+// hookFaults routes every error huma writes through the format of its request. huma has one such hook per process, so it
+// is set once. Outside of a request huma asks for no error but for its type.
+var hookFaults = sync.OnceFunc(func() { //nolint:gochecknoglobals // huma.NewErrorWithContext is a global
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+		fault := faultOf(status, message, errs)
+		if ctx == nil {
+			return &problem{status: status, fault: fault}
+		}
+		x := Of(ctx.Context())
+		fault = x.whose(fault)
+		x.Fault = fault
+		p := x.Format.render(fault, x.ID)
+		header := make(http.Header, 2)
+		p.setHeaders(header)
+		for name := range header {
+			ctx.SetHeader(name, header.Get(name))
+		}
+		return p
+	}
+})
+
+// faultOf turns what huma found into a fault. Of a validation error only place and rule are used: its text repeats the
+// offending value.
+func faultOf(status int, message string, errs []error) *providers.Fault {
+	for _, err := range errs {
+		if fault, ok := errors.AsType[*providers.Fault](err); ok {
+			return fault
+		}
+	}
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestTimeout,
+		http.StatusUnsupportedMediaType, http.StatusNotAcceptable:
+		for _, err := range errs {
+			var detail huma.ErrorDetailer
+			if errors.As(err, &detail) {
+				return fieldFault(detail.ErrorDetail())
+			}
+		}
+		if strings.HasSuffix(message, "body is required") {
+			return providers.InvalidField("", "The request body is empty: a JSON object is wanted.")
+		}
+		return providers.InvalidField("", "The request is not valid.")
+	case http.StatusNotFound:
+		return providers.Faultf(providers.NotFound, "Not found.")
+	case http.StatusRequestEntityTooLarge:
+		return providers.Faultf(providers.TooLarge, "The request body is too large.")
+	}
+	if len(errs) > 0 && errs[0] != nil {
+		return providers.AsFault(errs[0])
+	}
+	return providers.AsFault(errors.New(message))
+}
+
+// fieldFault names the field that huma found at fault. What is missing it finds in what it is missing from.
+func fieldFault(d *huma.ErrorDetail) *providers.Fault {
+	param := trimLocation(d.Location)
+	if param == "body" {
+		param = ""
+	}
+	if missing, ok := strings.CutPrefix(d.Message, "expected required property "); ok {
+		name, _, _ := strings.Cut(missing, " ")
+		param = strings.TrimPrefix(param+"."+name, ".")
+		return providers.InvalidField(param, "Invalid request: '%s' is required.", param)
+	}
+	// The schema had no objection, so it is a number that does not fit. The rest of these words is Go's and the client's.
+	if _, place, found := strings.Cut(d.Message, "into Go struct field "); found {
+		place, _, _ = strings.Cut(place, " of type ")
+		param = place[strings.LastIndexByte(place, '.')+1:]
+		return providers.InvalidField(param, "Invalid value for %q: out of range.", param)
+	}
+	if param == "" {
+		return providers.InvalidField("", "The request body is not valid: %s.", d.Message)
+	}
+	return providers.InvalidField(param, "Invalid value for %q: %s.", param, d.Message)
+}
+
+// trimLocation drops huma's first word (query, path, body) from a place.
+func trimLocation(location string) string {
+	if _, rest, found := strings.Cut(location, "."); found {
+		return rest
+	}
+	return location
+}

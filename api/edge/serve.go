@@ -1,0 +1,117 @@
+package edge
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// maxRequestID is how much of a client's own request id is kept.
+const maxRequestID = 128
+
+// Probe is the operation of the health routes and of browsers' preflights, whose log lines nobody wants.
+const Probe = "probe"
+
+// The paths of the health routes, which are not traced.
+const (
+	AlivePath = "/healthz"
+	ReadyPath = "/readyz"
+)
+
+// Handler is the outermost layer around next: it gives the request its id, catches panics, gives back what the request
+// held and writes the one access log line.
+func (e *Edge) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := e.begin(w, r)
+		defer x.finish()
+		next.ServeHTTP(x, x.http)
+	})
+}
+
+// begin makes the request and sets what holds for every answer.
+func (e *Edge) begin(w http.ResponseWriter, r *http.Request) *Request {
+	x := &Request{
+		answer: answer{ResponseWriter: w, patience: e.options.WriteTimeout},
+		edge:   e, ID: requestID(r), Start: time.Now(), Format: e.formatOf(r),
+	}
+	x.presence.source = e.options.Proxies.source(r)
+	e.requests.Add(1)
+	x.fixed = [...]string{x.ID, "nosniff", "private, no-store"}
+	w.Header()["X-Request-Id"] = x.fixed[0:1:1]
+	w.Header()["X-Content-Type-Options"] = x.fixed[1:2:2]
+	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
+		// A length beside the encoding, in which somebody in front may see another end of the request, would have to end the
+		// connection. net/http hides whether there was one.
+		w.Header().Set("Connection", "close")
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{}) // the connection's last request may have left one
+	if r.ContentLength != 0 {
+		_ = control.SetReadDeadline(x.Start.Add(e.unreadTimeout()))
+	}
+	ctx, end := context.WithCancelCause(r.Context())
+	x.presence.end = end
+	x.presence.ctx = x.trace(context.WithValue(ctx, requestKey{}, x), r)
+	x.http = r.WithContext(x.presence.ctx)
+	return x
+}
+
+// finish ends a request. It is deferred, and recovers what its handler panicked with.
+func (x *Request) finish() {
+	panicked := recover()
+	x.edge.callers.leave(&x.presence)
+	x.presence.end(nil)
+	aborted := x.recovered(panicked)
+	x.Admission.release()
+	x.logAccess()
+	x.endTrace()
+	x.tell()
+	x.ReleaseBody()
+	if !aborted {
+		x.discard(x.http)
+	}
+	x.edge.requests.Add(-1)
+	if aborted {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// recovered answers a panic in the format of the request and tells whether the connection must be cut because the
+// answer had begun.
+func (x *Request) recovered(panicked any) (aborted bool) {
+	if panicked == nil {
+		return false
+	}
+	if err, ok := panicked.(error); ok && err == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+		return true
+	}
+	x.edge.options.Log.LogAttrs(x.presence.ctx, slog.LevelError, "handler panicked", slog.String("request_id", x.ID),
+		slog.Any("panic", panicked), slog.String("stack", string(debug.Stack())))
+	if x.status != 0 {
+		return true
+	}
+	x.FailWith(0, providers.Faultf(providers.Internal, "The gateway failed to handle the request."))
+	return false
+}
+
+// requestID keeps a client's own safe id, else draws one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	if id == "" || len(id) > maxRequestID {
+		return "req_" + rand.Text()
+	}
+	for i := range len(id) {
+		switch c := id[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '-' || c == '_' || c == '.' || c == ':' || c == '/' || c == '+' || c == '=' || c == '@':
+		default:
+			return "req_" + rand.Text()
+		}
+	}
+	return id
+}

@@ -1,0 +1,101 @@
+package edge
+
+import (
+	"context"
+	"net/http"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"modelrelay/providers"
+	"modelrelay/storage"
+)
+
+// otherMethod stands for the methods that this server does not know, which are a stranger's words.
+const otherMethod = "_OTHER"
+
+// trace begins the request's span, as a part of the client's trace where the client sends one (W3C traceparent). Its
+// tracestate and baggage are a stranger's words and go no further. Without a tracer, and for probes, there is no span.
+func (x *Request) trace(ctx context.Context, r *http.Request) context.Context {
+	tracer := x.edge.options.Tracer
+	if tracer == nil || r.URL.Path == AlivePath || r.URL.Path == ReadyPath {
+		return ctx
+	}
+	given := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header)))
+	if given.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, given.WithTraceState(trace.TraceState{}))
+	}
+	method := r.Method
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	default:
+		method = otherMethod
+	}
+	ctx, x.span = tracer.Start(ctx, method, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(x.Start),
+		trace.WithAttributes(semconv.HTTPRequestMethodKey.String(method), providers.TraceRequest.String(x.ID)))
+	return ctx
+}
+
+// traceID names the request's trace where somebody will find it, "" elsewhere.
+func (x *Request) traceID() string {
+	if x.span == nil || !x.span.SpanContext().IsSampled() {
+		return ""
+	}
+	return x.span.SpanContext().TraceID().String()
+}
+
+// endTrace ends the request's span with what is known of the request by then. It names the route and not the path, and
+// nothing of what was said.
+func (x *Request) endTrace() {
+	if x.span == nil {
+		return
+	}
+	defer x.span.End()
+	if !x.span.IsRecording() {
+		return
+	}
+	status := x.shownStatus()
+	attributes := append(make([]attribute.KeyValue, 0, 16), semconv.HTTPResponseStatusCode(status))
+	if x.Operation != "" { // so the method is one that this server knows
+		x.span.SetName(x.http.Method + " " + x.Operation)
+		attributes = append(attributes, semconv.HTTPRoute(x.Operation))
+	}
+	if x.Caller != nil {
+		attributes = append(attributes, providers.TraceToken.String(x.Caller.Name))
+	}
+	if x.Outcome.Model != "" && (x.Fault == nil || x.Fault.Kind != providers.ModelNotFound) { // a name that no model has is a stranger's words
+		attributes = append(attributes, semconv.GenAIOperationNameKey.String(x.asks().Convention()), semconv.GenAIRequestModel(x.Outcome.Model))
+	}
+	if x.Outcome.Task != "" {
+		attributes = append(attributes, providers.TraceTask.String(x.Outcome.Task))
+	}
+	if x.Outcome.Channel != "" {
+		attributes = append(attributes, providers.TraceChannel.String(x.Outcome.Channel), providers.TraceAttempt.Int(x.Outcome.Attempts),
+			semconv.GenAIProviderNameKey.String(x.Outcome.Provider))
+	}
+	if x.Outcome.Usage.Input > 0 || x.Outcome.Usage.Output > 0 {
+		attributes = append(attributes, providers.TraceUsage(x.Outcome.Usage)...)
+	}
+	if x.Fault != nil {
+		attributes = append(attributes, semconv.ErrorTypeKey.String(string(x.Fault.Kind)))
+	}
+	if status >= http.StatusInternalServerError || x.Fault != nil && status == http.StatusOK { // a stream that failed
+		x.span.SetStatus(codes.Error, "") // a client's own mistakes, and its leaving, are no errors of a server
+	}
+	x.span.SetAttributes(attributes...)
+}
+
+// asks is the operation of a request that names a model.
+func (x *Request) asks() providers.Operation {
+	switch {
+	case x.Outcome.Operation != "":
+		return x.Outcome.Operation
+	case x.presence.permission == storage.OperationRealtime:
+		return providers.Realtime
+	default:
+		return providers.VideoTask
+	}
+}

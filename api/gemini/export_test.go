@@ -1,0 +1,26 @@
+package gemini
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/providers"
+)
+
+// ModelNames finds where the body of a batch of embeddings names its model.
+func ModelNames() func(raw []byte, model string) ([]providers.Span, error) {
+	c := newChecker[geminiBatchEmbed](huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer))
+	return func(raw []byte, model string) ([]providers.Span, error) {
+		b, err := c.Check(raw)
+		if err != nil {
+			return nil, err
+		}
+		return modelNames(b, model)
+	}
+}
+
+// Checkers are those of some operations.
+func Checkers() map[string]*body.Checker {
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	return map[string]*body.Checker{"gemini": newChecker[geminiGenerate](registry)}
+}

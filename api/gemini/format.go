@@ -1,0 +1,79 @@
+// Package gemini is format B, Google's: the bodies and routes of its relayed calls, the shape of its faults and of its model
+// list.
+//
+// Wire structs are named as the OpenAPI document names their schemas. It must not know another format.
+package gemini
+
+import (
+	"net/http"
+	"strings"
+
+	"modelrelay/api/body"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+// Format is the dialect. It is asked behind those whose headers choose the shape of the model list before its own do.
+func Format() *edge.Format {
+	return &edge.Format{
+		Name: providers.Gemini, Title: "Gemini", Speaks: speaks,
+		Fault: func(fault *providers.Fault, status int, _ string) any {
+			return geminiError{Error: geminiErrorBody{Code: status, Message: fault.Message, Status: statusOf(fault.Kind), Details: []any{}}}
+		},
+		FaultSchema: body.SchemaOf[geminiError],
+	}
+}
+
+// speaks knows a call by its path, and a model list by the vendor's credentials.
+func speaks(r *http.Request) bool {
+	path := r.URL.Path
+	switch {
+	case strings.HasPrefix(path, "/v1beta/"):
+		return true
+	case path != "/v1/models" && !strings.HasPrefix(path, "/v1/models/"):
+		return false
+	case r.Method == http.MethodPost && strings.Contains(path, ":"):
+		return true
+	case r.Header.Get("X-Vendorb-Api-Key") != "" || r.Header.Get("X-Goog-Api-Key") != "":
+		return true
+	}
+	return strings.Contains(r.URL.RawQuery, "key") && r.URL.Query().Get("key") != ""
+}
+
+// geminiError is the error body.
+type geminiError struct {
+	Error geminiErrorBody `json:"error"`
+}
+
+type geminiErrorBody struct {
+	Code    int    `json:"code" doc:"The HTTP status"`
+	Message string `json:"message"`
+	Status  string `json:"status" doc:"Class of the error"`
+	Details []any  `json:"details" required:"false" doc:"Absent in some errors of an upstream"`
+}
+
+// statusOf is the status of a kind of fault.
+func statusOf(kind providers.Kind) string {
+	switch kind {
+	case providers.Invalid, providers.MethodNotAllowed, providers.TooLarge, providers.Mismatch:
+		return "INVALID_ARGUMENT"
+	case providers.Unauthenticated:
+		return "UNAUTHENTICATED"
+	case providers.Forbidden:
+		return "PERMISSION_DENIED"
+	case providers.ModelNotFound, providers.NotFound:
+		return "NOT_FOUND"
+	case providers.Conflict:
+		return "ABORTED"
+	case providers.RateLimited, providers.Quota:
+		return "RESOURCE_EXHAUSTED"
+	case providers.Canceled:
+		return "CANCELLED"
+	case providers.Overloaded:
+		return "UNAVAILABLE"
+	case providers.Timeout:
+		return "DEADLINE_EXCEEDED"
+	default:
+		return "INTERNAL"
+	}
+}

@@ -1,0 +1,74 @@
+package gemini
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/calls"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+// geminiModel is one entry of the model list in format B.
+type geminiModel struct {
+	Name        string   `json:"name" doc:"models/ and the model id"`
+	DisplayName string   `json:"displayName"`
+	Methods     []string `json:"supportedGenerationMethods" nullable:"false" doc:"What the model takes in this format"`
+}
+
+// geminiModelList is the model list in format B. It has one page.
+type geminiModelList struct {
+	Models []geminiModel `json:"models" nullable:"false"`
+}
+
+// ModelShape is how the format shows models.
+func ModelShape() calls.ModelShape {
+	return calls.ModelShape{
+		ListSchema: body.SchemaOf[geminiModelList], OneSchema: body.SchemaOf[geminiModel],
+		List: func(models []providers.Model) any {
+			list := geminiModelList{Models: make([]geminiModel, 0, len(models))}
+			for _, model := range models {
+				list.Models = append(list.Models, newModel(model))
+			}
+			return list
+		},
+		One: func(model providers.Model) any { return newModel(model) },
+	}
+}
+
+func newModel(model providers.Model) geminiModel {
+	entry := geminiModel{Name: "models/" + model.ID, DisplayName: model.ID, Methods: []string{}}
+	for _, verb := range verbs() {
+		if slices.Contains(model.Endpoints, providers.Endpoint{Format: providers.Gemini, Operation: verb.name}) {
+			entry.Methods = append(entry.Methods, verb.verb)
+		}
+	}
+	return entry
+}
+
+// addModels adds GET /v1beta/models and GET /v1beta/models/{model}.
+func addModels(g *edge.Group, c *calls.Calls) {
+	shape := ModelShape()
+	tags := []string{edge.ModelsTag}
+	registry := g.OpenAPI().Components.Schemas
+	g.Handle(huma.Operation{
+		OperationID: "listModelsB", Method: http.MethodGet, Path: "/v1beta/models", Tags: tags, Summary: "List models in format B",
+		Responses: body.DeclareAnswer[geminiModelList](registry, "The models"),
+	}, func(x *edge.Request, _ *http.Request) error {
+		return x.JSON(shape.List(c.Models(x.Caller)))
+	})
+	g.HandleAt("/v1beta/models/*", huma.Operation{
+		OperationID: "getModelB", Method: http.MethodGet, Path: "/v1beta/models/{model}", Tags: tags, Summary: "Get a model in format B",
+		Parameters: []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons")},
+		Responses:  body.DeclareAnswer[geminiModel](registry, "The model"),
+	}, func(x *edge.Request, r *http.Request) error {
+		model, err := c.Model(x.Caller, edge.PathTail(r))
+		if err != nil {
+			return err
+		}
+		return x.JSON(shape.One(model))
+	})
+}

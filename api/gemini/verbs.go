@@ -1,0 +1,168 @@
+package gemini
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/calls"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+// verb is one operation of format B, which stands behind the model in the path.
+type verb struct {
+	verb, id, summary, tag string
+	name                   providers.Operation
+	streams                bool
+	body                   func(huma.Registry) (*body.Checker, *huma.RequestBody)
+}
+
+// verbs is the table of format B, in the order the model list shows.
+func verbs() []verb {
+	const generation, embeddings = "Format B content generation", "Embeddings"
+	return []verb{
+		{
+			verb: "generateContent", id: "generateContent", summary: "Generate content", tag: generation,
+			name: providers.GenerateContent, body: newBody[geminiGenerate],
+		},
+		{
+			verb: "streamGenerateContent", id: "streamGenerateContent", summary: "Generate content in pieces", tag: generation,
+			name: providers.StreamContent, streams: true, body: newBody[geminiGenerate],
+		},
+		{
+			verb: "countTokens", id: "countTokens", summary: "Count tokens", tag: generation,
+			name: providers.CountTokens, body: newBody[geminiCount],
+		},
+		{
+			verb: "embedContent", id: "embedContent", summary: "Embed content", tag: embeddings,
+			name: providers.Embeddings, body: newBody[geminiEmbed],
+		},
+		{
+			verb: "batchEmbedContents", id: "batchEmbedContents", summary: "Embed several contents", tag: embeddings,
+			name: providers.BatchEmbeddings, body: newBody[geminiBatchEmbed],
+		},
+	}
+}
+
+// declareAnswer declares the 200. Without alt=sse a stream is one JSON array, whose items come one by one.
+func declareAnswer(streams bool) map[string]*huma.Response {
+	answer := calls.DeclareAnswer("The upstream's answer", streams)
+	if streams {
+		answer["200"].Content["application/json"].Schema = body.ArrayOf(body.AnyObject())
+	}
+	return answer
+}
+
+func newBody[Body any](registry huma.Registry) (*body.Checker, *huma.RequestBody) {
+	return newChecker[Body](registry), body.DeclareJSON[Body](registry)
+}
+
+// newChecker is newChecker with what the gateway reads of this format beyond the fields of the contract. The vendor
+// takes every name in snake case as well.
+func newChecker[Body any](registry huma.Registry) *body.Checker {
+	c := body.NewChecker[Body](registry, "model", "generationConfig.maxOutputTokens", "generationConfig.candidateCount",
+		"generationConfig.thinkingConfig.thinkingBudget")
+	c.AllowSnakeCase()
+	return c
+}
+
+// Add adds the format: POST {prefix}/models/{model}:{verb} under both prefixes its SDK uses, and its model list.
+func Add(g *edge.Group, c *calls.Calls) {
+	addModels(g, c)
+	addVerbs(g, c, "/v1beta", "")
+	addVerbs(g, c, "/v1", "V1")
+}
+
+// route is a verb as one prefix serves it.
+type route struct {
+	operation *huma.Operation
+	verb      verb
+	check     *body.Checker
+}
+
+// addVerbs declares each verb and routes all of them at once: a model's name may hold slashes and colons, which no path
+// parameter of the router does.
+func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string) {
+	registry := g.OpenAPI().Components.Schemas
+	routes := make(map[string]route)
+	for _, verb := range verbs() {
+		check, requestBody := verb.body(registry)
+		op := &huma.Operation{
+			OperationID: verb.id + suffix, Method: http.MethodPost, Path: prefix + "/models/{model}:" + verb.verb,
+			Tags: []string{verb.tag}, Summary: verb.summary + ", " + prefix,
+			Description: "Fields that are not listed here reach the upstream untouched.",
+			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons")},
+			RequestBody: requestBody, Responses: declareAnswer(verb.streams), Metadata: edge.Calls(),
+		}
+		if verb.streams {
+			op.Parameters = append(op.Parameters, &huma.Param{
+				Name: "alt", In: "query", Schema: &huma.Schema{Type: huma.TypeString},
+				Description: "`sse` streams server-sent events; else the answer is one JSON array, element by element",
+			})
+		}
+		g.DocumentOperation(op)
+		routes[verb.verb] = route{operation: op, verb: verb, check: check}
+	}
+	g.HandleAny(http.MethodPost, prefix+"/models/*", func(x *edge.Request, r *http.Request) (*huma.Operation, edge.Handler, error) {
+		model, route, err := target(routes, x, r)
+		if err != nil {
+			return nil, nil, err
+		}
+		return route.operation, func(x *edge.Request, r *http.Request) error { return relay(c, x, r, model, route) }, nil
+	})
+}
+
+// target splits the path at its last colon. A path without one is a model's, which takes no POST.
+func target(routes map[string]route, x *edge.Request, r *http.Request) (model string, to route, err error) {
+	tail := edge.PathTail(r)
+	colon := strings.LastIndexByte(tail, ':')
+	if colon < 0 {
+		x.Header().Set("Allow", http.MethodGet)
+		return "", to, providers.Faultf(providers.MethodNotAllowed, "This path does not take %s.", r.Method)
+	}
+	to, known := routes[tail[colon+1:]]
+	if !known {
+		return "", to, edge.NothingHere()
+	}
+	return tail[:colon], to, nil
+}
+
+// relay relays an operation of the format.
+func relay(c *calls.Calls, x *edge.Request, r *http.Request, model string, to route) error {
+	if err := calls.CheckModel(model); err != nil {
+		return err
+	}
+	raw, err := x.ReadBody(r)
+	if err != nil {
+		return err
+	}
+	b, err := to.check.Check(raw)
+	if err != nil {
+		return err
+	}
+	call := calls.JSONCall(providers.Endpoint{Format: providers.Gemini, Operation: to.verb.name}, b)
+	if call.NamesAt, err = modelNames(b, model); err != nil {
+		return err
+	}
+	call.Model, call.ModelAt, call.Header = model, providers.Span{}, calls.KeepHeader(r, "Accept")
+	call.Stream = to.verb.streams && r.URL.Query().Get("alt") == "sse"
+	call.Output, call.N = sizeOf(b)
+	return c.Do(x, r, call)
+}
+
+// sizeOf reads what a body's configuration says about its answer: the most tokens of one, and how many answers.
+func sizeOf(b *body.JSON) (output, n int64) {
+	config := b.Value("generationConfig")
+	if config == nil {
+		return 0, 0
+	}
+	thinking := config
+	if at := body.Member(config, "thinkingConfig", "thinking_config"); at != (providers.Span{}) {
+		thinking = config[at.From:at.To]
+	}
+	output = max(body.WholeMember(config, "maxOutputTokens", "max_output_tokens"), body.WholeMember(thinking, "thinkingBudget", "thinking_budget"))
+	return output, body.WholeMember(config, "candidateCount", "candidate_count")
+}

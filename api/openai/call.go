@@ -1,0 +1,197 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/calls"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+// Options are the models of calls that name none; "" refuses such calls.
+type Options struct {
+	ModerationModel, RealtimeModel string
+}
+
+// Add adds the operations of the format's relayed calls and of its conversations.
+func Add(g *edge.Group, c *calls.Calls, o Options) {
+	a := adder{group: g, calls: c}
+	a.addChat()
+	a.addResponses()
+	a.addText(o.ModerationModel)
+	a.addAudio()
+	a.addImages()
+	a.addRealtime(o.RealtimeModel)
+}
+
+// adder adds operations that relay.
+type adder struct {
+	group *edge.Group
+	calls *calls.Calls
+}
+
+func (a adder) registry() huma.Registry { return a.group.OpenAPI().Components.Schemas }
+
+// relayed is one relayed operation.
+type relayed struct {
+	huma.Operation
+
+	name providers.Operation
+	// finish, which may be nil, finishes the call of a checked body: what this operation asks beyond its fields, and what
+	// it adds to them.
+	finish func(r *http.Request, call *calls.Call, b *body.JSON) error
+	// goesOn, which may be nil, lists what earlier answers made and the call goes on from.
+	goesOn func(b *body.JSON) ([]providers.Made, error)
+	// route is the router's pattern where it is not Path.
+	route string
+}
+
+// addCall adds an operation whose JSON body, checked as Body says, goes upstream as it came.
+func addCall[Body any](a adder, op relayed) {
+	registry := a.registry()
+	check := newChecker[Body](registry)
+	op.Method, op.RequestBody, op.Metadata = http.MethodPost, body.DeclareJSON[Body](registry), edge.Calls()
+	if op.route == "" {
+		op.route = op.Path
+	}
+	a.group.HandleAt(op.route, op.Operation, a.relayJSON(check, op))
+}
+
+// cacheKey is the field with which a client says which calls share a beginning. It is no field of the contract, so it
+// passes unchecked.
+const cacheKey = "prompt_cache_key"
+
+// newChecker is body.NewChecker with what the gateway reads of this format beyond the fields of the contract. Of the fields
+// that say how much a call wants nobody knows which an upstream reads, so each counts wherever it stands.
+func newChecker[Body any](registry huma.Registry) *body.Checker {
+	return body.NewChecker[Body](registry, "max_completion_tokens", "max_output_tokens", "max_tokens", "n", "best_of",
+		cacheKey, "stream_options.include_usage", "parameters.n", "background")
+}
+
+// relayJSON reads, checks and relays a JSON body.
+func (a adder) relayJSON(check *body.Checker, op relayed) edge.Handler {
+	endpoint := providers.Endpoint{Format: providers.OpenAI, Operation: op.name}
+	return func(x *edge.Request, r *http.Request) error {
+		raw, err := x.ReadBody(r)
+		if err != nil {
+			return err
+		}
+		b, err := check.Check(raw)
+		if err != nil {
+			return err
+		}
+		call := calls.JSONCall(endpoint, b)
+		call.Header, call.Events.Last = keepHeader(r), isDone
+		call.Output, call.N = sizeOf(b)
+		if key := b.Value(cacheKey); len(key) > 0 {
+			call.Affinity = calls.Affinity(x, b.Value("model"), key)
+		}
+		if op.finish != nil {
+			if err := op.finish(r, &call, b); err != nil {
+				return err
+			}
+		}
+		if err := calls.CheckModel(call.Model); err != nil {
+			return err
+		}
+		if op.goesOn != nil {
+			if call.Goes, err = op.goesOn(b); err != nil {
+				return err
+			}
+		}
+		return a.calls.Do(x, r, call)
+	}
+}
+
+// relayForm reads, checks and relays a multipart body: part by part as it came, but for the model's name where the
+// channel has another one for it. finish, which may be nil, checks what the operation asks beyond its fields.
+func (a adder) relayForm(
+	x *edge.Request, r *http.Request, boundary string, fields *body.Checker, name providers.Operation, finish func(f *body.Form) error,
+) error {
+	raw, err := x.ReadBody(r)
+	if err != nil {
+		return err
+	}
+	f, err := fields.CheckForm(raw, boundary)
+	if err != nil {
+		return err
+	}
+	if finish != nil {
+		if err := finish(f); err != nil {
+			return err
+		}
+	}
+	call := calls.Call{
+		Call: providers.Call{
+			Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: name},
+			Model:    f.Text("model"), ModelAt: f.Span("model"), EncodeModel: func(model string) []byte { return []byte(model) },
+			Stream: f.Text("stream") == "true", ContentType: r.Header.Get("Content-Type"), Header: keepHeader(r), Body: raw,
+			OpenValues: f.Unlisted != nil,
+		},
+		Unlisted: f.Unlisted, N: body.Whole([]byte(f.Text("n"))), Events: calls.Events{Last: isDone},
+	}
+	if err := calls.CheckModel(call.Model); err != nil {
+		return err
+	}
+	return a.calls.Do(x, r, call)
+}
+
+func keepHeader(r *http.Request) http.Header { return calls.KeepHeader(r, "Accept", "Openai-Beta") }
+
+// isDone tells the last event of a stream.
+func isDone(events []byte) bool {
+	return bytes.HasSuffix(bytes.TrimRight(events, "\r\n"), []byte("data: [DONE]"))
+}
+
+// sizeOf reads what a body says about its answer: the most tokens of one, and how many answers or images, by the most that
+// any of its fields says.
+func sizeOf(b *body.JSON) (output, n int64) {
+	for _, name := range [...]string{"max_completion_tokens", "max_output_tokens", "max_tokens"} {
+		output = max(output, body.Whole(b.Value(name)))
+	}
+	for _, name := range [...]string{"n", "best_of"} { // the best of so many are made, and paid for
+		n = max(n, body.Whole(b.Value(name)))
+	}
+	n = min(body.MaxWhole, max(1, n)*prompts(b.Value("prompt")))
+	return output, max(n, body.WholeMember(b.Value("parameters"), "n")) // the contract's own images say it there
+}
+
+// prompts is how many texts a completion is to go on from, each of which has answers of its own: the elements of an array,
+// but for one that is the tokens of a single text.
+func prompts(raw []byte) int64 {
+	var n int64
+	for at := range body.Items(raw) {
+		if c := raw[at.From]; n == 0 && (c == '-' || '0' <= c && c <= '9') {
+			return 1
+		}
+		n++
+	}
+	return max(1, n)
+}
+
+// setModel makes the model that the path or the configuration names the call's, whatever the body says of it.
+func setModel(call *calls.Call, b *body.JSON, model string) {
+	named := call.ModelAt != (providers.Span{})
+	switch {
+	case named && b.Value("model") != nil && call.Model == model:
+		return
+	case !named:
+		inside := body.InsertMember(b.Raw, 0, `"model":`)
+		call.ModelAt = inside.At
+		empty := len(inside.Text) == len(`"model":`) // no comma: there are no other members
+		call.EncodeModel = func(model string) []byte {
+			name, _ := json.Marshal(model) // a string always marshals
+			text := append([]byte(`"model":`), name...)
+			if !empty {
+				text = append(text, ',')
+			}
+			return text
+		}
+	}
+	call.Model, call.ModelUnset = model, true
+}

@@ -1,0 +1,96 @@
+package openai
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/calls"
+	"modelrelay/providers"
+)
+
+// openAIChat is the body of a chat completion. It is never filled: the schema and the field checks are compiled from it.
+type openAIChat struct {
+	Model               string           `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Messages            []map[string]any `json:"messages" nullable:"false" doc:"Conversation messages"`
+	Temperature         float64          `json:"temperature,omitempty" doc:"Sampling temperature"`
+	TopP                float64          `json:"top_p,omitempty" doc:"Nucleus sampling"`
+	N                   int              `json:"n,omitempty" doc:"Number of generations"`
+	Stream              bool             `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
+	StreamOptions       map[string]any   `json:"stream_options,omitempty"`
+	Stop                body.TextOrTexts `json:"stop,omitzero" doc:"Stop sequences"`
+	MaxTokens           int              `json:"max_tokens,omitempty" doc:"Max generated tokens"`
+	MaxCompletionTokens int              `json:"max_completion_tokens,omitempty" doc:"Max completion tokens"`
+	PresencePenalty     float64          `json:"presence_penalty,omitempty"`
+	FrequencyPenalty    float64          `json:"frequency_penalty,omitempty"`
+	LogitBias           map[string]any   `json:"logit_bias,omitempty"`
+	User                string           `json:"user,omitempty"`
+	Tools               []map[string]any `json:"tools,omitempty" nullable:"false"`
+	ToolChoice          openAIToolChoice `json:"tool_choice,omitzero"`
+	ResponseFormat      map[string]any   `json:"response_format,omitempty"`
+	Seed                int64            `json:"seed,omitempty"`
+	ReasoningEffort     string           `json:"reasoning_effort,omitempty" enum:"none,minimal,low,medium,high,xhigh,max" doc:"For reasoning-capable models"`
+	Modalities          []string         `json:"modalities,omitempty" nullable:"false" enum:"text,audio"`
+	Audio               map[string]any   `json:"audio,omitempty"`
+}
+
+// openAIToolChoice is a word or an object.
+type openAIToolChoice struct{}
+
+// Schema implements huma.SchemaProvider.
+func (openAIToolChoice) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{OneOf: []*huma.Schema{
+		{Type: huma.TypeString, Enum: []any{"none", "auto", "required"}},
+		{Type: huma.TypeObject, AdditionalProperties: true},
+	}}
+}
+
+// addChat adds POST /v1/chat/completions.
+func (a adder) addChat() {
+	addCall[openAIChat](a, relayed{
+		name: providers.Chat, finish: streamUsage,
+		Operation: huma.Operation{
+			OperationID: "createChatCompletion", Path: "/v1/chat/completions",
+			Tags: []string{"Chat format"}, Summary: "Chat completions",
+			Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",
+			Responses:   calls.DeclareAnswer("A chat completion, or its chunks", true),
+		},
+	})
+}
+
+// streamUsage makes calls whose streams report usage only when asked to ask for it.
+func streamUsage(_ *http.Request, call *calls.Call, b *body.JSON) error {
+	if call.Stream {
+		askUsage(call, b)
+	}
+	return nil
+}
+
+const askForUsage = `"include_usage":true`
+
+// askUsage makes the upstream report what a stream used, by the smallest edit that says so. The client sees the report
+// only where it asked for it itself.
+func askUsage(call *calls.Call, b *body.JSON) {
+	options := b.Span("stream_options")
+	switch {
+	case options == (providers.Span{}):
+		call.Edits = append(call.Edits, body.InsertMember(b.Raw, 0, `"stream_options":{`+askForUsage+`}`))
+	case b.Value("stream_options") == nil:
+		call.Edits = append(call.Edits, providers.Edit{At: options, Text: []byte("{" + askForUsage + "}")})
+	default:
+		at := body.Member(b.Raw[options.From:options.To], "include_usage")
+		if at == (providers.Span{}) {
+			call.Edits = append(call.Edits, body.InsertMember(b.Raw, options.From, askForUsage))
+			break
+		}
+		at.From, at.To = at.From+options.From, at.To+options.From
+		switch string(b.Raw[at.From:at.To]) {
+		case "false", "null":
+			call.Edits = append(call.Edits, providers.Edit{At: at, Text: []byte("true")})
+		default:
+			return // asked for, or not a boolean, which is the upstream's to refuse
+		}
+	}
+	call.HideUsage = true
+}

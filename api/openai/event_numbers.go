@@ -1,0 +1,59 @@
+package openai
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// numberWindow is how many bytes of one read are looked at again with the next, so that a number that came in two is
+// found whole: the member's name, white space and the digits of any int.
+const numberWindow = 48
+
+// eventNumbers follows the numbers of a response's events past what a stream carries. Its zero value has seen none.
+type eventNumbers struct {
+	tail [numberWindow]byte // the last bytes seen
+	kept int                // how many of them
+	seen bool
+	last int
+}
+
+// saw looks at bytes of the stream as they came.
+func (e *eventNumbers) saw(p []byte) {
+	var seam [2 * numberWindow]byte
+	n := copy(seam[:], e.tail[:e.kept])
+	n += copy(seam[n:], p[:min(len(p), numberWindow)])
+	e.find(seam[:n])
+	if len(p) > numberWindow {
+		e.find(p)
+	}
+	if len(p) >= numberWindow {
+		e.kept = copy(e.tail[:], p[len(p)-numberWindow:])
+		return
+	}
+	e.kept = copy(e.tail[:], seam[max(0, n-numberWindow):n])
+}
+
+// find takes the last number. Within a text of the answer the name's quotes would be escaped, so that it is not found.
+func (e *eventNumbers) find(p []byte) {
+	name := []byte(`"sequence_number"`)
+	at := bytes.LastIndex(p, name)
+	if at < 0 {
+		return
+	}
+	rest := bytes.TrimLeft(p[at+len(name):], ": \t")
+	digits := 0
+	for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
+		digits++
+	}
+	if number, err := strconv.Atoi(string(rest[:digits])); err == nil {
+		e.seen, e.last = true, number
+	}
+}
+
+// next is the number of the event that follows.
+func (e *eventNumbers) next() int {
+	if !e.seen {
+		return 0
+	}
+	return e.last + 1
+}

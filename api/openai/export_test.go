@@ -1,0 +1,22 @@
+package openai
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+)
+
+// Checkers are those of some operations.
+func Checkers() map[string]*body.Checker {
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	return map[string]*body.Checker{"chat": newChecker[openAIChat](registry), "image": newChecker[openAIImage](registry)}
+}
+
+// NextEventNumber is the number after the last event of a response's stream that comes in reads of a size.
+func NextEventNumber(stream string, size int) int {
+	var numbers eventNumbers
+	for ; stream != ""; stream = stream[min(size, len(stream)):] {
+		numbers.saw([]byte(stream[:min(size, len(stream))]))
+	}
+	return numbers.next()
+}

@@ -1,0 +1,107 @@
+// Package openai is the OpenAI format: the bodies and routes of its relayed calls, realtime conversations, the shape of its
+// faults and of its model list. Paths that belong to no other format speak it too.
+//
+// Wire structs are named as the OpenAPI document names their schemas. It must not know another format.
+package openai
+
+import (
+	"encoding/json"
+
+	"modelrelay/api/body"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+// Format is the dialect of everything that belongs to no other one.
+func Format() *edge.Format {
+	return &edge.Format{
+		Name: providers.OpenAI, Title: "OpenAI", Credential: socketCredential,
+		Fault: func(fault *providers.Fault, _ int, _ string) any {
+			return openAIError{Error: newErrorBody(fault)}
+		},
+		FaultSchema: body.SchemaOf[openAIError],
+	}
+}
+
+// openAIError is the error body.
+type openAIError struct {
+	Error openAIErrorBody `json:"error"`
+}
+
+type openAIErrorBody struct {
+	Message string  `json:"message" doc:"What went wrong, for people"`
+	Type    *string `json:"type" doc:"Class of the error"`
+	Param   *string `json:"param" doc:"The request field at fault"`
+	Code    string  `json:"code" nullable:"true" doc:"The error itself, for programs; null in some errors of an upstream"`
+}
+
+func newErrorBody(fault *providers.Fault) openAIErrorBody {
+	class, code := classOf(fault.Kind)
+	return openAIErrorBody{Message: fault.Message, Type: orNull(class), Param: orNull(fault.Param), Code: code}
+}
+
+// classOf is the type and the code of a kind of fault.
+func classOf(kind providers.Kind) (class, code string) {
+	const invalid, serverError = "invalid_request_error", "api_error"
+	switch kind {
+	case providers.Invalid:
+		return invalid, "invalid_request"
+	case providers.Unauthenticated:
+		return "authentication_error", "invalid_api_key"
+	case providers.Forbidden:
+		return "permission_error", "permission_denied"
+	case providers.ModelNotFound:
+		return invalid, "model_not_found"
+	case providers.NotFound:
+		return invalid, "not_found"
+	case providers.MethodNotAllowed:
+		return invalid, "method_not_allowed"
+	case providers.Conflict:
+		return invalid, "conflict"
+	case providers.TooLarge:
+		return invalid, "request_too_large"
+	case providers.Mismatch:
+		return invalid, "idempotency_mismatch"
+	case providers.RateLimited:
+		return "rate_limit_error", "rate_limit_exceeded"
+	case providers.Quota:
+		return "insufficient_quota", "insufficient_quota"
+	case providers.Canceled:
+		return "", "canceled"
+	case providers.Upstream:
+		return serverError, "upstream_error"
+	case providers.Overloaded:
+		return serverError, "overloaded"
+	case providers.Timeout:
+		return serverError, "upstream_timeout"
+	default:
+		return serverError, "internal_error"
+	}
+}
+
+// responseErrorEvent is the error event of a response's stream. The vendor's document has its members flat, its SDKs
+// raise what they find under "error".
+type responseErrorEvent struct {
+	Type           string          `json:"type"`
+	Code           string          `json:"code"`
+	Message        string          `json:"message"`
+	Param          *string         `json:"param"`
+	SequenceNumber int             `json:"sequence_number"`
+	Error          openAIErrorBody `json:"error"`
+}
+
+// responseError is the event that ends the stream of a response that failed; its number follows the last event's.
+func responseError(fault *providers.Fault, number int) []byte {
+	body := newErrorBody(fault)
+	event, _ := json.Marshal(responseErrorEvent{ // plain strings always marshal
+		Type: "error", Code: body.Code, Message: body.Message, Param: body.Param, SequenceNumber: number, Error: body,
+	})
+	return append(append([]byte("event: error\ndata: "), event...), "\n\n"...)
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,118 @@
+package openai
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/calls"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+const realtimePath = "/v1/realtime"
+
+// What a browser, which can set no headers, offers as subprotocols.
+const (
+	// realtimeProtocol is the only one that is ever selected.
+	realtimeProtocol = "realtime"
+	// keyProtocol stands before the client's key.
+	keyProtocol = "openai-insecure-api-key."
+	// betaProtocol stands for the header OpenAI-Beta: realtime=v1.
+	betaProtocol = "openai-beta.realtime-v1"
+)
+
+// addRealtime adds GET /v1/realtime.
+func (a adder) addRealtime(standard string) {
+	a.group.Handle(huma.Operation{
+		OperationID: "createRealtimeConversation", Method: http.MethodGet, Path: realtimePath,
+		Tags: []string{edge.RealtimeTag}, Summary: "Realtime conversation",
+		Description: "A WebSocket. Text and binary messages of up to 32 MiB, close codes and reasons pass both ways. Where no " +
+			"header can be set, the API token may stand in the query parameter `key` or in the subprotocol " +
+			"`openai-insecure-api-key.<API_TOKEN>` beside `realtime`.",
+		Parameters: []*huma.Param{{
+			Name: "model", In: "query", Schema: &huma.Schema{Type: huma.TypeString}, Description: "Model id; the deployment may have a default",
+		}},
+		Responses: map[string]*huma.Response{
+			"101": {Description: "The protocol is switched"},
+			"400": {
+				Description: "Bad request, or not one for a WebSocket",
+				Content:     map[string]*huma.MediaType{"application/json": {Schema: a.group.FaultSchema()}},
+			},
+		},
+		Metadata: edge.Calls(),
+	}, func(x *edge.Request, r *http.Request) error {
+		if err := checkUpgrade(x.Header(), r); err != nil {
+			return err
+		}
+		call, err := realtimeCall(r, standard)
+		if err != nil {
+			return err
+		}
+		return a.calls.Converse(x, r, call, realtimeProtocol)
+	})
+}
+
+// realtimeCall makes the call of a request; standard is the model of one that names none, "" for none.
+func realtimeCall(r *http.Request, standard string) (providers.RealtimeCall, error) {
+	query := r.URL.Query()
+	call := providers.RealtimeCall{Model: query.Get("model"), Header: make(http.Header), Query: make(url.Values)}
+	if call.Model == "" {
+		call.Model = standard
+	}
+	if call.Model == "" {
+		return call, providers.InvalidField("model", "Invalid request: 'model' is required.")
+	}
+	// What else a query holds may be a credential under some name; this one says what kind of conversation it is.
+	if intent, ok := query["intent"]; ok {
+		call.Query["intent"] = intent
+	}
+	if beta := r.Header.Values("OpenAI-Beta"); len(beta) > 0 {
+		call.Header["Openai-Beta"] = beta
+	} else if offers(r, betaProtocol) {
+		call.Header.Set("OpenAI-Beta", "realtime=v1")
+	}
+	return call, calls.CheckModel(call.Model)
+}
+
+// checkUpgrade tells whether the request asks for a WebSocket as RFC 6455, section 4.2.1, has it. Whoever does not is
+// answered here, in the format's own shape and with the contract's status.
+func checkUpgrade(answer http.Header, r *http.Request) error {
+	keys := r.Header.Values("Sec-Websocket-Key")
+	switch {
+	case !r.ProtoAtLeast(1, 1) || !edge.HeaderLists(r.Header, "Connection", "upgrade") || !edge.HeaderLists(r.Header, "Upgrade", "websocket"):
+		return providers.InvalidField("", "This path takes WebSocket connections only.")
+	case r.Header.Get("Sec-Websocket-Version") != "13":
+		answer.Set("Sec-Websocket-Version", "13")
+		return providers.InvalidField("", "The WebSocket version is not supported, 13 is.")
+	case len(keys) != 1:
+		return providers.InvalidField("", "The Sec-WebSocket-Key is missing or given twice.")
+	}
+	if nonce, err := base64.StdEncoding.DecodeString(strings.TrimSpace(keys[0])); err != nil || len(nonce) != 16 {
+		return providers.InvalidField("", "The Sec-WebSocket-Key is not 16 bytes in base64.")
+	}
+	return nil
+}
+
+// offers tells whether the client offers the subprotocol.
+func offers(r *http.Request, protocol string) bool {
+	return edge.HeaderLists(r.Header, "Sec-Websocket-Protocol", protocol)
+}
+
+// socketCredential returns the key that a conversation offers as a subprotocol, "" where there is none.
+func socketCredential(r *http.Request) string {
+	if r.URL.Path != realtimePath {
+		return ""
+	}
+	for _, value := range r.Header.Values("Sec-Websocket-Protocol") {
+		for item := range strings.SplitSeq(value, ",") {
+			if key, ok := strings.CutPrefix(strings.TrimSpace(item), keyProtocol); ok {
+				return key
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,102 @@
+package openai
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/calls"
+	"modelrelay/providers"
+)
+
+// openAIResponse is the body of a response. It is never filled: the schema and the field checks are compiled from it.
+type openAIResponse struct {
+	Model              string             `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Input              body.TextOrObjects `json:"input,omitzero" doc:"String or message array"`
+	Instructions       string             `json:"instructions,omitempty"`
+	MaxOutputTokens    int                `json:"max_output_tokens,omitempty"`
+	Temperature        float64            `json:"temperature,omitempty"`
+	TopP               float64            `json:"top_p,omitempty"`
+	Stream             bool               `json:"stream,omitempty" doc:"Stream the response as server-sent events"`
+	Tools              []map[string]any   `json:"tools,omitempty" nullable:"false"`
+	ToolChoice         body.TextOrObject  `json:"tool_choice,omitzero"`
+	Reasoning          map[string]any     `json:"reasoning,omitempty"`
+	PreviousResponseID string             `json:"previous_response_id,omitempty"`
+	Truncation         string             `json:"truncation,omitempty" enum:"auto,disabled"`
+}
+
+// openAICompaction is the body of a compaction. It is never filled.
+type openAICompaction struct {
+	Model              string             `json:"model" minLength:"1" doc:"Model id, taken from the model list"`
+	Input              body.TextOrObjects `json:"input,omitzero"`
+	Instructions       string             `json:"instructions,omitempty"`
+	PreviousResponseID string             `json:"previous_response_id,omitempty"`
+}
+
+const responsesPath = "/v1/responses"
+
+// addResponses adds POST /v1/responses and POST /v1/responses/compact.
+func (a adder) addResponses() {
+	tags := []string{"Responses format"}
+	addCall[openAIResponse](a, relayed{
+		name: providers.Responses, finish: responseEvents, goesOn: goesOn,
+		Operation: huma.Operation{
+			OperationID: "createResponse", Path: responsesPath, Tags: tags, Summary: "Create a response",
+			Description: "Streaming and non-streaming. Fields that are not listed here reach the upstream untouched.",
+			Responses:   calls.DeclareAnswer("A response, or its events", true),
+		},
+	})
+	addCall[openAICompaction](a, relayed{
+		name: providers.CompactResponse, goesOn: goesOn,
+		Operation: huma.Operation{
+			OperationID: "compactResponse", Path: responsesPath + "/compact", Tags: tags, Summary: "Compact a long conversation",
+			Responses: calls.DeclareAnswer("The compacted conversation", false),
+		},
+	})
+}
+
+// responseEvents follows the events of a response, which are numbered, and have an error of their own.
+func responseEvents(_ *http.Request, call *calls.Call, b *body.JSON) error {
+	call.Background = b.Flag("background")
+	if call.Stream {
+		numbers := new(eventNumbers)
+		call.Events.LastCounts, call.Events.Saw = true, numbers.saw
+		call.Events.Fault = func(fault *providers.Fault) []byte { return responseError(fault, numbers.next()) }
+	}
+	return nil
+}
+
+// maxContainers bounds how many containers a call may name: each is looked up.
+const maxContainers = 16
+
+// goesOn lists what earlier answers made and the call goes on from, the answer before it in front.
+func goesOn(b *body.JSON) ([]providers.Made, error) {
+	var goes []providers.Made
+	add := func(id []byte, param string) bool {
+		if len(id) > 0 {
+			goes = append(goes, providers.Made{ID: string(id), Param: param})
+		}
+		return len(goes) <= maxContainers
+	}
+	add(body.Unquote(b.Value("previous_response_id")), "previous_response_id")
+	seen := make(map[string]bool)
+	for _, field := range [...]string{"tools", "input"} {
+		ok := body.EachText(b.Value(field), func(name, text []byte) bool {
+			var room [64]byte
+			switch string(body.AppendFolded(room[:0], name)) {
+			case "CONTAINER", "CONTAINER_ID": // an item of a code interpreter keeps its container in use
+				if seen[string(text)] {
+					return true
+				}
+				seen[string(text)] = true
+				return add(text, field)
+			}
+			return true
+		})
+		if !ok {
+			return nil, providers.InvalidField(field, "Invalid request: '%s' names more than %d containers.", field, maxContainers)
+		}
+	}
+	return goes, nil
+}
