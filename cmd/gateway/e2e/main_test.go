@@ -29,6 +29,9 @@ var (
 // removals is how many tasks TestManyRemovals removes at once, twice, by default enough for every day; the whole is 1000.
 var removals = flag.Int("removals", 30, "video tasks that TestManyRemovals removes at once")
 
+// previous is the gateway that TestTakeover takes over from.
+var previous = flag.String("previous", "", "path of a gateway binary of the version before, for TestTakeover")
+
 // drive makes this binary the load driver of TestStreamsOnOneCore, a process of its own.
 var drive = flag.String("drive-streams", "", "open streams at this address instead of testing, and check them")
 

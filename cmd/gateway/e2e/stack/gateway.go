@@ -38,6 +38,7 @@ type Gateway struct {
 	Stack      *Stack
 	Address    string
 	ConfigFile string
+	Binary     string // what Launch runs
 	args       []string
 	*Process
 }
@@ -56,6 +57,7 @@ type GatewayOptions struct {
 	Webhooks       string   // members of the webhooks section
 	AdminKey       string   // opens /admin
 	TrustedProxies string   // proxies that are trusted, as YAML list items
+	Binary         string   // of another version
 }
 
 // StartGateway writes a configuration, starts a gateway and waits until it is ready.
@@ -82,7 +84,10 @@ func (s *Stack) StartGateway(o GatewayOptions) *Gateway {
 	if o.Channels == "" {
 		o.Channels = s.Channel("main", "sk-upstream-main", "")
 	}
-	g := &Gateway{Stack: s, Address: FreeAddr(s.T), args: o.Args}
+	if o.Binary == "" {
+		o.Binary = Bin.Gateway
+	}
+	g := &Gateway{Stack: s, Address: FreeAddr(s.T), Binary: o.Binary, args: o.Args}
 	o.Channels = strings.ReplaceAll(o.Channels, "{self}", g.Address)
 	g.ConfigFile = filepath.Join(s.dir, strings.ReplaceAll(g.Address, ":", "_")+".yaml")
 	text := fmt.Sprintf(`listen: %s
@@ -120,7 +125,7 @@ func (g *Gateway) Start() {
 // Launch runs the gateway without waiting for it.
 func (g *Gateway) Launch() {
 	g.Stack.T.Helper()
-	g.Process = g.Stack.Launch("gateway "+strings.Join(g.args, " "), Bin.Gateway, append(g.args, "--config", g.ConfigFile)...)
+	g.Process = g.Stack.Launch("gateway "+strings.Join(g.args, " "), g.Binary, append(g.args, "--config", g.ConfigFile)...)
 }
 
 // URL is the address of its HTTP interface.
