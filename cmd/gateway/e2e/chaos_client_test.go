@@ -1,11 +1,9 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -192,32 +190,14 @@ func (c *chaos) ask(ctx context.Context, g *stack.Gateway, r request, into any) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
-	var doc []byte
+	send := stack.Request{Method: r.method, Path: r.path, Token: stack.HookToken, Header: r.header}
 	if r.body != nil {
-		doc, _ = json.Marshal(r.body) // maps of strings
+		send.Body = r.body
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, g.URL()+r.path, bytes.NewReader(doc))
-	if err != nil {
-		c.wrong("%v", err)
+	answer, err := g.Send(ctx, send)
+	if err != nil || into != nil && json.Unmarshal(answer.Body, into) != nil {
 		return 0, 0
 	}
-	req.Header.Set("Authorization", "Bearer "+stack.HookToken)
-	req.Header.Set("Content-Type", "application/json")
-	for name, value := range r.header {
-		req.Header.Set(name, value)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, 0
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, 0
-	}
-	if into != nil && json.Unmarshal(answer, into) != nil {
-		return 0, 0
-	}
-	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // absent: 0
-	return resp.StatusCode, time.Duration(seconds) * time.Second
+	seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // absent: 0
+	return answer.Status, time.Duration(seconds) * time.Second
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -153,21 +152,11 @@ func (c *chaos) verdict(task *chaosTask, jobs []stack.Job, strays []string) {
 // download is the SHA-256 of the task's video.
 func (c *chaos) download(id string) string {
 	c.T.Helper()
-	req, err := http.NewRequestWithContext(c.T.Context(), http.MethodGet, c.fronts[0].URL()+"/v1/videos/"+id+"/content", nil)
-	if err != nil {
-		c.T.Fatal(err)
+	got := c.fronts[0].Call(c.T, stack.Request{Path: "/v1/videos/" + id + "/content", Token: stack.HookToken})
+	if got.Status != http.StatusOK {
+		c.wrong("download %s: %d", id, got.Status)
 	}
-	req.Header.Set("Authorization", "Bearer "+stack.HookToken)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		c.T.Fatal(err)
-	}
-	defer resp.Body.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
-		c.wrong("download %s: %s %v", id, resp.Status, err)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return hexSum(got.Body)
 }
 
 // refuseSome is how the receiver of events answers: it wants every sixth request once more, but no event a third time,

@@ -31,12 +31,7 @@ func TestTerminatedTaskIsSettled(t *testing.T) {
 		Tokens: fmt.Sprintf("  - {name: hooked, key: %s, group: default, budget: 1, max_tasks: 1, webhook_url: %q, webhook_secret: %s}\nprices: {sora-2-manual: {second: 0.1}}\n",
 			stack.HookToken, mine.URL, stack.HookSecret),
 	})
-	redis, err := storage.OpenRedis("redis://"+s.RedisAt+"/0", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = redis.Close() })
-	budgets := storage.NewBudgets(redis, nil)
+	budgets := storage.NewBudgets(s.RedisClient(""), nil)
 	reserved := func() int64 {
 		balance, err := budgets.Balance(t.Context(), "hooked")
 		if err != nil {

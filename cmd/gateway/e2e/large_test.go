@@ -40,7 +40,8 @@ func TestLargeVideo(t *testing.T) {
 		t.Errorf("the copy took %d MB of memory, want at most %d", (peak-before)>>20, archiveMemory>>20)
 	}
 
-	_, status, all := front.Content(t, id, "")
+	whole := front.Content(t, id, "")
+	status, all := whole.Status, whole.Body
 	if sum := sha256.Sum256(all); status != http.StatusOK || len(all) != largeSize || hex.EncodeToString(sum[:]) != s.Control.Job("large").SHA256 {
 		t.Fatalf("%d with %d bytes, want the upstream's %d", status, len(all), largeSize)
 	}
@@ -58,25 +59,25 @@ func TestLargeVideo(t *testing.T) {
 		{fmt.Sprintf("bytes=%d-%d", part-1, part), part - 1, part},
 		{fmt.Sprintf("bytes=%d-%d", largeSize-10, largeSize+10), largeSize - 10, largeSize - 1},
 	} {
-		header, status, body := front.Content(t, id, c.asked)
+		got := front.Content(t, id, c.asked)
 		want := fmt.Sprintf("bytes %d-%d/%d", c.first, c.last, largeSize)
-		if status != http.StatusPartialContent || header.Get("Content-Range") != want || !bytes.Equal(body, all[c.first:c.last+1]) {
-			t.Errorf("%s: %d, %q, %d bytes; want 206, %q, %d bytes", c.asked, status, header.Get("Content-Range"), len(body), want, c.last+1-c.first)
+		if got.Status != http.StatusPartialContent || got.Header.Get("Content-Range") != want || !bytes.Equal(got.Body, all[c.first:c.last+1]) {
+			t.Errorf("%s: %d, %q, %d bytes; want 206, %q, %d bytes", c.asked, got.Status, got.Header.Get("Content-Range"), len(got.Body), want, c.last+1-c.first)
 		}
 	}
 	for _, asked := range []string{fmt.Sprintf("bytes=%d-", largeSize), fmt.Sprintf("bytes=%d-%d", largeSize, largeSize+1)} {
-		header, status, _ := front.Content(t, id, asked)
-		if want := fmt.Sprintf("bytes */%d", largeSize); status != http.StatusRequestedRangeNotSatisfiable || header.Get("Content-Range") != want {
-			t.Errorf("%s: %d, %q; want 416, %q", asked, status, header.Get("Content-Range"), want)
+		got := front.Content(t, id, asked)
+		if want := fmt.Sprintf("bytes */%d", largeSize); got.Status != http.StatusRequestedRangeNotSatisfiable || got.Header.Get("Content-Range") != want {
+			t.Errorf("%s: %d, %q; want 416, %q", asked, got.Status, got.Header.Get("Content-Range"), want)
 		}
 	}
 
-	header, status, body := front.Content(t, id, "bytes=0-9,-5")
-	kind, params, err := mime.ParseMediaType(header.Get("Content-Type"))
-	if status != http.StatusPartialContent || err != nil || kind != "multipart/byteranges" {
-		t.Fatalf("two ranges: %d %s", status, header.Get("Content-Type"))
+	two := front.Content(t, id, "bytes=0-9,-5")
+	kind, params, err := mime.ParseMediaType(two.Header.Get("Content-Type"))
+	if two.Status != http.StatusPartialContent || err != nil || kind != "multipart/byteranges" {
+		t.Fatalf("two ranges: %d %s", two.Status, two.Header.Get("Content-Type"))
 	}
-	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+	parts := multipart.NewReader(bytes.NewReader(two.Body), params["boundary"])
 	for _, want := range [][]byte{all[:10], all[largeSize-5:]} {
 		part, err := parts.NextPart()
 		if err != nil {

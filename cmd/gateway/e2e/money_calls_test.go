@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
@@ -304,19 +303,8 @@ func (m *money) checkKilled() {
 		Amount  pricing.Money `json:"amount"`
 	}
 	m.usage(&charged, "--charge", list[0].ID)
-	req, err := http.NewRequestWithContext(m.t.Context(), http.MethodPost, m.doomed.URL()+"/admin/usage/unsettled/all/refund?token=doomed", nil)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+moneyAdmin)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		m.t.Fatalf("refund: %d %s %v", resp.StatusCode, body, err)
+	if status, text := m.doomed.Admin(http.MethodPost, "/admin/usage/unsettled/all/refund?token=doomed", "", nil); status != http.StatusOK {
+		m.t.Fatalf("refund: %d %s", status, text)
 	}
 	want := storage.Balance{Spent: got.Cost + int64(list[0].Amount)}
 	if charged.Charged != 1 || charged.Amount != list[0].Amount || m.balance("doomed") != want || m.sums("doomed").Cost != want.Spent {

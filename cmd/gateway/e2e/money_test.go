@@ -65,7 +65,6 @@ const (
   sora-2-fast-fail: {second: 0.1, request: 0.01}
   sora-2-pro-fast: {second: 0.3, request: 0.02}
 `
-	moneyAdmin = "admin-key-of-the-money"
 	// moneyRedis has everybody wait for Redis as long as a busy machine needs: while it counts as away each gateway limits for
 	// itself, and reserves nothing.
 	moneyRedis = "?dial_timeout=1m&read_timeout=1m&write_timeout=1m&pool_timeout=1m"
@@ -99,11 +98,7 @@ func newMoney(t *testing.T) *money {
 	m.lives, m.doomed = m.s.StartGateway(options), m.s.StartGateway(options)
 	options.Args = []string{"worker"}
 	m.worker = m.s.StartGateway(options)
-	redis, err := storage.OpenRedis("redis://"+m.s.RedisAt+"/0"+moneyRedis, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = redis.Close() })
+	redis := m.s.RedisClient(moneyRedis)
 	m.reader, m.budgets = storage.NewUsageReader(redis), storage.NewBudgets(redis, nil)
 	return m
 }
@@ -111,7 +106,7 @@ func newMoney(t *testing.T) *money {
 // options give each token a group of its own, and each group channels with keys of their own, so that the upstreams can
 // tell whom they served.
 func (m *money) options() stack.GatewayOptions {
-	o := stack.GatewayOptions{AdminKey: moneyAdmin, Relay: "cooldown: 5ms, max_attempts: 4", RedisQuery: moneyRedis}
+	o := stack.GatewayOptions{AdminKey: stack.AdminKey, Relay: "cooldown: 5ms, max_attempts: 4", RedisQuery: moneyRedis}
 	var tokens, channels strings.Builder
 	for _, one := range []struct {
 		token, limits string

@@ -3,10 +3,8 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,11 +24,13 @@ func TestUnknownReadsBesideCreates(t *testing.T) {
 	measure := func(round string) (took []time.Duration) {
 		for i := range creates {
 			start := time.Now()
-			status, body, err := ask(t.Context(), client, stack.Token+"-other", http.MethodPost, g.URL()+"/v1/videos",
-				fmt.Sprintf(`{"model":"sora-2-manual","prompt":"%s %d"}`, round, i))
+			got := g.Call(t, stack.Request{ // past the SDKs, whose own work would be measured too
+				Method: http.MethodPost, Path: "/v1/videos", Token: stack.Token + "-other", Client: client,
+				Body: fmt.Sprintf(`{"model":"sora-2-manual","prompt":"%s %d"}`, round, i),
+			})
 			took = append(took, time.Since(start))
-			if err != nil || status != http.StatusOK {
-				t.Fatalf("create: %d %s %v", status, body, err)
+			if got.Status != http.StatusOK {
+				t.Fatalf("create: %d %s", got.Status, got.Body)
 			}
 		}
 		return took
@@ -42,7 +42,7 @@ func TestUnknownReadsBesideCreates(t *testing.T) {
 	for round := range rounds { // in turns, so that whatever else the machine does weighs on both
 		alone = append(alone, measure(fmt.Sprintf("alone %d", round))...)
 		start := time.Now()
-		stop := reads.begin(t, client, g.URL())
+		stop := reads.begin(t, client, g)
 		beside = append(beside, measure(fmt.Sprintf("beside %d", round))...)
 		stop()
 		reading += time.Since(start)
@@ -70,7 +70,7 @@ const (
 type unknownReads struct{ asked, missing, refused atomic.Int64 }
 
 // begin reads until stop is called, which waits for those under way.
-func (u *unknownReads) begin(t *testing.T, client *http.Client, url string) (stop func()) {
+func (u *unknownReads) begin(t *testing.T, client *http.Client, g *stack.Gateway) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	due := make(chan struct{}, burst)
@@ -98,14 +98,16 @@ func (u *unknownReads) begin(t *testing.T, client *http.Client, url string) (sto
 		all.Go(func() {
 			for range due {
 				id := fmt.Sprintf("video_%025d0", u.asked.Add(1)) // of the form that the gateway makes
-				status, body, err := ask(context.WithoutCancel(ctx), client, stack.Token, http.MethodGet, url+"/v1/videos/"+id, "")
+				got, err := g.Send(context.WithoutCancel(ctx), stack.Request{Path: "/v1/videos/" + id, Client: client})
 				switch {
-				case err == nil && status == http.StatusNotFound:
+				case err != nil:
+					t.Errorf("read: %v", err)
+				case got.Status == http.StatusNotFound:
 					u.missing.Add(1)
-				case err == nil && status == http.StatusTooManyRequests:
+				case got.Status == http.StatusTooManyRequests:
 					u.refused.Add(1)
 				default:
-					t.Errorf("read: %d %s %v", status, body, err)
+					t.Errorf("read: %d %s", got.Status, got.Body)
 				}
 			}
 		})
@@ -114,23 +116,4 @@ func (u *unknownReads) begin(t *testing.T, client *http.Client, url string) (sto
 		cancel()
 		all.Wait()
 	}
-}
-
-// ask makes a request past the SDKs, whose own work would be measured too.
-func ask(ctx context.Context, client *http.Client, key, method, url, body string) (int, string, error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(answer), err
 }

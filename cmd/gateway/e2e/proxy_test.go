@@ -251,30 +251,17 @@ func (f *front) socket(t *testing.T) {
 func (f *front) addresses(t *testing.T) {
 	for _, c := range []struct {
 		key    string
-		header http.Header
+		header map[string]string
 		want   int
 	}{
 		{stack.Token + "-near", nil, http.StatusOK},
-		{stack.Token + "-near", http.Header{"X-Forwarded-For": {"203.0.113.7"}, "Forwarded": {"for=203.0.113.7"}}, http.StatusOK},
+		{stack.Token + "-near", map[string]string{"X-Forwarded-For": "203.0.113.7", "Forwarded": "for=203.0.113.7"}, http.StatusOK},
 		{stack.Token + "-far", nil, http.StatusForbidden},
-		{stack.Token + "-far", http.Header{"X-Forwarded-For": {"203.0.113.7"}}, http.StatusForbidden},
-		{stack.Token + "-far", http.Header{"Forwarded": {"for=203.0.113.7"}}, http.StatusForbidden},
+		{stack.Token + "-far", map[string]string{"X-Forwarded-For": "203.0.113.7"}, http.StatusForbidden},
+		{stack.Token + "-far", map[string]string{"Forwarded": "for=203.0.113.7"}, http.StatusForbidden},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.URL()+"/v1/models", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.header != nil {
-			req.Header = c.header
-		}
-		req.Header.Set("Authorization", "Bearer "+c.key)
-		resp, err := f.client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		if resp.StatusCode != c.want {
-			t.Errorf("%s with %v: got %d, want %d", c.key, c.header, resp.StatusCode, c.want)
+		if got := f.Call(t, stack.Request{Path: "/v1/models", Token: c.key, Header: c.header, Client: f.client}); got.Status != c.want {
+			t.Errorf("%s with %v: got %d, want %d", c.key, c.header, got.Status, c.want)
 		}
 	}
 }
@@ -282,19 +269,9 @@ func (f *front) addresses(t *testing.T) {
 // postChat posts a body to the chat operation and returns the status of its whole answer, which must be JSON.
 func postChat(t *testing.T, g *stack.Gateway, client *http.Client, key string, body io.Reader) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.URL()+"/v1/chat/completions", body)
-	if err != nil {
-		t.Fatal(err)
+	got := g.Call(t, stack.Request{Method: http.MethodPost, Path: "/v1/chat/completions", Token: key, Body: body, Client: client})
+	if kind := got.Header.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
+		t.Fatalf("got %d with %.200q of %q; want JSON", got.Status, got.Body, kind)
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if answer, err := io.ReadAll(resp.Body); err != nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-		t.Fatalf("got %d with %.200q of %q, %v; want JSON", resp.StatusCode, answer, resp.Header.Get("Content-Type"), err)
-	}
-	return resp.StatusCode
+	return got.Status
 }

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,9 +14,17 @@ import (
 
 	"modelrelay/cmd/gateway/e2e/stack"
 	"modelrelay/internal/testwait"
-	"modelrelay/storage"
 	"modelrelay/workflows"
 )
+
+// createRequest asks for a task in the Sora format, under an idempotency key where there is one.
+func createRequest(model, prompt, key string) stack.Request {
+	r := stack.Request{Method: http.MethodPost, Path: "/v1/videos", Body: map[string]string{"model": model, "prompt": prompt}}
+	if key != "" {
+		r.Header = map[string]string{"Idempotency-Key": key}
+	}
+	return r
+}
 
 // TestDeleteBesideRedis deletes tasks while Redis is cut off, or late: from the answer on both gateways say 404, and the key
 // makes no second use of the deleted task.
@@ -29,8 +38,9 @@ func TestDeleteBesideRedis(t *testing.T) {
 	create := func(model, key string) (id string, status int) {
 		t.Helper()
 		var made struct{ ID string }
-		status = front.Ask(t.Context(), http.MethodPost, "/v1/videos", key, map[string]string{"model": model, "prompt": key}, &made)
-		return made.ID, status
+		answer := front.Call(t, createRequest(model, key, key))
+		_ = json.Unmarshal(answer.Body, &made) // a refusal has no id
+		return made.ID, answer.Status
 	}
 	for name, spoil := range map[string]func(){
 		"late":    func() { redis.Slow(200 * time.Millisecond) },
@@ -46,7 +56,7 @@ func TestDeleteBesideRedis(t *testing.T) {
 		spoil()
 		for id, again := range map[string][2]string{ended: {"sora-2-fast", name + " ended"}, running: {"sora-2-manual", name + " running"}} {
 			other.StatusOf(id) // it has a look of its own
-			if got := front.Ask(t.Context(), http.MethodDelete, "/v1/videos/"+id, "", nil, nil); got != http.StatusOK {
+			if got := front.Call(t, stack.Request{Method: http.MethodDelete, Path: "/v1/videos/" + id}).Status; got != http.StatusOK {
 				t.Fatalf("%s: delete of %s: %d", name, again[1], got)
 			}
 			for at, g := range map[string]*stack.Gateway{"front": front, "other": other} {
@@ -102,7 +112,7 @@ func TestManyRemovals(t *testing.T) {
 		var took []time.Duration
 		for n := 0; ; n++ {
 			began := time.Now()
-			if got := g.Ask(t.Context(), http.MethodPost, "/v1/videos", "", map[string]string{"model": "sora-2-fast", "prompt": fmt.Sprint("beside ", began)}, nil); got != http.StatusOK {
+			if got := g.Call(t, createRequest("sora-2-fast", fmt.Sprint("beside ", began), "")).Status; got != http.StatusOK {
 				t.Errorf("a create beside: %d", got)
 			}
 			took = append(took, time.Since(began))
@@ -124,9 +134,7 @@ func TestManyRemovals(t *testing.T) {
 	idle := used()
 	each(ids, func(n int, _ string) {
 		var made struct{ ID string }
-		if got := g.Ask(t.Context(), http.MethodPost, "/v1/videos", fmt.Sprint("k", n), map[string]string{"model": "sora-2-fast", "prompt": fmt.Sprint("task ", n)}, &made); got != http.StatusOK {
-			t.Errorf("create %d: %d", n, got)
-		}
+		g.CallJSON(t, createRequest("sora-2-fast", fmt.Sprint("task ", n), fmt.Sprint("k", n)), &made)
 		ids[n] = made.ID
 	})
 	testwait.Eventually(t, "every task completes", patience, func() bool {
@@ -136,7 +144,7 @@ func TestManyRemovals(t *testing.T) {
 	remove := func(ids []string) (answered, over time.Duration) {
 		began := time.Now()
 		each(ids, func(n int, id string) {
-			if got := g.Ask(t.Context(), http.MethodDelete, "/v1/videos/"+id, "", nil, nil); got != http.StatusOK {
+			if got := g.Call(t, stack.Request{Method: http.MethodDelete, Path: "/v1/videos/" + id}).Status; got != http.StatusOK {
 				t.Errorf("delete %d: %d", n, got)
 			}
 		})
@@ -174,12 +182,7 @@ func TestManyRemovals(t *testing.T) {
 			}
 		}
 	}
-	redis, err := storage.OpenRedis("redis://"+s.RedisAt+"/0", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer redis.Close()
-	left, err := redis.Keys(t.Context(), "*").Result()
+	left, err := s.RedisClient("").Keys(t.Context(), "*").Result()
 	if err != nil {
 		t.Fatal(err)
 	}

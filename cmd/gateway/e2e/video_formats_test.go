@@ -60,9 +60,9 @@ func videoFormats(t *testing.T, g *stack.Gateway) map[string]videoFormat {
 					ID     string `json:"id"`
 					TaskID string `json:"task_id"`
 				}
-				g.CallJSON(t, http.MethodPost, "/v1/video/generations", map[string]any{
+				g.CallJSON(t, stack.Request{Method: http.MethodPost, Path: "/v1/video/generations", Body: map[string]any{
 					"model": model, "prompt": prompt, "image": base64.StdEncoding.EncodeToString(image), "duration": seconds, "width": 1280, "height": 720,
-				}, &made)
+				}}, &made)
 				if made.ID == "" || made.ID != made.TaskID {
 					t.Fatalf("created = %+v", made)
 				}
@@ -74,7 +74,7 @@ func videoFormats(t *testing.T, g *stack.Gateway) map[string]videoFormat {
 					URL    *string  `json:"url"`
 					URLs   []string `json:"urls"`
 				}
-				g.CallJSON(t, http.MethodGet, "/v1/video/generations/"+id, nil, &task)
+				g.CallJSON(t, stack.Request{Path: "/v1/video/generations/" + id}, &task)
 				got := reading{state: task.Status}
 				if task.URL != nil {
 					got.url = g.URL() + *task.URL
@@ -123,18 +123,17 @@ func TestVideoFormats(t *testing.T) {
 			testwait.Eventually(t, task.prompt+" completed in "+name, stack.TaskTimeout, func() bool {
 				got = format.read(task.id)
 				if got.state == "failed" || got.state == "" {
-					_, object := g.Call(t, http.MethodGet, "/v1/videos/"+task.id, nil)
-					t.Fatalf("%s: %+v in %s: %s", task.prompt, got, name, object)
+					t.Fatalf("%s: %+v in %s: %s", task.prompt, got, name, g.Call(t, stack.Request{Path: "/v1/videos/" + task.id}).Body)
 				}
 				return got.state == "completed"
 			})
 			if name == "sora" {
 				got.url = "/v1/videos/" + task.id + "/content"
 			}
-			status, content := g.Call(t, http.MethodGet, got.url, nil)
+			content := g.Call(t, stack.Request{Path: got.url})
 			job := s.Control.Job(task.prompt)
-			if job == nil || status != http.StatusOK || hexSum(content) != job.SHA256 {
-				t.Errorf("%s: %d with %d bytes by %s, which are not the upstream's", task.prompt, status, len(content), name)
+			if job == nil || content.Status != http.StatusOK || hexSum(content.Body) != job.SHA256 {
+				t.Errorf("%s: %d with %d bytes by %s, which are not the upstream's", task.prompt, content.Status, len(content.Body), name)
 				continue
 			}
 			want := hexSum(image)
@@ -153,14 +152,17 @@ func TestVideoFormats(t *testing.T) {
 // wantSeveral makes two videos of one request and finds both in the archive.
 func wantSeveral(t *testing.T, g *stack.Gateway) {
 	t.Helper()
+	pair := func(model string) stack.Request {
+		return stack.Request{Method: http.MethodPost, Path: "/v1/video/generations", Body: map[string]any{"model": model, "prompt": "a pair", "n": 2}}
+	}
 	var task struct {
 		ID     string   `json:"id"`
 		Status string   `json:"status"`
 		URLs   []string `json:"urls"`
 	}
-	g.CallJSON(t, http.MethodPost, "/v1/video/generations", map[string]any{"model": "generic-video-fast", "prompt": "a pair", "n": 2}, &task)
+	g.CallJSON(t, pair("generic-video-fast"), &task)
 	testwait.Eventually(t, "two videos completed", stack.TaskTimeout, func() bool {
-		g.CallJSON(t, http.MethodGet, "/v1/video/generations/"+task.ID, nil, &task)
+		g.CallJSON(t, stack.Request{Path: "/v1/video/generations/" + task.ID}, &task)
 		return task.Status == "completed"
 	})
 	content := "/v1/videos/" + task.ID + "/content"
@@ -168,15 +170,15 @@ func wantSeveral(t *testing.T, g *stack.Gateway) {
 		t.Fatalf("urls = %v", task.URLs)
 	}
 	for _, path := range task.URLs {
-		if status, video := g.Call(t, http.MethodGet, path, nil); status != http.StatusOK || !bytes.Contains(video[:min(len(video), 12)], []byte("ftyp")) {
-			t.Errorf("%s: %d with %d bytes, want an MP4", path, status, len(video))
+		if got := g.Call(t, stack.Request{Path: path}); got.Status != http.StatusOK || !bytes.Contains(got.Body[:min(len(got.Body), 12)], []byte("ftyp")) {
+			t.Errorf("%s: %d with %d bytes, want an MP4", path, got.Status, len(got.Body))
 		}
 	}
-	if status, _ := g.Call(t, http.MethodGet, content+"?index=2", nil); status != http.StatusNotFound {
-		t.Errorf("a third video: %d, want 404", status)
+	if got := g.Call(t, stack.Request{Path: content + "?index=2"}); got.Status != http.StatusNotFound {
+		t.Errorf("a third video: %d, want 404", got.Status)
 	}
-	if status, answer := g.Call(t, http.MethodPost, "/v1/video/generations", map[string]any{"model": "sora-2-fast", "prompt": "a pair", "n": 2}); status != http.StatusBadRequest || !bytes.Contains(answer, []byte(`"n"`)) {
-		t.Errorf("two videos of a vendor that makes one: %d %s, want 400 on n", status, answer)
+	if got := g.Call(t, pair("sora-2-fast")); got.Status != http.StatusBadRequest || !bytes.Contains(got.Body, []byte(`"n"`)) {
+		t.Errorf("two videos of a vendor that makes one: %d %s, want 400 on n", got.Status, got.Body)
 	}
 }
 

@@ -138,8 +138,7 @@ func TestVideoEvents(t *testing.T) {
 
 	waited := make(chan string, 1)
 	go func() {
-		_, answer := g.Call(t, http.MethodGet, "/v1/video/generations/"+video.ID+"?wait=60", nil)
-		waited <- string(answer)
+		waited <- string(g.Call(t, stack.Request{Path: "/v1/video/generations/" + video.ID + "?wait=60"}).Body)
 	}()
 	s.Control.Drive(job.ID, "in_progress", 40)
 	select {

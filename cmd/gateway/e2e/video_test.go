@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -121,42 +120,22 @@ func TestVideo(t *testing.T) {
 // wantRanges reads the content at the edges of a range.
 func wantRanges(t *testing.T, g *stack.Gateway, id string) {
 	t.Helper()
-	get := func(method, want string) (http.Header, int, []byte) {
-		req, err := http.NewRequestWithContext(t.Context(), method, g.URL()+"/v1/videos/"+id+"/content", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+stack.Token)
-		if want != "" {
-			req.Header.Set("Range", want)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.Header, resp.StatusCode, body
-	}
-	header, _, all := get(http.MethodGet, "")
+	whole := g.Content(t, id, "")
+	header, all := whole.Header, whole.Body
 	if header.Get("Content-Type") != "video/mp4" || header.Get("Etag") == "" || header.Get("Last-Modified") == "" ||
 		!strings.Contains(header.Get("Cache-Control"), "private") || header.Get("Content-Length") != strconv.Itoa(len(all)) {
 		t.Errorf("headers of the content = %v", header)
 	}
-	header, status, none := get(http.MethodHead, "")
-	if status != http.StatusOK || header.Get("Content-Length") != strconv.Itoa(len(all)) || len(none) != 0 {
-		t.Errorf("HEAD: %d, length %s, want 200 and %d", status, header.Get("Content-Length"), len(all))
+	head := g.Call(t, stack.Request{Method: http.MethodHead, Path: "/v1/videos/" + id + "/content"})
+	if length := head.Header.Get("Content-Length"); head.Status != http.StatusOK || length != strconv.Itoa(len(all)) || len(head.Body) != 0 {
+		t.Errorf("HEAD: %d, length %s, want 200 and %d", head.Status, length, len(all))
 	}
 	for want, part := range map[string][]byte{"bytes=0-0": all[:1], "bytes=-1": all[len(all)-1:], "bytes=5-9": all[5:10]} {
-		_, status, body := get(http.MethodGet, want)
-		if status != http.StatusPartialContent || !bytes.Equal(body, part) {
-			t.Errorf("%s: %d with %d bytes, want 206 with %d", want, status, len(body), len(part))
+		if got := g.Content(t, id, want); got.Status != http.StatusPartialContent || !bytes.Equal(got.Body, part) {
+			t.Errorf("%s: %d with %d bytes, want 206 with %d", want, got.Status, len(got.Body), len(part))
 		}
 	}
-	if _, status, _ := get(http.MethodGet, "bytes=999999999-"); status != http.StatusRequestedRangeNotSatisfiable {
-		t.Errorf("a range beyond the end: %d, want 416", status)
+	if got := g.Content(t, id, "bytes=999999999-"); got.Status != http.StatusRequestedRangeNotSatisfiable {
+		t.Errorf("a range beyond the end: %d, want 416", got.Status)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -66,8 +65,8 @@ func TestWebhooks(t *testing.T) {
 			id := g.CreateGeneric(t, stack.HookToken, name, mine.URL+own)
 			first, second := mine.AwaitVerified(t, 1, id), mine.AwaitVerified(t, 2, id)
 			got := mine.Requests()
-			if wait := got[1].At.Sub(got[0].At); first.ID != second.ID || wait > 10*time.Second || got[1].Path != own {
-				t.Errorf("again after %s with %s at %s, first %s", wait, second.ID, got[1].Path, first.ID)
+			if first.ID != second.ID || got[1].Path != own {
+				t.Errorf("again with %s at %s, first %s", second.ID, got[1].Path, first.ID)
 			}
 			if len(all.Requests()) != before {
 				t.Error("the token's webhook was told as well")
@@ -170,9 +169,8 @@ func TestWebhooks(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
 		for key, url := range map[string]string{stack.HookToken: "ftp://client.example/", stack.Token: all.URL} { // the other token has no secret
-			status, answer := g.PostGeneric(t, key, "refused", url)
-			if status != http.StatusBadRequest || !strings.Contains(answer, `"param":"webhook_url"`) {
-				t.Errorf("%s: %d %s", url, status, answer)
+			if got := g.PostGeneric(t, key, "refused", url); got.Status != http.StatusBadRequest || !strings.Contains(string(got.Body), `"param":"webhook_url"`) {
+				t.Errorf("%s: %d %s", url, got.Status, got.Body)
 			}
 		}
 	})
@@ -229,8 +227,8 @@ func TestPrivateWebhookRefused(t *testing.T) {
 		Tokens: "  - {name: hooked, key: " + stack.HookToken + ", webhook_secret: " + stack.HookSecret + "}\n",
 	})
 	for _, url := range []string{receiver.URL, "http://localhost/", "http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/"} {
-		if status, answer := strict.PostGeneric(t, stack.HookToken, "refused", url); status != http.StatusBadRequest || !strings.Contains(answer, `"param":"webhook_url"`) {
-			t.Errorf("%s: %d %s", url, status, answer)
+		if got := strict.PostGeneric(t, stack.HookToken, "refused", url); got.Status != http.StatusBadRequest || !strings.Contains(string(got.Body), `"param":"webhook_url"`) {
+			t.Errorf("%s: %d %s", url, got.Status, got.Body)
 		}
 	}
 	// The front allows it, the one worker there is does not.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
@@ -143,6 +144,17 @@ func (s *Stack) TemporalClient() client.Client {
 	return c
 }
 
+// RedisClient is a client of the test's own; query is of Redis's URL.
+func (s *Stack) RedisClient(query string) *redis.Client {
+	s.T.Helper()
+	c, err := storage.OpenRedis("redis://"+s.RedisAt+"/0"+query, nil)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	s.T.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // Archive is the test's own way to the store.
 func (s *Stack) Archive() *archive.Store {
 	s.T.Helper()
@@ -187,11 +199,7 @@ func (s *Split) RestartWorker() {
 // TaskClient reads and ends tasks as a gateway process of its own would.
 func (s *Stack) TaskClient() *workflows.Client {
 	s.T.Helper()
-	redis, err := storage.OpenRedis("redis://"+s.RedisAt+"/0", nil)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	s.T.Cleanup(func() { _ = redis.Close() })
+	redis := s.RedisClient("")
 	return workflows.NewClient(s.TemporalClient(), workflows.ClientOptions{TaskQueue: TaskQueue, Intake: activities.Intake{
 		Objects: s.Archive(), Repeats: taskindex.NewRepeats(redis),
 		Index: taskindex.New(redis, nil), Changes: taskindex.NewChanges(redis),
