@@ -15,7 +15,6 @@ import (
 	"modelrelay/cmd/gateway/e2e/stack"
 	"modelrelay/internal/testwait"
 	"modelrelay/providers"
-	"modelrelay/storage"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
@@ -172,8 +171,8 @@ func TestWatchHears(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go tasks.Follow(ctx)
-	hints, ready := make(chan storage.Change, 1000), make(chan struct{}, 1)
-	go storage.NewChanges(s.RedisClient("")).Follow(ctx, ready, func(change storage.Change) { hints <- change })
+	hints, ready := make(chan taskindex.Change, 1000), make(chan struct{}, 1)
+	go taskindex.NewChanges(s.RedisClient("")).Follow(ctx, ready, func(change taskindex.Change) { hints <- change })
 	<-ready
 	id := g.Create(t.Context(), "sora-2-manual", "watched").ID
 	last, err := tasks.Find(ctx, id, tokenID)
