@@ -1,47 +1,23 @@
 package e2e_test
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"os/exec"
-	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	enumspb "go.temporal.io/api/enums/v1"
 
+	"modelrelay/activities"
 	"modelrelay/cmd/gateway/e2e/stack"
 	"modelrelay/internal/testwait"
+	"modelrelay/storage/archive"
 	"modelrelay/workflows"
 )
-
-// TestOperatorWithoutWorker: an operator who ends a task while no worker is there reads how it stands, and that it has not
-// ended; it does when one comes.
-func TestOperatorWithoutWorker(t *testing.T) {
-	t.Parallel()
-	s := stack.NewSplit(t, nil)
-	video := s.Front.Create(t.Context(), "sora-2-manual", "nobody there")
-	s.Control.Await("video.get", "sora-2-manual", "", 1)
-	s.Worker.Kill()
-	for _, args := range [][]string{{"fail", "--reason", "lost"}, {"cancel", "--operator"}} {
-		stdout, stderr, err := s.Front.Command(t.Context(), slices.Concat([]string{"video"}, args, []string{"--wait", "1s", "--json", video.ID})...)
-		var said struct{ ID, State string }
-		if json.Unmarshal([]byte(stdout), &said) != nil || said.ID != video.ID || said.State != "in_progress" && said.State != "queued" {
-			t.Errorf("%s: printed %q, want how it stands", args[0], stdout)
-		}
-		if exit, failed := errors.AsType[*exec.ExitError](err); !failed || exit.ExitCode() != 1 || !strings.Contains(stderr, "has not ended after 1s") {
-			t.Errorf("%s: got %v, %s; want exit code 1 and the reason", args[0], err, stderr)
-		}
-	}
-	s.RestartWorker()
-	if ended := s.Front.AwaitEnd(video.ID, stack.CrashTimeout); ended.Error.Code != workflows.CodeFailedByOperator {
-		t.Errorf("ended as %s %s", ended.Status, ended.Error.Code)
-	}
-}
 
 // TestKillWorkerDuringSubmit: the upstream took the job, its answer died with the worker. Nobody can tell, so the task
 // says so and is not submitted again.
@@ -189,4 +165,49 @@ func TestRestartTemporal(t *testing.T) {
 		g.AwaitCompleted(id, stack.CrashTimeout)
 	}
 	s.WantSubmittedOnce(len(ids))
+}
+
+// tickets are the archive keys of a task's tickets.
+func tickets(t *testing.T, archive *archive.Store, id string) []string {
+	t.Helper()
+	var keys []string
+	for object, err := range archive.List(t.Context(), activities.AttemptsPrefix(id)) {
+		if err != nil {
+			t.Fatalf("list attempts: %v", err)
+		}
+		if !strings.HasSuffix(object.Key, ".begun") {
+			keys = append(keys, object.Key)
+		}
+	}
+	return keys
+}
+
+// TestKillWorkerBeforeSubmit: Temporal knows the submit as started, its worker died before anything was sent. Nobody
+// would know that without the claim; with it the task is submitted after all.
+func TestKillWorkerBeforeSubmit(t *testing.T) {
+	t.Parallel()
+	s := stack.NewSplit(t, nil)
+	_ = s.S3.Cmd.Process.Signal(syscall.SIGSTOP) // the submit gets as far as the archive
+	video := s.Front.Create(t.Context(), "sora-2-fast", "never begun")
+	temporal := s.TemporalClient()
+	testwait.Eventually(t, "the submit is started", stack.ReadyTimeout, func() bool {
+		about, err := temporal.DescribeWorkflowExecution(t.Context(), video.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, act := range about.GetPendingActivities() {
+			if act.GetActivityType().GetName() == "SubmitClaimed" && act.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED {
+				return true
+			}
+		}
+		return false
+	})
+	s.Worker.Kill()
+	_ = s.S3.Cmd.Process.Signal(syscall.SIGCONT)
+	for object, err := range s.Archive().List(t.Context(), activities.AttemptsPrefix(video.ID)) {
+		t.Fatalf("the attempt was claimed: %s, %v", object.Key, err)
+	}
+	s.RestartWorker()
+	s.Front.AwaitCompleted(video.ID, stack.CrashTimeout)
+	s.WantSubmittedOnce(1)
 }

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"modelrelay/cmd/gateway/e2e/stack"
 	"modelrelay/internal/testwait"
+	"modelrelay/providers"
 	"modelrelay/workflows"
 )
 
@@ -195,5 +197,99 @@ func TestManyRemovals(t *testing.T) {
 				t.Errorf("left in Redis: %s", key)
 			}
 		}
+	}
+}
+
+func isKind(err error, kind providers.Kind) bool {
+	fault, ok := errors.AsType[*providers.Fault](err)
+	return ok && fault.Kind == kind
+}
+
+// TestDelete removes tasks in every state, also while no worker is alive, and uses a key again afterwards.
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	s := stack.New(t)
+	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
+	other := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
+	worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
+	tasks := s.TaskClient()
+	create := func(model, key string) workflows.Task {
+		t.Helper()
+		task, err := tasks.Create(t.Context(), workflows.Create{
+			TokenID: tokenID, TokenName: "demo", Group: "default", Format: providers.OpenAI, IdempotencyKey: key,
+			Request: providers.VideoRequest{Model: model, Prompt: "delete " + key},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return task
+	}
+	gone := func(id string) {
+		t.Helper()
+		for name, g := range map[string]*stack.Gateway{"front": front, "other": other} {
+			if got := g.StatusOf(id); got != http.StatusNotFound {
+				t.Errorf("%s reads the deleted task: %d, want 404", name, got)
+			}
+		}
+	}
+	empty := func(id string) {
+		t.Helper()
+		testwait.Eventually(t, "the removal of "+id+" ends", stack.TaskTimeout, func() bool { return !s.Knows(id) })
+		if n := s.CountObjects("tasks/" + id + "/"); n != 0 {
+			t.Errorf("%d objects of the task are left", n)
+		}
+		for object, err := range s.Archive().List(t.Context(), "outputs/") {
+			if err != nil || strings.Contains(object.Key, id) {
+				t.Errorf("left: %s %v", object.Key, err)
+			}
+		}
+	}
+
+	done := create("sora-2-fast", "done")
+	front.AwaitCompleted(done.ID, stack.TaskTimeout)
+	other.StatusOf(done.ID)
+	if err := tasks.Delete(t.Context(), done.ID, tokenID); err != nil {
+		t.Fatal(err)
+	}
+	gone(done.ID)
+	empty(done.ID)
+	testwait.Eventually(t, "the key may be used again", stack.TaskTimeout, func() bool {
+		again, err := tasks.Create(t.Context(), workflows.Create{
+			TokenID: tokenID, Group: "default", Format: providers.OpenAI, IdempotencyKey: "done",
+			Request: providers.VideoRequest{Model: "sora-2-fast", Prompt: "another prompt"},
+		})
+		if isKind(err, providers.Conflict) {
+			return false
+		}
+		if err != nil || again.ID != done.ID {
+			t.Fatalf("its key again: %v, %v", again.ID, err)
+		}
+		return true
+	})
+	front.AwaitCompleted(done.ID, stack.TaskTimeout)
+
+	running := create("sora-2-manual", "running")
+	s.Control.Await("video.get", "sora-2-manual", "", 1)
+	worker.Kill()
+	if err := tasks.Delete(t.Context(), running.ID, tokenID); err != nil {
+		t.Fatal(err)
+	}
+	gone(running.ID)
+	if _, err := tasks.Create(t.Context(), workflows.Create{
+		TokenID: tokenID, Group: "default", Format: providers.OpenAI, IdempotencyKey: "running",
+		Request: providers.VideoRequest{Model: "sora-2-manual", Prompt: "delete running"},
+	}); !isKind(err, providers.Conflict) {
+		t.Errorf("its key during the removal: %v, want conflict", err)
+	}
+	worker.Start()
+	empty(running.ID)
+	gone(running.ID)
+	record(s, "removed", workflows.RemoveID(running.ID, running.CreatedAt))
+	if err := tasks.Delete(t.Context(), running.ID, tokenID); !isKind(err, providers.NotFound) {
+		t.Errorf("deleting what is gone: %v, want not found", err)
+	}
+	page, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: tokenID, Limit: 10})
+	if err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != done.ID {
+		t.Errorf("listed %+v, %v; want the one task of the reused key", page, err)
 	}
 }

@@ -4,11 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 	"modelrelay/workflows"
 )
 
@@ -119,4 +122,51 @@ func record(s *stack.Stack, name, id string) {
 	if err := os.WriteFile(file, append(doc, '\n'), 0o644); err != nil {
 		s.T.Fatal(err)
 	}
+}
+
+// eventLimit bounds the events of admit, submit, poll and archive, however often the job is polled.
+const eventLimit = 30
+
+// TestHistoryStaysShort counts the events of a task that is polled as often as one of ten minutes would be.
+func TestHistoryStaysShort(t *testing.T) {
+	t.Parallel()
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{Video: "poll_min: 100ms, poll_max: 200ms"})
+	video := g.Create(t.Context(), "sora-2-manual", "ten minutes")
+	const polls = 25 // what the default poll_min and poll_max make of ten minutes
+	s.Control.Await("video.get", "sora-2-manual", "", polls)
+	s.Control.Drive(s.Control.Job("ten minutes").ID, "completed", 100)
+	g.AwaitCompleted(video.ID, stack.TaskTimeout)
+	n := len(stack.History(t.Context(), t, s.TemporalClient(), video.ID).GetEvents())
+	t.Logf("%d events after %d polls", n, polls)
+	if n > eventLimit {
+		t.Errorf("%d history events, want at most %d", n, eventLimit)
+	}
+}
+
+// TestHistoriesOfOutages: a create goes on while the archive is away, its submit waits for it.
+func TestHistoriesOfOutages(t *testing.T) {
+	t.Parallel()
+	s := stack.New(t)
+	g := s.StartGateway(stack.GatewayOptions{})
+	s.S3.Kill()
+	video := g.Create(t.Context(), "sora-2-fast", "patience")
+	temporal := s.TemporalClient()
+	testwait.Eventually(t, "the task waits", stack.ReadyTimeout, func() bool { // one attempt is behind it
+		about, err := temporal.DescribeWorkflowExecution(t.Context(), video.ID, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(about.GetPendingActivities(), func(act *workflowpb.PendingActivityInfo) bool {
+			return act.GetActivityType().GetName() == "AwaitArchive" && act.GetAttempt() > 1
+		})
+	})
+	if len(s.Control.Jobs()) != 0 {
+		t.Error("it was submitted while its ticket could not be kept")
+	}
+	s.StartS3()
+	s.S3.AwaitReady(t)
+	g.AwaitCompleted(video.ID, stack.CrashTimeout)
+	s.WantSubmittedOnce(1)
+	record(s, "archive-away", video.ID)
 }

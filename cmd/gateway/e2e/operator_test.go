@@ -1,10 +1,11 @@
 package e2e_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,198 +15,8 @@ import (
 
 	"modelrelay/cmd/gateway/e2e/stack"
 	"modelrelay/internal/testwait"
-	"modelrelay/providers"
-	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
-
-// tokenID is the stable id of the token demo, which is the file's.
-const tokenID = "demo"
-
-func isKind(err error, kind providers.Kind) bool {
-	fault, ok := errors.AsType[*providers.Fault](err)
-	return ok && fault.Kind == kind
-}
-
-// TestDelete removes tasks in every state, also while no worker is alive, and uses a key again afterwards.
-func TestDelete(t *testing.T) {
-	t.Parallel()
-	s := stack.New(t)
-	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
-	other := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
-	worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
-	tasks := s.TaskClient()
-	create := func(model, key string) workflows.Task {
-		t.Helper()
-		task, err := tasks.Create(t.Context(), workflows.Create{
-			TokenID: tokenID, TokenName: "demo", Group: "default", Format: providers.OpenAI, IdempotencyKey: key,
-			Request: providers.VideoRequest{Model: model, Prompt: "delete " + key},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return task
-	}
-	gone := func(id string) {
-		t.Helper()
-		for name, g := range map[string]*stack.Gateway{"front": front, "other": other} {
-			if got := g.StatusOf(id); got != http.StatusNotFound {
-				t.Errorf("%s reads the deleted task: %d, want 404", name, got)
-			}
-		}
-	}
-	empty := func(id string) {
-		t.Helper()
-		testwait.Eventually(t, "the removal of "+id+" ends", stack.TaskTimeout, func() bool { return !s.Knows(id) })
-		if n := s.CountObjects("tasks/" + id + "/"); n != 0 {
-			t.Errorf("%d objects of the task are left", n)
-		}
-		for object, err := range s.Archive().List(t.Context(), "outputs/") {
-			if err != nil || strings.Contains(object.Key, id) {
-				t.Errorf("left: %s %v", object.Key, err)
-			}
-		}
-	}
-
-	done := create("sora-2-fast", "done")
-	front.AwaitCompleted(done.ID, stack.TaskTimeout)
-	other.StatusOf(done.ID)
-	if err := tasks.Delete(t.Context(), done.ID, tokenID); err != nil {
-		t.Fatal(err)
-	}
-	gone(done.ID)
-	empty(done.ID)
-	testwait.Eventually(t, "the key may be used again", stack.TaskTimeout, func() bool {
-		again, err := tasks.Create(t.Context(), workflows.Create{
-			TokenID: tokenID, Group: "default", Format: providers.OpenAI, IdempotencyKey: "done",
-			Request: providers.VideoRequest{Model: "sora-2-fast", Prompt: "another prompt"},
-		})
-		if isKind(err, providers.Conflict) {
-			return false
-		}
-		if err != nil || again.ID != done.ID {
-			t.Fatalf("its key again: %v, %v", again.ID, err)
-		}
-		return true
-	})
-	front.AwaitCompleted(done.ID, stack.TaskTimeout)
-
-	running := create("sora-2-manual", "running")
-	s.Control.Await("video.get", "sora-2-manual", "", 1)
-	worker.Kill()
-	if err := tasks.Delete(t.Context(), running.ID, tokenID); err != nil {
-		t.Fatal(err)
-	}
-	gone(running.ID)
-	if _, err := tasks.Create(t.Context(), workflows.Create{
-		TokenID: tokenID, Group: "default", Format: providers.OpenAI, IdempotencyKey: "running",
-		Request: providers.VideoRequest{Model: "sora-2-manual", Prompt: "delete running"},
-	}); !isKind(err, providers.Conflict) {
-		t.Errorf("its key during the removal: %v, want conflict", err)
-	}
-	worker.Start()
-	empty(running.ID)
-	gone(running.ID)
-	record(s, "removed", workflows.RemoveID(running.ID, running.CreatedAt))
-	if err := tasks.Delete(t.Context(), running.ID, tokenID); !isKind(err, providers.NotFound) {
-		t.Errorf("deleting what is gone: %v, want not found", err)
-	}
-	page, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: tokenID, Limit: 10})
-	if err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != done.ID {
-		t.Errorf("listed %+v, %v; want the one task of the reused key", page, err)
-	}
-}
-
-// TestListOutlivesRedis loses the index and makes it again from what Temporal knows.
-func TestListOutlivesRedis(t *testing.T) {
-	t.Parallel()
-	s := stack.New(t)
-	g := s.StartGateway(stack.GatewayOptions{})
-	var ids []string
-	for _, prompt := range []string{"one", "two"} {
-		ids = append(ids, g.Create(t.Context(), "sora-2-fast", prompt).ID)
-	}
-	ids = append(ids, g.Create(t.Context(), "sora-2-manual", "three").ID)
-	for _, id := range ids[:2] {
-		g.AwaitCompleted(id, stack.TaskTimeout)
-	}
-	tasks := s.TaskClient()
-	list := func() (names []string) {
-		t.Helper()
-		page, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: tokenID, Limit: 10, Ascending: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, task := range page.Tasks {
-			names = append(names, task.ID)
-		}
-		return names
-	}
-	want := strings.Join(ids, " ")
-	if got := strings.Join(list(), " "); got != want {
-		t.Fatalf("listed %s, want %s", got, want)
-	}
-	redis := s.RedisClient("")
-	if err := redis.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if got := list(); len(got) != 0 {
-		t.Fatalf("listed %v of an empty index", got)
-	}
-	testwait.Eventually(t, "all tasks are visible and listed again", stack.TaskTimeout, func() bool {
-		g.Run("video", "reindex")
-		return strings.Join(list(), " ") == want
-	})
-	open, _, err := taskindex.New(redis, nil).Unfinished(t.Context(), tokenID, 0, 10)
-	if err != nil || len(open) != 1 || open[0].TaskID != ids[2] {
-		t.Errorf("unfinished = %+v, %v, want the running one", open, err)
-	}
-}
-
-// TestWatchHears: a change is told to other processes by a hint, and a watcher there sees it.
-func TestWatchHears(t *testing.T) {
-	t.Parallel()
-	s := stack.New(t)
-	g := s.StartGateway(stack.GatewayOptions{})
-	tasks := s.TaskClient()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go tasks.Follow(ctx)
-	hints, ready := make(chan taskindex.Change, 1000), make(chan struct{}, 1)
-	go taskindex.NewChanges(s.RedisClient("")).Follow(ctx, ready, func(change taskindex.Change) { hints <- change })
-	<-ready
-	id := g.Create(t.Context(), "sora-2-manual", "watched").ID
-	last, err := tasks.Find(ctx, id, tokenID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Control.Await("video.get", "sora-2-manual", "", 1)
-	job := s.Control.Job("watched").ID
-	steps := []struct {
-		state    string
-		progress int
-		want     workflows.State
-	}{{"in_progress", 30, workflows.InProgress}, {"in_progress", 60, workflows.InProgress}, {"completed", 100, workflows.Completed}}
-	for _, step := range steps {
-		for len(hints) > 0 {
-			<-hints // of what went before
-		}
-		s.Control.Drive(job, step.state, step.progress)
-		for last.State != step.want || last.Progress < step.progress {
-			if last, err = tasks.Watch(ctx, last); err != nil {
-				t.Fatal(err)
-			}
-		}
-		select {
-		case hint := <-hints:
-			if hint.TaskID != id {
-				t.Errorf("a hint of %s, want %s", hint.TaskID, id)
-			}
-		case <-time.After(stack.ReadyTimeout):
-			t.Fatalf("%s %d%%: nobody was told", step.state, step.progress)
-		}
-	}
-}
 
 // TestOperator sees and moves tasks from the command line, and finds them by the queries of the Temporal UI.
 func TestOperator(t *testing.T) {
@@ -362,4 +173,28 @@ func TestRetryArchive(t *testing.T) {
 	})
 	g.AwaitCompleted(id, stack.TaskTimeout)
 	s.WantSubmittedOnce(1)
+}
+
+// TestOperatorWithoutWorker: an operator who ends a task while no worker is there reads how it stands, and that it has not
+// ended; it does when one comes.
+func TestOperatorWithoutWorker(t *testing.T) {
+	t.Parallel()
+	s := stack.NewSplit(t, nil)
+	video := s.Front.Create(t.Context(), "sora-2-manual", "nobody there")
+	s.Control.Await("video.get", "sora-2-manual", "", 1)
+	s.Worker.Kill()
+	for _, args := range [][]string{{"fail", "--reason", "lost"}, {"cancel", "--operator"}} {
+		stdout, stderr, err := s.Front.Command(t.Context(), slices.Concat([]string{"video"}, args, []string{"--wait", "1s", "--json", video.ID})...)
+		var said struct{ ID, State string }
+		if json.Unmarshal([]byte(stdout), &said) != nil || said.ID != video.ID || said.State != "in_progress" && said.State != "queued" {
+			t.Errorf("%s: printed %q, want how it stands", args[0], stdout)
+		}
+		if exit, failed := errors.AsType[*exec.ExitError](err); !failed || exit.ExitCode() != 1 || !strings.Contains(stderr, "has not ended after 1s") {
+			t.Errorf("%s: got %v, %s; want exit code 1 and the reason", args[0], err, stderr)
+		}
+	}
+	s.RestartWorker()
+	if ended := s.Front.AwaitEnd(video.ID, stack.CrashTimeout); ended.Error.Code != workflows.CodeFailedByOperator {
+		t.Errorf("ended as %s %s", ended.Status, ended.Error.Code)
+	}
 }
