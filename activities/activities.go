@@ -12,21 +12,22 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
+	"modelrelay/providers/router"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/taskindex"
 )
 
-// Channels is what activities need of the router. *providers.Router implements it.
+// Channels is what activities need of the router. *router.Router implements it.
 type Channels interface {
 	// Candidates lists the channels that Pick may choose among, the preferred one first; its errors are Pick's.
-	Candidates(want providers.Want) ([]providers.Channel, error)
+	Candidates(want router.Want) ([]providers.Channel, error)
 	// Pick chooses a channel for a new attempt; a *providers.Fault says why there is none.
-	Pick(want providers.Want) (providers.Target, error)
+	Pick(want router.Want) (router.Pick, error)
 	// Report tells how an attempt went; nil is success. Looked does so of a look at a job under way.
-	Report(to providers.Target, fault *providers.Fault)
-	Looked(to providers.Target, fault *providers.Fault)
-	// Resolve finds the channel and key of a ticket; providers.ErrChannelGone when the configuration lacks them.
-	Resolve(channel, fingerprint, upstreamModel string) (providers.Target, error)
+	Report(to router.Pick, fault *providers.Fault)
+	Looked(to router.Pick, fault *providers.Fault)
+	// Resolve finds the channel and key of a ticket; router.ErrChannelGone when the configuration lacks them.
+	Resolve(channel, fingerprint, upstreamModel string) (router.Pick, error)
 }
 
 // Objects is what activities need of the archive. *archive.Store implements it.
@@ -112,16 +113,16 @@ type Job struct {
 }
 
 // target finds the channel, key and adapter of an assignment in the configuration of now.
-func (a *Activities) target(to Assignment) (providers.Target, providers.VideoAdapter, error) {
-	target, err := a.Channels.Resolve(to.Channel, to.Key, to.Model)
+func (a *Activities) target(to Assignment) (router.Pick, providers.VideoAdapter, error) {
+	pick, err := a.Channels.Resolve(to.Channel, to.Key, to.Model)
 	if err != nil {
-		return providers.Target{}, nil, fmt.Errorf("resolve channel %q: %w", to.Channel, err)
+		return router.Pick{}, nil, fmt.Errorf("resolve channel %q: %w", to.Channel, err)
 	}
-	adapter := a.Catalog[target.Channel.Vendor].Video
+	adapter := a.Catalog[pick.Channel.Vendor].Video
 	if adapter == nil {
-		return providers.Target{}, nil, fmt.Errorf("vendor %q of channel %q makes no videos: %w", target.Channel.Vendor, to.Channel, providers.ErrChannelGone)
+		return router.Pick{}, nil, fmt.Errorf("vendor %q of channel %q makes no videos: %w", pick.Channel.Vendor, to.Channel, router.ErrChannelGone)
 	}
-	return target.For(to.Token, false), adapter, nil
+	return pick.For(to.Token, false), adapter, nil
 }
 
 // log is the activity's logger with the words every line about a task carries.

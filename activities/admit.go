@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/slots"
 )
@@ -214,11 +215,11 @@ func (a *Activities) candidates(in AdmitInput) ([]providers.Channel, error) {
 	if slices.Contains(in.Except, in.Pin.Channel) || slices.Contains(in.ExceptKeys, key) {
 		return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The one upstream that can do this does not take it now.", Taken: providers.TakenNo}
 	}
-	target, _, err := a.target(*in.Pin)
+	pick, _, err := a.target(*in.Pin)
 	if err != nil {
 		return nil, err
 	}
-	return []providers.Channel{target.Channel}, nil
+	return []providers.Channel{pick.Channel}, nil
 }
 
 // assign chooses the key of a channel.
@@ -230,7 +231,7 @@ func (a *Activities) assign(ctx context.Context, in AdmitInput, channel string, 
 	}
 	only := want(in)
 	only.Only = []string{channel}
-	target, err := a.Channels.Pick(only)
+	pick, err := a.Channels.Pick(only)
 	if err != nil { // it began to rest this moment
 		if slot {
 			a.leave(ctx, in.Waiter, []string{channel})
@@ -238,13 +239,13 @@ func (a *Activities) assign(ctx context.Context, in AdmitInput, channel string, 
 		return refused(err)
 	}
 	return Admission{Assignment: &Assignment{
-		Channel: target.Channel.Name, Vendor: target.Channel.Vendor, Key: target.Key.Fingerprint(), Model: target.Model, Slot: slot,
+		Channel: pick.Channel.Name, Vendor: pick.Channel.Vendor, Key: pick.Key.Fingerprint(), Model: pick.Model, Slot: slot,
 		Token: in.Waiter.Token,
 	}}
 }
 
-func want(in AdmitInput) providers.Want {
-	return providers.Want{
+func want(in AdmitInput) router.Want {
+	return router.Want{
 		Group: in.Group, Token: in.Waiter.Token, Patient: true, Model: in.Model, Several: in.Several, Except: in.Except, ExceptKeys: in.ExceptKeys,
 		Endpoint: providers.Endpoint{Format: in.Format, Operation: providers.VideoTask},
 	}

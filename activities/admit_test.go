@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/storagetest"
 )
@@ -24,7 +25,7 @@ func (r *rig) limited(limits map[string]int, order ...string) {
 		return to
 	}
 	r.acts.Channels = channels{
-		candidates: func(want providers.Want) ([]providers.Channel, error) {
+		candidates: func(want router.Want) ([]providers.Channel, error) {
 			var all []providers.Channel
 			for _, name := range order {
 				if !slices.Contains(want.Except, name) {
@@ -36,7 +37,7 @@ func (r *rig) limited(limits map[string]int, order ...string) {
 			}
 			return all, nil
 		},
-		pick:    func(want providers.Want) (providers.Target, error) { return with(want.Only[0]), nil },
+		pick:    func(want router.Want) (providers.Target, error) { return with(want.Only[0]), nil },
 		resolve: func(name, _, _ string) (providers.Target, error) { return with(name), nil },
 	}
 }
@@ -87,13 +88,13 @@ func TestAdmit(t *testing.T) {
 	in.Except, in.ExceptKeys = []string{"other"}, []providers.KeyRef{{Channel: "main", Fingerprint: "f"}}
 	r := newRig(t, adapter{})
 	r.acts.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
-	var asked, picked providers.Want
+	var asked, picked router.Want
 	r.acts.Channels = channels{
-		candidates: func(w providers.Want) ([]providers.Channel, error) {
+		candidates: func(w router.Want) ([]providers.Channel, error) {
 			asked = w
 			return []providers.Channel{theTarget().Channel, {Name: "other"}}, nil
 		},
-		pick: func(w providers.Want) (providers.Target, error) { picked = w; return theTarget(), nil },
+		pick: func(w router.Want) (providers.Target, error) { picked = w; return theTarget(), nil },
 	}
 	got := admit(t, r, in)
 	mine := assignment()
@@ -101,7 +102,7 @@ func TestAdmit(t *testing.T) {
 	if got.Assignment == nil || *got.Assignment != mine || got.Refused != nil || got.Full != nil {
 		t.Errorf("got %+v", got)
 	}
-	want := providers.Want{
+	want := router.Want{
 		Group: "default", Token: "demo", Patient: true, Model: "sora-2",
 		Endpoint: providers.Endpoint{Format: providers.Generic, Operation: providers.VideoTask},
 		Except:   in.Except, ExceptKeys: in.ExceptKeys,

@@ -197,7 +197,7 @@ func (a *Activities) Discard(ctx context.Context, in DiscardInput) error {
 // Cancel tells the vendor to stop a job, where it can be told. Cancelling a job that ended is no error. A channel that the
 // configuration lacks may be known to another worker, in the middle of a deploy, or come back: it is tried again.
 func (a *Activities) Cancel(ctx context.Context, job Job) error {
-	target, adapter, err := a.target(job.Assignment)
+	pick, adapter, err := a.target(job.Assignment)
 	if err != nil {
 		return again(record(err), 0)
 	}
@@ -206,8 +206,8 @@ func (a *Activities) Cancel(ctx context.Context, job Job) error {
 		a.release(ctx, job)
 		return nil
 	}
-	traced, span := a.turn(ctx, target, upstream.Turn{Does: "cancel"})
-	err = canceler.Cancel(traced, target, job.Ticket)
+	traced, span := a.turn(ctx, pick.Target, upstream.Turn{Does: "cancel"})
+	err = canceler.Cancel(traced, pick.Target, job.Ticket)
 	span.End(providers.AsFault(err))
 	if err != nil {
 		r := record(err)

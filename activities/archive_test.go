@@ -19,6 +19,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 )
@@ -260,7 +261,7 @@ func TestArchiveChannelGone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, adapter{})
 	r.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
-		return providers.Target{}, providers.ErrChannelGone
+		return providers.Target{}, router.ErrChannelGone
 	}}
 	_, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1))
 	if got, retried, _ := fault(t, err); !got.Gone || !retried {
@@ -498,7 +499,7 @@ func TestCancel(t *testing.T) {
 			return nil
 		}})
 		r.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
-			return providers.Target{}, providers.ErrChannelGone
+			return providers.Target{}, router.ErrChannelGone
 		}}
 		_, err := r.env.ExecuteActivity(r.acts.Cancel, job)
 		if got, retried, _ := fault(t, err); !got.Gone || !retried || told != 0 {

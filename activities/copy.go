@@ -87,11 +87,11 @@ func (c *copying) pictured(n int, variants []Variant) {
 }
 
 func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copying) (output Output, err error) {
-	target, adapter, err := a.target(in.Job.Assignment)
+	pick, adapter, err := a.target(in.Job.Assignment)
 	if err != nil {
 		return Output{}, err
 	}
-	ctx, span := a.turn(ctx, target, upstream.Turn{Does: "open"})
+	ctx, span := a.turn(ctx, pick.Target, upstream.Turn{Does: "open"})
 	defer func() { span.End(providers.AsFault(err)) }()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -103,14 +103,14 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 	c.begin(pace, end)
 	defer c.done()
 	pace.wait()
-	video, err := adapter.Open(ctx, target, in.Job.Ticket, n)
+	video, err := adapter.Open(ctx, pick.Target, in.Job.Ticket, n)
 	stalled.Stop()
 	pace.came(0)
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errSlow) {
 			return Output{}, context.Cause(ctx)
 		}
-		a.Channels.Looked(target, providers.AsFault(err))
+		a.Channels.Looked(pick, providers.AsFault(err))
 		return Output{}, fmt.Errorf("open output %d: %w", n, err)
 	}
 	defer video.Body.Close()

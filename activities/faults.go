@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 // Types of the errors that cross the line between activity and workflow. They stand in histories.
@@ -52,7 +53,7 @@ func record(err error) Record {
 	fault := providers.AsFault(err)
 	r := Record{
 		Kind: fault.Kind, Message: providers.Words(fault.Message), Param: fault.Param, Code: fault.Code, Taken: fault.Taken,
-		RetryAfter: fault.RetryAfter, Elsewhere: fault.Elsewhere(), KeyOnly: fault.Blame == providers.BlameKey, Gone: errors.Is(err, providers.ErrChannelGone), Settled: true,
+		RetryAfter: fault.RetryAfter, Elsewhere: fault.Elsewhere(), KeyOnly: fault.Blame == providers.BlameKey, Gone: errors.Is(err, router.ErrChannelGone), Settled: true,
 	}
 	if fault.Upstream != nil {
 		r.Status = fault.Upstream.Status

@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 // failed is an activity's failure as the server hands it to a workflow.
@@ -91,7 +92,7 @@ func TestOutcomeAsTheSDKMakesIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, adapter{})
 	r.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
-		return providers.Target{}, providers.ErrChannelGone
+		return providers.Target{}, router.ErrChannelGone
 	}}
 	_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
 	var app *temporal.ApplicationError

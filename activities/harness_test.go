@@ -19,6 +19,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 )
@@ -34,8 +35,8 @@ func assignment() activities.Assignment {
 // channels is a router of functions; nil ones mean: the one channel, always there.
 type channels struct {
 	// candidates and pick see the same want, pick with Only.
-	candidates func(providers.Want) ([]providers.Channel, error)
-	pick       func(providers.Want) (providers.Target, error)
+	candidates func(router.Want) ([]providers.Channel, error)
+	pick       func(router.Want) (providers.Target, error)
 	report     func(providers.Target, *providers.Fault)
 	resolve    func(channel, fingerprint, model string) (providers.Target, error)
 }
@@ -47,33 +48,35 @@ func theTarget() providers.Target {
 	return providers.Target{Channel: channel, Key: hushKey, Model: "up"}
 }
 
-func (c channels) Candidates(want providers.Want) ([]providers.Channel, error) {
+func (c channels) Candidates(want router.Want) ([]providers.Channel, error) {
 	if c.candidates == nil {
 		return []providers.Channel{theTarget().Channel}, nil
 	}
 	return c.candidates(want)
 }
 
-func (c channels) Pick(want providers.Want) (providers.Target, error) {
+func (c channels) Pick(want router.Want) (router.Pick, error) {
 	if c.pick == nil {
-		return theTarget(), nil
+		return router.Pick{Target: theTarget()}, nil
 	}
-	return c.pick(want)
+	target, err := c.pick(want)
+	return router.Pick{Target: target}, err
 }
 
-func (c channels) Looked(to providers.Target, fault *providers.Fault) { c.Report(to, fault) }
+func (c channels) Looked(to router.Pick, fault *providers.Fault) { c.Report(to, fault) }
 
-func (c channels) Report(to providers.Target, fault *providers.Fault) {
+func (c channels) Report(to router.Pick, fault *providers.Fault) {
 	if c.report != nil {
-		c.report(to, fault)
+		c.report(to.Target, fault)
 	}
 }
 
-func (c channels) Resolve(channel, fingerprint, model string) (providers.Target, error) {
+func (c channels) Resolve(channel, fingerprint, model string) (router.Pick, error) {
 	if c.resolve == nil {
-		return theTarget(), nil
+		return router.Pick{Target: theTarget()}, nil
 	}
-	return c.resolve(channel, fingerprint, model)
+	target, err := c.resolve(channel, fingerprint, model)
+	return router.Pick{Target: target}, err
 }
 
 // objects is an archive of functions; calling a nil one panics, and so fails the activity. Without getJSON there are no

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
 
@@ -99,7 +100,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		p = Progress{State: providers.JobQueued, Since: in.Job.AcceptedAt, Usual: Duration(a.usual(ctx, in.Job).Round(time.Second))}
 		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, 0))
 	}
-	target, adapter, err := a.target(in.Job.Assignment)
+	pick, adapter, err := a.target(in.Job.Assignment)
 	if err != nil {
 		return a.gone(ctx, in, p, err)
 	}
@@ -108,15 +109,15 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 	look, cancel := context.WithTimeout(ctx, PollTimeout)
 	defer cancel()
 	p.Polls++
-	traced, span := a.turn(look, target, upstream.Turn{Does: "poll"})
-	status, err := adapter.Poll(traced, target, in.Job.Ticket)
+	traced, span := a.turn(look, pick.Target, upstream.Turn{Does: "poll"})
+	status, err := adapter.Poll(traced, pick.Target, in.Job.Ticket)
 	span.End(providers.AsFault(err))
 	if err != nil {
 		if ctx.Err() != nil {
 			return providers.VideoStatus{}, ctx.Err() // cancelled, or the worker is stopping
 		}
 		fault := providers.AsFault(err)
-		a.Channels.Looked(target, fault)
+		a.Channels.Looked(pick, fault)
 		r := record(err)
 		r.Message = shorten(r.Message)
 		p.Errors++
@@ -125,7 +126,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		log.Warn("poll failed", "kind", r.Kind, "status", r.Status, "errors", p.Errors, "fault", err)
 		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, fault.RetryAfter))
 	}
-	a.Channels.Looked(target, nil)
+	a.Channels.Looked(pick, nil)
 	a.count(in.Job.Assignment.step(StepPoll, in.Job.Model, pollOutcome(status)))
 	p.Errors, p.Fault = 0, nil
 	p.Word = status.Word
@@ -194,7 +195,7 @@ func (a *Activities) wait(ctx context.Context, in PollInput, p Progress, delay t
 // gone waits a while for a channel that left the configuration, then gives up.
 func (a *Activities) gone(ctx context.Context, in PollInput, p Progress, err error) (providers.VideoStatus, error) {
 	r := record(err)
-	if !errors.Is(err, providers.ErrChannelGone) {
+	if !errors.Is(err, router.ErrChannelGone) {
 		p.Fault = &r
 		return a.wait(ctx, in, p, a.PollMax)
 	}
@@ -261,11 +262,11 @@ func (a *Activities) usual(ctx context.Context, job Job) time.Duration {
 // timedAs is the name under which a job's duration is noted: its model's where the channel lists it, else one for all names
 // that the channel is open to, which clients make up.
 func (a *Activities) timedAs(job Job) string {
-	target, err := a.Channels.Resolve(job.Assignment.Channel, job.Assignment.Key, job.Assignment.Model)
+	pick, err := a.Channels.Resolve(job.Assignment.Channel, job.Assignment.Key, job.Assignment.Model)
 	if err != nil {
 		return job.Model // the channel has left: it was listed, or nothing is known of it
 	}
-	if _, listed := target.Channel.Models[job.Model]; !listed {
+	if _, listed := pick.Channel.Models[job.Model]; !listed {
 		return providers.AnyModel
 	}
 	return job.Model

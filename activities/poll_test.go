@@ -13,6 +13,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 // watch is a job that is looked at until it ends: it plays the server's part between the tries of one activity.
@@ -543,7 +544,7 @@ func TestPollChannelGone(t *testing.T) {
 					t.Errorf("asked for %s, %s, %s", channel, fingerprint, model)
 				}
 				if time.Since(began) < back {
-					return providers.Target{}, providers.ErrChannelGone
+					return providers.Target{}, router.ErrChannelGone
 				}
 				return theTarget(), nil
 			}}
@@ -574,7 +575,7 @@ func TestPollChannelGoneTwice(t *testing.T) {
 		w.in.Deadline = began.Add(time.Hour)
 		w.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
 			if slip := time.Since(began) % (10 * time.Minute); slip < 8*time.Minute {
-				return providers.Target{}, providers.ErrChannelGone
+				return providers.Target{}, router.ErrChannelGone
 			}
 			return theTarget(), nil
 		}}

@@ -41,8 +41,8 @@ func (a *Activities) hold(ctx context.Context, taskID string, to Assignment, nex
 	if a.Slots == nil {
 		return
 	}
-	target, err := a.Channels.Resolve(to.Channel, to.Key, to.Model)
-	if err != nil || target.Channel.MaxJobs <= 0 {
+	pick, err := a.Channels.Resolve(to.Channel, to.Key, to.Model)
+	if err != nil || pick.Channel.MaxJobs <= 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
@@ -62,7 +62,7 @@ func (a *Activities) release(ctx context.Context, job Job) {
 	if a.Slots == nil {
 		return
 	}
-	if target, err := a.Channels.Resolve(to.Channel, to.Key, to.Model); !to.Slot && (err != nil || target.Channel.MaxJobs <= 0) {
+	if pick, err := a.Channels.Resolve(to.Channel, to.Key, to.Model); !to.Slot && (err != nil || pick.Channel.MaxJobs <= 0) {
 		return
 	}
 	a.leave(ctx, Waiter{TaskID: job.TaskID}, []string{to.Channel})

@@ -101,7 +101,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		return job, nil
 	}
 	// Nothing paid has begun up to the adapter's call, so every fault up to there is TakenNo.
-	target, adapter, err := a.target(in.Assignment)
+	pick, adapter, err := a.target(in.Assignment)
 	if err != nil {
 		r := record(err)
 		r.Taken, r.Elsewhere = providers.TakenNo, true
@@ -134,12 +134,12 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 
 	paid, cancel := context.WithTimeout(context.WithoutCancel(ctx), SubmitTimeout)
 	defer cancel()
-	traced, span := a.turn(paid, target, upstream.Turn{Does: "submit", Operation: providers.VideoTask, Attempt: in.Attempt})
-	ticket, err := start(traced, adapter, target, req)
+	traced, span := a.turn(paid, pick.Target, upstream.Turn{Does: "submit", Operation: providers.VideoTask, Attempt: in.Attempt})
+	ticket, err := start(traced, adapter, pick.Target, req)
 	span.End(providers.AsFault(err))
 	if err != nil {
 		fault := providers.AsFault(err)
-		a.Channels.Report(target.For(in.Assignment.Token, in.Attempt > 1), fault)
+		a.Channels.Report(pick.For(in.Assignment.Token, in.Attempt > 1), fault)
 		r := record(err)
 		r.Message = shorten(r.Message)
 		a.count(in.Assignment.step(StepSubmit, req.Model, submitOutcome(r)))
@@ -149,7 +149,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		}
 		return Job{}, fail(r)
 	}
-	a.Channels.Report(target, nil)
+	a.Channels.Report(pick, nil)
 	a.count(in.Assignment.step(StepSubmit, req.Model, OutcomeAccepted))
 	accepted := attempt{Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC()}
 
@@ -279,7 +279,7 @@ func reconcileWait(ctx context.Context) time.Duration {
 
 // find asks the vendor for the job of a lost submit.
 func (a *Activities) find(ctx context.Context, sub SubmitInput) (Job, error) {
-	target, adapter, err := a.target(sub.Assignment)
+	pick, adapter, err := a.target(sub.Assignment)
 	if err != nil {
 		return Job{}, err
 	}
@@ -291,8 +291,8 @@ func (a *Activities) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	traced, span := a.turn(ctx, target, upstream.Turn{Does: "find", Attempt: sub.Attempt})
-	ticket, err := finder.Find(traced, target, req)
+	traced, span := a.turn(ctx, pick.Target, upstream.Turn{Does: "find", Attempt: sub.Attempt})
+	ticket, err := finder.Find(traced, pick.Target, req)
 	span.End(providers.AsFault(err))
 	if err != nil {
 		return Job{}, err

@@ -16,6 +16,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 )
@@ -208,7 +209,7 @@ func TestSubmitBeforeIt(t *testing.T) {
 		elsewhere, gone bool
 	}{
 		{name: "channel gone", channels: channels{resolve: func(string, string, string) (providers.Target, error) {
-			return providers.Target{}, providers.ErrChannelGone
+			return providers.Target{}, router.ErrChannelGone
 		}}, elsewhere: true, gone: true},
 		{name: "archive away", objects: away, elsewhere: true},
 		{name: "request lost", objects: lost},
@@ -380,7 +381,7 @@ func TestReconcile(t *testing.T) {
 				}
 				if tc.gone {
 					r.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
-						return providers.Target{}, providers.ErrChannelGone
+						return providers.Target{}, router.ErrChannelGone
 					}}
 				}
 				accepted := time.Now().Add(-time.Minute).UTC()
@@ -460,10 +461,10 @@ func TestSubmitsAreEvidence(t *testing.T) {
 	r := newRig(t, fails)
 	fake := r.acts.Catalog["fake"]
 	fake.Video = fails
-	router := providers.NewRouter(providers.Catalog{"fake": fake}, []providers.Channel{{
+	routes := router.New(providers.Catalog{"fake": fake}, []providers.Channel{{
 		Name: "main", Vendor: "fake", Keys: []providers.Secret{hushKey}, Models: map[string]string{"sora-2": "up"}, Groups: []string{"default"},
 	}}, nil)
-	r.acts.Channels = router
+	r.acts.Channels = routes
 	submits := func(token string, n, attempt int) {
 		for i := range n {
 			in := submitInput()
@@ -482,7 +483,7 @@ func TestSubmitsAreEvidence(t *testing.T) {
 	if !admitted("poison") {
 		t.Error("attempts that fell over are held against the channel")
 	}
-	submits("poison", providers.DefaultCooldownFailures, 1)
+	submits("poison", router.DefaultCooldownFailures, 1)
 	if admitted("poison") || !admitted("demo") {
 		t.Errorf("admitted: the token whose submits fail %t, another %t", admitted("poison"), admitted("demo"))
 	}

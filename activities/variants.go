@@ -22,7 +22,7 @@ const (
 // copyVariants archives the pictures of an output, where the vendor makes any. One that cannot be had is left out: it is
 // no part of what the client paid for, and must not hold up what is.
 func (a *Activities) copyVariants(ctx context.Context, log *slog.Logger, in ArchiveInput, n int) []Variant {
-	target, adapter, err := a.target(in.Job.Assignment)
+	pick, adapter, err := a.target(in.Job.Assignment)
 	if err != nil {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (a *Activities) copyVariants(ctx context.Context, log *slog.Logger, in Arch
 	}
 	var variants []Variant
 	for _, name := range providers.VariantNames() {
-		variant, err := a.copyVariant(ctx, has, target, in, n, name)
+		variant, err := a.copyVariant(ctx, has, pick.Target, in, n, name)
 		if ctx.Err() != nil {
 			return nil
 		}

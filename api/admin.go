@@ -13,6 +13,7 @@ import (
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 )
 
@@ -42,7 +43,7 @@ type Admin struct {
 	Usage UsageReader
 	Money Settler
 	// Channels lists how the channels are doing.
-	Channels func(ctx context.Context) ([]providers.ChannelState, error)
+	Channels func(ctx context.Context) ([]router.ChannelState, error)
 }
 
 // addAdmin adds the operator's operations.

@@ -7,12 +7,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
-	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 type adminChannelList struct {
-	Object string                   `json:"object" enum:"list"`
-	Data   []providers.ChannelState `json:"data" nullable:"false"`
+	Object string                `json:"object" enum:"list"`
+	Data   []router.ChannelState `json:"data" nullable:"false"`
 }
 
 // addAdminChannels adds the channels' state.

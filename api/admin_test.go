@@ -17,6 +17,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/storagetest"
@@ -48,11 +49,11 @@ func newOfficeOn(t *testing.T, client *redis.Client, change func(*api.Options)) 
 	t.Cleanup(o.store.Close)
 	t.Cleanup(func() { _ = o.usage.Close(context.WithoutCancel(t.Context())) })
 	o.gateway = newGateway(t, nil, func(g *gateway, options *api.Options) {
-		router := options.Router.(*providers.Router)
+		routes := options.Router.(*router.Router)
 		options.Tokens = o.store
 		options.Admin = api.Admin{
 			Key: api.NewAdminKey(adminKey), Tokens: o.store, Money: cashier{storage.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
-			Channels: func(context.Context) ([]providers.ChannelState, error) { return router.States(), nil },
+			Channels: func(context.Context) ([]router.ChannelState, error) { return routes.States(), nil },
 			CheckToken: func(token storage.Token) (storage.Token, error) {
 				if !slices.Contains(slots.Lanes(), token.Lane) {
 					return token, providers.InvalidField("lane", "Invalid request: 'lane' is unknown.")
@@ -554,9 +555,9 @@ func TestAdminUsage(t *testing.T) {
 func TestAdminChannels(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	var list struct{ Data []providers.ChannelState }
+	var list struct{ Data []router.ChannelState }
 	o.tell(t, 200, "GET", "/admin/channels", "", &list)
-	if len(list.Data) != 2 || list.Data[0].Name != "main" || list.Data[0].State != providers.StateClosed || len(list.Data[0].Keys) != 1 || list.Data[0].Keys[0].Fingerprint == "" {
+	if len(list.Data) != 2 || list.Data[0].Name != "main" || list.Data[0].State != router.StateClosed || len(list.Data[0].Keys) != 1 || list.Data[0].Keys[0].Fingerprint == "" {
 		t.Errorf("got %+v", list.Data)
 	}
 	if rec := o.ask(t, "GET", "/admin/channels", ""); strings.Contains(rec.Body.String(), "up-key") {

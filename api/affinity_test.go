@@ -10,6 +10,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 )
 
 // TestAffinity: which calls share an upstream's cache, and which answer they go on from.
@@ -25,7 +26,7 @@ func TestAffinity(t *testing.T) {
 	}
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
 		catalog := providers.Catalog{"openai": {Name: "openai", Relay: catcher, Endpoints: endpoints}}
-		router := providers.NewRouter(catalog, []providers.Channel{{
+		router := router.New(catalog, []providers.Channel{{
 			Name: "main", Vendor: "openai", Keys: []providers.Secret{"k"}, Models: map[string]string{"*": ""}, Groups: []string{"default"},
 		}}, nil)
 		o.Router, o.Relay = router, relay.New(router, catalog, nil)

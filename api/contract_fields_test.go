@@ -17,6 +17,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 )
 
 // leftOut are required fields that may be absent, or whose absence is answered in words of its own.
@@ -52,7 +53,7 @@ func newEverything(t *testing.T) *gateway {
 		vendor.Endpoints = append(vendor.Endpoints, real.Endpoints...)
 	}
 	vendors := providers.Catalog{"every": vendor}
-	router := providers.NewRouter(vendors, []providers.Channel{{
+	router := router.New(vendors, []providers.Channel{{
 		Name: "main", Vendor: "every", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"up-key"},
 		Models: map[string]string{providers.AnyModel: ""}, Groups: []string{"default"},
 	}}, nil)

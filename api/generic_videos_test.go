@@ -12,6 +12,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
@@ -20,7 +21,7 @@ const generations = "/v1/video/generations"
 
 // severalVideos opens the gateway's video model to several videos of one request.
 func severalVideos(_ *gateway, o *api.Options) {
-	o.Router = providers.NewRouter(
+	o.Router = router.New(
 		providers.Catalog{"generic": {Name: "generic", Video: struct{ providers.VideoAdapter }{}, Several: true}},
 		[]providers.Channel{{
 			Name: "several", Vendor: "generic", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"up-key"},

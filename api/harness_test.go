@@ -16,6 +16,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
@@ -65,7 +66,7 @@ func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Option
 			Input: []string{"usage.prompt_tokens"}, Output: []string{"usage.completion_tokens"}, Cached: []string{"usage.cached"}, Content: "choices",
 		}},
 	}}
-	router := providers.NewRouter(catalog, []providers.Channel{{
+	router := router.New(catalog, []providers.Channel{{
 		Name: "main", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"up-key"},
 		Models: map[string]string{"gpt-4o": "", "fast": "gpt-4o-mini", "org/llama:70b": "", "sora-2": ""},
 		Groups: []string{"default"},

@@ -14,6 +14,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 )
@@ -36,7 +37,7 @@ func newLeaving(t *testing.T, begun func(), upstreams ...http.HandlerFunc) *gate
 		})
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	router := providers.NewRouter(catalog, channels, nil)
+	router := router.New(catalog, channels, nil)
 	give := priced(t, 0)
 	return newGateway(t, nil, func(g *gateway, o *api.Options) {
 		give(g, o)

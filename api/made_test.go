@@ -10,6 +10,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 )
 
 // owners remembers that everything of anna's is anna's.
@@ -34,7 +35,7 @@ func TestMadeForAnotherToken(t *testing.T) {
 		return upstreamAnswer("application/json", `{}`), nil
 	})
 	catalog := providers.Catalog{"all": {Name: "all", Relay: vendor, Endpoints: []providers.Endpoint{responses, messages, compact}}}
-	router := providers.NewRouter(catalog, []providers.Channel{{
+	router := router.New(catalog, []providers.Channel{{
 		Name: "main", Vendor: "all", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"},
 		Models: map[string]string{"m": ""}, Groups: []string{"default"},
 	}}, nil)

@@ -10,6 +10,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
@@ -33,7 +34,7 @@ func TestModelNamesMadeUp(t *testing.T) {
 				return upstreamAnswer("application/json", `{"choices":[]}`), nil
 			})
 			catalog := providers.Catalog{"openai": {Name: "openai", Relay: vendor, Endpoints: []providers.Endpoint{chat}}}
-			router := providers.NewRouter(catalog, []providers.Channel{{
+			router := router.New(catalog, []providers.Channel{{
 				Name: "main", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"},
 				Models: map[string]string{providers.AnyModel: ""}, Groups: []string{"default"},
 			}}, nil)

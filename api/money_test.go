@@ -17,6 +17,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 )
@@ -84,7 +85,7 @@ func TestBudgetReservesTheLargestThatIsAskedFor(t *testing.T) {
 		return upstreamAnswer("application/json", `{}`), nil
 	})
 	catalog := providers.Catalog{"all": {Name: "all", Relay: vendor, Endpoints: endpoints}}
-	router := providers.NewRouter(catalog, []providers.Channel{{
+	router := router.New(catalog, []providers.Channel{{
 		Name: "main", Vendor: "all", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"},
 		Models: map[string]string{"gpt-4o": ""}, Groups: []string{"default"},
 	}}, nil)

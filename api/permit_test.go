@@ -9,6 +9,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 )
 
@@ -115,7 +116,7 @@ func TestModelListIsWhatACallWouldTake(t *testing.T) {
 			Name: vendor, Vendor: vendor, Keys: []providers.Secret{"k"}, Models: models, Groups: []string{"default"},
 		})
 	}
-	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Router = providers.NewRouter(catalog, channels, nil) })
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Router = router.New(catalog, channels, nil) })
 	for _, test := range []struct {
 		operations, models []string
 		want               string

@@ -21,6 +21,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 )
@@ -115,7 +116,7 @@ func (d *dialog) open(t *testing.T, opts dialogOptions, client *http.Client, ups
 			Models: opts.models, Groups: []string{"default"}, Priority: -i,
 		})
 	}
-	router := providers.NewRouter(vendors, channels, nil)
+	router := router.New(vendors, channels, nil)
 	d.gateway = newGateway(t, nil, func(_ *gateway, o *api.Options) {
 		o.Router, o.Relay = router, relay.New(router, vendors, &opts.relay)
 		if opts.api != nil {
@@ -378,11 +379,11 @@ func TestRealtimeFallsOver(t *testing.T) {
 		}
 		echo(context.WithoutCancel(r.Context()), conn)
 	})))
-	for range providers.DefaultCooldownFailures + 2 {
+	for range router.DefaultCooldownFailures + 2 {
 		mustEcho(t, d.dial(t), websocket.MessageText, []byte("hi"))
 	}
-	if got := refused.Load(); got != providers.DefaultCooldownFailures {
-		t.Errorf("the failing channel was asked %d times, want %d, then left alone", got, providers.DefaultCooldownFailures)
+	if got := refused.Load(); got != router.DefaultCooldownFailures {
+		t.Errorf("the failing channel was asked %d times, want %d, then left alone", got, router.DefaultCooldownFailures)
 	}
 }
 

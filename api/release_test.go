@@ -13,6 +13,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 )
@@ -104,7 +105,7 @@ func TestNextResponseFindsItsPlaceFree(t *testing.T) {
 			return resp, nil
 		}),
 	}}
-	router := providers.NewRouter(vendors, []providers.Channel{{
+	router := router.New(vendors, []providers.Channel{{
 		Name: "main", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"up-key"},
 		Models: map[string]string{providers.AnyModel: ""}, Groups: []string{"default"},
 	}}, nil)

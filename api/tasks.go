@@ -12,6 +12,7 @@ import (
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
@@ -79,7 +80,7 @@ func (s *Server) createTask(x *edge.Request, r *http.Request, format providers.F
 	if !x.Caller.Allows(req.Model) {
 		return s.repeatedTask(x, r, create, calls.ModelNotFound(req.Model))
 	}
-	want := providers.Want{
+	want := router.Want{
 		Group: x.Caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask},
 	}
 	if want.Several = req.N > 1; want.Several && !s.router.Serves(want) {

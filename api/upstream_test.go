@@ -15,6 +15,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
 
@@ -51,7 +52,7 @@ func newOpenAI(tb testing.TB, change func(*api.Options)) (*gateway, *fakeOpenAI)
 	}
 	open := channel
 	open.Name, open.OpenValues, open.Models = "open", true, map[string]string{"open": ""}
-	router := providers.NewRouter(catalog, []providers.Channel{channel, open}, nil)
+	router := router.New(catalog, []providers.Channel{channel, open}, nil)
 	g := newGateway(tb, nil, func(_ *gateway, o *api.Options) {
 		o.Router, o.Relay = router, relay.New(router, catalog, &relay.Options{MaxAttempts: 1})
 		if change != nil {

@@ -13,6 +13,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/api"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/workflows"
 )
@@ -104,7 +105,7 @@ func TestVendorCSubmit(t *testing.T) {
 
 // anyVideoModel is a gateway with one channel that makes videos with every model.
 func anyVideoModel(_ *gateway, o *api.Options) {
-	o.Router = providers.NewRouter(
+	o.Router = router.New(
 		providers.Catalog{"vendorc": {Name: "vendorc", Video: struct{ providers.VideoAdapter }{}}},
 		[]providers.Channel{{
 			Name: "any", Vendor: "vendorc", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"a:b"},

@@ -11,6 +11,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
 
@@ -38,7 +39,7 @@ func vendorGateway(t *testing.T, vendor string, handler http.HandlerFunc) *gatew
 	client := upstream.NewClient(nil)
 	t.Cleanup(client.CloseIdleConnections)
 	vendors := catalog.New(client)
-	router := providers.NewRouter(vendors, []providers.Channel{{
+	router := router.New(vendors, []providers.Channel{{
 		Name: "main", Vendor: vendor, BaseURL: server.URL, Keys: []providers.Secret{channelKey},
 		Models: map[string]string{"m": "up", "org/m:70b": ""}, Groups: []string{"default"},
 	}}, nil)

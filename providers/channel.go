@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"time"
 )
 
 // redacted is what a Secret shows of itself.
@@ -74,10 +73,6 @@ type Channel struct {
 	Disabled bool
 }
 
-// upstream names what the channel leads to, so that news of one of the same name in another configuration is not taken
-// for this one's.
-func (c Channel) upstream() string { return Secret(c.Vendor + " " + c.BaseURL).Fingerprint() }
-
 // UpstreamModel returns the upstream's name of a public model and whether the channel carries it.
 func (c Channel) UpstreamModel(public string) (string, bool) {
 	if name, ok := c.Models[public]; ok && public != AnyModel {
@@ -109,17 +104,12 @@ type Target struct {
 	Key     Secret
 	// Model is the upstream model, already mapped.
 	Model string
-	// picked is when the router handed the target out, on the router's clock; 0 for a target made by hand.
-	picked time.Duration
-	// token is whose call it is for, spoken what Want.Spoken says of it.
-	token  string
-	spoken bool
-	// channel and key are how the two are doing; nil for a target made by hand.
-	channel, key *health
 }
 
-// For is the target for a call of the token, where Pick was not told. Spoken is that of Want.
-func (t Target) For(token string, spoken bool) Target {
-	t.token, t.spoken = token, spoken
-	return t
+// KeyRef names one key of one channel without giving it away.
+type KeyRef struct{ Channel, Fingerprint string }
+
+// Ref names the target's key.
+func (t Target) Ref() KeyRef {
+	return KeyRef{Channel: t.Channel.Name, Fingerprint: t.Key.Fingerprint()}
 }

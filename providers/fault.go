@@ -142,20 +142,6 @@ func (f *Fault) Elsewhere() bool {
 	}
 }
 
-// weak tells whether a fault of the channel is one that requests alone can bring about: an answer that takes too long, or an
-// odd one.
-func (f *Fault) weak() bool { return f.Odd || f.Kind == Timeout && !f.Unreached }
-
-// spares tells whether a fault of a key leaves it as it is: it is busy, or may not do this. The evidence decides whether it
-// is left alone for the one model.
-func (f *Fault) spares() bool {
-	return f.Key == KeyForbidden || f.Key == KeyBusy && f.Kind == RateLimited && f.RetryAfter <= 0
-}
-
-// ofModel tells whether a fault of a key is one of its model alone: rates, and a day's quota, are limited for each model,
-// while a key that is refused or out of money is so for all.
-func (f *Fault) ofModel() bool { return f.Kind == RateLimited }
-
 // AsFault returns the *Fault in err's chain. A cancelled context becomes a Canceled fault, an expired one a Timeout,
 // anything else an Internal one that wraps err. nil stays nil.
 func AsFault(err error) *Fault {

@@ -5,7 +5,7 @@ import (
 
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
-	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 // anthropicModel is one entry of the model list in format A.
@@ -28,7 +28,7 @@ type anthropicModelList struct {
 func ModelShape() calls.ModelShape {
 	return calls.ModelShape{
 		ListSchema: body.SchemaOf[anthropicModelList], OneSchema: body.SchemaOf[anthropicModel],
-		List: func(models []providers.Model) any {
+		List: func(models []router.Model) any {
 			list := anthropicModelList{Data: make([]anthropicModel, 0, len(models))}
 			for _, model := range models {
 				list.Data = append(list.Data, newModel(model))
@@ -38,11 +38,11 @@ func ModelShape() calls.ModelShape {
 			}
 			return list
 		},
-		One: func(model providers.Model) any { return newModel(model) },
+		One: func(model router.Model) any { return newModel(model) },
 	}
 }
 
-func newModel(model providers.Model) anthropicModel {
+func newModel(model router.Model) anthropicModel {
 	return anthropicModel{
 		Type: "model", ID: model.ID, DisplayName: model.ID, CreatedAt: time.Unix(calls.ModelCreated, 0).UTC().Format(time.RFC3339),
 	}

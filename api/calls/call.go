@@ -21,6 +21,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 )
 
@@ -145,7 +146,7 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
 
 // refusesUnlisted tells whether there are channels for the call's model and none of them takes values that are not listed.
 func (c *Calls) refusesUnlisted(x *edge.Request, call Call) bool {
-	want := providers.Want{Group: x.Caller.Group, Model: call.Model, Endpoint: call.Endpoint}
+	want := router.Want{Group: x.Caller.Group, Model: call.Model, Endpoint: call.Endpoint}
 	if !x.Caller.Allows(call.Model) || !c.options.Router.Serves(want) {
 		return false
 	}

@@ -6,21 +6,22 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 )
 
 // Router says what a group can call.
 type Router interface {
 	// Models lists by name what the group can call.
-	Models(group string) []providers.Model
+	Models(group string) []router.Model
 	// Serves tells whether some channel would take it, one that rests too.
-	Serves(want providers.Want) bool
+	Serves(want router.Want) bool
 }
 
 // ModelShape is how a format shows models.
 type ModelShape struct {
-	List                  func(models []providers.Model) any
-	One                   func(model providers.Model) any
+	List                  func(models []router.Model) any
+	One                   func(model router.Model) any
 	ListSchema, OneSchema func(huma.Registry) *huma.Schema
 }
 
@@ -50,9 +51,9 @@ func ModelNotFound(model string) *providers.Fault {
 }
 
 // Models lists what a call of the caller would be taken for: what its group can call and its token may see and use.
-func (c *Calls) Models(caller *storage.Token) []providers.Model {
+func (c *Calls) Models(caller *storage.Token) []router.Model {
 	all := c.options.Router.Models(caller.Group)
-	seen := make([]providers.Model, 0, len(all))
+	seen := make([]router.Model, 0, len(all))
 	for _, model := range all {
 		if model, ok := visible(caller, model); ok {
 			seen = append(seen, model)
@@ -62,20 +63,20 @@ func (c *Calls) Models(caller *storage.Token) []providers.Model {
 }
 
 // Model is the one of Models that has the name.
-func (c *Calls) Model(caller *storage.Token, name string) (providers.Model, error) {
+func (c *Calls) Model(caller *storage.Token, name string) (router.Model, error) {
 	if err := CheckModel(name); err != nil {
-		return providers.Model{}, err
+		return router.Model{}, err
 	}
 	for _, model := range c.Models(caller) {
 		if model.ID == name {
 			return model, nil
 		}
 	}
-	return providers.Model{}, ModelNotFound(name)
+	return router.Model{}, ModelNotFound(name)
 }
 
 // visible is the model as the caller sees it: with the endpoints that it may call. Without any there is no such model.
-func visible(caller *storage.Token, model providers.Model) (providers.Model, bool) {
+func visible(caller *storage.Token, model router.Model) (router.Model, bool) {
 	if !caller.Allows(model.ID) {
 		return model, false
 	}

@@ -10,6 +10,7 @@ import (
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 // geminiModel is one entry of the model list in format B.
@@ -28,18 +29,18 @@ type geminiModelList struct {
 func ModelShape() calls.ModelShape {
 	return calls.ModelShape{
 		ListSchema: body.SchemaOf[geminiModelList], OneSchema: body.SchemaOf[geminiModel],
-		List: func(models []providers.Model) any {
+		List: func(models []router.Model) any {
 			list := geminiModelList{Models: make([]geminiModel, 0, len(models))}
 			for _, model := range models {
 				list.Models = append(list.Models, newModel(model))
 			}
 			return list
 		},
-		One: func(model providers.Model) any { return newModel(model) },
+		One: func(model router.Model) any { return newModel(model) },
 	}
 }
 
-func newModel(model providers.Model) geminiModel {
+func newModel(model router.Model) geminiModel {
 	entry := geminiModel{Name: "models/" + model.ID, DisplayName: model.ID, Methods: []string{}}
 	for _, verb := range verbs() {
 		if slices.Contains(model.Endpoints, providers.Endpoint{Format: providers.Gemini, Operation: verb.name}) {

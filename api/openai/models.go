@@ -3,7 +3,7 @@ package openai
 import (
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
-	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 // openAIModel is one entry of the model list in OpenAI's shape.
@@ -24,17 +24,17 @@ type openAIModelList struct {
 func ModelShape() calls.ModelShape {
 	return calls.ModelShape{
 		ListSchema: body.SchemaOf[openAIModelList], OneSchema: body.SchemaOf[openAIModel],
-		List: func(models []providers.Model) any {
+		List: func(models []router.Model) any {
 			list := openAIModelList{Object: "list", Data: make([]openAIModel, 0, len(models))}
 			for _, model := range models {
 				list.Data = append(list.Data, newModel(model))
 			}
 			return list
 		},
-		One: func(model providers.Model) any { return newModel(model) },
+		One: func(model router.Model) any { return newModel(model) },
 	}
 }
 
-func newModel(model providers.Model) openAIModel {
+func newModel(model router.Model) openAIModel {
 	return openAIModel{ID: model.ID, Object: "model", Created: calls.ModelCreated, OwnedBy: model.Vendor}
 }

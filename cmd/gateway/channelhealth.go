@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage/channelhealth"
 )
 
@@ -25,7 +25,7 @@ const (
 // them. The router never waits for it, and without Redis it does without.
 type sharer struct {
 	store  *channelhealth.Store
-	router *providers.Router
+	router *router.Router
 	log    *slog.Logger
 
 	mu sync.Mutex
@@ -43,15 +43,15 @@ type pendingRest struct {
 // of a circuit: earlier versions, whose channels rested by other rules, neither take the second for one of theirs nor are
 // heard where they tell of a whole channel.
 type restText struct {
-	Channel  string             `json:"channel,omitempty"`
-	Circuit  string             `json:"circuit,omitempty"`
-	Upstream string             `json:"upstream"`
-	Key      string             `json:"key,omitempty"`
-	Model    string             `json:"model,omitempty"`
-	Length   time.Duration      `json:"length,omitempty"`
-	Slow     bool               `json:"slow,omitempty"`
-	Asked    bool               `json:"asked,omitempty"`
-	Trouble  *providers.Trouble `json:"trouble,omitempty"`
+	Channel  string          `json:"channel,omitempty"`
+	Circuit  string          `json:"circuit,omitempty"`
+	Upstream string          `json:"upstream"`
+	Key      string          `json:"key,omitempty"`
+	Model    string          `json:"model,omitempty"`
+	Length   time.Duration   `json:"length,omitempty"`
+	Slow     bool            `json:"slow,omitempty"`
+	Asked    bool            `json:"asked,omitempty"`
+	Trouble  *router.Trouble `json:"trouble,omitempty"`
 }
 
 func newSharer(store *channelhealth.Store, log *slog.Logger) *sharer {
@@ -59,7 +59,7 @@ func newSharer(store *channelhealth.Store, log *slog.Logger) *sharer {
 }
 
 // Tell takes a cooldown of this process's router. It never waits.
-func (s *sharer) Tell(rest providers.Rest) {
+func (s *sharer) Tell(rest router.Cooldown) {
 	// Channels of one name that lead elsewhere are not the same one.
 	name := url.QueryEscape(rest.Channel) + " " + rest.Upstream + " " + rest.Key
 	if rest.Model != "" {
@@ -180,7 +180,7 @@ func (s *sharer) learn(rest channelhealth.Cooldown) {
 	if json.Unmarshal(rest.Text, &text) != nil { // a version of this program that writes otherwise
 		return
 	}
-	s.router.Learn(providers.Rest{
+	s.router.Learn(router.Cooldown{
 		Channel: cmp.Or(text.Channel, text.Circuit), Upstream: text.Upstream, Key: text.Key, Model: text.Model, Circuit: text.Circuit != "",
 		Left: rest.Left, Length: text.Length, Slow: text.Slow, Asked: text.Asked, Trouble: text.Trouble,
 	})
@@ -205,24 +205,24 @@ func (s *sharer) hide(ctx context.Context) {
 }
 
 // States lists the channels as all processes see them, and those of this configuration that none knows, with no process.
-func (s *sharer) States(ctx context.Context) ([]providers.ChannelState, error) {
+func (s *sharer) States(ctx context.Context) ([]router.ChannelState, error) {
 	figures, err := s.store.Figures(ctx)
 	if err != nil {
 		return nil, err
 	}
-	lists := make([][]providers.ChannelState, 0, len(figures))
+	lists := make([][]router.ChannelState, 0, len(figures))
 	for _, text := range figures {
-		var list []providers.ChannelState
+		var list []router.ChannelState
 		if json.Unmarshal(text, &list) == nil {
 			lists = append(lists, list)
 		}
 	}
-	merged := providers.MergeStates(lists...)
-	own := slices.DeleteFunc(s.router.States(), func(state providers.ChannelState) bool {
-		return slices.ContainsFunc(merged, func(known providers.ChannelState) bool { return known.Name == state.Name })
+	merged := router.MergeStates(lists...)
+	own := slices.DeleteFunc(s.router.States(), func(state router.ChannelState) bool {
+		return slices.ContainsFunc(merged, func(known router.ChannelState) bool { return known.Name == state.Name })
 	})
 	for i := range own {
 		own[i].Processes = 0
 	}
-	return providers.MergeStates(merged, own), nil
+	return router.MergeStates(merged, own), nil
 }

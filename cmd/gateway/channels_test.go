@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage/storagetest"
 )
 
@@ -70,19 +71,19 @@ channels:
 		}
 	}
 	// The second says hello, so that there is something to hear it with; then the first finds out.
-	states := func() map[string]providers.ChannelState {
+	states := func() map[string]router.ChannelState {
 		t.Helper()
 		out, stderr, code := run(t, nil, "channels", "--config", first.config, "--json")
 		if code != 0 {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
-		byName := make(map[string]providers.ChannelState)
-		for _, state := range decode[[]providers.ChannelState](t, out) {
+		byName := make(map[string]router.ChannelState)
+		for _, state := range decode[[]router.ChannelState](t, out) {
 			byName[state.Name] = state
 		}
 		return byName
 	}
-	await := func(what string, done func(map[string]providers.ChannelState) bool) map[string]providers.ChannelState {
+	await := func(what string, done func(map[string]router.ChannelState) bool) map[string]router.ChannelState {
 		t.Helper()
 		for limit := time.Now().Add(patience); ; {
 			got := states()
@@ -95,15 +96,15 @@ channels:
 			}
 		}
 	}
-	await("both processes", func(got map[string]providers.ChannelState) bool { return got["dead"].Processes == 2 })
-	for range providers.DefaultCooldownFailures {
+	await("both processes", func(got map[string]router.ChannelState) bool { return got["dead"].Processes == 2 })
+	for range router.DefaultCooldownFailures {
 		chat(first)
 	}
 	if code := ask(first, "busy"); code != http.StatusTooManyRequests {
 		t.Errorf("a model over its limit: answered %d", code)
 	}
-	got := await("the rests", func(got map[string]providers.ChannelState) bool {
-		return got["dead"].State == providers.StateOpen && got["mixed"].Keys[0].State == providers.StateOpen && len(got["mixed"].Keys[1].Models) > 0
+	got := await("the rests", func(got map[string]router.ChannelState) bool {
+		return got["dead"].State == router.StateOpen && got["mixed"].Keys[0].State == router.StateOpen && len(got["mixed"].Keys[1].Models) > 0
 	})
 	if fault := got["dead"].LastFault; fault == nil || fault.Kind != providers.Upstream {
 		t.Errorf("got last fault %+v of the dead channel", fault)
@@ -112,20 +113,20 @@ channels:
 	if key.Fingerprint != broke.Fingerprint() || key.LastFault.Key != "exhausted" || key.LastFault.Code != "insufficient_quota" || key.RestLeft < 200 {
 		t.Errorf("got key %+v", key)
 	}
-	if got["mixed"].State != providers.StateClosed {
+	if got["mixed"].State != router.StateClosed {
 		t.Errorf("got %+v of a channel with one good key", got["mixed"])
 	}
-	if fine := got["mixed"].Keys[1]; fine.State != providers.StateClosed || fine.Models[0].Model != "busy" || fine.Models[0].RestLeft < 200 {
+	if fine := got["mixed"].Keys[1]; fine.State != router.StateClosed || fine.Models[0].Model != "busy" || fine.Models[0].RestLeft < 200 {
 		t.Errorf("got key %+v, which is limited for one model", fine)
 	}
 	// The other gateway spends no attempt on any.
-	await("the other gateway's knowledge", func(map[string]providers.ChannelState) bool {
+	await("the other gateway's knowledge", func(map[string]router.ChannelState) bool {
 		at := strings.Count(second.err.String(), `"msg":"attempt"`)
 		chat(second)
 		return strings.Count(second.err.String(), `"msg":"attempt"`) == at+1
 	})
 
-	await("the other gateway's knowledge of the model", func(map[string]providers.ChannelState) bool {
+	await("the other gateway's knowledge of the model", func(map[string]router.ChannelState) bool {
 		return ask(second, "busy") == http.StatusServiceUnavailable
 	})
 

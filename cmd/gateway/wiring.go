@@ -23,6 +23,7 @@ import (
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 	"modelrelay/storage/affinity"
@@ -43,7 +44,7 @@ type parts struct {
 	temporal client.Client
 	archive  *archive.Store
 	catalog  providers.Catalog
-	router   *providers.Router
+	router   *router.Router
 	health   *sharer
 	prices   *pricing.List
 	adminKey *api.AdminKey
@@ -95,7 +96,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p.prices = pricing.NewList(cfg.PriceList())
 	p.adminKey = api.NewAdminKey(cfg.AdminKey)
 	p.health = newSharer(channelhealth.New(p.redis), p.log)
-	p.router = providers.NewRouter(p.catalog, cfg.Routes(), &providers.RouterOptions{
+	p.router = router.New(p.catalog, cfg.Routes(), &router.Options{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
 		CooldownWindow: cfg.Relay.CooldownWindow, Tell: p.health.Tell,
 	})

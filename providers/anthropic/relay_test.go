@@ -14,6 +14,7 @@ import (
 	"modelrelay/providers/anthropic"
 	"modelrelay/providers/providertest"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
 
@@ -204,7 +205,7 @@ func TestUsage(t *testing.T) {
 		catalog := providers.Catalog{"anthropic": {
 			Name: "anthropic", Relay: anthropic.NewRelayer(client), Endpoints: anthropic.Endpoints(), Usage: anthropic.Usage(),
 		}}
-		router := providers.NewRouter(catalog, []providers.Channel{{
+		router := router.New(catalog, []providers.Channel{{
 			Name: "a", Vendor: "anthropic", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"g"},
 		}}, nil)
 		got, err := relay.New(router, catalog, nil).Do(t.Context(), "g", providers.Call{

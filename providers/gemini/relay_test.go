@@ -15,6 +15,7 @@ import (
 	"modelrelay/providers/gemini"
 	"modelrelay/providers/providertest"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
 
@@ -249,7 +250,7 @@ func TestUsage(t *testing.T) {
 		catalog := providers.Catalog{"gemini": {
 			Name: "gemini", Relay: gemini.NewRelayer(client), Endpoints: gemini.Endpoints(), Usage: gemini.Usage(),
 		}}
-		router := providers.NewRouter(catalog, []providers.Channel{{
+		router := router.New(catalog, []providers.Channel{{
 			Name: "a", Vendor: "gemini", BaseURL: server.URL, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"g"},
 		}}, nil)
 		got, err := relay.New(router, catalog, nil).Do(t.Context(), "g", providers.Call{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
 
@@ -87,7 +88,7 @@ type body struct {
 	callerErr func() error // of the caller's context
 	cause     func() error // why the upstream request was cancelled, nil as long as it was not
 
-	underway providers.InFlight // until the body ends
+	underway router.InFlight // until the body ends
 	span     *upstream.Span
 	// made gets what names the answer, once it was read; nil where nobody wants to know, or knows.
 	made func(answer string)

@@ -16,6 +16,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
 
@@ -46,7 +47,7 @@ func hidden(c *providers.Call) { c.HideUsage = true }
 // bench is a relay over fake upstreams.
 type bench struct {
 	*relay.Relay
-	router *providers.Router
+	router *router.Router
 	log    *syncBuffer
 }
 
@@ -102,7 +103,7 @@ func benchOf(tb testing.TB, opts *relay.Options, channels []providers.Channel) b
 	client := upstream.NewClient(nil)
 	tb.Cleanup(client.CloseIdleConnections)
 	vendors := catalog.New(client)
-	router := providers.NewRouter(vendors, channels, nil)
+	router := router.New(vendors, channels, nil)
 	log := new(syncBuffer)
 	if opts == nil {
 		opts = new(relay.Options)
@@ -129,18 +130,18 @@ func (b bench) fault(ctx context.Context, t *testing.T, call providers.Call) *pr
 // rests tells whether the channel, its model or its key is left alone.
 func (b bench) rests(channel string) bool { return isLeftAlone(b.router, channel) }
 
-func isLeftAlone(router *providers.Router, channel string) bool {
-	for _, state := range router.States() {
+func isLeftAlone(routes *router.Router, channel string) bool {
+	for _, state := range routes.States() {
 		if state.Name == channel {
 			key := state.Keys[0]
-			return state.State != providers.StateClosed || len(state.Models) > 0 || key.State != providers.StateClosed || len(key.Models) > 0
+			return state.State != router.StateClosed || len(state.Models) > 0 || key.State != router.StateClosed || len(key.Models) > 0
 		}
 	}
 	return false
 }
 
 // failures are as many as open a circuit.
-const failures = providers.DefaultCooldownFailures
+const failures = router.DefaultCooldownFailures
 
 func answers(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

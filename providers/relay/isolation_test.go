@@ -15,6 +15,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 )
 
 const (
@@ -215,8 +216,8 @@ func (s *simulation) run(t *testing.T, upstreams []simUpstream, tenants []tenant
 			Name: up.name, Vendor: up.name, Keys: []providers.Secret{"k0", "k1"}, Models: map[string]string{"m": ""}, Groups: []string{"default"},
 		})
 	}
-	router := providers.NewRouter(vendors, channels, &providers.RouterOptions{Cooldown: simCooldown})
-	r := relay.New(router, vendors, &relay.Options{FirstByte: simFirstByte})
+	routes := router.New(vendors, channels, &router.Options{Cooldown: simCooldown})
+	r := relay.New(routes, vendors, &relay.Options{FirstByte: simFirstByte})
 	var all sync.WaitGroup
 	for _, one := range tenants {
 		all.Go(func() {

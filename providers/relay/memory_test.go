@@ -16,6 +16,7 @@ import (
 	"modelrelay/providers/gemini"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 )
 
 // relayFunc is an upstream in memory, for fake clocks and fuzzing.
@@ -26,7 +27,7 @@ func (f relayFunc) Relay(ctx context.Context, to providers.Target, call provider
 }
 
 // inMemory is a relay over channels "a", "b", … in this order of priority, one for each upstream.
-func inMemory(opts *relay.Options, upstreams ...relayFunc) (*relay.Relay, *providers.Router) {
+func inMemory(opts *relay.Options, upstreams ...relayFunc) (*relay.Relay, *router.Router) {
 	vendor := providers.Vendor{Name: "v", Endpoints: openai.Endpoints(), Usage: openai.Usage()}
 	vendor.Endpoints, vendor.Usage = append(vendor.Endpoints, gemini.Endpoints()...), maps.Clone(vendor.Usage)
 	maps.Copy(vendor.Usage, gemini.Usage())
@@ -40,8 +41,8 @@ func inMemory(opts *relay.Options, upstreams ...relayFunc) (*relay.Relay, *provi
 			Name: name, Vendor: name, Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default"}, Priority: -i,
 		})
 	}
-	router := providers.NewRouter(vendors, channels, nil)
-	return relay.New(router, vendors, opts), router
+	routes := router.New(vendors, channels, nil)
+	return relay.New(routes, vendors, opts), routes
 }
 
 // says answers with a body of the type.
@@ -79,7 +80,7 @@ func TestFirstByteTimeout(t *testing.T) {
 				spare := func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
 					return says("application/json", strings.NewReader(document))(ctx, to, call)
 				}
-				r, router := inMemory(&relay.Options{FirstByte: 7 * time.Second}, slow, spare)
+				r, routes := inMemory(&relay.Options{FirstByte: 7 * time.Second}, slow, spare)
 				began := time.Now()
 				answer, err := r.Do(t.Context(), "default", chatCall())
 				if err != nil {
@@ -89,9 +90,9 @@ func TestFirstByteTimeout(t *testing.T) {
 				if took := time.Since(began); answer.Channel != "b" || took != 7*time.Second {
 					t.Errorf("got channel %s after %s, want b after 7s", answer.Channel, took)
 				}
-				want := providers.Want{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}
+				want := router.Want{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}
 				for range failures - 1 {
-					if to, _ := router.Pick(want); to.Channel.Name != "a" {
+					if to, _ := routes.Pick(want); to.Channel.Name != "a" {
 						t.Error("the slow channel is not the first after a few slow answers")
 					}
 					answer, err := r.Do(t.Context(), "default", chatCall())
@@ -100,12 +101,12 @@ func TestFirstByteTimeout(t *testing.T) {
 					}
 					answer.Body.Close()
 				}
-				if to, _ := router.Pick(want); to.Channel.Name != "b" || router.States()[0].Models[0].State != providers.StateClosed {
-					t.Errorf("got %s, %+v, want the other channel first, and the slow one closed", to.Channel.Name, router.States()[0].Models)
+				if to, _ := routes.Pick(want); to.Channel.Name != "b" || routes.States()[0].Models[0].State != router.StateClosed {
+					t.Errorf("got %s, %+v, want the other channel first, and the slow one closed", to.Channel.Name, routes.States()[0].Models)
 				}
 				want.Except = []string{"b"}
 				for range 100 { // it is slow, not dead: where there is nothing else it takes all calls
-					if _, err := router.Pick(want); err != nil {
+					if _, err := routes.Pick(want); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -126,7 +127,7 @@ func TestIdleTimeout(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var upstream *io.PipeWriter
-				r, router := inMemory(&relay.Options{FirstByte: time.Second, Idle: 5 * time.Second}, pipe(&upstream))
+				r, routes := inMemory(&relay.Options{FirstByte: time.Second, Idle: 5 * time.Second}, pipe(&upstream))
 				write := func(after time.Duration, text string) {
 					go func() {
 						pass(after)
@@ -166,7 +167,7 @@ func TestIdleTimeout(t *testing.T) {
 				if waited := time.Since(began); waited != 5*time.Second {
 					t.Errorf("waited %s, want 5s", waited)
 				}
-				if _, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}); err != nil {
+				if _, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chatCall().Endpoint}); err != nil {
 					t.Errorf("the channel rests after an answer that began: %v", err)
 				}
 			})

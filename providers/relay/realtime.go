@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
 
@@ -45,8 +46,8 @@ type Session struct {
 	Attempts int
 
 	relay    *Relay
-	underway providers.InFlight // until the upstream's side is closed
-	span     *upstream.Span     // as long
+	underway router.InFlight // until the upstream's side is closed
+	span     *upstream.Span  // as long
 	upstream *upstream.Socket
 	meter    *meter // nil where nothing is counted
 	turn     *turn  // nil with the meter
@@ -57,9 +58,9 @@ type Session struct {
 // as one. The error is a *providers.Fault, that of the last attempt. ctx bounds the dials alone.
 func (r *Relay) Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*Session, error) {
 	session := &Session{relay: r}
-	want := providers.Want{Group: group, Token: call.Token, Model: call.Model, Endpoint: providers.RealtimeSession()}
+	want := router.Want{Group: group, Token: call.Token, Model: call.Model, Endpoint: providers.RealtimeSession()}
 	var err error
-	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to providers.Target, span *upstream.Span) (int, *providers.Fault) {
+	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to router.Pick, span *upstream.Span) (int, *providers.Fault) {
 		session.span = span
 		return r.dial(ctx, to, call, session)
 	})
@@ -70,13 +71,13 @@ func (r *Relay) Realtime(ctx context.Context, group string, call providers.Realt
 }
 
 // dial opens one target's conversation for the session.
-func (r *Relay) dial(ctx context.Context, to providers.Target, call providers.RealtimeCall, session *Session) (int, *providers.Fault) {
+func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.RealtimeCall, session *Session) (int, *providers.Fault) {
 	dialing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	clock := newWatch(cancel, r.firstByte)
 	defer clock.stop()
 	session.underway.Begin(to)
-	err := r.catalog[to.Channel.Vendor].Realtime.DialRealtime(to, call, func(client *http.Client, address string, header http.Header) (err error) {
+	err := r.catalog[to.Channel.Vendor].Realtime.DialRealtime(to.Target, call, func(client *http.Client, address string, header http.Header) (err error) {
 		session.upstream, err = upstream.DialSocket(dialing, client, address, header)
 		return err
 	})

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
 
@@ -74,7 +75,7 @@ type Maker struct {
 
 // Relay sends calls. It is safe for concurrent use.
 type Relay struct {
-	router    *providers.Router
+	router    *router.Router
 	catalog   providers.Catalog
 	attempts  int
 	firstByte time.Duration
@@ -97,9 +98,9 @@ type counting struct {
 }
 
 // New returns a relay over the channels the router picks, whose vendors the catalog lists.
-func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Relay {
+func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Relay {
 	r := &Relay{
-		router: router, catalog: catalog,
+		router: channels, catalog: catalog,
 		attempts: DefaultMaxAttempts, firstByte: DefaultFirstByte, idle: DefaultIdle,
 		log:      slog.New(slog.DiscardHandler),
 		counters: make(map[counting]*shape),
@@ -141,14 +142,14 @@ func New(router *providers.Router, catalog providers.Catalog, opts *Options) *Re
 // The caller closes the Answer's body. It must not change or reuse call.Body afterwards, not even after an error: the
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
-	want := providers.Want{
+	want := router.Want{
 		Group: group, Token: call.Token, Model: call.Model, Endpoint: call.Endpoint, OpenValues: call.OpenValues, Affinity: call.Affinity,
 	}
 	if err := r.findMaker(ctx, call, &want); err != nil {
 		return nil, err
 	}
 	var answer *Answer
-	attempts, err := r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to providers.Target, span *upstream.Span) (status int, fault *providers.Fault) {
+	attempts, err := r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to router.Pick, span *upstream.Span) (status int, fault *providers.Fault) {
 		if answer, fault = r.attempt(ctx, to, call, span); fault != nil {
 			return 0, fault
 		}
@@ -163,7 +164,7 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 
 // findMaker finds who alone can serve a call that goes on from something. What was made for another token does not exist for
 // this one.
-func (r *Relay) findMaker(ctx context.Context, call providers.Call, want *providers.Want) error {
+func (r *Relay) findMaker(ctx context.Context, call providers.Call, want *router.Want) error {
 	if r.makers == nil {
 		return nil
 	}
@@ -215,11 +216,11 @@ func (l *Left) Error() string { return l.Fault.Error() }
 func (l *Left) Unwrap() error { return l.Fault }
 
 // attempt sends to one target. The context and the span are the attempt's; it ends the span where there is no fault.
-type attempt func(ctx context.Context, to providers.Target, span *upstream.Span) (status int, fault *providers.Fault)
+type attempt func(ctx context.Context, to router.Pick, span *upstream.Span) (status int, fault *providers.Fault)
 
 // fallOver makes attempts at the targets the router picks until one succeeds, and tells the router, the log and the
 // trace of each. It returns how many it took. The error is the last attempt's fault, or the router's where there was none.
-func (r *Relay) fallOver(ctx context.Context, requestID string, want providers.Want, attempt attempt) (int, error) {
+func (r *Relay) fallOver(ctx context.Context, requestID string, want router.Want, attempt attempt) (int, error) {
 	var last, makers *providers.Fault
 	for attempts := 1; attempts <= r.attempts; attempts++ {
 		to, err := r.router.Pick(want)
@@ -232,7 +233,7 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want providers.W
 		began := time.Now()
 		operation := want.Endpoint.Operation
 		turn := upstream.Turn{Does: operation.Convention(), Operation: operation, Attempt: attempts}
-		traced, span := upstream.StartSpan(ctx, r.tracer, r.catalog[to.Channel.Vendor], to, turn)
+		traced, span := upstream.StartSpan(ctx, r.tracer, r.catalog[to.Channel.Vendor], to.Target, turn)
 		status, fault := attempt(traced, to, span)
 		if ctx.Err() != nil && fault != nil {
 			delivered := fault.Delivered
@@ -274,7 +275,7 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want providers.W
 }
 
 // attempt sends the call to one target and waits for the first byte of the answer.
-func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers.Call, span *upstream.Span) (*Answer, *providers.Fault) {
+func (r *Relay) attempt(ctx context.Context, to router.Pick, call providers.Call, span *upstream.Span) (*Answer, *providers.Fault) {
 	vendor := r.catalog[to.Channel.Vendor]
 	// A channel of another format gets its call through the translator of the pair here; the router picks none so far
 	// that needs one.
@@ -282,7 +283,7 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 	clock := newWatch(cancel, r.firstByte)
 	body := &body{clock: clock, idle: r.idle, cancel: cancel, callerErr: ctx.Err, cause: func() error { return context.Cause(sent) }}
 	body.underway.Begin(to)
-	resp, err := vendor.Relay.Relay(sent, to, call) //nolint:bodyclose // the answer's body closes it
+	resp, err := vendor.Relay.Relay(sent, to.Target, call) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
 		clock.stop()
 		body.underway.End()
@@ -299,7 +300,7 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; shape != nil && isText(resp.Header) {
 		body.meter = newMeter(shape, answer.Stream)
 		if r.makers != nil && shape.root.named {
-			body.made = r.made(call, to)
+			body.made = r.made(call, to.Target)
 			if shape.made != "" {
 				body.meter.things = finder{name: []byte(`"` + shape.made + `"`), found: body.made}
 			}
@@ -324,7 +325,7 @@ func (r *Relay) attempt(ctx context.Context, to providers.Target, call providers
 // note tells and logs one attempt. The upstream's own words go along where they speak of a key or a channel; those about a
 // request may repeat it.
 func (r *Relay) note(
-	ctx context.Context, requestID string, to providers.Target, attempt int, began time.Time, status int, fault *providers.Fault,
+	ctx context.Context, requestID string, to router.Pick, attempt int, began time.Time, status int, fault *providers.Fault,
 ) {
 	if r.tried != nil {
 		tried := Attempt{Channel: to.Channel.Name, Number: attempt}

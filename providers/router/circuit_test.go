@@ -1,4 +1,4 @@
-package providers_test
+package router_test
 
 import (
 	"fmt"
@@ -8,29 +8,30 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
-const failures = providers.DefaultCooldownFailures
+const failures = router.DefaultCooldownFailures
 
 // by makes a want one of the token.
-func by(token string) func(*providers.Want) {
-	return func(want *providers.Want) { want.Token = token }
+func by(token string) func(*router.Want) {
+	return func(want *router.Want) { want.Token = token }
 }
 
-func only(channels ...string) func(*providers.Want) {
-	return func(want *providers.Want) { want.Only = channels }
+func only(channels ...string) func(*router.Want) {
+	return func(want *router.Want) { want.Only = channels }
 }
 
-func spoken(want *providers.Want) { want.Spoken = true }
+func spoken(want *router.Want) { want.Spoken = true }
 
 // calls makes so many calls of a token to the one channel, each of which ends so, a moment after one another.
-func calls(t *testing.T, router *providers.Router, n int, fault *providers.Fault, change ...func(*providers.Want)) {
+func calls(t *testing.T, routes *router.Router, n int, fault *providers.Fault, change ...func(*router.Want)) {
 	t.Helper()
 	for range n {
 		pass(time.Millisecond)
-		to := pickOf(t, router, change...)
+		to := pickOf(t, routes, change...)
 		pass(time.Millisecond)
-		router.Report(to, fault)
+		routes.Report(to, fault)
 	}
 }
 
@@ -73,17 +74,17 @@ func TestCircuitOpens(t *testing.T) {
 		state string
 	}{
 		{"too few failures", []step{{"a", failures - 1, down()}}, "", false, ""},
-		{"of one who is alone", []step{{"a", failures, down()}}, "a", false, providers.StateOpen},
-		{"of one beside another", []step{{"b", 1, down()}, {"b", 3, nil}, {"a", 20, down()}}, "a", false, providers.StateClosed},
-		{"of a flood beside another", []step{{"b", 1, down()}, {"b", 1, nil}, {"a", 500, down()}}, "a", false, providers.StateClosed},
-		{"of two", []step{{"a", 3, down()}, {"b", 3, down()}}, "a b c", false, providers.StateOpen},
+		{"of one who is alone", []step{{"a", failures, down()}}, "a", false, router.StateOpen},
+		{"of one beside another", []step{{"b", 1, down()}, {"b", 3, nil}, {"a", 20, down()}}, "a", false, router.StateClosed},
+		{"of a flood beside another", []step{{"b", 1, down()}, {"b", 1, nil}, {"a", 500, down()}}, "a", false, router.StateClosed},
+		{"of two", []step{{"a", 3, down()}, {"b", 3, down()}}, "a b c", false, router.StateOpen},
 		{"of two, too few", []step{{"a", 2, down()}, {"b", 2, down()}}, "", false, ""},
-		{"of two of five", []step{{"a", 1, down()}, {"c", 2, nil}, {"d", 2, nil}, {"e", 2, nil}, {"a", 9, down()}, {"b", 9, down()}}, "a b", false, providers.StateClosed},
+		{"of two of five", []step{{"a", 1, down()}, {"c", 2, nil}, {"d", 2, nil}, {"e", 2, nil}, {"a", 9, down()}, {"b", 9, down()}}, "a b", false, router.StateClosed},
 		{"a small share", []step{{"a", 1, down()}, {"a", 4, nil}, {"a", 4, down()}, {"a", 6, nil}, {"a", 4, down()}}, "", false, ""},
 		{"the caller's own", []step{{"a", 20, &providers.Fault{Kind: providers.Invalid}}}, "", false, ""},
 		{"canceled", []step{{"a", 20, &providers.Fault{Kind: providers.Canceled}}}, "", false, ""},
-		{"slow", []step{{"a", failures, late()}}, "a", false, providers.StateClosed},
-		{"odd", []step{{"a", 3, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, Odd: true}}, {"b", 3, late()}}, "a b c", false, providers.StateClosed},
+		{"slow", []step{{"a", failures, late()}}, "a", false, router.StateClosed},
+		{"odd", []step{{"a", 3, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, Odd: true}}, {"b", 3, late()}}, "a b c", false, router.StateClosed},
 		{"unreached", []step{{"a", 3, unreached()}, {"b", 3, unreached()}}, "a b c", true, ""},
 		{"not for the key, once", []step{{"a", 1, forbidden()}}, "", false, ""},
 		{"not for the key", []step{{"a", 3, forbidden()}, {"b", 3, forbidden()}}, "a b c", false, ""},
@@ -92,23 +93,23 @@ func TestCircuitOpens(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				router := providers.NewRouter(vendors(), pair(), nil)
+				routes := router.New(vendors(), pair(), nil)
 				for _, step := range tc.steps {
-					calls(t, router, step.n, step.fault, by(step.token), only("best"))
+					calls(t, routes, step.n, step.fault, by(step.token), only("best"))
 				}
 				for _, token := range []string{"a", "b", "c"} {
 					for model, avoids := range map[string]bool{"m": strings.Contains(tc.avoids, token), "n": tc.other} {
-						if got := pickOf(t, router, by(token), ofModel(model)).Channel.Name; (got == "spare") != avoids {
+						if got := pickOf(t, routes, by(token), ofModel(model)).Channel.Name; (got == "spare") != avoids {
 							t.Errorf("token %s, model %s: goes to %s", token, model, got)
 						}
 					}
 				}
-				best := router.States()[0]
+				best := routes.States()[0]
 				state := ""
 				if len(best.Models) > 0 {
 					state = best.Models[0].State
 				}
-				if state != tc.state || best.State == providers.StateOpen != tc.other {
+				if state != tc.state || best.State == router.StateOpen != tc.other {
 					t.Errorf("got state %s of the channel, %+v of its models", best.State, best.Models)
 				}
 			})
@@ -120,51 +121,51 @@ func TestCircuitOpens(t *testing.T) {
 func TestHalfOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), pair(), nil)
+		routes := router.New(vendors(), pair(), nil)
 		goes := func(tokens ...string) string {
 			var names []string
 			for _, token := range tokens {
-				names = append(names, pickOf(t, router, by(token)).Channel.Name)
+				names = append(names, pickOf(t, routes, by(token)).Channel.Name)
 			}
 			return strings.Join(names, " ")
 		}
-		calls(t, router, 3, down(), by("a"), only("best"))
-		early := pickOf(t, router, by("c"), only("best"))
-		calls(t, router, 3, down(), by("b"), only("best"))
+		calls(t, routes, 3, down(), by("a"), only("best"))
+		early := pickOf(t, routes, by("c"), only("best"))
+		calls(t, routes, 3, down(), by("b"), only("best"))
 		if got := goes("a", "b", "c", "d"); got != "spare spare spare spare" {
 			t.Errorf("open: calls go to %s", got)
 		}
-		router.Report(early, down()) // began before it opened: nothing new
-		pass(providers.DefaultCooldown - time.Second)
+		routes.Report(early, down()) // began before it opened: nothing new
+		pass(router.DefaultCooldown - time.Second)
 		if got := goes("a", "d"); got != "spare spare" {
 			t.Errorf("before the end of the cooldown: calls go to %s", got)
 		}
 		pass(time.Second)
-		if state := router.States()[0].Models[0].State; state != providers.StateHalfOpen {
+		if state := routes.States()[0].Models[0].State; state != router.StateHalfOpen {
 			t.Errorf("got state %s after the cooldown", state)
 		}
-		probe := pickOf(t, router, by("poison"))
+		probe := pickOf(t, routes, by("poison"))
 		if got := probe.Channel.Name + " " + goes("poison", "poison"); got != "best spare spare" {
 			t.Errorf("half-open: the calls of one token go to %s", got)
 		}
-		router.Report(probe, down())
+		routes.Report(probe, down())
 		if got := goes("poison"); got != "spare" {
 			t.Errorf("a token whose probe failed goes to %s", got)
 		}
-		second := pickOf(t, router, by("a"))
-		router.Report(second, &providers.Fault{Kind: providers.Canceled}) // its turn is another's
-		second, third := pickOf(t, router, by("b")), pickOf(t, router, by("c"))
+		second := pickOf(t, routes, by("a"))
+		routes.Report(second, &providers.Fault{Kind: providers.Canceled}) // its turn is another's
+		second, third := pickOf(t, routes, by("b")), pickOf(t, routes, by("c"))
 		if got := second.Channel.Name + " " + third.Channel.Name + " " + goes("d", "e"); got != "best best spare spare" {
 			t.Errorf("the next probes and calls go to %s", got)
 		}
 		pass(time.Millisecond)
-		router.Report(second, nil)
-		if got := goes("poison", "a", "b", "d"); got != "best best best best" || len(router.States()[0].Models) != 0 {
-			t.Errorf("closed: calls go to %s, %+v", got, router.States()[0].Models)
+		routes.Report(second, nil)
+		if got := goes("poison", "a", "b", "d"); got != "best best best best" || len(routes.States()[0].Models) != 0 {
+			t.Errorf("closed: calls go to %s, %+v", got, routes.States()[0].Models)
 		}
-		router.Report(third, down()) // it was picked before the circuit closed
-		if len(router.States()[0].Models) != 0 {
-			t.Errorf("got %+v after a call of before", router.States()[0].Models)
+		routes.Report(third, down()) // it was picked before the circuit closed
+		if len(routes.States()[0].Models) != 0 {
+			t.Errorf("got %+v after a call of before", routes.States()[0].Models)
 		}
 	})
 }
@@ -173,18 +174,18 @@ func TestHalfOpen(t *testing.T) {
 func TestHalfOpenFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), pair(), nil)
-		calls(t, router, 3, down(), by("a"), only("best"))
-		calls(t, router, 3, down(), by("b"), only("best"))
+		routes := router.New(vendors(), pair(), nil)
+		calls(t, routes, 3, down(), by("a"), only("best"))
+		calls(t, routes, 3, down(), by("b"), only("best"))
 		seen := 0
-		for range 6 * providers.DefaultCooldown / time.Second {
+		for range 6 * router.DefaultCooldown / time.Second {
 			pass(time.Second)
 			for i := range 20 {
-				if to := pickOf(t, router, by(fmt.Sprint("t", i))); to.Channel.Name == "best" {
+				if to := pickOf(t, routes, by(fmt.Sprint("t", i))); to.Channel.Name == "best" {
 					seen++
-					router.Report(to, down())
+					routes.Report(to, down())
 				} else {
-					router.Report(to, nil)
+					routes.Report(to, nil)
 				}
 			}
 		}
@@ -192,13 +193,13 @@ func TestHalfOpenFails(t *testing.T) {
 			t.Errorf("in six cooldowns the dead channel saw %d calls, want up to three in each", seen)
 		}
 		// With the same two tokens only, it is tried in each cooldown too.
-		for range 2 * providers.DefaultCooldown / time.Second {
+		for range 2 * router.DefaultCooldown / time.Second {
 			pass(time.Second)
 			for _, token := range []string{"a", "b"} {
-				router.Report(pickOf(t, router, by(token)), nil)
+				routes.Report(pickOf(t, routes, by(token)), nil)
 			}
 		}
-		if models := router.States()[0].Models; len(models) != 0 {
+		if models := routes.States()[0].Models; len(models) != 0 {
 			t.Errorf("two cooldowns after it was mended: got %+v", models)
 		}
 	})
@@ -208,19 +209,19 @@ func TestHalfOpenFails(t *testing.T) {
 func TestSpoken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), pair(), nil)
-		calls(t, router, 100, down(), by("a"), only("best"), spoken)
-		calls(t, router, 100, unreached(), by("b"), only("best"), spoken)
-		calls(t, router, 100, forbidden(), by("b"), only("best"), spoken)
-		if best := router.States()[0]; best.State != providers.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 300 {
+		routes := router.New(vendors(), pair(), nil)
+		calls(t, routes, 100, down(), by("a"), only("best"), spoken)
+		calls(t, routes, 100, unreached(), by("b"), only("best"), spoken)
+		calls(t, routes, 100, forbidden(), by("b"), only("best"), spoken)
+		if best := routes.States()[0]; best.State != router.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 300 {
 			t.Errorf("got %+v", best)
 		}
-		calls(t, router, failures, down(), by("a"), only("best"))
-		pass(providers.DefaultCooldown)
-		if got := pickOf(t, router, by("a"), spoken).Channel.Name; got != "spare" {
+		calls(t, routes, failures, down(), by("a"), only("best"))
+		pass(router.DefaultCooldown)
+		if got := pickOf(t, routes, by("a"), spoken).Channel.Name; got != "spare" {
 			t.Errorf("a call that fell over tries %s", got)
 		}
-		if got := pickOf(t, router, by("a")).Channel.Name; got != "best" {
+		if got := pickOf(t, routes, by("a")).Channel.Name; got != "best" {
 			t.Errorf("the next one goes to %s", got)
 		}
 	})
@@ -230,21 +231,21 @@ func TestSpoken(t *testing.T) {
 func TestWell(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), pair(), nil)
-		calls(t, router, 2, down(), by("a"), only("best"))
-		calls(t, router, 2, nil, by("honest"), only("best"))
+		routes := router.New(vendors(), pair(), nil)
+		calls(t, routes, 2, down(), by("a"), only("best"))
+		calls(t, routes, 2, nil, by("honest"), only("best"))
 		for _, token := range []string{"a", "b", "c"} {
-			calls(t, router, 3, down(), by(token), only("best"))
+			calls(t, routes, 3, down(), by(token), only("best"))
 		}
-		if got := pickOf(t, router, by("new")).Channel.Name; got != "spare" {
+		if got := pickOf(t, routes, by("new")).Channel.Name; got != "spare" {
 			t.Errorf("a new token goes to %s while it is open for all", got)
 		}
-		calls(t, router, 1, nil, by("honest"))
-		if to := pickOf(t, router, by("honest")); to.Channel.Name != "best" {
+		calls(t, routes, 1, nil, by("honest"))
+		if to := pickOf(t, routes, by("honest")); to.Channel.Name != "best" {
 			t.Errorf("the token that was answered goes to %s", to.Channel.Name)
 		}
-		calls(t, router, 1, down(), by("honest"), only("best"))
-		if to := pickOf(t, router, by("honest")); to.Channel.Name != "spare" {
+		calls(t, routes, 1, down(), by("honest"), only("best"))
+		if to := pickOf(t, routes, by("honest")); to.Channel.Name != "spare" {
 			t.Errorf("when its call fails as well it goes to %s", to.Channel.Name)
 		}
 	})
@@ -254,17 +255,17 @@ func TestWell(t *testing.T) {
 func TestLastResort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), pair(), nil)
+		routes := router.New(vendors(), pair(), nil)
 		for _, name := range []string{"spare", "best"} {
 			for _, token := range []string{"a", "b", "c"} {
-				calls(t, router, 3, down(), by(token), only(name))
+				calls(t, routes, 3, down(), by(token), only(name))
 			}
 			pass(time.Second)
 		}
-		want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
-		pick := func(token string) (to providers.Target, channel string) {
+		want := router.Want{Group: "default", Model: "m", Endpoint: chat}
+		pick := func(token string) (to router.Pick, channel string) {
 			want.Token = token
-			to, err := router.Pick(want)
+			to, err := routes.Pick(want)
 			if err != nil {
 				if wait := wantKind(t, err, providers.Overloaded).RetryAfter; wait <= 0 || wait > 5*time.Second {
 					t.Errorf("refused with RetryAfter %s, want a short one", wait)
@@ -274,7 +275,7 @@ func TestLastResort(t *testing.T) {
 			return to, to.Channel.Name
 		}
 		got := map[string]int{}
-		var hog providers.Target
+		var hog router.Pick
 		for range 50 {
 			to, channel := pick("hog")
 			if got[channel]++; channel == "spare" {
@@ -295,12 +296,12 @@ func TestLastResort(t *testing.T) {
 		if got["spare"] != 15 || got["best"] != 16 {
 			t.Errorf("all try %v at a time, want 16 calls at each, with the one already under way", got)
 		}
-		router.Report(hog, &providers.Fault{Kind: providers.Canceled}) // its place is another's
+		routes.Report(hog, &providers.Fault{Kind: providers.Canceled}) // its place is another's
 		if _, channel := pick("late"); channel != "spare" {
 			t.Errorf("got %s after one has left", channel)
 		}
 		pass(time.Millisecond)
-		router.Report(first, nil)
+		routes.Report(first, nil)
 		for range 100 {
 			if _, channel := pick("honest"); channel != "spare" {
 				t.Fatalf("got %s after the token was answered there", channel)
@@ -308,17 +309,17 @@ func TestLastResort(t *testing.T) {
 		}
 
 		want.Patient = true
-		if _, err := router.Candidates(want); err == nil {
+		if _, err := routes.Candidates(want); err == nil {
 			// it was answered at spare
 		} else {
 			t.Errorf("got %v", err)
 		}
 		want.Token = "new"
-		_, err := router.Candidates(want)
+		_, err := routes.Candidates(want)
 		if wait := wantKind(t, err, providers.Overloaded).RetryAfter; wait < 20*time.Second {
 			t.Errorf("a patient one waits %s", wait)
 		}
-		if _, err := router.Pick(want); err == nil {
+		if _, err := routes.Pick(want); err == nil {
 			t.Error("a patient one tries what fails")
 		}
 		pass(3 * time.Minute) // who never tells how it went holds no place for ever
@@ -337,16 +338,16 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		{2 * time.Second, 2 * time.Second}, {2 * time.Minute, 2 * time.Minute}, {72 * time.Hour, 15 * time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks")}, nil)
+			routes := router.New(vendors(), []providers.Channel{channel("a", "talks")}, nil)
 			fault := &providers.Fault{Kind: providers.Overloaded, Blame: providers.BlameChannel, RetryAfter: tc.after}
 			for _, token := range []string{"a", "b"} {
-				calls(t, router, 2, fault, by(token))
+				calls(t, routes, 2, fault, by(token))
 			}
-			to := pickOf(t, router, by("b"))
+			to := pickOf(t, routes, by("b"))
 			pass(time.Millisecond)
-			router.Report(to, fault)
+			routes.Report(to, fault)
 			for _, token := range []string{"a", "b", "c"} {
-				_, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat, Token: token})
+				_, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat, Token: token})
 				if left := wantKind(t, err, providers.Overloaded).RetryAfter; left != tc.left {
 					t.Errorf("token %s: got RetryAfter %s, want %s", token, left, tc.left)
 				}
@@ -362,33 +363,33 @@ func TestSpan(t *testing.T) {
 		answered bool
 		state    string
 	}{
-		"nothing answers": {false, providers.StateOpen}, "another model does": {true, providers.StateClosed},
+		"nothing answers": {false, router.StateOpen}, "another model does": {true, router.StateClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				router := providers.NewRouter(vendors(), pair(), nil)
+				routes := router.New(vendors(), pair(), nil)
 				for _, model := range []string{"m", "n"} {
 					for _, token := range []string{"a", "b"} {
-						calls(t, router, 3, down(), by(token), ofModel(model), only("best"))
+						calls(t, routes, 3, down(), by(token), ofModel(model), only("best"))
 					}
 					if tc.answered {
-						calls(t, router, 1, nil, by("c"), ofModel("o"), only("best"))
+						calls(t, routes, 1, nil, by("c"), ofModel("o"), only("best"))
 					}
 				}
-				best := router.States()[0]
+				best := routes.States()[0]
 				if best.State != tc.state || len(best.Models) != 2 {
 					t.Errorf("got %+v", best)
 				}
-				if got := pickOf(t, router, by("d"), ofModel("o")).Channel.Name; (got == "spare") != (tc.state == providers.StateOpen) {
+				if got := pickOf(t, routes, by("d"), ofModel("o")).Channel.Name; (got == "spare") != (tc.state == router.StateOpen) {
 					t.Errorf("the third model goes to %s", got)
 				}
-				pass(providers.DefaultCooldown)
+				pass(router.DefaultCooldown)
 				for _, model := range []string{"m", "n", "o"} {
-					calls(t, router, 1, nil, by("a"), ofModel(model))
-					calls(t, router, 1, nil, by("b"), ofModel(model))
+					calls(t, routes, 1, nil, by("a"), ofModel(model))
+					calls(t, routes, 1, nil, by("b"), ofModel(model))
 				}
-				if best := router.States()[0]; best.State != providers.StateClosed || len(best.Models) != 0 {
+				if best := routes.States()[0]; best.State != router.StateClosed || len(best.Models) != 0 {
 					t.Errorf("after the cooldown: got %+v", best)
 				}
 			})
@@ -400,34 +401,34 @@ func TestSpan(t *testing.T) {
 func TestLooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), pair(), nil)
+		routes := router.New(vendors(), pair(), nil)
 		look := func(n int, token string, fault *providers.Fault) {
 			for range n {
-				to, err := router.Resolve("best", providers.Secret("key-best").Fingerprint(), "m")
+				to, err := routes.Resolve("best", providers.Secret("key-best").Fingerprint(), "m")
 				if err != nil {
 					t.Fatal(err)
 				}
 				pass(time.Millisecond)
-				router.Looked(to.For(token, false), fault)
+				routes.Looked(to.For(token, false), fault)
 			}
 		}
 		look(20, "a", down())
 		look(20, "b", forbidden())
-		if best := router.States()[0]; best.State != providers.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 40 {
+		if best := routes.States()[0]; best.State != router.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 40 {
 			t.Errorf("got %+v", best)
 		}
 		look(3, "a", unreached())
 		look(3, "b", unreached())
-		if best := router.States()[0]; best.State != providers.StateOpen {
+		if best := routes.States()[0]; best.State != router.StateOpen {
 			t.Errorf("a channel that is away: got %+v", best)
 		}
-		pass(providers.DefaultCooldown)
+		pass(router.DefaultCooldown)
 		look(1, "c", nil)
-		if best := router.States()[0]; best.State != providers.StateClosed {
+		if best := routes.States()[0]; best.State != router.StateClosed {
 			t.Errorf("one that is there again: got %+v", best)
 		}
 		look(1, "a", &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused})
-		if key := router.States()[0].Keys[0]; key.State != providers.StateOpen {
+		if key := routes.States()[0].Keys[0]; key.State != router.StateOpen {
 			t.Errorf("a refused key: got %+v", key)
 		}
 	})
@@ -437,21 +438,21 @@ func TestLooked(t *testing.T) {
 func TestMadeUpModels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), []providers.Channel{
+		routes := router.New(vendors(), []providers.Channel{
 			channel("a", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
 		}, nil)
 		for _, token := range []string{"x", "y"} {
-			calls(t, router, 3, down(), by(token), ofModel("real"))
+			calls(t, routes, 3, down(), by(token), ofModel("real"))
 		}
 		for i := range 500 {
-			calls(t, router, 1, down(), by("poison"), ofModel(fmt.Sprint("made-up-", i)))
-			calls(t, router, 1, limited(), by("poison"), ofModel(fmt.Sprint("made-up-", i)))
+			calls(t, routes, 1, down(), by("poison"), ofModel(fmt.Sprint("made-up-", i)))
+			calls(t, routes, 1, limited(), by("poison"), ofModel(fmt.Sprint("made-up-", i)))
 		}
-		models := router.States()[0].Models
-		if len(models) != 1 || models[0].Model != "real" || models[0].State != providers.StateOpen {
+		models := routes.States()[0].Models
+		if len(models) != 1 || models[0].Model != "real" || models[0].State != router.StateOpen {
 			t.Errorf("got models %+v", models)
 		}
-		if known := len(router.States()[0].Keys[0].Models); known > 8 {
+		if known := len(routes.States()[0].Keys[0].Models); known > 8 {
 			t.Errorf("one token is remembered with %d models of a key", known)
 		}
 	})
@@ -461,17 +462,17 @@ func TestMadeUpModels(t *testing.T) {
 func TestManyTokens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), pair(), nil)
+		routes := router.New(vendors(), pair(), nil)
 		seen := 0
 		for i := range 5000 {
 			pass(time.Millisecond)
-			to := pickOf(t, router, by(fmt.Sprint("token-", i%1000)))
+			to := pickOf(t, routes, by(fmt.Sprint("token-", i%1000)))
 			if to.Channel.Name == "best" {
 				seen++
-				router.Report(to, down())
+				routes.Report(to, down())
 				continue
 			}
-			router.Report(to, nil)
+			routes.Report(to, nil)
 		}
 		if seen != failures {
 			t.Errorf("the dead channel saw %d calls of five seconds, want %d", seen, failures)
@@ -484,9 +485,9 @@ func TestManyTokens(t *testing.T) {
 func TestCircuitNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		there := providers.NewRouter(vendors(), pair(), nil)
-		var told []providers.Rest
-		here := providers.NewRouter(vendors(), pair(), &providers.RouterOptions{Tell: func(rest providers.Rest) {
+		there := router.New(vendors(), pair(), nil)
+		var told []router.Cooldown
+		here := router.New(vendors(), pair(), &router.Options{Tell: func(rest router.Cooldown) {
 			told = append(told, rest)
 			there.Learn(rest)
 		}})
@@ -495,13 +496,13 @@ func TestCircuitNews(t *testing.T) {
 			t.Errorf("one token's faults are told: %+v", told)
 		}
 		calls(t, here, 5, down(), by("other"), only("best"))
-		if len(told) != 1 || !told[0].Circuit || told[0].Model != "m" || told[0].Key != "" || told[0].Left != providers.DefaultCooldown || told[0].Trouble == nil {
+		if len(told) != 1 || !told[0].Circuit || told[0].Model != "m" || told[0].Key != "" || told[0].Left != router.DefaultCooldown || told[0].Trouble == nil {
 			t.Fatalf("told %+v", told)
 		}
 		if got := pickOf(t, there, by("third")).Channel.Name + pickOf(t, there, by("third"), ofModel("n")).Channel.Name; got != "sparebest" {
 			t.Errorf("the other process goes to %s", got)
 		}
-		pass(providers.DefaultCooldown)
+		pass(router.DefaultCooldown)
 		calls(t, here, 1, nil, by("third"))
 		if len(told) != 2 || told[1].Left != 0 || pickOf(t, there, by("third")).Channel.Name != "best" || len(there.States()[0].Models) != 0 {
 			t.Errorf("after a success told %+v", told)
@@ -512,9 +513,9 @@ func TestCircuitNews(t *testing.T) {
 			t.Errorf("of a slow model told %+v, known there as %+v", told[2:], models)
 		}
 		// What versions without circuits tell of a whole channel.
-		there.Learn(providers.Rest{Channel: "spare", Upstream: told[0].Upstream, Left: time.Hour})
-		here.Learn(providers.Rest{Channel: "best", Upstream: told[0].Upstream, Left: time.Hour})
-		if here.States()[0].State != providers.StateClosed {
+		there.Learn(router.Cooldown{Channel: "spare", Upstream: told[0].Upstream, Left: time.Hour})
+		here.Learn(router.Cooldown{Channel: "best", Upstream: told[0].Upstream, Left: time.Hour})
+		if here.States()[0].State != router.StateClosed {
 			t.Error("a rest without evidence is believed")
 		}
 	})

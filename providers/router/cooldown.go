@@ -1,9 +1,11 @@
-package providers
+package router
 
 import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"modelrelay/providers"
 )
 
 const (
@@ -62,7 +64,7 @@ func (r *rest) try(now time.Duration) bool {
 
 // failed starts a rest, or a longer one when the call was the first since the last. It tells how long it now lasts and
 // whether that is news.
-func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *Fault) (left time.Duration, news bool) {
+func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *providers.Fault) (left time.Duration, news bool) {
 	retryAfter := min(fault.RetryAfter, maxRetryAfter)
 	first, most := bounds(first, fault)
 	r.mu.Lock()
@@ -72,7 +74,7 @@ func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *Fau
 		// It rests already, or the call began before the last rest: only the upstream's own word is news, or that there is no
 		// money.
 		known := now + retryAfter
-		if fault.Key == KeyExhausted && r.length < first {
+		if fault.Key == providers.KeyExhausted && r.length < first {
 			r.length = first
 			known = max(known, now+first)
 		}
@@ -84,7 +86,7 @@ func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *Fau
 	}
 	r.length = max(first, min(restGrowth*r.length, most))
 	left = r.length
-	if retryAfter > 0 && (fault.Key != KeyExhausted || retryAfter > left) {
+	if retryAfter > 0 && (fault.Key != providers.KeyExhausted || retryAfter > left) {
 		left = retryAfter
 	}
 	r.since = now
@@ -94,13 +96,13 @@ func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *Fau
 }
 
 // bounds are the first and the longest rest after a fault.
-func bounds(first time.Duration, fault *Fault) (least, most time.Duration) {
+func bounds(first time.Duration, fault *providers.Fault) (least, most time.Duration) {
 	switch fault.Key {
-	case KeyExhausted:
+	case providers.KeyExhausted:
 		return max(first, exhaustedRest), max(first, maxKeyRest)
-	case KeyRefused:
+	case providers.KeyRefused:
 		return first, max(first, maxKeyRest)
-	case KeyBusy, KeyForbidden:
+	case providers.KeyBusy, providers.KeyForbidden:
 	}
 	return first, max(first, maxRest)
 }

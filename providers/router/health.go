@@ -1,8 +1,10 @@
-package providers
+package router
 
 import (
 	"sync/atomic"
 	"time"
+
+	"modelrelay/providers"
 )
 
 // health is how one channel, or one of its keys, is doing. It outlives a reload of the channels.
@@ -25,27 +27,27 @@ type health struct {
 type Trouble struct {
 	At time.Time `json:"at"`
 	// Kind is that of the fault, Code the upstream's own error code, Status that of its answer, 0 when there was none.
-	Kind   Kind   `json:"kind"`
-	Code   string `json:"code,omitempty"`
-	Status int    `json:"status,omitempty"`
+	Kind   providers.Kind `json:"kind"`
+	Code   string         `json:"code,omitempty"`
+	Status int            `json:"status,omitempty"`
 	// Key is "refused" or "exhausted" where the vendor said so of the key.
 	Key string `json:"key,omitempty"`
 }
 
-func newTrouble(fault *Fault, key Secret) *Trouble {
-	trouble := &Trouble{At: time.Now(), Kind: fault.Kind, Code: Cut(Reason(fault.Code, key), WordLimit)}
+func newTrouble(fault *providers.Fault, key providers.Secret) *Trouble {
+	trouble := &Trouble{At: time.Now(), Kind: fault.Kind, Code: providers.Cut(providers.Reason(fault.Code, key), providers.WordLimit)}
 	if fault.Upstream != nil {
 		trouble.Status = fault.Upstream.Status
 	}
-	if fault.Blame == BlameKey {
+	if fault.Blame == providers.BlameKey {
 		switch fault.Key {
-		case KeyRefused:
+		case providers.KeyRefused:
 			trouble.Key = "refused"
-		case KeyForbidden:
+		case providers.KeyForbidden:
 			trouble.Key = "forbidden"
-		case KeyExhausted:
+		case providers.KeyExhausted:
 			trouble.Key = "exhausted"
-		case KeyBusy:
+		case providers.KeyBusy:
 		}
 	}
 	return trouble
@@ -138,14 +140,14 @@ func (p *pace) lastMinute(now time.Duration) (calls, faults int64) {
 	return calls, faults
 }
 
-// InFlight is one call under way at a target. The zero value is none.
+// InFlight is one call under way at a pick. The zero value is none.
 type InFlight struct {
 	channel, key *health
 	ended        atomic.Bool
 }
 
-// Begin counts a call as under way at the target, the earlier one having ended.
-func (f *InFlight) Begin(to Target) {
+// Begin counts a call as under way at the pick, the earlier one having ended.
+func (f *InFlight) Begin(to Pick) {
 	f.ended.Store(false)
 	if f.channel, f.key = to.channel, to.key; f.channel != nil {
 		f.channel.inFlight.Add(1)

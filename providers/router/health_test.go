@@ -1,4 +1,4 @@
-package providers_test
+package router_test
 
 import (
 	"fmt"
@@ -8,16 +8,17 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 // pickOf picks for model m, and fails the test when there is nothing to pick.
-func pickOf(t *testing.T, router *providers.Router, change ...func(*providers.Want)) providers.Target {
+func pickOf(t *testing.T, routes *router.Router, change ...func(*router.Want)) router.Pick {
 	t.Helper()
-	want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
+	want := router.Want{Group: "default", Model: "m", Endpoint: chat}
 	for _, f := range change {
 		f(&want)
 	}
-	to, err := router.Pick(want)
+	to, err := routes.Pick(want)
 	if err != nil {
 		t.Fatalf("Pick: %v", err)
 	}
@@ -32,15 +33,15 @@ func down() *providers.Fault {
 func TestProbeOfKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), []providers.Channel{
+		routes := router.New(vendors(), []providers.Channel{
 			channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} }),
 		}, nil)
-		first := pickOf(t, router)
-		router.Report(first, &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey, RetryAfter: time.Second})
+		first := pickOf(t, routes)
+		routes.Report(first, &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey, RetryAfter: time.Second})
 		pass(time.Second)
 		tried := 0
 		for range 6 {
-			if pickOf(t, router).Key == first.Key {
+			if pickOf(t, routes).Key == first.Key {
 				tried++
 			}
 		}
@@ -68,11 +69,11 @@ func TestKeyRests(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks")}, nil)
+				routes := router.New(vendors(), []providers.Channel{channel("a", "talks")}, nil)
 				tc.fault.Kind, tc.fault.Blame = providers.Upstream, providers.BlameKey
 				for i, want := range tc.length {
-					router.Report(pickOf(t, router), &tc.fault)
-					_, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat})
+					routes.Report(pickOf(t, routes), &tc.fault)
+					_, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat})
 					got := wantKind(t, err, providers.Overloaded).RetryAfter
 					if got != want {
 						t.Fatalf("rest %d: got %s, want %s", i, got, want)
@@ -93,14 +94,14 @@ func TestAffinity(t *testing.T) {
 			channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1", "k2"} }),
 			channel("b", "talks"), channel("c", "talks", func(c *providers.Channel) { c.Weight = 2 }),
 		}
-		router, other := providers.NewRouter(vendors(), configured, nil), providers.NewRouter(vendors(), configured, nil)
-		with := func(affinity uint64) func(*providers.Want) {
-			return func(want *providers.Want) { want.Affinity = affinity }
+		routes, other := router.New(vendors(), configured, nil), router.New(vendors(), configured, nil)
+		with := func(affinity uint64) func(*router.Want) {
+			return func(want *router.Want) { want.Affinity = affinity }
 		}
 		const callers = 4000
 		homes, share := make([]string, callers), make(map[string]int)
 		for i := range homes {
-			to := pickOf(t, router, with(uint64(i)+1))
+			to := pickOf(t, routes, with(uint64(i)+1))
 			homes[i] = to.Channel.Name + to.Key.Reveal()
 			share[to.Channel.Name]++
 			share[homes[i]]++
@@ -113,12 +114,12 @@ func TestAffinity(t *testing.T) {
 				t.Errorf("%s: got %d of %d callers, want about %d", name, share[name], callers, want)
 			}
 		}
-		to := pickOf(t, router, func(want *providers.Want) { want.Only = []string{"b"} })
+		to := pickOf(t, routes, func(want *router.Want) { want.Only = []string{"b"} })
 		for range failures {
-			router.Report(to, down())
+			routes.Report(to, down())
 		}
 		for i, home := range homes {
-			to := pickOf(t, router, with(uint64(i)+1))
+			to := pickOf(t, routes, with(uint64(i)+1))
 			if got := to.Channel.Name + to.Key.Reveal(); got != home && !strings.HasPrefix(home, "b") || strings.HasPrefix(got, "b") {
 				t.Fatalf("caller %d moved from %s to %s while b rests", i, home, got)
 			}
@@ -131,7 +132,7 @@ func TestAffinity(t *testing.T) {
 func TestMaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), []providers.Channel{
+		routes := router.New(vendors(), []providers.Channel{
 			channel("best", "talks", func(c *providers.Channel) { c.Priority = 1 }),
 			channel("made", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} }),
 			channel("films", "films"),
@@ -139,31 +140,31 @@ func TestMaker(t *testing.T) {
 		of := func(channel string, key providers.Secret) providers.KeyRef {
 			return providers.KeyRef{Channel: channel, Fingerprint: key.Fingerprint()}
 		}
-		goingOn := func(from providers.KeyRef) func(*providers.Want) {
-			return func(want *providers.Want) { want.Maker = from }
+		goingOn := func(from providers.KeyRef) func(*router.Want) {
+			return func(want *router.Want) { want.Maker = from }
 		}
 		for range 3 {
-			if to := pickOf(t, router, goingOn(of("made", "k1"))); to.Channel.Name != "made" || to.Key != "k1" {
+			if to := pickOf(t, routes, goingOn(of("made", "k1"))); to.Channel.Name != "made" || to.Key != "k1" {
 				t.Errorf("got %s, want the maker", to.Channel.Name)
 			}
 		}
-		to := pickOf(t, router, goingOn(of("made", "k1")))
+		to := pickOf(t, routes, goingOn(of("made", "k1")))
 		for range failures {
-			router.Report(to, down())
+			routes.Report(to, down())
 		}
-		if to := pickOf(t, router, goingOn(of("made", "k1"))); to.Channel.Name != "made" {
+		if to := pickOf(t, routes, goingOn(of("made", "k1"))); to.Channel.Name != "made" {
 			t.Errorf("got %s while the maker rests", to.Channel.Name)
 		}
 		for _, from := range []providers.KeyRef{of("gone", "k1"), of("made", "k9"), of("films", "key-films")} {
-			if to := pickOf(t, router, goingOn(from)); to.Channel.Name != "best" {
+			if to := pickOf(t, routes, goingOn(from)); to.Channel.Name != "best" {
 				t.Errorf("got %s where %v is no choice", to.Channel.Name, from)
 			}
 		}
-		for _, tried := range []func(*providers.Want){
-			func(want *providers.Want) { want.Except = []string{"made"} },
-			func(want *providers.Want) { want.ExceptKeys = []providers.KeyRef{of("made", "k1")} },
+		for _, tried := range []func(*router.Want){
+			func(want *router.Want) { want.Except = []string{"made"} },
+			func(want *router.Want) { want.ExceptKeys = []providers.KeyRef{of("made", "k1")} },
 		} {
-			if to := pickOf(t, router, goingOn(of("made", "k1")), tried); to.Channel.Name != "best" {
+			if to := pickOf(t, routes, goingOn(of("made", "k1")), tried); to.Channel.Name != "best" {
 				t.Errorf("got %s after the maker was tried", to.Channel.Name)
 			}
 		}
@@ -175,9 +176,9 @@ func TestNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		configured := []providers.Channel{channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} })}
-		there := providers.NewRouter(vendors(), configured, nil)
+		there := router.New(vendors(), configured, nil)
 		told := 0
-		here := providers.NewRouter(vendors(), configured, &providers.RouterOptions{Tell: func(rest providers.Rest) {
+		here := router.New(vendors(), configured, &router.Options{Tell: func(rest router.Cooldown) {
 			told++
 			there.Learn(rest)
 		}})
@@ -192,30 +193,30 @@ func TestNews(t *testing.T) {
 				t.Error("the other process uses the key that rests")
 			}
 		}
-		for _, rest := range []providers.Rest{
+		for _, rest := range []router.Cooldown{
 			{Channel: "a", Upstream: "another", Key: key.Key.Fingerprint(), Left: time.Hour}, {Channel: "none", Left: time.Hour}, {Channel: "a", Key: "none", Left: time.Hour},
 		} {
 			there.Learn(rest)
 		}
 		pickOf(t, there)
 
-		states := providers.MergeStates(here.States(), there.States(), nil)
+		states := router.MergeStates(here.States(), there.States(), nil)
 		text := fmt.Sprintf("%+v", states)
-		if len(states) != 1 || states[0].Processes != 2 || states[0].State != providers.StateClosed || states[0].CallsPerMinute == 0 {
+		if len(states) != 1 || states[0].Processes != 2 || states[0].State != router.StateClosed || states[0].CallsPerMinute == 0 {
 			t.Errorf("got %s", text)
 		}
 		for _, state := range states[0].Keys {
-			if (state.State == providers.StateOpen) != (state.Fingerprint == key.Key.Fingerprint()) {
+			if (state.State == router.StateOpen) != (state.Fingerprint == key.Key.Fingerprint()) {
 				t.Errorf("got key %+v", state)
 			}
-			if state.State == providers.StateOpen &&
+			if state.State == router.StateOpen &&
 				(state.LastFault == nil || state.LastFault.Key != "exhausted" || state.LastFault.Status != 429 || state.LastFault.Code != "broke ***") {
 				t.Errorf("got last fault %+v", state.LastFault)
 			}
 		}
 		pass(10 * time.Minute)
 		// The first after the rest fails there, and it grows as if it had been its own.
-		again := pickOf(t, there, func(want *providers.Want) {
+		again := pickOf(t, there, func(want *router.Want) {
 			for _, other := range configured[0].Keys {
 				if other != key.Key {
 					want.ExceptKeys = append(want.ExceptKeys, providers.KeyRef{Channel: "a", Fingerprint: other.Fingerprint()})
@@ -229,9 +230,9 @@ func TestNews(t *testing.T) {
 			}
 		}
 		pass(10 * time.Minute)
-		here.Report(pickOf(t, here, func(want *providers.Want) { want.Maker = key.Ref() }), nil)
+		here.Report(pickOf(t, here, func(want *router.Want) { want.Maker = key.Ref() }), nil)
 		for _, state := range there.States()[0].Keys {
-			if state.State != providers.StateClosed {
+			if state.State != router.StateClosed {
 				t.Errorf("after a success here: got %+v there", state)
 			}
 		}
@@ -244,39 +245,39 @@ func TestNews(t *testing.T) {
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), []providers.Channel{
+		routes := router.New(vendors(), []providers.Channel{
 			channel("a", "talks"), channel("off", "talks", func(c *providers.Channel) { c.Disabled = true }),
 		}, nil)
 		wantFigures := func(inFlight, calls, faults int64) {
 			t.Helper()
-			states := router.States()
+			states := routes.States()
 			a := states[0]
-			if a.InFlight != inFlight || a.CallsPerMinute != calls || a.FaultsPerMinute != faults || states[1].State != providers.StateDisabled {
+			if a.InFlight != inFlight || a.CallsPerMinute != calls || a.FaultsPerMinute != faults || states[1].State != router.StateDisabled {
 				t.Errorf("got %+v, want %d in flight, %d calls, %d faults", states, inFlight, calls, faults)
 			}
 			if key := a.Keys[0]; key.InFlight != inFlight || key.CallsPerMinute != calls {
 				t.Errorf("got key %+v", key)
 			}
 		}
-		var first, second providers.InFlight
-		first.Begin(pickOf(t, router))
-		second.Begin(pickOf(t, router))
+		var first, second router.InFlight
+		first.Begin(pickOf(t, routes))
+		second.Begin(pickOf(t, routes))
 		wantFigures(2, 0, 0)
 		for range 4 {
-			router.Report(pickOf(t, router), nil)
+			routes.Report(pickOf(t, routes), nil)
 		}
-		router.Report(pickOf(t, router), &providers.Fault{Kind: providers.Invalid})
+		routes.Report(pickOf(t, routes), &providers.Fault{Kind: providers.Invalid})
 		first.End()
 		first.End()
 		wantFigures(1, 5, 0)
 		pass(30 * time.Second)
-		router.Report(pickOf(t, router), &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameChannel})
+		routes.Report(pickOf(t, routes), &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameChannel})
 		wantFigures(1, 6, 1)
 		pass(40 * time.Second)
 		wantFigures(1, 1, 1)
 		pass(time.Hour)
 		second.End()
 		wantFigures(0, 0, 0)
-		new(providers.InFlight).End()
+		new(router.InFlight).End()
 	})
 }

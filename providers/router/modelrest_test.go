@@ -1,4 +1,4 @@
-package providers_test
+package router_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 func limited(change ...func(*providers.Fault)) *providers.Fault {
@@ -17,8 +18,8 @@ func limited(change ...func(*providers.Fault)) *providers.Fault {
 	return fault
 }
 
-func ofModel(model string) func(*providers.Want) {
-	return func(want *providers.Want) { want.Model = model }
+func ofModel(model string) func(*router.Want) {
+	return func(want *router.Want) { want.Model = model }
 }
 
 // TestRestOfAModel: a key that is over its limit for one model serves the others, here and in other processes.
@@ -31,15 +32,15 @@ func TestRestOfAModel(t *testing.T) {
 			}),
 			channel("spare", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
 		}
-		there := providers.NewRouter(vendors(), channels, nil)
-		var told []providers.Rest
-		here := providers.NewRouter(vendors(), channels, &providers.RouterOptions{Tell: func(rest providers.Rest) {
+		there := router.New(vendors(), channels, nil)
+		var told []router.Cooldown
+		here := router.New(vendors(), channels, &router.Options{Tell: func(rest router.Cooldown) {
 			told = append(told, rest)
 			there.Learn(rest)
 		}})
-		wants := func(router *providers.Router, big, alias, small string) {
+		wants := func(routes *router.Router, big, alias, small string) {
 			t.Helper()
-			got := fmt.Sprint(pickOf(t, router, ofModel("big")).Channel.Name, pickOf(t, router, ofModel("alias")).Channel.Name, pickOf(t, router, ofModel("small")).Channel.Name)
+			got := fmt.Sprint(pickOf(t, routes, ofModel("big")).Channel.Name, pickOf(t, routes, ofModel("alias")).Channel.Name, pickOf(t, routes, ofModel("small")).Channel.Name)
 			if want := fmt.Sprint(big, alias, small); got != want {
 				t.Fatalf("big, alias and small: got %s, want %s", got, want)
 			}
@@ -51,10 +52,10 @@ func TestRestOfAModel(t *testing.T) {
 		here.Report(pickOf(t, here, ofModel("small")), nil) // proves nothing for the other model
 		wants(here, "spare", "spare", "best")
 
-		state := providers.MergeStates(here.States(), there.States())[0]
+		state := router.MergeStates(here.States(), there.States())[0]
 		key := state.Keys[0]
-		if state.State != providers.StateClosed || key.State != providers.StateClosed || key.LastFault == nil || len(key.Models) != 1 ||
-			key.Models[0] != (providers.ModelHealth{Model: "upstream-big", Cooldown: providers.Cooldown{State: providers.StateOpen, RestLeft: 40}}) {
+		if state.State != router.StateClosed || key.State != router.StateClosed || key.LastFault == nil || len(key.Models) != 1 ||
+			key.Models[0] != (router.ModelHealth{Model: "upstream-big", CircuitState: router.CircuitState{State: router.StateOpen, RestLeft: 40}}) {
 			t.Errorf("got %+v", state)
 		}
 
@@ -90,20 +91,20 @@ func TestRestOfAKeyOrItsModel(t *testing.T) {
 		"over its rate":      {limited(func(f *providers.Fault) { f.RetryAfter = time.Minute }), true, time.Minute},
 		"over a day's quota": {limited(func(f *providers.Fault) { f.Key = providers.KeyExhausted }), true, 5 * time.Minute},
 		"out of money":       {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted}, false, 5 * time.Minute},
-		"refused":            {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused}, false, providers.DefaultCooldown},
+		"refused":            {&providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused}, false, router.DefaultCooldown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				router := providers.NewRouter(vendors(), []providers.Channel{
+				routes := router.New(vendors(), []providers.Channel{
 					channel("a", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
 				}, nil)
-				router.Report(pickOf(t, router), tc.fault)
-				_, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat})
+				routes.Report(pickOf(t, routes), tc.fault)
+				_, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat})
 				if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != tc.rest {
 					t.Errorf("rests for %s, want %s", fault.RetryAfter, tc.rest)
 				}
-				if _, err := router.Pick(providers.Want{Group: "default", Model: "n", Endpoint: chat}); (err == nil) != tc.other {
+				if _, err := routes.Pick(router.Want{Group: "default", Model: "n", Endpoint: chat}); (err == nil) != tc.other {
 					t.Errorf("another model: got %v", err)
 				}
 			})
@@ -115,18 +116,18 @@ func TestRestOfAKeyOrItsModel(t *testing.T) {
 func TestRestsOfManyModels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), []providers.Channel{
+		routes := router.New(vendors(), []providers.Channel{
 			channel("a", "talks", func(c *providers.Channel) { c.Models = map[string]string{"*": ""} }),
 		}, nil)
 		for i := range 70 {
 			fault := limited(func(f *providers.Fault) { f.RetryAfter = time.Duration(i+1) * time.Second })
-			router.Report(pickOf(t, router, ofModel(fmt.Sprint("made-up-", i))), fault)
+			routes.Report(pickOf(t, routes, ofModel(fmt.Sprint("made-up-", i))), fault)
 		}
-		if got := len(router.States()[0].Keys[0].Models); got != 64 {
+		if got := len(routes.States()[0].Keys[0].Models); got != 64 {
 			t.Errorf("got %d models", got)
 		}
-		_, err := router.Pick(providers.Want{Group: "default", Model: "made-up-69", Endpoint: chat})
+		_, err := routes.Pick(router.Want{Group: "default", Model: "made-up-69", Endpoint: chat})
 		_ = wantKind(t, err, providers.Overloaded)
-		pickOf(t, router)
+		pickOf(t, routes)
 	})
 }

@@ -1,4 +1,4 @@
-package providers
+package router
 
 import (
 	"cmp"
@@ -6,7 +6,28 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"modelrelay/providers"
 )
+
+// Pick is a target that the router has chosen, with what a report on it needs. Without the router's part, as tests make
+// one, nothing can be reported.
+type Pick struct {
+	providers.Target
+	// picked is when it was handed out, on the router's clock.
+	picked time.Duration
+	// token is whose call it is for, spoken what Want.Spoken says of it.
+	token  string
+	spoken bool
+	// channel and key are how the two are doing.
+	channel, key *health
+}
+
+// For is the pick for a call of the token, where Resolve was not told. Spoken is that of Want.
+func (p Pick) For(token string, spoken bool) Pick {
+	p.token, p.spoken = token, spoken
+	return p
+}
 
 // Pick chooses a channel and one of its keys. The error is a *Fault: ModelNotFound when no channel of the group serves
 // the endpoint for the model, Overloaded when all that do are cooling down or were tried; RetryAfter is then the
@@ -15,7 +36,7 @@ import (
 // Of a half-open circuit, or a key after its rest, few calls are let through; until one of them has succeeded, others go
 // elsewhere while they can. Where every circuit is open, the one that closes first is tried by a few calls at a time,
 // unless the upstream itself asked to be left alone.
-func (r *Router) Pick(want Want) (Target, error) {
+func (r *Router) Pick(want Want) (Pick, error) {
 	routes := r.routes(&want)
 	now := r.now()
 	if want.Maker.Channel != "" {
@@ -40,7 +61,7 @@ func (r *Router) Pick(want Want) (Target, error) {
 			// Enough others try it.
 			want.Except, full = append(slices.Clip(want.Except), found.last.route.channel.Name), lastResortRetry
 		default:
-			return Target{}, nowhere(want, found.served, cmp.Or(found.soon, full))
+			return Pick{}, nowhere(want, found.served, cmp.Or(found.soon, full))
 		}
 	}
 }
@@ -127,11 +148,11 @@ func (c *choice) takeLast(want *Want, now time.Duration, rules *rules) bool {
 	return c.route.channel.health.circuits.begin(model, now, want.Token).tryLast(now, want.Token, rules)
 }
 
-func (c *choice) target(want *Want, now time.Duration) Target {
+func (c *choice) target(want *Want, now time.Duration) Pick {
 	channel := c.route.channel
 	channel.turn.Add(1)
-	return Target{
-		Channel: channel.Channel, Key: c.key.secret, Model: c.route.upstream(want),
+	return Pick{
+		Target: providers.Target{Channel: channel.Channel, Key: c.key.secret, Model: c.route.upstream(want)},
 		picked: now, token: want.Token, spoken: want.Spoken, channel: channel.health, key: c.key.health,
 	}
 }
@@ -157,7 +178,7 @@ func (w *Want) excepts(channel string) bool {
 }
 
 func (w *Want) exceptsKey(channel, fingerprint string) bool {
-	return len(w.ExceptKeys) > 0 && slices.Contains(w.ExceptKeys, KeyRef{Channel: channel, Fingerprint: fingerprint})
+	return len(w.ExceptKeys) > 0 && slices.Contains(w.ExceptKeys, providers.KeyRef{Channel: channel, Fingerprint: fingerprint})
 }
 
 // freeKey finds the key that stands best for the model, the next in turn among equals, and how it and its channel stand

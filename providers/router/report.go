@@ -1,40 +1,41 @@
-package providers
+package router
 
-import "time"
+import (
+	"time"
 
-// Report tells how the attempt at a target ended; nil is success. The fault's Blame says against what it speaks.
+	"modelrelay/providers"
+)
+
+// Report tells how the attempt at a pick ended; nil is success. The fault's Blame says against what it speaks.
 //
 // A fault of the channel speaks against the one model, or, where no connection came about, against the channel. A key that
 // the vendor refuses, that is out of money, or that is to be left alone for a time the vendor names, rests at once; one that
 // is merely busy, or may not use the model, is left alone for that model by the evidence. Of a canceled call only its turn
-// ends. Targets of channels that are gone are ignored.
-func (r *Router) Report(to Target, fault *Fault) {
+// ends.
+func (r *Router) Report(to Pick, fault *providers.Fault) {
 	now := r.now()
-	if !r.find(&to, now) {
-		return
-	}
 	r.count(to, now, fault)
 	channel := to.channel
 	switch {
 	case fault == nil:
 		r.succeeded(to, now)
 		return
-	case fault.Blame == BlameChannel:
+	case fault.Blame == providers.BlameChannel:
 		trouble := newTrouble(fault, to.Key)
 		channel.trouble.Store(trouble)
 		if to.spoken {
 			break
 		}
 		if fault.Unreached {
-			r.stop(to, &channel.whole, Rest{Circuit: true}, now, fault, trouble)
+			r.stop(to, &channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
 			break
 		}
-		r.stop(to, channel.circuits.begin(to.Model, now, to.token), Rest{Circuit: true, Model: to.Model}, now, fault, trouble)
+		r.stop(to, channel.circuits.begin(to.Model, now, to.token), Cooldown{Circuit: true, Model: to.Model}, now, fault, trouble)
 		if _, open := channel.whole.openSince(now); !open && channel.spans(now) {
 			channel.whole.learn(now, r.rules.cooldown, stopped)
-			r.began(to, Rest{Circuit: true}, r.rules.cooldown, stopped, trouble)
+			r.began(to, Cooldown{Circuit: true}, r.rules.cooldown, stopped, trouble)
 		}
-	case fault.Blame == BlameKey && to.key != nil:
+	case fault.Blame == providers.BlameKey && to.key != nil:
 		r.refused(to, now, fault)
 	}
 	// What does not speak against the two ends a turn there.
@@ -44,52 +45,31 @@ func (r *Router) Report(to Target, fault *Fault) {
 
 // Looked tells how a look at a job under way ended. That says whether the channel is there and the key is good, and nothing
 // of how it takes new work.
-func (r *Router) Looked(to Target, fault *Fault) {
+func (r *Router) Looked(to Pick, fault *providers.Fault) {
 	now := r.now()
-	if !r.find(&to, now) {
-		return
-	}
 	r.count(to, now, fault)
 	switch {
 	case fault == nil:
 		if to.channel.whole.succeeded(now, to.token, to.picked, &r.rules) {
-			r.ended(to, Rest{Circuit: true})
+			r.ended(to, Cooldown{Circuit: true})
 		}
-	case fault.Blame == BlameChannel:
+	case fault.Blame == providers.BlameChannel:
 		trouble := newTrouble(fault, to.Key)
 		to.channel.trouble.Store(trouble)
 		if fault.Unreached {
-			r.stop(to, &to.channel.whole, Rest{Circuit: true}, now, fault, trouble)
+			r.stop(to, &to.channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
 		}
-	case fault.Blame == BlameKey && to.key != nil && !fault.spares():
+	case fault.Blame == providers.BlameKey && to.key != nil && !sparesKey(fault):
 		r.refused(to, now, fault)
 	}
 }
 
-// find completes a target that was made by hand; false where its channel is gone.
-func (r *Router) find(to *Target, now time.Duration) bool {
-	if to.channel != nil {
-		return true
-	}
-	channel := r.table.Load().channels[to.Channel.Name]
-	if channel == nil || !channel.same(to.Channel) {
-		return false
-	}
-	if to.channel = channel.health; to.picked == 0 {
-		to.picked = now
-	}
-	if key := channel.key(to.Key); key != nil {
-		to.key = key.health
-	}
-	return true
-}
-
 // count puts the attempt into the figures of the last minute.
-func (r *Router) count(to Target, now time.Duration, fault *Fault) {
-	if fault != nil && fault.Kind == Canceled {
+func (r *Router) count(to Pick, now time.Duration, fault *providers.Fault) {
+	if fault != nil && fault.Kind == providers.Canceled {
 		return
 	}
-	failed := fault != nil && fault.Blame != BlameNone
+	failed := fault != nil && fault.Blame != providers.BlameNone
 	to.channel.pace.count(now, failed)
 	if to.key != nil {
 		to.key.pace.count(now, failed)
@@ -97,28 +77,28 @@ func (r *Router) count(to Target, now time.Duration, fault *Fault) {
 }
 
 // evidence is what the fault of a call says.
-func (t Target) evidence(fault *Fault) evidence {
-	e := evidence{token: t.token, picked: t.picked, weak: fault.Blame == BlameChannel && fault.weak(), retryAfter: fault.RetryAfter}
-	if fault.Blame == BlameKey && fault.Kind == RateLimited {
+func (p Pick) evidence(fault *providers.Fault) evidence {
+	e := evidence{token: p.token, picked: p.picked, weak: fault.Blame == providers.BlameChannel && isWeak(fault), retryAfter: fault.RetryAfter}
+	if fault.Blame == providers.BlameKey && fault.Kind == providers.RateLimited {
 		e.enough = 1 // a token that is told to slow down does so at once
 	}
 	return e
 }
 
 // stop counts a fault against a circuit, and tells others when that opens it for all.
-func (r *Router) stop(to Target, of *circuit, what Rest, now time.Duration, fault *Fault, trouble *Trouble) {
+func (r *Router) stop(to Pick, of *circuit, what Cooldown, now time.Duration, fault *providers.Fault, trouble *Trouble) {
 	if left, level := of.failed(now, to.evidence(fault), &r.rules); level > fit {
 		r.began(to, what, left, level, trouble)
 	}
 }
 
 // refused leaves a key alone, or a model of it.
-func (r *Router) refused(to Target, now time.Duration, fault *Fault) {
+func (r *Router) refused(to Pick, now time.Duration, fault *providers.Fault) {
 	trouble := newTrouble(fault, to.Key)
 	to.key.trouble.Store(trouble)
-	what := Rest{Key: to.Key.Fingerprint()}
-	if fault.spares() {
-		if to.spoken && fault.Key == KeyForbidden {
+	what := Cooldown{Key: to.Key.Fingerprint()}
+	if sparesKey(fault) {
+		if to.spoken && fault.Key == providers.KeyForbidden {
 			return
 		}
 		what.Circuit, what.Model = true, to.Model
@@ -126,7 +106,7 @@ func (r *Router) refused(to Target, now time.Duration, fault *Fault) {
 		return
 	}
 	rest := &to.key.rest
-	if fault.ofModel() && to.Model != "" {
+	if ofModel(fault) && to.Model != "" {
 		what.Model, rest = to.Model, to.key.rests.begin(to.Model, now)
 	}
 	if left, news := rest.failed(now, to.picked, r.rules.cooldown, fault); news {
@@ -136,45 +116,59 @@ func (r *Router) refused(to Target, now time.Duration, fault *Fault) {
 }
 
 // succeeded ends what an answer proves wrong.
-func (r *Router) succeeded(to Target, now time.Duration) {
+func (r *Router) succeeded(to Pick, now time.Duration) {
 	channel := to.channel
 	if channel.circuits.known.Load() != nil {
 		channel.answered.Store(int64(to.picked))
 	}
 	if channel.whole.succeeded(now, to.token, to.picked, &r.rules) {
-		r.ended(to, Rest{Circuit: true})
+		r.ended(to, Cooldown{Circuit: true})
 	}
 	if channel.circuits.of(to.Model).succeeded(now, to.token, to.picked, &r.rules) {
-		r.ended(to, Rest{Circuit: true, Model: to.Model})
+		r.ended(to, Cooldown{Circuit: true, Model: to.Model})
 	}
 	if to.key == nil {
 		return
 	}
 	if to.key.rest.succeeded(to.picked) {
-		r.ended(to, Rest{Key: to.Key.Fingerprint()})
+		r.ended(to, Cooldown{Key: to.Key.Fingerprint()})
 	}
 	if rest := to.key.rests.of(to.Model); rest != nil && rest.succeeded(to.picked) {
-		r.ended(to, Rest{Key: to.Key.Fingerprint(), Model: to.Model})
+		r.ended(to, Cooldown{Key: to.Key.Fingerprint(), Model: to.Model})
 	}
 	if to.key.circuits.of(to.Model).succeeded(now, to.token, to.picked, &r.rules) {
-		r.ended(to, Rest{Circuit: true, Key: to.Key.Fingerprint(), Model: to.Model})
+		r.ended(to, Cooldown{Circuit: true, Key: to.Key.Fingerprint(), Model: to.Model})
 	}
 }
 
 // began and ended tell others of a cooldown.
-func (r *Router) began(to Target, what Rest, left time.Duration, level standing, trouble *Trouble) {
+func (r *Router) began(to Pick, what Cooldown, left time.Duration, level standing, trouble *Trouble) {
 	if r.tell == nil {
 		return
 	}
-	what.Channel, what.Upstream, what.Left, what.Trouble = to.Channel.Name, to.Channel.upstream(), left, trouble
+	what.Channel, what.Upstream, what.Left, what.Trouble = to.Channel.Name, upstreamOf(to.Channel), left, trouble
 	what.Slow, what.Asked = level == later, level == resting
 	r.tell(what)
 }
 
-func (r *Router) ended(to Target, what Rest) {
+func (r *Router) ended(to Pick, what Cooldown) {
 	if r.tell == nil {
 		return
 	}
-	what.Channel, what.Upstream = to.Channel.Name, to.Channel.upstream()
+	what.Channel, what.Upstream = to.Channel.Name, upstreamOf(to.Channel)
 	r.tell(what)
 }
+
+// isWeak tells whether a fault of the channel is one that requests alone can bring about: an answer that takes too long, or an
+// odd one.
+func isWeak(f *providers.Fault) bool { return f.Odd || f.Kind == providers.Timeout && !f.Unreached }
+
+// sparesKey tells whether a fault of a key leaves it as it is: it is busy, or may not do this. The evidence decides whether it
+// is left alone for the one model.
+func sparesKey(f *providers.Fault) bool {
+	return f.Key == providers.KeyForbidden || f.Key == providers.KeyBusy && f.Kind == providers.RateLimited && f.RetryAfter <= 0
+}
+
+// ofModel tells whether a fault of a key is one of its model alone: rates, and a day's quota, are limited for each model,
+// while a key that is refused or out of money is so for all.
+func ofModel(f *providers.Fault) bool { return f.Kind == providers.RateLimited }

@@ -1,4 +1,9 @@
-package providers
+// Package router says which channel, and which of its keys, a call or a task tries next: by priority and weight among
+// those that work. What fails cools down: circuits decide that from the calls of several tokens, and an upstream's own word
+// about a key is believed at once. Processes tell one another.
+//
+// Of the product it imports providers alone. It sends nothing, and waits for nothing.
+package router
 
 import (
 	"cmp"
@@ -8,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"modelrelay/providers"
 )
 
 // ErrChannelGone says that the configuration no longer has the channel, or the key, that a ticket remembers.
@@ -16,8 +23,8 @@ var ErrChannelGone = errors.New("the channel or its key is no longer configured"
 // DefaultCooldown is how long a circuit is open, and the first rest of a key.
 const DefaultCooldown = 30 * time.Second
 
-// RouterOptions tune a Router; nil means the defaults.
-type RouterOptions struct {
+// Options tune a Router; nil means the defaults.
+type Options struct {
 	// Cooldown is how long a circuit is open, and the first rest of a key that is refused; 0 means DefaultCooldown.
 	Cooldown time.Duration
 	// CooldownFailures is how many of the recent calls must have failed before a circuit opens, CooldownShare the share of
@@ -27,16 +34,16 @@ type RouterOptions struct {
 	CooldownWindow   time.Duration
 	// Tell gets the news of this process's own cooldowns, for others to Learn; nil: nobody does. It is called while calls
 	// wait, so it must not.
-	Tell func(Rest)
+	Tell func(Cooldown)
 }
 
 // Router says which channel a call or a task tries next: those of the group that carry the model and serve the
 // endpoint, higher priority first, by weight among equals, the channel's keys in turn. What keeps failing is left alone for
 // a while: circuits see to that, and rests of keys that the upstream refuses. It is safe for concurrent use and never waits for other processes, whose news of cool-downs it is told.
 type Router struct {
-	catalog Catalog
+	catalog providers.Catalog
 	rules   rules
-	tell    func(Rest)
+	tell    func(Cooldown)
 	start   time.Time
 
 	load  sync.Mutex
@@ -50,14 +57,14 @@ type Want struct {
 	Token string
 	// Model is the public name.
 	Model    string
-	Endpoint Endpoint
+	Endpoint providers.Endpoint
 	// OpenValues asks for a channel that takes enum values the contract does not list.
 	OpenValues bool
 	// Several asks for a channel whose vendor makes several videos of one request.
 	Several bool
 	// Except are names of channels not to be picked, ExceptKeys single keys of channels: those already tried.
 	Except     []string
-	ExceptKeys []KeyRef
+	ExceptKeys []providers.KeyRef
 	// Spoken: a fault of this call has spoken against a channel already. What else fails speaks against no other: it may be
 	// the call's own content.
 	Spoken bool
@@ -70,22 +77,14 @@ type Want struct {
 	Affinity uint64
 	// Maker is who made the answer that the call goes on from, and alone can go on; it is picked whether it rests or not.
 	// Where it is gone, excepted or does not serve the want, any other is picked. The zero KeyRef is none.
-	Maker KeyRef
+	Maker providers.KeyRef
 }
 
-// KeyRef names one key of one channel without giving it away.
-type KeyRef struct{ Channel, Fingerprint string }
-
-// Ref names the target's key.
-func (t Target) Ref() KeyRef {
-	return KeyRef{Channel: t.Channel.Name, Fingerprint: t.Key.Fingerprint()}
-}
-
-// NewRouter returns a router over the channels. The catalog says what their vendors serve; a channel of a vendor that
+// New returns a router over the channels. The catalog says what their vendors serve; a channel of a vendor that
 // is not in it serves nothing.
-func NewRouter(catalog Catalog, channels []Channel, opts *RouterOptions) *Router {
+func New(catalog providers.Catalog, channels []providers.Channel, opts *Options) *Router {
 	if opts == nil {
-		opts = new(RouterOptions)
+		opts = new(Options)
 	}
 	r := &Router{catalog: catalog, tell: opts.Tell, start: time.Now(), rules: rules{
 		failures: cmp.Or(max(opts.CooldownFailures, 0), DefaultCooldownFailures),
@@ -100,7 +99,7 @@ func NewRouter(catalog Catalog, channels []Channel, opts *RouterOptions) *Router
 
 // Load replaces the channels at once. Calls in flight keep the target they have. A channel that keeps its name, vendor
 // and base URL keeps its circuits, and so does each of its keys that stays.
-func (r *Router) Load(channels []Channel) {
+func (r *Router) Load(channels []providers.Channel) {
 	r.load.Lock()
 	defer r.load.Unlock()
 	r.table.Store(newTable(r.catalog, channels, r.table.Load()))
@@ -112,9 +111,9 @@ func (r *Router) now() time.Duration { return time.Since(r.start) + 1 }
 // Candidates lists the channels that Pick may choose among, one after the other as it would choose if those before
 // were full: higher priority first, by weight among equals. Its errors are Pick's. It takes no key's turn: Pick with Only
 // does.
-func (r *Router) Candidates(want Want) ([]Channel, error) {
+func (r *Router) Candidates(want Want) ([]providers.Channel, error) {
 	type candidate struct {
-		channel Channel
+		channel providers.Channel
 		trial   int // 1: others come first, whatever their priority
 		place   float64
 	}
@@ -151,7 +150,7 @@ func (r *Router) Candidates(want Want) ([]Channel, error) {
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.trial, b.trial), cmp.Compare(b.channel.Priority, a.channel.Priority), cmp.Compare(a.place, b.place))
 	})
-	channels := make([]Channel, len(all))
+	channels := make([]providers.Channel, len(all))
 	for i := range all {
 		channels[i] = all[i].channel
 	}
@@ -159,14 +158,14 @@ func (r *Router) Candidates(want Want) ([]Channel, error) {
 }
 
 // nowhere is the fault of a want that no channel takes: served tells whether one could, soon when the first is rested.
-func nowhere(want Want, served bool, soon time.Duration) *Fault {
+func nowhere(want Want, served bool, soon time.Duration) *providers.Fault {
 	if !served {
-		fault := Faultf(ModelNotFound, "The model %q does not exist, or you do not have access to it.", want.Model)
-		fault.Param, fault.Taken = "model", TakenNo
+		fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", want.Model)
+		fault.Param, fault.Taken = "model", providers.TakenNo
 		return fault
 	}
-	fault := Faultf(Overloaded, "No channel for the model %q is available at the moment.", want.Model)
-	fault.RetryAfter, fault.Taken = soon, TakenNo
+	fault := providers.Faultf(providers.Overloaded, "No channel for the model %q is available at the moment.", want.Model)
+	fault.RetryAfter, fault.Taken = soon, providers.TakenNo
 	return fault
 }
 
@@ -191,7 +190,7 @@ type Model struct {
 	// Vendor is that of the channel that comes first for the model.
 	Vendor string
 	// Endpoints are all those some channel serves for the model; a video create is {Operation: VideoTask}.
-	Endpoints []Endpoint
+	Endpoints []providers.Endpoint
 }
 
 // Models lists by name what the group can call. A channel open to every name adds none. The caller must not change
@@ -200,22 +199,22 @@ func (r *Router) Models(group string) []Model { return r.table.Load().models[gro
 
 // Resolve finds the channel and the key that a ticket remembers, disabled channels too. A model the channel no longer
 // maps keeps its public name. The error is ErrChannelGone.
-func (r *Router) Resolve(channel, keyFingerprint, model string) (Target, error) {
+func (r *Router) Resolve(channel, keyFingerprint, model string) (Pick, error) {
 	found := r.table.Load().channels[channel]
 	if found == nil {
-		return Target{}, ErrChannelGone
+		return Pick{}, ErrChannelGone
 	}
 	i := slices.IndexFunc(found.keys, func(k *keyState) bool { return k.fingerprint == keyFingerprint })
 	if i < 0 {
-		return Target{}, ErrChannelGone
+		return Pick{}, ErrChannelGone
 	}
 	upstream, ok := found.UpstreamModel(model)
 	if !ok {
 		upstream = model
 	}
 	key := found.keys[i]
-	return Target{
-		Channel: found.Channel, Key: key.secret, Model: upstream,
+	return Pick{
+		Target: providers.Target{Channel: found.Channel, Key: key.secret, Model: upstream},
 		picked: r.now(), channel: found.health, key: key.health,
 	}, nil
 }

@@ -1,47 +1,48 @@
-package providers_test
+package router_test
 
 import (
 	"testing"
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 // TestServes: a channel that rests or was tried is known, one that serves something else is not, and asking moves no
 // key's turn.
 func TestServes(t *testing.T) {
 	t.Parallel()
-	router := providers.NewRouter(vendors(), []providers.Channel{
+	routes := router.New(vendors(), []providers.Channel{
 		channel("strict", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"a", "b"} }),
 		channel("film", "films", func(c *providers.Channel) { c.Models = map[string]string{"clip": ""} }),
 	}, nil)
-	want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
-	first, err := router.Pick(want)
+	want := router.Want{Group: "default", Model: "m", Endpoint: chat}
+	first, err := routes.Pick(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !router.Serves(want) {
+	if !routes.Serves(want) {
 		t.Error("got no channel for what one serves")
 	}
-	second, err := router.Pick(want)
+	second, err := routes.Pick(want)
 	if err != nil || first.Key == second.Key {
 		t.Errorf("got key %s twice: asking took a turn", first.Key.Fingerprint())
 	}
-	router.Report(second, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, RetryAfter: time.Hour})
-	if !router.Serves(want) {
+	routes.Report(second, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel, RetryAfter: time.Hour})
+	if !routes.Serves(want) {
 		t.Error("got no channel while it rests")
 	}
-	for _, other := range []providers.Want{
+	for _, other := range []router.Want{
 		{Group: "vip", Model: "m", Endpoint: chat},
 		{Group: "default", Model: "n", Endpoint: chat},
 		{Group: "default", Model: "m", Endpoint: video},
 		{Group: "default", Model: "m", Endpoint: chat, OpenValues: true},
 	} {
-		if router.Serves(other) {
+		if routes.Serves(other) {
 			t.Errorf("%+v: got a channel", other)
 		}
 	}
-	if !router.Serves(providers.Want{Group: "default", Model: "clip", Endpoint: video}) {
+	if !routes.Serves(router.Want{Group: "default", Model: "clip", Endpoint: video}) {
 		t.Error("got no channel for a video")
 	}
 }
@@ -53,18 +54,18 @@ func TestSeveral(t *testing.T) {
 	several := catalog["films"]
 	several.Name, several.Several = "several", true
 	catalog["several"] = several
-	router := providers.NewRouter(catalog, []providers.Channel{
+	routes := router.New(catalog, []providers.Channel{
 		channel("one", "films", func(c *providers.Channel) { c.Priority = 9 }),
 		channel("many", "several"),
 	}, nil)
 	for asked, name := range map[bool]string{false: "one", true: "many"} {
-		to, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: video, Several: asked})
+		to, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: video, Several: asked})
 		if err != nil || to.Channel.Name != name {
 			t.Errorf("several %v: got %s, %v, want %s", asked, to.Channel.Name, err, name)
 		}
 	}
-	alone := providers.NewRouter(catalog, []providers.Channel{channel("one", "films")}, nil)
-	if alone.Serves(providers.Want{Group: "default", Model: "m", Endpoint: video, Several: true}) {
+	alone := router.New(catalog, []providers.Channel{channel("one", "films")}, nil)
+	if alone.Serves(router.Want{Group: "default", Model: "m", Endpoint: video, Several: true}) {
 		t.Error("got a channel that makes one video")
 	}
 }
@@ -72,12 +73,12 @@ func TestSeveral(t *testing.T) {
 // TestOpenValues: a value the contract does not list reaches only a channel that is open to such.
 func TestOpenValues(t *testing.T) {
 	t.Parallel()
-	router := providers.NewRouter(vendors(), []providers.Channel{
+	routes := router.New(vendors(), []providers.Channel{
 		channel("strict", "talks", func(c *providers.Channel) { c.Priority = 9 }),
 		channel("open", "talks", func(c *providers.Channel) { c.OpenValues = true }),
 	}, nil)
 	for open, name := range map[bool]string{false: "strict", true: "open"} {
-		to, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat, OpenValues: open})
+		to, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat, OpenValues: open})
 		if err != nil || to.Channel.Name != name {
 			t.Errorf("open values %v: got %s, %v, want %s", open, to.Channel.Name, err, name)
 		}

@@ -1,4 +1,4 @@
-package providers_test
+package router_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 type noRelay struct{}
@@ -75,41 +76,41 @@ func TestPick(t *testing.T) {
 		channel("film", "films", models(map[string]string{"clip": "", "m": ""})),
 		channel("alien", "nobody", models(map[string]string{"lost": ""}), func(c *providers.Channel) { c.Groups = []string{"vip"} }),
 	}
-	router := providers.NewRouter(vendors(), channels, nil)
+	routes := router.New(vendors(), channels, nil)
 	for _, tc := range []struct {
 		name    string
-		want    providers.Want
+		want    router.Want
 		channel string
 		model   string
 		kind    providers.Kind
 	}{
-		{name: "higher priority first, mapped", want: providers.Want{Model: "m", Endpoint: chat}, channel: "high", model: "up-m"},
-		{name: "the next priority when the first was tried", want: providers.Want{Model: "m", Endpoint: chat, Except: []string{"high"}}, channel: "open", model: "m"},
+		{name: "higher priority first, mapped", want: router.Want{Model: "m", Endpoint: chat}, channel: "high", model: "up-m"},
+		{name: "the next priority when the first was tried", want: router.Want{Model: "m", Endpoint: chat, Except: []string{"high"}}, channel: "open", model: "m"},
 		{
-			name: "the next when its only key was tried", want: providers.Want{
+			name: "the next when its only key was tried", want: router.Want{
 				Model: "m", Endpoint: chat, Except: []string{"open"},
 				ExceptKeys: []providers.KeyRef{{Channel: "high", Fingerprint: providers.Secret("key-high").Fingerprint()}},
 			}, channel: "low", model: "m",
 		},
-		{name: "all tried", want: providers.Want{Model: "m", Endpoint: chat, Except: []string{"high", "open", "low"}}, kind: providers.Overloaded},
-		{name: "only vendors that serve the endpoint", want: providers.Want{Model: "m", Endpoint: embed}, channel: "high", model: "up-m"},
-		{name: "nobody serves the endpoint", want: providers.Want{Model: "renamed", Endpoint: embed}, kind: providers.ModelNotFound},
-		{name: "video needs an adapter", want: providers.Want{Model: "m", Endpoint: video, Except: []string{"high"}}, channel: "film", model: "m"},
-		{name: "a film vendor relays nothing", want: providers.Want{Model: "clip", Endpoint: chat}, channel: "open", model: "clip"},
-		{name: "any name through the open channel", want: providers.Want{Model: "whatever-7", Endpoint: chat}, channel: "open", model: "whatever-7"},
-		{name: "an open channel still maps what it lists", want: providers.Want{Model: "renamed", Endpoint: chat}, channel: "open", model: "other"},
-		{name: "the star is no model's name by itself", want: providers.Want{Model: providers.AnyModel, Endpoint: embed}, kind: providers.ModelNotFound},
-		{name: "another group's model", want: providers.Want{Group: "vip", Model: "mine", Endpoint: chat}, kind: providers.ModelNotFound},
-		{name: "another group", want: providers.Want{Group: "vip", Model: "m", Endpoint: chat}, channel: "vip", model: "m"},
-		{name: "no such group", want: providers.Want{Group: "nobody", Model: "m", Endpoint: chat}, kind: providers.ModelNotFound},
-		{name: "a vendor outside the catalog", want: providers.Want{Group: "vip", Model: "lost", Endpoint: chat}, kind: providers.ModelNotFound},
+		{name: "all tried", want: router.Want{Model: "m", Endpoint: chat, Except: []string{"high", "open", "low"}}, kind: providers.Overloaded},
+		{name: "only vendors that serve the endpoint", want: router.Want{Model: "m", Endpoint: embed}, channel: "high", model: "up-m"},
+		{name: "nobody serves the endpoint", want: router.Want{Model: "renamed", Endpoint: embed}, kind: providers.ModelNotFound},
+		{name: "video needs an adapter", want: router.Want{Model: "m", Endpoint: video, Except: []string{"high"}}, channel: "film", model: "m"},
+		{name: "a film vendor relays nothing", want: router.Want{Model: "clip", Endpoint: chat}, channel: "open", model: "clip"},
+		{name: "any name through the open channel", want: router.Want{Model: "whatever-7", Endpoint: chat}, channel: "open", model: "whatever-7"},
+		{name: "an open channel still maps what it lists", want: router.Want{Model: "renamed", Endpoint: chat}, channel: "open", model: "other"},
+		{name: "the star is no model's name by itself", want: router.Want{Model: providers.AnyModel, Endpoint: embed}, kind: providers.ModelNotFound},
+		{name: "another group's model", want: router.Want{Group: "vip", Model: "mine", Endpoint: chat}, kind: providers.ModelNotFound},
+		{name: "another group", want: router.Want{Group: "vip", Model: "m", Endpoint: chat}, channel: "vip", model: "m"},
+		{name: "no such group", want: router.Want{Group: "nobody", Model: "m", Endpoint: chat}, kind: providers.ModelNotFound},
+		{name: "a vendor outside the catalog", want: router.Want{Group: "vip", Model: "lost", Endpoint: chat}, kind: providers.ModelNotFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			if tc.want.Group == "" {
 				tc.want.Group = "default"
 			}
-			got, err := router.Pick(tc.want)
+			got, err := routes.Pick(tc.want)
 			if tc.kind != "" {
 				fault := wantKind(t, err, tc.kind)
 				if !strings.Contains(fault.Message, `"`+tc.want.Model+`"`) {
@@ -130,13 +131,13 @@ func TestPick(t *testing.T) {
 func TestPickShares(t *testing.T) {
 	t.Parallel()
 	weight := func(n int) func(*providers.Channel) { return func(c *providers.Channel) { c.Weight = n } }
-	router := providers.NewRouter(vendors(), []providers.Channel{
+	routes := router.New(vendors(), []providers.Channel{
 		channel("a", "talks", weight(0)), channel("b", "talks", weight(2)), channel("c", "talks", weight(5)),
 	}, nil)
 	const picks = 16000
 	got := make(map[string]int)
 	for range picks {
-		to, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat})
+		to, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,14 +154,14 @@ func TestPickShares(t *testing.T) {
 func TestKeysTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), []providers.Channel{
+		routes := router.New(vendors(), []providers.Channel{
 			channel("a", "talks", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1", "k2"} }),
 		}, nil)
-		want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
+		want := router.Want{Group: "default", Model: "m", Endpoint: chat}
 		turn := func(n int) string {
 			var keys []string
 			for range n {
-				to, err := router.Pick(want)
+				to, err := routes.Pick(want)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -171,8 +172,8 @@ func TestKeysTakeTurns(t *testing.T) {
 		if got := turn(4); got != "k0 k1 k2 k0" {
 			t.Errorf("got keys %s", got)
 		}
-		to, _ := router.Pick(want) // k1
-		router.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey})
+		to, _ := routes.Pick(want) // k1
+		routes.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey})
 		if got := turn(4); strings.Contains(got, "k1") || !strings.Contains(got, "k0") || !strings.Contains(got, "k2") {
 			t.Errorf("got keys %s while k1 rests", got)
 		}
@@ -181,11 +182,11 @@ func TestKeysTakeTurns(t *testing.T) {
 			t.Errorf("got keys %s, want only k2", got)
 		}
 		want.ExceptKeys = append(want.ExceptKeys, providers.KeyRef{Channel: "a", Fingerprint: providers.Secret("k2").Fingerprint()})
-		_, err := router.Pick(want)
-		if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != providers.DefaultCooldown {
+		_, err := routes.Pick(want)
+		if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != router.DefaultCooldown {
 			t.Errorf("got RetryAfter %s, want that of the resting key", fault.RetryAfter)
 		}
-		pass(providers.DefaultCooldown)
+		pass(router.DefaultCooldown)
 		want.ExceptKeys = nil
 		if got := turn(3); !strings.Contains(got, "k1") {
 			t.Errorf("got keys %s, want k1 back after its rest", got)
@@ -201,11 +202,11 @@ func TestRest(t *testing.T) {
 	t.Parallel()
 	refused := &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused}
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks")}, &providers.RouterOptions{Cooldown: 10 * time.Second})
-		want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
-		pick := func() providers.Target {
+		routes := router.New(vendors(), []providers.Channel{channel("a", "talks")}, &router.Options{Cooldown: 10 * time.Second})
+		want := router.Want{Group: "default", Model: "m", Endpoint: chat}
+		pick := func() router.Pick {
 			t.Helper()
-			to, err := router.Pick(want)
+			to, err := routes.Pick(want)
 			if err != nil {
 				t.Fatalf("Pick: %v", err)
 			}
@@ -213,7 +214,7 @@ func TestRest(t *testing.T) {
 		}
 		rests := func(left time.Duration) {
 			t.Helper()
-			_, err := router.Pick(want)
+			_, err := routes.Pick(want)
 			if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != left {
 				t.Fatalf("got %s of rest left, want %s", fault.RetryAfter, left)
 			}
@@ -222,28 +223,28 @@ func TestRest(t *testing.T) {
 		early, early2, early3 := pick(), pick(), pick()
 		pass(time.Second)
 
-		router.Report(early, refused)
+		routes.Report(early, refused)
 		rests(10 * time.Second)
 		pass(4 * time.Second)
-		router.Report(early2, refused) // in flight since before the rest: nothing new
+		routes.Report(early2, refused) // in flight since before the rest: nothing new
 		rests(6 * time.Second)
 		pass(6 * time.Second)
 
 		first, second := pick(), pick()
-		router.Report(early3, refused) // began before the rest that is over
+		routes.Report(early3, refused) // began before the rest that is over
 		pick()
-		router.Report(early3, nil)
+		routes.Report(early3, nil)
 		pass(time.Second)
-		router.Report(first, refused) // the first call after the rest fails: it grows
+		routes.Report(first, refused) // the first call after the rest fails: it grows
 		rests(20 * time.Second)
-		router.Report(second, refused) // the second does not add
+		routes.Report(second, refused) // the second does not add
 		rests(20 * time.Second)
-		router.Report(second, nil) // and its success is older than the rest
+		routes.Report(second, nil) // and its success is older than the rest
 		rests(20 * time.Second)
 		pass(20 * time.Second)
-		router.Report(pick(), nil)
+		routes.Report(pick(), nil)
 		pass(time.Second)
-		router.Report(pick(), refused) // a success in between: the first length again
+		routes.Report(pick(), refused) // a success in between: the first length again
 		rests(10 * time.Second)
 	})
 }
@@ -264,16 +265,16 @@ func TestRestRetryAfter(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks")}, nil)
-				want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
-				to, err := router.Pick(want)
+				routes := router.New(vendors(), []providers.Channel{channel("a", "talks")}, nil)
+				want := router.Want{Group: "default", Model: "m", Endpoint: chat}
+				to, err := routes.Pick(want)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, after := range tc.after {
-					router.Report(to, limited(func(fault *providers.Fault) { fault.RetryAfter = after }))
+					routes.Report(to, limited(func(fault *providers.Fault) { fault.RetryAfter = after }))
 				}
-				_, err = router.Pick(want)
+				_, err = routes.Pick(want)
 				if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != tc.left {
 					t.Errorf("got RetryAfter %s, want %s", fault.RetryAfter, tc.left)
 				}
@@ -285,17 +286,17 @@ func TestRestRetryAfter(t *testing.T) {
 func TestPickShortestRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks"), channel("b", "both")}, nil)
-		want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
+		routes := router.New(vendors(), []providers.Channel{channel("a", "talks"), channel("b", "both")}, nil)
+		want := router.Want{Group: "default", Model: "m", Endpoint: chat}
 		for _, after := range []time.Duration{50 * time.Second, 20 * time.Second} {
-			to, err := router.Pick(want)
+			to, err := routes.Pick(want)
 			if err != nil {
 				t.Fatal(err)
 			}
-			router.Report(to, limited(func(fault *providers.Fault) { fault.RetryAfter = after }))
+			routes.Report(to, limited(func(fault *providers.Fault) { fault.RetryAfter = after }))
 		}
 		pass(5 * time.Second)
-		_, err := router.Pick(want)
+		_, err := routes.Pick(want)
 		if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter != 15*time.Second {
 			t.Errorf("got RetryAfter %s, want 15s", fault.RetryAfter)
 		}
@@ -308,32 +309,32 @@ func TestLoad(t *testing.T) {
 		keys := func(keys ...providers.Secret) func(*providers.Channel) {
 			return func(c *providers.Channel) { c.Keys = keys }
 		}
-		router := providers.NewRouter(vendors(), []providers.Channel{channel("a", "talks", keys("k0", "k1"))}, nil)
-		want := providers.Want{Group: "default", Model: "m", Endpoint: chat}
-		to, _ := router.Pick(want)
-		router.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey})
+		routes := router.New(vendors(), []providers.Channel{channel("a", "talks", keys("k0", "k1"))}, nil)
+		want := router.Want{Group: "default", Model: "m", Endpoint: chat}
+		to, _ := routes.Pick(want)
+		routes.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey})
 
-		router.Load([]providers.Channel{channel("a", "talks", keys("k2", "k0"))}) // k1 leaves, k2 comes, k0 rests on
+		routes.Load([]providers.Channel{channel("a", "talks", keys("k2", "k0"))}) // k1 leaves, k2 comes, k0 rests on
 		for range 3 {
-			got, err := router.Pick(want)
+			got, err := routes.Pick(want)
 			if err != nil || got.Key != "k2" {
 				t.Fatalf("got key %q, %v, want k2", got.Key.Reveal(), err)
 			}
 		}
-		got, _ := router.Pick(want)
-		router.Load([]providers.Channel{channel("b", "both")})
-		router.Report(got, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel}) // of a channel that is gone
-		if got, err := router.Pick(want); err != nil || got.Channel.Name != "b" {
+		got, _ := routes.Pick(want)
+		routes.Load([]providers.Channel{channel("b", "both")})
+		routes.Report(got, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel}) // of a channel that is gone
+		if got, err := routes.Pick(want); err != nil || got.Channel.Name != "b" {
 			t.Fatalf("got channel %s, %v, want b", got.Channel.Name, err)
 		}
 
-		calls(t, router, failures, down())
-		router.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.Models = map[string]string{"m": "", "n": ""} })})
+		calls(t, routes, failures, down())
+		routes.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.Models = map[string]string{"m": "", "n": ""} })})
 		want.Patient = true
-		_, err := router.Pick(want)
+		_, err := routes.Pick(want)
 		_ = wantKind(t, err, providers.Overloaded) // the circuit is open still
-		router.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.BaseURL = "http://elsewhere.test" })})
-		if _, err := router.Pick(want); err != nil {
+		routes.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.BaseURL = "http://elsewhere.test" })})
+		if _, err := routes.Pick(want); err != nil {
 			t.Errorf("another upstream under the same name is left alone as well: %v", err)
 		}
 	})
@@ -341,7 +342,7 @@ func TestLoad(t *testing.T) {
 
 func TestModels(t *testing.T) {
 	t.Parallel()
-	router := providers.NewRouter(vendors(), []providers.Channel{
+	routes := router.New(vendors(), []providers.Channel{
 		channel("a", "films", func(c *providers.Channel) { c.Models = map[string]string{"z": "", "m": "x"} }),
 		channel("b", "both", func(c *providers.Channel) { c.Priority = 1 }),
 		channel("c", "talks", func(c *providers.Channel) { c.Models = map[string]string{providers.AnyModel: ""} }),
@@ -349,38 +350,38 @@ func TestModels(t *testing.T) {
 		channel("e", "nobody", func(c *providers.Channel) { c.Models, c.Groups = map[string]string{"lost": ""}, []string{"vip"} }),
 	}, nil)
 	var got []string
-	for _, model := range router.Models("default") {
+	for _, model := range routes.Models("default") {
 		got = append(got, model.ID+" "+model.Vendor)
 	}
 	if want := []string{"m both", "z films"}; !slices.Equal(got, want) {
 		t.Errorf("got models %q, want %q", got, want)
 	}
 	anyVideo := providers.Endpoint{Operation: providers.VideoTask}
-	if got, want := router.Models("default")[0].Endpoints, []providers.Endpoint{anyVideo, chat, embed}; !slices.Equal(got, want) {
+	if got, want := routes.Models("default")[0].Endpoints, []providers.Endpoint{anyVideo, chat, embed}; !slices.Equal(got, want) {
 		t.Errorf("got endpoints %v, want %v", got, want)
 	}
-	if got := router.Models("vip"); len(got) != 0 {
+	if got := routes.Models("vip"); len(got) != 0 {
 		t.Errorf("got models %v of a vendor outside the catalog", got)
 	}
 }
 
 func TestResolve(t *testing.T) {
 	t.Parallel()
-	router := providers.NewRouter(vendors(), []providers.Channel{
+	routes := router.New(vendors(), []providers.Channel{
 		channel("a", "films", func(c *providers.Channel) {
 			c.Disabled, c.Keys, c.Models = true, []providers.Secret{"k0", "k1"}, map[string]string{"m": "up-m"}
 		}),
 	}, nil)
 	key := providers.Secret("k1")
-	got, err := router.Resolve("a", key.Fingerprint(), "m")
+	got, err := routes.Resolve("a", key.Fingerprint(), "m")
 	if err != nil || got.Key != key || got.Model != "up-m" || got.Channel.Name != "a" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err := router.Resolve("a", key.Fingerprint(), "unmapped"); err != nil || got.Model != "unmapped" {
+	if got, err := routes.Resolve("a", key.Fingerprint(), "unmapped"); err != nil || got.Model != "unmapped" {
 		t.Errorf("got model %q, %v, want the public name", got.Model, err)
 	}
 	for _, at := range [][2]string{{"b", key.Fingerprint()}, {"a", providers.Secret("k9").Fingerprint()}, {"a", ""}} {
-		if _, err := router.Resolve(at[0], at[1], "m"); !errors.Is(err, providers.ErrChannelGone) {
+		if _, err := routes.Resolve(at[0], at[1], "m"); !errors.Is(err, router.ErrChannelGone) {
 			t.Errorf("Resolve(%q, %q): got %v, want ErrChannelGone", at[0], at[1], err)
 		}
 	}
@@ -390,18 +391,18 @@ func TestResolve(t *testing.T) {
 func TestRouterRace(t *testing.T) {
 	t.Parallel()
 	configured := []providers.Channel{channel("a", "talks"), channel("b", "both"), channel("c", "both", func(c *providers.Channel) { c.Keys = []providers.Secret{"x", "y"} })}
-	router := providers.NewRouter(vendors(), configured, &providers.RouterOptions{Cooldown: time.Microsecond})
+	routes := router.New(vendors(), configured, &router.Options{Cooldown: time.Microsecond})
 	faults := []*providers.Fault{nil, {Kind: providers.Upstream, Blame: providers.BlameKey}, {Kind: providers.Upstream, Blame: providers.BlameChannel}, nil}
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
 			for n := range 500 {
-				if to, err := router.Pick(providers.Want{Group: "default", Model: "m", Endpoint: chat}); err == nil {
-					router.Report(to, faults[(n+i)%len(faults)])
+				if to, err := routes.Pick(router.Want{Group: "default", Model: "m", Endpoint: chat}); err == nil {
+					routes.Report(to, faults[(n+i)%len(faults)])
 				}
 				if n%50 == 0 {
-					router.Load(configured[n/50%2:])
-					router.Models("default")
+					routes.Load(configured[n/50%2:])
+					routes.Models("default")
 				}
 			}
 		})
@@ -414,32 +415,32 @@ func BenchmarkPick(b *testing.B) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		channels = append(channels, channel(name, "both", func(c *providers.Channel) { c.Keys = []providers.Secret{"k0", "k1"} }))
 	}
-	router := providers.NewRouter(vendors(), channels, nil)
-	want := providers.Want{Group: "default", Model: "m", Endpoint: embed}
+	routes := router.New(vendors(), channels, nil)
+	want := router.Want{Group: "default", Model: "m", Endpoint: embed}
 	b.ReportAllocs()
 	for b.Loop() {
-		to, err := router.Pick(want)
+		to, err := routes.Pick(want)
 		if err != nil {
 			b.Fatal(err)
 		}
-		router.Report(to, nil)
+		routes.Report(to, nil)
 	}
 }
 
 func TestCandidates(t *testing.T) {
 	t.Parallel()
-	router := providers.NewRouter(vendors(), []providers.Channel{
+	routes := router.New(vendors(), []providers.Channel{
 		channel("light", "films"),
 		channel("heavy", "films", func(c *providers.Channel) { c.Weight, c.MaxJobs = 3, 20 }),
 		channel("best", "both", func(c *providers.Channel) { c.Priority = 1 }),
 		channel("talk", "talks", func(c *providers.Channel) { c.Priority = 2 }),
 		channel("off", "films", func(c *providers.Channel) { c.Disabled = true }),
 	}, nil)
-	want := providers.Want{Group: "default", Model: "m", Endpoint: video}
+	want := router.Want{Group: "default", Model: "m", Endpoint: video}
 	const rounds = 2000
 	heavyFirst := 0
 	for range rounds {
-		got, err := router.Candidates(want)
+		got, err := routes.Candidates(want)
 		if err != nil || len(got) != 3 || got[0].Name != "best" {
 			t.Fatalf("got %v, %v", got, err)
 		}
@@ -455,22 +456,22 @@ func TestCandidates(t *testing.T) {
 	}
 
 	want.Only = []string{"heavy"}
-	target, err := router.Pick(want)
+	target, err := routes.Pick(want)
 	if err != nil || target.Channel.Name != "heavy" {
 		t.Fatalf("got %+v, %v", target, err)
 	}
-	router.Report(target, limited(func(fault *providers.Fault) { fault.RetryAfter = time.Minute }))
-	_, err = router.Pick(want)
+	routes.Report(target, limited(func(fault *providers.Fault) { fault.RetryAfter = time.Minute }))
+	_, err = routes.Pick(want)
 	if fault := wantKind(t, err, providers.Overloaded); fault.RetryAfter <= 0 {
 		t.Errorf("got %+v", fault)
 	}
-	_, err = router.Candidates(want)
+	_, err = routes.Candidates(want)
 	_ = wantKind(t, err, providers.Overloaded)
 	want.Only = nil
-	if got, err := router.Candidates(want); err != nil || len(got) != 2 || got[1].Name != "light" {
+	if got, err := routes.Candidates(want); err != nil || len(got) != 2 || got[1].Name != "light" {
 		t.Errorf("got %v, %v, want those that do not rest", got, err)
 	}
 	want.Model = "unheard-of"
-	_, err = router.Candidates(want)
+	_, err = routes.Candidates(want)
 	_ = wantKind(t, err, providers.ModelNotFound)
 }

@@ -1,14 +1,16 @@
-package providers
+package router
 
 import (
 	"cmp"
 	"slices"
 	"time"
+
+	"modelrelay/providers"
 )
 
-// Rest is what processes tell one another of a cooldown: of a circuit that the evidence has opened for all, or of a key that
+// Cooldown is what processes tell one another of a cooldown: of a circuit that the evidence has opened for all, or of a key that
 // rests.
-type Rest struct {
+type Cooldown struct {
 	Channel string
 	// Upstream names what the channel of that name leads to.
 	Upstream string
@@ -27,10 +29,16 @@ type Rest struct {
 	Trouble *Trouble
 }
 
+// upstreamOf names what the channel leads to, so that news of one of the same name in another configuration is not taken
+// for this one's.
+func upstreamOf(c providers.Channel) string {
+	return providers.Secret(c.Vendor + " " + c.BaseURL).Fingerprint()
+}
+
 // Learn takes over another process's news. What this process's configuration does not have is ignored.
-func (r *Router) Learn(rest Rest) {
+func (r *Router) Learn(rest Cooldown) {
 	channel := r.table.Load().channels[rest.Channel]
-	if channel == nil || channel.upstream() != rest.Upstream || rest.Key == "" && !rest.Circuit { // which no single fault brings about
+	if channel == nil || upstreamOf(channel.Channel) != rest.Upstream || rest.Key == "" && !rest.Circuit { // which no single fault brings about
 		return
 	}
 	what, now := channel.health, r.now()
@@ -51,7 +59,7 @@ func (r *Router) Learn(rest Rest) {
 	}
 }
 
-func (h *health) learnRest(now time.Duration, rest Rest) {
+func (h *health) learnRest(now time.Duration, rest Cooldown) {
 	whole := &h.rest
 	if rest.Model != "" {
 		if whole = h.rests.of(rest.Model); whole == nil && rest.Left > 0 {
@@ -63,7 +71,7 @@ func (h *health) learnRest(now time.Duration, rest Rest) {
 	}
 }
 
-func (h *health) learnStop(now time.Duration, rest Rest) {
+func (h *health) learnStop(now time.Duration, rest Cooldown) {
 	of := &h.whole
 	if rest.Model != "" {
 		if of = h.circuits.of(rest.Model); of == nil && rest.Left > 0 {
@@ -91,8 +99,8 @@ const (
 	StateDisabled = "disabled"
 )
 
-// Cooldown is the state of a circuit, or of a key that rests.
-type Cooldown struct {
+// CircuitState is how it stands with a circuit, or of a key that rests.
+type CircuitState struct {
 	// State is closed, open or half-open; that of a channel may be disabled.
 	State string `json:"state"`
 	// RestLeft is how long the cooldown lasts, in seconds; 0 where it is not open.
@@ -105,7 +113,7 @@ type Cooldown struct {
 
 // HealthState is how a channel or a key is doing.
 type HealthState struct {
-	Cooldown
+	CircuitState
 	// InFlight are relayed calls and conversations under way.
 	InFlight int64 `json:"in_flight"`
 	// CallsPerMinute are the attempts of the last minute, FaultsPerMinute those of them that spoke against the channel or
@@ -127,7 +135,7 @@ type KeyHealth struct {
 // ModelHealth is one upstream model of a channel or a key that is not closed, or not for all.
 type ModelHealth struct {
 	Model string `json:"model"`
-	Cooldown
+	CircuitState
 }
 
 // ChannelState is a channel and its keys as an operator sees them. It holds no secret.
@@ -169,7 +177,7 @@ func (r *Router) States() []ChannelState {
 }
 
 func (h *health) state(now time.Duration, rules *rules) HealthState {
-	state := HealthState{Cooldown: h.rest.state(now).worse(h.whole.state(now, rules)), InFlight: h.inFlight.Load(), LastFault: h.trouble.Load()}
+	state := HealthState{CircuitState: h.rest.state(now).worse(h.whole.state(now, rules)), InFlight: h.inFlight.Load(), LastFault: h.trouble.Load()}
 	state.CallsPerMinute, state.FaultsPerMinute = h.pace.lastMinute(now)
 	return state
 }
@@ -183,41 +191,41 @@ func (h *health) models(now time.Duration, rules *rules) []ModelHealth {
 	for model, rest := range h.rests.all {
 		models = addModel(models, ModelHealth{model, rest.state(now)})
 	}
-	return slices.DeleteFunc(models, func(m ModelHealth) bool { return m.Cooldown == Cooldown{State: StateClosed} })
+	return slices.DeleteFunc(models, func(m ModelHealth) bool { return m.CircuitState == CircuitState{State: StateClosed} })
 }
 
-func (r *rest) state(now time.Duration) Cooldown {
+func (r *rest) state(now time.Duration) CircuitState {
 	switch how, left := r.standing(now); {
 	case how == resting:
-		return Cooldown{State: StateOpen, RestLeft: left.Seconds()}
+		return CircuitState{State: StateOpen, RestLeft: left.Seconds()}
 	case how != fit:
-		return Cooldown{State: StateHalfOpen}
+		return CircuitState{State: StateHalfOpen}
 	}
-	return Cooldown{State: StateClosed}
+	return CircuitState{State: StateClosed}
 }
 
-func (s *stop) state(now time.Duration) Cooldown {
+func (s *stop) state(now time.Duration) CircuitState {
 	switch {
 	case s.over(now):
-		return Cooldown{State: StateClosed}
+		return CircuitState{State: StateClosed}
 	case s.level == later:
-		return Cooldown{State: StateClosed, Slow: true}
+		return CircuitState{State: StateClosed, Slow: true}
 	case now < s.until:
-		return Cooldown{State: StateOpen, RestLeft: (s.until - now).Seconds()}
+		return CircuitState{State: StateOpen, RestLeft: (s.until - now).Seconds()}
 	default:
-		return Cooldown{State: StateHalfOpen}
+		return CircuitState{State: StateHalfOpen}
 	}
 }
 
 // state is that for all. Where no token but those for which alone it is open has called lately, it is theirs.
-func (c *circuit) state(now time.Duration, rules *rules) Cooldown {
-	state := Cooldown{State: StateClosed}
+func (c *circuit) state(now time.Duration, rules *rules) CircuitState {
+	state := CircuitState{State: StateClosed}
 	if c.quiet(now) {
 		return state
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var own Cooldown
+	var own CircuitState
 	others := false
 	for i := range c.voices {
 		switch v := &c.voices[i]; {
@@ -286,12 +294,12 @@ func addModel(models []ModelHealth, other ModelHealth) []ModelHealth {
 	if !known {
 		return slices.Insert(models, at, other)
 	}
-	models[at].Cooldown = models[at].worse(other.Cooldown)
+	models[at].CircuitState = models[at].worse(other.CircuitState)
 	return models
 }
 
 // worse is what an operator should see of two views.
-func (c Cooldown) worse(other Cooldown) Cooldown {
+func (c CircuitState) worse(other CircuitState) CircuitState {
 	order := []string{StateClosed, StateHalfOpen, StateOpen, StateDisabled}
 	if slices.Index(order, other.State) > slices.Index(order, c.State) {
 		c.State = other.State
@@ -308,5 +316,5 @@ func (h *HealthState) add(other HealthState) {
 	if other.LastFault != nil && (h.LastFault == nil || h.LastFault.At.Before(other.LastFault.At)) {
 		h.LastFault = other.LastFault
 	}
-	h.Cooldown = h.worse(other.Cooldown)
+	h.CircuitState = h.worse(other.CircuitState)
 }

@@ -1,4 +1,4 @@
-package providers
+package router
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"modelrelay/providers"
 )
 
 // table is what the router knows of one configuration, worked out once so that a pick is a lookup. Only the health
@@ -45,8 +47,8 @@ func (r *route) serves(want *Want) bool {
 
 // channelState is a channel with its vendor and its health.
 type channelState struct {
-	Channel
-	vendor Vendor
+	providers.Channel
+	vendor providers.Vendor
 	health *health
 	keys   []*keyState
 	// seed places the channel for an affinity, the same in every process.
@@ -56,14 +58,14 @@ type channelState struct {
 }
 
 type keyState struct {
-	secret      Secret
+	secret      providers.Secret
 	fingerprint string
 	seed        uint64
 	health      *health
 }
 
 // newTable works out the table of the channels. old, which may be nil, lends the health of what stays.
-func newTable(catalog Catalog, channels []Channel, old *table) *table {
+func newTable(catalog providers.Catalog, channels []providers.Channel, old *table) *table {
 	t := &table{
 		routes:   make(map[routeKey][]route),
 		open:     make(map[string][]route),
@@ -91,11 +93,11 @@ func newTable(catalog Catalog, channels []Channel, old *table) *table {
 				listed[group] = make(map[string]bool)
 			}
 			for model := range state.Models {
-				if model != AnyModel {
+				if model != providers.AnyModel {
 					listed[group][model] = true
 				}
 			}
-			if _, open := state.Models[AnyModel]; open {
+			if _, open := state.Models[providers.AnyModel]; open {
 				t.open[group] = append(t.open[group], route{channel: state})
 			}
 		}
@@ -121,7 +123,7 @@ func newTable(catalog Catalog, channels []Channel, old *table) *table {
 func newModel(id string, routes []route) (Model, bool) {
 	model := Model{ID: id}
 	for _, route := range routes {
-		endpoints := route.channel.vendor.serves()
+		endpoints := endpointsOf(route.channel.vendor)
 		if len(endpoints) > 0 && model.Vendor == "" {
 			model.Vendor = route.channel.Vendor
 		}
@@ -131,26 +133,26 @@ func newModel(id string, routes []route) (Model, bool) {
 			}
 		}
 	}
-	slices.SortFunc(model.Endpoints, func(a, b Endpoint) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(model.Endpoints, func(a, b providers.Endpoint) int { return strings.Compare(a.String(), b.String()) })
 	return model, len(model.Endpoints) > 0
 }
 
-// serves lists what the vendor takes as it is.
-func (v Vendor) serves() []Endpoint {
-	var endpoints []Endpoint
+// endpointsOf lists what the vendor takes as it is.
+func endpointsOf(v providers.Vendor) []providers.Endpoint {
+	var endpoints []providers.Endpoint
 	if v.Relay != nil {
 		endpoints = append(endpoints, v.Endpoints...)
 	}
 	if v.Video != nil {
-		endpoints = append(endpoints, Endpoint{Operation: VideoTask})
+		endpoints = append(endpoints, providers.Endpoint{Operation: providers.VideoTask})
 	}
 	if v.Realtime != nil {
-		endpoints = append(endpoints, RealtimeSession())
+		endpoints = append(endpoints, providers.RealtimeSession())
 	}
 	return endpoints
 }
 
-func newChannelState(channel Channel, vendor Vendor, before *channelState) *channelState {
+func newChannelState(channel providers.Channel, vendor providers.Vendor, before *channelState) *channelState {
 	if before != nil && !before.same(channel) {
 		before = nil
 	}
@@ -177,12 +179,12 @@ func seed(name string) uint64 {
 }
 
 // same tells whether the other channel is this one, with perhaps other models, groups or keys.
-func (c *channelState) same(other Channel) bool {
+func (c *channelState) same(other providers.Channel) bool {
 	return c.Name == other.Name && c.Vendor == other.Vendor && c.BaseURL == other.BaseURL
 }
 
 // key finds a key's state, nil when the channel has it not. c may be nil.
-func (c *channelState) key(secret Secret) *keyState {
+func (c *channelState) key(secret providers.Secret) *keyState {
 	if c == nil {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 // Channels is gateway channels.
@@ -31,20 +31,20 @@ func (Channels) Run(ctx context.Context, p *Program) error {
 	return printChannels(p, states)
 }
 
-func printChannels(p *Program, states []providers.ChannelState) error {
+func printChannels(p *Program, states []router.ChannelState) error {
 	head := []string{"CHANNEL", "VENDOR", "PRIORITY", "WEIGHT", "STATE", "COOLDOWN LEFT", "IN FLIGHT", "CALLS/MIN", "FAULTS/MIN", "LAST FAULT"}
 	var rows [][]string
 	unseen := 0
 	for _, state := range states {
 		if state.Processes == 0 {
 			unseen++
-			if state.State == providers.StateClosed {
+			if state.State == router.StateClosed {
 				state.State = "unknown"
 			}
 		}
 		rows = append(rows, append([]string{state.Name, state.Vendor, strconv.Itoa(state.Priority), strconv.Itoa(state.Weight)}, healthCells(state.HealthState)...))
 		for _, model := range state.Models {
-			rows = append(rows, append([]string{"  model " + model.Model, "", "", ""}, healthCells(providers.HealthState{Cooldown: model.Cooldown})...))
+			rows = append(rows, append([]string{"  model " + model.Model, "", "", ""}, healthCells(router.HealthState{CircuitState: model.CircuitState})...))
 		}
 		for i, key := range state.Keys {
 			if state.Processes == 0 {
@@ -52,7 +52,7 @@ func printChannels(p *Program, states []providers.ChannelState) error {
 			}
 			rows = append(rows, append([]string{"  " + strconv.Itoa(i+1) + ". key " + key.Fingerprint, "", "", ""}, healthCells(key.HealthState)...))
 			for _, model := range key.Models {
-				rows = append(rows, append([]string{"       for " + model.Model, "", "", ""}, healthCells(providers.HealthState{Cooldown: model.Cooldown})...))
+				rows = append(rows, append([]string{"       for " + model.Model, "", "", ""}, healthCells(router.HealthState{CircuitState: model.CircuitState})...))
 			}
 		}
 	}
@@ -65,18 +65,18 @@ func printChannels(p *Program, states []providers.ChannelState) error {
 	return nil
 }
 
-func healthCells(h providers.HealthState) []string {
+func healthCells(h router.HealthState) []string {
 	left := ""
 	if h.RestLeft > 0 {
 		left = time.Duration(h.RestLeft * float64(time.Second)).Round(time.Second).String()
 	}
-	return []string{stateText(h.Cooldown), left, number(h.InFlight), number(h.CallsPerMinute), number(h.FaultsPerMinute), troubleText(h.LastFault)}
+	return []string{stateText(h.CircuitState), left, number(h.InFlight), number(h.CallsPerMinute), number(h.FaultsPerMinute), troubleText(h.LastFault)}
 }
 
 // stateText is the state with what restricts it.
-func stateText(c providers.Cooldown) string {
+func stateText(c router.CircuitState) string {
 	switch {
-	case c.Slow && c.State == providers.StateClosed:
+	case c.Slow && c.State == router.StateClosed:
 		return c.State + " (slow, others first)"
 	case c.Tokens == 1:
 		return c.State + " (open for 1 token)"
@@ -90,7 +90,7 @@ func stateText(c providers.Cooldown) string {
 func number(n int64) string { return count(int(n)) }
 
 // troubleText says what a fault was, and how long ago.
-func troubleText(trouble *providers.Trouble) string {
+func troubleText(trouble *router.Trouble) string {
 	if trouble == nil {
 		return ""
 	}

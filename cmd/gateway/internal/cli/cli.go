@@ -17,8 +17,8 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/providers"
 	"modelrelay/providers/pricing"
+	"modelrelay/providers/router"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
 )
@@ -55,7 +55,7 @@ type Services struct {
 	// Unsettled finds what is reserved and settled by nobody, and settles it.
 	Unsettled api.Settler
 	// Channels lists the channels as the processes that serve find them.
-	Channels func(context.Context) ([]providers.ChannelState, error)
+	Channels func(context.Context) ([]router.ChannelState, error)
 }
 
 // UsageError says that the arguments are wrong; nothing was done.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 )
 
 // Config is the whole configuration file. The doc tags are the words of README.md's table; `live:"true"` marks what a
@@ -159,8 +160,8 @@ func Default() Config {
 		},
 		Relay: Relay{
 			MaxBody: 64 << 20, FirstByteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxAttempts: 3,
-			Cooldown: providers.DefaultCooldown, CooldownFailures: providers.DefaultCooldownFailures,
-			CooldownShare: providers.DefaultCooldownShare, CooldownWindow: providers.DefaultCooldownWindow,
+			Cooldown: router.DefaultCooldown, CooldownFailures: router.DefaultCooldownFailures,
+			CooldownShare: router.DefaultCooldownShare, CooldownWindow: router.DefaultCooldownWindow,
 			Grace: 30 * time.Second, RedisGrace: 10 * time.Minute,
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/slots"
 )
@@ -138,8 +139,8 @@ func (v *validator) relay(r Relay) {
 		v.add("relay.max_attempts", "wants 1 or more")
 	}
 	v.notNegative("relay.cooldown", r.Cooldown)
-	if r.CooldownFailures < 1 || r.CooldownFailures > providers.MaxCooldownFailures {
-		v.add("relay.cooldown_failures", "wants 1 to %d", providers.MaxCooldownFailures)
+	if r.CooldownFailures < 1 || r.CooldownFailures > router.MaxCooldownFailures {
+		v.add("relay.cooldown_failures", "wants 1 to %d", router.MaxCooldownFailures)
 	}
 	if !(r.CooldownShare > 0 && r.CooldownShare <= 1) { // nor NaN
 		v.add("relay.cooldown_share", "wants a number above 0, up to 1")

@@ -8,12 +8,12 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"modelrelay/api"
-	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage"
 )
 
 // WatchChannels shows how this process finds the channels.
-func (m *Metrics) WatchChannels(router *providers.Router) error {
+func (m *Metrics) WatchChannels(routes *router.Router) error {
 	if m == nil {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (m *Metrics) WatchChannels(router *providers.Router) error {
 		names := m.names.Load()
 		available := map[string]bool{}
 		troubled := map[carried]string{}
-		for _, channel := range router.States() {
+		for _, channel := range routes.States() {
 			name := attribute.String("channel", names.channel(channel.Name))
 			vendor := attribute.String("vendor", channel.Vendor)
 			for _, state := range channelStates() {
@@ -39,7 +39,7 @@ func (m *Metrics) WatchChannels(router *providers.Router) error {
 				of[key.State]++
 			}
 			for _, state := range channelStates() {
-				if state != providers.StateDisabled { // which keys never are
+				if state != router.StateDisabled { // which keys never are
 					o.ObserveInt64(keys, of[state], metric.WithAttributes(name, attribute.String("state", state)))
 				}
 			}
@@ -47,14 +47,14 @@ func (m *Metrics) WatchChannels(router *providers.Router) error {
 				troubled[carried{channel.Name, model.Model}] = model.State
 			}
 			o.ObserveInt64(inFlight, channel.InFlight, metric.WithAttributes(name, vendor))
-			available[channel.Name] = works(channel.State) && (len(channel.Keys) == 0 || of[providers.StateClosed]+of[providers.StateHalfOpen] > 0)
+			available[channel.Name] = works(channel.State) && (len(channel.Keys) == 0 || of[router.StateClosed]+of[router.StateHalfOpen] > 0)
 		}
 		for model, channels := range names.carriers {
 			n := int64(0)
 			for _, channel := range channels {
-				state := cmp.Or(troubled[carried{channel, names.upstreams[carried{channel, model}]}], providers.StateClosed)
+				state := cmp.Or(troubled[carried{channel, names.upstreams[carried{channel, model}]}], router.StateClosed)
 				n += is(available[channel] && works(state))
-				if state != providers.StateClosed {
+				if state != router.StateClosed {
 					o.ObserveInt64(models, 1, metric.WithAttributes(
 						attribute.String("channel", channel), attribute.String("model", model), attribute.String("state", state)))
 				}
@@ -67,11 +67,11 @@ func (m *Metrics) WatchChannels(router *providers.Router) error {
 }
 
 func channelStates() []string {
-	return []string{providers.StateClosed, providers.StateHalfOpen, providers.StateOpen, providers.StateDisabled}
+	return []string{router.StateClosed, router.StateHalfOpen, router.StateOpen, router.StateDisabled}
 }
 
 func works(state string) bool {
-	return state == providers.StateClosed || state == providers.StateHalfOpen
+	return state == router.StateClosed || state == router.StateHalfOpen
 }
 
 func is(yes bool) int64 {
