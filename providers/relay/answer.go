@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/providers/relay/usage"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
@@ -37,18 +38,14 @@ type Answer struct {
 // Usage is what the answer counted, once Body was read to its end or closed; false when it counted no tokens so far, as
 // an Answer made by hand. Images and seconds may be counted all the same.
 func (a *Answer) Usage() (providers.Usage, bool) {
-	if a.body == nil || a.body.meter == nil {
+	if !a.Counts() {
 		return providers.Usage{}, false
 	}
-	usage := a.body.meter.usage
-	if !a.body.meter.counted {
-		usage.Input, usage.Cached, usage.Output = 0, 0, 0
-	}
-	return usage, a.body.meter.counted
+	return a.body.scanner.Usage()
 }
 
 // Counts tells whether answers of this kind say how many tokens they took.
-func (a *Answer) Counts() bool { return a.body != nil && a.body.meter != nil }
+func (a *Answer) Counts() bool { return a.body != nil && a.body.scanner != nil }
 
 // passed copies the headers that describe the body, and no other: an upstream's cookies, limits and ids are not the
 // client's business.
@@ -90,11 +87,8 @@ type body struct {
 
 	underway router.InFlight // until the body ends
 	span     *upstream.Span
-	// made gets what names the answer, once it was read; nil where nobody wants to know, or knows.
-	made func(answer string)
-
-	meter *meter // nil where nothing is counted
-	hider *hider // nil where nothing is hidden
+	scanner  *usage.Scanner // nil where nothing is counted
+	hider    *usage.Hider   // nil where nothing is hidden
 
 	peeked [peek]byte
 	ahead  []byte // of peeked, not handed on yet
@@ -127,14 +121,10 @@ func (b *body) Read(p []byte) (int, error) {
 		return b.hider.Read(p)
 	}
 	n, err := b.next(p)
-	if b.meter != nil {
-		b.meter.observe(p[:n])
-		if b.made != nil && b.meter.doc.named {
-			b.made(string(b.meter.doc.answer))
-			b.made = nil
-		}
+	if b.scanner != nil {
+		b.scanner.Observe(p[:n])
 		if err != nil {
-			b.meter.settle()
+			b.scanner.End()
 		}
 	}
 	return n, err
@@ -194,8 +184,10 @@ func (b *body) trace() {
 	if b.span == nil {
 		return
 	}
-	if b.meter != nil && b.meter.counted {
-		b.span.Used(b.meter.usage)
+	if b.scanner != nil {
+		if used, counted := b.scanner.Usage(); counted {
+			b.span.Used(used)
+		}
 	}
 	var fault *providers.Fault
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/providers"
+	"modelrelay/providers/relay/usage"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
@@ -49,8 +50,7 @@ type Session struct {
 	underway router.InFlight // until the upstream's side is closed
 	span     *upstream.Span  // as long
 	upstream *upstream.Socket
-	meter    *meter // nil where nothing is counted
-	turn     *turn  // nil with the meter
+	usage    *usage.Conversation // nil where nothing is counted
 	sent     int64
 }
 
@@ -91,7 +91,7 @@ func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.Realtim
 	session.Channel, session.Vendor, session.UpstreamModel = to.Channel.Name, to.Channel.Vendor, to.Model
 	session.Provider = r.catalog[to.Channel.Vendor].Convention()
 	if shape := r.counters[counting{to.Channel.Vendor, providers.RealtimeSession()}]; shape != nil {
-		session.meter, session.turn = newMeter(shape, false), newTurn(shape.turn)
+		session.usage = usage.NewConversation(shape)
 	}
 	return http.StatusSwitchingProtocols, nil
 }
@@ -106,10 +106,10 @@ func (s *Session) Close() {
 // Unfinished is about what the turn has used that was under way when Run returned, from the pieces of its answer that
 // had come: nothing has counted it. Zero where no answer was under way.
 func (s *Session) Unfinished() providers.Usage {
-	if s.turn == nil {
+	if s.usage == nil {
 		return providers.Usage{}
 	}
-	return providers.Usage{Output: s.turn.tokens()}
+	return providers.Usage{Output: s.usage.Unfinished()}
 }
 
 // Sent is how many bytes of messages reached the client, once Run has returned.
@@ -191,20 +191,12 @@ func (s *Session) carry(ctx context.Context, from, to *upstream.Socket, carried 
 
 // count reads what an event of the upstream says about tokens.
 func (s *Session) count(piece upstream.Piece, used func(providers.Usage)) {
-	if s.meter == nil || !piece.Text {
+	if s.usage == nil || !piece.Text {
 		return
 	}
-	s.meter.observe(piece.Bytes)
-	s.turn.saw(piece)
-	if !piece.Last {
-		return
+	if counted, ok := s.usage.Observe(piece.Bytes, piece.Last); ok {
+		used(counted)
 	}
-	s.meter.settle()
-	if s.meter.counted {
-		s.turn.counted()
-		used(s.meter.usage)
-	}
-	s.meter.usage, s.meter.counted = providers.Usage{}, false
 }
 
 // keepAlive pings one side until ctx ends or the side is gone.

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
+	"modelrelay/providers/relay/usage"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
 )
@@ -84,7 +85,7 @@ type Relay struct {
 	log       *slog.Logger
 	tracer    trace.Tracer
 	tried     func(Attempt)
-	counters  map[counting]*shape
+	counters  map[counting]*usage.Shape
 
 	socketIdle time.Duration
 	socketPing time.Duration
@@ -103,7 +104,7 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 		router: channels, catalog: catalog,
 		attempts: DefaultMaxAttempts, firstByte: DefaultFirstByte, idle: DefaultIdle,
 		log:      slog.New(slog.DiscardHandler),
-		counters: make(map[counting]*shape),
+		counters: make(map[counting]*usage.Shape),
 
 		socketIdle: DefaultSocketIdle, socketPing: DefaultSocketPing, carrier: upstream.Carrier{Stall: DefaultSocketStall},
 	}
@@ -125,7 +126,7 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 	}
 	for name, vendor := range catalog {
 		for endpoint, shape := range vendor.Usage {
-			if compiled := newShape(shape); compiled != nil {
+			if compiled := usage.Compile(shape); compiled != nil {
 				r.counters[counting{name, endpoint}] = compiled
 			}
 		}
@@ -298,15 +299,12 @@ func (r *Relay) attempt(ctx context.Context, to router.Pick, call providers.Call
 		Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention(),
 	}
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; shape != nil && isText(resp.Header) {
-		body.meter = newMeter(shape, answer.Stream)
-		if r.makers != nil && shape.root.named {
-			body.made = r.made(call, to.Target)
-			if shape.made != "" {
-				body.meter.things = finder{name: []byte(`"` + shape.made + `"`), found: body.made}
-			}
+		body.scanner = usage.NewScanner(shape, answer.Stream)
+		if r.makers != nil && shape.Named() {
+			body.scanner.Find(shape, r.made(call, to.Target))
 		}
 		if answer.Stream && call.HideUsage {
-			body.hider = &hider{meter: body.meter, read: body.next}
+			body.hider = usage.NewHider(body.scanner, body.next)
 			answer.Header.Del("Content-Length")
 		}
 	}

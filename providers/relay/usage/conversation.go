@@ -1,12 +1,43 @@
-package relay
+package usage
 
 import (
 	"bytes"
 	"slices"
 
 	"modelrelay/providers"
-	"modelrelay/providers/upstream"
 )
+
+// Conversation counts what the events of a realtime conversation used, each when it has ended.
+type Conversation struct {
+	scanner *Scanner
+	turn    turn
+}
+
+// NewConversation makes the counter of one conversation.
+func NewConversation(shape *Shape) *Conversation {
+	return &Conversation{scanner: NewScanner(shape, false), turn: newTurn(shape.turn)}
+}
+
+// Observe reads the next piece of an event of the upstream; last ends it. It returns what the event counted; false where
+// it counted nothing, or goes on.
+func (c *Conversation) Observe(piece []byte, last bool) (providers.Usage, bool) {
+	c.scanner.Observe(piece)
+	c.turn.observe(piece, last)
+	if !last {
+		return providers.Usage{}, false
+	}
+	c.scanner.End()
+	usage, counted := c.scanner.usage, c.scanner.counted
+	if counted {
+		c.turn.counted()
+	}
+	c.scanner.usage, c.scanner.counted = providers.Usage{}, false
+	return usage, counted
+}
+
+// Unfinished is about how many tokens of output the turn under way has made so far, which nothing has counted; 0 where none
+// is.
+func (c *Conversation) Unfinished() int64 { return c.turn.tokens() }
 
 // markWithin is how far from the beginning of an event its marks are looked for, in bytes: past its own id.
 const markWithin = 256
@@ -23,8 +54,8 @@ type turn struct {
 	ends   bool // the event is the turn's end
 }
 
-func newTurn(shape providers.TurnShape) *turn {
-	t := &turn{shape: shape, end: []byte(shape.End), bytes: make([]int64, len(shape.Parts))}
+func newTurn(shape providers.TurnShape) turn {
+	t := turn{shape: shape, end: []byte(shape.End), bytes: make([]int64, len(shape.Parts))}
 	for _, part := range shape.Parts {
 		var marks [][]byte
 		for _, mark := range part.Marks {
@@ -35,17 +66,17 @@ func newTurn(shape providers.TurnShape) *turn {
 	return t
 }
 
-// saw takes the next piece of an event.
-func (t *turn) saw(piece upstream.Piece) {
+// observe takes the next piece of an event.
+func (t *turn) observe(piece []byte, last bool) {
 	if !t.within {
-		head := piece.Bytes[:min(len(piece.Bytes), markWithin)]
+		head := piece[:min(len(piece), markWithin)]
 		marked := func(mark []byte) bool { return bytes.Contains(head, mark) }
 		t.ends = len(t.end) > 0 && marked(t.end)
 		t.part = slices.IndexFunc(t.marks, func(marks [][]byte) bool { return slices.ContainsFunc(marks, marked) })
 	}
-	t.within = !piece.Last
+	t.within = !last
 	if t.part >= 0 {
-		t.bytes[t.part] += int64(len(piece.Bytes))
+		t.bytes[t.part] += int64(len(piece))
 	}
 }
 

@@ -1,4 +1,4 @@
-package relay
+package usage
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ const (
 	counters
 )
 
-// member is an object member on the way to something a skimmer looks for.
+// member is an object member on the way to something a document looks for.
 type member struct {
 	name string
 	// counts names the counters that the number adds to.
@@ -89,7 +89,7 @@ const (
 	maxWord = 40
 )
 
-// place says what a skimmer expects next.
+// place says what a document expects next.
 type place uint8
 
 const (
@@ -105,9 +105,9 @@ const (
 	behind                // the rest of a value, up to the comma or the end of the object
 )
 
-// skimmer picks counters out of a JSON document that it sees in pieces of any size and does not keep. It does not
+// document picks counters out of a JSON document that it sees in pieces of any size and does not keep. It does not
 // check the document: nonsense yields nothing, or nonsense.
-type skimmer struct {
+type document struct {
 	root *member
 
 	// path are the open objects that lead to counters; depth counts all open objects and arrays.
@@ -136,20 +136,20 @@ type skimmer struct {
 	within bool
 }
 
-// reset makes the skimmer ready for the next document.
-func (s *skimmer) reset() {
+// reset makes the document ready for the next document.
+func (s *document) reset() {
 	answer, named := s.answer, s.named
-	*s = skimmer{root: s.root}
+	*s = document{root: s.root}
 	if named {
 		s.answer, s.named = answer, true
 	}
 }
 
 // counted tells whether the document held tokens, cached ones apart.
-func (s *skimmer) counted() bool { return s.seen[inputCounter] || s.seen[outputCounter] }
+func (s *document) counted() bool { return s.seen[inputCounter] || s.seen[outputCounter] }
 
 // feed reads the next piece of the document.
-func (s *skimmer) feed(b []byte) {
+func (s *document) feed(b []byte) {
 	for i := 0; i < len(b); {
 		switch c := b[i]; s.place {
 		case inString:
@@ -210,7 +210,7 @@ func (s *skimmer) feed(b []byte) {
 }
 
 // value begins a value with its first byte, and says whether it took that byte.
-func (s *skimmer) value(c byte) int {
+func (s *document) value(c byte) int {
 	found := s.found
 	if s.level == 0 {
 		found = s.root
@@ -248,7 +248,7 @@ func (s *skimmer) value(c byte) int {
 }
 
 // after is where a value ends: at the root another may follow.
-func (s *skimmer) after() place {
+func (s *document) after() place {
 	if s.level == 0 {
 		return atValue
 	}
@@ -256,14 +256,14 @@ func (s *skimmer) after() place {
 }
 
 // leave closes the innermost object of the path.
-func (s *skimmer) leave() {
+func (s *document) leave() {
 	s.level--
 	s.depth--
 	s.place = s.after()
 }
 
 // text reads on in a string that does not matter, and says how far it came.
-func (s *skimmer) text(b []byte) int {
+func (s *document) text(b []byte) int {
 	i := 0
 	if s.escaped {
 		s.escaped = false
@@ -296,7 +296,7 @@ func (s *skimmer) text(b []byte) int {
 }
 
 // naming reads on in what names the answer, and says how far it came. A name that needs an escape or is too long is none.
-func (s *skimmer) naming(b []byte) int {
+func (s *document) naming(b []byte) int {
 	for i, c := range b {
 		switch {
 		case c == '"':
@@ -312,7 +312,7 @@ func (s *skimmer) naming(b []byte) int {
 }
 
 // name reads on in a member's name, and says how far it came.
-func (s *skimmer) name(b []byte) int {
+func (s *document) name(b []byte) int {
 	for i, c := range b {
 		switch {
 		case s.escaped:
@@ -335,7 +335,7 @@ func (s *skimmer) name(b []byte) int {
 }
 
 // other reads on in what does not matter, and says how far it came.
-func (s *skimmer) other(b []byte) int {
+func (s *document) other(b []byte) int {
 	for i, c := range b {
 		switch c {
 		case '"':
@@ -360,7 +360,7 @@ func (s *skimmer) other(b []byte) int {
 }
 
 // keep appends to the word as long as it fits.
-func (s *skimmer) keep(c byte) {
+func (s *document) keep(c byte) {
 	if s.length < maxWord {
 		s.word[s.length] = c
 		s.length++
@@ -370,7 +370,7 @@ func (s *skimmer) keep(c byte) {
 }
 
 // count adds the number read to its counter.
-func (s *skimmer) count() {
+func (s *document) count() {
 	if s.length > maxWord {
 		return
 	}

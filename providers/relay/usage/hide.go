@@ -1,4 +1,4 @@
-package relay
+package usage
 
 const (
 	// maxHeld bounds what is held back of one event until it is clear whether the client may see it. Events that carry
@@ -10,11 +10,11 @@ const (
 	readAhead = 4 << 10
 )
 
-// hider reads a stream without the events that carry counts and nothing else. Any other byte passes unchanged, and is
+// Hider reads a stream without the events that carry counts and nothing else. Any other byte passes unchanged, and is
 // held back only while its event may still turn out to be one of those.
-type hider struct {
-	meter *meter
-	read  func([]byte) (int, error)
+type Hider struct {
+	scanner *Scanner
+	read    func([]byte) (int, error)
 
 	held []byte // the undecided beginning of the current event
 	open bool   // the current event was decided: it passes
@@ -24,8 +24,13 @@ type hider struct {
 	err        error
 }
 
+// NewHider makes one of a stream that read reads, whose usage the scanner counts.
+func NewHider(scanner *Scanner, read func([]byte) (int, error)) *Hider {
+	return &Hider{scanner: scanner, read: read}
+}
+
 // Read implements io.Reader.
-func (h *hider) Read(p []byte) (int, error) {
+func (h *Hider) Read(p []byte) (int, error) {
 	for {
 		if len(h.ready) > 0 {
 			n := copy(p, h.ready)
@@ -55,7 +60,7 @@ func (h *hider) Read(p []byte) (int, error) {
 
 // sift moves what may pass to the front of b, of which the first `from` bytes were held and seen before, and holds
 // the undecided rest.
-func (h *hider) sift(b []byte, from int) []byte {
+func (h *Hider) sift(b []byte, from int) []byte {
 	kept := 0  // b[:kept] passes
 	begin := 0 // of the current event, or of what has come of it since it was decided
 	if h.trail && len(b) > 0 {
@@ -68,14 +73,14 @@ func (h *hider) sift(b []byte, from int) []byte {
 		}
 	}
 	for at := from; at < len(b); {
-		n, ended := h.meter.advance(b[at:])
+		n, ended := h.scanner.advance(b[at:])
 		at += n
 		if ended {
-			h.trail, h.hid = h.meter.afterCR && at == len(b), h.hidden()
+			h.trail, h.hid = h.scanner.afterCR && at == len(b), h.hidden()
 			if !h.hid {
 				kept += copy(b[kept:], b[begin:at])
 			}
-			h.meter.settle()
+			h.scanner.End()
 			h.open = false
 			begin = at
 		}
@@ -84,12 +89,12 @@ func (h *hider) sift(b []byte, from int) []byte {
 	rest := b[begin:]
 	switch {
 	case h.err != nil && h.hidden():
-		h.meter.settle()
-	case h.err != nil || h.open || h.meter.doc.content || len(rest) > maxHeld:
+		h.scanner.End()
+	case h.err != nil || h.open || h.scanner.doc.content || len(rest) > maxHeld:
 		h.open = h.open || len(rest) > 0
 		kept += copy(b[kept:], rest)
 		if h.err != nil {
-			h.meter.settle()
+			h.scanner.End()
 		}
 	default:
 		h.held = append(h.held, rest...)
@@ -98,4 +103,4 @@ func (h *hider) sift(b []byte, from int) []byte {
 }
 
 // hidden tells whether the current event, as far as it was read, is one that the client must not see.
-func (h *hider) hidden() bool { return !h.open && h.meter.doc.counted() && h.meter.doc.hollow }
+func (h *Hider) hidden() bool { return !h.open && h.scanner.doc.counted() && h.scanner.doc.hollow }

@@ -1,4 +1,8 @@
-package relay
+// Package usage counts what an answer used from its bytes as they pass, in constant memory: the tokens of a JSON document, of
+// each event of a stream, or of a conversation. It changes nothing but what a Hider leaves out.
+//
+// It knows no vendor: a providers.UsageShape says where an answer counts. Of the product it imports providers alone.
+package usage
 
 import (
 	"time"
@@ -6,13 +10,33 @@ import (
 	"modelrelay/providers"
 )
 
-// meter counts the tokens of one answer from the bytes that pass, in constant memory: of a JSON document, or of each
-// event of a stream.
-type meter struct {
-	doc    skimmer
+// Shape is a providers.UsageShape as a Scanner wants it.
+type Shape struct {
+	root *member
+	mark string
+	made string
+	turn providers.TurnShape
+}
+
+// Compile makes the Shape of one; nil for the zero one, which counts nothing.
+func Compile(of providers.UsageShape) *Shape {
+	if root := newMember(of); root != nil {
+		return &Shape{root: root, mark: of.ImageMark, made: of.Made, turn: of.Turn}
+	}
+	return nil
+}
+
+// Named tells whether a later call may go on from such an answer.
+func (s *Shape) Named() bool { return s.root.named }
+
+// Scanner counts what one answer used: a JSON document, or the events of a stream.
+type Scanner struct {
+	doc    document
 	stream bool
 	images marks
 	things finder
+	// made gets what names the answer, once it was read; nil where nobody wants to know, or knows.
+	made func(id string)
 
 	usage   providers.Usage
 	counted bool
@@ -30,113 +54,119 @@ const (
 	inData     = int8(len(dataField)) + 1 // the rest of the line is data
 )
 
-func newMeter(shape *shape, stream bool) *meter {
-	return &meter{doc: skimmer{root: shape.root}, images: marks{mark: shape.mark}, stream: stream, empty: true}
+// NewScanner makes a scanner of one answer; stream tells that it comes as server-sent events.
+func NewScanner(shape *Shape, stream bool) *Scanner {
+	return &Scanner{doc: document{root: shape.root}, images: marks{mark: shape.mark}, stream: stream, empty: true}
 }
 
-// shape is a usage shape as a meter wants it.
-type shape struct {
-	root *member
-	mark string
-	made string
-	turn providers.TurnShape
+// Find makes the scanner tell what names the answer, and what else it made that a later call may go on from.
+func (s *Scanner) Find(shape *Shape, found func(id string)) {
+	s.made = found
+	if shape.made != "" {
+		s.things = finder{name: []byte(`"` + shape.made + `"`), found: found}
+	}
 }
 
-// newShape compiles a shape; nil for the zero shape.
-func newShape(of providers.UsageShape) *shape {
-	if root := newMember(of); root != nil {
-		return &shape{root: root, mark: of.ImageMark, made: of.Made, turn: of.Turn}
+// Usage is what was counted so far; false when that has no tokens. Images and seconds may be counted all the same.
+func (s *Scanner) Usage() (providers.Usage, bool) {
+	usage := s.usage
+	if !s.counted {
+		usage.Input, usage.Cached, usage.Output = 0, 0, 0
 	}
-	return nil
+	return usage, s.counted
 }
 
-// observe reads the next bytes of the answer.
-func (m *meter) observe(b []byte) {
-	if m.images.mark != "" {
-		m.images.feed(b)
-		m.usage.Images = m.images.count
+// Observe reads the next bytes of the answer.
+func (s *Scanner) Observe(b []byte) {
+	if s.images.mark != "" {
+		s.images.feed(b)
+		s.usage.Images = s.images.count
 	}
-	if m.things.found != nil {
-		m.things.feed(b)
+	if s.things.found != nil {
+		s.things.feed(b)
 	}
-	if !m.stream {
-		m.doc.feed(b)
-		return
-	}
-	for len(b) > 0 {
-		n, ended := m.advance(b)
-		b = b[n:]
-		if ended {
-			m.settle()
+	if s.stream {
+		for len(b) > 0 {
+			n, ended := s.advance(b)
+			b = b[n:]
+			if ended {
+				s.End()
+			}
 		}
+	} else {
+		s.doc.feed(b)
+	}
+	if s.made != nil && s.doc.named {
+		s.made(string(s.doc.answer))
+		s.made = nil
 	}
 }
 
-// settle takes over what the document or event that ends here counted.
-func (m *meter) settle() {
-	if m.doc.place == inNumber {
-		m.doc.count()
+// End takes over what the document or event that ends here counted.
+func (s *Scanner) End() {
+	if s.doc.place == inNumber {
+		s.doc.count()
 	}
-	if m.doc.seen[inputCounter] {
-		m.usage.Input = m.doc.counts[inputCounter]
+	if s.doc.seen[inputCounter] {
+		s.usage.Input = s.doc.counts[inputCounter]
 	}
-	if m.doc.seen[cachedCounter] {
-		m.usage.Cached = m.doc.counts[cachedCounter]
+	if s.doc.seen[cachedCounter] {
+		s.usage.Cached = s.doc.counts[cachedCounter]
 	}
-	if m.doc.seen[outputCounter] {
-		m.usage.Output = m.doc.counts[outputCounter]
+	if s.doc.seen[outputCounter] {
+		s.usage.Output = s.doc.counts[outputCounter]
 	}
-	if m.doc.seen[audioCounter] {
-		m.usage.Audio = time.Duration(m.doc.counts[audioCounter]) * time.Millisecond
+	if s.doc.seen[audioCounter] {
+		s.usage.Audio = time.Duration(s.doc.counts[audioCounter]) * time.Millisecond
 	}
 	switch {
-	case !m.stream:
-		m.usage.Images += m.doc.items
-	case m.doc.root.lists && m.doc.counted():
-		m.usage.Images++
+	case !s.stream:
+		s.usage.Images += s.doc.items
+	case s.doc.root.lists && s.doc.counted():
+		s.usage.Images++
 	}
-	m.counted = m.counted || m.doc.counted()
-	m.doc.reset()
+	s.counted = s.counted || s.doc.counted()
+	s.doc.reset()
 }
 
 // advance reads a stream up to the end of the current event or of b. It says how far it came and whether the event
-// ended there; the caller then settles.
-func (m *meter) advance(b []byte) (n int, ended bool) {
+// ended there; the caller then calls End.
+func (s *Scanner) advance(b []byte) (n int, ended bool) {
 	for i := 0; i < len(b); i++ {
 		c := b[i]
-		if c == '\n' && m.afterCR {
-			m.afterCR = false
+		if c == '\n' && s.afterCR {
+			s.afterCR = false
 			continue
 		}
-		m.afterCR = c == '\r'
+		s.afterCR = c == '\r'
 		switch {
 		case c == '\n' || c == '\r':
-			blank := m.empty
-			m.empty, m.field = true, 0
+			blank := s.empty
+			s.empty, s.field = true, 0
 			if blank {
-				if m.afterCR && i+1 < len(b) && b[i+1] == '\n' {
-					m.afterCR = false
+				if s.afterCR && i+1 < len(b) && b[i+1] == '\n' {
+					s.afterCR = false
 					i++
 				}
 				return i + 1, true
 			}
 			continue
-		case m.field == inData:
+		case s.field == inData:
 			from := i
 			for i < len(b) && b[i] != '\n' && b[i] != '\r' {
 				i++
 			}
-			m.doc.feed(b[from:i])
+			s.doc.feed(b[from:i])
 			i--
-		case m.field == otherField:
-		case m.field < inData-1 && c == dataField[m.field]:
-			m.field++
-		case m.field == inData-1 && c == ':':
-			m.field = inData
+		case s.field == otherField:
+		case s.field < inData-1 && c == dataField[s.field]:
+			s.field++
+		case s.field == inData-1 && c == ':':
+			s.field = inData
 		default:
-			m.field = otherField
+			s.field = otherField
 		}
-		m.empty = false
+		s.empty = false
 	}
 	return len(b), false
 }
