@@ -3,7 +3,7 @@ package cli
 import (
 	"fmt"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 
 	"modelrelay/api"
 )
@@ -20,10 +20,11 @@ func (c *OpenAPI) Run(p *Program) error {
 		return fmt.Errorf("write the openapi document: %w", err)
 	}
 	if c.Format == "json" || p.JSON {
-		document, err = yaml.YAMLToJSON(document)
-		if err != nil {
+		var content any
+		if err := yaml.Load(document, &content); err != nil {
 			return fmt.Errorf("write the openapi document: %w", err)
 		}
+		return printJSON(p.Stdout, content)
 	}
 	_, err = p.Stdout.Write(document)
 	return err

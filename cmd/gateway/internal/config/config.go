@@ -182,7 +182,7 @@ func (c *Channel) setDefaults() {
 // at once, as an *Error whose problems name key, line and column.
 func Parse(file string, text []byte, env func(string) (string, bool), vendors providers.Catalog) (Config, error) {
 	cfg := Default()
-	dec := &decoder{env: env, places: map[string]place{}}
+	dec := &decoder{env: env, places: map[string]place{}, lost: map[place]bool{}}
 	dec.document(text, &cfg)
 	if len(dec.problems) == 0 {
 		for _, problem := range cfg.Validate(vendors) {

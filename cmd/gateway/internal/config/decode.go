@@ -3,30 +3,29 @@ package config
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
+	"go.yaml.in/yaml/v4"
 )
 
 // place is where a key stands in the file, both counted from 1.
 type place struct{ line, column int }
 
-// decoder fills Config from the YAML library's tree. The library's own decoder is not used because it turns plain
-// scalars into numbers before it knows what they are for: a key written 0012 would arrive as 10. Here the field's type
-// decides, after ${NAME} was replaced within the one scalar that holds it.
+func placeOf(node *yaml.Node) place { return place{node.Line, node.Column} }
+
+// decoder fills Config from the YAML library's tree of nodes. The library would fill it as well, but takes yes for true,
+// 3.0 for a whole number and its own forms of dates, and speaks of Go's types. Here the field's type decides how a scalar is
+// read, after ${NAME} was replaced within it.
 type decoder struct {
 	env      func(string) (string, bool)
-	anchors  map[string]ast.Node
-	places   map[string]place
+	places   map[string]place // of keys
+	lost     map[place]bool   // aliases without an anchor
 	problems []Problem
 }
 
@@ -47,87 +46,82 @@ func (d *decoder) addAt(key, message string) {
 
 // document reads the whole text.
 func (d *decoder) document(text []byte, into any) {
-	file, err := parser.ParseBytes(text, 0)
+	docs, err := d.parse(text)
 	if err != nil {
 		d.syntax(err, text)
 		return
 	}
-	docs := slices.DeleteFunc(file.Docs, func(doc *ast.DocumentNode) bool { return doc.Body == nil })
-	if len(docs) == 0 {
-		return
-	}
-	if len(docs) > 1 {
-		d.add("", placeOf(docs[1].Body), "one document is expected, this is a second one")
-		return
-	}
-	d.anchors = map[string]ast.Node{}
-	for _, node := range ast.Filter(ast.AnchorType, docs[0].Body) {
-		if anchor, ok := node.(*ast.AnchorNode); ok {
-			d.anchors[anchor.Name.GetToken().Value] = anchor.Value
+	var roots []*yaml.Node
+	for _, doc := range docs {
+		if len(doc.Content) > 0 && !isNull(doc.Content[0]) {
+			roots = append(roots, doc.Content[0])
 		}
 	}
-	d.value("", docs[0].Body, reflect.ValueOf(into).Elem())
+	switch len(roots) {
+	case 0:
+	case 1:
+		d.value("", roots[0], reflect.ValueOf(into).Elem())
+	default:
+		d.add("", placeOf(roots[1]), "one document is expected, this is a second one")
+	}
 }
 
-// syntax reports what the parser found, without its excerpt of the source, which may hold a secret.
+// parse makes the trees of the documents. The library refuses an alias without an anchor before there is a tree, in which
+// it would have a key. Such an alias is read as a tag of the same length, and found again by its place.
+func (d *decoder) parse(text []byte) (docs []yaml.Node, err error) {
+	err = yaml.Load(text, &docs, yaml.WithAllDocuments())
+	refused := (*yaml.LoadError)(nil)
+	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Message, "unknown anchor") {
+		return docs, err
+	}
+	at := place{refused.Mark.Line, refused.Mark.Column}
+	lines := strings.Split(string(text), "\n")
+	if at.line > len(lines) { // other ends of lines than ours
+		return docs, err
+	}
+	line := []rune(lines[at.line-1])
+	if at.column > len(line) || line[at.column-1] != '*' {
+		return docs, err
+	}
+	line[at.column-1] = '!'
+	lines[at.line-1] = string(line)
+	d.lost[at] = true
+	return d.parse([]byte(strings.Join(lines, "\n")))
+}
+
+// syntax reports what the parser found.
 func (d *decoder) syntax(err error, text []byte) {
-	var yamlErr yaml.Error
-	if !errors.As(err, &yamlErr) {
+	var refused *yaml.LoadError
+	if !errors.As(err, &refused) {
 		d.add("", place{}, "%v", err)
 		return
 	}
-	at := place{}
-	if tk := yamlErr.GetToken(); tk != nil && tk.Position != nil {
-		at = place{tk.Position.Line, tk.Position.Column}
-	}
-	hint := ""
 	lines := strings.Split(string(text), "\n")
-	if at.line > 0 && at.line <= len(lines) && at.column > 1 && at.column <= len(lines[at.line-1]) && strings.HasPrefix(lines[at.line-1][at.column-2:], "${") {
+	at, hint := place{refused.Mark.Line, refused.Mark.Column}, ""
+	switch {
+	case at.line >= len(lines) && refused.ContextMark.Line > 0: // the text ends within something
+		at = place{refused.ContextMark.Line, refused.ContextMark.Column}
+	case at.line > 0 && at.line <= len(lines) && at.column > 1 && at.column <= len(lines[at.line-1]) && strings.HasPrefix(lines[at.line-1][at.column-2:], "${"):
 		hint = `; inside [ ] and { } write "${NAME}" with quotes`
 	}
-	d.add("", at, "%s%s", yamlErr.GetMessage(), hint)
-}
-
-// maxAliases bounds a chain of aliases, so that one that leads to itself ends.
-const maxAliases = 16
-
-// resolve follows anchors and aliases.
-func (d *decoder) resolve(node ast.Node) (ast.Node, error) {
-	for range maxAliases {
-		switch n := node.(type) {
-		case *ast.AnchorNode:
-			node = n.Value
-		case *ast.AliasNode:
-			name := n.Value.GetToken().Value
-			target, ok := d.anchors[name]
-			if !ok {
-				return nil, fmt.Errorf("there is no anchor &%s", name)
-			}
-			node = target
-		case *ast.TagNode:
-			return nil, errors.New("YAML tags are not used here")
-		default:
-			return node, nil
-		}
+	if refused.ContextMsg != "" {
+		refused.Message = refused.ContextMsg + ": " + refused.Message
 	}
-	return nil, errors.New("the alias leads to itself")
+	d.add("", at, "%s%s", refused.Message, hint)
 }
 
 // value decodes a node into a settable value of the types Config uses. null leaves it as it is.
-func (d *decoder) value(key string, node ast.Node, into reflect.Value) {
+func (d *decoder) value(key string, node *yaml.Node, into reflect.Value) {
 	at := placeOf(node)
 	if _, known := d.places[key]; !known {
 		d.places[key] = at
 	}
-	node, err := d.resolve(node)
-	if err != nil {
-		d.add(key, at, "%v", err)
-		return
-	}
-	if _, null := node.(*ast.NullNode); null || node == nil {
-		return
-	}
-	switch {
+	switch node = resolve(node); {
+	case d.lost[at]:
+		d.add(key, at, "there is no anchor &%s", strings.TrimPrefix(node.Tag, "!"))
+	case node.Style&yaml.TaggedStyle != 0:
+		d.add(key, at, "YAML tags are not used here")
+	case isNull(node):
 	case into.Kind() == reflect.Struct && into.Type() != reflect.TypeFor[time.Time]():
 		d.fields(key, node, into)
 	case into.Kind() == reflect.Map:
@@ -139,114 +133,99 @@ func (d *decoder) value(key string, node ast.Node, into reflect.Value) {
 	}
 }
 
-func (d *decoder) fields(key string, node ast.Node, into reflect.Value) {
-	pairs, ok := pairsOf(node)
-	if !ok {
-		d.add(key, placeOf(node), "wants keys and values, not %s", describe(node))
-		return
+// resolve follows an alias. The types of Config end, so an alias that contains itself does as well.
+func resolve(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
 	}
+	return node
+}
+
+func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" }
+
+// pair is one key of a mapping with its value.
+type pair struct{ key, value *yaml.Node }
+
+func (p pair) isMerge() bool { return isMerge(p.key) }
+
+func isMerge(key *yaml.Node) bool { return key.ShortTag() == "!!merge" }
+
+// pairs lists a mapping's pairs and finds names that are there twice.
+func (d *decoder) pairs(key string, node *yaml.Node) []pair {
+	if node.Kind != yaml.MappingNode {
+		d.add(key, placeOf(node), "wants keys and values, not %s", describe(node))
+		return nil
+	}
+	var pairs []pair
+	first := map[string]place{}
+	for content := range slices.Chunk(node.Content, 2) {
+		p := pair{resolve(content[0]), content[1]}
+		if at, twice := first[p.key.Value]; twice {
+			d.add("", placeOf(p.key), "mapping key %q already defined at [%d:%d]", p.key.Value, at.line, at.column)
+			continue
+		}
+		first[p.key.Value] = placeOf(p.key)
+		pairs = append(pairs, p)
+	}
+	return pairs
+}
+
+func (d *decoder) fields(key string, node *yaml.Node, into reflect.Value) {
 	fields := map[string]reflect.Value{}
 	for field, value := range keyFields(into) {
 		fields[field.Tag.Get("yaml")] = value
 	}
-	for _, pair := range pairs { // first, because a key of one's own replaces a merged one wherever it stands
-		if pair.Key.IsMergeKey() {
-			d.merge(key, pair, into)
-		}
-	}
-	for _, pair := range pairs {
-		name := keyText(pair.Key)
-		path := join(key, name)
-		switch field, known := fields[name]; {
-		case pair.Key.IsMergeKey():
-		case known:
-			d.places[path] = placeOf(pair.Key)
-			d.value(path, pair.Value, field)
+	pairs := d.pairs(key, node)
+	for _, p := range pairs { // first, because a key of one's own replaces a merged one wherever it stands
+		switch source := resolve(p.value); {
+		case !p.isMerge():
+		case source.Kind != yaml.MappingNode || slices.ContainsFunc(source.Content, isMerge):
+			d.add(join(key, "<<"), placeOf(p.key), "wants an alias of keys and values without a << of their own")
 		default:
-			d.add(path, placeOf(pair.Key), "unknown key; known here are %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			d.fields(key, source, into)
+		}
+	}
+	for _, p := range pairs {
+		path := join(key, p.key.Value)
+		switch field, known := fields[p.key.Value]; {
+		case p.isMerge():
+		case known:
+			d.places[path] = placeOf(p.key)
+			d.value(path, p.value, field)
+		default:
+			d.add(path, placeOf(p.key), "unknown key; known here are %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 	}
 }
 
-// merge decodes what a "<<" key names.
-func (d *decoder) merge(key string, pair *ast.MappingValueNode, into reflect.Value) {
-	source, err := d.resolve(pair.Value)
-	if err != nil {
-		d.add(join(key, "<<"), placeOf(pair.Key), "%v", err)
-		return
-	}
-	if pairs, ok := pairsOf(source); !ok || slices.ContainsFunc(pairs, func(p *ast.MappingValueNode) bool { return p.Key.IsMergeKey() }) {
-		d.add(join(key, "<<"), placeOf(pair.Key), "wants an alias of keys and values without a << of their own")
-		return
-	}
-	d.fields(key, source, into)
-}
-
-func (d *decoder) entries(key string, node ast.Node, into reflect.Value) {
-	pairs, ok := pairsOf(node)
-	if !ok {
-		d.add(key, placeOf(node), "wants keys and values, not %s", describe(node))
-		return
-	}
+func (d *decoder) entries(key string, node *yaml.Node, into reflect.Value) {
 	entries := reflect.MakeMap(into.Type())
-	for _, pair := range pairs {
-		name := keyText(pair.Key)
-		path := join(key, name)
-		if pair.Key.IsMergeKey() {
-			d.add(path, placeOf(pair.Key), "<< works among the file's own keys, not here")
+	for _, p := range d.pairs(key, node) {
+		path := join(key, p.key.Value)
+		if p.isMerge() {
+			d.add(path, placeOf(p.key), "<< works among the file's own keys, not here")
 			continue
 		}
-		d.places[path] = placeOf(pair.Key)
-		if splitsName(pair) {
-			d.add(path, placeOf(pair.Key), "a colon follows that no space follows; write a name that holds colons with quotes")
-		}
+		d.places[path] = placeOf(p.key)
 		entry := newEntry(into.Type().Elem())
-		d.value(path, pair.Value, entry)
-		entries.SetMapIndex(reflect.ValueOf(name), entry)
+		d.value(path, p.value, entry)
+		entries.SetMapIndex(reflect.ValueOf(p.key.Value), entry)
 	}
 	into.Set(entries)
 }
 
-// splitsName tells whether the library ended a plain key within { } at a colon that belongs to it: {a:b: c} has the key
-// a:b, the library finds a.
-func splitsName(pair *ast.MappingValueNode) bool {
-	key, colon := pair.Key.GetToken(), pair.Start
-	if colon == nil || colon.Next == nil || key.Type == token.SingleQuoteType || key.Type == token.DoubleQuoteType {
-		return false
-	}
-	next := colon.Next
-	switch next.Type {
-	case token.CollectEntryType, token.MappingEndType:
-		return false
-	default:
-		return next.Position.Line == colon.Position.Line && next.Position.Column == colon.Position.Column+1
-	}
-}
-
-func (d *decoder) elements(key string, node ast.Node, into reflect.Value) {
-	list, ok := node.(*ast.SequenceNode)
-	if !ok {
+func (d *decoder) elements(key string, node *yaml.Node, into reflect.Value) {
+	if node.Kind != yaml.SequenceNode {
 		d.add(key, placeOf(node), "wants a list, not %s", describe(node))
 		return
 	}
-	elements := reflect.MakeSlice(into.Type(), 0, len(list.Values))
-	for i, element := range list.Values {
+	elements := reflect.MakeSlice(into.Type(), 0, len(node.Content))
+	for i, element := range node.Content {
 		entry := newEntry(into.Type().Elem())
 		d.value(key+"["+strconv.Itoa(i)+"]", element, entry)
 		elements = reflect.Append(elements, entry)
 	}
 	into.Set(elements)
-}
-
-// keyFields are the fields of a section that keys of the file stand for, those of embedded structs among them.
-func keyFields(section reflect.Value) iter.Seq2[reflect.StructField, reflect.Value] {
-	return func(yield func(reflect.StructField, reflect.Value) bool) {
-		for _, field := range reflect.VisibleFields(section.Type()) {
-			if !field.Anonymous && !yield(field, section.FieldByIndex(field.Index)) {
-				return
-			}
-		}
-	}
 }
 
 // newEntry makes a settable entry of a list or map, with its defaults.
@@ -258,55 +237,97 @@ func newEntry(t reflect.Type) reflect.Value {
 	return entry.Elem()
 }
 
-// pairsOf returns the pairs of a mapping; a block with one pair is a pair of its own in the library's tree.
-func pairsOf(node ast.Node) ([]*ast.MappingValueNode, bool) {
-	switch n := node.(type) {
-	case *ast.MappingNode:
-		return n.Values, true
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{n}, true
-	default:
-		return nil, false
-	}
-}
-
-func keyText(node ast.MapKeyNode) string {
-	if long, ok := node.(*ast.MappingKeyNode); ok && long.Value != nil { // "? key"
-		return long.Value.GetToken().Value
-	}
-	return node.GetToken().Value
-}
-
-// placeOf points at the first character of a node.
-func placeOf(node ast.Node) place {
-	if pairs, ok := pairsOf(node); ok && len(pairs) > 0 {
-		if _, flow := node.(*ast.MappingNode); !flow || node.GetToken().Type != token.MappingStartType {
-			node = pairs[0].Key
-		}
-	}
-	if node == nil {
-		return place{}
-	}
-	if tk := node.GetToken(); tk != nil && tk.Position != nil {
-		return place{tk.Position.Line, tk.Position.Column}
-	}
-	return place{}
-}
-
-func join(key, name string) string {
-	if key == "" {
-		return name
-	}
-	return key + "." + name
-}
-
-func describe(node ast.Node) string {
-	switch node.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode:
+func describe(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
 		return "keys and values"
-	case *ast.SequenceNode:
+	case yaml.SequenceNode:
 		return "a list"
 	default:
 		return "a single value"
+	}
+}
+
+// quoted are the styles of scalars that are text whatever they look like.
+const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+
+func (d *decoder) scalar(key string, at place, node *yaml.Node, into reflect.Value) {
+	if node.Kind != yaml.ScalarNode {
+		d.add(key, at, "wants %s, not %s", wanted(into.Type()), describe(node))
+		return
+	}
+	raw := node.Value
+	text, err := expand(raw, d.env)
+	if err != nil {
+		d.add(key, at, "%v", err)
+		return
+	}
+	// A quoted number is text, unless the quotes are there for the braces of ${NAME}.
+	if err := setScalar(into, text, node.Style&quoted != 0 && text == raw); err != nil {
+		if text != raw { // the text came from the environment and may be a secret
+			err = fmt.Errorf("%s does not hold %s", raw, wanted(into.Type()))
+		}
+		d.add(key, at, "%v", err)
+	}
+}
+
+// setScalar converts the text to the type of the field.
+func setScalar(into reflect.Value, text string, isText bool) error {
+	mismatch := func() error { return fmt.Errorf("wants %s, not %q", wanted(into.Type()), text) }
+	switch pointer := into.Addr().Interface().(type) {
+	case *Size:
+		return pointer.UnmarshalText([]byte(text))
+	case *time.Duration:
+		parsed, err := parseDuration(text)
+		*pointer = parsed
+		return err
+	case *time.Time:
+		parsed, err := ParseTime(text)
+		*pointer = parsed
+		return err
+	case *bool:
+		if isText || text != "true" && text != "false" {
+			return mismatch()
+		}
+		*pointer = text == "true"
+	case *int:
+		parsed, err := strconv.Atoi(text)
+		if err != nil || isText {
+			return mismatch()
+		}
+		*pointer = parsed
+	case *float64:
+		parsed, err := strconv.ParseFloat(text, 64)
+		if err != nil || isText || math.IsNaN(parsed) || math.IsInf(parsed, 0) {
+			return mismatch()
+		}
+		*pointer = parsed
+	default:
+		into.SetString(text)
+	}
+	return nil
+}
+
+// wanted says in an operator's words what a type is written like.
+func wanted(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[time.Duration]():
+		return "a duration such as 30s"
+	case reflect.TypeFor[time.Time]():
+		return "a date or an RFC 3339 time"
+	case reflect.TypeFor[Size]():
+		return "a size such as 64MiB"
+	case reflect.TypeFor[Amount]():
+		return "an amount such as 0.25"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	default:
+		return "text"
 	}
 }

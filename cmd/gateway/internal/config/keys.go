@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"reflect"
 	"strings"
 	"time"
@@ -100,4 +101,22 @@ func diffKeys(changed *[]string, path string, before, after reflect.Value) {
 			*changed = append(*changed, at)
 		}
 	}
+}
+
+// keyFields are the fields of a section that keys of the file stand for, those of embedded structs among them.
+func keyFields(section reflect.Value) iter.Seq2[reflect.StructField, reflect.Value] {
+	return func(yield func(reflect.StructField, reflect.Value) bool) {
+		for _, field := range reflect.VisibleFields(section.Type()) {
+			if !field.Anonymous && !yield(field, section.FieldByIndex(field.Index)) {
+				return
+			}
+		}
+	}
+}
+
+func join(key, name string) string {
+	if key == "" {
+		return name
+	}
+	return key + "." + name
 }
