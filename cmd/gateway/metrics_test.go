@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	main "modelrelay/cmd/gateway"
+	"modelrelay/internal/testwait"
 )
 
 // series is what Prometheus reads, by name and labels as they are written.
@@ -113,7 +113,7 @@ func TestMetricsOfCalls(t *testing.T) {
 	}
 	// The last request's handler counts after its last byte.
 	var got series
-	s.until("all counted", func() bool {
+	testwait.Eventually(t, "all counted", patience, func() bool {
 		got = s.scrape()
 		n, _ := got.sum("http_server_request_duration_seconds_count")
 		return n == 7
@@ -146,22 +146,6 @@ func TestMetricsOfCalls(t *testing.T) {
 	for key := range got {
 		if strings.Contains(key, "sk-") || strings.Contains(key, `"demo"`) || strings.Contains(key, "otel_scope") {
 			t.Errorf("a label says too much: %s", key)
-		}
-	}
-}
-
-// until waits for what gives no signal of its own.
-func (s *serving) until(what string, holds func() bool) {
-	s.t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			s.t.Fatalf("%s: waited in vain", what)
 		}
 	}
 }
@@ -205,7 +189,7 @@ func TestMetricsAreBounded(t *testing.T) {
 	before = len(s.scrape())
 	draw(models)
 	var after series
-	s.until("all counted", func() bool {
+	testwait.Eventually(t, "all counted", patience, func() bool {
 		after = s.scrape()
 		n, _ := after.sum("gen_ai_client_operation_duration_seconds_count", `gen_ai_request_model="other"`)
 		return n == float64(models+16)

@@ -14,11 +14,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	redisserver "github.com/alicebob/miniredis/v2/server"
 
 	main "modelrelay/cmd/gateway"
+	"modelrelay/internal/testwait"
 	"modelrelay/storage/storagetest"
 )
 
@@ -263,14 +263,10 @@ func TestReadyWithoutTemporalOrStore(t *testing.T) {
 		}
 		return command == "SET"
 	})
-	limit, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for got.Checks["redis"].Status == "ok" && limit.Err() == nil { // a verdict stands for a second
-		<-tick.C
+	testwait.Eventually(t, "a verdict that Redis takes no writes", patience, func() bool { // the last stands for a second
 		got = ready("", 200)
-	}
+		return got.Checks["redis"].Status != "ok"
+	})
 	if got.Checks["redis"].Status != "error" || got.Parts["relay"] != "ok" {
 		t.Errorf("on a Redis that takes no writes: %+v", got)
 	}

@@ -17,7 +17,7 @@ import (
 const (
 	// largeSize is that of the video of TestLargeVideo, which ends within a part of the archive's upload.
 	largeSize = 96<<20 + 12345
-	// archiveMemory is DESIGN's bound for a copy, of whatever size.
+	// archiveMemory is how much memory a copy may take, whatever its size.
 	archiveMemory = 64 << 20
 )
 

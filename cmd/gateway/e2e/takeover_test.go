@@ -44,6 +44,10 @@ func TestTakeover(t *testing.T) {
 	options.Args = []string{"worker"}
 	stopped, killed := s.StartGateway(options), s.StartGateway(options)
 
+	for _, worker := range []*stack.Gateway{stopped, killed} { // so that both have some of every phase
+		testwait.Eventually(t, "the worker works", stack.ReadyTimeout, func() bool { return strings.Contains(worker.Out.Text(), `"worker started"`) })
+	}
+
 	// Under way in the version before. Its answers are not held to this version's document: past the transport of the others.
 	plain := &http.Client{Transport: new(http.Transport)}
 	t.Cleanup(plain.CloseIdleConnections)
