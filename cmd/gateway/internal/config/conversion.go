@@ -13,7 +13,9 @@ import (
 func (c Config) Seeds() []storage.Seed {
 	seeds := make([]storage.Seed, 0, len(c.Tokens))
 	for _, t := range c.Tokens {
-		seeds = append(seeds, storage.Seed{Token: t.stored(), Key: t.Key.Reveal()})
+		token := t.stored()
+		token.Networks = storedNetworks(token.Networks)
+		seeds = append(seeds, storage.Seed{Token: token, Key: t.Key.Reveal()})
 	}
 	return seeds
 }

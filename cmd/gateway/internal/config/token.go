@@ -32,48 +32,39 @@ func (t *Token) setDefaults() {
 	t.Group, t.Models, t.Weight, t.Lane = DefaultGroup, []string{providers.AnyModel}, 1, slots.LaneNormal
 }
 
-// stored is the token as the store keeps it.
+// stored is the token as the store keeps it, but for its networks, which are as they were written.
 func (t Token) stored() storage.Token {
-	networks := make([]string, 0, len(t.Networks))
-	for _, network := range t.Networks {
-		if prefix, err := parseNetwork(network); err == nil { // Validate refused the others
-			networks = append(networks, prefix.String())
-		}
-	}
 	return storage.Token{
 		Name: t.Name, Group: t.Group, Models: t.Models, TokenLimits: t.TokenLimits,
-		Budget: t.Budget, Weight: t.Weight, Lane: t.Lane, Expires: t.Expires, Networks: networks, Operations: t.Operations,
+		Budget: t.Budget, Weight: t.Weight, Lane: t.Lane, Expires: t.Expires, Networks: t.Networks, Operations: t.Operations,
 		WebhookURL: t.WebhookURL, WebhookSecret: storage.Secret(t.WebhookSecret.Reveal()), Disabled: t.Disabled,
 	}
 }
 
-// laterKey stands in for the key of a token that is yet to be made, which the rules of the file ask for.
-const laterKey = "sk-later"
-
-// entryOf is the token as the file would hold it.
-func entryOf(t storage.Token) Token {
-	return Token{
-		Name: t.Name, Key: laterKey, Group: t.Group, Models: t.Models, TokenLimits: t.TokenLimits,
-		Budget: t.Budget, Weight: t.Weight, Lane: t.Lane, Expires: t.Expires, Networks: t.Networks, Operations: t.Operations,
-		WebhookURL: t.WebhookURL, WebhookSecret: providers.Secret(t.WebhookSecret.Reveal()), Disabled: t.Disabled,
+// storedNetworks are networks as the store keeps them.
+func storedNetworks(networks []string) []string {
+	stored := make([]string, 0, len(networks))
+	for _, network := range networks {
+		if prefix, err := parseNetwork(network); err == nil { // Validate and CheckToken refused the others
+			stored = append(stored, prefix.String())
+		}
 	}
+	return stored
 }
 
 // CheckToken holds a token that is made or changed while the gateway runs to the rules of the file, and returns it as it
 // is stored. The problem's key is the token's own field.
 func CheckToken(t storage.Token, webhooks Webhooks) (storage.Token, *Problem) {
 	v := &validator{}
-	entry := entryOf(t)
-	if strings.HasPrefix(t.ID, randomIDPrefix) && t.Name == t.ID {
-		entry.Name = laterKey // it was made without a name, and no name is given to it now
+	if t.Name != t.ID || !strings.HasPrefix(t.ID, randomIDPrefix) { // else it was made without a name, and none is given to it now
+		v.tokenName(".name", t.Name)
 	}
-	v.token("", entry, webhooks)
+	v.token("", t, webhooks)
 	if len(v.problems) > 0 {
 		problem := v.problems[0]
 		problem.Key = strings.TrimPrefix(problem.Key, ".")
 		return t, &problem
 	}
-	stored := entry.stored()
-	t.Networks = stored.Networks
+	t.Networks = storedNetworks(t.Networks)
 	return t, nil
 }

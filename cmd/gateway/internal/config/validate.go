@@ -46,7 +46,10 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	v.video(c.Video)
 	v.relay(c.Relay)
 	for i, token := range c.Tokens {
-		v.token(key("tokens", i), token, c.Webhooks)
+		at := key("tokens", i)
+		v.tokenName(at+".name", token.Name)
+		v.tokenKey(at+".key", token.Key.Reveal())
+		v.token(at, token.stored(), c.Webhooks)
 	}
 	v.unique("tokens", "name", len(c.Tokens), func(i int) string { return c.Tokens[i].Name })
 	v.unique("tokens", "key", len(c.Tokens), func(i int) string { return c.Tokens[i].Key.Reveal() })
@@ -150,21 +153,13 @@ func (v *validator) relay(r Relay) {
 	v.notNegative("relay.redis_grace", r.RedisGrace)
 }
 
-func (v *validator) token(at string, t Token, webhooks Webhooks) {
-	v.tokenName(at+".name", t.Name)
+// token checks what operators set of a token, in the file and while the gateway runs.
+func (v *validator) token(at string, t storage.Token, webhooks Webhooks) {
 	v.filled(at+".group", t.Group)
 	if !providers.Plain(t.Group) {
 		v.add(at+".group", "holds a control character")
 	}
 	v.oneOf(at+".lane", t.Lane, slots.Lanes()...)
-	switch credential := t.Key.Reveal(); {
-	case credential == "":
-		v.add(at+".key", "is missing")
-	case len(credential) > maxTokenKey:
-		v.add(at+".key", "is longer than %d characters", maxTokenKey)
-	case strings.ContainsFunc(credential, func(r rune) bool { return r <= ' ' || r > '~' }):
-		v.add(at+".key", "wants visible ASCII characters without spaces, as a header can carry them")
-	}
 	v.tokenLimits(at, t.TokenLimits)
 	v.amount(at+".budget", t.Budget)
 	v.weight(at+".weight", t.Weight)
@@ -186,9 +181,20 @@ func (v *validator) token(at string, t Token, webhooks Webhooks) {
 		}
 	}
 	if t.WebhookSecret != "" {
-		if _, err := storage.Secret(t.WebhookSecret.Reveal()).Key(); err != nil {
+		if _, err := t.WebhookSecret.Key(); err != nil {
 			v.add(at+".webhook_secret", "%v", err)
 		}
+	}
+}
+
+func (v *validator) tokenKey(at, credential string) {
+	switch {
+	case credential == "":
+		v.add(at, "is missing")
+	case len(credential) > maxTokenKey:
+		v.add(at, "is longer than %d characters", maxTokenKey)
+	case strings.ContainsFunc(credential, func(r rune) bool { return r <= ' ' || r > '~' }):
+		v.add(at, "wants visible ASCII characters without spaces, as a header can carry them")
 	}
 }
 
