@@ -213,7 +213,7 @@ func (a *Activities) candidates(in AdmitInput) ([]providers.Channel, error) {
 	}
 	key := providers.KeyRef{Channel: in.Pin.Channel, Fingerprint: in.Pin.Key}
 	if slices.Contains(in.Except, in.Pin.Channel) || slices.Contains(in.ExceptKeys, key) {
-		return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The one upstream that can do this does not take it now.", Taken: providers.TakenNo}
+		return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The one upstream that can do this does not take it now.", Accepted: providers.NotAccepted}
 	}
 	pick, _, err := a.target(*in.Pin)
 	if err != nil {

@@ -33,7 +33,7 @@ func (r *rig) limited(limits map[string]int, order ...string) {
 				}
 			}
 			if len(all) == 0 {
-				return nil, &providers.Fault{Kind: providers.Overloaded, Message: "None now.", RetryAfter: 7 * time.Second, Taken: providers.TakenNo}
+				return nil, &providers.Fault{Kind: providers.Overloaded, Message: "None now.", RetryAfter: 7 * time.Second, Accepted: providers.NotAccepted}
 			}
 			return all, nil
 		},

@@ -141,7 +141,7 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 
 // noPlace is what became of a copy that did not begin.
 func noPlace() Record {
-	return Record{Kind: providers.Overloaded, Message: "The gateway had no room for the copy.", Taken: providers.TakenNo}
+	return Record{Kind: providers.Overloaded, Message: "The gateway had no room for the copy.", Accepted: providers.NotAccepted}
 }
 
 // crowdedWait is the wait before the next try of a copy that found the line full: longer with every try, and each its own.
@@ -212,7 +212,7 @@ func (a *Activities) Cancel(ctx context.Context, job Job) error {
 	if err != nil {
 		r := record(err)
 		r.Message = shorten(r.Message)
-		if r.Taken == providers.TakenNo && !r.Elsewhere {
+		if r.Accepted == providers.NotAccepted && !r.Retryable {
 			a.release(ctx, job)
 			return fail(r) // refused: asking again changes nothing
 		}

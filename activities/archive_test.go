@@ -455,9 +455,9 @@ func TestCancel(t *testing.T) {
 		delay time.Duration
 	}{
 		{name: "done"},
-		{name: "vendor away", err: &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Taken: providers.TakenNo, Blame: providers.BlameChannel}},
-		{name: "vendor slow", err: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 3 * time.Second, Taken: providers.TakenNo}, delay: 3 * time.Second},
-		{name: "refused", err: &providers.Fault{Kind: providers.Conflict, Message: "No.", Taken: providers.TakenNo}, final: true},
+		{name: "vendor away", err: &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted, Blame: providers.BlameChannel}},
+		{name: "vendor slow", err: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 3 * time.Second, Accepted: providers.NotAccepted}, delay: 3 * time.Second},
+		{name: "refused", err: &providers.Fault{Kind: providers.Conflict, Message: "No.", Accepted: providers.NotAccepted}, final: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

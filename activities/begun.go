@@ -29,7 +29,7 @@ func (a *Activities) SubmitClaimed(ctx context.Context, in SubmitInput) (Job, er
 	return a.Submit(ctx, in)
 }
 
-// claim makes the attempt this submit's own. Its faults are TakenNo, but where another has it: then nobody here can tell.
+// claim makes the attempt this submit's own. Its faults are NotAccepted, but where another has it: then nobody here can tell.
 func (a *Activities) claim(ctx context.Context, in SubmitInput) error {
 	wait, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
@@ -38,12 +38,12 @@ func (a *Activities) claim(ctx context.Context, in SubmitInput) error {
 	switch {
 	case err != nil:
 		return &providers.Fault{
-			Kind: providers.Overloaded, Message: "The archive is away; nothing is submitted meanwhile.", Taken: providers.TakenNo, Err: fmt.Errorf("claim the attempt: %w", err),
+			Kind: providers.Overloaded, Message: "The archive is away; nothing is submitted meanwhile.", Accepted: providers.NotAccepted, Err: fmt.Errorf("claim the attempt: %w", err),
 		}
 	case holder == reconciler:
-		return &providers.Fault{Kind: providers.Timeout, Message: "The attempt was given up before it began.", Taken: providers.TakenNo}
+		return &providers.Fault{Kind: providers.Timeout, Message: "The attempt was given up before it began.", Accepted: providers.NotAccepted}
 	case holder != owner:
-		return &providers.Fault{Kind: providers.Upstream, Message: "The attempt was begun before, and its answer is not known.", Taken: providers.TakenUnknown}
+		return &providers.Fault{Kind: providers.Upstream, Message: "The attempt was begun before, and its answer is not known.", Accepted: providers.AcceptedUnknown}
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func TestSubmitWithoutArchiveSendsNothing(t *testing.T) {
 	c := newClaimed()
 	c.archive.Fail = func(string, string) error { return storage.ErrUnavailable }
 	_, err := c.submit(t)
-	if r, retried, _ := fault(t, err); r.Taken != providers.TakenNo || !r.Elsewhere || !r.Archive || retried || c.sent.Load() != 0 {
+	if r, retried, _ := fault(t, err); r.Accepted != providers.NotAccepted || !r.Retryable || !r.Archive || retried || c.sent.Load() != 0 {
 		t.Errorf("got %+v, sent %d times; want surely not taken, for the archive", r, c.sent.Load())
 	}
 }
@@ -127,12 +127,12 @@ func TestReconcileNeverBegun(t *testing.T) {
 	c := newClaimed()
 	for range 2 {
 		_, err := c.reconcile(t, over())
-		if r, _, _ := fault(t, err); r.Taken != providers.TakenNo || !r.Elsewhere {
+		if r, _, _ := fault(t, err); r.Accepted != providers.NotAccepted || !r.Retryable {
 			t.Fatalf("got %+v, want surely not taken", r)
 		}
 	}
 	_, err := c.submit(t)
-	if r, _, _ := fault(t, err); r.Taken != providers.TakenNo || c.sent.Load() != 0 {
+	if r, _, _ := fault(t, err); r.Accepted != providers.NotAccepted || c.sent.Load() != 0 {
 		t.Errorf("a late submit: %+v, sent %d times", r, c.sent.Load())
 	}
 }
@@ -141,17 +141,17 @@ func TestReconcileNeverBegun(t *testing.T) {
 func TestReconcileBegun(t *testing.T) {
 	t.Parallel()
 	c := newClaimed()
-	c.answer = &providers.Fault{Kind: providers.Upstream, Message: "cut off", Taken: providers.TakenUnknown}
+	c.answer = &providers.Fault{Kind: providers.Upstream, Message: "cut off", Accepted: providers.AcceptedUnknown}
 	if _, err := c.submit(t); err == nil {
 		t.Fatal("accepted")
 	}
 	_, err := c.reconcile(t, over())
-	if r, retried, _ := fault(t, err); r.Taken != providers.TakenUnknown || retried {
+	if r, retried, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || retried {
 		t.Errorf("got %+v, want unknown for good", r)
 	}
 	_, err = c.submit(t) // as after a reset
 	// Whoever has the attempt may be at it still: its ticket must be waited for.
-	if r, _, _ := fault(t, err); r.Taken != providers.TakenUnknown || r.Settled || c.sent.Load() != 1 {
+	if r, _, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || r.Settled || c.sent.Load() != 1 {
 		t.Errorf("sent again: %+v, %d times", r, c.sent.Load())
 	}
 }
@@ -181,7 +181,7 @@ func TestSubmitTwice(t *testing.T) {
 				t.Fatalf("got %+v, %v", job, err)
 			}
 			_, err := submit()
-			if r, _, _ := fault(t, err); r.Taken != providers.TakenUnknown || r.Settled || c.sent.Load() != 1 {
+			if r, _, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || r.Settled || c.sent.Load() != 1 {
 				t.Errorf("got %+v, sent %d times, want unknown and sent once", r, c.sent.Load())
 			}
 		})
@@ -205,7 +205,7 @@ func TestReconcileWaitsBeforeItClaims(t *testing.T) {
 			c.archive.Fail = func(string, string) error { return storage.ErrUnavailable }
 		}
 		_, err := c.reconcile(t, test.in)
-		if r, retried, _ := fault(t, err); r.Taken != providers.TakenUnknown || retried != test.wait {
+		if r, retried, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || retried != test.wait {
 			t.Errorf("%s: got %+v, tried again %v", name, r, retried)
 		}
 		for _, key := range c.archive.Keys() {
@@ -220,7 +220,7 @@ func TestReconcileWaitsBeforeItClaims(t *testing.T) {
 func TestRefusedSubmitGivesItsClaimBack(t *testing.T) {
 	t.Parallel()
 	c := newClaimed()
-	c.answer = &providers.Fault{Kind: providers.Overloaded, Message: "busy", Taken: providers.TakenNo}
+	c.answer = &providers.Fault{Kind: providers.Overloaded, Message: "busy", Accepted: providers.NotAccepted}
 	if _, err := c.submit(t); err == nil {
 		t.Fatal("accepted")
 	}
@@ -246,7 +246,7 @@ func TestClaimRace(t *testing.T) {
 			continue
 		}
 		r, _, _ := fault(t, found)
-		if r.Taken == providers.TakenNo {
+		if r.Accepted == providers.NotAccepted {
 			never++
 			if c.sent.Load() > 0 {
 				t.Fatal("sent, and said to be never begun")

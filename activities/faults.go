@@ -26,15 +26,15 @@ const brokeDown = "The gateway failed to handle the task."
 
 // Record is a *providers.Fault as it stands in a history: no key, no upstream body beyond a short message.
 type Record struct {
-	Kind       providers.Kind  `json:"kind"`
-	Message    string          `json:"message"`
-	Param      string          `json:"param,omitempty"`
-	Code       string          `json:"code,omitempty"`
-	Status     int             `json:"status,omitempty"`
-	Taken      providers.Taken `json:"taken"`
-	RetryAfter time.Duration   `json:"retry_after,omitempty"`
-	// Elsewhere: another channel may succeed, or another key of this one where KeyOnly says so.
-	Elsewhere bool `json:"elsewhere,omitempty"`
+	Kind       providers.Kind     `json:"kind"`
+	Message    string             `json:"message"`
+	Param      string             `json:"param,omitempty"`
+	Code       string             `json:"code,omitempty"`
+	Status     int                `json:"status,omitempty"`
+	Accepted   providers.Accepted `json:"taken"`
+	RetryAfter time.Duration      `json:"retry_after,omitempty"`
+	// Retryable: another channel may succeed, or another key of this one where KeyOnly says so.
+	Retryable bool `json:"elsewhere,omitempty"`
 	KeyOnly   bool `json:"key_only,omitempty"`
 	// Gone: the configuration no longer has the channel or key.
 	Gone bool `json:"gone,omitempty"`
@@ -52,8 +52,8 @@ type Record struct {
 func record(err error) Record {
 	fault := providers.AsFault(err)
 	r := Record{
-		Kind: fault.Kind, Message: providers.Words(fault.Message), Param: fault.Param, Code: fault.Code, Taken: fault.Taken,
-		RetryAfter: fault.RetryAfter, Elsewhere: fault.Elsewhere(), KeyOnly: fault.Blame == providers.BlameKey, Gone: errors.Is(err, router.ErrChannelGone), Settled: true,
+		Kind: fault.Kind, Message: providers.Words(fault.Message), Param: fault.Param, Code: fault.Code, Accepted: fault.Accepted,
+		RetryAfter: fault.RetryAfter, Retryable: fault.Retryable(), KeyOnly: fault.Blame == providers.BlameKey, Gone: errors.Is(err, router.ErrChannelGone), Settled: true,
 	}
 	if fault.Upstream != nil {
 		r.Status = fault.Upstream.Status
@@ -96,7 +96,7 @@ func pending(word string, delay time.Duration) error {
 
 // Outcome reads what an activity's error means. A cancelled activity and a nil error have none: ok is false.
 //
-// A timeout of a single try, a lost worker included, is TakenUnknown and not Settled. One of the whole activity
+// A timeout of a single try, a lost worker included, is AcceptedUnknown and not Settled. One of the whole activity
 // (ScheduleToClose, or a retry that would pass it) is a Deadline and keeps the last fault's words.
 func Outcome(err error) (r Record, ok bool) {
 	if err == nil || temporal.IsCanceledError(err) {
@@ -110,13 +110,13 @@ func Outcome(err error) (r Record, ok bool) {
 	overdue := errors.As(err, &act) && act.RetryState() == enumspb.RETRY_STATE_TIMEOUT
 	if errors.As(err, &timeout) {
 		overdue = overdue || timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_CLOSE
-		r = Record{Kind: providers.Timeout, Message: "The worker did not answer in time.", Elsewhere: true}
+		r = Record{Kind: providers.Timeout, Message: "The worker did not answer in time.", Retryable: true}
 	}
 	if errors.As(err, &app) {
 		r = Record{} // the last fault says more than the timeout around it
 		switch {
 		case app.Type() == typeUnknownActivity: // an older worker in the middle of a deploy: it did nothing at all
-			r = Record{Kind: providers.Internal, Message: brokeDown, Settled: true, Taken: providers.TakenNo, Elsewhere: true}
+			r = Record{Kind: providers.Internal, Message: brokeDown, Settled: true, Accepted: providers.NotAccepted, Retryable: true}
 		case app.Type() != typeFault || app.Details(&r) != nil:
 			r = Record{Kind: providers.Internal, Message: brokeDown, Settled: true}
 		}

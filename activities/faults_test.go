@@ -41,10 +41,10 @@ func applied(name string, details ...any) *failurepb.Failure {
 
 func TestOutcome(t *testing.T) {
 	t.Parallel()
-	refused := activities.Record{Kind: providers.Invalid, Message: "No.", Param: "size", Code: "c", Status: 400, Taken: providers.TakenNo, RetryAfter: time.Second, Settled: true}
+	refused := activities.Record{Kind: providers.Invalid, Message: "No.", Param: "size", Code: "c", Status: 400, Accepted: providers.NotAccepted, RetryAfter: time.Second, Settled: true}
 	overdue := refused
 	overdue.Deadline = true
-	lost := activities.Record{Kind: providers.Timeout, Message: "The worker did not answer in time.", Elsewhere: true}
+	lost := activities.Record{Kind: providers.Timeout, Message: "The worker did not answer in time.", Retryable: true}
 	late := lost
 	late.Deadline = true
 	const brokeDown = "The gateway failed to handle the task."
@@ -104,7 +104,7 @@ func TestOutcomeAsTheSDKMakesIt(t *testing.T) {
 		t.Errorf("got %v", info)
 	}
 	got, ok := activities.Outcome(failed(enumspb.RETRY_STATE_NON_RETRYABLE_FAILURE, failure))
-	if !ok || !got.Gone || !got.Elsewhere || got.Taken != providers.TakenNo {
+	if !ok || !got.Gone || !got.Retryable || got.Accepted != providers.NotAccepted {
 		t.Errorf("got %+v, %t", got, ok)
 	}
 }
@@ -119,7 +119,7 @@ func TestOutcomeOfAnOlderWorker(t *testing.T) {
 			Type: "ActivityNotRegisteredError",
 		}},
 	}))
-	if !ok || r.Taken != providers.TakenNo || !r.Elsewhere || !r.Settled {
+	if !ok || r.Accepted != providers.NotAccepted || !r.Retryable || !r.Settled {
 		t.Errorf("got %+v, %t", r, ok)
 	}
 }

@@ -64,7 +64,7 @@ func Missing(err error) bool { return errors.Is(err, storage.ErrNotFound) }
 // TooLarge is the fault of a request that no document of the archive can hold.
 func TooLarge(err error) *providers.Fault {
 	return &providers.Fault{
-		Kind: providers.TooLarge, Message: "The request is too large without its media.", Taken: providers.TakenNo, Err: err,
+		Kind: providers.TooLarge, Message: "The request is too large without its media.", Accepted: providers.NotAccepted, Err: err,
 	}
 }
 

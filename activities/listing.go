@@ -29,7 +29,7 @@ func (i Intake) Enlist(ctx context.Context, tokenID, taskID string, created time
 	added, err = i.Index.Add(ctx, tokenID, taskID, created, most)
 	if errors.Is(err, taskindex.ErrTooMany) {
 		return false, &providers.Fault{
-			Kind: providers.RateLimited, Message: "Too many unfinished video tasks.", RetryAfter: tooManyRetry, Taken: providers.TakenNo, Err: err,
+			Kind: providers.RateLimited, Message: "Too many unfinished video tasks.", RetryAfter: tooManyRetry, Accepted: providers.NotAccepted, Err: err,
 		}
 	}
 	return added, err

@@ -95,7 +95,7 @@ func (i Intake) Reserve(ctx context.Context, token string, budget float64, claim
 	})
 	if errors.Is(err, storage.ErrBudget) {
 		return &providers.Fault{
-			Kind: providers.Quota, Message: "The budget of this API key does not cover the video.", Taken: providers.TakenNo,
+			Kind: providers.Quota, Message: "The budget of this API key does not cover the video.", Accepted: providers.NotAccepted,
 			RetryAfter: quotaRetry, Err: err,
 		}
 	}

@@ -57,7 +57,7 @@ func TestReconcileBelievesNoLookup(t *testing.T) {
 	}})
 	r.acts.Objects = objects{getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }}
 	_, err := do[activities.Job](t, r, r.acts.Reconcile, activities.ReconcileInput{Submit: submitInput(), Until: time.Now()})
-	if got, retried, _ := fault(t, err); retried || got.Taken != providers.TakenUnknown {
+	if got, retried, _ := fault(t, err); retried || got.Accepted != providers.AcceptedUnknown {
 		t.Errorf("got %+v, retried %t, want the end of it", got, retried)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // TestStepsAreTold: who counts learns what became of each step, at which channel, and nothing of what was asked for.
 func TestStepsAreTold(t *testing.T) {
 	t.Parallel()
-	refused := &providers.Fault{Kind: providers.RateLimited, Message: "full", Taken: providers.TakenNo}
+	refused := &providers.Fault{Kind: providers.RateLimited, Message: "full", Accepted: providers.NotAccepted}
 	lost := &providers.Fault{Kind: providers.Timeout, Message: "gone"}
 	at := func(name activities.StepName, outcome string) activities.Step {
 		return activities.Step{Name: name, Channel: "main", Model: "sora-2", Outcome: outcome}

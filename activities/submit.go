@@ -100,17 +100,17 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		log.Warn("attempt was submitted before, its ticket is used", "job", job.Ticket.Job)
 		return job, nil
 	}
-	// Nothing paid has begun up to the adapter's call, so every fault up to there is TakenNo.
+	// Nothing paid has begun up to the adapter's call, so every fault up to there is NotAccepted.
 	pick, adapter, err := a.target(in.Assignment)
 	if err != nil {
 		r := record(err)
-		r.Taken, r.Elsewhere = providers.TakenNo, true
+		r.Accepted, r.Retryable = providers.NotAccepted, true
 		return Job{}, fail(r)
 	}
 	req, err := a.request(ctx, in)
 	if err != nil {
 		r := record(err)
-		r.Taken, r.Elsewhere = providers.TakenNo, errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil
+		r.Accepted, r.Retryable = providers.NotAccepted, errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil
 		r.Archive = errors.Is(err, storage.ErrUnavailable)
 		return Job{}, fail(r)
 	}
@@ -119,15 +119,15 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 	a.hold(ctx, in.TaskID, in.Assignment, submitSign)
 	if err := a.claim(ctx, in); err != nil {
 		r := record(err)
-		r.Elsewhere = r.Taken == providers.TakenNo
+		r.Retryable = r.Accepted == providers.NotAccepted
 		r.Archive = errors.Is(err, storage.ErrUnavailable)
-		r.Settled = r.Elsewhere // whoever else has the attempt may be at it still, and its ticket to come
-		log.Warn("attempt not begun", "taken", r.Taken, "fault", err)
+		r.Settled = r.Retryable // whoever else has the attempt may be at it still, and its ticket to come
+		log.Warn("attempt not begun", "taken", r.Accepted, "fault", err)
 		return Job{}, fail(r)
 	}
 	// Who was held up on the way here may have been given up; on a store without claims this is what stops it.
 	if left := time.Until(activity.GetInfo(ctx).Deadline); left < SubmitTimeout {
-		r := Record{Kind: providers.Timeout, Message: "The attempt began too late.", Taken: providers.TakenNo, Elsewhere: true, Settled: true}
+		r := Record{Kind: providers.Timeout, Message: "The attempt began too late.", Accepted: providers.NotAccepted, Retryable: true, Settled: true}
 		a.unclaim(ctx, in)
 		return Job{}, fail(r)
 	}
@@ -143,8 +143,8 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		r := record(err)
 		r.Message = shorten(r.Message)
 		a.count(in.Assignment.step(StepSubmit, req.Model, submitOutcome(r)))
-		log.Warn("submit failed", "kind", r.Kind, "status", r.Status, "taken", r.Taken, "fault", err)
-		if r.Taken == providers.TakenNo {
+		log.Warn("submit failed", "kind", r.Kind, "status", r.Status, "taken", r.Accepted, "fault", err)
+		if r.Accepted == providers.NotAccepted {
 			a.unclaim(ctx, in)
 		}
 		return Job{}, fail(r)
@@ -163,7 +163,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 }
 
 func submitOutcome(r Record) string {
-	if r.Taken == providers.TakenNo {
+	if r.Accepted == providers.NotAccepted {
 		return OutcomeRefused
 	}
 	return OutcomeUnknown
@@ -177,7 +177,7 @@ func start(ctx context.Context, adapter providers.VideoAdapter, to providers.Tar
 	remixer, ok := adapter.(providers.Remixer)
 	if !ok {
 		return providers.Ticket{}, &providers.Fault{
-			Kind: providers.Invalid, Message: "The upstream of that video cannot remix it.", Taken: providers.TakenNo,
+			Kind: providers.Invalid, Message: "The upstream of that video cannot remix it.", Accepted: providers.NotAccepted,
 		}
 	}
 	return remixer.Remix(ctx, to, *req.Source, req)
@@ -205,7 +205,7 @@ type ReconcileInput struct {
 }
 
 // Reconcile finds the job of a submit whose outcome is unknown: by the ticket object, then by the vendor's own look-up.
-// A fault with TakenNo says that the vendor surely has no such job, or that nothing was ever sent; any other final one that nobody can tell. It may be
+// A fault with NotAccepted says that the vendor surely has no such job, or that nothing was ever sent; any other final one that nobody can tell. It may be
 // tried any number of times: no look makes a second job.
 func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, error) {
 	sub := in.Submit
@@ -230,7 +230,7 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 		if never {
 			log.Warn("submit never began")
 			a.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
-			return Job{}, fail(Record{Kind: providers.Timeout, Message: "The submit never began.", Taken: providers.TakenNo, Elsewhere: true, Settled: true})
+			return Job{}, fail(Record{Kind: providers.Timeout, Message: "The submit never began.", Accepted: providers.NotAccepted, Retryable: true, Settled: true})
 		}
 	}
 	job, err := a.find(ctx, sub)
@@ -249,13 +249,13 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 		a.hold(ctx, sub.TaskID, sub.Assignment, wait)
 		return Job{}, again(r, wait)
 	}
-	if fault := providers.AsFault(err); fault.Kind == providers.NotFound && fault.Taken == providers.TakenNo {
-		r.Taken = providers.TakenNo // the Finder's one way to say that the vendor surely has no such job
+	if fault := providers.AsFault(err); fault.Kind == providers.NotFound && fault.Accepted == providers.NotAccepted {
+		r.Accepted = providers.NotAccepted // the Finder's one way to say that the vendor surely has no such job
 		a.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
 	} else {
 		a.count(sub.Assignment.step(StepReconcile, "", OutcomeUnknown))
 	}
-	log.Error("submit outcome unknown", "kind", r.Kind, "taken", r.Taken)
+	log.Error("submit outcome unknown", "kind", r.Kind, "taken", r.Accepted)
 	return Job{}, fail(r)
 }
 
@@ -264,7 +264,7 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 func undecided(err error) Record {
 	r := record(err)
 	r.Message = shorten(r.Message)
-	r.Taken = providers.TakenUnknown
+	r.Accepted = providers.AcceptedUnknown
 	return r
 }
 
@@ -306,7 +306,7 @@ func (a *Activities) request(ctx context.Context, in SubmitInput) (providers.Vid
 	if in.Request != nil {
 		req = *in.Request
 	} else if err := a.Objects.GetJSON(ctx, in.RequestObject, &req); err != nil {
-		return req, &providers.Fault{Kind: providers.Internal, Message: "The task's request cannot be read from the archive.", Taken: providers.TakenNo, Err: err}
+		return req, &providers.Fault{Kind: providers.Internal, Message: "The task's request cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
 	}
 	req.IdempotencyKey = in.idempotencyKey()
 	images := make([]providers.Media, len(req.Images))

@@ -139,20 +139,20 @@ func TestSubmitOutcomes(t *testing.T) {
 		want activities.Record
 	}{
 		{
-			name: "final", err: &providers.Fault{Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Taken: providers.TakenNo, Upstream: &providers.Reply{Status: 400, Body: []byte("hush")}},
-			want: activities.Record{Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Status: 400, Taken: providers.TakenNo, Settled: true},
+			name: "final", err: &providers.Fault{Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 400, Body: []byte("hush")}},
+			want: activities.Record{Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Status: 400, Accepted: providers.NotAccepted, Settled: true},
 		},
 		{
-			name: "elsewhere, another key", err: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Taken: providers.TakenNo, Blame: providers.BlameKey},
-			want: activities.Record{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Taken: providers.TakenNo, Elsewhere: true, KeyOnly: true, Settled: true},
+			name: "elsewhere, another key", err: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Accepted: providers.NotAccepted, Blame: providers.BlameKey},
+			want: activities.Record{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Accepted: providers.NotAccepted, Retryable: true, KeyOnly: true, Settled: true},
 		},
 		{
-			name: "elsewhere, another channel", err: &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Taken: providers.TakenNo, Blame: providers.BlameChannel, Err: errors.New("dial")},
-			want: activities.Record{Kind: providers.Upstream, Message: "Not there.", Taken: providers.TakenNo, Elsewhere: true, Settled: true},
+			name: "elsewhere, another channel", err: &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted, Blame: providers.BlameChannel, Err: errors.New("dial")},
+			want: activities.Record{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted, Retryable: true, Settled: true},
 		},
 		{
 			name: "unknown", err: &providers.Fault{Kind: providers.Overloaded, Message: "Full.", Blame: providers.BlameChannel, Upstream: &providers.Reply{Status: 503}},
-			want: activities.Record{Kind: providers.Overloaded, Message: "Full.", Status: 503, Elsewhere: true, Settled: true},
+			want: activities.Record{Kind: providers.Overloaded, Message: "Full.", Status: 503, Retryable: true, Settled: true},
 		},
 		{
 			name: "not a fault", err: errors.New("hush"),
@@ -160,15 +160,15 @@ func TestSubmitOutcomes(t *testing.T) {
 		},
 		{
 			name: "timeout", err: fmt.Errorf("post: %w", context.DeadlineExceeded),
-			want: activities.Record{Kind: providers.Timeout, Message: "The request took too long.", Elsewhere: true, Settled: true},
+			want: activities.Record{Kind: providers.Timeout, Message: "The request took too long.", Retryable: true, Settled: true},
 		},
 		{
-			name: "long words", err: &providers.Fault{Kind: providers.Invalid, Message: strings.Repeat("é", 251), Taken: providers.TakenNo},
-			want: activities.Record{Kind: providers.Invalid, Message: strings.Repeat("é", 250) + "…", Taken: providers.TakenNo, Settled: true},
+			name: "long words", err: &providers.Fault{Kind: providers.Invalid, Message: strings.Repeat("é", 251), Accepted: providers.NotAccepted},
+			want: activities.Record{Kind: providers.Invalid, Message: strings.Repeat("é", 250) + "…", Accepted: providers.NotAccepted, Settled: true},
 		},
 		{
-			name: "long words cut inside a character", err: &providers.Fault{Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 251), Taken: providers.TakenNo},
-			want: activities.Record{Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 249) + "…", Taken: providers.TakenNo, Settled: true},
+			name: "long words cut inside a character", err: &providers.Fault{Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 251), Accepted: providers.NotAccepted},
+			want: activities.Record{Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 249) + "…", Accepted: providers.NotAccepted, Settled: true},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestSubmitBeforeIt(t *testing.T) {
 			in.Request, in.RequestObject = nil, "tasks/video_1/request.json"
 			_, err := do[activities.Job](t, r, r.acts.Submit, in)
 			got, retried, _ := fault(t, err)
-			if got.Taken != providers.TakenNo || got.Elsewhere != tc.elsewhere || got.Gone != tc.gone || retried {
+			if got.Accepted != providers.NotAccepted || got.Retryable != tc.elsewhere || got.Gone != tc.gone || retried {
 				t.Errorf("got %+v, retried %t", got, retried)
 			}
 		})
@@ -236,7 +236,7 @@ func TestSubmitReadsItsInput(t *testing.T) {
 			t.Errorf("got images %+v", req.Images)
 		}
 		_, err := req.Images[1].Open(ctx)
-		return providers.Ticket{}, &providers.Fault{Kind: providers.Overloaded, Message: "Unreadable.", Taken: providers.TakenNo, Err: err}
+		return providers.Ticket{}, &providers.Fault{Kind: providers.Overloaded, Message: "Unreadable.", Accepted: providers.NotAccepted, Err: err}
 	}})
 	var opened string
 	r.acts.Objects = objects{
@@ -258,7 +258,7 @@ func TestSubmitReadsItsInput(t *testing.T) {
 	in := submitInput()
 	in.Request, in.RequestObject = nil, "tasks/video_1/request.json"
 	_, err := do[activities.Job](t, r, r.acts.Submit, in)
-	if got, _, _ := fault(t, err); got.Taken != providers.TakenNo || !got.Elsewhere || got.Message != "Unreadable." {
+	if got, _, _ := fault(t, err); got.Accepted != providers.NotAccepted || !got.Retryable || got.Message != "Unreadable." {
 		t.Errorf("got %+v", got)
 	}
 	if opened != "tasks/video_1/inputs/0" {
@@ -303,7 +303,7 @@ func TestSubmitPanics(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, adapter{})
 	_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
-	if got, ok := activities.Outcome(err); !ok || got.Taken != providers.TakenUnknown || got.Settled || got.Kind != providers.Internal {
+	if got, ok := activities.Outcome(err); !ok || got.Accepted != providers.AcceptedUnknown || got.Settled || got.Kind != providers.Internal {
 		t.Errorf("got %+v, %t of %v", got, ok, err)
 	}
 }
@@ -315,7 +315,7 @@ func TestReconcile(t *testing.T) {
 		away  = "away"  // it cannot be asked
 		found = "found" // it has one
 	)
-	notThere := &providers.Fault{Kind: providers.NotFound, Message: "No such job.", Taken: providers.TakenNo}
+	notThere := &providers.Fault{Kind: providers.NotFound, Message: "No such job.", Accepted: providers.NotAccepted}
 	for _, tc := range []struct {
 		name    string
 		archive string
@@ -328,7 +328,7 @@ func TestReconcile(t *testing.T) {
 		job        string // "" for a fault
 		retried    bool
 		delay      time.Duration // of a retry; 0 for the usual
-		taken      providers.Taken
+		taken      providers.Accepted
 	}{
 		{name: "ticket found", archive: found, job: "kept"},
 		{name: "ticket found, request lost", archive: found, requestLost: true, over: true, job: "kept"},
@@ -347,18 +347,18 @@ func TestReconcile(t *testing.T) {
 		{name: "no look-up just after", archive: lost, just: true},
 		{name: "request lost just after", archive: lost, just: true, requestLost: true, find: func() (providers.Ticket, error) { return providers.Ticket{Job: "theirs"}, nil }},
 		{name: "channel gone just now", archive: lost, just: true, gone: true, retried: true},
-		{name: "vendor surely not", archive: lost, over: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, taken: providers.TakenNo},
+		{name: "vendor surely not", archive: lost, over: true, find: func() (providers.Ticket, error) { return providers.Ticket{}, notThere }, taken: providers.NotAccepted},
 		{name: "vendor's route is missing", archive: lost, over: true, find: func() (providers.Ticket, error) {
 			return providers.Ticket{}, &providers.Fault{Kind: providers.NotFound, Message: "No such route."}
 		}},
 		{name: "vendor not reached yet", archive: lost, find: func() (providers.Ticket, error) {
-			return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Taken: providers.TakenNo}
+			return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted}
 		}, retried: true},
 		{name: "vendor not reached", archive: lost, over: true, find: func() (providers.Ticket, error) {
-			return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Taken: providers.TakenNo}
+			return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted}
 		}},
 		{name: "vendor refuses the look-up", archive: lost, over: true, find: func() (providers.Ticket, error) {
-			return providers.Ticket{}, &providers.Fault{Kind: providers.Invalid, Message: "Bad.", Taken: providers.TakenNo}
+			return providers.Ticket{}, &providers.Fault{Kind: providers.Invalid, Message: "Bad.", Accepted: providers.NotAccepted}
 		}},
 		{name: "no look-up yet", archive: lost, retried: true},
 		{name: "no look-up", archive: lost, over: true},
@@ -419,7 +419,7 @@ func TestReconcile(t *testing.T) {
 					return
 				}
 				got, retried, delay := fault(t, err)
-				if got.Taken != tc.taken || retried != tc.retried {
+				if got.Accepted != tc.taken || retried != tc.retried {
 					t.Errorf("got %+v, retried %t, want taken %d, retried %t", got, retried, tc.taken, tc.retried)
 				}
 				if retried && delay != max(2*time.Second, tc.delay) {

@@ -50,7 +50,7 @@ func only(t *testing.T, kept *tracetest.InMemoryExporter) (tracetest.SpanStub, m
 func TestTurnsAreSpans(t *testing.T) {
 	t.Parallel()
 	refuse := &providers.Fault{
-		Kind: providers.RateLimited, Message: "words of the upstream", Taken: providers.TakenNo, Upstream: &providers.Reply{Status: 429, Body: []byte("words of the upstream")},
+		Kind: providers.RateLimited, Message: "words of the upstream", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 429, Body: []byte("words of the upstream")},
 	}
 	var inside trace.SpanContext
 	r := newRig(t, adapter{submit: func(ctx context.Context, _ providers.Target, _ providers.VideoRequest) (providers.Ticket, error) {

@@ -30,14 +30,14 @@ const (
 	Timeout          Kind = "timeout"
 )
 
-// Taken tells whether the upstream may have accepted the work of a failed request.
-type Taken int
+// Accepted tells whether the upstream may have accepted the work of a failed request.
+type Accepted int
 
 const (
-	// TakenUnknown means that the request may have been accepted and may be billed. The zero value, because it is the careful one.
-	TakenUnknown Taken = iota
-	// TakenNo means that the upstream surely did not accept it: nothing was written, or it said so in a documented way.
-	TakenNo
+	// AcceptedUnknown means that the request may have been accepted and may be billed. The zero value, because it is the careful one.
+	AcceptedUnknown Accepted = iota
+	// NotAccepted means that the upstream surely did not accept it: nothing was written, or it said so in a documented way.
+	NotAccepted
 )
 
 // Blame says which part of a channel a fault speaks against, so that only that part is left alone for a while.
@@ -85,7 +85,7 @@ type Fault struct {
 	Param string
 	// RetryAfter is how long to wait before another try, 0 when unknown.
 	RetryAfter time.Duration
-	Taken      Taken
+	Accepted   Accepted
 	// Delivered: the upstream has all of the request and has not refused it, so that it may want to be paid. Only of a
 	// synchronous call.
 	Delivered bool
@@ -112,7 +112,7 @@ func Faultf(kind Kind, format string, args ...any) *Fault {
 
 // InvalidField is the fault of one bad request field.
 func InvalidField(param, format string, args ...any) *Fault {
-	return &Fault{Kind: Invalid, Param: param, Message: fmt.Sprintf(format, args...), Taken: TakenNo}
+	return &Fault{Kind: Invalid, Param: param, Message: fmt.Sprintf(format, args...), Accepted: NotAccepted}
 }
 
 // Error gives kind, message and cause, for logs.
@@ -129,11 +129,11 @@ func (f *Fault) Unwrap() error { return f.Err }
 // RefuseKey makes the fault one of the gateway's own key, which surely did not get the request through.
 func (f *Fault) RefuseKey(trouble KeyTrouble) {
 	f.Kind, f.Message = Upstream, "The upstream refused the gateway's own key."
-	f.Blame, f.Key, f.Taken = BlameKey, trouble, TakenNo
+	f.Blame, f.Key, f.Accepted = BlameKey, trouble, NotAccepted
 }
 
-// Elsewhere tells whether another channel may succeed where this one failed.
-func (f *Fault) Elsewhere() bool {
+// Retryable tells whether another channel may succeed where this one failed.
+func (f *Fault) Retryable() bool {
 	switch f.Kind {
 	case RateLimited, Quota, Upstream, Overloaded, Timeout:
 		return true

@@ -35,19 +35,19 @@ func TestAsFault(t *testing.T) {
 	if got := providers.AsFault(nil); got != nil {
 		t.Errorf("got %v of nil", got)
 	}
-	if fault.Param != "n" || fault.Message != "must be 1" || fault.Taken != providers.TakenNo {
+	if fault.Param != "n" || fault.Message != "must be 1" || fault.Accepted != providers.NotAccepted {
 		t.Errorf("got %+v", fault)
 	}
 }
 
-func TestElsewhere(t *testing.T) {
+func TestRetryable(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[providers.Kind]bool{
 		providers.Upstream: true, providers.Overloaded: true, providers.RateLimited: true, providers.Quota: true, providers.Timeout: true,
 		providers.Invalid: false, providers.NotFound: false, providers.ModelNotFound: false, providers.TooLarge: false, providers.Conflict: false,
 		providers.Canceled: false, providers.Internal: false,
 	} {
-		if got := (&providers.Fault{Kind: kind}).Elsewhere(); got != want {
+		if got := (&providers.Fault{Kind: kind}).Retryable(); got != want {
 			t.Errorf("%s: got %v, want %v", kind, got, want)
 		}
 	}

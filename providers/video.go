@@ -62,7 +62,7 @@ func (r VideoRequest) Parameters() (map[string]json.RawMessage, error) {
 
 // Unwritable is the fault of a request that cannot be written for an upstream. Nothing was sent.
 func Unwritable(err error) *Fault {
-	return &Fault{Kind: Invalid, Message: "The request cannot be written for the upstream.", Taken: TakenNo, Err: err}
+	return &Fault{Kind: Invalid, Message: "The request cannot be written for the upstream.", Accepted: NotAccepted, Err: err}
 }
 
 // Media is one input of a request: either the client's own URL, passed on and never fetched, or an object of the archive.
@@ -82,7 +82,7 @@ type Media struct {
 // CopyTo writes the bytes of a media object. A *Fault says that they cannot be read now: nothing was sent yet.
 func (m Media) CopyTo(ctx context.Context, to io.Writer) error {
 	away := func(err error) *Fault {
-		return &Fault{Kind: Overloaded, Message: "The task's input cannot be read from the archive now.", Taken: TakenNo, Err: err}
+		return &Fault{Kind: Overloaded, Message: "The task's input cannot be read from the archive now.", Accepted: NotAccepted, Err: err}
 	}
 	file, err := m.Open(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ type Video struct {
 
 // VideoAdapter drives one vendor's jobs. It is stateless and safe for concurrent use. Errors are *Fault.
 type VideoAdapter interface {
-	// Submit starts a paid job, once. Fault.Taken says whether the upstream surely did not take it.
+	// Submit starts a paid job, once. Fault.Accepted says whether the upstream surely did not take it.
 	Submit(ctx context.Context, to Target, req VideoRequest) (Ticket, error)
 	// Poll asks for a job. A failed job, and one the vendor no longer knows, is a status and not an error. It may be
 	// called any number of times.
@@ -185,7 +185,7 @@ type Remixer interface {
 var ErrNoLookup = errors.New("the upstream has no look-up")
 
 // Finder is a VideoAdapter whose vendor can tell what became of a submit whose answer was lost: it looks the job up by
-// the request's IdempotencyKey. A *Fault of kind NotFound with TakenNo means the vendor surely has no such job; one that wraps
+// the request's IdempotencyKey. A *Fault of kind NotFound with NotAccepted means the vendor surely has no such job; one that wraps
 // ErrNoLookup, that this upstream keeps no such keys.
 type Finder interface {
 	Find(ctx context.Context, to Target, req VideoRequest) (Ticket, error)

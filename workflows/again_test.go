@@ -77,7 +77,7 @@ func TestVideoOfAWeek(t *testing.T) {
 				t.Errorf("attempt %d was made before", in.Attempt)
 			}
 			attempts[in.Attempt] = true
-			return activities.Job{}, faultError(activities.Record{Kind: providers.Upstream, Message: "401", Taken: providers.TakenNo, Elsewhere: true, KeyOnly: true})
+			return activities.Job{}, faultError(activities.Record{Kind: providers.Upstream, Message: "401", Accepted: providers.NotAccepted, Retryable: true, KeyOnly: true})
 		})
 		s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
 			settled = in

@@ -72,7 +72,7 @@ func TestCreateReserves(t *testing.T) {
 	other.Request.Seconds = "5"
 	_, err := tasks.Create(t.Context(), other)
 	var fault *providers.Fault
-	if !errors.As(err, &fault) || fault.Kind != providers.Quota || fault.Taken != providers.TakenNo || engine.count() != 1 {
+	if !errors.As(err, &fault) || fault.Kind != providers.Quota || fault.Accepted != providers.NotAccepted || engine.count() != 1 {
 		t.Errorf("beyond the budget: %v, %d tasks", err, engine.count())
 	}
 	in.Budget = 1 // lowered meanwhile: the task that runs is answered all the same

@@ -234,7 +234,7 @@ func notFound(id string) *providers.Fault {
 }
 
 func unreadable(err error) *providers.Fault {
-	return &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be read.", Taken: providers.TakenNo, Err: err}
+	return &providers.Fault{Kind: providers.Invalid, Message: "The request cannot be read.", Accepted: providers.NotAccepted, Err: err}
 }
 
 // away is the fault of a part of ours that does not answer; repeating the request later is safe. A fault stays what it
@@ -246,5 +246,5 @@ func away(what string, err error) *providers.Fault {
 	if errors.Is(err, context.Canceled) {
 		return providers.AsFault(err)
 	}
-	return &providers.Fault{Kind: providers.Overloaded, Message: what + " is not available now.", RetryAfter: retryTemporal, Taken: providers.TakenNo, Err: err}
+	return &providers.Fault{Kind: providers.Overloaded, Message: what + " is not available now.", RetryAfter: retryTemporal, Accepted: providers.NotAccepted, Err: err}
 }

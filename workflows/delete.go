@@ -141,7 +141,7 @@ func (c *Client) endAndRemove(ctx context.Context, task Task) (client.WorkflowRu
 
 func beingRemoved(id string) *providers.Fault {
 	return &providers.Fault{
-		Kind: providers.Conflict, Param: "Idempotency-Key", RetryAfter: removedRetry, Taken: providers.TakenNo,
+		Kind: providers.Conflict, Param: "Idempotency-Key", RetryAfter: removedRetry, Accepted: providers.NotAccepted,
 		Message: fmt.Sprintf("The idempotency key belongs to %s, which is being deleted.", id),
 	}
 }

@@ -77,7 +77,7 @@ func TestVideoTellsItsEnd(t *testing.T) {
 		return activities.Delivery{Delivered: true}, nil
 	})
 	s.admits("main")
-	s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Taken: providers.TakenNo})
+	s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Accepted: providers.NotAccepted})
 	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
 	in := newest()
 	in.Notify, in.Request.WebhookURL = true, "https://client.example/hook"
@@ -104,7 +104,7 @@ func TestVideoNamesItsDelivery(t *testing.T) {
 				return activities.Delivery{Delivered: true}, nil
 			})
 			s.admits("main")
-			s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Taken: providers.TakenNo})
+			s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Accepted: providers.NotAccepted})
 			s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
 			in.Notify, in.Life = true, life
 			s.play(t, in)
@@ -141,7 +141,7 @@ func TestVideoClaims(t *testing.T) {
 				if in.Claimed != claims {
 					t.Errorf("claimed %v, want %v", in.Claimed, claims)
 				}
-				return activities.Job{}, faultError(activities.Record{Kind: providers.Timeout, Message: "never began", Taken: providers.TakenNo, Elsewhere: true})
+				return activities.Job{}, faultError(activities.Record{Kind: providers.Timeout, Message: "never began", Accepted: providers.NotAccepted, Retryable: true})
 			})
 			s.polls(done, nil)
 			s.archives()

@@ -20,13 +20,13 @@ func (c *Client) source(ctx context.Context, tokenID string, req *providers.Vide
 		return nil, err
 	case task.State != Completed || task.Job == nil:
 		return nil, &providers.Fault{
-			Kind: providers.Invalid, Param: "video_id", Taken: providers.TakenNo, Message: "Only a completed video can be remixed.",
+			Kind: providers.Invalid, Param: "video_id", Accepted: providers.NotAccepted, Message: "Only a completed video can be remixed.",
 		}
 	}
 	to := task.Job.Assignment
 	if _, ok := c.opts.Catalog[to.Vendor].Video.(providers.Remixer); !ok {
 		return nil, &providers.Fault{
-			Kind: providers.Invalid, Param: "video_id", Taken: providers.TakenNo, Message: "The upstream of this video cannot remix it.",
+			Kind: providers.Invalid, Param: "video_id", Accepted: providers.NotAccepted, Message: "The upstream of this video cannot remix it.",
 		}
 	}
 	req.Model, req.Source = task.Request.Model, &task.Job.Ticket

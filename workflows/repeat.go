@@ -125,7 +125,7 @@ func (c *Client) againKnown(ctx context.Context, id string, in Create, req provi
 	}
 	if hash, err := requestHash(req); err != nil || m.Token != in.TokenID || m.Hash != hash {
 		return Task{}, memo{}, &providers.Fault{
-			Kind: providers.Mismatch, Param: "Idempotency-Key", Taken: providers.TakenNo,
+			Kind: providers.Mismatch, Param: "Idempotency-Key", Accepted: providers.NotAccepted,
 			Message: "The idempotency key was used with another request.",
 		}
 	}

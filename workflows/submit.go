@@ -78,12 +78,12 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			return none, nil, err
 		case fault == nil:
 			return job, nil, nil
-		case fault.Taken != providers.TakenNo:
+		case fault.Accepted != providers.NotAccepted:
 			return none, &providers.VideoFailure{
 				Code:    CodeUpstreamUnknown,
 				Message: "The upstream may have taken the job, but its answer was lost and nobody can tell; it is not submitted again.",
 			}, nil
-		case !fault.Elsewhere:
+		case !fault.Retryable:
 			return none, refusal(*fault), nil
 		}
 		last = fault
@@ -112,7 +112,7 @@ func (v *video) admit(ctx workflow.Context, want activities.AdmitInput) activiti
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	if err := workflow.ExecuteLocalActivity(withAdmit(free), v.acts.Admit, want).Get(free, &admission); err != nil {
 		workflow.GetLogger(ctx).Warn("no channel chosen", "err", err)
-		return activities.Admission{Refused: &activities.Record{Kind: providers.Overloaded, Message: notChosen, Taken: providers.TakenNo}}
+		return activities.Admission{Refused: &activities.Record{Kind: providers.Overloaded, Message: notChosen, Accepted: providers.NotAccepted}}
 	}
 	v.holds(admission)
 	return admission
@@ -199,7 +199,7 @@ func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Du
 	return min(2*wait, queueMost), nil, v.pause(ctx, min(wait, until.Sub(now)))
 }
 
-// attempt is one channel and one submit. Its fault's Taken is the last word on whether another attempt may follow.
+// attempt is one channel and one submit. Its fault's Accepted is the last word on whether another attempt may follow.
 func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activities.Job, *activities.Record, error) {
 	if err := v.enter(ctx, PhaseSubmitting, keyword(AttrChannel).ValueSet(to.Channel), keyword(AttrVendor).ValueSet(to.Vendor)); err != nil {
 		return activities.Job{}, nil, err
@@ -220,7 +220,7 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	}
 	err := workflow.ExecuteActivity(withSubmit(free, summary), submit, in).Get(free, &job)
 	fault, bad := activities.Outcome(err)
-	if bad && fault.Taken != providers.TakenNo {
+	if bad && fault.Accepted != providers.NotAccepted {
 		until := workflow.Now(ctx)
 		if !fault.Settled {
 			until = until.Add(submitLife) // the request may still be under way in a worker that lost its way to Temporal
@@ -233,7 +233,7 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Reconcile, activities.ReconcileInput{Submit: in, Until: until, Claimed: claims}).Get(free, &job)
 		fault, bad = activities.Outcome(err)
 		// The vendor said it never had the job: another submit costs nothing twice.
-		fault.Elsewhere = fault.Elsewhere || fault.Taken == providers.TakenNo
+		fault.Retryable = fault.Retryable || fault.Accepted == providers.NotAccepted
 	}
 	if bad {
 		this.fault = &fault

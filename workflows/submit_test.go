@@ -104,7 +104,7 @@ func TestVideoStandsInLineAgain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	seen, awaits, settled := s.full(2, "main"), s.awaits(0, "main"), s.settles()
-	submits := s.submits(&activities.Record{Kind: providers.RateLimited, Message: "busy", Taken: providers.TakenNo, Elsewhere: true}, nil)
+	submits := s.submits(&activities.Record{Kind: providers.RateLimited, Message: "busy", Accepted: providers.NotAccepted, Retryable: true}, nil)
 	s.polls(done, nil)
 	s.archives()
 	if got := s.play(t, today()); got.State != workflows.Completed || *submits != 2 {
@@ -125,7 +125,7 @@ func TestVideoStandsInLineAgain(t *testing.T) {
 // same channel, however long that took; a task from before goes by the growing waits of the queue.
 func TestVideoWaitsForTheArchive(t *testing.T) {
 	t.Parallel()
-	away := &activities.Record{Kind: providers.Overloaded, Message: "away", Taken: providers.TakenNo, Elsewhere: true, Archive: true}
+	away := &activities.Record{Kind: providers.Overloaded, Message: "away", Accepted: providers.NotAccepted, Retryable: true, Archive: true}
 	t.Run("a long outage", func(t *testing.T) {
 		t.Parallel()
 		s := newStage(t)

@@ -116,6 +116,6 @@ func (t *turns) setLine(tokenID string, line []chan struct{}) {
 
 func crowded() *providers.Fault {
 	return &providers.Fault{
-		Kind: providers.Overloaded, Message: "Too many reads of video tasks wait at the moment.", RetryAfter: time.Second, Taken: providers.TakenNo,
+		Kind: providers.Overloaded, Message: "Too many reads of video tasks wait at the moment.", RetryAfter: time.Second, Accepted: providers.NotAccepted,
 	}
 }

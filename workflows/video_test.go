@@ -172,8 +172,8 @@ func TestVideoFallsOver(t *testing.T) {
 	s := newStage(t)
 	seen := s.admits("first", "second", "third")
 	submits := s.submits(
-		&activities.Record{Kind: providers.RateLimited, Message: "busy", Taken: providers.TakenNo, Elsewhere: true},
-		&activities.Record{Kind: providers.Upstream, Message: "key refused", Taken: providers.TakenNo, Elsewhere: true, KeyOnly: true},
+		&activities.Record{Kind: providers.RateLimited, Message: "busy", Accepted: providers.NotAccepted, Retryable: true},
+		&activities.Record{Kind: providers.Upstream, Message: "key refused", Accepted: providers.NotAccepted, Retryable: true, KeyOnly: true},
 		nil,
 	)
 	s.polls(done, nil)
@@ -197,7 +197,7 @@ func TestVideoWaitsForAChannel(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	seen := s.admits("", "main", "", "main")
-	s.submits(&activities.Record{Kind: providers.Overloaded, Message: "full", Taken: providers.TakenNo, Elsewhere: true}, nil)
+	s.submits(&activities.Record{Kind: providers.Overloaded, Message: "full", Accepted: providers.NotAccepted, Retryable: true}, nil)
 	s.polls(done, nil)
 	s.archives()
 	if got := s.run(t); got.State != workflows.Completed {
@@ -228,7 +228,7 @@ func TestVideoQueueLimit(t *testing.T) {
 // TestVideoSubmitOnce: whatever is not surely refused is never followed by another submit.
 func TestVideoSubmitOnce(t *testing.T) {
 	t.Parallel()
-	unknown := &activities.Record{Kind: providers.Upstream, Message: "500", Settled: true, Elsewhere: true}
+	unknown := &activities.Record{Kind: providers.Upstream, Message: "500", Settled: true, Retryable: true}
 	cases := map[string]struct {
 		submit    *activities.Record
 		reconcile *activities.Record // nil: not asked
@@ -236,8 +236,8 @@ func TestVideoSubmitOnce(t *testing.T) {
 		code      string
 		submits   int
 	}{
-		"refused for good":        {submit: &activities.Record{Kind: providers.Invalid, Message: "bad prompt", Taken: providers.TakenNo, Code: "moderation_blocked"}, code: "moderation_blocked", submits: 1},
-		"refused without a code":  {submit: &activities.Record{Kind: providers.Invalid, Message: "bad", Taken: providers.TakenNo}, code: workflows.CodeUpstreamRefused, submits: 1},
+		"refused for good":        {submit: &activities.Record{Kind: providers.Invalid, Message: "bad prompt", Accepted: providers.NotAccepted, Code: "moderation_blocked"}, code: "moderation_blocked", submits: 1},
+		"refused without a code":  {submit: &activities.Record{Kind: providers.Invalid, Message: "bad", Accepted: providers.NotAccepted}, code: workflows.CodeUpstreamRefused, submits: 1},
 		"unknown, nobody can say": {submit: unknown, reconcile: &activities.Record{Kind: providers.Upstream, Message: "no look-up"}, code: workflows.CodeUpstreamUnknown, submits: 1},
 		"unknown, ticket found":   {submit: unknown, found: true, submits: 1},
 	}
@@ -279,7 +279,7 @@ func TestVideoSubmitsAgainWhenTheVendorNeverHadIt(t *testing.T) {
 	s.admits("main")
 	submits := s.submits(&activities.Record{Kind: providers.Upstream, Message: "500", Settled: true}, nil)
 	s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(activities.Job{}, faultError(activities.Record{
-		Kind: providers.NotFound, Message: "no such job", Taken: providers.TakenNo,
+		Kind: providers.NotFound, Message: "no such job", Accepted: providers.NotAccepted,
 	}))
 	s.polls(done, nil)
 	s.archives()

@@ -46,7 +46,7 @@ func CheckModel(name string) error {
 // ModelNotFound is the fault of a model that the caller may not use, or that nobody has.
 func ModelNotFound(model string) *providers.Fault {
 	fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", model)
-	fault.Param, fault.Taken = "model", providers.TakenNo
+	fault.Param, fault.Accepted = "model", providers.NotAccepted
 	return fault
 }
 

@@ -94,7 +94,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	path, ok := modelPath(to.Model)
 	if !ok {
 		return nil, &providers.Fault{
-			Kind: providers.ModelNotFound, Message: "No upstream model has such a name.", Param: "model", Taken: providers.TakenNo,
+			Kind: providers.ModelNotFound, Message: "No upstream model has such a name.", Param: "model", Accepted: providers.NotAccepted,
 		}
 	}
 	address, answer := to.Channel.BaseURL+"/v1beta/"+path+":"+operation.verb, "application/json"

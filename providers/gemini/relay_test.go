@@ -224,7 +224,7 @@ func TestRelayUnserved(t *testing.T) {
 	if err == nil {
 		resp.Body.Close()
 	}
-	if fault := providers.AsFault(err); fault == nil || fault.Blame != providers.BlameChannel || fault.Taken != providers.TakenNo {
+	if fault := providers.AsFault(err); fault == nil || fault.Blame != providers.BlameChannel || fault.Accepted != providers.NotAccepted {
 		t.Errorf("bad address: got %v, want a fault of the channel", err)
 	}
 }

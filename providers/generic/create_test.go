@@ -115,8 +115,8 @@ func TestVideoRefusals(t *testing.T) {
 	const said = "The upstream refused the request: "
 	type want struct {
 		kind           providers.Kind
-		taken          providers.Taken
-		elsewhere      bool
+		accepted       providers.Accepted
+		retryable      bool
 		message        string
 		code, param    string
 		blamesTheOwner bool
@@ -129,33 +129,33 @@ func TestVideoRefusals(t *testing.T) {
 	}{
 		{
 			"field", 400, `{"error":{"message":"'duration' must be a number of seconds.","type":"invalid_request_error","param":"duration","code":"invalid_request"}}`,
-			want{kind: providers.Invalid, taken: providers.TakenNo, message: said + "'duration' must be a number of seconds.", code: "invalid_request", param: "duration"},
+			want{kind: providers.Invalid, accepted: providers.NotAccepted, message: said + "'duration' must be a number of seconds.", code: "invalid_request", param: "duration"},
 		},
 		{
 			"the key is another request's", 422, `{"error":{"message":"used","type":"invalid_request_error","code":"idempotency_mismatch"}}`,
-			want{kind: providers.Invalid, taken: providers.TakenUnknown, message: said + "used", code: "idempotency_mismatch"},
+			want{kind: providers.Invalid, accepted: providers.AcceptedUnknown, message: said + "used", code: "idempotency_mismatch"},
 		},
 		{
 			"the key's task is being started", 409, `{"error":{"message":"being started","type":"invalid_request_error","code":"conflict"}}`,
-			want{kind: providers.Conflict, taken: providers.TakenUnknown, message: said + "being started", code: "conflict"},
+			want{kind: providers.Conflict, accepted: providers.AcceptedUnknown, message: said + "being started", code: "conflict"},
 		},
 		{
 			"another 422", 422, `{"message":"no such size","code":"bad_size"}`,
-			want{kind: providers.Invalid, taken: providers.TakenNo, message: said + "no such size", code: "bad_size"},
+			want{kind: providers.Invalid, accepted: providers.NotAccepted, message: said + "no such size", code: "bad_size"},
 		},
 		{
 			"no model", 404, `{"error":{"message":"hush","type":"invalid_request_error","code":"model_not_found"}}`,
-			want{kind: providers.ModelNotFound, taken: providers.TakenNo, message: said + "hush", code: "model_not_found"},
+			want{kind: providers.ModelNotFound, accepted: providers.NotAccepted, message: said + "hush", code: "model_not_found"},
 		},
 		{
 			"out of money", 429, `{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}`,
-			want{kind: providers.Upstream, taken: providers.TakenNo, elsewhere: true, message: "The upstream refused the gateway's own key.", code: "insufficient_quota", blamesTheOwner: true},
+			want{kind: providers.Upstream, accepted: providers.NotAccepted, retryable: true, message: "The upstream refused the gateway's own key.", code: "insufficient_quota", blamesTheOwner: true},
 		},
 		{
 			"overloaded", 503, `{"error":{"message":"x","type":"api_error","code":"overloaded"}}`,
-			want{kind: providers.Overloaded, taken: providers.TakenUnknown, elsewhere: true, message: "The upstream is overloaded.", code: "overloaded"},
+			want{kind: providers.Overloaded, accepted: providers.AcceptedUnknown, retryable: true, message: "The upstream is overloaded.", code: "overloaded"},
 		},
-		{"nothing", 400, `<html>`, want{kind: providers.Invalid, taken: providers.TakenNo, message: "The upstream refused the request."}},
+		{"nothing", 400, `<html>`, want{kind: providers.Invalid, accepted: providers.NotAccepted, message: "The upstream refused the request."}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +164,7 @@ func TestVideoRefusals(t *testing.T) {
 			if !errors.As(err, &fault) {
 				t.Fatalf("got %v", err)
 			}
-			got := want{fault.Kind, fault.Taken, fault.Elsewhere(), fault.Message, fault.Code, fault.Param, fault.Blame == providers.BlameKey}
+			got := want{fault.Kind, fault.Accepted, fault.Retryable(), fault.Message, fault.Code, fault.Param, fault.Blame == providers.BlameKey}
 			if got != tc.want {
 				t.Errorf("got %+v\nwant %+v", got, tc.want)
 			}
@@ -176,7 +176,7 @@ func TestVideoRefusals(t *testing.T) {
 		"no object":  {Prompt: "a", Extra: json.RawMessage(`[1]`)},
 	} {
 		body, _, err := create(t, req, http.StatusOK, `{"id":"video_1"}`)
-		if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Kind != providers.Invalid || fault.Taken != providers.TakenNo || body != nil {
+		if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Kind != providers.Invalid || fault.Accepted != providers.NotAccepted || body != nil {
 			t.Errorf("%s: got %v, sent %q", name, err, body)
 		}
 	}
@@ -231,7 +231,7 @@ func TestVideoFindDeclared(t *testing.T) {
 				}
 				return
 			}
-			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Taken != providers.TakenUnknown || creates != 0 {
+			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Accepted != providers.AcceptedUnknown || creates != 0 {
 				t.Errorf("got %v after %d creates", err, creates)
 			}
 		})

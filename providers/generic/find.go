@@ -20,7 +20,7 @@ var errNoKeys = fmt.Errorf("%w: its description declares no Idempotency-Key for 
 // Find asks what became of a create by repeating it under the same Idempotency-Key: the upstream answers with the task
 // it made, or makes it now; there is never a second one. Other gateways have the path and know no such key, and would be
 // paid again, so an upstream must first declare it in its own OpenAPI document. A failure says nothing about the lost
-// create, so each is TakenUnknown.
+// create, so each is AcceptedUnknown.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	if err := v.honoursKeys(ctx, to, req.Source != nil); err != nil {
 		return providers.Ticket{}, open(err)
@@ -43,7 +43,7 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 // open leaves the question open that a failure could not answer.
 func open(err error) error {
 	fault := *providers.AsFault(err)
-	fault.Taken = providers.TakenUnknown
+	fault.Accepted = providers.AcceptedUnknown
 	return &fault
 }
 

@@ -163,14 +163,14 @@ func explain(err error, key providers.Secret) error {
 	switch {
 	case fault.Upstream.Status == http.StatusConflict, fault.Upstream.Status == http.StatusUnprocessableEntity && fault.Code == "idempotency_mismatch":
 		// The key has made a task, or is about to: this very attempt's, whose answer was lost.
-		fault.Taken = providers.TakenUnknown
+		fault.Accepted = providers.AcceptedUnknown
 	case fault.Code == "insufficient_quota":
 		fault.Kind, fault.Message = providers.Upstream, "The upstream refused the gateway's own key."
-		fault.Blame, fault.Taken = providers.BlameKey, providers.TakenNo
+		fault.Blame, fault.Accepted = providers.BlameKey, providers.NotAccepted
 	case fault.Code == "model_not_found":
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}
-	if fault.Elsewhere() {
+	if fault.Retryable() {
 		return fault
 	}
 	fault.Param = said.param

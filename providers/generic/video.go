@@ -199,7 +199,7 @@ func (v *Videos) task(ctx context.Context, client *http.Client, req *http.Reques
 func (v *Videos) request(ctx context.Context, method string, to providers.Target, path string, body []byte) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, to.Channel.BaseURL+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, &providers.Fault{Kind: providers.Internal, Message: "The channel's address is not usable.", Taken: providers.TakenNo, Err: err}
+		return nil, &providers.Fault{Kind: providers.Internal, Message: "The channel's address is not usable.", Accepted: providers.NotAccepted, Err: err}
 	}
 	authorize(req, to.Key)
 	// Such an upstream is a gateway of this kind, often the operator's own: its part of the trace is worth having, and the

@@ -163,7 +163,7 @@ func FuzzTask(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		status, links, err := generic.DecodeTask(body)
 		if err != nil {
-			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Taken != providers.TakenUnknown || fault.Kind != providers.Upstream {
+			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Accepted != providers.AcceptedUnknown || fault.Kind != providers.Upstream {
 				t.Fatalf("got %v", err)
 			}
 			return

@@ -103,7 +103,7 @@ func TestAnswerTypes(t *testing.T) {
 		operation   providers.Operation
 		stream      bool
 		contentType string
-		taken       bool
+		accepted    bool
 	}{
 		{providers.Speech, false, "audio/mpeg", true},
 		{providers.Speech, false, "audio/pcm; rate=24000", true},
@@ -139,8 +139,8 @@ func TestAnswerTypes(t *testing.T) {
 		if err == nil {
 			resp.Body.Close()
 		}
-		if fault := providers.AsFault(err); (err == nil) != tc.taken || err != nil && (fault.Kind != providers.Upstream || fault.Blame != providers.BlameChannel) {
-			t.Errorf("%s, stream %v, %q: got %v, want taken %v", tc.operation, tc.stream, tc.contentType, err, tc.taken)
+		if fault := providers.AsFault(err); (err == nil) != tc.accepted || err != nil && (fault.Kind != providers.Upstream || fault.Blame != providers.BlameChannel) {
+			t.Errorf("%s, stream %v, %q: got %v, want taken %v", tc.operation, tc.stream, tc.contentType, err, tc.accepted)
 		}
 		client.CloseIdleConnections()
 		server.Close()

@@ -137,7 +137,7 @@ func TestRelayBadAddress(t *testing.T) {
 	if err == nil {
 		resp.Body.Close()
 	}
-	if fault := providers.AsFault(err); fault == nil || fault.Blame != providers.BlameChannel || fault.Taken != providers.TakenNo {
+	if fault := providers.AsFault(err); fault == nil || fault.Blame != providers.BlameChannel || fault.Accepted != providers.NotAccepted {
 		t.Errorf("got %v, want a fault of the channel", err)
 	}
 }

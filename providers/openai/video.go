@@ -152,7 +152,7 @@ func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.
 func (v *Videos) request(ctx context.Context, method string, to providers.Target, path string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, to.Channel.BaseURL+path, body)
 	if err != nil {
-		return nil, &providers.Fault{Kind: providers.Internal, Message: "The channel's address is not usable.", Taken: providers.TakenNo, Err: err}
+		return nil, &providers.Fault{Kind: providers.Internal, Message: "The channel's address is not usable.", Accepted: providers.NotAccepted, Err: err}
 	}
 	authorize(req, to.Key)
 	req.Header.Set("User-Agent", upstream.Agent)

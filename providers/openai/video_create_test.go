@@ -220,7 +220,7 @@ func TestVideoRefusesItself(t *testing.T) {
 			if !errors.As(err, &fault) {
 				t.Fatalf("got %v", err)
 			}
-			if fault.Kind != providers.Invalid || fault.Param != tc.param || fault.Taken != providers.TakenNo || fault.Elsewhere() {
+			if fault.Kind != providers.Invalid || fault.Param != tc.param || fault.Accepted != providers.NotAccepted || fault.Retryable() {
 				t.Errorf("got %+v", fault)
 			}
 			if seen != nil {
@@ -240,7 +240,7 @@ func TestVideoRefusals(t *testing.T) {
 		kind                   providers.Kind
 		message                string
 		code, param            string
-		elsewhere, blamesOnKey bool
+		retryable, blamesOnKey bool
 	}{
 		{
 			name: "field", status: 400, body: `{"error":{"message":"Invalid value: '5'.","type":"invalid_request_error","param":"seconds","code":"invalid_value"}}`,
@@ -270,11 +270,11 @@ func TestVideoRefusals(t *testing.T) {
 		{
 			name: "billing in a 400", status: 400,
 			body: `{"error":{"message":"Billing hard limit has been reached","type":"invalid_request_error","param":null,"code":"billing_hard_limit_reached"}}`,
-			kind: providers.Upstream, message: "The upstream refused the gateway's own key.", code: "billing_hard_limit_reached", elsewhere: true, blamesOnKey: true,
+			kind: providers.Upstream, message: "The upstream refused the gateway's own key.", code: "billing_hard_limit_reached", retryable: true, blamesOnKey: true,
 		},
 		{
 			name: "limited", status: 429, body: `{"error":{"message":"Slow down","type":"requests","param":null,"code":"rate_limit_exceeded"}}`,
-			kind: providers.RateLimited, message: "The upstream limits the rate of requests.", code: "rate_limit_exceeded", elsewhere: true, blamesOnKey: true,
+			kind: providers.RateLimited, message: "The upstream limits the rate of requests.", code: "rate_limit_exceeded", retryable: true, blamesOnKey: true,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -289,11 +289,11 @@ func TestVideoRefusals(t *testing.T) {
 			if !errors.As(err, &fault) {
 				t.Fatalf("got %v", err)
 			}
-			if fault.Kind != tc.kind || fault.Message != tc.message || fault.Code != tc.code || fault.Param != tc.param || fault.Taken != providers.TakenNo {
+			if fault.Kind != tc.kind || fault.Message != tc.message || fault.Code != tc.code || fault.Param != tc.param || fault.Accepted != providers.NotAccepted {
 				t.Errorf("got %+v", fault)
 			}
-			if fault.Elsewhere() != tc.elsewhere || (fault.Blame == providers.BlameKey) != tc.blamesOnKey {
-				t.Errorf("got elsewhere %t, blame %d", fault.Elsewhere(), fault.Blame)
+			if fault.Retryable() != tc.retryable || (fault.Blame == providers.BlameKey) != tc.blamesOnKey {
+				t.Errorf("got retryable %t, blame %d", fault.Retryable(), fault.Blame)
 			}
 		})
 	}

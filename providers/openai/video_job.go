@@ -110,7 +110,7 @@ func (j job) failure() *providers.VideoFailure {
 func explain(err error, key providers.Secret) error {
 	err = refine(err)
 	var fault *providers.Fault
-	if !errors.As(err, &fault) || fault.Upstream == nil || fault.Elsewhere() {
+	if !errors.As(err, &fault) || fault.Upstream == nil || fault.Retryable() {
 		return err
 	}
 	if said := reason(fault.Upstream.Body); said != "" {

@@ -157,7 +157,7 @@ func FuzzJob(f *testing.F) {
 			t.Fatalf("got %v", err)
 		}
 		if err != nil {
-			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Taken != providers.TakenUnknown || fault.Kind != providers.Upstream {
+			if fault, ok := errors.AsType[*providers.Fault](err); !ok || fault.Accepted != providers.AcceptedUnknown || fault.Kind != providers.Upstream {
 				t.Fatalf("got %v", err)
 			}
 			return

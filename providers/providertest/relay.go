@@ -292,8 +292,8 @@ func (s relaySuite) wrongType(t *testing.T) {
 func (s relaySuite) nobody(t *testing.T) {
 	t.Parallel()
 	fault := s.fault(t.Context(), t, s.at(nobody))
-	if fault.Kind != providers.Upstream || fault.Taken != providers.TakenNo || fault.Blame != providers.BlameChannel {
-		t.Errorf("got %s, taken %d, blame %d, want upstream, surely not taken, the channel's", fault.Kind, fault.Taken, fault.Blame)
+	if fault.Kind != providers.Upstream || fault.Accepted != providers.NotAccepted || fault.Blame != providers.BlameChannel {
+		t.Errorf("got %s, accepted %d, blame %d, want upstream, surely not accepted, the channel's", fault.Kind, fault.Accepted, fault.Blame)
 	}
 }
 

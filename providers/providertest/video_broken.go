@@ -14,7 +14,7 @@ import (
 func (s videoSuite) submitNobody(t *testing.T) {
 	t.Parallel()
 	_, err := s.adapter(t).Submit(t.Context(), s.at(nobody), s.request())
-	wantTaken(t, wantFault(t, err), providers.TakenNo, true)
+	wantAccepted(t, wantFault(t, err), providers.NotAccepted, true)
 }
 
 // submitCut: an upstream that ends the connection when it has the request, be the connection new or have others
@@ -30,7 +30,7 @@ func (s videoSuite) submitCut(t *testing.T) {
 		}
 		u.on(VideoSubmit, u.drop(reset))
 		_, err := adapter.Submit(t.Context(), to, s.request())
-		wantTaken(t, wantFault(t, err), providers.TakenUnknown, true)
+		wantAccepted(t, wantFault(t, err), providers.AcceptedUnknown, true)
 		if got := u.submitted(); got != 2 {
 			t.Errorf("the submit was sent %d times", got-1)
 		}
@@ -84,7 +84,7 @@ func (s videoSuite) submitCutHTTP2(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	_, err := adapter.Submit(t.Context(), to, s.request())
-	wantTaken(t, wantFault(t, err), providers.TakenUnknown, true)
+	wantAccepted(t, wantFault(t, err), providers.AcceptedUnknown, true)
 	if got := u.submitted(); got != 2 {
 		t.Errorf("the submit was sent %d times", got-1)
 	}
@@ -100,8 +100,8 @@ func (s videoSuite) submitAnswerCut(t *testing.T) {
 		_, _ = w.Write(accepted.body[:len(accepted.body)-1])
 		panic(http.ErrAbortHandler)
 	})
-	if fault := s.refusedSubmit(t, u); fault.Taken != providers.TakenUnknown {
-		t.Errorf("got taken %d", fault.Taken)
+	if fault := s.refusedSubmit(t, u); fault.Accepted != providers.AcceptedUnknown {
+		t.Errorf("got accepted %d", fault.Accepted)
 	}
 }
 
@@ -127,8 +127,8 @@ func (s videoSuite) submitCanceled(t *testing.T) {
 	u.on(VideoSubmit, u.hang(cancel, gone))
 	_, err := s.adapter(t).Submit(ctx, s.at(u.server.URL), s.request())
 	canceled(t, err, gone)
-	if fault := wantFault(t, err); fault.Taken != providers.TakenUnknown {
-		t.Errorf("got taken %d", fault.Taken)
+	if fault := wantFault(t, err); fault.Accepted != providers.AcceptedUnknown {
+		t.Errorf("got accepted %d", fault.Accepted)
 	}
 
 	// Its time running out is the upstream's fault.
@@ -137,8 +137,8 @@ func (s videoSuite) submitCanceled(t *testing.T) {
 	gone = make(chan struct{})
 	u.on(VideoSubmit, u.hang(func() { expire(context.DeadlineExceeded) }, gone))
 	_, err = s.adapter(t).Submit(timed, s.at(u.server.URL), s.request())
-	if fault := wantFault(t, err); fault.Kind != providers.Timeout || fault.Taken != providers.TakenUnknown || fault.Blame != providers.BlameChannel {
-		t.Errorf("got %s, taken %d, blame %d", fault.Kind, fault.Taken, fault.Blame)
+	if fault := wantFault(t, err); fault.Kind != providers.Timeout || fault.Accepted != providers.AcceptedUnknown || fault.Blame != providers.BlameChannel {
+		t.Errorf("got %s, accepted %d, blame %d", fault.Kind, fault.Accepted, fault.Blame)
 	}
 	<-gone
 
@@ -146,8 +146,8 @@ func (s videoSuite) submitCanceled(t *testing.T) {
 	done, stop := context.WithCancel(t.Context())
 	stop()
 	_, err = s.adapter(t).Submit(done, s.at(u.server.URL), s.request())
-	if fault := wantFault(t, err); fault.Kind != providers.Canceled || fault.Taken != providers.TakenNo {
-		t.Errorf("got %s, taken %d, want a cancel that cost nothing", fault.Kind, fault.Taken)
+	if fault := wantFault(t, err); fault.Kind != providers.Canceled || fault.Accepted != providers.NotAccepted {
+		t.Errorf("got %s, accepted %d, want a cancel that cost nothing", fault.Kind, fault.Accepted)
 	}
 	if got := u.submitted(); got != 2 {
 		t.Errorf("the submit was sent %d times", got)

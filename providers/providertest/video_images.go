@@ -78,7 +78,7 @@ func (s videoSuite) uploadUnreadable(t *testing.T) {
 		req := s.request()
 		req.Images = []providers.Media{{Object: "tasks/video_1/inputs/0", Open: open}}
 		_, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), req)
-		wantTaken(t, wantFault(t, err), providers.TakenNo, true)
+		wantAccepted(t, wantFault(t, err), providers.NotAccepted, true)
 		if !errors.Is(err, broken) {
 			t.Errorf("%s: got %v", name, err)
 		}

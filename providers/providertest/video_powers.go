@@ -99,15 +99,15 @@ func (s videoSuite) remix(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		answer    http.HandlerFunc
-		taken     providers.Taken
-		elsewhere bool
+		accepted  providers.Accepted
+		retryable bool
 	}{
-		{"refused", u.file("refused"), providers.TakenNo, false},
-		{"unknown", u.file("forgotten"), providers.TakenNo, false},
-		{"limited", u.file("limited"), providers.TakenNo, true},
-		{"broken", u.text(http.StatusBadGateway, "text/html", vendorWords), providers.TakenUnknown, true},
-		{"garbage", u.text(http.StatusOK, "application/json", "{}"), providers.TakenUnknown, true},
-		{"cut", u.drop(false), providers.TakenUnknown, true},
+		{"refused", u.file("refused"), providers.NotAccepted, false},
+		{"unknown", u.file("forgotten"), providers.NotAccepted, false},
+		{"limited", u.file("limited"), providers.NotAccepted, true},
+		{"broken", u.text(http.StatusBadGateway, "text/html", vendorWords), providers.AcceptedUnknown, true},
+		{"garbage", u.text(http.StatusOK, "application/json", "{}"), providers.AcceptedUnknown, true},
+		{"cut", u.drop(false), providers.AcceptedUnknown, true},
 	} {
 		sent.Store(0)
 		u.on(VideoRemix, func(w http.ResponseWriter, r *http.Request) {
@@ -115,15 +115,15 @@ func (s videoSuite) remix(t *testing.T) {
 			tc.answer(w, r)
 		})
 		_, err := remixer.Remix(t.Context(), to, source, s.request())
-		if fault := wantFault(t, err); fault.Taken != tc.taken || fault.Elsewhere() != tc.elsewhere || sent.Load() != 1 || strings.Contains(fault.Error(), vendorWords) {
-			t.Errorf("%s: got taken %d, elsewhere %t, sent %d times: %v", tc.name, fault.Taken, fault.Elsewhere(), sent.Load(), fault)
+		if fault := wantFault(t, err); fault.Accepted != tc.accepted || fault.Retryable() != tc.retryable || sent.Load() != 1 || strings.Contains(fault.Error(), vendorWords) {
+			t.Errorf("%s: got accepted %d, retryable %t, sent %d times: %v", tc.name, fault.Accepted, fault.Retryable(), sent.Load(), fault)
 		}
 	}
 	sent.Store(0)
 	withImage := s.request()
 	withImage.Images = []providers.Media{{URL: "https://images.example.com/cat.png"}}
 	_, err = remixer.Remix(t.Context(), to, source, withImage)
-	if fault := wantFault(t, err); fault.Kind != providers.Invalid || fault.Taken != providers.TakenNo || sent.Load() != 0 {
+	if fault := wantFault(t, err); fault.Kind != providers.Invalid || fault.Accepted != providers.NotAccepted || sent.Load() != 0 {
 		t.Errorf("with an image: got %v, sent %d times", fault, sent.Load())
 	}
 }
@@ -186,7 +186,7 @@ func (s videoSuite) find(t *testing.T) {
 		}
 	}
 	u.on(VideoSubmit, noting(u.drop(false)))
-	if _, err := s.adapter(t).Submit(t.Context(), to, s.request()); wantFault(t, err).Taken != providers.TakenUnknown {
+	if _, err := s.adapter(t).Submit(t.Context(), to, s.request()); wantFault(t, err).Accepted != providers.AcceptedUnknown {
 		t.Errorf("got %v", err)
 	}
 	for name, answer := range map[string]http.HandlerFunc{
@@ -205,8 +205,8 @@ func (s videoSuite) find(t *testing.T) {
 			t.Errorf("%s: got %+v", name, ticket)
 			continue
 		}
-		if fault := wantFault(t, err); fault.Taken != providers.TakenUnknown || strings.Contains(fault.Error(), vendorWords) {
-			t.Errorf("%s: got taken %d, %q", name, fault.Taken, fault.Error())
+		if fault := wantFault(t, err); fault.Accepted != providers.AcceptedUnknown || strings.Contains(fault.Error(), vendorWords) {
+			t.Errorf("%s: got accepted %d, %q", name, fault.Accepted, fault.Error())
 		}
 	}
 	u.on(VideoSubmit, noting(u.file("submitted")))

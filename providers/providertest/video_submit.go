@@ -25,10 +25,10 @@ func (s videoSuite) refusedSubmit(t *testing.T, u *videoUpstream) *providers.Fau
 	return wantFault(t, err)
 }
 
-func wantTaken(t *testing.T, fault *providers.Fault, taken providers.Taken, elsewhere bool) {
+func wantAccepted(t *testing.T, fault *providers.Fault, accepted providers.Accepted, retryable bool) {
 	t.Helper()
-	if fault.Taken != taken || fault.Elsewhere() != elsewhere {
-		t.Errorf("got taken %d, elsewhere %t, want %d, %t: %v", fault.Taken, fault.Elsewhere(), taken, elsewhere, fault)
+	if fault.Accepted != accepted || fault.Retryable() != retryable {
+		t.Errorf("got accepted %d, retryable %t, want %d, %t: %v", fault.Accepted, fault.Retryable(), accepted, retryable, fault)
 	}
 }
 
@@ -37,7 +37,7 @@ func (s videoSuite) submitRefused(t *testing.T) {
 	u := s.upstream(t)
 	u.on(VideoSubmit, u.send(u.answer("refused", "{{words}}", vendorWords)))
 	fault := s.refusedSubmit(t, u)
-	wantTaken(t, fault, providers.TakenNo, false)
+	wantAccepted(t, fault, providers.NotAccepted, false)
 	if fault.Kind != providers.Invalid || fault.Blame != providers.BlameNone || !strings.Contains(fault.Message, vendorWords) {
 		t.Errorf("got %s, blame %d, message %q, want invalid, nobody's, the vendor's reason", fault.Kind, fault.Blame, fault.Message)
 	}
@@ -60,7 +60,7 @@ func (s videoSuite) submitKeyRefused(t *testing.T) {
 		refused.status = status
 		u.on(VideoSubmit, u.send(refused))
 		fault := s.refusedSubmit(t, u)
-		wantTaken(t, fault, providers.TakenNo, true)
+		wantAccepted(t, fault, providers.NotAccepted, true)
 		if fault.Blame != providers.BlameKey || strings.Contains(fault.Error(), vendorWords) {
 			t.Errorf("%d: got blame %d, %q, want the key's, and nothing of the vendor's words", status, fault.Blame, fault.Error())
 		}
@@ -76,7 +76,7 @@ func (s videoSuite) submitLimited(t *testing.T) {
 		limited(w, r)
 	})
 	fault := s.refusedSubmit(t, u)
-	wantTaken(t, fault, providers.TakenNo, true)
+	wantAccepted(t, fault, providers.NotAccepted, true)
 	if fault.Kind != providers.RateLimited || fault.RetryAfter != 7*time.Second {
 		t.Errorf("got %s after %s", fault.Kind, fault.RetryAfter)
 	}
@@ -88,7 +88,7 @@ func (s videoSuite) submitFails(t *testing.T) {
 		u := s.upstream(t)
 		u.on(VideoSubmit, u.text(status, "text/html", "<html>"+vendorWords))
 		fault := s.refusedSubmit(t, u)
-		wantTaken(t, fault, providers.TakenUnknown, true)
+		wantAccepted(t, fault, providers.AcceptedUnknown, true)
 		if fault.Blame != providers.BlameChannel || strings.Contains(fault.Error(), vendorWords) {
 			t.Errorf("%d: got blame %d, %q", status, fault.Blame, fault.Error())
 		}
@@ -102,8 +102,8 @@ func (s videoSuite) submitGarbage(t *testing.T) {
 		u := s.upstream(t)
 		u.on(VideoSubmit, u.text(http.StatusOK, "application/json", body))
 		fault := s.refusedSubmit(t, u)
-		if fault.Taken != providers.TakenUnknown || strings.Contains(fault.Error(), vendorWords) {
-			t.Errorf("%q: got taken %d, %q, want unknown", body, fault.Taken, fault.Error())
+		if fault.Accepted != providers.AcceptedUnknown || strings.Contains(fault.Error(), vendorWords) {
+			t.Errorf("%q: got accepted %d, %q, want unknown", body, fault.Accepted, fault.Error())
 		}
 	}
 }

@@ -66,7 +66,7 @@ func dead(name string) simUpstream {
 func unreachable(name string) simUpstream {
 	return failing(name, func() *providers.Fault {
 		fault := simulated(providers.Upstream)
-		fault.Unreached, fault.Taken = true, providers.TakenNo
+		fault.Unreached, fault.Accepted = true, providers.NotAccepted
 		return fault
 	})
 }
@@ -81,7 +81,7 @@ func overloaded(name string) simUpstream {
 
 func limiting(name string) simUpstream {
 	return failing(name, func() *providers.Fault {
-		return &providers.Fault{Kind: providers.RateLimited, Message: "simulated", Blame: providers.BlameKey, Taken: providers.TakenNo, RetryAfter: 5 * time.Second}
+		return &providers.Fault{Kind: providers.RateLimited, Message: "simulated", Blame: providers.BlameKey, Accepted: providers.NotAccepted, RetryAfter: 5 * time.Second}
 	})
 }
 
@@ -126,11 +126,11 @@ func poisonous(name string, rate float64, fault func() *providers.Fault) tenant 
 func poisonFails() *providers.Fault { return simulated(providers.Upstream) }
 
 func poisonLimits() *providers.Fault {
-	return &providers.Fault{Kind: providers.RateLimited, Message: "simulated", Blame: providers.BlameKey, Taken: providers.TakenNo}
+	return &providers.Fault{Kind: providers.RateLimited, Message: "simulated", Blame: providers.BlameKey, Accepted: providers.NotAccepted}
 }
 
 func poisonForbids() *providers.Fault {
-	return &providers.Fault{Kind: providers.Upstream, Message: "simulated", Blame: providers.BlameKey, Key: providers.KeyForbidden, Taken: providers.TakenNo}
+	return &providers.Fault{Kind: providers.Upstream, Message: "simulated", Blame: providers.BlameKey, Key: providers.KeyForbidden, Accepted: providers.NotAccepted}
 }
 
 // simulation runs tenants against upstreams through the real relay and router, on a fake clock.

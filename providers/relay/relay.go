@@ -173,7 +173,7 @@ func (r *Relay) findMaker(ctx context.Context, call providers.Call, want *router
 		maker := r.makers.Find(ctx, from.ID)
 		if maker.Token != "" && maker.Token != call.Token {
 			fault := providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", from.ID)
-			fault.Param, fault.Taken = from.Param, providers.TakenNo
+			fault.Param, fault.Accepted = from.Param, providers.NotAccepted
 			return fault
 		}
 		if want.Maker == (providers.KeyRef{}) {
@@ -254,7 +254,7 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want router.Want
 		}
 		span.End(fault)
 		last = fault
-		if !fault.Elsewhere() {
+		if !fault.Retryable() {
 			if makers != nil {
 				last = makers // that nobody else can go on from its answer is no news, and no reason to give up
 			}

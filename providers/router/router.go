@@ -161,11 +161,11 @@ func (r *Router) Candidates(want Want) ([]providers.Channel, error) {
 func nowhere(want Want, served bool, soon time.Duration) *providers.Fault {
 	if !served {
 		fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", want.Model)
-		fault.Param, fault.Taken = "model", providers.TakenNo
+		fault.Param, fault.Accepted = "model", providers.NotAccepted
 		return fault
 	}
 	fault := providers.Faultf(providers.Overloaded, "No channel for the model %q is available at the moment.", want.Model)
-	fault.RetryAfter, fault.Taken = soon, providers.TakenNo
+	fault.RetryAfter, fault.Accepted = soon, providers.NotAccepted
 	return fault
 }
 

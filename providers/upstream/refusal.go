@@ -23,7 +23,7 @@ func Refusal(status int, header http.Header) *providers.Fault {
 func refusal(status int) *providers.Fault {
 	// A plain 4xx says in a documented way that the request was not accepted, and blames nobody but the request.
 	refused := func(kind providers.Kind, message string) *providers.Fault {
-		return &providers.Fault{Kind: kind, Message: message, Taken: providers.TakenNo}
+		return &providers.Fault{Kind: kind, Message: message, Accepted: providers.NotAccepted}
 	}
 	switch status {
 	case http.StatusForbidden:
@@ -41,7 +41,7 @@ func refusal(status int) *providers.Fault {
 	case http.StatusRequestEntityTooLarge:
 		return refused(providers.TooLarge, "The request is too large for the upstream.")
 	case http.StatusTooManyRequests:
-		return &providers.Fault{Kind: providers.RateLimited, Message: "The upstream limits the rate of requests.", Taken: providers.TakenNo, Blame: providers.BlameKey}
+		return &providers.Fault{Kind: providers.RateLimited, Message: "The upstream limits the rate of requests.", Accepted: providers.NotAccepted, Blame: providers.BlameKey}
 	case http.StatusServiceUnavailable, statusOverloaded:
 		return &providers.Fault{Kind: providers.Overloaded, Message: "The upstream is overloaded.", Blame: providers.BlameChannel}
 	}

@@ -26,7 +26,7 @@ func NewPost(ctx context.Context, address string, payload providers.Payload) (*h
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, payload.Reader())
 	if err != nil {
 		return nil, &providers.Fault{
-			Kind: providers.Upstream, Message: "The channel's address cannot be used.", Taken: providers.TakenNo, Blame: providers.BlameChannel, Err: err,
+			Kind: providers.Upstream, Message: "The channel's address cannot be used.", Accepted: providers.NotAccepted, Blame: providers.BlameChannel, Err: err,
 		}
 	}
 	req.ContentLength = payload.Len()
@@ -38,7 +38,7 @@ func NewPost(ctx context.Context, address string, payload providers.Payload) (*h
 // bounds the wait through the request's context: a *Fault that is the cause of its cancellation is what Send returns.
 //
 // A request with a body is written at most once: Send takes its GetBody away, without which net/http repeats none, not
-// even on a kept connection that turns out closed. Fault.Taken is TakenNo when no connection came about, so that
+// even on a kept connection that turns out closed. Fault.Accepted is NotAccepted when no connection came about, so that
 // nothing was written, and for the statuses that refuse a request. Fault.Delivered tells that all of it was written and no
 // answer came.
 func Send(client *http.Client, req *http.Request) (*http.Response, error) {
@@ -108,7 +108,7 @@ func (c *connection) fault(ctx context.Context, err error) *providers.Fault {
 		fault.Blame = providers.BlameNone
 	}
 	if c.conn == nil {
-		fault.Taken, fault.Unreached = providers.TakenNo, fault.Blame == providers.BlameChannel
+		fault.Accepted, fault.Unreached = providers.NotAccepted, fault.Blame == providers.BlameChannel
 	}
 	fault.Delivered = c.written.Load()
 	return fault

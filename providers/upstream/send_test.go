@@ -65,26 +65,26 @@ func sendFault(t *testing.T, c *http.Client, req *http.Request) *providers.Fault
 func TestSendStatus(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		status int
-		kind   providers.Kind
-		taken  providers.Taken
-		blame  providers.Blame
+		status   int
+		kind     providers.Kind
+		accepted providers.Accepted
+		blame    providers.Blame
 	}{
-		{302, providers.Upstream, providers.TakenUnknown, providers.BlameChannel},
-		{400, providers.Invalid, providers.TakenNo, providers.BlameNone},
-		{401, providers.Upstream, providers.TakenNo, providers.BlameKey},
-		{402, providers.Upstream, providers.TakenNo, providers.BlameKey},
-		{403, providers.Upstream, providers.TakenNo, providers.BlameKey},
-		{404, providers.NotFound, providers.TakenNo, providers.BlameNone},
-		{408, providers.Timeout, providers.TakenUnknown, providers.BlameChannel},
-		{409, providers.Conflict, providers.TakenNo, providers.BlameNone},
-		{413, providers.TooLarge, providers.TakenNo, providers.BlameNone},
-		{422, providers.Invalid, providers.TakenNo, providers.BlameNone},
-		{429, providers.RateLimited, providers.TakenNo, providers.BlameKey},
-		{500, providers.Upstream, providers.TakenUnknown, providers.BlameChannel},
-		{502, providers.Upstream, providers.TakenUnknown, providers.BlameChannel},
-		{503, providers.Overloaded, providers.TakenUnknown, providers.BlameChannel},
-		{529, providers.Overloaded, providers.TakenUnknown, providers.BlameChannel},
+		{302, providers.Upstream, providers.AcceptedUnknown, providers.BlameChannel},
+		{400, providers.Invalid, providers.NotAccepted, providers.BlameNone},
+		{401, providers.Upstream, providers.NotAccepted, providers.BlameKey},
+		{402, providers.Upstream, providers.NotAccepted, providers.BlameKey},
+		{403, providers.Upstream, providers.NotAccepted, providers.BlameKey},
+		{404, providers.NotFound, providers.NotAccepted, providers.BlameNone},
+		{408, providers.Timeout, providers.AcceptedUnknown, providers.BlameChannel},
+		{409, providers.Conflict, providers.NotAccepted, providers.BlameNone},
+		{413, providers.TooLarge, providers.NotAccepted, providers.BlameNone},
+		{422, providers.Invalid, providers.NotAccepted, providers.BlameNone},
+		{429, providers.RateLimited, providers.NotAccepted, providers.BlameKey},
+		{500, providers.Upstream, providers.AcceptedUnknown, providers.BlameChannel},
+		{502, providers.Upstream, providers.AcceptedUnknown, providers.BlameChannel},
+		{503, providers.Overloaded, providers.AcceptedUnknown, providers.BlameChannel},
+		{529, providers.Overloaded, providers.AcceptedUnknown, providers.BlameChannel},
 	} {
 		t.Run(http.StatusText(tc.status), func(t *testing.T) {
 			t.Parallel()
@@ -96,8 +96,8 @@ func TestSendStatus(t *testing.T) {
 				_, _ = io.WriteString(w, `{"secret":"words"}`)
 			})
 			fault := sendFault(t, client(t, nil), post(t.Context(), t, server.URL))
-			if fault.Kind != tc.kind || fault.Taken != tc.taken || fault.Blame != tc.blame {
-				t.Errorf("got %s taken %d blame %d, want %s, %d, %d", fault.Kind, fault.Taken, fault.Blame, tc.kind, tc.taken, tc.blame)
+			if fault.Kind != tc.kind || fault.Accepted != tc.accepted || fault.Blame != tc.blame {
+				t.Errorf("got %s accepted %d blame %d, want %s, %d, %d", fault.Kind, fault.Accepted, fault.Blame, tc.kind, tc.accepted, tc.blame)
 			}
 			if fault.RetryAfter != 7*time.Second {
 				t.Errorf("got RetryAfter %s", fault.RetryAfter)
@@ -178,8 +178,8 @@ func TestSendNothingWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fault := sendFault(t, client(t, nil), post(t.Context(), t, url))
-			if fault.Kind != providers.Upstream || fault.Taken != providers.TakenNo || fault.Blame != providers.BlameChannel {
-				t.Errorf("got %s taken %d blame %d (%v), want upstream, surely not taken, the channel's", fault.Kind, fault.Taken, fault.Blame, fault)
+			if fault.Kind != providers.Upstream || fault.Accepted != providers.NotAccepted || fault.Blame != providers.BlameChannel {
+				t.Errorf("got %s accepted %d blame %d (%v), want upstream, surely not accepted, the channel's", fault.Kind, fault.Accepted, fault.Blame, fault)
 			}
 			if strings.Contains(fault.Error(), "hunter2") {
 				t.Errorf("the error repeats the query: %v", fault)
@@ -216,8 +216,8 @@ func TestSendBroken(t *testing.T) {
 			t.Parallel()
 			server := hijack(t, func(conn net.Conn) { _, _ = io.WriteString(conn, words) })
 			fault := sendFault(t, client(t, nil), post(t.Context(), t, server.URL))
-			if fault.Kind != providers.Upstream || fault.Taken != providers.TakenUnknown || fault.Blame != providers.BlameChannel {
-				t.Errorf("got %s taken %d blame %d (%v), want upstream, unknown, the channel's", fault.Kind, fault.Taken, fault.Blame, fault)
+			if fault.Kind != providers.Upstream || fault.Accepted != providers.AcceptedUnknown || fault.Blame != providers.BlameChannel {
+				t.Errorf("got %s accepted %d blame %d (%v), want upstream, unknown, the channel's", fault.Kind, fault.Accepted, fault.Blame, fault)
 			}
 		})
 	}
@@ -273,8 +273,8 @@ func TestSendOnce(t *testing.T) {
 		t.Fatal("the request could not be repeated anyway; the test shows nothing")
 	}
 	fault := sendFault(t, c, req)
-	if fault.Taken != providers.TakenUnknown {
-		t.Errorf("got taken %d, want unknown", fault.Taken)
+	if fault.Accepted != providers.AcceptedUnknown {
+		t.Errorf("got accepted %d, want unknown", fault.Accepted)
 	}
 	if fault.Blame != providers.BlameNone {
 		t.Errorf("got blame %d for a kept connection that ended, want none", fault.Blame)
@@ -310,8 +310,8 @@ func TestSendContext(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			go func() { <-entered; cancel(tc.cause) }()
 			fault := sendFault(t, client(t, nil), post(ctx, t, server.URL))
-			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Taken != providers.TakenUnknown {
-				t.Errorf("got %s blame %d taken %d, want %s, %d, unknown", fault.Kind, fault.Blame, fault.Taken, tc.kind, tc.blame)
+			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Accepted != providers.AcceptedUnknown {
+				t.Errorf("got %s blame %d accepted %d, want %s, %d, unknown", fault.Kind, fault.Blame, fault.Accepted, tc.kind, tc.blame)
 			}
 			if fault == late {
 				t.Error("the cause itself came back; it is shared")
@@ -324,8 +324,8 @@ func TestSendContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		fault := sendFault(t, client(t, nil), post(ctx, t, server.URL))
-		if fault.Kind != providers.Canceled || fault.Taken != providers.TakenNo {
-			t.Errorf("got %s taken %d, want canceled, surely not taken", fault.Kind, fault.Taken)
+		if fault.Kind != providers.Canceled || fault.Accepted != providers.NotAccepted {
+			t.Errorf("got %s accepted %d, want canceled, surely not accepted", fault.Kind, fault.Accepted)
 		}
 	})
 }

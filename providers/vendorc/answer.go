@@ -122,7 +122,7 @@ func refineGate(fault *providers.Fault) {
 	case "ServiceNotFound", "InvalidActionOrVersion", "MethodNotAllowed":
 		// The channel leads to something else than this service.
 		fault.Kind, fault.Message = providers.Upstream, "The channel's address is not this vendor's."
-		fault.Taken, fault.Blame = providers.TakenNo, providers.BlameChannel
+		fault.Accepted, fault.Blame = providers.NotAccepted, providers.BlameChannel
 	case "FlowLimitExceeded":
 		class(fault, http.StatusTooManyRequests)
 	}
@@ -131,14 +131,14 @@ func refineGate(fault *providers.Fault) {
 // class makes a fault one of the HTTP status that its code means.
 func class(fault *providers.Fault, status int) {
 	as := upstream.Refusal(status, nil)
-	fault.Kind, fault.Message, fault.Taken, fault.Blame, fault.Key = as.Kind, as.Message, as.Taken, as.Blame, as.Key
+	fault.Kind, fault.Message, fault.Accepted, fault.Blame, fault.Key = as.Kind, as.Message, as.Accepted, as.Blame, as.Key
 }
 
 // explain gives a refused submit the vendor's reason, which the client needs to mend its request. A refused key explains
 // nothing: the vendor's words repeat a part of it.
 func explain(err error, key providers.Secret) error {
 	var fault *providers.Fault
-	if !errors.As(err, &fault) || fault.Upstream == nil || fault.Elsewhere() {
+	if !errors.As(err, &fault) || fault.Upstream == nil || fault.Retryable() {
 		return err
 	}
 	if said := reason(read(fault), key); said != "" {

@@ -151,7 +151,7 @@ func TestVideoRefusesItself(t *testing.T) {
 			if !errors.As(err, &fault) {
 				t.Fatalf("got %v", err)
 			}
-			if fault.Kind != providers.Invalid || fault.Param != tc.param || fault.Taken != providers.TakenNo || fault.Elsewhere() {
+			if fault.Kind != providers.Invalid || fault.Param != tc.param || fault.Accepted != providers.NotAccepted || fault.Retryable() {
 				t.Errorf("got %+v", fault)
 			}
 			if body != nil {

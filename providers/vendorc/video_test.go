@@ -131,27 +131,27 @@ func TestVideoRefusals(t *testing.T) {
 	)
 	type want struct {
 		kind      providers.Kind
-		taken     providers.Taken
+		accepted  providers.Accepted
 		blame     providers.Blame
 		key       providers.KeyTrouble
-		elsewhere bool
+		retryable bool
 		code      string
 		message   string
 	}
 	refused := func(code, words string) want {
-		return want{kind: providers.Invalid, taken: providers.TakenNo, code: code, message: said + words}
+		return want{kind: providers.Invalid, accepted: providers.NotAccepted, code: code, message: said + words}
 	}
 	limited := func(code string) want {
-		return want{providers.RateLimited, providers.TakenNo, providers.BlameKey, providers.KeyBusy, true, code, "The upstream limits the rate of requests."}
+		return want{providers.RateLimited, providers.NotAccepted, providers.BlameKey, providers.KeyBusy, true, code, "The upstream limits the rate of requests."}
 	}
 	badKey := func(code string) want {
-		return want{providers.Upstream, providers.TakenNo, providers.BlameKey, providers.KeyRefused, true, code, keyWords}
+		return want{providers.Upstream, providers.NotAccepted, providers.BlameKey, providers.KeyRefused, true, code, keyWords}
 	}
 	forbidden := func(code string) want {
-		return want{providers.Upstream, providers.TakenNo, providers.BlameKey, providers.KeyForbidden, true, code, keyWords}
+		return want{providers.Upstream, providers.NotAccepted, providers.BlameKey, providers.KeyForbidden, true, code, keyWords}
 	}
 	unknown := func(code, words string) want {
-		return want{providers.Upstream, providers.TakenUnknown, providers.BlameChannel, providers.KeyBusy, true, code, words}
+		return want{providers.Upstream, providers.AcceptedUnknown, providers.BlameChannel, providers.KeyBusy, true, code, words}
 	}
 	for _, tc := range []struct {
 		name   string
@@ -165,7 +165,7 @@ func TestVideoRefusals(t *testing.T) {
 		{"copyright", 400, code(50518, "Pre Img Risk Not Pass: Copyright"), refused("50518", "Pre Img Risk Not Pass: Copyright")},
 		{"review broken", 400, code(50520, "Risk Internal Error"), refused("50520", "Risk Internal Error")},
 		{"input", 400, code(50215, "Input invalid for this service."), refused("50215", "Input invalid for this service.")},
-		{"no words", 400, code(50215, ""), want{kind: providers.Invalid, taken: providers.TakenNo, code: "50215", message: "The upstream refused the request."}},
+		{"no words", 400, code(50215, ""), want{kind: providers.Invalid, accepted: providers.NotAccepted, code: "50215", message: "The upstream refused the request."}},
 		{"the key in its words", 400, code(50215, "bad ak-1 or sk-1"), refused("50215", "bad *** or ***")},
 		{"the client's link in its words", 400, code(50207, "cannot fetch https://h/a.png?sig=hush"), refused("50207", "cannot fetch https://h/a.png?…")},
 		{"refused in a 200", 200, code(50412, "Text Risk Not Pass"), refused("50412", "Text Risk Not Pass")},
@@ -188,10 +188,10 @@ func TestVideoRefusals(t *testing.T) {
 		{"credential", 400, gate("InvalidCredential", "hush"), badKey("InvalidCredential")},
 		{"rights", 403, gate("AccessDenied", "hush"), forbidden("AccessDenied")},
 		{"flow", 429, gate("FlowLimitExceeded", "x"), limited("FlowLimitExceeded")},
-		{"gate down", 503, gate("ServiceUnavailableTemp", "x"), want{providers.Overloaded, providers.TakenUnknown, providers.BlameChannel, providers.KeyBusy, true, "ServiceUnavailableTemp", "The upstream is overloaded."}},
+		{"gate down", 503, gate("ServiceUnavailableTemp", "x"), want{providers.Overloaded, providers.AcceptedUnknown, providers.BlameChannel, providers.KeyBusy, true, "ServiceUnavailableTemp", "The upstream is overloaded."}},
 		{
 			"another service", 404, gate("InvalidActionOrVersion", "x"),
-			want{providers.Upstream, providers.TakenNo, providers.BlameChannel, providers.KeyBusy, true, "InvalidActionOrVersion", "The channel's address is not this vendor's."},
+			want{providers.Upstream, providers.NotAccepted, providers.BlameChannel, providers.KeyBusy, true, "InvalidActionOrVersion", "The channel's address is not this vendor's."},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestVideoRefusals(t *testing.T) {
 			if !errors.As(err, &fault) {
 				t.Fatalf("got %v", err)
 			}
-			got := want{fault.Kind, fault.Taken, fault.Blame, fault.Key, fault.Elsewhere(), fault.Code, fault.Message}
+			got := want{fault.Kind, fault.Accepted, fault.Blame, fault.Key, fault.Retryable(), fault.Code, fault.Message}
 			if got != tc.want {
 				t.Errorf("got %+v\nwant %+v", got, tc.want)
 			}
