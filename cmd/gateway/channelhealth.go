@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// figuresEvery is how often a process shows how it finds the channels. Redis forgets what is fifteen seconds old.
-	figuresEvery = 2 * time.Second
+	// statesEvery is how often a process publishes the states of its channels. Redis forgets them after fifteen seconds.
+	statesEvery = 2 * time.Second
 	// shareTimeout bounds one round with Redis.
 	shareTimeout = 2 * time.Second
 )
 
-// sharer tells other processes of cooldowns that the router has decided on, learns it from them, and shows operators how this process finds
-// them. The router never waits for it, and without Redis it does without.
-type sharer struct {
+// healthSharer publishes the cooldowns that this process's router begins and ends, applies those of other processes, and
+// publishes the states of the channels for operators. The router never waits for it. Without Redis nothing is shared.
+type healthSharer struct {
 	store  *channelhealth.Store
 	router *router.Router
 	log    *slog.Logger
 
 	mu sync.Mutex
-	// news waits to be told; of one channel or key only the last counts.
-	news map[string]pendingRest
-	wake chan struct{}
+	// unsent are cooldowns by their names: only the last of a channel, a model or a key is sent.
+	unsent map[string]pendingCooldown
+	wake   chan struct{}
 }
 
-type pendingRest struct {
-	rest  channelhealth.Cooldown
-	until time.Time
+type pendingCooldown struct {
+	cooldown channelhealth.Cooldown
+	until    time.Time
 }
 
-// restText is what processes write about a cooldown beside its length. Channel names that of a key that rests, Circuit that
-// of a circuit: earlier versions, whose channels rested by other rules, neither take the second for one of theirs nor are
-// heard where they tell of a whole channel.
-type restText struct {
+// cooldownRecord is what processes write about a cooldown beside its length. A key's cooldown names its channel in Channel,
+// a circuit's in Circuit: earlier versions, whose cooldowns of channels followed other rules, must not apply the second, and
+// what they publish of a whole channel is not applied here.
+type cooldownRecord struct {
 	Channel  string          `json:"channel,omitempty"`
 	Circuit  string          `json:"circuit,omitempty"`
 	Upstream string          `json:"upstream"`
@@ -54,37 +54,37 @@ type restText struct {
 	Trouble  *router.Trouble `json:"trouble,omitempty"`
 }
 
-func newSharer(store *channelhealth.Store, log *slog.Logger) *sharer {
-	return &sharer{store: store, log: log, news: make(map[string]pendingRest), wake: make(chan struct{}, 1)}
+func newHealthSharer(store *channelhealth.Store, log *slog.Logger) *healthSharer {
+	return &healthSharer{store: store, log: log, unsent: make(map[string]pendingCooldown), wake: make(chan struct{}, 1)}
 }
 
-// Tell takes a cooldown of this process's router. It never waits.
-func (s *sharer) Tell(rest router.Cooldown) {
-	// Channels of one name that lead elsewhere are not the same one.
-	name := url.QueryEscape(rest.Channel) + " " + rest.Upstream + " " + rest.Key
-	if rest.Model != "" {
-		name += " " + url.QueryEscape(rest.Model)
+// publish has a cooldown of this process's router sent. It never waits.
+func (s *healthSharer) publish(cooldown router.Cooldown) {
+	// Channels of one name with different upstreams are different channels.
+	name := url.QueryEscape(cooldown.Channel) + " " + cooldown.Upstream + " " + cooldown.Key
+	if cooldown.Model != "" {
+		name += " " + url.QueryEscape(cooldown.Model)
 	}
-	told := restText{
-		Channel: rest.Channel, Upstream: rest.Upstream, Key: rest.Key, Model: rest.Model,
-		Length: rest.Length, Slow: rest.Slow, Asked: rest.Asked, Trouble: rest.Trouble,
+	record := cooldownRecord{
+		Channel: cooldown.Channel, Upstream: cooldown.Upstream, Key: cooldown.Key, Model: cooldown.Model,
+		Length: cooldown.Length, Slow: cooldown.Slow, Asked: cooldown.Asked, Trouble: cooldown.Trouble,
 	}
-	if rest.Circuit {
+	if cooldown.Circuit {
 		name = "circuit " + name
-		told.Channel, told.Circuit = "", rest.Channel
+		record.Channel, record.Circuit = "", cooldown.Channel
 	}
-	text, err := json.Marshal(told)
+	text, err := json.Marshal(record)
 	if err != nil {
-		s.log.Error("a cooldown cannot be told", "channel", rest.Channel, "error", err)
+		s.log.Error("a cooldown cannot be told", "channel", cooldown.Channel, "error", err)
 		return
 	}
 	s.mu.Lock()
-	s.news[name] = pendingRest{channelhealth.Cooldown{Name: name, Left: rest.Left, Text: text}, time.Now().Add(rest.Left)}
+	s.unsent[name] = pendingCooldown{channelhealth.Cooldown{Name: name, Left: cooldown.Left, Text: text}, time.Now().Add(cooldown.Left)}
 	s.mu.Unlock()
 	s.wakeUp()
 }
 
-func (s *sharer) wakeUp() {
+func (s *healthSharer) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -92,33 +92,33 @@ func (s *sharer) wakeUp() {
 }
 
 // run shares until ctx ends.
-func (s *sharer) run(ctx context.Context) {
+func (s *healthSharer) run(ctx context.Context) {
 	var following sync.WaitGroup
 	defer following.Wait()
-	missed := make(chan struct{}, 1)
+	reconnected := make(chan struct{}, 1)
 	following.Go(func() {
 		s.store.Follow(ctx, func() {
 			select {
-			case missed <- struct{}{}:
+			case reconnected <- struct{}{}:
 			default:
 			}
-		}, s.learn)
+		}, s.apply)
 	})
-	tick := time.NewTicker(figuresEvery)
+	tick := time.NewTicker(statesEvery)
 	defer tick.Stop()
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
-			s.hide(context.WithoutCancel(ctx))
+			s.withdrawStates(context.WithoutCancel(ctx))
 			return
 		case <-s.wake:
 			err = s.send(ctx)
-		case <-missed:
+		case <-reconnected:
 			err = s.catchUp(ctx)
 		case <-tick.C:
 			if err = s.send(ctx); err == nil {
-				err = s.show(ctx)
+				err = s.publishStates(ctx)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
@@ -127,66 +127,67 @@ func (s *sharer) run(ctx context.Context) {
 	}
 }
 
-// send tells what waits, and shows what has become of it. What Redis did not take stays, unless it is over by then.
-func (s *sharer) send(ctx context.Context) error {
+// send sends what is unsent, then the new states. What Redis did not take stays unsent, unless it is over by then.
+func (s *healthSharer) send(ctx context.Context) error {
 	s.mu.Lock()
-	news := s.news
-	s.news = make(map[string]pendingRest)
+	unsent := s.unsent
+	s.unsent = make(map[string]pendingCooldown)
 	s.mu.Unlock()
-	if len(news) == 0 {
+	if len(unsent) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, shareTimeout)
 	defer cancel()
-	for name, one := range news {
-		rest := one.rest
-		if rest.Left > 0 {
-			if rest.Left = time.Until(one.until); rest.Left <= 0 {
-				delete(news, name)
+	for name, pending := range unsent {
+		cooldown := pending.cooldown
+		if cooldown.Left > 0 {
+			if cooldown.Left = time.Until(pending.until); cooldown.Left <= 0 {
+				delete(unsent, name)
 				continue
 			}
 		}
-		if err := s.store.Publish(ctx, rest); err != nil {
+		if err := s.store.Publish(ctx, cooldown); err != nil {
 			s.mu.Lock()
-			for name, one := range news {
-				if _, newer := s.news[name]; !newer {
-					s.news[name] = one
+			for name, pending := range unsent {
+				if _, newer := s.unsent[name]; !newer {
+					s.unsent[name] = pending
 				}
 			}
 			s.mu.Unlock()
 			return err
 		}
-		delete(news, name)
+		delete(unsent, name)
 	}
-	return s.show(ctx)
+	return s.publishStates(ctx)
 }
 
-// catchUp learns what was told before this process listened. A rest that is over is for each process to try.
-func (s *sharer) catchUp(ctx context.Context) error {
+// catchUp applies what was published while this process did not listen. A cooldown that is over is left out: each process
+// tries for itself.
+func (s *healthSharer) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shareTimeout)
 	defer cancel()
-	rests, err := s.store.Cooldowns(ctx)
-	for _, rest := range rests {
-		if rest.Left > 0 {
-			s.learn(rest)
+	cooldowns, err := s.store.Cooldowns(ctx)
+	for _, cooldown := range cooldowns {
+		if cooldown.Left > 0 {
+			s.apply(cooldown)
 		}
 	}
 	return err
 }
 
-// learn takes over another process's word.
-func (s *sharer) learn(rest channelhealth.Cooldown) {
-	var text restText
-	if json.Unmarshal(rest.Text, &text) != nil { // a version of this program that writes otherwise
+// apply begins or ends a cooldown as another process did.
+func (s *healthSharer) apply(cooldown channelhealth.Cooldown) {
+	var text cooldownRecord
+	if json.Unmarshal(cooldown.Text, &text) != nil { // another version wrote it, in another form
 		return
 	}
 	s.router.Learn(router.Cooldown{
 		Channel: cmp.Or(text.Channel, text.Circuit), Upstream: text.Upstream, Key: text.Key, Model: text.Model, Circuit: text.Circuit != "",
-		Left: rest.Left, Length: text.Length, Slow: text.Slow, Asked: text.Asked, Trouble: text.Trouble,
+		Left: cooldown.Left, Length: text.Length, Slow: text.Slow, Asked: text.Asked, Trouble: text.Trouble,
 	})
 }
 
-func (s *sharer) show(ctx context.Context) error {
+func (s *healthSharer) publishStates(ctx context.Context) error {
 	text, err := json.Marshal(s.router.States())
 	if err != nil {
 		return err
@@ -196,7 +197,7 @@ func (s *sharer) show(ctx context.Context) error {
 	return s.store.Show(ctx, text)
 }
 
-func (s *sharer) hide(ctx context.Context) {
+func (s *healthSharer) withdrawStates(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, shareTimeout)
 	defer cancel()
 	if err := s.store.Hide(ctx); err != nil {
@@ -204,8 +205,8 @@ func (s *sharer) hide(ctx context.Context) {
 	}
 }
 
-// States lists the channels as all processes see them, and those of this configuration that none knows, with no process.
-func (s *sharer) States(ctx context.Context) ([]router.ChannelState, error) {
+// States lists the channels as all processes see them. Those of this configuration that no process knows have 0 processes.
+func (s *healthSharer) States(ctx context.Context) ([]router.ChannelState, error) {
 	figures, err := s.store.Figures(ctx)
 	if err != nil {
 		return nil, err

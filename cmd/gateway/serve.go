@@ -49,7 +49,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	calls, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	open := new(openCalls)
-	doors, err := p.doors(ctx, edge, open, connections, calls)
+	servers, err := p.listen(ctx, edge, open, connections, calls)
 	if err != nil {
 		return err
 	}
@@ -64,14 +64,14 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 		background.Go(func() { runWorker(running, p.worker(tokens), p.log) })
 	}
 
-	failed := make(chan error, len(doors))
-	for _, d := range doors {
-		background.Go(func() { failed <- d.server.Serve(d.listener) })
+	failed := make(chan error, len(servers))
+	for _, s := range servers {
+		background.Go(func() { failed <- s.server.Serve(s.listener) })
 	}
-	if len(doors) > 1 {
-		p.log.Info("the operator's operations are apart", "address", doors[1].listener.Addr().String())
+	if len(servers) > 1 {
+		p.log.Info("the operator's operations are apart", "address", servers[1].listener.Addr().String())
 	}
-	p.log.Info("listening", "address", doors[0].listener.Addr().String(), "worker", c.Worker, "connections", connections, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
+	p.log.Info("listening", "address", servers[0].listener.Addr().String(), "worker", c.Worker, "connections", connections, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve: %w", err)
@@ -81,7 +81,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	grace := time.Now().Add(p.cfg.Relay.Grace)
 	edge.Drain()
 	//nolint:contextcheck // ctx has ended, the grace period has not
-	end(doors, p.cfg.Relay.Grace, p.log, func() {
+	end(servers, p.cfg.Relay.Grace, p.log, func() {
 		cut(&providers.Fault{Kind: providers.Overloaded, Message: "The gateway is stopping."})
 		open.wait(lastWords)
 	})
@@ -140,43 +140,43 @@ func (o *openCalls) wait(limit time.Duration) bool {
 // lastWords is how long calls that are cut off may take to tell their clients.
 const lastWords = time.Second
 
-// door is a server at one address.
-type door struct {
+// openServer is a server at one address.
+type openServer struct {
 	server   *http.Server
 	listener net.Listener
 }
 
-// doors listens for the API and, where admin.listen is set, for the operator's operations apart from it. The server of a
-// door counts its calls, which live in the given context. The public one accepts the given number of connections.
-func (p *parts) doors(ctx context.Context, edge *api.Server, open *openCalls, connections int, calls context.Context) ([]door, error) { //nolint:revive // two contexts: that of the start, and that of calls
-	var doors []door
-	listen := func(address string, handler http.Handler, connections int) error {
+// listen listens for the API and, where admin.listen is set, for the operator's operations apart from it. Calls are counted
+// in open and live in the context calls. The public server accepts the given number of connections.
+func (p *parts) listen(ctx context.Context, edge *api.Server, open *openCalls, connections int, calls context.Context) ([]openServer, error) { //nolint:revive // two contexts: that of the start, and that of calls
+	var servers []openServer
+	start := func(address string, handler http.Handler, connections int) error {
 		listener, err := edge.Listen(ctx, address, connections)
 		if err != nil {
 			return err
 		}
 		server := edge.HTTPServer(address, open.count(handler))
 		server.BaseContext = func(net.Listener) context.Context { return calls }
-		doors = append(doors, door{server, listener})
+		servers = append(servers, openServer{server, listener})
 		return nil
 	}
-	err := listen(p.cfg.Listen, edge.Handler(), connections)
+	err := start(p.cfg.Listen, edge.Handler(), connections)
 	if err == nil && p.cfg.Admin.Listen != "" {
-		if err = listen(p.cfg.Admin.Listen, edge.AdminHandler(), adminConnections); err != nil {
-			_ = doors[0].listener.Close() // nobody was let in
+		if err = start(p.cfg.Admin.Listen, edge.AdminHandler(), adminConnections); err != nil {
+			_ = servers[0].listener.Close() // no call was accepted
 		}
 	}
-	return doors, err
+	return servers, err
 }
 
 // end closes the listeners at once, waits for open calls within the grace period, and cuts off what is left.
-func end(doors []door, grace time.Duration, log *slog.Logger, cut func()) {
+func end(servers []openServer, grace time.Duration, log *slog.Logger, cut func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	errs := make([]error, len(doors))
+	errs := make([]error, len(servers))
 	var all sync.WaitGroup
-	for i, d := range doors {
-		all.Go(func() { errs[i] = d.server.Shutdown(ctx) })
+	for i, s := range servers {
+		all.Go(func() { errs[i] = s.server.Shutdown(ctx) })
 	}
 	all.Wait()
 	err := errors.Join(errs...)
@@ -184,8 +184,8 @@ func end(doors []door, grace time.Duration, log *slog.Logger, cut func()) {
 		log.Warn("open calls are cut off", "grace", grace.String())
 		cut()
 		err = nil
-		for _, d := range doors {
-			err = errors.Join(err, d.server.Close())
+		for _, s := range servers {
+			err = errors.Join(err, s.server.Close())
 		}
 	}
 	if err != nil {

@@ -45,7 +45,7 @@ type parts struct {
 	archive  *archive.Store
 	catalog  providers.Catalog
 	router   *router.Router
-	health   *sharer
+	health   *healthSharer
 	prices   *pricing.List
 	adminKey *api.AdminKey
 	metrics  *metrics.Metrics
@@ -95,10 +95,10 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.prices = pricing.NewList(cfg.PriceList())
 	p.adminKey = api.NewAdminKey(cfg.AdminKey)
-	p.health = newSharer(channelhealth.New(p.redis), p.log)
+	p.health = newHealthSharer(channelhealth.New(p.redis), p.log)
 	p.router = router.New(p.catalog, cfg.Routes(), &router.Options{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
-		CooldownWindow: cfg.Relay.CooldownWindow, Tell: p.health.Tell,
+		CooldownWindow: cfg.Relay.CooldownWindow, Tell: p.health.publish,
 	})
 	p.health.router = p.router
 	return p, p.metrics.WatchChannels(p.router)
