@@ -10,7 +10,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 // unsaidSeconds is the length of a video that neither the request nor the vendor names: what answers say of it too.
@@ -19,14 +19,14 @@ const unsaidSeconds = 4
 // longestVideo is more seconds than any video has; a vendor that names more is not believed.
 const longestVideo = 1e6
 
-// Budgets holds tokens' money. *storage.Budgets implements it.
+// Budgets holds tokens' money. *ledger.Budgets implements it.
 type Budgets interface {
-	// Reserve answers storage.ErrBudget where the budget does not cover the claim.
-	Reserve(ctx context.Context, claim storage.Claim) error
+	// Reserve answers ledger.ErrBudget where the budget does not cover the claim.
+	Reserve(ctx context.Context, claim ledger.Estimate) error
 	// Free gives a claim back whose task was not started.
 	Free(ctx context.Context, tokenID, claimID string) error
 	// Settle counts a task's end, once.
-	Settle(ctx context.Context, end storage.TaskEnd) error
+	Settle(ctx context.Context, end ledger.TaskEnd) error
 }
 
 // Footage is how much video a task asks for or made.
@@ -51,9 +51,9 @@ type Ending string
 
 // The endings. Of an unknown one an upstream may want to be paid.
 const (
-	EndedCompleted = Ending(storage.TaskCompleted)
-	EndedFailed    = Ending(storage.TaskFailed)
-	EndedUnknown   = Ending(storage.TaskUnknown)
+	EndedCompleted = Ending(ledger.TaskCompleted)
+	EndedFailed    = Ending(ledger.TaskFailed)
+	EndedUnknown   = Ending(ledger.TaskUnknown)
 )
 
 // Bill is what is settled of a task that ended.
@@ -71,7 +71,7 @@ type Bill struct {
 // bill settles a task's money. A task that failed costs nothing; one whose outcome nobody knows costs what it would have,
 // since an upstream may want to be paid.
 func (a *Activities) bill(ctx context.Context, token string, b Bill) error {
-	end := storage.TaskEnd{ID: b.Claim, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: storage.Outcome(b.Ending)}
+	end := ledger.TaskEnd{ID: b.Claim, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: ledger.Outcome(b.Ending)}
 	if b.Ending != EndedFailed {
 		measure := b.Footage.measure()
 		price, _ := a.Prices.Of(b.Model)
@@ -90,10 +90,10 @@ func (i Intake) Reserve(ctx context.Context, token string, budget float64, claim
 		return nil
 	}
 	price, _ := i.Prices.Of(model)
-	err := i.Budgets.Reserve(ctx, storage.Claim{
+	err := i.Budgets.Reserve(ctx, ledger.Estimate{
 		ID: claim, Token: token, Model: model, Budget: budget, Amount: int64(price.Cost(footage.measure())),
 	})
-	if errors.Is(err, storage.ErrBudget) {
+	if errors.Is(err, ledger.ErrBudget) {
 		return &providers.Fault{
 			Kind: providers.Quota, Message: "The budget of this API key does not cover the video.", Accepted: providers.NotAccepted,
 			RetryAfter: quotaRetry, Err: err,

@@ -7,7 +7,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestSettleBillsOnce(t *testing.T) {
 	t.Parallel()
 	redis := storagetest.Redis(t)
-	budgets := storage.NewBudgets(redis, nil)
+	budgets := ledger.NewBudgets(redis, nil)
 	rates := make([]*pricing.Rate, 0, 2)
 	for _, text := range []string{"0.1", "0.01"} {
 		rate, err := pricing.ParseRate(text, 1)
@@ -45,15 +45,15 @@ func TestSettleBillsOnce(t *testing.T) {
 		}
 	}
 	const billion = 1_000_000_000
-	rows, err := storage.NewUsageReader(redis).Read(t.Context(), day, day, "demo")
-	want := []storage.Row{{
+	rows, err := ledger.NewReader(redis).Read(t.Context(), day, day, "demo")
+	want := []ledger.Row{{
 		Day: "2026-01-31", Token: "demo", Model: "sora-2", Channel: "main", Tasks: 3, Failed: 2, Video: 15 * time.Second,
 		Cost: (150+1)*billion/100 + (40+1)*billion/100,
 	}}
 	if err != nil || !slices.Equal(rows, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", rows, err, want)
 	}
-	if got, err := budgets.Balance(t.Context(), "demo"); err != nil || got != (storage.Balance{Spent: want[0].Cost}) {
+	if got, err := budgets.Balance(t.Context(), "demo"); err != nil || got != (ledger.Balance{Spent: want[0].Cost}) {
 		t.Errorf("balance %+v, %v", got, err)
 	}
 	if err := acts.Settle(t.Context(), activities.SettleInput{TaskID: "old", Token: "demo"}); err != nil {

@@ -16,6 +16,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 const (
@@ -37,10 +38,10 @@ var retries = [...]time.Duration{ //nolint:gochecknoglobals // a constant table;
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// Webhooks knows the webhooks of tokens. *storage.Tokens implements it.
+// Webhooks knows the webhooks of tokens. *tokens.Store implements it.
 type Webhooks interface {
 	// Webhook finds a token's by its stable id. Errors: storage.ErrNotFound, ErrRevoked, ErrUnavailable.
-	Webhook(ctx context.Context, tokenID string) (storage.Webhook, error)
+	Webhook(ctx context.Context, tokenID string) (tokens.Webhook, error)
 }
 
 // Event is what a receiver is told. Its id and its body are the same at every try and redelivery.
@@ -134,7 +135,7 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (Delivery, er
 }
 
 // tell makes one try.
-func (a *Activities) tell(ctx context.Context, in DeliverInput, to storage.Webhook, d Delivery, log *slog.Logger) (Delivery, error) {
+func (a *Activities) tell(ctx context.Context, in DeliverInput, to tokens.Webhook, d Delivery, log *slog.Logger) (Delivery, error) {
 	body, err := in.Event.body()
 	if err != nil {
 		return d, fmt.Errorf("write the event: %w", err)
@@ -178,11 +179,11 @@ type undeliverable struct{ error }
 func (u *undeliverable) Unwrap() error { return u.error }
 
 // receiver looks up where the event goes and what signs it.
-func (a *Activities) receiver(ctx context.Context, in DeliverInput) (storage.Webhook, error) {
+func (a *Activities) receiver(ctx context.Context, in DeliverInput) (tokens.Webhook, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	to, err := a.Webhooks.Webhook(ctx, in.Token)
-	if errors.Is(err, storage.ErrRevoked) {
+	if errors.Is(err, tokens.ErrRevoked) {
 		return to, &undeliverable{errors.New("the token is revoked")}
 	}
 	if err != nil {

@@ -21,12 +21,13 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // webhooks is a token store of one function.
-type webhooks func(ctx context.Context, tokenID string) (storage.Webhook, error)
+type webhooks func(ctx context.Context, tokenID string) (tokens.Webhook, error)
 
-func (w webhooks) Webhook(ctx context.Context, tokenID string) (storage.Webhook, error) {
+func (w webhooks) Webhook(ctx context.Context, tokenID string) (tokens.Webhook, error) {
 	return w(ctx, tokenID)
 }
 
@@ -73,12 +74,12 @@ func status(code int) func(http.ResponseWriter, int) {
 }
 
 // newNotifier is a rig whose one token has the webhook, and whose receivers may be on the loopback.
-func newNotifier(t *testing.T, hook storage.Webhook) *rig {
+func newNotifier(t *testing.T, hook tokens.Webhook) *rig {
 	t.Helper()
 	r := newRig(t, nil)
-	r.acts.Webhooks = webhooks(func(_ context.Context, id string) (storage.Webhook, error) {
+	r.acts.Webhooks = webhooks(func(_ context.Context, id string) (tokens.Webhook, error) {
 		if id != "demo" {
-			return storage.Webhook{}, storage.ErrNotFound
+			return tokens.Webhook{}, storage.ErrNotFound
 		}
 		return hook, nil
 	})
@@ -102,9 +103,9 @@ func deliver() activities.DeliverInput {
 // TestDeliverVerifies lets two receivers' libraries judge the signature: the OpenAI SDK's and Standard Webhooks' own.
 func TestDeliverVerifies(t *testing.T) {
 	t.Parallel()
-	current, before := storage.NewWebhookSecret(), storage.NewWebhookSecret()
+	current, before := tokens.NewWebhookSecret(), tokens.NewWebhookSecret()
 	hook := newReceiver(t, status(http.StatusNoContent))
-	r := newNotifier(t, storage.Webhook{URL: hook.URL + "/hook?a=1", Secrets: []storage.Secret{current, "whsec_broken", before}})
+	r := newNotifier(t, tokens.Webhook{URL: hook.URL + "/hook?a=1", Secrets: []tokens.Secret{current, "whsec_broken", before}})
 	d, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func TestDeliverVerifies(t *testing.T) {
 	if n := len(strings.Fields(got[0].header.Get("Webhook-Signature"))); n != 2 {
 		t.Errorf("%d signatures, want 2", n)
 	}
-	for _, secret := range []storage.Secret{current, before} {
+	for _, secret := range []tokens.Secret{current, before} {
 		lib, err := standardwebhooks.NewWebhook(secret.Reveal())
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +138,7 @@ func TestDeliverVerifies(t *testing.T) {
 			t.Errorf("OpenAI SDK: %v, %+v", err, event)
 		}
 	}
-	stranger := openai.NewClient(option.WithWebhookSecret(storage.NewWebhookSecret().Reveal()), option.WithAPIKey("unused"))
+	stranger := openai.NewClient(option.WithWebhookSecret(tokens.NewWebhookSecret().Reveal()), option.WithAPIKey("unused"))
 	if _, err := stranger.Webhooks.Unwrap(got[0].body, got[0].header); err == nil {
 		t.Error("another secret verifies as well")
 	}
@@ -152,7 +153,7 @@ func TestDeliverSignsAsTheReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	hook := newReceiver(t, status(http.StatusOK))
-	r := newNotifier(t, storage.Webhook{URL: hook.URL, Secrets: []storage.Secret{secret}})
+	r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []tokens.Secret{secret}})
 	if _, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver()); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestDeliverAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			hook := newReceiver(t, test.answer)
-			r := newNotifier(t, storage.Webhook{URL: hook.URL + "/?key=hush", Secrets: []storage.Secret{storage.NewWebhookSecret()}})
+			r := newNotifier(t, tokens.Webhook{URL: hook.URL + "/?key=hush", Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
 			if test.before.Tries > 0 {
 				r.env.SetHeartbeatDetails(test.before)
 			}
@@ -226,28 +227,28 @@ func TestDeliverAgain(t *testing.T) {
 
 func TestDeliverEnds(t *testing.T) {
 	t.Parallel()
-	secrets := []storage.Secret{storage.NewWebhookSecret()}
+	secrets := []tokens.Secret{tokens.NewWebhookSecret()}
 	gone := newReceiver(t, status(http.StatusGone))
 	bad := newReceiver(t, status(http.StatusInternalServerError))
 	for name, test := range map[string]struct {
-		hook   storage.Webhook
+		hook   tokens.Webhook
 		err    error
 		change func(in *activities.DeliverInput)
 		reason string
 		status int
 	}{
-		"410":          {hook: storage.Webhook{URL: gone.URL, Secrets: secrets}, reason: "wants no more", status: http.StatusGone},
-		"time is over": {hook: storage.Webhook{URL: bad.URL, Secrets: secrets}, change: func(in *activities.DeliverInput) { in.Until = time.Now() }, reason: "is over. The receiver answered with status 500", status: 500},
-		"no webhook":   {hook: storage.Webhook{Secrets: secrets}, reason: "neither the task nor its token"},
-		"no secret":    {hook: storage.Webhook{URL: bad.URL}, reason: "no webhook secret"},
-		"revoked":      {err: storage.ErrRevoked, reason: "revoked"},
-		"no such file": {hook: storage.Webhook{URL: bad.URL, Secrets: secrets}, change: func(in *activities.DeliverInput) { in.RequestObject = "tasks/x/request.json" }, reason: "no longer in the archive"},
-		"bad address":  {hook: storage.Webhook{URL: "ftp://client.example", Secrets: secrets}, reason: "wants http://host"},
+		"410":          {hook: tokens.Webhook{URL: gone.URL, Secrets: secrets}, reason: "wants no more", status: http.StatusGone},
+		"time is over": {hook: tokens.Webhook{URL: bad.URL, Secrets: secrets}, change: func(in *activities.DeliverInput) { in.Until = time.Now() }, reason: "is over. The receiver answered with status 500", status: 500},
+		"no webhook":   {hook: tokens.Webhook{Secrets: secrets}, reason: "neither the task nor its token"},
+		"no secret":    {hook: tokens.Webhook{URL: bad.URL}, reason: "no webhook secret"},
+		"revoked":      {err: tokens.ErrRevoked, reason: "revoked"},
+		"no such file": {hook: tokens.Webhook{URL: bad.URL, Secrets: secrets}, change: func(in *activities.DeliverInput) { in.RequestObject = "tasks/x/request.json" }, reason: "no longer in the archive"},
+		"bad address":  {hook: tokens.Webhook{URL: "ftp://client.example", Secrets: secrets}, reason: "wants http://host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newNotifier(t, storage.Webhook{})
-			r.acts.Webhooks = webhooks(func(context.Context, string) (storage.Webhook, error) { return test.hook, test.err })
+			r := newNotifier(t, tokens.Webhook{})
+			r.acts.Webhooks = webhooks(func(context.Context, string) (tokens.Webhook, error) { return test.hook, test.err })
 			in := deliver()
 			if test.change != nil {
 				test.change(&in)
@@ -265,7 +266,7 @@ func TestDeliverToTheTasksOwn(t *testing.T) {
 	t.Parallel()
 	others := newReceiver(t, status(http.StatusOK))
 	own := newReceiver(t, status(http.StatusOK))
-	r := newNotifier(t, storage.Webhook{URL: others.URL, Secrets: []storage.Secret{storage.NewWebhookSecret()}})
+	r := newNotifier(t, tokens.Webhook{URL: others.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
 	r.acts.Objects = objects{getJSON: func(_ context.Context, key string, into any) error {
 		if key != "tasks/x/request.json" {
 			return storage.ErrNotFound
@@ -291,9 +292,9 @@ func TestDeliverToTheTasksOwn(t *testing.T) {
 func TestDeliverWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	for away, want := range map[int]time.Duration{0: 5 * time.Second, 2: 20 * time.Second, 50: time.Minute} {
-		r := newNotifier(t, storage.Webhook{})
-		r.acts.Webhooks = webhooks(func(context.Context, string) (storage.Webhook, error) {
-			return storage.Webhook{}, storage.ErrUnavailable
+		r := newNotifier(t, tokens.Webhook{})
+		r.acts.Webhooks = webhooks(func(context.Context, string) (tokens.Webhook, error) {
+			return tokens.Webhook{}, storage.ErrUnavailable
 		})
 		r.env.SetHeartbeatDetails(activities.Delivery{Tries: 1, Away: away})
 		seen := beats[activities.Delivery](t, r)
@@ -310,7 +311,7 @@ func TestDeliverWhileRedisIsAway(t *testing.T) {
 // TestDeliverCancelled: an operator's cancel, or a worker that stops, is no failed try.
 func TestDeliverCancelled(t *testing.T) {
 	t.Parallel()
-	r := newNotifier(t, storage.Webhook{})
+	r := newNotifier(t, tokens.Webhook{})
 	cancel := r.cancelable(t)
 	release := make(chan struct{})
 	hook := newReceiver(t, func(http.ResponseWriter, int) {
@@ -318,8 +319,8 @@ func TestDeliverCancelled(t *testing.T) {
 		<-release
 	})
 	defer close(release)
-	r.acts.Webhooks = webhooks(func(context.Context, string) (storage.Webhook, error) {
-		return storage.Webhook{URL: hook.URL, Secrets: []storage.Secret{storage.NewWebhookSecret()}}, nil
+	r.acts.Webhooks = webhooks(func(context.Context, string) (tokens.Webhook, error) {
+		return tokens.Webhook{URL: hook.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}}, nil
 	})
 	_, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
 	var fault *providers.Fault

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"modelrelay/activities"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 func TestCheckReceiver(t *testing.T) {
@@ -120,7 +120,7 @@ func TestDeliverFollowsNoRedirect(t *testing.T) {
 			w.Header().Set("Location", inner.URL)
 			w.WriteHeader(code)
 		})
-		r := newNotifier(t, storage.Webhook{URL: hook.URL, Secrets: []storage.Secret{storage.NewWebhookSecret()}})
+		r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
 		_, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
 		if record, retried, _ := fault(t, err); !retried || record.Status != code {
 			t.Errorf("%d: %+v", code, record)
@@ -148,7 +148,7 @@ func TestDeliverJudgesTheAddressDialled(t *testing.T) {
 			if allowed && address != "127.0.0.1" {
 				continue // nobody is there
 			}
-			r := newNotifier(t, storage.Webhook{URL: "http://rebound.example:" + port, Secrets: []storage.Secret{storage.NewWebhookSecret()}})
+			r := newNotifier(t, tokens.Webhook{URL: "http://rebound.example:" + port, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
 			r.acts.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: allowed, Resolver: resolver})
 			t.Cleanup(r.acts.Receivers.Close)
 			d, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
@@ -226,7 +226,7 @@ func TestDeliverReadsLittle(t *testing.T) {
 			}
 		}
 	})
-	r := newNotifier(t, storage.Webhook{URL: hook.URL, Secrets: []storage.Secret{storage.NewWebhookSecret()}})
+	r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
 	if d, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver()); err != nil || !d.Delivered {
 		t.Errorf("got %+v, %v", d, err)
 	}

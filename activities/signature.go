@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // errUnsigned says that there is no secret to sign with.
@@ -18,7 +18,7 @@ var errUnsigned = errors.New("the token has no webhook secret that can sign")
 
 // sign makes the value of webhook-signature, as Standard Webhooks has it: the HMAC-SHA256 of "id.timestamp.body" by
 // each secret, one signature beside the other, so that a receiver may know any of them. A malformed secret signs nothing.
-func sign(secrets []storage.Secret, id string, at time.Time, body []byte) (string, error) {
+func sign(secrets []tokens.Secret, id string, at time.Time, body []byte) (string, error) {
 	var signatures []string
 	for _, secret := range secrets {
 		key, err := secret.Key()

@@ -12,8 +12,8 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
-	"modelrelay/storage"
 	"modelrelay/storage/archive"
+	"modelrelay/storage/tokens"
 )
 
 // TestStepsAreTold: who counts learns what became of each step, at which channel, and nothing of what was asked for.
@@ -78,7 +78,7 @@ func TestStepsAreTold(t *testing.T) {
 		"webhook refused":   {nil, delivers(t, http.StatusTeapot), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeAgain}},
 		"webhook unwanted":  {nil, delivers(t, http.StatusGone), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
 		"webhook of nobody": {nil, func(r *rig) {
-			r.acts.Webhooks = webhooks(func(context.Context, string) (storage.Webhook, error) { return storage.Webhook{}, storage.ErrRevoked })
+			r.acts.Webhooks = webhooks(func(context.Context, string) (tokens.Webhook, error) { return tokens.Webhook{}, tokens.ErrRevoked })
 			_, _ = r.env.ExecuteActivity(r.acts.Deliver, activities.DeliverInput{})
 		}, activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
 		"end": {nil, func(r *rig) {
@@ -120,8 +120,8 @@ func delivers(t *testing.T, code int) func(*rig) {
 	return func(r *rig) {
 		r.acts.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: true})
 		defer r.acts.Receivers.Close()
-		r.acts.Webhooks = webhooks(func(context.Context, string) (storage.Webhook, error) {
-			return storage.Webhook{URL: to.URL, Secrets: []storage.Secret{storage.NewWebhookSecret()}}, nil
+		r.acts.Webhooks = webhooks(func(context.Context, string) (tokens.Webhook, error) {
+			return tokens.Webhook{URL: to.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}}, nil
 		})
 		_, _ = r.env.ExecuteActivity(r.acts.Deliver, deliver())
 	}

@@ -16,7 +16,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // traced puts the rig's activities into a recorded span.
@@ -86,7 +86,7 @@ func TestTurnsAreSpans(t *testing.T) {
 func TestDeliveriesAreSpans(t *testing.T) {
 	t.Parallel()
 	hook := newReceiver(t, status(http.StatusInternalServerError))
-	r := newNotifier(t, storage.Webhook{URL: hook.URL + "/secret-path?a=secret", Secrets: []storage.Secret{storage.NewWebhookSecret()}})
+	r := newNotifier(t, tokens.Webhook{URL: hook.URL + "/secret-path?a=secret", Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
 	kept := r.traced(t)
 	in := deliver()
 	in.Until = time.Now().Add(time.Hour)

@@ -15,6 +15,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 const (
@@ -35,7 +36,7 @@ type Admin struct {
 	// Tokens are the client tokens; CheckToken returns one that is made or changed as it is stored, or a *providers.Fault
 	// that names the field that is wrong.
 	Tokens     TokenKeeper
-	CheckToken func(storage.Token) (storage.Token, error)
+	CheckToken func(tokens.Token) (tokens.Token, error)
 	// Tasks are those of all tokens, Webhooks their deliveries.
 	Tasks    Operator
 	Webhooks Redeliverer
@@ -104,11 +105,11 @@ func storeFault(what, name string, err error) error {
 		return refused(providers.NotFound, "There is no %s %q.")
 	case errors.Is(err, storage.ErrExists):
 		return refused(providers.Conflict, "There is a %s %q already.")
-	case errors.Is(err, storage.ErrSeeded):
+	case errors.Is(err, tokens.ErrSeeded):
 		return refused(providers.Conflict, "The %s %q stands in the configuration file and changes there.")
-	case errors.Is(err, storage.ErrRevoked):
+	case errors.Is(err, tokens.ErrRevoked):
 		return refused(providers.Conflict, "The %s %q is revoked.")
-	case errors.Is(err, storage.ErrDisabled):
+	case errors.Is(err, tokens.ErrDisabled):
 		return refused(providers.Conflict, "The %s %q is disabled.")
 	case errors.Is(err, storage.ErrUnavailable):
 		return &providers.Fault{Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second, Err: err}

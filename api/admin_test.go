@@ -18,9 +18,10 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 )
 
@@ -30,8 +31,8 @@ const adminKey = "admin-key-of-the-tests"
 type office struct {
 	*gateway
 
-	store    *storage.Tokens
-	usage    *storage.Usage
+	store    *tokens.Store
+	usage    *ledger.Usage
 	operator *operator
 	key      string
 }
@@ -45,16 +46,16 @@ func newOffice(t *testing.T) *office {
 // newOfficeOn is newOffice with its Redis, and with other options where change is not nil.
 func newOfficeOn(t *testing.T, client *redis.Client, change func(*api.Options)) *office {
 	t.Helper()
-	o := &office{store: storage.NewTokens(client, nil), usage: storage.NewUsage(client, nil), operator: &operator{}, key: adminKey}
+	o := &office{store: tokens.New(client, nil), usage: ledger.NewUsage(client, nil), operator: &operator{}, key: adminKey}
 	t.Cleanup(o.store.Close)
 	t.Cleanup(func() { _ = o.usage.Close(context.WithoutCancel(t.Context())) })
 	o.gateway = newGateway(t, nil, func(g *gateway, options *api.Options) {
 		routes := options.Router.(*router.Router)
 		options.Tokens = o.store
 		options.Admin = api.Admin{
-			Key: api.NewAdminKey(adminKey), Tokens: o.store, Money: cashier{storage.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
+			Key: api.NewAdminKey(adminKey), Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
 			Channels: func(context.Context) ([]router.ChannelState, error) { return routes.States(), nil },
-			CheckToken: func(token storage.Token) (storage.Token, error) {
+			CheckToken: func(token tokens.Token) (tokens.Token, error) {
 				if !slices.Contains(slots.Lanes(), token.Lane) {
 					return token, providers.InvalidField("lane", "Invalid request: 'lane' is unknown.")
 				}
@@ -344,7 +345,7 @@ func TestAdminTokens(t *testing.T) {
 func TestAdminTokenRefusals(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	if err := o.store.Seed(t.Context(), []storage.Seed{{Token: storage.Token{Name: "file", Lane: "normal"}, Key: "sk-file"}}); err != nil {
+	if err := o.store.Seed(t.Context(), []tokens.Seed{{Token: tokens.Token{Name: "file", Lane: "normal"}, Key: "sk-file"}}); err != nil {
 		t.Fatal(err)
 	}
 	var gone adminToken
@@ -387,7 +388,7 @@ func TestAdminTokenRefusals(t *testing.T) {
 func TestAdminTasks(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	made, _, err := o.store.Create(t.Context(), storage.Token{Name: "anna"})
+	made, _, err := o.store.Create(t.Context(), tokens.Token{Name: "anna"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -482,13 +483,13 @@ func TestAdminTasks(t *testing.T) {
 func TestAdminUsage(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	made, _, err := o.store.Create(t.Context(), storage.Token{Name: "anna"})
+	made, _, err := o.store.Create(t.Context(), tokens.Token{Name: "anna"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	january := time.Date(2026, 1, 31, 23, 0, 0, 0, time.UTC)
 	for i := range 4 {
-		entry := storage.Entry{
+		entry := ledger.Entry{
 			Token: made.ID, Model: "gpt-4o", Channel: "main", At: january.Add(time.Duration(i%2) * 2 * time.Hour), Requests: 1, InputTokens: 10,
 			OutputTokens: 5, Cost: 12_500_000, Audio: 1500 * time.Millisecond, Failed: i == 3,
 		}

@@ -8,7 +8,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // adminToken is a token as an operator sees it.
@@ -19,13 +19,13 @@ type adminToken struct {
 	State  string `json:"state" enum:"active,disabled,expired,revoked"`
 	Hint   string `json:"hint" doc:"The key's last characters"`
 
-	Group               string     `json:"group"`
-	Models              []string   `json:"models" nullable:"false" doc:"Public names with * patterns; none: every model of the group"`
-	Operations          []string   `json:"operations" nullable:"false" doc:"What it may do; none: everything"`
-	Networks            []string   `json:"networks" nullable:"false" doc:"Where its connections may come from, CIDR; none: anywhere"`
-	Expires             *time.Time `json:"expires" doc:"Null: never"`
-	storage.LimitChange            // all are there
-	Budget              float64    `json:"budget" doc:"0: none"`
+	Group              string     `json:"group"`
+	Models             []string   `json:"models" nullable:"false" doc:"Public names with * patterns; none: every model of the group"`
+	Operations         []string   `json:"operations" nullable:"false" doc:"What it may do; none: everything"`
+	Networks           []string   `json:"networks" nullable:"false" doc:"Where its connections may come from, CIDR; none: anywhere"`
+	Expires            *time.Time `json:"expires" doc:"Null: never"`
+	tokens.LimitChange            // all are there
+	Budget             float64    `json:"budget" doc:"0: none"`
 
 	Spent    *pricing.Money `json:"spent,omitempty" doc:"Of the budget; absent without one"`
 	Reserved *pricing.Money `json:"reserved,omitempty" doc:"Of the budget, by calls and tasks that are not settled; absent without one"`
@@ -44,17 +44,17 @@ type adminToken struct {
 
 // TransformSchema tells that all limits of a token are there, which in a change none need be.
 func (adminToken) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
-	for _, limit := range storage.ListLimits(storage.TokenLimits{}) {
+	for _, limit := range tokens.ListLimits(tokens.Limits{}) {
 		s.Required = append(s.Required, limit.Key)
 	}
 	return s
 }
 
-func newAdminToken(t storage.Token, now time.Time) adminToken {
+func newAdminToken(t tokens.Token, now time.Time) adminToken {
 	return adminToken{
 		Object: "token", ID: t.ID, Name: t.Name, State: t.State(now), Hint: t.Hint, Group: t.Group,
 		Models: orNone(t.Models), Operations: orNone(t.Operations), Networks: orNone(t.Networks), Expires: timeOrNull(t.Expires),
-		LimitChange: storage.AllLimits(t.TokenLimits), Budget: t.Budget, Weight: t.Weight, Lane: t.Lane,
+		LimitChange: tokens.AllLimits(t.Limits), Budget: t.Budget, Weight: t.Weight, Lane: t.Lane,
 		WebhookURL: t.WebhookURL, WebhookSigned: t.WebhookSecret != "", Disabled: t.Disabled, Seeded: t.Seeded,
 		CreatedAt: timeOrNull(t.CreatedAt),
 	}
@@ -98,14 +98,14 @@ func timeOrNull(t time.Time) *time.Time {
 	return &t
 }
 
-// TokenFields are those of a storage.TokenChange, which they convert to. It is exported because the document is made of
+// TokenFields are those of a tokens.Change, which they convert to. It is exported because the document is made of
 // exported parts only.
 type TokenFields struct {
 	Group      *string   `json:"group,omitempty" minLength:"1" doc:"Which channels it may use"`
 	Models     *[]string `json:"models,omitempty" doc:"Public names with * patterns; empty: every model of the group"`
 	Operations *[]string `json:"operations,omitempty" doc:"What it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
 	Networks   *[]string `json:"networks,omitempty" doc:"Addresses or CIDR ranges its connections come from; empty: anywhere"`
-	storage.LimitChange
+	tokens.LimitChange
 	Budget     *float64 `json:"budget,omitempty" doc:"Money, in the unit of prices; 0: no limit"`
 	Weight     *int     `json:"weight,omitempty" doc:"Share of a full channel's video jobs among the tokens of a lane that wait"`
 	Lane       *string  `json:"lane,omitempty" doc:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs"`
@@ -136,17 +136,17 @@ func (c *TokenChange) secret() string {
 	if c.WebhookSecret == nil || *c.WebhookSecret != madeHere {
 		return ""
 	}
-	return storage.NewWebhookSecret().Reveal()
+	return tokens.NewWebhookSecret().Reveal()
 }
 
 // apply puts what is there into the token; made, unless empty, is its new webhook secret.
-func (c *TokenChange) apply(t *storage.Token, made string) error {
-	storage.TokenChange(c.TokenFields).Apply(t)
+func (c *TokenChange) apply(t *tokens.Token, made string) error {
+	tokens.Change(c.TokenFields).Apply(t)
 	switch {
 	case made != "":
-		t.WebhookSecret = storage.Secret(made)
+		t.WebhookSecret = tokens.Secret(made)
 	case c.WebhookSecret != nil:
-		t.WebhookSecret = storage.Secret(*c.WebhookSecret)
+		t.WebhookSecret = tokens.Secret(*c.WebhookSecret)
 	}
 	if c.Expires == nil {
 		return nil

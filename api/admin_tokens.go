@@ -8,19 +8,19 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
-	"modelrelay/storage"
 	"modelrelay/storage/slots"
+	"modelrelay/storage/tokens"
 )
 
-// TokenKeeper makes and changes tokens, as storage.Tokens does.
+// TokenKeeper makes and changes tokens, as tokens.Store does.
 type TokenKeeper interface {
-	List(ctx context.Context) ([]storage.Token, error)
-	Find(ctx context.Context, idOrName string) (storage.Token, error)
-	Create(ctx context.Context, token storage.Token) (storage.Token, string, error)
-	Update(ctx context.Context, idOrName string, change func(*storage.Token) error) (storage.Token, error)
+	List(ctx context.Context) ([]tokens.Token, error)
+	Find(ctx context.Context, idOrName string) (tokens.Token, error)
+	Create(ctx context.Context, token tokens.Token) (tokens.Token, string, error)
+	Update(ctx context.Context, idOrName string, change func(*tokens.Token) error) (tokens.Token, error)
 	Revoke(ctx context.Context, idOrName string) error
-	Rotate(ctx context.Context, idOrName string) (storage.Token, string, error)
-	RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (storage.Token, storage.Secret, error)
+	Rotate(ctx context.Context, idOrName string) (tokens.Token, string, error)
+	RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (tokens.Token, tokens.Secret, error)
 }
 
 // Paths of the tokens.
@@ -61,7 +61,7 @@ type adminTokenAnswer struct {
 }
 
 // answerToken renders a token, or what went wrong with the one that was named.
-func (s *Server) answerToken(ctx context.Context, name string, token storage.Token, err error) (*adminTokenAnswer, error) {
+func (s *Server) answerToken(ctx context.Context, name string, token tokens.Token, err error) (*adminTokenAnswer, error) {
 	x := edge.Of(ctx)
 	x.Subject = name
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Server) addAdminTokens(g *edge.Group) {
 		Summary: "Give a token a new webhook secret", Description: "The answer holds it; a token without one gets its first.",
 		Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *adminSecretRotation) (*adminTokenAnswer, error) {
-		overlap := storage.SecretOverlap
+		overlap := tokens.SecretOverlap
 		if in.Body != nil && in.Body.Overlap != nil {
 			overlap = time.Duration(*in.Body.Overlap) * time.Second
 		}
@@ -159,7 +159,7 @@ func (s *Server) adminListTokens(ctx context.Context, in *adminTokensQuery) (*st
 
 func (s *Server) adminCreateToken(ctx context.Context, in *struct{ Body adminTokenCreate }) (*adminTokenAnswer, error) {
 	secret := in.Body.secret()
-	token := storage.Token{Name: in.Body.Name, Group: defaultGroup, Weight: 1, Lane: slots.LaneNormal}
+	token := tokens.Token{Name: in.Body.Name, Group: defaultGroup, Weight: 1, Lane: slots.LaneNormal}
 	err := in.Body.apply(&token, secret)
 	if err == nil {
 		token, err = s.admin.CheckToken(token)
@@ -182,7 +182,7 @@ func (s *Server) adminUpdateToken(ctx context.Context, in *struct {
 },
 ) (*adminTokenAnswer, error) {
 	secret := in.Body.secret()
-	token, err := s.admin.Tokens.Update(ctx, in.Token, func(token *storage.Token) error {
+	token, err := s.admin.Tokens.Update(ctx, in.Token, func(token *tokens.Token) error {
 		err := in.Body.apply(token, secret)
 		if err == nil {
 			*token, err = s.admin.CheckToken(*token)

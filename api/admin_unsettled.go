@@ -11,16 +11,17 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 // Settler tells what tokens have spent, and finds and ends money that is reserved and that nobody is going to settle.
 type Settler interface {
-	// Balances are those of tokens, by their ids, as storage.Budgets has them.
-	Balances(ctx context.Context, tokenIDs []string) (map[string]storage.Balance, error)
+	// Balances are those of tokens, by their ids, as ledger.Budgets has them.
+	Balances(ctx context.Context, tokenIDs []string) (map[string]ledger.Balance, error)
 	// Unsettled lists it, the oldest first.
 	Unsettled(ctx context.Context, filter UnsettledFilter) ([]Unsettled, error)
-	// Release ends a reservation, as storage.Budgets does.
-	Release(ctx context.Context, r storage.Reservation, charge bool) error
+	// Release ends a reservation, as ledger.Budgets does.
+	Release(ctx context.Context, r ledger.Reservation, charge bool) error
 }
 
 // UnsettledFilter selects reservations; an empty field selects all.
@@ -32,7 +33,7 @@ type UnsettledFilter struct {
 
 // Unsettled is a reservation that nobody is going to settle, and why.
 type Unsettled struct {
-	storage.Reservation
+	ledger.Reservation
 
 	Why string
 }

@@ -9,12 +9,13 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/tokens"
 )
 
 // cashier finds every reservation of a real store unsettled.
-type cashier struct{ *storage.Budgets }
+type cashier struct{ *ledger.Budgets }
 
 func (c cashier) Unsettled(ctx context.Context, filter api.UnsettledFilter) ([]api.Unsettled, error) {
 	list, err := c.Reservations(ctx, filter.Token)
@@ -32,14 +33,14 @@ func TestAdminUnsettled(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
 	client := storagetest.Client(t, "redis://"+server.Addr())
-	budgets := storage.NewBudgets(client, nil)
+	budgets := ledger.NewBudgets(client, nil)
 	o := newOfficeOn(t, client, nil)
-	made, _, err := o.store.Create(t.Context(), storage.Token{Name: "anna", Budget: 100})
+	made, _, err := o.store.Create(t.Context(), tokens.Token{Name: "anna", Budget: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, id := range []string{"video_1", "video_2", "video_3"} {
-		claim := storage.Claim{ID: id, Token: made.ID, Model: "sora-2", Budget: 100, Amount: int64(i+1) * 1_000_000_000}
+		claim := ledger.Estimate{ID: id, Token: made.ID, Model: "sora-2", Budget: 100, Amount: int64(i+1) * 1_000_000_000}
 		if id == "video_3" {
 			claim.Model = "veo-3"
 		}
@@ -96,10 +97,10 @@ func TestAdminUnsettled(t *testing.T) {
 	if o.tell(t, 200, "POST", path+"/all/refund", "", &list); len(list.Data) != 0 || list.Amount != 0 {
 		t.Errorf("nothing is left: %+v", list)
 	}
-	if balance, err := budgets.Balance(t.Context(), made.ID); err != nil || balance != (storage.Balance{Spent: 2_000_000_000}) {
+	if balance, err := budgets.Balance(t.Context(), made.ID); err != nil || balance != (ledger.Balance{Spent: 2_000_000_000}) {
 		t.Errorf("at the end: %+v, %v", balance, err)
 	}
-	if _, _, err := o.store.Create(t.Context(), storage.Token{Name: "berta"}); err != nil {
+	if _, _, err := o.store.Create(t.Context(), tokens.Token{Name: "berta"}); err != nil {
 		t.Fatal(err)
 	}
 	var all struct{ Data []holder }

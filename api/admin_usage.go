@@ -15,13 +15,13 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
-// UsageReader reads the ledger, as storage.UsageReader does.
+// UsageReader reads the ledger, as ledger.Reader does.
 type UsageReader interface {
 	// Read returns the rows of the days from and to, both included, of one token id or, when it is empty, of all.
-	Read(ctx context.Context, from, to time.Time, token string) ([]storage.Row, error)
+	Read(ctx context.Context, from, to time.Time, token string) ([]ledger.Row, error)
 }
 
 // usageDays is how many days usage is shown of where nobody says otherwise, today among them.
@@ -51,7 +51,7 @@ type UsageRow struct {
 }
 
 // NewUsageRow renders a row of the ledger; prices tells which models have one.
-func NewUsageRow(r storage.Row, prices *pricing.List) UsageRow {
+func NewUsageRow(r ledger.Row, prices *pricing.List) UsageRow {
 	var known *bool
 	if r.Model != "" {
 		_, priced := prices.Of(r.Model)
@@ -76,7 +76,7 @@ func UsageHead(by []string) []string {
 // Cells is the row as text, in the order of UsageHead.
 func (u UsageRow) Cells(by []string) []string {
 	names := map[string]string{
-		storage.ByDay: u.Day, storage.ByToken: u.Token, storage.ByModel: u.Model, storage.ByChannel: u.Channel,
+		ledger.ByDay: u.Day, ledger.ByToken: u.Token, ledger.ByModel: u.Model, ledger.ByChannel: u.Channel,
 	}
 	cells := make([]string, 0, len(by)+10)
 	for _, word := range by {
@@ -123,7 +123,7 @@ type usageQuery struct {
 func (s *Server) addAdminUsage(g *edge.Group) {
 	text := &huma.Schema{Type: huma.TypeString}
 	words := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
-	for _, word := range storage.UsageGroups() {
+	for _, word := range ledger.Groups() {
 		words.Items.Enum = append(words.Items.Enum, word)
 	}
 	responses := body.DeclareAnswer[usageList](g.OpenAPI().Components.Schemas, "The sums")
@@ -163,9 +163,9 @@ func (s *Server) adminUsage(x *edge.Request, r *http.Request) error {
 		return storeFault("token", query.token, err)
 	}
 	if query.model != "" {
-		rows = slices.DeleteFunc(rows, func(row storage.Row) bool { return row.Model != query.model })
+		rows = slices.DeleteFunc(rows, func(row ledger.Row) bool { return row.Model != query.model })
 	}
-	sums := storage.SumRows(rows, query.by)
+	sums := ledger.Sum(rows, query.by)
 	if query.csv {
 		return writeUsageCSV(x, sums, query.by)
 	}
@@ -181,7 +181,7 @@ func (s *Server) adminUsage(x *edge.Request, r *http.Request) error {
 func parseUsage(r *http.Request, now time.Time) (usageQuery, error) {
 	values := r.URL.Query()
 	query := usageQuery{
-		token: values.Get("token"), model: values.Get("model"), by: []string{storage.ByDay, storage.ByToken, storage.ByModel},
+		token: values.Get("token"), model: values.Get("model"), by: []string{ledger.ByDay, ledger.ByToken, ledger.ByModel},
 		csv: edge.HeaderLists(r.Header, "Accept", "text/csv"),
 	}
 	var err error
@@ -203,8 +203,8 @@ func parseUsage(r *http.Request, now time.Time) (usageQuery, error) {
 	if words, given := values["group_by"]; given {
 		query.by = nil
 		for _, word := range strings.FieldsFunc(strings.Join(words, ","), func(r rune) bool { return r == ',' || r == ' ' }) {
-			if !slices.Contains(storage.UsageGroups(), word) {
-				return query, providers.InvalidField("group_by", "Invalid request: 'group_by' takes %s.", strings.Join(storage.UsageGroups(), ", "))
+			if !slices.Contains(ledger.Groups(), word) {
+				return query, providers.InvalidField("group_by", "Invalid request: 'group_by' takes %s.", strings.Join(ledger.Groups(), ", "))
 			}
 			if !slices.Contains(query.by, word) {
 				query.by = append(query.by, word)
@@ -224,7 +224,7 @@ func parseUsage(r *http.Request, now time.Time) (usageQuery, error) {
 }
 
 // writeUsageCSV answers with a table.
-func writeUsageCSV(x *edge.Request, sums []storage.Row, by []string) error {
+func writeUsageCSV(x *edge.Request, sums []ledger.Row, by []string) error {
 	x.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	table := csv.NewWriter(x)
 	_ = table.Write(UsageHead(by)) // Error tells below

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"modelrelay/api"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 // TestRecordHoldsNoFormula: what a client called a model is a text in an operator's table, and its counters are numbers.
@@ -14,8 +14,8 @@ func TestRecordHoldsNoFormula(t *testing.T) {
 	for name, want := range map[string]string{
 		"gpt-4o": "gpt-4o", "": "", `=HYPERLINK("http://x")`: `'=HYPERLINK("http://x")`, "+1": "'+1", "-2": "'-2", "@sum": "'@sum", "\t=1": "'\t=1", "a=1": "a=1",
 	} {
-		row := api.NewUsageRow(storage.Row{Model: name, Requests: 1, Failed: -1}, nil)
-		by := []string{storage.ByModel}
+		row := api.NewUsageRow(ledger.Row{Model: name, Requests: 1, Failed: -1}, nil)
+		by := []string{ledger.ByModel}
 		if got := row.Record(by); got[0] != want || got[1] != "1" || got[3] != "-1" {
 			t.Errorf("%q: got %q", name, got)
 		}

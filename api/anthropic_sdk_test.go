@@ -12,7 +12,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 // anthropicSDK is the unmodified SDK of format A against a gateway.
@@ -78,7 +78,7 @@ func TestAnthropicSDKMessage(t *testing.T) {
 		if err != nil || got.Content[0].Text != "Hello" || got.Usage.OutputTokens != 7 {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
-		want := storage.Entry{Token: "good", Model: "m", Channel: "main", Requests: 1, InputTokens: 17, CachedTokens: 5, OutputTokens: 7}
+		want := ledger.Entry{Token: "good", Model: "m", Channel: "main", Requests: 1, InputTokens: 17, CachedTokens: 5, OutputTokens: 7}
 		waitFor(t, func() bool {
 			g.ledger.mu.Lock()
 			defer g.ledger.mu.Unlock()

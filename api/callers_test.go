@@ -18,23 +18,24 @@ import (
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 )
 
 // keyring holds one token, which a test changes.
 type keyring struct {
 	mu    sync.Mutex
-	token *storage.Token
+	token *tokens.Token
 	err   error
 }
 
-func (k *keyring) Authenticate(context.Context, string) (*storage.Token, error) {
+func (k *keyring) Authenticate(context.Context, string) (*tokens.Token, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.token, k.err
 }
 
-func (k *keyring) change(change func(*storage.Token)) {
+func (k *keyring) change(change func(*tokens.Token)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next := *k.token
@@ -86,20 +87,20 @@ func TestTokenLosesWhatIsUnderWay(t *testing.T) {
 		ring func(*keyring)
 	}{
 		{"revoked", unauthenticated, func(k *keyring) {
-			k.change(func(token *storage.Token) { token.Disabled, token.Revoked = true, true })
+			k.change(func(token *tokens.Token) { token.Disabled, token.Revoked = true, true })
 		}},
-		{"disabled", unauthenticated, func(k *keyring) { k.change(func(token *storage.Token) { token.Disabled = true }) }},
+		{"disabled", unauthenticated, func(k *keyring) { k.change(func(token *tokens.Token) { token.Disabled = true }) }},
 		{"rotated", unauthenticated, func(k *keyring) { k.mu.Lock(); defer k.mu.Unlock(); k.token, k.err = nil, storage.ErrNotFound }},
 		{"expired", unauthenticated, func(k *keyring) {
-			k.change(func(token *storage.Token) { token.Expires = time.Now() })
+			k.change(func(token *tokens.Token) { token.Expires = time.Now() })
 		}},
-		{"group", forbidden, func(k *keyring) { k.change(func(token *storage.Token) { token.Group = "other" }) }},
-		{"network", forbidden, func(k *keyring) { k.change(func(token *storage.Token) { token.Networks = []string{"192.0.2.0/24"} }) }},
-		{"operations", forbidden, func(k *keyring) { k.change(func(token *storage.Token) { token.Operations = []string{"realtime"} }) }},
+		{"group", forbidden, func(k *keyring) { k.change(func(token *tokens.Token) { token.Group = "other" }) }},
+		{"network", forbidden, func(k *keyring) { k.change(func(token *tokens.Token) { token.Networks = []string{"192.0.2.0/24"} }) }},
+		{"operations", forbidden, func(k *keyring) { k.change(func(token *tokens.Token) { token.Operations = []string{"realtime"} }) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			ring := &keyring{token: &storage.Token{ID: "good", Name: "good", Group: "default"}}
+			ring := &keyring{token: &tokens.Token{ID: "good", Name: "good", Group: "default"}}
 			more := make(chan struct{}, 1)
 			g := newGateway(t, hangingUpstream, func(_ *gateway, o *api.Options) {
 				o.Tokens, o.Archive = ring, pulled{more: more}
@@ -175,14 +176,14 @@ func TestTokenLosesWhatIsUnderWay(t *testing.T) {
 // tell.
 func TestTokenKeepsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
-	ring := &keyring{token: &storage.Token{ID: "good", Name: "good", Group: "default"}}
+	ring := &keyring{token: &tokens.Token{ID: "good", Name: "good", Group: "default"}}
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Tokens = ring })
 		g.tasks.put(running(10))
 		ended := make(chan *httptest.ResponseRecorder, 1)
 		go func() { ended <- g.do(t, request("GET", "/v1/videos/video_1?wait=60", "")) }()
 		synctest.Wait()
-		ring.change(func(token *storage.Token) { token.RequestsPerMinute = 1 })
+		ring.change(func(token *tokens.Token) { token.RequestsPerMinute = 1 })
 		pass(5 * time.Second)
 		ring.mu.Lock()
 		ring.err = storage.ErrUnavailable
@@ -206,7 +207,7 @@ func TestTokenKeepsWhatIsUnderWay(t *testing.T) {
 func TestWatchersHaveALimit(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, func(g *gateway, _ *api.Options) {
-		g.tokens[goodKey] = &storage.Token{ID: "good", Name: "good", Group: "default", TokenLimits: storage.TokenLimits{MaxWatchers: 2}}
+		g.tokens[goodKey] = &tokens.Token{ID: "good", Name: "good", Group: "default", Limits: tokens.Limits{MaxWatchers: 2}}
 	})
 	g.tasks.put(running(10))
 	server := httptest.NewServer(g.Handler())
@@ -256,7 +257,7 @@ func TestReadsHaveALimit(t *testing.T) {
 	t.Parallel()
 	const read = 6
 	g := newGateway(t, nil, func(g *gateway, _ *api.Options) {
-		g.tokens[goodKey] = &storage.Token{ID: "good", Name: "good", Group: "default", TokenLimits: storage.TokenLimits{ReadsPerMinute: read}}
+		g.tokens[goodKey] = &tokens.Token{ID: "good", Name: "good", Group: "default", Limits: tokens.Limits{ReadsPerMinute: read}}
 	})
 	g.tasks.put(running(10))
 	reads := func() []*http.Request {

@@ -18,6 +18,8 @@ import (
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/limits"
 )
 
 func TestChatPassesThrough(t *testing.T) {
@@ -54,7 +56,7 @@ func TestChatPassesThrough(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
-	want := storage.Entry{Token: "good", Model: "fast", Channel: "main", Requests: 1, InputTokens: 11, OutputTokens: 7}
+	want := ledger.Entry{Token: "good", Model: "fast", Channel: "main", Requests: 1, InputTokens: 11, OutputTokens: 7}
 	if len(g.ledger.entries) != 1 || g.ledger.entries[0] != want {
 		t.Errorf("got ledger %+v, want %+v", g.ledger.entries, want)
 	}
@@ -381,12 +383,12 @@ func benchmarkChat(b *testing.B, size int, tracer trace.Tracer) {
 // nothing takes every call and keeps none.
 type nothing struct{}
 
-func (nothing) Record(storage.Entry) {}
+func (nothing) Record(ledger.Entry) {}
 
 func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 
-func (nothing) Admit(context.Context, *storage.Token, storage.Cost) (storage.Grant, error) {
-	return storage.Grant{Allowed: true}, nil
+func (nothing) Admit(context.Context, storage.Allowance, limits.Cost) (limits.Grant, error) {
+	return limits.Grant{Allowed: true}, nil
 }
 
 type discard struct {

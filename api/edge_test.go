@@ -15,7 +15,8 @@ import (
 	"modelrelay/api"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/limits"
+	"modelrelay/storage/tokens"
 )
 
 const smallChat = `{"model":"gpt-4o","messages":[{"role":"user","content":"hello"}]}`
@@ -60,7 +61,7 @@ func TestCredentials(t *testing.T) {
 func TestExpiredToken(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	g.tokens["sk-old"] = &storage.Token{ID: "old", Group: "default", Expires: time.Now().Add(-time.Second)}
+	g.tokens["sk-old"] = &tokens.Token{ID: "old", Group: "default", Expires: time.Now().Add(-time.Second)}
 	rec := g.do(t, request("GET", "/v1/models", "", "Authorization", "Bearer sk-old"))
 	if code, _ := fault(t, rec); rec.Code != 401 || code != "invalid_api_key" {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
@@ -218,9 +219,9 @@ func TestBodies(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	g.limits.grant = storage.Grant{
-		Allowed: true, Requests: storage.Window{Limit: 60, Remaining: 59, Reset: time.Second},
-		Tokens: storage.Window{Limit: 1000, Remaining: 900, Reset: 359500 * time.Millisecond},
+	g.limits.grant = limits.Grant{
+		Allowed: true, Requests: limits.Window{Limit: 60, Remaining: 59, Reset: time.Second},
+		Tokens: limits.Window{Limit: 1000, Remaining: 900, Reset: 359500 * time.Millisecond},
 	}
 	want := map[string]string{
 		"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "59", "x-ratelimit-reset-requests": "1s",
@@ -232,7 +233,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, value)
 		}
 	}
-	if rec.Code != 200 || len(g.limits.costs) != 1 || g.limits.costs[0] != (storage.Cost{Requests: 1, Tokens: len(smallChat) / 4}) {
+	if rec.Code != 200 || len(g.limits.costs) != 1 || g.limits.costs[0] != (limits.Cost{Requests: 1, Tokens: len(smallChat) / 4}) {
 		t.Errorf("got %d, costs %v", rec.Code, g.limits.costs)
 	}
 
@@ -241,7 +242,7 @@ func TestLimits(t *testing.T) {
 		t.Error("a read was counted")
 	}
 
-	g.limits.grant = storage.Grant{RetryAfter: 1500 * time.Millisecond, Requests: storage.Window{Limit: 60, Reset: time.Minute}}
+	g.limits.grant = limits.Grant{RetryAfter: 1500 * time.Millisecond, Requests: limits.Window{Limit: 60, Reset: time.Minute}}
 	for _, req := range []*http.Request{
 		request("POST", "/v1/chat/completions", smallChat), request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p"}`),
 	} {
@@ -328,7 +329,7 @@ func TestSeenSaysWhatHappened(t *testing.T) {
 	}, func(_ *gateway, o *api.Options) { o.Seen = func(s edge.Seen) { seen = append(seen, s) } })
 	g.do(t, request("POST", "/v1/chat/completions", smallChat))
 	g.do(t, request("POST", "/v1/chat/completions", strings.Replace(smallChat, "gpt-4o", "fast", 1)))
-	g.limits.grant = storage.Grant{RetryAfter: time.Second}
+	g.limits.grant = limits.Grant{RetryAfter: time.Second}
 	g.do(t, request("POST", "/v1/chat/completions", smallChat))
 	g.do(t, request("BREW", "/coffee", ""))
 	g.do(t, request("GET", "/healthz", ""))
@@ -512,7 +513,7 @@ func TestModels(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", key, got, want)
 		}
 	}
-	g.tokens["sk-none"] = &storage.Token{ID: "none", Group: "empty"}
+	g.tokens["sk-none"] = &tokens.Token{ID: "none", Group: "empty"}
 	if got := list("sk-none"); got != nil {
 		t.Errorf("a group without channels: got %v", got)
 	}

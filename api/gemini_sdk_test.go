@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 // geminiSDK is the unmodified SDK of format B against a gateway.
@@ -68,7 +68,7 @@ func TestGeminiSDKGenerate(t *testing.T) {
 			if err != nil || got.Text() != "Hello" || got.UsageMetadata.CandidatesTokenCount != 2 {
 				t.Errorf("%s %s: got %+v, %v", version, model, got, err)
 			}
-			want := storage.Entry{Token: "good", Model: model, Channel: "main", Requests: 1, InputTokens: 8, OutputTokens: 2}
+			want := ledger.Entry{Token: "good", Model: model, Channel: "main", Requests: 1, InputTokens: 8, OutputTokens: 2}
 			waitFor(t, func() bool {
 				g.ledger.mu.Lock()
 				defer g.ledger.mu.Unlock()
@@ -140,7 +140,7 @@ func TestGeminiArrayStream(t *testing.T) {
 	if err != nil || string(first)+string(rest) != geminiArray {
 		t.Errorf("got %q, %v", rest, err)
 	}
-	want := storage.Entry{Token: "good", Model: "m", Channel: "main", Requests: 1, InputTokens: 8, OutputTokens: 2}
+	want := ledger.Entry{Token: "good", Model: "m", Channel: "main", Requests: 1, InputTokens: 8, OutputTokens: 2}
 	waitFor(t, func() bool {
 		g.ledger.mu.Lock()
 		defer g.ledger.mu.Unlock()

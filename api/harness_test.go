@@ -18,6 +18,9 @@ import (
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/limits"
+	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 )
 
@@ -34,9 +37,9 @@ var day = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 // gateway is a Server over fakes, with the real router and relay between.
 type gateway struct {
 	*api.Server
-	tokens   tokens
-	limits   limits
-	ledger   ledger
+	tokens   fakeTokens
+	limits   fakeLimits
+	ledger   fakeLedger
 	tasks    *tasks
 	archive  objects
 	upstream relayer
@@ -47,7 +50,7 @@ type gateway struct {
 func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Options)) *gateway {
 	tb.Helper()
 	g := &gateway{
-		tokens: tokens{
+		tokens: fakeTokens{
 			goodKey:  {ID: "good", Name: "good", Group: "default", Models: []string{"*"}},
 			otherKey: {ID: "other", Name: "other", Group: "default"},
 			"sk-few": {ID: "few", Name: "few", Group: "default", Models: []string{"gpt-*"}},
@@ -179,9 +182,9 @@ func sent(tb testing.TB, to providers.Target, call providers.Call) string {
 	return string(raw)
 }
 
-type tokens map[string]*storage.Token
+type fakeTokens map[string]*tokens.Token
 
-func (t tokens) Authenticate(_ context.Context, key string) (*storage.Token, error) {
+func (t fakeTokens) Authenticate(_ context.Context, key string) (*tokens.Token, error) {
 	if key == "sk-away" {
 		return nil, storage.ErrUnavailable
 	}
@@ -191,28 +194,28 @@ func (t tokens) Authenticate(_ context.Context, key string) (*storage.Token, err
 	return nil, storage.ErrNotFound
 }
 
-type limits struct {
+type fakeLimits struct {
 	mu    sync.Mutex
-	grant storage.Grant
-	costs []storage.Cost
+	grant limits.Grant
+	costs []limits.Cost
 }
 
-func (l *limits) Admit(_ context.Context, token *storage.Token, cost storage.Cost) (storage.Grant, error) {
+func (l *fakeLimits) Admit(_ context.Context, token storage.Allowance, cost limits.Cost) (limits.Grant, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.costs = append(l.costs, cost)
-	if l.grant == (storage.Grant{}) || l.grant.Spent && token.Budget <= 0 {
-		return storage.Grant{Allowed: true}, nil
+	if l.grant == (limits.Grant{}) || l.grant.Spent && token.Budget <= 0 {
+		return limits.Grant{Allowed: true}, nil
 	}
 	return l.grant, nil
 }
 
-type ledger struct {
+type fakeLedger struct {
 	mu      sync.Mutex
-	entries []storage.Entry
+	entries []ledger.Entry
 }
 
-func (l *ledger) Record(entry storage.Entry) {
+func (l *fakeLedger) Record(entry ledger.Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries = append(l.entries, entry)

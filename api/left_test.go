@@ -16,7 +16,7 @@ import (
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 // newLeaving makes a gateway with a channel at each upstream, the first preferred, and prices as priced has them. begun is
@@ -162,7 +162,7 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 			}
 			waitFor(t, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
 			close(on.over)
-			want := storage.Entry{Token: "good", Model: "gpt-4o", Channel: tc.channel, Requests: 1, Failed: true}
+			want := ledger.Entry{Token: "good", Model: "gpt-4o", Channel: tc.channel, Requests: 1, Failed: true}
 			if !tc.free {
 				want.InputTokens, want.OutputTokens, want.Images = int64(tc.input), int64(tc.output), int64(tc.images)
 				want.Cost = int64(100 + tc.input + 2*tc.output)

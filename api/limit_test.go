@@ -6,32 +6,33 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/storage"
+	"modelrelay/storage/limits"
+	"modelrelay/storage/tokens"
 )
 
 // TestRefusalNamesTheLimit: a client is told which of its limits it met, and so are those who watch them.
 func TestRefusalNamesTheLimit(t *testing.T) {
 	t.Parallel()
-	limits := redisLimits(t)
-	for word, token := range map[string]*storage.Token{
-		"calls in flight":     {ID: "busy", TokenLimits: storage.TokenLimits{RequestsPerMinute: 2, TokensPerMinute: 3000, Concurrency: 1}},
-		"requests per minute": {ID: "often", TokenLimits: storage.TokenLimits{RequestsPerMinute: 2, TokensPerMinute: 3000}},
-		"tokens per minute":   {ID: "much", TokenLimits: storage.TokenLimits{RequestsPerMinute: 100, TokensPerMinute: 2}},
+	limiter := redisLimits(t)
+	for word, token := range map[string]*tokens.Token{
+		"calls in flight":     {ID: "busy", Limits: tokens.Limits{RequestsPerMinute: 2, TokensPerMinute: 3000, Concurrency: 1}},
+		"requests per minute": {ID: "often", Limits: tokens.Limits{RequestsPerMinute: 2, TokensPerMinute: 3000}},
+		"tokens per minute":   {ID: "much", Limits: tokens.Limits{RequestsPerMinute: 100, TokensPerMinute: 2}},
 	} {
 		token.Name, token.Group = token.ID, "default"
-		cost := storage.Cost{Requests: 1, Tokens: 2}
-		grant, err := limits.Admit(t.Context(), token, cost)
+		cost := limits.Cost{Requests: 1, Tokens: 2}
+		grant, err := limiter.Admit(t.Context(), token.Counted(), cost)
 		if err != nil || !grant.Allowed {
 			t.Fatalf("%s: %+v, %v", word, grant, err)
 		}
 		if word == "requests per minute" {
-			if _, err := limits.Admit(t.Context(), token, cost); err != nil {
+			if _, err := limiter.Admit(t.Context(), token.Counted(), cost); err != nil {
 				t.Fatal(err)
 			}
 		}
 		g := newGateway(t, nil, nil)
 		g.tokens[goodKey] = token
-		refused, err := limits.Admit(t.Context(), token, cost)
+		refused, err := limiter.Admit(t.Context(), token.Counted(), cost)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func TestResetOfFormatAIsNotEarly(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
 	for _, reset := range []time.Duration{1, time.Second / 3, 5*time.Second + time.Second/2, time.Minute - 1} {
-		g.limits.grant = storage.Grant{RetryAfter: reset, Requests: storage.Window{Limit: 2, Reset: reset}}
+		g.limits.grant = limits.Grant{RetryAfter: reset, Requests: limits.Window{Limit: 2, Reset: reset}}
 		before := time.Now()
 		rec := g.do(t, request("POST", "/v1/messages", `{"model":"claude","max_tokens":1,"messages":[]}`, "anthropic-version", "2023-06-01"))
 		after := time.Now()

@@ -12,7 +12,7 @@ import (
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
 )
 
@@ -25,7 +25,7 @@ func TestModelNamesMadeUp(t *testing.T) {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			t.Parallel()
 			client := storagetest.Redis(t)
-			usage := storage.NewUsage(client, nil)
+			usage := ledger.NewUsage(client, nil)
 			t.Cleanup(func() { _ = usage.Close(context.WithoutCancel(t.Context())) })
 			vendor := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
 				if status != http.StatusOK {

@@ -13,7 +13,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // slowBody is a request whose body is claimed to be long and has come only in part. done gets its answer.
@@ -92,7 +92,7 @@ func TestBodyMemory(t *testing.T) {
 	const room = 1 << 20
 	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
 		o.BodyMemory = room
-		g.tokens["sk-third"] = &storage.Token{ID: "third", Name: "third", Group: "default"}
+		g.tokens["sk-third"] = &tokens.Token{ID: "third", Name: "third", Group: "default"}
 	})
 	half := strings.Repeat("x", 300<<10) // its buffer is the half of the room
 	first := g.sendSlowly(t, goodKey, room/2, half)
@@ -161,11 +161,11 @@ func TestBodyIsLetGoWithTheAnswer(t *testing.T) {
 // and one whose body never comes has counted.
 func TestLimitsHoldBeforeTheBody(t *testing.T) {
 	t.Parallel()
-	for name, token := range map[string]storage.Token{
-		"calls at a time":           {TokenLimits: storage.TokenLimits{Concurrency: 2}},
-		"calls at a time, budget":   {TokenLimits: storage.TokenLimits{Concurrency: 2}, Budget: 1},
-		"requests a minute":         {TokenLimits: storage.TokenLimits{RequestsPerMinute: 2}},
-		"requests a minute, budget": {TokenLimits: storage.TokenLimits{RequestsPerMinute: 2}, Budget: 1},
+	for name, token := range map[string]tokens.Token{
+		"calls at a time":           {Limits: tokens.Limits{Concurrency: 2}},
+		"calls at a time, budget":   {Limits: tokens.Limits{Concurrency: 2}, Budget: 1},
+		"requests a minute":         {Limits: tokens.Limits{RequestsPerMinute: 2}},
+		"requests a minute, budget": {Limits: tokens.Limits{RequestsPerMinute: 2}, Budget: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/storage"
+	"modelrelay/storage/limits"
+	"modelrelay/storage/tokens"
 )
 
 // TestModelListShapes: what selects the shape of the model list, and of its errors.
@@ -44,7 +45,7 @@ func TestModelListShapes(t *testing.T) {
 		t.Error("the log tells a key")
 	}
 
-	g.tokens["sk-none"] = &storage.Token{ID: "none", Group: "empty"}
+	g.tokens["sk-none"] = &tokens.Token{ID: "none", Group: "empty"}
 	for _, test := range []struct {
 		path    string
 		headers []string
@@ -113,7 +114,7 @@ func TestUnservedFormats(t *testing.T) {
 func TestAnthropicLimitHeaders(t *testing.T) {
 	t.Parallel()
 	g := vendorGateway(t, "anthropic", nil)
-	g.limits.grant = storage.Grant{Requests: storage.Window{Limit: 60, Reset: day.Sub(day)}}
+	g.limits.grant = limits.Grant{Requests: limits.Window{Limit: 60, Reset: day.Sub(day)}}
 	rec := g.do(t, request("POST", "/v1/messages", `{}`, "anthropic-version", "2023-06-01"))
 	header := rec.Header()
 	if rec.Code != 429 || header.Get("Anthropic-Ratelimit-Requests-Limit") != "60" || header.Get("Anthropic-Ratelimit-Requests-Remaining") != "0" ||

@@ -18,8 +18,10 @@ import (
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/tokens"
 )
 
 func rate(tb testing.TB, text string) *pricing.Rate {
@@ -37,7 +39,7 @@ func priced(tb testing.TB, budget float64) func(*gateway, *api.Options) {
 	tb.Helper()
 	price := pricing.Price{Input: rate(tb, "0.000000001"), Output: rate(tb, "0.000000002"), Request: rate(tb, "0.0000001")}
 	return func(g *gateway, o *api.Options) {
-		g.tokens[goodKey] = &storage.Token{ID: "good", Name: "good", Group: "default", Models: []string{"*"}, Budget: budget}
+		g.tokens[goodKey] = &tokens.Token{ID: "good", Name: "good", Group: "default", Models: []string{"*"}, Budget: budget}
 		o.Prices = pricing.NewList(map[string]pricing.Price{"gpt-4o": price})
 	}
 }
@@ -54,8 +56,8 @@ func TestBudgetReservesWhatACallMayCost(t *testing.T) {
 			t.Fatalf("got %d %s", rec.Code, rec.Body)
 		}
 		got := g.limits.costs[len(g.limits.costs)-1]
-		want := storage.Cost{Money: int64(100 + len(body)/4 + 2*output), Model: "gpt-4o"}
-		if before := g.limits.costs[len(g.limits.costs)-2]; got != want || before != (storage.Cost{Requests: 1, Tokens: len(body) / 4}) {
+		want := limits.Cost{Money: int64(100 + len(body)/4 + 2*output), Model: "gpt-4o"}
+		if before := g.limits.costs[len(g.limits.costs)-2]; got != want || before != (limits.Cost{Requests: 1, Tokens: len(body) / 4}) {
 			t.Errorf("%s reserved %+v, want %+v", body, got, want)
 		}
 	}
@@ -66,7 +68,7 @@ func TestBudgetReservesWhatACallMayCost(t *testing.T) {
 	n := len(g.limits.costs)
 	g.do(t, request("POST", "/v1/chat/completions", `{"model":"nobody has it","messages":[]}`))
 	g.do(t, request("POST", "/v1/videos", `{"model":"sora-2","prompt":"p"}`))
-	if costs := g.limits.costs[n:]; len(costs) != 4 || costs[2].Requests != 1 || costs[3] != (storage.Cost{}) {
+	if costs := g.limits.costs[n:]; len(costs) != 4 || costs[2].Requests != 1 || costs[3] != (limits.Cost{}) {
 		t.Errorf("admitted %+v, want each counted once, and its money reserved once", costs)
 	}
 }
@@ -180,7 +182,7 @@ func TestBudgetReservesEveryImage(t *testing.T) {
 func TestBudgetUsedUp(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, priced(t, 1))
-	g.limits.grant = storage.Grant{Spent: true, RetryAfter: time.Minute}
+	g.limits.grant = limits.Grant{Spent: true, RetryAfter: time.Minute}
 	rec := g.do(t, request("POST", "/v1/chat/completions", smallChat))
 	if code, _ := fault(t, rec); rec.Code != 429 || code != "insufficient_quota" || rec.Header().Get("X-Should-Retry") != "false" || rec.Header().Get("Retry-After") != "60" {
 		t.Errorf("got %d %v %s", rec.Code, rec.Header(), rec.Body)
@@ -222,7 +224,7 @@ func TestCost(t *testing.T) {
 				return resp, nil
 			}, priced(t, 0))
 			g.do(t, request("POST", "/v1/chat/completions", streamWithUsage))
-			want := storage.Entry{
+			want := ledger.Entry{
 				Token: "good", Model: "gpt-4o", Channel: "main", Requests: 1, Failed: tc.failed,
 				InputTokens: tc.input, OutputTokens: tc.output, Cost: tc.cost,
 			}
@@ -241,9 +243,9 @@ func TestCost(t *testing.T) {
 func TestBudgetOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
-	limits, usage := storage.NewLimits(client, nil), storage.NewUsage(client, nil)
+	limiter, usage := limits.New(client, nil), ledger.NewUsage(client, nil)
 	t.Cleanup(func() {
-		_ = limits.Close(context.WithoutCancel(t.Context()))
+		_ = limiter.Close(context.WithoutCancel(t.Context()))
 		_ = usage.Close(context.WithoutCancel(t.Context()))
 	})
 	give := priced(t, 0.00002) // two calls' estimates and a half
@@ -251,7 +253,7 @@ func TestBudgetOfAnAnswer(t *testing.T) {
 		return upstreamAnswer("application/json", `{"choices":[],"usage":{"prompt_tokens":4000,"completion_tokens":1000}}`), nil
 	}, func(g *gateway, o *api.Options) {
 		give(g, o)
-		o.Limits, o.Ledger = limits, usage
+		o.Limits, o.Ledger = limiter, usage
 	})
 	var codes []int
 	for range 4 { // each costs 6100; the third and fourth estimate does not fit
@@ -260,8 +262,8 @@ func TestBudgetOfAnAnswer(t *testing.T) {
 	if err := usage.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	balance, err := storage.NewBudgets(client, nil).Balance(t.Context(), "good")
-	if err != nil || fmt.Sprint(codes) != "[200 200 429 429]" || balance != (storage.Balance{Spent: 12200}) {
+	balance, err := ledger.NewBudgets(client, nil).Balance(t.Context(), "good")
+	if err != nil || fmt.Sprint(codes) != "[200 200 429 429]" || balance != (ledger.Balance{Spent: 12200}) {
 		t.Errorf("got %v and %+v, %v", codes, balance, err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"modelrelay/api"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 // wasSent checks what the upstream got in JSON: the path, and members as they must stand in the body.
@@ -44,7 +44,7 @@ func counted(t *testing.T, g *gateway, input, cached, output int64) {
 	}
 	got := g.ledger.entries[len(g.ledger.entries)-1]
 	got.Images, got.Audio = 0, 0 // relay's tests look at them
-	want := storage.Entry{Token: "good", Model: got.Model, Channel: "main", Requests: 1, InputTokens: input, CachedTokens: cached, OutputTokens: output}
+	want := ledger.Entry{Token: "good", Model: got.Model, Channel: "main", Requests: 1, InputTokens: input, CachedTokens: cached, OutputTokens: output}
 	if got != want {
 		t.Errorf("got ledger %+v, want %+v", got, want)
 	}

@@ -10,7 +10,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // documented is an operation as the OpenAPI document tells of it.
@@ -44,11 +44,11 @@ func operationsOf(t *testing.T, g *gateway) map[string]documented {
 func TestEveryOperationAsksForItsWord(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	for _, word := range storage.Operations() {
-		g.tokens["sk-"+word] = &storage.Token{ID: word, Group: "default", Operations: []string{word}}
+	for _, word := range tokens.Operations() {
+		g.tokens["sk-"+word] = &tokens.Token{ID: word, Group: "default", Operations: []string{word}}
 	}
-	g.tokens["sk-here"] = &storage.Token{ID: "here", Group: "default", Networks: []string{"198.51.100.0/24", "192.0.2.1/32"}}
-	g.tokens["sk-there"] = &storage.Token{ID: "there", Group: "default", Networks: []string{"10.0.0.0/8"}}
+	g.tokens["sk-here"] = &tokens.Token{ID: "here", Group: "default", Networks: []string{"198.51.100.0/24", "192.0.2.1/32"}}
+	g.tokens["sk-there"] = &tokens.Token{ID: "there", Group: "default", Networks: []string{"10.0.0.0/8"}}
 	seen := make(map[string]int)
 	for name, op := range operationsOf(t, g) {
 		if slices.Contains(op.Tags, "admin") {
@@ -60,7 +60,7 @@ func TestEveryOperationAsksForItsWord(t *testing.T) {
 		ask := func(key string) int {
 			return g.do(t, request(method, path, "", "Authorization", "Bearer "+key, "X-Forwarded-For", "10.1.1.1")).Code
 		}
-		for _, word := range storage.Operations() {
+		for _, word := range tokens.Operations() {
 			want := op.Permission != "" && op.Permission != word
 			if got := ask("sk-"+word) == http.StatusForbidden; got != want {
 				t.Errorf("%s with %s alone: refused %v, want %v", name, word, got, want)
@@ -70,7 +70,7 @@ func TestEveryOperationAsksForItsWord(t *testing.T) {
 			t.Errorf("%s does not ask for the network", name)
 		}
 	}
-	for _, word := range append(storage.Operations(), "") {
+	for _, word := range append(tokens.Operations(), "") {
 		if seen[word] == 0 {
 			t.Errorf("no operation belongs to %q: %v", word, seen)
 		}
@@ -81,7 +81,7 @@ func TestEveryOperationAsksForItsWord(t *testing.T) {
 func TestPermissionFaults(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	g.tokens["sk-video"] = &storage.Token{ID: "v", Name: "films", Group: "default", Operations: []string{"video"}}
+	g.tokens["sk-video"] = &tokens.Token{ID: "v", Name: "films", Group: "default", Operations: []string{"video"}}
 	g.tokens["sk-off"].Networks = []string{"10.0.0.0/8"}
 	rec := g.do(t, request("POST", "/v1/chat/completions", `{"model":"gpt-4o","messages":[]}`, "Authorization", "Bearer sk-video"))
 	if code, _ := fault(t, rec); rec.Code != 403 || code != "permission_denied" || !strings.Contains(rec.Body.String(), "relay operations") {
@@ -129,7 +129,7 @@ func TestModelListIsWhatACallWouldTake(t *testing.T) {
 		{[]string{"video"}, []string{"t*"}, ""},
 		{[]string{"video"}, []string{"b*", "v*"}, "both"},
 	} {
-		g.tokens["sk-one"] = &storage.Token{ID: "one", Group: "default", Operations: test.operations, Models: test.models}
+		g.tokens["sk-one"] = &tokens.Token{ID: "one", Group: "default", Operations: test.operations, Models: test.models}
 		var list struct{ Data []struct{ ID string } }
 		decode(t, g.do(t, request("GET", "/v1/models", "", "Authorization", "Bearer sk-one")).Body.Bytes(), &list)
 		var got []string

@@ -10,8 +10,10 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/tokens"
 )
 
 // TestRealtimeSharesTheBudget: conversations that began when there was money for each end when together they have spent
@@ -24,13 +26,13 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 		counted = `{"type":"session.updated"}`
 	)
 	client := storagetest.Redis(t)
-	limits, usage := storage.NewLimits(client, nil), storage.NewUsage(client, &storage.UsageOptions{FlushEvery: time.Hour})
+	limiter, usage := limits.New(client, nil), ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: time.Hour})
 	t.Cleanup(func() {
-		_ = limits.Close(context.WithoutCancel(t.Context()))
+		_ = limiter.Close(context.WithoutCancel(t.Context()))
 		_ = usage.Close(context.WithoutCancel(t.Context()))
 	})
 	d := newDialog(t, dialogOptions{api: func(o *api.Options) {
-		o.Limits, o.Ledger = limits, usage
+		o.Limits, o.Ledger = limiter, usage
 		o.Prices = pricing.NewList(map[string]pricing.Price{"gpt-realtime": {Output: rate(t, "0.000000001")}})
 	}}, func(ctx context.Context, conn *websocket.Conn) {
 		for {
@@ -42,7 +44,7 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 			}
 		}
 	})
-	d.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", Budget: budget / 1e9}
+	d.tokens[goodKey] = &tokens.Token{ID: "one", Name: "one", Group: "default", Budget: budget / 1e9}
 	one, two := d.dial(t), d.dial(t)
 	// converse has one turn, and lets the ledger know of it once the gateway has looked at the budget: a look that saw the
 	// turn itself as well would end the conversation earlier. The error is that with which it ends, nil while it goes on.
@@ -82,7 +84,7 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 	mustGoOn(two) // 18,000 when it has ended
 	mustBeTold(two)
 	mustBeTold(one)
-	balance, err := storage.NewBudgets(client, nil).Balance(t.Context(), "one")
+	balance, err := ledger.NewBudgets(client, nil).Balance(t.Context(), "one")
 	if err != nil || balance.Spent != 8*turn {
 		t.Errorf("spent %d of %d, %v; want the last turn of each beyond it", balance.Spent, budget, err)
 	}
@@ -91,7 +93,7 @@ func TestRealtimeSharesTheBudget(t *testing.T) {
 // TestRealtimeTurnThatBreaksOff: what came of a turn whose client hangs up is paid for, and only that of the last turn.
 func TestRealtimeTurnThatBreaksOff(t *testing.T) {
 	t.Parallel()
-	usage := storage.NewUsage(storagetest.Redis(t), &storage.UsageOptions{FlushEvery: time.Hour})
+	usage := ledger.NewUsage(storagetest.Redis(t), &ledger.UsageOptions{FlushEvery: time.Hour})
 	t.Cleanup(func() { _ = usage.Close(context.WithoutCancel(t.Context())) })
 	d := newDialog(t, dialogOptions{api: func(o *api.Options) {
 		o.Ledger = usage

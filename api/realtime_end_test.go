@@ -21,7 +21,9 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/providers/relay"
 	"modelrelay/storage"
+	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/tokens"
 )
 
 // closeFrame is what one side said at the end; code -1: it broke off.
@@ -266,7 +268,7 @@ type revocable struct {
 	off *atomic.Pointer[error]
 }
 
-func (r revocable) Authenticate(ctx context.Context, key string) (*storage.Token, error) {
+func (r revocable) Authenticate(ctx context.Context, key string) (*tokens.Token, error) {
 	if err := r.off.Load(); err != nil {
 		return nil, *err
 	}
@@ -414,10 +416,10 @@ func TestRealtimeMaxSockets(t *testing.T) {
 	client := storagetest.Client(t, "redis://"+server.Addr())
 	start := func() *dialog {
 		return newDialog(t, dialogOptions{api: func(o *api.Options) {
-			limits := storage.NewLimits(client, nil)
-			t.Cleanup(func() { _ = limits.Close(context.WithoutCancel(t.Context())) })
-			o.Limits = limits
-			o.Tokens = tokens{goodKey: {ID: "good", Name: "good", Group: "default", TokenLimits: storage.TokenLimits{MaxSockets: 2}}}
+			limiter := limits.New(client, nil)
+			t.Cleanup(func() { _ = limiter.Close(context.WithoutCancel(t.Context())) })
+			o.Limits = limiter
+			o.Tokens = fakeTokens{goodKey: {ID: "good", Name: "good", Group: "default", Limits: tokens.Limits{MaxSockets: 2}}}
 		}}, echo)
 	}
 	one, two := start(), start()
@@ -513,10 +515,10 @@ func leaked(t *testing.T) int {
 type edited struct {
 	edge.Tokens
 
-	edit *atomic.Pointer[func(*storage.Token)]
+	edit *atomic.Pointer[func(*tokens.Token)]
 }
 
-func (e edited) Authenticate(ctx context.Context, key string) (*storage.Token, error) {
+func (e edited) Authenticate(ctx context.Context, key string) (*tokens.Token, error) {
 	token, err := e.Tokens.Authenticate(ctx, key)
 	if edit := e.edit.Load(); err == nil && edit != nil {
 		changed := *token
@@ -529,16 +531,16 @@ func (e edited) Authenticate(ctx context.Context, key string) (*storage.Token, e
 // TestRealtimeLostPermission: a conversation does not outlive what its token was allowed.
 func TestRealtimeLostPermission(t *testing.T) {
 	t.Parallel()
-	for name, edit := range map[string]func(*storage.Token){
-		"operation": func(token *storage.Token) { token.Operations = []string{storage.OperationRelay} },
-		"network":   func(token *storage.Token) { token.Networks = []string{"203.0.113.0/24"} },
-		"model":     func(token *storage.Token) { token.Models = []string{"something-else"} },
-		"expiry":    func(token *storage.Token) { token.Expires = time.Now().Add(-time.Second) },
+	for name, edit := range map[string]func(*tokens.Token){
+		"operation": func(token *tokens.Token) { token.Operations = []string{tokens.OperationRelay} },
+		"network":   func(token *tokens.Token) { token.Networks = []string{"203.0.113.0/24"} },
+		"model":     func(token *tokens.Token) { token.Models = []string{"something-else"} },
+		"expiry":    func(token *tokens.Token) { token.Expires = time.Now().Add(-time.Second) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ends := make(chan closeFrame, 1)
-			change := new(atomic.Pointer[func(*storage.Token)])
+			change := new(atomic.Pointer[func(*tokens.Token)])
 			d := newDialog(t, dialogOptions{api: func(o *api.Options) { o.Tokens = edited{o.Tokens, change} }}, listen(ends))
 			conn := d.dial(t)
 			change.Store(&edit)

@@ -23,7 +23,8 @@ import (
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/tokens"
 )
 
 // patience bounds every wait of these tests, on a machine that does much else as well.
@@ -427,7 +428,7 @@ func TestRealtimeUsage(t *testing.T) {
 		_ = conn.Close(websocket.StatusNormalClosure, "done")
 	})
 	mustEnd(t, d.dial(t), websocket.StatusNormalClosure, "done")
-	sum := storage.Entry{Token: "good", Model: "gpt-realtime", Channel: "up0"}
+	sum := ledger.Entry{Token: "good", Model: "gpt-realtime", Channel: "up0"}
 	eventually(t, "one request in the ledger", func() bool {
 		d.ledger.mu.Lock()
 		defer d.ledger.mu.Unlock()
@@ -462,7 +463,7 @@ func TestRealtimeTokensPerMinute(t *testing.T) {
 		<-over
 	})
 	defer close(over)
-	d.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", TokenLimits: storage.TokenLimits{TokensPerMinute: 100}}
+	d.tokens[goodKey] = &tokens.Token{ID: "one", Name: "one", Group: "default", Limits: tokens.Limits{TokensPerMinute: 100}}
 	conn := d.dial(t)
 	defer conn.CloseNow()
 	for range 2 { // an event was counted when the next one comes

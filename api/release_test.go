@@ -14,16 +14,17 @@ import (
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
-	"modelrelay/storage"
+	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/tokens"
 )
 
 // redisLimits are the real limits over a Redis of the test's own.
-func redisLimits(t *testing.T) *storage.Limits {
+func redisLimits(t *testing.T) *limits.Limiter {
 	t.Helper()
-	limits := storage.NewLimits(storagetest.Redis(t), nil)
-	t.Cleanup(func() { _ = limits.Close(context.WithoutCancel(t.Context())) })
-	return limits
+	limiter := limits.New(storagetest.Redis(t), nil)
+	t.Cleanup(func() { _ = limiter.Close(context.WithoutCancel(t.Context())) })
+	return limiter
 }
 
 // TestNextCallFindsItsPlaceFree: a client with one call at a time may send the next after the last byte of an answer,
@@ -32,7 +33,7 @@ func TestNextCallFindsItsPlaceFree(t *testing.T) {
 	t.Parallel()
 	// Longer than what the server keeps back until the handler has returned.
 	answer := `{"text":"` + strings.Repeat("word ", 4<<10) + `","usage":{"prompt_tokens":1,"completion_tokens":1}}`
-	limits := redisLimits(t)
+	limiter := redisLimits(t)
 	g := newGateway(t, func(_ context.Context, _ providers.Target, call providers.Call) (*http.Response, error) {
 		if call.Stream {
 			read, write := io.Pipe() // it stays open for a while after [DONE]
@@ -51,8 +52,8 @@ func TestNextCallFindsItsPlaceFree(t *testing.T) {
 		}
 		return resp, nil
 	}, func(g *gateway, o *api.Options) {
-		g.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", TokenLimits: storage.TokenLimits{Concurrency: 1}}
-		o.Limits = limits
+		g.tokens[goodKey] = &tokens.Token{ID: "one", Name: "one", Group: "default", Limits: tokens.Limits{Concurrency: 1}}
+		o.Limits = limiter
 	})
 	server := httptest.NewServer(g.Handler())
 	t.Cleanup(server.Close)
@@ -90,7 +91,7 @@ func TestNextResponseFindsItsPlaceFree(t *testing.T) {
 	t.Parallel()
 	const events = "event: response.created\ndata: {\"response\":{\"usage\":null}}\n\n" +
 		"event: response.completed\ndata: {\"response\":{\"usage\":{\"input_tokens\":1,\"output_tokens\":2}}}\n\n"
-	limits := redisLimits(t)
+	limiter := redisLimits(t)
 	vendors := providers.Catalog{"openai": {
 		Name: "openai", Endpoints: openai.Endpoints(), Usage: openai.Usage(),
 		Relay: relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
@@ -110,8 +111,8 @@ func TestNextResponseFindsItsPlaceFree(t *testing.T) {
 		Models: map[string]string{providers.AnyModel: ""}, Groups: []string{"default"},
 	}}, nil)
 	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
-		g.tokens[goodKey] = &storage.Token{ID: "one", Name: "one", Group: "default", TokenLimits: storage.TokenLimits{Concurrency: 1}}
-		o.Limits, o.Router, o.Relay = limits, router, relay.New(router, vendors, nil)
+		g.tokens[goodKey] = &tokens.Token{ID: "one", Name: "one", Group: "default", Limits: tokens.Limits{Concurrency: 1}}
+		o.Limits, o.Router, o.Relay = limiter, router, relay.New(router, vendors, nil)
 	})
 	server := httptest.NewServer(g.Handler())
 	t.Cleanup(server.Close)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"modelrelay/api"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // TestSourceBehindProxies: the address that networks are compared with is the one that the outermost trusted proxy heard.
@@ -55,7 +55,7 @@ func TestSourceBehindProxies(t *testing.T) {
 			t.Parallel()
 			ask := func(network string) int {
 				g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Proxies = proxiesOf("10.0.0.0/8", "fd00::/8") })
-				g.tokens["sk-held"] = &storage.Token{ID: "held", Group: "default", Networks: []string{network}}
+				g.tokens["sk-held"] = &tokens.Token{ID: "held", Group: "default", Networks: []string{network}}
 				req := request("GET", "/v1/models", "", "Authorization", "Bearer sk-held")
 				req.RemoteAddr = test.peer
 				for _, line := range test.forwardedFor {

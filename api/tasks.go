@@ -13,7 +13,7 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
-	"modelrelay/storage"
+	"modelrelay/storage/limits"
 	"modelrelay/workflows"
 )
 
@@ -92,7 +92,7 @@ func (s *Server) createTask(x *edge.Request, r *http.Request, format providers.F
 		return s.repeatedTask(x, r, create, calls.ModelNotFound(req.Model))
 	}
 	if x.Caller.Budget > 0 { // the task's own money is reserved by its start
-		if err := x.Reserve(r.Context(), storage.Cost{}); x.Outcome.Refused == edge.LimitBudget {
+		if err := x.Reserve(r.Context(), limits.Cost{}); x.Outcome.Refused == edge.LimitBudget {
 			return s.repeatedTask(x, r, create, err) // its task may be what the budget went for
 		} else if err != nil {
 			return workflows.Task{}, err

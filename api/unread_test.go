@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"modelrelay/api"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // dialServer connects to a server that serves the gateway.
@@ -54,7 +54,7 @@ func TestRefusalOfALargeUpload(t *testing.T) {
 			limits := redisLimits(t)
 			g := newGateway(t, nil, func(g *gateway, o *api.Options) {
 				o.MaxBody, o.Limits = 29<<20, limits
-				g.tokens["sk-limited"] = &storage.Token{ID: "l", Name: "l", Group: "default", TokenLimits: storage.TokenLimits{RequestsPerMinute: 1}}
+				g.tokens["sk-limited"] = &tokens.Token{ID: "l", Name: "l", Group: "default", Limits: tokens.Limits{RequestsPerMinute: 1}}
 			})
 			if test.status == 429 {
 				g.do(t, request("POST", "/v1/chat/completions", smallChat, "Authorization", "Bearer sk-limited"))

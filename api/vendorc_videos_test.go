@@ -14,7 +14,7 @@ import (
 	"modelrelay/api"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
-	"modelrelay/storage"
+	"modelrelay/storage/limits"
 	"modelrelay/workflows"
 )
 
@@ -199,7 +199,7 @@ func TestVendorCFaults(t *testing.T) {
 func TestVendorCLimits(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, anyVideoModel)
-	g.limits.grant = storage.Grant{Requests: storage.Window{Limit: 5}, RetryAfter: 3 * time.Second}
+	g.limits.grant = limits.Grant{Requests: limits.Window{Limit: 5}, RetryAfter: 3 * time.Second}
 	rec := g.do(t, request("POST", submitPath, `{"req_key":"jimeng_t2v","prompt":"p"}`))
 	if code, _ := vendorCFault(t, rec); rec.Code != 429 || code != 50429 || rec.Header().Get("Retry-After") != "3" {
 		t.Errorf("got %d %s", rec.Code, rec.Body)

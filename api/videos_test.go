@@ -14,7 +14,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 )
 
@@ -435,7 +435,7 @@ func FuzzVideoForm(f *testing.F) {
 	f.Add("multipart/form-data; boundary=x", []byte("--x\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\np\r\n--x--"))
 	f.Add("application/json", []byte(`{"model":"sora-2","prompt":"p","seconds":4,"a":{"b":[1]}}`))
 	g := newGateway(f, nil, nil)
-	g.tokens[goodKey] = &storage.Token{ID: "good", Group: "default"}
+	g.tokens[goodKey] = &tokens.Token{ID: "good", Group: "default"}
 	f.Fuzz(func(t *testing.T, contentType string, raw []byte) {
 		req := request("POST", "/v1/videos", "")
 		req.Body, req.ContentLength = http.NoBody, 0

@@ -51,6 +51,9 @@ func OpenRedis(url string, opts *RedisOptions) (*redis.Client, error) {
 	return redis.NewClient(ro), nil
 }
 
+// pingKey holds a sign that Redis takes writes.
+const pingKey = Prefix + "ping"
+
 // pingTTL is how long the sign that PingRedis writes stays.
 const pingTTL = time.Minute
 

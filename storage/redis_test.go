@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strings"
@@ -9,7 +10,10 @@ import (
 	"time"
 
 	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/tokens"
 )
 
 func TestOpenRedis(t *testing.T) {
@@ -53,18 +57,23 @@ func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	limits, tokens, usage := newLimits(t, client, nil), newTokens(t, client, nil), newUsage(t, client)
-	token := &storage.Token{ID: "a", TokenLimits: storage.TokenLimits{RequestsPerMinute: 1000, Concurrency: 1000}}
-	usage.Record(storage.Entry{Token: "a", Requests: 1})
+	limiter, store, usage := limits.New(client, nil), tokens.New(client, nil), ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: 20 * time.Millisecond})
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() {
+		store.Close()
+		_, _ = limiter.Close(ctx), usage.Close(ctx)
+	})
+	token := storage.Allowance{Token: "a", RequestsPerMinute: 1000, Concurrency: 1000}
+	usage.Record(ledger.Entry{Token: "a", Requests: 1})
 
 	start := time.Now()
 	var calls sync.WaitGroup
 	for range 200 {
 		calls.Go(func() {
-			if grant, err := limits.Admit(t.Context(), token, one); err != nil || !grant.Allowed {
+			if grant, err := limiter.Admit(t.Context(), token, limits.Cost{Requests: 1}); err != nil || !grant.Allowed {
 				t.Errorf("%+v, %v", grant, err)
 			}
-			if _, err := tokens.Authenticate(t.Context(), "sk-unknown"); !errors.Is(err, storage.ErrUnavailable) {
+			if _, err := store.Authenticate(t.Context(), "sk-unknown"); !errors.Is(err, storage.ErrUnavailable) {
 				t.Error(err)
 			}
 		})
@@ -75,8 +84,8 @@ func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 	}
 	start = time.Now()
 	for range 300 {
-		_, _ = limits.Admit(t.Context(), token, one)
-		_, _ = tokens.Authenticate(t.Context(), "sk-unknown")
+		_, _ = limiter.Admit(t.Context(), token, limits.Cost{Requests: 1})
+		_, _ = store.Authenticate(t.Context(), "sk-unknown")
 	}
 	if took := time.Since(start); took > storagetest.Patience/2 {
 		t.Errorf("300 calls after them took %v", took)

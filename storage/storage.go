@@ -1,8 +1,12 @@
-// Package storage keeps the gateway's state: tokens, limits, usage and small memories in Redis, objects in an S3
-// store. It knows no vendor and no HTTP format, and imports nothing else of this module.
+// Package storage is what the parts of the gateway's state share: the client of Redis and what its errors mean, the memory of
+// an outage, calls that share a round trip, and what a token is allowed. The parts are the packages below it; each names its
+// own keys. Storage knows no vendor and no HTTP format.
 package storage
 
 import "errors"
+
+// Prefix stands before every key of this program in Redis, so that one Redis can be shared.
+const Prefix = "mr:"
 
 var (
 	// ErrUnavailable says that Redis or the S3 store could not be asked: it is away, too slow, or starting.

@@ -12,7 +12,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
 )
@@ -33,7 +33,7 @@ func newPaying(t *testing.T, redis *redis.Client) (*workflows.Client, *engine) {
 	t.Helper()
 	e := &engine{}
 	return workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
-		Objects: &shelf{docs: make(map[string][]byte)}, Budgets: storage.NewBudgets(redis, nil), Prices: videoPrices(t),
+		Objects: &shelf{docs: make(map[string][]byte)}, Budgets: ledger.NewBudgets(redis, nil), Prices: videoPrices(t),
 	}}), e
 }
 
@@ -44,8 +44,8 @@ func TestCreateReserves(t *testing.T) {
 	tasks, engine := newPaying(t, redis)
 	reserved := func(want int64) {
 		t.Helper()
-		got, err := storage.NewBudgets(redis, nil).Balance(t.Context(), "demo")
-		if err != nil || got != (storage.Balance{Reserved: want}) {
+		got, err := ledger.NewBudgets(redis, nil).Balance(t.Context(), "demo")
+		if err != nil || got != (ledger.Balance{Reserved: want}) {
 			t.Errorf("balance %+v, %v, want %d reserved", got, err, want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
+	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
@@ -26,14 +27,14 @@ type staging struct {
 	engine  *engine
 	archive *storagetest.MemoryArchive
 	index   *taskindex.Index
-	budgets *storage.Budgets
+	budgets *ledger.Budgets
 	puts    atomic.Int64
 }
 
 func newStaging(t *testing.T, connection *redis.Client, over func(*engine) client.Client) *staging {
 	t.Helper()
 	s := &staging{
-		engine: &engine{}, archive: storagetest.NewMemoryArchive(), index: taskindex.New(connection, nil), budgets: storage.NewBudgets(connection, nil),
+		engine: &engine{}, archive: storagetest.NewMemoryArchive(), index: taskindex.New(connection, nil), budgets: ledger.NewBudgets(connection, nil),
 	}
 	s.archive.Fail = func(operation, _ string) error {
 		if operation == "put" {
@@ -69,7 +70,7 @@ func (s *staging) nothing(t *testing.T) {
 	if open, _, err := s.index.Unfinished(t.Context(), "demo", 0, 10); err != nil || len(open) > 0 {
 		t.Errorf("unfinished are %v, %v", open, err)
 	}
-	if balance, err := s.budgets.Balance(t.Context(), "demo"); err != nil || balance != (storage.Balance{}) {
+	if balance, err := s.budgets.Balance(t.Context(), "demo"); err != nil || balance != (ledger.Balance{}) {
 		t.Errorf("balance %+v, %v", balance, err)
 	}
 }

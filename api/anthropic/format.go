@@ -14,7 +14,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/limits"
 )
 
 // statusOverloaded is the format's own for an overloaded service.
@@ -102,7 +102,7 @@ func classOf(kind providers.Kind) string {
 
 // showLimit shows a limit in the vendor's headers. The format has whole seconds: the next one, since who comes back in the
 // one before is early.
-func showLimit(header http.Header, name string, window storage.Window) {
+func showLimit(header http.Header, name string, window limits.Window) {
 	prefix := "anthropic-ratelimit-" + name
 	header.Set(prefix+"-limit", strconv.Itoa(window.Limit))
 	header.Set(prefix+"-remaining", strconv.Itoa(window.Remaining))

@@ -22,7 +22,7 @@ import (
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 // Relay sends synchronous calls, and conversations, to a channel of the group.
@@ -37,7 +37,7 @@ type Relay interface {
 
 // Ledger takes what calls used. Record never blocks.
 type Ledger interface {
-	Record(entry storage.Entry)
+	Record(entry ledger.Entry)
 }
 
 // Options are what Calls work with. They stay the caller's.
@@ -157,7 +157,7 @@ func (c *Calls) refusesUnlisted(x *edge.Request, call Call) bool {
 // record puts a call into the ledger.
 func (c *Calls) record(ch *charge, failed bool) {
 	o := &ch.request.Outcome
-	c.options.Ledger.Record(storage.Entry{
+	c.options.Ledger.Record(ledger.Entry{
 		Token: ch.request.Caller.ID, Model: o.Model, Channel: o.Channel, Requests: 1, Failed: failed,
 		InputTokens: o.Usage.Input, CachedTokens: o.Usage.Cached, OutputTokens: o.Usage.Output,
 		Images: o.Usage.Images, Audio: o.Usage.Audio, Cost: int64(o.Cost), Reservation: ch.reservation,

@@ -10,7 +10,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
-	"modelrelay/storage"
+	"modelrelay/storage/limits"
 )
 
 // What is reserved of a budget before anybody knows what a call costs. The reservation becomes the cost at its end.
@@ -81,7 +81,7 @@ func (c *Calls) afford(x *edge.Request, r *http.Request, model string, may prici
 	if x.Caller.Budget <= 0 {
 		return price, nil
 	}
-	cost := storage.Cost{Model: model}
+	cost := limits.Cost{Model: model}
 	if x.Outcome.Priced {
 		cost.Money = int64(price.Cost(may))
 	}

@@ -11,7 +11,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/upstream"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 // Why a conversation ends that neither side wanted to end; the peers read it.
@@ -125,7 +125,7 @@ func (c *Calls) recordUsage(x *edge.Request, price pricing.Price, usage provider
 	x.Admission.Spend(int(usage.Input + usage.Output))
 	cost := price.Cost(pricing.Measure{Usage: usage})
 	o.Cost += cost
-	c.options.Ledger.Record(storage.Entry{
+	c.options.Ledger.Record(ledger.Entry{
 		Token: x.Caller.ID, Model: o.Model, Channel: o.Channel,
 		InputTokens: usage.Input, CachedTokens: usage.Cached, OutputTokens: usage.Output, Cost: int64(cost),
 	})
@@ -140,7 +140,7 @@ func (c *Calls) recordSession(x *edge.Request, price pricing.Price, failed bool)
 		cost = price.Cost(pricing.Measure{Requests: 1})
 	}
 	o.Cost += cost
-	c.options.Ledger.Record(storage.Entry{
+	c.options.Ledger.Record(ledger.Entry{
 		Token: x.Caller.ID, Model: o.Model, Channel: o.Channel, Requests: 1, Failed: failed, Cost: int64(cost),
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/router"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // Router says what a group can call.
@@ -51,7 +51,7 @@ func ModelNotFound(model string) *providers.Fault {
 }
 
 // Models lists what a call of the caller would be taken for: what its group can call and its token may see and use.
-func (c *Calls) Models(caller *storage.Token) []router.Model {
+func (c *Calls) Models(caller *tokens.Token) []router.Model {
 	all := c.options.Router.Models(caller.Group)
 	seen := make([]router.Model, 0, len(all))
 	for _, model := range all {
@@ -63,7 +63,7 @@ func (c *Calls) Models(caller *storage.Token) []router.Model {
 }
 
 // Model is the one of Models that has the name.
-func (c *Calls) Model(caller *storage.Token, name string) (router.Model, error) {
+func (c *Calls) Model(caller *tokens.Token, name string) (router.Model, error) {
 	if err := CheckModel(name); err != nil {
 		return router.Model{}, err
 	}
@@ -76,7 +76,7 @@ func (c *Calls) Model(caller *storage.Token, name string) (router.Model, error) 
 }
 
 // visible is the model as the caller sees it: with the endpoints that it may call. Without any there is no such model.
-func visible(caller *storage.Token, model router.Model) (router.Model, bool) {
+func visible(caller *tokens.Token, model router.Model) (router.Model, bool) {
 	if !caller.Allows(model.ID) {
 		return model, false
 	}
@@ -92,10 +92,10 @@ func visible(caller *storage.Token, model router.Model) (router.Model, bool) {
 func permissionFor(endpoint providers.Endpoint) string {
 	switch endpoint.Operation {
 	case providers.VideoTask:
-		return storage.OperationVideo
+		return tokens.OperationVideo
 	case providers.Realtime:
-		return storage.OperationRealtime
+		return tokens.OperationRealtime
 	default:
-		return storage.OperationRelay
+		return tokens.OperationRelay
 	}
 }

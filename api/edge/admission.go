@@ -8,13 +8,14 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/limits"
 )
 
 // Limits holds each token to its limits.
 type Limits interface {
 	// Admit says by the grant whether the call may go on; an allowed call's is released when it is over. The error is
 	// the caller's own cancellation.
-	Admit(ctx context.Context, caller *storage.Token, cost storage.Cost) (storage.Grant, error)
+	Admit(ctx context.Context, caller storage.Allowance, cost limits.Cost) (limits.Grant, error)
 }
 
 // A call's tokens are guessed before its body is read, from the length alone. Inline media make a body long without
@@ -34,9 +35,9 @@ type Admission struct {
 	// Spent is what the limits count of the call: 0 for one that cost nothing, TokensUnknown for an answer without counts.
 	Spent int
 
-	calls storage.Grant
+	calls limits.Grant
 	// money is reserved of the budget beside calls; it holds nothing where there is none.
-	money storage.Grant
+	money limits.Grant
 }
 
 // TokensUnknown leaves the estimate of a call as what it spent.
@@ -44,7 +45,7 @@ const TokensUnknown = -1
 
 // Admit holds a request to its caller's limits of calls. What is granted is given back when the request is over.
 func (x *Request) Admit(r *http.Request) error {
-	grant, err := x.edge.options.Limits.Admit(r.Context(), x.Caller.Counted(), storage.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)})
+	grant, err := x.edge.options.Limits.Admit(r.Context(), x.Caller.Counted(), limits.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)})
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (x *Request) Admit(r *http.Request) error {
 }
 
 // Reserve holds what the request may cost of its caller's budget. A caller without one has nothing to reserve.
-func (x *Request) Reserve(ctx context.Context, cost storage.Cost) error {
+func (x *Request) Reserve(ctx context.Context, cost limits.Cost) error {
 	if x.Caller.Budget <= 0 {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (x *Request) Reserve(ctx context.Context, cost storage.Cost) error {
 
 // AdmitSocket takes a place among the caller's open conversations until leave is called.
 func (x *Request) AdmitSocket(ctx context.Context) (leave func(), err error) {
-	place, err := x.edge.options.Limits.Admit(ctx, x.Caller.Sockets(), storage.Cost{})
+	place, err := x.edge.options.Limits.Admit(ctx, x.Caller.Sockets(), limits.Cost{})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (a *Admission) Overdrawn(ctx context.Context, cost int64) bool {
 }
 
 // refusal names the limit that was reached, and tells it to the client.
-func refusal(grant storage.Grant) (limit Limit, message string) {
+func refusal(grant limits.Grant) (limit Limit, message string) {
 	switch {
 	case grant.Busy:
 		return LimitConcurrency, "Rate limit reached: too many calls in flight."
@@ -137,7 +138,7 @@ func refusal(grant storage.Grant) (limit Limit, message string) {
 }
 
 // showLimit shows the state of a limit that the token has.
-func (x *Request) showLimit(name string, window storage.Window) {
+func (x *Request) showLimit(name string, window limits.Window) {
 	switch {
 	case window.Limit <= 0:
 	case x.Format.Limit != nil:

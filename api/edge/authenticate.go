@@ -10,6 +10,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // Bearer is the request's bearer credential, "" where it has none.
@@ -25,7 +26,7 @@ func Bearer(r *http.Request) string {
 type Tokens interface {
 	// Authenticate returns storage.ErrNotFound for an unknown key and storage.ErrUnavailable when nobody can tell.
 	// It does not judge the token: Usable does.
-	Authenticate(ctx context.Context, key string) (*storage.Token, error)
+	Authenticate(ctx context.Context, key string) (*tokens.Token, error)
 }
 
 // credential returns the client's key from the first place that has one, "" where none does.
@@ -67,7 +68,7 @@ func (x *Request) authenticate(r *http.Request, permission string) error {
 }
 
 // permit tells whether the caller may do this from where it is.
-func (x *Request) permit(caller *storage.Token, permission string) error {
+func (x *Request) permit(caller *tokens.Token, permission string) error {
 	switch {
 	case !caller.Admits(x.Source()):
 		return providers.Faultf(providers.Forbidden, "The API key may not be used from this network.")
@@ -79,7 +80,7 @@ func (x *Request) permit(caller *storage.Token, permission string) error {
 
 // CallerNow finds the caller's token once more, for a request that goes on for long. The token is nil when the key may no
 // longer be used for it; the error says that nobody can tell at the moment.
-func (x *Request) CallerNow(ctx context.Context) (*storage.Token, error) {
+func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 	caller, err := x.edge.callerOf(ctx, x.presence.key)
 	fault, refused := errors.AsType[*providers.Fault](err)
 	switch {
@@ -109,7 +110,7 @@ func (x *Request) slowed(err error) error {
 	}
 }
 
-func (e *Edge) callerOf(ctx context.Context, key string) (*storage.Token, error) {
+func (e *Edge) callerOf(ctx context.Context, key string) (*tokens.Token, error) {
 	if key == "" {
 		return nil, providers.Faultf(providers.Unauthenticated,
 			"No API key was given. Send it as \"Authorization: Bearer <API_TOKEN>\".")
@@ -123,9 +124,9 @@ func (e *Edge) callerOf(ctx context.Context, key string) (*storage.Token, error)
 		return token, nil
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, &providers.Fault{Kind: providers.Unauthenticated, Message: "The API key is not known here.", Err: ErrWrongKey}
-	case errors.Is(err, storage.ErrDisabled):
+	case errors.Is(err, tokens.ErrDisabled):
 		return nil, providers.Faultf(providers.Unauthenticated, "The API key is disabled.")
-	case errors.Is(err, storage.ErrExpired):
+	case errors.Is(err, tokens.ErrExpired):
 		return nil, providers.Faultf(providers.Unauthenticated, "The API key has expired.")
 	case errors.Is(err, storage.ErrUnavailable):
 		return nil, &providers.Fault{

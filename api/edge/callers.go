@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 const (
@@ -31,7 +31,7 @@ type callers struct {
 	tokens map[string]*callerState
 	timed  bool // the next sweep is set
 	// find says who has a key now, as Edge.callerOf does.
-	find func(ctx context.Context, key string) (*storage.Token, error)
+	find func(ctx context.Context, key string) (*tokens.Token, error)
 }
 
 // callerState is one token.
@@ -47,7 +47,7 @@ type presence struct {
 	state      *callerState
 	prev, next *presence
 
-	caller     *storage.Token
+	caller     *tokens.Token
 	key        string
 	permission string
 	source     netip.Addr
@@ -59,7 +59,7 @@ type presence struct {
 	lost *providers.Fault
 }
 
-func newCallers(find func(context.Context, string) (*storage.Token, error)) *callers {
+func newCallers(find func(context.Context, string) (*tokens.Token, error)) *callers {
 	return &callers{tokens: make(map[string]*callerState), find: find}
 }
 
@@ -199,7 +199,7 @@ func (c *callers) inquiries() []inquiry {
 }
 
 // judge ends the requests of a key that its caller, nil for none, may not go on with.
-func (c *callers) judge(asked inquiry, caller *storage.Token) {
+func (c *callers) judge(asked inquiry, caller *tokens.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for p := asked.state.first; p != nil; p = p.next {

@@ -6,7 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/limits"
 )
 
 // Format is a client's dialect, as far as the edge speaks it: how a request of it is told, and how its faults and limits
@@ -30,7 +30,7 @@ type Format struct {
 	// StreamEvent begins the event that ends a stream with a fault's body, up to that body; "" for what is usual.
 	StreamEvent string
 	// Limit shows the state of a limit, of requests or tokens, in an answer's header; nil: as most vendors do.
-	Limit func(header http.Header, name string, window storage.Window)
+	Limit func(header http.Header, name string, window limits.Window)
 }
 
 // formatOf tells which format a request speaks.

@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // GroupOptions say what the operations of a group have in common. A nil function means what clients' operations have.
@@ -162,11 +162,11 @@ func permissionOf(op *huma.Operation) string {
 	case slices.Contains(op.Tags, ModelsTag):
 		return ""
 	case slices.Contains(op.Tags, VideoTag):
-		return storage.OperationVideo
+		return tokens.OperationVideo
 	case slices.Contains(op.Tags, RealtimeTag):
-		return storage.OperationRealtime
+		return tokens.OperationRealtime
 	default:
-		return storage.OperationRelay
+		return tokens.OperationRelay
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // Request is one request as the gateway follows it, and the ResponseWriter of its answer. What is found out of it stands
@@ -29,7 +29,7 @@ type Request struct {
 	// Operation is the pattern of the route, "" where none matched.
 	Operation string
 	// Caller is the authenticated token, nil on routes that need none.
-	Caller *storage.Token
+	Caller *tokens.Token
 	// Subject is what an operator's operation is about, such as a token's id; "" for all others.
 	Subject string
 	// Fault is how it failed, nil as long as it did not.

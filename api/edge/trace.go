@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // otherMethod stands for the methods that this server does not know, which are a stranger's words.
@@ -93,7 +93,7 @@ func (x *Request) asks() providers.Operation {
 	switch {
 	case x.Outcome.Operation != "":
 		return x.Outcome.Operation
-	case x.presence.permission == storage.OperationRealtime:
+	case x.presence.permission == tokens.OperationRealtime:
 		return providers.Realtime
 	default:
 		return providers.VideoTask

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelrelay/storage"
+	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
 )
 
@@ -62,14 +63,14 @@ func TestAdminUnsettled(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
 	address := "redis://" + server.Addr()
-	limits := storage.NewLimits(storagetest.Client(t, address), nil)
+	limiter := limits.New(storagetest.Client(t, address), nil)
 	for range 3 {
-		cost := storage.Cost{Requests: 1, Money: 250_000_000, Model: "gpt-4o"}
-		if _, err := limits.Admit(t.Context(), &storage.Token{ID: "demo", Budget: 10}, cost); err != nil {
+		cost := limits.Cost{Requests: 1, Money: 250_000_000, Model: "gpt-4o"}
+		if _, err := limiter.Admit(t.Context(), storage.Allowance{Token: "demo", Budget: storage.Billionths(10)}, cost); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := limits.Close(t.Context()); err != nil {
+	if err := limiter.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	server.FastForward(2 * time.Minute) // its sign of life holds for one

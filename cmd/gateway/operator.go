@@ -10,16 +10,17 @@ import (
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 )
 
 // admin is what the operations under /admin work with: the functions of the operator's commands.
-func (p *parts) admin(tokens *storage.Tokens, tasks *workflows.Client) api.Admin {
+func (p *parts) admin(store *tokens.Store, tasks *workflows.Client) api.Admin {
 	return api.Admin{
 		Key:    p.adminKey,
-		Tokens: tokens,
-		CheckToken: func(t storage.Token) (storage.Token, error) {
+		Tokens: store,
+		CheckToken: func(t tokens.Token) (tokens.Token, error) {
 			checked, problem := config.CheckToken(t, p.cfg.Webhooks)
 			if problem != nil {
 				return t, providers.InvalidField(problem.Key, "Invalid request: '%s' %s.", problem.Key, problem.Message)
@@ -28,7 +29,7 @@ func (p *parts) admin(tokens *storage.Tokens, tasks *workflows.Client) api.Admin
 		},
 		Tasks:    workflows.NewOperator(p.temporal, p.cfg.Temporal.Namespace),
 		Webhooks: tasks,
-		Usage:    storage.NewUsageReader(p.redis),
+		Usage:    ledger.NewReader(p.redis),
 		Money:    p.settler(),
 		Channels: p.health.States,
 	}
@@ -58,7 +59,7 @@ const looksAtOnce = 16
 
 // settler finds what nobody is going to settle. It implements api.Settler.
 type settler struct {
-	*storage.Budgets
+	*ledger.Budgets
 
 	tasks *workflows.Operator
 }

@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // TestPrintedNamesAreHarmless: a name of before such names were refused moves no cursor, neither in a table nor as JSON.
 func TestPrintedNamesAreHarmless(t *testing.T) {
 	t.Parallel()
-	path, tokens := redisConfig(t)
+	path, store := redisConfig(t)
 	const name, group = "a\u202eb", "x\n\x1b[2J\u009by"
-	if _, _, err := tokens.Create(t.Context(), storage.Token{Name: name, Group: group, Lane: "normal"}); err != nil {
+	if _, _, err := store.Create(t.Context(), tokens.Token{Name: name, Group: group, Lane: "normal"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"token", "list"}, {"token", "show", name}, {"token", "list", "--json"}, {"token", "revoke", name}} {
@@ -21,7 +21,7 @@ func TestPrintedNamesAreHarmless(t *testing.T) {
 			t.Errorf("%q prints %q %q", args, stdout, stderr)
 		}
 		if args[len(args)-1] == "--json" {
-			if got := decode[[]storage.Token](t, stdout); len(got) != 1 || got[0].Name != name || got[0].Group != group {
+			if got := decode[[]tokens.Token](t, stdout); len(got) != 1 || got[0].Name != name || got[0].Group != group {
 				t.Errorf("as JSON %+v", got)
 			}
 		}

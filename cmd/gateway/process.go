@@ -8,8 +8,8 @@ import (
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/metrics"
-	"modelrelay/storage"
 	"modelrelay/storage/slots"
+	"modelrelay/storage/tokens"
 )
 
 // start reads the configuration and puts the program together.
@@ -49,7 +49,7 @@ func (p *parts) measure(ctx context.Context) (countTasks func(context.Context), 
 // attend does what API and worker do beside their own work, until ctx ends: it makes the bucket, follows the
 // configuration file, shares what is known of channels, and counts tasks. A process that serves no API has no tokens of
 // the file to keep: nil.
-func (p *parts) attend(ctx context.Context, watch *watcher, tokens *storage.Tokens, countTasks func(context.Context)) {
+func (p *parts) attend(ctx context.Context, watch *watcher, tokens *tokens.Store, countTasks func(context.Context)) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { p.prepareArchive(ctx) })

@@ -16,7 +16,7 @@ import (
 
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // settle is how long a file must be left alone before it is read: editors and mounts change it in several steps.
@@ -38,7 +38,7 @@ func newWatcher(m *Main, g *cli.Globals, p *parts, text []byte) *watcher {
 }
 
 // run watches until ctx ends. tokens is nil in a process that serves no calls.
-func (w *watcher) run(ctx context.Context, tokens *storage.Tokens) {
+func (w *watcher) run(ctx context.Context, tokens *tokens.Store) {
 	hangup := w.hangup
 	if hangup == nil {
 		signals := make(chan os.Signal, 1)
@@ -85,7 +85,7 @@ func (w *watcher) run(ctx context.Context, tokens *storage.Tokens) {
 // notWatched goes to the log when the system cannot tell of changes.
 const notWatched = "the configuration file is not watched, SIGHUP still reloads it"
 
-func (w *watcher) onHangup(ctx context.Context, tokens *storage.Tokens, hangup <-chan os.Signal) {
+func (w *watcher) onHangup(ctx context.Context, tokens *tokens.Store, hangup <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -117,7 +117,7 @@ func (w *watcher) follow(changes *fsnotify.Watcher) {
 
 // look reloads a file that has another text than when it was read last. One that cannot be read is being replaced: its
 // return is another event.
-func (w *watcher) look(ctx context.Context, tokens *storage.Tokens) {
+func (w *watcher) look(ctx context.Context, tokens *tokens.Store) {
 	text, err := os.ReadFile(w.file)
 	if err != nil || bytes.Equal(text, w.seen) {
 		return
@@ -126,7 +126,7 @@ func (w *watcher) look(ctx context.Context, tokens *storage.Tokens) {
 }
 
 // read reloads the file whether it changed or not.
-func (w *watcher) read(ctx context.Context, tokens *storage.Tokens) {
+func (w *watcher) read(ctx context.Context, tokens *tokens.Store) {
 	text, err := os.ReadFile(w.file)
 	if err != nil {
 		w.refuse(err)
@@ -139,7 +139,7 @@ func (w *watcher) read(ctx context.Context, tokens *storage.Tokens) {
 var errEmptied = errors.New("the file is empty")
 
 // take uses the text's channels, tokens, prices and admin key, or leaves everything as it is when there is anything wrong with it.
-func (w *watcher) take(ctx context.Context, tokens *storage.Tokens, text []byte) {
+func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	w.seen = text
 	if len(bytes.TrimSpace(text)) == 0 {
 		w.refuse(errEmptied)

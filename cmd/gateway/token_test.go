@@ -7,30 +7,30 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/tokens"
 )
 
 // redisConfig is a file that names a Redis, and a client of that Redis.
-func redisConfig(t *testing.T) (path string, tokens *storage.Tokens) {
+func redisConfig(t *testing.T) (path string, store *tokens.Store) {
 	t.Helper()
 	server, _ := storagetest.Miniredis(t)
 	url := "redis://" + server.Addr()
-	tokens = storage.NewTokens(storagetest.Client(t, url), nil)
-	t.Cleanup(tokens.Close)
-	return writeFile(t, "gateway.yaml", "redis: {url: \""+url+"\"}\n"), tokens
+	store = tokens.New(storagetest.Client(t, url), nil)
+	t.Cleanup(store.Close)
+	return writeFile(t, "gateway.yaml", "redis: {url: \""+url+"\"}\n"), store
 }
 
 type printedToken struct {
-	storage.Token
+	tokens.Token
 
-	Key              string         `json:"key"`
-	NewWebhookSecret storage.Secret `json:"new_webhook_secret"`
+	Key              string        `json:"key"`
+	NewWebhookSecret tokens.Secret `json:"new_webhook_secret"`
 }
 
 func TestTokenLife(t *testing.T) {
 	t.Parallel()
-	path, tokens := redisConfig(t)
+	path, store := redisConfig(t)
 	token := func(args ...string) (string, string, int) {
 		t.Helper()
 		return run(t, nil, append(append([]string{"token"}, args...), "--config", path)...)
@@ -44,7 +44,7 @@ func TestTokenLife(t *testing.T) {
 	if len(made.Key) != 51 || !strings.HasPrefix(made.Key, "sk-") || strings.Contains(stdout, "whsec_") {
 		t.Errorf("printed %s", stdout)
 	}
-	stored, err := tokens.Authenticate(t.Context(), made.Key)
+	stored, err := store.Authenticate(t.Context(), made.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestTokenLife(t *testing.T) {
 	if code != 0 || rotated.ID != made.ID || rotated.Key == made.Key {
 		t.Errorf("rotate: %d\n%s", code, stdout)
 	}
-	if _, err := tokens.Authenticate(t.Context(), rotated.Key); err != nil {
+	if _, err := store.Authenticate(t.Context(), rotated.Key); err != nil {
 		t.Errorf("the new key: %v", err)
 	}
 
@@ -95,8 +95,8 @@ func TestTokenLife(t *testing.T) {
 // TestTokenRevokeOfTheFile: who revokes a token of the file learns that the file still has it.
 func TestTokenRevokeOfTheFile(t *testing.T) {
 	t.Parallel()
-	path, tokens := redisConfig(t)
-	if err := tokens.Seed(t.Context(), []storage.Seed{{Token: storage.Token{Name: "file", Lane: "normal"}, Key: "sk-file"}}); err != nil {
+	path, store := redisConfig(t)
+	if err := store.Seed(t.Context(), []tokens.Seed{{Token: tokens.Token{Name: "file", Lane: "normal"}, Key: "sk-file"}}); err != nil {
 		t.Fatal(err)
 	}
 	for name, hint := range map[string]bool{"file": true, "app": false} {
@@ -117,7 +117,7 @@ func TestTokenCreatePrintsTheKeyOnce(t *testing.T) {
 	if code != 0 || strings.Count(stdout, "sk-") != 2 || !strings.Contains(stderr, "shown only now") { // the hint and the key
 		t.Errorf("code %d\n%s\n%s", code, stdout, stderr)
 	}
-	if stdout, _, _ := run(t, nil, "token", "list", "--json", "--config", path); len(decode[[]storage.Token](t, stdout)) != 1 {
+	if stdout, _, _ := run(t, nil, "token", "list", "--json", "--config", path); len(decode[[]tokens.Token](t, stdout)) != 1 {
 		t.Errorf("list: %s", stdout)
 	}
 }
@@ -125,7 +125,7 @@ func TestTokenCreatePrintsTheKeyOnce(t *testing.T) {
 // TestTokenWebhookSecret: a secret that the gateway makes is printed once, and rotates without the key.
 func TestTokenWebhookSecret(t *testing.T) {
 	t.Parallel()
-	path, tokens := redisConfig(t)
+	path, store := redisConfig(t)
 	token := func(args ...string) (string, string, int) {
 		t.Helper()
 		return run(t, nil, append(append([]string{"token"}, args...), "--config", path)...)
@@ -135,9 +135,9 @@ func TestTokenWebhookSecret(t *testing.T) {
 		t.Fatalf("create: %d %s", code, stderr)
 	}
 	made := decode[printedToken](t, stdout)
-	signed := func(want ...storage.Secret) {
+	signed := func(want ...tokens.Secret) {
 		t.Helper()
-		got, err := tokens.Webhook(t.Context(), made.ID)
+		got, err := store.Webhook(t.Context(), made.ID)
 		if err != nil || got.URL != "https://h.test/x" || !slices.Equal(got.Secrets, want) {
 			t.Errorf("%d secrets sign, %v; want %d", len(got.Secrets), err, len(want))
 		}
@@ -150,7 +150,7 @@ func TestTokenWebhookSecret(t *testing.T) {
 		t.Errorf("rotate: %d\n%s", code, stdout)
 	}
 	signed(rotated.NewWebhookSecret, made.NewWebhookSecret)
-	if _, err := tokens.Authenticate(t.Context(), made.Key); err != nil {
+	if _, err := store.Authenticate(t.Context(), made.Key); err != nil {
 		t.Errorf("the key after the secret's rotation: %v", err)
 	}
 	if stdout, _, _ := token("show", "app"); !strings.Contains(stdout, "one before until") || strings.Contains(stdout, "whsec_") {
@@ -160,7 +160,7 @@ func TestTokenWebhookSecret(t *testing.T) {
 	if code != 0 || strings.Count(stdout, "whsec_") != 1 || !strings.Contains(stderr, "webhook secret: shown only now") {
 		t.Errorf("rotate: %d\n%s%s", code, stdout, stderr)
 	}
-	if got, err := tokens.Webhook(t.Context(), made.ID); err != nil || len(got.Secrets) != 2 || !strings.Contains(stdout, got.Secrets[0].Reveal()) {
+	if got, err := store.Webhook(t.Context(), made.ID); err != nil || len(got.Secrets) != 2 || !strings.Contains(stdout, got.Secrets[0].Reveal()) {
 		t.Errorf("%d secrets sign, %v; want the new one and the first", len(got.Secrets), err)
 	}
 	if _, stderr, code := token("rotate", "app", "--webhook-secret", "--overlap=-1s"); code != 2 || !strings.Contains(stderr, "--overlap: is negative") {
@@ -213,7 +213,7 @@ func TestTokensWithoutRedis(t *testing.T) {
 // TestTokenUpdate: what a flag names changes, the rest stays; an empty value takes a permission's bound away.
 func TestTokenUpdate(t *testing.T) {
 	t.Parallel()
-	path, tokens := redisConfig(t)
+	path, store := redisConfig(t)
 	token := func(args ...string) (string, string, int) {
 		t.Helper()
 		return run(t, nil, append(append([]string{"token"}, args...), "--config", path)...)
@@ -232,7 +232,7 @@ func TestTokenUpdate(t *testing.T) {
 	if changed.Key != "" || changed.NewWebhookSecret == "" || strings.Contains(stdout, made.Key) {
 		t.Errorf("printed %s", stdout)
 	}
-	got, err := tokens.Authenticate(t.Context(), made.Key)
+	got, err := store.Authenticate(t.Context(), made.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestTokenUpdate(t *testing.T) {
 	if _, stderr, _ := token("update", "app", "--max-tasks", "3"); stderr != "" {
 		t.Errorf("an update that shows nothing for once says: %s", stderr)
 	}
-	if got, err := tokens.Find(t.Context(), made.ID); err != nil || len(got.Models)+len(got.Networks)+got.RequestsPerMinute != 0 || !got.Expires.IsZero() || got.MaxTasks != 3 {
+	if got, err := store.Find(t.Context(), made.ID); err != nil || len(got.Models)+len(got.Networks)+got.RequestsPerMinute != 0 || !got.Expires.IsZero() || got.MaxTasks != 3 {
 		t.Errorf("stored %+v, %v", got, err)
 	}
 	for _, test := range []struct {
@@ -273,7 +273,7 @@ func TestTokenUpdate(t *testing.T) {
 		t.Errorf("update nobody: %d %s", code, stderr)
 	}
 
-	if err := tokens.Seed(t.Context(), []storage.Seed{{Token: storage.Token{Name: "file", Group: "other"}, Key: "sk-of-the-file"}}); err != nil {
+	if err := store.Seed(t.Context(), []tokens.Seed{{Token: tokens.Token{Name: "file", Group: "other"}, Key: "sk-of-the-file"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, stderr, code := token("update", "file", "--lane", "low"); code != 1 || !strings.Contains(stderr, "comes from the configuration file") {

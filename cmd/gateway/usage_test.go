@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/tokens"
 )
 
 func TestUsageSums(t *testing.T) {
@@ -19,20 +22,20 @@ func TestUsageSums(t *testing.T) {
 		t.Helper()
 		return run(t, nil, append(append([]string{"usage"}, args...), "--config", path)...)
 	}
-	tokens := storage.NewTokens(client, nil)
-	t.Cleanup(tokens.Close)
-	if err := tokens.Seed(t.Context(), []storage.Seed{{Token: storage.Token{Name: "app", Group: "g"}, Key: "sk-app"}}); err != nil {
+	store := tokens.New(client, nil)
+	t.Cleanup(store.Close)
+	if err := store.Seed(t.Context(), []tokens.Seed{{Token: tokens.Token{Name: "app", Group: "g"}, Key: "sk-app"}}); err != nil {
 		t.Fatal(err)
 	}
 	day := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	ledger := storage.NewUsage(client, nil)
+	book := ledger.NewUsage(client, nil)
 	for _, model := range []string{"gpt-4o", "free"} {
-		ledger.Record(storage.Entry{
+		book.Record(ledger.Entry{
 			Token: "app", Model: model, Channel: "c", At: day, Requests: 2, InputTokens: 10, Audio: 1500 * time.Millisecond, Cost: 1_500_000_001,
 		})
 	}
-	ledger.Record(storage.Entry{Token: "other", Model: "gpt-4o", At: day, Requests: 1})
-	if err := ledger.Close(t.Context()); err != nil {
+	book.Record(ledger.Entry{Token: "other", Model: "gpt-4o", At: day, Requests: 1})
+	if err := book.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	days := []string{"--from", "2026-01-01", "--to", "2026-02-01"}
@@ -95,16 +98,16 @@ func TestUsageUnsettled(t *testing.T) {
 		}
 		return stdout
 	}
-	limits := storage.NewLimits(client, nil)
+	limiter := limits.New(client, nil)
 	for range 3 {
-		if _, err := limits.Admit(t.Context(), &storage.Token{ID: "app", Budget: 10}, storage.Cost{Requests: 1, Money: 250_000_000, Model: "gpt-4o"}); err != nil {
+		if _, err := limiter.Admit(t.Context(), storage.Allowance{Token: "app", Budget: storage.Billionths(10)}, limits.Cost{Requests: 1, Money: 250_000_000, Model: "gpt-4o"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got := usage("--unsettled"); strings.Count(got, "\n") != 1 {
 		t.Errorf("calls in flight are listed:\n%s", got)
 	}
-	if err := limits.Close(t.Context()); err != nil { // nobody confirms them any more
+	if err := limiter.Close(t.Context()); err != nil { // nobody confirms them any more
 		t.Fatal(err)
 	}
 	type row struct{ ID, Token, Model, Why string }
@@ -116,9 +119,9 @@ func TestUsageUnsettled(t *testing.T) {
 	if got := usage("--charge", rows[0].ID); got != "charged 1, 0.25 in all\n" {
 		t.Errorf("charge: %s", got)
 	}
-	tokens := storage.NewTokens(client, nil)
-	t.Cleanup(tokens.Close)
-	if err := tokens.Seed(t.Context(), []storage.Seed{{Token: storage.Token{Name: "app", Group: "g", Budget: 10}, Key: "sk-app"}}); err != nil {
+	store := tokens.New(client, nil)
+	t.Cleanup(store.Close)
+	if err := store.Seed(t.Context(), []tokens.Seed{{Token: tokens.Token{Name: "app", Group: "g", Budget: 10}, Key: "sk-app"}}); err != nil {
 		t.Fatal(err)
 	}
 	stdout, stderr, code := run(t, nil, "token", "show", "app", "--config", path)

@@ -29,8 +29,11 @@ import (
 	"modelrelay/storage/affinity"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/channelhealth"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/limits"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/taskindex"
+	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 )
 
@@ -122,14 +125,14 @@ func dialTemporal(cfg config.Temporal, log *slog.Logger, counts client.MetricsHa
 }
 
 // openTokens opens the token store as Redis has it. Main's Close stops it.
-func (p *parts) openTokens(m *Main) *storage.Tokens {
-	tokens := storage.NewTokens(p.redis, &storage.TokensOptions{Grace: p.cfg.Relay.RedisGrace, Log: p.log})
+func (p *parts) openTokens(m *Main) *tokens.Store {
+	tokens := tokens.New(p.redis, &tokens.Options{Grace: p.cfg.Relay.RedisGrace, Log: p.log})
 	m.onClose(func() error { tokens.Close(); return nil })
 	return tokens
 }
 
 // seedTokens opens the token store with the file's tokens in it. Main's Close stops it.
-func (p *parts) seedTokens(ctx context.Context, m *Main) (*storage.Tokens, error) {
+func (p *parts) seedTokens(ctx context.Context, m *Main) (*tokens.Store, error) {
 	tokens := p.openTokens(m)
 	if err := tokens.Seed(ctx, p.cfg.Seeds()); err != nil {
 		return nil, fmt.Errorf("put the file's tokens into redis: %w", err)
@@ -141,10 +144,10 @@ func (p *parts) seedTokens(ctx context.Context, m *Main) (*storage.Tokens, error
 const flushTimeout = 5 * time.Second
 
 // server makes the HTTP side. Main's Close writes out what limits and usage still hold.
-func (p *parts) server(m *Main, tokens *storage.Tokens, tasks *workflows.Client) (*api.Server, error) {
-	limits := storage.NewLimits(p.redis, &storage.LimitsOptions{Log: p.log})
+func (p *parts) server(m *Main, tokens *tokens.Store, tasks *workflows.Client) (*api.Server, error) {
+	limits := limits.New(p.redis, &limits.Options{Log: p.log})
 	m.onClose(p.flush("limits", limits.Close))
-	usage := storage.NewUsage(p.redis, &storage.UsageOptions{Log: p.log})
+	usage := ledger.NewUsage(p.redis, &ledger.UsageOptions{Log: p.log})
 	m.onClose(p.flush("usage", usage.Close))
 	answers := affinity.New(p.redis, &affinity.Options{Log: p.log})
 	m.onClose(func() error { answers.Close(); return nil })
@@ -204,12 +207,12 @@ func (p *parts) taskLife() time.Duration {
 }
 
 // budgets holds tokens' money. A task's end is remembered as long as an operator may have its archive tried again.
-func (p *parts) budgets() *storage.Budgets {
-	return storage.NewBudgets(p.redis, &storage.BudgetsOptions{Keep: workflows.KeptFor(p.cfg.Video.Retention)})
+func (p *parts) budgets() *ledger.Budgets {
+	return ledger.NewBudgets(p.redis, &ledger.BudgetsOptions{Keep: workflows.KeptFor(p.cfg.Video.Retention)})
 }
 
 // worker makes the runner of tasks. The tokens are for their webhooks.
-func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
+func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
 	acts := &activities.Activities{
 		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: taskindex.NewDurations(p.redis),
 		Index: p.index(), Changes: taskindex.NewChanges(p.redis), Slots: slots.New(p.redis),
@@ -226,7 +229,7 @@ func (p *parts) worker(tokens *storage.Tokens) *workflows.Worker {
 // checks are what /readyz looks at. Its answer is public, so a service that is away is named without its address. Relayed
 // calls need none of the services, only somebody who can check keys: while Redis is away that is the memory of tokens, for
 // relay.redis_grace.
-func (p *parts) checks(tokens *storage.Tokens) []api.Check {
+func (p *parts) checks(tokens *tokens.Store) []api.Check {
 	return []api.Check{
 		{Name: "tokens", For: api.RelayPart, Check: func(context.Context) error {
 			if !tokens.Ready() {

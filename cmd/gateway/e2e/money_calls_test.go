@@ -18,7 +18,7 @@ import (
 	"modelrelay/cmd/gateway/e2e/stack"
 	"modelrelay/internal/testwait"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 const (
@@ -183,16 +183,16 @@ func (m *money) checkExact() {
 	calls, failed := m.calls.exact.Load(), m.calls.failed.Load()
 	total := m.settled("exact", calls)
 	type sum struct{ calls, input, output, cost int64 }
-	ledger, served := map[string]sum{}, map[string]sum{}
+	book, served := map[string]sum{}, map[string]sum{}
 	for _, row := range m.rows("exact") {
 		if row.Requests == row.Failed && row.Cost == 0 {
 			continue // nothing but failures
 		}
 		at := row.Channel + " " + row.Model
-		one := ledger[at]
+		one := book[at]
 		one.calls += row.Requests - row.Failed
 		one.input, one.output, one.cost = one.input+row.InputTokens, one.output+row.OutputTokens, one.cost+row.Cost
-		ledger[at] = one
+		book[at] = one
 	}
 	var cost, tokens int64
 	for i := range exactChannels {
@@ -206,10 +206,10 @@ func (m *money) checkExact() {
 			tokens += one.input + one.output
 		}
 	}
-	if fmt.Sprint(ledger) != fmt.Sprint(served) { // maps print in the order of their keys
-		m.t.Errorf("exact: calls, input, output, cost\nledger %v\nserved %v", ledger, served)
+	if fmt.Sprint(book) != fmt.Sprint(served) { // maps print in the order of their keys
+		m.t.Errorf("exact: calls, input, output, cost\nledger %v\nserved %v", book, served)
 	}
-	if total.Requests != calls || total.Failed != failed || total.Cost != cost || m.balance("exact") != (storage.Balance{Spent: cost}) {
+	if total.Requests != calls || total.Failed != failed || total.Cost != cost || m.balance("exact") != (ledger.Balance{Spent: cost}) {
 		m.t.Errorf("exact: ledger %+v, balance %+v; clients made %d calls, of which %d failed; served for %d", total, m.balance("exact"), calls, failed, cost)
 	}
 	if calls == failed || len(served) < 2*exactChannels {
@@ -236,7 +236,7 @@ func (m *money) checkBroken() {
 			estimated++
 		}
 	}
-	if got.Requests != calls || logged != calls || got.Cost != cost || m.balance("broken") != (storage.Balance{Spent: cost}) || estimated < calls/3 || cost == 0 {
+	if got.Requests != calls || logged != calls || got.Cost != cost || m.balance("broken") != (ledger.Balance{Spent: cost}) || estimated < calls/3 || cost == 0 {
 		m.t.Errorf("broken: ledger %+v, balance %+v; %d calls; access log %d for %d, %d of them estimated", got, m.balance("broken"), calls, logged, cost, estimated)
 	}
 	m.t.Logf("broken: %d answers, %d estimated, %s", calls, estimated, pricing.Money(cost))
@@ -292,7 +292,7 @@ func (m *money) checkKilled() {
 	good, unsettled := got.Requests-got.Failed, int64(len(list))
 	if held != heldCalls || got.Cost+reserved < cost || good+unsettled < served.Served || served.Served < answered ||
 		got.Requests+unsettled > sent || got.InputTokens > served.InputTokens || got.OutputTokens > served.OutputTokens ||
-		m.balance("doomed") != (storage.Balance{Spent: got.Cost, Reserved: reserved}) {
+		m.balance("doomed") != (ledger.Balance{Spent: got.Cost, Reserved: reserved}) {
 		m.t.Errorf("killed: clients sent %d calls and saw %d answers; served %+v for %d; ledger %+v; unsettled %d for %d, of which %d were held; balance %+v",
 			sent, answered, served, cost, got, unsettled, reserved, held, m.balance("doomed"))
 	}
@@ -306,7 +306,7 @@ func (m *money) checkKilled() {
 	if status, text := m.doomed.Admin(http.MethodPost, "/admin/usage/unsettled/all/refund?token=doomed", "", nil); status != http.StatusOK {
 		m.t.Fatalf("refund: %d %s", status, text)
 	}
-	want := storage.Balance{Spent: got.Cost + int64(list[0].Amount)}
+	want := ledger.Balance{Spent: got.Cost + int64(list[0].Amount)}
 	if charged.Charged != 1 || charged.Amount != list[0].Amount || m.balance("doomed") != want || m.sums("doomed").Cost != want.Spent {
 		m.t.Errorf("killed: after %+v and a refund of the rest: balance %+v, want %+v; ledger %+v", charged, m.balance("doomed"), want, m.sums("doomed"))
 	}

@@ -17,7 +17,7 @@ import (
 	"modelrelay/cmd/gateway/e2e/stack"
 	"modelrelay/internal/testwait"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 	"modelrelay/workflows"
 )
 
@@ -142,7 +142,7 @@ func (m *money) checkTasks() {
 	for _, j := range m.s.Control.Jobs() {
 		jobs[j.Prompt] = append(jobs[j.Prompt], j)
 	}
-	want := storage.Row{Tasks: int64(len(m.tasks.ended))}
+	want := ledger.Row{Tasks: int64(len(m.tasks.ended))}
 	unknown := 0
 	for prompt, video := range m.tasks.ended {
 		made := jobs[prompt]
@@ -188,7 +188,7 @@ func (m *money) checkTasks() {
 		return m.sums("studio").Tasks >= want.Tasks && m.balance("studio").Reserved == 0
 	})
 	got := m.sums("studio")
-	if got != want || m.balance("studio") != (storage.Balance{Spent: want.Cost}) || want.Tasks != int64(*moneyTasks) {
+	if got != want || m.balance("studio") != (ledger.Balance{Spent: want.Cost}) || want.Tasks != int64(*moneyTasks) {
 		m.t.Errorf("tasks: ledger %+v, balance %+v\nmade %+v", got, m.balance("studio"), want)
 	}
 	left, err := m.budgets.Reservations(m.t.Context(), "studio")

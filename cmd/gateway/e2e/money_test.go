@@ -11,7 +11,7 @@ import (
 
 	"modelrelay/cmd/gateway/e2e/stack"
 	"modelrelay/internal/testwait"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 // TestMoneyAddsUp: two gateways and a worker serve calls and tasks at random, with faults, broken streams, clients that
@@ -81,8 +81,8 @@ type money struct {
 	// lives serves calls, tasks and their work to the end. doomed does until it is killed, and again when it is back. worker
 	// works on tasks and is killed as well.
 	lives, doomed, worker *stack.Gateway
-	reader                *storage.UsageReader
-	budgets               *storage.Budgets
+	reader                *ledger.Reader
+	budgets               *ledger.Budgets
 	calls                 callsDone
 	tasks                 tasksDone
 }
@@ -99,7 +99,7 @@ func newMoney(t *testing.T) *money {
 	options.Args = []string{"worker"}
 	m.worker = m.s.StartGateway(options)
 	redis := m.s.RedisClient(moneyRedis)
-	m.reader, m.budgets = storage.NewUsageReader(redis), storage.NewBudgets(redis, nil)
+	m.reader, m.budgets = ledger.NewReader(redis), ledger.NewBudgets(redis, nil)
 	return m
 }
 
@@ -155,7 +155,7 @@ func (m *money) reached(what string, counter *atomic.Int64, mark int) {
 const moneyTimeout = 20 * time.Minute
 
 // rows reads a token's ledger.
-func (m *money) rows(token string) []storage.Row {
+func (m *money) rows(token string) []ledger.Row {
 	m.t.Helper()
 	rows, err := m.reader.Read(m.t.Context(), time.Now().AddDate(0, 0, -1), time.Now(), token)
 	if err != nil {
@@ -165,16 +165,16 @@ func (m *money) rows(token string) []storage.Row {
 }
 
 // sums adds a token's ledger up.
-func (m *money) sums(token string) storage.Row {
+func (m *money) sums(token string) ledger.Row {
 	m.t.Helper()
-	var sum storage.Row
+	var sum ledger.Row
 	for _, row := range m.rows(token) {
 		sum.Add(row)
 	}
 	return sum
 }
 
-func (m *money) balance(token string) storage.Balance {
+func (m *money) balance(token string) ledger.Balance {
 	m.t.Helper()
 	balance, err := m.budgets.Balance(m.t.Context(), token)
 	if err != nil {
@@ -184,7 +184,7 @@ func (m *money) balance(token string) storage.Balance {
 }
 
 // settled waits until a token's ledger holds so many calls and nothing is reserved.
-func (m *money) settled(token string, calls int64) storage.Row {
+func (m *money) settled(token string, calls int64) ledger.Row {
 	m.t.Helper()
 	testwait.Eventually(m.t, "the calls of "+token+" are settled", stack.TaskTimeout, func() bool {
 		return m.sums(token).Requests >= calls && m.balance(token).Reserved == 0

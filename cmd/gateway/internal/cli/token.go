@@ -15,13 +15,15 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 	"modelrelay/storage/slots"
+	"modelrelay/storage/tokens"
 )
 
 // Token is gateway token. It works on Redis directly, so it needs no running gateway.
 type Token struct {
 	Create tokenCreateCmd `cmd:"" help:"Make a token and print its key, once."`
-	List   tokenListCmd   `cmd:"" help:"List tokens."`
+	List   tokenListCmd   `cmd:"" help:"List store."`
 	Show   tokenShowCmd   `cmd:"" help:"Show one token."`
 	Update tokenUpdateCmd `cmd:"" help:"Change a token's limits, permissions or webhook, within a second."`
 	Revoke tokenRevokeCmd `cmd:"" help:"End a token for good, within a second."`
@@ -35,7 +37,7 @@ type tokenCreateCmd struct {
 
 // newToken is a token as the store prints it, with what is shown this once.
 type newToken struct {
-	storage.Token
+	tokens.Token
 
 	Key string `json:"key,omitempty"`
 	// NewWebhookSecret stands here only when the gateway made it.
@@ -53,12 +55,12 @@ func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	made := newToken{NewWebhookSecret: change.made}
-	token := storage.Token{Name: c.Name, Group: config.DefaultGroup, Weight: 1, Lane: slots.LaneNormal}
+	token := tokens.Token{Name: c.Name, Group: config.DefaultGroup, Weight: 1, Lane: slots.LaneNormal}
 	if err := change.apply(&token, cfg.Webhooks); err != nil {
 		return err
 	}
-	return p.withTokens(func(tokens *storage.Tokens) error {
-		made.Token, made.Key, err = tokens.Create(ctx, token)
+	return p.withTokens(func(store *tokens.Store) error {
+		made.Token, made.Key, err = store.Create(ctx, token)
 		if errors.Is(err, storage.ErrExists) {
 			return fmt.Errorf("a token named %q exists already", c.Name)
 		}
@@ -76,17 +78,17 @@ type tokenListCmd struct {
 
 // Run lists tokens.
 func (c *tokenListCmd) Run(ctx context.Context, p *Program) error {
-	return p.withTokens(func(tokens *storage.Tokens) error {
-		list, err := tokens.List(ctx)
+	return p.withTokens(func(store *tokens.Store) error {
+		list, err := store.List(ctx)
 		if err != nil {
 			return err
 		}
-		list = slices.DeleteFunc(list, func(t storage.Token) bool {
+		list = slices.DeleteFunc(list, func(t tokens.Token) bool {
 			return c.Group != "" && t.Group != c.Group || c.State != "" && !strings.HasPrefix(standing(t, time.Now()), c.State)
 		})
 		if p.JSON {
 			if list == nil {
-				list = []storage.Token{}
+				list = []tokens.Token{}
 			}
 			return printJSON(p.Stdout, list)
 		}
@@ -104,8 +106,8 @@ type tokenShowCmd struct {
 
 // Run shows one token.
 func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
-	return p.withStores(func(tokens *storage.Tokens, budgets *storage.Budgets) error {
-		t, err := tokens.Find(ctx, c.Token)
+	return p.withStores(func(store *tokens.Store, budgets *ledger.Budgets) error {
+		t, err := store.Find(ctx, c.Token)
 		if err != nil {
 			return tokenError(c.Token, err)
 		}
@@ -126,7 +128,7 @@ func (c *tokenShowCmd) Run(ctx context.Context, p *Program) error {
 
 // shownToken is a token with what it spent and reserved of its budget, nil without one.
 type shownToken struct {
-	storage.Token
+	tokens.Token
 
 	Spent    *pricing.Money `json:"spent,omitempty"`
 	Reserved *pricing.Money `json:"reserved,omitempty"`
@@ -146,10 +148,10 @@ type tokenRevokeCmd struct {
 
 // Run revokes the token.
 func (c *tokenRevokeCmd) Run(ctx context.Context, p *Program) error {
-	return p.withTokens(func(tokens *storage.Tokens) error {
-		t, err := tokens.Find(ctx, c.Token)
+	return p.withTokens(func(store *tokens.Store) error {
+		t, err := store.Find(ctx, c.Token)
 		if err == nil {
-			err = tokens.Revoke(ctx, c.Token)
+			err = store.Revoke(ctx, c.Token)
 		}
 		if err != nil {
 			return tokenError(c.Token, err)
@@ -175,17 +177,17 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 	if c.Overlap < 0 {
 		return &UsageError{Err: errors.New("--overlap: is negative")}
 	}
-	return p.withTokens(func(tokens *storage.Tokens) error {
+	return p.withTokens(func(store *tokens.Store) error {
 		var (
 			made   newToken
-			secret storage.Secret
+			secret tokens.Secret
 			err    error
 		)
 		if c.WebhookSecret {
-			made.Token, secret, err = tokens.RotateWebhookSecret(ctx, c.Token, c.Overlap)
+			made.Token, secret, err = store.RotateWebhookSecret(ctx, c.Token, c.Overlap)
 			made.NewWebhookSecret = secret.Reveal()
 		} else {
-			made.Token, made.Key, err = tokens.Rotate(ctx, c.Token)
+			made.Token, made.Key, err = store.Rotate(ctx, c.Token)
 		}
 		if err != nil {
 			return tokenError(c.Token, err)
@@ -195,12 +197,12 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 }
 
 // withTokens opens the token store of the configuration for one piece of work.
-func (p *Program) withTokens(work func(*storage.Tokens) error) error {
-	return p.withStores(func(tokens *storage.Tokens, _ *storage.Budgets) error { return work(tokens) })
+func (p *Program) withTokens(work func(*tokens.Store) error) error {
+	return p.withStores(func(store *tokens.Store, _ *ledger.Budgets) error { return work(store) })
 }
 
 // withStores is withTokens with their money.
-func (p *Program) withStores(work func(*storage.Tokens, *storage.Budgets) error) error {
+func (p *Program) withStores(work func(*tokens.Store, *ledger.Budgets) error) error {
 	cfg, err := p.Load()
 	if err != nil {
 		return err
@@ -210,14 +212,14 @@ func (p *Program) withStores(work func(*storage.Tokens, *storage.Budgets) error)
 		return fmt.Errorf("open redis: %w", err)
 	}
 	p.OnClose(client.Close)
-	tokens := openTokens(client)
-	defer tokens.Close()
-	return work(tokens, storage.NewBudgets(client, nil))
+	store := openTokens(client)
+	defer store.Close()
+	return work(store, ledger.NewBudgets(client, nil))
 }
 
 // openTokens opens the token store for one piece of work; a command tells itself what goes wrong.
-func openTokens(client *redis.Client) *storage.Tokens {
-	return storage.NewTokens(client, &storage.TokensOptions{Log: slog.New(slog.DiscardHandler)})
+func openTokens(client *redis.Client) *tokens.Store {
+	return tokens.New(client, &tokens.Options{Log: slog.New(slog.DiscardHandler)})
 }
 
 func tokenError(name string, err error) error {

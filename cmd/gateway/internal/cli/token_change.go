@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
-// tokenFlags are the fields of a storage.TokenChange, which they convert to.
+// tokenFlags are the fields of a tokens.Change, which they convert to.
 type tokenFlags struct {
 	Group      *string   `help:"Which channels it may use; of a new token: default." placeholder:"NAME"`
 	Models     *[]string `type:"list" help:"Public model names with * patterns and commas between; empty: every model of the group." placeholder:"LIST"`
 	Operations *[]string `type:"list" help:"What it may do: relay, video, realtime, with commas between; empty: everything." placeholder:"LIST"`
 	Networks   *[]string `type:"list" help:"Source addresses or CIDR ranges with commas between; empty: any." placeholder:"LIST"`
-	storage.LimitChange
+	tokens.LimitChange
 	Budget     *float64 `help:"Money, in the unit of prices; 0: no limit." placeholder:"N"`
 	Weight     *int     `help:"Share of a full channel's video jobs among the tokens of a lane that wait; of a new token: 1." placeholder:"N"`
 	Lane       *string  `help:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs; of a new token: normal." placeholder:"LANE"`
@@ -37,15 +37,15 @@ const madeHere = "new"
 
 // readChange is a tokenChange that can be applied.
 type readChange struct {
-	fields  storage.TokenChange
-	expires *time.Time      // nil: as it is
-	secret  *storage.Secret // nil: as it is
-	made    string          // the secret, where it was made here
+	fields  tokens.Change
+	expires *time.Time     // nil: as it is
+	secret  *tokens.Secret // nil: as it is
+	made    string         // the secret, where it was made here
 }
 
 // read makes the secret and the moments that the flags ask for. The error is a *UsageError.
 func (c *tokenChange) read(now time.Time) (readChange, error) {
-	change := readChange{fields: storage.TokenChange(c.tokenFlags)}
+	change := readChange{fields: tokens.Change(c.tokenFlags)}
 	if c.Expires != nil {
 		expires, err := parseExpiry(*c.Expires, now)
 		if err != nil {
@@ -56,16 +56,16 @@ func (c *tokenChange) read(now time.Time) (readChange, error) {
 	switch {
 	case c.WebhookSecret == nil:
 	case *c.WebhookSecret == madeHere:
-		secret := storage.NewWebhookSecret()
+		secret := tokens.NewWebhookSecret()
 		change.secret, change.made = &secret, secret.Reveal()
 	default:
-		change.secret = new(storage.Secret(*c.WebhookSecret))
+		change.secret = new(tokens.Secret(*c.WebhookSecret))
 	}
 	return change, nil
 }
 
 // apply puts the change into a token and checks the outcome. The error is a *UsageError.
-func (c readChange) apply(t *storage.Token, webhooks config.Webhooks) error {
+func (c readChange) apply(t *tokens.Token, webhooks config.Webhooks) error {
 	c.fields.Apply(t)
 	if c.expires != nil {
 		t.Expires = *c.expires
@@ -109,8 +109,8 @@ func (c *tokenUpdateCmd) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	made := newToken{NewWebhookSecret: change.made}
-	return p.withTokens(func(tokens *storage.Tokens) error {
-		made.Token, err = tokens.Update(ctx, c.Token, func(t *storage.Token) error { return change.apply(t, cfg.Webhooks) })
+	return p.withTokens(func(store *tokens.Store) error {
+		made.Token, err = store.Update(ctx, c.Token, func(t *tokens.Token) error { return change.apply(t, cfg.Webhooks) })
 		if usage := (*UsageError)(nil); errors.As(err, &usage) {
 			return usage
 		}

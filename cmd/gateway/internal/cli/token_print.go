@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // printNewToken prints a token with what is shown this once, if anything is.
@@ -29,7 +29,7 @@ func (p *Program) printNewToken(made newToken) error {
 	return err
 }
 
-func tokenFields(t storage.Token) fields {
+func tokenFields(t tokens.Token) fields {
 	budget := ""
 	if t.Budget != 0 {
 		budget = strconv.FormatFloat(t.Budget, 'f', -1, 64)
@@ -42,7 +42,7 @@ func tokenFields(t storage.Token) fields {
 		{"group", t.Group},
 		{"models", orAll(t.Models)},
 	}
-	for _, limit := range storage.ListLimits(t.TokenLimits) {
+	for _, limit := range tokens.ListLimits(t.Limits) {
 		list = append(list, [2]string{strings.ReplaceAll(limit.Key, "_", " "), limitText(limit)})
 	}
 	return append(list, fields{
@@ -59,9 +59,9 @@ func tokenFields(t storage.Token) fields {
 }
 
 // limitText shows a limit as it holds; "" for none that was never set.
-func limitText(limit storage.NamedLimit) string {
+func limitText(limit tokens.NamedLimit) string {
 	switch {
-	case limit.Value == storage.Unlimited:
+	case limit.Value == tokens.Unlimited:
 		return "no limit"
 	case limit.Value == 0 && limit.Default > 0:
 		return strconv.Itoa(limit.Default) + " (default)"
@@ -70,7 +70,7 @@ func limitText(limit storage.NamedLimit) string {
 }
 
 // signers says how many secrets sign the token's events, and until when.
-func signers(t storage.Token, now time.Time) string {
+func signers(t tokens.Token, now time.Time) string {
 	if t.WebhookSecret == "" {
 		return ""
 	}
@@ -84,7 +84,7 @@ func signers(t storage.Token, now time.Time) string {
 }
 
 // standing is the token's state, with a mark for those of the file.
-func standing(t storage.Token, now time.Time) string {
+func standing(t tokens.Token, now time.Time) string {
 	state := t.State(now)
 	if state == "active" && t.Seeded {
 		return "active (file)"

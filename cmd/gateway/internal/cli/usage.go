@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"modelrelay/api"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
 )
 
 // Usage is gateway usage. It works on Redis directly, so it needs no running gateway.
@@ -71,17 +71,17 @@ func (c *Usage) Run(ctx context.Context, p *Program) error {
 	if c.Unsettled || c.Charge != "" || c.Refund != "" {
 		return c.unsettled(ctx, p, s)
 	}
-	rows, err := storage.NewUsageReader(s.Redis).Read(ctx, from, to, c.Token)
+	rows, err := ledger.NewReader(s.Redis).Read(ctx, from, to, c.Token)
 	if err != nil {
 		return err
 	}
 	if c.Model != "" {
-		rows = slices.DeleteFunc(rows, func(row storage.Row) bool { return row.Model != c.Model })
+		rows = slices.DeleteFunc(rows, func(row ledger.Row) bool { return row.Model != c.Model })
 	}
-	return c.print(p, s, storage.SumRows(rows, c.By))
+	return c.print(p, s, ledger.Sum(rows, c.By))
 }
 
-func (c *Usage) print(p *Program, s *Services, sums []storage.Row) error {
+func (c *Usage) print(p *Program, s *Services, sums []ledger.Row) error {
 	rows := make([]api.UsageRow, len(sums))
 	cells := make([][]string, len(sums))
 	var free []string

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 func (v *validator) filled(at, value string) {
@@ -55,13 +55,13 @@ func (v *validator) limit(at string, n int) {
 	}
 }
 
-func (v *validator) tokenLimits(at string, limits storage.TokenLimits) {
-	for _, limit := range storage.ListLimits(limits) {
+func (v *validator) tokenLimits(at string, limits tokens.Limits) {
+	for _, limit := range tokens.ListLimits(limits) {
 		switch {
 		case limit.Default == 0:
 			v.limit(at+"."+limit.Key, limit.Value)
-		case limit.Value < storage.Unlimited:
-			v.add(at+"."+limit.Key, "is negative; 0 means %d, %d no limit", limit.Default, storage.Unlimited)
+		case limit.Value < tokens.Unlimited:
+			v.add(at+"."+limit.Key, "is negative; 0 means %d, %d no limit", limit.Default, tokens.Unlimited)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // testVendors stands in for the catalog: one vendor that takes any key and one with a shape of its own.
@@ -88,7 +88,7 @@ func TestWholeFile(t *testing.T) {
 	want.CORS.Origins = []string{"https://app.example.com", "http://localhost:3000"}
 	want.Archive.AccessKey, want.Archive.SecretKey, want.Archive.PublicEndpoint = "x", "y", "http://127.0.0.1:9000"
 	want.Tokens = []config.Token{{
-		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, TokenLimits: storage.TokenLimits{RequestsPerMinute: 600}, Weight: 1, Lane: "normal",
+		Name: "demo", Key: "sk-demo", Group: "default", Models: []string{"*"}, Limits: tokens.Limits{RequestsPerMinute: 600}, Weight: 1, Lane: "normal",
 		Networks: []string{}, Operations: []string{},
 	}}
 	want.Prices = map[string]config.Price{

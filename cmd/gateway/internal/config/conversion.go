@@ -6,16 +6,16 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
-	"modelrelay/storage"
+	"modelrelay/storage/tokens"
 )
 
 // Seeds are the file's tokens for the store.
-func (c Config) Seeds() []storage.Seed {
-	seeds := make([]storage.Seed, 0, len(c.Tokens))
+func (c Config) Seeds() []tokens.Seed {
+	seeds := make([]tokens.Seed, 0, len(c.Tokens))
 	for _, t := range c.Tokens {
 		token := t.stored()
 		token.Networks = storedNetworks(token.Networks)
-		seeds = append(seeds, storage.Seed{Token: token, Key: t.Key.Reveal()})
+		seeds = append(seeds, tokens.Seed{Token: token, Key: t.Key.Reveal()})
 	}
 	return seeds
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/storage"
 	"modelrelay/storage/slots"
+	"modelrelay/storage/tokens"
 )
 
 // Token is one client credential put into Redis at start.
@@ -15,7 +15,7 @@ type Token struct {
 	Key    providers.Secret `yaml:"key" doc:"what the client sends"`
 	Group  string           `yaml:"group" doc:"which channels it may use"`
 	Models []string         `yaml:"models" doc:"public model names with * patterns; empty: every model of the group"`
-	storage.TokenLimits
+	tokens.Limits
 	Budget        float64          `yaml:"budget" doc:"money it may spend in its life, in the currency of prices; 0: no limit"`
 	Weight        int              `yaml:"weight" doc:"share of a full channel's video jobs among the tokens of a lane that wait; 0: 1"`
 	Lane          string           `yaml:"lane" doc:"high, normal or low: video tasks wait while somebody waits in a lane before theirs"`
@@ -33,11 +33,11 @@ func (t *Token) setDefaults() {
 }
 
 // stored is the token as the store keeps it, but for its networks, which are as they were written.
-func (t Token) stored() storage.Token {
-	return storage.Token{
-		Name: t.Name, Group: t.Group, Models: t.Models, TokenLimits: t.TokenLimits,
+func (t Token) stored() tokens.Token {
+	return tokens.Token{
+		Name: t.Name, Group: t.Group, Models: t.Models, Limits: t.Limits,
 		Budget: t.Budget, Weight: t.Weight, Lane: t.Lane, Expires: t.Expires, Networks: t.Networks, Operations: t.Operations,
-		WebhookURL: t.WebhookURL, WebhookSecret: storage.Secret(t.WebhookSecret.Reveal()), Disabled: t.Disabled,
+		WebhookURL: t.WebhookURL, WebhookSecret: tokens.Secret(t.WebhookSecret.Reveal()), Disabled: t.Disabled,
 	}
 }
 
@@ -54,7 +54,7 @@ func storedNetworks(networks []string) []string {
 
 // CheckToken holds a token that is made or changed while the gateway runs to the rules of the file, and returns it as it
 // is stored. The problem's key is the token's own field.
-func CheckToken(t storage.Token, webhooks Webhooks) (storage.Token, *Problem) {
+func CheckToken(t tokens.Token, webhooks Webhooks) (tokens.Token, *Problem) {
 	v := &validator{}
 	if t.Name != t.ID || !strings.HasPrefix(t.ID, randomIDPrefix) { // else it was made without a name, and none is given to it now
 		v.tokenName(".name", t.Name)

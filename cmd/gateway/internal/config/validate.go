@@ -12,6 +12,7 @@ import (
 	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/slots"
+	"modelrelay/storage/tokens"
 )
 
 // What the token store takes; said here so that the problem has a line and a column.
@@ -154,18 +155,18 @@ func (v *validator) relay(r Relay) {
 }
 
 // token checks what operators set of a token, in the file and while the gateway runs.
-func (v *validator) token(at string, t storage.Token, webhooks Webhooks) {
+func (v *validator) token(at string, t tokens.Token, webhooks Webhooks) {
 	v.filled(at+".group", t.Group)
 	if !providers.Plain(t.Group) {
 		v.add(at+".group", "holds a control character")
 	}
 	v.oneOf(at+".lane", t.Lane, slots.Lanes()...)
-	v.tokenLimits(at, t.TokenLimits)
+	v.tokenLimits(at, t.Limits)
 	v.amount(at+".budget", t.Budget)
 	v.weight(at+".weight", t.Weight)
 	v.allFilled(at+".models", t.Models)
 	for i, operation := range t.Operations {
-		v.oneOf(key(at+".operations", i), operation, storage.Operations()...)
+		v.oneOf(key(at+".operations", i), operation, tokens.Operations()...)
 	}
 	for i, network := range t.Networks {
 		if _, err := parseNetwork(network); err != nil {

@@ -9,7 +9,9 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers/router"
-	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/limits"
+	"modelrelay/storage/tokens"
 )
 
 // WatchChannels shows how this process finds the channels.
@@ -82,7 +84,7 @@ func is(yes bool) int64 {
 }
 
 // WatchServer shows what the HTTP side has open, and how it gets on with Redis.
-func (m *Metrics) WatchServer(server *api.Server, tokens *storage.Tokens, limits *storage.Limits, usage *storage.Usage) error {
+func (m *Metrics) WatchServer(server *api.Server, tokens *tokens.Store, limits *limits.Limiter, usage *ledger.Usage) error {
 	if m == nil {
 		return nil
 	}

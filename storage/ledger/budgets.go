@@ -1,0 +1,348 @@
+// Package ledger keeps in Redis what tokens have spent and reserved, and what they used by day, model and channel. It reckons
+// in whole billionths of one currency and knows no prices.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+)
+
+// The keys. Those with a capital name are part of admission's script as well.
+//
+//	budget:<token id>       hash    spent, reserved, c<lease> and t<estimate> -> "<amount> <since, ms> <model>"
+//	budgets                 set     token ids that ever reserved
+//	process:<process>       string  the process works on its reservations, a minute after the last sign of life
+//	claims:<task id>        set     the task's fields in its token's budget, one for each create, until it is settled
+//	charged:<field>         string  "<amount> <day> <JSON>": what an operator charged of a reservation, until it is settled
+//	settled:<estimate>      string  how the task's money was settled: completed, failed or unknown
+//	usage:<day>             set     token ids with usage on that day
+//	usage:<day>:<token id>  hash    "<model> <channel> <counter>" -> sum
+//	usage-seq:<process>     string  the last batch of one process, so that none counts twice
+const BudgetsKey = storage.Prefix + "budgets"
+
+// BudgetKey names what one token has spent and reserved.
+func BudgetKey(tokenID string) string { return storage.Prefix + "budget:" + tokenID }
+
+// ProcessKey names the sign that a process lives which has reserved.
+func ProcessKey(process string) string { return storage.Prefix + "process:" + process }
+
+// ProcessLetters are the first of every call's lease, so that one shows whose it is.
+const ProcessLetters = 8
+
+func claimsKey(taskID string) string         { return storage.Prefix + "claims:" + taskID }
+func chargedKey(field string) string         { return storage.Prefix + "charged:" + field }
+func settledKey(estimate string) string      { return storage.Prefix + "settled:" + estimate }
+func dayKey(day string) string               { return storage.Prefix + "usage:" + day }
+func tokenDayKey(day, tokenID string) string { return storage.Prefix + "usage:" + day + ":" + tokenID }
+func sequenceKey(process string) string      { return storage.Prefix + "usage-seq:" + process }
+
+// dayOf is the ledger's day, in UTC.
+func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+// ErrBudget says that a token's budget does not cover what is asked for.
+var ErrBudget = errors.New("over budget")
+
+// settledFor is how long it is remembered that a task's money was settled, and that an operator charged a reservation, by
+// default: longer than an archive is tried again, an execution is kept, and a gateway does without Redis.
+const settledFor = 8 * 24 * time.Hour
+
+// readTogether is how many hashes are read in one round trip.
+const readTogether = 512
+
+// Budgets holds what tokens have spent and reserved. What it does for tasks happens exactly once however often it is
+// asked for. Safe for concurrent use.
+type Budgets struct {
+	client  *redis.Client
+	keep    time.Duration
+	reserve *redis.Script
+	settle  *redis.Script
+	end     *redis.Script
+}
+
+// BudgetsOptions may be nil.
+type BudgetsOptions struct {
+	// Keep is how long a task's end may be told again; default 8 days.
+	Keep time.Duration
+}
+
+// NewBudgets uses the client, which stays the caller's.
+func NewBudgets(client *redis.Client, opts *BudgetsOptions) *Budgets {
+	if opts == nil {
+		opts = &BudgetsOptions{}
+	}
+	b := &Budgets{
+		client: client, keep: opts.Keep,
+		reserve: redis.NewScript(reserveScript), settle: redis.NewScript(settleScript), end: redis.NewScript(endScript),
+	}
+	if b.keep <= 0 {
+		b.keep = settledFor
+	}
+	return b
+}
+
+// Balance is a token's money, in billionths of the currency.
+type Balance struct {
+	Spent    int64 // in the token's life
+	Reserved int64 // by calls and tasks that are not settled
+}
+
+// Balance reads what a token spent and reserved; nothing where it is not known.
+func (b *Budgets) Balance(ctx context.Context, tokenID string) (Balance, error) {
+	balances, err := b.Balances(ctx, []string{tokenID})
+	return balances[tokenID], err
+}
+
+// Balances is Balance of several tokens, by their ids.
+func (b *Budgets) Balances(ctx context.Context, tokenIDs []string) (map[string]Balance, error) {
+	balances := make(map[string]Balance, len(tokenIDs))
+	for part := range slices.Chunk(tokenIDs, readTogether) {
+		answers := make([]*redis.SliceCmd, len(part))
+		_, err := b.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, id := range part {
+				answers[i] = pipe.HMGet(ctx, BudgetKey(id), "spent", "reserved")
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, storage.RedisError("read budgets", err)
+		}
+		for i, id := range part {
+			sums := answers[i].Val()
+			balances[id] = Balance{Spent: amountOf(sums[0]), Reserved: amountOf(sums[1])}
+		}
+	}
+	return balances, nil
+}
+
+func amountOf(value any) int64 {
+	text, _ := value.(string)
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// Estimate is what a task may cost its token. The ID begins with the task's: what stands before its first dot, or all of it.
+// Every create of the task has a claim of its own.
+type Estimate struct {
+	ID, Token, Model string
+	// Budget is the token's, in units of the currency; 0: none.
+	Budget float64
+	// Amount is what the task may cost, in billionths.
+	Amount int64
+}
+
+// Reserve takes a task's amount out of its token's budget before the task is started. A second time it changes nothing.
+// ErrBudget: the budget does not cover it.
+func (b *Budgets) Reserve(ctx context.Context, e Estimate) error {
+	budget := storage.Billionths(e.Budget)
+	if budget == 0 {
+		return nil
+	}
+	keys := []string{BudgetKey(e.Token), BudgetsKey, settledKey(e.ID), claimsKey(taskOf(e.ID))}
+	covered, err := b.reserve.Run(ctx, b.client, keys, "t"+e.ID, storage.BoundAmount(e.Amount), url.QueryEscape(e.Model), budget, e.Token,
+		int64(b.keep/time.Second)).Bool()
+	switch {
+	case err != nil:
+		return storage.RedisError("reserve", err)
+	case !covered:
+		return fmt.Errorf("reserve: %w", ErrBudget)
+	}
+	return nil
+}
+
+// taskOf is the task of a claim.
+func taskOf(claim string) string {
+	task, _, _ := strings.Cut(claim, ".")
+	return task
+}
+
+// Free gives back what a task reserved that was surely not started.
+func (b *Budgets) Free(ctx context.Context, tokenID, taskID string) error {
+	_, err := b.release(ctx, tokenID, "t"+taskID, endFree, []byte("[]"))
+	return err
+}
+
+// Outcome is how a task ended, for its money.
+type Outcome string
+
+// The outcomes. A task may go from failed to completed when its archive is tried again, and to nothing else.
+const (
+	TaskCompleted Outcome = "completed"
+	TaskFailed    Outcome = "failed"
+	// TaskUnknown: an upstream may have been paid for it.
+	TaskUnknown Outcome = "unknown"
+)
+
+// TaskEnd is what a task that ended adds to the ledger.
+type TaskEnd struct {
+	ID, Token, Model, Channel string
+	At                        time.Time // whose day counts; zero: now
+	Outcome                   Outcome
+	Video                     time.Duration // made, all outputs together
+	Cost                      int64         // in billionths
+}
+
+// Settle ends a task's reservation, counts its cost as spent, and adds it to the ledger, in one step that happens once
+// for each outcome. A failed task that completed after all is one task. Other claims of the same task end with it: they
+// are of creates that broke off, which were repeated.
+func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
+	at := e.At
+	if at.IsZero() {
+		at = time.Now()
+	}
+	first := counters{inTasks: 1, inVideo: e.Video.Milliseconds(), inCost: storage.BoundAmount(e.Cost)}
+	later := first
+	later[inTasks] = 0
+	if e.Outcome != TaskCompleted {
+		first[inFailed] = 1
+	} else {
+		later[inFailed] = -1
+	}
+	fields, err := usageFields(e.Model, e.Channel, first)
+	if err != nil {
+		return err
+	}
+	mended, err := usageFields(e.Model, e.Channel, later)
+	if err != nil {
+		return err
+	}
+	day := dayOf(at)
+	keys := []string{settledKey(e.ID), BudgetKey(e.Token), dayKey(day), tokenDayKey(day, e.Token), claimsKey(taskOf(e.ID))}
+	return storage.RedisError("settle", b.settle.Run(ctx, b.client, keys, string(e.Outcome), int64(b.keep/time.Second), "t"+e.ID, storage.BoundAmount(e.Cost),
+		e.Token, fields, mended, int64(usageExpire/time.Second)).Err())
+}
+
+// Reservation is money that is neither spent nor free.
+type Reservation struct {
+	Token  string // id
+	ID     string // what Release takes; of a task its id
+	Model  string // public name
+	Amount int64  // in billionths
+	Since  time.Time
+	Task   bool // of a task, else of a call
+	// Lost: the process that made the call is gone. Whether a task still runs is not known here.
+	Lost bool
+}
+
+// Reservations lists what is reserved by one token id or, when it is empty, by all; the oldest first.
+func (b *Budgets) Reservations(ctx context.Context, token string) ([]Reservation, error) {
+	tokens := []string{token}
+	if token == "" {
+		var err error
+		if tokens, err = b.client.SMembers(ctx, BudgetsKey).Result(); err != nil {
+			return nil, storage.RedisError("read reservations", err)
+		}
+	}
+	var list []Reservation
+	processes := make(map[string]bool)
+	for _, id := range tokens {
+		fields, err := b.client.HGetAll(ctx, BudgetKey(id)).Result()
+		if err != nil {
+			return nil, storage.RedisError("read reservations", err)
+		}
+		for field, entry := range fields {
+			r, ok := reservationOf(id, field, entry)
+			if !ok {
+				continue
+			}
+			if !r.Task {
+				process := r.process()
+				lives, known := processes[process]
+				if !known {
+					n, err := b.client.Exists(ctx, ProcessKey(process)).Result()
+					if err != nil {
+						return nil, storage.RedisError("read reservations", err)
+					}
+					lives = n > 0
+					processes[process] = lives
+				}
+				r.Lost = !lives
+			}
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b Reservation) int {
+		if c := a.Since.Compare(b.Since); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return list, nil
+}
+
+// reservationOf reads a field of a budget's hash; false for its sums.
+func reservationOf(token, field, entry string) (Reservation, bool) {
+	if field == "" || field[0] != 'c' && field[0] != 't' {
+		return Reservation{}, false
+	}
+	amount, rest, _ := strings.Cut(entry, " ")
+	since, model, ok := strings.Cut(rest, " ")
+	n, err := strconv.ParseInt(amount, 10, 64)
+	ms, bad := strconv.ParseInt(since, 10, 64)
+	if !ok || err != nil || bad != nil {
+		return Reservation{}, false
+	}
+	if name, err := url.QueryUnescape(model); err == nil {
+		model = name
+	}
+	return Reservation{Token: token, ID: field[1:], Model: model, Amount: n, Since: time.UnixMilli(ms).UTC(), Task: field[0] == 't'}, true
+}
+
+// process is the one that made a call's reservation.
+func (r Reservation) process() string { return r.ID[:min(len(r.ID), ProcessLetters)] }
+
+func (r Reservation) field() string {
+	if r.Task {
+		return "t" + r.ID
+	}
+	return "c" + r.ID
+}
+
+// Release ends a reservation by an operator's word: with charge its amount counts as spent and stands in the ledger's
+// day of now, as of no channel; else the money is free again. storage.ErrNotFound: it has ended meanwhile. Where a gateway or a
+// task that was taken for gone settles it after all, what it says counts in place of the charge.
+func (b *Budgets) Release(ctx context.Context, r Reservation, charge bool) error {
+	sums := counters{inCost: r.Amount}
+	if r.Task {
+		sums[inTasks] = 1
+	} else {
+		sums[inRequests] = 1
+	}
+	sums[inFailed] = 1
+	fields, err := usageFields(r.Model, "", sums)
+	if err != nil {
+		return err
+	}
+	how := endRefund
+	if charge {
+		how = endCharge
+	}
+	ended, err := b.release(ctx, r.Token, r.field(), how, fields)
+	if err == nil && !ended {
+		err = fmt.Errorf("release reservation: %w", storage.ErrNotFound)
+	}
+	return err
+}
+
+// How a reservation ends.
+const (
+	endCharge = "charge"
+	endRefund = "refund"
+	endFree   = "free" // by who made it
+)
+
+func (b *Budgets) release(ctx context.Context, token, field, how string, fields []byte) (bool, error) {
+	day := dayOf(time.Now())
+	keys := []string{BudgetKey(token), dayKey(day), tokenDayKey(day, token), chargedKey(field)}
+	ended, err := b.end.Run(ctx, b.client, keys, field, how, token, fields, int64(usageExpire/time.Second), day, int64(b.keep/time.Second)).Bool()
+	return ended, storage.RedisError("release reservation", err)
+}

@@ -1,0 +1,205 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+)
+
+// UsageOptions may be nil.
+type UsageOptions struct {
+	FlushEvery time.Duration // default 1 s
+	Log        *slog.Logger  // nil: silent
+}
+
+// Usage is the ledger of what tokens used, summed by day (UTC), token, model and channel. Safe for concurrent use.
+//
+// Entries are summed in memory and added to Redis every FlushEvery. Nothing is lost while Redis is away: what waits
+// is bounded by the distinct keys, and a batch whose answer got lost is sent again under the same number, which
+// Redis counts once. What Redis refuses, since a stranger has written to a key, is lost and stands in the log: it stops
+// nothing behind it. A process that is killed loses what it had not flushed; of tokens with a budget the reservations
+// of those calls stay, since a batch ends them in the same step in which it counts them.
+//
+// Every entry's cost also counts as spent of the token's budget, whether it has one or not: one that is given later
+// covers what was spent before.
+type Usage struct {
+	client *redis.Client
+	log    *slog.Logger
+	out    storage.Outage
+	every  time.Duration
+	script *redis.Script
+
+	mu      sync.Mutex
+	sums    map[usageKey]tally
+	rows    map[string]int // of each token in sums
+	sending sync.Mutex     // held while flushing
+	batches []usageBatch
+	number  int64
+	process string
+
+	failures atomic.Int64
+	refused  atomic.Int64
+
+	stop func()
+	done chan struct{}
+}
+
+// Entry is what one call used.
+type Entry struct {
+	Token   string    // id
+	Model   string    // public name
+	Channel string    // empty when no channel took the call
+	At      time.Time // zero: now
+
+	Requests     int64 // 1 for a call; 0 for what is added to a call that was counted before
+	InputTokens  int64 // all of the input, cached ones too
+	CachedTokens int64
+	OutputTokens int64
+	Images       int64
+	Audio        time.Duration // heard or made
+	Failed       bool          // the requests failed
+
+	Cost int64 // in billionths of the currency
+	// Reservation is Grant.Reservation of a call that was settled: it ends when the entry is written.
+	Reservation string
+}
+
+// Row is the sum of one day, token, model and channel.
+type Row struct {
+	Day     string // 2026-01-31, UTC
+	Token   string // id
+	Model   string // public name
+	Channel string
+
+	Requests     int64 // calls
+	Tasks        int64 // that ended
+	Failed       int64 // of calls and tasks
+	InputTokens  int64
+	CachedTokens int64 // of the input tokens
+	OutputTokens int64
+	Images       int64
+	Audio, Video time.Duration
+	Cost         int64 // in billionths of the currency
+}
+
+type usageKey struct{ day, token, model, channel string }
+
+// tally is what is recorded of one key and not yet written.
+type tally struct {
+	sums         counters
+	reservations []string
+}
+
+// counters are the sums of one key in the order of counterNames.
+type counters [10]int64
+
+// OtherModel is the model of the rows that count what has no room for a row of its own.
+const OtherModel = "other"
+
+const (
+	// usageRowsMost is how many rows a token may have between two flushes, usageFieldsMost how many fields in a day, of which
+	// each row has up to ten. Names of models may be of clients' making, where a channel is open to every name: what has none
+	// of the first so many names counts as OtherModel, with its channel.
+	usageRowsMost   = 200
+	usageFieldsMost = "2000"
+)
+
+// NewUsage starts a ledger that flushes until Close. The client stays the caller's.
+func NewUsage(client *redis.Client, opts *UsageOptions) *Usage {
+	if opts == nil {
+		opts = &UsageOptions{}
+	}
+	u := &Usage{
+		client:  client,
+		log:     cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
+		every:   opts.FlushEvery,
+		script:  redis.NewScript(usageScript),
+		sums:    make(map[usageKey]tally),
+		rows:    make(map[string]int),
+		process: rand.Text()[:12],
+		done:    make(chan struct{}),
+	}
+	if u.every <= 0 {
+		u.every = time.Second
+	}
+	u.out = storage.Outage{Log: u.log, What: "usage: kept until it is back"}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
+	u.stop = cancel
+	go u.run(ctx)
+	return u
+}
+
+// Record adds an entry. It never waits for Redis.
+func (u *Usage) Record(e Entry) {
+	at := e.At
+	if at.IsZero() {
+		at = time.Now()
+	}
+	add := counters{
+		inRequests: e.Requests, inInput: e.InputTokens, inCached: e.CachedTokens, inOutput: e.OutputTokens,
+		inImages: e.Images, inAudio: e.Audio.Milliseconds(), inCost: storage.BoundAmount(e.Cost),
+	}
+	if e.Failed {
+		add[inFailed] = e.Requests
+	}
+	key := usageKey{dayOf(at), e.Token, e.Model, e.Channel}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	sum, known := u.sums[key]
+	if !known && u.rows[e.Token] >= usageRowsMost {
+		key.model = OtherModel
+		sum, known = u.sums[key]
+	}
+	if !known {
+		u.rows[e.Token]++
+	}
+	for i, n := range add {
+		sum.sums[i] += n
+	}
+	if e.Reservation != "" {
+		sum.reservations = append(sum.reservations, e.Reservation)
+	}
+	u.sums[key] = sum
+}
+
+func (u *Usage) run(ctx context.Context) {
+	defer close(u.done)
+	tick := time.NewTicker(u.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			err := u.Flush(ctx)
+			if err != nil && !errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, context.Canceled) {
+				u.log.LogAttrs(ctx, slog.LevelError, "usage is not written", slog.Any("error", err))
+			}
+		}
+	}
+}
+
+// Close flushes a last time and stops. The error says what could not be written; it is lost then.
+func (u *Usage) Close(ctx context.Context) error {
+	u.stop()
+	<-u.done
+	return u.Flush(ctx)
+}
+
+// Away tells whether Redis did not answer last time: the ledger keeps what it is told.
+func (u *Usage) Away() bool { return u.out.Away() }
+
+// Failures counts the flushes that did not write everything. What was not written is sent again.
+func (u *Usage) Failures() int64 { return u.failures.Load() }
+
+// Refused counts the parts of the ledger's rows that Redis refused. They are not sent again: the log has them.
+func (u *Usage) Refused() int64 { return u.refused.Load() }

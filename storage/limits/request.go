@@ -1,0 +1,131 @@
+package limits
+
+import (
+	"net/url"
+	"strconv"
+
+	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+)
+
+// building is the request of one batch, put together token by token. It is reused from batch to batch.
+type building struct {
+	at     map[storage.Allowance]int
+	groups []admitGroup
+	json   []byte
+	keys   []string
+}
+
+// admitGroup is the part of one token; its lists are JSON without brackets.
+type admitGroup struct {
+	token                              storage.Allowance
+	release, renew, corrections, calls []byte
+	costs, amounts                     []byte
+	admissions                         []*admission
+}
+
+func (b *building) group(token storage.Allowance) *admitGroup {
+	i, ok := b.at[token]
+	if !ok {
+		i = len(b.groups)
+		if i < cap(b.groups) {
+			b.groups = b.groups[:i+1]
+		} else {
+			b.groups = append(b.groups, admitGroup{})
+		}
+		b.at[token] = i
+		g := &b.groups[i]
+		g.token = token
+		g.release, g.renew, g.corrections, g.calls = g.release[:0], g.renew[:0], g.corrections[:0], g.calls[:0]
+		g.costs, g.amounts = g.costs[:0], g.amounts[:0]
+		g.admissions = g.admissions[:0]
+	}
+	return &b.groups[i]
+}
+
+func (b *building) reset() {
+	for i := range b.groups {
+		clear(b.groups[i].admissions)
+	}
+	clear(b.at)
+	clear(b.keys)
+	b.groups, b.json, b.keys = b.groups[:0], b.json[:0], b.keys[:0]
+}
+
+func (b *building) settle(s settlement) {
+	g := b.group(s.token)
+	switch {
+	case s.renew:
+		g.renew = appendLease(g.renew, s.lease)
+		return
+	case s.lease != "" && s.token.Concurrency > 0:
+		g.release = appendLease(g.release, s.lease)
+	}
+	if s.money {
+		g.costs = appendLease(g.costs, s.lease)
+		g.costs = appendNumber(g.costs, s.cost)
+	}
+	if s.delta != 0 {
+		g.corrections = appendNumber(g.corrections, s.second)
+		g.corrections = appendNumber(g.corrections, int64(s.delta))
+	}
+}
+
+func (b *building) admit(a *admission) {
+	g := b.group(a.token)
+	g.calls = appendNumber(g.calls, int64(a.cost.Requests))
+	g.calls = appendNumber(g.calls, int64(a.cost.Tokens))
+	g.calls = appendLease(g.calls, a.lease)
+	if a.token.Budget > 0 {
+		g.amounts = appendNumber(g.amounts, a.cost.Money)
+		g.amounts = appendLease(g.amounts, url.QueryEscape(a.cost.Model))
+	}
+	g.admissions = append(g.admissions, a)
+}
+
+func (b *building) encode(alive, last string) {
+	b.json = append(b.json, '[')
+	b.keys = append(b.keys, alive, last, ledger.BudgetsKey)
+	for i := range b.groups {
+		g := &b.groups[i]
+		b.keys = append(b.keys, windowKey(g.token.Token), leasesKey(g.token.Token))
+		if g.token.Budget > 0 {
+			b.keys = append(b.keys, ledger.BudgetKey(g.token.Token))
+		}
+		if i > 0 {
+			b.json = append(b.json, ',')
+		}
+		b.json = append(b.json, '[')
+		b.json = strconv.AppendInt(b.json, int64(g.token.RequestsPerMinute), 10)
+		b.json = append(b.json, ',')
+		b.json = strconv.AppendInt(b.json, int64(g.token.TokensPerMinute), 10)
+		b.json = append(b.json, ',')
+		b.json = strconv.AppendInt(b.json, int64(g.token.Concurrency), 10)
+		b.json = append(b.json, ',')
+		b.json = strconv.AppendInt(b.json, g.token.Budget, 10)
+		for _, list := range [...][]byte{g.release, g.renew, g.corrections, g.calls, g.costs, g.amounts} {
+			b.json = append(b.json, ',', '[')
+			b.json = append(b.json, list...)
+			b.json = append(b.json, ']')
+		}
+		b.json = append(b.json, ']')
+	}
+	b.json = append(b.json, ']')
+}
+
+// appendLease takes a text that JSON needs not escape: letters and digits, or what a URL's query may hold.
+func appendLease(list []byte, lease string) []byte {
+	if len(list) > 0 {
+		list = append(list, ',')
+	}
+	list = append(list, '"')
+	list = append(list, lease...)
+	return append(list, '"')
+}
+
+func appendNumber(list []byte, n int64) []byte {
+	if len(list) > 0 {
+		list = append(list, ',')
+	}
+	return strconv.AppendInt(list, n, 10)
+}

@@ -1,0 +1,125 @@
+package limits
+
+import (
+	"time"
+
+	"modelrelay/storage"
+)
+
+// window is one token's window in memory, by the same rule as the script's. The caller holds the lock.
+type window struct {
+	second           int64 // last written
+	requests, tokens int
+	buckets          [windowSeconds]struct{ requests, tokens int }
+}
+
+// admitAllLocally answers a batch by this process's own limits.
+func (l *Limiter) admitAllLocally(asked []*admission, now time.Time) {
+	for _, a := range asked {
+		if !a.settle {
+			l.admitLocally(a, now)
+		}
+	}
+}
+
+func (l *Limiter) admitLocally(a *admission, now time.Time) {
+	l.mu.Lock()
+	w := l.local[a.token.Token]
+	if w == nil {
+		w = new(window)
+		l.local[a.token.Token] = w
+	}
+	w.advance(now.Unix())
+	code := w.admit(a.token, a.cost, len(l.running[a.token]), l.used[a.token.Token])
+	state := w.state(now, a.token, a.cost, code)
+	if code == codeAdmitted && a.token.Budget > 0 {
+		l.used[a.token.Token] += a.cost.Money
+		state.used = l.used[a.token.Token]
+	}
+	if code == codeAdmitted && a.lease != "" {
+		l.start(a.token, a.lease)
+	}
+	l.mu.Unlock()
+	l.grant(a, code, state, true)
+}
+
+// advance lets go what is older than a minute.
+func (w *window) advance(second int64) {
+	if second <= w.second {
+		return
+	}
+	if second-w.second >= windowSeconds {
+		*w = window{second: second}
+		return
+	}
+	for s := w.second + 1; s <= second; s++ {
+		b := &w.buckets[s%windowSeconds]
+		w.requests -= b.requests
+		w.tokens -= b.tokens
+		b.requests, b.tokens = 0, 0
+	}
+	w.second = second
+}
+
+func (w *window) admit(token storage.Allowance, cost Cost, running int, used int64) byte {
+	switch {
+	case token.RequestsPerMinute > 0 && w.requests+cost.Requests > token.RequestsPerMinute:
+		return codeRequests
+	case token.TokensPerMinute > 0 && w.tokens+max(cost.Tokens, 1) > token.TokensPerMinute:
+		return codeTokens
+	case token.Concurrency > 0 && running >= token.Concurrency:
+		return codeAtOnce
+	case token.Budget > 0 && used+cost.Money > token.Budget:
+		return codeBudget
+	}
+	b := &w.buckets[w.second%windowSeconds]
+	b.requests += cost.Requests
+	w.requests += cost.Requests
+	b.tokens += cost.Tokens
+	w.tokens += cost.Tokens
+	return codeAdmitted
+}
+
+// correct adds tokens to the second of the call, or, when that is over, to the current one if they are more.
+func (w *window) correct(now, second int64, delta int) {
+	w.advance(now)
+	if second <= w.second-windowSeconds || second > w.second {
+		if delta < 0 {
+			return
+		}
+		second = w.second
+	}
+	b := &w.buckets[second%windowSeconds]
+	delta = max(delta, -b.tokens)
+	b.tokens += delta
+	w.tokens += delta
+}
+
+func (w *window) state(now time.Time, token storage.Allowance, cost Cost, code byte) windowState {
+	s := windowState{requests: w.requests, tokens: w.tokens, second: w.second}
+	until := func(second int64) time.Duration { return time.Unix(second+windowSeconds, 0).Sub(now) }
+	missingRequests, missingTokens := 0, 0
+	switch code {
+	case codeRequests:
+		missingRequests = w.requests + cost.Requests - token.RequestsPerMinute
+	case codeTokens:
+		missingTokens = w.tokens + max(cost.Tokens, 1) - token.TokensPerMinute
+	}
+	s.retryRequests, s.retryTokens = until(w.second), until(w.second)
+	freedRequests, freedTokens := false, false
+	for second := w.second - windowSeconds + 1; second <= w.second; second++ {
+		b := w.buckets[(second+windowSeconds)%windowSeconds]
+		missingRequests -= b.requests
+		missingTokens -= b.tokens
+		if missingRequests <= 0 && !freedRequests {
+			s.retryRequests, freedRequests = until(second), true
+		}
+		if missingTokens <= 0 && !freedTokens {
+			s.retryTokens, freedTokens = until(second), true
+		}
+		if b.requests > 0 || b.tokens > 0 {
+			s.reset = until(second)
+		}
+	}
+	return s
+}

@@ -1,0 +1,230 @@
+package tokens
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+
+	"modelrelay/storage"
+)
+
+var (
+	// ErrDisabled says that a token is disabled or revoked.
+	ErrDisabled = errors.New("token is disabled")
+	// ErrExpired says that a token's time is over.
+	ErrExpired = errors.New("token has expired")
+	// ErrSeeded says that a token's key and secret stand in the configuration file and can only be changed there.
+	ErrSeeded = errors.New("token comes from the configuration file: change it there")
+)
+
+// Secret is a value that must not be shown. Everything that prints or marshals it shows "***"; only this
+// package's own records hold it in clear.
+type Secret string
+
+// String hides the secret.
+func (Secret) String() string { return "***" }
+
+// GoString hides the secret from %#v.
+func (Secret) GoString() string { return `"***"` }
+
+// LogValue hides the secret from slog.
+func (Secret) LogValue() slog.Value { return slog.StringValue("***") }
+
+// Reveal is the secret in clear.
+func (s Secret) Reveal() string { return string(s) }
+
+// MarshalJSON hides the secret; an empty one stays visibly empty.
+func (s Secret) MarshalJSON() ([]byte, error) {
+	if s == "" {
+		return []byte(`""`), nil
+	}
+	return []byte(`"***"`), nil
+}
+
+// The words of Token.Operations.
+const (
+	OperationRelay    = "relay"    // every call that is relayed at once
+	OperationVideo    = "video"    // all that is done with video tasks
+	OperationRealtime = "realtime" // realtime conversations
+)
+
+// Operations lists the words that a token's operations are made of.
+func Operations() []string { return []string{OperationRelay, OperationVideo, OperationRealtime} }
+
+// Token is a client credential without its key.
+type Token struct {
+	// ID is stable: the name of a token of the configuration file, else random ("tok_…"). It survives rotation, so
+	// ownership, usage and limits hang on it.
+	ID     string   `json:"id"`
+	Name   string   `json:"name"`
+	Group  string   `json:"group"`
+	Models []string `json:"models,omitempty"` // public names with "*" patterns; none: every model of the group
+
+	Limits
+
+	Budget float64 `json:"budget,omitempty"` // money it may spend in its life, in units of the currency; 0: no limit
+	Weight int     `json:"weight,omitempty"`
+	Lane   string  `json:"lane,omitempty"`
+
+	Expires       time.Time `json:"expires,omitzero"`     // zero: never
+	Networks      []string  `json:"networks,omitempty"`   // sources a call may come from, CIDR; none: any
+	Operations    []string  `json:"operations,omitempty"` // none: all
+	WebhookURL    string    `json:"webhook_url,omitempty"`
+	WebhookSecret Secret    `json:"webhook_secret,omitempty"`
+	// OldWebhookSecrets are replaced ones that still sign, the newest first; set by RotateWebhookSecret and Seed.
+	OldWebhookSecrets []OldSecret `json:"old_webhook_secrets,omitempty"`
+
+	Disabled  bool      `json:"disabled,omitempty"`
+	Revoked   bool      `json:"revoked,omitempty"` // by an operator, for good; such a token is Disabled as well
+	Seeded    bool      `json:"seeded,omitempty"`  // stands in the configuration file
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	Hint      string    `json:"hint,omitempty"` // "sk-…abcd", the key's last four characters, for people
+}
+
+// Allows tells whether the token may see a public model name. A "*" stands for any run of characters, slashes too.
+func (t *Token) Allows(model string) bool {
+	if len(t.Models) == 0 {
+		return true
+	}
+	for _, pattern := range t.Models {
+		if matches(pattern, model) {
+			return true
+		}
+	}
+	return false
+}
+
+// Permits tells whether the token may be used for operations of a word.
+func (t *Token) Permits(operation string) bool {
+	return len(t.Operations) == 0 || slices.Contains(t.Operations, operation)
+}
+
+// Admits tells whether a call may come from an address. One that is not known comes from no network.
+func (t *Token) Admits(source netip.Addr) bool {
+	if len(t.Networks) == 0 {
+		return true
+	}
+	source = source.Unmap().WithZone("")
+	return slices.ContainsFunc(t.Networks, func(network string) bool {
+		prefix, err := netip.ParsePrefix(network)
+		return err == nil && prefix.Contains(source)
+	})
+}
+
+// Usable is nil for a token that may be used at this moment, else ErrDisabled or ErrExpired.
+func (t *Token) Usable(now time.Time) error {
+	switch {
+	case t.Disabled || t.Revoked:
+		return ErrDisabled
+	case !t.Expires.IsZero() && !now.Before(t.Expires):
+		return ErrExpired
+	}
+	return nil
+}
+
+// State says in one word whether the token may be used at this moment: active, disabled, expired or revoked.
+func (t *Token) State(now time.Time) string {
+	err := t.Usable(now)
+	switch {
+	case t.Revoked:
+		return "revoked"
+	case errors.Is(err, ErrExpired):
+		return "expired"
+	case err != nil:
+		return "disabled"
+	}
+	return "active"
+}
+
+// Reads is how many reads of tasks a minute one process takes of the token; 0: any number.
+func (t *Token) Reads() int { return inForce(t.ReadsPerMinute, DefaultReads) }
+
+// Watchers is how many event streams and waits of tasks the token may have open at one process; 0: any number.
+func (t *Token) Watchers() int { return inForce(t.MaxWatchers, DefaultWatchers) }
+
+// Counted is what admission counts of a call before anybody knows what it may cost: all limits but the budget.
+func (t *Token) Counted() storage.Allowance {
+	return storage.Allowance{Token: t.ID, RequestsPerMinute: t.RequestsPerMinute, TokensPerMinute: t.TokensPerMinute, Concurrency: t.Concurrency}
+}
+
+// Charged is what admission reserves the money of a counted call from: the budget alone.
+func (t *Token) Charged() storage.Allowance {
+	return storage.Allowance{Token: t.ID, Budget: storage.Billionths(t.Budget)}
+}
+
+// Sockets is what admission counts of open realtime connections: each is a call in flight, of which there may be MaxSockets,
+// or DefaultSockets.
+func (t *Token) Sockets() storage.Allowance {
+	return storage.Allowance{Token: t.ID + "\x00sockets", Concurrency: inForce(t.MaxSockets, DefaultSockets)}
+}
+
+// matches compares a name with a pattern whose "*" takes any run of characters. It goes back only to the last
+// "*", so no pattern is slow.
+func matches(pattern, name string) bool {
+	p, n := 0, 0
+	star, resume := -1, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, resume = p, n
+			p++
+		case p < len(pattern) && pattern[p] == name[n]:
+			p++
+			n++
+		case star >= 0:
+			resume++
+			p, n = star+1, resume
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
+
+const (
+	keyLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	keyLength  = 48
+	maxKey     = 512 // characters; a longer credential is none of ours and is not even hashed
+)
+
+// NewKey makes a token's key: "sk-" and 48 random base62 characters.
+func NewKey() string { return "sk-" + randomLetters(keyLength) }
+
+// HashKey is the SHA-256 of a key in lower-case hex, the only form in which a key is kept.
+func HashKey(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
+// hint is what a person may see of a key. A short key shows nothing of itself.
+func hint(key string) string {
+	if len(key) < 16 {
+		return "…"
+	}
+	return fmt.Sprintf("sk-…%s", key[len(key)-4:])
+}
+
+// randomLetters draws base62 characters without bias.
+func randomLetters(n int) string {
+	const fair = 256 / len(keyLetters) * len(keyLetters)
+	out := make([]byte, 0, n)
+	var buf [64]byte
+	for len(out) < n {
+		_, _ = rand.Read(buf[:]) // never fails: the program ends instead
+		for _, b := range buf {
+			if int(b) < fair && len(out) < n {
+				out = append(out, keyLetters[int(b)%len(keyLetters)])
+			}
+		}
+	}
+	return string(out)
+}

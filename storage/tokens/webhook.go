@@ -1,0 +1,168 @@
+package tokens
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+)
+
+const (
+	// SecretOverlap is how long a webhook secret that was replaced goes on signing beside its successor, where nobody
+	// says otherwise: a day's work to tell every receiver.
+	SecretOverlap = 24 * time.Hour
+	// maxOldSecrets bounds the signatures of one event; of more replaced secrets the oldest stop signing.
+	maxOldSecrets = 3
+	// secretPrefix begins every webhook secret.
+	secretPrefix = "whsec_"
+	// minSecret and maxSecret are the lengths in bytes that Standard Webhooks gives a key.
+	minSecret, maxSecret = 24, 64
+	// newSecret is the length in bytes of a key made here.
+	newSecret = 32
+)
+
+// ErrRevoked says that an operator ended the token for good.
+var ErrRevoked = errors.New("token is revoked")
+
+// OldSecret is a webhook secret that was replaced and still signs for a while.
+type OldSecret struct {
+	Secret Secret    `json:"secret"`
+	Until  time.Time `json:"until"`
+}
+
+// Webhook is where a token's video events go and what signs them.
+type Webhook struct {
+	// URL is "" for a token without a webhook of its own; a task may still name one.
+	URL string
+	// Secrets all sign, the current one first; none: nothing can be signed.
+	Secrets []Secret
+}
+
+// NewWebhookSecret makes a secret: "whsec_" and 32 random bytes in Base64.
+func NewWebhookSecret() Secret {
+	var b [newSecret]byte
+	_, _ = rand.Read(b[:]) // never fails: the program ends instead
+	return Secret(secretPrefix + base64.StdEncoding.EncodeToString(b[:]))
+}
+
+// Key is the key that a webhook secret stands for: "whsec_" and 24 to 64 bytes in Base64. The error does not repeat it.
+func (s Secret) Key() ([]byte, error) {
+	text, ok := strings.CutPrefix(string(s), secretPrefix)
+	if !ok {
+		return nil, errors.New("wants whsec_ and 24 to 64 bytes in Base64")
+	}
+	b, err := base64.StdEncoding.Strict().DecodeString(text)
+	// The decoder passes over line ends, which a receiver's library may not.
+	if err != nil || len(b) < minSecret || len(b) > maxSecret || base64.StdEncoding.EncodeToString(b) != text {
+		return nil, errors.New("wants 24 to 64 bytes in Base64 after whsec_")
+	}
+	return b, nil
+}
+
+// webhook is what the token's record says at a moment.
+func (t *Token) webhook(now time.Time) Webhook {
+	w := Webhook{URL: t.WebhookURL}
+	if t.WebhookSecret != "" {
+		w.Secrets = append(w.Secrets, t.WebhookSecret)
+	}
+	for _, old := range t.OldWebhookSecrets {
+		if now.Before(old.Until) {
+			w.Secrets = append(w.Secrets, old.Secret)
+		}
+	}
+	return w
+}
+
+// succeed takes over from what the token was before: its secrets that still sign, and the one that is now replaced,
+// which signs until then.
+func (t *Token) succeed(before Token, now, until time.Time) {
+	var old []OldSecret
+	if before.WebhookSecret != "" && until.After(now) {
+		old = append(old, OldSecret{Secret: before.WebhookSecret, Until: until.UTC().Truncate(time.Second)})
+	}
+	old = append(old, before.OldWebhookSecrets...)
+	old = slices.DeleteFunc(old, func(o OldSecret) bool { return o.Secret == t.WebhookSecret || !now.Before(o.Until) })
+	t.OldWebhookSecrets = old[:min(len(old), maxOldSecrets)]
+	if len(old) == 0 {
+		t.OldWebhookSecrets = nil
+	}
+}
+
+// Webhook looks up a token by its stable id, not by its name. A token of the configuration file is known even while
+// Redis is away or came back empty; only its replaced secrets are not. A disabled or expired token still has its
+// webhook: its tasks go on. storage.ErrNotFound: no such token now. ErrRevoked: an operator ended it. storage.ErrUnavailable: Redis is
+// away and the token is not of the file.
+func (t *Store) Webhook(ctx context.Context, id string) (Webhook, error) {
+	token, err := t.byID(ctx, id)
+	if err != nil {
+		for _, s := range *t.seeds.Load() {
+			if seed := s.token.Load(); seed.ID == id {
+				token, err = *seed, nil
+			}
+		}
+	}
+	switch {
+	case err != nil:
+		return Webhook{}, fmt.Errorf("webhook of token %q: %w", id, err)
+	case token.Revoked:
+		return Webhook{}, fmt.Errorf("webhook of token %q: %w", id, ErrRevoked)
+	}
+	return token.webhook(time.Now()), nil
+}
+
+// byID reads a token from Redis.
+func (t *Store) byID(ctx context.Context, id string) (Token, error) {
+	hash, err := t.client.HGet(ctx, tokensKey, id).Result()
+	if errors.Is(err, redis.Nil) {
+		return Token{}, storage.ErrNotFound
+	}
+	if err != nil {
+		return Token{}, storage.RedisError("read token", err)
+	}
+	sum, ok := parseKeySum(hash)
+	if !ok {
+		return Token{}, storage.ErrNotFound
+	}
+	records, err := t.records(ctx, []keySum{sum})
+	switch {
+	case err != nil:
+		return Token{}, err
+	case records[0].raw == "":
+		return Token{}, storage.ErrNotFound
+	}
+	return records[0].token, nil
+}
+
+// RotateWebhookSecret gives a token a new webhook secret and returns it, which is shown nowhere else. The one before
+// goes on signing for the overlap beside it; 0 ends it at once. A token without a secret gets its first. ErrSeeded: the
+// secret stands in the configuration file, where a change takes effect in the same way. ErrDisabled,
+// ErrRevoked: the token is that.
+func (t *Store) RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (Token, Secret, error) {
+	secret := NewWebhookSecret()
+	rotated, err := t.edit(ctx, idOrName, func(r record) (replacement, error) {
+		switch {
+		case r.token.Revoked:
+			return replacement{}, ErrRevoked
+		case r.token.Disabled:
+			return replacement{}, ErrDisabled
+		case r.token.Seeded:
+			return replacement{}, ErrSeeded
+		}
+		token, now := r.token, time.Now()
+		token.WebhookSecret = secret
+		token.succeed(r.token, now, now.Add(overlap))
+		return replacement{old: r, index: r.sum.String(), sum: r.sum, token: token}, nil
+	})
+	if err != nil {
+		return Token{}, "", fmt.Errorf("rotate the webhook secret of token %q: %w", idOrName, err)
+	}
+	return rotated, secret, nil
+}
