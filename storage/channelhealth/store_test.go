@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/channelhealth"
 	"modelrelay/storage/storagetest"
@@ -56,7 +57,7 @@ func TestHealthRests(t *testing.T) {
 	}
 	// One that is over stays known: whether it has helped nobody has said yet.
 	tell(here, channelhealth.Cooldown{Name: "short", Left: time.Millisecond, Text: []byte(`{}`)})
-	storagetest.Eventually(t, "a rest that is over", func() bool {
+	testwait.Eventually(t, "a rest that is over", storagetest.Patience, func() bool {
 		rests, err := there.Cooldowns(t.Context())
 		return err == nil && slices.ContainsFunc(rests, func(r channelhealth.Cooldown) bool { return r.Name == "short" && r.Left == 0 })
 	})

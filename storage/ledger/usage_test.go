@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
@@ -110,7 +111,7 @@ func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 		usage.Record(ledger.Entry{Token: "a", Model: "m", At: january, Requests: 1, InputTokens: 5})
 	}
 	record()
-	storagetest.Eventually(t, "first entry written", func() bool { return len(read(t, usage, january, january, "a")) == 1 })
+	testwait.Eventually(t, "first entry written", storagetest.Patience, func() bool { return len(read(t, usage, january, january, "a")) == 1 })
 	server.Leave()
 	for range 1000 {
 		record()
@@ -123,11 +124,11 @@ func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 	}
 	record()
 	server.Return()
-	storagetest.Eventually(t, "all written", func() bool {
+	testwait.Eventually(t, "all written", storagetest.Patience, func() bool {
 		rows, err := usage.Read(t.Context(), january, january, "a")
 		return err == nil && len(rows) == 1 && rows[0].Requests == 1002 && rows[0].InputTokens == 5010
 	})
-	storagetest.Eventually(t, "back", func() bool { return !usage.Away() })
+	testwait.Eventually(t, "back", storagetest.Patience, func() bool { return !usage.Away() })
 }
 
 // lostAnswers lets every second script run and then says that its answer never came.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
@@ -145,7 +146,7 @@ func TestLostReservations(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lost []ledger.Reservation
-	storagetest.Eventually(t, "the 2 of the process that is gone are lost", func() bool {
+	testwait.Eventually(t, "the 2 of the process that is gone are lost", storagetest.Patience, func() bool {
 		list, err := budgets.Reservations(ctx, "")
 		if err != nil {
 			t.Fatal(err)

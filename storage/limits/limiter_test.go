@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/storagetest"
@@ -218,7 +219,7 @@ func TestTokensPerMinuteIsCorrected(t *testing.T) {
 	if third := admit(t, limiter, token, one); third.Allowed {
 		t.Fatal("admitted with 5,100 of 1,000 tokens used")
 	}
-	storagetest.Eventually(t, "seen by the other process", func() bool { return !admit(t, other, token, one).Allowed })
+	testwait.Eventually(t, "seen by the other process", storagetest.Patience, func() bool { return !admit(t, other, token, one).Allowed })
 	if huge := admit(t, limiter, storage.Allowance{Token: "b", TokensPerMinute: 10}, limits.Cost{Tokens: 11}); huge.Allowed {
 		t.Error("a call above the whole limit was admitted")
 	}
@@ -272,7 +273,7 @@ func TestConcurrency(t *testing.T) {
 		}
 	}
 	grants[0].Release(-1)
-	storagetest.Eventually(t, "place free in the other process", func() bool { return admit(t, there, token, one).Allowed })
+	testwait.Eventually(t, "place free in the other process", storagetest.Patience, func() bool { return admit(t, there, token, one).Allowed })
 }
 
 func TestConcurrencyIsNeverExceeded(t *testing.T) {
@@ -340,11 +341,11 @@ func TestLimitsWhileRedisIsAway(t *testing.T) {
 	}
 
 	server.Return()
-	storagetest.Eventually(t, "back at redis", func() bool {
+	testwait.Eventually(t, "back at redis", storagetest.Patience, func() bool {
 		admit(t, limiter, storage.Allowance{Token: "b", RequestsPerMinute: 100_000}, one)
 		return server.Exists("mr:limit:b")
 	})
-	storagetest.Eventually(t, "places given back", func() bool { return !server.Exists("mr:leases:a") })
+	testwait.Eventually(t, "places given back", storagetest.Patience, func() bool { return !server.Exists("mr:leases:a") })
 	if !strings.Contains(log.String(), "redis is back") || limiter.Away() {
 		t.Error("return is not logged")
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/storagetest"
@@ -214,14 +215,14 @@ func TestSlotsEndByThemselves(t *testing.T) {
 	one, two := rooms(t, "one:1"), rooms(t, "two:1")
 	const short = 50 * time.Millisecond
 	take(t, store, slots.Ask{Waiter: waiter("d", 0), Channels: two, Life: short})
-	storagetest.Eventually(t, "a slot that nobody renews ends", func() bool {
+	testwait.Eventually(t, "a slot that nobody renews ends", storagetest.Patience, func() bool {
 		return take(t, store, slots.Ask{Waiter: waiter("d", 1), Channels: two, NoWait: true}).Channel != ""
 	})
 	take(t, store, slots.Ask{Waiter: waiter("a", 0), Channels: one})
 	if lost, err := store.Renew(t.Context(), "one", waiter("a", 0).TaskID, short); lost || err != nil {
 		t.Errorf("renew: lost %t, %v", lost, err)
 	}
-	storagetest.Eventually(t, "a slot that was renewed for a short time ends", func() bool {
+	testwait.Eventually(t, "a slot that was renewed for a short time ends", storagetest.Patience, func() bool {
 		return take(t, store, slots.Ask{Waiter: waiter("b", 0), Channels: one, NoWait: true}).Channel != ""
 	})
 	// Its job runs nevertheless: it has one again, and nobody else until both have ended.

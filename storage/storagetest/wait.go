@@ -11,22 +11,6 @@ import (
 // Patience is how long a test waits for what normally takes milliseconds.
 const Patience = time.Minute
 
-// Eventually polls until ok. How soon things happen is measured in a bubble, whose clock no other work holds up.
-func Eventually(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	limit := time.NewTimer(Patience)
-	defer limit.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-limit.C:
-			tb.Fatalf("never happened: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // CPU is what this process has used so far, of user and system together.
 func CPU(tb testing.TB) time.Duration {
 	tb.Helper()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/taskindex"
 )
@@ -33,7 +34,7 @@ func TestChanges(t *testing.T) {
 
 	server.Leave()
 	server.Return()
-	storagetest.Eventually(t, "hints after redis is back", func() bool {
+	testwait.Eventually(t, "hints after redis is back", storagetest.Patience, func() bool {
 		_ = changes.Publish(t.Context(), taskindex.Change{TaskID: "t3"})
 		select {
 		case got := <-heard:

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/tokens"
@@ -57,7 +58,7 @@ func TestSeed(t *testing.T) {
 		if got := usable(store, key); got != want {
 			t.Errorf("%s where it was seeded: usable %v, want %v", key, got, want)
 		}
-		storagetest.Eventually(t, key+" elsewhere", func() bool { return usable(other, key) == want })
+		testwait.Eventually(t, key+" elsewhere", storagetest.Patience, func() bool { return usable(other, key) == want })
 	}
 	if got, err := other.Find(ctx, "b"); err != nil || !got.Disabled || got.Revoked {
 		t.Errorf("token that left the file: %+v, %v", got, err)
@@ -68,7 +69,7 @@ func TestSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, id := range map[string]string{"key-c": "a", "key-a2": "c", "key-b": "b"} {
-		storagetest.Eventually(t, key+" elsewhere is of "+id, func() bool {
+		testwait.Eventually(t, key+" elsewhere is of "+id, storagetest.Patience, func() bool {
 			got, err := other.Authenticate(ctx, key)
 			return err == nil && got.ID == id && got.Usable(time.Now()) == nil
 		})
@@ -78,7 +79,7 @@ func TestSeed(t *testing.T) {
 	if err := other.Revoke(ctx, "b"); err != nil {
 		t.Fatal(err)
 	}
-	storagetest.Eventually(t, "seeded token revoked", func() bool { return !usable(store, "key-b") })
+	testwait.Eventually(t, "seeded token revoked", storagetest.Patience, func() bool { return !usable(store, "key-b") })
 	if err := store.Seed(ctx, []tokens.Seed{seed("b", "key-b")}); err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +150,8 @@ func TestSeedsOutliveRedis(t *testing.T) {
 	}
 	server.Return()
 	there := func() bool { return client.Exists(ctx, "mr:token:"+tokens.HashKey("sk-demo")).Val() == 1 }
-	storagetest.Eventually(t, "written when redis came", there)
-	storagetest.Eventually(t, "changes settled", func() bool { return client.LLen(ctx, "mr:token-changes").Val() > 0 })
+	testwait.Eventually(t, "written when redis came", storagetest.Patience, there)
+	testwait.Eventually(t, "changes settled", storagetest.Patience, func() bool { return client.LLen(ctx, "mr:token-changes").Val() > 0 })
 	server.FlushAll()
-	storagetest.Eventually(t, "put back into an empty redis", there)
+	testwait.Eventually(t, "put back into an empty redis", storagetest.Patience, there)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/tokens"
@@ -44,7 +45,7 @@ func TestUpdateToken(t *testing.T) {
 	if err != nil || !slices.Equal(got.Models, []string{"sora-*"}) || got.RequestsPerMinute != 7 || !got.Expires.Equal(expires) || got.Group != "default" {
 		t.Errorf("here: %+v, %v", got, err)
 	}
-	storagetest.Eventually(t, "the change is seen elsewhere", func() bool {
+	testwait.Eventually(t, "the change is seen elsewhere", storagetest.Patience, func() bool {
 		got, err := there.Authenticate(ctx, key)
 		return err == nil && got.WebhookURL == "https://b.example/" && slices.Equal(got.Operations, []string{"video"})
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/tokens"
@@ -66,7 +67,7 @@ func TestRotateWebhookSecret(t *testing.T) {
 	signed(third, first)
 	fourth := rotate(time.Second)
 	signed(fourth, third, first)
-	storagetest.Eventually(t, "the third secret's time is over", func() bool {
+	testwait.Eventually(t, "the third secret's time is over", storagetest.Patience, func() bool {
 		got, err := other.Webhook(ctx, made.ID)
 		return err == nil && slices.Equal(got.Secrets, []tokens.Secret{fourth, first})
 	})
