@@ -9,8 +9,8 @@ import (
 )
 
 // logAccess writes the request's line: what was asked of whom and how it ended, never what was said.
-func (x *Request) logAccess() {
-	o, ctx, log := &x.Outcome, x.presence.ctx, x.edge.options.Log
+func (e *Edge) logAccess(x *Request) {
+	o, ctx, log := &x.Outcome, x.presence.ctx, e.options.Log
 	level := slog.LevelInfo
 	switch {
 	case x.Operation == Probe:
@@ -31,7 +31,7 @@ func (x *Request) logAccess() {
 		slog.Float64("ms", float64(time.Since(x.Start).Microseconds())/1000), slog.Int64("bytes", x.bytes),
 		slog.String("request_id", x.ID),
 	)
-	if id := x.traceID(); id != "" {
+	if id := traceID(x.span); id != "" {
 		attrs = append(attrs, slog.String("trace_id", id))
 	}
 	if x.Caller != nil {

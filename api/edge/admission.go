@@ -49,8 +49,8 @@ func (x *Request) Admit(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x.showLimit("requests", grant.Requests)
-	x.showLimit("tokens", grant.Tokens)
+	x.Format.showLimit(x.Header(), "requests", grant.Requests)
+	x.Format.showLimit(x.Header(), "tokens", grant.Tokens)
 	if !grant.Allowed {
 		fault := &providers.Fault{Kind: providers.RateLimited, RetryAfter: grant.RetryAfter}
 		x.Outcome.Refused, fault.Message = refusal(grant)
@@ -138,15 +138,15 @@ func refusal(grant limits.Grant) (limit Limit, message string) {
 }
 
 // showLimit shows the state of a limit that the token has.
-func (x *Request) showLimit(name string, window limits.Window) {
+func (f *Format) showLimit(header http.Header, name string, window limits.Window) {
 	switch {
 	case window.Limit <= 0:
-	case x.Format.Limit != nil:
-		x.Format.Limit(x.Header(), name, window)
+	case f.Limit != nil:
+		f.Limit(header, name, window)
 	default:
-		x.Header().Set("x-ratelimit-limit-"+name, strconv.Itoa(window.Limit))
-		x.Header().Set("x-ratelimit-remaining-"+name, strconv.Itoa(window.Remaining))
-		x.Header().Set("x-ratelimit-reset-"+name, resetText(window.Reset))
+		header.Set("x-ratelimit-limit-"+name, strconv.Itoa(window.Limit))
+		header.Set("x-ratelimit-remaining-"+name, strconv.Itoa(window.Remaining))
+		header.Set("x-ratelimit-reset-"+name, resetText(window.Reset))
 	}
 }
 

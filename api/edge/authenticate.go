@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -56,10 +57,10 @@ func (x *Request) authenticate(r *http.Request, permission string) error {
 	key := x.Format.credential(r)
 	caller, err := x.edge.callerOf(r.Context(), key)
 	if err != nil {
-		return x.slowed(err)
+		return x.edge.slowed(x.Source(), err)
 	}
 	x.Caller = caller
-	if err := x.permit(caller, permission); err != nil {
+	if err := permit(caller, x.Source(), permission); err != nil {
 		return err
 	}
 	x.presence.caller, x.presence.key, x.presence.permission = caller, key, permission
@@ -67,10 +68,10 @@ func (x *Request) authenticate(r *http.Request, permission string) error {
 	return nil
 }
 
-// permit tells whether the caller may do this from where it is.
-func (x *Request) permit(caller *tokens.Token, permission string) error {
+// permit tells whether a caller may do this from where it is.
+func permit(caller *tokens.Token, source netip.Addr, permission string) error {
 	switch {
-	case !caller.Admits(x.Source()):
+	case !caller.Admits(source):
 		return providers.Faultf(providers.Forbidden, "The API key may not be used from this network.")
 	case permission != "" && !caller.Permits(permission):
 		return providers.Faultf(providers.Forbidden, "The API key may not be used for %s operations.", permission)
@@ -84,7 +85,7 @@ func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 	caller, err := x.edge.callerOf(ctx, x.presence.key)
 	fault, refused := errors.AsType[*providers.Fault](err)
 	switch {
-	case err == nil && x.permit(caller, x.presence.permission) == nil:
+	case err == nil && permit(caller, x.Source(), x.presence.permission) == nil:
 		return caller, nil
 	case err == nil, refused && fault.Kind == providers.Unauthenticated:
 		return nil, nil //nolint:nilnil // no token is the answer
@@ -97,11 +98,11 @@ func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
 var ErrWrongKey = errors.New("wrong key")
 
 // slowed is what a source learns of a key that nobody knows: too many of them, and it is told to wait.
-func (x *Request) slowed(err error) error {
+func (e *Edge) slowed(source netip.Addr, err error) error {
 	if !errors.Is(err, ErrWrongKey) {
 		return err
 	}
-	wait := x.edge.wrongKeys.Note(x.Source(), wrongClientKeys, time.Now())
+	wait := e.wrongKeys.Note(source, wrongClientKeys, time.Now())
 	if wait == 0 {
 		return err
 	}

@@ -53,23 +53,24 @@ func (d *discards) begin(source string) (done func(), ok bool) {
 }
 
 // discard sends the answer of a refused request and reads on of its body, within bounds.
-func (x *Request) discard(r *http.Request) {
+func (e *Edge) discard(x *Request) {
+	r := x.http
 	unread := r.ContentLength > serverReads || r.ContentLength < 0
-	if x.status < http.StatusBadRequest || !unread || r.Header.Get("Expect") != "" || x.edge.Draining() {
+	if x.status < http.StatusBadRequest || !unread || r.Header.Get("Expect") != "" || e.Draining() {
 		return // a client that expects to be told has sent nothing
 	}
 	source := "network " + NetworkOf(x.Source()).String()
 	if x.Caller != nil {
 		source = "token " + x.Caller.ID
 	}
-	done, ok := x.edge.discards.begin(source)
+	done, ok := e.discards.begin(source)
 	if !ok {
 		return
 	}
 	defer done()
 	control := http.NewResponseController(x.ResponseWriter)
-	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(min(discardTime, x.edge.options.BodyTimeout))) != nil {
+	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(min(discardTime, e.options.BodyTimeout))) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, r.Body, x.edge.options.MaxBody+beyondLargest) // whatever ends it, the answer is out
+	_, _ = io.CopyN(io.Discard, r.Body, e.options.MaxBody+beyondLargest) // whatever ends it, the answer is out
 }

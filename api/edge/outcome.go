@@ -13,7 +13,7 @@ type Seen struct {
 	// Route is the pattern of the operation's path, "" where none matched.
 	Route  string
 	Status int
-	Took   time.Duration
+	Times
 
 	// Operation is what a relayed call or conversation asked for, "" of everything else. Model is the public name, as the
 	// caller wrote it; of a task's requests too.
@@ -23,9 +23,6 @@ type Seen struct {
 	// Channel answered, "" where none did, after so many attempts.
 	Channel  string
 	Attempts int
-	// Sent is when the call was handed to the relay, and First when the upstream's answer began, both since the request
-	// came; 0 where that did not happen.
-	Sent, First time.Duration
 	// Stream: the answer was a stream of events.
 	Stream bool
 	Usage  providers.Usage
@@ -34,6 +31,14 @@ type Seen struct {
 	Fault providers.Kind
 	// Refused names the limit that refused it, "" where none did.
 	Refused Limit
+}
+
+// Times are how long a request took.
+type Times struct {
+	Took time.Duration
+	// Sent is when the call was handed to the relay, and First when the upstream's answer began, both since the request
+	// came; 0 where that did not happen.
+	Sent, First time.Duration
 }
 
 // Limit is one of a token's limits.
@@ -74,20 +79,21 @@ type Outcome struct {
 }
 
 // tell shows a request that is over to whoever counts.
-func (x *Request) tell() {
-	if x.edge.options.Seen == nil || x.Operation == Probe {
+func (e *Edge) tell(x *Request) {
+	if e.options.Seen == nil || x.Operation == Probe {
 		return
 	}
 	o := &x.Outcome
 	seen := Seen{
-		Method: x.http.Method, Route: x.Operation, Status: x.shownStatus(), Took: time.Since(x.Start),
+		Method: x.http.Method, Route: x.Operation, Status: x.shownStatus(),
+		Times:     Times{Took: time.Since(x.Start), Sent: x.since(o.Sent), First: x.since(o.Answered)},
 		Operation: o.Operation, Format: x.Format.Name, Model: o.Model, Channel: o.Channel, Attempts: o.Attempts,
-		Sent: x.since(o.Sent), First: x.since(o.Answered), Stream: o.Stream, Usage: o.Usage, Cost: o.Cost, Refused: o.Refused,
+		Stream: o.Stream, Usage: o.Usage, Cost: o.Cost, Refused: o.Refused,
 	}
 	if x.Fault != nil {
 		seen.Fault = x.Fault.Kind
 	}
-	x.edge.options.Seen(seen)
+	e.options.Seen(seen)
 }
 
 // since is how long after the request's arrival something happened, 0 where it did not.

@@ -56,7 +56,7 @@ func (e *Edge) begin(w http.ResponseWriter, r *http.Request) *Request {
 	}
 	ctx, end := context.WithCancelCause(r.Context())
 	x.presence.end = end
-	x.presence.ctx = x.trace(context.WithValue(ctx, requestKey{}, x), r)
+	x.presence.ctx = e.trace(context.WithValue(ctx, requestKey{}, x), r, x)
 	x.http = r.WithContext(x.presence.ctx)
 	return x
 }
@@ -66,14 +66,14 @@ func (x *Request) finish() {
 	panicked := recover()
 	x.edge.callers.leave(&x.presence)
 	x.presence.end(nil)
-	aborted := x.recovered(panicked)
+	aborted := x.edge.recovered(x, panicked)
 	x.Admission.release()
-	x.logAccess()
+	x.edge.logAccess(x)
 	x.endTrace()
-	x.tell()
+	x.edge.tell(x)
 	x.ReleaseBody()
 	if !aborted {
-		x.discard(x.http)
+		x.edge.discard(x)
 	}
 	x.edge.requests.Add(-1)
 	if aborted {
@@ -83,14 +83,14 @@ func (x *Request) finish() {
 
 // recovered answers a panic in the format of the request and tells whether the connection must be cut because the
 // answer had begun.
-func (x *Request) recovered(panicked any) (aborted bool) {
+func (e *Edge) recovered(x *Request, panicked any) (aborted bool) {
 	if panicked == nil {
 		return false
 	}
 	if err, ok := panicked.(error); ok && err == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
 		return true
 	}
-	x.edge.options.Log.LogAttrs(x.presence.ctx, slog.LevelError, "handler panicked", slog.String("request_id", x.ID),
+	e.options.Log.LogAttrs(x.presence.ctx, slog.LevelError, "handler panicked", slog.String("request_id", x.ID),
 		slog.Any("panic", panicked), slog.String("stack", string(debug.Stack())))
 	if x.status != 0 {
 		return true

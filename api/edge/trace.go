@@ -19,8 +19,8 @@ const otherMethod = "_OTHER"
 
 // trace begins the request's span, as a part of the client's trace where the client sends one (W3C traceparent). Its
 // tracestate and baggage are a stranger's words and go no further. Without a tracer, and for probes, there is no span.
-func (x *Request) trace(ctx context.Context, r *http.Request) context.Context {
-	tracer := x.edge.options.Tracer
+func (e *Edge) trace(ctx context.Context, r *http.Request, x *Request) context.Context {
+	tracer := e.options.Tracer
 	if tracer == nil || r.URL.Path == AlivePath || r.URL.Path == ReadyPath {
 		return ctx
 	}
@@ -39,12 +39,12 @@ func (x *Request) trace(ctx context.Context, r *http.Request) context.Context {
 	return ctx
 }
 
-// traceID names the request's trace where somebody will find it, "" elsewhere.
-func (x *Request) traceID() string {
-	if x.span == nil || !x.span.SpanContext().IsSampled() {
+// traceID names a span's trace where somebody will find it, "" elsewhere.
+func traceID(span trace.Span) string {
+	if span == nil || !span.SpanContext().IsSampled() {
 		return ""
 	}
-	return x.span.SpanContext().TraceID().String()
+	return span.SpanContext().TraceID().String()
 }
 
 // endTrace ends the request's span with what is known of the request by then. It names the route and not the path, and
@@ -67,7 +67,7 @@ func (x *Request) endTrace() {
 		attributes = append(attributes, providers.TraceToken.String(x.Caller.Name))
 	}
 	if x.Outcome.Model != "" && (x.Fault == nil || x.Fault.Kind != providers.ModelNotFound) { // a name that no model has is a stranger's words
-		attributes = append(attributes, semconv.GenAIOperationNameKey.String(x.asks().Convention()), semconv.GenAIRequestModel(x.Outcome.Model))
+		attributes = append(attributes, semconv.GenAIOperationNameKey.String(operationOf(x).Convention()), semconv.GenAIRequestModel(x.Outcome.Model))
 	}
 	if x.Outcome.Task != "" {
 		attributes = append(attributes, providers.TraceTask.String(x.Outcome.Task))
@@ -88,8 +88,8 @@ func (x *Request) endTrace() {
 	x.span.SetAttributes(attributes...)
 }
 
-// asks is the operation of a request that names a model.
-func (x *Request) asks() providers.Operation {
+// operationOf is the operation of a request that names a model.
+func operationOf(x *Request) providers.Operation {
 	switch {
 	case x.Outcome.Operation != "":
 		return x.Outcome.Operation

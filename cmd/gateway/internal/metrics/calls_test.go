@@ -23,8 +23,9 @@ func oneCall(tb testing.TB) func() {
 	m.Learn([]providers.Channel{{Name: "main", Vendor: "openai", Models: map[string]string{"m": ""}}}, maps.Keys(map[string]bool{}), providers.Catalog{"openai": {Name: "openai"}})
 	seen, tried := m.Seen(), m.Tried()
 	call := edge.Seen{
-		Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK, Took: time.Second, Operation: providers.Chat,
-		Model: "m", Channel: "main", Attempts: 1, Sent: time.Millisecond, First: 100 * time.Millisecond, Stream: true,
+		Method: http.MethodPost, Route: "/v1/chat/completions", Status: http.StatusOK, Operation: providers.Chat,
+		Model: "m", Channel: "main", Attempts: 1, Stream: true,
+		Times: edge.Times{Took: time.Second, Sent: time.Millisecond, First: 100 * time.Millisecond},
 		Usage: providers.Usage{Input: 1000, Cached: 500, Output: 100}, Cost: 1000,
 	}
 	return func() {
