@@ -23,9 +23,9 @@ type Channels interface {
 	Candidates(want router.Want) ([]providers.Channel, error)
 	// Pick chooses a channel for a new attempt; a *providers.Fault says why there is none.
 	Pick(want router.Want) (router.Pick, error)
-	// Report tells how an attempt went; nil is success. Looked does so of a look at a job under way.
+	// Report tells how an attempt went; nil is success. ReportPoll does so of a request about a job under way.
 	Report(to router.Pick, fault *providers.Fault)
-	Looked(to router.Pick, fault *providers.Fault)
+	ReportPoll(to router.Pick, fault *providers.Fault)
 	// Resolve finds the channel and key of a ticket; router.ErrChannelGone when the configuration lacks them.
 	Resolve(channel, fingerprint, upstreamModel string) (router.Pick, error)
 }

@@ -206,7 +206,7 @@ func (a *Activities) Cancel(ctx context.Context, job Job) error {
 		a.release(ctx, job)
 		return nil
 	}
-	traced, span := a.turn(ctx, pick.Target, upstream.Turn{Does: "cancel"})
+	traced, span := a.turn(ctx, pick.Target, upstream.Step{Does: "cancel"})
 	err = canceler.Cancel(traced, pick.Target, job.Ticket)
 	span.End(providers.AsFault(err))
 	if err != nil {

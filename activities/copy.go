@@ -91,7 +91,7 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 	if err != nil {
 		return Output{}, err
 	}
-	ctx, span := a.turn(ctx, pick.Target, upstream.Turn{Does: "open"})
+	ctx, span := a.turn(ctx, pick.Target, upstream.Step{Does: "open"})
 	defer func() { span.End(providers.AsFault(err)) }()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -110,7 +110,7 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 		if errors.Is(context.Cause(ctx), errSlow) {
 			return Output{}, context.Cause(ctx)
 		}
-		a.Channels.Looked(pick, providers.AsFault(err))
+		a.Channels.ReportPoll(pick, providers.AsFault(err))
 		return Output{}, fmt.Errorf("open output %d: %w", n, err)
 	}
 	defer video.Body.Close()

@@ -63,7 +63,7 @@ func (c channels) Pick(want router.Want) (router.Pick, error) {
 	return router.Pick{Target: target}, err
 }
 
-func (c channels) Looked(to router.Pick, fault *providers.Fault) { c.Report(to, fault) }
+func (c channels) ReportPoll(to router.Pick, fault *providers.Fault) { c.Report(to, fault) }
 
 func (c channels) Report(to router.Pick, fault *providers.Fault) {
 	if c.report != nil {

@@ -109,7 +109,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 	look, cancel := context.WithTimeout(ctx, PollTimeout)
 	defer cancel()
 	p.Polls++
-	traced, span := a.turn(look, pick.Target, upstream.Turn{Does: "poll"})
+	traced, span := a.turn(look, pick.Target, upstream.Step{Does: "poll"})
 	status, err := adapter.Poll(traced, pick.Target, in.Job.Ticket)
 	span.End(providers.AsFault(err))
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 			return providers.VideoStatus{}, ctx.Err() // cancelled, or the worker is stopping
 		}
 		fault := providers.AsFault(err)
-		a.Channels.Looked(pick, fault)
+		a.Channels.ReportPoll(pick, fault)
 		r := record(err)
 		r.Message = shorten(r.Message)
 		p.Errors++
@@ -126,7 +126,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		log.Warn("poll failed", "kind", r.Kind, "status", r.Status, "errors", p.Errors, "fault", err)
 		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, fault.RetryAfter))
 	}
-	a.Channels.Looked(pick, nil)
+	a.Channels.ReportPoll(pick, nil)
 	a.count(in.Job.Assignment.step(StepPoll, in.Job.Model, pollOutcome(status)))
 	p.Errors, p.Fault = 0, nil
 	p.Word = status.Word

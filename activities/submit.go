@@ -134,7 +134,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 
 	paid, cancel := context.WithTimeout(context.WithoutCancel(ctx), SubmitTimeout)
 	defer cancel()
-	traced, span := a.turn(paid, pick.Target, upstream.Turn{Does: "submit", Operation: providers.VideoTask, Attempt: in.Attempt})
+	traced, span := a.turn(paid, pick.Target, upstream.Step{Does: "submit", Operation: providers.VideoTask, Attempt: in.Attempt})
 	ticket, err := start(traced, adapter, pick.Target, req)
 	span.End(providers.AsFault(err))
 	if err != nil {
@@ -291,7 +291,7 @@ func (a *Activities) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	traced, span := a.turn(ctx, pick.Target, upstream.Turn{Does: "find", Attempt: sub.Attempt})
+	traced, span := a.turn(ctx, pick.Target, upstream.Step{Does: "find", Attempt: sub.Attempt})
 	ticket, err := finder.Find(traced, pick.Target, req)
 	span.End(providers.AsFault(err))
 	if err != nil {

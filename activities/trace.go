@@ -13,7 +13,7 @@ import (
 )
 
 // turn begins the span of a turn to an upstream, where the activity has one.
-func (a *Activities) turn(ctx context.Context, to providers.Target, turn upstream.Turn) (context.Context, *upstream.Span) {
+func (a *Activities) turn(ctx context.Context, to providers.Target, turn upstream.Step) (context.Context, *upstream.Span) {
 	return upstream.StartSpan(ctx, a.Tracer, a.Catalog[to.Channel.Vendor], to, turn)
 }
 

@@ -46,7 +46,7 @@ func (a *Activities) copyVariants(ctx context.Context, log *slog.Logger, in Arch
 }
 
 func (a *Activities) copyVariant(ctx context.Context, from providers.Variants, to providers.Target, in ArchiveInput, n int, name string) (made Variant, err error) {
-	ctx, span := a.turn(ctx, to, upstream.Turn{Does: "open " + name + " of"})
+	ctx, span := a.turn(ctx, to, upstream.Step{Does: "open " + name + " of"})
 	defer func() { span.End(providers.AsFault(err)) }()
 	ctx, cancel := context.WithTimeout(ctx, variantTimeout)
 	defer cancel()

@@ -77,7 +77,7 @@ func TestAffinity(t *testing.T) {
 			}
 		})
 	}
-	if got := send(responses, `{"model":"m","previous_response_id":"resp_1","input":"a"}`, goodKey).Goes; len(got) != 1 || got[0].ID != "resp_1" {
+	if got := send(responses, `{"model":"m","previous_response_id":"resp_1","input":"a"}`, goodKey).ContinuesFrom; len(got) != 1 || got[0].ID != "resp_1" {
 		t.Errorf("got previous answer %q", got)
 	}
 }

@@ -50,9 +50,9 @@ type Call struct {
 	Affinity uint64
 	// Token is the id of the caller's token.
 	Token string
-	// Goes names what earlier answers made and this call goes on from: the answer before it in front, then the rest. Only the
+	// ContinuesFrom names what earlier answers made and this call goes on from: the answer before it in front, then the rest. Only the
 	// key that made it can, for the token that it was made for.
-	Goes []Made
+	ContinuesFrom []Made
 	// HideUsage: the gateway asked for the usage chunk, the client did not, so the client must not see it.
 	HideUsage bool
 }

@@ -111,7 +111,7 @@ func relay(c *calls.Calls, name providers.Operation, check *body.Checker) edge.H
 			return err
 		}
 		if id := containerOf(b); len(id) > 0 && name == providers.Messages {
-			call.Goes = []providers.Made{{ID: string(id), Param: "container"}}
+			call.ContinuesFrom = []providers.Made{{ID: string(id), Param: "container"}}
 		}
 		return c.Do(x, r, call)
 	}

@@ -100,7 +100,7 @@ func (a adder) relayJSON(check *body.Checker, op relayed) edge.Handler {
 			return err
 		}
 		if op.goesOn != nil {
-			if call.Goes, err = op.goesOn(b); err != nil {
+			if call.ContinuesFrom, err = op.goesOn(b); err != nil {
 				return err
 			}
 		}

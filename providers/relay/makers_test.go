@@ -39,7 +39,7 @@ func responsesCall(previous string, stream bool) providers.Call {
 	return providers.Call{
 		Stream:   stream,
 		Endpoint: providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}, Model: "m",
-		Goes: []providers.Made{{ID: previous, Param: "previous_response_id"}}, Token: "anna",
+		ContinuesFrom: []providers.Made{{ID: previous, Param: "previous_response_id"}}, Token: "anna",
 		ContentType: "application/json", Body: []byte(`{"model":"m","input":"hi"}`),
 	}
 }
@@ -151,7 +151,7 @@ func TestMadeForAnotherToken(t *testing.T) {
 				made.Remember("resp_old", relay.Maker{KeyRef: providers.KeyRef{Channel: "a", Fingerprint: providers.Secret("hush-a").Fingerprint()}})
 				b := newBench(t, &relay.Options{Makers: made}, serve)
 				call := responsesCall("resp_old", name == "stream")
-				call.Goes = append(call.Goes, providers.Made{ID: "cntr_3", Param: "tools"})
+				call.ContinuesFrom = append(call.ContinuesFrom, providers.Made{ID: "cntr_3", Param: "tools"})
 				answer, err := b.Do(t.Context(), "default", call)
 				if err != nil {
 					t.Fatal(err)
@@ -168,7 +168,7 @@ func TestMadeForAnotherToken(t *testing.T) {
 				} {
 					for _, token := range []string{"anna", "berta"} {
 						call := responsesCall("", name == "stream")
-						call.Goes, call.Token = []providers.Made{{ID: "resp_old"}, {ID: id, Param: "the field"}}, token
+						call.ContinuesFrom, call.Token = []providers.Made{{ID: "resp_old"}, {ID: id, Param: "the field"}}, token
 						answer, err := b.Do(t.Context(), "default", call)
 						if err == nil {
 							_ = answer.Body.Close()

@@ -169,7 +169,7 @@ func (r *Relay) findMaker(ctx context.Context, call providers.Call, want *router
 	if r.makers == nil {
 		return nil
 	}
-	for _, from := range call.Goes {
+	for _, from := range call.ContinuesFrom {
 		maker := r.makers.Find(ctx, from.ID)
 		if maker.Token != "" && maker.Token != call.Token {
 			fault := providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", from.ID)
@@ -186,7 +186,7 @@ func (r *Relay) findMaker(ctx context.Context, call providers.Call, want *router
 // made remembers for the call's token what an answer of the target made. What the request named itself is no news: an
 // operator may share it.
 func (r *Relay) made(call providers.Call, to providers.Target) func(id string) {
-	named := slices.Clone(call.Goes)
+	named := slices.Clone(call.ContinuesFrom)
 	by := Maker{KeyRef: to.Ref(), Token: call.Token}
 	return func(id string) {
 		if !slices.ContainsFunc(named, func(from providers.Made) bool { return from.ID == id }) && len(named) < maxMade {
@@ -233,8 +233,8 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want router.Want
 		}
 		began := time.Now()
 		operation := want.Endpoint.Operation
-		turn := upstream.Turn{Does: operation.Convention(), Operation: operation, Attempt: attempts}
-		traced, span := upstream.StartSpan(ctx, r.tracer, r.catalog[to.Channel.Vendor], to.Target, turn)
+		step := upstream.Step{Does: operation.Convention(), Operation: operation, Attempt: attempts}
+		traced, span := upstream.StartSpan(ctx, r.tracer, r.catalog[to.Channel.Vendor], to.Target, step)
 		status, fault := attempt(traced, to, span)
 		if ctx.Err() != nil && fault != nil {
 			delivered := fault.Delivered
@@ -263,7 +263,7 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want router.Want
 		if to.Ref() == want.Maker {
 			makers = fault
 		}
-		want.Spoken = want.Spoken || fault.Blame == providers.BlameChannel || fault.Key == providers.KeyForbidden
+		want.Blamed = want.Blamed || fault.Blame == providers.BlameChannel || fault.Key == providers.KeyForbidden
 		switch fault.Blame {
 		case providers.BlameKey:
 			want.ExceptKeys = append(want.ExceptKeys, to.Ref())

@@ -9,15 +9,15 @@ import (
 const (
 	// probesMost is how many calls, each of another token, may try an upstream in one half-open phase before the circuit opens again.
 	// Several, so that one token whose calls fail everywhere cannot hold a circuit open that would close for the next.
-	probesMost = 3
+	maxProbes = 3
 	// probePatience is how long a probe may take to tell how it went. After that another call may try: the process that has
 	// the first one may be gone.
 	probePatience = 10 * time.Second
 	// lastResortMost is how many calls at a time may try a channel's model while every channel of the model is open, and
 	// lastResortOfToken how many of them are of one token: enough to notice that something works again, few enough to spare
 	// an upstream that is down.
-	lastResortMost    = 16
-	lastResortOfToken = 4
+	maxLastResort        = 16
+	maxLastResortOfToken = 4
 	// lastResortPatience is how long such a call counts that never tells how it went.
 	lastResortPatience = 2 * time.Minute
 	// lastResortRetry is what a call is told to wait for that finds those places taken.
@@ -30,16 +30,16 @@ const (
 type standing int
 
 const (
-	// fit: nothing speaks against it.
-	fit standing = iota
-	// due: its cooldown is over, and this call may be the one that tries it.
-	due
-	// later: others come first. It is slow to answer, or a key that another call tries after its rest.
-	later
-	// stopped: it fails. It is tried only where nothing else is left, by a few calls at a time.
-	stopped
-	// resting: the upstream itself said that it is not to be called.
-	resting
+	// closed: nothing speaks against it.
+	closed standing = iota
+	// halfOpen: its cooldown is over, and this call may probe it.
+	halfOpen
+	// deferred: others come first. It is slow to answer, or a key that another call probes after its cooldown.
+	deferred
+	// open: it fails. It is tried only where nothing else is left, by a few calls at a time.
+	open
+	// barred: the upstream itself said that it is not to be called.
+	barred
 )
 
 // circuit stops calls to an upstream that fails: closed at first; open, for a cooldown, once the evidence is against it;
@@ -51,65 +51,65 @@ const (
 //
 // The zero value is closed.
 type circuit struct {
-	// stir is until when there is something to look at or to count. A circuit at rest costs a call one atomic load.
-	stir atomic.Int64
+	// activeUntil is until when there is something to look at or to count. A quiet circuit costs a call one atomic load.
+	activeUntil atomic.Int64
 
-	mu     sync.Mutex
-	all    stop
-	voices []voice // at most voicesMost
+	mu      sync.Mutex
+	all     opening
+	records []record // at most maxRecords
 	// last are the calls under way that try it because nothing else is left.
-	last [lastResortMost]turn
+	last [maxLastResort]trial
 	// cleared is when it last closed. What calls that were picked before say is old.
 	cleared time.Duration
 	// by is the token whose fault began it.
 	by string
 }
 
-// turn is a call that was let through where others are not.
-type turn struct {
+// trial is a call that was let through where others are not.
+type trial struct {
 	token  string
 	picked time.Duration
-	// expires is when the turn is another's, 0 for none.
+	// expires is when the place is another's, 0 for none.
 	expires time.Duration
 	// failed: it has told how it went, and its token waits for the next cooldown.
 	failed bool
 }
 
-// stop is one opening of a circuit: its cooldown, and the probes of the half-open phase after it.
-type stop struct {
+// opening is one opening of a circuit: its cooldown, and the probes of the half-open phase after it.
+type opening struct {
 	// since is when it last opened; calls picked before know nothing that it does not. until is when the cooldown ends,
 	// 0 while it is closed.
 	since, until time.Duration
-	level        standing // later, stopped or resting
-	probes       [probesMost]turn
+	level        standing // deferred, open or barred
+	probes       [maxProbes]trial
 }
 
-func (s *stop) open(now, left time.Duration, level standing) {
-	*s = stop{since: now, until: now + left, level: level}
+func (s *opening) open(now, left time.Duration, level standing) {
+	*s = opening{since: now, until: now + left, level: level}
 }
 
 // over tells whether nothing is left of it.
-func (s *stop) over(now time.Duration) bool { return s.until == 0 || now >= s.until+halfOpenLife }
+func (s *opening) over(now time.Duration) bool { return s.until == 0 || now >= s.until+halfOpenLife }
 
 // standing also tells how long the cooldown still lasts. most is how many probes the half-open phase has.
-func (s *stop) standing(now time.Duration, token string, most int) (standing, time.Duration) {
+func (s *opening) standing(now time.Duration, token string, most int) (standing, time.Duration) {
 	switch {
 	case s.over(now):
-		return fit, 0
+		return closed, 0
 	case now < s.until:
 		return s.level, s.until - now
 	case s.free(now, token, most) != nil:
-		return due, 0
-	case s.level == later:
-		return later, 0
+		return halfOpen, 0
+	case s.level == deferred:
+		return deferred, 0
 	default:
-		return stopped, lastResortRetry
+		return open, lastResortRetry
 	}
 }
 
 // free is a place for a probe of the token, nil where there is none: each token has one.
-func (s *stop) free(now time.Duration, token string, most int) *turn {
-	var free *turn
+func (s *opening) free(now time.Duration, token string, most int) *trial {
+	var free *trial
 	for i := range s.probes[:most] {
 		switch probe := &s.probes[i]; {
 		case probe.expires <= now:
@@ -122,10 +122,10 @@ func (s *stop) free(now time.Duration, token string, most int) *turn {
 }
 
 // failed notes a failed call of the half-open phase, and tells whether no probe is left for any token.
-func (s *stop) failed(now, cooldown time.Duration, token string) bool {
+func (s *opening) failed(now, cooldown time.Duration, token string) bool {
 	s.leave(token)
-	if place := s.free(now, token, probesMost); place != nil {
-		*place = turn{token: token, expires: now + cooldown, failed: true}
+	if place := s.free(now, token, maxProbes); place != nil {
+		*place = trial{token: token, expires: now + cooldown, failed: true}
 	}
 	for _, probe := range s.probes {
 		if !probe.failed || probe.expires <= now {
@@ -136,49 +136,49 @@ func (s *stop) failed(now, cooldown time.Duration, token string) bool {
 }
 
 // leave gives a probe's place back.
-func (s *stop) leave(token string) {
+func (s *opening) leave(token string) {
 	for i := range s.probes {
 		if probe := &s.probes[i]; probe.token == token && !probe.failed {
-			*probe = turn{}
+			*probe = trial{}
 		}
 	}
 }
 
 // standing is how it stands for a call of the token, and how long the cooldown still lasts.
 func (c *circuit) standing(now time.Duration, token string, rules *rules) (standing, time.Duration) {
-	if c == nil || int64(now) >= c.stir.Load() {
-		return fit, 0
+	if c == nil || int64(now) >= c.activeUntil.Load() {
+		return closed, 0
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	how, left := c.all.standing(now, token, probesMost)
-	v := c.voice(token)
+	how, left := c.all.standing(now, token, maxProbes)
+	v := c.record(token)
 	if v == nil {
 		return how, left
 	}
-	if how != fit && v.well(now, rules) {
-		how, left = fit, 0
+	if how != closed && v.well(now, rules) {
+		how, left = closed, 0
 	}
-	own, ownLeft := v.stop.standing(now, token, 1)
+	own, ownLeft := v.own.standing(now, token, 1)
 	return max(how, own), max(left, ownLeft)
 }
 
 // try takes the token's probe where it is half-open; false when another call has taken it.
 func (c *circuit) try(now time.Duration, token string, rules *rules) bool {
-	if c == nil || int64(now) >= c.stir.Load() {
+	if c == nil || int64(now) >= c.activeUntil.Load() {
 		return true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	v := c.voice(token)
-	if v != nil && !take(&v.stop, now, token, 1) {
+	v := c.record(token)
+	if v != nil && !take(&v.own, now, token, 1) {
 		return false
 	}
-	return v != nil && v.well(now, rules) || take(&c.all, now, token, probesMost)
+	return v != nil && v.well(now, rules) || take(&c.all, now, token, maxProbes)
 }
 
-// take is try for one stop.
-func take(s *stop, now time.Duration, token string, most int) bool {
+// take is try for one opening.
+func take(s *opening, now time.Duration, token string, most int) bool {
 	if s.over(now) {
 		return true
 	}
@@ -189,7 +189,7 @@ func take(s *stop, now time.Duration, token string, most int) bool {
 	if probe == nil {
 		return false
 	}
-	*probe = turn{token: token, expires: now + probePatience}
+	*probe = trial{token: token, expires: now + probePatience}
 	return true
 }
 
@@ -197,7 +197,7 @@ func take(s *stop, now time.Duration, token string, most int) bool {
 func (c *circuit) tryLast(now time.Duration, token string, rules *rules) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var free *turn
+	var free *trial
 	own := 0
 	for i := range c.last {
 		switch place := &c.last[i]; {
@@ -207,17 +207,17 @@ func (c *circuit) tryLast(now time.Duration, token string, rules *rules) bool {
 			own++
 		}
 	}
-	if free == nil || own >= lastResortOfToken {
+	if free == nil || own >= maxLastResortOfToken {
 		return false
 	}
-	*free = turn{token: token, picked: now, expires: now + lastResortPatience}
-	c.stirUntil(now + lastResortPatience + rules.window) // what they tell counts
+	*free = trial{token: token, picked: now, expires: now + lastResortPatience}
+	c.keepActive(now + lastResortPatience + rules.window) // what they tell counts
 	return true
 }
 
 // leave gives back the places of a call that has told how it went, or that nobody waits for any more.
 func (c *circuit) leave(now time.Duration, token string, picked time.Duration) {
-	if c == nil || int64(now) >= c.stir.Load() {
+	if c == nil || int64(now) >= c.activeUntil.Load() {
 		return
 	}
 	c.mu.Lock()
@@ -227,20 +227,20 @@ func (c *circuit) leave(now time.Duration, token string, picked time.Duration) {
 
 func (c *circuit) left(token string, picked time.Duration) {
 	c.all.leave(token)
-	if v := c.voice(token); v != nil {
-		v.stop.leave(token)
+	if v := c.record(token); v != nil {
+		v.own.leave(token)
 	}
 	for i := range c.last {
 		if place := &c.last[i]; place.picked == picked && place.token == token {
-			*place = turn{}
+			*place = trial{}
 			return
 		}
 	}
 }
 
-func (c *circuit) stirUntil(until time.Duration) {
-	if int64(until) > c.stir.Load() {
-		c.stir.Store(int64(until))
+func (c *circuit) keepActive(until time.Duration) {
+	if int64(until) > c.activeUntil.Load() {
+		c.activeUntil.Store(int64(until))
 	}
 }
 
@@ -259,13 +259,13 @@ type evidence struct {
 // raise is the level of an opening to which the evidence is the last word: where the upstream itself says for how long it
 // is not to be called, it is not.
 func (e *evidence) raise(level standing) standing {
-	if level == stopped && e.retryAfter > 0 {
-		return resting
+	if level == open && e.retryAfter > 0 {
+		return barred
 	}
 	return level
 }
 
-// failed counts a failed call. It tells for how long and how far the circuit has now been opened for all, 0 and fit where it
+// failed counts a failed call. It tells for how long and how far the circuit has now been opened for all, 0 and closed where it
 // has not.
 func (c *circuit) failed(now time.Duration, e evidence, rules *rules) (time.Duration, standing) {
 	cooldown := rules.cooldown
@@ -276,28 +276,28 @@ func (c *circuit) failed(now time.Duration, e evidence, rules *rules) (time.Dura
 	defer c.mu.Unlock()
 	c.left(e.token, e.picked)
 	if e.picked <= c.cleared {
-		return 0, fit
+		return 0, closed
 	}
-	c.stirUntil(now + rules.window)
-	v := c.speaks(e.token, now, rules)
+	c.keepActive(now + rules.window)
+	v := c.recordOf(e.token, now, rules)
 	v.add(now, failure(e.weak), rules)
 
-	if level := v.stop.next(now, e.picked, v.verdict(e, rules), true); level > fit {
-		v.stop.open(now, cooldown, e.raise(level))
-		c.stirUntil(now + cooldown + halfOpenLife)
+	if level := v.own.next(now, e.picked, v.verdict(e, rules), true); level > closed {
+		v.own.open(now, cooldown, e.raise(level))
+		c.keepActive(now + cooldown + halfOpenLife)
 	}
-	probed := c.all.halfOpen(now) && e.picked > c.all.since && c.all.failed(now, rules.cooldown, e.token)
-	if level := c.all.next(now, e.picked, c.verdict(now, rules), probed); level > fit {
+	probed := c.all.isHalfOpen(now) && e.picked > c.all.since && c.all.failed(now, rules.cooldown, e.token)
+	if level := c.all.next(now, e.picked, c.verdict(now, rules), probed); level > closed {
 		level = e.raise(level)
 		c.openAll(now, cooldown, level)
 		return cooldown, level
 	}
-	return 0, fit
+	return 0, closed
 }
 
-// next is the level at which a failed call opens it now, fit where it does not. The verdict is that of the evidence; probed
+// next is the level at which a failed call opens it now, closed where it does not. The verdict is that of the evidence; probed
 // tells whether a failed probe opens a half-open one again.
-func (s *stop) next(now, picked time.Duration, verdict standing, probed bool) standing {
+func (s *opening) next(now, picked time.Duration, verdict standing, probed bool) standing {
 	switch {
 	case s.over(now):
 		return verdict
@@ -306,29 +306,29 @@ func (s *stop) next(now, picked time.Duration, verdict standing, probed bool) st
 			return verdict
 		}
 	case probed && picked > s.since:
-		return max(verdict, min(s.level, stopped))
+		return max(verdict, min(s.level, open))
 	}
-	return fit
+	return closed
 }
 
-func (s *stop) halfOpen(now time.Duration) bool { return !s.over(now) && now >= s.until }
+func (s *opening) isHalfOpen(now time.Duration) bool { return !s.over(now) && now >= s.until }
 
 func (c *circuit) openAll(now, cooldown time.Duration, level standing) {
 	c.all.open(now, cooldown, level)
-	c.stirUntil(now + cooldown + halfOpenLife)
+	c.keepActive(now + cooldown + halfOpenLife)
 }
 
 // succeeded counts a call that was answered. It tells whether that closed the circuit, which was open for all.
 func (c *circuit) succeeded(now time.Duration, token string, picked time.Duration, rules *rules) bool {
-	if c == nil || int64(now) >= c.stir.Load() {
+	if c == nil || int64(now) >= c.activeUntil.Load() {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.left(token, picked)
-	v := c.speaks(token, now, rules)
-	if picked > v.stop.since && v.stop.until > 0 {
-		*v = voice{token: token} // it may start anew
+	v := c.recordOf(token, now, rules)
+	if picked > v.own.since && v.own.until > 0 {
+		*v = record{token: token} // it may start anew
 	}
 	v.add(now, success, rules)
 	if c.all.over(now) || now < c.all.until || picked <= c.all.since {
@@ -340,7 +340,7 @@ func (c *circuit) succeeded(now time.Duration, token string, picked time.Duratio
 
 // close forgets what was said. The caller holds mu.
 func (c *circuit) close(now time.Duration) {
-	c.all, c.voices, c.cleared = stop{}, c.voices[:0], now
+	c.all, c.records, c.cleared = opening{}, c.records[:0], now
 }
 
 // learn takes over what another process knows: an opening for all of which so much is left, or, with nothing left, its end.
@@ -364,8 +364,8 @@ func (c *circuit) openSince(now time.Duration) (time.Duration, bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.all.since, now < c.all.until && c.all.level > later
+	return c.all.since, now < c.all.until && c.all.level > deferred
 }
 
 // quiet tells whether nothing would be lost with it.
-func (c *circuit) quiet(now time.Duration) bool { return int64(now) >= c.stir.Load() }
+func (c *circuit) quiet(now time.Duration) bool { return int64(now) >= c.activeUntil.Load() }

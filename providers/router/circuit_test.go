@@ -22,7 +22,7 @@ func only(channels ...string) func(*router.Want) {
 	return func(want *router.Want) { want.Only = channels }
 }
 
-func spoken(want *router.Want) { want.Spoken = true }
+func blamed(want *router.Want) { want.Blamed = true }
 
 // calls makes so many calls of a token to the one channel, each of which ends so, a moment after one another.
 func calls(t *testing.T, routes *router.Router, n int, fault *providers.Fault, change ...func(*router.Want)) {
@@ -210,15 +210,15 @@ func TestSpoken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		routes := router.New(vendors(), pair(), nil)
-		calls(t, routes, 100, down(), by("a"), only("best"), spoken)
-		calls(t, routes, 100, unreached(), by("b"), only("best"), spoken)
-		calls(t, routes, 100, forbidden(), by("b"), only("best"), spoken)
+		calls(t, routes, 100, down(), by("a"), only("best"), blamed)
+		calls(t, routes, 100, unreached(), by("b"), only("best"), blamed)
+		calls(t, routes, 100, forbidden(), by("b"), only("best"), blamed)
 		if best := routes.States()[0]; best.State != router.StateClosed || len(best.Models) != 0 || len(best.Keys[0].Models) != 0 || best.FaultsPerMinute != 300 {
 			t.Errorf("got %+v", best)
 		}
 		calls(t, routes, failures, down(), by("a"), only("best"))
 		pass(router.DefaultCooldown)
-		if got := pickOf(t, routes, by("a"), spoken).Channel.Name; got != "spare" {
+		if got := pickOf(t, routes, by("a"), blamed).Channel.Name; got != "spare" {
 			t.Errorf("a call that fell over tries %s", got)
 		}
 		if got := pickOf(t, routes, by("a")).Channel.Name; got != "best" {
@@ -397,8 +397,8 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestLooked: looks at jobs under way say whether a channel is there, and nothing of how it takes new work.
-func TestLooked(t *testing.T) {
+// TestReportPoll: looks at jobs under way say whether a channel is there, and nothing of how it takes new work.
+func TestReportPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		routes := router.New(vendors(), pair(), nil)
@@ -409,7 +409,7 @@ func TestLooked(t *testing.T) {
 					t.Fatal(err)
 				}
 				pass(time.Millisecond)
-				routes.Looked(to.For(token, false), fault)
+				routes.ReportPoll(to.For(token, false), fault)
 			}
 		}
 		look(20, "a", down())

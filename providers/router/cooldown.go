@@ -9,52 +9,52 @@ import (
 )
 
 const (
-	// restGrowth is the factor by which a rest grows when the first call after it fails again.
-	restGrowth = 2
-	// maxRest bounds a grown rest.
-	maxRest = 10 * time.Minute
+	// restGrowth is the factor by which a cooldown grows when the first call after it fails again.
+	cooldownGrowth = 2
+	// maxRest bounds a grown cooldown.
+	maxCooldown = 10 * time.Minute
 	// maxRetryAfter bounds how long an upstream's own Retry-After is believed.
 	maxRetryAfter = 15 * time.Minute
-	// exhaustedRest is the first rest of a key without money or quota: nothing changes until its owner pays or a day ends,
+	// exhaustedRest is the first cooldown of a key without money or quota: nothing changes until its owner pays or a day ends,
 	// and every look costs a client's call an attempt.
-	exhaustedRest = 5 * time.Minute
-	// maxKeyRest bounds a grown rest of a key that is refused or exhausted. It is how long a key that works again may wait
+	exhaustedCooldown = 5 * time.Minute
+	// maxKeyRest bounds a grown cooldown of a key that is refused or exhausted. It is how long a key that works again may wait
 	// for the look that finds out.
-	maxKeyRest = time.Hour
+	maxKeyCooldown = time.Hour
 )
 
-// rest is the cooldown of one key, or of a key for one model, after the upstream itself said that it is of no use now: no
+// keyCooldown is the cooldown of one key, or of a key for one model, after the upstream itself said that it is of no use now: no
 // evidence is needed. Times are on the router's clock, whose zero is never.
-type rest struct {
-	// until is when the current or last rest ends; 0 before the first one and after a success.
+type keyCooldown struct {
+	// until is when the current or last cooldown ends; 0 before the first one and after a success.
 	until atomic.Int64
-	// probe is from when the next call may try whether the rest has helped.
+	// probe is from when the next call may try whether the cooldown has helped.
 	probe atomic.Int64
 
 	mu sync.Mutex
-	// since is when the last rest began. Calls picked before it know nothing that the rest does not.
+	// since is when the last cooldown began. Calls picked before it know nothing that the cooldown does not.
 	since time.Duration
-	// length is what the last rest measured, 0 after a success.
+	// length is what the last cooldown measured, 0 after a success.
 	length time.Duration
 }
 
-// standing also tells how long the rest still lasts, 0 when there is none.
-func (r *rest) standing(now time.Duration) (standing, time.Duration) {
+// standing also tells how long the cooldown still lasts, 0 when there is none.
+func (r *keyCooldown) standing(now time.Duration) (standing, time.Duration) {
 	switch until := time.Duration(r.until.Load()); {
 	case until == 0:
-		return fit, 0
+		return closed, 0
 	case until > now:
-		return resting, until - now
+		return barred, until - now
 	case time.Duration(r.probe.Load()) > now:
-		return later, 0
+		return deferred, 0
 	default:
-		return due, 0
+		return halfOpen, 0
 	}
 }
 
-// try takes the turn of the one call after a rest; false when another has taken it. Without a rest there is nothing to
+// try takes the place of the one call after a cooldown; false when another has taken it. Without a cooldown there is nothing to
 // take, and it is true.
-func (r *rest) try(now time.Duration) bool {
+func (r *keyCooldown) try(now time.Duration) bool {
 	if r.until.Load() == 0 {
 		return true
 	}
@@ -62,16 +62,16 @@ func (r *rest) try(now time.Duration) bool {
 	return time.Duration(probe) <= now && r.probe.CompareAndSwap(probe, int64(now+probePatience))
 }
 
-// failed starts a rest, or a longer one when the call was the first since the last. It tells how long it now lasts and
+// failed starts a cooldown, or a longer one when the call was the first since the last. It tells how long it now lasts and
 // whether that is news.
-func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *providers.Fault) (left time.Duration, news bool) {
+func (r *keyCooldown) failed(now, picked time.Duration, first time.Duration, fault *providers.Fault) (left time.Duration, news bool) {
 	retryAfter := min(fault.RetryAfter, maxRetryAfter)
 	first, most := bounds(first, fault)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	until := time.Duration(r.until.Load())
 	if now < until || (picked <= r.since && r.since > 0) {
-		// It rests already, or the call began before the last rest: only the upstream's own word is news, or that there is no
+		// It is cooling down already, or the call began before the last cooldown: only the upstream's own word is news, or that there is no
 		// money.
 		known := now + retryAfter
 		if fault.Key == providers.KeyExhausted && r.length < first {
@@ -84,7 +84,7 @@ func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *pro
 		r.until.Store(int64(known))
 		return known - now, true
 	}
-	r.length = max(first, min(restGrowth*r.length, most))
+	r.length = max(first, min(cooldownGrowth*r.length, most))
 	left = r.length
 	if retryAfter > 0 && (fault.Key != providers.KeyExhausted || retryAfter > left) {
 		left = retryAfter
@@ -95,21 +95,21 @@ func (r *rest) failed(now, picked time.Duration, first time.Duration, fault *pro
 	return left, true
 }
 
-// bounds are the first and the longest rest after a fault.
+// bounds are the first and the longest cooldown after a fault.
 func bounds(first time.Duration, fault *providers.Fault) (least, most time.Duration) {
 	switch fault.Key {
 	case providers.KeyExhausted:
-		return max(first, exhaustedRest), max(first, maxKeyRest)
+		return max(first, exhaustedCooldown), max(first, maxKeyCooldown)
 	case providers.KeyRefused:
-		return first, max(first, maxKeyRest)
+		return first, max(first, maxKeyCooldown)
 	case providers.KeyBusy, providers.KeyForbidden:
 	}
-	return first, max(first, maxRest)
+	return first, max(first, maxCooldown)
 }
 
-// succeeded ends what failures began, unless the call was picked before the last rest. It tells whether there was
+// succeeded ends what failures began, unless the call was picked before the last cooldown. It tells whether there was
 // something to end.
-func (r *rest) succeeded(picked time.Duration) bool {
+func (r *keyCooldown) succeeded(picked time.Duration) bool {
 	if r.until.Load() == 0 {
 		return false
 	}
@@ -122,16 +122,16 @@ func (r *rest) succeeded(picked time.Duration) bool {
 	return true
 }
 
-// end forgets the rest. The caller holds mu.
-func (r *rest) end() {
+// end forgets the cooldown. The caller holds mu.
+func (r *keyCooldown) end() {
 	r.length = 0
 	r.since = 0
 	r.probe.Store(0)
 	r.until.Store(0)
 }
 
-// learn takes over what another process knows: a rest of which so much is left, or, with nothing left, its end.
-func (r *rest) learn(now, left, length time.Duration) {
+// learn takes over what another process knows: a cooldown of which so much is left, or, with nothing left, its end.
+func (r *keyCooldown) learn(now, left, length time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if left <= 0 {
@@ -146,8 +146,8 @@ func (r *rest) learn(now, left, length time.Duration) {
 	}
 }
 
-// measure is what the current rest measures, for others to learn.
-func (r *rest) measure() time.Duration {
+// measure is what the current cooldown measures, for others to learn.
+func (r *keyCooldown) measure() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.length

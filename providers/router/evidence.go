@@ -16,8 +16,8 @@ const (
 	// MaxCooldownFailures bounds the first: of each token's calls the last sixty-four are remembered, twice as many as may
 	// have to fail.
 	MaxCooldownFailures = 32
-	// voicesMost is how many tokens a circuit hears. Where more call, those that called last speak for all.
-	voicesMost = 32
+	// maxRecords is how many tokens a circuit remembers. Where more call, those that called last count for all.
+	maxRecords = 32
 )
 
 // rules say when a circuit opens, and for how long.
@@ -44,18 +44,18 @@ func failure(isWeak bool) outcome {
 	return strong
 }
 
-// voice is what the last calls of one token say of an upstream. A flood of calls is no more than one voice.
-type voice struct {
+// record is what the last calls of one token say of an upstream. A flood of calls is no more than one record.
+type record struct {
 	token string
 	at    time.Duration // of the last call
 	// bad and slow have a bit for each of the last n calls, the latest lowest: it failed, or was slow or odd.
 	bad, slow uint64
 	n         int
-	// stop is the circuit for this token alone.
-	stop stop
+	// own is the circuit for this token alone.
+	own opening
 }
 
-func (v *voice) add(now time.Duration, what outcome, rules *rules) {
+func (v *record) add(now time.Duration, what outcome, rules *rules) {
 	if now-v.at > rules.window {
 		v.bad, v.slow, v.n = 0, 0, 0
 	}
@@ -70,36 +70,36 @@ func (v *voice) add(now time.Duration, what outcome, rules *rules) {
 	}
 }
 
-func (v *voice) recent(now time.Duration, rules *rules) bool {
+func (v *record) recent(now time.Duration, rules *rules) bool {
 	return v.n > 0 && now-v.at <= rules.window
 }
 
 // well tells whether its last call was answered, a moment ago.
-func (v *voice) well(now time.Duration, rules *rules) bool {
+func (v *record) well(now time.Duration, rules *rules) bool {
 	return v.recent(now, rules) && (v.bad|v.slow)&1 == 0
 }
 
 // sample counts the failures among the latest calls, at most so many, and tells whether they are the share that it takes, the
 // very last one among them.
-func (v *voice) sample(history uint64, most int, rules *rules) (faults int, fails bool) {
+func (v *record) sample(history uint64, most int, rules *rules) (faults int, fails bool) {
 	most = min(most, v.n)
 	faults = bits.OnesCount64(history & (1<<most - 1))
 	return faults, history&1 == 1 && float64(faults) >= rules.share*float64(most)
 }
 
 // verdict is what the circuit should be for this token alone: its own last calls decide.
-func (v *voice) verdict(e evidence, rules *rules) standing {
+func (v *record) verdict(e evidence, rules *rules) standing {
 	enough := rules.failures
 	if e.enough > 0 {
 		enough = e.enough
 	}
 	if faults, fails := v.sample(v.bad, 2*enough, rules); fails && faults >= enough {
-		return stopped
+		return open
 	}
 	if faults, fails := v.sample(v.bad|v.slow, 2*enough, rules); fails && faults >= enough {
-		return later
+		return deferred
 	}
-	return fit
+	return closed
 }
 
 // verdict is what the circuit should be for all. The recent calls are taken evenly from the tokens that made them. It opens
@@ -107,19 +107,19 @@ func (v *voice) verdict(e evidence, rules *rules) standing {
 // nothing to the others.
 func (c *circuit) verdict(now time.Duration, rules *rules) standing {
 	tokens := 0
-	for i := range c.voices {
-		if c.voices[i].recent(now, rules) {
+	for i := range c.records {
+		if c.records[i].recent(now, rules) {
 			tokens++
 		}
 	}
 	if tokens < 2 {
-		return fit
+		return closed
 	}
 	each := (2*rules.failures + tokens - 1) / tokens
 	failing := max(2, int(math.Ceil(rules.share*float64(tokens))))
 	var badFaults, badTokens, slowFaults, slowTokens int
-	for i := range c.voices {
-		v := &c.voices[i]
+	for i := range c.records {
+		v := &c.records[i]
 		if !v.recent(now, rules) {
 			continue
 		}
@@ -136,44 +136,44 @@ func (c *circuit) verdict(now time.Duration, rules *rules) standing {
 	}
 	switch {
 	case badFaults >= rules.failures && badTokens >= failing:
-		return stopped
+		return open
 	case slowFaults >= rules.failures && slowTokens >= failing:
-		return later
+		return deferred
 	default:
-		return fit
+		return closed
 	}
 }
 
-// voice is the token's, nil where it has not called.
-func (c *circuit) voice(token string) *voice {
-	for i := range c.voices {
-		if c.voices[i].token == token {
-			return &c.voices[i]
+// record is the token's, nil where it has not called.
+func (c *circuit) record(token string) *record {
+	for i := range c.records {
+		if c.records[i].token == token {
+			return &c.records[i]
 		}
 	}
 	return nil
 }
 
-// speaks is voice for a token that is about to say something. Where too many have, the one that was silent longest leaves.
-func (c *circuit) speaks(token string, now time.Duration, rules *rules) *voice {
-	if v := c.voice(token); v != nil {
+// recordOf is record for a token that is about to say something. Where too many have, the one that was silent longest leaves.
+func (c *circuit) recordOf(token string, now time.Duration, rules *rules) *record {
+	if v := c.record(token); v != nil {
 		return v
 	}
 	oldest := -1
-	for i := range c.voices {
-		v := &c.voices[i]
-		if !v.recent(now, rules) && v.stop.over(now) {
-			*v = voice{token: token}
+	for i := range c.records {
+		v := &c.records[i]
+		if !v.recent(now, rules) && v.own.over(now) {
+			*v = record{token: token}
 			return v
 		}
-		if oldest < 0 || v.at < c.voices[oldest].at {
+		if oldest < 0 || v.at < c.records[oldest].at {
 			oldest = i
 		}
 	}
-	if len(c.voices) < voicesMost {
-		c.voices = append(c.voices, voice{token: token})
-		return &c.voices[len(c.voices)-1]
+	if len(c.records) < maxRecords {
+		c.records = append(c.records, record{token: token})
+		return &c.records[len(c.records)-1]
 	}
-	c.voices[oldest] = voice{token: token}
-	return &c.voices[oldest]
+	c.records[oldest] = record{token: token}
+	return &c.records[oldest]
 }

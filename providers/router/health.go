@@ -9,9 +9,9 @@ import (
 
 // health is how one channel, or one of its keys, is doing. It outlives a reload of the channels.
 type health struct {
-	// rest and rests are a key's alone: its own, and those for single upstream models.
-	rest  rest
-	rests modelRests
+	// cooldown and cooldowns are a key's alone: its own, and those for single upstream models.
+	cooldown  keyCooldown
+	cooldowns modelCooldowns
 	// circuits are those of single upstream models, whole that of a channel with all its models.
 	circuits circuits
 	whole    circuit
@@ -53,22 +53,22 @@ func newTrouble(fault *providers.Fault, key providers.Secret) *Trouble {
 	return trouble
 }
 
-// keyStanding is how a key stands for a call of the token: the worst of its own rest, that for the model, and the model's
+// keyStanding is how a key stands for a call of the token: the worst of its own cooldown, that for the model, and the model's
 // circuit. It also tells for how long.
 func (h *health) keyStanding(now time.Duration, model, token string, rules *rules) (standing, time.Duration) {
-	how, left := h.rest.standing(now)
-	if apart := h.rests.of(model); apart != nil {
-		its, rests := apart.standing(now)
-		how, left = max(how, its), max(left, rests)
+	how, left := h.cooldown.standing(now)
+	if apart := h.cooldowns.of(model); apart != nil {
+		its, lasts := apart.standing(now)
+		how, left = max(how, its), max(left, lasts)
 	}
 	its, stops := h.circuits.of(model).standing(now, token, rules)
 	return max(how, its), max(left, stops)
 }
 
-// tryKey takes the turns of the one call after a rest or a cooldown; false when another has taken one.
+// tryKey takes the turns of the one call after a cooldown; false when another has taken one.
 func (h *health) tryKey(now time.Duration, model, token string, rules *rules) bool {
-	apart := h.rests.of(model)
-	return h.rest.try(now) && (apart == nil || apart.try(now)) && h.circuits.of(model).try(now, token, rules)
+	apart := h.cooldowns.of(model)
+	return h.cooldown.try(now) && (apart == nil || apart.try(now)) && h.circuits.of(model).try(now, token, rules)
 }
 
 // channelStanding is how a channel stands for a call of the token: the worse of its own circuit and the model's.
@@ -103,7 +103,7 @@ const (
 	paceSlot  = 10 * time.Second
 	paceSlots = 6
 	paceBits  = 20 // of each of the two counts: a million in ten seconds
-	paceMost  = 1<<paceBits - 1
+	maxPace   = 1<<paceBits - 1
 )
 
 func (p *pace) count(now time.Duration, failed bool) {
@@ -115,10 +115,10 @@ func (p *pace) count(now time.Duration, failed bool) {
 		if old>>(2*paceBits) != number {
 			word = number << (2 * paceBits)
 		}
-		if word&paceMost < paceMost {
+		if word&maxPace < maxPace {
 			word++
 		}
-		if failed && word>>paceBits&paceMost < paceMost {
+		if failed && word>>paceBits&maxPace < maxPace {
 			word += 1 << paceBits
 		}
 		if word == old || slot.CompareAndSwap(old, word) {
@@ -133,8 +133,8 @@ func (p *pace) lastMinute(now time.Duration) (calls, faults int64) {
 	for i := range p.slots {
 		word := p.slots[i].Load()
 		if number-word>>(2*paceBits) < paceSlots {
-			calls += int64(word & paceMost)
-			faults += int64(word >> paceBits & paceMost)
+			calls += int64(word & maxPace)
+			faults += int64(word >> paceBits & maxPace)
 		}
 	}
 	return calls, faults

@@ -11,9 +11,9 @@ import (
 const (
 	// modelsMost bounds how many models of a channel, or of a key, are looked at apart: a channel open to every name must
 	// not be led to remember what clients make up.
-	modelsMost = 64
+	maxModels = 64
 	// modelsOfToken bounds how many of them the faults of one token begin. What it makes up beyond displaces its own.
-	modelsOfToken = 8
+	maxModelsOfToken = 8
 )
 
 // byModel has something for single upstream models. The zero value has nothing, and to look there costs next to nothing.
@@ -67,19 +67,19 @@ func (m *byModel[T]) begin(model string, make func(known map[string]*T) *T) *T {
 	return made
 }
 
-// modelRests are the rests of a key for single upstream models: vendors limit the rate of a key for each model, so one that
+// modelRests are the cooldowns of a key for single upstream models: vendors limit the rate of a key for each model, so one that
 // is over its limit for one model may serve the others.
-type modelRests struct{ byModel[rest] }
+type modelCooldowns struct{ byModel[keyCooldown] }
 
-// begin is of for a model that is about to rest. Where too many do, the one that ends first makes room.
-func (m *modelRests) begin(model string, now time.Duration) *rest {
-	return m.byModel.begin(model, func(known map[string]*rest) *rest {
+// begin is of for a model that is about to cool down. Where too many do, the one that ends first makes room.
+func (m *modelCooldowns) begin(model string, now time.Duration) *keyCooldown {
+	return m.byModel.begin(model, func(known map[string]*keyCooldown) *keyCooldown {
 		// What has long been over, or was ended by a success, makes room.
-		maps.DeleteFunc(known, func(_ string, r *rest) bool { return time.Duration(r.until.Load())+maxKeyRest < now })
-		if len(known) >= modelsMost {
-			delete(known, least(known, func(r *rest) int64 { return r.until.Load() }))
+		maps.DeleteFunc(known, func(_ string, r *keyCooldown) bool { return time.Duration(r.until.Load())+maxKeyCooldown < now })
+		if len(known) >= maxModels {
+			delete(known, least(known, func(r *keyCooldown) int64 { return r.until.Load() }))
 		}
-		return new(rest)
+		return new(keyCooldown)
 	})
 }
 
@@ -92,12 +92,12 @@ func (m *circuits) begin(model string, now time.Duration, token string) *circuit
 		maps.DeleteFunc(known, func(_ string, c *circuit) bool { return c.quiet(now) })
 		own := maps.Clone(known)
 		maps.DeleteFunc(own, func(_ string, c *circuit) bool { return c.by != token })
-		stir := func(c *circuit) int64 { return c.stir.Load() }
+		activeUntil := func(c *circuit) int64 { return c.activeUntil.Load() }
 		switch {
-		case len(own) >= modelsOfToken:
-			delete(known, least(own, stir))
-		case len(known) >= modelsMost:
-			delete(known, least(known, stir))
+		case len(own) >= maxModelsOfToken:
+			delete(known, least(own, activeUntil))
+		case len(known) >= maxModels:
+			delete(known, least(known, activeUntil))
 		}
 		return &circuit{by: token}
 	})

@@ -16,16 +16,16 @@ type Pick struct {
 	providers.Target
 	// picked is when it was handed out, on the router's clock.
 	picked time.Duration
-	// token is whose call it is for, spoken what Want.Spoken says of it.
+	// token is whose call it is for, blamed what Want.Blamed says of it.
 	token  string
-	spoken bool
+	blamed bool
 	// channel and key are how the two are doing.
 	channel, key *health
 }
 
-// For is the pick for a call of the token, where Resolve was not told. Spoken is that of Want.
-func (p Pick) For(token string, spoken bool) Pick {
-	p.token, p.spoken = token, spoken
+// For is the pick for a call of the token, where Resolve was not told. Blamed is that of Want.
+func (p Pick) For(token string, blamed bool) Pick {
+	p.token, p.blamed = token, blamed
 	return p
 }
 
@@ -33,7 +33,7 @@ func (p Pick) For(token string, spoken bool) Pick {
 // the endpoint for the model, Overloaded when all that do are cooling down or were tried; RetryAfter is then the
 // shortest cooldown left, 0 when there is none.
 //
-// Of a half-open circuit, or a key after its rest, few calls are let through; until one of them has succeeded, others go
+// Of a half-open circuit, or a key after its cooldown, few calls are let through; until one of them has succeeded, others go
 // elsewhere while they can. Where every circuit is open, the one that closes first is tried by a few calls at a time,
 // unless the upstream itself asked to be left alone.
 func (r *Router) Pick(want Want) (Pick, error) {
@@ -52,8 +52,8 @@ func (r *Router) Pick(want Want) (Pick, error) {
 				return found.best.target(&want, now), nil
 			}
 			// Another call was faster to try it, so it is no longer the best.
-		case found.later.route != nil:
-			return found.later.target(&want, now), nil
+		case found.deferred.route != nil:
+			return found.deferred.target(&want, now), nil
 		case found.last.route != nil:
 			if found.last.takeLast(&want, now, &r.rules) {
 				return found.last.target(&want, now), nil
@@ -68,9 +68,9 @@ func (r *Router) Pick(want Want) (Pick, error) {
 
 // choices are what there is to choose from.
 type choices struct {
-	best  choice // of those that are fit or due
-	later choice // of those that others come before
-	last  choice // of those that fail, the one whose cooldown ends first
+	best     choice // of those that are closed or half-open
+	deferred choice // of those that others come before
+	last     choice // of those that fail, the one whose cooldown ends first
 	// served tells whether there is any, and soon when the first may be tried that may not now, 0 for none.
 	served bool
 	soon   time.Duration
@@ -97,10 +97,10 @@ func choose(routes []route, want *Want, now time.Duration, rules *rules) (found 
 		}
 		switch {
 		case free == nil:
-		case how < later:
+		case how < deferred:
 			found.best.offer(candidate, free, want.Affinity)
-		case how == later:
-			found.later.offer(candidate, free, want.Affinity)
+		case how == deferred:
+			found.deferred.offer(candidate, free, want.Affinity)
 		case found.last.route == nil || left < lastLeft:
 			found.last.route, found.last.key, lastLeft = candidate, free, left
 		}
@@ -136,7 +136,7 @@ func (c *choice) offer(candidate *route, key *keyState, affinity uint64) {
 	}
 }
 
-// take takes the turn of a call after a cooldown where there is one to take. A call that has spoken has none.
+// take takes the place of a probe where there is one to take. A call that has failed elsewhere takes none.
 func (c *choice) take(want *Want, now time.Duration, rules *rules) bool {
 	model := c.route.upstream(want)
 	return c.route.channel.health.tryChannel(now, model, want.Token, rules) && c.key.health.tryKey(now, model, want.Token, rules)
@@ -153,11 +153,11 @@ func (c *choice) target(want *Want, now time.Duration) Pick {
 	channel.turn.Add(1)
 	return Pick{
 		Target: providers.Target{Channel: channel.Channel, Key: c.key.secret, Model: c.route.upstream(want)},
-		picked: now, token: want.Token, spoken: want.Spoken, channel: channel.health, key: c.key.health,
+		picked: now, token: want.Token, blamed: want.Blamed, channel: channel.health, key: c.key.health,
 	}
 }
 
-// maker finds the route and key that made what the want goes on from, whether they rest or not: nobody else can serve it.
+// maker finds the route and key that made what the want goes on from, whether they are cooling down or not: nobody else can serve it.
 func maker(routes []route, want *Want) choice {
 	for i := range routes {
 		channel := routes[i].channel
@@ -183,12 +183,12 @@ func (w *Want) exceptsKey(channel, fingerprint string) bool {
 
 // freeKey finds the key that stands best for the model, the next in turn among equals, and how it and its channel stand
 // together. When there is none it returns nil and how long the channel or the first of its keys is still left alone, 0 when
-// all was tried. What is stopped has both.
+// all was tried. What is open has both.
 func (r *route) freeKey(now time.Duration, want *Want, rules *rules) (*keyState, standing, time.Duration) {
 	c, model := r.channel, r.upstream(want)
 	channel, left := c.health.channelStanding(now, model, want.Token, rules)
-	if channel == resting || want.Patient && channel == stopped {
-		return nil, resting, left
+	if channel == barred || want.Patient && channel == open {
+		return nil, barred, left
 	}
 	if len(c.keys) == 0 || want.excepts(c.Name) {
 		return nil, channel, 0
@@ -196,8 +196,8 @@ func (r *route) freeKey(now time.Duration, want *Want, rules *rules) (*keyState,
 	var (
 		best *keyState
 		how  standing
-		stay time.Duration // how long the best is still stopped
-		soon time.Duration // shortest rest left of a key
+		stay time.Duration // how long the best is still open
+		soon time.Duration // shortest cooldown left of a key
 	)
 	first := int(c.turn.Load() % uint64(len(c.keys)))
 	if want.Affinity != 0 && len(c.keys) > 1 {
@@ -205,30 +205,30 @@ func (r *route) freeKey(now time.Duration, want *Want, rules *rules) (*keyState,
 	}
 	for i := range c.keys {
 		key := c.keys[(first+i)%len(c.keys)]
-		stands, rest := key.health.keyStanding(now, model, want.Token, rules)
-		if stands == resting || want.Patient && stands == stopped {
-			if soon == 0 || rest < soon {
-				soon = rest
+		stands, wait := key.health.keyStanding(now, model, want.Token, rules)
+		if stands == barred || want.Patient && stands == open {
+			if soon == 0 || wait < soon {
+				soon = wait
 			}
 			continue
 		}
 		if want.exceptsKey(c.Name, key.fingerprint) {
 			continue
 		}
-		if want.Spoken && max(stands, channel) == due {
-			stands = later
+		if want.Blamed && max(stands, channel) == halfOpen {
+			stands = deferred
 		}
 		if best == nil || stands < how {
-			best, how, stay = key, stands, rest
+			best, how, stay = key, stands, wait
 		}
-		if how < later {
+		if how < deferred {
 			break
 		}
 	}
 	switch how = max(how, channel); {
 	case best == nil:
 		return nil, how, soon
-	case how == stopped:
+	case how == open:
 		return best, how, max(left, stay)
 	default:
 		return best, how, 0
@@ -247,7 +247,7 @@ func (c *channelState) preferred(affinity uint64) int {
 }
 
 // place is where a candidate comes for calls of an affinity: as if each rang once, at random but always the same, in
-// proportion to its weight. The first to ring is taken, so one that leaves or rests moves no calls but its own.
+// proportion to its weight. The first to ring is taken, so one that leaves moves no calls but its own.
 func place(affinity, seed uint64, weight int) float64 {
 	const bits = 53 // of a float64's fraction
 	x := mix(affinity^seed)>>(64-bits) | 1

@@ -9,8 +9,8 @@ import (
 // Report tells how the attempt at a pick ended; nil is success. The fault's Blame says against what it speaks.
 //
 // A fault of the channel speaks against the one model, or, where no connection came about, against the channel. A key that
-// the vendor refuses, that is out of money, or that is to be left alone for a time the vendor names, rests at once; one that
-// is merely busy, or may not use the model, is left alone for that model by the evidence. Of a canceled call only its turn
+// the vendor refuses, that is out of money, or that is to be left alone for a time the vendor names, cools down at once; one that
+// is merely busy, or may not use the model, is left alone for that model by the evidence. Of a canceled call only its probe
 // ends.
 func (r *Router) Report(to Pick, fault *providers.Fault) {
 	now := r.now()
@@ -23,29 +23,29 @@ func (r *Router) Report(to Pick, fault *providers.Fault) {
 	case fault.Blame == providers.BlameChannel:
 		trouble := newTrouble(fault, to.Key)
 		channel.trouble.Store(trouble)
-		if to.spoken {
+		if to.blamed {
 			break
 		}
 		if fault.Unreached {
-			r.stop(to, &channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
+			r.countFault(to, &channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
 			break
 		}
-		r.stop(to, channel.circuits.begin(to.Model, now, to.token), Cooldown{Circuit: true, Model: to.Model}, now, fault, trouble)
-		if _, open := channel.whole.openSince(now); !open && channel.spans(now) {
-			channel.whole.learn(now, r.rules.cooldown, stopped)
-			r.began(to, Cooldown{Circuit: true}, r.rules.cooldown, stopped, trouble)
+		r.countFault(to, channel.circuits.begin(to.Model, now, to.token), Cooldown{Circuit: true, Model: to.Model}, now, fault, trouble)
+		if _, is := channel.whole.openSince(now); !is && channel.spans(now) {
+			channel.whole.learn(now, r.rules.cooldown, open)
+			r.began(to, Cooldown{Circuit: true}, r.rules.cooldown, open, trouble)
 		}
 	case fault.Blame == providers.BlameKey && to.key != nil:
 		r.refused(to, now, fault)
 	}
-	// What does not speak against the two ends a turn there.
+	// What does not speak against the two ends a probe there.
 	channel.whole.leave(now, to.token, to.picked)
 	channel.circuits.of(to.Model).leave(now, to.token, to.picked)
 }
 
-// Looked tells how a look at a job under way ended. That says whether the channel is there and the key is good, and nothing
+// ReportPoll tells how a look at a job under way ended. That says whether the channel is there and the key is good, and nothing
 // of how it takes new work.
-func (r *Router) Looked(to Pick, fault *providers.Fault) {
+func (r *Router) ReportPoll(to Pick, fault *providers.Fault) {
 	now := r.now()
 	r.count(to, now, fault)
 	switch {
@@ -57,7 +57,7 @@ func (r *Router) Looked(to Pick, fault *providers.Fault) {
 		trouble := newTrouble(fault, to.Key)
 		to.channel.trouble.Store(trouble)
 		if fault.Unreached {
-			r.stop(to, &to.channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
+			r.countFault(to, &to.channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
 		}
 	case fault.Blame == providers.BlameKey && to.key != nil && !sparesKey(fault):
 		r.refused(to, now, fault)
@@ -86,8 +86,8 @@ func (p Pick) evidence(fault *providers.Fault) evidence {
 }
 
 // stop counts a fault against a circuit, and tells others when that opens it for all.
-func (r *Router) stop(to Pick, of *circuit, what Cooldown, now time.Duration, fault *providers.Fault, trouble *Trouble) {
-	if left, level := of.failed(now, to.evidence(fault), &r.rules); level > fit {
+func (r *Router) countFault(to Pick, of *circuit, what Cooldown, now time.Duration, fault *providers.Fault, trouble *Trouble) {
+	if left, level := of.failed(now, to.evidence(fault), &r.rules); level > closed {
 		r.began(to, what, left, level, trouble)
 	}
 }
@@ -98,20 +98,20 @@ func (r *Router) refused(to Pick, now time.Duration, fault *providers.Fault) {
 	to.key.trouble.Store(trouble)
 	what := Cooldown{Key: to.Key.Fingerprint()}
 	if sparesKey(fault) {
-		if to.spoken && fault.Key == providers.KeyForbidden {
+		if to.blamed && fault.Key == providers.KeyForbidden {
 			return
 		}
 		what.Circuit, what.Model = true, to.Model
-		r.stop(to, to.key.circuits.begin(to.Model, now, to.token), what, now, fault, trouble)
+		r.countFault(to, to.key.circuits.begin(to.Model, now, to.token), what, now, fault, trouble)
 		return
 	}
-	rest := &to.key.rest
+	cooldown := &to.key.cooldown
 	if ofModel(fault) && to.Model != "" {
-		what.Model, rest = to.Model, to.key.rests.begin(to.Model, now)
+		what.Model, cooldown = to.Model, to.key.cooldowns.begin(to.Model, now)
 	}
-	if left, news := rest.failed(now, to.picked, r.rules.cooldown, fault); news {
-		what.Length = rest.measure()
-		r.began(to, what, left, resting, trouble)
+	if left, news := cooldown.failed(now, to.picked, r.rules.cooldown, fault); news {
+		what.Length = cooldown.measure()
+		r.began(to, what, left, barred, trouble)
 	}
 }
 
@@ -130,10 +130,10 @@ func (r *Router) succeeded(to Pick, now time.Duration) {
 	if to.key == nil {
 		return
 	}
-	if to.key.rest.succeeded(to.picked) {
+	if to.key.cooldown.succeeded(to.picked) {
 		r.ended(to, Cooldown{Key: to.Key.Fingerprint()})
 	}
-	if rest := to.key.rests.of(to.Model); rest != nil && rest.succeeded(to.picked) {
+	if cooldown := to.key.cooldowns.of(to.Model); cooldown != nil && cooldown.succeeded(to.picked) {
 		r.ended(to, Cooldown{Key: to.Key.Fingerprint(), Model: to.Model})
 	}
 	if to.key.circuits.of(to.Model).succeeded(now, to.token, to.picked, &r.rules) {
@@ -147,7 +147,7 @@ func (r *Router) began(to Pick, what Cooldown, left time.Duration, level standin
 		return
 	}
 	what.Channel, what.Upstream, what.Left, what.Trouble = to.Channel.Name, upstreamOf(to.Channel), left, trouble
-	what.Slow, what.Asked = level == later, level == resting
+	what.Slow, what.Asked = level == deferred, level == barred
 	r.tell(what)
 }
 

@@ -20,12 +20,12 @@ import (
 // ErrChannelGone says that the configuration no longer has the channel, or the key, that a ticket remembers.
 var ErrChannelGone = errors.New("the channel or its key is no longer configured")
 
-// DefaultCooldown is how long a circuit is open, and the first rest of a key.
+// DefaultCooldown is how long a circuit is open, and the first cooldown of a key.
 const DefaultCooldown = 30 * time.Second
 
 // Options tune a Router; nil means the defaults.
 type Options struct {
-	// Cooldown is how long a circuit is open, and the first rest of a key that is refused; 0 means DefaultCooldown.
+	// Cooldown is how long a circuit is open, and the first cooldown of a key that is refused; 0 means DefaultCooldown.
 	Cooldown time.Duration
 	// CooldownFailures is how many of the recent calls must have failed before a circuit opens, CooldownShare the share of
 	// them, and of the tokens that made them. CooldownWindow is how long a call is recent. 0 means the default.
@@ -39,7 +39,7 @@ type Options struct {
 
 // Router says which channel a call or a task tries next: those of the group that carry the model and serve the
 // endpoint, higher priority first, by weight among equals, the channel's keys in turn. What keeps failing is left alone for
-// a while: circuits see to that, and rests of keys that the upstream refuses. It is safe for concurrent use and never waits for other processes, whose news of cool-downs it is told.
+// a while: circuits see to that, and cooldowns of keys that the upstream refuses. It is safe for concurrent use and never waits for other processes, whose news of cooldowns it is told.
 type Router struct {
 	catalog providers.Catalog
 	rules   rules
@@ -65,9 +65,9 @@ type Want struct {
 	// Except are names of channels not to be picked, ExceptKeys single keys of channels: those already tried.
 	Except     []string
 	ExceptKeys []providers.KeyRef
-	// Spoken: a fault of this call has spoken against a channel already. What else fails speaks against no other: it may be
+	// Blamed: a fault of this call counts against a channel already. What else fails counts against no other: it may be
 	// the call's own content.
-	Spoken bool
+	Blamed bool
 	// Patient: it rather waits than tries what fails.
 	Patient bool
 	// Only are the names of the channels that will do; none: all of them.
@@ -75,7 +75,7 @@ type Want struct {
 	// Affinity, unless 0, keeps calls that share it together among channels of one priority, and at one key, as long as
 	// those are there: what the upstream remembers of the last call makes the next one cheaper.
 	Affinity uint64
-	// Maker is who made the answer that the call goes on from, and alone can go on; it is picked whether it rests or not.
+	// Maker is who made the answer that the call goes on from, and alone can go on; it is picked whether it is cooling down or not.
 	// Where it is gone, excepted or does not serve the want, any other is picked. The zero KeyRef is none.
 	Maker providers.KeyRef
 }
@@ -134,11 +134,11 @@ func (r *Router) Candidates(want Want) ([]providers.Channel, error) {
 		if left > 0 && (soon == 0 || left < soon) {
 			soon = left
 		}
-		if free != nil && how < stopped {
+		if free != nil && how < open {
 			// The first of several exponential clocks to ring is each one in proportion to its rate.
 			place := rand.ExpFloat64() / float64(max(route.channel.Weight, 1)) //nolint:gosec // a share of load needs no secrecy
 			trial := 0
-			if how == later {
+			if how == deferred {
 				trial = 1
 			}
 			all = append(all, candidate{route.channel.Channel, trial, place})
@@ -157,7 +157,7 @@ func (r *Router) Candidates(want Want) ([]providers.Channel, error) {
 	return channels, nil
 }
 
-// nowhere is the fault of a want that no channel takes: served tells whether one could, soon when the first is rested.
+// nowhere is the fault of a want that no channel takes: served tells whether one could, soon when the first is there again.
 func nowhere(want Want, served bool, soon time.Duration) *providers.Fault {
 	if !served {
 		fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", want.Model)
@@ -169,7 +169,7 @@ func nowhere(want Want, served bool, soon time.Duration) *providers.Fault {
 	return fault
 }
 
-// Serves tells whether Pick knows a channel for it at all, one that rests too.
+// Serves tells whether Pick knows a channel for it at all, one that is cooling down too.
 func (r *Router) Serves(want Want) bool {
 	return slices.ContainsFunc(r.routes(&want), func(candidate route) bool { return candidate.serves(&want) })
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Cooldown is what processes tell one another of a cooldown: of a circuit that the evidence has opened for all, or of a key that
-// rests.
+// cools down.
 type Cooldown struct {
 	Channel string
 	// Upstream names what the channel of that name leads to.
@@ -17,7 +17,7 @@ type Cooldown struct {
 	// Model is the one upstream model that it is for, "" for all. Key is the fingerprint of the one key that it is for, ""
 	// for the channel.
 	Key, Model string
-	// Left is how much of it is to come, 0 when a success has ended it. Length is what the rest of a key measures, from which
+	// Left is how much of it is to come, 0 when a success has ended it. Length is what the cooldown of a key measures, from which
 	// the next one grows.
 	Left, Length time.Duration
 	// Circuit: the evidence decided, by the rules of circuits; else the upstream refused a key.
@@ -36,57 +36,57 @@ func upstreamOf(c providers.Channel) string {
 }
 
 // Learn takes over another process's news. What this process's configuration does not have is ignored.
-func (r *Router) Learn(rest Cooldown) {
-	channel := r.table.Load().channels[rest.Channel]
-	if channel == nil || upstreamOf(channel.Channel) != rest.Upstream || rest.Key == "" && !rest.Circuit { // which no single fault brings about
+func (r *Router) Learn(news Cooldown) {
+	channel := r.table.Load().channels[news.Channel]
+	if channel == nil || upstreamOf(channel.Channel) != news.Upstream || news.Key == "" && !news.Circuit { // which no single fault brings about
 		return
 	}
 	what, now := channel.health, r.now()
-	if rest.Key != "" {
-		i := slices.IndexFunc(channel.keys, func(key *keyState) bool { return key.fingerprint == rest.Key })
+	if news.Key != "" {
+		i := slices.IndexFunc(channel.keys, func(key *keyState) bool { return key.fingerprint == news.Key })
 		if i < 0 {
 			return
 		}
 		what = channel.keys[i].health
 	}
-	if old := what.trouble.Load(); rest.Trouble != nil && (old == nil || old.At.Before(rest.Trouble.At)) {
-		what.trouble.Store(rest.Trouble)
+	if old := what.trouble.Load(); news.Trouble != nil && (old == nil || old.At.Before(news.Trouble.At)) {
+		what.trouble.Store(news.Trouble)
 	}
-	if rest.Circuit {
-		what.learnStop(now, rest)
+	if news.Circuit {
+		what.learnOpening(now, news)
 	} else {
-		what.learnRest(now, rest)
+		what.learnKeyCooldown(now, news)
 	}
 }
 
-func (h *health) learnRest(now time.Duration, rest Cooldown) {
-	whole := &h.rest
-	if rest.Model != "" {
-		if whole = h.rests.of(rest.Model); whole == nil && rest.Left > 0 {
-			whole = h.rests.begin(rest.Model, now)
+func (h *health) learnKeyCooldown(now time.Duration, news Cooldown) {
+	whole := &h.cooldown
+	if news.Model != "" {
+		if whole = h.cooldowns.of(news.Model); whole == nil && news.Left > 0 {
+			whole = h.cooldowns.begin(news.Model, now)
 		}
 	}
 	if whole != nil { // else there is nothing to end
-		whole.learn(now, rest.Left, rest.Length)
+		whole.learn(now, news.Left, news.Length)
 	}
 }
 
-func (h *health) learnStop(now time.Duration, rest Cooldown) {
+func (h *health) learnOpening(now time.Duration, news Cooldown) {
 	of := &h.whole
-	if rest.Model != "" {
-		if of = h.circuits.of(rest.Model); of == nil && rest.Left > 0 {
-			of = h.circuits.begin(rest.Model, now, "")
+	if news.Model != "" {
+		if of = h.circuits.of(news.Model); of == nil && news.Left > 0 {
+			of = h.circuits.begin(news.Model, now, "")
 		}
 	}
-	level := stopped
+	level := open
 	switch {
-	case rest.Slow:
-		level = later
-	case rest.Asked:
-		level = resting
+	case news.Slow:
+		level = deferred
+	case news.Asked:
+		level = barred
 	}
 	if of != nil {
-		of.learn(now, min(rest.Left, maxRetryAfter), level)
+		of.learn(now, min(news.Left, maxRetryAfter), level)
 	}
 }
 
@@ -99,7 +99,7 @@ const (
 	StateDisabled = "disabled"
 )
 
-// CircuitState is how it stands with a circuit, or of a key that rests.
+// CircuitState is how it stands with a circuit, or of a key that is cooling down.
 type CircuitState struct {
 	// State is closed, open or half-open; that of a channel may be disabled.
 	State string `json:"state"`
@@ -177,7 +177,7 @@ func (r *Router) States() []ChannelState {
 }
 
 func (h *health) state(now time.Duration, rules *rules) HealthState {
-	state := HealthState{CircuitState: h.rest.state(now).worse(h.whole.state(now, rules)), InFlight: h.inFlight.Load(), LastFault: h.trouble.Load()}
+	state := HealthState{CircuitState: h.cooldown.state(now).worse(h.whole.state(now, rules)), InFlight: h.inFlight.Load(), LastFault: h.trouble.Load()}
 	state.CallsPerMinute, state.FaultsPerMinute = h.pace.lastMinute(now)
 	return state
 }
@@ -188,27 +188,27 @@ func (h *health) models(now time.Duration, rules *rules) []ModelHealth {
 	for model, c := range h.circuits.all {
 		models = addModel(models, ModelHealth{model, c.state(now, rules)})
 	}
-	for model, rest := range h.rests.all {
-		models = addModel(models, ModelHealth{model, rest.state(now)})
+	for model, cooldown := range h.cooldowns.all {
+		models = addModel(models, ModelHealth{model, cooldown.state(now)})
 	}
 	return slices.DeleteFunc(models, func(m ModelHealth) bool { return m.CircuitState == CircuitState{State: StateClosed} })
 }
 
-func (r *rest) state(now time.Duration) CircuitState {
+func (r *keyCooldown) state(now time.Duration) CircuitState {
 	switch how, left := r.standing(now); {
-	case how == resting:
+	case how == barred:
 		return CircuitState{State: StateOpen, RestLeft: left.Seconds()}
-	case how != fit:
+	case how != closed:
 		return CircuitState{State: StateHalfOpen}
 	}
 	return CircuitState{State: StateClosed}
 }
 
-func (s *stop) state(now time.Duration) CircuitState {
+func (s *opening) state(now time.Duration) CircuitState {
 	switch {
 	case s.over(now):
 		return CircuitState{State: StateClosed}
-	case s.level == later:
+	case s.level == deferred:
 		return CircuitState{State: StateClosed, Slow: true}
 	case now < s.until:
 		return CircuitState{State: StateOpen, RestLeft: (s.until - now).Seconds()}
@@ -227,10 +227,10 @@ func (c *circuit) state(now time.Duration, rules *rules) CircuitState {
 	defer c.mu.Unlock()
 	var own CircuitState
 	others := false
-	for i := range c.voices {
-		switch v := &c.voices[i]; {
-		case !v.stop.over(now):
-			one := v.stop.state(now)
+	for i := range c.records {
+		switch v := &c.records[i]; {
+		case !v.own.over(now):
+			one := v.own.state(now)
 			if state.Tokens++; one.Slow {
 				state.Tokens--
 			}

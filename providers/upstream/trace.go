@@ -17,15 +17,15 @@ import (
 // firstByte is the event of a span at which the first byte of an answer's body came.
 const firstByte = "first byte"
 
-// Span is what a trace shows of one turn to an upstream: of one attempt of a call, or of one step of a job. Nil
+// Span is what a trace shows of one step at an upstream: of one attempt of a call, or of one step of a job. Nil
 // shows nothing, at no cost. It holds names, numbers and kinds of fault, never words of a client or an upstream.
 type Span struct {
 	span  trace.Span
 	began time.Time
 }
 
-// Turn says what is asked of an upstream.
-type Turn struct {
+// Step says what is asked of an upstream.
+type Step struct {
 	// Does begins the span's name, before the upstream's model.
 	Does string
 	// Operation is what the upstream makes; "" where it makes nothing new.
@@ -34,19 +34,19 @@ type Turn struct {
 	Attempt int
 }
 
-// StartSpan begins the span of a turn within the one of the context, whose place it takes in the context returned.
+// StartSpan begins the span of a step within the one of the context, whose place it takes in the context returned.
 // Where nothing is traced, tracer nil or the context's span not recorded, it returns the context and nil.
-func StartSpan(ctx context.Context, tracer trace.Tracer, vendor providers.Vendor, to providers.Target, turn Turn) (context.Context, *Span) {
+func StartSpan(ctx context.Context, tracer trace.Tracer, vendor providers.Vendor, to providers.Target, step Step) (context.Context, *Span) {
 	if tracer == nil || !trace.SpanFromContext(ctx).IsRecording() {
 		return ctx, nil
 	}
 	attributes := append(make([]attribute.KeyValue, 0, 8),
 		providers.TraceChannel.String(to.Channel.Name), semconv.GenAIProviderNameKey.String(vendor.Convention()), semconv.GenAIRequestModel(to.Model))
-	if turn.Operation != "" {
-		attributes = append(attributes, semconv.GenAIOperationNameKey.String(turn.Operation.Convention()))
+	if step.Operation != "" {
+		attributes = append(attributes, semconv.GenAIOperationNameKey.String(step.Operation.Convention()))
 	}
-	if turn.Attempt > 0 {
-		attributes = append(attributes, providers.TraceAttempt.Int(turn.Attempt))
+	if step.Attempt > 0 {
+		attributes = append(attributes, providers.TraceAttempt.Int(step.Attempt))
 	}
 	if base, err := url.Parse(to.Channel.BaseURL); err == nil && base.Hostname() != "" {
 		attributes = append(attributes, semconv.ServerAddress(base.Hostname()))
@@ -55,7 +55,7 @@ func StartSpan(ctx context.Context, tracer trace.Tracer, vendor providers.Vendor
 		}
 	}
 	s := &Span{began: time.Now()}
-	ctx, s.span = tracer.Start(ctx, turn.Does+" "+to.Model,
+	ctx, s.span = tracer.Start(ctx, step.Does+" "+to.Model,
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(s.began), trace.WithAttributes(attributes...))
 	return ctx, s
 }
