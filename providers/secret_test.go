@@ -1,10 +1,17 @@
 package providers_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml"
 
 	"modelrelay/providers"
 )
@@ -37,6 +44,35 @@ func TestSecretHidesFromEveryVerb(t *testing.T) {
 	}
 	if got := fmt.Sprint(providers.Secret("")); got != "***" {
 		t.Errorf("got %q: an empty secret looks like any other", got)
+	}
+}
+
+// TestSecretHidesFromEveryEncoder: alone, behind a pointer and within other values.
+func TestSecretHidesFromEveryEncoder(t *testing.T) {
+	t.Parallel()
+	const text = "sk-upstream-1"
+	secret := providers.Secret(text)
+	type document struct {
+		Key     providers.Secret   `json:"key" xml:"key" yaml:"key"`
+		Pointer *providers.Secret  `json:"pointer" xml:"pointer" yaml:"pointer"`
+		List    []providers.Secret `json:"list" xml:"list" yaml:"list"`
+	}
+	shown := document{Key: secret, Pointer: &secret, List: []providers.Secret{secret}}
+	log := func(handler func(io.Writer, *slog.HandlerOptions) slog.Handler) func(any) ([]byte, error) {
+		return func(v any) ([]byte, error) {
+			var out bytes.Buffer
+			slog.New(handler(&out, nil)).Info("x", "secret", secret, "document", v, slog.Group("group", "key", &secret))
+			return out.Bytes(), nil
+		}
+	}
+	for name, encode := range map[string]func(any) ([]byte, error){
+		"json": json.Marshal, "xml": xml.Marshal, "yaml": yaml.Marshal,
+		"slog json": log(func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewJSONHandler(w, o) }),
+		"slog text": log(func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewTextHandler(w, o) }),
+	} {
+		if got, err := encode(shown); err != nil || strings.Contains(string(got), text) || !strings.Contains(string(got), "***") {
+			t.Errorf("%s shows %s, %v", name, got, err)
+		}
 	}
 }
 

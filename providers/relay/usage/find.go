@@ -38,10 +38,9 @@ func (m *marks) feed(b []byte) {
 }
 
 // finder finds the texts of a member, wherever it stands in JSON that it sees in pieces of any size. No text within the JSON
-// can hold the quoted name, since its quotes are escaped. The zero finder finds nothing.
+// can hold the quoted name, since its quotes are escaped. The zero finder must not be fed.
 type finder struct {
-	name  []byte // with its quotes
-	found func(text string)
+	name []byte // with its quotes
 
 	place finderPlace
 	at    int // bytes of the name matched
@@ -57,7 +56,7 @@ const (
 	inText
 )
 
-func (f *finder) feed(b []byte) {
+func (f *finder) feed(b []byte, found func(text string)) {
 	for i := 0; i < len(b); i++ {
 		c := b[i]
 		switch {
@@ -74,7 +73,7 @@ func (f *finder) feed(b []byte) {
 			}
 		case f.place == inText && c == '"':
 			if len(f.text) > 0 {
-				f.found(string(f.text))
+				found(string(f.text))
 			}
 			f.place = beforeName
 		case f.place == inText && c != '\\' && len(f.text) < maxAnswer:

@@ -35,11 +35,12 @@ type Scanner struct {
 	stream bool
 	images marks
 	things finder
-	// made gets what names the answer, once it was read; nil where nobody wants to know, or knows.
-	made func(id string)
+	// found gets what names the answer, once, and what else the answer made; nil where nobody wants to know.
+	found func(id string)
 
 	usage   providers.Usage
 	counted bool
+	told    bool // found has got what names the answer
 
 	// Where a stream stands within a line: bytes of "data" matched so far, or one of the constants below; empty tells
 	// that the line has no byte yet, afterCR that a line feed still belongs to the line before.
@@ -61,9 +62,9 @@ func NewScanner(shape *Shape, stream bool) *Scanner {
 
 // Find makes the scanner tell what names the answer, and what else it made that a later call may go on from.
 func (s *Scanner) Find(shape *Shape, found func(id string)) {
-	s.made = found
+	s.found = found
 	if shape.made != "" {
-		s.things = finder{name: []byte(`"` + shape.made + `"`), found: found}
+		s.things = finder{name: []byte(`"` + shape.made + `"`)}
 	}
 }
 
@@ -82,8 +83,8 @@ func (s *Scanner) Observe(b []byte) {
 		s.images.feed(b)
 		s.usage.Images = s.images.count
 	}
-	if s.things.found != nil {
-		s.things.feed(b)
+	if s.things.name != nil {
+		s.things.feed(b, s.found)
 	}
 	if s.stream {
 		for len(b) > 0 {
@@ -96,9 +97,9 @@ func (s *Scanner) Observe(b []byte) {
 	} else {
 		s.doc.feed(b)
 	}
-	if s.made != nil && s.doc.named {
-		s.made(string(s.doc.answer))
-		s.made = nil
+	if s.found != nil && s.doc.named && !s.told {
+		s.found(string(s.doc.answer))
+		s.told = true
 	}
 }
 
