@@ -10,15 +10,6 @@ import (
 // hintTimeout bounds the telling of a change, which nothing depends on.
 const hintTimeout = 250 * time.Millisecond
 
-// Follow calls hear for every task that may have changed, or has ended, until ctx ends. It returns at once where nobody
-// tells. hear must not block.
-func (i Intake) Follow(ctx context.Context, hear func(taskID string, ended bool)) {
-	if i.Changes == nil {
-		return
-	}
-	i.Changes.Follow(ctx, nil, func(change taskindex.Change) { hear(change.TaskID, change.Ended) })
-}
-
 // changed tells every process that a task may have changed, best effort.
 func (a *Activities) changed(ctx context.Context, taskID string) {
 	if err := tell(ctx, a.Changes, taskindex.Change{TaskID: taskID}); err != nil {

@@ -2,13 +2,10 @@ package activities
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"time"
 
-	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
 )
@@ -36,8 +33,8 @@ type Footage struct {
 	Videos  int    `json:"videos,omitempty"` // 0: 1
 }
 
-// measure is what it is charged for.
-func (f Footage) measure() pricing.Measure {
+// Measure is what it is charged for.
+func (f Footage) Measure() pricing.Measure {
 	seconds, err := strconv.ParseFloat(f.Seconds, 64)
 	if err != nil || seconds <= 0 || math.IsInf(seconds, 0) || math.IsNaN(seconds) {
 		seconds = unsaidSeconds
@@ -73,7 +70,7 @@ type Bill struct {
 func (a *Activities) bill(ctx context.Context, token string, b Bill) error {
 	end := ledger.TaskEnd{ID: b.Claim, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: ledger.Outcome(b.Ending)}
 	if b.Ending != EndedFailed {
-		measure := b.Footage.measure()
+		measure := b.Footage.Measure()
 		price, _ := a.Prices.Of(b.Model)
 		end.Cost = int64(price.Cost(measure))
 		if b.Ending == EndedCompleted {
@@ -81,37 +78,4 @@ func (a *Activities) bill(ctx context.Context, token string, b Bill) error {
 		}
 	}
 	return a.Budgets.Settle(ctx, end)
-}
-
-// Reserve takes what a task may cost out of its token's budget, in units of the currency, 0 for none. A budget that does
-// not cover it is a *Fault.
-func (i Intake) Reserve(ctx context.Context, token string, budget float64, claim, model string, footage Footage) error {
-	if i.Budgets == nil || budget <= 0 {
-		return nil
-	}
-	price, _ := i.Prices.Of(model)
-	err := i.Budgets.Reserve(ctx, ledger.Estimate{
-		ID: claim, Token: token, Model: model, Budget: budget, Amount: int64(price.Cost(footage.measure())),
-	})
-	if errors.Is(err, ledger.ErrBudget) {
-		return &providers.Fault{
-			Kind: providers.Quota, Message: "The budget of this API key does not cover the video.", Accepted: providers.NotAccepted,
-			RetryAfter: quotaRetry, Err: err,
-		}
-	}
-	return err
-}
-
-// quotaRetry is what a create without money is told to wait, which an operator needs about to give it more.
-const quotaRetry = time.Minute
-
-// Free gives a reservation back whose task was surely not started.
-func (i Intake) Free(ctx context.Context, token string, budget float64, claim string) error {
-	if i.Budgets == nil || budget <= 0 {
-		return nil
-	}
-	if err := i.Budgets.Free(ctx, token, claim); err != nil {
-		return fmt.Errorf("free %s: %w", claim, err)
-	}
-	return nil
 }

@@ -27,7 +27,6 @@ func TestSettleBillsOnce(t *testing.T) {
 	acts := &activities.Activities{
 		Budgets: budgets, Prices: pricing.NewList(map[string]pricing.Price{"sora-2": {VideoSecond: rates[0], Request: rates[1]}}),
 	}
-	intake := activities.Intake{Budgets: budgets, Prices: acts.Prices}
 	day := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for claim, bill := range map[string]activities.Bill{
 		"completed": {Ending: activities.EndedCompleted, Footage: activities.Footage{Seconds: "7.5", Videos: 2}},
@@ -35,7 +34,10 @@ func TestSettleBillsOnce(t *testing.T) {
 		"unknown":   {Ending: activities.EndedUnknown},
 	} {
 		bill.Claim, bill.Model, bill.Channel, bill.At = claim, "sora-2", "main", day
-		if err := intake.Reserve(t.Context(), "demo", 100, claim, "sora-2", bill.Footage); err != nil {
+		price, _ := acts.Prices.Of("sora-2")
+		if err := budgets.Reserve(t.Context(), ledger.Estimate{
+			ID: claim, Token: "demo", Model: "sora-2", Budget: 100, Amount: int64(price.Cost(bill.Footage.Measure())),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {

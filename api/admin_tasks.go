@@ -15,23 +15,24 @@ import (
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
-// Operator sees and moves the tasks of all tokens, as workflows.Operator does.
+// Operator sees and moves the tasks of all tokens, as tasks.Operator does.
 type Operator interface {
 	// Page reads tasks newest first behind a cursor, empty for the first page; next is empty at the end.
-	Page(ctx context.Context, filter workflows.Filter, cursor []byte, limit int) (tasks []workflows.Listed, next []byte, err error)
-	Show(ctx context.Context, id string) (workflows.Story, error)
+	Page(ctx context.Context, filter tasks.Filter, cursor []byte, limit int) (tasks []tasks.Listed, next []byte, err error)
+	Show(ctx context.Context, id string) (tasks.Story, error)
 	Cancel(ctx context.Context, id string) error
 	Fail(ctx context.Context, id, reason string) error
 	// Wait returns the task when it has ended, or as it is after so long.
-	Wait(ctx context.Context, id string, most time.Duration) (workflows.Task, error)
+	Wait(ctx context.Context, id string, most time.Duration) (tasks.Task, error)
 	RetryArchive(ctx context.Context, id string) (run string, err error)
 }
 
-// Redeliverer tells the end of a task to its webhook once more, as workflows.Client does.
+// Redeliverer tells the end of a task to its webhook once more, as tasks.Client does.
 type Redeliverer interface {
-	Redeliver(ctx context.Context, id string, wait time.Duration) (workflows.Notice, error)
+	Redeliver(ctx context.Context, id string, wait time.Duration) (tasks.Notice, error)
 }
 
 // Paths of the tasks.
@@ -57,9 +58,9 @@ type adminTasksQuery struct {
 }
 
 type adminTaskList struct {
-	Object string             `json:"object" enum:"list"`
-	Data   []workflows.Listed `json:"data" nullable:"false"`
-	After  *string            `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
+	Object string         `json:"object" enum:"list"`
+	Data   []tasks.Listed `json:"data" nullable:"false"`
+	After  *string        `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
 }
 
 // TaskName is the path of one task. It is exported as TokenChange is.
@@ -68,7 +69,7 @@ type TaskName struct {
 }
 
 type adminTaskAnswer struct {
-	Body workflows.Story
+	Body tasks.Story
 }
 
 // addAdminTasks adds the operations on tasks.
@@ -136,7 +137,7 @@ type adminNotice struct {
 	Next       *time.Time `json:"next" doc:"When it is tried again"`
 }
 
-func newAdminNotice(n workflows.Notice) adminNotice {
+func newAdminNotice(n tasks.Notice) adminNotice {
 	return adminNotice{
 		WorkflowID: n.WorkflowID, EventID: n.EventID, Type: n.Type, State: string(n.State), Host: n.Delivery.Host,
 		Status: n.Delivery.Status, Tries: n.Delivery.Tries, Reason: n.Delivery.Reason, Next: timeOrNull(n.Delivery.Next),
@@ -162,15 +163,15 @@ func (s *Server) adminListTasks(ctx context.Context, in *adminTasksQuery) (*stru
 	if err != nil {
 		return nil, err
 	}
-	tasks, next, err := s.admin.Tasks.Page(ctx, workflows.Filter{
+	found, next, err := s.admin.Tasks.Page(ctx, tasks.Filter{
 		Token: token, Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck, Since: since,
 	}, cursor, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	list := adminTaskList{Object: "list", Data: tasks}
-	if tasks == nil {
-		list.Data = []workflows.Listed{}
+	list := adminTaskList{Object: "list", Data: found}
+	if found == nil {
+		list.Data = []tasks.Listed{}
 	}
 	if len(next) > 0 {
 		list.After = new(writeCursor(next))
@@ -241,7 +242,7 @@ func (s *Server) adminEnd(ctx context.Context, id string, err error) (*adminTask
 // adminShow renders a task, or what went wrong before.
 func (s *Server) adminShow(ctx context.Context, id string, err error) (*adminTaskAnswer, error) {
 	edge.Of(ctx).Subject = id
-	var story workflows.Story
+	var story tasks.Story
 	if err == nil {
 		story, err = s.admin.Tasks.Show(ctx, id)
 	}

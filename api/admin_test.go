@@ -23,6 +23,7 @@ import (
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 const adminKey = "admin-key-of-the-tests"
@@ -91,25 +92,25 @@ func (o *office) tell(t *testing.T, status int, method, path, body string, into 
 
 // operator keeps tasks in memory.
 type operator struct {
-	filters []workflows.Filter
+	filters []tasks.Filter
 	cursors []string
 	did     []string
 	err     error
 }
 
-func (o *operator) Page(_ context.Context, filter workflows.Filter, cursor []byte, limit int) ([]workflows.Listed, []byte, error) {
+func (o *operator) Page(_ context.Context, filter tasks.Filter, cursor []byte, limit int) ([]tasks.Listed, []byte, error) {
 	o.filters, o.cursors = append(o.filters, filter), append(o.cursors, string(cursor))
 	if string(cursor) == "\x00two" {
 		return nil, nil, o.err
 	}
-	return []workflows.Listed{{ID: fmt.Sprint("video_", limit), Phase: workflows.PhasePolling, Created: day}}, []byte("\x00two"), o.err
+	return []tasks.Listed{{ID: fmt.Sprint("video_", limit), Phase: workflows.PhasePolling, Created: day}}, []byte("\x00two"), o.err
 }
 
-func (o *operator) Show(_ context.Context, id string) (workflows.Story, error) {
+func (o *operator) Show(_ context.Context, id string) (tasks.Story, error) {
 	if id != "video_1" {
-		return workflows.Story{}, providers.Faultf(providers.NotFound, "There is no task %q.", id)
+		return tasks.Story{}, providers.Faultf(providers.NotFound, "There is no task %q.", id)
 	}
-	return workflows.Story{Listed: workflows.Listed{ID: id}, State: workflows.Failed, Attempts: []workflows.AttemptStory{{At: day}}}, nil
+	return tasks.Story{Listed: tasks.Listed{ID: id}, State: workflows.Failed, Attempts: []tasks.AttemptStory{{At: day}}}, nil
 }
 
 func (o *operator) note(words ...string) error {
@@ -122,16 +123,16 @@ func (o *operator) Fail(_ context.Context, id, reason string) error {
 	return o.note("fail", id, reason)
 }
 
-func (o *operator) Wait(_ context.Context, id string, _ time.Duration) (workflows.Task, error) {
-	return workflows.Task{ID: id}, o.note("wait", id)
+func (o *operator) Wait(_ context.Context, id string, _ time.Duration) (tasks.Task, error) {
+	return tasks.Task{ID: id}, o.note("wait", id)
 }
 
 func (o *operator) RetryArchive(_ context.Context, id string) (string, error) {
 	return "run", o.note("retry-archive", id)
 }
 
-func (o *operator) Redeliver(_ context.Context, id string, _ time.Duration) (workflows.Notice, error) {
-	return workflows.Notice{EventID: "evt_1", State: workflows.PhaseDelivered}, o.note("redeliver", id)
+func (o *operator) Redeliver(_ context.Context, id string, _ time.Duration) (tasks.Notice, error) {
+	return tasks.Notice{EventID: "evt_1", State: workflows.PhaseDelivered}, o.note("redeliver", id)
 }
 
 // adminPaths are the operator's operations with paths that name something.
@@ -397,7 +398,7 @@ func TestAdminTasks(t *testing.T) {
 		After *string
 	}
 	o.tell(t, 200, "GET", "/admin/tasks?token=anna&model=sora-2&channel=main&state=polling&stuck=true&since=2026-01-31&limit=7", "", &page)
-	want := workflows.Filter{
+	want := tasks.Filter{
 		Token: made.ID, Model: "sora-2", Channel: "main", Phase: workflows.PhasePolling, Stuck: true, Since: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC),
 	}
 	if len(o.operator.filters) != 1 || o.operator.filters[0] != want || len(page.Data) != 1 || page.Data[0].ID != "video_7" || page.After == nil {

@@ -9,6 +9,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 const clip = "0123456789"
@@ -16,7 +17,7 @@ const clip = "0123456789"
 // finished puts a completed task with two outputs.
 func finished(g *gateway) {
 	g.archive["a"], g.archive["b"], g.archive["t"] = []byte(clip), []byte("other"), []byte("small")
-	g.tasks.put(workflows.Task{
+	g.tasks.put(tasks.Task{
 		ID: "video_1", Token: "good", State: workflows.Completed, Progress: 100, CreatedAt: day, CompletedAt: day.Add(time.Minute),
 		ExpiresAt: time.Now().Add(time.Hour),
 		Outputs: []activities.Output{
@@ -115,16 +116,16 @@ func TestSeveralRanges(t *testing.T) {
 func TestNoContent(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		change func(*gateway, *workflows.Task)
+		change func(*gateway, *tasks.Task)
 		status int
 	}{
-		"queued":    {func(_ *gateway, task *workflows.Task) { task.State = workflows.Queued }, 404},
-		"running":   {func(_ *gateway, task *workflows.Task) { task.State = workflows.InProgress }, 404},
-		"failed":    {func(_ *gateway, task *workflows.Task) { task.State = workflows.Failed }, 404},
-		"expired":   {func(_ *gateway, task *workflows.Task) { task.ExpiresAt = time.Now().Add(-time.Second) }, 404},
-		"swept":     {func(g *gateway, _ *workflows.Task) { delete(g.archive, "a") }, 404},
-		"away":      {func(g *gateway, _ *workflows.Task) { g.archive["a"] = nil }, 503},
-		"available": {func(*gateway, *workflows.Task) {}, 200},
+		"queued":    {func(_ *gateway, task *tasks.Task) { task.State = workflows.Queued }, 404},
+		"running":   {func(_ *gateway, task *tasks.Task) { task.State = workflows.InProgress }, 404},
+		"failed":    {func(_ *gateway, task *tasks.Task) { task.State = workflows.Failed }, 404},
+		"expired":   {func(_ *gateway, task *tasks.Task) { task.ExpiresAt = time.Now().Add(-time.Second) }, 404},
+		"swept":     {func(g *gateway, _ *tasks.Task) { delete(g.archive, "a") }, 404},
+		"away":      {func(g *gateway, _ *tasks.Task) { g.archive["a"] = nil }, 503},
+		"available": {func(*gateway, *tasks.Task) {}, 200},
 	} {
 		g := newGateway(t, nil, nil)
 		finished(g)

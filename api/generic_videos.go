@@ -11,7 +11,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // genericPath is where the generic video format lives.
@@ -50,14 +50,14 @@ type genericVideo struct {
 	QueuePosition int             `json:"queue_position,omitempty" minimum:"1" doc:"While it waits for a place at a full upstream: 1 is next"`
 }
 
-func newGenericCreated(task workflows.Task) genericCreated {
+func newGenericCreated(task tasks.Task) genericCreated {
 	return genericCreated{
 		ID: task.ID, TaskID: task.ID, Object: "video", Model: task.Request.Model, Status: string(task.State),
 		Progress: task.Progress, CreatedAt: task.CreatedAt.Unix(),
 	}
 }
 
-func newGenericVideo(task workflows.Task, urls []string) genericVideo {
+func newGenericVideo(task tasks.Task, urls []string) genericVideo {
 	video := genericVideo{
 		ID: task.ID, TaskID: task.ID, Object: "video", Model: task.Request.Model, Status: string(task.State),
 		Progress: task.Progress, CreatedAt: task.CreatedAt.Unix(), CompletedAt: unixOrNull(task.CompletedAt),
@@ -99,12 +99,12 @@ func (s *Server) addGenericVideos(g *edge.Group) {
 		return s.answerGeneric(ctx, task, err)
 	})
 	s.addDelete(g, "deleteVideoGeneration", genericPath+"/{task_id}")
-	s.addEvents(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(ctx context.Context, task workflows.Task) any {
+	s.addEvents(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(ctx context.Context, task tasks.Task) any {
 		return newGenericVideo(task, s.outputURLs(ctx, task, ""))
 	})
 }
 
-func (s *Server) answerGeneric(ctx context.Context, task workflows.Task, err error) (*genericAnswer, error) {
+func (s *Server) answerGeneric(ctx context.Context, task tasks.Task, err error) (*genericAnswer, error) {
 	if err != nil {
 		return nil, err
 	}

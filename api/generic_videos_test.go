@@ -15,6 +15,7 @@ import (
 	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 const generations = "/v1/video/generations"
@@ -46,25 +47,25 @@ func TestGenericObject(t *testing.T) {
 
 	outputs := []activities.Output{{Object: "a"}, {Object: "b"}}
 	later := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	for want, change := range map[string]func(*workflows.Task){
-		`"status":"completed","progress":100,"created_at":1769860800,"completed_at":1769860860,`: func(task *workflows.Task) {
+	for want, change := range map[string]func(*tasks.Task){
+		`"status":"completed","progress":100,"created_at":1769860800,"completed_at":1769860860,`: func(task *tasks.Task) {
 			task.State, task.Progress, task.CompletedAt = workflows.Completed, 100, day.Add(time.Minute)
 		},
-		`"duration":8.5,"width":1280,"height":720,"url":"/v1/videos/video_2/content","urls":["/v1/videos/video_2/content","/v1/videos/video_2/content?index=1"],`: func(task *workflows.Task) {
+		`"duration":8.5,"width":1280,"height":720,"url":"/v1/videos/video_2/content","urls":["/v1/videos/video_2/content","/v1/videos/video_2/content?index=1"],`: func(task *tasks.Task) {
 			task.State, task.Outputs, task.ExpiresAt = workflows.Completed, outputs, later
 			task.Request.Seconds, task.Seconds, task.Width, task.Height = "8.5", "9", 1280, 720
 		},
-		`"duration":9,"width":null`: func(task *workflows.Task) { task.Seconds, task.Width = "9", 5 },
-		`"url":null,"urls":[],`: func(task *workflows.Task) {
+		`"duration":9,"width":null`: func(task *tasks.Task) { task.Seconds, task.Width = "9", 5 },
+		`"url":null,"urls":[],`: func(task *tasks.Task) {
 			task.State, task.Outputs, task.ExpiresAt = workflows.Completed, outputs, day
 		},
-		`"status":"failed"`: func(task *workflows.Task) { task.State = workflows.Failed },
-		`"error":{"code":"cancelled","message":"Stopped."}}`: func(task *workflows.Task) {
+		`"status":"failed"`: func(task *tasks.Task) { task.State = workflows.Failed },
+		`"error":{"code":"cancelled","message":"Stopped."}}`: func(task *tasks.Task) {
 			task.State, task.Failure = workflows.Failed, &providers.VideoFailure{Code: "cancelled", Message: "Stopped."}
 		},
-		`"error":null,"queue_position":3}`: func(task *workflows.Task) { task.QueuePosition = 3 },
+		`"error":null,"queue_position":3}`: func(task *tasks.Task) { task.QueuePosition = 3 },
 	} {
-		task := workflows.Task{
+		task := tasks.Task{
 			ID: "video_2", Token: "good", State: workflows.Queued, CreatedAt: day,
 			Request: providers.VideoRequest{Model: "sora-2", Prompt: "p"},
 		}
@@ -166,7 +167,7 @@ func TestGenericCreateFaults(t *testing.T) {
 func TestGenericCancel(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	g.tasks.put(workflows.Task{ID: "video_1", Token: "good", State: workflows.InProgress, CreatedAt: day})
+	g.tasks.put(tasks.Task{ID: "video_1", Token: "good", State: workflows.InProgress, CreatedAt: day})
 	rec := g.do(t, request("POST", generations+"/video_1/cancel", ""))
 	if rec.Code != 200 || !strings.Contains(rec.Body.String(), `"task_id":"video_1"`) || !strings.Contains(rec.Body.String(), `"code":"cancelled"`) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
@@ -189,7 +190,7 @@ func TestLinks(t *testing.T) {
 	t.Parallel()
 	links := presigned{}
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Links = links })
-	task := workflows.Task{
+	task := tasks.Task{
 		ID: "video_1", Token: "good", State: workflows.Completed, CreatedAt: day, ExpiresAt: time.Now().Add(48 * time.Hour),
 		Outputs: []activities.Output{{Object: "a"}, {Object: "refused"}},
 	}

@@ -22,6 +22,7 @@ import (
 	"modelrelay/storage/limits"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 const (
@@ -40,7 +41,7 @@ type gateway struct {
 	tokens   fakeTokens
 	limits   fakeLimits
 	ledger   fakeLedger
-	tasks    *tasks
+	tasks    *fakeTasks
 	archive  objects
 	upstream relayer
 	log      *lockedBuffer
@@ -56,7 +57,7 @@ func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Option
 			"sk-few": {ID: "few", Name: "few", Group: "default", Models: []string{"gpt-*"}},
 			"sk-off": {ID: "off", Name: "off", Group: "default", Disabled: true},
 		},
-		tasks: &tasks{}, archive: objects{}, upstream: answer, log: &lockedBuffer{},
+		tasks: &fakeTasks{}, archive: objects{}, upstream: answer, log: &lockedBuffer{},
 	}
 	if g.upstream == nil {
 		g.upstream = func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
@@ -222,37 +223,37 @@ func (l *fakeLedger) Record(entry ledger.Entry) {
 }
 
 // tasks keeps tasks in memory.
-type tasks struct {
+type fakeTasks struct {
 	mu      sync.Mutex
-	creates []workflows.Create
-	queries []workflows.ListQuery
-	page    workflows.Page
-	byID    map[string]workflows.Task
+	creates []tasks.Create
+	queries []tasks.ListQuery
+	page    tasks.Page
+	byID    map[string]tasks.Task
 	err     error
 	// changed is closed at the next put; watching counts those who wait for it.
 	changed  chan struct{}
 	watching int
 }
 
-func (s *tasks) put(task workflows.Task) {
+func (s *fakeTasks) put(task tasks.Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byID == nil {
-		s.byID = make(map[string]workflows.Task)
+		s.byID = make(map[string]tasks.Task)
 	}
 	s.byID[task.ID] = task
 	s.tell()
 }
 
 // drop forgets a task.
-func (s *tasks) drop(id string) {
+func (s *fakeTasks) drop(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.byID, id)
 }
 
 // tell wakes the watchers; the caller holds the lock.
-func (s *tasks) tell() {
+func (s *fakeTasks) tell() {
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
@@ -260,17 +261,17 @@ func (s *tasks) tell() {
 }
 
 // watchers counts those who wait for a change.
-func (s *tasks) watchers() int {
+func (s *fakeTasks) watchers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.watching
 }
 
-func (s *tasks) Create(_ context.Context, create workflows.Create) (workflows.Task, error) {
+func (s *fakeTasks) Create(_ context.Context, create tasks.Create) (tasks.Task, error) {
 	if s.err != nil {
-		return workflows.Task{}, s.err
+		return tasks.Task{}, s.err
 	}
-	task := workflows.Task{
+	task := tasks.Task{
 		ID: "video_1", Token: create.TokenID, Format: create.Format, Request: create.Request, State: workflows.Queued,
 		CreatedAt: day,
 	}
@@ -282,35 +283,35 @@ func (s *tasks) Create(_ context.Context, create workflows.Create) (workflows.Ta
 }
 
 // Repeated finds the task of an equal create before.
-func (s *tasks) Repeated(_ context.Context, create workflows.Create) (workflows.Task, error) {
+func (s *fakeTasks) Repeated(_ context.Context, create tasks.Create) (tasks.Task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, before := range s.creates {
 		switch {
 		case before.TokenID != create.TokenID || before.IdempotencyKey != create.IdempotencyKey:
 		case before.Request.Prompt != create.Request.Prompt:
-			return workflows.Task{}, providers.Faultf(providers.Mismatch, "The idempotency key was used with another request.")
+			return tasks.Task{}, providers.Faultf(providers.Mismatch, "The idempotency key was used with another request.")
 		default:
 			return s.byID["video_1"], nil
 		}
 	}
-	return workflows.Task{}, providers.Faultf(providers.NotFound, "The request made no video task.")
+	return tasks.Task{}, providers.Faultf(providers.NotFound, "The request made no video task.")
 }
 
-func (s *tasks) Find(_ context.Context, id, tokenID string) (workflows.Task, error) {
+func (s *fakeTasks) Find(_ context.Context, id, tokenID string) (tasks.Task, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	task, ok := s.byID[id]
 	if !ok && s.err != nil {
-		return workflows.Task{}, s.err
+		return tasks.Task{}, s.err
 	}
 	if !ok || task.Token != tokenID {
-		return workflows.Task{}, providers.Faultf(providers.NotFound, "The video task %q does not exist.", id)
+		return tasks.Task{}, providers.Faultf(providers.NotFound, "The video task %q does not exist.", id)
 	}
 	return task, nil
 }
 
-func (s *tasks) Cancel(ctx context.Context, id, tokenID string) (workflows.Task, error) {
+func (s *fakeTasks) Cancel(ctx context.Context, id, tokenID string) (tasks.Task, error) {
 	task, err := s.Find(ctx, id, tokenID)
 	if err != nil || task.Ended() {
 		return task, err
@@ -321,14 +322,14 @@ func (s *tasks) Cancel(ctx context.Context, id, tokenID string) (workflows.Task,
 	return task, nil
 }
 
-func (s *tasks) List(_ context.Context, query workflows.ListQuery) (workflows.Page, error) {
+func (s *fakeTasks) List(_ context.Context, query tasks.ListQuery) (tasks.Page, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queries = append(s.queries, query)
 	return s.page, s.err
 }
 
-func (s *tasks) Delete(ctx context.Context, id, tokenID string) error {
+func (s *fakeTasks) Delete(ctx context.Context, id, tokenID string) error {
 	if _, err := s.Find(ctx, id, tokenID); err != nil {
 		return err
 	}
@@ -340,7 +341,7 @@ func (s *tasks) Delete(ctx context.Context, id, tokenID string) error {
 }
 
 // Watch implements api.Tasks as its contract says.
-func (s *tasks) Watch(ctx context.Context, last workflows.Task) (workflows.Task, error) {
+func (s *fakeTasks) Watch(ctx context.Context, last tasks.Task) (tasks.Task, error) {
 	for {
 		s.mu.Lock()
 		if s.changed == nil {
@@ -358,7 +359,7 @@ func (s *tasks) Watch(ctx context.Context, last workflows.Task) (workflows.Task,
 		switch {
 		case !found:
 			leave()
-			return workflows.Task{}, providers.Faultf(providers.NotFound, "The video task %q does not exist.", last.ID)
+			return tasks.Task{}, providers.Faultf(providers.NotFound, "The video task %q does not exist.", last.ID)
 		case task.State != last.State || task.Progress != last.Progress || task.QueuePosition != last.QueuePosition:
 			leave()
 			return task, nil
@@ -368,7 +369,7 @@ func (s *tasks) Watch(ctx context.Context, last workflows.Task) (workflows.Task,
 			leave()
 		case <-ctx.Done():
 			leave()
-			return workflows.Task{}, ctx.Err()
+			return tasks.Task{}, ctx.Err()
 		}
 	}
 }

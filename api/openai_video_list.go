@@ -7,7 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // videoListQuery is the input of the list.
@@ -50,7 +50,7 @@ func (s *Server) addOpenAIVideoList(g *edge.Group, tags []string) {
 		if err := edge.Of(ctx).Read(in.Limit); err != nil { // each task of the page is one
 			return nil, err
 		}
-		page, err := s.tasks.List(ctx, workflows.ListQuery{
+		page, err := s.tasks.List(ctx, tasks.ListQuery{
 			TokenID: edge.Of(ctx).Caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc",
 		})
 		if err != nil {

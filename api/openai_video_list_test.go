@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 func TestVideoList(t *testing.T) {
@@ -16,7 +16,7 @@ func TestVideoList(t *testing.T) {
 	if got := strings.TrimSpace(rec.Body.String()); rec.Code != 200 || got != empty {
 		t.Errorf("got %d %s, want %s", rec.Code, got, empty)
 	}
-	g.tasks.page = workflows.Page{Tasks: []workflows.Task{running(10), failed(20)}, More: true}
+	g.tasks.page = tasks.Page{Tasks: []tasks.Task{running(10), failed(20)}, More: true}
 	g.tasks.page.Tasks[1].ID = "video_2"
 	rec = g.do(t, request("GET", "/v1/videos?after=video_0&limit=2&order=asc", ""))
 	var list struct {
@@ -30,7 +30,7 @@ func TestVideoList(t *testing.T) {
 		len(list.Data[0]) != 13 || list.Data[0]["progress"] != float64(10) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
 	}
-	want := []workflows.ListQuery{{TokenID: "good", Limit: 20}, {TokenID: "good", After: "video_0", Limit: 2, Ascending: true}}
+	want := []tasks.ListQuery{{TokenID: "good", Limit: 20}, {TokenID: "good", After: "video_0", Limit: 2, Ascending: true}}
 	if len(g.tasks.queries) != 2 || g.tasks.queries[0] != want[0] || g.tasks.queries[1] != want[1] {
 		t.Errorf("got %+v, want %+v", g.tasks.queries, want)
 	}

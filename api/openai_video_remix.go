@@ -9,7 +9,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // openAIRemixBody is the JSON body of a remix. It is never filled.
@@ -55,18 +55,18 @@ func (s *Server) addOpenAIVideoRemix(g *edge.Group, tags []string) {
 }
 
 // remixTask starts the remix of the video that the path names. A repeat needs that video no more.
-func (s *Server) remixTask(x *edge.Request, r *http.Request, req providers.VideoRequest) (workflows.Task, error) {
+func (s *Server) remixTask(x *edge.Request, r *http.Request, req providers.VideoRequest) (tasks.Task, error) {
 	req.RemixOf = r.PathValue("task_id")
 	source, err := s.tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
 		create, bad := newCreate(x, r, providers.OpenAI, req)
 		if bad != nil {
-			return workflows.Task{}, bad
+			return tasks.Task{}, bad
 		}
 		return s.repeatedTask(x, r, create, err)
 	}
 	if err != nil {
-		return workflows.Task{}, err
+		return tasks.Task{}, err
 	}
 	req.Model, req.Size = source.Request.Model, source.Request.Size
 	req.Seconds = firstText(source.Request.Seconds, source.Seconds)

@@ -9,13 +9,14 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 const remixPath = "/v1/videos/video_0/remix"
 
 // remixable puts a completed task that another can be made of.
 func remixable(g *gateway) {
-	g.tasks.put(workflows.Task{
+	g.tasks.put(tasks.Task{
 		ID: "video_0", Token: "good", State: workflows.Completed, Progress: 100, CreatedAt: day, Seconds: "8", Width: 720, Height: 1280,
 		Request: providers.VideoRequest{
 			Model: "sora-2", Prompt: "a cat", Size: "720x1280", Metadata: json.RawMessage(`{"a":1}`), User: "u", WebhookURL: "https://example.com/old",

@@ -12,7 +12,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // defaultSeconds is what an answer says where neither the caller nor the vendor said how long the video is.
@@ -56,7 +56,7 @@ func (openAIFailure) Schema(huma.Registry) *huma.Schema {
 	}}
 }
 
-func newOpenAIVideo(task workflows.Task) openAIVideo {
+func newOpenAIVideo(task tasks.Task) openAIVideo {
 	video := openAIVideo{
 		ID: task.ID, Object: "video", Model: task.Request.Model, Status: string(task.State), Progress: task.Progress,
 		CreatedAt: task.CreatedAt.Unix(), CompletedAt: unixOrNull(task.CompletedAt), ExpiresAt: unixOrNull(task.ExpiresAt),
@@ -140,13 +140,13 @@ func (s *Server) addOpenAIVideos(g *edge.Group) {
 	s.addOpenAIVideoList(g, tags)
 	s.addOpenAIVideoRemix(g, tags)
 	s.addDelete(g, "deleteVideo", "/v1/videos/{task_id}")
-	s.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task workflows.Task) any {
+	s.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task tasks.Task) any {
 		return newOpenAIVideo(task)
 	})
 	s.addContent(g, tags)
 }
 
-func answerTask(task workflows.Task, err error) (*videoAnswer, error) {
+func answerTask(task tasks.Task, err error) (*videoAnswer, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // sdk is the unmodified OpenAI SDK against a gateway. It needs a base URL and a key and nothing else.
@@ -197,7 +197,7 @@ func TestSDKVideos(t *testing.T) {
 // TestSDKRetriesACreate: what an SDK sends again after a 503 says so, which is how the task engine tells it apart.
 func TestSDKRetriesACreate(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, nil, func(g *gateway, o *api.Options) { o.Tasks = &failOnce{tasks: g.tasks} })
+	g := newGateway(t, nil, func(g *gateway, o *api.Options) { o.Tasks = &failOnce{fakeTasks: g.tasks} })
 	client := sdk(t, g)
 	_, err := client.Videos.New(t.Context(), openai.VideoNewParams{Model: "sora-2", Prompt: "p"})
 	if err != nil {
@@ -209,13 +209,13 @@ func TestSDKRetriesACreate(t *testing.T) {
 }
 
 type failOnce struct {
-	*tasks
+	*fakeTasks
 	failed atomic.Bool
 }
 
-func (f *failOnce) Create(ctx context.Context, create workflows.Create) (workflows.Task, error) {
+func (f *failOnce) Create(ctx context.Context, create tasks.Create) (tasks.Task, error) {
 	if !f.failed.Swap(true) {
-		return workflows.Task{}, providers.Faultf(providers.Overloaded, "The task engine is not available at the moment.")
+		return tasks.Task{}, providers.Faultf(providers.Overloaded, "The task engine is not available at the moment.")
 	}
-	return f.tasks.Create(ctx, create)
+	return f.fakeTasks.Create(ctx, create)
 }

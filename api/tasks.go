@@ -15,23 +15,24 @@ import (
 	"modelrelay/providers/router"
 	"modelrelay/storage/limits"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // Tasks starts and reads video tasks. Errors are *providers.Fault; a task of another token is NotFound.
 type Tasks interface {
-	Create(ctx context.Context, create workflows.Create) (workflows.Task, error)
-	Find(ctx context.Context, id, tokenID string) (workflows.Task, error)
+	Create(ctx context.Context, create tasks.Create) (tasks.Task, error)
+	Find(ctx context.Context, id, tokenID string) (tasks.Task, error)
 	// Repeated finds the task of an equal create, by its key or as an SDK's repeat, and makes none; else it is NotFound.
-	Repeated(ctx context.Context, create workflows.Create) (workflows.Task, error)
+	Repeated(ctx context.Context, create tasks.Create) (tasks.Task, error)
 	// List reads a page; an After that the token has no task for is Invalid.
-	List(ctx context.Context, query workflows.ListQuery) (workflows.Page, error)
+	List(ctx context.Context, query tasks.ListQuery) (tasks.Page, error)
 	// Cancel returns the task as it is after two seconds at most.
-	Cancel(ctx context.Context, id, tokenID string) (workflows.Task, error)
+	Cancel(ctx context.Context, id, tokenID string) (tasks.Task, error)
 	// Delete returns when the task is found no more.
 	Delete(ctx context.Context, id, tokenID string) error
 	// Watch returns the task at the first change of state, progress or queue position after last, and at once where last
 	// has ended. Its error is ctx's, or NotFound when the task was removed.
-	Watch(ctx context.Context, last workflows.Task) (workflows.Task, error)
+	Watch(ctx context.Context, last tasks.Task) (tasks.Task, error)
 }
 
 const (
@@ -45,37 +46,37 @@ const (
 
 // createTask is what the creates of all video formats share once the request is canonical: it fills in the model,
 // checks that the caller may use it and that some channel makes videos with it, and starts the task.
-func (s *Server) createTask(x *edge.Request, r *http.Request, format providers.Format, req providers.VideoRequest) (workflows.Task, error) {
+func (s *Server) createTask(x *edge.Request, r *http.Request, format providers.Format, req providers.VideoRequest) (tasks.Task, error) {
 	if err := s.video.takeFields(&req); err != nil {
-		return workflows.Task{}, err
+		return tasks.Task{}, err
 	}
 	if req.Model == "" {
 		req.Model = s.videoModel
 	}
 	if req.Model == "" {
-		return workflows.Task{}, providers.InvalidField("model", "Invalid request: 'model' is required.")
+		return tasks.Task{}, providers.InvalidField("model", "Invalid request: 'model' is required.")
 	}
 	if err := calls.CheckModel(req.Model); err != nil {
-		return workflows.Task{}, err
+		return tasks.Task{}, err
 	}
 	if err := s.video.readMetadata(&req); err != nil {
-		return workflows.Task{}, err
+		return tasks.Task{}, err
 	}
 	x.Outcome.Model = req.Model
 	if req.Prompt == "" && len(req.Images) == 0 && format != providers.VendorC { // that format's req_key may say enough
-		return workflows.Task{}, providers.InvalidField("prompt", "Invalid request: a video needs a 'prompt' or an image.")
+		return tasks.Task{}, providers.InvalidField("prompt", "Invalid request: a video needs a 'prompt' or an image.")
 	}
 	for _, echoed := range []struct {
 		name string
 		size int
 	}{{"prompt", len(req.Prompt)}, {"metadata", len(req.Metadata)}} {
 		if echoed.size > maxEchoed {
-			return workflows.Task{}, providers.InvalidField(echoed.name, "Invalid request: '%s' is longer than %d KiB.", echoed.name, maxEchoed>>10)
+			return tasks.Task{}, providers.InvalidField(echoed.name, "Invalid request: '%s' is longer than %d KiB.", echoed.name, maxEchoed>>10)
 		}
 	}
 	create, err := newCreate(x, r, format, req)
 	if err != nil {
-		return workflows.Task{}, err
+		return tasks.Task{}, err
 	}
 	if !x.Caller.Allows(req.Model) {
 		return s.repeatedTask(x, r, create, calls.ModelNotFound(req.Model))
@@ -85,7 +86,7 @@ func (s *Server) createTask(x *edge.Request, r *http.Request, format providers.F
 	}
 	if want.Several = req.N > 1; want.Several && !s.router.Serves(want) {
 		if want.Several = false; s.router.Serves(want) {
-			return workflows.Task{}, providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model.")
+			return tasks.Task{}, providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model.")
 		}
 	}
 	if !s.router.Serves(want) { // open circuits are no reason to refuse: a task waits for them
@@ -95,7 +96,7 @@ func (s *Server) createTask(x *edge.Request, r *http.Request, format providers.F
 		if err := x.Reserve(r.Context(), limits.Cost{}); x.Outcome.Refused == edge.LimitBudget {
 			return s.repeatedTask(x, r, create, err) // its task may be what the budget went for
 		} else if err != nil {
-			return workflows.Task{}, err
+			return tasks.Task{}, err
 		}
 	}
 	task, err := s.tasks.Create(r.Context(), create)
@@ -107,9 +108,9 @@ func (s *Server) createTask(x *edge.Request, r *http.Request, format providers.F
 }
 
 // newCreate is the caller's create of a task.
-func newCreate(x *edge.Request, r *http.Request, format providers.Format, req providers.VideoRequest) (workflows.Create, error) {
+func newCreate(x *edge.Request, r *http.Request, format providers.Format, req providers.VideoRequest) (tasks.Create, error) {
 	key, err := idempotencyKey(r.Header)
-	return workflows.Create{
+	return tasks.Create{
 		TokenID: x.Caller.ID, TokenName: x.Caller.Name, Group: x.Caller.Group,
 		Weight: x.Caller.Weight, Lane: x.Caller.Lane, MaxTasks: x.Caller.MaxTasks, Budget: x.Caller.Budget, TokenWebhook: x.Caller.WebhookURL != "", TokenSigns: x.Caller.WebhookSecret != "",
 		Format:  format,
@@ -131,13 +132,13 @@ func taskLimit(kind providers.Kind) edge.Limit {
 
 // repeatedTask answers a create that cannot be made now, as otherwise says: a repeat of one that was taken before finds its
 // task all the same.
-func (s *Server) repeatedTask(x *edge.Request, r *http.Request, create workflows.Create, otherwise error) (workflows.Task, error) {
+func (s *Server) repeatedTask(x *edge.Request, r *http.Request, create tasks.Create, otherwise error) (tasks.Task, error) {
 	if create.IdempotencyKey == "" && !create.Repeat {
-		return workflows.Task{}, otherwise
+		return tasks.Task{}, otherwise
 	}
 	task, err := s.tasks.Repeated(r.Context(), create)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
-		return workflows.Task{}, otherwise
+		return tasks.Task{}, otherwise
 	}
 	x.Outcome.Task, x.Outcome.Refused = task.ID, ""
 	return task, err
@@ -192,7 +193,7 @@ const linkLife = time.Hour
 // outputURLs are the addresses of a task's videos, in order: links that need no token where the deployment makes some,
 // else paths below base for the token that made the task. There are none before the task is completed, and none once
 // the videos have expired.
-func (s *Server) outputURLs(ctx context.Context, task workflows.Task, base string) []string {
+func (s *Server) outputURLs(ctx context.Context, task tasks.Task, base string) []string {
 	if task.State != workflows.Completed || expired(task) {
 		return []string{}
 	}
@@ -219,7 +220,7 @@ func (s *Server) outputURLs(ctx context.Context, task workflows.Task, base strin
 }
 
 // expired tells whether a task's videos are gone, or about to be swept.
-func expired(task workflows.Task) bool {
+func expired(task tasks.Task) bool {
 	return !task.ExpiresAt.IsZero() && !time.Now().Before(task.ExpiresAt)
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // eventsEvery is the longest silence of an event stream: then a comment shows clients and proxies that it lives, and a
@@ -20,7 +20,7 @@ import (
 const eventsEvery = 15 * time.Second
 
 // addEvents adds the event stream of a task at a path. object shows the task as the path's format does.
-func (s *Server) addEvents(g *edge.Group, operationID, path string, object func(context.Context, workflows.Task) any) {
+func (s *Server) addEvents(g *edge.Group, operationID, path string, object func(context.Context, tasks.Task) any) {
 	g.Handle(huma.Operation{
 		OperationID: operationID, Method: http.MethodGet, Path: path, Tags: []string{"Video"},
 		Summary: "Follow a video task by server-sent events",
@@ -44,12 +44,12 @@ func (s *Server) addEvents(g *edge.Group, operationID, path string, object func(
 }
 
 // eventID tells changes of a task apart.
-func eventID(task workflows.Task) string {
+func eventID(task tasks.Task) string {
 	return string(task.State) + "-" + strconv.Itoa(task.Progress)
 }
 
 // serveEvents streams a task until it ends, the client leaves or the process stops.
-func (s *Server) serveEvents(x *edge.Request, r *http.Request, object func(context.Context, workflows.Task) any) error {
+func (s *Server) serveEvents(x *edge.Request, r *http.Request, object func(context.Context, tasks.Task) any) error {
 	task, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (s *Server) serveEvents(x *edge.Request, r *http.Request, object func(conte
 }
 
 // nextEvent sends the next change of a task, or a comment when there is none for long.
-func (s *Server) nextEvent(ctx context.Context, out *eventStream, last workflows.Task, object func(context.Context, workflows.Task) any) (workflows.Task, error) {
+func (s *Server) nextEvent(ctx context.Context, out *eventStream, last tasks.Task, object func(context.Context, tasks.Task) any) (tasks.Task, error) {
 	quiet, cancel := context.WithTimeout(ctx, s.eventsEvery)
 	defer cancel()
 	task, err := s.tasks.Watch(quiet, last)

@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // event is one server-sent event, or a comment.
@@ -83,14 +84,14 @@ func reach(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func running(progress int) workflows.Task {
-	return workflows.Task{
+func running(progress int) tasks.Task {
+	return tasks.Task{
 		ID: "video_1", Token: "good", State: workflows.InProgress, Progress: progress, CreatedAt: day,
 		Request: providers.VideoRequest{Model: "sora-2", Prompt: "p"},
 	}
 }
 
-func failed(progress int) workflows.Task {
+func failed(progress int) tasks.Task {
 	task := running(progress)
 	task.State, task.CompletedAt = workflows.Failed, day
 	task.Failure = &providers.VideoFailure{Code: "cancelled", Message: "Stopped."}

@@ -7,7 +7,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // maxWait is the longest that a status read may wait for a change: below the idle limits of common proxies.
@@ -35,11 +35,11 @@ func parseWait(text []byte) (time.Duration, error) {
 
 // look reads a task of the caller. With a wait it answers at the next change of state, progress or queue position, at
 // the end of the wait, or when the process stops; a task that has ended is answered at once.
-func (s *Server) look(ctx context.Context, id string, wait time.Duration) (workflows.Task, error) {
+func (s *Server) look(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
 	x := edge.Of(ctx)
 	task, err := s.tasks.Find(ctx, id, x.Caller.ID)
 	if err != nil {
-		return workflows.Task{}, err
+		return tasks.Task{}, err
 	}
 	x.Outcome.Model = task.Request.Model
 	if wait <= 0 || task.Ended() {
@@ -47,11 +47,11 @@ func (s *Server) look(ctx context.Context, id string, wait time.Duration) (workf
 	}
 	unwatch, err := x.Watch()
 	if err != nil {
-		return workflows.Task{}, err
+		return tasks.Task{}, err
 	}
 	defer unwatch()
 	if err := x.WhilePermitted(); err != nil {
-		return workflows.Task{}, err
+		return tasks.Task{}, err
 	}
 	waiting, done := s.edge.UntilStopping(ctx)
 	defer done()
@@ -62,10 +62,10 @@ func (s *Server) look(ctx context.Context, id string, wait time.Duration) (workf
 	case err == nil:
 		return changed, nil
 	case ctx.Err() != nil:
-		return workflows.Task{}, providers.AsFault(context.Cause(ctx))
+		return tasks.Task{}, providers.AsFault(context.Cause(ctx))
 	case waiting.Err() != nil:
 		return task, nil
 	default:
-		return workflows.Task{}, err
+		return tasks.Task{}, err
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"modelrelay/providers/router"
 	"modelrelay/storage/limits"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 const (
@@ -214,21 +215,21 @@ func TestVendorCResult(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, anyVideoModel)
 	later := time.Now().Add(time.Hour)
-	for want, change := range map[string]func(*workflows.Task){
-		`{"status":"in_queue","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":0}`:                    func(*workflows.Task) {},
-		`{"status":"in_queue","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":0,"queue_position":2}`: func(task *workflows.Task) { task.QueuePosition = 2 },
-		`{"status":"generating","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":40}`: func(task *workflows.Task) {
+	for want, change := range map[string]func(*tasks.Task){
+		`{"status":"in_queue","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":0}`:                    func(*tasks.Task) {},
+		`{"status":"in_queue","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":0,"queue_position":2}`: func(task *tasks.Task) { task.QueuePosition = 2 },
+		`{"status":"generating","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":40}`: func(task *tasks.Task) {
 			task.State, task.Progress = workflows.InProgress, 40
 		},
-		`{"status":"done","video_url":"https://videos.example.com/v1/videos/video_1/content","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":100}`: func(task *workflows.Task) {
+		`{"status":"done","video_url":"https://videos.example.com/v1/videos/video_1/content","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":100}`: func(task *tasks.Task) {
 			task.State, task.Progress, task.ExpiresAt, task.Outputs = workflows.Completed, 100, later, []activities.Output{{Object: "a"}, {Object: "b"}}
 		},
-		`{"status":"expired","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":100}`: func(task *workflows.Task) {
+		`{"status":"expired","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":100}`: func(task *tasks.Task) {
 			task.State, task.Progress, task.ExpiresAt, task.Outputs = workflows.Completed, 100, day, []activities.Output{{Object: "a"}}
 		},
-		`{"status":"not_found","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":0}`: func(task *workflows.Task) { task.Token = "other" },
+		`{"status":"not_found","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":0}`: func(task *tasks.Task) { task.Token = "other" },
 	} {
-		task := workflows.Task{ID: "video_1", Token: "good", State: workflows.Queued, CreatedAt: day}
+		task := tasks.Task{ID: "video_1", Token: "good", State: workflows.Queued, CreatedAt: day}
 		change(&task)
 		g.tasks.put(task)
 		req := request("POST", resultPath, `{"req_key":"jimeng_t2v","task_id":"video_1","req_json":"{\"return_url\":true}"}`, "X-Forwarded-Proto", "https")
@@ -254,7 +255,7 @@ func TestVendorCFailure(t *testing.T) {
 		"50412": 50412, "50511": 50511, "99999": 50500, "moderation_blocked": 50511, "content_policy_violation": 50511,
 		"cancelled": 50500, "deadline_exceeded": 50500, "": 50500,
 	} {
-		g.tasks.put(workflows.Task{
+		g.tasks.put(tasks.Task{
 			ID: "video_1", Token: "good", State: workflows.Failed, CreatedAt: day,
 			Failure: &providers.VideoFailure{Code: failure, Message: "That did not work."},
 		})

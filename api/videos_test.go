@@ -16,12 +16,13 @@ import (
 	"modelrelay/providers"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // png is the start of a PNG file, which is all that is looked at.
 const png = "\x89PNG\r\n\x1a\n0000"
 
-func created(t *testing.T, g *gateway, req *http.Request) workflows.Create {
+func created(t *testing.T, g *gateway, req *http.Request) tasks.Create {
 	t.Helper()
 	rec := g.do(t, req)
 	if rec.Code != 200 || len(g.tasks.creates) != 1 {
@@ -43,22 +44,22 @@ func TestVideoObject(t *testing.T) {
 		t.Errorf("read: got %s, want %s", got, queued)
 	}
 
-	for want, change := range map[string]func(*workflows.Task){
-		`"status":"completed","progress":100,"created_at":1769860800,"completed_at":1769860860,"expires_at":1770120060,"seconds":"8","size":"1280x720"`: func(task *workflows.Task) {
+	for want, change := range map[string]func(*tasks.Task){
+		`"status":"completed","progress":100,"created_at":1769860800,"completed_at":1769860860,"expires_at":1770120060,"seconds":"8","size":"1280x720"`: func(task *tasks.Task) {
 			task.State, task.Progress, task.Seconds = workflows.Completed, 100, "9"
 			task.CompletedAt, task.ExpiresAt = day.Add(time.Minute), day.Add(time.Minute+72*time.Hour)
 			task.Request.Seconds, task.Width, task.Height = "8", 1280, 720
 		},
-		`"seconds":"9","size":"wide"`: func(task *workflows.Task) {
+		`"seconds":"9","size":"wide"`: func(task *tasks.Task) {
 			task.Seconds, task.Request.Size, task.Width, task.Height = "9", "wide", 1, 1
 		},
-		`"error":{"code":"cancelled","message":"Stopped."}}`: func(task *workflows.Task) {
+		`"error":{"code":"cancelled","message":"Stopped."}}`: func(task *tasks.Task) {
 			task.State, task.Failure = workflows.Failed, &providers.VideoFailure{Code: "cancelled", Message: "Stopped."}
 		},
-		`"prompt":null,`:                   func(task *workflows.Task) { task.Request.Prompt = "" },
-		`"error":null,"metadata":{"a": 1}`: func(task *workflows.Task) { task.Request.Metadata = []byte(`{"a": 1}`) },
+		`"prompt":null,`:                   func(task *tasks.Task) { task.Request.Prompt = "" },
+		`"error":null,"metadata":{"a": 1}`: func(task *tasks.Task) { task.Request.Metadata = []byte(`{"a": 1}`) },
 	} {
-		task := workflows.Task{
+		task := tasks.Task{
 			ID: "video_2", Token: "good", State: workflows.Queued, CreatedAt: day,
 			Request: providers.VideoRequest{Model: "sora-2", Prompt: "p"},
 		}
@@ -82,9 +83,9 @@ func TestVideoObject(t *testing.T) {
 func TestVideoRepeatedAfterItsModel(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	before := workflows.Create{TokenID: "good", IdempotencyKey: "k", Request: providers.VideoRequest{Model: "gone", Prompt: "p"}}
+	before := tasks.Create{TokenID: "good", IdempotencyKey: "k", Request: providers.VideoRequest{Model: "gone", Prompt: "p"}}
 	g.tasks.creates = append(g.tasks.creates, before)
-	g.tasks.put(workflows.Task{ID: "video_1", Token: "good", State: workflows.Queued, CreatedAt: day, Request: before.Request})
+	g.tasks.put(tasks.Task{ID: "video_1", Token: "good", State: workflows.Queued, CreatedAt: day, Request: before.Request})
 	for _, tc := range []struct {
 		name, prompt, key string
 		status            int
@@ -387,7 +388,7 @@ func TestVideoTaskFaults(t *testing.T) {
 func TestTasksOfOthers(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	g.tasks.put(workflows.Task{ID: "video_1", Token: "good", State: workflows.Queued, CreatedAt: day})
+	g.tasks.put(tasks.Task{ID: "video_1", Token: "good", State: workflows.Queued, CreatedAt: day})
 	for _, route := range [][2]string{
 		{"GET", "/v1/videos/video_1"},
 		{"POST", "/v1/videos/video_1/cancel"},
@@ -417,7 +418,7 @@ func TestTasksOfOthers(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	g.tasks.put(workflows.Task{ID: "video_1", Token: "good", State: workflows.InProgress, CreatedAt: day})
+	g.tasks.put(tasks.Task{ID: "video_1", Token: "good", State: workflows.InProgress, CreatedAt: day})
 	rec := g.do(t, request("POST", "/v1/videos/video_1/cancel", ""))
 	if rec.Code != 200 || !strings.Contains(rec.Body.String(), `"status":"failed"`) || !strings.Contains(rec.Body.String(), `"code":"cancelled"`) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)

@@ -48,7 +48,7 @@ func pollDue(job activities.Job, now time.Time) time.Time {
 }
 
 func dueAt(due time.Time) temporal.SearchAttributeUpdate {
-	return keyword(AttrDue).ValueSet(due.UTC().Format(time.RFC3339))
+	return Keyword(AttrDue).ValueSet(due.UTC().Format(time.RFC3339))
 }
 
 // StuckQuery is the visibility query of the tasks that are stuck at the time. It may be pasted into the Temporal UI.

@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -166,5 +167,98 @@ func TestVideoOfANewerWorker(t *testing.T) {
 	var panicked *temporal.PanicError
 	if err := s.GetWorkflowError(); !errors.As(err, &panicked) || len(s.states) > 0 {
 		t.Errorf("got %v, states %v, want a failed step", err, s.states)
+	}
+}
+
+// TestFinish settles a task that ended without its finish as its own would have, and tells its webhook, however long Redis
+// is away.
+func TestFinish(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	in := newest()
+	in.Notify, in.Claim, in.Request = true, "video_test.CLAIM", &providers.VideoRequest{WebhookURL: "https://client.example/hook"}
+	var (
+		told    []workflows.NotifyInput
+		settled []activities.SettleInput
+		tries   int
+		at      = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	)
+	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery, error) {
+		told = append(told, in)
+		return activities.Delivery{Delivered: true}, nil
+	})
+	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
+		if tries++; tries < 3 {
+			return errors.New("redis is away")
+		}
+		settled = append(settled, in)
+		return nil
+	})
+	s.ExecuteWorkflow(workflows.Finish, workflows.FinishInput{
+		Task: in, Began: at.Add(-time.Hour), Channel: "main",
+		Result: workflows.Result{State: workflows.Failed, CompletedAt: at, Failure: &providers.VideoFailure{Code: workflows.CodeFailedByOperator}},
+	})
+	if err := s.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || told[0].State != workflows.Failed || told[0].URL != in.Request.WebhookURL || !told[0].CompletedAt.Equal(at) {
+		t.Errorf("told %+v", told)
+	}
+	if len(settled) != 1 {
+		t.Fatalf("settled %+v", settled)
+	}
+	got := settled[0]
+	if got.Code != workflows.CodeFailedByOperator || !slices.Equal(got.Channels, []string{"main"}) || !got.Created.Equal(at.Add(-time.Hour)) ||
+		got.Bill == nil || got.Bill.Claim != in.Claim || got.Bill.Ending != activities.EndedFailed || got.Bill.Channel != "main" {
+		t.Errorf("settled %+v, %+v", got, got.Bill)
+	}
+}
+
+// TestVideoIsBilled by how it ended.
+func TestVideoIsBilled(t *testing.T) {
+	t.Parallel()
+	unknown := &activities.Record{Kind: providers.Upstream, Message: "lost", Settled: true}
+	lost := providers.VideoStatus{State: providers.JobFailed, Failure: &providers.VideoFailure{Code: "bad"}}
+	asked := activities.Footage{Seconds: "8", Videos: 1}
+	for name, tc := range map[string]struct {
+		submit *activities.Record
+		status providers.VideoStatus
+		want   activities.Bill
+	}{
+		"completed": {nil, done, activities.Bill{Ending: activities.EndedCompleted, Footage: activities.Footage{Seconds: done.Seconds, Videos: 1}}},
+		"failed":    {nil, lost, activities.Bill{Ending: activities.EndedFailed}},
+		"unknown":   {unknown, done, activities.Bill{Ending: activities.EndedUnknown, Footage: asked}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.admits("main")
+			s.submits(tc.submit)
+			s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(activities.Job{}, faultError(*unknown)).Maybe()
+			if tc.submit == nil {
+				s.polls(tc.status, nil)
+			}
+			if tc.want.Ending == activities.EndedCompleted {
+				s.archives()
+			}
+			seen := s.settles()
+			in := newest()
+			in.Claim, in.Footage = "video_test.CLAIM", asked
+			s.play(t, in)
+			if len(*seen) != 1 || (*seen)[0].Bill == nil {
+				t.Fatalf("settled %+v", *seen)
+			}
+			got := *(*seen)[0].Bill
+			if got.At.IsZero() {
+				t.Error("no time of the end")
+			}
+			tc.want.Claim, tc.want.Model, tc.want.Channel, tc.want.At = in.Claim, "sora-2", "main", got.At
+			if tc.want.Ending == activities.EndedCompleted && tc.want.Footage.Seconds == "" {
+				tc.want.Footage.Seconds = asked.Seconds
+			}
+			if got != tc.want {
+				t.Errorf("got  %+v\nwant %+v", got, tc.want)
+			}
+		})
 	}
 }

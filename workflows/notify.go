@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"strings"
 	"time"
@@ -11,8 +13,8 @@ import (
 	"modelrelay/activities"
 )
 
-// notifyType is the workflow that delivers the end of a task to a webhook.
-const notifyType = "Notify"
+// NotifyType is the workflow that delivers the end of a task to a webhook.
+const NotifyType = "Notify"
 
 // Where a delivery stands, as the Temporal UI lists it under AttrState.
 const (
@@ -35,8 +37,8 @@ type NotifyInput struct {
 	RequestObject string `json:"request_object,omitempty"`
 }
 
-// notice is the delivery of a task's end: the event of the task, and where its webhook is to be found.
-func notice(in Input, state State, at time.Time) NotifyInput {
+// Notice is the delivery of the task's end: its event, and where its webhook is to be found.
+func (in Input) Notice(state State, at time.Time) NotifyInput {
 	n := NotifyInput{
 		TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Life, state), State: state, CompletedAt: at, RequestObject: in.RequestObject,
 	}
@@ -44,6 +46,12 @@ func notice(in Input, state State, at time.Time) NotifyInput {
 		n.URL = in.Request.WebhookURL
 	}
 	return n
+}
+
+// eventID is the id of the event that a task ended so.
+func eventID(taskID string, state State) string {
+	sum := sha256.Sum256([]byte(taskID + ":" + string(state)))
+	return "evt_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
 // NotifyID is the workflow id of the delivery that the task ended so. An end that an operator's retry undid is told
@@ -56,16 +64,16 @@ func (in Input) NotifyID(state State) string {
 	return id
 }
 
-// eventType is what the receiver reads as the event's type.
-func (n NotifyInput) eventType() string { return "video." + string(n.State) }
+// EventType is what the receiver reads as the event's type.
+func (n NotifyInput) EventType() string { return "video." + string(n.State) }
 
-// summary is the line that the Temporal UI shows of the delivery.
-func (n NotifyInput) summary() string { return n.eventType() + " · " + n.TaskID }
+// Summary is the line that the Temporal UI shows of the delivery.
+func (n NotifyInput) Summary() string { return n.EventType() + " · " + n.TaskID }
 
-// attributes are those by which an operator finds the delivery.
-func (n NotifyInput) attributes(model string) temporal.SearchAttributes {
+// Attributes are those by which an operator finds the delivery.
+func (n NotifyInput) Attributes(model string) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(
-		keyword(AttrToken).ValueSet(n.Token), keyword(AttrModel).ValueSet(model), keyword(AttrState).ValueSet(string(PhaseDelivering)),
+		Keyword(AttrToken).ValueSet(n.Token), Keyword(AttrModel).ValueSet(model), Keyword(AttrState).ValueSet(string(PhaseDelivering)),
 	)
 }
 
@@ -76,11 +84,11 @@ func Notify(ctx workflow.Context, in NotifyInput) (activities.Delivery, error) {
 		acts     *activities.Activities // names the activity to the SDK; nothing calls it
 		delivery activities.Delivery
 		free, _  = workflow.NewDisconnectedContext(ctx)
-		event    = activities.Event{ID: in.EventID, Type: in.eventType(), TaskID: in.TaskID, At: in.CompletedAt}
+		event    = activities.Event{ID: in.EventID, Type: in.EventType(), TaskID: in.TaskID, At: in.CompletedAt}
 		until    = workflow.Now(ctx).Add(notifyLife)
 	)
 	workflow.SetCurrentDetails(ctx, in.details(PhaseDelivering, delivery))
-	err := workflow.ExecuteActivity(withDeliver(ctx, in.summary()), acts.Deliver, activities.DeliverInput{
+	err := workflow.ExecuteActivity(withDeliver(ctx, in.Summary()), acts.Deliver, activities.DeliverInput{
 		Event: event, Token: in.Token, URL: in.URL, RequestObject: in.RequestObject, Until: until,
 	}).Get(ctx, &delivery)
 	fault, bad := activities.Outcome(err)
@@ -95,7 +103,7 @@ func Notify(ctx workflow.Context, in NotifyInput) (activities.Delivery, error) {
 		phase = PhaseDelivered
 	}
 	workflow.SetCurrentDetails(free, in.details(phase, delivery))
-	if err := workflow.UpsertTypedSearchAttributes(free, keyword(AttrState).ValueSet(string(phase))); err != nil {
+	if err := workflow.UpsertTypedSearchAttributes(free, Keyword(AttrState).ValueSet(string(phase))); err != nil {
 		return delivery, fmt.Errorf("show phase %s: %w", phase, err)
 	}
 	return delivery, nil
@@ -104,7 +112,7 @@ func Notify(ctx workflow.Context, in NotifyInput) (activities.Delivery, error) {
 // details are what the Temporal UI shows of the delivery.
 func (n NotifyInput) details(phase Phase, d activities.Delivery) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** · %s · event `%s` · task `%s` · token `%s`\n", phase, n.eventType(), n.EventID, n.TaskID, n.Token)
+	fmt.Fprintf(&b, "**%s** · %s · event `%s` · task `%s` · token `%s`\n", phase, n.EventType(), n.EventID, n.TaskID, n.Token)
 	if d.Host != "" {
 		fmt.Fprintf(&b, "\nreceiver `%s`, last status %d, tries %d\n", d.Host, d.Status, d.Tries)
 	}

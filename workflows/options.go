@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -126,13 +128,25 @@ func withArchive(ctx workflow.Context, left time.Duration, waits bool, channel s
 	}
 	if waits {
 		options.TaskQueue = CopyQueue(workflow.GetInfo(ctx).TaskQueueName)
-		options.Priority = temporal.Priority{FairnessKey: fairnessKey(channel)}
+		options.Priority = temporal.Priority{FairnessKey: FairnessKey(channel)}
 		if !dies.IsZero() && dies.Sub(workflow.Now(ctx)) <= diesSoon {
 			options.Priority.PriorityKey = priorityFirst
 		}
 	}
 	return workflow.WithActivityOptions(ctx, options)
 }
+
+// FairnessKey is a name as the server takes it for a key.
+func FairnessKey(name string) string {
+	if len(name) <= fairnessKeyLimit {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:])[:fairnessKeyLimit]
+}
+
+// fairnessKeyLimit is Temporal's own, in bytes.
+const fairnessKeyLimit = 64
 
 // CopyQueue is the task queue of the copies of a task queue's tasks.
 func CopyQueue(taskQueue string) string { return taskQueue + "-copies" }

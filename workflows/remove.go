@@ -12,13 +12,20 @@ import (
 const (
 	// removeWhole has one activity do what three did, and one within the workflow's own task where the task has ended.
 	removeWhole = 1
-	// removeNow is what new removals get.
-	removeNow = removeWhole
+	// RemoveRevision is what new removals get.
+	RemoveRevision = removeWhole
 )
+
+// RemoveType is the name of the workflow Remove.
+const RemoveType = "Remove"
+
+// RemovalQueue is the task queue of removals. It is not that of the tasks: however many are removed at once, submits and
+// looks at jobs do not wait behind them.
+func RemovalQueue(taskQueue string) string { return taskQueue + "-removals" }
 
 // Remove takes a task away: it ends a running one, erases its objects, then its execution, in this order, so that until
 // the end a create with the same key finds that the task is still there. It fails only when a part was away for a week.
-// It runs under an id of its own, or where the task had ended under the task's; see Client.Delete.
+// It runs under an id of its own, or where the task had ended under the task's; see package tasks.
 func Remove(ctx workflow.Context, in activities.RemoveInput) error {
 	if in.Revision < removeWhole {
 		return removeInSteps(ctx, in)

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"modelrelay/workflows"
+	"modelrelay/workflows/tracing"
 )
 
 // TestReplay replays the histories of tasks that ran on a real server: a change of the workflow must take the same
@@ -37,7 +38,7 @@ func TestReplay(t *testing.T) {
 		}
 	}
 	tracer, _ := newTracer(t)
-	for how, interceptors := range map[string][]interceptor.WorkerInterceptor{"": nil, " traced": {workflows.NewTracing(tracer)}} {
+	for how, interceptors := range map[string][]interceptor.WorkerInterceptor{"": nil, " traced": {tracing.New(tracer)}} {
 		for _, file := range files {
 			t.Run(strings.TrimSuffix(strings.TrimPrefix(file, "testdata/histories/"), ".json")+how, func(t *testing.T) {
 				t.Parallel()

@@ -12,6 +12,30 @@ import (
 	"modelrelay/providers"
 )
 
+// State is where a task stands, in the contract's words.
+type State string
+
+// The four states of interface.md.
+const (
+	Queued     State = "queued"
+	InProgress State = "in_progress"
+	Completed  State = "completed"
+	Failed     State = "failed"
+)
+
+// Failure codes of our own; a vendor's failed job carries the vendor's code.
+const (
+	CodeCancelled        = "cancelled"
+	CodeDeadlineExceeded = "deadline_exceeded"
+	CodeQueueTimeout     = "queue_timeout"    // no channel took it within video.queue_limit
+	CodeUpstreamUnknown  = "upstream_unknown" // a submit whose outcome nobody can tell; never repeated
+	CodeUpstreamRefused  = "upstream_refused" // the upstream surely did not take it and no other channel can help
+	CodeArchiveFailed    = "archive_failed"
+	CodeChannelGone      = "channel_gone" // the configuration no longer has the task's channel or key
+	CodeFailedByOperator = "failed_by_operator"
+	CodeInternal         = "internal_error"
+)
+
 // Phase is what a task's workflow is doing, as the Temporal UI lists it.
 type Phase string
 
@@ -41,18 +65,16 @@ func SearchAttributes() []string {
 	return []string{AttrModel, AttrChannel, AttrVendor, AttrToken, AttrState, AttrDue}
 }
 
-func keyword(name string) temporal.SearchAttributeKeyKeyword {
+// Keyword is the key of a search attribute.
+func Keyword(name string) temporal.SearchAttributeKeyKeyword {
 	return temporal.NewSearchAttributeKeyKeyword(name)
 }
 
-// Memo fields. The memo of an execution, open or closed, holds everything that an answer to a client needs.
-const (
-	memoTask   = "task"   // memo, written at the start
-	memoResult = "result" // Result, written before the close
-)
+// MemoResult is the memo field of a task's Result, written before its close: readers need no worker.
+const MemoResult = "result"
 
-// signalFail ends a task as failed; its text is the reason that the client reads. An operator sends it.
-const signalFail = "fail"
+// SignalFail ends a task as failed; its text is the reason that the client reads. An operator sends it.
+const SignalFail = "fail"
 
 // Revisions of Video. An execution keeps the one it was started with, so a step that came later never meets a history
 // that lacks it, and no history pays for a marker.
@@ -68,26 +90,12 @@ const (
 	// a job that nobody wants, or waits for a copy that nobody wants; and go on as a new run where it waits for long.
 	// Its results are copied by way of a queue of their own.
 	revisionRestores = 4
-	// revisionNow is what new tasks get.
-	revisionNow = revisionRestores
+	// RevisionNow is what new tasks get.
+	RevisionNow = revisionRestores
 )
 
-// signalShown tells a task that is about to be cancelled the most progress its readers may see, an int.
-const signalShown = "shown"
-
-// memo is what is known of a task at its start.
-type memo struct {
-	Token     string           `json:"token"`
-	Format    providers.Format `json:"format"`
-	Hash      string           `json:"hash"`
-	CreatedAt time.Time        `json:"created_at"`
-	// Life is the Input's; "" where what the task keeps is not told apart from what another with the same id does.
-	Life string `json:"life,omitempty"`
-	// Request lacks media and vendor parameters. Prompt, size, user and metadata are in the archive as RequestObject where it
-	// is set: there they are too large or too private for a memo.
-	Request       *providers.VideoRequest `json:"request,omitempty"`
-	RequestObject string                  `json:"request_object,omitempty"`
-}
+// SignalShown tells a task that is about to be cancelled the most progress its readers may see, an int.
+const SignalShown = "shown"
 
 // Limits bound a task's life. They are taken from the configuration when the task is created.
 type Limits struct {
@@ -133,6 +141,13 @@ type Input struct {
 	// Before is what the runs before this one came to; nil in a task's first.
 	Before *Before `json:"before,omitempty"`
 }
+
+// Progress of a task by phase, so that it never falls whatever a vendor says: a job under way stays at or below
+// activities.MostShown, and only a completed task shows ProgressCompleted.
+const (
+	ProgressArchiving = 99
+	ProgressCompleted = 100
+)
 
 // Result is how a task ended. A failed task is a completed workflow whose Result says failed.
 type Result struct {
@@ -212,7 +227,7 @@ func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.Search
 	}
 	s.phase = phase
 	due := phase.due(s.began, workflow.Now(ctx))
-	updates := append([]temporal.SearchAttributeUpdate{keyword(AttrState).ValueSet(string(phase)), dueAt(due)}, more...)
+	updates := append([]temporal.SearchAttributeUpdate{Keyword(AttrState).ValueSet(string(phase)), dueAt(due)}, more...)
 	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
 		return fmt.Errorf("show phase %s: %w", phase, err)
 	}

@@ -201,7 +201,7 @@ func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Du
 
 // attempt is one channel and one submit. Its fault's Accepted is the last word on whether another attempt may follow.
 func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activities.Job, *activities.Record, error) {
-	if err := v.enter(ctx, PhaseSubmitting, keyword(AttrChannel).ValueSet(to.Channel), keyword(AttrVendor).ValueSet(to.Vendor)); err != nil {
+	if err := v.enter(ctx, PhaseSubmitting, Keyword(AttrChannel).ValueSet(to.Channel), Keyword(AttrVendor).ValueSet(to.Vendor)); err != nil {
 		return activities.Job{}, nil, err
 	}
 	v.tries = append(v.tries, try{assignment: to})

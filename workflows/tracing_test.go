@@ -23,6 +23,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tracing"
 )
 
 const createParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -40,8 +41,8 @@ func newTracer(tb testing.TB) (trace.Tracer, *tracetest.InMemoryExporter) {
 func (s *stage) traced(t *testing.T, header map[string]string) *tracetest.InMemoryExporter {
 	t.Helper()
 	tracer, kept := newTracer(t)
-	tracing := workflows.NewTracing(tracer)
-	tracing.ShowTries(3)
+	tracing := tracing.New(tracer)
+	tracing.Tries = 3
 	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{tracing}})
 	payload, err := converter.GetDefaultDataConverter().ToPayload(header)
 	if err != nil {
@@ -137,7 +138,7 @@ func TestStartsAreTraced(t *testing.T) {
 	tracer, kept := newTracer(t)
 	var within []trace.SpanContext
 	out := &starter{start: func(ctx context.Context) { within = append(within, trace.SpanContextFromContext(ctx)) }}
-	starts := workflows.NewTracing(tracer).InterceptClient(out)
+	starts := tracing.New(tracer).InterceptClient(out)
 	ctx, span := tracer.Start(t.Context(), "request")
 	for _, ctx := range []context.Context{t.Context(), ctx} {
 		in := &interceptor.ClientExecuteWorkflowInput{Options: &client.StartWorkflowOptions{ID: "video_1"}, WorkflowType: "Video"}

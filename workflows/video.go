@@ -16,14 +16,14 @@ import (
 
 // Video is the life of one task: submit, poll, archive, finish. It returns an error only for a bug.
 func Video(ctx workflow.Context, in Input) (Result, error) {
-	if in.Revision > revisionNow {
+	if in.Revision > RevisionNow {
 		// It fails this step and no more: Temporal offers it again until a newer worker takes it.
-		panic(fmt.Sprintf("this worker knows revision %d, the task is of %d", revisionNow, in.Revision))
+		panic(fmt.Sprintf("this worker knows revision %d, the task is of %d", RevisionNow, in.Revision))
 	}
 	ctx, end := workflow.WithCancel(ctx)
 	v := resume(ctx, in)
 	workflow.GoNamed(ctx, "operator", func(ctx workflow.Context) {
-		workflow.GetSignalChannel(ctx, signalFail).Receive(ctx, &v.reason)
+		workflow.GetSignalChannel(ctx, SignalFail).Receive(ctx, &v.reason)
 		v.ended = true
 		end()
 	})
@@ -60,10 +60,10 @@ func (v *video) run(ctx workflow.Context) (Result, error) {
 	}
 	outputs, failure, err := v.archive(ctx, job, status)
 	if err != nil || failure != nil {
-		return failed(failure, progressArchiving).of(job), err
+		return failed(failure, ProgressArchiving).of(job), err
 	}
 	return Result{
-		State: Completed, Progress: progressCompleted, Outputs: outputs,
+		State: Completed, Progress: ProgressCompleted, Outputs: outputs,
 		Seconds: status.Seconds, Width: status.Width, Height: status.Height,
 	}.of(job), nil
 }
@@ -80,7 +80,7 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	if result.State == Failed {
 		result.Progress = max(result.Progress, v.mostShown(free))
 	}
-	if err := workflow.UpsertMemo(free, map[string]any{memoResult: result}); err != nil {
+	if err := workflow.UpsertMemo(free, map[string]any{MemoResult: result}); err != nil {
 		return Result{}, fmt.Errorf("write the result: %w", err)
 	}
 	var more []temporal.SearchAttributeUpdate
@@ -165,28 +165,28 @@ func (v *video) notify(free workflow.Context, result Result) workflow.Future {
 	if !v.in.Notify {
 		return nil
 	}
-	in := notice(v.in, result.State, result.CompletedAt)
+	in := v.in.Notice(result.State, result.CompletedAt)
 	options := workflow.WithChildOptions(free, workflow.ChildWorkflowOptions{
 		WorkflowID:            v.in.NotifyID(result.State),
 		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		TypedSearchAttributes: in.attributes(v.in.Model),
-		StaticSummary:         in.summary(),
+		TypedSearchAttributes: in.Attributes(v.in.Model),
+		StaticSummary:         in.Summary(),
 	})
-	return workflow.ExecuteChildWorkflow(options, notifyType, in).GetChildWorkflowExecution()
+	return workflow.ExecuteChildWorkflow(options, NotifyType, in).GetChildWorkflowExecution()
 }
 
 // mostShown is the progress that a cancel's sender saw. The poll that a cancel ends tells nothing of its own.
 func (v *video) mostShown(ctx workflow.Context) int {
 	var one int
-	for seen := workflow.GetSignalChannel(ctx, signalShown); seen.ReceiveAsync(&one); {
+	for seen := workflow.GetSignalChannel(ctx, SignalShown); seen.ReceiveAsync(&one); {
 		v.shown = max(v.shown, one)
 	}
-	return min(v.shown, progressArchiving)
+	return min(v.shown, ProgressArchiving)
 }
 
 func failed(failure *providers.VideoFailure, progress int) Result {
-	return Result{State: Failed, Failure: failure, Progress: min(progress, progressArchiving)}
+	return Result{State: Failed, Failure: failure, Progress: min(progress, ProgressArchiving)}
 }
 
 // isCancelled tells whether the client called the task off. That is an outcome, not an error.

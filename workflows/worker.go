@@ -56,8 +56,6 @@ type Worker struct {
 
 // NewWorker makes a Worker; Run starts it.
 func NewWorker(temporal client.Client, acts *activities.Activities, opts WorkerOptions) *Worker {
-	found := executions{temporal: temporal, namespace: opts.Namespace, taskQueue: opts.TaskQueue}
-	acts.Executions, acts.Endings = found, found
 	return &Worker{temporal: temporal, acts: acts, opts: opts}
 }
 
@@ -119,7 +117,7 @@ func Register(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Sweep)
 	to.RegisterWorkflow(SweepEnded)
 	to.RegisterWorkflow(Finish)
-	to.RegisterWorkflowWithOptions(Notify, workflow.RegisterOptions{Name: notifyType})
+	to.RegisterWorkflowWithOptions(Notify, workflow.RegisterOptions{Name: NotifyType})
 	if acts != nil {
 		to.RegisterActivity(acts)
 	}

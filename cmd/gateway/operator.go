@@ -12,11 +12,11 @@ import (
 	"modelrelay/providers"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/tokens"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // admin is what the operations under /admin work with: the functions of the operator's commands.
-func (p *parts) admin(store *tokens.Store, tasks *workflows.Client) api.Admin {
+func (p *parts) admin(store *tokens.Store, service *tasks.Client) api.Admin {
 	return api.Admin{
 		Key:    p.adminKey,
 		Tokens: store,
@@ -27,8 +27,8 @@ func (p *parts) admin(store *tokens.Store, tasks *workflows.Client) api.Admin {
 			}
 			return checked, nil
 		},
-		Tasks:    workflows.NewOperator(p.temporal, p.cfg.Temporal.Namespace),
-		Webhooks: tasks,
+		Tasks:    tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace),
+		Webhooks: service,
 		Usage:    ledger.NewReader(p.redis),
 		Money:    p.settler(),
 		Channels: p.health.States,
@@ -47,7 +47,7 @@ func (m *Main) open(file string) (*cli.Services, error) {
 	}
 	return &cli.Services{
 		Config: cfg, Redis: p.redis, Prices: p.prices, Index: p.index(), Tasks: p.tasks(),
-		Operator: workflows.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States,
+		Operator: tasks.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States,
 	}, nil
 }
 
@@ -61,11 +61,11 @@ const looksAtOnce = 16
 type settler struct {
 	*ledger.Budgets
 
-	tasks *workflows.Operator
+	tasks *tasks.Operator
 }
 
 func (p *parts) settler() *settler {
-	return &settler{Budgets: p.budgets(), tasks: workflows.NewOperator(p.temporal, p.cfg.Temporal.Namespace)}
+	return &settler{Budgets: p.budgets(), tasks: tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace)}
 }
 
 // Unsettled lists reservations of calls whose gateway is gone, and of tasks that do not run.

@@ -35,6 +35,8 @@ import (
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+	"modelrelay/workflows/tracing"
 )
 
 // parts is the program put together from one configuration. Nothing in it needs Redis, Temporal or the archive to be
@@ -115,7 +117,7 @@ func dialTemporal(cfg config.Temporal, log *slog.Logger, counts client.MetricsHa
 		MetricsHandler: counts,
 	}
 	if tracer != nil {
-		options.Interceptors = append(options.Interceptors, workflows.NewTracing(tracer))
+		options.Interceptors = append(options.Interceptors, tracing.New(tracer))
 	}
 	temporal, err := client.NewLazyClient(options)
 	if err != nil {
@@ -144,7 +146,7 @@ func (p *parts) seedTokens(ctx context.Context, m *Main) (*tokens.Store, error) 
 const flushTimeout = 5 * time.Second
 
 // server makes the HTTP side. Main's Close writes out what limits and usage still hold.
-func (p *parts) server(m *Main, tokens *tokens.Store, tasks *workflows.Client) (*api.Server, error) {
+func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api.Server, error) {
 	limits := limits.New(p.redis, &limits.Options{Log: p.log})
 	m.onClose(p.flush("limits", limits.Close))
 	usage := ledger.NewUsage(p.redis, &ledger.UsageOptions{Log: p.log})
@@ -174,14 +176,12 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *workflows.Client) (
 }
 
 // tasks makes the starter and reader of video tasks.
-func (p *parts) tasks() *workflows.Client {
-	return workflows.NewClient(p.temporal, workflows.ClientOptions{
+func (p *parts) tasks() *tasks.Client {
+	return tasks.NewClient(p.temporal, tasks.ClientOptions{
 		TaskQueue: p.cfg.Temporal.TaskQueue,
 		Namespace: p.cfg.Temporal.Namespace,
-		Intake: activities.Intake{
-			Objects: p.archive, Repeats: taskindex.NewRepeats(p.redis), Index: p.index(), Changes: taskindex.NewChanges(p.redis),
-			Budgets: p.budgets(), Prices: p.prices,
-		},
+		Objects:   p.archive, Repeats: taskindex.NewRepeats(p.redis), Index: p.index(), Changes: taskindex.NewChanges(p.redis),
+		Budgets: p.budgets(), Prices: p.prices,
 		Catalog: p.catalog,
 		Limits: workflows.Limits{
 			Queue:     activities.Duration(p.cfg.Video.QueueLimit),
@@ -213,10 +213,12 @@ func (p *parts) budgets() *ledger.Budgets {
 
 // worker makes the runner of tasks. The tokens are for their webhooks.
 func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
+	executions := tasks.NewExecutions(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
 	acts := &activities.Activities{
 		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: taskindex.NewDurations(p.redis),
 		Index: p.index(), Changes: taskindex.NewChanges(p.redis), Slots: slots.New(p.redis),
 		Budgets: p.budgets(), Prices: p.prices,
+		Executions: executions, Endings: executions,
 		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Told: p.metrics.Told(), Tracer: p.tracer, Log: p.log,
 		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
 		Places: activities.NewPlaces(p.cfg.Video.Copies),

@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/workflows"
 )
 
 // pollType is the name of the activity that waits for a job.
@@ -22,7 +23,7 @@ const pollType = "Poll"
 // is there. Then nothing pending says how far the job came.
 func between(answer *workflowservice.DescribeWorkflowExecutionResponse) bool {
 	info := answer.GetWorkflowExecutionInfo()
-	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && phaseOf(info) == PhasePolling && pollOf(answer.GetPendingActivities()) == nil
+	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && phaseOf(info) == workflows.PhasePolling && pollOf(answer.GetPendingActivities()) == nil
 }
 
 // lastWord is the progress of a task whose poll has just ended: that with which it will fail, if it fails. It costs a
@@ -52,7 +53,7 @@ func wordOf(events []*historypb.HistoryEvent) int {
 	take := func(payloads *commonpb.Payloads) {
 		var shown int
 		if read.FromPayloads(payloads, &shown) == nil {
-			word = max(word, min(shown, progressArchiving))
+			word = max(word, min(shown, workflows.ProgressArchiving))
 		}
 	}
 	for _, event := range events {
@@ -62,9 +63,9 @@ func wordOf(events []*historypb.HistoryEvent) int {
 			polls[event.GetEventId()] = scheduled.GetActivityType().GetName() == pollType
 		case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
 			switch signal := event.GetWorkflowExecutionSignaledEventAttributes(); signal.GetSignalName() {
-			case signalShown:
+			case workflows.SignalShown:
 				take(signal.GetInput())
-			case signalFail:
+			case workflows.SignalFail:
 				off = true
 			}
 		case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
@@ -77,12 +78,12 @@ func wordOf(events []*historypb.HistoryEvent) int {
 			case status.State == providers.JobDone:
 				word = activities.MostShown
 			default:
-				word = max(word, min(status.Progress, progressArchiving))
+				word = max(word, min(status.Progress, workflows.ProgressArchiving))
 			}
 		case enumspb.EVENT_TYPE_ACTIVITY_TASK_FAILED:
 			failed := event.GetActivityTaskFailedEventAttributes()
 			if fault, bad := activities.Outcome(temporal.GetDefaultFailureConverter().FailureToError(failed.GetFailure())); bad && !off && polls[failed.GetScheduledEventId()] {
-				word = max(word, min(fault.Progress, progressArchiving))
+				word = max(word, min(fault.Progress, workflows.ProgressArchiving))
 			}
 		}
 	}

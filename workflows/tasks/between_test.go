@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
@@ -17,13 +17,14 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // TestReadBetween: a task whose poll has ended is answered with its history's word, with or without a worker.
 func TestReadBetween(t *testing.T) {
 	t.Parallel()
-	tasks, engine, _ := newClient()
-	made, err := tasks.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat"}))
+	service, engine, _ := newClient(t)
+	made, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func TestReadBetween(t *testing.T) {
 		now.WorkflowExecutionInfo.Memo = was.GetMemo()
 		return now
 	})
-	got, err := tasks.Find(t.Context(), made.ID, "demo")
+	got, err := service.Find(t.Context(), made.ID, "demo")
 	if err != nil || got.State != workflows.InProgress || got.Progress != 40 {
 		t.Errorf("got %s at %d, %v, want it under way at 40", got.State, got.Progress, err)
 	}
@@ -129,7 +130,7 @@ func TestWordOf(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := workflows.WordOf(c.events); got != c.want {
+			if got := tasks.WordOf(c.events); got != c.want {
 				t.Errorf("progress %d, want %d", got, c.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"context"
@@ -8,12 +8,14 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+
+	"modelrelay/workflows"
 )
 
 // Census is how many tasks there are, as visibility knows them, a moment late.
 type Census struct {
 	// Phases counts the tasks that have not ended, by their phase.
-	Phases map[Phase]int64
+	Phases map[workflows.Phase]int64
 	// Stuck are those of them that have been in their phase for longer than usual.
 	Stuck int64
 	// Workers are the processes that asked for tasks within the last minutes; none: nobody works on them.
@@ -22,7 +24,7 @@ type Census struct {
 
 // TakeCensus counts the namespace's tasks. It costs a handful of visibility requests.
 func TakeCensus(ctx context.Context, temporal client.Client, namespace, taskQueue string) (Census, error) {
-	c := Census{Phases: make(map[Phase]int64)}
+	c := Census{Phases: make(map[workflows.Phase]int64)}
 	count := func(query string) (int64, error) {
 		answer, err := temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: query})
 		if err != nil {
@@ -31,13 +33,13 @@ func TakeCensus(ctx context.Context, temporal client.Client, namespace, taskQueu
 		return answer.GetCount(), nil
 	}
 	var err error
-	for _, phase := range []Phase{PhaseQueued, PhaseSubmitting, PhasePolling, PhaseArchiving} {
-		query := fmt.Sprintf("WorkflowType = 'Video' AND ExecutionStatus = 'Running' AND %s = '%s'", AttrState, phase)
+	for _, phase := range []workflows.Phase{workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving} {
+		query := fmt.Sprintf("WorkflowType = 'Video' AND ExecutionStatus = 'Running' AND %s = '%s'", workflows.AttrState, phase)
 		if c.Phases[phase], err = count(query); err != nil {
 			return Census{}, err
 		}
 	}
-	if c.Stuck, err = count(StuckQuery(time.Now())); err != nil {
+	if c.Stuck, err = count(workflows.StuckQuery(time.Now())); err != nil {
 		return Census{}, err
 	}
 	queue, err := temporal.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)

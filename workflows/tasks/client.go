@@ -1,4 +1,6 @@
-package workflows
+// Package tasks is the service over the workflows of video tasks: it creates, finds, lists, watches, cancels, deletes and
+// operates them. It decides nothing that a running task does, and must not import net/http, HTTP formats or vendors.
+package tasks
 
 import (
 	"cmp"
@@ -13,6 +15,9 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
+	"modelrelay/storage/taskindex"
+	"modelrelay/workflows"
 )
 
 const (
@@ -22,6 +27,8 @@ const (
 	cancelWait = 2 * time.Second
 	// endLook is how often a task whose end is waited for is looked at beside the wait for its execution's close.
 	endLook = 500 * time.Millisecond
+	// buriedTimeout bounds the look for a removal, so that a Redis that hangs does not slow every read down.
+	buriedTimeout = 250 * time.Millisecond
 	// retryTemporal is what a client is told to wait when Temporal is away.
 	retryTemporal = 2 * time.Second
 )
@@ -31,9 +38,18 @@ type ClientOptions struct {
 	TaskQueue string
 	// Namespace is the Temporal client's; empty: Temporal's default.
 	Namespace string
-	Intake    activities.Intake
 	Catalog   providers.Catalog
-	Limits    Limits
+	Limits    workflows.Limits
+	// Objects is the archive, for uploads and for requests that may not travel in a history.
+	Objects activities.Objects
+	// Repeats remembers creates without an idempotency key, so that an SDK's own retry finds its task.
+	Repeats *taskindex.Repeats
+	// Index lists the tasks of tokens and hides those under removal; Changes carries hints between processes.
+	Index   *taskindex.Index
+	Changes *taskindex.Changes
+	// Budgets and Prices are what creates reserve by.
+	Budgets activities.Budgets
+	Prices  *pricing.List
 	// PrivateWebhooks lets creates name webhooks at private and loopback addresses.
 	PrivateWebhooks bool
 	// Created is told of every task that was started, by its model; nil: nobody counts.
@@ -126,7 +142,7 @@ func after(wait lookTurn, read func(context.Context) (Task, error)) func(context
 func (c *Client) find(ctx context.Context, id, tokenID string, wait lookTurn) (Task, error) {
 	task, err := c.reads.do(ctx, id, after(wait, func(ctx context.Context) (Task, error) {
 		task, _, err := c.describe(ctx, id)
-		if err == nil && (task.removed || c.opts.Intake.Buried(ctx, id, task.CreatedAt)) {
+		if err == nil && (task.removed || c.buried(ctx, id, task.CreatedAt)) {
 			return Task{}, notFound(id)
 		}
 		return task, err
@@ -184,7 +200,7 @@ func warn(ctx context.Context, temporal client.Client, task Task) error {
 	if most == 0 {
 		return nil
 	}
-	if err := temporal.SignalWorkflow(ctx, task.ID, "", signalShown, most); err != nil && !isGone(err) {
+	if err := temporal.SignalWorkflow(ctx, task.ID, "", workflows.SignalShown, most); err != nil && !isGone(err) {
 		return away("The task engine", fmt.Errorf("signal %s: %w", task.ID, err))
 	}
 	return nil
@@ -219,7 +235,7 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 
 // complete adds what the memo could not hold of the request. A task's state does not depend on it.
 func (c *Client) complete(ctx context.Context, task *Task, object string) {
-	req, err := c.prompts.of(ctx, task.Token, object, c.opts.Intake.Request)
+	req, err := c.prompts.of(ctx, task.Token, object, c.request)
 	if err != nil {
 		if !errors.Is(err, errResting) {
 			c.opts.Log.WarnContext(ctx, "tasks are answered without their long prompts", "task", task.ID, "err", err)
@@ -227,6 +243,21 @@ func (c *Client) complete(ctx context.Context, task *Task, object string) {
 		return
 	}
 	task.Request.Prompt, task.Request.Size, task.Request.User, task.Request.Metadata = req.Prompt, req.Size, req.User, req.Metadata
+}
+
+// request reads a request that travelled by way of the archive.
+func (c *Client) request(ctx context.Context, object string) (req providers.VideoRequest, err error) {
+	err = c.opts.Objects.GetJSON(ctx, object, &req)
+	return req, err
+}
+
+// buried tells whether the task that was created then is under removal, or with a zero time any that has the id. While Redis
+// is away nothing is.
+func (c *Client) buried(ctx context.Context, id string, created time.Time) bool {
+	ctx, cancel := context.WithTimeout(ctx, buriedTimeout)
+	defer cancel()
+	buried, err := c.opts.Index.Buried(ctx, id, created)
+	return err == nil && buried
 }
 
 func notFound(id string) *providers.Fault {

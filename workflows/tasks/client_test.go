@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
@@ -10,11 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
-	"modelrelay/workflows"
+	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
+	"modelrelay/workflows/tasks"
 )
 
 // shelf is an archive of documents that can go away.
@@ -58,21 +62,30 @@ func (s *shelf) DeletePrefix(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-func newClient() (*workflows.Client, *engine, *shelf) {
-	e, s := &engine{}, &shelf{docs: make(map[string][]byte)}
-	return workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{Objects: s}}), e, s
+// options are those of a client over the archive and the Redis.
+func options(objects activities.Objects, connection *redis.Client) tasks.ClientOptions {
+	return tasks.ClientOptions{
+		TaskQueue: "video", Objects: objects, Repeats: taskindex.NewRepeats(connection),
+		Index: taskindex.New(connection, nil), Changes: taskindex.NewChanges(connection),
+	}
 }
 
-func create(req providers.VideoRequest) workflows.Create {
-	return workflows.Create{TokenID: "demo", TokenName: "demo", Group: "default", Format: providers.OpenAI, Request: req, IdempotencyKey: "k"}
+func newClient(t *testing.T) (*tasks.Client, *engine, *shelf) {
+	t.Helper()
+	e, s := &engine{}, &shelf{docs: make(map[string][]byte)}
+	return tasks.NewClient(e, options(s, storagetest.NewServer(t).Client(t))), e, s
+}
+
+func create(req providers.VideoRequest) tasks.Create {
+	return tasks.Create{TokenID: "demo", TokenName: "demo", Group: "default", Format: providers.OpenAI, Request: req, IdempotencyKey: "k"}
 }
 
 // TestPrivateRequestReadsWithoutArchive: an input address with a signature keeps the request out of the history, and the
 // task is answered as any other while the archive is away.
 func TestPrivateRequestReadsWithoutArchive(t *testing.T) {
 	t.Parallel()
-	tasks, engine, shelf := newClient()
-	made, err := tasks.Create(t.Context(), create(providers.VideoRequest{
+	service, engine, shelf := newClient(t)
+	made, err := service.Create(t.Context(), create(providers.VideoRequest{
 		Model: "sora-2", Prompt: "a cat", Size: "1280x720", Metadata: json.RawMessage(`{"a":1}`),
 		Images: []providers.Media{{URL: "https://example.com/a.png?sig=hush"}},
 	}))
@@ -83,7 +96,7 @@ func TestPrivateRequestReadsWithoutArchive(t *testing.T) {
 		t.Error("the signature is in the history")
 	}
 	shelf.away = true
-	got, err := tasks.Find(t.Context(), made.ID, "demo")
+	got, err := service.Find(t.Context(), made.ID, "demo")
 	if err != nil || got.Request.Prompt != "a cat" || got.Request.Size != "1280x720" || string(got.Request.Metadata) != `{"a":1}` {
 		t.Errorf("got %+v, %v", got.Request, err)
 	}
@@ -94,9 +107,9 @@ func TestPrivateRequestReadsWithoutArchive(t *testing.T) {
 func TestLongPromptIsReadFromTheArchive(t *testing.T) {
 	t.Parallel()
 	for _, away := range []bool{false, true} {
-		tasks, engine, shelf := newClient()
+		service, engine, shelf := newClient(t)
 		prompt := strings.Repeat("meow ", 40_000)
-		made, err := tasks.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: prompt, Seconds: "8"}))
+		made, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: prompt, Seconds: "8"}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +121,7 @@ func TestLongPromptIsReadFromTheArchive(t *testing.T) {
 		if away {
 			want = ""
 		}
-		other := workflows.NewClient(engine, workflows.ClientOptions{TaskQueue: "video", Intake: tasks.Intake()})
+		other := tasks.NewClient(engine, service.Options())
 		got, err := other.Find(t.Context(), made.ID, "demo")
 		if err != nil || got.Request.Prompt != want || got.Seconds != "8" || got.Request.Model != "sora-2" {
 			t.Errorf("archive away %v: prompt of %d bytes, %+v, %v", away, len(got.Request.Prompt), got.Seconds, err)
@@ -129,8 +142,8 @@ func TestCreateRefuses(t *testing.T) {
 		"nested parameters":    {providers.VideoRequest{Model: "m", Prompt: "p", Extra: json.RawMessage(nested)}, providers.Invalid},
 	}
 	for name, c := range cases {
-		tasks, engine, _ := newClient()
-		_, err := tasks.Create(t.Context(), create(c.req))
+		service, engine, _ := newClient(t)
+		_, err := service.Create(t.Context(), create(c.req))
 		var fault *providers.Fault
 		if !errors.As(err, &fault) || fault.Kind != c.want || engine.count() > 0 {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
@@ -142,9 +155,9 @@ func TestCreateRefuses(t *testing.T) {
 func TestCreateDoesNotWaitForTheArchive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tasks, _, _ := newClient()
+		service, _, _ := newClient(t)
 		began := time.Now()
-		_, err := tasks.Create(t.Context(), create(providers.VideoRequest{Model: "m", Images: []providers.Media{{Data: []byte("x")}}}))
+		_, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "m", Images: []providers.Media{{Data: []byte("x")}}}))
 		var fault *providers.Fault
 		if !errors.As(err, &fault) || fault.Kind != providers.Overloaded || fault.RetryAfter <= 0 {
 			t.Errorf("got %v", err)
@@ -159,12 +172,12 @@ func TestCreateDoesNotWaitForTheArchive(t *testing.T) {
 func TestCreateTakesItsTokensTurn(t *testing.T) {
 	t.Parallel()
 	const limit = 64 // bytes, Temporal's
-	tasks, engine, _ := newClient()
+	service, engine, _ := newClient(t)
 	keys := make(map[string]bool)
 	for i, token := range []string{"demo", strings.Repeat("a", 128), strings.Repeat("a", 127) + "b"} {
 		in := create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat"})
 		in.TokenID, in.Weight = token, 3*i
-		if _, err := tasks.Create(t.Context(), in); err != nil {
+		if _, err := service.Create(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := engine.turn.FairnessWeight, float32(max(1, 3*i)); got != want || engine.turn.PriorityKey != 0 {

@@ -1,7 +1,8 @@
-package workflows
+package tasks
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,13 +15,18 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/storage/ledger"
+	"modelrelay/workflows"
 )
 
 const (
 	// startTimeout bounds the start of a workflow; beyond it the caller gets 503 and may repeat.
 	startTimeout = 10 * time.Second
-	// turnKeyLimit is Temporal's own, in bytes.
-	turnKeyLimit = 64
+	// quotaRetry is what a create without money is told to wait, which an operator needs about to give it more.
+	quotaRetry = time.Minute
+	// claimLetters tell the creates of one task apart: each has a reservation of its own, so that one which finds its task
+	// running gives back what it reserved and nothing else.
+	claimLetters = 8
 )
 
 // Create makes the task of a request, or finds the one that an equal request made before: by its idempotency key, else,
@@ -58,9 +64,9 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 	id := who.id
 	life := newLife(now)
 	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now, Life: life}
-	start := Input{
-		Revision: revisionNow, TaskID: id, Life: life, Created: now, Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
-		Claim: randomClaim(id), Footage: activities.Footage{Seconds: req.Seconds, Videos: req.N},
+	start := workflows.Input{
+		Revision: workflows.RevisionNow, TaskID: id, Life: life, Created: now, Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
+		Claim: id + "." + rand.Text()[:claimLetters], Footage: activities.Footage{Seconds: req.Seconds, Videos: req.N},
 		Format: in.Format, Model: req.Model, Several: req.N > 1, Pin: pin, Notify: in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
 	load, err := place(req, &start, &m)
@@ -72,7 +78,7 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 			return task, found
 		}
 	}
-	task := Task{ID: id, Token: in.TokenID, Format: in.Format, State: Queued, CreatedAt: now}
+	task := Task{ID: id, Token: in.TokenID, Format: in.Format, State: workflows.Queued, CreatedAt: now}
 	task.describe(req)
 
 	var back undo
@@ -120,7 +126,7 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 // notStarted answers a create whose start did not succeed. It is mine where the task that is there is this create's own, or
 // may be: a start that was not answered may have got through all the same, and its task needs what was done for it; what
 // stays of one that did not is dropped by the list's readers, and swept in time.
-func (c *Client) notStarted(ctx context.Context, in Create, req providers.VideoRequest, start Input, err error) (task Task, mine bool, _ error) {
+func (c *Client) notStarted(ctx context.Context, in Create, req providers.VideoRequest, start workflows.Input, err error) (task Task, mine bool, _ error) {
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	there, overloaded := errors.As(err, &already), away("The task engine", fmt.Errorf("start %s: %w", start.TaskID, err))
 	if !there && !refused(err) {
@@ -165,7 +171,7 @@ func (u *undo) run(ctx context.Context) {
 	}
 }
 
-func (c *Client) start(ctx context.Context, in Create, start Input, m memo) error {
+func (c *Client) start(ctx context.Context, in Create, start workflows.Input, m memo) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	summary := start.Model
@@ -183,10 +189,10 @@ func (c *Client) start(ctx context.Context, in Create, start Input, m memo) erro
 		StaticSummary:                            summary,
 		Priority:                                 turn(in.TokenID, in.Weight),
 		TypedSearchAttributes: temporal.NewSearchAttributes(
-			keyword(AttrModel).ValueSet(start.Model), keyword(AttrToken).ValueSet(in.TokenID),
-			keyword(AttrState).ValueSet(string(PhaseQueued)),
+			workflows.Keyword(workflows.AttrModel).ValueSet(start.Model), workflows.Keyword(workflows.AttrToken).ValueSet(in.TokenID),
+			workflows.Keyword(workflows.AttrState).ValueSet(string(workflows.PhaseQueued)),
 		),
-	}, Video, start)
+	}, workflows.Video, start)
 	return err
 }
 
@@ -194,13 +200,37 @@ func (c *Client) start(ctx context.Context, in Create, start Input, m memo) erro
 // creates faster than the workers keep up does not hold up the others. Lanes are not for this queue, where the looks at
 // running jobs wait as well.
 func turn(tokenID string, weight int) temporal.Priority {
-	return temporal.Priority{FairnessKey: fairnessKey(tokenID), FairnessWeight: float32(max(1, weight))}
+	return temporal.Priority{FairnessKey: workflows.FairnessKey(tokenID), FairnessWeight: float32(max(1, weight))}
 }
 
-// fairnessKey is a name as the server takes it for a key.
-func fairnessKey(name string) string {
-	if len(name) > turnKeyLimit {
-		return digest([]byte(name))[:turnKeyLimit]
+// reserve takes what the task may cost out of the token's budget, where it has one. While Redis is away such a token starts no
+// video: what it has left nobody knows.
+func (c *Client) reserve(ctx context.Context, in Create, start workflows.Input) error {
+	if in.Budget <= 0 {
+		return nil
 	}
-	return name
+	price, _ := c.opts.Prices.Of(start.Model)
+	err := c.opts.Budgets.Reserve(ctx, ledger.Estimate{
+		ID: start.Claim, Token: in.TokenID, Model: start.Model, Budget: in.Budget, Amount: int64(price.Cost(start.Footage.Measure())),
+	})
+	switch {
+	case errors.Is(err, ledger.ErrBudget):
+		return &providers.Fault{
+			Kind: providers.Quota, Message: "The budget of this API key does not cover the video.", Accepted: providers.NotAccepted,
+			RetryAfter: quotaRetry, Err: err,
+		}
+	case err == nil || errors.Is(err, context.Canceled):
+		return err
+	}
+	return away("The budget of the API key", err)
+}
+
+// unreserve gives back what reserve took. What stays behind is listed for operators.
+func (c *Client) unreserve(ctx context.Context, in Create, start workflows.Input) {
+	if in.Budget <= 0 {
+		return
+	}
+	if err := c.opts.Budgets.Free(ctx, in.TokenID, start.Claim); err != nil {
+		c.opts.Log.WarnContext(ctx, "reservation stays", "task", start.TaskID, "token", in.TokenID, "err", err)
+	}
 }

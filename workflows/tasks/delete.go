@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"context"
@@ -13,18 +13,18 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/storage/taskindex"
+	"modelrelay/workflows"
 )
 
 const (
 	// deleteWait is how long a delete waits for its effect before it answers that the task is gone, as it is to readers.
 	deleteWait = 2 * time.Second
+	// hintTimeout bounds the telling of a removal, which nothing depends on.
+	hintTimeout = 250 * time.Millisecond
 	// removedRetry is what a create is told to wait whose key belongs to a task under removal.
 	removedRetry = time.Second
 )
-
-// RemovalQueue is the task queue of removals. It is not that of the tasks: however many are removed at once, submits and
-// looks at jobs do not wait behind them.
-func RemovalQueue(taskQueue string) string { return taskQueue + "-removals" }
 
 // RemoveID is the id of the workflow that ends and removes a running task, told by its creation from others that had its
 // id, or will.
@@ -44,12 +44,12 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.opts.Intake.Bury(ctx, tokenID, id, task.CreatedAt); err != nil {
+	if err := c.bury(ctx, tokenID, id, task.CreatedAt); err != nil {
 		c.opts.Log.WarnContext(ctx, "removal not hinted", "task", id, "err", err)
 	}
 	run, err := c.remove(ctx, task)
 	if err != nil {
-		if err := c.opts.Intake.Unbury(context.WithoutCancel(ctx), tokenID, id, task.CreatedAt, !task.Ended()); err != nil {
+		if err := c.unbury(context.WithoutCancel(ctx), task); err != nil {
 			c.opts.Log.WarnContext(ctx, "removal still hinted", "task", id, "err", err)
 		}
 		c.reads.forget(id)
@@ -72,6 +72,24 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	}
 	c.reads.forget(id)
 	return nil
+}
+
+// bury hides a task whose removal begins, here at once and in other processes as soon as they hear of it.
+func (c *Client) bury(ctx context.Context, tokenID, id string, created time.Time) error {
+	if err := c.opts.Index.Bury(ctx, tokenID, id, created); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hintTimeout)
+	defer cancel()
+	return c.opts.Changes.Publish(ctx, taskindex.Change{TaskID: id, Ended: true})
+}
+
+// unbury shows a task again whose removal did not begin.
+func (c *Client) unbury(ctx context.Context, task Task) error {
+	if err := c.opts.Index.Lift(ctx, task.ID, task.CreatedAt); err != nil {
+		return err
+	}
+	return c.opts.Index.Restore(ctx, task.Token, task.ID, task.CreatedAt, !task.Ended())
 }
 
 // describeOwn reads a task of the token as Find does, but now, and also one whose removal has begun: a repeat is safe.
@@ -121,14 +139,14 @@ func (c *Client) remove(ctx context.Context, task Task) (client.WorkflowRun, err
 func (c *Client) endAndRemove(ctx context.Context, task Task) (client.WorkflowRun, error) {
 	run, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                       RemoveID(task.ID, task.CreatedAt),
-		TaskQueue:                RemovalQueue(c.opts.TaskQueue),
+		TaskQueue:                workflows.RemovalQueue(c.opts.TaskQueue),
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            "remove " + task.ID,
 		TypedSearchAttributes: temporal.NewSearchAttributes(
-			keyword(AttrModel).ValueSet(task.Request.Model), keyword(AttrToken).ValueSet(task.Token),
+			workflows.Keyword(workflows.AttrModel).ValueSet(task.Request.Model), workflows.Keyword(workflows.AttrToken).ValueSet(task.Token),
 		),
-	}, Remove, activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Revision: removeNow})
+	}, workflows.Remove, activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Revision: workflows.RemoveRevision})
 	if err != nil {
 		return nil, err
 	}

@@ -1,23 +1,19 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 
-	"github.com/stretchr/testify/mock"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // forget runs the last step of a removal.
@@ -41,7 +37,7 @@ func TestDelete(t *testing.T) {
 
 func deleteATask(t *testing.T) {
 	here, engine, index := newListing(storagetest.NewServer(t).Client(t))
-	there := workflows.NewClient(engine, workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
+	there := tasks.NewClient(engine, here.Options())
 	ctx, cancel := context.WithCancel(t.Context())
 	var following sync.WaitGroup
 	following.Go(func() { there.Follow(ctx) })
@@ -60,13 +56,13 @@ func deleteATask(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, c := range map[string]*workflows.Client{"here": here, "there": there} {
+	for name, c := range map[string]*tasks.Client{"here": here, "there": there} {
 		synctest.Wait() // no time goes by: its look of before would serve for a second
 		if _, err := c.Find(t.Context(), task.ID, "demo"); kindOf(err) != providers.NotFound {
 			t.Fatalf("%s: read after delete: %v, want not found", name, err)
 		}
 	}
-	if page, err := here.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 10}); err != nil || len(page.Tasks) != 0 {
+	if page, err := here.List(t.Context(), tasks.ListQuery{TokenID: "demo", Limit: 10}); err != nil || len(page.Tasks) != 0 {
 		t.Errorf("listed %+v, %v", page, err)
 	}
 	if _, err := here.Create(t.Context(), keyed("a", 0)); kindOf(err) != providers.Conflict {
@@ -79,7 +75,7 @@ func deleteATask(t *testing.T) {
 	if again, err := here.Create(t.Context(), keyed("a", 0)); err != nil || again.ID != task.ID {
 		t.Errorf("its key after the removal: %+v, %v", again, err)
 	}
-	if err := here.Delete(t.Context(), workflows.RandomID(), "demo"); kindOf(err) != providers.NotFound {
+	if err := here.Delete(t.Context(), tasks.RandomID(), "demo"); kindOf(err) != providers.NotFound {
 		t.Errorf("an unknown one: %v", err)
 	}
 }
@@ -89,13 +85,13 @@ func deleteATask(t *testing.T) {
 // And a delete of that task does not take the removal of the earlier one for its own.
 func TestDeleteOfAnEarlierTask(t *testing.T) {
 	t.Parallel()
-	tasks, engine, index := newListing(storagetest.Redis(t))
+	service, engine, index := newListing(storagetest.Redis(t))
 	archive := storagetest.NewMemoryArchive()
 	acts := &activities.Activities{
-		Index: index, Objects: archive, Shelves: archive, Executions: workflows.NewExecutions(engine), Log: quiet(),
+		Index: index, Objects: archive, Shelves: archive, Executions: tasks.NewExecutions(engine, "", ""), Log: quiet(),
 	}
-	was := mustCreate(t, tasks, keyed("a", 0))
-	if err := tasks.Delete(t.Context(), was.ID, "demo"); err != nil {
+	was := mustCreate(t, service, keyed("a", 0))
+	if err := service.Delete(t.Context(), was.ID, "demo"); err != nil {
 		t.Fatal(err)
 	}
 	in := activities.RemoveInput{TaskID: was.ID, Token: "demo", Created: was.CreatedAt}
@@ -103,13 +99,13 @@ func TestDeleteOfAnEarlierTask(t *testing.T) {
 		t.Helper()
 		forget(t, acts, activities.Ended{RemoveInput: in, Standing: standing})
 	}
-	var now workflows.Task
+	var now tasks.Task
 	engine.described = func() {
 		engine.forget(was.ID)
 		forget(activities.Standing{})
-		now = mustCreate(t, tasks, keyed("a", 0))
+		now = mustCreate(t, service, keyed("a", 0))
 	}
-	if err := tasks.Delete(t.Context(), was.ID, "demo"); err != nil {
+	if err := service.Delete(t.Context(), was.ID, "demo"); err != nil {
 		t.Fatal(err)
 	}
 	if now.ID != was.ID {
@@ -117,10 +113,10 @@ func TestDeleteOfAnEarlierTask(t *testing.T) {
 	}
 	there := func(when string) {
 		t.Helper()
-		if got, err := tasks.Find(t.Context(), now.ID, "demo"); err != nil || !got.CreatedAt.Equal(now.CreatedAt) {
+		if got, err := service.Find(t.Context(), now.ID, "demo"); err != nil || !got.CreatedAt.Equal(now.CreatedAt) {
 			t.Errorf("%s: read %+v, %v", when, got, err)
 		}
-		if page, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 10}); err != nil || len(page.Tasks) != 1 {
+		if page, err := service.List(t.Context(), tasks.ListQuery{TokenID: "demo", Limit: 10}); err != nil || len(page.Tasks) != 1 {
 			t.Errorf("%s: listed %+v, %v", when, page, err)
 		}
 	}
@@ -135,16 +131,16 @@ func TestDeleteOfAnEarlierTask(t *testing.T) {
 	for range 2 { // a worker may be lost that has done it
 		forget(standing)
 		there("after the second removal")
-		if again, err := tasks.Create(t.Context(), keyed("a", 0)); err != nil || !again.CreatedAt.Equal(now.CreatedAt) {
+		if again, err := service.Create(t.Context(), keyed("a", 0)); err != nil || !again.CreatedAt.Equal(now.CreatedAt) {
 			t.Errorf("repeated: %+v, %v", again, err)
 		}
 	}
 	before := engine.count() // the removal of the earlier task has not closed yet
-	if err := tasks.Delete(t.Context(), now.ID, "demo"); err != nil || engine.count() != before+1 {
+	if err := service.Delete(t.Context(), now.ID, "demo"); err != nil || engine.count() != before+1 {
 		t.Errorf("delete: %v, %d executions, want its own removal", err, engine.count())
 	}
 	forget(standing) // late
-	if _, err := tasks.Find(t.Context(), now.ID, "demo"); kindOf(err) != providers.NotFound {
+	if _, err := service.Find(t.Context(), now.ID, "demo"); kindOf(err) != providers.NotFound {
 		t.Errorf("read during its own removal: %v, want not found", err)
 	}
 }
@@ -152,85 +148,17 @@ func TestDeleteOfAnEarlierTask(t *testing.T) {
 // TestDeleteNotBegun: a delete that could not begin hides nothing.
 func TestDeleteNotBegun(t *testing.T) {
 	t.Parallel()
-	tasks, engine, _ := newListing(storagetest.Redis(t))
-	task := mustCreate(t, tasks, keyed("a", 0))
+	service, engine, _ := newListing(storagetest.Redis(t))
+	task := mustCreate(t, service, keyed("a", 0))
 	engine.startErr = errors.New("no way")
-	if err := tasks.Delete(t.Context(), task.ID, "demo"); kindOf(err) != providers.Overloaded {
+	if err := service.Delete(t.Context(), task.ID, "demo"); kindOf(err) != providers.Overloaded {
 		t.Errorf("got %v, want overloaded", err)
 	}
-	if _, err := tasks.Find(t.Context(), task.ID, "demo"); err != nil {
+	if _, err := service.Find(t.Context(), task.ID, "demo"); err != nil {
 		t.Errorf("read afterwards: %v", err)
 	}
-	if page, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 1}); err != nil || len(page.Tasks) != 1 {
+	if page, err := service.List(t.Context(), tasks.ListQuery{TokenID: "demo", Limit: 1}); err != nil || len(page.Tasks) != 1 {
 		t.Errorf("listed afterwards: %+v, %v", page, err)
-	}
-}
-
-// TestRemoveAtOnce: the removal of an ended task is one local activity, and a lasting one where that did not succeed; what
-// runs is waited for by the lasting one alone.
-func TestRemoveAtOnce(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		run    string
-		fails  int
-		locals []bool
-	}{
-		"ended":       {run: "r", locals: []bool{true}},
-		"away before": {run: "r", fails: 1, locals: []bool{true, false}},
-		"running":     {fails: 2, locals: []bool{false, false, false}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t)
-			in := activities.RemoveInput{TaskID: "video_x", Token: "demo", Run: test.run, Revision: 1}
-			var locals []bool
-			s.OnActivity("Remove", mock.Anything, in).Return(func(ctx context.Context, _ activities.RemoveInput) error {
-				locals = append(locals, activity.GetInfo(ctx).IsLocalActivity)
-				if len(locals) <= test.fails {
-					return errors.New("away")
-				}
-				return nil
-			})
-			s.ExecuteWorkflow(workflows.Remove, in)
-			if err := s.GetWorkflowError(); err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(locals, test.locals) {
-				t.Errorf("local activities: %v, want %v", locals, test.locals)
-			}
-		})
-	}
-}
-
-// TestRemoveInOrder: in removals from before there was one step for all, objects go before the execution.
-func TestRemoveInOrder(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	in := activities.RemoveInput{TaskID: "video_x", Token: "demo"}
-	standing := activities.Standing{Run: "r", Started: created, Outputs: []string{"outputs/x/"}}
-	var steps []string
-	tries := 0
-	s.OnActivity("CallOff", mock.Anything, in).Return(func(context.Context, activities.RemoveInput) (activities.Standing, error) {
-		if tries++; tries < 3 {
-			return activities.Standing{}, temporal.NewApplicationError("still running", "Pending")
-		}
-		steps = append(steps, "end")
-		return standing, nil
-	})
-	s.OnActivity("Erase", mock.Anything, activities.Ended{RemoveInput: in, Standing: standing}).Return(func(context.Context, activities.Ended) error {
-		steps = append(steps, "erase")
-		return nil
-	})
-	s.OnActivity("Forget", mock.Anything, activities.Ended{RemoveInput: in, Standing: standing}).Return(func(context.Context, activities.Ended) error {
-		steps = append(steps, "forget")
-		return nil
-	})
-	s.ExecuteWorkflow(workflows.Remove, in)
-	if err := s.GetWorkflowError(); err != nil {
-		t.Fatal(err)
-	}
-	if len(steps) != 3 || steps[0] != "end" || steps[1] != "erase" || steps[2] != "forget" {
-		t.Errorf("steps %v", steps)
 	}
 }
 

@@ -1,13 +1,10 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/mock"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -15,77 +12,32 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/workflow"
 
-	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
-
-// TestFinish settles a task that ended without its finish as its own would have, and tells its webhook, however long Redis
-// is away.
-func TestFinish(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	in := newest()
-	in.Notify, in.Claim, in.Request = true, "video_test.CLAIM", &providers.VideoRequest{WebhookURL: "https://client.example/hook"}
-	var (
-		told    []workflows.NotifyInput
-		settled []activities.SettleInput
-		tries   int
-		at      = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	)
-	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery, error) {
-		told = append(told, in)
-		return activities.Delivery{Delivered: true}, nil
-	})
-	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
-		if tries++; tries < 3 {
-			return errors.New("redis is away")
-		}
-		settled = append(settled, in)
-		return nil
-	})
-	s.ExecuteWorkflow(workflows.Finish, workflows.FinishInput{
-		Task: in, Began: at.Add(-time.Hour), Channel: "main",
-		Result: workflows.Result{State: workflows.Failed, CompletedAt: at, Failure: &providers.VideoFailure{Code: workflows.CodeFailedByOperator}},
-	})
-	if err := s.GetWorkflowError(); err != nil {
-		t.Fatal(err)
-	}
-	if len(told) != 1 || told[0].State != workflows.Failed || told[0].URL != in.Request.WebhookURL || !told[0].CompletedAt.Equal(at) {
-		t.Errorf("told %+v", told)
-	}
-	if len(settled) != 1 {
-		t.Fatalf("settled %+v", settled)
-	}
-	got := settled[0]
-	if got.Code != workflows.CodeFailedByOperator || !slices.Equal(got.Channels, []string{"main"}) || !got.Created.Equal(at.Add(-time.Hour)) ||
-		got.Bill == nil || got.Bill.Claim != in.Claim || got.Bill.Ending != activities.EndedFailed || got.Bill.Channel != "main" {
-		t.Errorf("settled %+v, %+v", got, got.Bill)
-	}
-}
 
 // TestFinishesWhatEnded: of the runs that ended without their finish each that is the task's last is finished, once, with
 // the code that readers see.
 func TestFinishesWhatEnded(t *testing.T) {
 	t.Parallel()
-	tasks, fake, _ := newListing(storagetest.Redis(t))
+	service, fake, _ := newListing(storagetest.Redis(t))
 	e := &endedEngine{engine: fake}
 	codes := map[string]string{}
 	for key, status := range map[string]enumspb.WorkflowExecutionStatus{
 		workflows.CodeFailedByOperator: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
 		workflows.CodeInternal:         enumspb.WORKFLOW_EXECUTION_STATUS_FAILED,
 	} {
-		id := mustCreate(t, tasks, keyed(key, 0)).ID
+		id := mustCreate(t, service, keyed(key, 0)).ID
 		fake.close(id, status)
 		e.ended(t, id, "")
 		codes[id] = key
 	}
-	reset := mustCreate(t, tasks, keyed("reset", 0)).ID
+	reset := mustCreate(t, service, keyed("reset", 0)).ID
 	e.ended(t, reset, "an earlier run")
-	found := workflows.NewEndings(e)
+	found := tasks.NewExecutions(e, "", "")
 	for range 2 {
 		if next, err := found.Finish(t.Context(), time.Now(), nil); err != nil || len(next) > 0 {
 			t.Fatalf("got %s, %v", next, err)
@@ -95,7 +47,7 @@ func TestFinishesWhatEnded(t *testing.T) {
 		t.Fatalf("finished %d, want %d", len(e.finished), len(codes))
 	}
 	for _, in := range e.finished {
-		task, err := tasks.Find(t.Context(), in.Task.TaskID, "demo")
+		task, err := service.Find(t.Context(), in.Task.TaskID, "demo")
 		if err != nil || task.Failure == nil || task.Failure.Code != codes[task.ID] || in.Result.Failure.Code != task.Failure.Code {
 			t.Errorf("reads %+v, %v, finished with %+v, want %s", task.Failure, err, in.Result.Failure, codes[task.ID])
 		}
@@ -131,8 +83,7 @@ func (e *endedEngine) ListWorkflow(context.Context, *workflowservice.ListWorkflo
 }
 
 func (e *endedEngine) GetWorkflowHistory(_ context.Context, id, _ string, _ bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
-	in := newest()
-	in.TaskID = id
+	in := workflows.Input{Revision: workflows.RevisionNow, TaskID: id, Model: "sora-2", Token: "demo", Request: &providers.VideoRequest{Prompt: "a fox"}}
 	payloads, _ := converter.GetDefaultDataConverter().ToPayloads(in)
 	return &iterator{[]*historypb.HistoryEvent{{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: payloads},

@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
@@ -26,6 +26,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // engine is a Temporal that keeps what it starts and runs nothing. The zero value is ready to use.
@@ -247,7 +248,7 @@ func (e *engine) endAs(t *testing.T, id string, as workflows.Result) {
 	e.change(id, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
 		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 			Execution: was.GetExecution(), Status: enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
-			Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{workflows.MemoTask: was.GetMemo().GetFields()[workflows.MemoTask], workflows.MemoResult: result}},
+			Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{tasks.MemoTask: was.GetMemo().GetFields()[tasks.MemoTask], workflows.MemoResult: result}},
 		}}
 	})
 }

@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"context"
@@ -20,14 +20,19 @@ import (
 // runsMost bounds the runs of one task that are deleted at a time; resets make more than one.
 const runsMost = 100
 
-// executions implements activities.Executions and activities.Endings over Temporal.
-type executions struct {
+// Executions implements activities.Executions and activities.Endings over Temporal.
+type Executions struct {
 	temporal             client.Client
 	namespace, taskQueue string
 }
 
+// NewExecutions makes the Executions of a task queue's tasks, for a worker's activities.
+func NewExecutions(temporal client.Client, namespace, taskQueue string) Executions {
+	return Executions{temporal: temporal, namespace: namespace, taskQueue: taskQueue}
+}
+
 // End implements activities.Executions.
-func (e executions) End(ctx context.Context, in activities.RemoveInput) (activities.Standing, error) {
+func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activities.Standing, error) {
 	answer, task, life, err := e.look(ctx, in)
 	if err != nil || answer == nil {
 		return activities.Standing{Closed: err == nil}, err
@@ -56,7 +61,7 @@ func (e executions) End(ctx context.Context, in activities.RemoveInput) (activit
 }
 
 // look describes a task's newest run; nil where there is none, or it is another task's.
-func (e executions) look(ctx context.Context, in activities.RemoveInput) (answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, life string, err error) {
+func (e Executions) look(ctx context.Context, in activities.RemoveInput) (answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, life string, err error) {
 	var m memo
 	for run := in.Run; ; run = task.run {
 		answer, err = e.temporal.DescribeWorkflowExecution(ctx, in.TaskID, run)
@@ -81,7 +86,7 @@ func (e executions) look(ctx context.Context, in activities.RemoveInput) (answer
 
 // Delete implements activities.Executions. Runs that a reset left behind are found by visibility, which may be late: those
 // it misses are no task to anyone and end with the namespace's retention.
-func (e executions) Delete(ctx context.Context, taskID string, standing activities.Standing) ([]string, error) {
+func (e Executions) Delete(ctx context.Context, taskID string, standing activities.Standing) ([]string, error) {
 	if standing.Run == "" {
 		return nil, nil
 	}
@@ -114,7 +119,7 @@ func (e executions) Delete(ctx context.Context, taskID string, standing activiti
 }
 
 // Left implements activities.Executions.
-func (e executions) Left(ctx context.Context, taskID string, runs []string) ([]string, error) {
+func (e Executions) Left(ctx context.Context, taskID string, runs []string) ([]string, error) {
 	var left []string
 	for _, run := range runs {
 		_, err := e.temporal.DescribeWorkflowExecution(ctx, taskID, run)

@@ -1,21 +1,13 @@
-package workflows
+package tasks
 
 import (
 	"context"
 
-	"go.temporal.io/sdk/client"
-
-	"modelrelay/activities"
 	"modelrelay/providers"
 )
 
-// NewExecutions is what a worker's removals work with.
-func NewExecutions(temporal client.Client) activities.Executions {
-	return executions{temporal: temporal}
-}
-
-// Intake is the client's.
-func (c *Client) Intake() activities.Intake { return c.opts.Intake }
+// Options are the client's.
+func (c *Client) Options() ClientOptions { return c.opts }
 
 // Hint is what Follow does when another process tells of a change.
 func (c *Client) Hint(id string) { c.watches.hint(id) }
@@ -64,25 +56,11 @@ func Canonical(req providers.VideoRequest) ([]byte, error) {
 	return canonical(req)
 }
 
-// MemoFields are the memo's field names.
-const (
-	MemoTask   = memoTask
-	MemoResult = memoResult
-	// SignalShown is the signal of a progress that was seen.
-	SignalShown = signalShown
-)
-
-// RevisionNow is what new tasks get.
-const RevisionNow = revisionNow
+// MemoTask is the memo field of Memo.
+const MemoTask = memoTask
 
 // Memo is the memo at a task's start.
 type Memo = memo
 
 // Peak is the most that readers may see of the task's progress before its next step.
 func (t Task) Peak() int { return t.peak }
-
-// ShowTries sets how many tries of an activity are spans each: the test environment makes ten at most.
-func (t *Tracing) ShowTries(n int) { t.tries = n }
-
-// NewEndings is what a worker's look for tasks that ended without their finish works with.
-func NewEndings(temporal client.Client) activities.Endings { return executions{temporal: temporal} }

@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"bytes"
@@ -51,12 +51,6 @@ func keyedID(tokenID, key string) string {
 // newLife tells a task from any other that has the same id, before it or at the same time; it begins with when it was made.
 func newLife(at time.Time) string {
 	return strconv.FormatInt(at.UnixMilli(), 36) + strings.ToLower(rand.Text()[:lifeLetters])
-}
-
-// eventID is the id of the event that a task ended so.
-func eventID(taskID string, state State) string {
-	sum := sha256.Sum256([]byte(taskID + ":" + string(state)))
-	return "evt_" + encodeID(sum[:idBytes])
 }
 
 func encodeID(b []byte) string {

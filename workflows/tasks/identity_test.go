@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"encoding/json"
@@ -6,34 +6,34 @@ import (
 	"testing"
 
 	"modelrelay/providers"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 func TestTaskIDs(t *testing.T) {
 	t.Parallel()
-	keyed := workflows.KeyedID("demo", "k1")
-	if keyed != workflows.KeyedID("demo", "k1") {
+	keyed := tasks.KeyedID("demo", "k1")
+	if keyed != tasks.KeyedID("demo", "k1") {
 		t.Error("the same token and key give two ids")
 	}
 	seen := map[string]string{keyed: "demo k1"}
 	for name, id := range map[string]string{
-		"another key":     workflows.KeyedID("demo", "k2"),
-		"another token":   workflows.KeyedID("demo2", "k1"),
-		"shifted border":  workflows.KeyedID("dem", "ok1"),
-		"colon in a name": workflows.KeyedID("demo:k", "1"),
-		"random":          workflows.RandomID(),
-		"random again":    workflows.RandomID(),
+		"another key":     tasks.KeyedID("demo", "k2"),
+		"another token":   tasks.KeyedID("demo2", "k1"),
+		"shifted border":  tasks.KeyedID("dem", "ok1"),
+		"colon in a name": tasks.KeyedID("demo:k", "1"),
+		"random":          tasks.RandomID(),
+		"random again":    tasks.RandomID(),
 	} {
 		if other, ok := seen[id]; ok {
 			t.Errorf("%s has the id of %s", name, other)
 		}
 		seen[id] = name
-		if !workflows.IsTaskID(id) {
+		if !tasks.IsTaskID(id) {
 			t.Errorf("%s: %q is no task id", name, id)
 		}
 	}
 	for _, bad := range []string{"", "video_", "video_abc", keyed + "0", strings.ToUpper(keyed), "video_" + strings.Repeat("z", 26), "tasks/../x"} {
-		if workflows.IsTaskID(bad) {
+		if tasks.IsTaskID(bad) {
 			t.Errorf("%q passes as a task id", bad)
 		}
 	}
@@ -50,7 +50,7 @@ func TestRequestHash(t *testing.T) {
 		req := base
 		req.Images = append([]providers.Media(nil), base.Images...)
 		change(&req)
-		got, err := workflows.RequestHash(req)
+		got, err := tasks.RequestHash(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestInline(t *testing.T) {
 		"one above the limit": {strings.Repeat("x", 64<<10+1), false},
 	}
 	for name, c := range cases {
-		if got := workflows.Inline([]byte(c.doc)); got != c.want {
+		if got := tasks.Inline([]byte(c.doc)); got != c.want {
 			t.Errorf("%s: inline = %v, want %v", name, got, c.want)
 		}
 	}
@@ -116,11 +116,11 @@ func TestInlineSeesThroughEscapes(t *testing.T) {
 		for name, req := range map[string]providers.VideoRequest{
 			"extra": {Extra: json.RawMessage(raw)}, "metadata": {Metadata: json.RawMessage(raw)},
 		} {
-			doc, err := workflows.Canonical(req)
+			doc, err := tasks.Canonical(req)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if workflows.Inline(doc) {
+			if tasks.Inline(doc) {
 				t.Errorf("%s %s passes into histories", name, raw)
 			}
 		}
@@ -128,10 +128,10 @@ func TestInlineSeesThroughEscapes(t *testing.T) {
 }
 
 func FuzzIsTaskID(f *testing.F) {
-	f.Add(workflows.KeyedID("a", "b"))
+	f.Add(tasks.KeyedID("a", "b"))
 	f.Add("video_../../secret")
 	f.Fuzz(func(t *testing.T, s string) {
-		if workflows.IsTaskID(s) && strings.ContainsAny(s, "/\\.%? ") {
+		if tasks.IsTaskID(s) && strings.ContainsAny(s, "/\\.%? ") {
 			t.Errorf("%q passes as a task id", s)
 		}
 	})

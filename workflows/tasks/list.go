@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"context"
@@ -9,8 +9,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/taskindex"
 )
 
 const (
@@ -25,6 +26,9 @@ const (
 	// while nobody could note it. freeTurn is how many of the others are, those of one second the same and of each another
 	// part: refused creates cost Temporal no more than so many looks a second.
 	freeLooks, freeTurn = 8, 32
+	// tooManyRetry is what a token with too many unfinished tasks is told to wait. Its tasks take minutes, so asking
+	// sooner helps nobody.
+	tooManyRetry = 5 * time.Second
 	// freeGrace is how long an entry may be older than its workflow: the uploads, the request and the start lie between.
 	freeGrace = stageTimeout + startTimeout + 20*time.Second
 )
@@ -60,7 +64,10 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 	}()
 	for looked := 0; len(page.Tasks) < want && looked < listMost; {
 		ask := want - len(page.Tasks)
-		entries, err := c.opts.Intake.Page(ctx, query.TokenID, after, ask, query.Ascending)
+		entries, err := c.opts.Index.Page(ctx, query.TokenID, after, ask, query.Ascending)
+		if errors.Is(err, storage.ErrNotFound) {
+			return Page{}, providers.InvalidField("after", "Invalid request: 'after' names no task of the list.")
+		}
 		if err != nil {
 			return Page{}, away("The list of tasks", err)
 		}
@@ -84,7 +91,7 @@ func (c *Client) List(ctx context.Context, query ListQuery) (Page, error) {
 }
 
 // lookAll reads the tasks of entries, in their order. Those that Temporal has forgotten are gone.
-func (c *Client) lookAll(ctx context.Context, tokenID string, entries []activities.Listed) (tasks []Task, gone []string, err error) {
+func (c *Client) lookAll(ctx context.Context, tokenID string, entries []taskindex.Entry) (tasks []Task, gone []string, err error) {
 	found := make([]*Task, len(entries))
 	forgotten := make([]bool, len(entries))
 	group, looking := errgroup.WithContext(ctx)
@@ -131,26 +138,29 @@ const (
 // away holds up nothing: no task's truth depends on it.
 func (c *Client) enlist(ctx context.Context, in Create, id string, created time.Time) (entry, error) {
 	for again := false; ; again = true {
-		added, err := c.opts.Intake.Enlist(ctx, in.TokenID, id, created, in.MaxTasks)
-		switch fault := (*providers.Fault)(nil); {
+		added, err := c.opts.Index.Add(ctx, in.TokenID, id, created, in.MaxTasks)
+		switch {
 		case err == nil && added:
 			return entryAdded, nil
 		case err == nil:
 			return entryThere, nil
 		case errors.Is(err, context.Canceled):
 			return entryMissing, providers.AsFault(err)
-		case !errors.As(err, &fault):
+		case !errors.Is(err, taskindex.ErrTooMany):
 			c.opts.Log.WarnContext(ctx, "task not listed", "task", id, "token", in.TokenID, "err", err)
 			return entryMissing, nil
-		case again:
-			return entryMissing, fault
 		}
-		freed, lookErr := c.free(ctx, in.TokenID)
-		switch {
-		case lookErr != nil:
-			return entryMissing, lookErr
-		case freed == 0:
-			return entryMissing, err
+		freed := 0
+		if !again {
+			var lookErr error
+			if freed, lookErr = c.free(ctx, in.TokenID); lookErr != nil {
+				return entryMissing, lookErr
+			}
+		}
+		if freed == 0 {
+			return entryMissing, &providers.Fault{
+				Kind: providers.RateLimited, Message: "Too many unfinished video tasks.", RetryAfter: tooManyRetry, Accepted: providers.NotAccepted, Err: err,
+			}
 		}
 	}
 }
@@ -158,7 +168,7 @@ func (c *Client) enlist(ctx context.Context, in Create, id string, created time.
 // keep makes sure that a task which has started is on the list under whose entry it started: the create that made the entry
 // may have taken it off meanwhile, since its own start was refused.
 func (c *Client) keep(ctx context.Context, task Task) {
-	if err := c.opts.Intake.Restore(ctx, task.Token, task.ID, task.CreatedAt, true); err != nil {
+	if err := c.opts.Index.Restore(ctx, task.Token, task.ID, task.CreatedAt, true); err != nil {
 		c.opts.Log.WarnContext(ctx, "task not listed", "task", task.ID, "token", task.Token, "err", err)
 	}
 }
@@ -166,12 +176,12 @@ func (c *Client) keep(ctx context.Context, task Task) {
 // free takes tasks out of the unfinished ones that have ended, or never began, without anyone noting it. It looks at a
 // few of the oldest and at a part of the others, each at most once a second.
 func (c *Client) free(ctx context.Context, tokenID string) (freed int, err error) {
-	entries, all, err := c.opts.Intake.Unfinished(ctx, tokenID, 0, freeLooks)
+	entries, all, err := c.opts.Index.Unfinished(ctx, tokenID, 0, freeLooks)
 	if others := all - freeLooks; err == nil && others > 0 {
 		parts := (others + freeTurn - 1) / freeTurn
 		part := rand.New(rand.NewPCG(uint64(time.Now().Unix()), 0)).IntN(parts) //nolint:gosec // nobody's secret; the second is never negative
-		var more []activities.Listed
-		more, _, err = c.opts.Intake.Unfinished(ctx, tokenID, freeLooks+part*freeTurn, freeTurn)
+		var more []taskindex.Entry
+		more, _, err = c.opts.Index.Unfinished(ctx, tokenID, freeLooks+part*freeTurn, freeTurn)
 		entries = append(entries, more...)
 	}
 	if err != nil {
@@ -194,11 +204,11 @@ func (c *Client) free(ctx context.Context, tokenID string) (freed int, err error
 }
 
 // freeOne takes one task out of the unfinished ones; false for one that has not ended.
-func (c *Client) freeOne(ctx context.Context, tokenID string, entry activities.Listed) (bool, error) {
+func (c *Client) freeOne(ctx context.Context, tokenID string, entry taskindex.Entry) (bool, error) {
 	task, err := c.find(ctx, entry.TaskID, tokenID, nil) // for a create, which waits for no read
 	switch {
 	case err == nil && task.Ended():
-		if err := c.opts.Intake.Ended(ctx, tokenID, entry.TaskID); err != nil {
+		if err := c.opts.Index.End(ctx, tokenID, entry.TaskID); err != nil {
 			return false, away("The list of tasks", err)
 		}
 		return true, nil
@@ -223,7 +233,7 @@ func (c *Client) relist(ctx context.Context, tokenID, id string) {
 		return
 	}
 	if err == nil {
-		err = c.opts.Intake.Restore(ctx, task.Token, id, task.CreatedAt, !task.Ended())
+		err = c.opts.Index.Restore(ctx, task.Token, id, task.CreatedAt, !task.Ended())
 	}
 	if err != nil {
 		c.opts.Log.WarnContext(ctx, "task listed as a new one", "task", id, "err", err)
@@ -231,7 +241,7 @@ func (c *Client) relist(ctx context.Context, tokenID, id string) {
 }
 
 func (c *Client) delist(ctx context.Context, tokenID, id string) {
-	if err := c.opts.Intake.Delist(ctx, tokenID, id); err != nil {
+	if err := c.opts.Index.Remove(ctx, tokenID, id, time.Time{}); err != nil {
 		c.opts.Log.WarnContext(ctx, "task not taken off the list", "task", id, "token", tokenID, "err", err)
 	}
 }

@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
@@ -14,32 +14,29 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/taskindex"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // newListing is a client whose list is in the Redis.
-func newListing(connection *redis.Client) (*workflows.Client, *engine, *taskindex.Index) {
+func newListing(connection *redis.Client) (*tasks.Client, *engine, *taskindex.Index) {
 	e := &engine{}
 	index := taskindex.New(connection, nil)
-	return workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
-		Objects: &shelf{docs: make(map[string][]byte)}, Index: index, Changes: taskindex.NewChanges(connection),
-	}}), e, index
+	return tasks.NewClient(e, options(&shelf{docs: make(map[string][]byte)}, connection)), e, index
 }
 
 // keyed is a create with its own idempotency key.
-func keyed(key string, most int) workflows.Create {
+func keyed(key string, most int) tasks.Create {
 	in := create(providers.VideoRequest{Model: "m", Prompt: key})
 	in.IdempotencyKey, in.MaxTasks = key, most
 	return in
 }
 
-func mustCreate(t *testing.T, tasks *workflows.Client, in workflows.Create) workflows.Task {
+func mustCreate(t *testing.T, service *tasks.Client, in tasks.Create) tasks.Task {
 	t.Helper()
-	task, err := tasks.Create(t.Context(), in)
+	task, err := service.Create(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,24 +53,24 @@ func kindOf(err error) providers.Kind {
 
 func TestList(t *testing.T) {
 	t.Parallel()
-	tasks, engine, index := newListing(storagetest.Redis(t))
+	service, engine, index := newListing(storagetest.Redis(t))
 	var ids []string
 	for i := range 5 {
-		ids = append(ids, mustCreate(t, tasks, keyed(fmt.Sprint("k", i), 0)).ID)
+		ids = append(ids, mustCreate(t, service, keyed(fmt.Sprint("k", i), 0)).ID)
 		// The list counts milliseconds.
 		for now := time.Now(); time.Since(now) < 2*time.Millisecond; {
 		}
 	}
 	// One that Temporal has forgotten long ago, and one whose start is just under way.
-	for id, age := range map[string]time.Duration{workflows.RandomID(): time.Hour, workflows.RandomID(): 0} {
+	for id, age := range map[string]time.Duration{tasks.RandomID(): time.Hour, tasks.RandomID(): 0} {
 		if err := index.Restore(t.Context(), "demo", id, time.Now().Add(-age), true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	page := func(query workflows.ListQuery) ([]string, bool) {
+	page := func(query tasks.ListQuery) ([]string, bool) {
 		t.Helper()
 		query.TokenID = "demo"
-		got, err := tasks.List(t.Context(), query)
+		got, err := service.List(t.Context(), query)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,16 +83,16 @@ func TestList(t *testing.T) {
 	newest := slices.Clone(ids)
 	slices.Reverse(newest)
 	for _, test := range []struct {
-		query workflows.ListQuery
+		query tasks.ListQuery
 		want  []string
 		more  bool
 	}{
-		{workflows.ListQuery{Limit: 2}, newest[:2], true},
-		{workflows.ListQuery{Limit: 2, After: newest[1]}, newest[2:4], true},
-		{workflows.ListQuery{Limit: 2, After: newest[3]}, newest[4:], false},
-		{workflows.ListQuery{Limit: 5}, newest, false},
-		{workflows.ListQuery{Limit: 100, Ascending: true}, ids, false},
-		{workflows.ListQuery{Limit: 4, Ascending: true}, ids[:4], true},
+		{tasks.ListQuery{Limit: 2}, newest[:2], true},
+		{tasks.ListQuery{Limit: 2, After: newest[1]}, newest[2:4], true},
+		{tasks.ListQuery{Limit: 2, After: newest[3]}, newest[4:], false},
+		{tasks.ListQuery{Limit: 5}, newest, false},
+		{tasks.ListQuery{Limit: 100, Ascending: true}, ids, false},
+		{tasks.ListQuery{Limit: 4, Ascending: true}, ids[:4], true},
 	} {
 		got, more := page(test.query)
 		if !slices.Equal(got, test.want) || more != test.more {
@@ -105,16 +102,16 @@ func TestList(t *testing.T) {
 	if left, err := index.Page(t.Context(), "demo", "", 100, false); err != nil || len(left) != 6 {
 		t.Errorf("%d entries left, %v; want the five and the one under way", len(left), err)
 	}
-	if _, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 2, After: "video_x"}); kindOf(err) != providers.Invalid {
+	if _, err := service.List(t.Context(), tasks.ListQuery{TokenID: "demo", Limit: 2, After: "video_x"}); kindOf(err) != providers.Invalid {
 		t.Errorf("an unknown cursor: %v, want invalid", err)
 	}
-	if got, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: "other", Limit: 2}); err != nil || len(got.Tasks) != 0 || got.More {
+	if got, err := service.List(t.Context(), tasks.ListQuery{TokenID: "other", Limit: 2}); err != nil || len(got.Tasks) != 0 || got.More {
 		t.Errorf("another token lists %+v, %v", got, err)
 	}
 	engine.down(true)
 	later, _, _ := newListing(storagetest.Client(t, "redis://127.0.0.1:1"))
-	for name, c := range map[string]*workflows.Client{"temporal": tasks, "redis": later} {
-		if _, err := c.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 2}); name == "redis" && kindOf(err) != providers.Overloaded {
+	for name, c := range map[string]*tasks.Client{"temporal": service, "redis": later} {
+		if _, err := c.List(t.Context(), tasks.ListQuery{TokenID: "demo", Limit: 2}); name == "redis" && kindOf(err) != providers.Overloaded {
 			t.Errorf("%s away: %v", name, err)
 		}
 	}
@@ -123,14 +120,14 @@ func TestList(t *testing.T) {
 // TestListBehindForgotten: a page goes on behind tasks that Temporal has forgotten, however many there are.
 func TestListBehindForgotten(t *testing.T) {
 	t.Parallel()
-	tasks, _, index := newListing(storagetest.Redis(t))
+	service, _, index := newListing(storagetest.Redis(t))
 	for i := range 10 {
-		if err := index.Restore(t.Context(), "demo", workflows.RandomID(), time.Now().Add(time.Duration(i)*time.Second-time.Hour), true); err != nil {
+		if err := index.Restore(t.Context(), "demo", tasks.RandomID(), time.Now().Add(time.Duration(i)*time.Second-time.Hour), true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	made := mustCreate(t, tasks, keyed("k", 0))
-	page, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: "demo", Limit: 2, Ascending: true})
+	made := mustCreate(t, service, keyed("k", 0))
+	page, err := service.List(t.Context(), tasks.ListQuery{TokenID: "demo", Limit: 2, Ascending: true})
 	if err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != made.ID || page.More {
 		t.Errorf("got %+v, %v, want %s alone", page, err, made.ID)
 	}
@@ -146,10 +143,10 @@ func TestMaxTasks(t *testing.T) {
 }
 
 func maxTasks(t *testing.T) {
-	tasks, engine, index := newListing(storagetest.NewServer(t).Client(t))
-	first := mustCreate(t, tasks, keyed("a", 2))
-	mustCreate(t, tasks, keyed("b", 2))
-	_, err := tasks.Create(t.Context(), keyed("c", 2))
+	service, engine, index := newListing(storagetest.NewServer(t).Client(t))
+	first := mustCreate(t, service, keyed("a", 2))
+	mustCreate(t, service, keyed("b", 2))
+	_, err := service.Create(t.Context(), keyed("c", 2))
 	fault, ok := errors.AsType[*providers.Fault](err)
 	if !ok || fault.Kind != providers.RateLimited || fault.RetryAfter <= 0 {
 		t.Fatalf("the third: %v, want rate limited with a wait", err)
@@ -157,20 +154,20 @@ func maxTasks(t *testing.T) {
 	if n := engine.count(); n != 2 {
 		t.Errorf("%d executions, want 2", n)
 	}
-	if again, err := tasks.Create(t.Context(), keyed("a", 2)); err != nil || again.ID != first.ID {
+	if again, err := service.Create(t.Context(), keyed("a", 2)); err != nil || again.ID != first.ID {
 		t.Errorf("a repeat at the limit: %v, %v", again.ID, err)
 	}
 	// A repeat whose task the index lost is answered, too.
 	if err := index.Remove(t.Context(), "demo", first.ID, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	mustCreate(t, tasks, keyed("d", 2))
-	if again, err := tasks.Create(t.Context(), keyed("a", 2)); err != nil || again.ID != first.ID {
+	mustCreate(t, service, keyed("d", 2))
+	if again, err := service.Create(t.Context(), keyed("a", 2)); err != nil || again.ID != first.ID {
 		t.Errorf("a repeat that the list lost: %v, %v", again.ID, err)
 	}
-	engine.close(workflows.KeyedID("demo", "b"), enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED)
+	engine.close(tasks.KeyedID("demo", "b"), enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED)
 	<-time.NewTimer(time.Second).C // reads within a second share a look
-	if _, err = tasks.Create(t.Context(), keyed("e", 2)); err != nil {
+	if _, err = service.Create(t.Context(), keyed("e", 2)); err != nil {
 		t.Errorf("after one was terminated: %v", err)
 	}
 }
@@ -179,15 +176,15 @@ func maxTasks(t *testing.T) {
 func TestMaxTasksFreesAnyTask(t *testing.T) {
 	t.Parallel()
 	const most = 20
-	tasks, engine, _ := newListing(storagetest.Redis(t))
+	service, engine, _ := newListing(storagetest.Redis(t))
 	for i := range most {
-		mustCreate(t, tasks, keyed(fmt.Sprint(i), most))
+		mustCreate(t, service, keyed(fmt.Sprint(i), most))
 	}
-	engine.close(workflows.KeyedID("demo", fmt.Sprint(most-5)), enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED)
-	if _, err := tasks.Create(t.Context(), keyed("next", most)); err != nil {
+	engine.close(tasks.KeyedID("demo", fmt.Sprint(most-5)), enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED)
+	if _, err := service.Create(t.Context(), keyed("next", most)); err != nil {
 		t.Errorf("after one was terminated: %v", err)
 	}
-	if _, err := tasks.Create(t.Context(), keyed("one more", most)); kindOf(err) != providers.RateLimited {
+	if _, err := service.Create(t.Context(), keyed("one more", most)); kindOf(err) != providers.RateLimited {
 		t.Errorf("beyond the limit: %v", err)
 	}
 }
@@ -199,12 +196,12 @@ func TestRefusedStart(t *testing.T) {
 	refusal := serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "busy")
 	for _, tc := range []struct {
 		name    string
-		through func(t *testing.T, there *workflows.Client) // what gets through while the start is refused
+		through func(t *testing.T, there *tasks.Client) // what gets through while the start is refused
 		listed  int
 		want    providers.Kind
 	}{
-		{"nothing got through", func(*testing.T, *workflows.Client) {}, 0, providers.Overloaded},
-		{"another create did", func(t *testing.T, there *workflows.Client) {
+		{"nothing got through", func(*testing.T, *tasks.Client) {}, 0, providers.Overloaded},
+		{"another create did", func(t *testing.T, there *tasks.Client) {
 			t.Helper()
 			if _, err := there.Create(t.Context(), keyed("a", 0)); err != nil {
 				t.Error(err)
@@ -214,9 +211,9 @@ func TestRefusedStart(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			here, e, index := newListing(storagetest.Redis(t))
-			there := workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
-			refusing := workflows.NewClient(&refusingEngine{engine: e, refusal: refusal, before: func() { tc.through(t, there) }},
-				workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
+			there := tasks.NewClient(e, here.Options())
+			refusing := tasks.NewClient(&refusingEngine{engine: e, refusal: refusal, before: func() { tc.through(t, there) }},
+				here.Options())
 			if _, err := refusing.Create(t.Context(), keyed("a", 0)); kindOf(err) != tc.want {
 				t.Fatalf("got %v, want %q", err, tc.want)
 			}
@@ -231,15 +228,15 @@ func TestRefusedStart(t *testing.T) {
 	t.Run("another create started under an entry that was taken off", func(t *testing.T) {
 		t.Parallel()
 		here, e, index := newListing(storagetest.Redis(t))
-		id := workflows.KeyedID("demo", "a")
+		id := tasks.KeyedID("demo", "a")
 		if _, err := index.Add(t.Context(), "demo", id, time.Now(), 0); err != nil { // the other create's
 			t.Fatal(err)
 		}
-		late := workflows.NewClient(&refusingEngine{engine: e, before: func() { // whose start is refused meanwhile
+		late := tasks.NewClient(&refusingEngine{engine: e, before: func() { // whose start is refused meanwhile
 			if err := index.Remove(t.Context(), "demo", id, time.Time{}); err != nil {
 				t.Error(err)
 			}
-		}}, workflows.ClientOptions{TaskQueue: "video", Intake: here.Intake()})
+		}}, here.Options())
 		mustCreate(t, late, keyed("a", 0))
 		if list, err := index.Page(t.Context(), "demo", "", 10, true); err != nil || len(list) != 1 {
 			t.Errorf("listed %v, %v, want the task", list, err)
@@ -266,9 +263,9 @@ func (e *refusingEngine) ExecuteWorkflow(ctx context.Context, opts client.StartW
 // TestCreateWithoutRedis: a task with a key needs no list.
 func TestCreateWithoutRedis(t *testing.T) {
 	t.Parallel()
-	tasks, _, _ := newListing(storagetest.Client(t, "redis://127.0.0.1:1"))
-	task := mustCreate(t, tasks, keyed("a", 1))
-	if got, err := tasks.Find(t.Context(), task.ID, "demo"); err != nil || got.ID != task.ID {
+	service, _, _ := newListing(storagetest.Client(t, "redis://127.0.0.1:1"))
+	task := mustCreate(t, service, keyed("a", 1))
+	if got, err := service.Find(t.Context(), task.ID, "demo"); err != nil || got.ID != task.ID {
 		t.Errorf("found %+v, %v", got, err)
 	}
 }
@@ -276,16 +273,16 @@ func TestCreateWithoutRedis(t *testing.T) {
 // TestRepeatAfterRedisLostItsData: the task is on the list again as it is, not as one that has just begun.
 func TestRepeatAfterRedisLostItsData(t *testing.T) {
 	t.Parallel()
-	tasks, engine, index := newListing(storagetest.Redis(t))
-	running, ended := mustCreate(t, tasks, keyed("running", 0)), mustCreate(t, tasks, keyed("ended", 0))
+	service, engine, index := newListing(storagetest.Redis(t))
+	running, ended := mustCreate(t, service, keyed("running", 0)), mustCreate(t, service, keyed("ended", 0))
 	engine.end(t, ended.ID)
-	for _, task := range []workflows.Task{running, ended} {
+	for _, task := range []tasks.Task{running, ended} {
 		if err := index.Remove(t.Context(), "demo", task.ID, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		for now := time.Now(); time.Since(now) < 2*time.Millisecond; { // the list counts milliseconds
 		}
-		mustCreate(t, tasks, keyed(task.Request.Prompt, 0))
+		mustCreate(t, service, keyed(task.Request.Prompt, 0))
 	}
 	if open, _, err := index.Unfinished(t.Context(), "demo", 0, 10); err != nil || len(open) != 1 || open[0].TaskID != running.ID {
 		t.Errorf("unfinished are %v, %v, want the running one", open, err)

@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 
-	"modelrelay/activities"
 	"modelrelay/providers"
-	"modelrelay/workflows"
+	"modelrelay/storage/storagetest"
+	"modelrelay/workflows/tasks"
 )
 
 // TestUnknownIDsAreBounded: a token that asks for ids that are no task of its own reaches Temporal six hundred times a
@@ -20,13 +20,13 @@ import (
 func TestUnknownIDsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tasks, engine, _ := newClient()
-		made, err := tasks.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat"}))
+		service, engine, _ := newClient(t)
+		made, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat"}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		ask := func(id, token string) (kind providers.Kind, retry time.Duration) {
-			_, err := tasks.Find(t.Context(), id, token)
+			_, err := service.Find(t.Context(), id, token)
 			fault, _ := errors.AsType[*providers.Fault](err)
 			if fault == nil {
 				return "", 0
@@ -35,7 +35,7 @@ func TestUnknownIDsAreBounded(t *testing.T) {
 		}
 		missed := func(read func(id string) error) (found, refused int) {
 			for range 2000 {
-				fault, _ := errors.AsType[*providers.Fault](read(workflows.RandomID()))
+				fault, _ := errors.AsType[*providers.Fault](read(tasks.RandomID()))
 				switch {
 				case fault != nil && fault.Kind == providers.NotFound:
 					found++
@@ -45,7 +45,7 @@ func TestUnknownIDsAreBounded(t *testing.T) {
 			}
 			return found, refused
 		}
-		find := func(id string) error { _, err := tasks.Find(t.Context(), id, "demo"); return err }
+		find := func(id string) error { _, err := service.Find(t.Context(), id, "demo"); return err }
 		before := engine.describes.Load()
 		if found, refused := missed(find); found != 600 || refused != 1400 || engine.describes.Load()-before != 600 {
 			t.Errorf("%d not found, %d refused, %d looks; want 600, 1400, 600", found, refused, engine.describes.Load()-before)
@@ -57,8 +57,8 @@ func TestUnknownIDsAreBounded(t *testing.T) {
 			t.Errorf("another token: %s", kind)
 		}
 		for what, read := range map[string]func(string) error{
-			"delete": func(id string) error { return tasks.Delete(t.Context(), id, "demo") },
-			"cancel": func(id string) error { _, err := tasks.Cancel(t.Context(), id, "demo"); return err },
+			"delete": func(id string) error { return service.Delete(t.Context(), id, "demo") },
+			"cancel": func(id string) error { _, err := service.Cancel(t.Context(), id, "demo"); return err },
 		} {
 			before := engine.describes.Load()
 			if _, refused := missed(read); refused != 2000 || engine.describes.Load() != before {
@@ -76,12 +76,12 @@ func TestUnknownIDsAreBounded(t *testing.T) {
 func TestUnknownIDIsRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tasks, engine, _ := newClient()
-		id := workflows.KeyedID("demo", "k")
+		service, engine, _ := newClient(t)
+		id := tasks.KeyedID("demo", "k")
 		look := func(times int) (looks int64) {
 			before := engine.describes.Load()
 			for range times {
-				if _, err := tasks.Find(t.Context(), id, "demo"); kindOf(err) != providers.NotFound {
+				if _, err := service.Find(t.Context(), id, "demo"); kindOf(err) != providers.NotFound {
 					t.Fatalf("got %v", err)
 				}
 			}
@@ -94,11 +94,11 @@ func TestUnknownIDIsRemembered(t *testing.T) {
 		if got := look(100); got != 1 {
 			t.Errorf("a hundred reads a second later took %d looks", got)
 		}
-		made, err := tasks.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat"}))
+		made, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat"}))
 		if err != nil || made.ID != id {
 			t.Fatalf("made %q, %v; want %q", made.ID, err, id)
 		}
-		if got, err := tasks.Find(t.Context(), id, "demo"); err != nil || got.ID != id {
+		if got, err := service.Find(t.Context(), id, "demo"); err != nil || got.ID != id {
 			t.Errorf("read at once: %v", err)
 		}
 	})
@@ -131,12 +131,12 @@ func TestReadsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowEngine{engine: &engine{}, answer: make(chan struct{})}
-		tasks := workflows.NewClient(slow, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{}})
+		service := tasks.NewClient(slow, options(nil, storagetest.NewServer(t).Client(t)))
 		var answered, crowded atomic.Int64
 		ask := func(token string, times int) {
 			for range times {
 				go func() {
-					_, err := tasks.Find(t.Context(), workflows.RandomID(), token)
+					_, err := service.Find(t.Context(), tasks.RandomID(), token)
 					if kindOf(err) == providers.Overloaded {
 						crowded.Add(1)
 					}
@@ -154,7 +154,7 @@ func TestReadsTakeTurns(t *testing.T) {
 		if got := slow.looking.Load(); got != 32 {
 			t.Errorf("%d looks under way, want 32", got)
 		}
-		if _, err := tasks.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat"})); err != nil {
+		if _, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat"})); err != nil {
 			t.Errorf("a create beside them: %v", err)
 		}
 		ask("fourth", 1)

@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // unsureEngine answers the next starts with an error, whether they get through or not.
@@ -53,7 +53,7 @@ func newUnsure(t *testing.T) (*staging, *unsureEngine) {
 }
 
 // plain is a create of a client that sends no key and marks no retry.
-func plain() workflows.Create {
+func plain() tasks.Create {
 	in := large()
 	in.IdempotencyKey, in.Budget, in.MaxTasks = "", 0, 0
 	return in
@@ -75,7 +75,7 @@ func TestCreateAfterAnUnclearStart(t *testing.T) {
 			s, e := newUnsure(t)
 			fail(e)
 			var (
-				made workflows.Task
+				made tasks.Task
 				err  error
 			)
 			for range 4 {

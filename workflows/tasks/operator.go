@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"modelrelay/providers"
+	"modelrelay/workflows"
 )
 
 const (
@@ -40,7 +41,7 @@ func NewOperator(temporal client.Client, namespace string) *Operator {
 // Filter chooses tasks; the zero value chooses all.
 type Filter struct {
 	Token, Model, Channel string
-	Phase                 Phase
+	Phase                 workflows.Phase
 	// Stuck chooses those that have been in their phase for longer than usual.
 	Stuck bool
 	// Since chooses those created at the time or later.
@@ -52,10 +53,10 @@ type Filter struct {
 func (f Filter) Query(now time.Time) (string, error) {
 	terms := []string{"WorkflowType = 'Video' AND ExecutionStatus != 'ContinuedAsNew'"} // a later run is the task
 	if f.Stuck {
-		terms[0] = StuckQuery(now)
+		terms[0] = workflows.StuckQuery(now)
 	}
 	for _, term := range []struct{ name, value, param string }{
-		{AttrToken, f.Token, "token"}, {AttrModel, f.Model, "model"}, {AttrChannel, f.Channel, "channel"}, {AttrState, string(f.Phase), "state"},
+		{workflows.AttrToken, f.Token, "token"}, {workflows.AttrModel, f.Model, "model"}, {workflows.AttrChannel, f.Channel, "channel"}, {workflows.AttrState, string(f.Phase), "state"},
 	} {
 		switch {
 		case term.value == "":
@@ -73,13 +74,13 @@ func (f Filter) Query(now time.Time) (string, error) {
 
 // Listed is a task as visibility knows it, a moment late.
 type Listed struct {
-	ID      string `json:"id"`
-	Run     string `json:"run"`
-	Token   string `json:"token"`
-	Model   string `json:"model"`
-	Channel string `json:"channel,omitempty"`
-	Vendor  string `json:"vendor,omitempty"`
-	Phase   Phase  `json:"phase"`
+	ID      string          `json:"id"`
+	Run     string          `json:"run"`
+	Token   string          `json:"token"`
+	Model   string          `json:"model"`
+	Channel string          `json:"channel,omitempty"`
+	Vendor  string          `json:"vendor,omitempty"`
+	Phase   workflows.Phase `json:"phase"`
 	// Status is the execution's own: Running, Completed, …; a failed task is a completed execution.
 	Status  string    `json:"status"`
 	Created time.Time `json:"created"`
@@ -178,22 +179,22 @@ func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
 	}
 	row := Listed{
 		ID: info.GetExecution().GetWorkflowId(), Run: info.GetExecution().GetRunId(),
-		Token: attr(AttrToken), Model: attr(AttrModel), Channel: attr(AttrChannel), Vendor: attr(AttrVendor),
-		Phase: Phase(attr(AttrState)), Status: info.GetStatus().String(), Created: info.GetStartTime().AsTime(),
+		Token: attr(workflows.AttrToken), Model: attr(workflows.AttrModel), Channel: attr(workflows.AttrChannel), Vendor: attr(workflows.AttrVendor),
+		Phase: workflows.Phase(attr(workflows.AttrState)), Status: info.GetStatus().String(), Created: info.GetStartTime().AsTime(),
 		Running: info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}
 	if info.GetCloseTime() != nil {
 		row.Closed = info.GetCloseTime().AsTime()
 	}
-	if due, err := time.Parse(time.RFC3339, attr(AttrDue)); err == nil && row.Running {
+	if due, err := time.Parse(time.RFC3339, attr(workflows.AttrDue)); err == nil && row.Running {
 		row.Due = due
 	}
 	var m memo // a task that waited for long has several runs, and this may be the last
 	if payload := info.GetMemo().GetFields()[memoTask]; payload != nil && converter.GetDefaultDataConverter().FromPayload(payload, &m) == nil {
 		row.Created = m.CreatedAt
 	}
-	var result Result
-	if payload := info.GetMemo().GetFields()[memoResult]; payload != nil {
+	var result workflows.Result
+	if payload := info.GetMemo().GetFields()[workflows.MemoResult]; payload != nil {
 		if converter.GetDefaultDataConverter().FromPayload(payload, &result) == nil && result.Failure != nil {
 			row.Code = result.Failure.Code
 		}
@@ -244,13 +245,13 @@ func (o *Operator) Index(ctx context.Context, each func(Indexed) error) error {
 
 // unfinished tells that a task's end is not written yet. Its execution may run on for a while after that.
 func unfinished(info *workflowpb.WorkflowExecutionInfo) bool {
-	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetMemo().GetFields()[memoResult] == nil
+	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetMemo().GetFields()[workflows.MemoResult] == nil
 }
 
 // removals are the removals under way, by their RemoveID.
 func (o *Operator) removals(ctx context.Context) (map[string]bool, error) {
 	removed := make(map[string]bool)
-	err := o.executions(ctx, "WorkflowType = '"+removeType+"' AND ExecutionStatus = 'Running'", 0, func(info *workflowpb.WorkflowExecutionInfo) error {
+	err := o.executions(ctx, "WorkflowType = '"+workflows.RemoveType+"' AND ExecutionStatus = 'Running'", 0, func(info *workflowpb.WorkflowExecutionInfo) error {
 		id := info.GetExecution().GetWorkflowId()
 		if payload := info.GetMemo().GetFields()[memoRemoval]; payload != nil {
 			var r removal
@@ -270,7 +271,7 @@ func (o *Operator) Fail(ctx context.Context, id, reason string) error {
 	if err := o.ready(ctx, id); err != nil {
 		return err
 	}
-	if err := o.temporal.SignalWorkflow(ctx, id, "", signalFail, reason); err != nil {
+	if err := o.temporal.SignalWorkflow(ctx, id, "", workflows.SignalFail, reason); err != nil {
 		return o.explain(id, err)
 	}
 	return nil
@@ -339,8 +340,8 @@ func (o *Operator) RetryArchive(ctx context.Context, id string) (run string, err
 	switch {
 	case err != nil:
 		return "", err
-	case task.Failure == nil || task.Failure.Code != CodeArchiveFailed:
-		return "", providers.Faultf(providers.Conflict, "%s is %s: only a task that failed with %s can archive again.", id, task.State, CodeArchiveFailed)
+	case task.Failure == nil || task.Failure.Code != workflows.CodeArchiveFailed:
+		return "", providers.Faultf(providers.Conflict, "%s is %s: only a task that failed with %s can archive again.", id, task.State, workflows.CodeArchiveFailed)
 	case answer.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		// It removes what its archive left, under the names that the next try writes to.
 		return "", providers.Faultf(providers.Conflict, "%s has failed a moment ago and still removes what is left of its archive; try again in a minute.", id)

@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
@@ -14,25 +14,26 @@ import (
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // TestOperatorEndsATask tells it first what its readers have seen, so that its progress does not fall.
 func TestOperatorEndsATask(t *testing.T) {
 	t.Parallel()
-	for name, do := range map[string]func(context.Context, *workflows.Operator, string) error{
-		"fail":   func(ctx context.Context, o *workflows.Operator, id string) error { return o.Fail(ctx, id, "lost") },
-		"cancel": func(ctx context.Context, o *workflows.Operator, id string) error { return o.Cancel(ctx, id) },
+	for name, do := range map[string]func(context.Context, *tasks.Operator, string) error{
+		"fail":   func(ctx context.Context, o *tasks.Operator, id string) error { return o.Fail(ctx, id, "lost") },
+		"cancel": func(ctx context.Context, o *tasks.Operator, id string) error { return o.Cancel(ctx, id) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := &toldEngine{engine: &engine{}}
-			tasks := workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video"})
-			made, err := tasks.Create(t.Context(), create(providers.VideoRequest{Model: "m", Prompt: "p"}))
+			service := tasks.NewClient(e, options(nil, storagetest.Redis(t)))
+			made, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "m", Prompt: "p"}))
 			if err != nil {
 				t.Fatal(err)
 			}
 			e.progress(t, made.ID, 60)
-			if err := do(t.Context(), workflows.NewOperator(e, "default"), made.ID); err != nil {
+			if err := do(t.Context(), tasks.NewOperator(e, "default"), made.ID); err != nil {
 				t.Fatal(err)
 			}
 			if want := []any{workflows.SignalShown, 60, name}; !slices.Equal(e.told, want) {
@@ -45,14 +46,14 @@ func TestOperatorEndsATask(t *testing.T) {
 // TestRetryArchiveOfADeletedTask is refused: the removal has seen the execution that failed, and would leave the new one.
 func TestRetryArchiveOfADeletedTask(t *testing.T) {
 	t.Parallel()
-	tasks, engine, _ := newListing(storagetest.Redis(t))
-	operator := workflows.NewOperator(engine, "default")
-	task := mustCreate(t, tasks, keyed("a", 0))
+	service, engine, _ := newListing(storagetest.Redis(t))
+	operator := tasks.NewOperator(engine, "default")
+	task := mustCreate(t, service, keyed("a", 0))
 	engine.endAs(t, task.ID, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
 	if _, err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict || !strings.Contains(err.Error(), "no archive step") {
 		t.Errorf("before: %v, want that its history lacks the step", err)
 	}
-	if err := tasks.Delete(t.Context(), task.ID, "demo"); err != nil {
+	if err := service.Delete(t.Context(), task.ID, "demo"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict || !strings.Contains(err.Error(), "being deleted") {
@@ -84,9 +85,9 @@ func (e *toldEngine) CancelWorkflow(context.Context, string, string) error {
 // nobody wants; nor is its archive tried again before that has removed what it left.
 func TestOperatorAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	tasks, engine, _ := newListing(storagetest.Redis(t))
-	operator := workflows.NewOperator(engine, "default")
-	task := mustCreate(t, tasks, keyed("a", 0))
+	service, engine, _ := newListing(storagetest.Redis(t))
+	operator := tasks.NewOperator(engine, "default")
+	task := mustCreate(t, service, keyed("a", 0))
 	result := payload(t, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
 	engine.change(task.ID, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
 		was.Memo.Fields[workflows.MemoResult] = result
@@ -106,13 +107,13 @@ func TestOperatorAfterTheEnd(t *testing.T) {
 // TestRetryArchiveForgetsWhatCalledItOff: what an operator or a client said to the try that has failed does not end the next.
 func TestRetryArchiveForgetsWhatCalledItOff(t *testing.T) {
 	t.Parallel()
-	tasks, fake, _ := newListing(storagetest.Redis(t))
-	task := mustCreate(t, tasks, keyed("a", 0))
+	service, fake, _ := newListing(storagetest.Redis(t))
+	task := mustCreate(t, service, keyed("a", 0))
 	fake.endAs(t, task.ID, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
 	fake.events = []*historypb.HistoryEvent{scheduled(9, "Archive")}
 	fake.events[0].GetActivityTaskScheduledEventAttributes().WorkflowTaskCompletedEventId = 8
 	e := &resetEngine{engine: fake}
-	if run, err := workflows.NewOperator(e, "default").RetryArchive(t.Context(), task.ID); err != nil || run != "next" {
+	if run, err := tasks.NewOperator(e, "default").RetryArchive(t.Context(), task.ID); err != nil || run != "next" {
 		t.Fatalf("got %q, %v", run, err)
 	}
 	if without := e.asked.GetResetReapplyExcludeTypes(); e.asked.GetWorkflowTaskFinishEventId() != 8 || !slices.Contains(without, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL) {

@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"bytes"
@@ -11,8 +11,9 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/archive"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 	promptRest = 5 * time.Second
 	// promptsMost bounds the words that a process keeps, in bytes, and promptsShare those of one token: the longest request fits.
 	promptsMost  = 4 * promptsShare
-	promptsShare = activities.MaxRequest + promptOverhead
+	promptsShare = archive.MaxDocument + promptOverhead
 	// promptOverhead is what an entry costs beside its words.
 	promptOverhead = 512
 )
@@ -78,12 +79,12 @@ func (p *prompts) of(ctx context.Context, token, object string, read func(contex
 		defer cancel()
 		req, err := read(ctx, object)
 		switch {
-		case activities.ArchiveAway(err) || errors.Is(err, context.DeadlineExceeded):
+		case errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
 			p.mu.Lock()
 			p.rests = time.Now().Add(promptRest)
 			p.mu.Unlock()
 			return nil, err
-		case err != nil && !activities.Missing(err):
+		case err != nil && !errors.Is(err, storage.ErrNotFound):
 			return nil, err
 		}
 		return p.put(token, object, req), nil

@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
@@ -11,11 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // TestReadsLeaveTheArchive: the words of a long request are read from the archive once in a process that did not make its
@@ -24,8 +23,9 @@ func TestReadsLeaveTheArchive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		archive, engine := storagetest.NewMemoryArchive(), &engine{}
-		process := func() *workflows.Client {
-			return workflows.NewClient(engine, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{Objects: archive}})
+		connection := storagetest.NewServer(t).Client(t)
+		process := func() *tasks.Client {
+			return tasks.NewClient(engine, options(archive, connection))
 		}
 		var looks atomic.Int64
 		away := true
@@ -42,7 +42,7 @@ func TestReadsLeaveTheArchive(t *testing.T) {
 		here, there := process(), process()
 		prompt := strings.Repeat("long ", 20_000)
 		made := mustCreate(t, here, create(providers.VideoRequest{Model: "m", Prompt: prompt}))
-		read := func(c *workflows.Client, want string) {
+		read := func(c *tasks.Client, want string) {
 			t.Helper()
 			for range 5 {
 				task, err := c.Find(t.Context(), made.ID, "demo")
@@ -74,7 +74,7 @@ func TestReadsLeaveTheArchive(t *testing.T) {
 // what is not there is not looked for twice.
 func TestPromptsAreShared(t *testing.T) {
 	t.Parallel()
-	prompts := workflows.NewPrompts()
+	prompts := tasks.NewPrompts()
 	var looks atomic.Int64
 	reads := func(prompt string, err error) func(context.Context, string) (providers.VideoRequest, error) {
 		return func(context.Context, string) (providers.VideoRequest, error) {
@@ -98,8 +98,8 @@ func TestPromptsAreShared(t *testing.T) {
 	if looks.Load() != 0 {
 		t.Error("the greedy pushed out the modest")
 	}
-	if size := prompts.Size(); size > workflows.PromptsMost {
-		t.Errorf("%d bytes are kept, want at most %d", size, workflows.PromptsMost)
+	if size := prompts.Size(); size > tasks.PromptsMost {
+		t.Errorf("%d bytes are kept, want at most %d", size, tasks.PromptsMost)
 	}
 	var group sync.WaitGroup
 	begun, release := make(chan struct{}), make(chan struct{})

@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"fmt"
@@ -11,13 +11,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
-)
-
-// Progress of a task by phase, so that it never falls whatever a vendor says: a job under way stays at or below
-// activities.MostShown, and only a completed task shows progressCompleted.
-const (
-	progressArchiving = 99
-	progressCompleted = 100
+	"modelrelay/workflows"
 )
 
 // read makes a Task of what Temporal's Describe says about an execution, open or closed, with or without a live worker.
@@ -32,13 +26,13 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 	if err := converter.GetDefaultDataConverter().FromPayload(fields[memoTask], &m); err != nil || fields[memoTask] == nil {
 		return Task{}, memo{}, fmt.Errorf("execution %s is not a video task: %w", id, err)
 	}
-	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: Queued, run: info.GetExecution().GetRunId()}
+	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: workflows.Queued, run: info.GetExecution().GetRunId()}
 	task.removed = marked(answer, m.CreatedAt)
 	if m.Request != nil {
 		task.describe(*m.Request)
 	}
-	if result := fields[memoResult]; result != nil {
-		var r Result
+	if result := fields[workflows.MemoResult]; result != nil {
+		var r workflows.Result
 		if err := converter.GetDefaultDataConverter().FromPayload(result, &r); err != nil {
 			return Task{}, memo{}, fmt.Errorf("read the result of %s: %w", id, err)
 		}
@@ -69,37 +63,37 @@ func position(pending []*workflowpb.PendingActivityInfo) int {
 }
 
 // standing is the state and progress of a running task, and the most progress that it shows before its next step.
-func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (state State, progress, peak int) {
+func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (state workflows.State, progress, peak int) {
 	switch phaseOf(info) {
-	case PhasePolling:
-	case PhaseArchiving, PhaseCompleted, PhaseFailed:
-		return InProgress, progressArchiving, progressArchiving
+	case workflows.PhasePolling:
+	case workflows.PhaseArchiving, workflows.PhaseCompleted, workflows.PhaseFailed:
+		return workflows.InProgress, workflows.ProgressArchiving, workflows.ProgressArchiving
 	default:
-		return Queued, 0, 0
+		return workflows.Queued, 0, 0
 	}
 	look := pollOf(pending)
 	if look == nil {
-		return InProgress, activities.MostShown, activities.MostShown // the job has ended, the workflow has not gone on yet
+		return workflows.InProgress, activities.MostShown, activities.MostShown // the job has ended, the workflow has not gone on yet
 	}
 	var p activities.Progress
 	if err := converter.GetDefaultDataConverter().FromPayloads(look.GetHeartbeatDetails(), &p); err != nil {
-		return Queued, 0, 0 // no look was taken yet
+		return workflows.Queued, 0, 0 // no look was taken yet
 	}
 	if p.State != providers.JobRunning {
-		return Queued, 0, 0
+		return workflows.Queued, 0, 0
 	}
-	return InProgress, p.Shown(now), p.Peak()
+	return workflows.InProgress, p.Shown(now), p.Peak()
 }
 
 // phaseOf is "" where the execution names none.
-func phaseOf(info *workflowpb.WorkflowExecutionInfo) Phase {
+func phaseOf(info *workflowpb.WorkflowExecutionInfo) workflows.Phase {
 	var phase string
-	if payload := info.GetSearchAttributes().GetIndexedFields()[AttrState]; payload != nil {
+	if payload := info.GetSearchAttributes().GetIndexedFields()[workflows.AttrState]; payload != nil {
 		if err := converter.GetDefaultDataConverter().FromPayload(payload, &phase); err != nil {
 			return ""
 		}
 	}
-	return Phase(phase)
+	return workflows.Phase(phase)
 }
 
 // pollOf is nil where no poll is under way.
@@ -119,7 +113,7 @@ func (t *Task) describe(req providers.VideoRequest) {
 }
 
 // end takes the result.
-func (t *Task) end(r Result) {
+func (t *Task) end(r workflows.Result) {
 	t.State, t.Progress, t.CompletedAt, t.ExpiresAt = r.State, r.Progress, r.CompletedAt, r.ExpiresAt
 	t.Failure, t.Outputs, t.Job = r.Failure, r.Outputs, r.Job
 	if t.Seconds == "" {

@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"testing"
@@ -14,6 +14,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 func payload(t *testing.T, v any) *commonpb.Payload {
@@ -32,7 +33,7 @@ func execution(t *testing.T, phase workflows.Phase, beat *activities.Progress) *
 	t.Helper()
 	answer := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
-		Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{workflows.MemoTask: payload(t, workflows.Memo{
+		Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{tasks.MemoTask: payload(t, tasks.Memo{
 			Token: "demo", Format: providers.OpenAI, CreatedAt: created,
 			Request: &providers.VideoRequest{Model: "sora-2", Prompt: "a cat", Seconds: "8"},
 		})}},
@@ -79,7 +80,7 @@ func TestReadNeverFalls(t *testing.T) {
 		{"result on its way", workflows.PhaseCompleted, nil, 93 * time.Second, workflows.InProgress, 99},
 	}
 	for _, step := range steps {
-		task, _, err := workflows.Read("video_x", execution(t, step.phase, step.beat), created.Add(step.after))
+		task, _, err := tasks.Read("video_x", execution(t, step.phase, step.beat), created.Add(step.after))
 		if err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
@@ -96,7 +97,7 @@ func TestReadPeak(t *testing.T) {
 		State: providers.JobRunning, Since: created, Usual: activities.Duration(100 * time.Second), Next: created.Add(50 * time.Second),
 	}
 	for after, want := range map[time.Duration]int{20 * time.Second: 20, time.Hour: 50} {
-		task, _, err := workflows.Read("video_x", execution(t, workflows.PhasePolling, beat), created.Add(after))
+		task, _, err := tasks.Read("video_x", execution(t, workflows.PhasePolling, beat), created.Add(after))
 		if err != nil || task.Progress != want || task.Peak() != 50 {
 			t.Errorf("after %v: progress %d and peak %d, %v; want %d and 50", after, task.Progress, task.Peak(), err, want)
 		}
@@ -111,7 +112,7 @@ func TestReadResult(t *testing.T) {
 		State: workflows.Completed, Progress: 100, CompletedAt: created.Add(time.Minute), ExpiresAt: created.Add(time.Hour),
 		Outputs: []activities.Output{{Object: "outputs/x/0.mp4"}}, Seconds: "12", Width: 1280, Height: 720,
 	})
-	got, _, err := workflows.Read("video_x", answer, created)
+	got, _, err := tasks.Read("video_x", answer, created)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestReadEndedFromOutside(t *testing.T) {
 	answer := execution(t, workflows.PhasePolling, nil)
 	answer.WorkflowExecutionInfo.Status = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
 	answer.WorkflowExecutionInfo.CloseTime = timestamppb.New(created.Add(time.Hour))
-	got, _, err := workflows.Read("video_x", answer, created)
+	got, _, err := tasks.Read("video_x", answer, created)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func TestReadEndedFromOutside(t *testing.T) {
 func TestReadStranger(t *testing.T) {
 	t.Parallel()
 	answer := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{}}
-	if task, _, err := workflows.Read("video_x", answer, created); err == nil {
+	if task, _, err := tasks.Read("video_x", answer, created); err == nil {
 		t.Errorf("an execution without our memo reads as %+v, want an error", task)
 	}
 }
@@ -156,7 +157,7 @@ func TestReadQueuePosition(t *testing.T) {
 		if want > 0 {
 			await.HeartbeatDetails = &commonpb.Payloads{Payloads: []*commonpb.Payload{payload(t, activities.Waiting{Position: want, Channel: "main"})}}
 		}
-		got, _, err := workflows.Read("video_x", answer, created)
+		got, _, err := tasks.Read("video_x", answer, created)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"modelrelay/storage/storagetest"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // visible is an engine whose executions can be listed.
@@ -44,16 +44,16 @@ func (v visible) ListWorkflow(_ context.Context, in *workflowservice.ListWorkflo
 // TestIndexLeavesRemovedTasks: what makes the lists again does not bring back tasks that are being removed.
 func TestIndexLeavesRemovedTasks(t *testing.T) {
 	t.Parallel()
-	tasks, engine, _ := newListing(storagetest.Redis(t))
-	kept, running, ended := mustCreate(t, tasks, keyed("kept", 0)), mustCreate(t, tasks, keyed("running", 0)), mustCreate(t, tasks, keyed("ended", 0))
+	service, engine, _ := newListing(storagetest.Redis(t))
+	kept, running, ended := mustCreate(t, service, keyed("kept", 0)), mustCreate(t, service, keyed("running", 0)), mustCreate(t, service, keyed("ended", 0))
 	engine.end(t, ended.ID)
 	for _, id := range []string{running.ID, ended.ID} {
-		if err := tasks.Delete(t.Context(), id, "demo"); err != nil {
+		if err := service.Delete(t.Context(), id, "demo"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var found []string
-	err := workflows.NewOperator(visible{engine}, "default").Index(t.Context(), func(task workflows.Indexed) error {
+	err := tasks.NewOperator(visible{engine}, "default").Index(t.Context(), func(task tasks.Indexed) error {
 		found = append(found, task.TaskID)
 		return nil
 	})

@@ -1,10 +1,11 @@
-package workflows
+package tasks
 
 import (
 	"context"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/workflows"
 )
 
 // source finds the job that a request wants to remix, puts its ticket and model into the request, and returns the
@@ -18,7 +19,7 @@ func (c *Client) source(ctx context.Context, tokenID string, req *providers.Vide
 	switch {
 	case err != nil:
 		return nil, err
-	case task.State != Completed || task.Job == nil:
+	case task.State != workflows.Completed || task.Job == nil:
 		return nil, &providers.Fault{
 			Kind: providers.Invalid, Param: "video_id", Accepted: providers.NotAccepted, Message: "Only a completed video can be remixed.",
 		}

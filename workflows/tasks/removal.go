@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"context"
@@ -19,11 +19,10 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"modelrelay/activities"
+	"modelrelay/workflows"
 )
 
 const (
-	// removeType is the name of the workflow Remove.
-	removeType = "Remove"
 	// memoRemoval is the memo field of a removal that has its task's id.
 	memoRemoval = "removal"
 	// markRetry and markRetryMost bound the wait between two tries of a mark. Temporal refuses a second execution under an id
@@ -73,13 +72,13 @@ func readRemoval(id string, answer *workflowservice.DescribeWorkflowExecutionRes
 	if err := converter.GetDefaultDataConverter().FromPayload(payload, &r); err != nil {
 		return Task{}, memo{}, fmt.Errorf("read the removal of %s: %w", id, err)
 	}
-	return Task{ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: Failed, removed: true, run: r.Run}, memo{Token: r.Token, CreatedAt: r.CreatedAt}, nil
+	return Task{ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: workflows.Failed, removed: true, run: r.Run}, memo{Token: r.Token, CreatedAt: r.CreatedAt}, nil
 }
 
 // mark starts the removal of a task that has ended under the task's own id, or marks the one that runs under it, whichever is
 // so at that moment. The SDK has no such start, so it is made by hand.
 func (c *Client) mark(ctx context.Context, task Task) (*workflowservice.StartWorkflowExecutionResponse, error) {
-	input, err := converter.GetDefaultDataConverter().ToPayloads(activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Run: task.run, Revision: removeNow})
+	input, err := converter.GetDefaultDataConverter().ToPayloads(activities.RemoveInput{TaskID: task.ID, Token: task.Token, Created: task.CreatedAt, Run: task.run, Revision: workflows.RemoveRevision})
 	if err != nil {
 		return nil, fmt.Errorf("input of the removal: %w", err)
 	}
@@ -100,14 +99,14 @@ func (c *Client) mark(ctx context.Context, task Task) (*workflowservice.StartWor
 		Namespace:                c.opts.Namespace,
 		RequestId:                removalMark(task.CreatedAt) + rand.Text(),
 		WorkflowId:               task.ID,
-		WorkflowType:             &commonpb.WorkflowType{Name: removeType},
-		TaskQueue:                &taskqueuepb.TaskQueue{Name: RemovalQueue(c.opts.TaskQueue), Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+		WorkflowType:             &commonpb.WorkflowType{Name: workflows.RemoveType},
+		TaskQueue:                &taskqueuepb.TaskQueue{Name: workflows.RemovalQueue(c.opts.TaskQueue), Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
 		Input:                    input,
 		WorkflowIdReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIdConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		OnConflictOptions:        &workflowpb.OnConflictOptions{AttachRequestId: true},
 		Memo:                     &commonpb.Memo{Fields: map[string]*commonpb.Payload{memoRemoval: memo}},
-		SearchAttributes:         &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{AttrToken: token}},
+		SearchAttributes:         &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{workflows.AttrToken: token}},
 		UserMetadata:             &sdkpb.UserMetadata{Summary: summary},
 	}
 	for wait := markRetry; ; wait = min(2*wait, markRetryMost) {

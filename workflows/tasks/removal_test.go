@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"testing"
@@ -10,8 +10,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
-	"modelrelay/storage/taskindex"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // TestDeleteWithoutRedis: what Temporal says of a task is enough. With Redis away a deleted task reads as gone in every
@@ -23,16 +22,14 @@ func TestDeleteWithoutRedis(t *testing.T) {
 		server := storagetest.NewServer(t)
 		connection := server.Client(t)
 		engine := &engine{}
-		process := func() *workflows.Client {
-			return workflows.NewClient(engine, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
-				Objects: &shelf{docs: make(map[string][]byte)}, Index: taskindex.New(connection, nil), Changes: taskindex.NewChanges(connection),
-			}})
+		process := func() *tasks.Client {
+			return tasks.NewClient(engine, options(&shelf{docs: make(map[string][]byte)}, connection))
 		}
 		here, there := process(), process()
 		running, ended := mustCreate(t, here, keyed("running", 0)), mustCreate(t, here, keyed("ended", 0))
 		engine.end(t, ended.ID)
 		server.Leave()
-		for key, task := range map[string]workflows.Task{"running": running, "ended": ended} {
+		for key, task := range map[string]tasks.Task{"running": running, "ended": ended} {
 			if _, err := there.Find(t.Context(), task.ID, "demo"); err != nil {
 				t.Fatalf("%s: %v", key, err)
 			}
@@ -40,7 +37,7 @@ func TestDeleteWithoutRedis(t *testing.T) {
 				if err := here.Delete(t.Context(), task.ID, "demo"); err != nil {
 					t.Fatalf("%s: delete: %v", key, err)
 				}
-				for name, c := range map[string]*workflows.Client{"here": here, "there": there} {
+				for name, c := range map[string]*tasks.Client{"here": here, "there": there} {
 					if _, err := c.Find(t.Context(), task.ID, "demo"); kindOf(err) != providers.NotFound {
 						t.Errorf("%s: read %s: %v, want not found", key, name, err)
 					}
@@ -68,17 +65,17 @@ func TestDeleteWithoutRedis(t *testing.T) {
 // of one task says nothing of another with its id.
 func TestRemovalOfAnEndedTask(t *testing.T) {
 	t.Parallel()
-	tasks, engine, _ := newListing(storagetest.Redis(t))
-	was := mustCreate(t, tasks, keyed("a", 0))
+	service, engine, _ := newListing(storagetest.Redis(t))
+	was := mustCreate(t, service, keyed("a", 0))
 	engine.end(t, was.ID)
 	run := engine.run(was.ID)
-	if err := tasks.Delete(t.Context(), was.ID, "demo"); err != nil {
+	if err := service.Delete(t.Context(), was.ID, "demo"); err != nil {
 		t.Fatal(err)
 	}
 	if engine.count() != 1 || engine.run(was.ID) == run {
 		t.Fatalf("%d executions, want the removal in the task's place", engine.count())
 	}
-	removals := workflows.NewExecutions(engine)
+	removals := tasks.NewExecutions(engine, "", "")
 	in := activities.RemoveInput{TaskID: was.ID, Token: "demo", Created: was.CreatedAt}
 	standing, err := removals.End(t.Context(), in)
 	if err != nil || !standing.Closed || standing.Run != run || standing.Life == "" || !standing.Single {
@@ -95,7 +92,7 @@ func TestRemovalOfAnEndedTask(t *testing.T) {
 		t.Errorf("the removal was deleted before its end")
 	}
 	engine.forget(was.ID) // the removal's last step
-	now := mustCreate(t, workflows.NewClient(engine, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{Objects: &shelf{docs: make(map[string][]byte)}}}), keyed("a", 0))
+	now := mustCreate(t, tasks.NewClient(engine, options(&shelf{docs: make(map[string][]byte)}, storagetest.Redis(t))), keyed("a", 0))
 	if standing, err = removals.End(t.Context(), in); err != nil || standing.Run != "" || engine.cancelled(now.ID) {
 		t.Errorf("the earlier task stands as %+v, %v, want as gone", standing, err)
 	}
@@ -104,9 +101,9 @@ func TestRemovalOfAnEndedTask(t *testing.T) {
 // TestRemovalCancelsOnce: a task that takes its time to end is asked once.
 func TestRemovalCancelsOnce(t *testing.T) {
 	t.Parallel()
-	tasks, engine, _ := newListing(storagetest.Redis(t))
-	task := mustCreate(t, tasks, keyed("a", 0))
-	removals := workflows.NewExecutions(engine)
+	service, engine, _ := newListing(storagetest.Redis(t))
+	task := mustCreate(t, service, keyed("a", 0))
+	removals := tasks.NewExecutions(engine, "", "")
 	in := activities.RemoveInput{TaskID: task.ID, Token: "demo", Created: task.CreatedAt}
 	for range 3 {
 		if standing, err := removals.End(t.Context(), in); err != nil || standing.Closed {

@@ -1,10 +1,12 @@
-package workflows
+package tasks
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"modelrelay/providers"
+	"modelrelay/storage"
 )
 
 // Repeated finds the task that an equal request made before, as Create does, and makes none: for a request that could not
@@ -50,7 +52,7 @@ func (c *Client) identify(ctx context.Context, in Create, req providers.VideoReq
 	if !in.Arrived.IsZero() {
 		age = time.Since(in.Arrived)
 	}
-	begun, err := c.opts.Intake.Begin(ctx, in.TokenID, hash, randomID(), in.Repeat, age)
+	begun, err := c.opts.Repeats.Begin(ctx, in.TokenID, hash, randomID(), in.Repeat, age)
 	if err != nil {
 		return identity{}, away("The protection against double payment", err)
 	}
@@ -65,7 +67,7 @@ func (c *Client) note(ctx context.Context, in Create, who identity, failed bool)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
-	if err := c.opts.Intake.Note(ctx, in.TokenID, who.hash, who.id, failed); err != nil {
+	if err := c.opts.Repeats.Note(ctx, in.TokenID, who.hash, who.id, failed); err != nil {
 		c.opts.Log.WarnContext(ctx, "create not noted, its repeat may be another task", "task", who.id, "token", in.TokenID, "err", err)
 	}
 }
@@ -78,7 +80,7 @@ func (c *Client) known(ctx context.Context, in Create, req providers.VideoReques
 	switch {
 	case in.IdempotencyKey != "":
 		id := keyedID(in.TokenID, in.IdempotencyKey)
-		if c.opts.Intake.Buried(ctx, id, time.Time{}) {
+		if c.buried(ctx, id, time.Time{}) {
 			return "", beingRemoved(id)
 		}
 		return id, nil
@@ -87,8 +89,8 @@ func (c *Client) known(ctx context.Context, in Create, req providers.VideoReques
 		if err != nil {
 			return "", unreadable(err)
 		}
-		id, err := c.opts.Intake.Recall(ctx, in.TokenID, hash)
-		if err != nil {
+		id, err := c.opts.Repeats.Recall(ctx, in.TokenID, hash)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return "", away("The protection against double payment", err)
 		}
 		return id, nil
@@ -117,7 +119,7 @@ func (c *Client) againKnown(ctx context.Context, id string, in Create, req provi
 	if err != nil {
 		return Task{}, memo{}, err
 	}
-	if task.removed || c.opts.Intake.Buried(ctx, id, task.CreatedAt) {
+	if task.removed || c.buried(ctx, id, task.CreatedAt) {
 		return Task{}, memo{}, beingRemoved(id)
 	}
 	if req.Model == "" && req.RemixOf != "" && req.RemixOf == task.Request.RemixOf { // the source is gone

@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"encoding/json"
@@ -13,32 +13,33 @@ import (
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // TestRepeated finds the task of a repeat and makes none.
 func TestRepeated(t *testing.T) {
 	t.Parallel()
-	tasks, engine, _ := newListing(storagetest.Redis(t))
-	made := mustCreate(t, tasks, keyed("a", 0))
-	if got, err := tasks.Repeated(t.Context(), keyed("a", 0)); err != nil || got.ID != made.ID || got.Request.Prompt != "a" {
+	service, engine, _ := newListing(storagetest.Redis(t))
+	made := mustCreate(t, service, keyed("a", 0))
+	if got, err := service.Repeated(t.Context(), keyed("a", 0)); err != nil || got.ID != made.ID || got.Request.Prompt != "a" {
 		t.Errorf("the repeat: got %+v, %v", got, err)
 	}
 	another, unknown, unkeyed := keyed("a", 0), keyed("b", 0), keyed("a", 0)
 	another.Request.Prompt, unkeyed.IdempotencyKey = "another", ""
 	for name, tc := range map[string]struct {
-		in   workflows.Create
+		in   tasks.Create
 		want providers.Kind
 	}{
 		"another request": {another, providers.Mismatch}, "another key": {unknown, providers.NotFound}, "no key": {unkeyed, providers.NotFound},
 	} {
-		if got, err := tasks.Repeated(t.Context(), tc.in); kindOf(err) != tc.want {
+		if got, err := service.Repeated(t.Context(), tc.in); kindOf(err) != tc.want {
 			t.Errorf("%s: got %+v, %v, want %s", name, got, err, tc.want)
 		}
 	}
-	if err := tasks.Delete(t.Context(), made.ID, "demo"); err != nil {
+	if err := service.Delete(t.Context(), made.ID, "demo"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := tasks.Repeated(t.Context(), keyed("a", 0)); kindOf(err) != providers.Conflict {
+	if got, err := service.Repeated(t.Context(), keyed("a", 0)); kindOf(err) != providers.Conflict {
 		t.Errorf("during its removal: got %+v, %v, want conflict", got, err)
 	}
 	if engine.count() != 2 { // the task and its removal
@@ -52,10 +53,10 @@ func TestRepeatWhileRemoved(t *testing.T) {
 	t.Parallel()
 	archive := storagetest.NewMemoryArchive()
 	engine := &engine{}
-	tasks := workflows.NewClient(engine, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{Objects: archive}})
-	acts := &activities.Activities{Objects: archive, Shelves: archive, Executions: workflows.NewExecutions(engine)}
-	create := func() (workflows.Task, error) {
-		return tasks.Create(t.Context(), create(providers.VideoRequest{
+	service := tasks.NewClient(engine, options(archive, storagetest.Redis(t)))
+	acts := &activities.Activities{Objects: archive, Shelves: archive, Executions: tasks.NewExecutions(engine, "", "")}
+	create := func() (tasks.Task, error) {
+		return service.Create(t.Context(), create(providers.VideoRequest{
 			Model: "m", Prompt: strings.Repeat("long ", 20_000), Images: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
 		}))
 	}
@@ -72,7 +73,7 @@ func TestRepeatWhileRemoved(t *testing.T) {
 		engine.forget(id)
 		return nil
 	}
-	var other workflows.Task
+	var other tasks.Task
 	begun := false
 	archive.Fail = func(operation, key string) error {
 		// Another create makes the task when this one has seen none, and it is removed when this one's image is there and
@@ -113,7 +114,7 @@ func TestRepeatWhileRemoved(t *testing.T) {
 	if err := remove(made.ID); err != nil || len(archive.Keys()) != 0 {
 		t.Errorf("removed: %v, with %v", err, archive.Keys())
 	}
-	begun, other = false, workflows.Task{}
+	begun, other = false, tasks.Task{}
 	archive.Fail = func(operation, _ string) error {
 		if operation != "put" || begun {
 			return nil

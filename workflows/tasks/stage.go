@@ -1,13 +1,17 @@
-package workflows
+package tasks
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/storage/archive"
+	"modelrelay/workflows"
 )
 
 const (
@@ -35,7 +39,7 @@ func (l load) empty() bool { return len(l.uploads) == 0 && l.request == nil }
 // place puts the request into the workflow's input, or among what goes to the archive where it is too large or too private
 // for that. What an answer repeats of it stands in the memo all the same, as far as it may. It stores nothing. A request
 // that no task could carry is a fault.
-func place(req providers.VideoRequest, start *Input, m *memo) (load, error) {
+func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, error) {
 	var l load
 	at := activities.LifePrefix(start.TaskID, start.Life)
 	for i := range req.Images {
@@ -51,8 +55,8 @@ func place(req providers.VideoRequest, start *Input, m *memo) (load, error) {
 		return load{}, unreadable(err)
 	case tooDeep(doc):
 		return load{}, providers.InvalidField("", "The request is nested too deeply.")
-	case len(doc) > activities.MaxRequest:
-		return load{}, activities.TooLarge(nil)
+	case len(doc) > archive.MaxDocument:
+		return load{}, tooLarge(nil)
 	}
 	said := req
 	said.Images, said.Extra, said.WebhookURL, said.Source = nil, nil, "", nil
@@ -78,20 +82,32 @@ func (c *Client) stage(ctx context.Context, l load) error {
 	group.SetLimit(stageLimit)
 	for _, image := range l.uploads {
 		group.Go(func() error {
-			return c.opts.Intake.Upload(uploading, image.Object, image.ContentType, image.Data)
+			_, err := c.opts.Objects.Put(uploading, image.Object, bytes.NewReader(image.Data), int64(len(image.Data)), archive.PutOptions{ContentType: image.ContentType})
+			return err
 		})
 	}
 	if err := group.Wait(); err != nil || l.request == nil {
 		return err
 	}
-	return c.opts.Intake.PutRequest(ctx, l.requestObject, *l.request)
+	err := c.opts.Objects.PutJSON(ctx, l.requestObject, *l.request)
+	if errors.Is(err, archive.ErrTooLarge) {
+		return tooLarge(err)
+	}
+	return err
+}
+
+// tooLarge is the fault of a request that no document of the archive can hold.
+func tooLarge(err error) *providers.Fault {
+	return &providers.Fault{
+		Kind: providers.TooLarge, Message: "The request is too large without its media.", Accepted: providers.NotAccepted, Err: err,
+	}
 }
 
 // unstage removes what a create staged that made no task. What stays is swept when it is older than any task.
 func (c *Client) unstage(ctx context.Context, id, life string) {
 	ctx, cancel := context.WithTimeout(ctx, unstageTimeout)
 	defer cancel()
-	if err := c.opts.Intake.Unstage(ctx, id, life); err != nil {
+	if err := c.opts.Objects.DeletePrefix(ctx, activities.LifePrefix(id, life)); err != nil {
 		c.opts.Log.WarnContext(ctx, "inputs stay that no task has", "task", id, "err", err)
 	}
 }

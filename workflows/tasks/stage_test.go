@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
@@ -11,19 +11,18 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/taskindex"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // staging is a client with everything that a create may meet.
 type staging struct {
-	tasks   *workflows.Client
+	tasks   *tasks.Client
 	engine  *engine
 	archive *storagetest.MemoryArchive
 	index   *taskindex.Index
@@ -46,14 +45,14 @@ func newStaging(t *testing.T, connection *redis.Client, over func(*engine) clien
 	if over != nil {
 		temporal = over(s.engine)
 	}
-	s.tasks = workflows.NewClient(temporal, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{
-		Objects: s.archive, Index: s.index, Budgets: s.budgets, Prices: videoPrices(t), Repeats: taskindex.NewRepeats(connection),
-	}})
+	opts := options(s.archive, connection)
+	opts.Budgets, opts.Prices = s.budgets, videoPrices(t)
+	s.tasks = tasks.NewClient(temporal, opts)
 	return s
 }
 
 // large is a create with an image and a request that go to the archive.
-func large() workflows.Create {
+func large() tasks.Create {
 	in := create(providers.VideoRequest{
 		Model: "sora-2", Prompt: strings.Repeat("long ", 20_000), Seconds: "8", Images: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
 	})
@@ -80,15 +79,15 @@ func TestCreateJudgesFirst(t *testing.T) {
 	t.Parallel()
 	deep := json.RawMessage(`{"a":` + strings.Repeat("[", 9_997) + strings.Repeat("]", 9_997) + `}`)
 	for name, tc := range map[string]struct {
-		change func(in *workflows.Create)
+		change func(in *tasks.Create)
 		want   providers.Kind
 	}{
-		"depth":               {func(in *workflows.Create) { in.Request.Metadata = deep }, providers.Invalid},
-		"size":                {func(in *workflows.Create) { in.Request.Prompt = strings.Repeat("x", archive.MaxDocument) }, providers.TooLarge},
-		"webhook":             {func(in *workflows.Create) { in.Request.WebhookURL = "https://example.com/hook" }, providers.Invalid},
-		"source":              {func(in *workflows.Create) { in.Request.RemixOf = workflows.RandomID() }, providers.NotFound},
-		"budget":              {func(in *workflows.Create) { in.Budget = 0.1 }, providers.Quota},
-		"budget, without key": {func(in *workflows.Create) { in.Budget, in.IdempotencyKey = 0.1, "" }, providers.Quota},
+		"depth":               {func(in *tasks.Create) { in.Request.Metadata = deep }, providers.Invalid},
+		"size":                {func(in *tasks.Create) { in.Request.Prompt = strings.Repeat("x", archive.MaxDocument) }, providers.TooLarge},
+		"webhook":             {func(in *tasks.Create) { in.Request.WebhookURL = "https://example.com/hook" }, providers.Invalid},
+		"source":              {func(in *tasks.Create) { in.Request.RemixOf = tasks.RandomID() }, providers.NotFound},
+		"budget":              {func(in *tasks.Create) { in.Budget = 0.1 }, providers.Quota},
+		"budget, without key": {func(in *tasks.Create) { in.Budget, in.IdempotencyKey = 0.1, "" }, providers.Quota},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/activities"
+	"modelrelay/workflows"
 )
 
 // Story is all there is to tell of a task.
@@ -22,11 +23,11 @@ type Story struct {
 	Listed
 
 	// Path leads to it in the Temporal UI.
-	Path     string    `json:"path"`
-	State    State     `json:"state"`
-	Progress int       `json:"progress"`
-	Failure  string    `json:"failure,omitempty"`
-	Expires  time.Time `json:"expires,omitzero"`
+	Path     string          `json:"path"`
+	State    workflows.State `json:"state"`
+	Progress int             `json:"progress"`
+	Failure  string          `json:"failure,omitempty"`
+	Expires  time.Time       `json:"expires,omitzero"`
 	// Request is what was asked for, as far as the history holds it.
 	Request  any                 `json:"request,omitempty"`
 	Attempts []AttemptStory      `json:"attempts,omitempty"`
@@ -38,7 +39,7 @@ type Story struct {
 
 // AttemptStory is one channel and one submit.
 type AttemptStory struct {
-	Attempt
+	workflows.Attempt
 
 	At time.Time `json:"at"`
 	// Ticket is the vendor's handle with what else the adapter keeps.
@@ -109,7 +110,7 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 	if err != nil {
 		return Story{}, err
 	}
-	for _, state := range []State{Completed, Failed} {
+	for _, state := range []workflows.State{workflows.Completed, workflows.Failed} {
 		delivery, err := o.delivery(ctx, in.NotifyID(state))
 		if err != nil {
 			return Story{}, err
@@ -122,7 +123,7 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 }
 
 // tell adds the steps and attempts of a history, and reads what the task was started with.
-func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecution, story *Story) (in Input, err error) {
+func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecution, story *Story) (in workflows.Input, err error) {
 	steps := make(map[int64]*telling) // by the event that scheduled them
 	var order []*telling
 	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -185,7 +186,7 @@ func (t *telling) add(story *Story) {
 		if converter.GetDefaultDataConverter().FromPayloads(t.input, &in) != nil {
 			return
 		}
-		story.Attempts = append(story.Attempts, AttemptStory{At: t.step.At, Attempt: Attempt{Number: in.Attempt, Assignment: in.Assignment}})
+		story.Attempts = append(story.Attempts, AttemptStory{At: t.step.At, Attempt: workflows.Attempt{Number: in.Attempt, Assignment: in.Assignment}})
 	case "Reconcile":
 		if len(story.Attempts) == 0 {
 			return

@@ -1,35 +1,30 @@
-package workflows
+package tasks
 
 import (
 	"time"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/workflows"
 )
 
-// State is where a task stands, in the contract's words.
-type State string
+// memoTask is the memo field of the memo, written at a task's start. The memo of an execution, open or closed, holds everything
+// that an answer to a client needs.
+const memoTask = "task"
 
-// The four states of interface.md.
-const (
-	Queued     State = "queued"
-	InProgress State = "in_progress"
-	Completed  State = "completed"
-	Failed     State = "failed"
-)
-
-// Failure codes of our own; a vendor's failed job carries the vendor's code.
-const (
-	CodeCancelled        = "cancelled"
-	CodeDeadlineExceeded = "deadline_exceeded"
-	CodeQueueTimeout     = "queue_timeout"    // no channel took it within video.queue_limit
-	CodeUpstreamUnknown  = "upstream_unknown" // a submit whose outcome nobody can tell; never repeated
-	CodeUpstreamRefused  = "upstream_refused" // the upstream surely did not take it and no other channel can help
-	CodeArchiveFailed    = "archive_failed"
-	CodeChannelGone      = "channel_gone" // the configuration no longer has the task's channel or key
-	CodeFailedByOperator = "failed_by_operator"
-	CodeInternal         = "internal_error"
-)
+// memo is what is known of a task at its start.
+type memo struct {
+	Token     string           `json:"token"`
+	Format    providers.Format `json:"format"`
+	Hash      string           `json:"hash"`
+	CreatedAt time.Time        `json:"created_at"`
+	// Life is the Input's; "" where what the task keeps is not told apart from what another with the same id does.
+	Life string `json:"life,omitempty"`
+	// Request lacks media and vendor parameters. Prompt, size, user and metadata are in the archive as RequestObject where it
+	// is set: there they are too large or too private for a memo.
+	Request       *providers.VideoRequest `json:"request,omitempty"`
+	RequestObject string                  `json:"request_object,omitempty"`
+}
 
 // Task is a video task as its readers see it. Times are zero until they are known.
 type Task struct {
@@ -39,7 +34,7 @@ type Task struct {
 	// Format is the dialect it was created in.
 	Format  providers.Format
 	Request providers.VideoRequest
-	State   State
+	State   workflows.State
 	// Progress is 0 to 100, never falls, and is 100 only when completed.
 	Progress int
 	// peak is the most that readers may see of Progress before the task's next step.
@@ -67,7 +62,7 @@ type Task struct {
 }
 
 // Ended tells whether the task will not change any more.
-func (t Task) Ended() bool { return t.State == Completed || t.State == Failed }
+func (t Task) Ended() bool { return t.State == workflows.Completed || t.State == workflows.Failed }
 
 // Create is a request for a new task.
 type Create struct {

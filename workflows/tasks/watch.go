@@ -1,9 +1,12 @@
-package workflows
+package tasks
 
 import (
 	"context"
 	"sync"
 	"time"
+
+	"modelrelay/storage/taskindex"
+	"modelrelay/workflows"
 )
 
 const (
@@ -48,18 +51,18 @@ func (c *Client) Watch(ctx context.Context, last Task) (Task, error) {
 
 // moved tells whether a watcher wants to hear of the task. An older look of another process is no news.
 func moved(last, now Task) bool {
-	forth := now.State != last.State && now.State != Queued
+	forth := now.State != last.State && now.State != workflows.Queued
 	return forth || now.Progress > last.Progress || now.QueuePosition != last.QueuePosition
 }
 
 // Follow hears from other processes which tasks have changed, until ctx ends. Without it, and while Redis is away,
 // watchers hear of changes within ten seconds.
 func (c *Client) Follow(ctx context.Context) {
-	c.opts.Intake.Follow(ctx, func(id string, ended bool) {
-		if ended {
-			c.reads.forget(id)
+	c.opts.Changes.Follow(ctx, nil, func(change taskindex.Change) {
+		if change.Ended {
+			c.reads.forget(change.TaskID)
 		}
-		c.watches.hint(id)
+		c.watches.hint(change.TaskID)
 	})
 }
 

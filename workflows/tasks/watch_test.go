@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"context"
@@ -9,30 +9,31 @@ import (
 	"testing/synctest"
 	"time"
 
-	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // watching is a client over an engine with n tasks, all polling; nothing of it leaves the test's bubble.
-func watching(t *testing.T, n int) (*workflows.Client, *engine, []workflows.Task) {
+func watching(t *testing.T, n int) (*tasks.Client, *engine, []tasks.Task) {
 	t.Helper()
 	e := &engine{}
-	c := workflows.NewClient(e, workflows.ClientOptions{TaskQueue: "video", Intake: activities.Intake{Objects: &shelf{docs: make(map[string][]byte)}}})
-	var tasks []workflows.Task
+	c := tasks.NewClient(e, options(&shelf{docs: make(map[string][]byte)}, storagetest.NewServer(t).Client(t)))
+	var list []tasks.Task
 	for i := range n {
 		in := create(providers.VideoRequest{Model: "m", Prompt: "p"})
 		in.IdempotencyKey = fmt.Sprint(i)
-		tasks = append(tasks, mustCreate(t, c, in))
+		list = append(list, mustCreate(t, c, in))
 	}
-	return c, e, tasks
+	return c, e, list
 }
 
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, e, tasks := watching(t, 1)
-		task := tasks[0]
+		c, e, list := watching(t, 1)
+		task := list[0]
 		began := time.Now()
 		e.after(3*time.Second, func() {
 			e.progress(t, task.ID, 40)
@@ -72,14 +73,14 @@ func TestWatch(t *testing.T) {
 func TestWatchHintBetweenTwoWatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, e, tasks := watching(t, 1)
-		e.progress(t, tasks[0].ID, 10)
-		got, err := c.Watch(t.Context(), tasks[0])
+		c, e, list := watching(t, 1)
+		e.progress(t, list[0].ID, 10)
+		got, err := c.Watch(t.Context(), list[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.progress(t, tasks[0].ID, 20)
-		c.Hint(tasks[0].ID)
+		e.progress(t, list[0].ID, 20)
+		c.Hint(list[0].ID)
 		began := time.Now()
 		if got, err = c.Watch(t.Context(), got); err != nil || got.Progress != 20 {
 			t.Fatalf("got %d, %v", got.Progress, err)
@@ -93,14 +94,14 @@ func TestWatchHintBetweenTwoWatches(t *testing.T) {
 func TestWatchEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, e, tasks := watching(t, 1)
+		c, e, list := watching(t, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		if _, err := c.Watch(ctx, tasks[0]); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.Watch(ctx, list[0]); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the context's end", err)
 		}
-		e.forget(tasks[0].ID)
-		if _, err := c.Watch(t.Context(), tasks[0]); kindOf(err) != providers.NotFound {
+		e.forget(list[0].ID)
+		if _, err := c.Watch(t.Context(), list[0]); kindOf(err) != providers.NotFound {
 			t.Errorf("a removed task: %v, want not found", err)
 		}
 		synctest.Wait()
@@ -115,11 +116,11 @@ func TestWatchCost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				c, e, tasks := watching(t, n)
+				c, e, list := watching(t, n)
 				ctx, cancel := context.WithTimeout(t.Context(), span)
 				defer cancel()
 				var group sync.WaitGroup
-				for _, task := range tasks {
+				for _, task := range list {
 					for range watchers {
 						group.Go(func() {
 							for last, err := task, error(nil); err == nil; {
@@ -137,7 +138,7 @@ func TestWatchCost(t *testing.T) {
 							case <-ctx.Done():
 								return
 							case <-tick.C:
-								for _, task := range tasks {
+								for _, task := range list {
 									c.Hint(task.ID)
 								}
 							}

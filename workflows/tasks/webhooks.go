@@ -1,4 +1,4 @@
-package workflows
+package tasks
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/workflows"
 )
 
 // checkWebhook judges the webhook that a create names.
@@ -38,7 +39,7 @@ type Notice struct {
 	EventID    string `json:"event_id"`
 	Type       string `json:"type"`
 	// State is where it stands; PhaseDelivering until it has ended.
-	State    Phase               `json:"state"`
+	State    workflows.Phase     `json:"state"`
 	Delivery activities.Delivery `json:"delivery"`
 }
 
@@ -61,7 +62,7 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 	if err != nil {
 		return Notice{}, err
 	}
-	notice, workflowID := notice(in, task.State, task.CompletedAt), in.NotifyID(task.State)
+	notice, workflowID := in.Notice(task.State, task.CompletedAt), in.NotifyID(task.State)
 	started, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	run, err := c.temporal.ExecuteWorkflow(started, client.StartWorkflowOptions{
@@ -69,9 +70,9 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 		TaskQueue:                c.opts.TaskQueue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING, // it may be hours from its next try
-		StaticSummary:            notice.summary(),
-		TypedSearchAttributes:    notice.attributes(in.Model),
-	}, notifyType, notice)
+		StaticSummary:            notice.Summary(),
+		TypedSearchAttributes:    notice.Attributes(in.Model),
+	}, workflows.NotifyType, notice)
 	if err != nil {
 		return Notice{}, away("The task engine", fmt.Errorf("start %s: %w", workflowID, err))
 	}
@@ -84,10 +85,10 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 }
 
 // standing reads how far the delivery has come.
-func (c *Client) standing(ctx context.Context, workflowID string, in NotifyInput) (Notice, error) {
+func (c *Client) standing(ctx context.Context, workflowID string, in workflows.NotifyInput) (Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	n := Notice{WorkflowID: workflowID, EventID: in.EventID, Type: in.eventType(), State: PhaseDelivering}
+	n := Notice{WorkflowID: workflowID, EventID: in.EventID, Type: in.EventType(), State: workflows.PhaseDelivering}
 	answer, err := c.temporal.DescribeWorkflowExecution(ctx, n.WorkflowID, "")
 	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
 		return Notice{}, providers.Faultf(providers.NotFound, "The end of task %q was told to nobody.", in.TaskID)
@@ -97,12 +98,12 @@ func (c *Client) standing(ctx context.Context, workflowID string, in NotifyInput
 	}
 	info := answer.GetWorkflowExecutionInfo()
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		n.State = PhaseUndelivered
+		n.State = workflows.PhaseUndelivered
 		if err := c.temporal.GetWorkflow(ctx, n.WorkflowID, info.GetExecution().GetRunId()).Get(ctx, &n.Delivery); err != nil {
 			n.Delivery.Reason = "The delivery was ended: " + info.GetStatus().String()
 		}
 		if n.Delivery.Delivered {
-			n.State = PhaseDelivered
+			n.State = workflows.PhaseDelivered
 		}
 		return n, nil
 	}
@@ -114,11 +115,11 @@ func (c *Client) standing(ctx context.Context, workflowID string, in NotifyInput
 }
 
 // input reads what a task was started with, which its memo need not hold.
-func (c *Client) input(ctx context.Context, id string) (Input, error) {
+func (c *Client) input(ctx context.Context, id string) (workflows.Input, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	events := c.temporal.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	var in Input
+	var in workflows.Input
 	if !events.HasNext() {
 		return in, notFound(id)
 	}
@@ -133,7 +134,7 @@ func (c *Client) input(ctx context.Context, id string) (Input, error) {
 }
 
 // inputOf reads the first event of a task's history.
-func inputOf(first *historypb.HistoryEvent) (in Input, err error) {
+func inputOf(first *historypb.HistoryEvent) (in workflows.Input, err error) {
 	err = converter.GetDefaultDataConverter().FromPayloads(first.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in)
 	return in, err
 }

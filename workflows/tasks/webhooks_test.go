@@ -1,4 +1,4 @@
-package workflows_test
+package tasks_test
 
 import (
 	"encoding/json"
@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/storage/storagetest"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // TestCreateJudgesTheWebhook: a create may name an address that a delivery could reach, where the token can sign.
@@ -30,12 +31,12 @@ func TestCreateJudgesTheWebhook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, s := &engine{}, &shelf{docs: make(map[string][]byte)}
-			tasks := workflows.NewClient(e, workflows.ClientOptions{
-				TaskQueue: "video", Intake: activities.Intake{Objects: s}, PrivateWebhooks: test.private,
-			})
+			opts := options(s, storagetest.Redis(t))
+			opts.PrivateWebhooks = test.private
+			service := tasks.NewClient(e, opts)
 			in := create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat", WebhookURL: test.url})
 			in.TokenSigns = test.signs
-			_, err := tasks.Create(t.Context(), in)
+			_, err := service.Create(t.Context(), in)
 			if test.want == "" {
 				var start workflows.Input
 				if err != nil || json.Unmarshal(e.input, &start) != nil || !start.Notify || start.Request.WebhookURL != test.url {

@@ -1,4 +1,4 @@
-package workflows
+package tracing
 
 import (
 	"context"
@@ -18,8 +18,8 @@ const (
 	sampledFlag = "01"
 )
 
-// writeTrace puts a sampled span into a header. A span that is not recorded has nothing to carry on.
-func writeTrace(header map[string]*commonpb.Payload, span trace.SpanContext) {
+// write puts a sampled span into a header. A span that is not recorded has nothing to carry on.
+func write(header map[string]*commonpb.Payload, span trace.SpanContext) {
 	if header == nil || !span.IsSampled() {
 		return
 	}
@@ -30,8 +30,8 @@ func writeTrace(header map[string]*commonpb.Payload, span trace.SpanContext) {
 	}
 }
 
-// readTrace finds a sampled span in a header. What cannot be read is none: no task fails for its trace.
-func readTrace(header map[string]*commonpb.Payload) (trace.SpanContext, bool) {
+// read finds a sampled span in a header. What cannot be read is none: no task fails for its trace.
+func read(header map[string]*commonpb.Payload) (trace.SpanContext, bool) {
 	payload := header[traceHeader]
 	if payload == nil {
 		return trace.SpanContext{}, false

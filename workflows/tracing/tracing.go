@@ -1,4 +1,6 @@
-package workflows
+// Package tracing carries the trace of a create through its task: Temporal interceptors of clients and workers. It decides
+// nothing of a task, and must not import package tasks, storage or an SDK of traces.
+package tracing
 
 import (
 	"context"
@@ -16,6 +18,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/workflows"
 )
 
 // tracedTries is how many tries of one activity a trace shows each: a job's looks, where its length is known, and all
@@ -31,35 +34,36 @@ const (
 	traceState = attribute.Key("gateway.state")
 )
 
-// Tracing carries the trace of a create through its task and to its webhook: spans of the start, of each workflow once it
+// Interceptor carries the trace of a create through its task and to its webhook: spans of the start, of each workflow once it
 // has ended, and of the tries of its activities. What begins outside of a recorded trace has none. A workflow's steps do
 // not depend on it, so histories of workers with and without it are the same to both.
 //
 // Temporal's own OpenTelemetry interceptor is not used because it has a span for every try, without bound, and draws a
 // new id for a workflow's span in each worker that takes it over, which leaves the spans of its activities without their parent.
-type Tracing struct {
+type Interceptor struct {
 	interceptor.InterceptorBase
 
+	// Tries is how many tries of one activity a trace shows each; New sets a default.
+	Tries  int
 	tracer trace.Tracer
-	tries  int
 }
 
-// NewTracing makes the interceptor of clients and workers. The tracer's ids must come from GivenSpanID where it has one.
-func NewTracing(tracer trace.Tracer) *Tracing { return &Tracing{tracer: tracer, tries: tracedTries} }
+// New makes the interceptor of clients and workers. The tracer's ids must come from GivenSpanID where it has one.
+func New(tracer trace.Tracer) *Interceptor { return &Interceptor{tracer: tracer, Tries: tracedTries} }
 
 // InterceptClient implements interceptor.ClientInterceptor.
-func (t *Tracing) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
+func (t *Interceptor) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
 	return &tracedClient{interceptor.ClientOutboundInterceptorBase{Next: next}, t.tracer}
 }
 
 // InterceptWorkflow implements interceptor.WorkerInterceptor.
-func (t *Tracing) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (t *Interceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	return &tracedWorkflow{interceptor.WorkflowInboundInterceptorBase{Next: next}, t.tracer}
 }
 
 // InterceptActivity implements interceptor.WorkerInterceptor.
-func (t *Tracing) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	return &tracedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}, t.tracer, t.tries}
+func (t *Interceptor) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &tracedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}, t.tracer, t.Tries}
 }
 
 type tracedClient struct {
@@ -76,7 +80,7 @@ func (c *tracedClient) ExecuteWorkflow(ctx context.Context, in *interceptor.Clie
 	ctx, span := c.tracer.Start(ctx, "StartWorkflow:"+in.WorkflowType,
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(providers.TraceTask.String(in.Options.ID)))
 	defer span.End()
-	writeTrace(interceptor.Header(ctx), span.SpanContext())
+	write(interceptor.Header(ctx), span.SpanContext())
 	run, err := c.Next.ExecuteWorkflow(ctx, in)
 	if err != nil {
 		span.SetStatus(codes.Error, "")
@@ -101,7 +105,7 @@ type workflowSpan struct{}
 // ExecuteWorkflow begins the workflow's span in every worker that takes the workflow over, under the same id, and ends it
 // in the one in which the workflow ends.
 func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
-	parent, ok := readTrace(interceptor.WorkflowHeader(ctx))
+	parent, ok := read(interceptor.WorkflowHeader(ctx))
 	if !ok {
 		return w.Next.ExecuteWorkflow(ctx, in)
 	}
@@ -117,9 +121,9 @@ func (w *tracedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.E
 		span.End()
 		return result, err
 	}
-	if ended, ok := result.(Result); ok && err == nil {
+	if ended, ok := result.(workflows.Result); ok && err == nil {
 		span.SetAttributes(traceState.String(string(ended.State)))
-		if ended.State == Failed {
+		if ended.State == workflows.Failed {
 			span.SetStatus(codes.Error, "")
 		}
 	}
@@ -136,32 +140,32 @@ type tracedSteps struct {
 
 // ExecuteActivity implements interceptor.WorkflowOutboundInterceptor.
 func (s *tracedSteps) ExecuteActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
-	passTrace(ctx)
+	pass(ctx)
 	return s.Next.ExecuteActivity(ctx, activityType, args...)
 }
 
 // ExecuteLocalActivity implements interceptor.WorkflowOutboundInterceptor.
 func (s *tracedSteps) ExecuteLocalActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
-	passTrace(ctx)
+	pass(ctx)
 	return s.Next.ExecuteLocalActivity(ctx, activityType, args...)
 }
 
 // ExecuteChildWorkflow implements interceptor.WorkflowOutboundInterceptor.
 func (s *tracedSteps) ExecuteChildWorkflow(ctx workflow.Context, childType string, args ...any) workflow.ChildWorkflowFuture {
-	passTrace(ctx)
+	pass(ctx)
 	return s.Next.ExecuteChildWorkflow(ctx, childType, args...)
 }
 
 // NewContinueAsNewError implements interceptor.WorkflowOutboundInterceptor.
 func (s *tracedSteps) NewContinueAsNewError(ctx workflow.Context, run any, args ...any) error {
-	passTrace(ctx)
+	pass(ctx)
 	return s.Next.NewContinueAsNewError(ctx, run, args...)
 }
 
-// passTrace hands the workflow's span on to the step that is about to be scheduled.
-func passTrace(ctx workflow.Context) {
+// pass hands the workflow's span on to the step that is about to be scheduled.
+func pass(ctx workflow.Context) {
 	if span, ok := ctx.Value(workflowSpan{}).(trace.SpanContext); ok {
-		writeTrace(interceptor.WorkflowHeader(ctx), span)
+		write(interceptor.WorkflowHeader(ctx), span)
 	}
 }
 
@@ -174,7 +178,7 @@ type tracedActivity struct {
 
 // ExecuteActivity is one try.
 func (a *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	parent, ok := readTrace(interceptor.Header(ctx))
+	parent, ok := read(interceptor.Header(ctx))
 	if !ok {
 		return a.Next.ExecuteActivity(ctx, in)
 	}

@@ -10,6 +10,7 @@ import (
 	"modelrelay/internal/testwait"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // tokenID is the stable id of the token demo, which is the file's.
@@ -28,10 +29,10 @@ func TestListOutlivesRedis(t *testing.T) {
 	for _, id := range ids[:2] {
 		g.AwaitCompleted(id, stack.TaskTimeout)
 	}
-	tasks := s.TaskClient()
+	service := s.TaskClient()
 	list := func() (names []string) {
 		t.Helper()
-		page, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: tokenID, Limit: 10, Ascending: true})
+		page, err := service.List(t.Context(), tasks.ListQuery{TokenID: tokenID, Limit: 10, Ascending: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,15 +67,15 @@ func TestWatchHears(t *testing.T) {
 	t.Parallel()
 	s := stack.New(t)
 	g := s.StartGateway(stack.GatewayOptions{})
-	tasks := s.TaskClient()
+	service := s.TaskClient()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go tasks.Follow(ctx)
+	go service.Follow(ctx)
 	hints, ready := make(chan taskindex.Change, 1000), make(chan struct{}, 1)
 	go taskindex.NewChanges(s.RedisClient("")).Follow(ctx, ready, func(change taskindex.Change) { hints <- change })
 	<-ready
 	id := g.Create(t.Context(), "sora-2-manual", "watched").ID
-	last, err := tasks.Find(ctx, id, tokenID)
+	last, err := service.Find(ctx, id, tokenID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestWatchHears(t *testing.T) {
 		}
 		s.Control.Drive(job, step.state, step.progress)
 		for last.State != step.want || last.Progress < step.progress {
-			if last, err = tasks.Watch(ctx, last); err != nil {
+			if last, err = service.Watch(ctx, last); err != nil {
 				t.Fatal(err)
 			}
 		}

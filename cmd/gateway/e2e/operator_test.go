@@ -16,6 +16,7 @@ import (
 	"modelrelay/cmd/gateway/e2e/stack"
 	"modelrelay/internal/testwait"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // TestOperator sees and moves tasks from the command line, and finds them by the queries of the Temporal UI.
@@ -44,7 +45,7 @@ func TestOperator(t *testing.T) {
 	} {
 		args := append([]string{"video", "list", "--json"}, test.args...)
 		testwait.Eventually(t, "gateway "+strings.Join(args, " "), stack.TaskTimeout, func() bool { // visibility is a moment late
-			var rows []workflows.Listed
+			var rows []tasks.Listed
 			if err := json.Unmarshal([]byte(g.Run(args...)), &rows); err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +73,7 @@ func TestOperator(t *testing.T) {
 		t.Errorf("stuck in half an hour: %d, %v, want the running one (%s)", count.GetCount(), err, stuck)
 	}
 
-	var story workflows.Story
+	var story tasks.Story
 	if err := json.Unmarshal([]byte(g.Run("video", "show", done, "--json")), &story); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // createRequest asks for a task in the Sora format, under an idempotency key where there is one.
@@ -212,10 +213,10 @@ func TestDelete(t *testing.T) {
 	front := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
 	other := s.StartGateway(stack.GatewayOptions{Args: []string{"serve", "--worker=false"}})
 	worker := s.StartGateway(stack.GatewayOptions{Args: []string{"worker"}})
-	tasks := s.TaskClient()
-	create := func(model, key string) workflows.Task {
+	service := s.TaskClient()
+	create := func(model, key string) tasks.Task {
 		t.Helper()
-		task, err := tasks.Create(t.Context(), workflows.Create{
+		task, err := service.Create(t.Context(), tasks.Create{
 			TokenID: tokenID, TokenName: "demo", Group: "default", Format: providers.OpenAI, IdempotencyKey: key,
 			Request: providers.VideoRequest{Model: model, Prompt: "delete " + key},
 		})
@@ -248,13 +249,13 @@ func TestDelete(t *testing.T) {
 	done := create("sora-2-fast", "done")
 	front.AwaitCompleted(done.ID, stack.TaskTimeout)
 	other.StatusOf(done.ID)
-	if err := tasks.Delete(t.Context(), done.ID, tokenID); err != nil {
+	if err := service.Delete(t.Context(), done.ID, tokenID); err != nil {
 		t.Fatal(err)
 	}
 	gone(done.ID)
 	empty(done.ID)
 	testwait.Eventually(t, "the key may be used again", stack.TaskTimeout, func() bool {
-		again, err := tasks.Create(t.Context(), workflows.Create{
+		again, err := service.Create(t.Context(), tasks.Create{
 			TokenID: tokenID, Group: "default", Format: providers.OpenAI, IdempotencyKey: "done",
 			Request: providers.VideoRequest{Model: "sora-2-fast", Prompt: "another prompt"},
 		})
@@ -271,11 +272,11 @@ func TestDelete(t *testing.T) {
 	running := create("sora-2-manual", "running")
 	s.Control.Await("video.get", "sora-2-manual", "", 1)
 	worker.Kill()
-	if err := tasks.Delete(t.Context(), running.ID, tokenID); err != nil {
+	if err := service.Delete(t.Context(), running.ID, tokenID); err != nil {
 		t.Fatal(err)
 	}
 	gone(running.ID)
-	if _, err := tasks.Create(t.Context(), workflows.Create{
+	if _, err := service.Create(t.Context(), tasks.Create{
 		TokenID: tokenID, Group: "default", Format: providers.OpenAI, IdempotencyKey: "running",
 		Request: providers.VideoRequest{Model: "sora-2-manual", Prompt: "delete running"},
 	}); !isKind(err, providers.Conflict) {
@@ -284,11 +285,11 @@ func TestDelete(t *testing.T) {
 	worker.Start()
 	empty(running.ID)
 	gone(running.ID)
-	record(s, "removed", workflows.RemoveID(running.ID, running.CreatedAt))
-	if err := tasks.Delete(t.Context(), running.ID, tokenID); !isKind(err, providers.NotFound) {
+	record(s, "removed", tasks.RemoveID(running.ID, running.CreatedAt))
+	if err := service.Delete(t.Context(), running.ID, tokenID); !isKind(err, providers.NotFound) {
 		t.Errorf("deleting what is gone: %v, want not found", err)
 	}
-	page, err := tasks.List(t.Context(), workflows.ListQuery{TokenID: tokenID, Limit: 10})
+	page, err := service.List(t.Context(), tasks.ListQuery{TokenID: tokenID, Limit: 10})
 	if err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != done.ID {
 		t.Errorf("listed %+v, %v; want the one task of the reused key", page, err)
 	}

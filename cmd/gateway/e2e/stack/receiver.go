@@ -15,7 +15,7 @@ import (
 	"github.com/openai/openai-go/v3/webhooks"
 
 	"modelrelay/internal/testwait"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // HookToken is the key of the client of WithReceiver, HookSecret what its webhooks are signed with.
@@ -93,10 +93,10 @@ func WithReceiver(url string) GatewayOptions {
 }
 
 // Redeliver runs the operator's command and reads its answer.
-func (g *Gateway) Redeliver(t *testing.T, id string) (workflows.Notice, error) {
+func (g *Gateway) Redeliver(t *testing.T, id string) (tasks.Notice, error) {
 	t.Helper()
 	stdout, stderr, err := g.Command(t.Context(), "video", "redeliver", id, "--json")
-	var notice workflows.Notice
+	var notice tasks.Notice
 	if wrong := json.Unmarshal([]byte(stdout), &notice); wrong != nil {
 		t.Fatalf("redeliver: %v, %s %s", err, stdout, stderr)
 	}

@@ -21,6 +21,7 @@ import (
 	"modelrelay/storage/archive"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // What every gateway of a stack is configured with.
@@ -197,14 +198,14 @@ func (s *Split) RestartWorker() {
 }
 
 // TaskClient reads and ends tasks as a gateway process of its own would.
-func (s *Stack) TaskClient() *workflows.Client {
+func (s *Stack) TaskClient() *tasks.Client {
 	s.T.Helper()
 	redis := s.RedisClient("")
-	return workflows.NewClient(s.TemporalClient(), workflows.ClientOptions{TaskQueue: TaskQueue, Intake: activities.Intake{
-		Objects: s.Archive(), Repeats: taskindex.NewRepeats(redis),
+	return tasks.NewClient(s.TemporalClient(), tasks.ClientOptions{TaskQueue: TaskQueue, Objects: s.Archive(), Repeats: taskindex.NewRepeats(redis),
 		Index: taskindex.New(redis, nil), Changes: taskindex.NewChanges(redis),
-	}, Limits: workflows.Limits{
-		Queue: activities.Duration(time.Hour), Deadline: activities.Duration(time.Hour),
-		Archive: activities.Duration(time.Hour), Retention: activities.Duration(time.Hour),
-	}})
+		Limits: workflows.Limits{
+			Queue: activities.Duration(time.Hour), Deadline: activities.Duration(time.Hour),
+			Archive: activities.Duration(time.Hour), Retention: activities.Duration(time.Hour),
+		},
+	})
 }

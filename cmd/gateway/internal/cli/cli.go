@@ -20,7 +20,7 @@ import (
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/storage/taskindex"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // Globals are the flags every command has.
@@ -50,8 +50,8 @@ type Services struct {
 	Redis    *redis.Client
 	Prices   *pricing.List
 	Index    *taskindex.Index
-	Tasks    *workflows.Client
-	Operator *workflows.Operator
+	Tasks    *tasks.Client
+	Operator *tasks.Operator
 	// Unsettled finds what is reserved and settled by nobody, and settles it.
 	Unsettled api.Settler
 	// Channels lists the channels as the processes that serve find them.

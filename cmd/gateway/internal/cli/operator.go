@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // operatorTimeout bounds what an operator waits for. Temporal's own client would try for long.
@@ -30,7 +31,7 @@ func (c *videoListCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return &UsageError{Err: fmt.Errorf("--since: %w", err)}
 	}
-	filter := workflows.Filter{Token: c.Token, Model: c.Model, Channel: c.Channel, Phase: workflows.Phase(c.State), Stuck: c.Stuck, Since: since}
+	filter := tasks.Filter{Token: c.Token, Model: c.Model, Channel: c.Channel, Phase: workflows.Phase(c.State), Stuck: c.Stuck, Since: since}
 	query, err := filter.Query(time.Now())
 	if err != nil {
 		return &UsageError{Err: err}
@@ -50,20 +51,20 @@ func (c *videoListCmd) Run(ctx context.Context, p *Program) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
-	tasks := []workflows.Listed{}
-	err = s.Operator.Tasks(ctx, filter, c.Limit, func(task workflows.Listed) error {
-		tasks = append(tasks, task)
+	listed := []tasks.Listed{}
+	err = s.Operator.Tasks(ctx, filter, c.Limit, func(task tasks.Listed) error {
+		listed = append(listed, task)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	if p.JSON {
-		return printJSON(p.Stdout, tasks)
+		return printJSON(p.Stdout, listed)
 	}
 	now := time.Now()
-	rows := make([][]string, 0, len(tasks))
-	for _, task := range tasks {
+	rows := make([][]string, 0, len(listed))
+	for _, task := range listed {
 		note := task.Code
 		if !task.Due.IsZero() && task.Due.Before(now) {
 			note = "stuck, due " + moment(task.Due)
@@ -103,13 +104,13 @@ type videoFailCmd struct {
 
 // Run ends a task as failed.
 func (c *videoFailCmd) Run(ctx context.Context, p *Program) error {
-	return p.end(ctx, c.ID, c.Wait, func(ctx context.Context, operator *workflows.Operator) error {
+	return p.end(ctx, c.ID, c.Wait, func(ctx context.Context, operator *tasks.Operator) error {
 		return operator.Fail(ctx, c.ID, c.Reason)
 	})
 }
 
 // end does what ends a task, and waits for the end. It fails where the task has not ended by then.
-func (p *Program) end(ctx context.Context, id string, most time.Duration, do func(context.Context, *workflows.Operator) error) error {
+func (p *Program) end(ctx context.Context, id string, most time.Duration, do func(context.Context, *tasks.Operator) error) error {
 	s, err := p.Open()
 	if err != nil {
 		return err
@@ -165,21 +166,21 @@ func (videoReindexCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	var tasks, unfinished int
-	err = s.Operator.Index(ctx, func(task workflows.Indexed) error {
-		tasks++
+	var all, unfinished int
+	err = s.Operator.Index(ctx, func(task tasks.Indexed) error {
+		all++
 		if task.Unfinished {
 			unfinished++
 		}
 		return s.Index.Restore(ctx, task.Token, task.TaskID, task.Created, task.Unfinished)
 	})
 	if err != nil {
-		return fmt.Errorf("after %d tasks: %w", tasks, err)
+		return fmt.Errorf("after %d tasks: %w", all, err)
 	}
 	if p.JSON {
-		return printJSON(p.Stdout, map[string]int{"tasks": tasks, "unfinished": unfinished})
+		return printJSON(p.Stdout, map[string]int{"tasks": all, "unfinished": unfinished})
 	}
-	return printFields(p.Stdout, fields{{"tasks", strconv.Itoa(tasks)}, {"unfinished", strconv.Itoa(unfinished)}})
+	return printFields(p.Stdout, fields{{"tasks", strconv.Itoa(all)}, {"unfinished", strconv.Itoa(unfinished)}})
 }
 
 // videoRedeliverCmd works on the task engine directly.
@@ -210,7 +211,7 @@ func (c *videoRedeliverCmd) Run(ctx context.Context, p *Program) error {
 }
 
 // noticeFields is a delivery for people.
-func noticeFields(n workflows.Notice) fields {
+func noticeFields(n tasks.Notice) fields {
 	return fields{
 		{"workflow", n.WorkflowID},
 		{"event", n.EventID + " " + n.Type},

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"modelrelay/activities"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // printStory tells a task's story for people.
-func printStory(p *Program, s workflows.Story) error {
+func printStory(p *Program, s tasks.Story) error {
 	failure := s.Failure
 	if s.Code != "" {
 		failure += " (" + s.Code + ")"
@@ -56,7 +56,7 @@ func printStory(p *Program, s workflows.Story) error {
 	return nil
 }
 
-func attemptRows(attempts []workflows.AttemptStory) [][]string {
+func attemptRows(attempts []tasks.AttemptStory) [][]string {
 	rows := make([][]string, 0, len(attempts))
 	for _, a := range attempts {
 		fault := ""
@@ -71,7 +71,7 @@ func attemptRows(attempts []workflows.AttemptStory) [][]string {
 	return rows
 }
 
-func waitingRows(waiting []workflows.Waiting) [][]string {
+func waitingRows(waiting []tasks.Waiting) [][]string {
 	rows := make([][]string, 0, len(waiting))
 	for _, w := range waiting {
 		rows = append(rows, []string{w.Name, w.State, strconv.Itoa(int(w.Tries)), moment(w.Next), w.Fault, line(w.Heartbeat)})
@@ -79,7 +79,7 @@ func waitingRows(waiting []workflows.Waiting) [][]string {
 	return rows
 }
 
-func stepRows(steps []workflows.Step) [][]string {
+func stepRows(steps []tasks.Step) [][]string {
 	rows := make([][]string, 0, len(steps))
 	for _, s := range steps {
 		took := ""
@@ -99,7 +99,7 @@ func outputRows(outputs []activities.Output) [][]string {
 	return rows
 }
 
-func deliveryRows(deliveries []workflows.Delivery) [][]string {
+func deliveryRows(deliveries []tasks.Delivery) [][]string {
 	rows := make([][]string, 0, len(deliveries))
 	for _, d := range deliveries {
 		rows = append(rows, []string{d.ID, d.State, d.Status, line(d.Result)})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"modelrelay/providers"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // Video is gateway video: a client of a gateway, which reads no configuration file, and an operator's way to the task engine, which
@@ -88,7 +88,7 @@ type videoCancelCmd struct {
 // Run cancels the task and shows it.
 func (c *videoCancelCmd) Run(ctx context.Context, p *Program) error {
 	if c.Operator {
-		return p.end(ctx, c.ID, c.Wait, func(ctx context.Context, operator *workflows.Operator) error { return operator.Cancel(ctx, c.ID) })
+		return p.end(ctx, c.ID, c.Wait, func(ctx context.Context, operator *tasks.Operator) error { return operator.Cancel(ctx, c.ID) })
 	}
 	client, err := c.client(p)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"modelrelay/storage/slots"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 const (
@@ -32,7 +32,7 @@ type taskCounter struct {
 	slots            *slots.Store
 	limited          func() []string // channels whose jobs are limited
 
-	tasks atomic.Pointer[counted[workflows.Census]]
+	tasks atomic.Pointer[counted[tasks.Census]]
 	lines atomic.Pointer[counted[map[string]slots.State]]
 }
 
@@ -79,12 +79,12 @@ func (c *taskCounter) count(ctx context.Context) bool {
 		}
 		c.lines.Store(&counted[map[string]slots.State]{lines, time.Now()})
 	}
-	tasks, err := workflows.TakeCensus(ctx, c.temporal, c.namespace, c.queue)
+	census, err := tasks.TakeCensus(ctx, c.temporal, c.namespace, c.queue)
 	if err != nil {
 		return false
 	}
-	c.tasks.Store(&counted[workflows.Census]{tasks, time.Now()})
-	return tasks.Workers > 0
+	c.tasks.Store(&counted[tasks.Census]{census, time.Now()})
+	return census.Workers > 0
 }
 
 // CountTasks makes what counts tasks until its context ends, and shows the counts.

@@ -20,7 +20,7 @@ import (
 
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers/upstream"
-	"modelrelay/workflows"
+	"modelrelay/workflows/tracing"
 )
 
 // The variables that say whether and how traces are sent. Those that say where, to whom and how many (OTEL_EXPORTER_OTLP_*,
@@ -163,7 +163,7 @@ func (g spanIDs) NewIDs(ctx context.Context) (id trace.TraceID, span trace.SpanI
 
 // NewSpanID implements sdktrace.IDGenerator.
 func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID) {
-	if given, ok := workflows.GivenSpanID(ctx); ok {
+	if given, ok := tracing.GivenSpanID(ctx); ok {
 		return given
 	}
 	for !id.IsValid() {

@@ -1,0 +1,132 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"modelrelay/providers"
+	"modelrelay/workflows"
+)
+
+const (
+	// endedPage is how many tasks that ended without their finish one visibility request reads.
+	endedPage = 100
+	// endedQuery finds them. A later run of the same task tells that it goes on: see Finish.
+	endedQuery = "WorkflowType = 'Video' AND ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut', 'Canceled')"
+)
+
+// unfinishedResult is how a task is read whose execution ended without writing how.
+func unfinishedResult(info *workflowpb.WorkflowExecutionInfo) workflows.Result {
+	failure := &providers.VideoFailure{Code: workflows.CodeInternal, Message: "The task was ended by an internal error."}
+	if info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED {
+		failure = &providers.VideoFailure{Code: workflows.CodeFailedByOperator, Message: "An operator ended the task."}
+	}
+	return workflows.Result{State: workflows.Failed, CompletedAt: info.GetCloseTime().AsTime(), Failure: failure}
+}
+
+// Finish implements activities.Endings. What it starts has the run's own id and is started once, so a run that was seen
+// before costs one look.
+func (e Executions) Finish(ctx context.Context, since time.Time, cursor []byte) (next []byte, err error) {
+	query := endedQuery
+	if !since.IsZero() {
+		query += fmt.Sprintf(" AND CloseTime >= '%s'", since.UTC().Format(time.RFC3339Nano))
+	}
+	answer, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: e.namespace, PageSize: endedPage, NextPageToken: cursor, Query: query,
+	})
+	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); invalid && len(cursor) > 0 {
+		return e.Finish(ctx, since, nil) // the server's cursors are others since it was replaced
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list what ended: %w", err)
+	}
+	for _, info := range answer.GetExecutions() {
+		if err := e.finish(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()); err != nil {
+			return nil, fmt.Errorf("finish %s: %w", info.GetExecution().GetWorkflowId(), err)
+		}
+	}
+	return answer.GetNextPageToken(), nil
+}
+
+// finish starts the finish of a run, unless that was done before, or the run was reset and the task goes on.
+func (e Executions) finish(ctx context.Context, id, run string) error {
+	if seen, err := e.there(ctx, workflows.FinishID(id, run)); err != nil || seen {
+		return err
+	}
+	answer, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
+	info := answer.GetWorkflowExecutionInfo()
+	switch {
+	case isGone(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("describe: %w", err)
+	case info.GetExecution().GetRunId() != run:
+		return nil
+	}
+	_, m, err := read(id, answer, time.Now())
+	if err != nil {
+		return nil //nolint:nilerr // an execution that somebody else made under our type is no task
+	}
+	first, err := e.temporal.GetWorkflowHistory(ctx, id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
+	if isGone(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the history: %w", err)
+	}
+	in := workflows.FinishInput{Result: unfinishedResult(info), Began: info.GetStartTime().AsTime(), Channel: listed(info).Channel}
+	if in.Task, err = inputOf(first); err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	if b := in.Task.Before; b != nil {
+		in.Began = b.Began
+	}
+	if asked := in.Task.Request; asked != nil { // the rest would outlive the task's removal
+		in.Task.Request = &providers.VideoRequest{WebhookURL: asked.WebhookURL}
+	}
+	if result := info.GetMemo().GetFields()[workflows.MemoResult]; result != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(result, &in.Result); err != nil {
+			return fmt.Errorf("read the result: %w", err)
+		}
+		told, err := e.there(ctx, in.Task.NotifyID(in.Result.State))
+		if err != nil {
+			return err
+		}
+		in.Task.Notify = in.Task.Notify && !told
+	}
+	_, err = e.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID:                    workflows.FinishID(id, run),
+		TaskQueue:             e.taskQueue,
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		StaticSummary:         "finish " + id,
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			workflows.Keyword(workflows.AttrModel).ValueSet(in.Task.Model), workflows.Keyword(workflows.AttrToken).ValueSet(m.Token),
+		),
+	}, workflows.Finish, in)
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	return nil
+}
+
+// there tells whether Temporal knows an execution, open or closed.
+func (e Executions) there(ctx context.Context, id string) (bool, error) {
+	_, err := e.temporal.DescribeWorkflowExecution(ctx, id, "")
+	switch {
+	case isGone(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("describe %s: %w", id, err)
+	}
+	return true, nil
+}
