@@ -48,7 +48,7 @@ func (t *Store) readChanges(ctx context.Context) error {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return storage.RedisError("read token changes", err)
 	}
-	if t.begun && head == t.head {
+	if t.following.begun && head == t.following.head {
 		return t.writeSeeds(ctx)
 	}
 	changes, err := t.client.LRange(ctx, tokenChangesKey, 0, -1).Result()
@@ -59,11 +59,13 @@ func (t *Store) readChanges(ctx context.Context) error {
 	if len(changes) > 0 {
 		head = changes[0]
 	}
-	sums, all := sumsSince(changes, t.head)
+	sums, all := sumsSince(changes, t.following.head)
+	t.caching.Lock()
 	t.changed.Add(1) // before reading: what was read earlier is no longer cached
-	if all || !t.begun {
-		sums, all = t.known.sums(), true
-		t.unknown.clear()
+	t.caching.Unlock()
+	if all || !t.following.begun {
+		sums, all = t.known.Keys(), true
+		t.unknown.Purge()
 		for sum := range *t.seeds.Load() {
 			sums = append(sums, sum)
 		}
@@ -74,19 +76,19 @@ func (t *Store) readChanges(ctx context.Context) error {
 	}
 	seeds := *t.seeds.Load()
 	for _, r := range records {
-		t.unknown.remove(r.sum)
+		t.unknown.Remove(r.sum)
 		if s, ok := seeds[r.sum]; ok {
 			s.take(r)
 		}
 		if r.raw == "" {
-			t.known.remove(r.sum)
-		} else {
-			t.known.replace(r.sum, &r.token)
+			t.known.Remove(r.sum)
+		} else if t.known.Contains(r.sum) { // what nobody asked for takes no other's place
+			t.known.Add(r.sum, &r.token)
 		}
 	}
-	t.head, t.begun = head, true
+	t.following.head, t.following.begun = head, true
 	if all {
-		t.due = max(t.due, seedsMissing) // Redis may have come back empty
+		t.following.due = max(t.following.due, seedsMissing) // Redis may have come back empty
 	}
 	return t.writeSeeds(ctx)
 }

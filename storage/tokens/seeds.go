@@ -82,7 +82,7 @@ func (t *Store) Seed(ctx context.Context, seeds []Seed) error {
 	t.following.Lock()
 	defer t.following.Unlock()
 	t.seeds.Store(&next)
-	t.due = seedsWhole
+	t.following.due = seedsWhole
 	if !t.out.Try(time.Now()) {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (t *Store) Seed(ctx context.Context, seeds []Seed) error {
 // writeSeeds writes what is due. Processes with different files do not fight: only a Seed call writes the whole.
 func (t *Store) writeSeeds(ctx context.Context) error {
 	seeds := *t.seeds.Load()
-	if t.due == seedsWritten || t.due == seedsMissing && len(seeds) == 0 {
+	if t.following.due == seedsWritten || t.following.due == seedsMissing && len(seeds) == 0 {
 		return nil
 	}
 	index, err := t.client.HGetAll(ctx, tokensKey).Result()
@@ -129,7 +129,7 @@ func (t *Store) writeSeeds(ctx context.Context) error {
 		}
 		late = late || changed
 	}
-	if t.due == seedsWhole {
+	if t.following.due == seedsWhole {
 		for _, r := range records {
 			if seeds[r.sum] != nil || r.raw == "" || !r.token.Seeded || r.token.Disabled || supersededBy(seeds, r.token.ID) {
 				continue
@@ -139,11 +139,11 @@ func (t *Store) writeSeeds(ctx context.Context) error {
 			if err := t.replace(ctx, replacement{old: r, index: r.sum.String(), sum: r.sum, token: gone}); err != nil && !errors.Is(err, errChanged) {
 				return err
 			}
-			t.log.LogAttrs(ctx, slog.LevelInfo, "token left the configuration", slog.String("token", gone.Name))
+			t.opts.Log.LogAttrs(ctx, slog.LevelInfo, "token left the configuration", slog.String("token", gone.Name))
 		}
 	}
 	if !late {
-		t.due = seedsWritten
+		t.following.due = seedsWritten
 	}
 	return nil
 }
@@ -153,8 +153,8 @@ func (t *Store) writeSeed(ctx context.Context, sum keySum, s *seeded, index map[
 	here := at[sum]
 	s.take(here)
 	token := *s.token.Load()
-	if token.Revoked && t.due == seedsWhole {
-		t.log.LogAttrs(ctx, slog.LevelWarn, "token of the configuration is revoked: give it another key", slog.String("token", token.Name))
+	if token.Revoked && t.following.due == seedsWhole {
+		t.opts.Log.LogAttrs(ctx, slog.LevelWarn, "token of the configuration is revoked: give it another key", slog.String("token", token.Name))
 	}
 	old := record{sum: sum, raw: here.raw}
 	var displaced Token // the file gave the key another name
@@ -164,7 +164,7 @@ func (t *Store) writeSeed(ctx context.Context, sum keySum, s *seeded, index map[
 	if oldSum, ok := parseKeySum(index[token.ID]); ok && oldSum != sum && at[oldSum].token.ID == token.ID {
 		old = at[oldSum]
 	}
-	if t.due == seedsMissing && (here.raw != "" || old.raw != "") || token.Revoked && here.raw != "" {
+	if t.following.due == seedsMissing && (here.raw != "" || old.raw != "") || token.Revoked && here.raw != "" {
 		return false, nil // it is there, maybe as another process's file has it
 	}
 	now := time.Now()
@@ -178,7 +178,7 @@ func (t *Store) writeSeed(ctx context.Context, sum keySum, s *seeded, index map[
 	if same, err := encodeToken(token); err == nil && same == here.raw && index[token.ID] == sum.String() {
 		return false, nil
 	}
-	t.begun = false // whatever happens to Redis now, the next look at it is a whole one
+	t.following.begun = false // whatever happens to Redis now, the next look at it is a whole one
 	err = t.replace(ctx, replacement{sum: sum, old: old, index: index[token.ID], token: token, claim: claimTake, displaced: displaced})
 	if errors.Is(err, errChanged) {
 		return true, nil

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage"
@@ -54,23 +55,25 @@ type Options struct {
 type Store struct {
 	client *redis.Client
 	opts   Options
-	log    *slog.Logger
 	out    storage.Outage
 
 	seeds   atomic.Pointer[map[keySum]*seeded]
-	known   *clock[*Token]
-	unknown *clock[int64] // until when, in unix nanoseconds
+	known   *lru.Cache[keySum, *Token]
+	unknown *lru.Cache[keySum, int64] // until when, in unix nanoseconds
 	lookups storage.Batch[*lookup]
 
+	caching sync.Mutex    // held while a record is cached, and while changed grows
 	changed atomic.Uint64 // counts the changes seen; a record read before one is not cached after it
 	heard   atomic.Int64  // unix nanoseconds of the last answer of Redis
 	met     atomic.Bool   // Redis has answered
 	stale   atomic.Bool   // grace is over: the local cache answers no more
 
-	following sync.Mutex // held while changes are read
-	head      string     // latest change seen
-	begun     bool       // head was read once
-	due       seedsDue   // what is still to be written of the seeds
+	following struct {
+		sync.Mutex          // held while changes are read
+		head       string   // latest change seen
+		begun      bool     // head was read once
+		due        seedsDue // what is still to be written of the seeds
+	}
 
 	stop func()
 	done chan struct{}
@@ -85,12 +88,9 @@ type lookup struct {
 
 // New starts to follow changes in Redis until Close. The client stays the caller's.
 func New(client *redis.Client, opts *Options) *Store {
-	t := &Store{
-		client:  client,
-		known:   newClock[*Token](knownTokens),
-		unknown: newClock[int64](unknownKeys),
-		done:    make(chan struct{}),
-	}
+	t := &Store{client: client, done: make(chan struct{})}
+	t.known, _ = lru.New[keySum, *Token](knownTokens) // fails for no size but one below 1
+	t.unknown, _ = lru.New[keySum, int64](unknownKeys)
 	if opts != nil {
 		t.opts = *opts
 	}
@@ -100,8 +100,8 @@ func New(client *redis.Client, opts *Options) *Store {
 	if t.opts.Grace <= 0 {
 		t.opts.Grace = 10 * time.Minute
 	}
-	t.log = cmp.Or(t.opts.Log, slog.New(slog.DiscardHandler))
-	t.out = storage.Outage{Log: t.log, What: "tokens: known ones go on from memory"}
+	t.opts.Log = cmp.Or(t.opts.Log, slog.New(slog.DiscardHandler))
+	t.out = storage.Outage{Log: t.opts.Log, What: "tokens: known ones go on from memory"}
 	t.seeds.Store(&map[keySum]*seeded{})
 	t.heard.Store(time.Now().UnixNano())
 	t.lookups = storage.Batch[*lookup]{Most: readTogether, Work: t.lookUp}
@@ -129,11 +129,11 @@ func (t *Store) Authenticate(ctx context.Context, key string) (*Token, error) {
 	if s, ok := (*t.seeds.Load())[sum]; ok {
 		return s.token.Load(), nil
 	}
-	if token, ok := t.known.get(sum); ok && !t.stale.Load() {
+	if token, ok := t.known.Get(sum); ok && !t.stale.Load() {
 		return token, nil
 	}
 	now := time.Now()
-	if until, ok := t.unknown.get(sum); ok && now.UnixNano() < until {
+	if until, ok := t.unknown.Get(sum); ok && now.UnixNano() < until {
 		return nil, errUnknownKey
 	}
 	if t.out.Resting(now) {
@@ -145,12 +145,18 @@ func (t *Store) Authenticate(ctx context.Context, key string) (*Token, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
-	still := func() bool { return t.changed.Load() == changed }
+	t.caching.Lock()
+	defer t.caching.Unlock()
+	current := t.changed.Load() == changed
+	switch {
+	case l.token == nil && current:
+		t.unknown.Add(sum, time.Now().Add(unknownFor).UnixNano())
+	case current:
+		t.known.Add(sum, l.token)
+	}
 	if l.token == nil {
-		t.unknown.put(sum, time.Now().Add(unknownFor).UnixNano(), still)
 		return nil, errUnknownKey
 	}
-	t.known.put(sum, l.token, still)
 	return l.token, nil
 }
 
@@ -210,7 +216,7 @@ func (t *Store) records(ctx context.Context, sums []keySum) ([]record, error) {
 			}
 			if r.token, err = decodeToken(raw); err != nil {
 				// One spoilt record must not lock out the others: it counts as absent.
-				t.log.LogAttrs(ctx, slog.LevelError, "token record is broken", slog.String("hash", r.sum.String()[:8]))
+				t.opts.Log.LogAttrs(ctx, slog.LevelError, "token record is broken", slog.String("hash", r.sum.String()[:8]))
 				continue
 			}
 			r.raw = raw

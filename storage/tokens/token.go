@@ -205,6 +205,23 @@ func HashKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// keySum is the SHA-256 of a token's key, the form in which keys are compared in memory.
+type keySum [sha256.Size]byte
+
+// sumOf hashes a key of at most maxKey bytes without an allocation.
+func sumOf(key string) keySum {
+	var buf [maxKey]byte
+	return sha256.Sum256(buf[:copy(buf[:], key)])
+}
+
+func (s keySum) String() string { return hex.EncodeToString(s[:]) }
+
+func parseKeySum(text string) (keySum, bool) {
+	var s keySum
+	n, err := hex.Decode(s[:], []byte(text))
+	return s, err == nil && n == len(s) && len(text) == 2*len(s)
+}
+
 // hint is what a person may see of a key. A short key shows nothing of itself.
 func hint(key string) string {
 	if len(key) < 16 {
