@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Change is what an operator may set of a token; what is nil stays as it is. The forms in which operators name
-// changes, a document and the flags of a command, have these fields, these types and this order: they are converted.
+// Change is what an operator may set of a token; what is nil stays as it is. The commands' flags are its fields, with the
+// tags of the parser; the document of /admin has these fields, types and order, and converts to it.
 type Change struct {
-	Group      *string
-	Models     *[]string
-	Operations *[]string
-	Networks   *[]string
+	Group      *string   `help:"Which channels it may use; of a new token: default." placeholder:"NAME"`
+	Models     *[]string `type:"list" help:"Public model names with * patterns and commas between; empty: every model of the group." placeholder:"LIST"`
+	Operations *[]string `type:"list" help:"What it may do: relay, video, realtime, with commas between; empty: everything." placeholder:"LIST"`
+	Networks   *[]string `type:"list" help:"Source addresses or CIDR ranges with commas between; empty: any." placeholder:"LIST"`
 	LimitChange
-	Budget     *float64
-	Weight     *int
-	Lane       *string
-	WebhookURL *string
-	Disabled   *bool
+	Budget     *float64 `help:"Money, in the unit of prices; 0: no limit." placeholder:"N"`
+	Weight     *int     `help:"Share of a full channel's video jobs among the tokens of a lane that wait; of a new token: 1." placeholder:"N"`
+	Lane       *string  `help:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs; of a new token: normal." placeholder:"LANE"`
+	WebhookURL *string  `name:"webhook-url" help:"Where its video events go; empty: nowhere." placeholder:"URL"`
+	Disabled   *bool    `help:"Refuse it until it is enabled; --disabled=false takes it again." placeholder:"BOOL"`
 }
 
 // Apply puts what is there into the token. It checks nothing, and the token's lists are the change's afterwards.

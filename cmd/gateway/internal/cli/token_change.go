@@ -11,23 +11,9 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// tokenFlags are the fields of a tokens.Change, which they convert to.
-type tokenFlags struct {
-	Group      *string   `help:"Which channels it may use; of a new token: default." placeholder:"NAME"`
-	Models     *[]string `type:"list" help:"Public model names with * patterns and commas between; empty: every model of the group." placeholder:"LIST"`
-	Operations *[]string `type:"list" help:"What it may do: relay, video, realtime, with commas between; empty: everything." placeholder:"LIST"`
-	Networks   *[]string `type:"list" help:"Source addresses or CIDR ranges with commas between; empty: any." placeholder:"LIST"`
-	tokens.LimitChange
-	Budget     *float64 `help:"Money, in the unit of prices; 0: no limit." placeholder:"N"`
-	Weight     *int     `help:"Share of a full channel's video jobs among the tokens of a lane that wait; of a new token: 1." placeholder:"N"`
-	Lane       *string  `help:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs; of a new token: normal." placeholder:"LANE"`
-	WebhookURL *string  `name:"webhook-url" help:"Where its video events go; empty: nowhere." placeholder:"URL"`
-	Disabled   *bool    `help:"Refuse it until it is enabled; --disabled=false takes it again." placeholder:"BOOL"`
-}
-
 // tokenChange is what the flags of a command say of a token.
 type tokenChange struct {
-	tokenFlags
+	tokens.Change
 	Expires       *string `help:"Date, RFC 3339 time, or duration from now such as 720h; empty: never." placeholder:"WHEN"`
 	WebhookSecret *string `help:"Secret that signs them, whsec_… or \"new\" for one that is made and printed, once; the one before signs beside it for a day." placeholder:"SECRET"`
 }
@@ -45,7 +31,7 @@ type readChange struct {
 
 // read makes the secret and the moments that the flags ask for. The error is a *UsageError.
 func (c *tokenChange) read(now time.Time) (readChange, error) {
-	change := readChange{fields: tokens.Change(c.tokenFlags)}
+	change := readChange{fields: c.Change}
 	if c.Expires != nil {
 		expires, err := parseExpiry(*c.Expires, now)
 		if err != nil {
