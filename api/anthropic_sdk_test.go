@@ -12,6 +12,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/storage/ledger"
 )
 
@@ -79,7 +80,7 @@ func TestAnthropicSDKMessage(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 		want := ledger.Entry{Token: "good", Model: "m", Channel: "main", Requests: 1, InputTokens: 17, CachedTokens: 5, OutputTokens: 7}
-		waitFor(t, func() bool {
+		testwait.Eventually(t, "the ledger has it", patience, func() bool {
 			g.ledger.mu.Lock()
 			defer g.ledger.mu.Unlock()
 			return len(g.ledger.entries) == 1 && g.ledger.entries[0] == want

@@ -16,6 +16,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/api"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/storage/tokens"
@@ -165,7 +166,7 @@ func TestTokenLosesWhatIsUnderWay(t *testing.T) {
 				})
 			}
 			begun.Wait()
-			reach(t, "all are under way", func() bool { return g.Open().Requests == int64(len(asked)) && g.tasks.watchers() == 2 })
+			testwait.Eventually(t, "all are under way", patience, func() bool { return g.Open().Requests == int64(len(asked)) && g.tasks.watchers() == 2 })
 			test.ring(ring)
 			over.Wait()
 		})
@@ -228,7 +229,7 @@ func TestWatchersHaveALimit(t *testing.T) {
 		_ = resp.Body.Close()
 		waited <- resp.StatusCode
 	}()
-	reach(t, "both are watched", func() bool { return g.tasks.watchers() == 2 })
+	testwait.Eventually(t, "both are watched", patience, func() bool { return g.tasks.watchers() == 2 })
 	for _, path := range []string{"/v1/videos/video_1/events", "/v1/videos/video_1?wait=1", generations + "/video_1?wait=1"} {
 		rec := g.do(t, request("GET", path, ""))
 		if code, _ := fault(t, rec); rec.Code != 429 || code != "rate_limit_exceeded" || rec.Header().Get("Retry-After") == "" {
@@ -249,7 +250,7 @@ func TestWatchersHaveALimit(t *testing.T) {
 	for range events { // to its end
 	}
 	g.tasks.put(running(10))
-	reach(t, "a place is free again", func() bool { return g.do(t, request("GET", "/v1/videos/video_1?wait=1", "")).Code == 200 })
+	testwait.Eventually(t, "a place is free again", patience, func() bool { return g.do(t, request("GET", "/v1/videos/video_1?wait=1", "")).Code == 200 })
 }
 
 // TestReadsHaveALimit: all reads of tasks share it, and those of another token have their own.

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/api"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/storage/ledger"
@@ -222,7 +223,7 @@ func TestStreamComesAsItCame(t *testing.T) {
 	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
 		t.Errorf("got Content-Type %q", got)
 	}
-	waitFor(t, func() bool {
+	testwait.Eventually(t, "the ledger has it", patience, func() bool {
 		g.ledger.mu.Lock()
 		defer g.ledger.mu.Unlock()
 		return len(g.ledger.entries) == 1 && g.ledger.entries[0].InputTokens == 5 && g.ledger.entries[0].OutputTokens == 2
@@ -262,8 +263,8 @@ func TestClientGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	waitFor(t, func() bool { return closed(upstreamEnded) })
-	waitFor(t, func() bool { return strings.Contains(g.log.String(), `"status":499`) })
+	testwait.Eventually(t, "the upstream's call ends", patience, func() bool { return closed(upstreamEnded) })
+	testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(g.log.String(), `"status":499`) })
 }
 
 // TestSlowClient: a client that stops reading does not hold the upstream for ever.
@@ -288,7 +289,7 @@ func TestSlowClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	waitFor(t, func() bool { return closed(upstreamEnded) })
+	testwait.Eventually(t, "the upstream's call ends", patience, func() bool { return closed(upstreamEnded) })
 }
 
 type endless struct{}
@@ -327,21 +328,6 @@ func closed(done <-chan struct{}) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-func waitFor(t *testing.T, met func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !met() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal("waited in vain")
-		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"modelrelay/api"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/relay"
@@ -160,7 +161,7 @@ func TestClientLeavesBeforeTheFirstByte(t *testing.T) {
 				_, _ = io.Copy(io.Discard, resp.Body)
 				_ = resp.Body.Close()
 			}
-			waitFor(t, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
+			testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
 			close(on.over)
 			want := ledger.Entry{Token: "good", Model: "gpt-4o", Channel: tc.channel, Requests: 1, Failed: true}
 			if !tc.free {

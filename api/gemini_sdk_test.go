@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/storage/ledger"
 )
 
@@ -69,7 +70,7 @@ func TestGeminiSDKGenerate(t *testing.T) {
 				t.Errorf("%s %s: got %+v, %v", version, model, got, err)
 			}
 			want := ledger.Entry{Token: "good", Model: model, Channel: "main", Requests: 1, InputTokens: 8, OutputTokens: 2}
-			waitFor(t, func() bool {
+			testwait.Eventually(t, "the ledger has it", patience, func() bool {
 				g.ledger.mu.Lock()
 				defer g.ledger.mu.Unlock()
 				return len(g.ledger.entries) == 1 && g.ledger.entries[0] == want
@@ -141,7 +142,7 @@ func TestGeminiArrayStream(t *testing.T) {
 		t.Errorf("got %q, %v", rest, err)
 	}
 	want := ledger.Entry{Token: "good", Model: "m", Channel: "main", Requests: 1, InputTokens: 8, OutputTokens: 2}
-	waitFor(t, func() bool {
+	testwait.Eventually(t, "the ledger has it", patience, func() bool {
 		g.ledger.mu.Lock()
 		defer g.ledger.mu.Unlock()
 		return len(g.ledger.entries) == 1 && g.ledger.entries[0] == want

@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/api"
+	"modelrelay/internal/testwait"
 )
 
 // listening is a gateway at a real listener.
@@ -92,7 +93,7 @@ func TestListenStopsAtItsPlaces(t *testing.T) {
 	waiting := g.connect(t, "127.0.0.1")
 	answered := make(chan error, 1)
 	go func() { answered <- asks(waiting) }()
-	eventually(t, "the listener stops accepting", func() bool { return g.Open().Full })
+	testwait.Eventually(t, "the listener stops accepting", patience, func() bool { return g.Open().Full })
 	if n := g.Open().Connections; n != places {
 		t.Errorf("%d connections, want %d", n, places)
 	}
@@ -105,11 +106,11 @@ func TestListenStopsAtItsPlaces(t *testing.T) {
 	if err := <-answered; err != nil {
 		t.Errorf("after a place was free: %v", err)
 	}
-	eventually(t, "it is full again", func() bool { return g.Open().Full })
+	testwait.Eventually(t, "it is full again", patience, func() bool { return g.Open().Full })
 	for _, conn := range append(held, waiting) {
 		_ = conn.Close()
 	}
-	eventually(t, "all places come back", func() bool { o := g.Open(); return o.Connections == 0 && !o.Full })
+	testwait.Eventually(t, "all places come back", patience, func() bool { o := g.Open(); return o.Connections == 0 && !o.Full })
 	if n := strings.Count(g.log.String(), "no new connection is accepted"); n != 1 {
 		t.Errorf("the log tells it %d times:\n%s", n, g.log)
 	}
@@ -139,7 +140,7 @@ func TestListenSharesPlaces(t *testing.T) {
 	other := g.connect(t, "127.0.0.2")
 	mustAnswer(t, other)
 	_ = first.Close()
-	eventually(t, "the place comes back", func() bool { return g.Open().Connections == 2 })
+	testwait.Eventually(t, "the place comes back", patience, func() bool { return g.Open().Connections == 2 })
 	mustAnswer(t, g.connect(t, "127.0.0.1"))
 	mustAnswer(t, other)
 }
@@ -158,7 +159,7 @@ func TestListenTakesBackConversations(t *testing.T) {
 			t.Errorf("%d connections, want 1", n)
 		}
 		_ = conn.Close(websocket.StatusNormalClosure, "")
-		eventually(t, "the place comes back", func() bool { return g.Open().Connections == 0 })
+		testwait.Eventually(t, "the place comes back", patience, func() bool { return g.Open().Connections == 0 })
 	}
 }
 
@@ -214,7 +215,7 @@ func TestListenEndsWhileFull(t *testing.T) {
 	go func() { ended <- server.Serve(l) }()
 	conn := listening{g, l.Addr().String()}.connect(t, "127.0.0.1")
 	mustAnswer(t, conn)
-	eventually(t, "it is full", func() bool { return g.Open().Full })
+	testwait.Eventually(t, "it is full", patience, func() bool { return g.Open().Full })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
@@ -223,5 +224,5 @@ func TestListenEndsWhileFull(t *testing.T) {
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		t.Errorf("serve: %v", err)
 	}
-	eventually(t, "the place comes back", func() bool { return g.Open().Connections == 0 })
+	testwait.Eventually(t, "the place comes back", patience, func() bool { return g.Open().Connections == 0 })
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelrelay/api"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/tokens"
@@ -57,7 +58,7 @@ func TestBodyGrowsWithWhatArrives(t *testing.T) {
 		{claimed, 1, 64 << 10}, {claimed, 64 << 10, 8 * 64 << 10}, {claimed, 1 << 20, 8 << 20}, {-1, 1, 8 << 10}, {-1, 1 << 20, 2<<20 + 64<<10},
 	} {
 		s := g.sendSlowly(t, goodKey, test.claimed, strings.Repeat("x", int(test.sent)))
-		waitFor(t, func() bool { return g.BodiesTaken() > 0 })
+		testwait.Eventually(t, "a body is being read", patience, func() bool { return g.BodiesTaken() > 0 })
 		if got := g.BodiesTaken(); got > test.most {
 			t.Errorf("%d bytes of %d hold %d, want at most %d", test.sent, test.claimed, got, test.most)
 		}
@@ -96,13 +97,13 @@ func TestBodyMemory(t *testing.T) {
 	})
 	half := strings.Repeat("x", 300<<10) // its buffer is the half of the room
 	first := g.sendSlowly(t, goodKey, room/2, half)
-	waitFor(t, func() bool { return g.BodiesTaken() == room/2 })
+	testwait.Eventually(t, "half of the room is taken", patience, func() bool { return g.BodiesTaken() == room/2 })
 	rec := g.do(t, request("POST", "/v1/chat/completions", smallChat))
 	if rec.Code != http.StatusTooManyRequests || rec.Header().Get("Retry-After") == "" || !strings.Contains(rec.Body.String(), "bodies of this API key") {
 		t.Errorf("a token with its share: got %d %s, want 429", rec.Code, rec.Body)
 	}
 	second := g.sendSlowly(t, otherKey, room/2, half)
-	waitFor(t, func() bool { return g.BodiesTaken() == room })
+	testwait.Eventually(t, "all of the room is taken", patience, func() bool { return g.BodiesTaken() == room })
 	for path, status := range map[string]int{
 		"/v1/chat/completions": 503, "/v1/messages": 529, "/v1beta/models/gpt-4o:generateContent": 503, "/v1/videos": 503,
 		"/vendorC/?Action=CVSync2AsyncSubmitTask&Version=2022-08-31": 503,
@@ -146,8 +147,8 @@ func TestBodyIsLetGoWithTheAnswer(t *testing.T) {
 		done <- rec
 	}()
 	<-answering
-	waitFor(t, func() bool { return g.BodiesTaken() == 0 })
-	waitFor(t, func() bool {
+	testwait.Eventually(t, "all room is given back", patience, func() bool { return g.BodiesTaken() == 0 })
+	testwait.Eventually(t, "the body is freed", patience, func() bool {
 		runtime.GC()
 		return closed(freed)
 	})
@@ -176,7 +177,7 @@ func TestLimitsHoldBeforeTheBody(t *testing.T) {
 				o.Prices = pricing.NewList(map[string]pricing.Price{"gpt-4o": {Request: rate(t, "0.000001")}})
 			})
 			bodies := []slowBody{g.sendSlowly(t, goodKey, 64<<20, "{"), g.sendSlowly(t, goodKey, 100, "{")}
-			waitFor(t, func() bool { return g.BodiesTaken() > 100 })
+			testwait.Eventually(t, "both bodies are begun", patience, func() bool { return g.BodiesTaken() > 100 })
 			third := g.sendSlowly(t, goodKey, 64<<20, "")
 			select {
 			case rec := <-third.done:
@@ -195,7 +196,7 @@ func TestLimitsHoldBeforeTheBody(t *testing.T) {
 				}
 				return
 			}
-			waitFor(t, func() bool {
+			testwait.Eventually(t, "a third is served", patience, func() bool {
 				return g.do(t, request("POST", "/v1/chat/completions", smallChat)).Code == http.StatusOK
 			})
 		})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"modelrelay/api"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
@@ -295,7 +296,7 @@ func TestClientLeavesBehindTheLastEvent(t *testing.T) {
 	for lines := bufio.NewScanner(resp.Body); lines.Scan() && lines.Text() != "data: [DONE]"; {
 	}
 	leave()
-	waitFor(t, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
+	testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(g.log.String(), `"msg":"request"`) })
 	if log := g.log.String(); len(g.ledger.entries) != 1 || g.ledger.entries[0].Failed || g.ledger.entries[0].OutputTokens != 7 || !strings.Contains(log, `"status":200`) {
 		t.Errorf("ledger %+v, log %s", g.ledger.entries, log)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/api"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
@@ -117,7 +118,7 @@ func TestRealtimeTurnThatBreaksOff(t *testing.T) {
 		}
 	}
 	_ = conn.CloseNow()
-	eventually(t, "the conversation has ended", func() bool { return strings.Contains(d.log.String(), `"msg":"request"`) })
+	testwait.Eventually(t, "the conversation has ended", patience, func() bool { return strings.Contains(d.log.String(), `"msg":"request"`) })
 	if err := usage.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}

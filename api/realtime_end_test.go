@@ -19,6 +19,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/api/edge"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers/relay"
 	"modelrelay/storage"
 	"modelrelay/storage/limits"
@@ -246,7 +247,7 @@ func TestRealtimeFlood(t *testing.T) {
 				t.Errorf("got %q, %v, want a close frame with 1008", answer, err)
 			}
 			d.wantEnd(t, ends, closeFrame{websocket.StatusGoingAway, "the client has left"})
-			eventually(t, "the log tells", func() bool { return strings.Contains(d.log.String(), `"fault":"rate_limited"`) })
+			testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(d.log.String(), `"fault":"rate_limited"`) })
 		})
 	}
 }
@@ -258,7 +259,7 @@ func TestRealtimeGarbageOfTheUpstream(t *testing.T) {
 		_, _, _ = conn.Read(ctx)
 	})
 	mustEnd(t, d.dial(t), websocket.StatusInternalError, "the upstream broke off")
-	eventually(t, "the log tells", func() bool { return strings.Contains(d.log.String(), `"fault":"upstream"`) })
+	testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(d.log.String(), `"fault":"upstream"`) })
 }
 
 // revocable are the tokens of the harness until off.
@@ -432,7 +433,7 @@ func TestRealtimeMaxSockets(t *testing.T) {
 		}
 	}
 	_ = first.Close(websocket.StatusNormalClosure, "")
-	eventually(t, "the place is free again", func() bool {
+	testwait.Eventually(t, "the place is free again", patience, func() bool {
 		_, _, err := two.try(t, two.url)
 		return err == nil
 	})
@@ -445,7 +446,7 @@ func TestRealtimeLeaksNothing(t *testing.T) {
 	pprof.Do(t.Context(), pprof.Labels("leaks", "realtime"), func(context.Context) {
 		converseInEveryWay(t) //nolint:contextcheck // the test's own context bounds it
 	})
-	eventually(t, "goroutines end", func() bool { return leaked(t) == 0 })
+	testwait.Eventually(t, "goroutines end", patience, func() bool { return leaked(t) == 0 })
 }
 
 // converseInEveryWay runs a gateway and an upstream through every ending, the last with both running on.

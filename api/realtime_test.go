@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"modelrelay/api"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
@@ -429,7 +430,7 @@ func TestRealtimeUsage(t *testing.T) {
 	})
 	mustEnd(t, d.dial(t), websocket.StatusNormalClosure, "done")
 	sum := ledger.Entry{Token: "good", Model: "gpt-realtime", Channel: "up0"}
-	eventually(t, "one request in the ledger", func() bool {
+	testwait.Eventually(t, "one request in the ledger", patience, func() bool {
 		d.ledger.mu.Lock()
 		defer d.ledger.mu.Unlock()
 		sum.Requests, sum.InputTokens, sum.CachedTokens, sum.OutputTokens = 0, 0, 0, 0
@@ -447,7 +448,7 @@ func TestRealtimeUsage(t *testing.T) {
 	if sum.InputTokens != 22 || sum.CachedTokens != 5 || sum.OutputTokens != 11 {
 		t.Errorf("got %+v, want 22 input, 5 of them cached, and 11 output tokens", sum)
 	}
-	eventually(t, "the line of the access log", func() bool { return strings.Contains(d.log.String(), `"msg":"request"`) }) // it follows the ledger
+	testwait.Eventually(t, "the line of the access log", patience, func() bool { return strings.Contains(d.log.String(), `"msg":"request"`) }) // it follows the ledger
 	if log := d.log.String(); !strings.Contains(log, `"status":101`) || !strings.Contains(log, `"input_tokens":22`) {
 		t.Errorf("the access log does not say what happened:\n%s", log)
 	}
@@ -481,21 +482,6 @@ func TestRealtimeTokensPerMinute(t *testing.T) {
 	}
 }
 
-// eventually polls, with the patience for a deadline.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx := within(t)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("not in time: %s", what)
-		}
-	}
-}
-
 // TestRealtimeBackPressure: a side that does not read stops the other one, so that the gateway buffers next to nothing.
 func TestRealtimeBackPressure(t *testing.T) {
 	t.Parallel()
@@ -514,7 +500,7 @@ func TestRealtimeBackPressure(t *testing.T) {
 	// Nothing is read: the sender comes to rest once the sockets' own buffers are full.
 	var last int64
 	quiet := 0
-	eventually(t, "the sender is stopped", func() bool {
+	testwait.Eventually(t, "the sender is stopped", patience, func() bool {
 		now := sent.Load()
 		if quiet++; now != last || now == 0 {
 			last, quiet = now, 0

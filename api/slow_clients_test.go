@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"modelrelay/api"
+	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 )
 
@@ -125,5 +126,5 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 			break
 		}
 	}
-	waitFor(t, func() bool { return closed(ended) })
+	testwait.Eventually(t, "the upstream's call ends", patience, func() bool { return closed(ended) })
 }

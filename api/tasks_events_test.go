@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -66,20 +67,6 @@ func next(t *testing.T, events <-chan event) (event, bool) {
 			return e, ok
 		case <-time.After(patience):
 			t.Fatal("no event in time")
-		}
-	}
-}
-
-// reach waits until a condition holds that gives no signal.
-func reach(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline, tick := time.After(patience), time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal(what + ": not in time")
 		}
 	}
 }
@@ -159,7 +146,7 @@ func TestEventsResume(t *testing.T) {
 		t.Errorf("changed meanwhile: got %+v", e)
 	}
 	_, current := follow(t.Context(), t, url, "Last-Event-ID", "in_progress-10")
-	reach(t, "both watch", func() bool { return g.tasks.watchers() == 2 })
+	testwait.Eventually(t, "both watch", patience, func() bool { return g.tasks.watchers() == 2 })
 	g.tasks.put(failed(10))
 	for name, events := range map[string]<-chan event{"stale": stale, "current": current} {
 		if e, _ := next(t, events); e.id != "failed-10" {
@@ -185,10 +172,10 @@ func TestEventsEnd(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	_, events := follow(ctx, t, url)
 	next(t, events)
-	reach(t, "one watches", func() bool { return g.tasks.watchers() == 1 })
+	testwait.Eventually(t, "one watches", patience, func() bool { return g.tasks.watchers() == 1 })
 	leave()
-	reach(t, "the watcher is freed", func() bool { return g.tasks.watchers() == 0 })
-	reach(t, "the log tells", func() bool { return strings.Contains(g.log.String(), `"status":499`) })
+	testwait.Eventually(t, "the watcher is freed", patience, func() bool { return g.tasks.watchers() == 0 })
+	testwait.Eventually(t, "the log tells", patience, func() bool { return strings.Contains(g.log.String(), `"status":499`) })
 
 	_, removed := follow(t.Context(), t, url)
 	next(t, removed)
@@ -269,7 +256,7 @@ func TestWait(t *testing.T) {
 			g.tasks.put(running(10))
 			answers := make(chan *httptest.ResponseRecorder, 1)
 			go func() { answers <- g.do(t, req) }()
-			reach(t, "it waits", func() bool { return g.tasks.watchers() == 1 })
+			testwait.Eventually(t, "it waits", patience, func() bool { return g.tasks.watchers() == 1 })
 			g.tasks.put(running(55))
 			if rec := <-answers; rec.Code != 200 || !strings.Contains(rec.Body.String(), `"progress":55`) {
 				t.Errorf("got %d %s", rec.Code, rec.Body)
@@ -295,7 +282,7 @@ func TestWait(t *testing.T) {
 			g.tasks.put(running(10))
 			answers := make(chan *httptest.ResponseRecorder, 1)
 			go func() { answers <- g.do(t, req) }()
-			reach(t, "it waits", func() bool { return g.tasks.watchers() == 1 })
+			testwait.Eventually(t, "it waits", patience, func() bool { return g.tasks.watchers() == 1 })
 			g.Drain()
 			if rec := <-answers; rec.Code != 200 || !strings.Contains(rec.Body.String(), `"progress":10`) {
 				t.Errorf("got %d %s", rec.Code, rec.Body)
@@ -330,14 +317,14 @@ func TestWaitEnds(t *testing.T) {
 		g.Handler().ServeHTTP(rec, request("GET", "/v1/videos/video_1?wait=60", "").WithContext(ctx))
 		answers <- rec
 	}()
-	reach(t, "it waits", func() bool { return g.tasks.watchers() == 1 })
+	testwait.Eventually(t, "it waits", patience, func() bool { return g.tasks.watchers() == 1 })
 	leave()
 	<-answers
 	if n := g.tasks.watchers(); n != 0 {
 		t.Errorf("got %d watchers of a client that left", n)
 	}
 	go func() { answers <- g.do(t, request("GET", "/v1/videos/video_1?wait=60", "")) }()
-	reach(t, "it waits", func() bool { return g.tasks.watchers() == 1 })
+	testwait.Eventually(t, "it waits", patience, func() bool { return g.tasks.watchers() == 1 })
 	if err := g.tasks.Delete(t.Context(), "video_1", "good"); err != nil {
 		t.Fatal(err)
 	}
