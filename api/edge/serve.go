@@ -55,9 +55,9 @@ func (e *Edge) begin(w http.ResponseWriter, r *http.Request) *Request {
 		_ = control.SetReadDeadline(x.Start.Add(e.unreadTimeout()))
 	}
 	ctx, end := context.WithCancelCause(r.Context())
-	x.presence.end = end
-	x.presence.ctx = e.trace(context.WithValue(ctx, requestKey{}, x), r, x)
-	x.http = r.WithContext(x.presence.ctx)
+	ctx = e.trace(context.WithValue(ctx, requestKey{}, x), r, x)
+	x.presence.ctx, x.presence.end = ctx, end
+	x.http = r.WithContext(ctx)
 	return x
 }
 
