@@ -15,7 +15,7 @@ import (
 // State is where a task stands, in the contract's words.
 type State string
 
-// The four states of interface.md.
+// The four states that clients read.
 const (
 	Queued     State = "queued"
 	InProgress State = "in_progress"
