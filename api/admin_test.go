@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/api"
+	"modelrelay/api/admin"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
@@ -53,8 +54,8 @@ func newOfficeOn(t *testing.T, client *redis.Client, change func(*api.Options)) 
 	o.gateway = newGateway(t, nil, func(g *gateway, options *api.Options) {
 		routes := options.Router.(*router.Router)
 		options.Tokens = o.store
-		options.Admin = api.Admin{
-			Key: api.NewAdminKey(adminKey), Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
+		options.Admin = admin.Options{
+			Key: admin.NewKey(adminKey), Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
 			Channels: func(context.Context) ([]router.ChannelState, error) { return routes.States(), nil },
 			CheckToken: func(token tokens.Token) (tokens.Token, error) {
 				if !slices.Contains(slots.Lanes(), token.Lane) {
@@ -505,10 +506,10 @@ func TestAdminUsage(t *testing.T) {
 	const span = "/admin/usage?from=2026-01-31&to=2026-02-01"
 	var list struct {
 		From, To string
-		Data     []api.UsageRow
+		Data     []admin.UsageRow
 	}
-	row := func(n int64) api.UsageRow {
-		return api.UsageRow{Requests: n, InputTokens: 10 * n, OutputTokens: 5 * n, AudioSeconds: 1.5 * float64(n), Cost: pricing.Money(n) * 12_500_000}
+	row := func(n int64) admin.UsageRow {
+		return admin.UsageRow{Requests: n, InputTokens: 10 * n, OutputTokens: 5 * n, AudioSeconds: 1.5 * float64(n), Cost: pricing.Money(n) * 12_500_000}
 	}
 	o.tell(t, 200, "GET", span, "", &list)
 	if len(list.Data) != 4 || list.From != "2026-01-31" || list.To != "2026-02-01" {
@@ -516,12 +517,12 @@ func TestAdminUsage(t *testing.T) {
 	}
 	all := row(4)
 	all.Failed = 1
-	if o.tell(t, 200, "GET", span+"&group_by=", "", &list); !slices.Equal(list.Data, []api.UsageRow{all}) {
+	if o.tell(t, 200, "GET", span+"&group_by=", "", &list); !slices.Equal(list.Data, []admin.UsageRow{all}) {
 		t.Errorf("one sum: got %+v, want %+v", list.Data, all)
 	}
 	anna := row(2)
 	anna.Token, anna.Channel = made.ID, "main"
-	if o.tell(t, 200, "GET", span+"&group_by=token,channel&token=anna", "", &list); !slices.Equal(list.Data, []api.UsageRow{anna}) {
+	if o.tell(t, 200, "GET", span+"&group_by=token,channel&token=anna", "", &list); !slices.Equal(list.Data, []admin.UsageRow{anna}) {
 		t.Errorf("anna: got %+v, want %+v", list.Data, anna)
 	}
 	if o.tell(t, 200, "GET", "/admin/usage?from=2026-02-01&to=2026-02-01&group_by=day&model=gpt-4o", "", &list); len(list.Data) != 1 || list.Data[0].Requests != 1 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelrelay/api"
+	"modelrelay/api/admin"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
@@ -17,12 +18,12 @@ import (
 // cashier finds every reservation of a real store unsettled.
 type cashier struct{ *ledger.Budgets }
 
-func (c cashier) Unsettled(ctx context.Context, filter api.UnsettledFilter) ([]api.Unsettled, error) {
+func (c cashier) Unsettled(ctx context.Context, filter admin.UnsettledFilter) ([]admin.Unsettled, error) {
 	list, err := c.Reservations(ctx, filter.Token)
-	var found []api.Unsettled
+	var found []admin.Unsettled
 	for _, r := range list {
 		if (filter.ID == "" || r.ID == filter.ID) && (filter.Model == "" || r.Model == filter.Model) {
-			found = append(found, api.Unsettled{Reservation: r, Why: "nobody came back"})
+			found = append(found, admin.Unsettled{Reservation: r, Why: "nobody came back"})
 		}
 	}
 	return found, err
@@ -108,7 +109,7 @@ func TestAdminUnsettled(t *testing.T) {
 		*all.Data[0].Reserved != 0 || all.Data[1].Spent != nil || all.Data[1].Reserved != nil {
 		t.Errorf("tokens: %+v", all)
 	}
-	var usage struct{ Data []api.UsageRow }
+	var usage struct{ Data []admin.UsageRow }
 	if o.tell(t, 200, "GET", "/admin/usage?group_by=token", "", &usage); len(usage.Data) != 1 || usage.Data[0].Cost != 2_000_000_000 || usage.Data[0].Failed != 1 {
 		t.Errorf("ledger %+v", usage.Data)
 	}
@@ -120,7 +121,7 @@ func TestAdminUnsettled(t *testing.T) {
 // TestAdminKeyChanges: a new key holds at once, and none closes the operations.
 func TestAdminKeyChanges(t *testing.T) {
 	t.Parallel()
-	key := api.NewAdminKey(adminKey)
+	key := admin.NewKey(adminKey)
 	server, _ := storagetest.Miniredis(t)
 	o := newOfficeOn(t, storagetest.Client(t, "redis://"+server.Addr()), func(options *api.Options) { options.Admin.Key = key })
 	ask := func(with string) int {

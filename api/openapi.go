@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/api/admin"
 	"modelrelay/api/edge"
 	"modelrelay/providers/pricing"
 )
@@ -32,7 +33,7 @@ func apiConfig() huma.Config {
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearerScheme: {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`. A token may be held to source networks and to operations: each " +
 			"operation's `x-permission` (relay, video or realtime) is the word that it belongs to; what has none is open to every token.",
-	}, adminScheme: {
+	}, admin.Scheme: {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <ADMIN_KEY>`, the deployment's `admin_key`; without one there is " +
 			"nothing at these paths, and where it has an `admin.listen` they are at that address alone. After ten wrong keys within a minute a network is told to wait; the right key always passes.",
 	}}
@@ -85,7 +86,7 @@ func categories() []*huma.Tag {
 		{Name: "Moderations"},
 		{Name: edge.RealtimeTag},
 		{Name: edge.VideoTag, Description: "Tasks: made in one of three formats, read in any of them"},
-		{Name: adminTag, Description: "The operator's: needs the admin key"},
+		{Name: admin.Tag, Description: "The operator's: needs the admin key"},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"go.opentelemetry.io/otel/trace"
 
+	"modelrelay/api/admin"
 	"modelrelay/api/anthropic"
 	"modelrelay/api/calls"
 	"modelrelay/api/edge"
@@ -48,7 +49,7 @@ type Options struct {
 	// Health are the checks of /readyz.
 	Health []Check
 	// Admin is for the operator's operations. AdminApart: they are at AdminHandler alone, and Handler has none.
-	Admin      Admin
+	Admin      admin.Options
 	AdminApart bool
 	// Proxies are the networks of reverse proxies whose X-Forwarded-For and Forwarded name the address that a request
 	// comes from; none: the connection's own address counts.
@@ -94,16 +95,14 @@ type Server struct {
 	// What the listeners hold, have turned away, and whether one of them is full.
 	connections, turnedAway, full atomic.Int64
 
-	router         calls.Router
-	tasks          Tasks
-	archive        Archive
-	links          Links
-	prices         *pricing.List
-	admin          Admin
-	wrongAdminKeys edge.WrongKeys
-	videoModel     string
-	video          videoChecks
-	watchers       atomic.Int64
+	router     calls.Router
+	tasks      Tasks
+	archive    Archive
+	links      Links
+	prices     *pricing.List
+	videoModel string
+	video      videoChecks
+	watchers   atomic.Int64
 	// eventsEvery is the longest silence of an event stream.
 	eventsEvery time.Duration
 }
@@ -117,7 +116,7 @@ func New(o Options) *Server {
 	}, anthropicA, geminiB, vendorC, openAI)
 	s := &Server{
 		edge: e, calls: calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Ledger: o.Ledger, Prices: o.Prices}), proxies: o.Proxies,
-		router: o.Router, tasks: o.Tasks, archive: o.Archive, links: o.Links, prices: o.Prices, admin: o.Admin, videoModel: o.DefaultVideoModel,
+		router: o.Router, tasks: o.Tasks, archive: o.Archive, links: o.Links, prices: o.Prices, videoModel: o.DefaultVideoModel,
 		video: newVideoChecks(), eventsEvery: eventsEvery,
 	}
 	mux := chi.NewMux()
@@ -134,7 +133,7 @@ func New(o Options) *Server {
 	s.addOpenAIVideos(group(openAI))
 	s.addGenericVideos(group(openAI))
 	s.addVendorC(group(vendorC))
-	s.addAdmin(s.newAdminGroup(openAI))
+	admin.Add(s.api, openAI, o.Admin, o.Prices)
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux)
 	health := &health{edge: e, version: o.Version, checks: o.Health}
@@ -154,11 +153,11 @@ func (s *Server) Handler() http.Handler { return s.handler }
 func (s *Server) AdminHandler() http.Handler { return s.adminHandler }
 
 // door serves the operator's paths alone, or all but them; the process's health always.
-func door(next http.Handler, admin bool) http.Handler {
+func door(next http.Handler, operators bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
-		operators := path == adminRoot || strings.HasPrefix(path, adminRoot+"/")
-		if operators != admin && path != edge.AlivePath && path != edge.ReadyPath {
+		admins := path == admin.Root || strings.HasPrefix(path, admin.Root+"/")
+		if admins != operators && path != edge.AlivePath && path != edge.ReadyPath {
 			edge.NotFound(w, r)
 			return
 		}

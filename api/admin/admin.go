@@ -1,38 +1,41 @@
-package api
+// Package admin is the operator's HTTP interface: tokens, channels, usage, money that nobody settles, and the tasks of all
+// tokens, behind a key of its own.
+//
+// It knows no client's format but the one that its faults have, and no configuration file.
+package admin
 
 import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
-	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
-	"modelrelay/storage"
 	"modelrelay/storage/tokens"
 )
 
 const (
-	// adminRoot is the folder of the operator's paths.
-	adminRoot = "/admin"
-	// adminScheme is the security scheme of the operator's operations.
-	adminScheme = "admin"
-	// adminTag is their category in the document.
-	adminTag = "admin"
-	// wrongAdminKeys is how many wrong keys a network may send within a minute: enough for a person who mistypes.
-	wrongAdminKeys = 10
+	// Root is the folder of the operator's paths.
+	Root = "/admin"
+	// Scheme is the security scheme of the operator's operations.
+	Scheme = "admin"
+	// Tag is their category in the document.
+	Tag = "admin"
+	// mostWrongKeys is how many wrong keys a network may send within a minute: enough for a person who mistypes.
+	mostWrongKeys = 10
 )
 
-// Admin is what the operator's operations under /admin work with. All of it stays the caller's.
-type Admin struct {
+// Options are what the operator's operations work with. All of it stays the caller's.
+type Options struct {
 	// Key opens them; while there is none, there is nothing at their paths.
-	Key *AdminKey
+	Key *Key
 	// Tokens are the client tokens; CheckToken returns one that is made or changed as it is stored, or a *providers.Fault
 	// that names the field that is wrong.
 	Tokens     TokenKeeper
@@ -47,28 +50,32 @@ type Admin struct {
 	Channels func(ctx context.Context) ([]router.ChannelState, error)
 }
 
-// addAdmin adds the operator's operations.
-func (s *Server) addAdmin(g *edge.Group) {
-	s.addAdminTokens(g)
-	s.addAdminChannels(g)
-	s.addAdminUsage(g)
-	s.addAdminUnsettled(g)
-	s.addAdminTasks(g)
+// service is the operations.
+type service struct {
+	Options
+
+	prices    *pricing.List
+	wrongKeys edge.WrongKeys
 }
 
-// newAdminGroup makes the group of the operator's operations, whose faults have a format.
-func (s *Server) newAdminGroup(format *edge.Format) *edge.Group {
-	g := edge.NewGroup(s.api, edge.GroupOptions{
-		Formats: []*edge.Format{format}, Title: "Admin", Enter: s.letIn, Security: []map[string][]string{{adminScheme: {}}},
-		Kinds: adminFaultKinds, Words: adminFaultWords,
+// Add adds the operator's operations to an API. Their faults have the format; prices, which may be nil, are what models cost.
+func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
+	s := &service{Options: o, prices: prices}
+	g := edge.NewGroup(api, edge.GroupOptions{
+		Formats: []*edge.Format{format}, Title: "Admin", Enter: s.letIn, Security: []map[string][]string{{Scheme: {}}},
+		Kinds: faultKinds, Words: faultWords,
 	})
-	g.UseSimpleModifier(func(op *huma.Operation) { op.Tags = []string{adminTag} })
-	return g
+	g.UseSimpleModifier(func(op *huma.Operation) { op.Tags = []string{Tag} })
+	s.addTokens(g)
+	s.addChannels(g)
+	s.addUsage(g)
+	s.addUnsettled(g)
+	s.addTasks(g)
 }
 
 // letIn lets in who has the admin key.
-func (s *Server) letIn(x *edge.Request, r *http.Request) error {
-	adminKey := s.admin.Key.current()
+func (s *service) letIn(x *edge.Request, r *http.Request) error {
+	adminKey := s.Key.current()
 	if adminKey == "" {
 		return edge.NothingHere()
 	}
@@ -82,7 +89,7 @@ func (s *Server) letIn(x *edge.Request, r *http.Request) error {
 		r.Header.Set("Content-Type", "application/json") // a body is JSON, whatever it is called
 		return nil
 	}
-	if wait := s.wrongAdminKeys.Note(x.Source(), wrongAdminKeys, time.Now()); wait > 0 {
+	if wait := s.wrongKeys.Note(x.Source(), mostWrongKeys, time.Now()); wait > 0 {
 		return &providers.Fault{
 			Kind: providers.RateLimited, Message: "Too many wrong admin keys came from this network.", RetryAfter: wait, Err: edge.ErrWrongKey,
 		}
@@ -90,65 +97,49 @@ func (s *Server) letIn(x *edge.Request, r *http.Request) error {
 	return &providers.Fault{Kind: providers.Unauthenticated, Message: "The admin key is wrong.", Err: edge.ErrWrongKey}
 }
 
-// storeFault is what an operator learns of a store's error about what it named.
-func storeFault(what, name string, err error) error {
-	refused := func(kind providers.Kind, format string) error {
-		return &providers.Fault{Kind: kind, Message: fmt.Sprintf(format, what, name), Err: err}
-	}
-	fault := (*providers.Fault)(nil)
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &fault):
-		return fault
-	case errors.Is(err, storage.ErrNotFound):
-		return refused(providers.NotFound, "There is no %s %q.")
-	case errors.Is(err, storage.ErrExists):
-		return refused(providers.Conflict, "There is a %s %q already.")
-	case errors.Is(err, tokens.ErrSeeded):
-		return refused(providers.Conflict, "The %s %q stands in the configuration file and changes there.")
-	case errors.Is(err, tokens.ErrRevoked):
-		return refused(providers.Conflict, "The %s %q is revoked.")
-	case errors.Is(err, tokens.ErrDisabled):
-		return refused(providers.Conflict, "The %s %q is disabled.")
-	case errors.Is(err, storage.ErrUnavailable):
-		return &providers.Fault{Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second, Err: err}
-	default:
-		return err
-	}
+// Key opens the operator's operations and may change while they are served. nil is none, which closes them. It is
+// safe for concurrent use.
+type Key struct {
+	key atomic.Pointer[providers.Secret]
 }
 
-// adminFaultKinds are the kinds of faults an operator's operation may answer with.
-func adminFaultKinds(op *huma.Operation) []providers.Kind {
-	kinds := []providers.Kind{
-		providers.Unauthenticated, providers.NotFound, providers.RateLimited, providers.Internal, providers.Overloaded,
-	}
-	if op.RequestBody != nil {
-		kinds = append(kinds, providers.TooLarge)
-	}
-	if op.RequestBody != nil || len(op.Parameters) > 0 {
-		kinds = append(kinds, providers.Invalid)
-	}
-	if op.Method != http.MethodGet {
-		kinds = append(kinds, providers.Conflict)
-	}
-	return kinds
+// NewKey starts with a key; "" is none.
+func NewKey(key providers.Secret) *Key {
+	k := new(Key)
+	k.Load(key)
+	return k
 }
 
-// adminFaultWords are faultWords for operators.
-func adminFaultWords(kind providers.Kind) string {
-	switch kind {
-	case providers.Unauthenticated:
-		return "The admin key is missing or wrong"
-	case providers.NotFound:
-		return "There is no such token or task, or the deployment has no admin key"
-	case providers.RateLimited:
-		return "Too many wrong admin keys from this network"
-	case providers.Conflict:
-		return "The state of the token or task does not allow this"
-	case providers.Overloaded:
-		return "Redis or Temporal does not answer"
-	default:
-		return edge.FaultWords(kind)
+// Load replaces the key, for requests that come from now on, and tells whether it is another.
+func (k *Key) Load(key providers.Secret) bool {
+	before := k.key.Swap(&key)
+	return before == nil || *before != key
+}
+
+// current is the key that counts now, "" for none.
+func (k *Key) current() providers.Secret {
+	if k == nil {
+		return ""
 	}
+	return *k.key.Load()
+}
+
+type adminChannelList struct {
+	Object string                `json:"object" enum:"list"`
+	Data   []router.ChannelState `json:"data" nullable:"false"`
+}
+
+// addChannels adds the channels' state.
+func (s *service) addChannels(g *edge.Group) {
+	huma.Register(g, huma.Operation{
+		OperationID: "adminListChannels", Method: http.MethodGet, Path: Root + "/channels", Summary: "How the channels are doing",
+		Description: "State, cooldown, calls in flight and rates of every channel, of its models that are not closed, and of each of its keys, which are named by their fingerprints.",
+		Responses:   edge.DeclareDefault(),
+	}, func(ctx context.Context, _ *struct{}) (*struct{ Body adminChannelList }, error) {
+		states, err := s.Channels(ctx)
+		if err != nil {
+			return nil, storeFault("channel", "", err)
+		}
+		return &struct{ Body adminChannelList }{adminChannelList{Object: "list", Data: states}}, nil
+	})
 }

@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 // Operator sees and moves the tasks of all tokens, as tasks.Operator does.
 type Operator interface {
 	// Page reads tasks newest first behind a cursor, empty for the first page; next is empty at the end.
-	Page(ctx context.Context, filter tasks.Filter, cursor []byte, limit int) (tasks []tasks.Listed, next []byte, err error)
+	Page(ctx context.Context, filter tasks.Filter, cursor []byte, limit int) (found []tasks.Listed, next []byte, err error)
 	Show(ctx context.Context, id string) (tasks.Story, error)
 	Cancel(ctx context.Context, id string) error
 	Fail(ctx context.Context, id, reason string) error
@@ -37,16 +37,16 @@ type Redeliverer interface {
 
 // Paths of the tasks.
 const (
-	adminTasksPath = "/admin/tasks"
-	adminTaskPath  = adminTasksPath + "/{task_id}"
+	tasksPath = Root + "/tasks"
+	taskPath  = tasksPath + "/{task_id}"
 )
 
 const (
-	// adminEndWait is how long the end of a task is waited for that was told to end, as long as a client's cancel waits.
-	adminEndWait = 2 * time.Second
+	// endWait is how long the end of a task is waited for that was told to end, as long as a client's cancel waits.
+	endWait = 2 * time.Second
 )
 
-type adminTasksQuery struct {
+type tasksQuery struct {
 	Token   string `query:"token" doc:"Tasks of this token, by id or name"`
 	Model   string `query:"model" doc:"Tasks of this model"`
 	Channel string `query:"channel" doc:"Tasks on this channel"`
@@ -68,30 +68,30 @@ type TaskName struct {
 	ID string `path:"task_id" doc:"Video task id"`
 }
 
-type adminTaskAnswer struct {
+type taskAnswer struct {
 	Body tasks.Story
 }
 
-// addAdminTasks adds the operations on tasks.
-func (s *Server) addAdminTasks(g *edge.Group) {
+// addTasks adds the operations on tasks.
+func (s *service) addTasks(g *edge.Group) {
 	huma.Register(g, huma.Operation{
-		OperationID: "adminListTasks", Method: http.MethodGet, Path: adminTasksPath, Summary: "List the tasks of all tokens",
+		OperationID: "adminListTasks", Method: http.MethodGet, Path: tasksPath, Summary: "List the tasks of all tokens",
 		Description: "Newest first, as Temporal's visibility knows them, a moment late.", Responses: edge.DeclareDefault(),
-	}, s.adminListTasks)
+	}, s.listTasks)
 	huma.Register(g, huma.Operation{
-		OperationID: "adminGetTask", Method: http.MethodGet, Path: adminTaskPath, Summary: "Tell all there is to know of a task",
+		OperationID: "adminGetTask", Method: http.MethodGet, Path: taskPath, Summary: "Tell all there is to know of a task",
 		Description: "Its attempts with tickets and faults, its steps, what it waits for, its outputs, its webhook.", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TaskName) (*adminTaskAnswer, error) {
-		return s.adminShow(ctx, in.ID, nil)
+	}, func(ctx context.Context, in *TaskName) (*taskAnswer, error) {
+		return s.showTask(ctx, in.ID, nil)
 	})
 	huma.Register(g, huma.Operation{
-		OperationID: "adminCancelTask", Method: http.MethodPost, Path: adminTaskPath + "/cancel", Summary: "Cancel a task",
+		OperationID: "adminCancelTask", Method: http.MethodPost, Path: taskPath + "/cancel", Summary: "Cancel a task",
 		Description: "As its client could. Waits up to two seconds for the end. A task that has ended: 409.", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TaskName) (*adminTaskAnswer, error) {
-		return s.adminEnd(ctx, in.ID, s.admin.Tasks.Cancel(ctx, in.ID))
+	}, func(ctx context.Context, in *TaskName) (*taskAnswer, error) {
+		return s.endTask(ctx, in.ID, s.Tasks.Cancel(ctx, in.ID))
 	})
 	huma.Register(g, huma.Operation{
-		OperationID: "adminFailTask", Method: http.MethodPost, Path: adminTaskPath + "/fail", Summary: "End a task as failed",
+		OperationID: "adminFailTask", Method: http.MethodPost, Path: taskPath + "/fail", Summary: "End a task as failed",
 		Description: "The client reads the reason. Waits up to two seconds for the end. A task that has ended: 409.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *struct {
 		TaskName
@@ -101,26 +101,26 @@ func (s *Server) addAdminTasks(g *edge.Group) {
 			_      struct{} `json:"-" additionalProperties:"false"`
 		}
 	},
-	) (*adminTaskAnswer, error) {
-		return s.adminEnd(ctx, in.ID, s.admin.Tasks.Fail(ctx, in.ID, in.Body.Reason))
+	) (*taskAnswer, error) {
+		return s.endTask(ctx, in.ID, s.Tasks.Fail(ctx, in.ID, in.Body.Reason))
 	})
 	huma.Register(g, huma.Operation{
-		OperationID: "adminRetryArchive", Method: http.MethodPost, Path: adminTaskPath + "/retry-archive", Summary: "Archive a task again",
+		OperationID: "adminRetryArchive", Method: http.MethodPost, Path: taskPath + "/retry-archive", Summary: "Archive a task again",
 		Description: "Only one that failed with archive_failed; any other: 409.", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TaskName) (*adminTaskAnswer, error) {
-		_, err := s.admin.Tasks.RetryArchive(ctx, in.ID)
-		return s.adminShow(ctx, in.ID, err)
+	}, func(ctx context.Context, in *TaskName) (*taskAnswer, error) {
+		_, err := s.Tasks.RetryArchive(ctx, in.ID)
+		return s.showTask(ctx, in.ID, err)
 	})
 	huma.Register(g, huma.Operation{
-		OperationID: "adminRedeliver", Method: http.MethodPost, Path: adminTaskPath + "/redeliver", Summary: "Tell a task's end to its webhook again",
+		OperationID: "adminRedeliver", Method: http.MethodPost, Path: taskPath + "/redeliver", Summary: "Tell a task's end to its webhook again",
 		Description: "Under the event's own id. Waits up to ten seconds for the receiver; the delivery goes on without.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*struct{ Body adminNotice }, error) {
 		edge.Of(ctx).Subject = in.ID
-		notice, err := s.admin.Webhooks.Redeliver(ctx, in.ID, redeliverWait)
+		notice, err := s.Webhooks.Redeliver(ctx, in.ID, redeliverWait)
 		if err != nil {
 			return nil, err
 		}
-		return &struct{ Body adminNotice }{newAdminNotice(notice)}, nil
+		return &struct{ Body adminNotice }{newNotice(notice)}, nil
 	})
 }
 
@@ -137,7 +137,7 @@ type adminNotice struct {
 	Next       *time.Time `json:"next" doc:"When it is tried again"`
 }
 
-func newAdminNotice(n tasks.Notice) adminNotice {
+func newNotice(n tasks.Notice) adminNotice {
 	return adminNotice{
 		WorkflowID: n.WorkflowID, EventID: n.EventID, Type: n.Type, State: string(n.State), Host: n.Delivery.Host,
 		Status: n.Delivery.Status, Tries: n.Delivery.Tries, Reason: n.Delivery.Reason, Next: timeOrNull(n.Delivery.Next),
@@ -147,7 +147,7 @@ func newAdminNotice(n tasks.Notice) adminNotice {
 // redeliverWait is how long a redelivery is waited for: most receivers answer at once.
 const redeliverWait = 10 * time.Second
 
-func (s *Server) adminListTasks(ctx context.Context, in *adminTasksQuery) (*struct{ Body adminTaskList }, error) {
+func (s *service) listTasks(ctx context.Context, in *tasksQuery) (*struct{ Body adminTaskList }, error) {
 	since, err := moment("since", in.Since)
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (s *Server) adminListTasks(ctx context.Context, in *adminTasksQuery) (*stru
 	if err != nil {
 		return nil, err
 	}
-	found, next, err := s.admin.Tasks.Page(ctx, tasks.Filter{
+	found, next, err := s.Tasks.Page(ctx, tasks.Filter{
 		Token: token, Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck, Since: since,
 	}, cursor, in.Limit)
 	if err != nil {
@@ -214,14 +214,14 @@ func plainFilters(pairs ...string) error {
 }
 
 // tokenID is the stable id of a token by id or name. One that is not known may have been: it stays as it is.
-func (s *Server) tokenID(ctx context.Context, idOrName string) (string, error) {
+func (s *service) tokenID(ctx context.Context, idOrName string) (string, error) {
 	if idOrName == "" {
 		return "", nil
 	}
 	if err := plainFilters("token", idOrName); err != nil {
 		return "", err
 	}
-	token, err := s.admin.Tokens.Find(ctx, idOrName)
+	token, err := s.Tokens.Find(ctx, idOrName)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return idOrName, nil
@@ -231,23 +231,23 @@ func (s *Server) tokenID(ctx context.Context, idOrName string) (string, error) {
 	return token.ID, nil
 }
 
-// adminEnd waits a while for the end of a task that was told to end, and shows it.
-func (s *Server) adminEnd(ctx context.Context, id string, err error) (*adminTaskAnswer, error) {
+// endTask waits a while for the end of a task that was told to end, and shows it.
+func (s *service) endTask(ctx context.Context, id string, err error) (*taskAnswer, error) {
 	if err == nil {
-		_, _ = s.admin.Tasks.Wait(ctx, id, adminEndWait) // what has come of it is shown next
+		_, _ = s.Tasks.Wait(ctx, id, endWait) // what has come of it is shown next
 	}
-	return s.adminShow(ctx, id, err)
+	return s.showTask(ctx, id, err)
 }
 
-// adminShow renders a task, or what went wrong before.
-func (s *Server) adminShow(ctx context.Context, id string, err error) (*adminTaskAnswer, error) {
+// showTask renders a task, or what went wrong before.
+func (s *service) showTask(ctx context.Context, id string, err error) (*taskAnswer, error) {
 	edge.Of(ctx).Subject = id
 	var story tasks.Story
 	if err == nil {
-		story, err = s.admin.Tasks.Show(ctx, id)
+		story, err = s.Tasks.Show(ctx, id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &adminTaskAnswer{Body: story}, nil
+	return &taskAnswer{Body: story}, nil
 }

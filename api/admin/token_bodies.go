@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func (adminToken) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema 
 	return s
 }
 
-func newAdminToken(t tokens.Token, now time.Time) adminToken {
+func newToken(t tokens.Token, now time.Time) adminToken {
 	return adminToken{
 		Object: "token", ID: t.ID, Name: t.Name, State: t.State(now), Hint: t.Hint, Group: t.Group,
 		Models: orNone(t.Models), Operations: orNone(t.Operations), Networks: orNone(t.Networks), Expires: timeOrNull(t.Expires),
@@ -61,7 +61,7 @@ func newAdminToken(t tokens.Token, now time.Time) adminToken {
 }
 
 // balances fills in what tokens with a budget have spent and reserved.
-func (s *Server) balances(ctx context.Context, tokens []adminToken) error {
+func (s *service) balances(ctx context.Context, tokens []adminToken) error {
 	var ids []string
 	for _, token := range tokens {
 		if token.Budget > 0 {
@@ -71,7 +71,7 @@ func (s *Server) balances(ctx context.Context, tokens []adminToken) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	found, err := s.admin.Money.Balances(ctx, ids)
+	found, err := s.Money.Balances(ctx, ids)
 	if err != nil {
 		return err
 	}

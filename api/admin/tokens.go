@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"context"
@@ -25,8 +25,8 @@ type TokenKeeper interface {
 
 // Paths of the tokens.
 const (
-	adminTokensPath = "/admin/tokens"
-	adminTokenPath  = adminTokensPath + "/{token}"
+	tokensPath = Root + "/tokens"
+	tokenPath  = tokensPath + "/{token}"
 )
 
 // defaultGroup is that of a token that names none.
@@ -37,7 +37,7 @@ type adminTokenList struct {
 	Data   []adminToken `json:"data" nullable:"false"`
 }
 
-type adminTokensQuery struct {
+type tokensQuery struct {
 	Group string `query:"group" doc:"Tokens of this group"`
 	State string `query:"state" enum:"active,disabled,expired,revoked" doc:"Tokens in this state"`
 }
@@ -56,62 +56,62 @@ type adminSecretRotation struct {
 	}
 }
 
-type adminTokenAnswer struct {
+type tokenAnswer struct {
 	Body adminToken
 }
 
 // answerToken renders a token, or what went wrong with the one that was named.
-func (s *Server) answerToken(ctx context.Context, name string, token tokens.Token, err error) (*adminTokenAnswer, error) {
+func (s *service) answerToken(ctx context.Context, name string, token tokens.Token, err error) (*tokenAnswer, error) {
 	x := edge.Of(ctx)
 	x.Subject = name
 	if err != nil {
 		return nil, storeFault("token", name, err)
 	}
 	x.Subject = token.ID
-	one := []adminToken{newAdminToken(token, time.Now())}
+	one := []adminToken{newToken(token, time.Now())}
 	_ = s.balances(ctx, one) // what was asked for is done, and they are not the answer's point
-	return &adminTokenAnswer{Body: one[0]}, nil
+	return &tokenAnswer{Body: one[0]}, nil
 }
 
-// addAdminTokens adds the operations on tokens.
-func (s *Server) addAdminTokens(g *edge.Group) {
+// addTokens adds the operations on tokens.
+func (s *service) addTokens(g *edge.Group) {
 	huma.Register(g, huma.Operation{
-		OperationID: "adminListTokens", Method: http.MethodGet, Path: adminTokensPath, Summary: "List the tokens",
+		OperationID: "adminListTokens", Method: http.MethodGet, Path: tokensPath, Summary: "List the tokens",
 		Description: "By name; revoked ones too.", Responses: edge.DeclareDefault(),
-	}, s.adminListTokens)
+	}, s.listTokens)
 	huma.Register(g, huma.Operation{
-		OperationID: "adminCreateToken", Method: http.MethodPost, Path: adminTokensPath, Summary: "Make a token",
+		OperationID: "adminCreateToken", Method: http.MethodPost, Path: tokensPath, Summary: "Make a token",
 		Description: "The answer holds its key, which is shown nowhere else.", DefaultStatus: http.StatusCreated, Responses: edge.DeclareDefault(),
-	}, s.adminCreateToken)
+	}, s.createToken)
 	huma.Register(g, huma.Operation{
-		OperationID: "adminGetToken", Method: http.MethodGet, Path: adminTokenPath, Summary: "Get a token", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TokenName) (*adminTokenAnswer, error) {
-		token, err := s.admin.Tokens.Find(ctx, in.Token)
+		OperationID: "adminGetToken", Method: http.MethodGet, Path: tokenPath, Summary: "Get a token", Responses: edge.DeclareDefault(),
+	}, func(ctx context.Context, in *TokenName) (*tokenAnswer, error) {
+		token, err := s.Tokens.Find(ctx, in.Token)
 		return s.answerToken(ctx, in.Token, token, err)
 	})
 	huma.Register(g, huma.Operation{
-		OperationID: "adminUpdateToken", Method: http.MethodPatch, Path: adminTokenPath, Summary: "Change a token",
+		OperationID: "adminUpdateToken", Method: http.MethodPatch, Path: tokenPath, Summary: "Change a token",
 		Description: "What is absent stays. The change holds in every process within a second. A token of the configuration file " +
 			"changes there: 409.",
 		Responses: edge.DeclareDefault(),
-	}, s.adminUpdateToken)
+	}, s.updateToken)
 	huma.Register(g, huma.Operation{
-		OperationID: "adminRevokeToken", Method: http.MethodDelete, Path: adminTokenPath, Summary: "Revoke a token",
+		OperationID: "adminRevokeToken", Method: http.MethodDelete, Path: tokenPath, Summary: "Revoke a token",
 		Description: "For good, in every process within a second. Its tasks go on, its name is free again.",
 		Responses:   edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TokenName) (*adminTokenAnswer, error) {
-		token, err := s.admin.Tokens.Find(ctx, in.Token)
+	}, func(ctx context.Context, in *TokenName) (*tokenAnswer, error) {
+		token, err := s.Tokens.Find(ctx, in.Token)
 		if err == nil {
-			err = s.admin.Tokens.Revoke(ctx, token.ID)
+			err = s.Tokens.Revoke(ctx, token.ID)
 			token.Disabled, token.Revoked = true, true
 		}
 		return s.answerToken(ctx, in.Token, token, err)
 	})
 	huma.Register(g, huma.Operation{
-		OperationID: "adminRotateToken", Method: http.MethodPost, Path: adminTokenPath + "/rotate", Summary: "Give a token a new key",
+		OperationID: "adminRotateToken", Method: http.MethodPost, Path: tokenPath + "/rotate", Summary: "Give a token a new key",
 		Description: "The answer holds the new key; the one before is unknown within a second.", Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *TokenName) (*adminTokenAnswer, error) {
-		token, key, err := s.admin.Tokens.Rotate(ctx, in.Token)
+	}, func(ctx context.Context, in *TokenName) (*tokenAnswer, error) {
+		token, key, err := s.Tokens.Rotate(ctx, in.Token)
 		answer, err := s.answerToken(ctx, in.Token, token, err)
 		if err == nil {
 			answer.Body.Key = key
@@ -119,15 +119,15 @@ func (s *Server) addAdminTokens(g *edge.Group) {
 		return answer, err
 	})
 	huma.Register(g, huma.Operation{
-		OperationID: "adminRotateWebhookSecret", Method: http.MethodPost, Path: adminTokenPath + "/rotate-webhook-secret",
+		OperationID: "adminRotateWebhookSecret", Method: http.MethodPost, Path: tokenPath + "/rotate-webhook-secret",
 		Summary: "Give a token a new webhook secret", Description: "The answer holds it; a token without one gets its first.",
 		Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *adminSecretRotation) (*adminTokenAnswer, error) {
+	}, func(ctx context.Context, in *adminSecretRotation) (*tokenAnswer, error) {
 		overlap := tokens.SecretOverlap
 		if in.Body != nil && in.Body.Overlap != nil {
 			overlap = time.Duration(*in.Body.Overlap) * time.Second
 		}
-		token, secret, err := s.admin.Tokens.RotateWebhookSecret(ctx, in.Token, overlap)
+		token, secret, err := s.Tokens.RotateWebhookSecret(ctx, in.Token, overlap)
 		answer, err := s.answerToken(ctx, in.Token, token, err)
 		if err == nil {
 			answer.Body.WebhookSecret = secret.Reveal()
@@ -136,11 +136,11 @@ func (s *Server) addAdminTokens(g *edge.Group) {
 	})
 }
 
-func (s *Server) adminListTokens(ctx context.Context, in *adminTokensQuery) (*struct{ Body adminTokenList }, error) {
+func (s *service) listTokens(ctx context.Context, in *tokensQuery) (*struct{ Body adminTokenList }, error) {
 	if err := plainFilters("group", in.Group); err != nil {
 		return nil, err
 	}
-	tokens, err := s.admin.Tokens.List(ctx)
+	tokens, err := s.Tokens.List(ctx)
 	if err != nil {
 		return nil, storeFault("token", "", err)
 	}
@@ -149,7 +149,7 @@ func (s *Server) adminListTokens(ctx context.Context, in *adminTokensQuery) (*st
 		if in.Group != "" && token.Group != in.Group || in.State != "" && token.State(now) != in.State {
 			continue
 		}
-		list.Data = append(list.Data, newAdminToken(token, now))
+		list.Data = append(list.Data, newToken(token, now))
 	}
 	if err := s.balances(ctx, list.Data); err != nil {
 		return nil, storeFault("token", "", err)
@@ -157,16 +157,16 @@ func (s *Server) adminListTokens(ctx context.Context, in *adminTokensQuery) (*st
 	return &struct{ Body adminTokenList }{list}, nil
 }
 
-func (s *Server) adminCreateToken(ctx context.Context, in *struct{ Body adminTokenCreate }) (*adminTokenAnswer, error) {
+func (s *service) createToken(ctx context.Context, in *struct{ Body adminTokenCreate }) (*tokenAnswer, error) {
 	secret := in.Body.secret()
 	token := tokens.Token{Name: in.Body.Name, Group: defaultGroup, Weight: 1, Lane: slots.LaneNormal}
 	err := in.Body.apply(&token, secret)
 	if err == nil {
-		token, err = s.admin.CheckToken(token)
+		token, err = s.CheckToken(token)
 	}
 	var key string
 	if err == nil {
-		token, key, err = s.admin.Tokens.Create(ctx, token)
+		token, key, err = s.Tokens.Create(ctx, token)
 	}
 	answer, err := s.answerToken(ctx, in.Body.Name, token, err)
 	if err == nil {
@@ -175,17 +175,17 @@ func (s *Server) adminCreateToken(ctx context.Context, in *struct{ Body adminTok
 	return answer, err
 }
 
-func (s *Server) adminUpdateToken(ctx context.Context, in *struct {
+func (s *service) updateToken(ctx context.Context, in *struct {
 	TokenName
 
 	Body TokenChange
 },
-) (*adminTokenAnswer, error) {
+) (*tokenAnswer, error) {
 	secret := in.Body.secret()
-	token, err := s.admin.Tokens.Update(ctx, in.Token, func(token *tokens.Token) error {
+	token, err := s.Tokens.Update(ctx, in.Token, func(token *tokens.Token) error {
 		err := in.Body.apply(token, secret)
 		if err == nil {
-			*token, err = s.admin.CheckToken(*token)
+			*token, err = s.CheckToken(*token)
 		}
 		return err
 	})

@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"context"
@@ -81,19 +81,19 @@ func EndUnsettled(ctx context.Context, from Settler, filter UnsettledFilter, cha
 
 // Paths of the reservations.
 const (
-	adminUnsettledPath = "/admin/usage/unsettled"
-	adminOnePath       = adminUnsettledPath + "/{id}"
+	unsettledPath   = Root + "/usage/unsettled"
+	reservationPath = unsettledPath + "/{id}"
 )
 
 // everyUnsettled stands in the path for all that are listed.
 const everyUnsettled = "all"
 
-type adminUnsettledQuery struct {
+type unsettledQuery struct {
 	Token string `query:"token" doc:"Of this token, by id or name"`
 	Model string `query:"model" doc:"Of this model"`
 }
 
-type adminUnsettledName struct {
+type unsettledName struct {
 	ID    string `path:"id" doc:"Of a reservation; all: each that is listed"`
 	Token string `query:"token" doc:"Only of this token, by id or name"`
 	Model string `query:"model" doc:"Only of this model"`
@@ -105,28 +105,28 @@ type adminUnsettledList struct {
 	Amount pricing.Money  `json:"amount" doc:"Of all together"`
 }
 
-type adminUnsettledAnswer struct {
+type unsettledAnswer struct {
 	Body adminUnsettledList
 }
 
-func answerUnsettled(list []Unsettled) *adminUnsettledAnswer {
+func answerUnsettled(list []Unsettled) *unsettledAnswer {
 	rows, sum := NewUnsettledRows(list)
-	return &adminUnsettledAnswer{Body: adminUnsettledList{Object: "list", Data: rows, Amount: sum}}
+	return &unsettledAnswer{Body: adminUnsettledList{Object: "list", Data: rows, Amount: sum}}
 }
 
-// addAdminUnsettled adds the operations on money that nobody is going to settle.
-func (s *Server) addAdminUnsettled(g *edge.Group) {
+// addUnsettled adds the operations on money that nobody is going to settle.
+func (s *service) addUnsettled(g *edge.Group) {
 	huma.Register(g, huma.Operation{
-		OperationID: "adminListUnsettled", Method: http.MethodGet, Path: adminUnsettledPath, Summary: "List money that nobody will settle",
+		OperationID: "adminListUnsettled", Method: http.MethodGet, Path: unsettledPath, Summary: "List money that nobody will settle",
 		Description: "Reservations of calls whose gateway is gone, which shows about a minute later, and of tasks that do not run. " +
 			"Until they are charged or refunded they count against their tokens' budgets.",
 		Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *adminUnsettledQuery) (*adminUnsettledAnswer, error) {
+	}, func(ctx context.Context, in *unsettledQuery) (*unsettledAnswer, error) {
 		token, err := s.tokenID(ctx, in.Token)
 		if err != nil {
 			return nil, err
 		}
-		list, err := s.admin.Money.Unsettled(ctx, UnsettledFilter{Token: token, Model: in.Model})
+		list, err := s.Money.Unsettled(ctx, UnsettledFilter{Token: token, Model: in.Model})
 		if err != nil {
 			return nil, storeFault("reservation", "", err)
 		}
@@ -134,20 +134,20 @@ func (s *Server) addAdminUnsettled(g *edge.Group) {
 	})
 	const answer = " The answer lists what was ended. An id that is not listed, or no more: 404."
 	huma.Register(g, huma.Operation{
-		OperationID: "adminChargeUnsettled", Method: http.MethodPost, Path: adminOnePath + "/charge", Summary: "Charge a reservation",
+		OperationID: "adminChargeUnsettled", Method: http.MethodPost, Path: reservationPath + "/charge", Summary: "Charge a reservation",
 		Description: "Its amount counts as spent, and stands in today's ledger as of a call or task that failed." + answer, Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *adminUnsettledName) (*adminUnsettledAnswer, error) {
-		return s.adminEndUnsettled(ctx, in, true)
+	}, func(ctx context.Context, in *unsettledName) (*unsettledAnswer, error) {
+		return s.endUnsettled(ctx, in, true)
 	})
 	huma.Register(g, huma.Operation{
-		OperationID: "adminRefundUnsettled", Method: http.MethodPost, Path: adminOnePath + "/refund", Summary: "Refund a reservation",
+		OperationID: "adminRefundUnsettled", Method: http.MethodPost, Path: reservationPath + "/refund", Summary: "Refund a reservation",
 		Description: "Its token may spend the amount again; the ledger has nothing of it." + answer, Responses: edge.DeclareDefault(),
-	}, func(ctx context.Context, in *adminUnsettledName) (*adminUnsettledAnswer, error) {
-		return s.adminEndUnsettled(ctx, in, false)
+	}, func(ctx context.Context, in *unsettledName) (*unsettledAnswer, error) {
+		return s.endUnsettled(ctx, in, false)
 	})
 }
 
-func (s *Server) adminEndUnsettled(ctx context.Context, in *adminUnsettledName, charge bool) (*adminUnsettledAnswer, error) {
+func (s *service) endUnsettled(ctx context.Context, in *unsettledName, charge bool) (*unsettledAnswer, error) {
 	edge.Of(ctx).Subject = in.ID
 	token, err := s.tokenID(ctx, in.Token)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Server) adminEndUnsettled(ctx context.Context, in *adminUnsettledName, 
 	if in.ID != everyUnsettled {
 		filter.ID = in.ID
 	}
-	ended, err := EndUnsettled(ctx, s.admin.Money, filter, charge)
+	ended, err := EndUnsettled(ctx, s.Money, filter, charge)
 	switch {
 	case err != nil:
 		return nil, storeFault("reservation", in.ID, err)

@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"context"
@@ -119,8 +119,8 @@ type usageQuery struct {
 	csv          bool
 }
 
-// addAdminUsage adds the ledger.
-func (s *Server) addAdminUsage(g *edge.Group) {
+// addUsage adds the ledger.
+func (s *service) addUsage(g *edge.Group) {
 	text := &huma.Schema{Type: huma.TypeString}
 	words := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
 	for _, word := range ledger.Groups() {
@@ -129,7 +129,7 @@ func (s *Server) addAdminUsage(g *edge.Group) {
 	responses := body.DeclareAnswer[usageList](g.OpenAPI().Components.Schemas, "The sums")
 	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: text}
 	g.Handle(huma.Operation{
-		OperationID: "adminUsage", Method: http.MethodGet, Path: "/admin/usage", Summary: "What was used",
+		OperationID: "adminUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "What was used",
 		Description: "Sums of the ledger by day, token, model and channel. A call is in it about a second after its end.",
 		Parameters: []*huma.Param{
 			{Name: "from", In: "query", Schema: text, Description: "First day (UTC), a date or a time; 30 days up to the last where it is absent"},
@@ -146,11 +146,11 @@ func (s *Server) addAdminUsage(g *edge.Group) {
 			},
 		},
 		Responses: responses,
-	}, s.adminUsage)
+	}, s.readUsage)
 }
 
-// adminUsage answers with sums of the ledger.
-func (s *Server) adminUsage(x *edge.Request, r *http.Request) error {
+// readUsage answers with sums of the ledger.
+func (s *service) readUsage(x *edge.Request, r *http.Request) error {
 	query, err := parseUsage(r, time.Now())
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *Server) adminUsage(x *edge.Request, r *http.Request) error {
 	if query.token, err = s.tokenID(r.Context(), query.token); err != nil {
 		return err
 	}
-	rows, err := s.admin.Usage.Read(r.Context(), query.from, query.to, query.token)
+	rows, err := s.Usage.Read(r.Context(), query.from, query.to, query.token)
 	if err != nil {
 		return storeFault("token", query.token, err)
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"modelrelay/api"
+	"modelrelay/api/admin"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
@@ -16,8 +16,8 @@ import (
 )
 
 // admin is what the operations under /admin work with: the functions of the operator's commands.
-func (p *parts) admin(store *tokens.Store, service *tasks.Client) api.Admin {
-	return api.Admin{
+func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options {
+	return admin.Options{
 		Key:    p.adminKey,
 		Tokens: store,
 		CheckToken: func(t tokens.Token) (tokens.Token, error) {
@@ -57,7 +57,7 @@ const startsWithin = time.Minute
 // looksAtOnce is how many tasks are looked at together: thousands may be running.
 const looksAtOnce = 16
 
-// settler finds what nobody is going to settle. It implements api.Settler.
+// settler finds what nobody is going to settle. It implements admin.Settler.
 type settler struct {
 	*ledger.Budgets
 
@@ -69,7 +69,7 @@ func (p *parts) settler() *settler {
 }
 
 // Unsettled lists reservations of calls whose gateway is gone, and of tasks that do not run.
-func (s *settler) Unsettled(ctx context.Context, filter api.UnsettledFilter) ([]api.Unsettled, error) {
+func (s *settler) Unsettled(ctx context.Context, filter admin.UnsettledFilter) ([]admin.Unsettled, error) {
 	list, err := s.Reservations(ctx, filter.Token)
 	if err != nil {
 		return nil, err
@@ -95,13 +95,13 @@ func (s *settler) Unsettled(ctx context.Context, filter api.UnsettledFilter) ([]
 		}
 	}
 	looks.Wait()
-	var found []api.Unsettled
+	var found []admin.Unsettled
 	for i, r := range list {
 		if errs[i] != nil {
 			return nil, errs[i]
 		}
 		if whys[i] != "" {
-			found = append(found, api.Unsettled{Reservation: r, Why: whys[i]})
+			found = append(found, admin.Unsettled{Reservation: r, Why: whys[i]})
 		}
 	}
 	return found, nil

@@ -16,6 +16,7 @@ import (
 
 	"modelrelay/activities"
 	"modelrelay/api"
+	"modelrelay/api/admin"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/metrics"
@@ -52,7 +53,7 @@ type parts struct {
 	router   *router.Router
 	health   *healthSharer
 	prices   *pricing.List
-	adminKey *api.AdminKey
+	adminKey *admin.Key
 	metrics  *metrics.Metrics
 	// receivers are where webhooks lead.
 	receivers *activities.Receivers
@@ -99,7 +100,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.prices = pricing.NewList(cfg.PriceList())
-	p.adminKey = api.NewAdminKey(cfg.AdminKey)
+	p.adminKey = admin.NewKey(cfg.AdminKey)
 	p.health = newHealthSharer(channelhealth.New(p.redis), p.log)
 	p.router = router.New(p.catalog, cfg.Routes(), &router.Options{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,

@@ -15,7 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/api"
+	"modelrelay/api/admin"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
@@ -53,7 +53,7 @@ type Services struct {
 	Tasks    *tasks.Client
 	Operator *tasks.Operator
 	// Unsettled finds what is reserved and settled by nobody, and settles it.
-	Unsettled api.Settler
+	Unsettled admin.Settler
 	// Channels lists the channels as the processes that serve find them.
 	Channels func(context.Context) ([]router.ChannelState, error)
 }

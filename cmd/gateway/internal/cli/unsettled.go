@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"modelrelay/api"
+	"modelrelay/api/admin"
 )
 
 // everyReservation is what --charge and --refund take for all that are listed.
@@ -12,7 +12,7 @@ const everyReservation = "all"
 
 // unsettled lists such reservations, or ends those that were named.
 func (c *Usage) unsettled(ctx context.Context, p *Program, s *Services) error {
-	filter := api.UnsettledFilter{Token: c.Token, Model: c.Model}
+	filter := admin.UnsettledFilter{Token: c.Token, Model: c.Model}
 	if c.Charge != "" {
 		return c.end(ctx, p, s, filter, c.Charge, true)
 	}
@@ -23,7 +23,7 @@ func (c *Usage) unsettled(ctx context.Context, p *Program, s *Services) error {
 	if err != nil {
 		return err
 	}
-	rows, _ := api.NewUnsettledRows(list)
+	rows, _ := admin.NewUnsettledRows(list)
 	if c.Format == "json" {
 		return printJSON(p.Stdout, rows)
 	}
@@ -35,7 +35,7 @@ func (c *Usage) unsettled(ctx context.Context, p *Program, s *Services) error {
 }
 
 // end charges or refunds the one of the id, or all.
-func (c *Usage) end(ctx context.Context, p *Program, s *Services, filter api.UnsettledFilter, id string, charge bool) error {
+func (c *Usage) end(ctx context.Context, p *Program, s *Services, filter admin.UnsettledFilter, id string, charge bool) error {
 	word := "refunded"
 	if charge {
 		word = "charged"
@@ -43,14 +43,14 @@ func (c *Usage) end(ctx context.Context, p *Program, s *Services, filter api.Uns
 	if id != everyReservation {
 		filter.ID = id
 	}
-	ended, err := api.EndUnsettled(ctx, s.Unsettled, filter, charge)
+	ended, err := admin.EndUnsettled(ctx, s.Unsettled, filter, charge)
 	if err != nil {
 		return err
 	}
 	if filter.ID != "" && len(ended) == 0 {
 		return fmt.Errorf("there is no unsettled reservation %q", id)
 	}
-	_, sum := api.NewUnsettledRows(ended)
+	_, sum := admin.NewUnsettledRows(ended)
 	if c.Format == "json" {
 		return printJSON(p.Stdout, map[string]any{word: len(ended), "amount": sum})
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"modelrelay/api"
+	"modelrelay/api/admin"
 	"modelrelay/storage/ledger"
 )
 
@@ -82,17 +82,17 @@ func (c *Usage) Run(ctx context.Context, p *Program) error {
 }
 
 func (c *Usage) print(p *Program, s *Services, sums []ledger.Row) error {
-	rows := make([]api.UsageRow, len(sums))
+	rows := make([]admin.UsageRow, len(sums))
 	cells := make([][]string, len(sums))
 	var free []string
 	for i, sum := range sums {
-		rows[i] = api.NewUsageRow(sum, s.Prices)
+		rows[i] = admin.NewUsageRow(sum, s.Prices)
 		cells[i] = rows[i].Cells(c.By)
 		if rows[i].Priced != nil && !*rows[i].Priced && !slices.Contains(free, sum.Model) {
 			free = append(free, sum.Model)
 		}
 	}
-	head := api.UsageHead(c.By)
+	head := admin.UsageHead(c.By)
 	switch c.Format {
 	case "json":
 		return printJSON(p.Stdout, rows)
