@@ -5,13 +5,11 @@ import (
 	"net/http/httptest"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"modelrelay/api/anthropic"
-	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/api/gemini"
 	"modelrelay/api/openai"
+	"modelrelay/api/videos"
 	"modelrelay/providers"
 )
 
@@ -29,7 +27,7 @@ func StreamError(format providers.Format, fault *providers.Fault) []byte {
 // answer is that of one request of a format.
 func answer(format providers.Format, requestID string, serve func(x *edge.Request)) *httptest.ResponseRecorder {
 	var formats []*edge.Format
-	for _, f := range []*edge.Format{openai.Format(), anthropic.Format(), gemini.Format(), vendorCFormat()} {
+	for _, f := range []*edge.Format{openai.Format(), anthropic.Format(), gemini.Format(), videos.VendorCFormat()} {
 		if f.Name == format {
 			formats = append(formats, f)
 		}
@@ -43,17 +41,7 @@ func answer(format providers.Format, requestID string, serve func(x *edge.Reques
 }
 
 // SetEventsEvery shortens the silence of event streams. Before the first request.
-func (s *Server) SetEventsEvery(d time.Duration) { s.eventsEvery = d }
-
-// Checkers are those of the creates of videos.
-func Checkers() map[string]*body.Checker {
-	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
-	video := newVideoChecks()
-	return map[string]*body.Checker{
-		"sora": body.NewChecker[openAIVideoBody](registry), "generic": body.NewChecker[genericVideoBody](registry),
-		"vendor C": body.NewChecker[vendorCBody](registry), "video": video.fields, "metadata": video.metadata,
-	}
-}
+func (s *Server) SetEventsEvery(d time.Duration) { s.videos.EventsEvery = d }
 
 // BodiesTaken is what the request bodies under way hold, in bytes.
 func (s *Server) BodiesTaken() int64 { return s.edge.BodyMemory() }

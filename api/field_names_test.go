@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"modelrelay/api"
-	"modelrelay/api/body/bodytest"
 )
 
 // Names that readers written in Go take for one of the contract's are refused, wherever the body is checked.
@@ -131,5 +130,3 @@ func TestGeminiBodyNamesThePathsModel(t *testing.T) {
 		}
 	}
 }
-
-func FuzzNames(f *testing.F) { bodytest.FuzzNames(f, api.Checkers()) }

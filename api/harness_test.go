@@ -340,7 +340,7 @@ func (s *fakeTasks) Delete(ctx context.Context, id, tokenID string) error {
 	return nil
 }
 
-// Watch implements api.Tasks as its contract says.
+// Watch implements videos.Tasks as its contract says.
 func (s *fakeTasks) Watch(ctx context.Context, last tasks.Task) (tasks.Task, error) {
 	for {
 		s.mu.Lock()

@@ -20,6 +20,7 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/api/gemini"
 	"modelrelay/api/openai"
+	"modelrelay/api/videos"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 )
@@ -36,16 +37,16 @@ const (
 type Options struct {
 	Relay   calls.Relay
 	Router  calls.Router
-	Tasks   Tasks
+	Tasks   videos.Tasks
 	Tokens  edge.Tokens
 	Limits  edge.Limits
 	Ledger  calls.Ledger
-	Archive Archive
+	Archive videos.Archive
 	// Prices are what calls cost; nil charges nothing.
 	Prices *pricing.List
 	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through
 	// this server.
-	Links Links
+	Links videos.Links
 	// Health are the checks of /readyz.
 	Health []Check
 	// Admin is for the operator's operations. AdminApart: they are at AdminHandler alone, and Handler has none.
@@ -87,6 +88,7 @@ type Options struct {
 type Server struct {
 	edge    *edge.Edge
 	calls   *calls.Calls
+	videos  *videos.Service
 	api     huma.API
 	handler http.Handler
 	// adminHandler serves the operator's operations where they have an address of their own.
@@ -94,30 +96,18 @@ type Server struct {
 	proxies      edge.Proxies
 	// What the listeners hold, have turned away, and whether one of them is full.
 	connections, turnedAway, full atomic.Int64
-
-	router     calls.Router
-	tasks      Tasks
-	archive    Archive
-	links      Links
-	prices     *pricing.List
-	videoModel string
-	video      videoChecks
-	watchers   atomic.Int64
-	// eventsEvery is the longest silence of an event stream.
-	eventsEvery time.Duration
 }
 
 // New makes the server with all its operations. It starts nothing and listens nowhere.
 func New(o Options) *Server {
-	openAI, anthropicA, geminiB, vendorC := openai.Format(), anthropic.Format(), gemini.Format(), vendorCFormat()
+	openAI, anthropicA, geminiB, vendorC := openai.Format(), anthropic.Format(), gemini.Format(), videos.VendorCFormat()
 	e := edge.New(edge.Options{
 		Tokens: o.Tokens, Limits: o.Limits, Proxies: o.Proxies, Origins: o.Origins, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
 		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Log: o.Log,
 	}, anthropicA, geminiB, vendorC, openAI)
 	s := &Server{
 		edge: e, calls: calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Ledger: o.Ledger, Prices: o.Prices}), proxies: o.Proxies,
-		router: o.Router, tasks: o.Tasks, archive: o.Archive, links: o.Links, prices: o.Prices, videoModel: o.DefaultVideoModel,
-		video: newVideoChecks(), eventsEvery: eventsEvery,
+		videos: videos.New(e, videos.Options{Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, DefaultModel: o.DefaultVideoModel}),
 	}
 	mux := chi.NewMux()
 	mux.NotFound(edge.NotFound)
@@ -130,9 +120,7 @@ func New(o Options) *Server {
 	anthropic.Add(group(anthropicA), s.calls)
 	gemini.Add(group(geminiB), s.calls)
 	openai.Add(group(openAI), s.calls, openai.Options{ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel})
-	s.addOpenAIVideos(group(openAI))
-	s.addGenericVideos(group(openAI))
-	s.addVendorC(group(vendorC))
+	s.videos.Add(group(openAI), group(vendorC))
 	admin.Add(s.api, openAI, o.Admin, o.Prices)
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux)
@@ -193,7 +181,7 @@ type Open struct {
 // Open tells what the server is serving now.
 func (s *Server) Open() Open {
 	return Open{
-		Requests: s.edge.Requests(), Sockets: s.calls.Sockets(), Watchers: s.watchers.Load(),
+		Requests: s.edge.Requests(), Sockets: s.calls.Sockets(), Watchers: s.videos.Watchers(),
 		Connections: s.connections.Load(), TurnedAway: s.turnedAway.Load(), Full: s.full.Load() > 0,
 	}
 }

@@ -1,4 +1,4 @@
-package api
+package videos
 
 import (
 	"context"
@@ -16,33 +16,11 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
-	"modelrelay/storage/archive"
 	"modelrelay/workflows"
 )
 
-// Archive reads the outputs of tasks.
-type Archive interface {
-	// Open reads an object from any position; the caller closes. The error is storage.ErrNotFound for an object that
-	// does not exist and storage.ErrUnavailable when nobody can tell.
-	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
-}
-
-// ArchiveOf makes storage's archive what Options take.
-func ArchiveOf(archive *archive.Store) Archive { return objects{archive} }
-
-type objects struct{ archive *archive.Store }
-
-// Open implements Archive.
-func (o objects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
-	reader, err := o.archive.Open(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return reader, nil
-}
-
 // addContent adds GET and HEAD /v1/videos/{task_id}/content.
-func (s *Server) addContent(g *edge.Group, tags []string) {
+func (s *Service) addContent(g *edge.Group, tags []string) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	whole := map[string]*huma.MediaType{"video/*": file, "image/*": file}
 	ranges := map[string]*huma.MediaType{"video/*": file, "image/*": file, "multipart/byteranges": file}
@@ -77,13 +55,13 @@ func (s *Server) addContent(g *edge.Group, tags []string) {
 }
 
 // serveContent answers with an output of a task.
-func (s *Server) serveContent(x *edge.Request, r *http.Request) error {
+func (s *Service) serveContent(x *edge.Request, r *http.Request) error {
 	id := r.PathValue("task_id")
 	index, variant, err := outputAsked(r)
 	if err != nil {
 		return err
 	}
-	task, err := s.tasks.Find(r.Context(), id, x.Caller.ID)
+	task, err := s.options.Tasks.Find(r.Context(), id, x.Caller.ID)
 	if err != nil {
 		return err
 	}
@@ -111,7 +89,7 @@ func (s *Server) serveContent(x *edge.Request, r *http.Request) error {
 	header.Set("Content-Type", contentType(output.ContentType, variant))
 	header.Set("Content-Security-Policy", "sandbox")
 	header.Set("Etag", `"`+output.SHA256+`"`)
-	content := &outputReader{ctx: r.Context(), archive: s.archive, key: output.Object, size: output.Size}
+	content := &outputReader{ctx: r.Context(), archive: s.options.Archive, key: output.Object, size: output.Size}
 	defer content.close()
 	late := &lateWriter{Writer: x.Paced(), x: x}
 	keepRange(r.Header)

@@ -1,4 +1,4 @@
-package api
+package videos
 
 import (
 	"bytes"
@@ -20,9 +20,9 @@ import (
 const eventsEvery = 15 * time.Second
 
 // addEvents adds the event stream of a task at a path. object shows the task as the path's format does.
-func (s *Server) addEvents(g *edge.Group, operationID, path string, object func(context.Context, tasks.Task) any) {
+func (s *Service) addEvents(g *edge.Group, operationID, path string, object func(context.Context, tasks.Task) any) {
 	g.Handle(huma.Operation{
-		OperationID: operationID, Method: http.MethodGet, Path: path, Tags: []string{"Video"},
+		OperationID: operationID, Method: http.MethodGet, Path: path, Tags: []string{edge.VideoTag},
 		Summary: "Follow a video task by server-sent events",
 		Description: "The task object at every change of state, progress or queue position. The stream ends with the " +
 			"task; a client that reconnects after that is answered 204, which ends the reconnecting.",
@@ -49,8 +49,8 @@ func eventID(task tasks.Task) string {
 }
 
 // serveEvents streams a task until it ends, the client leaves or the process stops.
-func (s *Server) serveEvents(x *edge.Request, r *http.Request, object func(context.Context, tasks.Task) any) error {
-	task, err := s.tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
+func (s *Service) serveEvents(x *edge.Request, r *http.Request, object func(context.Context, tasks.Task) any) error {
+	task, err := s.options.Tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
 	if err != nil {
 		return err
 	}
@@ -104,10 +104,10 @@ func (s *Server) serveEvents(x *edge.Request, r *http.Request, object func(conte
 }
 
 // nextEvent sends the next change of a task, or a comment when there is none for long.
-func (s *Server) nextEvent(ctx context.Context, out *eventStream, last tasks.Task, object func(context.Context, tasks.Task) any) (tasks.Task, error) {
-	quiet, cancel := context.WithTimeout(ctx, s.eventsEvery)
+func (s *Service) nextEvent(ctx context.Context, out *eventStream, last tasks.Task, object func(context.Context, tasks.Task) any) (tasks.Task, error) {
+	quiet, cancel := context.WithTimeout(ctx, s.EventsEvery)
 	defer cancel()
-	task, err := s.tasks.Watch(quiet, last)
+	task, err := s.options.Tasks.Watch(quiet, last)
 	switch {
 	case err == nil:
 		return task, out.send(eventID(task), object(ctx, task))

@@ -1,9 +1,8 @@
-package api
+package videos
 
 import (
 	"bytes"
-	"math"
-	"strconv"
+	"cmp"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -37,21 +36,21 @@ type videoFields struct {
 	WebhookURL     string         `json:"webhook_url,omitempty"`
 }
 
-// videoChecks read what the format of a create leaves over: its other members, and those of its metadata, which reach the
+// fieldChecks read what the format of a create leaves over: its other members, and those of its metadata, which reach the
 // vendor too. What a video costs, and which model makes it, may be said in neither past the gateway.
-type videoChecks struct {
+type fieldChecks struct {
 	fields, metadata *body.Checker
 }
 
-func newVideoChecks() videoChecks {
+func newFieldChecks() fieldChecks {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	fields := body.NewChecker[videoFields](registry)
-	return videoChecks{fields: fields, metadata: body.NewChecker[struct{}](registry, fields.Names()...)}
+	return fieldChecks{fields: fields, metadata: body.NewChecker[struct{}](registry, fields.Names()...)}
 }
 
 // takeFields takes the fields of another video format out of a request's extra members: they mean here what they mean
 // there.
-func (c videoChecks) takeFields(req *providers.VideoRequest) error {
+func (c fieldChecks) takeFields(req *providers.VideoRequest) error {
 	if req.Extra == nil {
 		return nil
 	}
@@ -69,8 +68,8 @@ func (c videoChecks) takeFields(req *providers.VideoRequest) error {
 		// A word of the vendor's beside the pixels.
 		req.Extra = append(body.AppendMember(bytes.TrimSuffix(req.Extra, []byte("}")), []byte(`"size"`), size), '}')
 	}
-	req.Prompt, req.WebhookURL = firstText(req.Prompt, b.Text("prompt")), firstText(req.WebhookURL, b.Text("webhook_url"))
-	req.User, req.ResponseFormat = firstText(req.User, b.Text("user")), firstText(req.ResponseFormat, b.Text("response_format"))
+	req.Prompt, req.WebhookURL = cmp.Or(req.Prompt, b.Text("prompt")), cmp.Or(req.WebhookURL, b.Text("webhook_url"))
+	req.User, req.ResponseFormat = cmp.Or(req.User, b.Text("user")), cmp.Or(req.ResponseFormat, b.Text("response_format"))
 	if req.Model == "" {
 		req.Model = b.Text("req_key")
 	}
@@ -89,11 +88,9 @@ func (c videoChecks) takeFields(req *providers.VideoRequest) error {
 		}
 	}
 	if raw := b.Value("seed"); raw != nil {
-		seed, ok := body.Integer([]byte(numeral(raw)))
-		if !ok {
-			return providers.InvalidField("seed", "Invalid request: 'seed' is out of range.")
+		if req.Seed, err = readSeed([]byte(numeral(raw))); err != nil {
+			return err
 		}
-		req.Seed = &seed
 	}
 	return takeImages(req, b)
 }
@@ -154,7 +151,7 @@ func takeImages(req *providers.VideoRequest, b *body.JSON) error {
 }
 
 // readMetadata reads what a request's metadata says of its price. It stays where it is.
-func (c videoChecks) readMetadata(req *providers.VideoRequest) error {
+func (c fieldChecks) readMetadata(req *providers.VideoRequest) error {
 	b, err := c.checkMetadata(req.Metadata)
 	if b == nil || err != nil {
 		return err
@@ -173,7 +170,7 @@ func (c videoChecks) readMetadata(req *providers.VideoRequest) error {
 }
 
 // checkMetadata returns nil for a request without metadata.
-func (c videoChecks) checkMetadata(metadata []byte) (*body.JSON, error) {
+func (c fieldChecks) checkMetadata(metadata []byte) (*body.JSON, error) {
 	if metadata == nil {
 		return nil, nil //nolint:nilnil // no metadata is nothing to read, and no fault
 	}
@@ -186,7 +183,7 @@ func (c videoChecks) checkMetadata(metadata []byte) (*body.JSON, error) {
 }
 
 // refuseFields refuses what a remix cannot say: everything of a video but what is to change is that of its source.
-func (c videoChecks) refuseFields(req *providers.VideoRequest) error {
+func (c fieldChecks) refuseFields(req *providers.VideoRequest) error {
 	if req.Extra != nil {
 		b, err := c.fields.Check(req.Extra)
 		if err != nil {
@@ -221,72 +218,4 @@ func ofTheSource(name string) *providers.Fault {
 
 func differs(name, from string) *providers.Fault {
 	return providers.InvalidField(name, "Invalid request: '%s' differs from '%s'.", name, from)
-}
-
-// numeral is the text of a JSON number, or what a string holds.
-func numeral(raw []byte) string {
-	if len(raw) > 0 && raw[0] == '"' {
-		return string(body.Unquote(raw))
-	}
-	return body.Decimal(raw)
-}
-
-// agreeNumber reads an integer above 0 that must be the one that is known, if any is.
-func agreeNumber(known *int, place string, raw []byte) error {
-	if raw == nil {
-		return nil
-	}
-	n, err := positive(place, []byte(numeral(raw)))
-	switch {
-	case err != nil:
-		return err
-	case *known != 0 && *known != n:
-		return givenTwice(place)
-	}
-	*known = n
-	return nil
-}
-
-// agreeLength reads a length under one of its names that must be the one that is known, if any is.
-func agreeLength(req *providers.VideoRequest, name, place string, raw []byte) error {
-	if raw == nil {
-		return nil
-	}
-	var seconds string
-	var err error
-	if name == "frames" {
-		seconds, err = secondsOfFrames(place, numeral(raw))
-	} else {
-		seconds, err = parseSeconds(place, numeral(raw))
-	}
-	if err != nil {
-		return err
-	}
-	if req.Seconds == "" {
-		req.Seconds = seconds
-		return nil
-	}
-	known, _ := strconv.ParseFloat(req.Seconds, 64) // parseSeconds has read both
-	given, _ := strconv.ParseFloat(seconds, 64)
-	if math.Abs(known-given) > 0.5/vendorCFrames { // a frame's length is no whole number of anything
-		return givenTwice(place)
-	}
-	return nil
-}
-
-func givenTwice(place string) *providers.Fault {
-	return providers.InvalidField(place, "Invalid request: '%s' differs from what the request says elsewhere.", place)
-}
-
-// secondsOfFrames is the length of so many frames of vendor C's, of which the first is extra.
-func secondsOfFrames(place, text string) (string, error) {
-	n, err := positive(place, []byte(text))
-	if err != nil {
-		return "", err
-	}
-	if n == 1 {
-		return "", providers.InvalidField(place, "Invalid request: '%s' must be an integer above 1.", place)
-	}
-	seconds := strconv.FormatFloat(float64(n-1)/vendorCFrames, 'f', 4, 64)
-	return strings.TrimRight(strings.TrimRight(seconds, "0"), "."), nil
 }

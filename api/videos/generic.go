@@ -1,6 +1,7 @@
-package api
+package videos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -67,7 +68,7 @@ func newGenericVideo(task tasks.Task, urls []string) genericVideo {
 	if len(urls) > 0 {
 		video.URL = &urls[0]
 	}
-	if seconds, err := strconv.ParseFloat(firstText(task.Request.Seconds, task.Seconds), 64); err == nil {
+	if seconds, err := strconv.ParseFloat(cmp.Or(task.Request.Seconds, task.Seconds), 64); err == nil {
 		video.Duration = &seconds
 	}
 	if task.Width > 0 && task.Height > 0 {
@@ -80,22 +81,22 @@ type genericAnswer struct {
 	Body genericVideo
 }
 
-// addGenericVideos adds the generic video operations.
-func (s *Server) addGenericVideos(g *edge.Group) {
-	tags := []string{"Video"}
+// addGeneric adds the generic video operations.
+func (s *Service) addGeneric(g *edge.Group) {
+	tags := []string{edge.VideoTag}
 	s.addGenericCreate(g, tags)
 	huma.Register(g, huma.Operation{
 		OperationID: "getVideoGeneration", Method: http.MethodGet, Path: genericPath + "/{task_id}", Tags: tags,
 		Summary: "Get a video task, generic format", Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *waitQuery) (*genericAnswer, error) {
-		task, err := s.look(ctx, in.ID, in.wait())
+		task, err := s.read(ctx, in.ID, in.wait())
 		return s.answerGeneric(ctx, task, err)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideoGeneration", Method: http.MethodPost, Path: genericPath + "/{task_id}/cancel", Tags: tags,
 		Summary: "Cancel a video task, generic format", Description: cancelWords, Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *videoPath) (*genericAnswer, error) {
-		task, err := s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
+		task, err := s.options.Tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
 		return s.answerGeneric(ctx, task, err)
 	})
 	s.addDelete(g, "deleteVideoGeneration", genericPath+"/{task_id}")
@@ -104,7 +105,7 @@ func (s *Server) addGenericVideos(g *edge.Group) {
 	})
 }
 
-func (s *Server) answerGeneric(ctx context.Context, task tasks.Task, err error) (*genericAnswer, error) {
+func (s *Service) answerGeneric(ctx context.Context, task tasks.Task, err error) (*genericAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func (s *Server) answerGeneric(ctx context.Context, task tasks.Task, err error) 
 }
 
 // addGenericCreate adds POST /v1/video/generations.
-func (s *Server) addGenericCreate(g *edge.Group, tags []string) {
+func (s *Service) addGenericCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[genericVideoBody](registry)
 	g.Handle(huma.Operation{
@@ -123,15 +124,68 @@ func (s *Server) addGenericCreate(g *edge.Group, tags []string) {
 		RequestBody: body.DeclareJSON[genericVideoBody](registry),
 		Responses:   body.DeclareAnswer[genericCreated](registry, "The task"),
 		Metadata:    edge.Calls(),
-	}, func(x *edge.Request, r *http.Request) error {
-		req, err := s.readGenericBody(x, r, check)
-		if err != nil {
-			return err
+	}, s.create(dialect{
+		format: providers.Generic,
+		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
+			return s.readGenericBody(x, r, check)
+		},
+		show: func(_ *edge.Request, task tasks.Task) any { return newGenericCreated(task) },
+	}))
+}
+
+// genericVideoBody is the body of a create in the generic format. It is never filled: the schema and the field checks
+// are compiled from it.
+type genericVideoBody struct {
+	Model          string         `json:"model,omitempty" doc:"Model or style id; the deployment may have a default"`
+	Prompt         string         `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
+	Image          string         `json:"image,omitempty" doc:"Reference image: an http, https or data URL, or its bytes in Base64 (PNG, JPEG or WebP, 32 MiB at most)"`
+	Duration       float64        `json:"duration,omitempty" doc:"Seconds to generate"`
+	Width          int            `json:"width,omitempty" doc:"In pixels"`
+	Height         int            `json:"height,omitempty" doc:"In pixels"`
+	FPS            int            `json:"fps,omitempty" doc:"Frames per second, where the vendor lets them be chosen"`
+	Seed           int64          `json:"seed,omitempty"`
+	N              int            `json:"n,omitempty" doc:"Number of videos; more than one only where the vendor makes several"`
+	ResponseFormat string         `json:"response_format,omitempty" doc:"Kept with the task; the answer always has URLs"`
+	User           string         `json:"user,omitempty" doc:"The caller's own user, kept with the task"`
+	Metadata       map[string]any `json:"metadata,omitempty" doc:"Extension parameters such as negative_prompt, style, quality_level: echoed in the task, and sent to the vendor"`
+	WebhookURL     string         `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+}
+
+// readGenericBody reads a create in the generic format.
+func (s *Service) readGenericBody(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
+	b, err := readJSON(x, r, check)
+	if err != nil {
+		return providers.VideoRequest{}, err
+	}
+	req := providers.VideoRequest{
+		Model: b.Text("model"), Prompt: b.Text("prompt"), User: b.Text("user"), ResponseFormat: b.Text("response_format"),
+		WebhookURL: b.Text("webhook_url"),
+	}
+	if req.Metadata, req.Extra, err = s.checks.readFreely(b); err != nil {
+		return req, err
+	}
+	for _, field := range [...]struct {
+		name string
+		into *int
+	}{{"width", &req.Width}, {"height", &req.Height}, {"fps", &req.FPS}, {"n", &req.N}} {
+		if *field.into, err = positive(field.name, b.Value(field.name)); err != nil {
+			return providers.VideoRequest{}, err
 		}
-		task, err := s.createTask(x, r, providers.Generic, req)
-		if err != nil {
-			return err
+	}
+	if req.Seed, err = readSeed(b.Value("seed")); err != nil {
+		return providers.VideoRequest{}, err
+	}
+	if raw := b.Value("duration"); raw != nil {
+		if req.Seconds, err = parseSeconds("duration", body.Decimal(raw)); err != nil {
+			return providers.VideoRequest{}, err
 		}
-		return x.JSON(newGenericCreated(task))
-	})
+	}
+	if image := body.Unquote(b.Value("image")); len(image) > 0 {
+		image, err := newMedia("image", image)
+		if err != nil {
+			return providers.VideoRequest{}, err
+		}
+		req.Images = []providers.Media{image}
+	}
+	return req, nil
 }

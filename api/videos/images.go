@@ -1,12 +1,16 @@
-package api
+package videos
 
 import (
 	"bytes"
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
 	"modelrelay/providers"
 )
 
@@ -101,4 +105,72 @@ func cutPrefixFold(text []byte, prefix string) ([]byte, bool) {
 		return text[len(prefix):], true
 	}
 	return text, false
+}
+
+// addImage gives a request one more image.
+func addImage(req *providers.VideoRequest, param string, image providers.Media) error {
+	if len(req.Images) == maxImages {
+		return providers.InvalidField(param, "Invalid request: '%s' is one image too many, %d are allowed.", param, maxImages)
+	}
+	req.Images = append(req.Images, image)
+	return nil
+}
+
+// addImages reads a checked array of strings, each an image.
+func addImages(req *providers.VideoRequest, param string, array []byte, read func(string, []byte) (providers.Media, error)) error {
+	i := 0
+	for at := range body.Items(array) {
+		place := param + "[" + strconv.Itoa(i) + "]"
+		i++
+		image, err := read(place, body.Unquote(array[at.From:at.To]))
+		if err != nil {
+			return err
+		}
+		if err := addImage(req, place, image); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// imageReference is an image's URL, bare or in an object.
+type imageReference struct{}
+
+// Schema implements huma.SchemaProvider.
+func (imageReference) Schema(huma.Registry) *huma.Schema {
+	text := func(description string) *huma.Schema {
+		return &huma.Schema{Type: huma.TypeString, Description: description}
+	}
+	return &huma.Schema{OneOf: []*huma.Schema{
+		text("The image's http, https or data URL, or its bytes in Base64: PNG, JPEG or WebP, 32 MiB at most"),
+		{
+			Type: huma.TypeObject, AdditionalProperties: true, Properties: map[string]*huma.Schema{
+				"image_url": text("The same, in an object"), "file_id": text("Not supported here"),
+			},
+		},
+	}}
+}
+
+// readReference reads an input_reference that is not a file: a URL, bare or as {"image_url": URL}.
+func readReference(raw []byte) (providers.Media, error) {
+	if raw[0] == '"' {
+		return newMedia("input_reference", body.Unquote(raw))
+	}
+	return referenceOf(func(name string) []byte {
+		at := body.Member(raw, name)
+		return body.Unquote(raw[at.From:at.To])
+	})
+}
+
+// referenceOf reads an input_reference by its members.
+func referenceOf(member func(name string) []byte) (providers.Media, error) {
+	if address := member("image_url"); len(address) > 0 {
+		return newMedia("input_reference.image_url", address)
+	}
+	if len(member("file_id")) > 0 {
+		return providers.Media{}, providers.InvalidField("input_reference.file_id",
+			"Invalid request: 'input_reference.file_id' is not supported here; send the image itself or its URL.")
+	}
+	return providers.Media{}, providers.InvalidField("input_reference",
+		"Invalid request: 'input_reference' must hold an image file or an 'image_url'.")
 }

@@ -1,14 +1,24 @@
-package api
+package videos
 
 import (
 	"context"
+	"net/http"
+	"strconv"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
+
+// videoPath is the input of the operations on one task.
+type videoPath struct {
+	ID string `path:"task_id" doc:"Video task id"`
+}
 
 // maxWait is the longest that a status read may wait for a change: below the idle limits of common proxies.
 const maxWait = 60 * time.Second
@@ -33,11 +43,11 @@ func parseWait(text []byte) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// look reads a task of the caller. With a wait it answers at the next change of state, progress or queue position, at
+// read reads a task of the caller. With a wait it answers at the next change of state, progress or queue position, at
 // the end of the wait, or when the process stops; a task that has ended is answered at once.
-func (s *Server) look(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
+func (s *Service) read(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
 	x := edge.Of(ctx)
-	task, err := s.tasks.Find(ctx, id, x.Caller.ID)
+	task, err := s.options.Tasks.Find(ctx, id, x.Caller.ID)
 	if err != nil {
 		return tasks.Task{}, err
 	}
@@ -57,7 +67,7 @@ func (s *Server) look(ctx context.Context, id string, wait time.Duration) (tasks
 	defer done()
 	waiting, cancel := context.WithTimeout(waiting, wait)
 	defer cancel()
-	changed, err := s.tasks.Watch(waiting, task)
+	changed, err := s.options.Tasks.Watch(waiting, task)
 	switch {
 	case err == nil:
 		return changed, nil
@@ -68,4 +78,67 @@ func (s *Server) look(ctx context.Context, id string, wait time.Duration) (tasks
 	default:
 		return tasks.Task{}, err
 	}
+}
+
+// videoDeleted is the answer to a deletion.
+type videoDeleted struct {
+	ID      string `json:"id"`
+	Object  string `json:"object" enum:"video.deleted"`
+	Deleted bool   `json:"deleted"`
+}
+
+type videoDeletedAnswer struct {
+	Body videoDeleted
+}
+
+// addDelete adds the deletion of a task at a path.
+func (s *Service) addDelete(g *edge.Group, operationID, path string) {
+	huma.Register(g, huma.Operation{
+		OperationID: operationID, Method: http.MethodDelete, Path: path, Tags: []string{edge.VideoTag},
+		Summary: "Delete a video task", Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
+		Description: "Removes the task and its videos; one that runs is cancelled first. Waits up to two seconds for the effect; " +
+			"the task is not found from then on.",
+	}, func(ctx context.Context, in *videoPath) (*videoDeletedAnswer, error) {
+		if err := s.options.Tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID); err != nil {
+			return nil, err
+		}
+		return &videoDeletedAnswer{Body: videoDeleted{ID: in.ID, Object: "video.deleted", Deleted: true}}, nil
+	})
+}
+
+// linkLife is how long a link works that needs no token: enough to fetch a video, and of little use to others later.
+const linkLife = time.Hour
+
+// outputURLs are the addresses of a task's videos, in order: links that need no token where the deployment makes some,
+// else paths below base for the token that made the task. There are none before the task is completed, and none once
+// the videos have expired.
+func (s *Service) outputURLs(ctx context.Context, task tasks.Task, base string) []string {
+	if task.State != workflows.Completed || expired(task) {
+		return []string{}
+	}
+	life := linkLife
+	if !task.ExpiresAt.IsZero() {
+		life = max(time.Second, min(life, time.Until(task.ExpiresAt)))
+	}
+	urls := make([]string, len(task.Outputs))
+	for index, output := range task.Outputs {
+		if s.options.Links != nil {
+			link, err := s.options.Links.Presign(ctx, output.Object, life)
+			if err == nil {
+				urls[index] = link
+				continue
+			}
+			s.edge.Log().WarnContext(ctx, "link not made, the gateway's own is answered", "task", task.ID, "error", err)
+		}
+		urls[index] = base + "/v1/videos/" + task.ID + "/content"
+		if index > 0 {
+			urls[index] += "?index=" + strconv.Itoa(index)
+		}
+	}
+	return urls
+}
+
+// expired tells whether a task's videos are gone, or about to be swept.
+func expired(task tasks.Task) bool {
+	return !task.ExpiresAt.IsZero() && !time.Now().Before(task.ExpiresAt)
 }

@@ -1,6 +1,7 @@
-package api
+package videos
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -25,8 +26,8 @@ type openAIRemixForm struct {
 	WebhookURL string `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
 }
 
-// addOpenAIVideoRemix adds POST /v1/videos/{task_id}/remix.
-func (s *Server) addOpenAIVideoRemix(g *edge.Group, tags []string) {
+// addRemix adds POST /v1/videos/{task_id}/remix.
+func (s *Service) addRemix(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIRemixBody](registry)
 	g.Handle(huma.Operation{
@@ -46,7 +47,7 @@ func (s *Server) addOpenAIVideoRemix(g *edge.Group, tags []string) {
 		if err != nil {
 			return err
 		}
-		task, err := s.remixTask(x, r, req)
+		task, err := s.remix(x, r, req)
 		if err != nil {
 			return err
 		}
@@ -54,31 +55,34 @@ func (s *Server) addOpenAIVideoRemix(g *edge.Group, tags []string) {
 	})
 }
 
-// remixTask starts the remix of the video that the path names. A repeat needs that video no more.
-func (s *Server) remixTask(x *edge.Request, r *http.Request, req providers.VideoRequest) (tasks.Task, error) {
+// remix starts the remix of the video that the path names. A repeat needs that video no more.
+func (s *Service) remix(x *edge.Request, r *http.Request, req providers.VideoRequest) (tasks.Task, error) {
 	req.RemixOf = r.PathValue("task_id")
-	source, err := s.tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
+	source, err := s.options.Tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
 		create, bad := newCreate(x, r, providers.OpenAI, req)
 		if bad != nil {
 			return tasks.Task{}, bad
 		}
-		return s.repeatedTask(x, r, create, err)
+		return s.repeated(x, r, create, err)
 	}
 	if err != nil {
 		return tasks.Task{}, err
 	}
 	req.Model, req.Size = source.Request.Model, source.Request.Size
-	req.Seconds = firstText(source.Request.Seconds, source.Seconds)
+	req.Seconds = cmp.Or(source.Request.Seconds, source.Seconds)
 	req.Width, req.Height = source.Width, source.Height
-	return s.createTask(x, r, providers.OpenAI, req)
+	if err := s.complete(x, &req, false); err != nil {
+		return tasks.Task{}, err
+	}
+	return s.start(x, r, providers.OpenAI, req)
 }
 
 // readRemix reads what is to change. Everything else belongs to the source: a field that says something of it is refused.
-func (s *Server) readRemix(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
+func (s *Service) readRemix(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
 	var req providers.VideoRequest
 	if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
-		given, err := s.readVideoForm(x, r, boundary)
+		given, err := readSoraForm(x, r, boundary)
 		if err != nil {
 			return req, err
 		}
@@ -99,20 +103,16 @@ func (s *Server) readRemix(x *edge.Request, r *http.Request, check *body.Checker
 			Prompt: given.Prompt, Metadata: given.Metadata, WebhookURL: given.WebhookURL, Extra: given.Extra,
 		}
 	} else {
-		raw, err := x.ReadBody(r)
-		if err != nil {
-			return req, err
-		}
-		b, err := check.Check(raw)
+		b, err := readJSON(x, r, check)
 		if err != nil {
 			return req, err
 		}
 		req = providers.VideoRequest{Prompt: b.Text("prompt"), WebhookURL: b.Text("webhook_url")}
-		if req.Metadata, req.Extra, err = s.video.readFreely(b); err != nil {
+		if req.Metadata, req.Extra, err = s.checks.readFreely(b); err != nil {
 			return req, err
 		}
 	}
-	if err := s.video.refuseFields(&req); err != nil {
+	if err := s.checks.refuseFields(&req); err != nil {
 		return req, err
 	}
 	if req.Prompt == "" {

@@ -1,6 +1,7 @@
-package api
+package videos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -60,7 +61,7 @@ func newOpenAIVideo(task tasks.Task) openAIVideo {
 	video := openAIVideo{
 		ID: task.ID, Object: "video", Model: task.Request.Model, Status: string(task.State), Progress: task.Progress,
 		CreatedAt: task.CreatedAt.Unix(), CompletedAt: unixOrNull(task.CompletedAt), ExpiresAt: unixOrNull(task.ExpiresAt),
-		Seconds: firstText(task.Request.Seconds, task.Seconds, defaultSeconds), Size: orNull(task.Request.Size),
+		Seconds: cmp.Or(task.Request.Seconds, task.Seconds, defaultSeconds), Size: orNull(task.Request.Size),
 		Prompt: orNull(task.Request.Prompt), Metadata: task.Request.Metadata,
 	}
 	if video.Size == nil && task.Width > 0 && task.Height > 0 {
@@ -86,59 +87,29 @@ func unixOrNull(t time.Time) *int64 {
 	return &seconds
 }
 
-func firstText(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
-// videoPath is the input of the operations on one task.
-type videoPath struct {
-	ID string `path:"task_id" doc:"Video task id"`
-}
-
 type videoAnswer struct {
 	Body openAIVideo
 }
 
-// Words of the document that all formats share.
-const (
-	createWords = "A video needs a prompt or an image. A field of another of the video formats means what it means there. Other " +
-		"fields that are not listed here reach the vendor as its own parameters, and so do those in metadata, which may say " +
-		"nothing else of the model, the length and the number of videos. A task can be read in any of the video formats."
-	cancelWords = "Waits up to two seconds for the effect. A task that has ended is answered unchanged."
-)
-
-// idempotencyParameter declares the header of creates.
-func idempotencyParameter() *huma.Param {
-	return &huma.Param{
-		Name: "Idempotency-Key", In: "header", Description: "The same key makes the same task, not a second one",
-		Schema: &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxIdempotencyKey)},
-	}
-}
-
-// addOpenAIVideos adds the Sora-compatible video operations.
-func (s *Server) addOpenAIVideos(g *edge.Group) {
-	tags := []string{"Video"}
-	s.addOpenAIVideoCreate(g, tags)
+// addSora adds the Sora-compatible video operations.
+func (s *Service) addSora(g *edge.Group) {
+	tags := []string{edge.VideoTag}
+	s.addSoraCreate(g, tags)
 
 	huma.Register(g, huma.Operation{
 		OperationID: "getVideo", Method: http.MethodGet, Path: "/v1/videos/{task_id}", Tags: tags,
 		Summary: "Get a video task", Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *waitQuery) (*videoAnswer, error) {
-		return answerTask(s.look(ctx, in.ID, in.wait()))
+		return answerTask(s.read(ctx, in.ID, in.wait()))
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/cancel", Tags: tags,
 		Summary: "Cancel a video task", Description: cancelWords, Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *videoPath) (*videoAnswer, error) {
-		return answerTask(s.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID))
+		return answerTask(s.options.Tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID))
 	})
-	s.addOpenAIVideoList(g, tags)
-	s.addOpenAIVideoRemix(g, tags)
+	s.addSoraList(g, tags)
+	s.addRemix(g, tags)
 	s.addDelete(g, "deleteVideo", "/v1/videos/{task_id}")
 	s.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task tasks.Task) any {
 		return newOpenAIVideo(task)
@@ -153,8 +124,8 @@ func answerTask(task tasks.Task, err error) (*videoAnswer, error) {
 	return &videoAnswer{Body: newOpenAIVideo(task)}, nil
 }
 
-// addOpenAIVideoCreate adds POST /v1/videos.
-func (s *Server) addOpenAIVideoCreate(g *edge.Group, tags []string) {
+// addSoraCreate adds POST /v1/videos.
+func (s *Service) addSoraCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIVideoBody](registry)
 	g.Handle(huma.Operation{
@@ -168,22 +139,61 @@ func (s *Server) addOpenAIVideoCreate(g *edge.Group, tags []string) {
 		}},
 		Responses: body.DeclareAnswer[openAIVideo](registry, "The task"),
 		Metadata:  edge.Calls(),
-	}, func(x *edge.Request, r *http.Request) error {
-		var req providers.VideoRequest
-		var err error
-		if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
-			req, err = s.readVideoForm(x, r, boundary)
-		} else {
-			req, err = s.readVideoBody(x, r, check)
+	}, s.create(dialect{
+		format: providers.OpenAI,
+		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
+			if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
+				return readSoraForm(x, r, boundary)
+			}
+			return s.readSoraBody(x, r, check)
+		},
+		show: func(_ *edge.Request, task tasks.Task) any { return newOpenAIVideo(task) },
+	}))
+}
+
+// videoListQuery is the input of the list.
+type videoListQuery struct {
+	After string `query:"after" doc:"Id of the last task of the page before"`
+	Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"Length of the page"`
+	Order string `query:"order" enum:"asc,desc" default:"desc" doc:"By creation: desc has the newest first"`
+}
+
+// openAIVideoList is a page of a token's tasks.
+type openAIVideoList struct {
+	Object  string        `json:"object" enum:"list"`
+	Data    []openAIVideo `json:"data" nullable:"false"`
+	FirstID *string       `json:"first_id" doc:"Null in an empty page"`
+	LastID  *string       `json:"last_id" doc:"What to send as after for the next page; null in an empty one"`
+	HasMore bool          `json:"has_more"`
+}
+
+type videoListAnswer struct {
+	Body openAIVideoList
+}
+
+// addSoraList adds GET /v1/videos.
+func (s *Service) addSoraList(g *edge.Group, tags []string) {
+	huma.Register(g, huma.Operation{
+		OperationID: "listVideos", Method: http.MethodGet, Path: "/v1/videos", Tags: tags,
+		Summary: "List the token's video tasks", Responses: edge.DeclareDefault(),
+	}, func(ctx context.Context, in *videoListQuery) (*videoListAnswer, error) {
+		if err := edge.Of(ctx).Read(in.Limit); err != nil { // each task of the page is one
+			return nil, err
 		}
+		page, err := s.options.Tasks.List(ctx, tasks.ListQuery{
+			TokenID: edge.Of(ctx).Caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc",
+		})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		task, err := s.createTask(x, r, providers.OpenAI, req)
-		if err != nil {
-			return err
+		list := openAIVideoList{Object: "list", Data: make([]openAIVideo, len(page.Tasks)), HasMore: page.More}
+		for i, task := range page.Tasks {
+			list.Data[i] = newOpenAIVideo(task)
 		}
-		return x.JSON(newOpenAIVideo(task))
+		if n := len(page.Tasks); n > 0 {
+			list.FirstID, list.LastID = &page.Tasks[0].ID, &page.Tasks[n-1].ID
+		}
+		return &videoListAnswer{Body: list}, nil
 	})
 }
 

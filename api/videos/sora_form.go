@@ -1,4 +1,4 @@
-package api
+package videos
 
 import (
 	"encoding/json"
@@ -43,8 +43,8 @@ type formValue struct {
 	array bool
 }
 
-// readVideoForm reads a multipart create. Its images are parts of the body.
-func (s *Server) readVideoForm(x *edge.Request, r *http.Request, boundary string) (providers.VideoRequest, error) {
+// readSoraForm reads a multipart create. Its images are parts of the body.
+func readSoraForm(x *edge.Request, r *http.Request, boundary string) (providers.VideoRequest, error) {
 	raw, err := x.ReadBody(r)
 	if err != nil {
 		return providers.VideoRequest{}, err

@@ -1,4 +1,4 @@
-package api
+package videos
 
 import (
 	"net/http"
@@ -13,10 +13,11 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // The two actions of vendor C's video service, and its word for success. Wire facts of this file and
-// vendorc_video_body.go: volcengine/volc-sdk-golang (service/visual) and the service's public documentation.
+// vendorc_body.go: volcengine/volc-sdk-golang (service/visual) and the service's public documentation.
 const (
 	actionSubmit   = "CVSync2AsyncSubmitTask"
 	actionResult   = "CVSync2AsyncGetResult"
@@ -59,20 +60,27 @@ func newVendorCResult() vendorCResult {
 	return vendorCResult{Status: "not_found", ImageURLs: []string{}, BinaryData: []string{}}
 }
 
-// answerVendorC writes the vendor's envelope around data.
-func answerVendorC[Data any](x *edge.Request, data Data) error {
-	return x.JSON(vendorCEnvelope[Data]{
+// newEnvelope is the vendor's envelope around data.
+func newEnvelope[Data any](x *edge.Request, data Data) vendorCEnvelope[Data] {
+	return vendorCEnvelope[Data]{
 		Code: vendorCSuccess, Message: "Success", RequestID: x.ID, Status: vendorCSuccess,
 		TimeElapsed: time.Since(x.Start).String(), Data: data,
-	})
+	}
 }
 
 // addVendorC adds the one path of vendor C, under its contract's name and the service's own.
-func (s *Server) addVendorC(g *edge.Group) {
+func (s *Service) addVendorC(g *edge.Group) {
 	registry := g.OpenAPI().Components.Schemas
-	v := vendorC{server: s, check: body.NewChecker[vendorCBody](registry)}
+	v := vendorC{service: s, check: body.NewChecker[vendorCBody](registry)}
+	v.submit = s.create(dialect{
+		format: providers.VendorC, bare: true, // its req_key may say enough
+		read: v.readSubmit,
+		show: func(x *edge.Request, task tasks.Task) any {
+			return newEnvelope(x, vendorCSubmitted{TaskID: task.ID})
+		},
+	})
 	operation := huma.Operation{
-		OperationID: "vendorCVideo", Method: http.MethodPost, Path: "/vendorC/", Tags: []string{"Video"},
+		OperationID: "vendorCVideo", Method: http.MethodPost, Path: "/vendorC/", Tags: []string{edge.VideoTag},
 		Summary: "Submit a video task, or get its result, as vendor C does",
 		Description: "A result of a failed task is an HTTP 400 with the failure's code. The token goes into x-api-key where " +
 			"Authorization holds the vendor's own signature, which is ignored. A submit's fields that are not listed here, " +
@@ -108,8 +116,9 @@ func (s *Server) addVendorC(g *edge.Group) {
 
 // vendorC serves the vendor's one path.
 type vendorC struct {
-	server *Server
-	check  *body.Checker
+	service *Service
+	check   *body.Checker
+	submit  edge.Handler
 }
 
 func (v vendorC) serve(x *edge.Request, r *http.Request) error {
@@ -122,24 +131,12 @@ func (v vendorC) serve(x *edge.Request, r *http.Request) error {
 		if err := x.Admit(r); err != nil {
 			return err
 		}
-		return v.submitTask(x, r)
+		return v.submit(x, r)
 	case actionResult:
 		return v.getResult(x, r)
 	default:
 		return providers.InvalidField("Action", "Invalid request: 'Action' must be one of %s, %s.", actionSubmit, actionResult)
 	}
-}
-
-func (v vendorC) submitTask(x *edge.Request, r *http.Request) error {
-	req, err := v.readSubmit(x, r)
-	if err != nil {
-		return err
-	}
-	task, err := v.server.createTask(x, r, providers.VendorC, req)
-	if err != nil {
-		return err
-	}
-	return answerVendorC(x, vendorCSubmitted{TaskID: task.ID})
 }
 
 // getResult answers with where a task stands. One that failed is an HTTP 400, as with the vendor; one that nobody knows
@@ -152,12 +149,12 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 	if err := x.Read(1); err != nil {
 		return err
 	}
-	task, err := v.server.look(r.Context(), id, wait)
+	task, err := v.service.read(r.Context(), id, wait)
 	if fault := providers.AsFault(err); fault != nil {
 		if fault.Kind != providers.NotFound {
 			return err
 		}
-		return answerVendorC(x, newVendorCResult())
+		return x.JSON(newEnvelope(x, newVendorCResult()))
 	}
 	data := newVendorCResult()
 	data.Progress, data.QueuePosition = task.Progress, task.QueuePosition
@@ -172,12 +169,12 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 		if data.Status = "expired"; !expired(task) {
 			data.Status = "done"
 		}
-		for _, url := range v.server.outputURLs(r.Context(), task, origin(r)) {
+		for _, url := range v.service.outputURLs(r.Context(), task, origin(r)) {
 			data.VideoURL = url
 			break // the vendor makes one
 		}
 	}
-	return answerVendorC(x, data)
+	return x.JSON(newEnvelope(x, data))
 }
 
 // failVendorC answers with a failed task.
@@ -212,8 +209,8 @@ func origin(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// vendorCFormat is the dialect of vendor C's one path.
-func vendorCFormat() *edge.Format {
+// VendorCFormat is the dialect of vendor C's one path.
+func VendorCFormat() *edge.Format {
 	return &edge.Format{
 		Name: providers.VendorC, Title: "VendorC",
 		Speaks: func(r *http.Request) bool {

@@ -1,12 +1,11 @@
-package api
+package videos
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
-	"strconv"
 	"time"
 
-	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 )
@@ -38,26 +37,18 @@ type vendorCBody struct {
 
 // readSubmit reads the body of a submit.
 func (v vendorC) readSubmit(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
-	raw, err := x.ReadBody(r)
-	if err != nil {
-		return providers.VideoRequest{}, err
-	}
-	b, err := v.check.Check(raw)
+	b, err := readJSON(x, r, v.check)
 	if err != nil {
 		return providers.VideoRequest{}, err
 	}
 	req := providers.VideoRequest{
-		Model: firstText(b.Text("model"), b.Text("req_key")), Prompt: b.Text("prompt"), WebhookURL: b.Text("webhook_url"),
+		Model: cmp.Or(b.Text("model"), b.Text("req_key")), Prompt: b.Text("prompt"), WebhookURL: b.Text("webhook_url"),
 	}
-	if req.Extra, err = v.server.video.extraMembers(b); err != nil {
+	if req.Extra, err = v.service.checks.extraMembers(b); err != nil {
 		return req, err
 	}
-	if raw := b.Value("seed"); raw != nil {
-		seed, ok := body.Integer(raw)
-		if !ok {
-			return providers.VideoRequest{}, providers.InvalidField("seed", "Invalid request: 'seed' is out of range.")
-		}
-		req.Seed = &seed
+	if req.Seed, err = readSeed(b.Value("seed")); err != nil {
+		return req, err
 	}
 	if err := addImages(&req, "binary_data_base64", b.Value("binary_data_base64"), newMedia); err != nil {
 		return providers.VideoRequest{}, err
@@ -66,35 +57,14 @@ func (v vendorC) readSubmit(x *edge.Request, r *http.Request) (providers.VideoRe
 		return providers.VideoRequest{}, err
 	}
 	if req.Prompt == "" && len(req.Images) == 0 && b.Text("req_key") == "" {
-		return providers.VideoRequest{}, providers.InvalidField("prompt", "Invalid request: a video needs a 'prompt' or an image.")
+		return req, noPrompt()
 	}
 	return req, nil
 }
 
-// addImages reads a checked array of strings, each an image.
-func addImages(req *providers.VideoRequest, param string, array []byte, read func(string, []byte) (providers.Media, error)) error {
-	i := 0
-	for at := range body.Items(array) {
-		place := param + "[" + strconv.Itoa(i) + "]"
-		i++
-		image, err := read(place, body.Unquote(array[at.From:at.To]))
-		if err != nil {
-			return err
-		}
-		if err := addImage(req, place, image); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // readResult reads the body of a result: the task's id, and how long to wait for a change of it.
 func (v vendorC) readResult(x *edge.Request, r *http.Request) (id string, wait time.Duration, err error) {
-	raw, err := x.ReadBody(r)
-	if err != nil {
-		return "", 0, err
-	}
-	b, err := v.check.Check(raw)
+	b, err := readJSON(x, r, v.check)
 	if err != nil {
 		return "", 0, err
 	}

@@ -17,6 +17,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/api"
 	"modelrelay/api/admin"
+	"modelrelay/api/videos"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/cmd/gateway/internal/metrics"
@@ -154,7 +155,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	m.onClose(p.flush("usage", usage.Close))
 	answers := affinity.New(p.redis, &affinity.Options{Log: p.log})
 	m.onClose(func() error { answers.Close(); return nil })
-	var links api.Links
+	var links videos.Links
 	if p.cfg.Video.PresignedURLs {
 		links = p.archive
 	}
@@ -166,7 +167,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Router: p.router,
 		Tasks:  tasks,
 		Admin:  p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "", Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
-		Tokens: tokens, Limits: limits, Ledger: usage, Prices: p.prices, Archive: api.ArchiveOf(p.archive), Links: links,
+		Tokens: tokens, Limits: limits, Ledger: usage, Prices: p.prices, Archive: videos.ArchiveOf(p.archive), Links: links,
 		Health:            p.checks(tokens),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),

@@ -1,0 +1,17 @@
+package videos
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+)
+
+// Checkers are those of the creates of all formats.
+func Checkers() map[string]*body.Checker {
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	checks := newFieldChecks()
+	return map[string]*body.Checker{
+		"sora": body.NewChecker[openAIVideoBody](registry), "generic": body.NewChecker[genericVideoBody](registry),
+		"vendor C": body.NewChecker[vendorCBody](registry), "video": checks.fields, "metadata": checks.metadata,
+	}
+}

@@ -1,0 +1,136 @@
+package videos
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/providers"
+)
+
+// textOrNumber is a number, or a string that holds one.
+type textOrNumber struct{}
+
+// Schema implements huma.SchemaProvider.
+func (textOrNumber) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeNumber}}}
+}
+
+// numeral is the text of a JSON number, or what a string holds.
+func numeral(raw []byte) string {
+	if len(raw) > 0 && raw[0] == '"' {
+		return string(body.Unquote(raw))
+	}
+	return body.Decimal(raw)
+}
+
+// agreeNumber reads an integer above 0 that must be the one that is known, if any is.
+func agreeNumber(known *int, place string, raw []byte) error {
+	if raw == nil {
+		return nil
+	}
+	n, err := positive(place, []byte(numeral(raw)))
+	switch {
+	case err != nil:
+		return err
+	case *known != 0 && *known != n:
+		return givenTwice(place)
+	}
+	*known = n
+	return nil
+}
+
+// agreeLength reads a length under one of its names that must be the one that is known, if any is.
+func agreeLength(req *providers.VideoRequest, name, place string, raw []byte) error {
+	if raw == nil {
+		return nil
+	}
+	var seconds string
+	var err error
+	if name == "frames" {
+		seconds, err = secondsOfFrames(place, numeral(raw))
+	} else {
+		seconds, err = parseSeconds(place, numeral(raw))
+	}
+	if err != nil {
+		return err
+	}
+	if req.Seconds == "" {
+		req.Seconds = seconds
+		return nil
+	}
+	known, _ := strconv.ParseFloat(req.Seconds, 64) // parseSeconds has read both
+	given, _ := strconv.ParseFloat(seconds, 64)
+	if math.Abs(known-given) > 0.5/vendorCFrames { // a frame's length is no whole number of anything
+		return givenTwice(place)
+	}
+	return nil
+}
+
+func givenTwice(place string) *providers.Fault {
+	return providers.InvalidField(place, "Invalid request: '%s' differs from what the request says elsewhere.", place)
+}
+
+// secondsOfFrames is the length of so many frames of vendor C's, of which the first is extra.
+func secondsOfFrames(place, text string) (string, error) {
+	n, err := positive(place, []byte(text))
+	if err != nil {
+		return "", err
+	}
+	if n == 1 {
+		return "", providers.InvalidField(place, "Invalid request: '%s' must be an integer above 1.", place)
+	}
+	seconds := strconv.FormatFloat(float64(n-1)/vendorCFrames, 'f', 4, 64)
+	return strings.TrimRight(strings.TrimRight(seconds, "0"), "."), nil
+}
+
+// positive reads a JSON integer above 0; 0 for nil.
+func positive(param string, raw []byte) (int, error) {
+	if raw == nil {
+		return 0, nil
+	}
+	n, ok := body.Integer(raw)
+	if !ok || n <= 0 || n > math.MaxInt32 {
+		return 0, providers.InvalidField(param, "Invalid request: '%s' must be an integer above 0.", param)
+	}
+	return int(n), nil
+}
+
+// readSeed reads a JSON integer; nil for nil.
+func readSeed(raw []byte) (*int64, error) {
+	if raw == nil {
+		return nil, nil //nolint:nilnil // no seed is none, and no fault
+	}
+	seed, ok := body.Integer(raw)
+	if !ok {
+		return nil, providers.InvalidField("seed", "Invalid request: 'seed' is out of range.")
+	}
+	return &seed, nil
+}
+
+// parseSeconds checks the text of a duration: a positive decimal number.
+func parseSeconds(param, text string) (string, error) {
+	text = strings.TrimSpace(text)
+	digits := strings.Trim(text, "0123456789.") == "" && len(text) <= 16
+	if n, err := strconv.ParseFloat(text, 64); !digits || err != nil || n <= 0 {
+		return "", providers.InvalidField(param, "Invalid request: '%s' must hold a number of seconds above 0.", param)
+	}
+	return text, nil
+}
+
+// parseSize reads "1280x720"; 0, 0 for any other word.
+func parseSize(size string) (width, height int) {
+	w, h, found := strings.Cut(size, "x")
+	if !found {
+		return 0, 0
+	}
+	width, errW := strconv.Atoi(w)
+	height, errH := strconv.Atoi(h)
+	if errW != nil || errH != nil || width <= 0 || height <= 0 {
+		return 0, 0
+	}
+	return width, height
+}
