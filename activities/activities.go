@@ -59,10 +59,10 @@ type Activities struct {
 	Index *taskindex.Index
 	// Changes carries hints that a task changed; nil: none.
 	Changes *taskindex.Changes
-	// Shelves is the archive as a sweep walks through it, and TaskLife the age from which no task needs an object beside
+	// Shelves is the archive as a sweep walks through it, and TaskAge the age from which no task needs an object beside
 	// its outputs; 0: they stay.
-	Shelves  Shelves
-	TaskLife time.Duration
+	Shelves Shelves
+	TaskAge time.Duration
 	// Executions ends and deletes tasks; the worker sets it.
 	Executions Executions
 	// Endings finds tasks whose execution ended without its finish; the worker sets it.
@@ -83,8 +83,8 @@ type Activities struct {
 	// PollMin and PollMax bound the wait between two polls of a job whose length is unknown or that is overdue. A job of
 	// known length is looked at when something is to be expected, so its waits grow with that length.
 	PollMin, PollMax time.Duration
-	// Places bound the copies at a time; nil: any number.
-	Places *Places
+	// Copies bounds the copies at a time; nil: any number.
+	Copies *CopyLimit
 	// MaxOutputBytes refuses larger outputs; 0 means no limit.
 	MaxOutputBytes int64
 }

@@ -92,16 +92,16 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 	}
 	running, cancel := stopWithWorker(ctx)
 	defer cancel()
-	place := lane{in.Job.Assignment.Channel, c.state.Slow}
+	place := copyLane{in.Job.Assignment.Channel, c.state.Slow}
 	stop := heartbeats(func() {
 		activity.RecordHeartbeat(ctx, c.shown())
-		c.hurry(func() bool { return a.Places.wanted(place) })
+		c.hurry(func() bool { return a.Copies.wanted(place) })
 	})
 	defer stop()
-	switch err := a.Places.take(running, place, in.Dies); {
+	switch err := a.Copies.take(running, place, in.Dies); {
 	case ctx.Err() != nil:
 		if err == nil {
-			a.Places.give(place)
+			a.Copies.give(place)
 		}
 		return nil, ctx.Err()
 	case errors.Is(err, errCrowded):
@@ -109,7 +109,7 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 	case err != nil: // the worker stops
 		return nil, againUnnoticed(noPlace(), handOver)
 	}
-	defer a.Places.give(place)
+	defer a.Copies.give(place)
 	for n := c.state.Pictured; n < in.Outputs; n++ {
 		err := a.copyOne(running, log, in, n, c)
 		switch {

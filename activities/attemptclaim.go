@@ -50,17 +50,17 @@ func (a *Activities) claim(ctx context.Context, in SubmitInput) error {
 
 // AwaitArchiveInput is a task that cannot be submitted while the archive is away.
 type AwaitArchiveInput struct {
-	TaskID string    `json:"task_id"`
-	Life   string    `json:"life,omitempty"`
-	Until  time.Time `json:"until"`
+	TaskID     string    `json:"task_id"`
+	Generation string    `json:"life,omitempty"`
+	Until      time.Time `json:"until"`
 }
 
 // probe is the object that is written to see whether the archive is back.
 func (in AwaitArchiveInput) probe() string {
-	if in.Life == "" {
+	if in.Generation == "" {
 		return TaskPrefix(in.TaskID) + "waited.json"
 	}
-	return LifePrefix(in.TaskID, in.Life) + "waited.json"
+	return GenerationPrefix(in.TaskID, in.Generation) + "waited.json"
 }
 
 // AwaitArchive returns when the archive takes the task's objects again. It may run any number of times.

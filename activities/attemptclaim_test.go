@@ -151,7 +151,7 @@ func TestReconcileBegun(t *testing.T) {
 	}
 	_, err = c.submit(t) // as after a reset
 	// Whoever has the attempt may be at it still: its ticket must be waited for.
-	if r, _, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || r.Settled || c.sent.Load() != 1 {
+	if r, _, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || r.Finished || c.sent.Load() != 1 {
 		t.Errorf("sent again: %+v, %d times", r, c.sent.Load())
 	}
 }
@@ -181,7 +181,7 @@ func TestSubmitTwice(t *testing.T) {
 				t.Fatalf("got %+v, %v", job, err)
 			}
 			_, err := submit()
-			if r, _, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || r.Settled || c.sent.Load() != 1 {
+			if r, _, _ := fault(t, err); r.Accepted != providers.AcceptedUnknown || r.Finished || c.sent.Load() != 1 {
 				t.Errorf("got %+v, sent %d times, want unknown and sent once", r, c.sent.Load())
 			}
 		})
@@ -266,7 +266,7 @@ func TestSubmitOfAnIDUsedAgain(t *testing.T) {
 	seen := make(map[string]int)
 	for _, life := range []string{"", "one", "two"} {
 		in := submitInput()
-		in.Life = life
+		in.Generation = life
 		r := newRig(t, adapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 			seen[req.IdempotencyKey]++
 			return providers.Ticket{Job: "job " + life}, nil

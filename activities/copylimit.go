@@ -20,22 +20,22 @@ const (
 // errCrowded: so many copies of the channel wait for a place in this worker that it takes no more of them.
 var errCrowded = errors.New("too many copies of the channel wait")
 
-// Places are how many copies a worker makes at a time. One channel has all of them but a quarter, and whoever has the fewest
+// CopyLimit is how many copies a worker makes at a time. One channel has all of them but a quarter, and whoever has the fewest
 // goes first, so that a channel whose results trickle stops no other's. A copy that was found to be slow goes on in a quarter
 // of the places, one of each channel where there are several, and is left alone there: it takes as long as it takes.
 //
 // Nil is any number of places. Safe for concurrent use.
-type Places struct {
+type CopyLimit struct {
 	total, share, slow int
 
 	mu     sync.Mutex
-	taken  map[lane]int // by channels of the configuration
-	lines  map[lane][]*waiting
+	taken  map[copyLane]int // by channels of the configuration
+	lines  map[copyLane][]*waiting
 	inLine int64 // counts the waiting, in the order of their coming
 }
 
 // lane is one of the two that a channel has.
-type lane struct {
+type copyLane struct {
 	channel string
 	slow    bool
 }
@@ -47,16 +47,16 @@ type waiting struct {
 	in    chan struct{} // closed when it has its place
 }
 
-// NewPlaces makes that many places, at least 2.
-func NewPlaces(total int) *Places {
+// NewCopyLimit makes that many places, at least 2.
+func NewCopyLimit(total int) *CopyLimit {
 	total = max(2, total)
 	slow := max(1, total/slowShare)
-	return &Places{total: total, share: total - slow, slow: slow, taken: make(map[lane]int), lines: make(map[lane][]*waiting)}
+	return &CopyLimit{total: total, share: total - slow, slow: slow, taken: make(map[copyLane]int), lines: make(map[copyLane][]*waiting)}
 }
 
-// take waits for a place in the lane, those first whose source dies first. The error is errCrowded or the context's cause.
+// take waits for a place in the copyLane, those first whose source dies first. The error is errCrowded or the context's cause.
 // The caller gives the place back.
-func (p *Places) take(ctx context.Context, to lane, dies time.Time) error {
+func (p *CopyLimit) take(ctx context.Context, to copyLane, dies time.Time) error {
 	if p == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (p *Places) take(ctx context.Context, to lane, dies time.Time) error {
 }
 
 // give gives a place back.
-func (p *Places) give(of lane) {
+func (p *CopyLimit) give(of copyLane) {
 	if p == nil {
 		return
 	}
@@ -104,7 +104,7 @@ func (p *Places) give(of lane) {
 }
 
 // wanted tells whether somebody waits who would get the place of a copy in the lane. A slow one's is left alone.
-func (p *Places) wanted(of lane) bool {
+func (p *CopyLimit) wanted(of copyLane) bool {
 	if p == nil || of.slow {
 		return false
 	}
@@ -117,7 +117,7 @@ func (p *Places) wanted(of lane) bool {
 }
 
 // admit gives free places to those in line.
-func (p *Places) admit() {
+func (p *CopyLimit) admit() {
 	for {
 		to, found := p.next()
 		if !found {
@@ -135,14 +135,14 @@ func (p *Places) admit() {
 }
 
 // drop takes a copy out of its line.
-func (p *Places) drop(from lane, at int) {
+func (p *CopyLimit) drop(from copyLane, at int) {
 	if p.lines[from] = slices.Delete(p.lines[from], at, at+1); len(p.lines[from]) == 0 {
 		delete(p.lines, from)
 	}
 }
 
 // next is the line whose first may have a place: of the channel with the fewest, then the one that has waited longest.
-func (p *Places) next() (to lane, found bool) {
+func (p *CopyLimit) next() (to copyLane, found bool) {
 	for of, line := range p.lines {
 		if !p.fits(of) {
 			continue
@@ -156,7 +156,7 @@ func (p *Places) next() (to lane, found bool) {
 }
 
 // fits tells whether a place in the lane is free.
-func (p *Places) fits(to lane) bool {
+func (p *CopyLimit) fits(to copyLane) bool {
 	busy, slow := 0, 0
 	for of, n := range p.taken {
 		busy += n
@@ -171,8 +171,8 @@ func (p *Places) fits(to lane) bool {
 }
 
 // held is how many places the channel has.
-func (p *Places) held(channel string) int {
-	return p.taken[lane{channel, false}] + p.taken[lane{channel, true}]
+func (p *CopyLimit) held(channel string) int {
+	return p.taken[copyLane{channel, false}] + p.taken[copyLane{channel, true}]
 }
 
 // before: what dies first goes first; else who came first.

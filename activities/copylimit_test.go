@@ -21,7 +21,7 @@ import (
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := activities.NewPlaces(8)
+		p := activities.NewCopyLimit(8)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var all sync.WaitGroup
@@ -88,7 +88,7 @@ func TestPlaces(t *testing.T) {
 func TestPlacesLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := activities.NewPlaces(2)
+		p := activities.NewCopyLimit(2)
 		if err := p.Take(t.Context(), "a", false, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestPlacesLine(t *testing.T) {
 
 // copier copies results as a worker does, a next try included.
 type copier struct {
-	places *activities.Places
+	places *activities.CopyLimit
 	mu     sync.Mutex
 }
 
@@ -154,7 +154,7 @@ func (c *copier) copy(ctx context.Context, t *testing.T, channel string, kib int
 		c.mu.Unlock()
 		cancel := r.cancelable(t)
 		stop := context.AfterFunc(ctx, cancel)
-		r.acts.Places, r.acts.Objects = c.places, newShelf().fakes()
+		r.acts.Copies, r.acts.Objects = c.places, newShelf().fakes()
 		r.env.SetHeartbeatDetails(state)
 		shown := beats[activities.Copied](t, r)
 		in := archiveInput(1)
@@ -188,7 +188,7 @@ func TestTricklingResults(t *testing.T) {
 	took := make(map[int]time.Duration)
 	for _, beside := range []int{0, trickling} {
 		synctest.Test(t, func(t *testing.T) {
-			c := &copier{places: activities.NewPlaces(8)}
+			c := &copier{places: activities.NewCopyLimit(8)}
 			ctx, cancel := context.WithCancel(t.Context())
 			var slow, fast sync.WaitGroup
 			for range beside {
@@ -225,7 +225,7 @@ func TestTricklingResults(t *testing.T) {
 func TestSlowResultEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &copier{places: activities.NewPlaces(2)}
+		c := &copier{places: activities.NewCopyLimit(2)}
 		ctx, cancel := context.WithCancel(t.Context())
 		var others sync.WaitGroup
 		var slowly sync.WaitGroup
@@ -256,7 +256,7 @@ func TestSlowResultEnds(t *testing.T) {
 func TestSlowResultAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &copier{places: activities.NewPlaces(2)}
+		c := &copier{places: activities.NewCopyLimit(2)}
 		if tries, err := c.copy(t.Context(), t, "main", 300, time.Second); err != nil || tries != 1 {
 			t.Errorf("%d tries, %v", tries, err)
 		}

@@ -12,12 +12,12 @@ const PlaceLine = placeLine
 var ErrCrowded = errCrowded
 
 // Take waits for a place for a copy of the channel.
-func (p *Places) Take(ctx context.Context, channel string, slow bool, dies time.Time) error {
-	return p.take(ctx, lane{channel, slow}, dies)
+func (p *CopyLimit) Take(ctx context.Context, channel string, slow bool, dies time.Time) error {
+	return p.take(ctx, copyLane{channel, slow}, dies)
 }
 
 // Give gives it back.
-func (p *Places) Give(channel string, slow bool) { p.give(lane{channel, slow}) }
+func (p *CopyLimit) Give(channel string, slow bool) { p.give(copyLane{channel, slow}) }
 
 // Wanted tells whether another waits for it.
-func (p *Places) Wanted(channel string, slow bool) bool { return p.wanted(lane{channel, slow}) }
+func (p *CopyLimit) Wanted(channel string, slow bool) bool { return p.wanted(copyLane{channel, slow}) }

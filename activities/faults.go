@@ -44,8 +44,8 @@ type Record struct {
 	Progress int `json:"progress,omitempty"`
 	// Archive: it is not the upstream, the gateway's own archive is away.
 	Archive bool `json:"archive,omitempty"`
-	// Settled: the process that made the request lived to see its outcome, so nothing of it is still under way.
-	Settled bool `json:"settled,omitempty"`
+	// Finished: the process that made the request lived to see its outcome, so nothing of it is still under way.
+	Finished bool `json:"settled,omitempty"`
 }
 
 // record makes the Record of any error.
@@ -53,7 +53,7 @@ func record(err error) Record {
 	fault := providers.AsFault(err)
 	r := Record{
 		Kind: fault.Kind, Message: providers.Words(fault.Message), Param: fault.Param, Code: fault.Code, Accepted: fault.Accepted,
-		RetryAfter: fault.RetryAfter, Retryable: fault.Retryable(), KeyOnly: fault.Blame == providers.BlameKey, Gone: errors.Is(err, router.ErrChannelGone), Settled: true,
+		RetryAfter: fault.RetryAfter, Retryable: fault.Retryable(), KeyOnly: fault.Blame == providers.BlameKey, Gone: errors.Is(err, router.ErrChannelGone), Finished: true,
 	}
 	if fault.Upstream != nil {
 		r.Status = fault.Upstream.Status
@@ -96,7 +96,7 @@ func pending(word string, delay time.Duration) error {
 
 // Outcome reads what an activity's error means. A cancelled activity and a nil error have none: ok is false.
 //
-// A timeout of a single try, a lost worker included, is AcceptedUnknown and not Settled. One of the whole activity
+// A timeout of a single try, a lost worker included, is AcceptedUnknown and not Finished. One of the whole activity
 // (ScheduleToClose, or a retry that would pass it) is a Deadline and keeps the last fault's words.
 func Outcome(err error) (r Record, ok bool) {
 	if err == nil || temporal.IsCanceledError(err) {
@@ -116,9 +116,9 @@ func Outcome(err error) (r Record, ok bool) {
 		r = Record{} // the last fault says more than the timeout around it
 		switch {
 		case app.Type() == typeUnknownActivity: // an older worker in the middle of a deploy: it did nothing at all
-			r = Record{Kind: providers.Internal, Message: brokeDown, Settled: true, Accepted: providers.NotAccepted, Retryable: true}
+			r = Record{Kind: providers.Internal, Message: brokeDown, Finished: true, Accepted: providers.NotAccepted, Retryable: true}
 		case app.Type() != typeFault || app.Details(&r) != nil:
-			r = Record{Kind: providers.Internal, Message: brokeDown, Settled: true}
+			r = Record{Kind: providers.Internal, Message: brokeDown, Finished: true}
 		}
 		if app.Type() == typePending {
 			r = Record{Kind: providers.Timeout, Message: "The upstream did not finish in time."}

@@ -55,11 +55,11 @@ const (
 
 // Bill is what is settled of a task that ended.
 type Bill struct {
-	// Claim names the task's money: as its reservation did where there was one.
-	Claim   string `json:"claim"`
-	Model   string `json:"model"`
-	Channel string `json:"channel,omitempty"`
-	Ending  Ending `json:"ending"`
+	// Reservation names the task's money: as its reservation did where there was one.
+	Reservation string `json:"claim"`
+	Model       string `json:"model"`
+	Channel     string `json:"channel,omitempty"`
+	Ending      Ending `json:"ending"`
 	// Footage was made; of an unknown ending it may have been.
 	Footage Footage   `json:"footage,omitzero"`
 	At      time.Time `json:"at,omitzero"`
@@ -68,7 +68,7 @@ type Bill struct {
 // bill settles a task's money. A task that failed costs nothing; one whose outcome nobody knows costs what it would have,
 // since an upstream may want to be paid.
 func (a *Activities) bill(ctx context.Context, token string, b Bill) error {
-	end := ledger.TaskEnd{ID: b.Claim, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: ledger.Outcome(b.Ending)}
+	end := ledger.TaskEnd{ID: b.Reservation, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: ledger.Outcome(b.Ending)}
 	if b.Ending != EndedFailed {
 		measure := b.Footage.Measure()
 		price, _ := a.Prices.Of(b.Model)

@@ -33,7 +33,7 @@ func TestSettleBillsOnce(t *testing.T) {
 		"failed":    {Ending: activities.EndedFailed, Footage: activities.Footage{Seconds: "8"}},
 		"unknown":   {Ending: activities.EndedUnknown},
 	} {
-		bill.Claim, bill.Model, bill.Channel, bill.At = claim, "sora-2", "main", day
+		bill.Reservation, bill.Model, bill.Channel, bill.At = claim, "sora-2", "main", day
 		price, _ := acts.Prices.Of("sora-2")
 		if err := budgets.Reserve(t.Context(), ledger.Estimate{
 			ID: claim, Token: "demo", Model: "sora-2", Budget: 100, Amount: int64(price.Cost(bill.Footage.Measure())),

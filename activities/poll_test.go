@@ -295,11 +295,11 @@ func TestPollDeadline(t *testing.T) {
 		},
 		{
 			name: "failing", err: &providers.Fault{Kind: providers.Overloaded, Message: "Full.", Blame: providers.BlameChannel, Upstream: &providers.Reply{Status: 503}},
-			want: activities.Record{Kind: providers.Overloaded, Message: "Full.", Status: 503, Retryable: true, Settled: true, Deadline: true},
+			want: activities.Record{Kind: providers.Overloaded, Message: "Full.", Status: 503, Retryable: true, Finished: true, Deadline: true},
 		},
 		{
 			name: "failing with a far Retry-After", err: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 1000 * time.Hour},
-			want: activities.Record{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 1000 * time.Hour, Retryable: true, Settled: true, Deadline: true},
+			want: activities.Record{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 1000 * time.Hour, Retryable: true, Finished: true, Deadline: true},
 		},
 		{
 			name: "usually much longer", usual: 5 * time.Hour,

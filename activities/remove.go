@@ -18,8 +18,8 @@ const (
 	removalMost  = time.Minute
 	// deleteAgain is when an execution is asked for once more to be deleted: Temporal does not forget that it was.
 	deleteAgain = 30 * time.Minute
-	// StageLife is the longest from the first object that a create stages to the start of its task.
-	StageLife = 5 * time.Minute
+	// StageLimit is the longest from the first object that a create stages to the start of its task.
+	StageLimit = 5 * time.Minute
 )
 
 // Standing is what Executions says of a task that shall end.
@@ -30,8 +30,8 @@ type Standing struct {
 	// the same id is another.
 	Run     string    `json:"run,omitempty"`
 	Started time.Time `json:"started,omitzero"`
-	// Life is what the task's own objects are found by; "" of a task that began without one.
-	Life string `json:"life,omitempty"`
+	// Generation is what the task's own objects are found by; "" of a task that began without one.
+	Generation string `json:"life,omitempty"`
 	// Outputs are the archive folders of its videos, with a slash at the end.
 	Outputs []string `json:"outputs,omitempty"`
 	// Single: no reset left an execution behind. An older worker did not look.
@@ -88,7 +88,7 @@ func (a *Activities) Erase(ctx context.Context, in Ended) error {
 	if in.Standing.Run == "" {
 		return nil
 	}
-	for _, prefix := range slices.Concat(in.Standing.Outputs, own(in.TaskID, in.Standing.Life)) {
+	for _, prefix := range slices.Concat(in.Standing.Outputs, own(in.TaskID, in.Standing.Generation)) {
 		if err := a.Objects.DeletePrefix(ctx, prefix); err != nil {
 			return again(record(err), 0)
 		}
@@ -97,7 +97,7 @@ func (a *Activities) Erase(ctx context.Context, in Ended) error {
 		return nil
 	}
 	for object, err := range a.Shelves.List(ctx, TaskPrefix(in.TaskID)) {
-		if err == nil && time.Since(object.Modified) > StageLife {
+		if err == nil && time.Since(object.Modified) > StageLimit {
 			err = a.Shelves.Delete(ctx, object.Key)
 		}
 		if err != nil {
@@ -107,11 +107,11 @@ func (a *Activities) Erase(ctx context.Context, in Ended) error {
 	return nil
 }
 
-// own is what begins the names of a task's objects beside its outputs. One from before lives shared the names with every
+// own is what begins the names of a task's objects beside its outputs. One from before generations shared the names with every
 // task of its id.
-func own(taskID, life string) []string {
-	if life != "" {
-		return []string{LifePrefix(taskID, life), AttemptsPrefix(taskID) + life + "-"}
+func own(taskID, generation string) []string {
+	if generation != "" {
+		return []string{GenerationPrefix(taskID, generation), AttemptsPrefix(taskID) + generation + "-"}
 	}
 	at := TaskPrefix(taskID)
 	return []string{at + "inputs/", at + "request.", at + "request-", at + "waited.json", AttemptsPrefix(taskID)}
@@ -230,5 +230,5 @@ func lookAfter(vain int32) time.Duration {
 // TaskPrefix is the archive folder of what the tasks with an id keep beside their outputs.
 func TaskPrefix(taskID string) string { return "tasks/" + taskID + "/" }
 
-// LifePrefix is the archive folder of what a create staged for the one task that it makes.
-func LifePrefix(taskID, life string) string { return TaskPrefix(taskID) + life + "/" }
+// GenerationPrefix is the archive folder of what a create staged for the one task that it makes.
+func GenerationPrefix(taskID, generation string) string { return TaskPrefix(taskID) + generation + "/" }

@@ -86,7 +86,7 @@ type ending struct {
 
 func (e *ending) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
 	e.running--
-	return activities.Standing{Closed: e.running < 0, Run: "run", Life: "life"}, nil
+	return activities.Standing{Closed: e.running < 0, Run: "run", Generation: "life"}, nil
 }
 
 // TestRemoveGoesOn: the tries of one removal wait for the task's end, erase its objects before its execution, ask once to
@@ -99,7 +99,7 @@ func TestRemoveGoesOn(t *testing.T) {
 	for try := int32(1); ; try++ {
 		r := newRig(t, nil)
 		archive := storagetest.NewMemoryArchive()
-		mustPut(t, archive, activities.LifePrefix("video_x", "life")+"request.json")
+		mustPut(t, archive, activities.GenerationPrefix("video_x", "life")+"request.json")
 		r.acts.Executions, r.acts.Objects = engine, archive
 		if last != nil {
 			r.env.SetHeartbeatDetails(last)

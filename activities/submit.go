@@ -44,9 +44,9 @@ type SubmitInput struct {
 	TaskID     string     `json:"task_id"`
 	Attempt    int        `json:"attempt"`
 	Assignment Assignment `json:"assignment"`
-	// Life tells the task from an earlier one whose id it has, so that no upstream takes its key for a repeat, and nobody
+	// Generation tells the task from an earlier one whose id it has, so that no upstream takes its key for a repeat, and nobody
 	// that one's ticket for its own; "" in tasks that began without it.
-	Life string `json:"life,omitempty"`
+	Generation string `json:"life,omitempty"`
 	// Request, or RequestObject where the request was too large or too private for a history.
 	Request       *providers.VideoRequest `json:"request,omitempty"`
 	RequestObject string                  `json:"request_object,omitempty"`
@@ -54,10 +54,10 @@ type SubmitInput struct {
 
 // name is the attempt's among those of all tasks that ever had the id.
 func (in SubmitInput) name() string {
-	if in.Life == "" {
+	if in.Generation == "" {
 		return strconv.Itoa(in.Attempt)
 	}
-	return in.Life + "-" + strconv.Itoa(in.Attempt)
+	return in.Generation + "-" + strconv.Itoa(in.Attempt)
 }
 
 // idempotencyKey is the same for every try of the attempt, and for no other.
@@ -121,13 +121,13 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		r := record(err)
 		r.Retryable = r.Accepted == providers.NotAccepted
 		r.Archive = errors.Is(err, storage.ErrUnavailable)
-		r.Settled = r.Retryable // whoever else has the attempt may be at it still, and its ticket to come
+		r.Finished = r.Retryable // whoever else has the attempt may be at it still, and its ticket to come
 		log.Warn("attempt not begun", "taken", r.Accepted, "fault", err)
 		return Job{}, fail(r)
 	}
 	// Who was held up on the way here may have been given up; on a store without claims this is what stops it.
 	if left := time.Until(activity.GetInfo(ctx).Deadline); left < SubmitTimeout {
-		r := Record{Kind: providers.Timeout, Message: "The attempt began too late.", Accepted: providers.NotAccepted, Retryable: true, Settled: true}
+		r := Record{Kind: providers.Timeout, Message: "The attempt began too late.", Accepted: providers.NotAccepted, Retryable: true, Finished: true}
 		a.unclaim(ctx, in)
 		return Job{}, fail(r)
 	}
@@ -230,7 +230,7 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 		if never {
 			log.Warn("submit never began")
 			a.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
-			return Job{}, fail(Record{Kind: providers.Timeout, Message: "The submit never began.", Accepted: providers.NotAccepted, Retryable: true, Settled: true})
+			return Job{}, fail(Record{Kind: providers.Timeout, Message: "The submit never began.", Accepted: providers.NotAccepted, Retryable: true, Finished: true})
 		}
 	}
 	job, err := a.find(ctx, sub)

@@ -140,35 +140,35 @@ func TestSubmitOutcomes(t *testing.T) {
 	}{
 		{
 			name: "final", err: &providers.Fault{Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 400, Body: []byte("hush")}},
-			want: activities.Record{Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Status: 400, Accepted: providers.NotAccepted, Settled: true},
+			want: activities.Record{Kind: providers.Invalid, Message: "No such size.", Param: "size", Code: "bad_size", Status: 400, Accepted: providers.NotAccepted, Finished: true},
 		},
 		{
 			name: "elsewhere, another key", err: &providers.Fault{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Accepted: providers.NotAccepted, Blame: providers.BlameKey},
-			want: activities.Record{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Accepted: providers.NotAccepted, Retryable: true, KeyOnly: true, Settled: true},
+			want: activities.Record{Kind: providers.RateLimited, Message: "Slowly.", RetryAfter: 9 * time.Second, Accepted: providers.NotAccepted, Retryable: true, KeyOnly: true, Finished: true},
 		},
 		{
 			name: "elsewhere, another channel", err: &providers.Fault{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted, Blame: providers.BlameChannel, Err: errors.New("dial")},
-			want: activities.Record{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted, Retryable: true, Settled: true},
+			want: activities.Record{Kind: providers.Upstream, Message: "Not there.", Accepted: providers.NotAccepted, Retryable: true, Finished: true},
 		},
 		{
 			name: "unknown", err: &providers.Fault{Kind: providers.Overloaded, Message: "Full.", Blame: providers.BlameChannel, Upstream: &providers.Reply{Status: 503}},
-			want: activities.Record{Kind: providers.Overloaded, Message: "Full.", Status: 503, Retryable: true, Settled: true},
+			want: activities.Record{Kind: providers.Overloaded, Message: "Full.", Status: 503, Retryable: true, Finished: true},
 		},
 		{
 			name: "not a fault", err: errors.New("hush"),
-			want: activities.Record{Kind: providers.Internal, Message: "The gateway failed to handle the request.", Settled: true},
+			want: activities.Record{Kind: providers.Internal, Message: "The gateway failed to handle the request.", Finished: true},
 		},
 		{
 			name: "timeout", err: fmt.Errorf("post: %w", context.DeadlineExceeded),
-			want: activities.Record{Kind: providers.Timeout, Message: "The request took too long.", Retryable: true, Settled: true},
+			want: activities.Record{Kind: providers.Timeout, Message: "The request took too long.", Retryable: true, Finished: true},
 		},
 		{
 			name: "long words", err: &providers.Fault{Kind: providers.Invalid, Message: strings.Repeat("é", 251), Accepted: providers.NotAccepted},
-			want: activities.Record{Kind: providers.Invalid, Message: strings.Repeat("é", 250) + "…", Accepted: providers.NotAccepted, Settled: true},
+			want: activities.Record{Kind: providers.Invalid, Message: strings.Repeat("é", 250) + "…", Accepted: providers.NotAccepted, Finished: true},
 		},
 		{
 			name: "long words cut inside a character", err: &providers.Fault{Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 251), Accepted: providers.NotAccepted},
-			want: activities.Record{Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 249) + "…", Accepted: providers.NotAccepted, Settled: true},
+			want: activities.Record{Kind: providers.Invalid, Message: "x" + strings.Repeat("é", 249) + "…", Accepted: providers.NotAccepted, Finished: true},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestSubmitPanics(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, adapter{})
 	_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
-	if got, ok := activities.Outcome(err); !ok || got.Accepted != providers.AcceptedUnknown || got.Settled || got.Kind != providers.Internal {
+	if got, ok := activities.Outcome(err); !ok || got.Accepted != providers.AcceptedUnknown || got.Finished || got.Kind != providers.Internal {
 		t.Errorf("got %+v, %t of %v", got, ok, err)
 	}
 }
@@ -441,7 +441,7 @@ func TestSubmitAfterDelete(t *testing.T) {
 	r.acts.Objects = objects{putJSON: func(context.Context, string, any) error { return nil }}
 	for _, life := range []string{"", "first", "second", "second"} {
 		in := submitInput()
-		in.Life = life
+		in.Generation = life
 		if _, err := do[activities.Job](t, r, r.acts.Submit, in); err != nil {
 			t.Fatal(err)
 		}

@@ -58,14 +58,14 @@ func (a *Activities) SweepOutputs(ctx context.Context) (Swept, error) {
 func (a *Activities) SweepTasks(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
-	if a.TaskLife <= 0 {
+	if a.TaskAge <= 0 {
 		return swept, nil
 	}
 	for object, err := range a.Shelves.List(ctx, tasksFolder) {
 		if err != nil {
 			return swept, again(record(err), 0)
 		}
-		if time.Since(object.Modified) < a.TaskLife {
+		if time.Since(object.Modified) < a.TaskAge {
 			continue
 		}
 		if err := a.Shelves.Delete(ctx, object.Key); err != nil {

@@ -76,7 +76,7 @@ func TestSweepTasks(t *testing.T) {
 	all := []string{"outputs/2020-01-01/video_a/0.mp4", "tasks/video_a/attempts/1", "tasks/video_a/inputs/x"}
 	for life, want := range map[time.Duration][]string{0: all, time.Hour: all, time.Nanosecond: all[:1]} {
 		r, bucket := sweeper(t, all...)
-		r.acts.TaskLife = life
+		r.acts.TaskAge = life
 		swept, err := sweep(t, r, r.acts.SweepTasks)
 		if err != nil || swept.Objects != len(all)-len(want) || !slices.Equal(bucket.Keys(), want) {
 			t.Errorf("life %v: left %v (%+v), %v; want %v", life, bucket.Keys(), swept, err, want)
@@ -106,14 +106,14 @@ func TestEraseWithoutExecution(t *testing.T) {
 	}
 }
 
-// TestEraseOneLife: a task's removal takes the task's own objects, and of those beside them what no create will come back
+// TestEraseOneGeneration: a task's removal takes the task's own objects, and of those beside them what no create will come back
 // to. So does that of a task from before lives.
-func TestEraseOneLife(t *testing.T) {
+func TestEraseOneGeneration(t *testing.T) {
 	t.Parallel()
 	const life, other = "mabc1", "mabc1x"
-	request := func(life string) string { return activities.LifePrefix("video_1", life) + "request.json" }
+	request := func(life string) string { return activities.GenerationPrefix("video_1", life) + "request.json" }
 	ticket := func(life string) string {
-		return activities.SubmitInput{TaskID: "video_1", Life: life, Attempt: 1}.TicketObject()
+		return activities.SubmitInput{TaskID: "video_1", Generation: life, Attempt: 1}.TicketObject()
 	}
 	for of, objects := range map[string][]string{
 		life: {request(life), ticket(life)},
@@ -127,7 +127,7 @@ func TestEraseOneLife(t *testing.T) {
 		r, bucket := sweeper(t, slices.Concat(objects, stay, []string{old, "outputs/2030-01-01/video_1/0.mp4"})...)
 		r.acts.Shelves = aging{bucket, old}
 		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{
-			Closed: true, Run: "r", Life: of, Outputs: []string{"outputs/2030-01-01/video_1/"},
+			Closed: true, Run: "r", Generation: of, Outputs: []string{"outputs/2030-01-01/video_1/"},
 		}}
 		for range 2 {
 			if _, err := r.env.ExecuteActivity(r.acts.Erase, in); err != nil {

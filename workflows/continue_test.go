@@ -231,7 +231,7 @@ func TestVideoWithoutAnAnswerIsNotStuck(t *testing.T) {
 	s := newStage(t)
 	var left time.Duration
 	s.admits("main")
-	s.submits(&activities.Record{Kind: providers.Upstream, Message: "500", Settled: true})
+	s.submits(&activities.Record{Kind: providers.Upstream, Message: "500", Finished: true})
 	s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(func(context.Context, activities.ReconcileInput) (activities.Job, error) {
 		left = s.due.Sub(s.Now())
 		return activities.Job{}, faultError(activities.Record{Kind: providers.Upstream, Message: "nobody can tell"})

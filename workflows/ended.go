@@ -61,7 +61,7 @@ func Finish(ctx workflow.Context, in FinishInput) error {
 		v.tries = []try{{assignment: activities.Assignment{Channel: in.Channel}}}
 	}
 	told := v.notify(ctx, in.Result)
-	v.settle(ctx, in.Result)
+	v.release(ctx, in.Result)
 	if told == nil {
 		return nil
 	}

@@ -107,7 +107,7 @@ func TestVideoNamesItsDelivery(t *testing.T) {
 			s.admits("main")
 			s.submits(&activities.Record{Kind: providers.Invalid, Message: "no", Accepted: providers.NotAccepted})
 			s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil)
-			in.Notify, in.Life = true, life
+			in.Notify, in.Generation = true, life
 			s.play(t, in)
 			want := "notify_video_test_failed"
 			if in.Revision > 2 {
@@ -176,7 +176,7 @@ func TestFinish(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	in := newest()
-	in.Notify, in.Claim, in.Request = true, "video_test.CLAIM", &providers.VideoRequest{WebhookURL: "https://client.example/hook"}
+	in.Notify, in.Reservation, in.Request = true, "video_test.CLAIM", &providers.VideoRequest{WebhookURL: "https://client.example/hook"}
 	var (
 		told    []workflows.NotifyInput
 		settled []activities.SettleInput
@@ -209,7 +209,7 @@ func TestFinish(t *testing.T) {
 	}
 	got := settled[0]
 	if got.Code != workflows.CodeFailedByOperator || !slices.Equal(got.Channels, []string{"main"}) || !got.Created.Equal(at.Add(-time.Hour)) ||
-		got.Bill == nil || got.Bill.Claim != in.Claim || got.Bill.Ending != activities.EndedFailed || got.Bill.Channel != "main" {
+		got.Bill == nil || got.Bill.Reservation != in.Reservation || got.Bill.Ending != activities.EndedFailed || got.Bill.Channel != "main" {
 		t.Errorf("settled %+v, %+v", got, got.Bill)
 	}
 }
@@ -217,7 +217,7 @@ func TestFinish(t *testing.T) {
 // TestVideoIsBilled by how it ended.
 func TestVideoIsBilled(t *testing.T) {
 	t.Parallel()
-	unknown := &activities.Record{Kind: providers.Upstream, Message: "lost", Settled: true}
+	unknown := &activities.Record{Kind: providers.Upstream, Message: "lost", Finished: true}
 	lost := providers.VideoStatus{State: providers.JobFailed, Failure: &providers.VideoFailure{Code: "bad"}}
 	asked := activities.Footage{Seconds: "8", Videos: 1}
 	for name, tc := range map[string]struct {
@@ -243,7 +243,7 @@ func TestVideoIsBilled(t *testing.T) {
 			}
 			seen := s.settles()
 			in := newest()
-			in.Claim, in.Footage = "video_test.CLAIM", asked
+			in.Reservation, in.Footage = "video_test.CLAIM", asked
 			s.play(t, in)
 			if len(*seen) != 1 || (*seen)[0].Bill == nil {
 				t.Fatalf("settled %+v", *seen)
@@ -252,7 +252,7 @@ func TestVideoIsBilled(t *testing.T) {
 			if got.At.IsZero() {
 				t.Error("no time of the end")
 			}
-			tc.want.Claim, tc.want.Model, tc.want.Channel, tc.want.At = in.Claim, "sora-2", "main", got.At
+			tc.want.Reservation, tc.want.Model, tc.want.Channel, tc.want.At = in.Reservation, "sora-2", "main", got.At
 			if tc.want.Ending == activities.EndedCompleted && tc.want.Footage.Seconds == "" {
 				tc.want.Footage.Seconds = asked.Seconds
 			}

@@ -40,7 +40,7 @@ type NotifyInput struct {
 // Notice is the delivery of the task's end: its event, and where its webhook is to be found.
 func (in Input) Notice(state State, at time.Time) NotifyInput {
 	n := NotifyInput{
-		TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Life, state), State: state, CompletedAt: at, RequestObject: in.RequestObject,
+		TaskID: in.TaskID, Token: in.Token, EventID: eventID(in.TaskID+in.Generation, state), State: state, CompletedAt: at, RequestObject: in.RequestObject,
 	}
 	if in.Request != nil {
 		n.URL = in.Request.WebhookURL
@@ -58,8 +58,8 @@ func eventID(taskID string, state State) string {
 // apart, and that of an earlier task with the same id.
 func (in Input) NotifyID(state State) string {
 	id := "notify_" + in.TaskID + "_" + string(state)
-	if in.Revision >= revisionLives {
-		id += "_" + in.Life
+	if in.Revision >= revisionGenerations {
+		id += "_" + in.Generation
 	}
 	return id
 }
@@ -85,7 +85,7 @@ func Notify(ctx workflow.Context, in NotifyInput) (activities.Delivery, error) {
 		delivery activities.Delivery
 		free, _  = workflow.NewDisconnectedContext(ctx)
 		event    = activities.Event{ID: in.EventID, Type: in.EventType(), TaskID: in.TaskID, At: in.CompletedAt}
-		until    = workflow.Now(ctx).Add(notifyLife)
+		until    = workflow.Now(ctx).Add(notifyLimit)
 	)
 	workflow.SetCurrentDetails(ctx, in.details(PhaseDelivering, delivery))
 	err := workflow.ExecuteActivity(withDeliver(ctx, in.Summary()), acts.Deliver, activities.DeliverInput{

@@ -16,43 +16,43 @@ import (
 const (
 	// submitMargin is what a submit may need beside its HTTP request: reading the input, writing the ticket.
 	submitMargin = 30 * time.Second
-	// submitLife bounds a submit from its start to its answer.
-	submitLife = activities.SubmitTimeout + submitMargin
+	// submitLimit bounds a submit from its start to its answer.
+	submitLimit = activities.SubmitTimeout + submitMargin
 	// submitHeartbeat is the silence after which a submit's worker counts as lost. It decides how soon the look for the
 	// ticket begins, never whether a submit is repeated.
 	submitHeartbeat = 20 * time.Second
 	// pollMargin is what one look at a job may need beside its HTTP request. A worker killed during a look is noticed
 	// when the two have passed.
 	pollMargin = 5 * time.Second
-	// reconcileLife bounds the look for a lost ticket. While the archive cannot be read nothing is decided, so it is long.
-	reconcileLife = 24 * time.Hour
+	// reconcileLimit bounds the look for a lost ticket. While the archive cannot be read nothing is decided, so it is long.
+	reconcileLimit = 24 * time.Hour
 	// reconcileTry bounds one look, which may be the whole submit repeated under its idempotency key.
-	reconcileTry = submitLife
+	reconcileTry = submitLimit
 	// copyHeartbeat is the silence after which an archiving worker, or a stalled download, counts as lost.
 	copyHeartbeat = 60 * time.Second
 	// diesSoon is the life of a result that is copied before others, and priorityFirst the server's first of five.
 	diesSoon      = time.Hour
 	priorityFirst = 1
-	// cancelLife bounds how long a vendor is told to stop a job that nobody wants.
-	cancelLife = 10 * time.Minute
+	// cancelLimit bounds how long a vendor is told to stop a job that nobody wants.
+	cancelLimit = 10 * time.Minute
 	// cancelTry bounds one telling.
 	cancelTry = 30 * time.Second
-	// discardLife bounds the removal of outputs that nobody wants; what stays is swept at its expiry.
-	discardLife = 20 * time.Second
-	// laterLife bounds what is left to do of a task whose end is written.
-	laterLife = max(cancelLife, copyHeartbeat+discardLife)
+	// discardLimit bounds the removal of outputs that nobody wants; what stays is swept at its expiry.
+	discardLimit = 20 * time.Second
+	// laterLimit bounds what is left to do of a task whose end is written.
+	laterLimit = max(cancelLimit, copyHeartbeat+discardLimit)
 	// settleNow bounds the quick try to settle, which holds the task's end up while Redis is away.
 	settleNow = 2 * time.Second
-	// settleLife bounds the patient one: a Redis outage of a day is the longest that is sat out.
-	settleLife = 24 * time.Hour
+	// settleLimit bounds the patient one: a Redis outage of a day is the longest that is sat out.
+	settleLimit = 24 * time.Hour
 	// settleTry bounds one try of it.
 	settleTry = 10 * time.Second
-	// removeLife bounds each step of a removal: as long as a task under removal is hidden.
-	removeLife = 7 * 24 * time.Hour
-	// sweepLife bounds a sweep; the next one goes on where it ended.
-	sweepLife = 50 * time.Minute
-	// endedLife bounds a look for tasks that ended without their finish; the next one begins where the last complete one did.
-	endedLife = 10 * time.Minute
+	// removeLimit bounds each step of a removal: as long as a task under removal is hidden.
+	removeLimit = 7 * 24 * time.Hour
+	// sweepLimit bounds a sweep; the next one goes on where it ended.
+	sweepLimit = 50 * time.Minute
+	// endedLimit bounds a look for tasks that ended without their finish; the next one begins where the last complete one did.
+	endedLimit = 10 * time.Minute
 	// sweepHeartbeat is the silence after which a sweeping worker counts as lost.
 	sweepHeartbeat = 30 * time.Second
 	// removeQuick bounds the try to remove an ended task within the workflow's task, which lives for ten seconds: a few
@@ -60,23 +60,23 @@ const (
 	removeQuick = 5 * time.Second
 	// removeTry bounds one try of it.
 	removeTry = time.Minute
-	// admitLife bounds the choice of a channel: a look into memory, and one into Redis, which fails fast. It counts from when
+	// admitLimit bounds the choice of a channel: a look into memory, and one into Redis, which fails fast. It counts from when
 	// the choice is due, so a worker with very many tasks at once may come too late for some of them.
-	admitLife = 10 * time.Second
+	admitLimit = 10 * time.Second
 	// awaitTry bounds one ask of a task that stands in line. A worker killed in it is noticed then.
 	awaitTry = 10 * time.Second
 	// queueFirst and queueMost bound the wait of a task that no channel takes now: soon at first, then seldom enough
 	// that a day of refusals by a few channels, each attempt with its request, stays well below Temporal's 50 MB a history.
 	queueFirst = 5 * time.Second
 	queueMost  = 10 * time.Minute
-	// notifyLife is how long an event is delivered, from the end of its task to the begin of the last try.
-	notifyLife = 72 * time.Hour
+	// notifyLimit is how long an event is delivered, from the end of its task to the begin of the last try.
+	notifyLimit = 72 * time.Hour
 	// notifySlack is what the last try may need beyond it.
 	notifySlack = 10 * time.Minute
 	// deliverMargin is what one try may need beside its request, until its worker counts as lost.
 	deliverMargin = 5 * time.Second
 	// WorkerStopTimeout is longer than a submit may live: a deploy does not interrupt one.
-	WorkerStopTimeout = submitLife + 10*time.Second
+	WorkerStopTimeout = submitLimit + 10*time.Second
 )
 
 // once lets an activity run a single time.
@@ -89,7 +89,7 @@ func patiently() *temporal.RetryPolicy {
 
 func withAdmit(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: admitLife, Summary: "choose a channel",
+		ScheduleToCloseTimeout: admitLimit, Summary: "choose a channel",
 	})
 }
 
@@ -101,13 +101,13 @@ func withAwait(ctx workflow.Context, left time.Duration, summary string) workflo
 
 func withSubmit(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: submitLife, HeartbeatTimeout: submitHeartbeat, RetryPolicy: once(), Summary: summary,
+		StartToCloseTimeout: submitLimit, HeartbeatTimeout: submitHeartbeat, RetryPolicy: once(), Summary: summary,
 	})
 }
 
 func withReconcile(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: reconcileLife, StartToCloseTimeout: reconcileTry, RetryPolicy: patiently(), Summary: summary,
+		ScheduleToCloseTimeout: reconcileLimit, StartToCloseTimeout: reconcileTry, RetryPolicy: patiently(), Summary: summary,
 	})
 }
 
@@ -153,13 +153,13 @@ func CopyQueue(taskQueue string) string { return taskQueue + "-copies" }
 
 func withCancel(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: cancelLife, StartToCloseTimeout: cancelTry, RetryPolicy: patiently(), Summary: summary,
+		ScheduleToCloseTimeout: cancelLimit, StartToCloseTimeout: cancelTry, RetryPolicy: patiently(), Summary: summary,
 	})
 }
 
 func withDiscard(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: discardLife, StartToCloseTimeout: cancelTry, RetryPolicy: patiently(), Summary: "remove outputs",
+		ScheduleToCloseTimeout: discardLimit, StartToCloseTimeout: cancelTry, RetryPolicy: patiently(), Summary: "remove outputs",
 	})
 }
 
@@ -171,7 +171,7 @@ func withSettleNow(ctx workflow.Context) workflow.Context {
 
 func withSettle(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: settleLife, StartToCloseTimeout: settleTry, RetryPolicy: patiently(), Summary: "settle",
+		ScheduleToCloseTimeout: settleLimit, StartToCloseTimeout: settleTry, RetryPolicy: patiently(), Summary: "settle",
 	})
 }
 
@@ -183,25 +183,25 @@ func withRemovalNow(ctx workflow.Context) workflow.Context {
 
 func withRemoval(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: removeLife, StartToCloseTimeout: removeTry, RetryPolicy: patiently(), Summary: summary,
+		ScheduleToCloseTimeout: removeLimit, StartToCloseTimeout: removeTry, RetryPolicy: patiently(), Summary: summary,
 	})
 }
 
 func withDeliver(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: notifyLife + notifySlack, StartToCloseTimeout: activities.DeliverTimeout + deliverMargin,
+		ScheduleToCloseTimeout: notifyLimit + notifySlack, StartToCloseTimeout: activities.DeliverTimeout + deliverMargin,
 		RetryPolicy: patiently(), Summary: summary, // a failed try says itself when the next is due; this is for lost workers
 	})
 }
 
 func withSweepEnded(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: endedLife, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: patiently(), Summary: "tasks that ended without their finish",
+		ScheduleToCloseTimeout: endedLimit, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: patiently(), Summary: "tasks that ended without their finish",
 	})
 }
 
 func withSweep(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		ScheduleToCloseTimeout: sweepLife, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: patiently(), Summary: summary,
+		ScheduleToCloseTimeout: sweepLimit, HeartbeatTimeout: sweepHeartbeat, RetryPolicy: patiently(), Summary: summary,
 	})
 }

@@ -13,7 +13,7 @@ import (
 const (
 	// queueUsual counts from the task's start, however many channels refused it.
 	queueUsual  = 10 * time.Minute
-	submitUsual = submitLife + time.Minute
+	submitUsual = submitLimit + time.Minute
 	// pollUsual is for upstreams that give no ETA; for others it is pollETAs times that, and pollSlack.
 	pollUsual    = 30 * time.Minute
 	pollETAs     = 3

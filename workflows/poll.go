@@ -64,7 +64,7 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 	return status, nil, nil
 }
 
-// stopJob tells the vendor that nobody wants the job any more, for cancelLife at most. The task's end is written before: a
+// stopJob tells the vendor that nobody wants the job any more, for cancelLimit at most. The task's end is written before: a
 // vendor that cannot be reached holds up no client. Its slot is the job's until the vendor has heard.
 func (v *video) stopJob(ctx workflow.Context, job activities.Job) {
 	if v.in.Revision >= revisionRestores {

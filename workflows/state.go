@@ -83,9 +83,9 @@ const (
 	revisionSettles = 1
 	// revisionClaims has a submit claim its attempt before it sends anything.
 	revisionClaims = 2
-	// revisionLives names a delivery after the task's life as well: that of a deleted task with the same id may be under
+	// revisionGenerations names a delivery after the task's generation as well: that of a deleted task with the same id may be under
 	// way still. And it has a task that cannot be submitted while the archive is away wait for the archive.
-	revisionLives = 3
+	revisionGenerations = 3
 	// revisionRestores has a task put its own entry back into the list when it settles; write how it ended before it stops
 	// a job that nobody wants, or waits for a copy that nobody wants; and go on as a new run where it waits for long.
 	// Its results are copied by way of a queue of their own.
@@ -114,8 +114,8 @@ type Input struct {
 	// Revision is the newest of Video's revisions at the task's start.
 	Revision int    `json:"revision,omitempty"`
 	TaskID   string `json:"task_id"`
-	// Life tells the task from a deleted one that had the same idempotency key, and so the same id.
-	Life string `json:"life,omitempty"`
+	// Generation tells the task from a deleted one that had the same idempotency key, and so the same id.
+	Generation string `json:"life,omitempty"`
 	// Created is the memo's; zero in tasks of old.
 	Created time.Time `json:"created,omitzero"`
 	Token   string    `json:"token"`
@@ -130,9 +130,9 @@ type Input struct {
 	RequestObject string                  `json:"request_object,omitempty"`
 	// Several: more than one video is asked for.
 	Several bool `json:"several,omitempty"`
-	// Claim names the task's money; "" in tasks of old, whose id does. Footage is what is asked for.
-	Claim   string             `json:"claim,omitempty"`
-	Footage activities.Footage `json:"footage,omitzero"`
+	// Reservation names the task's money; "" in tasks of old, whose id does. Footage is what is asked for.
+	Reservation string             `json:"claim,omitempty"`
+	Footage     activities.Footage `json:"footage,omitzero"`
 	// Pin is the one channel and key that can do it: those of the job to remix.
 	Pin *activities.Assignment `json:"pin,omitempty"`
 	// Notify has the end told to a webhook, the request's or the token's.

@@ -87,7 +87,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			return none, refusal(*fault), nil
 		}
 		last = fault
-		if fault.Archive && v.in.Revision >= revisionLives { // no channel is to blame
+		if fault.Archive && v.in.Revision >= revisionGenerations { // no channel is to blame
 			var failure *providers.VideoFailure
 			if wait, failure, err = v.awaitArchive(ctx, until, wait); err != nil || failure != nil {
 				return none, failure, err
@@ -182,7 +182,7 @@ func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Du
 	}
 	v.tell(ctx)
 	began := workflow.Now(ctx)
-	in := activities.AwaitArchiveInput{TaskID: v.in.TaskID, Life: v.in.Life, Until: until}
+	in := activities.AwaitArchiveInput{TaskID: v.in.TaskID, Generation: v.in.Generation, Until: until}
 	left := max(until.Sub(began), time.Second)
 	err = workflow.ExecuteActivity(withAwait(ctx, left, "the archive is away"), v.acts.AwaitArchive, in).Get(ctx, nil)
 	now := workflow.Now(ctx)
@@ -208,7 +208,7 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	this := &v.tries[len(v.tries)-1]
 	v.tell(ctx)
 	in := activities.SubmitInput{
-		TaskID: v.in.TaskID, Life: v.in.Life, Attempt: v.attempted(), Assignment: to, Request: v.in.Request, RequestObject: v.in.RequestObject,
+		TaskID: v.in.TaskID, Generation: v.in.Generation, Attempt: v.attempted(), Assignment: to, Request: v.in.Request, RequestObject: v.in.RequestObject,
 	}
 	summary := fmt.Sprintf("%s · attempt %d", to.Channel, in.Attempt)
 	var job activities.Job
@@ -222,8 +222,8 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	fault, bad := activities.Outcome(err)
 	if bad && fault.Accepted != providers.NotAccepted {
 		until := workflow.Now(ctx)
-		if !fault.Settled {
-			until = until.Add(submitLife) // the request may still be under way in a worker that lost its way to Temporal
+		if !fault.Finished {
+			until = until.Add(submitLimit) // the request may still be under way in a worker that lost its way to Temporal
 		}
 		if v.in.Revision >= revisionRestores {
 			if err := v.enter(ctx, PhaseSubmitting, dueAt(until.Add(activities.FindLag+submitUsual))); err != nil {

@@ -85,7 +85,7 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	}
 	var more []temporal.SearchAttributeUpdate
 	if len(v.later) > 0 {
-		more = append(more, dueAt(workflow.Now(ctx).Add(laterLife+endUsual)))
+		more = append(more, dueAt(workflow.Now(ctx).Add(laterLimit+endUsual)))
 	}
 	if err := v.enter(free, phase, more...); err != nil {
 		return Result{}, err
@@ -96,7 +96,7 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 		return result, nil
 	}
 	told := v.notify(free, result)
-	v.settle(free, result)
+	v.release(free, result)
 	if told != nil {
 		if err := told.Get(free, nil); err != nil {
 			workflow.GetLogger(ctx).Error("webhook not started", "err", err)
@@ -118,9 +118,9 @@ func (v *video) afterwards(ctx workflow.Context, do func(free workflow.Context))
 	do(free)
 }
 
-// settle gives back what the task held: first within this step, which costs a history one event; where that fails, as
+// release gives back what the task held: first within this step, which costs a history one event; where that fails, as
 // an activity with patience. The task's end does not depend on it.
-func (v *video) settle(free workflow.Context, result Result) {
+func (v *video) release(free workflow.Context, result Result) {
 	in := activities.SettleInput{TaskID: v.in.TaskID, Token: v.in.Token, Waiter: v.waiter(), Channels: v.held, Bill: v.bill(result), Created: v.began.UTC(), Entry: v.entry()}
 	if v.stopping != "" {
 		in.Channels = slices.DeleteFunc(slices.Clone(v.held), func(channel string) bool { return channel == v.stopping })
@@ -143,9 +143,9 @@ func (v *video) entry() activities.Entry {
 
 // bill is what the task is charged for.
 func (v *video) bill(result Result) *activities.Bill {
-	b := &activities.Bill{Claim: v.in.Claim, Model: v.in.Model, Ending: activities.EndedFailed, At: result.CompletedAt}
-	if b.Claim == "" {
-		b.Claim = v.in.TaskID + "." + v.in.Life
+	b := &activities.Bill{Reservation: v.in.Reservation, Model: v.in.Model, Ending: activities.EndedFailed, At: result.CompletedAt}
+	if b.Reservation == "" {
+		b.Reservation = v.in.TaskID + "." + v.in.Generation
 	}
 	if n := len(v.tries); n > 0 {
 		b.Channel = v.tries[n-1].assignment.Channel

@@ -228,7 +228,7 @@ func TestVideoQueueLimit(t *testing.T) {
 // TestVideoSubmitOnce: whatever is not surely refused is never followed by another submit.
 func TestVideoSubmitOnce(t *testing.T) {
 	t.Parallel()
-	unknown := &activities.Record{Kind: providers.Upstream, Message: "500", Settled: true, Retryable: true}
+	unknown := &activities.Record{Kind: providers.Upstream, Message: "500", Finished: true, Retryable: true}
 	cases := map[string]struct {
 		submit    *activities.Record
 		reconcile *activities.Record // nil: not asked
@@ -277,7 +277,7 @@ func TestVideoSubmitsAgainWhenTheVendorNeverHadIt(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.admits("main")
-	submits := s.submits(&activities.Record{Kind: providers.Upstream, Message: "500", Settled: true}, nil)
+	submits := s.submits(&activities.Record{Kind: providers.Upstream, Message: "500", Finished: true}, nil)
 	s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(activities.Job{}, faultError(activities.Record{
 		Kind: providers.NotFound, Message: "no such job", Accepted: providers.NotAccepted,
 	}))

@@ -221,9 +221,9 @@ func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
 		Index: p.index(), Changes: taskindex.NewChanges(p.redis), Slots: slots.New(p.redis),
 		Budgets: p.budgets(), Prices: p.prices,
 		Executions: executions, Endings: executions,
-		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskLife: p.taskLife(), Told: p.metrics.Told(), Tracer: p.tracer, Log: p.log,
+		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskAge: p.taskLife(), Told: p.metrics.Told(), Tracer: p.tracer, Log: p.log,
 		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
-		Places: activities.NewPlaces(p.cfg.Video.Copies),
+		Copies: activities.NewCopyLimit(p.cfg.Video.Copies),
 	}
 	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{
 		Namespace: p.cfg.Temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,

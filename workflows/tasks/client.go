@@ -59,13 +59,13 @@ type ClientOptions struct {
 
 // Client starts and reads tasks; nothing else does. It is safe for concurrent use. Its errors are *providers.Fault.
 type Client struct {
-	temporal client.Client
-	opts     ClientOptions
-	reads    reads
-	watches  watches
-	misses   *misses
-	turns    *turns
-	prompts  *prompts
+	temporal   client.Client
+	opts       ClientOptions
+	reads      reads
+	watches    watches
+	unknownIDs *unknownIDs
+	readQueue  *readQueue
+	prompts    *promptCache
 }
 
 // NewClient makes a Client over a Temporal client, which stays the caller's to close.
@@ -75,7 +75,7 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 	}
 	opts.Namespace = cmp.Or(opts.Namespace, client.DefaultNamespace)
 	return &Client{
-		temporal: temporal, opts: opts, reads: newReads(), watches: newWatches(), misses: newMisses(), turns: newTurns(), prompts: newPrompts(),
+		temporal: temporal, opts: opts, reads: newReads(), watches: newWatches(), unknownIDs: newUnknownIDs(), readQueue: newReadQueue(), prompts: newPromptCache(),
 	}
 }
 
@@ -87,17 +87,17 @@ func (c *Client) Find(ctx context.Context, id, tokenID string) (Task, error) {
 		return Task{}, notFound(id)
 	}
 	for again := false; ; again = true {
-		if err := c.misses.admit(id, tokenID, false); err != nil {
+		if err := c.unknownIDs.admit(id, tokenID, false); err != nil {
 			return Task{}, err
 		}
 		task, err := c.find(ctx, id, tokenID, c.turnFor(id, tokenID))
 		fault, _ := errors.AsType[*providers.Fault](err)
 		switch {
 		case err == nil:
-			c.misses.found(id, tokenID)
+			c.unknownIDs.found(id, tokenID)
 		case fault == nil:
 		case fault.Kind == providers.NotFound:
-			c.misses.missed(id, tokenID, true)
+			c.unknownIDs.missed(id, tokenID, true)
 		case fault.Kind == providers.RateLimited && !again: // another token's look may have been refused that this one has joined
 			continue
 		}
@@ -111,11 +111,11 @@ type lookTurn func(ctx context.Context) (leave func(), err error)
 // turnFor is the turn of a read that may find nothing: by then the token may have missed too often.
 func (c *Client) turnFor(id, tokenID string) lookTurn {
 	return func(ctx context.Context) (func(), error) {
-		leave, err := c.turns.take(ctx, tokenID)
+		leave, err := c.readQueue.take(ctx, tokenID)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.misses.admit(id, tokenID, false); err != nil {
+		if err := c.unknownIDs.admit(id, tokenID, false); err != nil {
 			leave()
 			return nil, err
 		}

@@ -12,8 +12,8 @@ import (
 	"modelrelay/workflows"
 )
 
-// Census is how many tasks there are, as visibility knows them, a moment late.
-type Census struct {
+// Counts is how many tasks there are, as visibility knows them, a moment late.
+type Counts struct {
 	// Phases counts the tasks that have not ended, by their phase.
 	Phases map[workflows.Phase]int64
 	// Stuck are those of them that have been in their phase for longer than usual.
@@ -22,9 +22,9 @@ type Census struct {
 	Workers int64
 }
 
-// TakeCensus counts the namespace's tasks. It costs a handful of visibility requests.
-func TakeCensus(ctx context.Context, temporal client.Client, namespace, taskQueue string) (Census, error) {
-	c := Census{Phases: make(map[workflows.Phase]int64)}
+// CountTasks counts the namespace's tasks. It costs a handful of visibility requests.
+func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string) (Counts, error) {
+	c := Counts{Phases: make(map[workflows.Phase]int64)}
 	count := func(query string) (int64, error) {
 		answer, err := temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: query})
 		if err != nil {
@@ -36,15 +36,15 @@ func TakeCensus(ctx context.Context, temporal client.Client, namespace, taskQueu
 	for _, phase := range []workflows.Phase{workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving} {
 		query := fmt.Sprintf("WorkflowType = 'Video' AND ExecutionStatus = 'Running' AND %s = '%s'", workflows.AttrState, phase)
 		if c.Phases[phase], err = count(query); err != nil {
-			return Census{}, err
+			return Counts{}, err
 		}
 	}
 	if c.Stuck, err = count(workflows.StuckQuery(time.Now())); err != nil {
-		return Census{}, err
+		return Counts{}, err
 	}
 	queue, err := temporal.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
-		return Census{}, fmt.Errorf("describe task queue: %w", err)
+		return Counts{}, fmt.Errorf("describe task queue: %w", err)
 	}
 	workers := make(map[string]bool)
 	for _, poller := range queue.GetPollers() {

@@ -24,9 +24,9 @@ const (
 	startTimeout = 10 * time.Second
 	// quotaRetry is what a create without money is told to wait, which an operator needs about to give it more.
 	quotaRetry = time.Minute
-	// claimLetters tell the creates of one task apart: each has a reservation of its own, so that one which finds its task
+	// reservationLetters tell the creates of one task apart: each has a reservation of its own, so that one which finds its task
 	// running gives back what it reserved and nothing else.
-	claimLetters = 8
+	reservationLetters = 8
 )
 
 // Create makes the task of a request, or finds the one that an equal request made before: by its idempotency key, else,
@@ -62,11 +62,11 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 	}
 	defer func() { c.note(ctx, in, who, err != nil) }()
 	id := who.id
-	life := newLife(now)
-	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now, Life: life}
+	generation := newGeneration(now)
+	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now, Generation: generation}
 	start := workflows.Input{
-		Revision: workflows.RevisionNow, TaskID: id, Life: life, Created: now, Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
-		Claim: id + "." + rand.Text()[:claimLetters], Footage: activities.Footage{Seconds: req.Seconds, Videos: req.N},
+		Revision: workflows.RevisionNow, TaskID: id, Generation: generation, Created: now, Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
+		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: activities.Footage{Seconds: req.Seconds, Videos: req.N},
 		Format: in.Format, Model: req.Model, Several: req.N > 1, Pin: pin, Notify: in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
 	load, err := place(req, &start, &m)
@@ -95,7 +95,7 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 	}
 	back.add(func(ctx context.Context) { c.unreserve(ctx, in, start) })
 	if !load.empty() {
-		back.add(func(ctx context.Context) { c.unstage(ctx, id, life) })
+		back.add(func(ctx context.Context) { c.unstage(ctx, id, generation) })
 	}
 	if err := c.stage(ctx, load); err != nil {
 		return Task{}, away("The archive", err)
@@ -115,7 +115,7 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 	if listed == entryThere {
 		c.keep(ctx, task)
 	}
-	c.misses.found(id, in.TokenID) // a read of the id may have missed: its key made another task before
+	c.unknownIDs.found(id, in.TokenID) // a read of the id may have missed: its key made another task before
 	if c.opts.Created != nil {
 		c.opts.Created(req.Model)
 	}
@@ -136,7 +136,7 @@ func (c *Client) notStarted(ctx context.Context, in Create, req providers.VideoR
 	task, m, found := c.againKnown(ctx, start.TaskID, in, req)
 	switch {
 	case found == nil:
-		return task, m.Life == start.Life, nil
+		return task, m.Generation == start.Generation, nil
 	case there:
 		return Task{}, false, found
 	case isNotFound(found):
@@ -211,7 +211,7 @@ func (c *Client) reserve(ctx context.Context, in Create, start workflows.Input) 
 	}
 	price, _ := c.opts.Prices.Of(start.Model)
 	err := c.opts.Budgets.Reserve(ctx, ledger.Estimate{
-		ID: start.Claim, Token: in.TokenID, Model: start.Model, Budget: in.Budget, Amount: int64(price.Cost(start.Footage.Measure())),
+		ID: start.Reservation, Token: in.TokenID, Model: start.Model, Budget: in.Budget, Amount: int64(price.Cost(start.Footage.Measure())),
 	})
 	switch {
 	case errors.Is(err, ledger.ErrBudget):
@@ -230,7 +230,7 @@ func (c *Client) unreserve(ctx context.Context, in Create, start workflows.Input
 	if in.Budget <= 0 {
 		return
 	}
-	if err := c.opts.Budgets.Free(ctx, in.TokenID, start.Claim); err != nil {
+	if err := c.opts.Budgets.Free(ctx, in.TokenID, start.Reservation); err != nil {
 		c.opts.Log.WarnContext(ctx, "reservation stays", "task", start.TaskID, "token", in.TokenID, "err", err)
 	}
 }

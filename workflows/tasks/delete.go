@@ -94,12 +94,12 @@ func (c *Client) unbury(ctx context.Context, task Task) error {
 
 // describeOwn reads a task of the token as Find does, but now, and also one whose removal has begun: a repeat is safe.
 func (c *Client) describeOwn(ctx context.Context, id, tokenID string) (Task, error) {
-	leave, err := c.turns.take(ctx, tokenID)
+	leave, err := c.readQueue.take(ctx, tokenID)
 	if err != nil {
 		return Task{}, err
 	}
 	defer leave()
-	if err := c.misses.admit(id, tokenID, true); err != nil {
+	if err := c.unknownIDs.admit(id, tokenID, true); err != nil {
 		return Task{}, err
 	}
 	task, _, err := c.describe(ctx, id)
@@ -107,7 +107,7 @@ func (c *Client) describeOwn(ctx context.Context, id, tokenID string) (Task, err
 		err = notFound(id)
 	}
 	if isNotFound(err) {
-		c.misses.missed(id, tokenID, false)
+		c.unknownIDs.missed(id, tokenID, false)
 	}
 	return task, err
 }

@@ -18,8 +18,8 @@ import (
 	"modelrelay/workflows"
 )
 
-// Story is all there is to tell of a task.
-type Story struct {
+// Details is all there is to tell of a task.
+type Details struct {
 	Listed
 
 	// Path leads to it in the Temporal UI.
@@ -30,15 +30,15 @@ type Story struct {
 	Expires  time.Time       `json:"expires,omitzero"`
 	// Request is what was asked for, as far as the history holds it.
 	Request  any                 `json:"request,omitempty"`
-	Attempts []AttemptStory      `json:"attempts,omitempty"`
+	Attempts []AttemptDetails    `json:"attempts,omitempty"`
 	Steps    []Step              `json:"steps,omitempty"`
 	Waiting  []Waiting           `json:"waiting,omitempty"`
 	Outputs  []activities.Output `json:"outputs,omitempty"`
 	Webhooks []Delivery          `json:"webhooks,omitempty"`
 }
 
-// AttemptStory is one channel and one submit.
-type AttemptStory struct {
+// AttemptDetails is one channel and one submit.
+type AttemptDetails struct {
 	workflows.Attempt
 
 	At time.Time `json:"at"`
@@ -83,18 +83,18 @@ type Delivery struct {
 }
 
 // Show tells a task's story from its history. No worker is needed.
-func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
+func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
 	task, answer, err := o.find(ctx, id)
 	if err != nil {
-		return Story{}, err
+		return Details{}, err
 	}
 	info := answer.GetWorkflowExecutionInfo()
-	story := Story{
+	details := Details{
 		Listed: listed(info), State: task.State, Progress: task.Progress, Outputs: task.Outputs, Expires: task.ExpiresAt,
 		Path: o.path(info.GetExecution()), Request: task.Request,
 	}
 	if task.Failure != nil {
-		story.Code, story.Failure = task.Failure.Code, task.Failure.Message
+		details.Code, details.Failure = task.Failure.Code, task.Failure.Message
 	}
 	for _, pending := range answer.GetPendingActivities() {
 		wait := Waiting{
@@ -104,26 +104,26 @@ func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 		if pending.GetNextAttemptScheduleTime() != nil {
 			wait.Next = pending.GetNextAttemptScheduleTime().AsTime()
 		}
-		story.Waiting = append(story.Waiting, wait)
+		details.Waiting = append(details.Waiting, wait)
 	}
-	in, err := o.tell(ctx, info.GetExecution(), &story)
+	in, err := o.tell(ctx, info.GetExecution(), &details)
 	if err != nil {
-		return Story{}, err
+		return Details{}, err
 	}
 	for _, state := range []workflows.State{workflows.Completed, workflows.Failed} {
 		delivery, err := o.delivery(ctx, in.NotifyID(state))
 		if err != nil {
-			return Story{}, err
+			return Details{}, err
 		}
 		if delivery != nil {
-			story.Webhooks = append(story.Webhooks, *delivery)
+			details.Webhooks = append(details.Webhooks, *delivery)
 		}
 	}
-	return story, nil
+	return details, nil
 }
 
 // tell adds the steps and attempts of a history, and reads what the task was started with.
-func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecution, story *Story) (in workflows.Input, err error) {
+func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecution, details *Details) (in workflows.Input, err error) {
 	steps := make(map[int64]*telling) // by the event that scheduled them
 	var order []*telling
 	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -151,7 +151,7 @@ func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecuti
 		}
 	}
 	for _, t := range order {
-		t.add(story)
+		t.add(details)
 	}
 	return in, nil
 }
@@ -178,23 +178,23 @@ func (t *telling) end(event *historypb.HistoryEvent, result *commonpb.Payloads, 
 }
 
 // add puts the step into the story, and what a submit or a look for its ticket says about the attempt.
-func (t *telling) add(story *Story) {
-	story.Steps = append(story.Steps, t.step)
+func (t *telling) add(details *Details) {
+	details.Steps = append(details.Steps, t.step)
 	var in activities.SubmitInput
 	switch t.step.Name {
 	case "Submit", "SubmitClaimed":
 		if converter.GetDefaultDataConverter().FromPayloads(t.input, &in) != nil {
 			return
 		}
-		story.Attempts = append(story.Attempts, AttemptStory{At: t.step.At, Attempt: workflows.Attempt{Number: in.Attempt, Assignment: in.Assignment}})
+		details.Attempts = append(details.Attempts, AttemptDetails{At: t.step.At, Attempt: workflows.Attempt{Number: in.Attempt, Assignment: in.Assignment}})
 	case "Reconcile":
-		if len(story.Attempts) == 0 {
+		if len(details.Attempts) == 0 {
 			return
 		}
 	default:
 		return
 	}
-	last := &story.Attempts[len(story.Attempts)-1]
+	last := &details.Attempts[len(details.Attempts)-1]
 	var job activities.Job
 	if t.err == nil && t.result != nil && converter.GetDefaultDataConverter().FromPayloads(t.result, &job) == nil {
 		last.Job, last.Fault = job.Ticket.Job, nil

@@ -33,7 +33,7 @@ func NewExecutions(temporal client.Client, namespace, taskQueue string) Executio
 
 // End implements activities.Executions.
 func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activities.Standing, error) {
-	answer, task, life, err := e.look(ctx, in)
+	answer, task, generation, err := e.look(ctx, in)
 	if err != nil || answer == nil {
 		return activities.Standing{Closed: err == nil}, err
 	}
@@ -49,7 +49,7 @@ func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activit
 		return activities.Standing{}, nil
 	}
 	standing := activities.Standing{
-		Closed: true, Life: life, Run: run, Started: info.GetStartTime().AsTime(),
+		Closed: true, Generation: generation, Run: run, Started: info.GetStartTime().AsTime(),
 		Single: more.GetLastResetTime() == nil && (info.GetFirstRunId() == "" || info.GetFirstRunId() == run),
 	}
 	for _, output := range task.Outputs {
@@ -61,7 +61,7 @@ func (e Executions) End(ctx context.Context, in activities.RemoveInput) (activit
 }
 
 // look describes a task's newest run; nil where there is none, or it is another task's.
-func (e Executions) look(ctx context.Context, in activities.RemoveInput) (answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, life string, err error) {
+func (e Executions) look(ctx context.Context, in activities.RemoveInput) (answer *workflowservice.DescribeWorkflowExecutionResponse, task Task, generation string, err error) {
 	var m memo
 	for run := in.Run; ; run = task.run {
 		answer, err = e.temporal.DescribeWorkflowExecution(ctx, in.TaskID, run)
@@ -78,7 +78,7 @@ func (e Executions) look(ctx context.Context, in activities.RemoveInput) (answer
 			return nil, Task{}, "", nil
 		}
 		if run != "" || !isRemoval(answer) {
-			return answer, task, m.Life, nil
+			return answer, task, m.Generation, nil
 		}
 		// The removal has the task's id; it knows the task's own run.
 	}

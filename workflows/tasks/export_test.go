@@ -13,10 +13,10 @@ func (c *Client) Options() ClientOptions { return c.opts }
 func (c *Client) Hint(id string) { c.watches.hint(id) }
 
 // Prompts are what a process keeps of requests.
-type Prompts struct{ *prompts }
+type Prompts struct{ *promptCache }
 
 // NewPrompts makes empty ones.
-func NewPrompts() Prompts { return Prompts{newPrompts()} }
+func NewPrompts() Prompts { return Prompts{newPromptCache()} }
 
 // Of gives the words of an object.
 func (p Prompts) Of(ctx context.Context, token, object string, read func(context.Context, string) (providers.VideoRequest, error)) (providers.VideoRequest, error) {

@@ -22,8 +22,8 @@ const (
 	idPrefix = "video_"
 	// idBytes make 26 characters of base32.
 	idBytes = 16
-	// lifeLetters tell apart the lives that begin within a millisecond.
-	lifeLetters = 6
+	// generationLetters tell apart the generations that begin within a millisecond.
+	generationLetters = 6
 	// inlineLimit is the size in bytes up to which a request may travel in a workflow history.
 	inlineLimit = 64 << 10
 	// nesting is how much deeper a request lies in histories, memos and answers than in its own document. Beyond their
@@ -48,9 +48,9 @@ func keyedID(tokenID, key string) string {
 	return idPrefix + encodeID(sum[:idBytes])
 }
 
-// newLife tells a task from any other that has the same id, before it or at the same time; it begins with when it was made.
-func newLife(at time.Time) string {
-	return strconv.FormatInt(at.UnixMilli(), 36) + strings.ToLower(rand.Text()[:lifeLetters])
+// newGeneration tells a task from any other that has the same id, before it or at the same time; it begins with when it was made.
+func newGeneration(at time.Time) string {
+	return strconv.FormatInt(at.UnixMilli(), 36) + strings.ToLower(rand.Text()[:generationLetters])
 }
 
 func encodeID(b []byte) string {

@@ -29,10 +29,10 @@ const (
 	promptOverhead = 512
 )
 
-// prompts keep what a memo cannot hold of requests, too large or too private for it, so that the hundred reads of a task ask the
+// promptCache keeps what a memo cannot hold of requests, too large or too private for it, so that the hundred reads of a task ask the
 // archive once in each process, and not at all in the one that made it. They never change: an object is one task's. A token
 // has a share; beyond the whole, the token that has most gives up what it asked for longest ago.
-type prompts struct {
+type promptCache struct {
 	loading singleflight.Group // by object
 
 	mu     sync.Mutex
@@ -55,8 +55,8 @@ type wording struct {
 	size          int
 }
 
-func newPrompts() *prompts {
-	return &prompts{kept: make(map[string]*list.Element), tokens: make(map[string]*share)}
+func newPromptCache() *promptCache {
+	return &promptCache{kept: make(map[string]*list.Element), tokens: make(map[string]*share)}
 }
 
 // errResting says that the archive did not answer a moment ago.
@@ -64,7 +64,7 @@ var errResting = errors.New("the archive did not answer a moment ago")
 
 // of gives the words of an object, at once where they were read or put before. Readers of the same object share one look, which
 // bounds itself in time. An object that is not there has no words.
-func (p *prompts) of(ctx context.Context, token, object string, read func(context.Context, string) (providers.VideoRequest, error)) (providers.VideoRequest, error) {
+func (p *promptCache) of(ctx context.Context, token, object string, read func(context.Context, string) (providers.VideoRequest, error)) (providers.VideoRequest, error) {
 	if said, ok := p.find(object); ok {
 		return said, nil
 	}
@@ -96,7 +96,7 @@ func (p *prompts) of(ctx context.Context, token, object string, read func(contex
 	return said, nil
 }
 
-func (p *prompts) find(object string) (providers.VideoRequest, bool) {
+func (p *promptCache) find(object string) (providers.VideoRequest, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, ok := p.kept[object]
@@ -109,7 +109,7 @@ func (p *prompts) find(object string) (providers.VideoRequest, bool) {
 }
 
 // put keeps what an answer repeats of a request, and returns it.
-func (p *prompts) put(token, object string, req providers.VideoRequest) providers.VideoRequest {
+func (p *promptCache) put(token, object string, req providers.VideoRequest) providers.VideoRequest {
 	// Copies: a part of a request must not keep the body that it came in.
 	said := providers.VideoRequest{
 		Prompt: strings.Clone(req.Prompt), Size: strings.Clone(req.Size), User: strings.Clone(req.User), Metadata: bytes.Clone(req.Metadata),
@@ -144,7 +144,7 @@ func (p *prompts) put(token, object string, req providers.VideoRequest) provider
 }
 
 // drop forgets a token's words that were asked for longest ago; the caller holds the lock.
-func (p *prompts) drop(of *share) {
+func (p *promptCache) drop(of *share) {
 	one, _ := of.order.Remove(of.order.Back()).(*wording)
 	delete(p.kept, one.object)
 	of.size -= one.size

@@ -21,9 +21,9 @@ const (
 	turnTimeout = readTimeout
 )
 
-// turns shares the reads that may be under way at Temporal among tokens: where more want to, they take turns, a read of
+// readQueue shares the reads that may be under way at Temporal among tokens: where more want to, they take turns, a read of
 // each token after the other.
-type turns struct {
+type readQueue struct {
 	mu    sync.Mutex
 	free  int
 	held  map[string]int
@@ -31,12 +31,12 @@ type turns struct {
 	round []string                   // the tokens of lines, in the order of their turns
 }
 
-func newTurns() *turns {
-	return &turns{free: looksAtOnce, held: make(map[string]int), lines: make(map[string][]chan struct{})}
+func newReadQueue() *readQueue {
+	return &readQueue{free: looksAtOnce, held: make(map[string]int), lines: make(map[string][]chan struct{})}
 }
 
 // take waits for the token's turn. leave ends it. The error is Overloaded where that takes too long, or ctx's.
-func (t *turns) take(ctx context.Context, tokenID string) (leave func(), err error) {
+func (t *readQueue) take(ctx context.Context, tokenID string) (leave func(), err error) {
 	leave = func() { t.leave(tokenID) }
 	t.mu.Lock()
 	line := t.lines[tokenID]
@@ -79,7 +79,7 @@ func (t *turns) take(ctx context.Context, tokenID string) (leave func(), err err
 	return nil, err
 }
 
-func (t *turns) leave(tokenID string) {
+func (t *readQueue) leave(tokenID string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.free++
@@ -105,7 +105,7 @@ func (t *turns) leave(tokenID string) {
 }
 
 // setLine keeps the round as it says: the tokens with a line. The caller holds the lock.
-func (t *turns) setLine(tokenID string, line []chan struct{}) {
+func (t *readQueue) setLine(tokenID string, line []chan struct{}) {
 	if len(line) > 0 {
 		t.lines[tokenID] = line
 		return

@@ -58,7 +58,7 @@ func TestCreateReserves(t *testing.T) {
 		reserved(16 * unit / 10)
 	}
 	var started workflows.Input
-	if err := json.Unmarshal(engine.input, &started); err != nil || started.Footage != (activities.Footage{Seconds: "8", Videos: 2}) || started.Claim == "" {
+	if err := json.Unmarshal(engine.input, &started); err != nil || started.Footage != (activities.Footage{Seconds: "8", Videos: 2}) || started.Reservation == "" {
 		t.Errorf("started with %+v, %v", started, err)
 	}
 	other := create(providers.VideoRequest{Model: "sora-2", Prompt: "a dog"})

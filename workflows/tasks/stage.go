@@ -23,7 +23,7 @@ const (
 	stageLimit = 4
 )
 
-// load is what a create puts into the archive before its task begins, where only the life that it is staged for looks:
+// load is what a create puts into the archive before its task begins, where only the generation that it is staged for looks:
 // another create with the same idempotency key cannot change an accepted task's input, and the removal of an earlier task
 // with the same id leaves it.
 type load struct {
@@ -41,7 +41,7 @@ func (l load) empty() bool { return len(l.uploads) == 0 && l.request == nil }
 // that no task could carry is a fault.
 func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, error) {
 	var l load
-	at := activities.LifePrefix(start.TaskID, start.Life)
+	at := activities.GenerationPrefix(start.TaskID, start.Generation)
 	for i := range req.Images {
 		if image := &req.Images[i]; image.Data != nil {
 			image.Object = at + "inputs/" + image.SHA256
@@ -104,10 +104,10 @@ func tooLarge(err error) *providers.Fault {
 }
 
 // unstage removes what a create staged that made no task. What stays is swept when it is older than any task.
-func (c *Client) unstage(ctx context.Context, id, life string) {
+func (c *Client) unstage(ctx context.Context, id, generation string) {
 	ctx, cancel := context.WithTimeout(ctx, unstageTimeout)
 	defer cancel()
-	if err := c.opts.Objects.DeletePrefix(ctx, activities.LifePrefix(id, life)); err != nil {
+	if err := c.opts.Objects.DeletePrefix(ctx, activities.GenerationPrefix(id, generation)); err != nil {
 		c.opts.Log.WarnContext(ctx, "inputs stay that no task has", "task", id, "err", err)
 	}
 }

@@ -22,30 +22,30 @@ const (
 	missesForgotten = time.Minute
 )
 
-// misses keeps reads of ids that are no task of their token from Temporal. What it remembers of a token is bounded, and
+// unknownIDs keeps reads of ids that are no task of their token from Temporal. What it remembers of a token is bounded, and
 // forgotten a minute after its last miss.
-type misses struct {
+type unknownIDs struct {
 	mu     sync.Mutex
-	tokens map[string]*missing
+	tokens map[string]*unknownOf
 	owners map[string]string // of tasks that were found or made here, by id
 	swept  time.Time
 }
 
-// missing are the misses of one token.
-type missing struct {
+// unknownOf are the misses of one token.
+type unknownOf struct {
 	left float64 // of missesPerMinute, at that time
 	at   time.Time
 	gone map[string]time.Time // ids, and when they were looked up
 }
 
-func newMisses() *misses {
-	return &misses{tokens: make(map[string]*missing), owners: make(map[string]string)}
+func newUnknownIDs() *unknownIDs {
+	return &unknownIDs{tokens: make(map[string]*unknownOf), owners: make(map[string]string)}
 }
 
 // admit tells whether a read of the id may ask Temporal: not where that was asked a moment ago, and was no task of the
 // token, which is NotFound unless it must be asked anew, and not where the token has missed too often, RateLimited. A task
 // that was found here passes.
-func (m *misses) admit(id, tokenID string, anew bool) error {
+func (m *unknownIDs) admit(id, tokenID string, anew bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t, ok := m.tokens[tokenID]
@@ -66,13 +66,13 @@ func (m *misses) admit(id, tokenID string, anew bool) error {
 }
 
 // fill brings the bucket up to now.
-func (t *missing) fill(now time.Time) {
+func (t *unknownOf) fill(now time.Time) {
 	t.left = min(missesPerMinute, t.left+now.Sub(t.at).Minutes()*missesPerMinute)
 	t.at = now
 }
 
 // found remembers a task of the token.
-func (m *misses) found(id, tokenID string) {
+func (m *unknownIDs) found(id, tokenID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if t, ok := m.tokens[tokenID]; ok {
@@ -91,7 +91,7 @@ func (m *misses) found(id, tokenID string) {
 }
 
 // missed counts a read that Temporal answered with no task of the token; readers who may have shared one look are one.
-func (m *misses) missed(id, tokenID string, shared bool) {
+func (m *unknownIDs) missed(id, tokenID string, shared bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -101,7 +101,7 @@ func (m *misses) missed(id, tokenID string, shared bool) {
 	}
 	t, ok := m.tokens[tokenID]
 	if !ok {
-		t = &missing{left: missesPerMinute, at: now, gone: make(map[string]time.Time)}
+		t = &unknownOf{left: missesPerMinute, at: now, gone: make(map[string]time.Time)}
 		m.tokens[tokenID] = t
 	}
 	if at, ok := t.gone[id]; ok && shared && now.Sub(at) < missedFor {
@@ -122,7 +122,7 @@ func (m *misses) missed(id, tokenID string, shared bool) {
 }
 
 // sweep forgets tokens that have not missed for long. The caller holds the lock.
-func (m *misses) sweep(now time.Time) {
+func (m *unknownIDs) sweep(now time.Time) {
 	if now.Sub(m.swept) < missesForgotten {
 		return
 	}

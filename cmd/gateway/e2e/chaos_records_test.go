@@ -224,10 +224,10 @@ func (c *chaos) leftovers(tasks []*chaosTask) {
 		}
 		life, there := lives[id]
 		switch {
-		case there && (parts[0] == "outputs" || strings.HasPrefix(object.Key, activities.LifePrefix(id, life)) ||
+		case there && (parts[0] == "outputs" || strings.HasPrefix(object.Key, activities.GenerationPrefix(id, life)) ||
 			strings.HasPrefix(object.Key, activities.AttemptsPrefix(id)+life+"-")):
 		case parts[0] == "tasks" && !strings.HasPrefix(object.Key, activities.AttemptsPrefix(id)):
-			staged[activities.LifePrefix(id, parts[2])] = true
+			staged[activities.GenerationPrefix(id, parts[2])] = true
 		default:
 			c.wrong("the store has %s, which is nobody's", object.Key)
 		}

@@ -32,7 +32,7 @@ type taskCounter struct {
 	slots            *slots.Store
 	limited          func() []string // channels whose jobs are limited
 
-	tasks atomic.Pointer[counted[tasks.Census]]
+	tasks atomic.Pointer[counted[tasks.Counts]]
 	lines atomic.Pointer[counted[map[string]slots.State]]
 }
 
@@ -79,11 +79,11 @@ func (c *taskCounter) count(ctx context.Context) bool {
 		}
 		c.lines.Store(&counted[map[string]slots.State]{lines, time.Now()})
 	}
-	census, err := tasks.TakeCensus(ctx, c.temporal, c.namespace, c.queue)
+	census, err := tasks.CountTasks(ctx, c.temporal, c.namespace, c.queue)
 	if err != nil {
 		return false
 	}
-	c.tasks.Store(&counted[tasks.Census]{census, time.Now()})
+	c.tasks.Store(&counted[tasks.Counts]{census, time.Now()})
 	return census.Workers > 0
 }
 
