@@ -1,9 +1,15 @@
+// Package activities does the effects of a video task: it submits, polls, archives and cancels at upstreams. Package
+// workflows decides when, and when again.
+//
+// Any activity may be run again after a crash at any line; each says what happens then. It must not import net/http
+// formats, the api, or any vendor.
 package activities
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -11,8 +17,8 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
-	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
+	"modelrelay/providers/upstream"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/taskindex"
 )
@@ -39,6 +45,10 @@ type Objects interface {
 	DeletePrefix(ctx context.Context, prefix string) error
 	// Claim writes the owner under the key unless another stands there, and tells who does.
 	Claim(ctx context.Context, key, owner string) (holder string, err error)
+	// Folders, List and Delete are what sweeps and removals walk through.
+	Folders(ctx context.Context, prefix string) iter.Seq2[string, error]
+	List(ctx context.Context, prefix string) iter.Seq2[archive.Object, error]
+	Delete(ctx context.Context, key string) error
 }
 
 // Durations remembers how long jobs usually take. *taskindex.Durations implements it.
@@ -48,7 +58,8 @@ type Durations interface {
 	Usual(ctx context.Context, channel, model string) (time.Duration, bool, error)
 }
 
-// Activities holds what a worker's activities depend on. It is safe for concurrent use; its fields do not change
+// Activities holds what a worker's activities depend on; its exported methods are the activities, registered under their
+// names, and the others are their steps. It is safe for concurrent use; its fields do not change
 // after the worker started.
 type Activities struct {
 	Channels  Channels
@@ -59,20 +70,12 @@ type Activities struct {
 	Index *taskindex.Index
 	// Changes carries hints that a task changed; nil: none.
 	Changes *taskindex.Changes
-	// Shelves is the archive as a sweep walks through it, and TaskAge the age from which no task needs an object beside
-	// its outputs; 0: they stay.
-	Shelves Shelves
-	TaskAge time.Duration
 	// Executions ends and deletes tasks; the worker sets it.
 	Executions Executions
-	// Endings finds tasks whose execution ended without its finish; the worker sets it.
-	Endings Endings
 	// Webhooks and Receivers are what Deliver needs.
 	Webhooks  Webhooks
 	Receivers *Receivers
-	// Budgets and Prices settle what tasks cost; without Budgets nothing is settled.
-	Budgets Budgets
-	Prices  *pricing.List
+	Money     Money
 	// Slots limit the jobs in flight at a channel; nil where no channel's are limited.
 	Slots Slots
 	// Told is called with every step; it must not wait. nil: nobody counts.
@@ -80,6 +83,11 @@ type Activities struct {
 	// Tracer makes spans of the turns to upstreams and receivers within an activity's span; nil: none.
 	Tracer trace.Tracer
 	Log    *slog.Logger
+	Bounds Bounds
+}
+
+// Bounds are what the configuration allows activities.
+type Bounds struct {
 	// PollMin and PollMax bound the wait between two polls of a job whose length is unknown or that is overdue. A job of
 	// known length is looked at when something is to be expected, so its waits grow with that length.
 	PollMin, PollMax time.Duration
@@ -87,6 +95,8 @@ type Activities struct {
 	Copies *CopyLimit
 	// MaxOutputBytes refuses larger outputs; 0 means no limit.
 	MaxOutputBytes int64
+	// TaskAge is the age from which no task needs an object beside its outputs; 0: they stay.
+	TaskAge time.Duration
 }
 
 // Assignment is the channel and key one attempt uses. It holds no secret, so it may stand in history.
@@ -129,4 +139,28 @@ func (a *Activities) target(to Assignment) (router.Pick, providers.VideoAdapter,
 func (a *Activities) log(ctx context.Context, taskID string, to Assignment) *slog.Logger {
 	info := activity.GetInfo(ctx)
 	return a.Log.With("task", taskID, "activity", info.ActivityType.Name, "try", info.Attempt, "channel", to.Channel, "vendor", to.Vendor)
+}
+
+// turn begins the span of a turn to an upstream, where the activity has one.
+func (a *Activities) turn(ctx context.Context, to providers.Target, turn upstream.Step) (context.Context, *upstream.Span) {
+	return upstream.StartSpan(ctx, a.Tracer, a.Catalog[to.Channel.Vendor], to, turn)
+}
+
+// Duration stands in histories and heartbeats as people read it, "6h0m0s", not as nanoseconds.
+type Duration time.Duration
+
+// String writes it as time.Duration does.
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalText writes String's form.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("read a duration: %w", err)
+	}
+	*d = Duration(parsed)
+	return nil
 }

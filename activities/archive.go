@@ -95,13 +95,13 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 	place := copyLane{in.Job.Assignment.Channel, c.state.Slow}
 	stop := heartbeats(func() {
 		activity.RecordHeartbeat(ctx, c.shown())
-		c.hurry(func() bool { return a.Copies.wanted(place) })
+		c.hurry(func() bool { return a.Bounds.Copies.wanted(place) })
 	})
 	defer stop()
-	switch err := a.Copies.take(running, place, in.Dies); {
+	switch err := a.Bounds.Copies.take(running, place, in.Dies); {
 	case ctx.Err() != nil:
 		if err == nil {
-			a.Copies.give(place)
+			a.Bounds.Copies.give(place)
 		}
 		return nil, ctx.Err()
 	case errors.Is(err, errCrowded):
@@ -109,7 +109,7 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 	case err != nil: // the worker stops
 		return nil, againUnnoticed(noPlace(), handOver)
 	}
-	defer a.Copies.give(place)
+	defer a.Bounds.Copies.give(place)
 	for n := c.state.Pictured; n < in.Outputs; n++ {
 		err := a.copyOne(running, log, in, n, c)
 		switch {

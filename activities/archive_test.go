@@ -223,7 +223,7 @@ func TestArchiveFaults(t *testing.T) {
 					return archive.Object{}, tc.put
 				}
 			}
-			r.acts.Objects, r.acts.MaxOutputBytes = fakes, tc.limit
+			r.acts.Objects, r.acts.Bounds.MaxOutputBytes = fakes, tc.limit
 			_, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1))
 			got, retried, delay := fault(t, err)
 			if got.Kind != tc.kind || !strings.Contains(got.Message, tc.message) || retried == tc.final || delay != tc.delay {
@@ -251,7 +251,7 @@ func TestArchiveExactlyTheLimit(t *testing.T) {
 	r := newRig(t, adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 		return providers.Video{Body: &body{Reader: strings.NewReader("1234")}, Length: -1}, nil
 	}})
-	r.acts.Objects, r.acts.MaxOutputBytes = newShelf().fakes(), 4
+	r.acts.Objects, r.acts.Bounds.MaxOutputBytes = newShelf().fakes(), 4
 	if got, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1)); err != nil || len(got) != 1 || got[0].Size != 4 {
 		t.Errorf("got %+v, %v", got, err)
 	}

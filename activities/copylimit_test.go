@@ -154,7 +154,7 @@ func (c *copier) copy(ctx context.Context, t *testing.T, channel string, kib int
 		c.mu.Unlock()
 		cancel := r.cancelable(t)
 		stop := context.AfterFunc(ctx, cancel)
-		r.acts.Copies, r.acts.Objects = c.places, newShelf().fakes()
+		r.acts.Bounds.Copies, r.acts.Objects = c.places, newShelf().fakes()
 		r.env.SetHeartbeatDetails(state)
 		shown := beats[activities.Copied](t, r)
 		in := archiveInput(1)

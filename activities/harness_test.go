@@ -82,6 +82,8 @@ func (c channels) Resolve(channel, fingerprint, model string) (router.Pick, erro
 // objects is an archive of functions; calling a nil one panics, and so fails the activity. Without getJSON there are no
 // documents, without claim whoever asks gets it, without deletePrefix there is nothing to delete.
 type objects struct {
+	activities.Objects // nil: what is not below panics
+
 	put          func(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error)
 	open         func(ctx context.Context, key string) (*archive.Reader, error)
 	putJSON      func(ctx context.Context, key string, doc any) error
@@ -207,7 +209,7 @@ func newRig(t *testing.T, video providers.VideoAdapter) *rig {
 	r := &rig{env: suite.NewTestActivityEnvironment(), acts: &activities.Activities{
 		Channels: channels{}, Catalog: providers.Catalog{"fake": {Name: "fake", Video: video}},
 		Objects: objects{}, Durations: durations{}, Log: slog.New(slog.DiscardHandler),
-		PollMin: 2 * time.Second, PollMax: 30 * time.Second,
+		Bounds: activities.Bounds{PollMin: 2 * time.Second, PollMax: 30 * time.Second},
 	}}
 	r.env.RegisterActivity(r.acts)
 	return r

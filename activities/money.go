@@ -26,6 +26,12 @@ type Budgets interface {
 	Settle(ctx context.Context, end ledger.TaskEnd) error
 }
 
+// Money is by what tasks cost: without Budgets nothing is settled.
+type Money struct {
+	Budgets Budgets
+	Prices  *pricing.List
+}
+
 // Footage is how much video a task asks for or made.
 type Footage struct {
 	// Seconds is the length of one video as decimal text, "" where nobody says it.
@@ -71,11 +77,11 @@ func (a *Activities) bill(ctx context.Context, token string, b Bill) error {
 	end := ledger.TaskEnd{ID: b.Reservation, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: ledger.Outcome(b.Ending)}
 	if b.Ending != EndedFailed {
 		measure := b.Footage.Measure()
-		price, _ := a.Prices.Of(b.Model)
+		price, _ := a.Money.Prices.Of(b.Model)
 		end.Cost = int64(price.Cost(measure))
 		if b.Ending == EndedCompleted {
 			end.Video = measure.Video
 		}
 	}
-	return a.Budgets.Settle(ctx, end)
+	return a.Money.Budgets.Settle(ctx, end)
 }

@@ -25,7 +25,7 @@ func TestSettleBillsOnce(t *testing.T) {
 		rates = append(rates, rate)
 	}
 	acts := &activities.Activities{
-		Budgets: budgets, Prices: pricing.NewList(map[string]pricing.Price{"sora-2": {VideoSecond: rates[0], Request: rates[1]}}),
+		Money: activities.Money{Budgets: budgets, Prices: pricing.NewList(map[string]pricing.Price{"sora-2": {VideoSecond: rates[0], Request: rates[1]}})},
 	}
 	day := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for claim, bill := range map[string]activities.Bill{
@@ -34,7 +34,7 @@ func TestSettleBillsOnce(t *testing.T) {
 		"unknown":   {Ending: activities.EndedUnknown},
 	} {
 		bill.Reservation, bill.Model, bill.Channel, bill.At = claim, "sora-2", "main", day
-		price, _ := acts.Prices.Of("sora-2")
+		price, _ := acts.Money.Prices.Of("sora-2")
 		if err := budgets.Reserve(t.Context(), ledger.Estimate{
 			ID: claim, Token: "demo", Model: "sora-2", Budget: 100, Amount: int64(price.Cost(bill.Footage.Measure())),
 		}); err != nil {

@@ -48,42 +48,6 @@ type PollInput struct {
 	Entry Entry `json:"entry,omitzero"`
 }
 
-// Progress is a poll's heartbeat: what is known of a job under way. Readers see it without any worker.
-type Progress struct {
-	State providers.VideoState `json:"state"`
-	// Percent is the vendor's progress, never falling, 0 where it gives none.
-	Percent int `json:"percent"`
-	// Told: the vendor gives its progress, so that nothing is estimated any more; Floor is what readers had been shown until
-	// it did.
-	Told  bool `json:"told,omitempty"`
-	Floor int  `json:"floor,omitempty"`
-	// Word is the vendor's own status.
-	Word string `json:"word,omitempty"`
-	// Usual is how long such jobs take, 0 when unknown; it is fixed at the first look so that estimates never fall.
-	Usual Duration `json:"usual,omitempty"`
-	// Since is when the upstream accepted the job.
-	Since time.Time `json:"since"`
-	// Next is when the next look is due. Estimates stand still from then on, so that whatever the look brings, nobody was
-	// shown more than is known here. Zero in heartbeats of old.
-	Next time.Time `json:"next,omitzero"`
-	// Running is when the last look was that found the job on its way; zero before.
-	Running time.Time `json:"running,omitzero"`
-	Polls   int       `json:"polls"`
-	// Waits counts the waits after the milestones; they grow from PollMin to PollMax.
-	Waits int `json:"waits,omitempty"`
-	// Unknown counts the looks in a row that found no such job, Errors those that failed.
-	Unknown int `json:"unknown,omitempty"`
-	Errors  int `json:"errors,omitempty"`
-	// UnknownSince is when the first of the Unknown looks was; zero while the job is known.
-	UnknownSince time.Time `json:"unknown_since,omitzero"`
-	// Fault is the last failed look, nil after a good one.
-	Fault *Record `json:"fault,omitempty"`
-	// GoneSince is since when the configuration lacks the channel or key; zero while it has it.
-	GoneSince time.Time `json:"gone_since,omitzero"`
-	// Listed: the task is on its token's list for sure.
-	Listed bool `json:"listed,omitempty"`
-}
-
 // Poll looks at a job until it has ended. "Not done yet" is a benign error with the time of the next look, so no worker
 // place is held between looks and a lost worker is replaced at the next one. At the upstream it only reads; the job's
 // slot is renewed at every look and freed with the last.
@@ -135,7 +99,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 			p.UnknownSince = time.Now()
 		}
 		p.Unknown++
-		if p.Unknown < forgottenLooks || time.Since(p.UnknownSince) < forgottenShare*a.PollMax {
+		if p.Unknown < forgottenLooks || time.Since(p.UnknownSince) < forgottenShare*a.Bounds.PollMax {
 			return a.wait(ctx, in, p, a.nextLook(in.Job, &p, status.NextPoll))
 		}
 		status.State = providers.JobFailed
@@ -197,7 +161,7 @@ func (a *Activities) gone(ctx context.Context, in PollInput, p Progress, err err
 	r := record(err)
 	if !errors.Is(err, router.ErrChannelGone) {
 		p.Fault = &r
-		return a.wait(ctx, in, p, a.PollMax)
+		return a.wait(ctx, in, p, a.Bounds.PollMax)
 	}
 	now := time.Now()
 	if p.GoneSince.IsZero() {
@@ -208,7 +172,7 @@ func (a *Activities) gone(ctx context.Context, in PollInput, p Progress, err err
 		return providers.VideoStatus{}, fail(r)
 	}
 	p.Fault = &r
-	return a.wait(ctx, in, p, a.PollMax)
+	return a.wait(ctx, in, p, a.Bounds.PollMax)
 }
 
 // nextLook is the wait until the next look: the vendor's hint, else until its ETA or the next milestone of the usual
@@ -216,30 +180,30 @@ func (a *Activities) gone(ctx context.Context, in PollInput, p Progress, err err
 // PollMin doubling to PollMax.
 func (a *Activities) nextLook(job Job, p *Progress, hint time.Duration) time.Duration {
 	if hint > 0 {
-		return min(max(hint, a.PollMin), hintLimit)
+		return min(max(hint, a.Bounds.PollMin), hintLimit)
 	}
 	elapsed, length := time.Since(p.Since), time.Duration(p.Usual)
 	if job.Ticket.ETA > 0 {
 		length = job.Ticket.ETA
-		if length > elapsed+a.PollMin {
+		if length > elapsed+a.Bounds.PollMin {
 			return length - elapsed
 		}
 	} else {
 		for _, share := range milestones {
-			if at := part(length, share); at > elapsed+a.PollMin {
+			if at := part(length, share); at > elapsed+a.Bounds.PollMin {
 				return at - elapsed
 			}
 		}
 	}
-	delay := max(a.PollMin, part(length, endShare))
+	delay := max(a.Bounds.PollMin, part(length, endShare))
 	if elapsed < part(length, overdueShare) {
 		return delay
 	}
 	for range p.Waits {
-		if delay >= a.PollMax {
+		if delay >= a.Bounds.PollMax {
 			return delay
 		}
-		delay = min(2*delay, a.PollMax)
+		delay = min(2*delay, a.Bounds.PollMax)
 	}
 	p.Waits++
 	return delay

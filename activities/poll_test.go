@@ -212,7 +212,7 @@ func TestPollSchedule(t *testing.T) {
 				if w.polls > most {
 					t.Errorf("usually %s, took %s: %d polls, want at most %d; waits %s", usual, length, w.polls, most, w.waits)
 				}
-				interval := max(w.acts.PollMin, usual/20)
+				interval := max(w.acts.Bounds.PollMin, usual/20)
 				if share > 0.95 && late > interval {
 					t.Errorf("usually %s, took %s: noticed %s late, want at most %s; waits %s", usual, length, late, interval, w.waits)
 				}
@@ -251,7 +251,7 @@ func TestPollWaits(t *testing.T) {
 				w.acts.Durations = usually(tc.usual)
 				w.in.Job.Ticket.ETA = tc.eta
 				if tc.min > 0 {
-					w.acts.PollMin, w.acts.PollMax = tc.min, tc.max
+					w.acts.Bounds.PollMin, w.acts.Bounds.PollMax = tc.min, tc.max
 				}
 				for i, want := range tc.want {
 					if _, err, ended := w.look(t); ended {
@@ -271,7 +271,7 @@ func TestPollWaitsForever(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(t, func(int) (providers.VideoStatus, error) { return running(-1) })
-		w.acts.PollMin, w.acts.PollMax = 29*time.Second, 30*time.Second
+		w.acts.Bounds.PollMin, w.acts.Bounds.PollMax = 29*time.Second, 30*time.Second
 		w.in.Deadline = w.in.Job.AcceptedAt.Add(time.Hour)
 		if _, err := w.end(t); err == nil {
 			t.Fatal("got no deadline")
@@ -471,7 +471,7 @@ func TestPollForgotten(t *testing.T) {
 					status.NextPoll = tc.hint
 					return status, nil
 				})
-				w.acts.PollMax = tc.pollMax
+				w.acts.Bounds.PollMax = tc.pollMax
 				status, err := w.end(t)
 				if err != nil || status.State != providers.JobFailed || status.Failure == nil || status.Failure.Code != "job_not_found" {
 					t.Errorf("got %+v, %v, want a failed job", status, err)

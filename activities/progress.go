@@ -13,6 +13,42 @@ const (
 	mostEstimated = 95
 )
 
+// Progress is a poll's heartbeat: what is known of a job under way. Readers see it without any worker.
+type Progress struct {
+	State providers.VideoState `json:"state"`
+	// Percent is the vendor's progress, never falling, 0 where it gives none.
+	Percent int `json:"percent"`
+	// Told: the vendor gives its progress, so that nothing is estimated any more; Floor is what readers had been shown until
+	// it did.
+	Told  bool `json:"told,omitempty"`
+	Floor int  `json:"floor,omitempty"`
+	// Word is the vendor's own status.
+	Word string `json:"word,omitempty"`
+	// Usual is how long such jobs take, 0 when unknown; it is fixed at the first look so that estimates never fall.
+	Usual Duration `json:"usual,omitempty"`
+	// Since is when the upstream accepted the job.
+	Since time.Time `json:"since"`
+	// Next is when the next look is due. Estimates stand still from then on, so that whatever the look brings, nobody was
+	// shown more than is known here. Zero in heartbeats of old.
+	Next time.Time `json:"next,omitzero"`
+	// Running is when the last look was that found the job on its way; zero before.
+	Running time.Time `json:"running,omitzero"`
+	Polls   int       `json:"polls"`
+	// Waits counts the waits after the milestones; they grow from PollMin to PollMax.
+	Waits int `json:"waits,omitempty"`
+	// Unknown counts the looks in a row that found no such job, Errors those that failed.
+	Unknown int `json:"unknown,omitempty"`
+	Errors  int `json:"errors,omitempty"`
+	// UnknownSince is when the first of the Unknown looks was; zero while the job is known.
+	UnknownSince time.Time `json:"unknown_since,omitzero"`
+	// Fault is the last failed look, nil after a good one.
+	Fault *Record `json:"fault,omitempty"`
+	// GoneSince is since when the configuration lacks the channel or key; zero while it has it.
+	GoneSince time.Time `json:"gone_since,omitzero"`
+	// Listed: the task is on its token's list for sure.
+	Listed bool `json:"listed,omitempty"`
+}
+
 // Shown is the progress in percent that readers see at a time: the vendor's where it gives one, else the share of the usual
 // duration that has passed. It never falls: nothing it is made of does, and what was estimated before the vendor gave its
 // first number stays.

@@ -38,7 +38,7 @@ type Standing struct {
 	Single bool `json:"single,omitempty"`
 }
 
-// Executions ends and deletes the executions of tasks. The workflows package implements it.
+// Executions ends, deletes and finishes the executions of tasks. tasks.Executions implements it.
 type Executions interface {
 	// End asks a task to end and tells how it stands: as closed and without a run where it is not there any more, also when
 	// another has its id. It may be asked again.
@@ -48,6 +48,10 @@ type Executions interface {
 	Delete(ctx context.Context, taskID string, standing Standing) (runs []string, err error)
 	// Left returns those of the runs that are there still.
 	Left(ctx context.Context, taskID string, runs []string) ([]string, error)
+	// Finish has those tasks finished whose execution ended without its finish, at the time or later (zero: whenever): an operator
+	// terminated it in the engine's own tools, or it failed for a bug. It reads a page of them behind the cursor, which is empty for
+	// the first page; next is empty behind the last. A task that is finished already, or runs again, is left alone.
+	Finish(ctx context.Context, since time.Time, cursor []byte) (next []byte, err error)
 }
 
 // RemoveInput is a task that nobody wants to see again.
@@ -93,12 +97,9 @@ func (a *Activities) Erase(ctx context.Context, in Ended) error {
 			return again(record(err), 0)
 		}
 	}
-	if a.Shelves == nil {
-		return nil
-	}
-	for object, err := range a.Shelves.List(ctx, TaskPrefix(in.TaskID)) {
+	for object, err := range a.Objects.List(ctx, TaskPrefix(in.TaskID)) {
 		if err == nil && time.Since(object.Modified) > StageLimit {
-			err = a.Shelves.Delete(ctx, object.Key)
+			err = a.Objects.Delete(ctx, object.Key)
 		}
 		if err != nil {
 			return again(record(err), 0)

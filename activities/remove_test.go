@@ -15,6 +15,8 @@ import (
 
 // executions is a Temporal that deletes in its own time.
 type executions struct {
+	activities.Executions // nil: what is not below panics
+
 	deletes, looks int
 	left           int // looks that still find the execution
 }

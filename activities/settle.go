@@ -47,7 +47,7 @@ func (a *Activities) Settle(ctx context.Context, in SettleInput) error {
 	default:
 		errs = append(errs, a.Index.Restore(ctx, in.Entry.Token, in.TaskID, in.Entry.Created, false))
 	}
-	if a.Budgets != nil && in.Bill != nil {
+	if a.Money.Budgets != nil && in.Bill != nil {
 		errs = append(errs, a.bill(ctx, in.Token, *in.Bill))
 	}
 	err := errors.Join(errs...)

@@ -2,13 +2,10 @@ package activities
 
 import (
 	"context"
-	"iter"
 	"path"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-
-	"modelrelay/storage/archive"
 )
 
 const (
@@ -17,13 +14,6 @@ const (
 	// dayLength is how long after its beginning everything in a day's folder has expired.
 	dayLength = 24 * time.Hour
 )
-
-// Shelves are what a sweep walks through. *archive.Store implements it.
-type Shelves interface {
-	Folders(ctx context.Context, prefix string) iter.Seq2[string, error]
-	List(ctx context.Context, prefix string) iter.Seq2[archive.Object, error]
-	Delete(ctx context.Context, key string) error
-}
 
 // Swept says what a sweep removed.
 type Swept struct {
@@ -36,7 +26,7 @@ type Swept struct {
 func (a *Activities) SweepOutputs(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
-	for folder, err := range a.Shelves.Folders(ctx, outputsFolder) {
+	for folder, err := range a.Objects.Folders(ctx, outputsFolder) {
 		if err != nil {
 			return swept, again(record(err), 0)
 		}
@@ -58,17 +48,17 @@ func (a *Activities) SweepOutputs(ctx context.Context) (Swept, error) {
 func (a *Activities) SweepTasks(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
-	if a.TaskAge <= 0 {
+	if a.Bounds.TaskAge <= 0 {
 		return swept, nil
 	}
-	for object, err := range a.Shelves.List(ctx, tasksFolder) {
+	for object, err := range a.Objects.List(ctx, tasksFolder) {
 		if err != nil {
 			return swept, again(record(err), 0)
 		}
-		if time.Since(object.Modified) < a.TaskAge {
+		if time.Since(object.Modified) < a.Bounds.TaskAge {
 			continue
 		}
-		if err := a.Shelves.Delete(ctx, object.Key); err != nil {
+		if err := a.Objects.Delete(ctx, object.Key); err != nil {
 			return swept, again(record(err), 0)
 		}
 		swept.Objects++
@@ -77,4 +67,40 @@ func (a *Activities) SweepTasks(ctx context.Context) (Swept, error) {
 		a.Log.InfoContext(ctx, "objects of old tasks removed", "objects", swept.Objects)
 	}
 	return swept, nil
+}
+
+const (
+	// endedPages bounds one look for tasks that ended without their finish; the next one goes on where it stopped.
+	endedPages = 20
+	// endedLag is how far each look goes back behind the one before: visibility knows of an end a moment late.
+	endedLag = 5 * time.Minute
+)
+
+// EndedMark is how far the looks for tasks that ended without their finish have come.
+type EndedMark struct {
+	// Since is the earliest end that is looked for; zero: whatever Temporal remembers.
+	Since time.Time `json:"since,omitzero"`
+	// Cursor is where the next look goes on, empty where it begins, and Began when the first of these looks did.
+	Cursor []byte    `json:"cursor,omitempty"`
+	Began  time.Time `json:"began,omitzero"`
+}
+
+// SweepEnded looks for tasks that ended without their finish, from the mark on, and has each finished. Running it again
+// finds those that it has found and changes nothing for them.
+func (a *Activities) SweepEnded(ctx context.Context, mark EndedMark) (EndedMark, error) {
+	if len(mark.Cursor) == 0 {
+		mark.Began = time.Now().UTC()
+	}
+	for range endedPages {
+		next, err := a.Executions.Finish(ctx, mark.Since, mark.Cursor)
+		if err != nil {
+			return mark, again(record(err), 0)
+		}
+		activity.RecordHeartbeat(ctx)
+		if mark.Cursor = next; len(next) == 0 {
+			mark.Since = mark.Began.Add(-endedLag)
+			break
+		}
+	}
+	return mark, nil
 }

@@ -25,7 +25,7 @@ func sweeper(t *testing.T, keys ...string) (*rig, *storagetest.MemoryArchive) {
 		}
 	}
 	r := newRig(t, nil)
-	r.acts.Objects, r.acts.Shelves = bucket, bucket
+	r.acts.Objects = bucket
 	return r, bucket
 }
 
@@ -76,7 +76,7 @@ func TestSweepTasks(t *testing.T) {
 	all := []string{"outputs/2020-01-01/video_a/0.mp4", "tasks/video_a/attempts/1", "tasks/video_a/inputs/x"}
 	for life, want := range map[time.Duration][]string{0: all, time.Hour: all, time.Nanosecond: all[:1]} {
 		r, bucket := sweeper(t, all...)
-		r.acts.TaskAge = life
+		r.acts.Bounds.TaskAge = life
 		swept, err := sweep(t, r, r.acts.SweepTasks)
 		if err != nil || swept.Objects != len(all)-len(want) || !slices.Equal(bucket.Keys(), want) {
 			t.Errorf("life %v: left %v (%+v), %v; want %v", life, bucket.Keys(), swept, err, want)
@@ -125,7 +125,7 @@ func TestEraseOneGeneration(t *testing.T) {
 		stay := []string{request(other), "tasks/video_2/request.json"}
 		const old = "tasks/video_1/mabc0/request.json"
 		r, bucket := sweeper(t, slices.Concat(objects, stay, []string{old, "outputs/2030-01-01/video_1/0.mp4"})...)
-		r.acts.Shelves = aging{bucket, old}
+		r.acts.Objects = aging{bucket, old}
 		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{
 			Closed: true, Run: "r", Generation: of, Outputs: []string{"outputs/2030-01-01/video_1/"},
 		}}

@@ -215,15 +215,16 @@ func (p *parts) budgets() *ledger.Budgets {
 
 // worker makes the runner of tasks. The tokens are for their webhooks.
 func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
-	executions := tasks.NewExecutions(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
 	acts := &activities.Activities{
 		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: taskindex.NewDurations(p.redis),
 		Index: p.index(), Changes: taskindex.NewChanges(p.redis), Slots: slots.New(p.redis),
-		Budgets: p.budgets(), Prices: p.prices,
-		Executions: executions, Endings: executions,
-		Webhooks: tokens, Receivers: p.receivers, Shelves: p.archive, TaskAge: p.taskLife(), Told: p.metrics.Told(), Tracer: p.tracer, Log: p.log,
-		PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
-		Copies: activities.NewCopyLimit(p.cfg.Video.Copies),
+		Money:      activities.Money{Budgets: p.budgets(), Prices: p.prices},
+		Executions: tasks.NewExecutions(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue),
+		Webhooks:   tokens, Receivers: p.receivers, Told: p.metrics.Told(), Tracer: p.tracer, Log: p.log,
+		Bounds: activities.Bounds{
+			PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
+			Copies: activities.NewCopyLimit(p.cfg.Video.Copies), TaskAge: p.taskLife(),
+		},
 	}
 	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{
 		Namespace: p.cfg.Temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,

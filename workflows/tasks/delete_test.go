@@ -88,7 +88,7 @@ func TestDeleteOfAnEarlierTask(t *testing.T) {
 	service, engine, index := newListing(storagetest.Redis(t))
 	archive := storagetest.NewMemoryArchive()
 	acts := &activities.Activities{
-		Index: index, Objects: archive, Shelves: archive, Executions: tasks.NewExecutions(engine, "", ""), Log: quiet(),
+		Index: index, Objects: archive, Executions: tasks.NewExecutions(engine, "", ""), Log: quiet(),
 	}
 	was := mustCreate(t, service, keyed("a", 0))
 	if err := service.Delete(t.Context(), was.ID, "demo"); err != nil {
@@ -163,7 +163,9 @@ func TestDeleteNotBegun(t *testing.T) {
 }
 
 // nothing is a Temporal that knows no task.
-type nothing struct{}
+type nothing struct {
+	activities.Executions // nil: what is not below panics
+}
 
 func (nothing) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
 	return activities.Standing{Closed: true}, nil

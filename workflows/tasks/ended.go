@@ -34,7 +34,7 @@ func unfinishedResult(info *workflowpb.WorkflowExecutionInfo) workflows.Result {
 	return workflows.Result{State: workflows.Failed, CompletedAt: info.GetCloseTime().AsTime(), Failure: failure}
 }
 
-// Finish implements activities.Endings. What it starts has the run's own id and is started once, so a run that was seen
+// Finish implements activities.Executions. What it starts has the run's own id and is started once, so a run that was seen
 // before costs one look.
 func (e Executions) Finish(ctx context.Context, since time.Time, cursor []byte) (next []byte, err error) {
 	query := endedQuery

@@ -20,7 +20,7 @@ import (
 // runsMost bounds the runs of one task that are deleted at a time; resets make more than one.
 const runsMost = 100
 
-// Executions implements activities.Executions and activities.Endings over Temporal.
+// Executions implements activities.Executions over Temporal.
 type Executions struct {
 	temporal             client.Client
 	namespace, taskQueue string

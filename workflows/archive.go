@@ -1,0 +1,58 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+)
+
+// archive copies the job's outputs.
+func (v *video) archive(ctx workflow.Context, job activities.Job, status providers.VideoStatus) ([]activities.Output, *providers.VideoFailure, error) {
+	if err := v.enter(ctx, PhaseArchiving); err != nil {
+		return nil, nil, err
+	}
+	v.tell(ctx)
+	limit := time.Duration(v.in.Limits.Archive)
+	// The objects' date lies behind every possible completion plus retention.
+	expires := workflow.Now(ctx).Add(limit + time.Duration(v.in.Limits.Retention))
+	summary := fmt.Sprintf("%s · %d video(s)", job.Assignment.Channel, max(1, status.Outputs))
+	var outputs []activities.Output
+	waits := v.in.Revision >= revisionRestores
+	archive := workflow.ExecuteActivity(withArchive(ctx, limit, waits, job.Assignment.Channel, status.Dies, summary), v.acts.Archive, activities.ArchiveInput{
+		Job: job, Outputs: max(1, status.Outputs), Expires: expires, Dies: status.Dies,
+	})
+	if waits {
+		ended := workflow.NewSelector(ctx).AddFuture(archive, func(workflow.Future) {})
+		ended.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {}).Select(ctx)
+		if !archive.IsReady() { // called off
+			v.afterwards(ctx, func(free workflow.Context) {
+				_ = archive.Get(free, nil) // what is written until then nobody wants
+				v.discard(free, expires)
+			})
+			return nil, v.calledOff(ctx), nil
+		}
+	}
+	err := archive.Get(ctx, &outputs)
+	if err == nil {
+		return outputs, nil, nil
+	}
+	v.afterwards(ctx, func(free workflow.Context) { v.discard(free, expires) })
+	if temporal.IsCanceledError(err) {
+		return nil, v.calledOff(ctx), nil
+	}
+	fault, _ := activities.Outcome(err)
+	return nil, &providers.VideoFailure{Code: CodeArchiveFailed, Message: "The finished video could not be archived: " + words(fault)}, nil
+}
+
+// discard removes outputs of a task that did not complete; what it cannot remove is swept at its date.
+func (v *video) discard(free workflow.Context, expires time.Time) {
+	in := activities.DiscardInput{TaskID: v.in.TaskID, Expires: expires}
+	if err := workflow.ExecuteActivity(withDiscard(free), v.acts.Discard, in).Get(free, nil); err != nil {
+		workflow.GetLogger(free).Warn("outputs not removed", "err", err)
+	}
+}
