@@ -12,7 +12,7 @@ import (
 	"modelrelay/api/body"
 )
 
-// FuzzNames: what a reader written in Go takes for a field of the contract in a body that passes is what the gateway saw.
+// FuzzNames fuzzes that what a reader written in Go takes for a field of the contract in a body that passes is what the gateway saw.
 // The checks are given by the names of their operations.
 func FuzzNames(f *testing.F, checkers map[string]*body.Checker) {
 	f.Helper()
