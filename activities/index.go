@@ -8,11 +8,6 @@ import (
 )
 
 const (
-	// tooManyRetry is what a token with too many unfinished tasks is told to wait. Its tasks take minutes, so asking
-	// sooner helps nobody.
-	tooManyRetry = 5 * time.Second
-	// buriedTimeout bounds the look for a removal, so that a Redis that hangs does not slow every read down.
-	buriedTimeout = 250 * time.Millisecond
 	// relistTimeout bounds the restoring of an entry on the list, which the task does again later.
 	relistTimeout = time.Second
 )

@@ -20,6 +20,7 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
 func TestPlainAndShown(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -201,7 +201,8 @@ func (s *Split) RestartWorker() {
 func (s *Stack) TaskClient() *tasks.Client {
 	s.T.Helper()
 	redis := s.RedisClient("")
-	return tasks.NewClient(s.TemporalClient(), tasks.ClientOptions{TaskQueue: TaskQueue, Objects: s.Archive(), Repeats: taskindex.NewRepeats(redis),
+	return tasks.NewClient(s.TemporalClient(), tasks.ClientOptions{
+		TaskQueue: TaskQueue, Objects: s.Archive(), Repeats: taskindex.NewRepeats(redis),
 		Index: taskindex.New(redis, nil), Changes: taskindex.NewChanges(redis),
 		Limits: workflows.Limits{
 			Queue: activities.Duration(time.Hour), Deadline: activities.Duration(time.Hour),
