@@ -28,8 +28,6 @@ type Before struct {
 	Wait       time.Duration      `json:"wait"`
 	Except     []string           `json:"except,omitempty"`
 	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
-	// Shown is the most progress that the senders of cancels have seen.
-	Shown int `json:"shown,omitempty"`
 }
 
 // resume makes the state of a run from what those before it came to.
@@ -39,7 +37,7 @@ func resume(ctx workflow.Context, in Input) *video {
 	if b == nil {
 		return v
 	}
-	v.began, v.held, v.forgotten, v.shown = b.Began, b.Held, b.Forgotten, b.Shown
+	v.began, v.held, v.forgotten = b.Began, b.Held, b.Forgotten
 	for _, a := range b.Attempts {
 		v.tries = append(v.tries, try{assignment: a.Assignment, job: a.Job, fault: a.Fault})
 	}
@@ -50,7 +48,7 @@ func resume(ctx workflow.Context, in Input) *video {
 // see no difference. The server lets a run end only when it knows of every signal and cancel that arrived, and they are
 // looked at before.
 func (v *video) goOn(ctx workflow.Context, b Before) error {
-	b.Began, b.Attempts, b.Held, b.Shown = v.began, v.attempts(), v.held, v.mostShown(ctx)
+	b.Began, b.Attempts, b.Held = v.began, v.attempts(), v.held
 	b.Forgotten = v.attempted() - len(b.Attempts)
 	in := v.in
 	in.Before = &b

@@ -94,9 +94,6 @@ const (
 	RevisionNow = revisionRestores
 )
 
-// SignalShown tells a task that is about to be cancelled the most progress its readers may see, an int.
-const SignalShown = "shown"
-
 // Limits bound a task's life. They are taken from the configuration when the task is created.
 type Limits struct {
 	// Queue is how long a task may wait for a channel that takes it.
@@ -142,8 +139,8 @@ type Input struct {
 	Before *Before `json:"before,omitempty"`
 }
 
-// Progress of a task by phase, so that it never falls whatever a vendor says: a job under way stays at or below
-// activities.MostShown, and only a completed task shows ProgressCompleted.
+// Progress of a task by phase: a job under way stays at or below activities.MostShown, and only a completed task shows
+// ProgressCompleted.
 const (
 	ProgressArchiving = 99
 	ProgressCompleted = 100

@@ -44,8 +44,6 @@ type video struct {
 	// ended and reason are an operator's word that the task must fail.
 	ended  bool
 	reason string
-	// shown is the most progress that the senders of cancels have seen so far.
-	shown int
 	// later is what is left to do once the task's end is written and told; stopping is the channel whose slot the task
 	// holds until its job there is stopped.
 	later    []func(free workflow.Context)
@@ -81,9 +79,6 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	if result.State == Completed {
 		phase = PhaseCompleted
 		result.ExpiresAt = result.CompletedAt.Add(time.Duration(v.in.Limits.Retention))
-	}
-	if result.State == Failed {
-		result.Progress = max(result.Progress, v.mostShown(free))
 	}
 	if err := workflow.UpsertMemo(free, map[string]any{MemoResult: result}); err != nil {
 		return Result{}, fmt.Errorf("write the result: %w", err)
@@ -179,15 +174,6 @@ func (v *video) notify(free workflow.Context, result Result) workflow.Future {
 		StaticSummary:         in.Summary(),
 	})
 	return workflow.ExecuteChildWorkflow(options, NotifyType, in).GetChildWorkflowExecution()
-}
-
-// mostShown is the progress that a cancel's sender saw. The poll that a cancel ends tells nothing of its own.
-func (v *video) mostShown(ctx workflow.Context) int {
-	var one int
-	for seen := workflow.GetSignalChannel(ctx, SignalShown); seen.ReceiveAsync(&one); {
-		v.shown = max(v.shown, one)
-	}
-	return min(v.shown, ProgressArchiving)
 }
 
 func failed(failure *providers.VideoFailure, progress int) Result {

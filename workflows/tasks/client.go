@@ -163,9 +163,6 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	if err != nil || task.Ended() {
 		return task, err
 	}
-	if err := warn(ctx, c.temporal, task); err != nil { // what hinders this hinders the cancel as well
-		return Task{}, err
-	}
 	if err := c.temporal.CancelWorkflow(ctx, id, ""); err != nil && !isGone(err) {
 		return Task{}, away("The task engine", fmt.Errorf("cancel %s: %w", id, err))
 	}
@@ -193,19 +190,6 @@ func awaitEnd(ctx context.Context, temporal client.Client, id string) {
 	}
 }
 
-// warn tells a task that is about to be called off the most that its readers may have seen of its progress, so that it
-// does not fall, however long no worker is there.
-func warn(ctx context.Context, temporal client.Client, task Task) error {
-	most := max(task.Progress, task.peak)
-	if most == 0 {
-		return nil
-	}
-	if err := temporal.SignalWorkflow(ctx, task.ID, "", workflows.SignalShown, most); err != nil && !isGone(err) {
-		return away("The task engine", fmt.Errorf("signal %s: %w", task.ID, err))
-	}
-	return nil
-}
-
 // describe reads a task from Temporal, and those of its words from the archive that stand only there.
 func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -220,12 +204,6 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 	task, m, err := read(id, answer, time.Now())
 	if err != nil {
 		return Task{}, memo{}, &providers.Fault{Kind: providers.NotFound, Message: notFound(id).Message, Err: err}
-	}
-	if !task.Ended() && !task.removed && between(answer) {
-		if task.Progress, err = c.lastWord(ctx, id); err != nil {
-			return Task{}, memo{}, err
-		}
-		task.peak = task.Progress
 	}
 	if m.RequestObject != "" && !task.removed {
 		c.complete(ctx, &task, m.RequestObject)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -292,3 +293,29 @@ func (e *engine) after(d time.Duration, do func()) { time.AfterFunc(d, do) }
 
 // pass lets fake time go by.
 func pass(d time.Duration) { <-time.NewTimer(d).C }
+
+// GetWorkflowHistory gives the events that the engine was given.
+func (e *engine) GetWorkflowHistory(context.Context, string, string, bool, enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	events := slices.Clone(e.events)
+	return &iterator{events}
+}
+
+type iterator struct{ left []*historypb.HistoryEvent }
+
+func (i *iterator) HasNext() bool { return len(i.left) > 0 }
+
+func (i *iterator) Next() (*historypb.HistoryEvent, error) {
+	first := i.left[0]
+	i.left = i.left[1:]
+	return first, nil
+}
+
+// scheduled is the event of an activity.
+func scheduled(id int64, name string) *historypb.HistoryEvent {
+	return &historypb.HistoryEvent{
+		EventId: id, EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
+		Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
+			ActivityType: &commonpb.ActivityType{Name: name},
+		}},
+	}
+}

@@ -32,7 +32,6 @@ const PromptsMost = promptsMost
 // Seams for the external tests of pure functions.
 var (
 	Read     = read
-	WordOf   = wordOf
 	KeyedID  = keyedID
 	RandomID = randomID
 	Inline   = inline
@@ -61,6 +60,3 @@ const MemoTask = memoTask
 
 // Memo is the memo at a task's start.
 type Memo = memo
-
-// Peak is the most that readers may see of the task's progress before its next step.
-func (t Task) Peak() int { return t.peak }

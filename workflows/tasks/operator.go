@@ -314,7 +314,7 @@ func beingDeleted(id string) *providers.Fault {
 	return providers.Faultf(providers.Conflict, "%s is being deleted.", id)
 }
 
-// ready prepares a task to be called off; nil for one that has not ended.
+// ready is nil for a task that can be called off: it has not ended.
 func (o *Operator) ready(ctx context.Context, id string) error {
 	task, answer, err := o.find(ctx, id)
 	if err != nil {
@@ -323,7 +323,7 @@ func (o *Operator) ready(ctx context.Context, id string) error {
 	if answer.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING || task.Ended() {
 		return providers.Faultf(providers.Conflict, "%s has ended: it is %s.", id, task.State)
 	}
-	return warn(ctx, o.temporal, task)
+	return nil
 }
 
 func (o *Operator) explain(id string, err error) error {

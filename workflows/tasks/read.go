@@ -43,7 +43,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		task.end(unfinishedResult(info))
 		return task, m, nil
 	}
-	task.State, task.Progress, task.peak = standing(info, answer.GetPendingActivities(), now)
+	task.State, task.Progress = standing(info, answer.GetPendingActivities(), now)
 	task.QueuePosition = position(answer.GetPendingActivities())
 	return task, m, nil
 }
@@ -62,27 +62,27 @@ func position(pending []*workflowpb.PendingActivityInfo) int {
 	return 0
 }
 
-// standing is the state and progress of a running task, and the most progress that it shows before its next step.
-func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (state workflows.State, progress, peak int) {
+// standing is the state and progress of a running task.
+func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (workflows.State, int) {
 	switch phaseOf(info) {
 	case workflows.PhasePolling:
 	case workflows.PhaseArchiving, workflows.PhaseCompleted, workflows.PhaseFailed:
-		return workflows.InProgress, workflows.ProgressArchiving, workflows.ProgressArchiving
+		return workflows.InProgress, workflows.ProgressArchiving
 	default:
-		return workflows.Queued, 0, 0
+		return workflows.Queued, 0
 	}
 	look := pollOf(pending)
 	if look == nil {
-		return workflows.InProgress, activities.MostShown, activities.MostShown // the job has ended, the workflow has not gone on yet
+		return workflows.InProgress, activities.MostShown // the job has ended, the workflow has not gone on yet
 	}
 	var p activities.Progress
 	if err := converter.GetDefaultDataConverter().FromPayloads(look.GetHeartbeatDetails(), &p); err != nil {
-		return workflows.Queued, 0, 0 // no look was taken yet
+		return workflows.Queued, 0 // no look was taken yet
 	}
 	if p.State != providers.JobRunning {
-		return workflows.Queued, 0, 0
+		return workflows.Queued, 0
 	}
-	return workflows.InProgress, p.Shown(now), p.Peak()
+	return workflows.InProgress, p.Shown(now)
 }
 
 // phaseOf is "" where the execution names none.
@@ -99,7 +99,7 @@ func phaseOf(info *workflowpb.WorkflowExecutionInfo) workflows.Phase {
 // pollOf is nil where no poll is under way.
 func pollOf(pending []*workflowpb.PendingActivityInfo) *workflowpb.PendingActivityInfo {
 	for _, act := range pending {
-		if act.GetActivityType().GetName() == pollType {
+		if act.GetActivityType().GetName() == "Poll" {
 			return act
 		}
 	}

@@ -35,10 +35,8 @@ type Task struct {
 	Format  providers.Format
 	Request providers.VideoRequest
 	State   workflows.State
-	// Progress is 0 to 100, never falls, and is 100 only when completed.
-	Progress int
-	// peak is the most that readers may see of Progress before the task's next step.
-	peak      int
+	// Progress is 0 to 100, and 100 only when completed. It does not fall while the task lives.
+	Progress  int
 	CreatedAt time.Time
 	// CompletedAt is when it ended, well or not.
 	CompletedAt time.Time
