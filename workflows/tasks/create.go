@@ -38,60 +38,56 @@ const (
 // begins takes back what it did so far.
 func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 	now := time.Now().UTC()
-	req, err := unstaged(in.Request)
-	if err != nil {
+	if in.Request, err = canonicalised(in.Request); err != nil {
 		return Task{}, unreadable(err)
 	}
-	pin, err := c.source(ctx, in.TokenID, &req)
+	asked, req := in, &in.Request // what a remix takes from its source the caller did not say
+	pin, err := c.source(ctx, in.TokenID, req)
 	if err == nil {
 		err = c.checkWebhook(in)
 	}
-	if err != nil {
-		if task, found := c.Repeated(ctx, in); !isNotFound(found) {
-			return task, found // a repeat is answered, whatever has changed meanwhile
-		}
-		return Task{}, err
+	if err != nil { // a repeat is answered, whatever has changed meanwhile
+		return otherwise(err)(c.repeated(ctx, asked))
 	}
-	hash, err := requestHash(req)
+	hash, err := requestHash(*req)
 	if err != nil {
 		return Task{}, unreadable(err)
 	}
-	who, err := c.identify(ctx, in, req)
+	who, err := c.identify(ctx, in)
 	if err != nil {
 		return Task{}, err
 	}
 	defer func() { c.note(ctx, in, who, err != nil) }()
-	id := who.id
-	generation := newGeneration(now)
+	id, generation := who.id, newGeneration(now)
 	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now, Generation: generation}
 	start := workflows.Input{
 		Revision: workflows.RevisionNow, TaskID: id, Generation: generation, Created: now, Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
 		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: activities.Footage{Seconds: req.Seconds, Videos: req.N},
 		Format: in.Format, Model: req.Model, Several: req.N > 1, Pin: pin, Notify: in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
-	load, err := place(req, &start, &m)
+	load, err := place(*req, &start, &m)
 	if err != nil {
 		return Task{}, err
 	}
 	if !who.fresh && !load.empty() { // a task that is there has its own
-		if task, found := c.again(ctx, id, in, req); !isNotFound(found) {
-			return task, found
+		if task, err := c.repeatOf(ctx, id, in); !isNotFound(err) {
+			return task, err
 		}
 	}
 	task := Task{ID: id, Token: in.TokenID, Format: in.Format, State: workflows.Queued, CreatedAt: now}
-	task.describe(req)
+	task.describe(*req)
 
 	var back undo
 	defer func() { back.run(ctx) }()
 	listed, err := c.enlist(ctx, in, id, now)
 	if err != nil {
-		return c.againOr(ctx, id, in, req, err)
+		return otherwise(err)(c.repeatOf(ctx, id, in))
 	}
 	if listed == entryAdded {
 		back.add(func(ctx context.Context) { c.relist(ctx, in.TokenID, id) })
 	}
 	if err := c.reserve(ctx, in, start); err != nil {
-		return c.againOr(ctx, id, in, req, err)
+		return otherwise(err)(c.repeatOf(ctx, id, in))
 	}
 	back.add(func(ctx context.Context) { c.unreserve(ctx, in, start) })
 	if !load.empty() {
@@ -101,7 +97,7 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 		return Task{}, away("The archive", err)
 	}
 	if err := c.start(ctx, in, start, m); err != nil {
-		there, mine, err := c.notStarted(ctx, in, req, start, err)
+		there, mine, err := c.notStarted(ctx, in, start, err)
 		if mine {
 			back.keep()
 			who.unclear = true
@@ -110,7 +106,7 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 	}
 	back.keep()
 	if m.RequestObject != "" {
-		c.prompts.put(in.TokenID, m.RequestObject, req)
+		c.prompts.put(in.TokenID, m.RequestObject, *req)
 	}
 	if listed == entryThere {
 		c.keep(ctx, task)
@@ -123,17 +119,27 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 	return task, nil
 }
 
+// otherwise answers a create that cannot be made now with the task that it repeats, and with why where there is none.
+func otherwise(why error) func(Task, error) (Task, error) {
+	return func(task Task, err error) (Task, error) {
+		if isNotFound(err) {
+			return Task{}, why
+		}
+		return task, err
+	}
+}
+
 // notStarted answers a create whose start did not succeed. It is mine where the task that is there is this create's own, or
 // may be: a start that was not answered may have got through all the same, and its task needs what was done for it; what
 // stays of one that did not is dropped by the list's readers, and swept in time.
-func (c *Client) notStarted(ctx context.Context, in Create, req providers.VideoRequest, start workflows.Input, err error) (task Task, mine bool, _ error) {
+func (c *Client) notStarted(ctx context.Context, in Create, start workflows.Input, err error) (task Task, mine bool, _ error) {
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	there, overloaded := errors.As(err, &already), away("The task engine", fmt.Errorf("start %s: %w", start.TaskID, err))
 	if !there && !refused(err) {
 		return Task{}, true, overloaded
 	}
 	// An earlier try of a start that was refused at its last may have got through, or another create.
-	task, m, found := c.againKnown(ctx, start.TaskID, in, req)
+	task, m, found := c.repeatKnown(ctx, start.TaskID, in)
 	switch {
 	case found == nil:
 		return task, m.Generation == start.Generation, nil

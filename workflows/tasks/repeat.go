@@ -13,18 +13,23 @@ import (
 // be made today. What a remix takes from its source need not be in the request. Faults: NotFound (there is none), Mismatch,
 // Conflict and Overloaded as of Create.
 func (c *Client) Repeated(ctx context.Context, in Create) (Task, error) {
-	req, err := unstaged(in.Request)
-	if err != nil {
+	var err error
+	if in.Request, err = canonicalised(in.Request); err != nil {
 		return Task{}, unreadable(err)
 	}
-	id, err := c.known(ctx, in, req)
+	return c.repeated(ctx, in)
+}
+
+// repeated is Repeated of a request in its canonical form.
+func (c *Client) repeated(ctx context.Context, in Create) (Task, error) {
+	id, err := c.known(ctx, in)
 	switch {
 	case err != nil:
 		return Task{}, err
 	case id == "":
 		return Task{}, providers.Faultf(providers.NotFound, "The request made no video task.")
 	}
-	return c.again(ctx, id, in, req)
+	return c.repeatOf(ctx, id, in)
 }
 
 // identity is the id under which a create is, or would be, a task.
@@ -39,12 +44,12 @@ type identity struct {
 }
 
 // identify gives the id under which the request is, or would be, a task.
-func (c *Client) identify(ctx context.Context, in Create, req providers.VideoRequest) (identity, error) {
+func (c *Client) identify(ctx context.Context, in Create) (identity, error) {
 	if in.IdempotencyKey != "" {
-		id, err := c.known(ctx, in, req)
+		id, err := c.known(ctx, in)
 		return identity{id: id}, err
 	}
-	hash, err := askedHash(req)
+	hash, err := askedHash(in.Request)
 	if err != nil {
 		return identity{}, unreadable(err)
 	}
@@ -76,7 +81,7 @@ func (c *Client) note(ctx context.Context, in Create, who identity, failed bool)
 const noteTimeout = 2 * time.Second
 
 // known is the id that the request's key names, or that an equal request got a while ago; "" for a request that is new.
-func (c *Client) known(ctx context.Context, in Create, req providers.VideoRequest) (string, error) {
+func (c *Client) known(ctx context.Context, in Create) (string, error) {
 	switch {
 	case in.IdempotencyKey != "":
 		id := keyedID(in.TokenID, in.IdempotencyKey)
@@ -85,7 +90,7 @@ func (c *Client) known(ctx context.Context, in Create, req providers.VideoReques
 		}
 		return id, nil
 	case in.Repeat:
-		hash, err := askedHash(req)
+		hash, err := askedHash(in.Request)
 		if err != nil {
 			return "", unreadable(err)
 		}
@@ -98,23 +103,14 @@ func (c *Client) known(ctx context.Context, in Create, req providers.VideoReques
 	return "", nil
 }
 
-// again answers a create whose task exists.
-func (c *Client) again(ctx context.Context, id string, in Create, req providers.VideoRequest) (Task, error) {
-	task, _, err := c.againKnown(ctx, id, in, req)
+// repeatOf answers a create whose task exists.
+func (c *Client) repeatOf(ctx context.Context, id string, in Create) (Task, error) {
+	task, _, err := c.repeatKnown(ctx, id, in)
 	return task, err
 }
 
-// againOr is again for a create that cannot be made now, as otherwise says: a repeat is answered all the same.
-func (c *Client) againOr(ctx context.Context, id string, in Create, req providers.VideoRequest, otherwise error) (Task, error) {
-	task, err := c.again(ctx, id, in, req)
-	if isNotFound(err) {
-		return Task{}, otherwise
-	}
-	return task, err
-}
-
-// againKnown is again with what is known of the task since its start.
-func (c *Client) againKnown(ctx context.Context, id string, in Create, req providers.VideoRequest) (Task, memo, error) {
+// repeatKnown is repeatOf with what is known of the task since its start.
+func (c *Client) repeatKnown(ctx context.Context, id string, in Create) (Task, memo, error) {
 	task, m, err := c.describe(ctx, id)
 	if err != nil {
 		return Task{}, memo{}, err
@@ -122,6 +118,7 @@ func (c *Client) againKnown(ctx context.Context, id string, in Create, req provi
 	if task.removed || c.buried(ctx, id, task.CreatedAt) {
 		return Task{}, memo{}, beingRemoved(id)
 	}
+	req := in.Request
 	if req.Model == "" && req.RemixOf != "" && req.RemixOf == task.Request.RemixOf { // the source is gone
 		takeOver(&req, task.Request)
 	}
@@ -134,8 +131,8 @@ func (c *Client) againKnown(ctx context.Context, id string, in Create, req provi
 	return task, m, nil
 }
 
-// unstaged is a request as it was made, its objects in order and its uploads told by their digests.
-func unstaged(req providers.VideoRequest) (providers.VideoRequest, error) {
+// canonicalised is a request as it was made, its objects in order and its uploads told by their digests.
+func canonicalised(req providers.VideoRequest) (providers.VideoRequest, error) {
 	req.IdempotencyKey = ""
 	req.Images = append([]providers.Media(nil), req.Images...)
 	for i, image := range req.Images {
