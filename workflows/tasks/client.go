@@ -213,7 +213,10 @@ func (c *Client) describe(ctx context.Context, id string) (Task, memo, error) {
 
 // complete adds what the memo could not hold of the request. A task's state does not depend on it.
 func (c *Client) complete(ctx context.Context, task *Task, object string) {
-	req, err := c.prompts.of(ctx, task.Token, object, c.request)
+	req, err := c.prompts.of(ctx, task.Token, object, func(ctx context.Context, object string) (req providers.VideoRequest, err error) {
+		err = c.opts.Objects.GetJSON(ctx, object, &req)
+		return req, err
+	})
 	if err != nil {
 		if !errors.Is(err, errResting) {
 			c.opts.Log.WarnContext(ctx, "tasks are answered without their long prompts", "task", task.ID, "err", err)
@@ -221,12 +224,6 @@ func (c *Client) complete(ctx context.Context, task *Task, object string) {
 		return
 	}
 	task.Request.Prompt, task.Request.Size, task.Request.User, task.Request.Metadata = req.Prompt, req.Size, req.User, req.Metadata
-}
-
-// request reads a request that travelled by way of the archive.
-func (c *Client) request(ctx context.Context, object string) (req providers.VideoRequest, err error) {
-	err = c.opts.Objects.GetJSON(ctx, object, &req)
-	return req, err
 }
 
 // buried tells whether the task that was created then is under removal, or with a zero time any that has the id. While Redis

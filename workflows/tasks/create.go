@@ -36,68 +36,80 @@ const (
 //
 // Everything that can refuse the create comes before its first byte in the archive, and whatever ends it before its task
 // begins takes back what it did so far.
-func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
-	now := time.Now().UTC()
+func (c *Client) Create(ctx context.Context, in Create) (Task, error) {
+	var err error
 	if in.Request, err = canonicalised(in.Request); err != nil {
 		return Task{}, unreadable(err)
 	}
-	asked, req := in, &in.Request // what a remix takes from its source the caller did not say
-	pin, err := c.source(ctx, in.TokenID, req)
+	return (&creation{c, in}).run(ctx)
+}
+
+// creation is a create under way, with its request in canonical form.
+type creation struct {
+	*Client
+
+	in Create
+}
+
+func (c *creation) run(ctx context.Context) (_ Task, err error) {
+	now, asked := time.Now().UTC(), *c // what a remix takes from its source the caller did not say
+	req := &c.in.Request
+	pin, err := c.source(ctx, req)
 	if err == nil {
-		err = c.checkWebhook(in)
+		err = c.checkWebhook()
 	}
 	if err != nil { // a repeat is answered, whatever has changed meanwhile
-		return otherwise(err)(c.repeated(ctx, asked))
+		return otherwise(err)(asked.repeated(ctx))
 	}
 	hash, err := requestHash(*req)
 	if err != nil {
 		return Task{}, unreadable(err)
 	}
-	who, err := c.identify(ctx, in)
+	who, err := c.identify(ctx)
 	if err != nil {
 		return Task{}, err
 	}
-	defer func() { c.note(ctx, in, who, err != nil) }()
+	defer func() { c.note(ctx, who, err != nil) }()
 	id, generation := who.id, newGeneration(now)
-	m := memo{Token: in.TokenID, Format: in.Format, Hash: hash, CreatedAt: now, Generation: generation}
+	m := memo{Token: c.in.TokenID, Format: c.in.Format, Hash: hash, CreatedAt: now, Generation: generation}
 	start := workflows.Input{
-		Revision: workflows.RevisionNow, TaskID: id, Generation: generation, Created: now, Token: in.TokenID, Group: in.Group, Weight: in.Weight, Lane: in.Lane,
+		Revision: workflows.RevisionNow, TaskID: id, Generation: generation, Created: now, Token: c.in.TokenID, Group: c.in.Group, Weight: c.in.Weight, Lane: c.in.Lane,
 		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: activities.Footage{Seconds: req.Seconds, Videos: req.N},
-		Format: in.Format, Model: req.Model, Several: req.N > 1, Pin: pin, Notify: in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
+		Format: c.in.Format, Model: req.Model, Several: req.N > 1, Pin: pin, Notify: c.in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
 	load, err := place(*req, &start, &m)
 	if err != nil {
 		return Task{}, err
 	}
 	if !who.fresh && !load.empty() { // a task that is there has its own
-		if task, err := c.repeatOf(ctx, id, in); !isNotFound(err) {
+		if task, err := c.repeatOf(ctx, id); !isNotFound(err) {
 			return task, err
 		}
 	}
-	task := Task{ID: id, Token: in.TokenID, Format: in.Format, State: workflows.Queued, CreatedAt: now}
+	task := Task{ID: id, Token: c.in.TokenID, Format: c.in.Format, State: workflows.Queued, CreatedAt: now}
 	task.describe(*req)
 
 	var back undo
 	defer func() { back.run(ctx) }()
-	listed, err := c.enlist(ctx, in, id, now)
+	listed, err := c.enlist(ctx, id, now)
 	if err != nil {
-		return otherwise(err)(c.repeatOf(ctx, id, in))
+		return otherwise(err)(c.repeatOf(ctx, id))
 	}
 	if listed == entryAdded {
-		back.add(func(ctx context.Context) { c.relist(ctx, in.TokenID, id) })
+		back.add(func(ctx context.Context) { c.relist(ctx, id) })
 	}
-	if err := c.reserve(ctx, in, start); err != nil {
-		return otherwise(err)(c.repeatOf(ctx, id, in))
+	if err := c.reserve(ctx, start); err != nil {
+		return otherwise(err)(c.repeatOf(ctx, id))
 	}
-	back.add(func(ctx context.Context) { c.unreserve(ctx, in, start) })
+	back.add(func(ctx context.Context) { c.unreserve(ctx, start) })
 	if !load.empty() {
 		back.add(func(ctx context.Context) { c.unstage(ctx, id, generation) })
 	}
 	if err := c.stage(ctx, load); err != nil {
 		return Task{}, away("The archive", err)
 	}
-	if err := c.start(ctx, in, start, m); err != nil {
-		there, mine, err := c.notStarted(ctx, in, start, err)
+	if err := c.start(ctx, start, m); err != nil {
+		there, mine, err := c.notStarted(ctx, start, err)
 		if mine {
 			back.keep()
 			who.unclear = true
@@ -106,16 +118,16 @@ func (c *Client) Create(ctx context.Context, in Create) (_ Task, err error) {
 	}
 	back.keep()
 	if m.RequestObject != "" {
-		c.prompts.put(in.TokenID, m.RequestObject, *req)
+		c.prompts.put(c.in.TokenID, m.RequestObject, *req)
 	}
 	if listed == entryThere {
 		c.keep(ctx, task)
 	}
-	c.unknownIDs.found(id, in.TokenID) // a read of the id may have missed: its key made another task before
+	c.unknownIDs.found(id, c.in.TokenID) // a read of the id may have missed: its key made another task before
 	if c.opts.Created != nil {
 		c.opts.Created(req.Model)
 	}
-	c.opts.Log.InfoContext(ctx, "task created", "task", id, "token", in.TokenID, "model", req.Model, "format", string(in.Format))
+	c.opts.Log.InfoContext(ctx, "task created", "task", id, "token", c.in.TokenID, "model", req.Model, "format", string(c.in.Format))
 	return task, nil
 }
 
@@ -132,14 +144,14 @@ func otherwise(why error) func(Task, error) (Task, error) {
 // notStarted answers a create whose start did not succeed. It is mine where the task that is there is this create's own, or
 // may be: a start that was not answered may have got through all the same, and its task needs what was done for it; what
 // stays of one that did not is dropped by the list's readers, and swept in time.
-func (c *Client) notStarted(ctx context.Context, in Create, start workflows.Input, err error) (task Task, mine bool, _ error) {
+func (c *creation) notStarted(ctx context.Context, start workflows.Input, err error) (task Task, mine bool, _ error) {
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	there, overloaded := errors.As(err, &already), away("The task engine", fmt.Errorf("start %s: %w", start.TaskID, err))
 	if !there && !refused(err) {
 		return Task{}, true, overloaded
 	}
 	// An earlier try of a start that was refused at its last may have got through, or another create.
-	task, m, found := c.repeatKnown(ctx, start.TaskID, in)
+	task, m, found := c.repeatKnown(ctx, start.TaskID)
 	switch {
 	case found == nil:
 		return task, m.Generation == start.Generation, nil
@@ -177,14 +189,14 @@ func (u *undo) run(ctx context.Context) {
 	}
 }
 
-func (c *Client) start(ctx context.Context, in Create, start workflows.Input, m memo) error {
+func (c *creation) start(ctx context.Context, start workflows.Input, m memo) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	summary := start.Model
-	if in.Request.Seconds != "" {
-		summary += " · " + in.Request.Seconds + " s"
+	if c.in.Request.Seconds != "" {
+		summary += " · " + c.in.Request.Seconds + " s"
 	}
-	summary += " · " + in.TokenName
+	summary += " · " + c.in.TokenName
 	_, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                                       start.TaskID,
 		TaskQueue:                                c.opts.TaskQueue,
@@ -193,31 +205,31 @@ func (c *Client) start(ctx context.Context, in Create, start workflows.Input, m 
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		Memo:                                     map[string]any{memoTask: m},
 		StaticSummary:                            summary,
-		Priority:                                 turn(in.TokenID, in.Weight),
+		Priority:                                 priority(c.in.TokenID, c.in.Weight),
 		TypedSearchAttributes: temporal.NewSearchAttributes(
-			workflows.Keyword(workflows.AttrModel).ValueSet(start.Model), workflows.Keyword(workflows.AttrToken).ValueSet(in.TokenID),
+			workflows.Keyword(workflows.AttrModel).ValueSet(start.Model), workflows.Keyword(workflows.AttrToken).ValueSet(c.in.TokenID),
 			workflows.Keyword(workflows.AttrState).ValueSet(string(workflows.PhaseQueued)),
 		),
 	}, workflows.Video, start)
 	return err
 }
 
-// turn has the workers' queue serve tokens by weight where the server does so (matching.enableFairness): a token that
+// priority has the workers' queue serve tokens by weight where the server does so (matching.enableFairness): a token that
 // creates faster than the workers keep up does not hold up the others. Lanes are not for this queue, where the looks at
 // running jobs wait as well.
-func turn(tokenID string, weight int) temporal.Priority {
+func priority(tokenID string, weight int) temporal.Priority {
 	return temporal.Priority{FairnessKey: workflows.FairnessKey(tokenID), FairnessWeight: float32(max(1, weight))}
 }
 
 // reserve takes what the task may cost out of the token's budget, where it has one. While Redis is away such a token starts no
 // video: what it has left nobody knows.
-func (c *Client) reserve(ctx context.Context, in Create, start workflows.Input) error {
-	if in.Budget <= 0 {
+func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
+	if c.in.Budget <= 0 {
 		return nil
 	}
 	price, _ := c.opts.Prices.Of(start.Model)
 	err := c.opts.Budgets.Reserve(ctx, ledger.Estimate{
-		ID: start.Reservation, Token: in.TokenID, Model: start.Model, Budget: in.Budget, Amount: int64(price.Cost(start.Footage.Measure())),
+		ID: start.Reservation, Token: c.in.TokenID, Model: start.Model, Budget: c.in.Budget, Amount: int64(price.Cost(start.Footage.Measure())),
 	})
 	switch {
 	case errors.Is(err, ledger.ErrBudget):
@@ -232,11 +244,11 @@ func (c *Client) reserve(ctx context.Context, in Create, start workflows.Input) 
 }
 
 // unreserve gives back what reserve took. What stays behind is listed for operators.
-func (c *Client) unreserve(ctx context.Context, in Create, start workflows.Input) {
-	if in.Budget <= 0 {
+func (c *creation) unreserve(ctx context.Context, start workflows.Input) {
+	if c.in.Budget <= 0 {
 		return
 	}
-	if err := c.opts.Budgets.Free(ctx, in.TokenID, start.Reservation); err != nil {
-		c.opts.Log.WarnContext(ctx, "reservation stays", "task", start.TaskID, "token", in.TokenID, "err", err)
+	if err := c.opts.Budgets.Free(ctx, c.in.TokenID, start.Reservation); err != nil {
+		c.opts.Log.WarnContext(ctx, "reservation stays", "task", start.TaskID, "token", c.in.TokenID, "err", err)
 	}
 }

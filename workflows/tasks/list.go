@@ -136,9 +136,9 @@ const (
 
 // enlist puts a task that is about to start on the token's list, which also bounds its unfinished tasks. A list that is
 // away holds up nothing: no task's truth depends on it.
-func (c *Client) enlist(ctx context.Context, in Create, id string, created time.Time) (entry, error) {
+func (c *creation) enlist(ctx context.Context, id string, created time.Time) (entry, error) {
 	for again := false; ; again = true {
-		added, err := c.opts.Index.Add(ctx, in.TokenID, id, created, in.MaxTasks)
+		added, err := c.opts.Index.Add(ctx, c.in.TokenID, id, created, c.in.MaxTasks)
 		switch {
 		case err == nil && added:
 			return entryAdded, nil
@@ -147,13 +147,13 @@ func (c *Client) enlist(ctx context.Context, in Create, id string, created time.
 		case errors.Is(err, context.Canceled):
 			return entryMissing, providers.AsFault(err)
 		case !errors.Is(err, taskindex.ErrTooMany):
-			c.opts.Log.WarnContext(ctx, "task not listed", "task", id, "token", in.TokenID, "err", err)
+			c.opts.Log.WarnContext(ctx, "task not listed", "task", id, "token", c.in.TokenID, "err", err)
 			return entryMissing, nil
 		}
 		freed := 0
 		if !again {
 			var lookErr error
-			if freed, lookErr = c.free(ctx, in.TokenID); lookErr != nil {
+			if freed, lookErr = c.free(ctx); lookErr != nil {
 				return entryMissing, lookErr
 			}
 		}
@@ -167,7 +167,7 @@ func (c *Client) enlist(ctx context.Context, in Create, id string, created time.
 
 // keep makes sure that a task which has started is on the list under whose entry it started: the create that made the entry
 // may have taken it off meanwhile, since its own start was refused.
-func (c *Client) keep(ctx context.Context, task Task) {
+func (c *creation) keep(ctx context.Context, task Task) {
 	if err := c.opts.Index.Restore(ctx, task.Token, task.ID, task.CreatedAt, true); err != nil {
 		c.opts.Log.WarnContext(ctx, "task not listed", "task", task.ID, "token", task.Token, "err", err)
 	}
@@ -175,13 +175,13 @@ func (c *Client) keep(ctx context.Context, task Task) {
 
 // free takes tasks out of the unfinished ones that have ended, or never began, without anyone noting it. It looks at a
 // few of the oldest and at a part of the others, each at most once a second.
-func (c *Client) free(ctx context.Context, tokenID string) (freed int, err error) {
-	entries, all, err := c.opts.Index.Unfinished(ctx, tokenID, 0, freeLooks)
+func (c *creation) free(ctx context.Context) (freed int, err error) {
+	entries, all, err := c.opts.Index.Unfinished(ctx, c.in.TokenID, 0, freeLooks)
 	if others := all - freeLooks; err == nil && others > 0 {
 		parts := (others + freeTurn - 1) / freeTurn
 		part := rand.New(rand.NewPCG(uint64(time.Now().Unix()), 0)).IntN(parts) //nolint:gosec // nobody's secret; the second is never negative
 		var more []taskindex.Entry
-		more, _, err = c.opts.Index.Unfinished(ctx, tokenID, freeLooks+part*freeTurn, freeTurn)
+		more, _, err = c.opts.Index.Unfinished(ctx, c.in.TokenID, freeLooks+part*freeTurn, freeTurn)
 		entries = append(entries, more...)
 	}
 	if err != nil {
@@ -192,7 +192,7 @@ func (c *Client) free(ctx context.Context, tokenID string) (freed int, err error
 	group.SetLimit(listLooks)
 	for _, entry := range entries {
 		group.Go(func() error {
-			gone, err := c.freeOne(looking, tokenID, entry)
+			gone, err := c.freeOne(looking, entry)
 			if gone {
 				count.Add(1)
 			}
@@ -204,11 +204,11 @@ func (c *Client) free(ctx context.Context, tokenID string) (freed int, err error
 }
 
 // freeOne takes one task out of the unfinished ones; false for one that has not ended.
-func (c *Client) freeOne(ctx context.Context, tokenID string, entry taskindex.Entry) (bool, error) {
-	task, err := c.find(ctx, entry.TaskID, tokenID, nil) // for a create, which waits for no read
+func (c *creation) freeOne(ctx context.Context, entry taskindex.Entry) (bool, error) {
+	task, err := c.find(ctx, entry.TaskID, c.in.TokenID, nil) // for a create, which waits for no read
 	switch {
 	case err == nil && task.Ended():
-		if err := c.opts.Index.End(ctx, tokenID, entry.TaskID); err != nil {
+		if err := c.opts.Index.End(ctx, c.in.TokenID, entry.TaskID); err != nil {
 			return false, away("The list of tasks", err)
 		}
 		return true, nil
@@ -217,7 +217,7 @@ func (c *Client) freeOne(ctx context.Context, tokenID string, entry taskindex.En
 	case !isNotFound(err):
 		return false, err
 	case time.Since(entry.At) > freeGrace:
-		c.delist(ctx, tokenID, entry.TaskID)
+		c.delist(ctx, c.in.TokenID, entry.TaskID)
 		return true, nil
 	}
 	return false, nil
@@ -226,10 +226,10 @@ func (c *Client) freeOne(ctx context.Context, tokenID string, entry taskindex.En
 // relist corrects the entry that a create made on the list whose start did not succeed: of a task that is there, which the
 // list had lost or an earlier try of the start made, it says what is true, and it goes where there is none. Where that
 // cannot be told the list's readers drop it later.
-func (c *Client) relist(ctx context.Context, tokenID, id string) {
+func (c *creation) relist(ctx context.Context, id string) {
 	task, _, err := c.describe(ctx, id)
 	if isNotFound(err) || task.removed {
-		c.delist(ctx, tokenID, id)
+		c.delist(ctx, c.in.TokenID, id)
 		return
 	}
 	if err == nil {

@@ -11,11 +11,11 @@ import (
 // source finds the job that a request wants to remix, puts its ticket and model into the request, and returns the
 // channel and key that hold it; nil for a request that remixes nothing. Faults: NotFound; Invalid for
 // a task that has not completed or whose vendor cannot remix.
-func (c *Client) source(ctx context.Context, tokenID string, req *providers.VideoRequest) (*activities.Assignment, error) {
+func (c *creation) source(ctx context.Context, req *providers.VideoRequest) (*activities.Assignment, error) {
 	if req.RemixOf == "" {
 		return nil, nil
 	}
-	task, err := c.Find(ctx, req.RemixOf, tokenID)
+	task, err := c.Find(ctx, req.RemixOf, c.in.TokenID)
 	switch {
 	case err != nil:
 		return nil, err

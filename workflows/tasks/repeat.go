@@ -17,19 +17,19 @@ func (c *Client) Repeated(ctx context.Context, in Create) (Task, error) {
 	if in.Request, err = canonicalised(in.Request); err != nil {
 		return Task{}, unreadable(err)
 	}
-	return c.repeated(ctx, in)
+	return (&creation{c, in}).repeated(ctx)
 }
 
 // repeated is Repeated of a request in its canonical form.
-func (c *Client) repeated(ctx context.Context, in Create) (Task, error) {
-	id, err := c.known(ctx, in)
+func (c *creation) repeated(ctx context.Context) (Task, error) {
+	id, err := c.known(ctx)
 	switch {
 	case err != nil:
 		return Task{}, err
 	case id == "":
 		return Task{}, providers.Faultf(providers.NotFound, "The request made no video task.")
 	}
-	return c.repeatOf(ctx, id, in)
+	return c.repeatOf(ctx, id)
 }
 
 // identity is the id under which a create is, or would be, a task.
@@ -44,20 +44,20 @@ type identity struct {
 }
 
 // identify gives the id under which the request is, or would be, a task.
-func (c *Client) identify(ctx context.Context, in Create) (identity, error) {
-	if in.IdempotencyKey != "" {
-		id, err := c.known(ctx, in)
+func (c *creation) identify(ctx context.Context) (identity, error) {
+	if c.in.IdempotencyKey != "" {
+		id, err := c.known(ctx)
 		return identity{id: id}, err
 	}
-	hash, err := askedHash(in.Request)
+	hash, err := askedHash(c.in.Request)
 	if err != nil {
 		return identity{}, unreadable(err)
 	}
 	age := time.Duration(0)
-	if !in.Arrived.IsZero() {
-		age = time.Since(in.Arrived)
+	if !c.in.Arrived.IsZero() {
+		age = time.Since(c.in.Arrived)
 	}
-	begun, err := c.opts.Repeats.Begin(ctx, in.TokenID, hash, randomID(), in.Repeat, age)
+	begun, err := c.opts.Repeats.Begin(ctx, c.in.TokenID, hash, randomID(), c.in.Repeat, age)
 	if err != nil {
 		return identity{}, away("The protection against double payment", err)
 	}
@@ -66,14 +66,14 @@ func (c *Client) identify(ctx context.Context, in Create) (identity, error) {
 
 // note leaves an open note of a task whose start nobody can tell of, for the next equal create of the token; one that was
 // taken is closed where the create has its answer, and left open again where it has none.
-func (c *Client) note(ctx context.Context, in Create, who identity, failed bool) {
+func (c *creation) note(ctx context.Context, who identity, failed bool) {
 	if left := who.unclear && failed; who.hash == "" || !who.noted && !left {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
-	if err := c.opts.Repeats.Note(ctx, in.TokenID, who.hash, who.id, failed); err != nil {
-		c.opts.Log.WarnContext(ctx, "create not noted, its repeat may be another task", "task", who.id, "token", in.TokenID, "err", err)
+	if err := c.opts.Repeats.Note(ctx, c.in.TokenID, who.hash, who.id, failed); err != nil {
+		c.opts.Log.WarnContext(ctx, "create not noted, its repeat may be another task", "task", who.id, "token", c.in.TokenID, "err", err)
 	}
 }
 
@@ -81,20 +81,20 @@ func (c *Client) note(ctx context.Context, in Create, who identity, failed bool)
 const noteTimeout = 2 * time.Second
 
 // known is the id that the request's key names, or that an equal request got a while ago; "" for a request that is new.
-func (c *Client) known(ctx context.Context, in Create) (string, error) {
+func (c *creation) known(ctx context.Context) (string, error) {
 	switch {
-	case in.IdempotencyKey != "":
-		id := keyedID(in.TokenID, in.IdempotencyKey)
+	case c.in.IdempotencyKey != "":
+		id := keyedID(c.in.TokenID, c.in.IdempotencyKey)
 		if c.buried(ctx, id, time.Time{}) {
 			return "", beingRemoved(id)
 		}
 		return id, nil
-	case in.Repeat:
-		hash, err := askedHash(in.Request)
+	case c.in.Repeat:
+		hash, err := askedHash(c.in.Request)
 		if err != nil {
 			return "", unreadable(err)
 		}
-		id, err := c.opts.Repeats.Recall(ctx, in.TokenID, hash)
+		id, err := c.opts.Repeats.Recall(ctx, c.in.TokenID, hash)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return "", away("The protection against double payment", err)
 		}
@@ -104,13 +104,13 @@ func (c *Client) known(ctx context.Context, in Create) (string, error) {
 }
 
 // repeatOf answers a create whose task exists.
-func (c *Client) repeatOf(ctx context.Context, id string, in Create) (Task, error) {
-	task, _, err := c.repeatKnown(ctx, id, in)
+func (c *creation) repeatOf(ctx context.Context, id string) (Task, error) {
+	task, _, err := c.repeatKnown(ctx, id)
 	return task, err
 }
 
 // repeatKnown is repeatOf with what is known of the task since its start.
-func (c *Client) repeatKnown(ctx context.Context, id string, in Create) (Task, memo, error) {
+func (c *creation) repeatKnown(ctx context.Context, id string) (Task, memo, error) {
 	task, m, err := c.describe(ctx, id)
 	if err != nil {
 		return Task{}, memo{}, err
@@ -118,11 +118,11 @@ func (c *Client) repeatKnown(ctx context.Context, id string, in Create) (Task, m
 	if task.removed || c.buried(ctx, id, task.CreatedAt) {
 		return Task{}, memo{}, beingRemoved(id)
 	}
-	req := in.Request
+	req := c.in.Request
 	if req.Model == "" && req.RemixOf != "" && req.RemixOf == task.Request.RemixOf { // the source is gone
 		takeOver(&req, task.Request)
 	}
-	if hash, err := requestHash(req); err != nil || m.Token != in.TokenID || m.Hash != hash {
+	if hash, err := requestHash(req); err != nil || m.Token != c.in.TokenID || m.Hash != hash {
 		return Task{}, memo{}, &providers.Fault{
 			Kind: providers.Mismatch, Param: "Idempotency-Key", Accepted: providers.NotAccepted,
 			Message: "The idempotency key was used with another request.",

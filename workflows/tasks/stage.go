@@ -75,7 +75,7 @@ func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, e
 }
 
 // stage puts the load into the archive.
-func (c *Client) stage(ctx context.Context, l load) error {
+func (c *creation) stage(ctx context.Context, l load) error {
 	ctx, cancel := context.WithTimeout(ctx, stageTimeout)
 	defer cancel()
 	group, uploading := errgroup.WithContext(ctx)
@@ -104,7 +104,7 @@ func tooLarge(err error) *providers.Fault {
 }
 
 // unstage removes what a create staged that made no task. What stays is swept when it is older than any task.
-func (c *Client) unstage(ctx context.Context, id, generation string) {
+func (c *creation) unstage(ctx context.Context, id, generation string) {
 	ctx, cancel := context.WithTimeout(ctx, unstageTimeout)
 	defer cancel()
 	if err := c.opts.Objects.DeletePrefix(ctx, activities.GenerationPrefix(id, generation)); err != nil {

@@ -18,15 +18,15 @@ import (
 )
 
 // checkWebhook judges the webhook that a create names.
-func (c *Client) checkWebhook(in Create) error {
-	address := in.Request.WebhookURL
+func (c *creation) checkWebhook() error {
+	address := c.in.Request.WebhookURL
 	if address == "" {
 		return nil
 	}
 	if err := activities.CheckReceiver(address, c.opts.PrivateWebhooks); err != nil {
 		return providers.InvalidField("webhook_url", "Invalid request: 'webhook_url' %v.", err)
 	}
-	if !in.TokenSigns {
+	if !c.in.TokenSigns {
 		return providers.InvalidField("webhook_url", "Invalid request: 'webhook_url' needs a token with a webhook secret, which signs the events.")
 	}
 	return nil
@@ -58,7 +58,7 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 	if !task.Ended() {
 		return Notice{}, providers.Faultf(providers.Conflict, "Task %s has not ended; its webhook is told when it does.", id)
 	}
-	in, err := c.input(ctx, id)
+	in, err := input(ctx, c.temporal, id)
 	if err != nil {
 		return Notice{}, err
 	}
@@ -81,15 +81,15 @@ func (c *Client) Redeliver(ctx context.Context, id string, wait time.Duration) (
 	if err := run.Get(ended, nil); err != nil {
 		c.opts.Log.DebugContext(ctx, "delivery not seen to end", "task", id, "err", err)
 	}
-	return c.standing(ctx, workflowID, notice)
+	return delivered(ctx, c.temporal, workflowID, notice)
 }
 
-// standing reads how far the delivery has come.
-func (c *Client) standing(ctx context.Context, workflowID string, in workflows.NotifyInput) (Notice, error) {
+// delivered reads how far the delivery has come.
+func delivered(ctx context.Context, temporal client.Client, workflowID string, in workflows.NotifyInput) (Notice, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	n := Notice{WorkflowID: workflowID, EventID: in.EventID, Type: in.EventType(), State: workflows.PhaseDelivering}
-	answer, err := c.temporal.DescribeWorkflowExecution(ctx, n.WorkflowID, "")
+	answer, err := temporal.DescribeWorkflowExecution(ctx, n.WorkflowID, "")
 	if _, gone := errors.AsType[*serviceerror.NotFound](err); gone {
 		return Notice{}, providers.Faultf(providers.NotFound, "The end of task %q was told to nobody.", in.TaskID)
 	}
@@ -99,7 +99,7 @@ func (c *Client) standing(ctx context.Context, workflowID string, in workflows.N
 	info := answer.GetWorkflowExecutionInfo()
 	if info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		n.State = workflows.PhaseUndelivered
-		if err := c.temporal.GetWorkflow(ctx, n.WorkflowID, info.GetExecution().GetRunId()).Get(ctx, &n.Delivery); err != nil {
+		if err := temporal.GetWorkflow(ctx, n.WorkflowID, info.GetExecution().GetRunId()).Get(ctx, &n.Delivery); err != nil {
 			n.Delivery.Reason = "The delivery was ended: " + info.GetStatus().String()
 		}
 		if n.Delivery.Delivered {
@@ -115,10 +115,10 @@ func (c *Client) standing(ctx context.Context, workflowID string, in workflows.N
 }
 
 // input reads what a task was started with, which its memo need not hold.
-func (c *Client) input(ctx context.Context, id string) (workflows.Input, error) {
+func input(ctx context.Context, temporal client.Client, id string) (workflows.Input, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	events := c.temporal.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := temporal.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	var in workflows.Input
 	if !events.HasNext() {
 		return in, notFound(id)
