@@ -24,7 +24,7 @@ func (r *rig) limited(limits map[string]int, order ...string) {
 		to.Channel.Name, to.Channel.MaxJobs = name, limits[name]
 		return to
 	}
-	r.acts.Channels = channels{
+	r.acts.Channels = fakeChannels{
 		candidates: func(want router.Want) ([]providers.Channel, error) {
 			var all []providers.Channel
 			for _, name := range order {
@@ -86,10 +86,10 @@ func TestAdmit(t *testing.T) {
 	t.Parallel()
 	in := admitInput("1")
 	in.Except, in.ExceptKeys = []string{"other"}, []providers.KeyRef{{Channel: "main", Fingerprint: "f"}}
-	r := newRig(t, adapter{})
+	r := newRig(t, fakeAdapter{})
 	r.acts.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
 	var asked, picked router.Want
-	r.acts.Channels = channels{
+	r.acts.Channels = fakeChannels{
 		candidates: func(w router.Want) ([]providers.Channel, error) {
 			asked = w
 			return []providers.Channel{theTarget().Channel, {Name: "other"}}, nil
@@ -122,7 +122,7 @@ func TestAdmit(t *testing.T) {
 
 func TestAdmitTakesSlots(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, adapter{})
+	r := newRig(t, fakeAdapter{})
 	r.slots(t)
 	r.limited(map[string]int{"first": 1, "second": 1}, "first", "second")
 	wantAt(t, admit(t, r, admitInput("1")), "first", true)
@@ -168,7 +168,7 @@ func TestAdmitTakesSlots(t *testing.T) {
 
 func TestAdmitWithoutRedis(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, adapter{})
+	r := newRig(t, fakeAdapter{})
 	r.acts.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
 	r.limited(map[string]int{"first": 1}, "first")
 	wantAt(t, admit(t, r, admitInput("1")), "first", false)
@@ -203,7 +203,7 @@ func ask(t *testing.T, r *rig, in activities.AwaitInput, before *activities.Wait
 
 func TestAwait(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, adapter{})
+	r := newRig(t, fakeAdapter{})
 	redis := r.slots(t)
 	r.limited(map[string]int{"first": 1}, "first")
 	wantAt(t, admit(t, r, admitInput("1")), "first", true)
@@ -254,7 +254,7 @@ func TestAwait(t *testing.T) {
 // TestAwaitHasAnEnd: the last wait is shortened, and then the task's time in the queue is over.
 func TestAwaitHasAnEnd(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, adapter{})
+	r := newRig(t, fakeAdapter{})
 	in := activities.AwaitInput{
 		Admit:   admitInput("1"),
 		Waiting: activities.Waiting{Position: 900, Channel: "first", Channels: []string{"first"}, Again: activities.Duration(4 * time.Minute)},
@@ -274,7 +274,7 @@ func TestAwaitHasAnEnd(t *testing.T) {
 func TestSlotFollowsJob(t *testing.T) {
 	t.Parallel()
 	status := providers.VideoStatus{State: providers.JobRunning}
-	r := newRig(t, adapter{poll: func(context.Context, providers.Target, providers.Ticket) (providers.VideoStatus, error) {
+	r := newRig(t, fakeAdapter{poll: func(context.Context, providers.Target, providers.Ticket) (providers.VideoStatus, error) {
 		return status, nil
 	}})
 	redis := r.slots(t)

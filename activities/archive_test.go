@@ -24,17 +24,17 @@ import (
 	"modelrelay/storage/archive"
 )
 
-// shelf is an archive in memory that keeps archive.Store's promises: an object appears whole or not at all.
-type shelf struct {
+// fakeShelf is an archive in memory that keeps archive.Store's promises: an object appears whole or not at all.
+type fakeShelf struct {
 	objects map[string][]byte
 	types   map[string]string
 }
 
-func newShelf() *shelf {
-	return &shelf{objects: make(map[string][]byte), types: make(map[string]string)}
+func newShelf() *fakeShelf {
+	return &fakeShelf{objects: make(map[string][]byte), types: make(map[string]string)}
 }
 
-func (s *shelf) put(_ context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
+func (s *fakeShelf) put(_ context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
 	var data bytes.Buffer
 	for piece := make([]byte, 1<<10); ; {
 		n, err := r.Read(piece)
@@ -57,7 +57,7 @@ func (s *shelf) put(_ context.Context, key string, r io.Reader, size int64, opts
 	return archive.Object{Key: key, Size: int64(data.Len()), SHA256: hex.EncodeToString(sum[:]), ContentType: opts.ContentType}, nil
 }
 
-func (s *shelf) deletePrefix(_ context.Context, prefix string) error {
+func (s *fakeShelf) deletePrefix(_ context.Context, prefix string) error {
 	for key := range s.objects {
 		if strings.HasPrefix(key, prefix) {
 			delete(s.objects, key)
@@ -66,7 +66,7 @@ func (s *shelf) deletePrefix(_ context.Context, prefix string) error {
 	return nil
 }
 
-func (s *shelf) fakes() objects { return objects{put: s.put, deletePrefix: s.deletePrefix} }
+func (s *fakeShelf) fakes() fakeObjects { return fakeObjects{put: s.put, deletePrefix: s.deletePrefix} }
 
 // body is an upstream's video under way; it remembers whether it was closed.
 type body struct {
@@ -102,7 +102,7 @@ func TestArchive(t *testing.T) {
 	t.Parallel()
 	videos := [][]byte{bytes.Repeat([]byte("first"), 1000), bytes.Repeat([]byte("second"), 1000), []byte("third")}
 	var bodies []*body
-	r := newRig(t, adapter{open: func(_ context.Context, to providers.Target, ticket providers.Ticket, n int) (providers.Video, error) {
+	r := newRig(t, fakeAdapter{open: func(_ context.Context, to providers.Target, ticket providers.Ticket, n int) (providers.Video, error) {
 		if to.Key != hushKey || ticket.Job != "job-1" || n != len(bodies) {
 			t.Errorf("opened output %d of %q", n, ticket.Job)
 		}
@@ -140,7 +140,7 @@ func TestArchiveResumes(t *testing.T) {
 	data := []byte("the second")
 	first := output(0, []byte("the first"))
 	var opened []int
-	r := newRig(t, adapter{open: func(_ context.Context, _ providers.Target, _ providers.Ticket, n int) (providers.Video, error) {
+	r := newRig(t, fakeAdapter{open: func(_ context.Context, _ providers.Target, _ providers.Ticket, n int) (providers.Video, error) {
 		opened = append(opened, n)
 		return providers.Video{Body: &body{Reader: bytes.NewReader(data)}, Length: -1}, nil
 	}})
@@ -158,7 +158,7 @@ func TestArchiveResumes(t *testing.T) {
 func TestArchiveHeartbeatUnreadable(t *testing.T) {
 	t.Parallel()
 	data := []byte("a video")
-	r := newRig(t, adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+	r := newRig(t, fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 		return providers.Video{Body: &body{Reader: bytes.NewReader(data)}, Length: -1}, nil
 	}})
 	r.acts.Objects = newShelf().fakes()
@@ -211,11 +211,11 @@ func TestArchiveFaults(t *testing.T) {
 			if tc.source != nil {
 				b.Reader = io.MultiReader(b.Reader, failing{tc.source})
 			}
-			r := newRig(t, adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+			r := newRig(t, fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 				return providers.Video{Body: b, Length: tc.length, ContentType: tc.is}, tc.open
 			}})
 			reported := false
-			r.acts.Channels = channels{report: func(_ providers.Target, f *providers.Fault) { reported = f != nil }}
+			r.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { reported = f != nil }}
 			s := newShelf()
 			fakes := s.fakes()
 			if tc.put != nil {
@@ -248,7 +248,7 @@ func TestArchiveFaults(t *testing.T) {
 // TestArchiveExactlyTheLimit: the limit itself is allowed.
 func TestArchiveExactlyTheLimit(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+	r := newRig(t, fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 		return providers.Video{Body: &body{Reader: strings.NewReader("1234")}, Length: -1}, nil
 	}})
 	r.acts.Objects, r.acts.Bounds.MaxOutputBytes = newShelf().fakes(), 4
@@ -259,8 +259,8 @@ func TestArchiveExactlyTheLimit(t *testing.T) {
 
 func TestArchiveChannelGone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, adapter{})
-	r.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
+	r := newRig(t, fakeAdapter{})
+	r.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 		return providers.Target{}, router.ErrChannelGone
 	}}
 	_, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1))
@@ -274,7 +274,7 @@ func TestArchiveWorkerStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stopping := make(chan struct{})
-		r := newRig(t, adapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, n int) (providers.Video, error) {
+		r := newRig(t, fakeAdapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, n int) (providers.Video, error) {
 			if n == 0 {
 				return providers.Video{Body: &body{Reader: strings.NewReader("1234")}, Length: 4}, nil
 			}
@@ -308,7 +308,7 @@ func TestArchiveCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		cancel := r.cancelable(t)
-		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: adapter{
+		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: fakeAdapter{
 			open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
 				cancel()
 				return providers.Video{Body: &body{Reader: hanging{ctx}}, Length: 4}, nil
@@ -328,7 +328,7 @@ func TestArchiveStalls(t *testing.T) {
 	t.Parallel()
 	for _, amid := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, adapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
+			r := newRig(t, fakeAdapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
 				if amid {
 					return providers.Video{Body: &body{Reader: io.MultiReader(strings.NewReader("12"), hanging{ctx})}, Length: 4}, nil
 				}
@@ -336,7 +336,7 @@ func TestArchiveStalls(t *testing.T) {
 				return providers.Video{}, context.Cause(ctx)
 			}})
 			var blamed *providers.Fault
-			r.acts.Channels = channels{report: func(_ providers.Target, f *providers.Fault) { blamed = f }}
+			r.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { blamed = f }}
 			s := newShelf()
 			r.acts.Objects = s.fakes()
 			began := time.Now()
@@ -364,7 +364,7 @@ func TestArchiveSlowly(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, adapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
+				r := newRig(t, fakeAdapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
 					return providers.Video{Body: &body{Reader: slow{ctx: ctx, r: strings.NewReader("12345678"), by: tc.upstream}}, Length: 8}, nil
 				}})
 				s := newShelf()
@@ -423,7 +423,7 @@ func (s slow) Read(p []byte) (int, error) {
 
 func TestDiscard(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, adapter{})
+	r := newRig(t, fakeAdapter{})
 	s := newShelf()
 	for _, key := range []string{"outputs/2026-05-17/video_1/0.mp4", "outputs/2026-05-17/video_1/1.mp4", "outputs/2026-05-17/video_10/0.mp4"} {
 		s.objects[key] = []byte("x")
@@ -438,7 +438,7 @@ func TestDiscard(t *testing.T) {
 	if len(s.objects) != 1 || s.objects["outputs/2026-05-17/video_10/0.mp4"] == nil {
 		t.Errorf("left %v, want only the other task's", s.objects)
 	}
-	r.acts.Objects = objects{deletePrefix: func(context.Context, string) error { return storage.ErrUnavailable }}
+	r.acts.Objects = fakeObjects{deletePrefix: func(context.Context, string) error { return storage.ErrUnavailable }}
 	_, err := r.env.ExecuteActivity(r.acts.Discard, in)
 	if _, retried, _ := fault(t, err); !retried {
 		t.Error("a discard while the archive is away is not retried")
@@ -486,7 +486,7 @@ func TestCancel(t *testing.T) {
 	}
 	t.Run("a vendor that cannot", func(t *testing.T) {
 		t.Parallel()
-		r := newRig(t, adapter{})
+		r := newRig(t, fakeAdapter{})
 		if _, err := r.env.ExecuteActivity(r.acts.Cancel, job); err != nil {
 			t.Errorf("got %v", err)
 		}
@@ -498,14 +498,14 @@ func TestCancel(t *testing.T) {
 			told++
 			return nil
 		}})
-		r.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
+		r.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 			return providers.Target{}, router.ErrChannelGone
 		}}
 		_, err := r.env.ExecuteActivity(r.acts.Cancel, job)
 		if got, retried, _ := fault(t, err); !got.Gone || !retried || told != 0 {
 			t.Errorf("got %+v, retried %t, want it retried: another worker may know the channel", got, retried)
 		}
-		r.acts.Channels = channels{}
+		r.acts.Channels = fakeChannels{}
 		if _, err := r.env.ExecuteActivity(r.acts.Cancel, job); err != nil || told != 1 {
 			t.Errorf("where the channel is known: %v, told %d times", err, told)
 		}

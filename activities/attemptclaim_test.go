@@ -14,16 +14,16 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// claimed are attempts of one task over one archive, whose upstream counts what it is sent and answers as told.
-type claimed struct {
+// fakeClaims are attempts of one task over one archive, whose upstream counts what it is sent and answers as told.
+type fakeClaims struct {
 	archive *storagetest.MemoryArchive
 	sent    atomic.Int32
 	answer  error // of the submits; nil accepts
 }
 
-func (c *claimed) rig(t *testing.T) *rig {
+func (c *fakeClaims) rig(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(t, adapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+	r := newRig(t, fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 		c.sent.Add(1)
 		return providers.Ticket{Job: "job-1"}, c.answer
 	}})
@@ -31,21 +31,21 @@ func (c *claimed) rig(t *testing.T) *rig {
 	return r
 }
 
-func (c *claimed) submit(t *testing.T) (activities.Job, error) {
+func (c *fakeClaims) submit(t *testing.T) (activities.Job, error) {
 	t.Helper()
 	r := c.rig(t)
 	return do[activities.Job](t, r, r.acts.SubmitClaimed, submitInput())
 }
 
 // reconcile asks for the attempt when nothing of it can be under way any more.
-func (c *claimed) reconcile(t *testing.T, in activities.ReconcileInput) (activities.Job, error) {
+func (c *fakeClaims) reconcile(t *testing.T, in activities.ReconcileInput) (activities.Job, error) {
 	t.Helper()
 	r := c.rig(t)
 	in.Submit = submitInput()
 	return do[activities.Job](t, r, r.acts.Reconcile, in)
 }
 
-func newClaimed() *claimed { return &claimed{archive: storagetest.NewMemoryArchive()} }
+func newClaimed() *fakeClaims { return &fakeClaims{archive: storagetest.NewMemoryArchive()} }
 
 func over() activities.ReconcileInput {
 	return activities.ReconcileInput{Until: time.Now().Add(-time.Second), Claimed: true}
@@ -267,7 +267,7 @@ func TestSubmitOfAnIDUsedAgain(t *testing.T) {
 	for _, life := range []string{"", "one", "two"} {
 		in := submitInput()
 		in.Generation = life
-		r := newRig(t, adapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+		r := newRig(t, fakeAdapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 			seen[req.IdempotencyKey]++
 			return providers.Ticket{Job: "job " + life}, nil
 		}})

@@ -90,8 +90,8 @@ func TestOutcome(t *testing.T) {
 // TestOutcomeAsTheSDKMakesIt: what an activity returned is what the workflow reads, through Temporal's own coding.
 func TestOutcomeAsTheSDKMakesIt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, adapter{})
-	r.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
+	r := newRig(t, fakeAdapter{})
+	r.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 		return providers.Target{}, router.ErrChannelGone
 	}}
 	_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())

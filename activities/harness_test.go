@@ -32,8 +32,8 @@ func assignment() activities.Assignment {
 	return activities.Assignment{Channel: "main", Vendor: "fake", Key: hushKey.Fingerprint(), Model: "up"}
 }
 
-// channels is a router of functions; nil ones mean: the one channel, always there.
-type channels struct {
+// fakeChannels is a router of functions; nil ones mean: the one channel, always there.
+type fakeChannels struct {
 	// candidates and pick see the same want, pick with Only.
 	candidates func(router.Want) ([]providers.Channel, error)
 	pick       func(router.Want) (providers.Target, error)
@@ -48,14 +48,14 @@ func theTarget() providers.Target {
 	return providers.Target{Channel: channel, Key: hushKey, Model: "up"}
 }
 
-func (c channels) Candidates(want router.Want) ([]providers.Channel, error) {
+func (c fakeChannels) Candidates(want router.Want) ([]providers.Channel, error) {
 	if c.candidates == nil {
 		return []providers.Channel{theTarget().Channel}, nil
 	}
 	return c.candidates(want)
 }
 
-func (c channels) Pick(want router.Want) (router.Pick, error) {
+func (c fakeChannels) Pick(want router.Want) (router.Pick, error) {
 	if c.pick == nil {
 		return router.Pick{Target: theTarget()}, nil
 	}
@@ -63,15 +63,15 @@ func (c channels) Pick(want router.Want) (router.Pick, error) {
 	return router.Pick{Target: target}, err
 }
 
-func (c channels) ReportPoll(to router.Pick, fault *providers.Fault) { c.Report(to, fault) }
+func (c fakeChannels) ReportPoll(to router.Pick, fault *providers.Fault) { c.Report(to, fault) }
 
-func (c channels) Report(to router.Pick, fault *providers.Fault) {
+func (c fakeChannels) Report(to router.Pick, fault *providers.Fault) {
 	if c.report != nil {
 		c.report(to.Target, fault)
 	}
 }
 
-func (c channels) Resolve(channel, fingerprint, model string) (router.Pick, error) {
+func (c fakeChannels) Resolve(channel, fingerprint, model string) (router.Pick, error) {
 	if c.resolve == nil {
 		return router.Pick{Target: theTarget()}, nil
 	}
@@ -79,9 +79,9 @@ func (c channels) Resolve(channel, fingerprint, model string) (router.Pick, erro
 	return router.Pick{Target: target}, err
 }
 
-// objects is an archive of functions; calling a nil one panics, and so fails the activity. Without getJSON there are no
+// fakeObjects is an archive of functions; calling a nil one panics, and so fails the activity. Without getJSON there are no
 // documents, without claim whoever asks gets it, without deletePrefix there is nothing to delete.
-type objects struct {
+type fakeObjects struct {
 	activities.Objects // nil: what is not below panics
 
 	put          func(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error)
@@ -92,75 +92,75 @@ type objects struct {
 	claim        func(ctx context.Context, key, owner string) (string, error)
 }
 
-func (o objects) Put(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
+func (o fakeObjects) Put(ctx context.Context, key string, r io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
 	return o.put(ctx, key, r, size, opts)
 }
 
-func (o objects) Open(ctx context.Context, key string) (*archive.Reader, error) {
+func (o fakeObjects) Open(ctx context.Context, key string) (*archive.Reader, error) {
 	return o.open(ctx, key)
 }
 
-func (o objects) PutJSON(ctx context.Context, key string, doc any) error {
+func (o fakeObjects) PutJSON(ctx context.Context, key string, doc any) error {
 	return o.putJSON(ctx, key, doc)
 }
 
-func (o objects) GetJSON(ctx context.Context, key string, into any) error {
+func (o fakeObjects) GetJSON(ctx context.Context, key string, into any) error {
 	if o.getJSON == nil {
 		return storage.ErrNotFound
 	}
 	return o.getJSON(ctx, key, into)
 }
 
-func (o objects) Claim(ctx context.Context, key, owner string) (string, error) {
+func (o fakeObjects) Claim(ctx context.Context, key, owner string) (string, error) {
 	if o.claim == nil {
 		return owner, nil
 	}
 	return o.claim(ctx, key, owner)
 }
 
-func (o objects) DeletePrefix(ctx context.Context, prefix string) error {
+func (o fakeObjects) DeletePrefix(ctx context.Context, prefix string) error {
 	if o.deletePrefix == nil {
 		return nil
 	}
 	return o.deletePrefix(ctx, prefix)
 }
 
-// durations is a memory of functions; nil ones know nothing and forget.
-type durations struct {
+// fakeDurations is a memory of functions; nil ones know nothing and forget.
+type fakeDurations struct {
 	observe func(ctx context.Context, channel, model string, took time.Duration) error
 	usual   func(ctx context.Context, channel, model string) (time.Duration, bool, error)
 }
 
-func (d durations) Observe(ctx context.Context, channel, model string, took time.Duration) error {
+func (d fakeDurations) Observe(ctx context.Context, channel, model string, took time.Duration) error {
 	if d.observe == nil {
 		return nil
 	}
 	return d.observe(ctx, channel, model, took)
 }
 
-func (d durations) Usual(ctx context.Context, channel, model string) (time.Duration, bool, error) {
+func (d fakeDurations) Usual(ctx context.Context, channel, model string) (time.Duration, bool, error) {
 	if d.usual == nil {
 		return 0, false, nil
 	}
 	return d.usual(ctx, channel, model)
 }
 
-// adapter is a vendor of functions; calling a nil one panics, and so fails the activity.
-type adapter struct {
+// fakeAdapter is a vendor of functions; calling a nil one panics, and so fails the activity.
+type fakeAdapter struct {
 	submit func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error)
 	poll   func(context.Context, providers.Target, providers.Ticket) (providers.VideoStatus, error)
 	open   func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error)
 }
 
-func (a adapter) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+func (a fakeAdapter) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	return a.submit(ctx, to, req)
 }
 
-func (a adapter) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+func (a fakeAdapter) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	return a.poll(ctx, to, ticket)
 }
 
-func (a adapter) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
+func (a fakeAdapter) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
 	video, err := a.open(ctx, to, ticket, output)
 	if video.ContentType == "" {
 		video.ContentType = "video/mp4"
@@ -171,15 +171,15 @@ func (a adapter) Open(ctx context.Context, to providers.Target, ticket providers
 // finder is an adapter with a look-up, picturing one with variants, canceler one that can stop jobs.
 type (
 	finder struct {
-		adapter
+		fakeAdapter
 		find func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error)
 	}
 	picturing struct {
-		adapter
+		fakeAdapter
 		variant func(context.Context, providers.Ticket, int, string) (providers.Video, error)
 	}
 	canceler struct {
-		adapter
+		fakeAdapter
 		cancel func(context.Context, providers.Target, providers.Ticket) error
 	}
 )
@@ -207,8 +207,8 @@ func newRig(t *testing.T, video providers.VideoAdapter) *rig {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	r := &rig{env: suite.NewTestActivityEnvironment(), acts: &activities.Activities{
-		Channels: channels{}, Catalog: providers.Catalog{"fake": {Name: "fake", Video: video}},
-		Objects: objects{}, Durations: durations{}, Log: slog.New(slog.DiscardHandler),
+		Channels: fakeChannels{}, Catalog: providers.Catalog{"fake": {Name: "fake", Video: video}},
+		Objects: fakeObjects{}, Durations: fakeDurations{}, Log: slog.New(slog.DiscardHandler),
 		Bounds: activities.Bounds{PollMin: 2 * time.Second, PollMax: 30 * time.Second},
 	}}
 	r.env.RegisterActivity(r.acts)

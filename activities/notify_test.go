@@ -24,10 +24,10 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// webhooks is a token store of one function.
-type webhooks func(ctx context.Context, tokenID string) (tokens.Webhook, error)
+// fakeWebhooks is a token store of one function.
+type fakeWebhooks func(ctx context.Context, tokenID string) (tokens.Webhook, error)
 
-func (w webhooks) Webhook(ctx context.Context, tokenID string) (tokens.Webhook, error) {
+func (w fakeWebhooks) Webhook(ctx context.Context, tokenID string) (tokens.Webhook, error) {
 	return w(ctx, tokenID)
 }
 
@@ -77,7 +77,7 @@ func status(code int) func(http.ResponseWriter, int) {
 func newNotifier(t *testing.T, hook tokens.Webhook) *rig {
 	t.Helper()
 	r := newRig(t, nil)
-	r.acts.Webhooks = webhooks(func(_ context.Context, id string) (tokens.Webhook, error) {
+	r.acts.Webhooks = fakeWebhooks(func(_ context.Context, id string) (tokens.Webhook, error) {
 		if id != "demo" {
 			return tokens.Webhook{}, storage.ErrNotFound
 		}
@@ -248,7 +248,7 @@ func TestDeliverEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newNotifier(t, tokens.Webhook{})
-			r.acts.Webhooks = webhooks(func(context.Context, string) (tokens.Webhook, error) { return test.hook, test.err })
+			r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) { return test.hook, test.err })
 			in := deliver()
 			if test.change != nil {
 				test.change(&in)
@@ -267,7 +267,7 @@ func TestDeliverToTheTasksOwn(t *testing.T) {
 	others := newReceiver(t, status(http.StatusOK))
 	own := newReceiver(t, status(http.StatusOK))
 	r := newNotifier(t, tokens.Webhook{URL: others.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
-	r.acts.Objects = objects{getJSON: func(_ context.Context, key string, into any) error {
+	r.acts.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
 		if key != "tasks/x/request.json" {
 			return storage.ErrNotFound
 		}
@@ -293,7 +293,7 @@ func TestDeliverWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	for away, want := range map[int]time.Duration{0: 5 * time.Second, 2: 20 * time.Second, 50: time.Minute} {
 		r := newNotifier(t, tokens.Webhook{})
-		r.acts.Webhooks = webhooks(func(context.Context, string) (tokens.Webhook, error) {
+		r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
 			return tokens.Webhook{}, storage.ErrUnavailable
 		})
 		r.env.SetHeartbeatDetails(activities.Delivery{Tries: 1, Away: away})
@@ -319,7 +319,7 @@ func TestDeliverCancelled(t *testing.T) {
 		<-release
 	})
 	defer close(release)
-	r.acts.Webhooks = webhooks(func(context.Context, string) (tokens.Webhook, error) {
+	r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
 		return tokens.Webhook{URL: hook.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}}, nil
 	})
 	_, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())

@@ -32,7 +32,7 @@ type watch struct {
 func newWatch(t *testing.T, poll func(n int) (providers.VideoStatus, error)) *watch {
 	t.Helper()
 	w := &watch{}
-	w.rig = newRig(t, adapter{poll: func(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	w.rig = newRig(t, fakeAdapter{poll: func(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > activities.PollTimeout {
 			t.Error("the look is not bounded")
 		}
@@ -91,8 +91,8 @@ func (w *watch) end(t *testing.T) (providers.VideoStatus, error) {
 	return providers.VideoStatus{}, nil
 }
 
-func usually(d time.Duration) durations {
-	return durations{usual: func(_ context.Context, channel, model string) (time.Duration, bool, error) {
+func usually(d time.Duration) fakeDurations {
+	return fakeDurations{usual: func(_ context.Context, channel, model string) (time.Duration, bool, error) {
 		return d, channel == "main" && model == "sora-2", nil
 	}}
 }
@@ -162,7 +162,7 @@ func TestPollNotesHowLongItTook(t *testing.T) {
 					return status, err
 				})
 				var took time.Duration
-				w.acts.Durations = durations{observe: func(_ context.Context, channel, model string, d time.Duration) error {
+				w.acts.Durations = fakeDurations{observe: func(_ context.Context, channel, model string, d time.Duration) error {
 					want := "sora-2"
 					if tc.as != "" {
 						want = providers.AnyModel
@@ -407,7 +407,7 @@ func TestPollFaults(t *testing.T) {
 			}
 			return done()
 		})
-		w.acts.Channels = channels{report: func(_ providers.Target, f *providers.Fault) { reports = append(reports, f) }}
+		w.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { reports = append(reports, f) }}
 		for i, errs := range []int{0, 1, 2, 0} {
 			if _, err, ended := w.look(t); ended {
 				t.Fatalf("look %d: got %v", i, err)
@@ -497,7 +497,7 @@ func TestPollFailedJob(t *testing.T) {
 			w := newWatch(t, func(int) (providers.VideoStatus, error) {
 				return providers.VideoStatus{State: providers.JobFailed, Progress: 40, Failure: failure}, nil
 			})
-			w.acts.Durations = durations{observe: func(context.Context, string, string, time.Duration) error {
+			w.acts.Durations = fakeDurations{observe: func(context.Context, string, string, time.Duration) error {
 				t.Error("the length of a failed job was noted")
 				return nil
 			}}
@@ -539,7 +539,7 @@ func TestPollChannelGone(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWatch(t, func(int) (providers.VideoStatus, error) { return done() })
 			began := w.in.Job.AcceptedAt
-			w.acts.Channels = channels{resolve: func(channel, fingerprint, model string) (providers.Target, error) {
+			w.acts.Channels = fakeChannels{resolve: func(channel, fingerprint, model string) (providers.Target, error) {
 				if channel != "main" || fingerprint != hushKey.Fingerprint() || model != "up" {
 					t.Errorf("asked for %s, %s, %s", channel, fingerprint, model)
 				}
@@ -573,7 +573,7 @@ func TestPollChannelGoneTwice(t *testing.T) {
 		w := newWatch(t, func(int) (providers.VideoStatus, error) { return running(1) })
 		began := w.in.Job.AcceptedAt
 		w.in.Deadline = began.Add(time.Hour)
-		w.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
+		w.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 			if slip := time.Since(began) % (10 * time.Minute); slip < 8*time.Minute {
 				return providers.Target{}, router.ErrChannelGone
 			}
@@ -621,7 +621,7 @@ func TestPollDurationsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(t, func(int) (providers.VideoStatus, error) { return done() })
-		w.acts.Durations = durations{usual: func(ctx context.Context, _, _ string) (time.Duration, bool, error) {
+		w.acts.Durations = fakeDurations{usual: func(ctx context.Context, _, _ string) (time.Duration, bool, error) {
 			<-ctx.Done()
 			return time.Hour, true, ctx.Err()
 		}}
@@ -639,14 +639,14 @@ func TestPollCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		cancel := r.cancelable(t)
-		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: adapter{
+		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: fakeAdapter{
 			poll: func(ctx context.Context, _ providers.Target, _ providers.Ticket) (providers.VideoStatus, error) {
 				cancel()
 				<-ctx.Done()
 				return providers.VideoStatus{}, &providers.Fault{Kind: providers.Canceled, Message: "The request was canceled.", Err: ctx.Err()}
 			},
 		}}
-		r.acts.Channels = channels{report: func(_ providers.Target, f *providers.Fault) { t.Errorf("a cancel was reported: %v", f) }}
+		r.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { t.Errorf("a cancel was reported: %v", f) }}
 		r.env.SetHeartbeatDetails(activities.Progress{Since: time.Now()})
 		_, err := do[providers.VideoStatus](t, r, r.acts.Poll, activities.PollInput{Job: activities.Job{Assignment: assignment()}, Deadline: time.Now().Add(time.Hour)})
 		if record, ok := activities.Outcome(err); !temporal.IsCanceledError(err) || ok {

@@ -30,7 +30,7 @@ func TestReconcileAsksSeldom(t *testing.T) {
 		looks = append(looks, env.Now())
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there."}
 	}})
-	r.acts.Objects = objects{getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }}
+	r.acts.Objects = fakeObjects{getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }}
 	env.RegisterActivity(r.acts)
 	env.ExecuteWorkflow(func(ctx workflow.Context) error {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
@@ -55,7 +55,7 @@ func TestReconcileBelievesNoLookup(t *testing.T) {
 	r := newRig(t, finder{find: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell.", Err: providers.ErrNoLookup}
 	}})
-	r.acts.Objects = objects{getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }}
+	r.acts.Objects = fakeObjects{getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }}
 	_, err := do[activities.Job](t, r, r.acts.Reconcile, activities.ReconcileInput{Submit: submitInput(), Until: time.Now()})
 	if got, retried, _ := fault(t, err); retried || got.Accepted != providers.AcceptedUnknown {
 		t.Errorf("got %+v, retried %t, want the end of it", got, retried)

@@ -13,24 +13,24 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// executions is a Temporal that deletes in its own time.
-type executions struct {
+// fakeExecutions is a Temporal that deletes in its own time.
+type fakeExecutions struct {
 	activities.Executions // nil: what is not below panics
 
 	deletes, looks int
 	left           int // looks that still find the execution
 }
 
-func (e *executions) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
+func (e *fakeExecutions) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
 	return activities.Standing{}, nil // it runs on
 }
 
-func (e *executions) Delete(context.Context, string, activities.Standing) ([]string, error) {
+func (e *fakeExecutions) Delete(context.Context, string, activities.Standing) ([]string, error) {
 	e.deletes++
 	return []string{"run"}, nil
 }
 
-func (e *executions) Left(_ context.Context, _ string, runs []string) ([]string, error) {
+func (e *fakeExecutions) Left(_ context.Context, _ string, runs []string) ([]string, error) {
 	e.looks++
 	if e.left--; e.left < 0 {
 		return nil, nil
@@ -47,7 +47,7 @@ type asked struct {
 // TestForgetAsksOnce: Temporal is asked once to delete an execution, and after that only looked at.
 func TestForgetAsksOnce(t *testing.T) {
 	t.Parallel()
-	engine := &executions{left: 5}
+	engine := &fakeExecutions{left: 5}
 	var last asked
 	for try := 1; ; try++ {
 		r := newRig(t, nil)
@@ -81,7 +81,7 @@ func TestForgetAsksOnce(t *testing.T) {
 
 // ending is a Temporal whose task ends after some looks, and then is deleted in its own time.
 type ending struct {
-	executions
+	fakeExecutions
 
 	running int // looks that still find it running
 }
@@ -95,7 +95,7 @@ func (e *ending) End(context.Context, activities.RemoveInput) (activities.Standi
 // delete that, and then look; the waits begin anew after the end.
 func TestRemoveGoesOn(t *testing.T) {
 	t.Parallel()
-	engine := &ending{executions: executions{left: 2}, running: 3}
+	engine := &ending{fakeExecutions: fakeExecutions{left: 2}, running: 3}
 	var last json.RawMessage
 	var waits []time.Duration
 	for try := int32(1); ; try++ {

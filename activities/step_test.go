@@ -26,12 +26,12 @@ func TestStepsAreTold(t *testing.T) {
 	}
 	job := activities.Job{TaskID: "video_1", Model: "sora-2", Assignment: assignment(), Ticket: providers.Ticket{Job: "job-1"}, AcceptedAt: time.Now()}
 	submits := func(err error) providers.VideoAdapter {
-		return adapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+		return fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 			return providers.Ticket{Job: "job-1"}, err
 		}}
 	}
 	polls := func(status providers.VideoStatus, err error) providers.VideoAdapter {
-		return adapter{poll: func(context.Context, providers.Target, providers.Ticket) (providers.VideoStatus, error) {
+		return fakeAdapter{poll: func(context.Context, providers.Target, providers.Ticket) (providers.VideoStatus, error) {
 			return status, err
 		}}
 	}
@@ -60,16 +60,16 @@ func TestStepsAreTold(t *testing.T) {
 		"poll failed":        {polls(providers.VideoStatus{State: providers.JobFailed}, nil), poll, at(activities.StepPoll, activities.OutcomeFailed)},
 		"poll forgotten":     {polls(providers.VideoStatus{State: providers.JobForgotten}, nil), poll, at(activities.StepPoll, activities.OutcomeForgotten)},
 		"poll meets a fault": {polls(providers.VideoStatus{}, lost), poll, at(activities.StepPoll, "timeout")},
-		"archive": {adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+		"archive": {fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			return providers.Video{Body: io.NopCloser(strings.NewReader("12345")), Length: 5}, nil
 		}}, func(r *rig) {
-			r.acts.Objects = objects{put: func(_ context.Context, key string, body io.Reader, _ int64, _ archive.PutOptions) (archive.Object, error) {
+			r.acts.Objects = fakeObjects{put: func(_ context.Context, key string, body io.Reader, _ int64, _ archive.PutOptions) (archive.Object, error) {
 				n, err := io.Copy(io.Discard, body)
 				return archive.Object{Key: key, Size: n}, err
 			}}
 			_, _ = r.env.ExecuteActivity(r.acts.Archive, activities.ArchiveInput{Job: job, Outputs: 1, Expires: time.Now()})
 		}, activities.Step{Name: activities.StepArchive, Channel: "main", Model: "sora-2", Outcome: activities.OutcomeOK, Bytes: 5}},
-		"archive fails": {adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+		"archive fails": {fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			return providers.Video{}, lost
 		}}, func(r *rig) {
 			_, _ = r.env.ExecuteActivity(r.acts.Archive, activities.ArchiveInput{Job: job, Outputs: 1, Expires: time.Now()})
@@ -78,7 +78,7 @@ func TestStepsAreTold(t *testing.T) {
 		"webhook refused":   {nil, delivers(t, http.StatusTeapot), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeAgain}},
 		"webhook unwanted":  {nil, delivers(t, http.StatusGone), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
 		"webhook of nobody": {nil, func(r *rig) {
-			r.acts.Webhooks = webhooks(func(context.Context, string) (tokens.Webhook, error) { return tokens.Webhook{}, tokens.ErrRevoked })
+			r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) { return tokens.Webhook{}, tokens.ErrRevoked })
 			_, _ = r.env.ExecuteActivity(r.acts.Deliver, activities.DeliverInput{})
 		}, activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
 		"end": {nil, func(r *rig) {
@@ -96,7 +96,7 @@ func TestStepsAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, tc.video)
-			r.acts.Objects = objects{putJSON: func(context.Context, string, any) error { return errors.New("not here") }}
+			r.acts.Objects = fakeObjects{putJSON: func(context.Context, string, any) error { return errors.New("not here") }}
 			var told []activities.Step
 			r.acts.Told = func(step activities.Step) { told = append(told, step) }
 			tc.do(r)
@@ -120,7 +120,7 @@ func delivers(t *testing.T, code int) func(*rig) {
 	return func(r *rig) {
 		r.acts.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: true})
 		defer r.acts.Receivers.Close()
-		r.acts.Webhooks = webhooks(func(context.Context, string) (tokens.Webhook, error) {
+		r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
 			return tokens.Webhook{URL: to.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}}, nil
 		})
 		_, _ = r.env.ExecuteActivity(r.acts.Deliver, deliver())

@@ -36,7 +36,7 @@ func TestSubmitAccepted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ticket := providers.Ticket{Job: "job-1", Data: json.RawMessage(`{"region":"x"}`), ETA: time.Minute}
 				var steps []string
-				r := newRig(t, adapter{submit: func(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+				r := newRig(t, fakeAdapter{submit: func(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 					steps = append(steps, "submit")
 					if to.Key != hushKey || to.Model != "up" || req.Prompt != "a cat" || req.IdempotencyKey != "video_1-2" {
 						t.Errorf("got model %q, request %+v", to.Model, req)
@@ -46,14 +46,14 @@ func TestSubmitAccepted(t *testing.T) {
 					}
 					return ticket, nil
 				}})
-				r.acts.Channels = channels{report: func(_ providers.Target, f *providers.Fault) {
+				r.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) {
 					if f != nil {
 						t.Errorf("reported %v", f)
 					}
 					steps = append(steps, "report")
 				}}
 				var kept []byte
-				r.acts.Objects = objects{putJSON: func(ctx context.Context, key string, doc any) error {
+				r.acts.Objects = fakeObjects{putJSON: func(ctx context.Context, key string, doc any) error {
 					steps = append(steps, "keep")
 					if _, ok := ctx.Deadline(); !ok {
 						t.Error("the write of the ticket is not bounded")
@@ -79,7 +79,7 @@ func TestSubmitAccepted(t *testing.T) {
 					t.Error("the ticket object holds the key")
 				}
 				// What was kept is what Reconcile finds.
-				r.acts.Objects = objects{getJSON: func(_ context.Context, key string, into any) error {
+				r.acts.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
 					if key != "tasks/video_1/attempts/2" {
 						t.Errorf("looked for %q", key)
 					}
@@ -98,12 +98,12 @@ func TestSubmitAccepted(t *testing.T) {
 func TestSubmitAfterReset(t *testing.T) {
 	t.Parallel()
 	paid := 0
-	r := newRig(t, adapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+	r := newRig(t, fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 		paid++
 		return providers.Ticket{Job: fmt.Sprint("job-", paid)}, nil
 	}})
 	kept := make(map[string][]byte)
-	r.acts.Objects = objects{
+	r.acts.Objects = fakeObjects{
 		putJSON: func(_ context.Context, key string, doc any) error {
 			var err error
 			kept[key], err = json.Marshal(doc)
@@ -173,11 +173,11 @@ func TestSubmitOutcomes(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, adapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+			r := newRig(t, fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 				return providers.Ticket{}, tc.err
 			}})
 			reported := false
-			r.acts.Channels = channels{report: func(_ providers.Target, f *providers.Fault) { reported = f != nil }}
+			r.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { reported = f != nil }}
 			_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
 			got, retried, _ := fault(t, err)
 			if got != tc.want || retried {
@@ -200,15 +200,15 @@ func TestSubmitOutcomes(t *testing.T) {
 // TestSubmitBeforeIt: what fails before the adapter is called cost nothing.
 func TestSubmitBeforeIt(t *testing.T) {
 	t.Parallel()
-	away := objects{getJSON: func(context.Context, string, any) error { return fmt.Errorf("read: %w", storage.ErrUnavailable) }}
-	lost := objects{getJSON: func(context.Context, string, any) error { return fmt.Errorf("read: %w", storage.ErrNotFound) }}
+	away := fakeObjects{getJSON: func(context.Context, string, any) error { return fmt.Errorf("read: %w", storage.ErrUnavailable) }}
+	lost := fakeObjects{getJSON: func(context.Context, string, any) error { return fmt.Errorf("read: %w", storage.ErrNotFound) }}
 	for _, tc := range []struct {
 		name            string
-		channels        channels
-		objects         objects
+		channels        fakeChannels
+		objects         fakeObjects
 		elsewhere, gone bool
 	}{
-		{name: "channel gone", channels: channels{resolve: func(string, string, string) (providers.Target, error) {
+		{name: "channel gone", channels: fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 			return providers.Target{}, router.ErrChannelGone
 		}}, elsewhere: true, gone: true},
 		{name: "archive away", objects: away, elsewhere: true},
@@ -216,7 +216,7 @@ func TestSubmitBeforeIt(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, adapter{})
+			r := newRig(t, fakeAdapter{})
 			r.acts.Channels, r.acts.Objects = tc.channels, tc.objects
 			in := submitInput()
 			in.Request, in.RequestObject = nil, "tasks/video_1/request.json"
@@ -231,7 +231,7 @@ func TestSubmitBeforeIt(t *testing.T) {
 
 func TestSubmitReadsItsInput(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, adapter{submit: func(ctx context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	r := newRig(t, fakeAdapter{submit: func(ctx context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 		if len(req.Images) != 2 || req.Images[0].Open != nil || req.Images[0].URL != "https://example.com/a.png" {
 			t.Errorf("got images %+v", req.Images)
 		}
@@ -239,7 +239,7 @@ func TestSubmitReadsItsInput(t *testing.T) {
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Overloaded, Message: "Unreadable.", Accepted: providers.NotAccepted, Err: err}
 	}})
 	var opened string
-	r.acts.Objects = objects{
+	r.acts.Objects = fakeObjects{
 		getJSON: func(_ context.Context, key string, into any) error {
 			switch key {
 			case "tasks/video_1/request.json":
@@ -274,7 +274,7 @@ func TestSubmitGoesOn(t *testing.T) {
 		cancel := r.cancelable(t)
 		stopping := make(chan struct{})
 		r.env.SetWorkerStopChannel(stopping)
-		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: adapter{
+		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: fakeAdapter{
 			submit: func(ctx context.Context, _ providers.Target, _ providers.VideoRequest) (providers.Ticket, error) {
 				cancel()
 				close(stopping)
@@ -287,7 +287,7 @@ func TestSubmitGoesOn(t *testing.T) {
 			},
 		}}
 		kept := false
-		r.acts.Objects = objects{putJSON: func(ctx context.Context, _ string, _ any) error {
+		r.acts.Objects = fakeObjects{putJSON: func(ctx context.Context, _ string, _ any) error {
 			kept = ctx.Err() == nil
 			return ctx.Err()
 		}}
@@ -301,7 +301,7 @@ func TestSubmitGoesOn(t *testing.T) {
 // TestSubmitPanics: an adapter that breaks down leaves the outcome unknown.
 func TestSubmitPanics(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, adapter{})
+	r := newRig(t, fakeAdapter{})
 	_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
 	if got, ok := activities.Outcome(err); !ok || got.Accepted != providers.AcceptedUnknown || got.Finished || got.Kind != providers.Internal {
 		t.Errorf("got %+v, %t of %v", got, ok, err)
@@ -368,7 +368,7 @@ func TestReconcile(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, adapter{})
+				r := newRig(t, fakeAdapter{})
 				if tc.find != nil {
 					r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: finder{
 						find: func(_ context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
@@ -380,12 +380,12 @@ func TestReconcile(t *testing.T) {
 					}}
 				}
 				if tc.gone {
-					r.acts.Channels = channels{resolve: func(string, string, string) (providers.Target, error) {
+					r.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 						return providers.Target{}, router.ErrChannelGone
 					}}
 				}
 				accepted := time.Now().Add(-time.Minute).UTC()
-				r.acts.Objects = objects{getJSON: func(_ context.Context, key string, into any) error {
+				r.acts.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
 					switch {
 					case key == "request" && tc.requestLost:
 						return storage.ErrNotFound
@@ -434,11 +434,11 @@ func TestReconcile(t *testing.T) {
 func TestSubmitAfterDelete(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	r := newRig(t, adapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	r := newRig(t, fakeAdapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 		keys = append(keys, req.IdempotencyKey)
 		return providers.Ticket{Job: "j"}, nil
 	}})
-	r.acts.Objects = objects{putJSON: func(context.Context, string, any) error { return nil }}
+	r.acts.Objects = fakeObjects{putJSON: func(context.Context, string, any) error { return nil }}
 	for _, life := range []string{"", "first", "second", "second"} {
 		in := submitInput()
 		in.Generation = life
@@ -455,7 +455,7 @@ func TestSubmitAfterDelete(t *testing.T) {
 // fell over speaks against nobody.
 func TestSubmitsAreEvidence(t *testing.T) {
 	t.Parallel()
-	fails := adapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+	fails := fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "No.", Blame: providers.BlameChannel}
 	}}
 	r := newRig(t, fails)

@@ -94,7 +94,7 @@ func TestEraseWithoutExecution(t *testing.T) {
 		if err := bucket.PutJSON(t.Context(), key, "x"); err != nil {
 			t.Fatal(err)
 		}
-		r := newRig(t, adapter{})
+		r := newRig(t, fakeAdapter{})
 		r.acts.Objects = bucket
 		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{Closed: true, Run: run}}
 		if _, err := r.env.ExecuteActivity(r.acts.Erase, in); err != nil {

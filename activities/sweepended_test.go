@@ -10,19 +10,15 @@ import (
 	"modelrelay/activities"
 )
 
-// endings finds what ended.
-type endings struct {
+// fakeEndings finds what ended.
+type fakeEndings struct {
 	activities.Executions // nil: what is not below panics
 
 	finish func(since time.Time, cursor []byte) ([]byte, error)
 }
 
-func (e endings) Finish(_ context.Context, since time.Time, cursor []byte) ([]byte, error) {
+func (e fakeEndings) Finish(_ context.Context, since time.Time, cursor []byte) ([]byte, error) {
 	return e.finish(since, cursor)
-}
-
-func fakeEndings(finish func(since time.Time, cursor []byte) ([]byte, error)) endings {
-	return endings{finish: finish}
 }
 
 // TestSweepEnded goes through the pages, so many at a time, and looks back from where the last whole round began.
@@ -30,8 +26,8 @@ func TestSweepEnded(t *testing.T) {
 	t.Parallel()
 	const pages = 45
 	var seen []int
-	r := newRig(t, adapter{})
-	r.acts.Executions = fakeEndings(func(since time.Time, cursor []byte) ([]byte, error) {
+	r := newRig(t, fakeAdapter{})
+	r.acts.Executions = fakeEndings{finish: func(since time.Time, cursor []byte) ([]byte, error) {
 		if !since.IsZero() {
 			t.Errorf("looks for ends since %v in the first round", since)
 		}
@@ -43,7 +39,7 @@ func TestSweepEnded(t *testing.T) {
 			return nil, nil
 		}
 		return []byte{byte(page + 1)}, nil
-	})
+	}}
 	began := time.Now()
 	var (
 		mark  activities.EndedMark
@@ -64,7 +60,7 @@ func TestSweepEnded(t *testing.T) {
 	if late := began.Sub(mark.Since); mark.Since.IsZero() || late < time.Minute || late > 10*time.Minute {
 		t.Errorf("the next round looks from %v before this one on", late)
 	}
-	r.acts.Executions = fakeEndings(func(time.Time, []byte) ([]byte, error) { return nil, errors.New("away") })
+	r.acts.Executions = fakeEndings{finish: func(time.Time, []byte) ([]byte, error) { return nil, errors.New("away") }}
 	if _, err := r.env.ExecuteActivity(r.acts.SweepEnded, mark); err == nil {
 		t.Error("a look that failed counts")
 	}

@@ -53,7 +53,7 @@ func TestTurnsAreSpans(t *testing.T) {
 		Kind: providers.RateLimited, Message: "words of the upstream", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 429, Body: []byte("words of the upstream")},
 	}
 	var inside trace.SpanContext
-	r := newRig(t, adapter{submit: func(ctx context.Context, _ providers.Target, _ providers.VideoRequest) (providers.Ticket, error) {
+	r := newRig(t, fakeAdapter{submit: func(ctx context.Context, _ providers.Target, _ providers.VideoRequest) (providers.Ticket, error) {
 		inside = trace.SpanContextFromContext(ctx)
 		return providers.Ticket{}, refuse
 	}})

@@ -38,7 +38,7 @@ func TestArchiveVariants(t *testing.T) {
 	var opened []string
 	videos := []string{"first", "second"}
 	r := newRig(t, picturing{
-		adapter{open: func(_ context.Context, _ providers.Target, _ providers.Ticket, n int) (providers.Video, error) {
+		fakeAdapter{open: func(_ context.Context, _ providers.Target, _ providers.Ticket, n int) (providers.Video, error) {
 			opened = append(opened, fmt.Sprint(n))
 			return picture("video/mp4", videos[n]), nil
 		}},
@@ -61,7 +61,7 @@ func TestArchiveVariants(t *testing.T) {
 	s := newShelf()
 	r.acts.Objects = s.fakes()
 	reported := 0
-	r.acts.Channels = channels{report: func(providers.Target, *providers.Fault) { reported++ }}
+	r.acts.Channels = fakeChannels{report: func(providers.Target, *providers.Fault) { reported++ }}
 	got, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(2))
 	want := []activities.Output{output(0, []byte(videos[0])), output(1, []byte(videos[1]))}
 	want[0].Variants = []activities.Variant{variant(0, "thumbnail", "image/webp", "small"), variant(0, "spritesheet", "image/jpeg", "sheet")}
@@ -96,7 +96,7 @@ func TestArchiveVariantsFail(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				r := newRig(t, picturing{
-					adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+					fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 						return picture("video/mp4", "clip"), nil
 					}},
 					func(ctx context.Context, _ providers.Ticket, _ int, _ string) (providers.Video, error) {
@@ -123,7 +123,7 @@ func TestArchiveVariantsResume(t *testing.T) {
 	t.Parallel()
 	stopping := make(chan struct{})
 	r := newRig(t, picturing{
-		adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+		fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			return picture("video/mp4", "clip"), nil
 		}},
 		func(ctx context.Context, _ providers.Ticket, _ int, _ string) (providers.Video, error) {
@@ -141,7 +141,7 @@ func TestArchiveVariantsResume(t *testing.T) {
 	}
 
 	r = newRig(t, picturing{
-		adapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+		fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			t.Error("the video is copied again")
 			return picture("video/mp4", "clip"), nil
 		}},

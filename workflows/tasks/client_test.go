@@ -21,15 +21,15 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// shelf is an archive of documents that can go away.
-type shelf struct {
+// fakeArchive is an archive of documents that can go away.
+type fakeArchive struct {
 	activities.Objects // nil: what is not below panics
 
 	docs map[string][]byte
 	away bool
 }
 
-func (s *shelf) PutJSON(_ context.Context, key string, doc any) error {
+func (s *fakeArchive) PutJSON(_ context.Context, key string, doc any) error {
 	raw, err := json.Marshal(doc)
 	switch {
 	case err != nil:
@@ -43,7 +43,7 @@ func (s *shelf) PutJSON(_ context.Context, key string, doc any) error {
 	return nil
 }
 
-func (s *shelf) GetJSON(_ context.Context, key string, into any) error {
+func (s *fakeArchive) GetJSON(_ context.Context, key string, into any) error {
 	if s.away {
 		return storage.ErrUnavailable
 	}
@@ -51,13 +51,13 @@ func (s *shelf) GetJSON(_ context.Context, key string, into any) error {
 }
 
 // Put hangs, as a store on a hung disk does.
-func (s *shelf) Put(ctx context.Context, _ string, _ io.Reader, _ int64, _ archive.PutOptions) (archive.Object, error) {
+func (s *fakeArchive) Put(ctx context.Context, _ string, _ io.Reader, _ int64, _ archive.PutOptions) (archive.Object, error) {
 	<-ctx.Done()
 	return archive.Object{}, ctx.Err()
 }
 
 // DeletePrefix hangs as well.
-func (s *shelf) DeletePrefix(ctx context.Context, _ string) error {
+func (s *fakeArchive) DeletePrefix(ctx context.Context, _ string) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -70,9 +70,9 @@ func options(objects activities.Objects, connection *redis.Client) tasks.ClientO
 	}
 }
 
-func newClient(t *testing.T) (*tasks.Client, *engine, *shelf) {
+func newClient(t *testing.T) (*tasks.Client, *fakeEngine, *fakeArchive) {
 	t.Helper()
-	e, s := &engine{}, &shelf{docs: make(map[string][]byte)}
+	e, s := &fakeEngine{}, &fakeArchive{docs: make(map[string][]byte)}
 	return tasks.NewClient(e, options(s, storagetest.NewServer(t).Client(t))), e, s
 }
 

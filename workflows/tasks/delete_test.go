@@ -70,7 +70,7 @@ func deleteATask(t *testing.T) {
 	}
 	// What Remove does at the end.
 	engine.forget(task.ID)
-	acts := &activities.Activities{Index: index, Executions: nothing{}, Log: quiet()}
+	acts := &activities.Activities{Index: index, Executions: fakeNothing{}, Log: quiet()}
 	forget(t, acts, activities.Ended{RemoveInput: activities.RemoveInput{TaskID: task.ID, Token: "demo", Created: task.CreatedAt}})
 	if again, err := here.Create(t.Context(), keyed("a", 0)); err != nil || again.ID != task.ID {
 		t.Errorf("its key after the removal: %+v, %v", again, err)
@@ -162,17 +162,17 @@ func TestDeleteNotBegun(t *testing.T) {
 	}
 }
 
-// nothing is a Temporal that knows no task.
-type nothing struct {
+// fakeNothing is a Temporal that knows no task.
+type fakeNothing struct {
 	activities.Executions // nil: what is not below panics
 }
 
-func (nothing) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
+func (fakeNothing) End(context.Context, activities.RemoveInput) (activities.Standing, error) {
 	return activities.Standing{Closed: true}, nil
 }
 
-func (nothing) Delete(context.Context, string, activities.Standing) ([]string, error) {
+func (fakeNothing) Delete(context.Context, string, activities.Standing) ([]string, error) {
 	return nil, nil
 }
 
-func (nothing) Left(context.Context, string, []string) ([]string, error) { return nil, nil }
+func (fakeNothing) Left(context.Context, string, []string) ([]string, error) { return nil, nil }

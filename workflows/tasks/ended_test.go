@@ -24,7 +24,7 @@ import (
 func TestFinishesWhatEnded(t *testing.T) {
 	t.Parallel()
 	service, fake, _ := newListing(storagetest.Redis(t))
-	e := &endedEngine{engine: fake}
+	e := &fakeEndedEngine{fakeEngine: fake}
 	codes := map[string]string{}
 	for key, status := range map[string]enumspb.WorkflowExecutionStatus{
 		workflows.CodeFailedByOperator: enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
@@ -57,16 +57,16 @@ func TestFinishesWhatEnded(t *testing.T) {
 	}
 }
 
-// endedEngine lists what ended, and notes what is finished.
-type endedEngine struct {
-	*engine
+// fakeEndedEngine lists what ended, and notes what is finished.
+type fakeEndedEngine struct {
+	*fakeEngine
 
 	list     []*workflowpb.WorkflowExecutionInfo
 	finished []workflows.FinishInput
 }
 
 // ended lists a run of the task, its last one where no other is named.
-func (e *endedEngine) ended(t *testing.T, id, run string) {
+func (e *fakeEndedEngine) ended(t *testing.T, id, run string) {
 	t.Helper()
 	answer, err := e.DescribeWorkflowExecution(t.Context(), id, "")
 	if err != nil {
@@ -78,21 +78,21 @@ func (e *endedEngine) ended(t *testing.T, id, run string) {
 	e.list = append(e.list, &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: run}})
 }
 
-func (e *endedEngine) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (e *fakeEndedEngine) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	return &workflowservice.ListWorkflowExecutionsResponse{Executions: e.list}, nil
 }
 
-func (e *endedEngine) GetWorkflowHistory(_ context.Context, id, _ string, _ bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+func (e *fakeEndedEngine) GetWorkflowHistory(_ context.Context, id, _ string, _ bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
 	in := workflows.Input{Revision: workflows.RevisionNow, TaskID: id, Model: "sora-2", Token: "demo", Request: &providers.VideoRequest{Prompt: "a fox"}}
 	payloads, _ := converter.GetDefaultDataConverter().ToPayloads(in)
-	return &iterator{[]*historypb.HistoryEvent{{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+	return &fakeHistory{[]*historypb.HistoryEvent{{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{Input: payloads},
 	}}}}
 }
 
-func (e *endedEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, run any, args ...any) (client.WorkflowRun, error) {
+func (e *fakeEndedEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, run any, args ...any) (client.WorkflowRun, error) {
 	if in, ok := args[0].(workflows.FinishInput); ok {
 		e.finished = append(e.finished, in)
 	}
-	return e.engine.ExecuteWorkflow(ctx, opts, run, args...)
+	return e.fakeEngine.ExecuteWorkflow(ctx, opts, run, args...)
 }

@@ -30,8 +30,8 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// engine is a Temporal that keeps what it starts and runs nothing. The zero value is ready to use.
-type engine struct {
+// fakeEngine is a Temporal that keeps what it starts and runs nothing. The zero value is ready to use.
+type fakeEngine struct {
 	client.Client // nil: what is not below panics
 
 	startErr  error // of the starts to come
@@ -52,7 +52,7 @@ type engine struct {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func (e *engine) ExecuteWorkflow(_ context.Context, opts client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+func (e *fakeEngine) ExecuteWorkflow(_ context.Context, opts client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.startErr != nil {
@@ -94,9 +94,11 @@ func (started) Get(ctx context.Context, _ any) error {
 }
 
 // GetWorkflow is a run that never ends.
-func (e *engine) GetWorkflow(context.Context, string, string) client.WorkflowRun { return started{} }
+func (e *fakeEngine) GetWorkflow(context.Context, string, string) client.WorkflowRun {
+	return started{}
+}
 
-func (e *engine) CancelWorkflow(_ context.Context, id, _ string) error {
+func (e *fakeEngine) CancelWorkflow(_ context.Context, id, _ string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	task, ok := e.tasks[id]
@@ -109,14 +111,14 @@ func (e *engine) CancelWorkflow(_ context.Context, id, _ string) error {
 }
 
 // cancelled tells whether the task was called off.
-func (e *engine) cancelled(id string) bool {
+func (e *fakeEngine) cancelled(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.tasks[id].GetWorkflowExtendedInfo().GetCancelRequested()
 }
 
 // run is the newest execution under the id.
-func (e *engine) run(id string) string {
+func (e *fakeEngine) run(id string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.tasks[id].GetWorkflowExecutionInfo().GetExecution().GetRunId()
@@ -135,17 +137,19 @@ func extended(task *workflowservice.DescribeWorkflowExecutionResponse, change fu
 	return now
 }
 
-// service is the engine's raw interface.
-type service struct {
+// fakeService is the engine's raw interface.
+type fakeService struct {
 	workflowservice.WorkflowServiceClient // nil: what is not below panics
 
-	e *engine
+	e *fakeEngine
 }
 
-func (e *engine) WorkflowService() workflowservice.WorkflowServiceClient { return service{e: e} }
+func (e *fakeEngine) WorkflowService() workflowservice.WorkflowServiceClient {
+	return fakeService{e: e}
+}
 
 // StartWorkflowExecution starts an execution under an id that no running one has, and attaches the request to one that runs.
-func (s service) StartWorkflowExecution(_ context.Context, in *workflowservice.StartWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.StartWorkflowExecutionResponse, error) {
+func (s fakeService) StartWorkflowExecution(_ context.Context, in *workflowservice.StartWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.StartWorkflowExecutionResponse, error) {
 	e := s.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -169,7 +173,7 @@ func (s service) StartWorkflowExecution(_ context.Context, in *workflowservice.S
 }
 
 // keep remembers a run that is no longer its id's newest.
-func (e *engine) keep(was *workflowservice.DescribeWorkflowExecutionResponse) {
+func (e *fakeEngine) keep(was *workflowservice.DescribeWorkflowExecutionResponse) {
 	if e.runs == nil {
 		e.runs = make(map[string]*workflowservice.DescribeWorkflowExecutionResponse)
 	}
@@ -177,7 +181,7 @@ func (e *engine) keep(was *workflowservice.DescribeWorkflowExecutionResponse) {
 }
 
 // DeleteWorkflowExecution deletes at once, as Temporal does some time later.
-func (s service) DeleteWorkflowExecution(_ context.Context, in *workflowservice.DeleteWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.DeleteWorkflowExecutionResponse, error) {
+func (s fakeService) DeleteWorkflowExecution(_ context.Context, in *workflowservice.DeleteWorkflowExecutionRequest, _ ...grpc.CallOption) (*workflowservice.DeleteWorkflowExecutionResponse, error) {
 	e := s.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -194,7 +198,7 @@ func (s service) DeleteWorkflowExecution(_ context.Context, in *workflowservice.
 	return nil, serviceerror.NewNotFound("")
 }
 
-func (e *engine) DescribeWorkflowExecution(_ context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (e *fakeEngine) DescribeWorkflowExecution(_ context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	e.describes.Add(1)
 	e.mu.Lock()
 	then := e.described
@@ -220,14 +224,14 @@ func (e *engine) DescribeWorkflowExecution(_ context.Context, id, run string) (*
 }
 
 // change replaces what Describe says of a task; answers that were given stay as they were.
-func (e *engine) change(id string, make func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse) {
+func (e *fakeEngine) change(id string, make func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tasks[id] = make(e.tasks[id].GetWorkflowExecutionInfo())
 }
 
 // progress lets a task be polled, with its job at the percentage.
-func (e *engine) progress(t *testing.T, id string, percent int) {
+func (e *fakeEngine) progress(t *testing.T, id string, percent int) {
 	t.Helper()
 	now := execution(t, workflows.PhasePolling, &activities.Progress{State: providers.JobRunning, Percent: percent, Since: time.Now()})
 	e.change(id, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
@@ -237,13 +241,13 @@ func (e *engine) progress(t *testing.T, id string, percent int) {
 }
 
 // end lets a task complete.
-func (e *engine) end(t *testing.T, id string) {
+func (e *fakeEngine) end(t *testing.T, id string) {
 	t.Helper()
 	e.endAs(t, id, workflows.Result{State: workflows.Completed, Progress: 100})
 }
 
 // endAs lets a task end so.
-func (e *engine) endAs(t *testing.T, id string, as workflows.Result) {
+func (e *fakeEngine) endAs(t *testing.T, id string, as workflows.Result) {
 	t.Helper()
 	result := payload(t, as)
 	e.change(id, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
@@ -255,7 +259,7 @@ func (e *engine) endAs(t *testing.T, id string, as workflows.Result) {
 }
 
 // close ends an execution from outside.
-func (e *engine) close(id string, status enumspb.WorkflowExecutionStatus) {
+func (e *fakeEngine) close(id string, status enumspb.WorkflowExecutionStatus) {
 	e.change(id, func(was *workflowpb.WorkflowExecutionInfo) *workflowservice.DescribeWorkflowExecutionResponse {
 		return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 			Execution: was.GetExecution(), Status: status, Memo: was.GetMemo(), CloseTime: timestamppb.Now(),
@@ -264,47 +268,47 @@ func (e *engine) close(id string, status enumspb.WorkflowExecutionStatus) {
 }
 
 // forget deletes an execution.
-func (e *engine) forget(id string) {
+func (e *fakeEngine) forget(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.tasks, id)
 }
 
-func (e *engine) down(away bool) {
+func (e *fakeEngine) down(away bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.away = away
 }
 
-func (e *engine) count() int {
+func (e *fakeEngine) count() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.tasks)
 }
 
-func (e *engine) memo(id string) string {
+func (e *fakeEngine) memo(id string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.tasks[id].GetWorkflowExecutionInfo().GetMemo().String()
 }
 
 // after does something in a while.
-func (e *engine) after(d time.Duration, do func()) { time.AfterFunc(d, do) }
+func (e *fakeEngine) after(d time.Duration, do func()) { time.AfterFunc(d, do) }
 
 // pass lets fake time go by.
 func pass(d time.Duration) { <-time.NewTimer(d).C }
 
 // GetWorkflowHistory gives the events that the engine was given.
-func (e *engine) GetWorkflowHistory(context.Context, string, string, bool, enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+func (e *fakeEngine) GetWorkflowHistory(context.Context, string, string, bool, enumspb.HistoryEventFilterType) client.HistoryEventIterator {
 	events := slices.Clone(e.events)
-	return &iterator{events}
+	return &fakeHistory{events}
 }
 
-type iterator struct{ left []*historypb.HistoryEvent }
+type fakeHistory struct{ left []*historypb.HistoryEvent }
 
-func (i *iterator) HasNext() bool { return len(i.left) > 0 }
+func (i *fakeHistory) HasNext() bool { return len(i.left) > 0 }
 
-func (i *iterator) Next() (*historypb.HistoryEvent, error) {
+func (i *fakeHistory) Next() (*historypb.HistoryEvent, error) {
 	first := i.left[0]
 	i.left = i.left[1:]
 	return first, nil

@@ -21,10 +21,10 @@ import (
 )
 
 // newListing is a client whose list is in the Redis.
-func newListing(connection *redis.Client) (*tasks.Client, *engine, *taskindex.Index) {
-	e := &engine{}
+func newListing(connection *redis.Client) (*tasks.Client, *fakeEngine, *taskindex.Index) {
+	e := &fakeEngine{}
 	index := taskindex.New(connection, nil)
-	return tasks.NewClient(e, options(&shelf{docs: make(map[string][]byte)}, connection)), e, index
+	return tasks.NewClient(e, options(&fakeArchive{docs: make(map[string][]byte)}, connection)), e, index
 }
 
 // keyed is a create with its own idempotency key.
@@ -212,7 +212,7 @@ func TestRefusedStart(t *testing.T) {
 			t.Parallel()
 			here, e, index := newListing(storagetest.Redis(t))
 			there := tasks.NewClient(e, here.Options())
-			refusing := tasks.NewClient(&refusingEngine{engine: e, refusal: refusal, before: func() { tc.through(t, there) }},
+			refusing := tasks.NewClient(&fakeRefusingEngine{fakeEngine: e, refusal: refusal, before: func() { tc.through(t, there) }},
 				here.Options())
 			if _, err := refusing.Create(t.Context(), keyed("a", 0)); kindOf(err) != tc.want {
 				t.Fatalf("got %v, want %q", err, tc.want)
@@ -232,7 +232,7 @@ func TestRefusedStart(t *testing.T) {
 		if _, err := index.Add(t.Context(), "demo", id, time.Now(), 0); err != nil { // the other create's
 			t.Fatal(err)
 		}
-		late := tasks.NewClient(&refusingEngine{engine: e, before: func() { // whose start is refused meanwhile
+		late := tasks.NewClient(&fakeRefusingEngine{fakeEngine: e, before: func() { // whose start is refused meanwhile
 			if err := index.Remove(t.Context(), "demo", id, time.Time{}); err != nil {
 				t.Error(err)
 			}
@@ -244,20 +244,20 @@ func TestRefusedStart(t *testing.T) {
 	})
 }
 
-// refusingEngine does something before a start, and refuses it where it has a reason.
-type refusingEngine struct {
-	*engine
+// fakeRefusingEngine does something before a start, and refuses it where it has a reason.
+type fakeRefusingEngine struct {
+	*fakeEngine
 
 	before  func()
 	refusal error
 }
 
-func (e *refusingEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
+func (e *fakeRefusingEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
 	e.before()
 	if e.refusal != nil {
 		return nil, e.refusal
 	}
-	return e.engine.ExecuteWorkflow(ctx, opts, workflow, args...)
+	return e.fakeEngine.ExecuteWorkflow(ctx, opts, workflow, args...)
 }
 
 // TestCreateWithoutRedis: a task with a key needs no list.

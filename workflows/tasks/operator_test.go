@@ -26,7 +26,7 @@ func TestOperatorEndsATask(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := &toldEngine{engine: &engine{}}
+			e := &fakeToldEngine{fakeEngine: &fakeEngine{}}
 			service := tasks.NewClient(e, options(nil, storagetest.Redis(t)))
 			made, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "m", Prompt: "p"}))
 			if err != nil {
@@ -61,19 +61,19 @@ func TestRetryArchiveOfADeletedTask(t *testing.T) {
 	}
 }
 
-// toldEngine notes what a task is told.
-type toldEngine struct {
-	*engine
+// fakeToldEngine notes what a task is told.
+type fakeToldEngine struct {
+	*fakeEngine
 
 	told []string
 }
 
-func (e *toldEngine) SignalWorkflow(_ context.Context, _, _, name string, _ any) error {
+func (e *fakeToldEngine) SignalWorkflow(_ context.Context, _, _, name string, _ any) error {
 	e.told = append(e.told, name)
 	return nil
 }
 
-func (e *toldEngine) CancelWorkflow(context.Context, string, string) error {
+func (e *fakeToldEngine) CancelWorkflow(context.Context, string, string) error {
 	e.told = append(e.told, "cancel")
 	return nil
 }
@@ -109,7 +109,7 @@ func TestRetryArchiveForgetsWhatCalledItOff(t *testing.T) {
 	fake.endAs(t, task.ID, workflows.Result{State: workflows.Failed, Failure: &providers.VideoFailure{Code: workflows.CodeArchiveFailed}})
 	fake.events = []*historypb.HistoryEvent{scheduled(9, "Archive")}
 	fake.events[0].GetActivityTaskScheduledEventAttributes().WorkflowTaskCompletedEventId = 8
-	e := &resetEngine{engine: fake}
+	e := &fakeResetEngine{fakeEngine: fake}
 	if run, err := tasks.NewOperator(e, "default").RetryArchive(t.Context(), task.ID); err != nil || run != "next" {
 		t.Fatalf("got %q, %v", run, err)
 	}
@@ -118,14 +118,14 @@ func TestRetryArchiveForgetsWhatCalledItOff(t *testing.T) {
 	}
 }
 
-// resetEngine notes a reset.
-type resetEngine struct {
-	*engine
+// fakeResetEngine notes a reset.
+type fakeResetEngine struct {
+	*fakeEngine
 
 	asked *workflowservice.ResetWorkflowExecutionRequest
 }
 
-func (e *resetEngine) ResetWorkflowExecution(_ context.Context, in *workflowservice.ResetWorkflowExecutionRequest) (*workflowservice.ResetWorkflowExecutionResponse, error) {
+func (e *fakeResetEngine) ResetWorkflowExecution(_ context.Context, in *workflowservice.ResetWorkflowExecutionRequest) (*workflowservice.ResetWorkflowExecutionResponse, error) {
 	e.asked = in
 	return &workflowservice.ResetWorkflowExecutionResponse{RunId: "next"}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,7 +21,7 @@ import (
 func TestReadsLeaveTheArchive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		archive, engine := storagetest.NewMemoryArchive(), &engine{}
+		archive, engine := storagetest.NewMemoryArchive(), &fakeEngine{}
 		connection := storagetest.NewServer(t).Client(t)
 		process := func() *tasks.Client {
 			return tasks.NewClient(engine, options(archive, connection))
@@ -101,25 +100,24 @@ func TestPromptsAreShared(t *testing.T) {
 	if size := prompts.Size(); size > tasks.PromptsMost {
 		t.Errorf("%d bytes are kept, want at most %d", size, tasks.PromptsMost)
 	}
-	var group sync.WaitGroup
-	begun, release := make(chan struct{}), make(chan struct{})
-	for range 10 {
-		group.Go(func() {
-			_, err := prompts.Of(t.Context(), "modest", "m/2", func(context.Context, string) (providers.VideoRequest, error) {
-				if looks.Add(1) == 1 {
-					close(begun)
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		for range 10 {
+			go func() {
+				_, err := prompts.Of(t.Context(), "modest", "m/2", func(context.Context, string) (providers.VideoRequest, error) {
+					looks.Add(1)
+					<-release
+					return providers.VideoRequest{Prompt: "a dog"}, nil
+				})
+				if err != nil {
+					t.Error(err)
 				}
-				<-release
-				return providers.VideoRequest{Prompt: "a dog"}, nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	<-begun
-	close(release)
-	group.Wait()
+			}()
+		}
+		synctest.Wait()
+		close(release)
+		synctest.Wait()
+	})
 	if looks.Load() != 1 {
 		t.Errorf("%d looks, want 1", looks.Load())
 	}

@@ -11,10 +11,10 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// visible is an engine whose executions can be listed.
-type visible struct{ *engine }
+// fakeVisibility is an engine whose executions can be listed.
+type fakeVisibility struct{ *fakeEngine }
 
-func (v visible) ListWorkflow(_ context.Context, in *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (v fakeVisibility) ListWorkflow(_ context.Context, in *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	answer := &workflowservice.ListWorkflowExecutionsResponse{}
@@ -53,7 +53,7 @@ func TestIndexLeavesRemovedTasks(t *testing.T) {
 		}
 	}
 	var found []string
-	err := tasks.NewOperator(visible{engine}, "default").Index(t.Context(), func(task tasks.Indexed) error {
+	err := tasks.NewOperator(fakeVisibility{engine}, "default").Index(t.Context(), func(task tasks.Indexed) error {
 		found = append(found, task.TaskID)
 		return nil
 	})

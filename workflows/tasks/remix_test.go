@@ -10,8 +10,8 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// remixer is an adapter that can remix; nothing calls it.
-type remixer struct {
+// fakeRemixer is an adapter that can remix; nothing calls it.
+type fakeRemixer struct {
 	providers.VideoAdapter
 	providers.Remixer
 }
@@ -27,9 +27,9 @@ func TestRemixRepeated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			engine := &engine{}
-			opts := options(&shelf{docs: make(map[string][]byte)}, storagetest.Redis(t))
-			opts.Catalog = providers.Catalog{"v": {Video: remixer{}}}
+			engine := &fakeEngine{}
+			opts := options(&fakeArchive{docs: make(map[string][]byte)}, storagetest.Redis(t))
+			opts.Catalog = providers.Catalog{"v": {Video: fakeRemixer{}}}
 			over := func() *tasks.Client { return tasks.NewClient(engine, opts) }
 			service := over()
 			source := mustCreate(t, service, create(providers.VideoRequest{Model: "sora-2", Prompt: "a cat", Seconds: "8", Size: "720x1280"}))

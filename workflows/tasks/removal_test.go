@@ -21,9 +21,9 @@ func TestDeleteWithoutRedis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := storagetest.NewServer(t)
 		connection := server.Client(t)
-		engine := &engine{}
+		engine := &fakeEngine{}
 		process := func() *tasks.Client {
-			return tasks.NewClient(engine, options(&shelf{docs: make(map[string][]byte)}, connection))
+			return tasks.NewClient(engine, options(&fakeArchive{docs: make(map[string][]byte)}, connection))
 		}
 		here, there := process(), process()
 		running, ended := mustCreate(t, here, keyed("running", 0)), mustCreate(t, here, keyed("ended", 0))
@@ -92,7 +92,7 @@ func TestRemovalOfAnEndedTask(t *testing.T) {
 		t.Errorf("the removal was deleted before its end")
 	}
 	engine.forget(was.ID) // the removal's last step
-	now := mustCreate(t, tasks.NewClient(engine, options(&shelf{docs: make(map[string][]byte)}, storagetest.Redis(t))), keyed("a", 0))
+	now := mustCreate(t, tasks.NewClient(engine, options(&fakeArchive{docs: make(map[string][]byte)}, storagetest.Redis(t))), keyed("a", 0))
 	if standing, err = removals.End(t.Context(), in); err != nil || standing.Run != "" || engine.cancelled(now.ID) {
 		t.Errorf("the earlier task stands as %+v, %v, want as gone", standing, err)
 	}

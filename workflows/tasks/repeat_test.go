@@ -52,7 +52,7 @@ func TestRepeated(t *testing.T) {
 func TestRepeatWhileRemoved(t *testing.T) {
 	t.Parallel()
 	archive := storagetest.NewMemoryArchive()
-	engine := &engine{}
+	engine := &fakeEngine{}
 	service := tasks.NewClient(engine, options(archive, storagetest.Redis(t)))
 	acts := &activities.Activities{Objects: archive, Executions: tasks.NewExecutions(engine, "", "")}
 	create := func() (tasks.Task, error) {

@@ -29,10 +29,10 @@ func videoPrices(t *testing.T) *pricing.List {
 	return pricing.NewList(map[string]pricing.Price{"sora-2": {VideoSecond: second}})
 }
 
-func newPaying(t *testing.T, redis *redis.Client) (*tasks.Client, *engine) {
+func newPaying(t *testing.T, redis *redis.Client) (*tasks.Client, *fakeEngine) {
 	t.Helper()
-	e := &engine{}
-	opts := options(&shelf{docs: make(map[string][]byte)}, redis)
+	e := &fakeEngine{}
+	opts := options(&fakeArchive{docs: make(map[string][]byte)}, redis)
 	opts.Budgets, opts.Prices = ledger.NewBudgets(redis, nil), videoPrices(t)
 	return tasks.NewClient(e, opts), e
 }

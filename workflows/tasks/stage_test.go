@@ -23,17 +23,17 @@ import (
 // staging is a client with everything that a create may meet.
 type staging struct {
 	tasks   *tasks.Client
-	engine  *engine
+	engine  *fakeEngine
 	archive *storagetest.MemoryArchive
 	index   *taskindex.Index
 	budgets *ledger.Budgets
 	puts    atomic.Int64
 }
 
-func newStaging(t *testing.T, connection *redis.Client, over func(*engine) client.Client) *staging {
+func newStaging(t *testing.T, connection *redis.Client, over func(*fakeEngine) client.Client) *staging {
 	t.Helper()
 	s := &staging{
-		engine: &engine{}, archive: storagetest.NewMemoryArchive(), index: taskindex.New(connection, nil), budgets: ledger.NewBudgets(connection, nil),
+		engine: &fakeEngine{}, archive: storagetest.NewMemoryArchive(), index: taskindex.New(connection, nil), budgets: ledger.NewBudgets(connection, nil),
 	}
 	s.archive.Fail = func(operation, _ string) error {
 		if operation == "put" {
@@ -60,7 +60,7 @@ func large() tasks.Create {
 	return in
 }
 
-// nothing fails the test where something of a create is left.
+// fakeNothing fails the test where something of a create is left.
 func (s *staging) nothing(t *testing.T) {
 	t.Helper()
 	if keys := s.archive.Keys(); len(keys) > 0 {
@@ -152,17 +152,17 @@ func TestCreateTakesBack(t *testing.T) {
 	}
 }
 
-// deafEngine starts what it is asked to, where it starts, and answers with an error.
-type deafEngine struct {
-	*engine
+// fakeDeafEngine starts what it is asked to, where it starts, and answers with an error.
+type fakeDeafEngine struct {
+	*fakeEngine
 
 	starts bool
 	answer error
 }
 
-func (e *deafEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
+func (e *fakeDeafEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
 	if e.starts {
-		if _, err := e.engine.ExecuteWorkflow(ctx, opts, workflow, args...); err != nil {
+		if _, err := e.fakeEngine.ExecuteWorkflow(ctx, opts, workflow, args...); err != nil {
 			return nil, err
 		}
 	}
@@ -187,7 +187,9 @@ func TestCreateKeepsWhatItsTaskNeeds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStaging(t, storagetest.Redis(t), func(e *engine) client.Client { return &deafEngine{engine: e, starts: tc.starts, answer: tc.answer} })
+			s := newStaging(t, storagetest.Redis(t), func(e *fakeEngine) client.Client {
+				return &fakeDeafEngine{fakeEngine: e, starts: tc.starts, answer: tc.answer}
+			})
 			task, err := s.tasks.Create(t.Context(), large())
 			if kindOf(err) != tc.want || tc.want == "" && task.ID == "" {
 				t.Errorf("got %+v, %v, want %q", task, err, tc.want)

@@ -14,15 +14,15 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// unsureEngine answers the next starts with an error, whether they get through or not.
-type unsureEngine struct {
-	*engine
+// fakeUnsureEngine answers the next starts with an error, whether they get through or not.
+type fakeUnsureEngine struct {
+	*fakeEngine
 
 	mu            sync.Mutex
 	lost, dropped int
 }
 
-func (e *unsureEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
+func (e *fakeUnsureEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWorkflowOptions, workflow any, args ...any) (client.WorkflowRun, error) {
 	e.mu.Lock()
 	lost, dropped := e.lost > 0, e.dropped > 0
 	switch {
@@ -35,18 +35,18 @@ func (e *unsureEngine) ExecuteWorkflow(ctx context.Context, opts client.StartWor
 	if !lost && dropped {
 		return nil, serviceerror.NewUnavailable("away")
 	}
-	run, err := e.engine.ExecuteWorkflow(ctx, opts, workflow, args...)
+	run, err := e.fakeEngine.ExecuteWorkflow(ctx, opts, workflow, args...)
 	if lost {
 		return nil, context.DeadlineExceeded
 	}
 	return run, err
 }
 
-func newUnsure(t *testing.T) (*staging, *unsureEngine) {
+func newUnsure(t *testing.T) (*staging, *fakeUnsureEngine) {
 	t.Helper()
-	var e *unsureEngine
-	s := newStaging(t, storagetest.Redis(t), func(under *engine) client.Client {
-		e = &unsureEngine{engine: under}
+	var e *fakeUnsureEngine
+	s := newStaging(t, storagetest.Redis(t), func(under *fakeEngine) client.Client {
+		e = &fakeUnsureEngine{fakeEngine: under}
 		return e
 	})
 	return s, e
@@ -63,12 +63,12 @@ func plain() tasks.Create {
 // have started, whether that did or not; what it asks for after that is another.
 func TestCreateAfterAnUnclearStart(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func(*unsureEngine){
-		"it did":             func(e *unsureEngine) { e.lost = 1 },
-		"it did not":         func(e *unsureEngine) { e.dropped = 1 },
-		"twice, the first":   func(e *unsureEngine) { e.lost = 2 },
-		"twice, the second":  func(e *unsureEngine) { e.dropped, e.lost = 2, 0 },
-		"twice, and so many": func(e *unsureEngine) { e.dropped, e.lost = 1, 1 },
+	for name, fail := range map[string]func(*fakeUnsureEngine){
+		"it did":             func(e *fakeUnsureEngine) { e.lost = 1 },
+		"it did not":         func(e *fakeUnsureEngine) { e.dropped = 1 },
+		"twice, the first":   func(e *fakeUnsureEngine) { e.lost = 2 },
+		"twice, the second":  func(e *fakeUnsureEngine) { e.dropped, e.lost = 2, 0 },
+		"twice, and so many": func(e *fakeUnsureEngine) { e.dropped, e.lost = 1, 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

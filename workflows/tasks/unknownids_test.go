@@ -104,15 +104,15 @@ func TestUnknownIDIsRemembered(t *testing.T) {
 	})
 }
 
-// slowEngine answers looks when it is told to.
-type slowEngine struct {
-	*engine
+// fakeSlowEngine answers looks when it is told to.
+type fakeSlowEngine struct {
+	*fakeEngine
 
 	looking, most atomic.Int64
 	answer        chan struct{}
 }
 
-func (e *slowEngine) DescribeWorkflowExecution(ctx context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (e *fakeSlowEngine) DescribeWorkflowExecution(ctx context.Context, id, run string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	now := e.looking.Add(1)
 	for most := e.most.Load(); now > most && !e.most.CompareAndSwap(most, now); most = e.most.Load() {
 	}
@@ -122,7 +122,7 @@ func (e *slowEngine) DescribeWorkflowExecution(ctx context.Context, id, run stri
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return e.engine.DescribeWorkflowExecution(ctx, id, run)
+	return e.fakeEngine.DescribeWorkflowExecution(ctx, id, run)
 }
 
 // TestReadsTakeTurns: looks at Temporal are bounded, one token leaves some of them to others however many it asks for, and
@@ -130,7 +130,7 @@ func (e *slowEngine) DescribeWorkflowExecution(ctx context.Context, id, run stri
 func TestReadsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		slow := &slowEngine{engine: &engine{}, answer: make(chan struct{})}
+		slow := &fakeSlowEngine{fakeEngine: &fakeEngine{}, answer: make(chan struct{})}
 		service := tasks.NewClient(slow, options(nil, storagetest.NewServer(t).Client(t)))
 		var answered, crowded atomic.Int64
 		ask := func(token string, times int) {

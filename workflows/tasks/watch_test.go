@@ -16,10 +16,10 @@ import (
 )
 
 // watching is a client over an engine with n tasks, all polling; nothing of it leaves the test's bubble.
-func watching(t *testing.T, n int) (*tasks.Client, *engine, []tasks.Task) {
+func watching(t *testing.T, n int) (*tasks.Client, *fakeEngine, []tasks.Task) {
 	t.Helper()
-	e := &engine{}
-	c := tasks.NewClient(e, options(&shelf{docs: make(map[string][]byte)}, storagetest.NewServer(t).Client(t)))
+	e := &fakeEngine{}
+	c := tasks.NewClient(e, options(&fakeArchive{docs: make(map[string][]byte)}, storagetest.NewServer(t).Client(t)))
 	var list []tasks.Task
 	for i := range n {
 		in := create(providers.VideoRequest{Model: "m", Prompt: "p"})

@@ -30,7 +30,7 @@ func TestCreateJudgesTheWebhook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, s := &engine{}, &shelf{docs: make(map[string][]byte)}
+			e, s := &fakeEngine{}, &fakeArchive{docs: make(map[string][]byte)}
 			opts := options(s, storagetest.Redis(t))
 			opts.PrivateWebhooks = test.private
 			service := tasks.NewClient(e, opts)
