@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -179,28 +180,16 @@ func (r Result) of(job activities.Job) Result {
 	return r
 }
 
-// try is one attempt, for the operator.
-type try struct {
-	assignment activities.Assignment
-	job        string
-	fault      *activities.Record
-}
-
 // attemptsShown is how many attempts a result names: a task that nobody takes for a day has hundreds.
 const attemptsShown = 10
 
-// attempts are the last tries.
-func (s *state) attempts() []Attempt {
-	first := max(0, len(s.tries)-attemptsShown)
-	list := make([]Attempt, 0, len(s.tries)-first)
-	for i, t := range s.tries[first:] {
-		list = append(list, Attempt{Number: s.forgotten + first + i + 1, Assignment: t.assignment, Job: t.job, Fault: t.fault})
-	}
-	return list
+// lastAttempts are those that are named.
+func (s *state) lastAttempts() []Attempt {
+	return slices.Clone(s.attempts[max(0, len(s.attempts)-attemptsShown):])
 }
 
 // attempted is how many attempts the task has made, in all its runs.
-func (s *state) attempted() int { return s.forgotten + len(s.tries) }
+func (s *state) attempted() int { return s.forgotten + len(s.attempts) }
 
 // state is all a running task knows; nothing of it lives outside the workflow.
 type state struct {
@@ -208,8 +197,8 @@ type state struct {
 	phase Phase
 	// began is when the task began, whatever run of it this is.
 	began time.Time
-	// tries are the attempts, but for those of earlier runs that were forgotten, the first so many.
-	tries     []try
+	// attempts lack those of earlier runs that were forgotten, the first so many.
+	attempts  []Attempt
 	forgotten int
 	// held are the channels where the task may have a slot, or a place in line.
 	held []string
@@ -235,7 +224,7 @@ func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.Search
 func (s *state) tell(ctx workflow.Context) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** · model `%s` · token `%s`\n", s.phase, s.in.Model, s.in.Token)
-	for _, t := range s.attempts() {
+	for _, t := range s.lastAttempts() {
 		fmt.Fprintf(&b, "\n%d. channel `%s` (%s)", t.Number, t.Assignment.Channel, t.Assignment.Vendor)
 		if t.Job != "" {
 			fmt.Fprintf(&b, ": job `%s`", t.Job)
