@@ -107,11 +107,11 @@ func (o *operator) Page(_ context.Context, filter tasks.Filter, cursor []byte, l
 	return []tasks.Listed{{ID: fmt.Sprint("video_", limit), Phase: workflows.PhasePolling, Created: day}}, []byte("\x00two"), o.err
 }
 
-func (o *operator) Show(_ context.Context, id string) (tasks.Details, error) {
+func (o *operator) Show(_ context.Context, id string) (tasks.Story, error) {
 	if id != "video_1" {
-		return tasks.Details{}, providers.Faultf(providers.NotFound, "There is no task %q.", id)
+		return tasks.Story{}, providers.Faultf(providers.NotFound, "There is no task %q.", id)
 	}
-	return tasks.Details{Listed: tasks.Listed{ID: id}, State: workflows.Failed, Attempts: []tasks.AttemptDetails{{At: day}}}, nil
+	return tasks.Story{Listed: tasks.Listed{ID: id}, State: workflows.Failed, Attempts: []tasks.AttemptStory{{At: day}}}, nil
 }
 
 func (o *operator) note(words ...string) error {

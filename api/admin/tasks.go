@@ -22,7 +22,7 @@ import (
 type Operator interface {
 	// Page reads tasks newest first behind a cursor, empty for the first page; next is empty at the end.
 	Page(ctx context.Context, filter tasks.Filter, cursor []byte, limit int) (found []tasks.Listed, next []byte, err error)
-	Show(ctx context.Context, id string) (tasks.Details, error)
+	Show(ctx context.Context, id string) (tasks.Story, error)
 	Cancel(ctx context.Context, id string) error
 	Fail(ctx context.Context, id, reason string) error
 	// Wait returns the task when it has ended, or as it is after so long.
@@ -69,7 +69,7 @@ type TaskName struct {
 }
 
 type taskAnswer struct {
-	Body tasks.Details
+	Body tasks.Story
 }
 
 // addTasks adds the operations on tasks.
@@ -242,7 +242,7 @@ func (s *service) endTask(ctx context.Context, id string, err error) (*taskAnswe
 // showTask renders a task, or what went wrong before.
 func (s *service) showTask(ctx context.Context, id string, err error) (*taskAnswer, error) {
 	edge.Of(ctx).Subject = id
-	var story tasks.Details
+	var story tasks.Story
 	if err == nil {
 		story, err = s.Tasks.Show(ctx, id)
 	}

@@ -155,6 +155,8 @@ func (c *creation) notStarted(ctx context.Context, start workflows.Input, err er
 	switch {
 	case found == nil:
 		return task, m.Generation == start.Generation, nil
+	case there && isNotFound(found): // it was being removed, and is gone since
+		return Task{}, false, beingRemoved(start.TaskID)
 	case there:
 		return Task{}, false, found
 	case isNotFound(found):

@@ -18,8 +18,8 @@ import (
 	"modelrelay/workflows"
 )
 
-// Details is all there is to tell of a task.
-type Details struct {
+// Story is all there is to tell of a task.
+type Story struct {
 	Listed
 
 	// Path leads to it in the Temporal UI.
@@ -30,15 +30,15 @@ type Details struct {
 	Expires  time.Time       `json:"expires,omitzero"`
 	// Request is what was asked for, as far as the history holds it.
 	Request  any                 `json:"request,omitempty"`
-	Attempts []AttemptDetails    `json:"attempts,omitempty"`
+	Attempts []AttemptStory      `json:"attempts,omitempty"`
 	Steps    []Step              `json:"steps,omitempty"`
 	Waiting  []Waiting           `json:"waiting,omitempty"`
 	Outputs  []activities.Output `json:"outputs,omitempty"`
 	Webhooks []Delivery          `json:"webhooks,omitempty"`
 }
 
-// AttemptDetails is one channel and one submit.
-type AttemptDetails struct {
+// AttemptStory is one channel and one submit.
+type AttemptStory struct {
 	workflows.Attempt
 
 	At time.Time `json:"at"`
@@ -83,13 +83,13 @@ type Delivery struct {
 }
 
 // Show tells a task's story from its history. No worker is needed.
-func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
+func (o *Operator) Show(ctx context.Context, id string) (Story, error) {
 	task, answer, err := o.find(ctx, id)
 	if err != nil {
-		return Details{}, err
+		return Story{}, err
 	}
 	info := answer.GetWorkflowExecutionInfo()
-	details := Details{
+	details := Story{
 		Listed: listed(info), State: task.State, Progress: task.Progress, Outputs: task.Outputs, Expires: task.ExpiresAt,
 		Path: o.path(info.GetExecution()), Request: task.Request,
 	}
@@ -108,12 +108,12 @@ func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
 	}
 	in, err := o.tell(ctx, info.GetExecution(), &details)
 	if err != nil {
-		return Details{}, err
+		return Story{}, err
 	}
 	for _, state := range []workflows.State{workflows.Completed, workflows.Failed} {
 		delivery, err := o.delivery(ctx, in.NotifyID(state))
 		if err != nil {
-			return Details{}, err
+			return Story{}, err
 		}
 		if delivery != nil {
 			details.Webhooks = append(details.Webhooks, *delivery)
@@ -123,7 +123,7 @@ func (o *Operator) Show(ctx context.Context, id string) (Details, error) {
 }
 
 // tell adds the steps and attempts of a history, and reads what the task was started with.
-func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecution, details *Details) (in workflows.Input, err error) {
+func (o *Operator) tell(ctx context.Context, execution *commonpb.WorkflowExecution, details *Story) (in workflows.Input, err error) {
 	steps := make(map[int64]*telling) // by the event that scheduled them
 	var order []*telling
 	history := o.temporal.GetWorkflowHistory(ctx, execution.GetWorkflowId(), execution.GetRunId(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -178,7 +178,7 @@ func (t *telling) end(event *historypb.HistoryEvent, result *commonpb.Payloads, 
 }
 
 // add puts the step into the story, and what a submit or a look for its ticket says about the attempt.
-func (t *telling) add(details *Details) {
+func (t *telling) add(details *Story) {
 	details.Steps = append(details.Steps, t.step)
 	var in activities.SubmitInput
 	switch t.step.Name {
@@ -186,7 +186,7 @@ func (t *telling) add(details *Details) {
 		if converter.GetDefaultDataConverter().FromPayloads(t.input, &in) != nil {
 			return
 		}
-		details.Attempts = append(details.Attempts, AttemptDetails{At: t.step.At, Attempt: workflows.Attempt{Number: in.Attempt, Assignment: in.Assignment}})
+		details.Attempts = append(details.Attempts, AttemptStory{At: t.step.At, Attempt: workflows.Attempt{Number: in.Attempt, Assignment: in.Assignment}})
 	case "Reconcile":
 		if len(details.Attempts) == 0 {
 			return

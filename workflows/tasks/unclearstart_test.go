@@ -152,3 +152,20 @@ func TestFirstTryWakesLate(t *testing.T) {
 		t.Errorf("another create got %s, with %d tasks", another.ID, e.count())
 	}
 }
+
+// TestCreateMeetsTheEndOfARemoval: the key's task was there when the create was to start, and is gone when it is looked for.
+func TestCreateMeetsTheEndOfARemoval(t *testing.T) {
+	t.Parallel()
+	s, e := newUnsure(t)
+	e.startErr = serviceerror.NewWorkflowExecutionAlreadyStarted("", "", "")
+	in := large()
+	in.IdempotencyKey = "k"
+	_, err := s.tasks.Create(t.Context(), in)
+	if fault := providers.AsFault(err); fault.Kind != providers.Conflict || fault.RetryAfter <= 0 {
+		t.Errorf("got %v, want a conflict that says when to come back", err)
+	}
+	e.startErr = nil
+	if _, err := s.tasks.Create(t.Context(), in); err != nil {
+		t.Errorf("the next create: %v", err)
+	}
+}

@@ -73,7 +73,7 @@ func TestOperator(t *testing.T) {
 		t.Errorf("stuck in half an hour: %d, %v, want the running one (%s)", count.GetCount(), err, stuck)
 	}
 
-	var story tasks.Details
+	var story tasks.Story
 	if err := json.Unmarshal([]byte(g.Run("video", "show", done, "--json")), &story); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // printStory tells a task's story for people.
-func printStory(p *Program, s tasks.Details) error {
+func printStory(p *Program, s tasks.Story) error {
 	failure := s.Failure
 	if s.Code != "" {
 		failure += " (" + s.Code + ")"
@@ -56,7 +56,7 @@ func printStory(p *Program, s tasks.Details) error {
 	return nil
 }
 
-func attemptRows(attempts []tasks.AttemptDetails) [][]string {
+func attemptRows(attempts []tasks.AttemptStory) [][]string {
 	rows := make([][]string, 0, len(attempts))
 	for _, a := range attempts {
 		fault := ""
