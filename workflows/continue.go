@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -39,7 +38,9 @@ func resume(ctx workflow.Context, in Input) *video {
 		return v
 	}
 	v.began, v.held, v.forgotten = b.Began, b.Held, b.Forgotten
-	v.attempts = slices.Clone(b.Attempts)
+	for _, a := range b.Attempts {
+		v.tries = append(v.tries, try{assignment: a.Assignment, job: a.Job, fault: a.Fault})
+	}
 	return v
 }
 
@@ -47,7 +48,7 @@ func resume(ctx workflow.Context, in Input) *video {
 // see no difference. The server lets a run end only when it knows of every signal and cancel that arrived, and they are
 // looked at before.
 func (v *video) goOn(ctx workflow.Context, b Before) error {
-	b.Began, b.Attempts, b.Held = v.began, v.lastAttempts(), v.held
+	b.Began, b.Attempts, b.Held = v.began, v.attempts(), v.held
 	b.Forgotten = v.attempted() - len(b.Attempts)
 	in := v.in
 	in.Before = &b

@@ -58,7 +58,7 @@ func Finish(ctx workflow.Context, in FinishInput) error {
 	v := &video{state: state{in: in.Task, phase: PhaseFailed, began: in.Began}}
 	if in.Channel != "" {
 		v.held = []string{in.Channel}
-		v.attempts = []Attempt{{Number: 1, Assignment: activities.Assignment{Channel: in.Channel}}}
+		v.tries = []try{{assignment: activities.Assignment{Channel: in.Channel}}}
 	}
 	told := v.notify(ctx, in.Result)
 	v.release(ctx, in.Result)

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -180,16 +179,28 @@ func (r Result) of(job activities.Job) Result {
 	return r
 }
 
+// try is one attempt, for the operator.
+type try struct {
+	assignment activities.Assignment
+	job        string
+	fault      *activities.Record
+}
+
 // attemptsShown is how many attempts a result names: a task that nobody takes for a day has hundreds.
 const attemptsShown = 10
 
-// lastAttempts are those that are named.
-func (s *state) lastAttempts() []Attempt {
-	return slices.Clone(s.attempts[max(0, len(s.attempts)-attemptsShown):])
+// attempts are the last tries.
+func (s *state) attempts() []Attempt {
+	first := max(0, len(s.tries)-attemptsShown)
+	list := make([]Attempt, 0, len(s.tries)-first)
+	for i, t := range s.tries[first:] {
+		list = append(list, Attempt{Number: s.forgotten + first + i + 1, Assignment: t.assignment, Job: t.job, Fault: t.fault})
+	}
+	return list
 }
 
 // attempted is how many attempts the task has made, in all its runs.
-func (s *state) attempted() int { return s.forgotten + len(s.attempts) }
+func (s *state) attempted() int { return s.forgotten + len(s.tries) }
 
 // state is all a running task knows; nothing of it lives outside the workflow.
 type state struct {
@@ -197,8 +208,8 @@ type state struct {
 	phase Phase
 	// began is when the task began, whatever run of it this is.
 	began time.Time
-	// attempts lack those of earlier runs that were forgotten, the first so many.
-	attempts  []Attempt
+	// tries are the attempts, but for those of earlier runs that were forgotten, the first so many.
+	tries     []try
 	forgotten int
 	// held are the channels where the task may have a slot, or a place in line.
 	held []string
@@ -224,7 +235,7 @@ func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.Search
 func (s *state) tell(ctx workflow.Context) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** · model `%s` · token `%s`\n", s.phase, s.in.Model, s.in.Token)
-	for _, t := range s.lastAttempts() {
+	for _, t := range s.attempts() {
 		fmt.Fprintf(&b, "\n%d. channel `%s` (%s)", t.Number, t.Assignment.Channel, t.Assignment.Vendor)
 		if t.Job != "" {
 			fmt.Fprintf(&b, ": job `%s`", t.Job)

@@ -204,8 +204,8 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	if err := v.enter(ctx, PhaseSubmitting, Keyword(AttrChannel).ValueSet(to.Channel), Keyword(AttrVendor).ValueSet(to.Vendor)); err != nil {
 		return activities.Job{}, nil, err
 	}
-	v.attempts = append(v.attempts, Attempt{Number: v.attempted() + 1, Assignment: to})
-	this := &v.attempts[len(v.attempts)-1]
+	v.tries = append(v.tries, try{assignment: to})
+	this := &v.tries[len(v.tries)-1]
 	v.tell(ctx)
 	in := activities.SubmitInput{
 		TaskID: v.in.TaskID, Generation: v.in.Generation, Attempt: v.attempted(), Assignment: to, Request: v.in.Request, RequestObject: v.in.RequestObject,
@@ -236,11 +236,11 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 		fault.Retryable = fault.Retryable || fault.Accepted == providers.NotAccepted
 	}
 	if bad {
-		this.Fault = &fault
+		this.fault = &fault
 		v.tell(ctx)
 		return job, &fault, nil
 	}
-	this.Job = job.Ticket.Job
+	this.job = job.Ticket.Job
 	return job, nil, nil
 }
 

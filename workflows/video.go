@@ -91,7 +91,7 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 		return Result{}, err
 	}
 	v.tell(free)
-	result.Attempts = v.lastAttempts()
+	result.Attempts = v.attempts()
 	if v.in.Revision < revisionSettles {
 		return result, nil
 	}
@@ -147,8 +147,8 @@ func (v *video) bill(result Result) *activities.Bill {
 	if b.Reservation == "" {
 		b.Reservation = v.in.TaskID + "." + v.in.Generation
 	}
-	if n := len(v.attempts); n > 0 {
-		b.Channel = v.attempts[n-1].Assignment.Channel
+	if n := len(v.tries); n > 0 {
+		b.Channel = v.tries[n-1].assignment.Channel
 	}
 	switch {
 	case result.State == Completed:
