@@ -100,8 +100,8 @@ func classOf(kind providers.Kind) string {
 	}
 }
 
-// showLimit shows a limit in the vendor's headers. The format has whole seconds: the next one, since who comes back in the
-// one before is early.
+// showLimit shows a limit in the vendor's headers. The format has whole seconds. The time is rounded up, so that a client
+// that comes back then is not early.
 func showLimit(header http.Header, name string, window limits.Window) {
 	prefix := "anthropic-ratelimit-" + name
 	header.Set(prefix+"-limit", strconv.Itoa(window.Limit))

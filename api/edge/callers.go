@@ -247,8 +247,8 @@ func (b *bucket) take(n, perMinute int, now time.Time) time.Duration {
 // says that this is so already.
 func (x *Request) WhilePermitted() error { return x.edge.callers.hold(&x.presence) }
 
-// Read takes n reads of tasks of the caller's.
-func (x *Request) Read(n int) error {
+// TakeReads takes n reads of tasks of the caller's.
+func (x *Request) TakeReads(n int) error {
 	limit := x.Caller.Reads()
 	wait := x.edge.callers.read(&x.presence, n, limit)
 	if wait == 0 {

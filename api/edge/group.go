@@ -87,7 +87,7 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation) error {
 	case callLimit:
 		return x.Admit(r)
 	case readLimit:
-		return x.Read(1)
+		return x.TakeReads(1)
 	default:
 		return nil
 	}

@@ -177,7 +177,7 @@ func (s *Service) addSoraList(g *edge.Group, tags []string) {
 		OperationID: "listVideos", Method: http.MethodGet, Path: "/v1/videos", Tags: tags,
 		Summary: "List the token's video tasks", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *videoListQuery) (*videoListAnswer, error) {
-		if err := edge.Of(ctx).Read(in.Limit); err != nil { // each task of the page is one
+		if err := edge.Of(ctx).TakeReads(in.Limit); err != nil { // each task of the page is one
 			return nil, err
 		}
 		page, err := s.options.Tasks.List(ctx, tasks.ListQuery{

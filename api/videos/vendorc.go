@@ -146,7 +146,7 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := x.Read(1); err != nil {
+	if err := x.TakeReads(1); err != nil {
 		return err
 	}
 	task, err := v.service.read(r.Context(), id, wait)
