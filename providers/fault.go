@@ -99,6 +99,9 @@ type Fault struct {
 	Odd bool
 	// Code is the upstream's own error code where it sent one, "" otherwise.
 	Code string
+	// Said is what the upstream says of the client's own request where its answer is in another format than the client's;
+	// without the gateway's key, bounded, and meant for the client. "" where there is nothing such.
+	Said string
 	// Upstream is the upstream's own answer, nil where there was none.
 	Upstream *Reply
 	// Err is the cause, for the log; errors.Is and errors.As see it.

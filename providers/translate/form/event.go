@@ -1,0 +1,169 @@
+package form
+
+import "modelrelay/providers"
+
+// EventKind is what an Event says.
+type EventKind int
+
+// The kinds of events, in the order in which an answer may give them: EventStart first, then blocks, EventCounts whenever the
+// upstream counts, and at the end one EventStop for each choice, or EventFailed.
+const (
+	EventStart EventKind = iota
+	// EventText, EventThought and EventRefusal carry a piece of Text of Block.
+	EventText
+	EventThought
+	EventRefusal
+	// EventState carries State: of the Block of thought that it ends or makes up alone, of the block that begins next, or of
+	// the text before, as its kind says.
+	EventState
+	// EventCallBegin carries ID and Name of a Call, EventCallArgs a piece of the text of its input in Text, EventCallEnd
+	// nothing but Block.
+	EventCallBegin
+	EventCallArgs
+	EventCallEnd
+	// EventMedia tells that the answer has a medium, which no other dialect can say.
+	EventMedia
+	// EventStop tells why Choice ended, once it is known that nothing follows.
+	EventStop
+	// EventCounts carries Counts; later ones overrule earlier ones.
+	EventCounts
+	// EventPing is a sign of life.
+	EventPing
+	// EventFailed carries Fault: the answer broke off or its upstream says that it failed.
+	EventFailed
+)
+
+// Event is a piece of an answer. What it points to is valid until the next piece is read.
+type Event struct {
+	Kind EventKind
+	// Choice counts the answers of a call with N from 0.
+	Choice int
+	// Block numbers the upstream's blocks within the choice, in the order of their beginnings; calls of one answer may take
+	// turns.
+	Block  int
+	Text   Text
+	Call   Call
+	State  State
+	Stop   Stop
+	Counts *Counts
+	Fault  *providers.Fault
+}
+
+// StopReason is why an answer ended.
+type StopReason int
+
+// The reasons.
+const (
+	StopEnd StopReason = iota
+	StopSequence
+	StopMaxTokens
+	StopCalls // exactly where calls were given and nothing cut them off
+	StopRefusal
+	StopFiltered
+	StopContextFull
+	StopPaused
+	StopOther
+	// StopBroken: the model made an answer that its vendor could not read.
+	StopBroken
+)
+
+// Stop is why an answer ended, and the text that ended it where that is known.
+type Stop struct {
+	Reason   StopReason
+	Sequence Text
+}
+
+// WithCalls is the stop of an answer that gave calls: an end becomes StopCalls, no other reason does.
+func (s Stop) WithCalls(calls bool) Stop {
+	if calls && s.Reason == StopEnd {
+		s.Reason = StopCalls
+	}
+	return s
+}
+
+// Counts are tokens. What the upstream does not say is 0.
+type Counts struct {
+	// Input is all of it. Read and Write are the parts that came from the upstream's cache and went into it, Write1h the
+	// part of Write that stays for an hour.
+	Input, Read, Write, Write1h int64
+	// Output is all of it, Reasoning the part that was thought.
+	Output, Reasoning int64
+	// AudioIn and AudioOut are parts of Input and Output.
+	AudioIn, AudioOut int64
+}
+
+// StateKind is whose state it is, and of which block.
+type StateKind byte
+
+// The kinds of state.
+const (
+	// StateGemini is Google's signature of the call or text that follows, StateGeminiBefore of the text before it.
+	StateGemini       StateKind = 'g'
+	StateGeminiBefore StateKind = 'p'
+	// StateAnthropic is Anthropic's signature of a thought, StateRedacted a thought that only Anthropic can read.
+	StateAnthropic StateKind = 'a'
+	StateRedacted  StateKind = 'r'
+	// StateOpenAI is a thought that only OpenAI can read, with the id of its item.
+	StateOpenAI StateKind = 'o'
+)
+
+// State is what a vendor wants back untouched.
+type State struct {
+	Kind StateKind
+	// Data is the signature or the encrypted thought, as it stands between the quotes.
+	Data []byte
+	// Text is the thought that StateAnthropic signs.
+	Text Text
+	// ID is the item's of StateOpenAI.
+	ID string
+}
+
+// Ask is what of a call its answer's writer needs. It holds nothing of the call's body, which is let go once it is sent.
+type Ask struct {
+	// Model is the public name that the client asked for.
+	Model string
+	// Stream: the client wants events, or the elements of one array where Array is set.
+	Stream, Array bool
+	// WantsUsage: the client asked for the counts in its stream.
+	WantsUsage bool
+	// ShowThought: the client wants to see what was thought.
+	ShowThought bool
+	// Input is the estimate of the input's tokens, for dialects that say it before the upstream does.
+	Input int64
+	// Names are the client's names of tools that were sent under others, by the name that was sent.
+	Names map[string]string
+	// Declared are the client's names of all its tools; Custom of those that take one text.
+	Declared, Custom map[string]bool
+	// Echo is what the answer repeats of the call: members of a JSON object without its braces, a copy.
+	Echo []byte
+}
+
+// Target is what of an upstream the writer of its calls needs.
+type Target struct {
+	// Model is the upstream's name of the model.
+	Model  string
+	Traits Traits
+	// Stream: the upstream is asked for events.
+	Stream bool
+}
+
+// AnswerReader reads one upstream's answer. It is of one answer, and one goroutine.
+type AnswerReader interface {
+	// Event reads the data of one server-sent event, whose name may be empty, and appends what it says. The data is one
+	// valid JSON value or a word such as [DONE].
+	Event(name, data []byte, to []Event) []Event
+	// Document reads a whole answer, one valid JSON value, and appends the same events as its stream would give.
+	Document(document Value, to []Event) []Event
+	// End is called once when a stream has ended, and appends what ends the answer: EventStop, or EventFailed where it
+	// broke off.
+	End(to []Event) []Event
+}
+
+// AnswerWriter writes the client's answer. It is of one answer, and one goroutine.
+type AnswerWriter interface {
+	// Write takes the next event. What it points to is not kept.
+	Write(event *Event)
+	// Take returns what is to be sent by now, nil for nothing, and begins anew. The bytes are valid until the next Write.
+	// Of a document all comes after its end.
+	Take() []byte
+}

@@ -1,0 +1,58 @@
+package form
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// Loss is what a call lost on its way, in the client's own names without indices. The zero Loss is none.
+type Loss struct {
+	// Dropped are fields that had no effect, Changed those that were sent with another value or form.
+	Dropped, Changed []string
+}
+
+// Drop notes a field that has no effect.
+func (l *Loss) Drop(field string) { l.Dropped = note(l.Dropped, field) }
+
+// Change notes a field that is sent with another value or form.
+func (l *Loss) Change(field string) { l.Changed = note(l.Changed, field) }
+
+func note(names []string, field string) []string {
+	if field == "" || slices.Contains(names, field) {
+		return names
+	}
+	return append(names, field)
+}
+
+// maxNamed bounds the names in a header.
+const maxNamed = 20
+
+// Listed writes names for a header: at most maxNamed, then how many more there are. What a client made up in names is not
+// repeated beyond the letters of a field's name.
+func Listed(names []string) string {
+	shown := names[:min(len(names), maxNamed)]
+	list := strings.Join(shown, ", ")
+	if more := len(names) - len(shown); more > 0 {
+		list += ", +" + strconv.Itoa(more)
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, list)
+}
+
+// DropOwn notes the fields that only the client's vendor knows, and refuses those that must not be left out.
+func (p *Prompt) DropOwn(to Dialect, loss *Loss) *providers.Fault {
+	for _, own := range p.Own {
+		if own.Must {
+			return Refused(own.Name, to)
+		}
+		loss.Drop(own.Name)
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package form
+
+import (
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"modelrelay/providers"
+)
+
+// referAbove is the length from which a value is a piece of the payload of its own rather than a copy, in bytes.
+const referAbove = 4 << 10
+
+// Out writes JSON. Commas are put where they belong. The zero Out copies what it is given; NewPayload refers to what is long.
+type Out struct {
+	buf    []byte
+	pieces providers.Payload
+	from   int  // of buf, what is not in pieces yet
+	refers bool // to long values
+	last   byte
+}
+
+// NewPayload returns an Out for a request's body, which refers to long values: they must not change as long as the payload
+// is used.
+func NewPayload() *Out { return &Out{refers: true} }
+
+// Begin opens an object, BeginArray an array, End and EndArray close them.
+func (o *Out) Begin() { o.value(); o.put('{') }
+
+// End closes an object.
+func (o *Out) End() { o.put('}') }
+
+// BeginArray opens an array.
+func (o *Out) BeginArray() { o.value(); o.put('[') }
+
+// EndArray closes an array.
+func (o *Out) EndArray() { o.put(']') }
+
+// Key writes a member's name, which needs no escapes.
+func (o *Out) Key(name string) {
+	o.value()
+	o.buf = append(o.buf, '"')
+	o.buf = append(o.buf, name...)
+	o.buf = append(o.buf, '"')
+	o.put(':')
+}
+
+// Raw writes a value as it is.
+func (o *Out) Raw(value []byte) {
+	o.value()
+	o.bytes(value)
+}
+
+// Literal writes a value, or several members without their braces, as it is.
+func (o *Out) Literal(value string) {
+	o.value()
+	o.buf = append(o.buf, value...)
+	o.last = value[len(value)-1]
+}
+
+// Text writes a text, "" where it is absent.
+func (o *Out) Text(text Text) {
+	if text == nil {
+		text = Text(`""`)
+	}
+	o.Raw(text)
+}
+
+// String writes decoded text.
+func (o *Out) String(text string) {
+	o.value()
+	o.buf, _ = jsontext.AppendQuote(o.buf, text) // bytes that are no UTF-8 are replaced
+	o.last = '"'
+}
+
+// Quoted writes one text of several parts: each is the inside of a text, escapes included.
+func (o *Out) Quoted(parts ...[]byte) {
+	o.value()
+	o.put('"')
+	for _, part := range parts {
+		o.bytes(part)
+	}
+	o.put('"')
+}
+
+// Int writes a number.
+func (o *Out) Int(n int64) {
+	o.value()
+	o.buf = strconv.AppendInt(o.buf, n, 10)
+	o.last = '0'
+}
+
+// Bool writes true or false.
+func (o *Out) Bool(yes bool) {
+	o.value()
+	o.buf = strconv.AppendBool(o.buf, yes)
+	o.last = 'e'
+}
+
+// Null writes null.
+func (o *Out) Null() { o.Literal("null") }
+
+// Field writes a member whose value is raw, nothing where that is absent.
+func (o *Out) Field(name string, value []byte) {
+	if len(value) > 0 {
+		o.Key(name)
+		o.Raw(value)
+	}
+}
+
+// Plain writes bytes that are no JSON, such as what stands around an event. The next value stands alone.
+func (o *Out) Plain(text string) {
+	o.buf = append(o.buf, text...)
+	o.last = 0
+}
+
+// value puts a comma before a value or a member where one is needed.
+func (o *Out) value() {
+	switch o.last {
+	case 0, '{', '[', ':', ',':
+	default:
+		o.buf = append(o.buf, ',')
+	}
+}
+
+func (o *Out) put(c byte) {
+	o.buf = append(o.buf, c)
+	o.last = c
+}
+
+func (o *Out) bytes(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	if o.refers && len(p) >= referAbove {
+		o.cut()
+		o.pieces = append(o.pieces, p)
+	} else {
+		o.buf = append(o.buf, p...)
+	}
+	o.last = '"' // whatever it is, it ends a value
+}
+
+// cut ends the piece that is written.
+func (o *Out) cut() {
+	if len(o.buf) > o.from {
+		o.pieces = append(o.pieces, o.buf[o.from:len(o.buf):len(o.buf)])
+		o.from = len(o.buf)
+	}
+}
+
+// Payload is what was written, in pieces.
+func (o *Out) Payload() providers.Payload {
+	o.cut()
+	return o.pieces
+}
+
+// Len is how many bytes were copied so far.
+func (o *Out) Len() int { return len(o.buf) }
+
+// Bytes is what was written, without the long values that are referred to. It is valid until the next write.
+func (o *Out) Bytes() []byte { return o.buf }
+
+// Reset begins anew in the same memory, which is let go above keep bytes.
+func (o *Out) Reset(keep int) {
+	if cap(o.buf) > keep {
+		o.buf = nil
+	}
+	o.buf, o.pieces, o.from, o.last = o.buf[:0], nil, 0, 0
+}

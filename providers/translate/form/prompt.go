@@ -1,0 +1,270 @@
+package form
+
+// Prompt is one call of a chat model.
+type Prompt struct {
+	// From is the client's dialect.
+	From Dialect
+	// System are the instructions before the first turn.
+	System []Block
+	// Turns are what the sides said, in order.
+	Turns []Turn
+	Tools []Tool
+	// Choice says which tools must be called; Parallel whether several may be called at once, nil where nothing is said.
+	Choice   Choice
+	Parallel *bool
+	Output   Output
+	Sampling Sampling
+	Thinking Thinking
+	Limits   Limits
+	// User is the caller's name for whoever the call is made for.
+	User Text
+	// Own are the fields that only the client's vendor knows.
+	Own []Member
+	// Fields are the names that the client has for what is above, where it set it.
+	Fields FieldNames
+	// Renamed are the client's names of tools by those that its upstream gets instead; see ToolName.
+	Renamed map[string]string
+}
+
+// Limits say where an answer ends.
+type Limits struct {
+	// Stop are the texts that end it, MaxTokens its length at most.
+	Stop      []Text
+	MaxTokens Value
+	// N is how many answers are asked for; 0 means one.
+	N int64
+}
+
+// Member is a field of one vendor alone.
+type Member struct {
+	// Name is what the client calls it, with a path from the root.
+	Name  string
+	Value Value
+	// Must: the answer would be another one without it, so that a vendor which does not know it refuses the call.
+	Must bool
+}
+
+// Field is what can be set in a Prompt, for the client's name of it.
+type Field int
+
+// The fields.
+const (
+	FieldSystem Field = iota
+	FieldTurns
+	FieldTools
+	FieldChoice
+	FieldParallel
+	FieldOutput
+	FieldMaxTokens
+	FieldTemperature
+	FieldTopP
+	FieldTopK
+	FieldPresence
+	FieldFrequency
+	FieldSeed
+	FieldLogitBias
+	FieldLogprobs
+	FieldTopLogprobs
+	FieldN
+	FieldStop
+	FieldUser
+	FieldThinking
+	fieldCount
+)
+
+// FieldNames are a client's names for the fields, such as "generationConfig.topP".
+type FieldNames [fieldCount]string
+
+// Role is the side whose turn it is.
+type Role int
+
+// The sides. A System turn stands between the others where it was said.
+const (
+	User Role = iota
+	Assistant
+	System
+)
+
+// Turn is what one side said at once.
+type Turn struct {
+	Role   Role
+	Blocks []Block
+	// At is the client's field of the turn.
+	At Path
+}
+
+// BlockKind is what a block is.
+type BlockKind int
+
+// The kinds of blocks.
+const (
+	BlockText BlockKind = iota
+	BlockMedia
+	BlockCall    // of an assistant
+	BlockResult  // of a user
+	BlockThought // of an assistant: what it thought, or its vendor's state of that
+	BlockState   // state that has not been put on its block; Settle leaves none
+)
+
+// Block is a piece of a turn.
+type Block struct {
+	Kind   BlockKind
+	Text   Text // of a text or a thought
+	Media  Media
+	Call   Call
+	Result *Result
+	// State is what a vendor wants back untouched with this block.
+	State []State
+	// Cache asks to cache the prompt up to this block.
+	Cache Mark
+	// At is the client's field of the block.
+	At Path
+}
+
+// Call is a call of a tool.
+type Call struct {
+	// ID matches a call and its result. "" where the dialect has none.
+	ID string
+	// Name is the tool's.
+	Name string
+	// Input is the JSON object that the tool is called with, absent where it comes in pieces.
+	Input Value
+	// Custom: the tool takes one text, which is the member "input" of Input.
+	Custom bool
+}
+
+// Result is what a tool answered.
+type Result struct {
+	// ID is that of the call, Name the tool's, "" where the dialect does not repeat it.
+	ID, Name string
+	// Blocks are texts and media.
+	Blocks []Block
+	// Object is the answer where the dialect has objects rather than text; Blocks may hold media beside it.
+	Object Value
+	// Failed: the tool says that it failed.
+	Failed bool
+}
+
+// Mark asks for a cache breakpoint. The zero Mark asks for none.
+type Mark int
+
+// The marks, by how long the cache is to live.
+const (
+	NoMark Mark = iota
+	MarkShort
+	MarkHour
+)
+
+// MediaKind is what a medium is.
+type MediaKind int
+
+// The kinds of media.
+const (
+	Image     MediaKind = iota
+	Document            // PDF and other files that a model reads page by page
+	PlainText           // a document whose text is given
+	Audio
+	Video
+)
+
+// Media is an image, a document, sound or a video. One of Data, URL, File and Text is set.
+type Media struct {
+	Kind MediaKind
+	// Type is the media type, "" where it is not said.
+	Type string
+	// Data is base64 as it stands in the client's body, never decoded.
+	Data []byte
+	// URL is where it lies; the gateway never fetches it.
+	URL Text
+	// File is a vendor's id of a file, which means nothing to another vendor.
+	File Text
+	// Text is what a plain document says.
+	Text Text
+	// Title is a file's name.
+	Title Text
+}
+
+// Tool is a function that the model may call.
+type Tool struct {
+	Name        string
+	Description Text
+	// Schema says what Input must be; absent where it is anything. It is JSON Schema in all dialects but for OpenAPI.
+	Schema Value
+	// OpenAPI: Schema is in the words of OpenAPI 3.0, with types in capitals.
+	OpenAPI bool
+	Strict  *bool
+	// Custom: the tool takes one text.
+	Custom bool
+	Cache  Mark
+	At     Path
+}
+
+// ChoiceMode says whether tools are called.
+type ChoiceMode int
+
+// The modes. ChoiceUnset is what no client said.
+const (
+	ChoiceUnset ChoiceMode = iota
+	ChoiceAuto
+	ChoiceNone
+	ChoiceAny // one at least
+)
+
+// Choice is which tools may, or must, be called.
+type Choice struct {
+	Mode ChoiceMode
+	// Names are the tools that may be called, all where there are none. ChoiceAny with one name calls that one.
+	Names []string
+}
+
+// OutputKind is the format of an answer.
+type OutputKind int
+
+// The formats.
+const (
+	OutputText OutputKind = iota
+	OutputJSON
+	OutputSchema
+)
+
+// Output is the format that an answer must have.
+type Output struct {
+	Kind   OutputKind
+	Name   string
+	Schema Value
+	// OpenAPI is as in Tool.
+	OpenAPI     bool
+	Strict      bool
+	Description Text
+}
+
+// Sampling tunes how tokens are drawn. What is absent was not said, which is not zero.
+type Sampling struct {
+	Temperature, TopP, TopK, Presence, Frequency, Seed, LogitBias Value
+	// Logprobs asks for the probabilities, TopLogprobs for those of how many others.
+	Logprobs    bool
+	TopLogprobs Value
+}
+
+// ThinkingMode is how a model's thinking was asked for.
+type ThinkingMode int
+
+// The modes.
+const (
+	ThinkingUnset ThinkingMode = iota
+	ThinkingOff
+	ThinkingEffort   // by a word
+	ThinkingBudget   // by tokens
+	ThinkingAdaptive // as much as the model sees fit
+)
+
+// Thinking is how much a model thinks.
+type Thinking struct {
+	Mode ThinkingMode
+	// Effort is minimal, low, medium, high, xhigh or max. An adaptive model may have one too.
+	Effort string
+	// Budget is in tokens, -1 leaves it to the model.
+	Budget int64
+	// Show: the client wants to see what was thought.
+	Show bool
+}
