@@ -83,7 +83,7 @@ func TestDeleteBesideRedis(t *testing.T) {
 }
 
 // TestManyRemovals deletes very many tasks at once, and as many again beside creates: all removals end, and nothing is left
-// of the tasks in Temporal, Redis and the archive. What it took is told, not judged.
+// of the tasks in Temporal, Redis and the archive. It logs what that took and judges no time.
 // The whole is
 //
 //	go test ./cmd/gateway/e2e -run TestManyRemovals -v -removals 1000 -timeout 30m
@@ -102,7 +102,11 @@ func TestManyRemovals(t *testing.T) {
 		}
 		group.Wait()
 	}
+	// Counting thousands of tasks costs the engine more than they do, so it is asked once a second.
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
 	count := func(query string) int {
+		<-second.C
 		answer, err := s.TemporalClient().CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: query})
 		if err != nil {
 			t.Fatal(err)
