@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,41 +12,32 @@ import (
 )
 
 const (
-	refusedMost = 10_000  // refusals remembered
-	settleMost  = 2_000   // settlements in one round trip
-	settleKept  = 100_000 // settlements kept while Redis is away; their leases expire anyway
+	settleMost = 2_000 // settlements in one round trip
 	// answerKept is how long Redis remembers what it answered: longer than a command may be on its way.
 	answerKept = 10 * time.Minute
 	// budgetRetry is what a caller without money is told to wait: an operator needs about that to give it more.
 	budgetRetry = time.Minute
 )
 
-// settlement is what a released call gives back, or with renew the sign that it still runs.
-type settlement struct {
-	token  storage.Allowance
-	lease  string
-	renew  bool
-	second int64
-	delta  int
-	// cost is what the lease's reservation becomes, refund: nothing; read where money is set.
-	cost  int64
-	money bool
-}
-
 // admit is the work of one batch: settle what was released, then admit.
+//
+// One script for the tokens of a batch was measured against one script a call through go-redis's AutoPipeline: 64 callers,
+// Redis 7.0.15 on loopback, two cores, medians of five runs of 50,000 calls, CPU in µs a call of this process + of Redis:
+//
+//	                               batched       pipelined
+//	one token, requests only       2.5 + 2.0     7.0 + 14.9
+//	64 tokens, requests only       4.1 + 9.9     6.1 + 12.8
+//	one token, all limits          5.3 + 6.5     11.2 + 20.9
+//	one token, limits and budget   5.8 + 13.7    16.8 + 38.9
+//	one caller, requests only      26 + 41       67 + 51
 func (l *Limiter) admit(ctx context.Context, asked []*admission) {
 	now := time.Now()
 	if !l.out.Try(now) {
-		l.admitAllLocally(asked, now)
+		l.admitHere(now, asked...)
 		return
 	}
-	l.mu.Lock()
-	n := min(len(l.settles), settleMost)
-	settles := slices.Clone(l.settles[:n])
-	l.settles = slices.Delete(l.settles, 0, n)
-	l.mu.Unlock()
-
-	b := &l.building
+	settles := l.memory.take(settleMost)
+	b := &l.batch
 	defer b.reset()
 	for _, s := range settles {
 		b.settle(s)
@@ -60,56 +50,45 @@ func (l *Limiter) admit(ctx context.Context, asked []*admission) {
 	if len(b.groups) == 0 {
 		return
 	}
-	b.encode(l.alive, l.last)
-	l.number++
-	answer, err := l.script.Run(ctx, l.client, b.keys, b.json, l.args[0], l.number, l.args[1]).Text()
+	answer, err := b.run(ctx, l.client)
 	if err == nil {
-		err = l.take(b, answer, now)
-	} else {
-		err = storage.RedisError("admit", err)
+		err = l.read(answer, now)
 	}
 	if err != nil && !errors.Is(err, storage.ErrUnavailable) {
 		err = fmt.Errorf("%w: %w", storage.ErrUnavailable, err) // whatever it is, Redis does not limit now
 	}
 	if l.out.Note(ctx, time.Now(), err) != nil {
 		l.failures.Add(1)
-		l.unsettle(settles, asked)
+		for _, a := range asked { // Redis may have admitted it all the same
+			if a.lease != "" {
+				settles = append(settles, settlement{token: a.token, lease: a.lease, money: a.token.Budget > 0, cost: refund})
+				a.lease = l.newLease()
+			}
+		}
+		l.memory.giveBack(settles)
 		l.wakeUpkeep()
-		l.admitAllLocally(asked, now)
+		l.admitHere(now, asked...)
 		return
 	}
-	l.mu.Lock()
-	clear(l.local) // Redis counts again
-	more := len(l.settles) > 0
-	l.mu.Unlock()
-	if more {
+	if l.memory.redisAnswers() {
 		l.wakeUpkeep()
 	}
 }
 
-// unsettle keeps the releases of a batch that failed, and releases what it may have admitted all the same.
-// Corrections are let go: they may have been counted, and matter for a minute only.
-func (l *Limiter) unsettle(settles []settlement, asked []*admission) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range settles {
-		if s.lease != "" && !s.renew && len(l.settles) < settleKept {
-			s.delta = 0
-			l.settles = append(l.settles, s)
-		}
-	}
+// admitHere answers by this process's own limits.
+func (l *Limiter) admitHere(now time.Time, asked ...*admission) {
 	for _, a := range asked {
-		if a.lease != "" && len(l.settles) < settleKept {
-			l.settles = append(l.settles, settlement{token: a.token, lease: a.lease, money: a.token.Budget > 0, cost: refund})
-			a.lease = l.process + strconv.FormatUint(l.leases.Add(1), 36)
+		if !a.settle {
+			code, state := l.memory.admit(a, now)
+			l.grant(a, code, state, true)
 		}
 	}
 }
 
-// take reads the script's answer into the grants.
-func (l *Limiter) take(b *building, answer string, now time.Time) error {
-	for i := range b.groups {
-		g := &b.groups[i]
+// read reads the script's answer into the grants.
+func (l *Limiter) read(answer string, now time.Time) error {
+	for i := range l.batch.groups {
+		g := &l.batch.groups[i]
 		line, rest, _ := strings.Cut(answer, "\n")
 		answer = rest
 		codes, numbers, _ := strings.Cut(line, " ")
@@ -133,36 +112,13 @@ func (l *Limiter) take(b *building, answer string, now time.Time) error {
 			l.grant(a, codes[j], state, false)
 		}
 		if g.token.Concurrency > 0 || g.token.Budget > 0 || strings.IndexByte(codes, codeRequests) >= 0 {
-			l.keepTrack(g, codes, v[6], now)
+			l.memory.note(g, codes, v[6], now)
 		}
 	}
 	return nil
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-
-// keepTrack notes the calls that are in flight now, what is used of a budget, and a refusal that stays true for a while.
-func (l *Limiter) keepTrack(g *admitGroup, codes string, used int64, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if g.token.Budget > 0 && len(g.admissions) > 0 {
-		if len(l.used) >= refusedMost {
-			clear(l.used)
-		}
-		l.used[g.token.Token] = used
-	}
-	for i, a := range g.admissions {
-		switch {
-		case codes[i] == codeAdmitted && a.lease != "":
-			l.start(a.token, a.lease)
-		case codes[i] == codeRequests && a.cost.Requests == 1:
-			if len(l.refused) >= refusedMost {
-				clear(l.refused)
-			}
-			l.refused[a.token] = refusal{grant: a.grant, at: now}
-		}
-	}
-}
 
 const (
 	codeAdmitted = '0' + iota

@@ -56,33 +56,19 @@ type Limiter struct {
 	log    *slog.Logger
 	out    storage.Outage
 	lease  time.Duration
-	script *redis.Script
 
 	admissions storage.Batch[*admission]
 	pool       sync.Pool // of *admission
-	building   building  // scratch of the batch at work
+	batch      batch     // the one at work; nothing else touches it
+	memory     *memory
 
-	mu      sync.Mutex
-	settles []settlement                              // not yet sent
-	running map[storage.Allowance]map[string]struct{} // leases of calls in flight in this process
-	refused map[storage.Allowance]refusal             // tokens whose requests are used up
-	local   map[string]*window                        // by token id, while Redis is away
-	used    map[string]int64                          // of budgets, by token id, as last seen: spent and reserved
-
-	process string
-	alive   string // key of its sign of life
-	last    string // key of its last batch
-	number  int64  // of that; only the batch at work touches it
-	args    [2]any // of the script: lease in ms, how long answers are kept in ms
-	leases  atomic.Uint64
-
+	process  string        // the name of this process
+	leases   atomic.Uint64 // named so far
 	failures atomic.Int64
 
-	settle chan struct{}
-	stop   chan struct{}
-	done   chan struct{}
-
-	stopOnce sync.Once
+	wake chan struct{} // there is something to settle
+	stop context.CancelFunc
+	done chan struct{} // closed when the upkeep has ended
 }
 
 // Cost is what one call asks for.
@@ -130,12 +116,6 @@ type held struct {
 	released atomic.Bool
 }
 
-// refusal is an answer that stays true for a while, because used requests come back by time alone.
-type refusal struct {
-	grant Grant
-	at    time.Time
-}
-
 // admission is one call that waits to be admitted; with settle it only makes sure that settlements are sent.
 type admission struct {
 	token  storage.Allowance
@@ -151,29 +131,24 @@ func New(client *redis.Client, opts *Options) *Limiter {
 	if opts == nil {
 		opts = &Options{}
 	}
+	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // the upkeep's own, which ends with Close
 	l := &Limiter{
 		client:  client,
 		log:     cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
 		lease:   opts.Lease,
-		script:  redis.NewScript(admitScript),
-		running: make(map[storage.Allowance]map[string]struct{}),
-		refused: make(map[storage.Allowance]refusal),
-		local:   make(map[string]*window),
-		used:    make(map[string]int64),
+		memory:  newMemory(),
 		process: rand.Text()[:ledger.ProcessLetters],
-		settle:  make(chan struct{}, 1),
-		stop:    make(chan struct{}),
+		wake:    make(chan struct{}, 1),
+		stop:    stop,
 		done:    make(chan struct{}),
 	}
 	if l.lease <= 0 {
 		l.lease = time.Minute
 	}
-	l.alive, l.last = ledger.ProcessKey(l.process), admittedKey(l.process)
-	l.args = [2]any{l.lease.Milliseconds(), answerKept.Milliseconds()}
+	l.batch = newBatch(l.process, l.lease)
 	l.out = storage.Outage{Log: l.log, What: "limits: each process keeps its own"}
 	l.admissions = storage.Batch[*admission]{Most: admitMost, Work: l.admit}
-	l.building.at = make(map[storage.Allowance]int)
-	go l.upkeep()
+	go l.upkeep(ctx)
 	return l
 }
 
@@ -192,7 +167,7 @@ func (l *Limiter) Admit(ctx context.Context, token storage.Allowance, cost Cost)
 	}
 	cost.Requests, cost.Tokens, cost.Money = max(0, cost.Requests), max(0, cost.Tokens), storage.BoundAmount(cost.Money)
 	now := time.Now()
-	if grant, refused := l.refusedAlready(token, cost, now); refused {
+	if grant, refused := l.memory.refusal(token, cost, now); refused {
 		return grant, nil
 	}
 	return l.ask(ctx, token, cost, now), nil
@@ -206,10 +181,10 @@ func (l *Limiter) ask(ctx context.Context, token storage.Allowance, cost Cost, n
 	}
 	a.token, a.cost, a.lease, a.grant = token, cost, "", Grant{}
 	if token.Concurrency > 0 || token.Budget > 0 {
-		a.lease = l.process + strconv.FormatUint(l.leases.Add(1), 36)
+		a.lease = l.newLease()
 	}
 	if l.out.Resting(now) {
-		l.admitLocally(a, now)
+		l.admitHere(now, a)
 	} else {
 		l.admissions.Do(ctx, a, a.wake)
 	}
@@ -217,6 +192,11 @@ func (l *Limiter) ask(ctx context.Context, token storage.Allowance, cost Cost, n
 	a.grant = Grant{}
 	l.pool.Put(a)
 	return grant
+}
+
+// newLease names a call in flight, or a reservation.
+func (l *Limiter) newLease() string {
+	return l.process + strconv.FormatUint(l.leases.Add(1), 36)
 }
 
 // Release ends the call: its place is free, and the estimate of its tokens is replaced by what it used; negative
@@ -241,7 +221,15 @@ func (g Grant) end(tokens int, cost int64) {
 	if h.token.TokensPerMinute > 0 && tokens >= 0 {
 		delta = tokens - h.estimate - int(h.spent.Load())
 	}
-	h.limits.release(h, delta, cost)
+	h.limits.settle(h, settlement{
+		token: h.token, lease: h.lease, second: h.second, delta: delta, cost: cost, money: h.token.Budget > 0 && cost != h.reserved,
+	})
+}
+
+func (l *Limiter) settle(h *held, s settlement) {
+	if l.memory.settle(h, s) {
+		l.wakeUpkeep()
+	}
 }
 
 // Reservation is what the ledger's entry of a settled call names; "" where nothing is reserved.
@@ -260,7 +248,7 @@ func (g Grant) Spend(tokens int) {
 		return
 	}
 	h.spent.Add(int64(tokens))
-	h.limits.correct(h, settlement{token: h.token, second: thisSecond, delta: tokens})
+	h.limits.settle(h, settlement{token: h.token, second: thisSecond, delta: tokens})
 }
 
 // Overdrawn tells of a call that goes on whether its token's budget is exceeded, by what the ledger has and what others
@@ -273,28 +261,6 @@ func (g Grant) Overdrawn(ctx context.Context) bool {
 	now := h.limits.ask(ctx, storage.Allowance{Token: h.token.Token, Budget: storage.BoundAmount(h.token.Budget + h.reserved)}, Cost{}, time.Now())
 	now.Release(0)
 	return now.Spent
-}
-
-// refusedAlready answers for a token whose requests are used up.
-func (l *Limiter) refusedAlready(token storage.Allowance, cost Cost, now time.Time) (Grant, bool) {
-	if token.RequestsPerMinute == 0 || cost.Requests != 1 {
-		return Grant{}, false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, ok := l.refused[token]
-	if !ok {
-		return Grant{}, false
-	}
-	past := now.Sub(r.at)
-	if past >= r.grant.RetryAfter {
-		delete(l.refused, token)
-		return Grant{}, false
-	}
-	r.grant.RetryAfter -= past
-	r.grant.Requests.Reset = max(0, r.grant.Requests.Reset-past)
-	r.grant.Tokens.Reset = max(0, r.grant.Tokens.Reset-past)
-	return r.grant, true
 }
 
 // Away tells whether Redis did not answer last time: each process keeps to the limits for itself.

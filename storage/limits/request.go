@@ -1,19 +1,43 @@
 package limits
 
 import (
+	"context"
 	"net/url"
 	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"modelrelay/storage"
 	"modelrelay/storage/ledger"
 )
 
-// building is the request of one batch, put together token by token. It is reused from batch to batch.
-type building struct {
+// batch is the request of one round trip, put together token by token and reused from one to the next.
+type batch struct {
+	script      *redis.Script
+	alive, last string // keys: of the process's sign of life, of its last batch
+	number      int64
+	lease, keep int64 // how long a lease holds, and how long an answer is kept, in ms
+
 	at     map[storage.Allowance]int
 	groups []admitGroup
 	json   []byte
 	keys   []string
+}
+
+func newBatch(process string, lease time.Duration) batch {
+	return batch{
+		script: redis.NewScript(admitScript), alive: ledger.ProcessKey(process), last: admittedKey(process),
+		lease: lease.Milliseconds(), keep: answerKept.Milliseconds(), at: make(map[storage.Allowance]int),
+	}
+}
+
+// run sends the batch under a number of its own and returns the script's answer.
+func (b *batch) run(ctx context.Context, client *redis.Client) (string, error) {
+	b.encode()
+	b.number++
+	answer, err := b.script.Run(ctx, client, b.keys, b.json, b.lease, b.number, b.keep).Text()
+	return answer, storage.RedisError("admit", err)
 }
 
 // admitGroup is the part of one token; its lists are JSON without brackets.
@@ -24,7 +48,7 @@ type admitGroup struct {
 	admissions                         []*admission
 }
 
-func (b *building) group(token storage.Allowance) *admitGroup {
+func (b *batch) group(token storage.Allowance) *admitGroup {
 	i, ok := b.at[token]
 	if !ok {
 		i = len(b.groups)
@@ -43,7 +67,7 @@ func (b *building) group(token storage.Allowance) *admitGroup {
 	return &b.groups[i]
 }
 
-func (b *building) reset() {
+func (b *batch) reset() {
 	for i := range b.groups {
 		clear(b.groups[i].admissions)
 	}
@@ -52,7 +76,7 @@ func (b *building) reset() {
 	b.groups, b.json, b.keys = b.groups[:0], b.json[:0], b.keys[:0]
 }
 
-func (b *building) settle(s settlement) {
+func (b *batch) settle(s settlement) {
 	g := b.group(s.token)
 	switch {
 	case s.renew:
@@ -71,7 +95,7 @@ func (b *building) settle(s settlement) {
 	}
 }
 
-func (b *building) admit(a *admission) {
+func (b *batch) admit(a *admission) {
 	g := b.group(a.token)
 	g.calls = appendNumber(g.calls, int64(a.cost.Requests))
 	g.calls = appendNumber(g.calls, int64(a.cost.Tokens))
@@ -83,9 +107,9 @@ func (b *building) admit(a *admission) {
 	g.admissions = append(g.admissions, a)
 }
 
-func (b *building) encode(alive, last string) {
+func (b *batch) encode() {
 	b.json = append(b.json, '[')
-	b.keys = append(b.keys, alive, last, ledger.BudgetsKey)
+	b.keys = append(b.keys, b.alive, b.last, ledger.BudgetsKey)
 	for i := range b.groups {
 		g := &b.groups[i]
 		b.keys = append(b.keys, windowKey(g.token.Token), leasesKey(g.token.Token))

@@ -13,36 +13,6 @@ type window struct {
 	buckets          [windowSeconds]struct{ requests, tokens int }
 }
 
-// admitAllLocally answers a batch by this process's own limits.
-func (l *Limiter) admitAllLocally(asked []*admission, now time.Time) {
-	for _, a := range asked {
-		if !a.settle {
-			l.admitLocally(a, now)
-		}
-	}
-}
-
-func (l *Limiter) admitLocally(a *admission, now time.Time) {
-	l.mu.Lock()
-	w := l.local[a.token.Token]
-	if w == nil {
-		w = new(window)
-		l.local[a.token.Token] = w
-	}
-	w.advance(now.Unix())
-	code := w.admit(a.token, a.cost, len(l.running[a.token]), l.used[a.token.Token])
-	state := w.state(now, a.token, a.cost, code)
-	if code == codeAdmitted && a.token.Budget > 0 {
-		l.used[a.token.Token] += a.cost.Money
-		state.used = l.used[a.token.Token]
-	}
-	if code == codeAdmitted && a.lease != "" {
-		l.start(a.token, a.lease)
-	}
-	l.mu.Unlock()
-	l.grant(a, code, state, true)
-}
-
 // advance lets go what is older than a minute.
 func (w *window) advance(second int64) {
 	if second <= w.second {
