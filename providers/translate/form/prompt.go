@@ -193,10 +193,17 @@ type Tool struct {
 	// OpenAPI: Schema is in the words of OpenAPI 3.0, with types in capitals.
 	OpenAPI bool
 	Strict  *bool
-	// Custom: the tool takes one text.
-	Custom bool
-	Cache  Mark
-	At     Path
+	// Custom: the tool takes one text, of the grammar if there is one. See Function.
+	Custom  bool
+	Grammar Grammar
+	Cache   Mark
+	At      Path
+}
+
+// Grammar says which texts a custom tool takes. The zero Grammar says any.
+type Grammar struct {
+	// Syntax is the language of Definition: lark or regex.
+	Syntax, Definition Text
 }
 
 // ChoiceMode says whether tools are called.

@@ -1,0 +1,262 @@
+package form
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"modelrelay/providers"
+)
+
+// What a Sequencer holds at most, in bytes.
+const (
+	maxHeldBlock = 4 << 20
+	maxHeld      = 16 << 20
+)
+
+// Sequencer puts an answer's events in an order in which one block of a choice is open at a time. Upstreams of the chat
+// dialect may give the inputs of several calls in turns: the first call stays open until its input is one whole JSON value,
+// and what comes of other blocks meanwhile is held, at most 4 MiB a block and 16 MiB in all; beyond that the answer has
+// failed. Between EventCallBegin and EventCallEnd of a call come only its EventCallArgs, EventPing and EventCounts, and each
+// call that begins ends before EventStop. A Sequencer is of one answer, and one goroutine.
+type Sequencer struct {
+	whole   bool
+	next    func(*Event)
+	lanes   []*lane
+	held    int // bytes
+	failed  bool
+	scratch []byte
+}
+
+// lane is the state of one choice.
+type lane struct {
+	choice int
+	// open: the call of begin has begun and not ended, and input scans what it is called with.
+	open  bool
+	begin heldEvent
+	input inputScanner
+	queue []heldEvent // what follows, in order
+}
+
+// heldEvent is an event that waits, with bytes of its own.
+type heldEvent struct {
+	event Event
+	text  []byte // of the events of one block, joined, without its last quote
+	ended bool   // of a call: its end is held as well
+}
+
+// NewSequencer returns a Sequencer that hands events to next, which must not keep them. Where whole is set, a call's input
+// comes at once in one EventCallArgs behind its EventCallBegin, or in none where it is empty.
+func NewSequencer(whole bool, next func(*Event)) *Sequencer {
+	return &Sequencer{whole: whole, next: next}
+}
+
+// Put takes the next event of the answer.
+func (s *Sequencer) Put(event *Event) {
+	if s.failed {
+		return
+	}
+	switch event.Kind {
+	case EventStart, EventPing, EventCounts:
+		s.next(event)
+	case EventFailed:
+		s.failed = true
+		s.next(event)
+	case EventStop:
+		l := s.lane(event.Choice)
+		s.drain(l, true)
+		s.endCall(l)
+		if !s.failed {
+			s.next(event)
+		}
+	default:
+		l := s.lane(event.Choice)
+		s.put(l, event)
+		s.drain(l, false)
+	}
+}
+
+func (s *Sequencer) lane(choice int) *lane {
+	for _, l := range s.lanes {
+		if l.choice == choice {
+			return l
+		}
+	}
+	l := &lane{choice: choice}
+	s.lanes = append(s.lanes, l)
+	return l
+}
+
+// put hands an event on, or holds it.
+func (s *Sequencer) put(l *lane, event *Event) {
+	ofCall := event.Kind == EventCallArgs || event.Kind == EventCallEnd
+	switch {
+	case l.open && ofCall && event.Block == l.begin.event.Block:
+		s.goOn(l, event)
+	case len(l.queue) > 0 || l.open && !l.input.whole:
+		s.hold(l, event)
+	default:
+		s.endCall(l)
+		s.pass(l, event)
+	}
+}
+
+// pass hands on an event while no call is open. What comes behind the end of its call is left out.
+func (s *Sequencer) pass(l *lane, event *Event) {
+	switch event.Kind {
+	case EventCallArgs, EventCallEnd:
+	case EventCallBegin:
+		l.open, l.input = true, inputScanner{}
+		l.begin = heldEvent{event: Event{Kind: event.Kind, Choice: event.Choice, Block: event.Block, Call: event.Call}}
+		if !s.whole {
+			s.next(event)
+		}
+	default:
+		s.next(event)
+	}
+}
+
+// goOn takes an event of the call that is open.
+func (s *Sequencer) goOn(l *lane, event *Event) {
+	if event.Kind == EventCallEnd {
+		s.endCall(l)
+		return
+	}
+	s.scratch, _ = jsontext.AppendUnquote(s.scratch[:0], []byte(event.Text)) // a lone surrogate stands in a string of the input
+	l.input.scan(s.scratch)
+	if s.whole {
+		s.keep(&l.begin, event.Text)
+		return
+	}
+	s.next(event)
+}
+
+// endCall ends the call that is open, if any.
+func (s *Sequencer) endCall(l *lane) {
+	if !l.open || s.failed {
+		return
+	}
+	l.open = false
+	if s.whole {
+		s.next(&l.begin.event)
+		if input := s.release(&l.begin); !input.Empty() {
+			s.next(&Event{Kind: EventCallArgs, Choice: l.choice, Block: l.begin.event.Block, Text: input})
+		}
+	}
+	s.next(&Event{Kind: EventCallEnd, Choice: l.choice, Block: l.begin.event.Block})
+}
+
+// hold keeps an event until what stands before it has ended.
+func (s *Sequencer) hold(l *lane, event *Event) {
+	at := slices.IndexFunc(l.queue, func(h heldEvent) bool {
+		return h.event.Kind == EventCallBegin && h.event.Block == event.Block
+	})
+	switch event.Kind {
+	case EventCallArgs:
+		if at >= 0 && !l.queue[at].ended {
+			s.keep(&l.queue[at], event.Text)
+		}
+		return
+	case EventCallEnd:
+		if at >= 0 {
+			l.queue[at].ended = true
+		}
+		return
+	}
+	if last := len(l.queue) - 1; event.Text != nil && last >= 0 &&
+		l.queue[last].event.Kind == event.Kind && l.queue[last].event.Block == event.Block {
+		s.keep(&l.queue[last], event.Text)
+		return
+	}
+	held := heldEvent{event: *event}
+	held.event.Text, held.event.State.Text = nil, slices.Clone(event.State.Text)
+	held.event.State.Data = slices.Clone(event.State.Data)
+	s.count(len(event.State.Data)+len(event.State.Text), 0)
+	if event.Text != nil {
+		s.keep(&held, event.Text)
+	}
+	l.queue = append(l.queue, held)
+}
+
+// drain hands on what is held as far as it may follow: all of it where the answer ends.
+func (s *Sequencer) drain(l *lane, end bool) {
+	for len(l.queue) > 0 && !s.failed && (!l.open || end || l.input.whole) {
+		s.endCall(l)
+		held := l.queue[0]
+		l.queue[0] = heldEvent{}
+		l.queue = l.queue[1:]
+		s.held -= len(held.event.State.Data) + len(held.event.State.Text)
+		text := s.release(&held)
+		if held.event.Kind != EventCallBegin {
+			held.event.Text = text
+			s.pass(l, &held.event)
+			continue
+		}
+		s.pass(l, &held.event)
+		if !text.Empty() {
+			s.goOn(l, &Event{Kind: EventCallArgs, Choice: l.choice, Block: held.event.Block, Text: text})
+		}
+		if held.ended {
+			s.endCall(l)
+		}
+	}
+	if len(l.queue) == 0 {
+		l.queue = nil
+	}
+}
+
+// keep appends text to what is held of a block.
+func (s *Sequencer) keep(held *heldEvent, text Text) {
+	if held.text == nil {
+		held.text = append(held.text, '"')
+	}
+	held.text = append(held.text, text.Inner()...)
+	s.count(len(text.Inner()), len(held.text))
+}
+
+// release returns the text that is held of a block.
+func (s *Sequencer) release(held *heldEvent) Text {
+	if held.text == nil {
+		return nil
+	}
+	s.held -= len(held.text) - 1
+	text := append(held.text, '"')
+	held.text = nil
+	return text
+}
+
+// count adds to what is held, and fails the answer where that is too much.
+func (s *Sequencer) count(more, block int) {
+	s.held += more
+	if !s.failed && (s.held > maxHeld || block > maxHeldBlock) {
+		s.failed = true
+		s.next(&Event{Kind: EventFailed, Fault: providers.Faultf(providers.Upstream,
+			"The upstream's answer has tool calls that are too long to translate.")})
+	}
+}
+
+// inputScanner finds the end of a JSON object or array that comes in pieces.
+type inputScanner struct {
+	depth           int
+	inText, escaped bool
+	whole           bool
+}
+
+// scan takes the next piece.
+func (i *inputScanner) scan(piece []byte) {
+	for _, c := range piece {
+		switch {
+		case i.escaped:
+			i.escaped = false
+		case i.inText:
+			i.escaped, i.inText = c == '\\', c != '"'
+		case c == '"':
+			i.inText = true
+		case c == '{' || c == '[':
+			i.depth++
+		case c == '}' || c == ']':
+			i.depth--
+			i.whole = i.whole || i.depth == 0
+		}
+	}
+}
