@@ -69,6 +69,8 @@ const (
 	FieldStop
 	FieldUser
 	FieldThinking
+	// FieldResultID is what a block with a result calls the id of its call, for faults alone: every reader sets it.
+	FieldResultID
 	fieldCount
 )
 
