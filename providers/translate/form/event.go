@@ -6,7 +6,8 @@ import "modelrelay/providers"
 type EventKind int
 
 // The kinds of events, in the order in which an answer may give them: EventStart first, then blocks, EventCounts whenever the
-// upstream counts, and at the end one EventStop for each choice, or EventFailed.
+// upstream counts, and at the end one EventStop for each choice, or EventFailed. Behind the last EventStop a writer gets
+// EventEnd.
 const (
 	EventStart EventKind = iota
 	// EventText, EventThought and EventRefusal carry a piece of Text of Block.
@@ -31,6 +32,8 @@ const (
 	EventPing
 	// EventFailed carries Fault: the answer broke off or its upstream says that it failed.
 	EventFailed
+	// EventEnd tells a writer that nothing follows: each choice has stopped, and the counts are known. Readers do not give it.
+	EventEnd
 )
 
 // Event is a piece of an answer. What it points to is valid until the next piece is read.
@@ -164,6 +167,6 @@ type AnswerWriter interface {
 	// Write takes the next event. What it points to is not kept.
 	Write(event *Event)
 	// Take returns what is to be sent by now, nil for nothing, and begins anew. The bytes are valid until the next Write.
-	// Of a document all comes after its end.
+	// A document comes whole behind EventEnd; so does what ends a stream of several choices.
 	Take() []byte
 }
