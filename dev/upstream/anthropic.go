@@ -37,10 +37,14 @@ func anthropicKey(x *exchange) (string, *problem) {
 	return key, nil
 }
 
-// refuseAnthropic writes {"type":"error","error":{type,message},"request_id"}.
+// refuseAnthropic answers with the vendor's error.
 func refuseAnthropic(x *exchange, p problem) {
-	id := anthropicHeaders(x)
-	x.json(p.status, map[string]any{"type": "error", "request_id": id, "error": map[string]string{"type": anthropicClass(p), "message": p.message}})
+	x.json(p.status, anthropicError(p, anthropicHeaders(x)))
+}
+
+// anthropicError is {"type":"error","error":{type,message},"request_id"}.
+func anthropicError(p problem, id string) map[string]any {
+	return map[string]any{"type": "error", "request_id": id, "error": map[string]string{"type": anthropicClass(p), "message": p.message}}
 }
 
 func anthropicClass(p problem) string {
@@ -88,14 +92,11 @@ func anthropicLimits(x *exchange) {
 
 // messagesRequest is what the fake reads of a message.
 type messagesRequest struct {
-	Model     string `json:"model"`
-	MaxTokens *int   `json:"max_tokens"`
-	Messages  []struct {
-		Role    string          `json:"role"`
-		Content json.RawMessage `json:"content"`
-	} `json:"messages"`
-	System     json.RawMessage `json:"system"`
-	Stream     bool            `json:"stream"`
+	Model      string            `json:"model"`
+	MaxTokens  *int              `json:"max_tokens"`
+	Messages   []json.RawMessage `json:"messages"`
+	System     json.RawMessage   `json:"system"`
+	Stream     bool              `json:"stream"`
 	ToolChoice struct {
 		Type string `json:"type"`
 		Name string `json:"name"`
@@ -104,8 +105,13 @@ type messagesRequest struct {
 		Name string `json:"name"`
 	} `json:"tools"`
 	Thinking struct {
-		Type string `json:"type"`
+		Type    string `json:"type"`
+		Display string `json:"display"`
 	} `json:"thinking"`
+	OutputConfig struct {
+		Format json.RawMessage `json:"format"`
+	} `json:"output_config"`
+	talk []chatMessage
 }
 
 func parseMessages(x *exchange) *problem {
@@ -124,8 +130,14 @@ func parseCount(x *exchange) *problem {
 		return p
 	}
 	x.request, x.model = q, q.Model
-	if n := len(q.Messages); n > 0 {
-		x.prompt = textOf(q.Messages[n-1].Content)
+	q.talk = make([]chatMessage, len(q.Messages))
+	for i, raw := range q.Messages {
+		if json.Unmarshal(raw, &q.talk[i]) != nil {
+			return &problem{status: http.StatusBadRequest, kind: kindInvalid, message: fmt.Sprintf("messages.%d: Input should be a valid dictionary", i)}
+		}
+	}
+	if n := len(q.talk); n > 0 {
+		x.prompt = textOf(q.talk[n-1].Content)
 	}
 	switch {
 	case q.Model == "":
@@ -137,8 +149,8 @@ func parseCount(x *exchange) *problem {
 	case len(q.Messages) == 0:
 		return &problem{status: http.StatusBadRequest, kind: kindInvalid, message: "messages: at least one message is required"}
 	}
-	for i := range q.Messages {
-		if role := q.Messages[i].Role; role != "user" && role != "assistant" {
+	for i := range q.talk {
+		if role := q.talk[i].Role; role != "user" && role != "assistant" {
 			return &problem{
 				status: http.StatusBadRequest, kind: kindInvalid,
 				message: fmt.Sprintf("messages: Unexpected role \"%s\". Allowed roles are \"user\" or \"assistant\".", role),
@@ -153,22 +165,33 @@ func anthropicRequired(field string) *problem {
 }
 
 func (q *messagesRequest) question(prompt string) question {
-	out := question{model: q.Model, text: prompt, all: q.size()}
+	out := question{model: q.Model, text: prompt, all: q.size(), thinks: q.thinks(), json: len(q.OutputConfig.Format) > 0}
 	if q.MaxTokens != nil {
 		out.maxTokens = *q.MaxTokens
 	}
-	last := q.Messages[len(q.Messages)-1].Content
-	var blocks []struct {
-		Type string `json:"type"`
-	}
-	if json.Unmarshal(last, &blocks) == nil {
+	begins := 0
+	for i := range q.talk {
+		if q.talk[i].Role == "assistant" {
+			begins = i + 1
+			continue
+		}
+		var blocks []struct {
+			Type string `json:"type"`
+		}
+		_ = json.Unmarshal(q.talk[i].Content, &blocks) // or a text, which is no result
+		out.result = false
 		for _, b := range blocks {
 			out.result = out.result || b.Type == "tool_result"
 		}
+		if out.result {
+			out.rounds++
+		}
 	}
+	out.turn = q.Messages[begins:]
 	for _, tool := range q.Tools {
 		out.tools = append(out.tools, tool.Name)
 	}
+	out.offered = out.tools
 	switch q.ToolChoice.Type {
 	case "none":
 		out.tools = nil
@@ -178,10 +201,15 @@ func (q *messagesRequest) question(prompt string) question {
 	return out
 }
 
+// thinks says whether the answer shows that the model thinks.
+func (q *messagesRequest) thinks() bool {
+	return q.Thinking.Type == "enabled" || q.Thinking.Type == "adaptive"
+}
+
 func (q *messagesRequest) size() int {
 	size := len(q.System)
-	for i := range q.Messages {
-		size += len(q.Messages[i].Content)
+	for i := range q.talk {
+		size += len(q.talk[i].Content)
 	}
 	return size
 }

@@ -21,67 +21,103 @@ type messageUsage struct {
 	Input         int            `json:"input_tokens"`
 	CacheCreation int            `json:"cache_creation_input_tokens"`
 	CacheRead     int            `json:"cache_read_input_tokens"`
-	CacheDetail   map[string]int `json:"cache_creation"`
+	CacheDetail   map[string]int `json:"cache_creation,omitempty"`
 	Output        int            `json:"output_tokens"`
-	ServiceTier   string         `json:"service_tier"`
+	OutputDetail  map[string]int `json:"output_tokens_details,omitempty"`
+	ServiceTier   string         `json:"service_tier,omitempty"`
 }
 
-// contentBlock is a text, thinking or tool_use block; absent fields are left out.
+func newMessageUsage(r *reply) messageUsage {
+	u := r.usage
+	return messageUsage{
+		Input: u.Input - u.Read - u.Write, CacheCreation: u.Write, CacheRead: u.Read, Output: u.Output, ServiceTier: "standard",
+		CacheDetail:  map[string]int{"ephemeral_5m_input_tokens": u.Write - u.Write1h, "ephemeral_1h_input_tokens": u.Write1h},
+		OutputDetail: map[string]int{"thinking_tokens": u.Reasoning},
+	}
+}
+
+// contentBlock is a text, thinking, redacted_thinking or tool_use block; absent fields are left out.
 type contentBlock struct {
 	Type      string          `json:"type"`
 	Text      *string         `json:"text,omitempty"`
 	Thinking  *string         `json:"thinking,omitempty"`
 	Signature *string         `json:"signature,omitempty"`
+	Data      string          `json:"data,omitempty"`
 	ID        string          `json:"id,omitempty"`
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
+
+	said *part
 }
 
+// What thinking is sealed as; a signature is bound to the text that is shown.
 const (
-	thought          = "The user said something. I will say it back."
-	thoughtSignature = "EqQBCgIYAhIkc2lnbmF0dXJlIG9mIHRoZSBmYWtl"
+	sealThinking = "thinking"
+	sealRedacted = "redacted"
 )
 
-// blocks are the content of a reply.
+// blocks are the content of a reply. Thoughts are shown to those who asked for them.
 func (q *messagesRequest) blocks(r *reply) []contentBlock {
-	var blocks []contentBlock
-	if q.Thinking.Type == "enabled" || q.Thinking.Type == "adaptive" {
-		text, signature := thought, thoughtSignature
-		blocks = append(blocks, contentBlock{Type: "thinking", Thinking: &text, Signature: &signature})
-	}
-	for _, call := range r.calls {
-		blocks = append(blocks, contentBlock{Type: "tool_use", ID: "toolu_" + call.id, Name: call.name, Input: json.RawMessage(call.arguments)})
-	}
-	if len(r.calls) == 0 {
-		blocks = append(blocks, contentBlock{Type: "text", Text: &r.text})
+	blocks := []contentBlock{}
+	for i := range r.parts {
+		p := &r.parts[i]
+		switch p.kind {
+		case partThought:
+			if !q.thinks() {
+				continue
+			}
+			if q.Thinking.Display == "omitted" {
+				p = &part{kind: partThought}
+			}
+			signature := seal(sealThinking, p.text)
+			blocks = append(blocks, contentBlock{Type: "thinking", Thinking: &p.text, Signature: &signature, said: p})
+		case partRedacted:
+			if q.thinks() {
+				blocks = append(blocks, contentBlock{Type: "redacted_thinking", Data: seal(sealRedacted, ""), said: p})
+			}
+		case partCall:
+			blocks = append(blocks, contentBlock{Type: "tool_use", ID: p.call.id, Name: p.call.name, Input: json.RawMessage(p.call.arguments), said: p})
+		case partText, partRefusal:
+			blocks = append(blocks, contentBlock{Type: "text", Text: &p.text, said: p})
+		}
 	}
 	return blocks
 }
 
 func stopReason(r *reply) string {
-	switch {
-	case len(r.calls) > 0:
+	switch r.stop {
+	case stopEnd:
+		return "end_turn"
+	case stopCalls:
 		return "tool_use"
-	case r.cut:
-		return "max_tokens"
+	case stopFiltered:
+		return "refusal"
+	case stopContextFull:
+		return "model_context_window_exceeded"
+	case stopPaused:
+		return "pause_turn"
 	}
-	return "end_turn"
+	return r.stop
 }
 
 func answerMessages(x *exchange) {
 	q := requestOf[messagesRequest](x)
 	x.accept()
-	anthropicHeaders(x)
+	r := x.reply(q.question(x.prompt))
+	r.name("toolu_")
+	id := ""
+	if x.breaks(&r, q.Stream, func(p problem) { x.event("error", anthropicError(p, id)) }) {
+		return
+	}
+	id = anthropicHeaders(x)
 	anthropicLimits(x)
-	asked := q.question(x.prompt)
-	r := asked.reply()
-	blocks, reason := q.blocks(&r), stopReason(&r)
+	reason := stopReason(&r)
 	m := message{
-		ID: "msg_01" + randomWord(22), Type: "message", Role: "assistant", Model: q.Model, Content: blocks, StopReason: &reason,
-		Usage: messageUsage{
-			Input: r.input, Output: r.output, ServiceTier: "standard",
-			CacheDetail: map[string]int{"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-		},
+		ID: "msg_01" + randomWord(22), Type: "message", Role: "assistant", Model: q.Model, Content: q.blocks(&r), StopReason: &reason,
+		Usage: newMessageUsage(&r),
+	}
+	if r.stopSequence != "" {
+		m.StopSequence = &r.stopSequence
 	}
 	if !q.Stream {
 		x.json(http.StatusOK, m)
@@ -95,7 +131,8 @@ func answerMessages(x *exchange) {
 // and the whole output count, stop.
 func streamMessage(x *exchange, m message) {
 	start := m
-	start.Content, start.StopReason, start.Usage.Output = []contentBlock{}, nil, 1
+	start.Content, start.StopReason, start.StopSequence = []contentBlock{}, nil, nil
+	start.Usage.Output, start.Usage.OutputDetail = 1, nil
 	if !x.event("message_start", map[string]any{"type": "message_start", "message": start}) {
 		return
 	}
@@ -107,11 +144,10 @@ func streamMessage(x *exchange, m message) {
 			return
 		}
 	}
+	usage := m.Usage
+	usage.CacheDetail, usage.ServiceTier = nil, ""
 	delta := map[string]any{
-		"type": "message_delta", "delta": map[string]any{"stop_reason": m.StopReason, "stop_sequence": nil},
-		"usage": map[string]int{
-			"input_tokens": m.Usage.Input, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": m.Usage.Output,
-		},
+		"type": "message_delta", "delta": map[string]any{"stop_reason": m.StopReason, "stop_sequence": m.StopSequence}, "usage": usage,
 	}
 	if x.event("message_delta", delta) {
 		x.event("message_stop", map[string]string{"type": "message_stop"})
@@ -121,33 +157,35 @@ func streamMessage(x *exchange, m message) {
 func streamBlock(x *exchange, index int, b contentBlock) bool {
 	none := ""
 	empty := b
-	var pieces []map[string]string
+	key, kind := "", ""
 	switch b.Type {
 	case "thinking":
-		empty.Thinking, empty.Signature = &none, &none
-		for piece, rest := nextPiece(*b.Thinking); piece != ""; piece, rest = nextPiece(rest) {
-			pieces = append(pieces, map[string]string{"type": "thinking_delta", "thinking": piece})
-		}
-		pieces = append(pieces, map[string]string{"type": "signature_delta", "signature": *b.Signature})
+		empty.Thinking, empty.Signature, key, kind = &none, &none, "thinking", "thinking_delta"
 	case "tool_use":
 		empty.Input = json.RawMessage("{}")
-		pieces = append(pieces, map[string]string{"type": "input_json_delta", "partial_json": ""})
-		for _, piece := range argumentPieces(string(b.Input)) {
-			pieces = append(pieces, map[string]string{"type": "input_json_delta", "partial_json": piece})
-		}
-	default:
-		empty.Text = &none
-		for piece, rest := nextPiece(*b.Text); piece != ""; piece, rest = nextPiece(rest) {
-			pieces = append(pieces, map[string]string{"type": "text_delta", "text": piece})
-		}
+	case "text":
+		empty.Text, key, kind = &none, "text", "text_delta"
 	}
 	if !x.event("content_block_start", map[string]any{"type": "content_block_start", "index": index, "content_block": empty}) {
 		return false
 	}
-	for _, piece := range pieces {
-		if !x.pause() || !x.event("content_block_delta", map[string]any{"type": "content_block_delta", "index": index, "delta": piece}) {
-			return false
-		}
+	delta := func(kind, key, piece string) bool {
+		return x.pause() && x.event("content_block_delta", map[string]any{
+			"type": "content_block_delta", "index": index, "delta": map[string]string{"type": kind, key: piece},
+		})
 	}
-	return x.event("content_block_stop", map[string]any{"type": "content_block_stop", "index": index})
+	ok := true
+	switch b.Type {
+	case "tool_use":
+		ok = delta("input_json_delta", "partial_json", "")
+		for _, piece := range argumentPieces(string(b.Input)) {
+			ok = ok && delta("input_json_delta", "partial_json", piece)
+		}
+	case "text", "thinking":
+		ok = b.said.pieces(func(piece string) bool { return delta(kind, key, piece) })
+	}
+	if b.Type == "thinking" {
+		ok = ok && delta("signature_delta", "signature", *b.Signature)
+	}
+	return ok && x.event("content_block_stop", map[string]any{"type": "content_block_stop", "index": index})
 }

@@ -16,19 +16,23 @@ const maxWait = 60 * time.Second
 
 func (s *server) routeControl() {
 	routes := map[string]func(w http.ResponseWriter, r *http.Request) (any, error){
-		"GET /_control/rules":         s.listRules,
-		"POST /_control/rules":        s.addRule,
-		"DELETE /_control/rules":      s.removeRules,
-		"DELETE /_control/rules/{id}": s.removeRules,
-		"POST /_control/release":      s.releaseCalls,
-		"GET /_control/wait":          s.waitForCalls,
-		"GET /_control/stats":         s.showStats,
-		"GET /_control/jobs":          s.listJobs,
-		"GET /_control/jobs/{id}":     s.showJob,
-		"POST /_control/jobs/{id}":    s.driveJob,
-		"GET /_control/requests":      s.listRequests,
-		"POST /_control/reset":        s.reset,
-		"GET /healthz":                func(http.ResponseWriter, *http.Request) (any, error) { return map[string]bool{"ok": true}, nil },
+		"GET /_control/rules":           s.listRules,
+		"POST /_control/rules":          s.addRule,
+		"DELETE /_control/rules":        s.removeRules,
+		"DELETE /_control/rules/{id}":   s.removeRules,
+		"GET /_control/scripts":         s.listScripts,
+		"POST /_control/scripts":        s.addScript,
+		"DELETE /_control/scripts":      s.removeScripts,
+		"DELETE /_control/scripts/{id}": s.removeScripts,
+		"POST /_control/release":        s.releaseCalls,
+		"GET /_control/wait":            s.waitForCalls,
+		"GET /_control/stats":           s.showStats,
+		"GET /_control/jobs":            s.listJobs,
+		"GET /_control/jobs/{id}":       s.showJob,
+		"POST /_control/jobs/{id}":      s.driveJob,
+		"GET /_control/requests":        s.listRequests,
+		"POST /_control/reset":          s.reset,
+		"GET /healthz":                  func(http.ResponseWriter, *http.Request) (any, error) { return map[string]bool{"ok": true}, nil },
 	}
 	for pattern, answer := range routes {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +51,7 @@ func (s *server) routeControl() {
 	}
 }
 
-// unknownError says that a job or rule does not exist.
+// unknownError says that a job, rule or script does not exist.
 type unknownError string
 
 func (e unknownError) Error() string { return string(e) }
@@ -254,9 +258,10 @@ func (s *server) listRequests(_ http.ResponseWriter, r *http.Request) (any, erro
 	return map[string]any{"requests": s.recorder.last(filterOf(r), n)}, nil
 }
 
-// reset ends rules, lets held calls go, and forgets counts, requests and jobs; keep=jobs leaves the jobs.
+// reset ends rules and scripts, lets held calls go, and forgets counts, requests and jobs; keep=jobs leaves the jobs.
 func (s *server) reset(_ http.ResponseWriter, r *http.Request) (any, error) {
 	s.rules.reset()
+	s.scripts.Remove("")
 	s.ledger.reset()
 	s.recorder.reset()
 	if r.URL.Query().Get("keep") != "jobs" {

@@ -4,7 +4,7 @@
 //
 // # Vendors
 //
-//	/openai/v1/    chat/completions, completions, embeddings, responses[/compact], moderations, rerank, images/{generations,edits},
+//	/openai/v1/    chat/completions, completions, embeddings, responses[/compact|/input_tokens], moderations, rerank, images/{generations,edits},
 //	               audio/{speech,transcriptions,translations}, models[/{id}], videos[/{id}[/content|/remix]], realtime
 //	/generic/v1/   a gateway of our kind: all of the above, video/generations[/{id}[/cancel]] with Idempotency-Key, videos/{id}/cancel;
 //	               /generic/openapi.json declares the key
@@ -48,7 +48,7 @@
 //
 // # Control
 //
-// All bodies and answers are JSON; a wrong order is 400 and an unknown job or rule 404, with {"error"}. Filters are
+// All bodies and answers are JSON; a wrong order is 400 and an unknown job, rule or script 404, with {"error"}. Filters are
 // the query parameters vendor, operation, key and model; each left out selects all.
 //
 //	POST   /_control/rules          adds a rule (below): {"id"}
@@ -65,7 +65,10 @@
 //	                                queued, in_progress, completed, failed, cancelled or expired and holds from then on
 //	GET    /_control/requests       filters and last=N: {"requests":[…]} as they arrived, oldest first: headers, size, sha256, and in head
 //	                                the first 64 KiB of the body as base64. The last 128 of each vendor and operation are kept.
-//	POST   /_control/reset          ends rules, releases calls, forgets counts, requests and jobs; keep=jobs keeps the jobs
+//	POST   /_control/scripts        adds a script (below): {"id"}
+//	GET    /_control/scripts        {"scripts"}, with how many of their answers were taken
+//	DELETE /_control/scripts[/{id}] ends all scripts or one
+//	POST   /_control/reset          ends rules and scripts, releases calls, forgets counts, requests and jobs; keep=jobs keeps the jobs
 //	GET    /healthz                 {"ok":true}
 //
 // counts are calls, accepted (the vendor took it), answered, canceled (the client went away first), faulted (a rule cut it), open now,
@@ -74,7 +77,7 @@
 // requests. "created" counts jobs, "submissions" the creates that led to them, repeats of an idempotency key included. A realtime call
 // that ends counts as answered whoever ended it.
 //
-// Operations: chat, completions, embeddings, responses, responses.compact, moderations, rerank, images.generations, images.edits,
+// Operations: chat, completions, embeddings, responses, responses.compact, responses.input_tokens, moderations, rerank, images.generations, images.edits,
 // images.content, audio.speech, audio.transcriptions, audio.translations, models, realtime, video.create, video.get, video.list,
 // video.content, video.delete, video.remix, video.cancel (openai, generic); messages, messages.count_tokens, models (anthropic);
 // generate, stream, count_tokens, embed, embed.batch, models (gemini); video.create, video.get, video.content (vendorc);
@@ -102,6 +105,25 @@
 //	progress           {progress, state}: puts the job there for good (in_progress unless state says otherwise)
 //	size               {bytes}: the job's content is that large (a valid file, made while it is sent)
 //	link               {ms}: content and links of the job work that long
+//
+// # Scripts
+//
+// A script answers chat calls of any dialect (chat, responses, messages, generate and stream) with given words, whole or streamed as
+// the call asks. Of the scripts that select a call (vendor, operation, key, model, contains: text in the body) the oldest answers it.
+// [modelrelay/dev/upstream/script.Script] has every field:
+//
+//	{"model": "claude-sonnet-4-5", "answers": [
+//	  {"parts": [{"think": "Hm."}, {"redacted": true}, {"text": ["cut ", "so"]}, {"call": {"name": "f", "arguments": {"a": 1}}}],
+//	   "stop": "max_tokens", "usage": {"input": 90, "read": 60, "write": 10, "output": 20, "reasoning": 5}, "interleave": true,
+//	   "break": {"after": 3, "how": "error", "status": 529, "message": "Overloaded"}}]}
+//
+// Each call takes the next answer. With "plan": true the answer is the one behind as many rounds of tool results as the call's history
+// has, so that an agent which asks beside its plan does not disturb it; calls without tools are not selected. {"any": [call, …]}
+// calls the first tool that is offered. {{said}} stands for what the turn says, {{media}} for what it shows.
+//
+// Thoughts come as each vendor shows them: thinking blocks with a signature where the call thinks, thought parts where it includes
+// thoughts, reasoning items with a summary where it asks for one and with encrypted_content where it includes that, reasoning_content
+// in chat completions. Models named gemini-3 and later sign their first call, or else their text.
 //
 // # Sources
 //

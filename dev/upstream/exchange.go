@@ -38,6 +38,7 @@ type exchange struct {
 	gate      <-chan struct{} // opens to let go what rule holds
 	shapes    []*rule         // those that shape the job behind it
 	accepted  bool
+	ending    *ending // set: the stream ends early
 
 	pace  time.Duration // between two events of a stream
 	timer *time.Timer
@@ -153,6 +154,9 @@ func (x *exchange) send(event []byte) bool {
 
 // sent is send that reports whether the connection took the event, whatever became of the client since.
 func (x *exchange) sent(event []byte) bool {
+	if x.over() {
+		return false
+	}
 	n, err := x.Write(event)
 	if err != nil {
 		return false

@@ -1,8 +1,8 @@
 package upstream
 
 import (
-	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -63,8 +63,11 @@ func geminiKey(x *exchange) (string, *problem) {
 	return key, nil
 }
 
-// refuseGemini writes {"error":{code,message,status,details}}; a code becomes the reason in an ErrorInfo.
-func refuseGemini(x *exchange, p problem) {
+// refuseGemini answers with the vendor's error.
+func refuseGemini(x *exchange, p problem) { x.json(p.status, geminiError(p)) }
+
+// geminiError is {"error":{code,message,status,details}}; a code becomes the reason in an ErrorInfo.
+func geminiError(p problem) map[string]any {
 	fields := map[string]any{"code": p.status, "message": p.message, "status": geminiStatus(p)}
 	if p.code != "" {
 		fields["details"] = []any{map[string]any{
@@ -72,7 +75,7 @@ func refuseGemini(x *exchange, p problem) {
 			"metadata": map[string]string{"service": "generativelanguage.googleapis.com"},
 		}}
 	}
-	x.json(p.status, map[string]any{"error": fields})
+	return map[string]any{"error": fields}
 }
 
 func geminiStatus(p problem) string {
@@ -108,12 +111,16 @@ type geminiContent struct {
 type geminiPart struct {
 	Text             *string         `json:"text,omitempty"`
 	Thought          bool            `json:"thought,omitempty"`
+	Signature        string          `json:"thoughtSignature,omitempty"`
 	FunctionCall     *geminiCall     `json:"functionCall,omitempty"`
 	FunctionResponse json.RawMessage `json:"functionResponse,omitempty"`
 	InlineData       *geminiBlob     `json:"inlineData,omitempty"`
+
+	said *part
 }
 
 type geminiCall struct {
+	ID   string          `json:"id,omitempty"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"`
 }
@@ -124,12 +131,13 @@ type geminiBlob struct {
 }
 
 type generateRequest struct {
-	Contents          []geminiContent `json:"contents"`
-	SystemInstruction json.RawMessage `json:"systemInstruction"`
+	Contents          []json.RawMessage `json:"contents"`
+	SystemInstruction json.RawMessage   `json:"systemInstruction"`
 	GenerationConfig  struct {
 		ResponseModalities []string `json:"responseModalities"`
 		ResponseMIMEType   string   `json:"responseMimeType"`
 		MaxOutputTokens    int      `json:"maxOutputTokens"`
+		CandidateCount     int      `json:"candidateCount"`
 		ThinkingConfig     struct {
 			IncludeThoughts bool `json:"includeThoughts"`
 		} `json:"thinkingConfig"`
@@ -145,7 +153,9 @@ type generateRequest struct {
 			AllowedFunctionNames []string `json:"allowedFunctionNames"`
 		} `json:"functionCallingConfig"`
 	} `json:"toolConfig"`
-	result bool
+	Counted *generateRequest `json:"generateContentRequest"`
+	talk    []geminiContent
+	result  bool
 }
 
 // geminiModel takes the model off the path, {model}:{action}.
@@ -168,9 +178,21 @@ func parseGenerate(x *exchange) *problem {
 	if p := x.decode(q); p != nil {
 		return p
 	}
+	if q.Counted != nil { // a count of a whole call
+		q = q.Counted
+	}
 	x.request = q
-	if n := len(q.Contents); n > 0 {
-		for _, part := range q.Contents[n-1].Parts {
+	q.talk = make([]geminiContent, len(q.Contents))
+	for i, raw := range q.Contents {
+		if json.Unmarshal(raw, &q.talk[i]) != nil {
+			return &problem{
+				status: http.StatusBadRequest, kind: kindInvalid,
+				message: fmt.Sprintf("Invalid value at 'contents[%d]' (type.googleapis.com/google.ai.generativelanguage.v1beta.Content)", i),
+			}
+		}
+	}
+	if n := len(q.talk); n > 0 {
+		for _, part := range q.talk[n-1].Parts {
 			switch {
 			case part.Text != nil:
 				x.prompt += *part.Text
@@ -194,11 +216,21 @@ func parseGenerate(x *exchange) *problem {
 func (q *generateRequest) question(x *exchange) question {
 	out := question{
 		model: x.model, text: x.prompt, all: q.size(), result: q.result, maxTokens: q.GenerationConfig.MaxOutputTokens,
-		json: q.GenerationConfig.ResponseMIMEType == "application/json",
+		json: q.GenerationConfig.ResponseMIMEType == "application/json", thinks: q.GenerationConfig.ThinkingConfig.IncludeThoughts,
 	}
+	begins := 0
+	for i := range q.talk {
+		if q.talk[i].Role == "model" {
+			begins = i + 1
+		} else if slices.ContainsFunc(q.talk[i].Parts, func(p geminiPart) bool { return p.FunctionResponse != nil }) {
+			out.rounds++
+		}
+	}
+	out.turn = q.Contents[begins:]
 	calling := q.ToolConfig.FunctionCallingConfig
 	for _, tool := range q.Tools {
 		for _, f := range tool.FunctionDeclarations {
+			out.offered = append(out.offered, f.Name)
 			if len(calling.AllowedFunctionNames) == 0 || slices.Contains(calling.AllowedFunctionNames, f.Name) {
 				out.tools = append(out.tools, f.Name)
 			}
@@ -212,7 +244,7 @@ func (q *generateRequest) question(x *exchange) question {
 
 func (q *generateRequest) size() int {
 	size := len(q.SystemInstruction)
-	for _, c := range q.Contents {
+	for _, c := range q.talk {
 		for _, p := range c.Parts {
 			if p.Text != nil {
 				size += len(*p.Text)
@@ -221,108 +253,6 @@ func (q *generateRequest) size() int {
 		}
 	}
 	return size
-}
-
-type geminiCandidate struct {
-	Content      geminiContent `json:"content"`
-	FinishReason string        `json:"finishReason,omitempty"`
-	Index        int           `json:"index"`
-}
-
-type geminiDetail struct {
-	Modality string `json:"modality"`
-	Tokens   int    `json:"tokenCount"`
-}
-
-type geminiUsage struct {
-	Prompt     int            `json:"promptTokenCount"`
-	Candidates int            `json:"candidatesTokenCount,omitempty"`
-	Total      int            `json:"totalTokenCount"`
-	Detail     []geminiDetail `json:"promptTokensDetails"`
-}
-
-type generateResponse struct {
-	Candidates   []geminiCandidate `json:"candidates"`
-	Usage        geminiUsage       `json:"usageMetadata"`
-	ModelVersion string            `json:"modelVersion"`
-	ResponseID   string            `json:"responseId"`
-}
-
-// reply returns the parts of the whole answer, how it ended, and the answer around them without its parts.
-func (q *generateRequest) reply(x *exchange) (parts []geminiPart, finish string, shell generateResponse) {
-	asked := q.question(x)
-	r := asked.reply()
-	if q.GenerationConfig.ThinkingConfig.IncludeThoughts {
-		text := thought
-		parts = append(parts, geminiPart{Text: &text, Thought: true})
-	}
-	for _, call := range r.calls {
-		parts = append(parts, geminiPart{FunctionCall: &geminiCall{call.name, json.RawMessage(call.arguments)}})
-	}
-	if len(r.calls) == 0 {
-		parts = append(parts, geminiPart{Text: &r.text})
-	}
-	if slices.Contains(q.GenerationConfig.ResponseModalities, "IMAGE") {
-		parts = append(parts, geminiPart{InlineData: &geminiBlob{"image/png", base64.StdEncoding.EncodeToString(paint(x.prompt, 0))}})
-		r.output += 258
-	}
-	finish = "STOP"
-	if r.cut {
-		finish = "MAX_TOKENS"
-	}
-	shell = generateResponse{
-		Usage:        geminiUsage{Prompt: r.input, Candidates: r.output, Total: r.input + r.output, Detail: []geminiDetail{{"TEXT", r.input}}},
-		ModelVersion: x.model, ResponseID: randomID(22),
-	}
-	return parts, finish, shell
-}
-
-func (g *generateResponse) with(parts []geminiPart, finish string) generateResponse {
-	out := *g
-	out.Candidates = []geminiCandidate{{Content: geminiContent{"model", parts}, FinishReason: finish}}
-	return out
-}
-
-func answerGenerate(x *exchange) {
-	q := requestOf[generateRequest](x)
-	x.accept()
-	parts, finish, shell := q.reply(x)
-	x.json(http.StatusOK, shell.with(parts, finish))
-}
-
-// answerGenerateStream sends events with alt=sse, else one JSON array of the same chunks.
-func answerGenerateStream(x *exchange) {
-	q := requestOf[generateRequest](x)
-	x.accept()
-	parts, finish, shell := q.reply(x)
-	var chunks []generateResponse
-	for _, part := range parts {
-		if part.Text == nil {
-			chunks = append(chunks, shell.with([]geminiPart{part}, ""))
-			continue
-		}
-		for piece, rest := nextPiece(*part.Text); piece != ""; piece, rest = nextPiece(rest) {
-			chunks = append(chunks, shell.with([]geminiPart{{Text: &piece, Thought: part.Thought}}, ""))
-		}
-	}
-	for i := range chunks {
-		if i == len(chunks)-1 {
-			chunks[i].Candidates[0].FinishReason = finish
-			break
-		}
-		chunks[i].Usage.Candidates, chunks[i].Usage.Total = 0, chunks[i].Usage.Prompt
-	}
-	if x.r.URL.Query().Get("alt") != "sse" {
-		x.json(http.StatusOK, chunks)
-		return
-	}
-	x.Header().Set("Content-Disposition", "attachment")
-	x.stream()
-	for i, chunk := range chunks {
-		if i > 0 && !x.pause() || !x.event("", chunk) {
-			return
-		}
-	}
 }
 
 func answerGeminiCount(x *exchange) {

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -54,9 +55,23 @@ func bearerKey(x *exchange) (string, *problem) {
 	return key, nil
 }
 
-// refuseOpenAI writes {"error":{message,type,param,code}}; absent values are null.
+// refuseOpenAI answers with the vendor's error.
 func refuseOpenAI(x *exchange, p problem) {
-	class, code := "invalid_request_error", p.code
+	openAIHeaders(x)
+	x.bytes(p.status, "application/json", append(openAIError(p), '\n'))
+}
+
+// openAIError is {"error":{message,type,param,code}}; absent values are null.
+func openAIError(p problem) []byte {
+	class, code := openAIClass(p)
+	b := appendQuoted([]byte(`{"error":{"message":`), p.message)
+	b = appendQuoted(append(b, `,"type":`...), class)
+	b = appendNullable(append(b, `,"param":`...), p.param)
+	return append(appendNullable(append(b, `,"code":`...), code), "}}"...)
+}
+
+func openAIClass(p problem) (class, code string) {
+	class, code = "invalid_request_error", p.code
 	switch p.kind {
 	case kindRateLimited:
 		class = "requests"
@@ -74,12 +89,7 @@ func refuseOpenAI(x *exchange, p problem) {
 		}
 	case kindInvalid, kindForbidden, kindNotFound, kindConflict, kindMismatch:
 	}
-	b := appendQuoted([]byte(`{"error":{"message":`), p.message)
-	b = appendQuoted(append(b, `,"type":`...), class)
-	b = appendNullable(append(b, `,"param":`...), p.param)
-	b = append(appendNullable(append(b, `,"code":`...), code), "}}\n"...)
-	openAIHeaders(x)
-	x.bytes(p.status, "application/json", b)
+	return class, code
 }
 
 func appendNullable(b []byte, s string) []byte {
@@ -118,6 +128,27 @@ func needJSON(x *exchange) *problem {
 	return &problem{
 		status: http.StatusBadRequest, kind: kindInvalid, code: "unsupported_content_type",
 		message: fmt.Sprintf("Unsupported content type: '%s'. Please try again with 'application/json'.", contentType),
+	}
+}
+
+// invalidType refuses a value that is of another type than the vendor takes.
+func invalidType(param, wanted string, got json.RawMessage) *problem {
+	kind := "an object"
+	switch c := got[0]; {
+	case c == '"':
+		kind = "a string"
+	case c == '[':
+		kind = "an array"
+	case c == 't' || c == 'f':
+		kind = "a boolean"
+	case c == 'n':
+		kind = "null"
+	case c != '{':
+		kind = "a number"
+	}
+	return &problem{
+		status: http.StatusBadRequest, kind: kindInvalid, code: "invalid_type", param: param,
+		message: fmt.Sprintf("Invalid type for '%s': expected %s, but got %s instead.", param, wanted, kind),
 	}
 }
 

@@ -2,17 +2,15 @@ package upstream
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 )
 
 // chatRequest is what the fake reads of a chat completion.
 type chatRequest struct {
-	Model    string `json:"model"`
-	Messages []struct {
-		Role    string          `json:"role"`
-		Content json.RawMessage `json:"content"`
-	} `json:"messages"`
-	Stream        bool `json:"stream"`
+	Model         string            `json:"model"`
+	Messages      []json.RawMessage `json:"messages"`
+	Stream        bool              `json:"stream"`
 	StreamOptions *struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
@@ -29,6 +27,12 @@ type chatRequest struct {
 	ResponseFormat struct {
 		Type string `json:"type"`
 	} `json:"response_format"`
+	talk []chatMessage
+}
+
+type chatMessage struct {
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
 }
 
 func parseChat(x *exchange) *problem {
@@ -40,8 +44,14 @@ func parseChat(x *exchange) *problem {
 		return p
 	}
 	x.request, x.model = q, q.Model
-	if n := len(q.Messages); n > 0 {
-		x.prompt = textOf(q.Messages[n-1].Content)
+	q.talk = make([]chatMessage, len(q.Messages))
+	for i, raw := range q.Messages {
+		if json.Unmarshal(raw, &q.talk[i]) != nil {
+			return invalidType(fmt.Sprintf("messages[%d]", i), "an object", raw)
+		}
+	}
+	if n := len(q.talk); n > 0 {
+		x.prompt = textOf(q.talk[n-1].Content)
 	}
 	if p := checkModel(x); p != nil {
 		return p
@@ -64,19 +74,28 @@ func parseChat(x *exchange) *problem {
 }
 
 func (q *chatRequest) question(prompt string) question {
-	last := &q.Messages[len(q.Messages)-1]
+	last := &q.talk[len(q.talk)-1]
 	out := question{
 		model: q.Model, text: prompt, result: last.Role == "tool", maxTokens: max(q.MaxTokens, q.MaxCompletionTokens),
 		json: q.ResponseFormat.Type == "json_object" || q.ResponseFormat.Type == "json_schema",
 	}
-	for i := range q.Messages {
-		out.all += len(q.Messages[i].Content)
+	begins := 0
+	for i := range q.talk {
+		out.all += len(q.talk[i].Content)
+		switch role := q.talk[i].Role; {
+		case role == "assistant":
+			begins = i + 1
+		case role == "tool" && i > 0 && q.talk[i-1].Role != "tool":
+			out.rounds++
+		}
 	}
+	out.turn = q.Messages[begins:]
 	for i := range q.Tools {
 		if q.Tools[i].Function.Name != "" {
 			out.tools = append(out.tools, q.Tools[i].Function.Name)
 		}
 	}
+	out.offered = out.tools
 	var word string
 	var forced struct {
 		Function struct {
@@ -95,11 +114,14 @@ func (q *chatRequest) question(prompt string) question {
 func answerChat(x *exchange) {
 	q := requestOf[chatRequest](x)
 	x.accept()
-	asked := q.question(x.prompt)
-	r := asked.reply()
+	r := x.reply(q.question(x.prompt))
+	r.name("call_")
 	choices := 1
 	if q.N != nil && *q.N > 1 {
 		choices = min(*q.N, 128)
+	}
+	if x.breaks(&r, q.Stream, func(p problem) { x.send(append(append([]byte("data: "), openAIError(p)...), "\n\n"...)) }) {
+		return
 	}
 	openAIHeaders(x)
 	limitHeaders(x)
@@ -136,21 +158,29 @@ type chatWriter struct {
 }
 
 func (c *chatWriter) finish() string {
-	switch {
-	case len(c.reply.calls) > 0:
+	switch c.reply.stop {
+	case stopEnd, stopSequence, stopRefusal:
+		return "stop"
+	case stopCalls:
 		return "tool_calls"
-	case c.reply.cut:
+	case stopMaxTokens, stopContextFull, stopPaused:
 		return "length"
+	case stopFiltered:
+		return "content_filter"
 	}
-	return "stop"
+	return c.reply.stop
 }
 
 func (c *chatWriter) appendUsage(b []byte) []byte {
-	output := c.reply.output * c.choices
-	b = appendInt(append(b, `"usage":{"prompt_tokens":`...), c.reply.input)
+	u := c.reply.usage
+	output := u.Output * c.choices
+	b = appendInt(append(b, `"usage":{"prompt_tokens":`...), u.Input)
 	b = appendInt(append(b, `,"completion_tokens":`...), output)
-	b = appendInt(append(b, `,"total_tokens":`...), c.reply.input+output)
-	return append(b, `,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`...)
+	b = appendInt(append(b, `,"total_tokens":`...), u.Input+output)
+	b = appendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), u.Read)
+	b = appendInt(append(b, `,"cache_write_tokens":`...), u.Write)
+	b = appendInt(append(b, `,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":`...), u.Reasoning*c.choices)
+	return append(b, `,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`...)
 }
 
 func (c *chatWriter) whole() {
@@ -161,20 +191,7 @@ func (c *chatWriter) whole() {
 			b = append(b, ',')
 		}
 		b = appendInt(append(b, `{"index":`...), i)
-		b = append(b, `,"message":{"role":"assistant","content":`...)
-		if len(c.reply.calls) > 0 {
-			b = append(b, `null,"tool_calls":[`...)
-			for n, call := range c.reply.calls {
-				if n > 0 {
-					b = append(b, ',')
-				}
-				b = append(appendChatCall(b, call, call.arguments), '}')
-			}
-			b = append(b, ']')
-		} else {
-			b = appendQuoted(b, c.reply.text)
-		}
-		b = append(b, `,"refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"`...)
+		b = append(c.appendMessage(append(b, `,"message":`...)), `,"logprobs":null,"finish_reason":"`...)
 		b = append(append(b, c.finish()...), `"}`...)
 	}
 	b = append(c.appendUsage(append(b, `],`...)), "}\n"...)
@@ -184,12 +201,34 @@ func (c *chatWriter) whole() {
 	}
 }
 
-func (c *chatWriter) served() { c.x.served(c.reply.input, c.reply.output*c.choices) }
+func (c *chatWriter) appendMessage(b []byte) []byte {
+	b = append(b, `{"role":"assistant","content":`...)
+	if c.reply.has(partText) {
+		b = appendQuoted(b, c.reply.of(partText))
+	} else {
+		b = append(b, "null"...)
+	}
+	if thoughts := c.reply.of(partThought); thoughts != "" {
+		b = appendQuoted(append(b, `,"reasoning_content":`...), thoughts)
+	}
+	for n, call := range c.reply.calls() {
+		if n == 0 {
+			b = append(b, `,"tool_calls":[`...)
+		} else {
+			b = append(b[:len(b)-1], ',')
+		}
+		b = append(appendChatCall(b, call, call.arguments), "}]"...)
+	}
+	b = appendNullable(append(b, `,"refusal":`...), c.reply.of(partRefusal))
+	return append(b, `,"annotations":[]}`...)
+}
+
+func (c *chatWriter) served() { c.x.served(c.reply.usage.Input, c.reply.usage.Output*c.choices) }
 
 // appendChatCall leaves the call open for its closing brace.
 func appendChatCall(b []byte, call toolCall, arguments string) []byte {
-	b = append(append(b, `{"id":"call_`...), call.id...)
-	b = appendQuoted(append(b, `","type":"function","function":{"name":`...), call.name)
+	b = appendQuoted(append(b, `{"id":`...), call.id)
+	b = appendQuoted(append(b, `,"type":"function","function":{"name":`...), call.name)
 	return append(appendQuoted(append(b, `,"arguments":`...), arguments), '}')
 }
 
@@ -210,30 +249,85 @@ func (c *chatWriter) stream() {
 	}
 }
 
-// content streams one choice: its text by the word, or its calls by a few bytes of their arguments.
+// content streams one choice: its text by the word, its calls by a few bytes of their arguments.
 func (c *chatWriter) content(choice int) bool {
-	for piece, rest := nextPiece(c.reply.text); piece != ""; piece, rest = nextPiece(rest) {
-		if !c.x.pause() || !c.delta(choice, func(b []byte) []byte { return append(appendQuoted(append(b, `{"content":`...), piece), '}') }, "") {
+	calls := 0
+	for i := range c.reply.parts {
+		p := &c.reply.parts[i]
+		key := ""
+		switch p.kind {
+		case partText:
+			key = `{"content":`
+		case partThought:
+			key = `{"reasoning_content":`
+		case partRefusal:
+			key = `{"refusal":`
+		case partCall:
+			if !c.open(choice, calls, p.call) || !c.reply.interleave && !c.arguments(choice, calls, p.call) {
+				return false
+			}
+			calls++
+			continue
+		case partRedacted:
+			continue
+		}
+		if !p.pieces(func(piece string) bool {
+			return c.x.pause() && c.delta(choice, func(b []byte) []byte { return append(appendQuoted(append(b, key...), piece), '}') }, "")
+		}) {
 			return false
 		}
 	}
-	for n, call := range c.reply.calls {
-		ok := c.x.pause() && c.delta(choice, func(b []byte) []byte {
-			b = append(b, `{"tool_calls":[`...)
-			b = appendInt(append(appendChatCall(b, call, ""), `,"index":`...), n)
-			return append(b, "}]}"...)
-		}, "")
-		for _, part := range argumentPieces(call.arguments) {
-			ok = ok && c.x.pause() && c.delta(choice, func(b []byte) []byte {
-				b = appendInt(append(b, `{"tool_calls":[{"index":`...), n)
-				return append(appendQuoted(append(b, `,"function":{"arguments":`...), part), "}}]}"...)
-			}, "")
-		}
-		if !ok {
-			return false
-		}
+	if c.reply.interleave && !c.interleaved(choice) {
+		return false
 	}
 	return c.x.pause() && c.delta(choice, func(b []byte) []byte { return append(b, "{}"...) }, c.finish())
+}
+
+// open begins the nth call.
+func (c *chatWriter) open(choice, n int, call toolCall) bool {
+	return c.x.pause() && c.delta(choice, func(b []byte) []byte {
+		b = append(b, `{"tool_calls":[`...)
+		b = appendInt(append(appendChatCall(b, call, ""), `,"index":`...), n)
+		return append(b, "}]}"...)
+	}, "")
+}
+
+func (c *chatWriter) arguments(choice, n int, call toolCall) bool {
+	for _, piece := range argumentPieces(call.arguments) {
+		if !c.argument(choice, n, piece) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *chatWriter) argument(choice, n int, piece string) bool {
+	return c.x.pause() && c.delta(choice, func(b []byte) []byte {
+		b = appendInt(append(b, `{"tool_calls":[{"index":`...), n)
+		return append(appendQuoted(append(b, `,"function":{"arguments":`...), piece), "}}]}"...)
+	}, "")
+}
+
+// interleaved sends a piece of each call's arguments in turn, until all are sent.
+func (c *chatWriter) interleaved(choice int) bool {
+	calls := c.reply.calls()
+	left := make([][]string, len(calls))
+	for i := range calls {
+		left[i] = argumentPieces(calls[i].arguments)
+	}
+	for more := true; more; {
+		more = false
+		for n := range left {
+			if len(left[n]) == 0 {
+				continue
+			}
+			if !c.argument(choice, n, left[n][0]) {
+				return false
+			}
+			left[n], more = left[n][1:], true
+		}
+	}
+	return true
 }
 
 // delta sends one chunk.

@@ -185,6 +185,7 @@ func (t *realtime) item(ctx context.Context, e *clientEvent) bool {
 func (t *realtime) respond(ctx context.Context) bool {
 	asked := question{model: t.x.model, text: t.text, all: len(t.text)}
 	r := asked.reply()
+	text := r.of(partText)
 	id, itemID := "resp_"+randomID(20), "item_"+randomID(20)
 	response := func(status string, output []any, usage any) map[string]any {
 		return map[string]any{"response": map[string]any{
@@ -198,17 +199,17 @@ func (t *realtime) respond(ctx context.Context) bool {
 	item := func(status string, content []any) map[string]any {
 		return map[string]any{"id": itemID, "object": "realtime.item", "type": "message", "status": status, "role": "assistant", "content": content}
 	}
-	whole := item("completed", []any{map[string]string{"type": "output_text", "text": r.text}})
+	whole := item("completed", []any{map[string]string{"type": "output_text", "text": text}})
 	ok := t.send(ctx, "response.created", response("in_progress", []any{}, nil)) &&
 		t.send(ctx, "response.output_item.added", map[string]any{"response_id": id, "output_index": 0, "item": item("in_progress", []any{})}) &&
 		t.send(ctx, "response.content_part.added", part(map[string]any{"part": map[string]string{"type": "text", "text": ""}}))
 	t.x.next = time.Now()
-	for piece, rest := nextPiece(r.text); piece != "" && ok; piece, rest = nextPiece(rest) {
+	for piece, rest := nextPiece(text); piece != "" && ok; piece, rest = nextPiece(rest) {
 		ok = t.x.pause() && t.send(ctx, "response.output_text.delta", part(map[string]any{"delta": piece}))
 	}
-	usage := map[string]int{"input_tokens": r.input, "output_tokens": r.output, "total_tokens": r.input + r.output}
-	return ok && t.send(ctx, "response.output_text.done", part(map[string]any{"text": r.text})) &&
-		t.send(ctx, "response.content_part.done", part(map[string]any{"part": map[string]string{"type": "text", "text": r.text}})) &&
+	usage := map[string]int{"input_tokens": r.usage.Input, "output_tokens": r.usage.Output, "total_tokens": r.usage.Input + r.usage.Output}
+	return ok && t.send(ctx, "response.output_text.done", part(map[string]any{"text": text})) &&
+		t.send(ctx, "response.content_part.done", part(map[string]any{"part": map[string]string{"type": "text", "text": text}})) &&
 		t.send(ctx, "response.output_item.done", map[string]any{"response_id": id, "output_index": 0, "item": whole}) &&
 		t.send(ctx, "response.done", response("completed", []any{whole}, usage))
 }

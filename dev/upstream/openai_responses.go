@@ -2,11 +2,14 @@ package upstream
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 )
 
 func (s *server) routeOpenAIResponses(v *vendor, prefix string) {
 	s.handle("POST "+prefix+"/responses", operation{v, "responses", parseResponse, answerResponse})
+	s.handle("POST "+prefix+"/responses/input_tokens", operation{v, "responses.input_tokens", parseResponse, answerInputTokens})
 	s.handle("POST "+prefix+"/responses/compact", operation{v, "responses.compact", parseResponse, answerCompact})
 }
 
@@ -18,13 +21,26 @@ type responseRequest struct {
 	Temperature        *float64        `json:"temperature"`
 	TopP               *float64        `json:"top_p"`
 	Stream             bool            `json:"stream"`
+	Store              *bool           `json:"store"`
+	Include            []string        `json:"include"`
 	Tools              json.RawMessage `json:"tools"`
 	ToolChoice         json.RawMessage `json:"tool_choice"`
+	ParallelToolCalls  *bool           `json:"parallel_tool_calls"`
 	Reasoning          json.RawMessage `json:"reasoning"`
+	Text               json.RawMessage `json:"text"`
 	PreviousResponseID *string         `json:"previous_response_id"`
 	Truncation         *string         `json:"truncation"`
 	Metadata           json.RawMessage `json:"metadata"`
-	result             bool            // the last item is a tool's output
+	items              []json.RawMessage
+	talk               []responseItem
+}
+
+// responseItem is what the fake reads of an item of the input.
+type responseItem struct {
+	Type    string          `json:"type"`
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+	Output  json.RawMessage `json:"output"`
 }
 
 func parseResponse(x *exchange) *problem {
@@ -37,17 +53,17 @@ func parseResponse(x *exchange) *problem {
 	}
 	x.request, x.model = q, q.Model
 	x.prompt = textOf(q.Input)
-	var items []struct {
-		Type    string          `json:"type"`
-		Content json.RawMessage `json:"content"`
-		Output  json.RawMessage `json:"output"`
+	if json.Unmarshal(q.Input, &q.items) != nil && len(q.Input) > 0 {
+		q.items = []json.RawMessage{q.Input} // a text
 	}
-	if json.Unmarshal(q.Input, &items) == nil && len(items) > 0 {
-		last := items[len(items)-1]
-		x.prompt = textOf(last.Content)
-		if q.result = last.Type == "function_call_output"; q.result {
-			x.prompt = textOf(last.Output)
+	q.talk = make([]responseItem, len(q.items))
+	for i, raw := range q.items {
+		if raw[0] != '"' && json.Unmarshal(raw, &q.talk[i]) != nil {
+			return invalidType(fmt.Sprintf("input[%d]", i), "an object", raw)
 		}
+	}
+	if n := len(q.talk); n > 0 && len(q.talk[n-1].Content)+len(q.talk[n-1].Output) > 0 {
+		x.prompt = textOf(q.talk[n-1].Content) + textOf(q.talk[n-1].Output)
 	}
 	if p := checkModel(x); p != nil {
 		return p
@@ -58,14 +74,26 @@ func parseResponse(x *exchange) *problem {
 	return nil
 }
 
-func (q *responseRequest) reply(prompt string) reply {
-	asked := question{model: q.Model, text: prompt, all: len(q.Input), result: q.result}
+func (q *responseRequest) question(prompt string) question {
+	asked := question{model: q.Model, text: prompt, all: len(q.Input), thinks: q.thinks()}
 	if q.Instructions != nil {
 		asked.all += len(*q.Instructions)
 	}
 	if q.MaxOutputTokens != nil {
 		asked.maxTokens = *q.MaxOutputTokens
 	}
+	begins, before := 0, ""
+	for i, item := range q.talk {
+		switch {
+		case item.Role == "assistant", item.Type == "function_call", item.Type == "reasoning":
+			begins = i + 1
+		case item.Type == "function_call_output" && before != item.Type:
+			asked.rounds++
+		}
+		before = item.Type
+	}
+	asked.result = before == "function_call_output"
+	asked.turn = q.items[begins:]
 	var tools []struct {
 		Type string `json:"type"`
 		Name string `json:"name"`
@@ -76,6 +104,14 @@ func (q *responseRequest) reply(prompt string) reply {
 			asked.tools = append(asked.tools, tool.Name)
 		}
 	}
+	asked.offered = asked.tools
+	var format struct {
+		Format struct {
+			Type string `json:"type"`
+		} `json:"format"`
+	}
+	_ = json.Unmarshal(q.Text, &format) // absent, or part of a valid body
+	asked.json = strings.HasPrefix(format.Format.Type, "json")
 	var forced struct {
 		Name string `json:"name"`
 	}
@@ -85,7 +121,25 @@ func (q *responseRequest) reply(prompt string) reply {
 	case json.Unmarshal(q.ToolChoice, &forced) == nil && forced.Name != "":
 		asked.tools = []string{forced.Name}
 	}
-	return asked.reply()
+	return asked
+}
+
+// thinks says whether the plain answer begins with reasoning: where the call speaks of it.
+func (q *responseRequest) thinks() bool {
+	var reasoning struct {
+		Effort string `json:"effort"`
+	}
+	return len(q.Reasoning) > 0 && json.Unmarshal(q.Reasoning, &reasoning) == nil && reasoning.Effort != "none" && openAIReasons(q.Model)
+}
+
+// openAIReasons says whether a model of OpenAI's own reasons.
+func openAIReasons(model string) bool {
+	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
+		if strings.HasPrefix(model, prefix) {
+			return !strings.Contains(model, "chat")
+		}
+	}
+	return false
 }
 
 type responseUsage struct {
@@ -97,9 +151,10 @@ type responseUsage struct {
 }
 
 func newResponseUsage(r *reply) *responseUsage {
+	u := r.usage
 	return &responseUsage{
-		Input: r.input, InputDetail: map[string]int{"cached_tokens": 0},
-		Output: r.output, OutputDetail: map[string]int{"reasoning_tokens": 0}, Total: r.input + r.output,
+		Input: u.Input, InputDetail: map[string]int{"cached_tokens": u.Read, "cache_write_tokens": u.Write},
+		Output: u.Output, OutputDetail: map[string]int{"reasoning_tokens": u.Reasoning}, Total: u.Input + u.Output,
 	}
 }
 
@@ -136,12 +191,15 @@ type response struct {
 func (q *responseRequest) response() response {
 	return response{
 		ID: "resp_" + randomID(48), Object: "response", CreatedAt: unixNow(), Status: "in_progress", Instructions: q.Instructions,
-		MaxOutputTokens: q.MaxOutputTokens, Model: q.Model, Output: []any{}, ParallelToolCalls: true, PreviousResponseID: q.PreviousResponseID,
-		Reasoning: given(q.Reasoning, map[string]any{"effort": nil, "summary": nil}), ServiceTier: "default", Store: true,
-		Temperature: number(q.Temperature), TopP: number(q.TopP), Text: map[string]any{"format": map[string]string{"type": "text"}, "verbosity": "medium"},
+		MaxOutputTokens: q.MaxOutputTokens, Model: q.Model, Output: []any{}, ParallelToolCalls: q.ParallelToolCalls == nil || *q.ParallelToolCalls,
+		PreviousResponseID: q.PreviousResponseID, Reasoning: given(q.Reasoning, map[string]any{"effort": nil, "summary": nil}), ServiceTier: "default",
+		Store: q.stores(), Temperature: number(q.Temperature), TopP: number(q.TopP),
+		Text:       given(q.Text, map[string]any{"format": map[string]string{"type": "text"}, "verbosity": "medium"}),
 		ToolChoice: given(q.ToolChoice, "auto"), Tools: given(q.Tools, []any{}), Truncation: word(q.Truncation, "disabled"), Metadata: given(q.Metadata, map[string]any{}),
 	}
 }
+
+func (q *responseRequest) stores() bool { return q.Store == nil || *q.Store }
 
 // given returns the caller's value, or the vendor's default.
 func given(raw json.RawMessage, otherwise any) any {
@@ -165,141 +223,33 @@ func word(s *string, otherwise string) string {
 	return *s
 }
 
-type responseMessage struct {
-	ID      string         `json:"id"`
-	Type    string         `json:"type"`
-	Status  string         `json:"status"`
-	Role    string         `json:"role"`
-	Content []responseText `json:"content"`
-}
-
-type responseText struct {
-	Type        string `json:"type"`
-	Text        string `json:"text"`
-	Annotations []any  `json:"annotations"`
-	Logprobs    []any  `json:"logprobs"`
-}
-
-func outputText(text string) responseText {
-	return responseText{Type: "output_text", Text: text, Annotations: []any{}, Logprobs: []any{}}
-}
-
-type responseCall struct {
-	ID        string `json:"id"`
-	Type      string `json:"type"`
-	Status    string `json:"status"`
-	CallID    string `json:"call_id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-// items are the output of a reply, completed.
-func (r *reply) items() []any {
-	if len(r.calls) == 0 {
-		return []any{responseMessage{"msg_" + randomID(48), "message", "completed", "assistant", []responseText{outputText(r.text)}}}
-	}
-	items := make([]any, 0, len(r.calls))
-	for _, call := range r.calls {
-		items = append(items, responseCall{"fc_" + randomID(48), "function_call", "completed", "call_" + call.id, call.name, call.arguments})
-	}
-	return items
-}
-
-func (o *response) complete(r *reply, items []any) {
-	now := unixNow()
-	o.Output, o.Usage, o.Status = items, newResponseUsage(r), "completed"
-	if r.cut {
-		o.Status, o.IncompleteDetails = "incomplete", map[string]string{"reason": "max_output_tokens"}
-		return
-	}
-	o.CompletedAt = &now
-}
-
 func answerResponse(x *exchange) {
 	q := requestOf[responseRequest](x)
 	x.accept()
+	r := x.reply(q.question(x.prompt))
+	r.name("call_")
+	o, items := q.response(), q.output(&r)
+	w := responseStream{x: x, ok: true}
+	if x.breaks(&r, q.Stream, func(p problem) { w.fail(&o, p) }) {
+		return
+	}
 	openAIHeaders(x)
 	limitHeaders(x)
-	r := q.reply(x.prompt)
-	o := q.response()
-	items := r.items()
 	if q.Stream {
 		x.stream()
-		w := responseStream{x: x, ok: true}
-		w.run(o, &r, items)
+		w.run(&o, &r, items)
 		return
 	}
 	o.complete(&r, items)
 	x.json(http.StatusOK, o)
 }
 
-// responseStream numbers the events of one stream. After the client went, sending does nothing.
-type responseStream struct {
-	x        *exchange
-	sequence int
-	ok       bool
-}
-
-func (w *responseStream) send(name string, fields map[string]any) {
-	if !w.ok {
-		return
-	}
-	fields["type"], fields["sequence_number"] = name, w.sequence
-	w.sequence++
-	w.ok = w.x.event(name, fields)
-}
-
-func (w *responseStream) run(o response, r *reply, items []any) {
-	w.send("response.created", map[string]any{"response": o})
-	w.send("response.in_progress", map[string]any{"response": o})
-	for i, item := range items {
-		switch item := item.(type) {
-		case responseMessage:
-			w.message(i, item)
-		case responseCall:
-			w.call(i, item)
-		}
-	}
-	o.complete(r, items)
-	w.send("response."+o.Status, map[string]any{"response": o})
-}
-
-func (w *responseStream) message(index int, item responseMessage) {
-	text := item.Content[0].Text
-	empty := item
-	empty.Status, empty.Content = "in_progress", []responseText{}
-	w.send("response.output_item.added", map[string]any{"output_index": index, "item": empty})
-	part := func(fields map[string]any) map[string]any {
-		fields["item_id"], fields["output_index"], fields["content_index"] = item.ID, index, 0
-		return fields
-	}
-	w.send("response.content_part.added", part(map[string]any{"part": outputText("")}))
-	for piece, rest := nextPiece(text); piece != "" && w.ok; piece, rest = nextPiece(rest) {
-		w.ok = w.x.pause()
-		w.send("response.output_text.delta", part(map[string]any{"delta": piece, "logprobs": []any{}}))
-	}
-	w.send("response.output_text.done", part(map[string]any{"text": text, "logprobs": []any{}}))
-	w.send("response.content_part.done", part(map[string]any{"part": item.Content[0]}))
-	w.send("response.output_item.done", map[string]any{"output_index": index, "item": item})
-}
-
-func (w *responseStream) call(index int, item responseCall) {
-	empty := item
-	empty.Status, empty.Arguments = "in_progress", ""
-	w.send("response.output_item.added", map[string]any{"output_index": index, "item": empty})
-	for _, piece := range argumentPieces(item.Arguments) {
-		w.ok = w.ok && w.x.pause()
-		w.send("response.function_call_arguments.delta", map[string]any{"item_id": item.ID, "output_index": index, "delta": piece})
-	}
-	w.send("response.function_call_arguments.done", map[string]any{"item_id": item.ID, "output_index": index, "name": item.Name, "arguments": item.Arguments})
-	w.send("response.output_item.done", map[string]any{"output_index": index, "item": item})
-}
-
 // answerCompact returns the conversation folded into one opaque item.
 func answerCompact(x *exchange) {
 	q := requestOf[responseRequest](x)
 	x.accept()
-	r := q.reply(x.prompt)
+	asked := q.question(x.prompt)
+	r := asked.reply()
 	openAIHeaders(x)
 	x.json(http.StatusOK, map[string]any{
 		"id": "resp_" + randomID(48), "object": "response.compaction", "created_at": unixNow(), "usage": newResponseUsage(&r),
@@ -307,4 +257,13 @@ func answerCompact(x *exchange) {
 			"id": "cmp_" + randomID(48), "type": "compaction", "encrypted_content": "gAAAAA" + digestOf(q.Input),
 		}},
 	})
+}
+
+// answerInputTokens counts what a response would read.
+func answerInputTokens(x *exchange) {
+	q := requestOf[responseRequest](x)
+	x.accept()
+	asked := q.question(x.prompt)
+	openAIHeaders(x)
+	x.json(http.StatusOK, map[string]any{"object": "response.input_tokens", "input_tokens": tokens(asked.all)})
 }

@@ -117,15 +117,15 @@ func answerCompletion(x *exchange) {
 		for range max(1, q.N) {
 			asked := question{model: q.Model, text: prompt, all: len(prompt), maxTokens: q.MaxTokens}
 			r := asked.reply()
-			finish, text := "stop", r.text+q.Suffix
-			if r.cut {
+			finish, text := "stop", r.of(partText)+q.Suffix
+			if r.stop == stopMaxTokens {
 				finish = "length"
 			}
 			if q.Echo {
 				text = prompt + text
 			}
 			answer.Choices = append(answer.Choices, completionChoice{text, len(answer.Choices), nil, &finish})
-			total.Completion += r.output
+			total.Completion += r.usage.Output
 		}
 	}
 	total.Total = total.Prompt + total.Completion

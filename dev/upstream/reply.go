@@ -2,8 +2,11 @@ package upstream
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
+
+	"modelrelay/dev/upstream/script"
 )
 
 // question is what a conversation comes down to, whatever the vendor's shape.
@@ -15,48 +18,144 @@ type question struct {
 	tools     []string // names of the tools that may be called
 	maxTokens int      // 0: no bound
 	json      bool     // the answer must be JSON
+	thinks    bool     // the answer begins with a thought
+
+	// What scripts go by.
+	offered []string // names of all tools
+	rounds  int      // turns of tool results
+	turn    script.Turn
 }
 
-// reply is the answer to a question. It depends on nothing else, so that tests can tell what to expect: the echo of the
-// text, a call of the first tool offered, or as many pieces as the model's name asks for.
+// partKind says what a part of a reply is.
+type partKind int
+
+const (
+	partText partKind = iota
+	partThought
+	partRedacted // a thought that is not shown
+	partRefusal
+	partCall
+)
+
+// part is a piece of a reply.
+type part struct {
+	kind  partKind
+	text  string       // of a text, a thought or a refusal
+	words script.Words // how a stream cuts text; nil: behind each space
+	call  toolCall
+}
+
+// pieces shows the text as a stream cuts it, until show says no.
+func (p *part) pieces(show func(piece string) bool) bool {
+	if p.words == nil {
+		for piece, rest := nextPiece(p.text); piece != ""; piece, rest = nextPiece(rest) {
+			if !show(piece) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, piece := range p.words {
+		if !show(piece) {
+			return false
+		}
+	}
+	return true
+}
+
+// Why a reply ended. A script may also use a word of the vendor's own.
+const (
+	stopEnd         = "end"
+	stopCalls       = "calls"
+	stopMaxTokens   = "max_tokens"
+	stopSequence    = "stop_sequence"
+	stopRefusal     = "refusal"
+	stopFiltered    = "filtered"
+	stopContextFull = "context_full"
+	stopPaused      = "paused"
+)
+
+// reply is the answer to a question. Without a script it depends on nothing else, so that tests can tell what to expect: the echo of
+// the text, a call of the first tool offered, or as many pieces as the model's name asks for.
 type reply struct {
-	text   string
-	calls  []toolCall
-	cut    bool // maxTokens ended it
-	input  int  // tokens
-	output int
+	parts        []part
+	stop         string
+	stopSequence string
+	usage        script.Usage
+	interleave   bool
+	ending       *script.Break
 }
 
-// toolCall is one call of a tool; arguments are JSON.
+// toolCall is one call of a tool; arguments are JSON, unless a script wants otherwise.
 type toolCall struct {
 	id, name, arguments string
+}
+
+// of returns the texts of a kind, joined.
+func (r *reply) of(kind partKind) string {
+	all := ""
+	for i := range r.parts {
+		if r.parts[i].kind == kind {
+			all += r.parts[i].text
+		}
+	}
+	return all
+}
+
+// has says whether there is a part of the kind.
+func (r *reply) has(kind partKind) bool {
+	return slices.ContainsFunc(r.parts, func(p part) bool { return p.kind == kind })
+}
+
+// calls returns the calls in order.
+func (r *reply) calls() []toolCall {
+	var calls []toolCall
+	for i := range r.parts {
+		if r.parts[i].kind == partCall {
+			calls = append(calls, r.parts[i].call)
+		}
+	}
+	return calls
 }
 
 // echoed bounds the echo: an answer to a large question stays small.
 const echoed = 4000
 
+// thought is what a model that was asked to think thinks.
+const thought = "The user said something. I will say it back."
+
 func (q *question) reply() reply {
-	r := reply{input: tokens(q.all)}
+	r := reply{stop: stopEnd, usage: script.Usage{Input: tokens(q.all)}}
+	if q.thinks {
+		r.parts = append(r.parts, part{kind: partThought, text: thought})
+		r.usage.Reasoning = pieces(thought)
+	}
+	text := ""
 	chunks := behaviourOf(q.model).chunks
 	switch {
 	case chunks > 0:
-		r.text = numbered(chunks)
+		text = numbered(chunks)
 	case len(q.tools) > 0 && !q.result:
-		r.calls = q.calls()
+		r.stop = stopCalls
+		for _, call := range q.calls() {
+			r.parts = append(r.parts, part{kind: partCall, call: call})
+			r.usage.Output += tokens(len(call.arguments))
+		}
 	case q.json:
-		r.text = echoJSON(q.text)
+		text = echoJSON(q.text)
 	case q.result:
-		r.text = "The tool said: " + clipped(q.text)
+		text = "The tool said: " + clipped(q.text)
 	default:
-		r.text = "You said: " + clipped(q.text)
+		text = "You said: " + clipped(q.text)
 	}
-	r.output = pieces(r.text)
-	if q.maxTokens > 0 && r.output > q.maxTokens {
-		r.text, r.output, r.cut = firstPieces(r.text, q.maxTokens), q.maxTokens, true
+	if r.stop == stopEnd {
+		r.usage.Output = pieces(text)
+		if q.maxTokens > 0 && r.usage.Output > q.maxTokens {
+			text, r.usage.Output, r.stop = firstPieces(text, q.maxTokens), q.maxTokens, stopMaxTokens
+		}
+		r.parts = append(r.parts, part{text: text})
 	}
-	for i := range r.calls {
-		r.output += tokens(len(r.calls[i].arguments))
-	}
+	r.usage.Output += r.usage.Reasoning
 	return r
 }
 
@@ -68,7 +167,7 @@ func (q *question) calls() []toolCall {
 	}
 	calls := make([]toolCall, 0, len(names))
 	for _, name := range names {
-		calls = append(calls, toolCall{id: randomID(24), name: name, arguments: echoJSON(q.text)})
+		calls = append(calls, toolCall{name: name, arguments: echoJSON(q.text)})
 	}
 	return calls
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+
+	"modelrelay/dev/upstream/script"
 )
 
 // server holds what all fakes share. Its fields are set once; each guards itself.
@@ -16,6 +18,7 @@ type server struct {
 	ledger      *ledger
 	recorder    *recorder
 	rules       *rules
+	scripts     script.Book
 	jobs        *jobs
 	clip        *clip
 	connections connections

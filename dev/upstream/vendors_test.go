@@ -36,7 +36,7 @@ func TestAnthropicMessages(t *testing.T) {
 		}, "The tool said: sunny"},
 		"thinking": {`"thinking":{"type":"enabled","budget_tokens":1024},"messages":[{"role":"user","content":"hi"}]`, map[string]any{
 			"content.0.type": "thinking", "content.1.text": "You said: hi",
-		}, "The user said something. I will say it back.EqQBCgIYAhIkc2lnbmF0dXJlIG9mIHRoZSBmYWtlYou said: hi"},
+		}, "The user said something. I will say it back.(signed)You said: hi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,9 +64,12 @@ func TestAnthropicMessages(t *testing.T) {
 				if kind != "ping" && (len(order) == 0 || order[len(order)-1] != kind) {
 					order = append(order, kind)
 				}
-				for _, field := range []string{"text", "partial_json", "thinking", "signature"} {
+				for _, field := range []string{"text", "partial_json", "thinking"} {
 					piece, _ := at(e, "delta", field).(string)
 					deltas += piece
+				}
+				if signature, ok := at(e, "delta", "signature").(string); ok && signature != "" {
+					deltas += "(signed)"
 				}
 			}
 			if deltas != tc.deltas {
