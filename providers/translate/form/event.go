@@ -43,13 +43,15 @@ type Event struct {
 	Choice int
 	// Block numbers the upstream's blocks within the choice, in the order of their beginnings; calls of one answer may take
 	// turns.
-	Block  int
-	Text   Text
-	Call   Call
-	State  State
-	Stop   Stop
-	Counts *Counts
-	Fault  *providers.Fault
+	Block int
+	Text  Text
+	// Logprobs are those of a text, as both of OpenAI's dialects write them in an array; absent where nothing is known.
+	Logprobs Value
+	Call     Call
+	State    State
+	Stop     Stop
+	Counts   *Counts
+	Fault    *providers.Fault
 }
 
 // StopReason is why an answer ended.
@@ -137,6 +139,8 @@ type Ask struct {
 	Names map[string]string
 	// Declared are the client's names of all its tools; Custom of those that take one text.
 	Declared, Custom map[string]bool
+	// Spaces are those of Declared that the client knows under a name in a group.
+	Spaces map[string]Space
 	// Echo is what the answer repeats of the call: members of a JSON object without its braces, a copy.
 	Echo []byte
 }

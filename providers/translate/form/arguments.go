@@ -1,0 +1,60 @@
+package form
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// rawInput is the member of an input that holds what a model gave in place of an object.
+const rawInput = "_raw"
+
+// ReadArguments makes the input of a call from the JSON text that two dialects have: {} of one that is empty, and of one that
+// is no object, an object that holds the text; see Arguments.
+func ReadArguments(arguments Text) Value {
+	input := Trim(arguments.Decoded())
+	switch {
+	case len(input) == 0 || string(input) == "null":
+		return Value("{}")
+	case input.IsObject() && Valid(input):
+		return input
+	}
+	var out Out
+	out.Begin()
+	out.Key(rawInput)
+	out.Text(arguments)
+	out.End()
+	return out.Bytes()
+}
+
+// Arguments is the input of a call as the text of compact JSON, or the text that ReadArguments found in place of JSON.
+func (c *Call) Arguments() Text {
+	if c.Input.Absent() {
+		return Text(`"{}"`)
+	}
+	if raw := c.Input.Get(rawInput).Text(); raw != nil && c.Input.members() == 1 {
+		return raw
+	}
+	compact := jsontext.Value(append(make([]byte, 0, len(c.Input)), c.Input...))
+	_ = compact.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) // an input is valid
+	return Quote(string(compact))
+}
+
+func (v Value) members() (n int) {
+	for range v.Members() {
+		n++
+	}
+	return n
+}
+
+// Space is a tool's name as its client knows it, where that groups its tools.
+type Space struct{ Namespace, Name string }
+
+// Flat is the one name of the tool for dialects without groups.
+func (s Space) Flat() string {
+	if s.Namespace == "" {
+		return s.Name
+	}
+	if n := len(s.Namespace); n > 2 && s.Namespace[n-2:] == "__" {
+		return s.Namespace + s.Name
+	}
+	return s.Namespace + "__" + s.Name
+}
