@@ -1,0 +1,65 @@
+package form_test
+
+import (
+	"slices"
+	"testing"
+
+	"modelrelay/providers/translate/form"
+)
+
+func TestEffort(t *testing.T) {
+	t.Parallel()
+	// OpenAI's page of reasoning models: gpt-5 knows minimal and no none, gpt-5.1 none and no minimal, gpt-5.2 xhigh besides.
+	// https://platform.openai.com/docs/guides/reasoning
+	var (
+		gpt4  = form.OpenAITraits{}
+		o3    = form.OpenAITraits{Reasons: true}
+		gpt5  = form.OpenAITraits{Reasons: true, MinimalEffort: true}
+		gpt51 = form.OpenAITraits{Reasons: true, NoneEffort: true}
+		gpt52 = form.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true}
+	)
+	effort := func(word string) form.Thinking { return form.Thinking{Mode: form.ThinkingEffort, Effort: word} }
+	budget := func(n int64) form.Thinking { return form.Thinking{Mode: form.ThinkingBudget, Budget: n} }
+	off := form.Thinking{Mode: form.ThinkingOff}
+	for _, test := range []struct {
+		thinking         form.Thinking
+		traits           form.OpenAITraits
+		want             string
+		dropped, changed bool
+	}{
+		{form.Thinking{}, gpt5, "", false, false},
+		{form.Thinking{}, gpt4, "", false, false},
+		{effort("low"), gpt4, "", true, false},
+		{off, gpt4, "", false, false},
+		{off, gpt51, "none", false, false},
+		{off, gpt5, "minimal", false, true},
+		{off, o3, "", true, false},
+		{effort("minimal"), gpt5, "minimal", false, false},
+		{effort("minimal"), gpt51, "low", false, true},
+		{effort("low"), o3, "low", false, false},
+		{effort("medium"), o3, "medium", false, false},
+		{effort("high"), o3, "high", false, false},
+		{effort("xhigh"), gpt51, "high", false, true},
+		{effort("max"), gpt51, "high", false, true},
+		{effort("xhigh"), gpt52, "xhigh", false, false},
+		{effort("max"), gpt52, "max", false, false},
+		{budget(-1), o3, "", false, false},
+		{budget(1024), o3, "low", false, false},
+		{budget(4095), o3, "low", false, false},
+		{budget(4096), o3, "medium", false, false},
+		{budget(16383), o3, "medium", false, false},
+		{budget(16384), o3, "high", false, false},
+		{form.Thinking{Mode: form.ThinkingAdaptive}, o3, "", false, false},
+		{form.Thinking{Mode: form.ThinkingAdaptive, Effort: "high"}, o3, "high", false, false},
+	} {
+		p := &form.Prompt{Thinking: test.thinking}
+		p.Fields[form.FieldThinking] = "thinking"
+		var loss form.Loss
+		if got := p.Effort(test.traits, &loss); got != test.want {
+			t.Errorf("%+v at %+v: got %q, want %q", test.thinking, test.traits, got, test.want)
+		}
+		if slices.Contains(loss.Dropped, "thinking") != test.dropped || slices.Contains(loss.Changed, "thinking") != test.changed {
+			t.Errorf("%+v at %+v: named %+v", test.thinking, test.traits, loss)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package form
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net/url"
+	"path"
+	"strings"
+	"unicode/utf8"
+)
+
+// Inline makes a medium of its type and its base64 as it stands between the quotes of a JSON text. The base64 of a document
+// that is plain text is the only one that is decoded: dialects want such a document as a text.
+func Inline(mediaType string, data []byte) Media {
+	m := Media{Kind: KindOf(mediaType), Type: mediaType, Data: data}
+	if m.Kind != PlainText {
+		return m
+	}
+	text, ok := decodeBase64(quoted(data).Decoded())
+	if !ok || !utf8.Valid(text) {
+		m.Kind = Document
+		return m
+	}
+	m.Text, m.Data = Quote(string(text)), nil
+	return m
+}
+
+// quoted makes a Text of what stands between its quotes.
+func quoted(inner []byte) Text {
+	text := make(Text, 0, len(inner)+2)
+	text = append(text, '"')
+	text = append(text, inner...)
+	return append(text, '"')
+}
+
+// decodeBase64 reads base64 of either alphabet, with or without padding.
+func decodeBase64(data []byte) ([]byte, bool) {
+	data = bytes.TrimRight(data, "=")
+	encoding := base64.RawStdEncoding
+	if bytes.ContainsAny(data, "-_") {
+		encoding = base64.RawURLEncoding
+	}
+	decoded, err := encoding.AppendDecode(nil, data)
+	return decoded, err == nil
+}
+
+// KindOf is the kind of medium that a media type names. What is unknown is a document.
+func KindOf(mediaType string) MediaKind {
+	whole := strings.ToLower(mediaType)
+	switch class, _, _ := strings.Cut(whole, "/"); class {
+	case "image":
+		return Image
+	case "audio":
+		return Audio
+	case "video":
+		return Video
+	case "text":
+		return PlainText
+	}
+	if whole == "application/json" {
+		return PlainText
+	}
+	return Document
+}
+
+// ParseDataURL reads a data URL: the media type in lower case without parameters, and its base64 as it stands in the text,
+// escapes included. What is not base64 is encoded. ok is false for any other text.
+func ParseDataURL(text Text) (mediaType string, data []byte, ok bool) {
+	const scheme = "data:"
+	head, data, found := bytes.Cut(text.Inner(), []byte{','})
+	// Some clients escape each slash of a JSON text.
+	header := quoted(head[:min(len(head), maxDataHeader)]).String()
+	if !found || len(head) > maxDataHeader || len(header) < len(scheme) || !strings.EqualFold(header[:len(scheme)], scheme) {
+		return "", nil, false
+	}
+	mediaType, parameters, _ := strings.Cut(header[len(scheme):], ";")
+	if mediaType = strings.ToLower(strings.TrimSpace(mediaType)); mediaType == "" {
+		mediaType = "text/plain" // RFC 2397
+	}
+	coding := parameters[strings.LastIndexByte(parameters, ';')+1:]
+	if strings.EqualFold(strings.TrimSpace(coding), "base64") {
+		return mediaType, data, true
+	}
+	plain, err := url.PathUnescape(quoted(data).String())
+	if err != nil {
+		return "", nil, false
+	}
+	return mediaType, base64.StdEncoding.AppendEncode(nil, []byte(plain)), true
+}
+
+// maxDataHeader bounds what stands before the comma of a data URL, in bytes.
+const maxDataHeader = 1 << 10
+
+// IsDataURL tells whether a text begins as a data URL.
+func IsDataURL(text Text) bool {
+	inner := text.Inner()
+	return len(inner) > 4 && strings.EqualFold(string(inner[:5]), "data:")
+}
+
+// DataURL writes a medium's Data as a data URL.
+func (o *Out) DataURL(m Media) {
+	o.Quoted([]byte("data:"), Quote(m.Type).Inner(), []byte(";base64,"), m.Data)
+}
+
+// Plain is what a PlainText says, its title on a line before.
+func (m Media) Plain() Text {
+	if m.Title.Empty() {
+		return m.Text
+	}
+	return Join("\n", m.Title, m.Text)
+}
+
+// TypeByName is the media type that a file's name or the path of an address says, "" where it says none.
+func TypeByName(name string) string {
+	if address, err := url.Parse(name); err == nil {
+		name = address.Path
+	}
+	switch strings.ToLower(path.Ext(name)) {
+	case ".jpg", ".jpeg":
+		return "image/jpeg"
+	case ".png":
+		return "image/png"
+	case ".gif":
+		return "image/gif"
+	case ".webp":
+		return "image/webp"
+	case ".heic":
+		return "image/heic"
+	case ".heif":
+		return "image/heif"
+	case ".pdf":
+		return "application/pdf"
+	case ".txt", ".md", ".csv":
+		return "text/plain"
+	case ".json":
+		return "application/json"
+	case ".html", ".htm":
+		return "text/html"
+	case ".wav":
+		return "audio/wav"
+	case ".mp3":
+		return "audio/mpeg"
+	case ".flac":
+		return "audio/flac"
+	case ".ogg":
+		return "audio/ogg"
+	case ".m4a", ".aac":
+		return "audio/aac"
+	case ".mp4":
+		return "video/mp4"
+	case ".mov":
+		return "video/quicktime"
+	case ".webm":
+		return "video/webm"
+	}
+	return ""
+}
+
+// AudioFormat is the word for the format of sound that two dialects share, "" where they have none for the media type.
+func AudioFormat(mediaType string) string {
+	switch strings.ToLower(mediaType) {
+	case "audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave":
+		return "wav"
+	case "audio/mpeg", "audio/mp3", "audio/mpeg3":
+		return "mp3"
+	}
+	return ""
+}
+
+// AudioType is the media type of such a word.
+func AudioType(format string) string {
+	if format == "mp3" {
+		return "audio/mpeg"
+	}
+	return "audio/" + format
+}

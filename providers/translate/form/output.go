@@ -1,0 +1,49 @@
+package form
+
+import (
+	"bytes"
+	"slices"
+)
+
+// JSONLine is the instruction to answer in JSON, for upstreams that have no field for it or want the word besides.
+const JSONLine = "Answer in JSON."
+
+// Line is the instruction to answer in the format, for upstreams that have no field for it; nil for plain text.
+func (o Output) Line() Text {
+	switch o.Kind {
+	case OutputJSON:
+		return Quote(JSONLine)
+	case OutputSchema:
+		return Quote("Answer in JSON, with nothing around it, that fits this JSON Schema:\n" + string(o.Schema))
+	}
+	return nil
+}
+
+// MentionsJSON tells whether a text of the prompt has the word JSON.
+func (p *Prompt) MentionsJSON() bool {
+	return slices.ContainsFunc(p.System, mentionsJSON) ||
+		slices.ContainsFunc(p.Turns, func(t Turn) bool { return slices.ContainsFunc(t.Blocks, mentionsJSON) })
+}
+
+func mentionsJSON(b Block) bool {
+	switch {
+	case b.Kind == BlockText:
+		return hasJSON(b.Text)
+	case b.Kind == BlockResult && b.Result != nil:
+		return slices.ContainsFunc(b.Result.Blocks, mentionsJSON)
+	}
+	return false
+}
+
+func hasJSON(text []byte) bool {
+	for {
+		at := bytes.IndexAny(text, "jJ")
+		if at < 0 || len(text) < at+4 {
+			return false
+		}
+		if bytes.EqualFold(text[at:at+4], []byte("json")) {
+			return true
+		}
+		text = text[at+1:]
+	}
+}
