@@ -45,14 +45,21 @@ func (o *Out) Key(name string) {
 	o.put(':')
 }
 
-// Raw writes a value as it is.
+// Raw writes a value as it is, null where it is absent.
 func (o *Out) Raw(value []byte) {
+	if len(value) == 0 {
+		o.Null()
+		return
+	}
 	o.value()
 	o.bytes(value)
 }
 
 // Literal writes a value, or several members without their braces, as it is.
 func (o *Out) Literal(value string) {
+	if value == "" {
+		return
+	}
 	o.value()
 	o.buf = append(o.buf, value...)
 	o.last = value[len(value)-1]
