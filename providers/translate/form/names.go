@@ -91,3 +91,24 @@ func NewID(prefix string, digits int) string {
 	}
 	return prefix + string(random)
 }
+
+// Camel is a name in snake case in the spelling of protobuf's JSON, such as maxItems for max_items. The names of Google's APIs
+// have both spellings.
+func Camel(name string) string {
+	if strings.IndexByte(name, '_') < 0 {
+		return name
+	}
+	camel := make([]byte, 0, len(name))
+	up := false
+	for _, c := range []byte(name) {
+		switch {
+		case c == '_':
+			up = true
+		case up && c >= 'a' && c <= 'z':
+			camel, up = append(camel, c-'a'+'A'), false
+		default:
+			camel, up = append(camel, c), false
+		}
+	}
+	return string(camel)
+}

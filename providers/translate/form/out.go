@@ -45,6 +45,12 @@ func (o *Out) Key(name string) {
 	o.put(':')
 }
 
+// Name writes a member's name as it stands in a document.
+func (o *Out) Name(name Text) {
+	o.Raw(name)
+	o.put(':')
+}
+
 // Raw writes a value as it is, null where it is absent.
 func (o *Out) Raw(value []byte) {
 	if len(value) == 0 {

@@ -190,11 +190,9 @@ type Media struct {
 type Tool struct {
 	Name        string
 	Description Text
-	// Schema says what Input must be; absent where it is anything. It is JSON Schema in all dialects but for OpenAPI.
+	// Schema says in JSON Schema what Input must be; absent where it is anything.
 	Schema Value
-	// OpenAPI: Schema is in the words of OpenAPI 3.0, with types in capitals.
-	OpenAPI bool
-	Strict  *bool
+	Strict *bool
 	// Custom: the tool takes one text, of the grammar if there is one. See Function.
 	Custom  bool
 	Grammar Grammar
@@ -238,11 +236,9 @@ const (
 
 // Output is the format that an answer must have.
 type Output struct {
-	Kind   OutputKind
-	Name   string
-	Schema Value
-	// OpenAPI is as in Tool.
-	OpenAPI     bool
+	Kind        OutputKind
+	Name        string
+	Schema      Value // JSON Schema
 	Strict      bool
 	Description Text
 }

@@ -1,0 +1,293 @@
+package form
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// The bounds of a schema that is rewritten. Vendors refuse far smaller ones.
+const (
+	maxSchemaDepth = 100
+	maxSchemaBytes = 512 << 10
+)
+
+// FromOpenAPI rewrites a schema in the words of OpenAPI 3.0, as Gemini has them in "parameters" and "responseSchema", as
+// JSON Schema. The fault names the field at.
+func FromOpenAPI(schema Value, at string) (Value, *providers.Fault) {
+	if !schema.IsObject() {
+		return schema, nil
+	}
+	root, fault := readSchema(schema, at, Gemini)
+	if fault != nil {
+		return nil, fault
+	}
+	out := new(Out)
+	openAPI(out, root)
+	return out.Bytes(), nil
+}
+
+// schemaNode is a value of a schema: an object's members and an array's elements are its items.
+type schemaNode struct {
+	name  Text // of a member
+	value Value
+	items []*schemaNode
+	index map[string]*schemaNode // of many members, made by get
+}
+
+// readSchema reads a schema once from its start to its end.
+func readSchema(schema Value, at string, to Dialect) (*schemaNode, *providers.Fault) {
+	if len(schema) > maxSchemaBytes {
+		return nil, Refusedf(at, to, "for which this schema would have to be rewritten. It is longer than %d bytes.", maxSchemaBytes)
+	}
+	root := new(schemaNode)
+	if _, fits := root.read(schema, 0, 1); !fits {
+		return nil, Refusedf(at, to, "for which this schema would have to be rewritten. It is nested deeper than %d levels.", maxSchemaDepth)
+	}
+	return root, nil
+}
+
+// read reads the value that begins at a place of a valid document and returns where it ends; false where it is too deep.
+func (n *schemaNode) read(v []byte, at, depth int) (end int, fits bool) {
+	from := at
+	if c := v[at]; c != '{' && c != '[' {
+		end = skip(v, at)
+		n.value = v[from:end]
+		return end, true
+	}
+	if depth > maxSchemaDepth {
+		return at, false
+	}
+	object := v[at] == '{'
+	for at = skipSpace(v, at+1); v[at] != '}' && v[at] != ']'; {
+		item := new(schemaNode)
+		if object {
+			nameEnd := skipText(v, at)
+			item.name = v[at:nameEnd]
+			at = skipSpace(v, skipSpace(v, nameEnd)+1)
+		}
+		if at, fits = item.read(v, at, depth+1); !fits {
+			return at, false
+		}
+		n.items = append(n.items, item)
+		if at = skipSpace(v, at); v[at] == ',' {
+			at = skipSpace(v, at+1)
+		}
+	}
+	n.value = v[from : at+1]
+	return at + 1, true
+}
+
+// indexedAbove is the number of members from which they are found by an index.
+const indexedAbove = 16
+
+// get finds the first member of a name, nil where there is none.
+func (n *schemaNode) get(name string) *schemaNode {
+	if !n.value.IsObject() {
+		return nil
+	}
+	if len(n.items) > indexedAbove {
+		if n.index == nil {
+			n.index = make(map[string]*schemaNode, len(n.items))
+			for _, member := range slices.Backward(n.items) {
+				n.index[member.name.String()] = member
+			}
+		}
+		return n.index[name]
+	}
+	for _, member := range n.items {
+		if member.name.Is(name) {
+			return member
+		}
+	}
+	return nil
+}
+
+// schemaShape is what stands below a keyword of JSON Schema.
+type schemaShape int
+
+const (
+	noSchema     schemaShape = iota
+	oneSchema                // a schema, or a boolean
+	schemaList               // an array of schemas
+	namedSchemas             // an object whose members are schemas, under names that are no keywords
+)
+
+// shapeOf says what stands below a keyword. See https://json-schema.org/draft/2020-12/schema.
+func shapeOf(keyword string) schemaShape {
+	switch keyword {
+	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
+		return namedSchemas
+	case "allOf", "anyOf", "oneOf", "prefixItems":
+		return schemaList
+	case "items", "additionalProperties", "additionalItems", "not", "if", "then", "else", "contains", "propertyNames",
+		"unevaluatedItems", "unevaluatedProperties":
+		return oneSchema
+	}
+	return noSchema
+}
+
+// schemas calls each with the schemas directly below a keyword's value.
+func (n *schemaNode) schemas(each func(*schemaNode)) {
+	switch shape := shapeOf(n.name.String()); {
+	case shape == namedSchemas && n.value.IsObject(), shape != noSchema && n.value.IsArray():
+		for _, item := range n.items {
+			each(item)
+		}
+	case shape == oneSchema && n.value.IsObject():
+		each(n)
+	}
+}
+
+// recurs tells whether a schema refers to itself, directly or through others. References out of the document do not count.
+func (n *schemaNode) recurs() bool {
+	const visiting, visited = 1, 2
+	seen := make(map[*schemaNode]int)
+	var visit func(*schemaNode) bool
+	visit = func(schema *schemaNode) (recurs bool) {
+		switch seen[schema] {
+		case visiting:
+			return true
+		case visited:
+			return false
+		}
+		seen[schema] = visiting
+		for _, member := range schema.items {
+			if recurs {
+				break
+			}
+			if member.name.Is("$ref") {
+				target := n.resolve(member.value.Text())
+				recurs = target != nil && visit(target)
+				continue
+			}
+			if member.name.Is("$defs") || member.name.Is("definitions") {
+				continue // they count where they are referred to
+			}
+			member.schemas(func(below *schemaNode) {
+				// A keyword with one schema is the schema's own node, which is never its parent's.
+				recurs = recurs || below.value.IsObject() && visit(below)
+			})
+		}
+		seen[schema] = visited
+		return recurs
+	}
+	return visit(n)
+}
+
+// resolve finds what a reference such as "#/$defs/Node" means, nil for nothing within the schema.
+func (n *schemaNode) resolve(ref Text) *schemaNode {
+	pointer, local := strings.CutPrefix(ref.String(), "#")
+	if !local || pointer != "" && pointer[0] != '/' {
+		return nil
+	}
+	if pointer == "" {
+		return n
+	}
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	for step := range strings.SplitSeq(pointer[1:], "/") {
+		if n = n.get(unescape.Replace(step)); n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+// openAPI writes a schema in the words of OpenAPI 3.0 as JSON Schema. The words are those of the type Schema of
+// google.golang.org/genai; the API takes each in snake case too.
+func openAPI(out *Out, schema *schemaNode) {
+	if !schema.value.IsObject() {
+		out.Raw(schema.value)
+		return
+	}
+	null := false
+	for _, member := range schema.items {
+		if bytes.IndexByte(member.name, '_') >= 0 {
+			member.name = Quote(Camel(member.name.String()))
+		}
+		null = null || member.name.Is("nullable") && member.value.True()
+	}
+	out.Begin()
+	for _, member := range schema.items {
+		switch name := member.name.String(); {
+		case name == "nullable", name == "propertyOrdering", name == "format" && member.value.Text().Is("enum"),
+			name == "type" && member.value.Text().Is("TYPE_UNSPECIFIED"):
+		case name == "type" && member.value.IsText():
+			out.Key("type")
+			openAPIType(out, bytes.ToLower(member.value), null)
+		case name == "example":
+			out.Key("examples")
+			out.BeginArray()
+			out.Raw(member.value)
+			out.EndArray()
+		default:
+			out.Name(member.name)
+			openAPIValue(out, member, null)
+		}
+	}
+	out.End()
+}
+
+// openAPIType writes a type, and null beside it.
+func openAPIType(out *Out, word []byte, null bool) {
+	if !null || string(word) == `"null"` {
+		out.Raw(word)
+		return
+	}
+	out.BeginArray()
+	out.Raw(word)
+	out.Literal(`"null"`)
+	out.EndArray()
+}
+
+// openAPIValue writes what stands below one of OpenAPI's words.
+func openAPIValue(out *Out, member *schemaNode, null bool) {
+	name := member.name.String()
+	switch shape := shapeOf(name); {
+	case shape == oneSchema:
+		openAPI(out, member)
+	case shape == namedSchemas && member.value.IsObject():
+		out.Begin()
+		for _, property := range member.items {
+			out.Name(property.name)
+			openAPI(out, property)
+		}
+		out.End()
+	case shape == schemaList && member.value.IsArray():
+		out.BeginArray()
+		for _, item := range member.items {
+			openAPI(out, item)
+		}
+		if null && name == "anyOf" {
+			out.Literal(`{"type":"null"}`)
+		}
+		out.EndArray()
+	case name == "enum" && null && member.value.IsArray():
+		out.BeginArray()
+		for _, item := range member.items {
+			if !item.value.Absent() {
+				out.Raw(item.value)
+			}
+		}
+		out.Null()
+		out.EndArray()
+	case isLimit(name) && member.value.IsText() && isNumber(member.value.Text().Inner()):
+		out.Raw(member.value.Text().Inner())
+	default:
+		out.Raw(member.value)
+	}
+}
+
+// isLimit tells whether a keyword's value is a number, which protobuf's JSON may write as a text.
+func isLimit(keyword string) bool {
+	switch keyword {
+	case "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minimum", "maximum":
+		return true
+	}
+	return false
+}
+
+// isNumber tells whether bytes that may be anything are a JSON number.
+func isNumber(text []byte) bool { return Value(text).IsNumber() && Valid(text) }
