@@ -131,6 +131,8 @@ type Ask struct {
 	Stream, Array bool
 	// WantsUsage: the client asked for the counts in its stream.
 	WantsUsage bool
+	// Legacy: the client declared its tools in the way that takes one call alone, without an id.
+	Legacy bool
 	// ShowThought: the client wants to see what was thought.
 	ShowThought bool
 	// Input is the estimate of the input's tokens, for dialects that say it before the upstream does.

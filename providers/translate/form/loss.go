@@ -21,14 +21,18 @@ func (l *Loss) Drop(field string) { l.Dropped = note(l.Dropped, field) }
 func (l *Loss) Change(field string) { l.Changed = note(l.Changed, field) }
 
 func note(names []string, field string) []string {
+	field = field[:min(len(field), maxName)]
 	if field == "" || slices.Contains(names, field) {
 		return names
 	}
 	return append(names, field)
 }
 
-// maxNamed bounds the names in a header.
-const maxNamed = 20
+// maxNamed bounds the names in a header, maxName the length of each in bytes.
+const (
+	maxNamed = 20
+	maxName  = 100
+)
 
 // Listed writes names for a header: at most maxNamed, then how many more there are. What a client made up in names is not
 // repeated beyond the letters of a field's name.

@@ -23,6 +23,27 @@ func TestLoss(t *testing.T) {
 	}
 }
 
+func TestLossBoundsNames(t *testing.T) {
+	t.Parallel()
+	var loss form.Loss
+	loss.Drop(strings.Repeat("x", 1<<20))
+	if n := len(loss.Dropped[0]); n != 100 {
+		t.Errorf("a name has %d bytes", n)
+	}
+}
+
+func TestDropMark(t *testing.T) {
+	t.Parallel()
+	p := new(form.Prompt)
+	p.Fields[form.FieldCache] = "cache_control"
+	var loss form.Loss
+	p.DropMark(form.NoMark, form.In("tools", 0), &loss)
+	p.DropMark(form.MarkHour, form.In("messages", 3).Item("content", 1), &loss)
+	if !slices.Equal(loss.Dropped, []string{"messages[].content[].cache_control"}) {
+		t.Errorf("got %v", loss.Dropped)
+	}
+}
+
 func TestListed(t *testing.T) {
 	t.Parallel()
 	var names []string

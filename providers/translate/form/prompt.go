@@ -71,6 +71,8 @@ const (
 	FieldThinking
 	// FieldResultID is what a block with a result calls the id of its call, for faults alone: every reader sets it.
 	FieldResultID
+	// FieldCache is what a block or a tool calls its Mark.
+	FieldCache
 	fieldCount
 )
 
@@ -156,6 +158,13 @@ const (
 	MarkShort
 	MarkHour
 )
+
+// DropMark names the mark of what stands at a path as one that has no effect; nothing where there is none.
+func (p *Prompt) DropMark(mark Mark, at Path, loss *Loss) {
+	if mark != NoMark {
+		loss.Drop(at.Field(p.Fields[FieldCache]).Name())
+	}
+}
 
 // MediaKind is what a medium is.
 type MediaKind int

@@ -45,4 +45,7 @@ type OpenAITraits struct {
 	NoneEffort, MinimalEffort, XHigh bool
 	// Breakpoints: cache breakpoints are taken.
 	Breakpoints bool
+	// Imitator: the model is another vendor's behind OpenAI's dialect. It takes back what it thought, and Google's signatures,
+	// which OpenAI refuses as unknown parameters.
+	Imitator bool
 }
