@@ -1,0 +1,290 @@
+// Package responses translates OpenAI's Responses API, as the dialect of clients and of upstreams. Its facts are those of
+// OpenAI's SDKs (openai-node 7.55 and openai-go 3.95, package responses). Of the product it imports providers and form alone.
+package responses
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// keepsNothing is why what only the vendor's own memory can answer is refused.
+const keepsNothing = "This model's upstream keeps no responses: send the earlier items in `input`."
+
+// The values of include that a translation answers.
+const (
+	includeReasoning = "reasoning.encrypted_content"
+	includeLogprobs  = "message.output_text.logprobs"
+)
+
+// reading is the work of Read.
+type reading struct {
+	prompt *form.Prompt
+	loss   *form.Loss
+	ask    *form.Ask
+	fault  *providers.Fault
+	// topLogprobs is kept until it is known whether logprobs are asked for at all.
+	topLogprobs form.Value
+	choice      form.Value
+	input       form.Value
+	tools       form.Value
+}
+
+// Read reads a client's call. What it names in loss is unknown to every dialect. Faults name the client's field.
+func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
+	ask := form.Ask{Model: call.Model, Stream: call.Stream, WantsUsage: true}
+	r := &reading{prompt: &form.Prompt{From: form.Responses}, loss: loss, ask: &ask}
+	r.prompt.Fields[form.FieldTurns] = "input"
+	r.prompt.Fields[form.FieldResultID] = "call_id"
+	root := form.Trim(call.Body)
+	for name, value := range root.Members() {
+		if !value.Absent() {
+			r.field(name, value)
+		}
+	}
+	r.readInput(r.input)
+	r.readTools(r.tools)
+	r.readChoice(r.choice)
+	if r.prompt.Sampling.Logprobs {
+		r.prompt.Sampling.TopLogprobs = r.topLogprobs
+	}
+	for i := range r.prompt.Turns {
+		r.prompt.Turns[i].Settle()
+	}
+	ask.ShowThought, ask.Echo = r.prompt.Thinking.Show, echo(root)
+	if r.fault != nil {
+		return nil, form.Ask{}, r.fault
+	}
+	return r.prompt, ask, nil
+}
+
+// refuse keeps the first fault.
+func (r *reading) refuse(fault *providers.Fault) {
+	if r.fault == nil {
+		r.fault = fault
+	}
+}
+
+// set notes what the client calls a field.
+func (r *reading) set(field form.Field, name string) { r.prompt.Fields[field] = name }
+
+// own keeps a field that only this vendor knows.
+func (r *reading) own(name string, value form.Value) {
+	if says(value) {
+		r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Value: value})
+	}
+}
+
+// must keeps what makes the answer another one, so that other vendors refuse it.
+func (r *reading) must(name string) {
+	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true})
+}
+
+// unknown notes a field that no dialect has.
+func (r *reading) unknown(name string, value form.Value) {
+	if says(value) {
+		r.loss.Drop(name)
+	}
+}
+
+// says tells whether a value asks for anything.
+func says(value form.Value) bool {
+	switch {
+	case value.Absent(), value.False():
+		return false
+	case value.IsText():
+		return !value.Text().Empty()
+	case value.IsArray():
+		return value.Len() > 0
+	case value.IsObject():
+		for range value.Members() {
+			return true
+		}
+		return false
+	}
+	return true
+}
+
+// field reads a member of the body that is not null.
+func (r *reading) field(name form.Text, value form.Value) {
+	p := r.prompt
+	switch string(name.Decoded()) {
+	case "model", "stream":
+	case "input":
+		r.input = value
+	case "tools":
+		r.tools = value
+	case "tool_choice":
+		r.choice = value
+	case "instructions":
+		r.set(form.FieldSystem, "instructions")
+		if text := value.Text(); !text.Blank() {
+			p.System = append(p.System, form.Block{Kind: form.BlockText, Text: text, At: form.Path{}.Field("instructions")})
+		}
+	case "max_output_tokens":
+		r.set(form.FieldMaxTokens, "max_output_tokens")
+		p.Limits.MaxTokens = value
+	case "temperature":
+		r.set(form.FieldTemperature, "temperature")
+		p.Sampling.Temperature = value
+	case "top_p":
+		r.set(form.FieldTopP, "top_p")
+		p.Sampling.TopP = value
+	case "top_logprobs":
+		r.set(form.FieldTopLogprobs, "top_logprobs")
+		r.topLogprobs = value
+	case "parallel_tool_calls":
+		r.set(form.FieldParallel, "parallel_tool_calls")
+		several := value.True()
+		p.Parallel = &several
+	case "safety_identifier", "user":
+		if text := value.Text(); !text.Empty() && (p.User == nil || name.Is("safety_identifier")) {
+			r.set(form.FieldUser, name.String())
+			p.User = text
+		}
+	case "reasoning":
+		r.readReasoning(value)
+	case "text":
+		r.readText(value)
+	case "include":
+		r.readInclude(value)
+	default:
+		r.vendorField(name.String(), value)
+	}
+}
+
+// vendorField reads a member that only the vendor knows.
+func (r *reading) vendorField(name string, value form.Value) {
+	switch name {
+	case "previous_response_id", "conversation", "prompt", "background":
+		if says(value) {
+			r.refuse(providers.InvalidField(name, keepsNothing))
+		}
+	case "store", "metadata", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "max_tool_calls",
+		"context_management", "moderation", "access_programs", "image":
+		r.own(name, value)
+	case "service_tier":
+		if !value.Text().Is("auto") {
+			r.own(name, value)
+		}
+	case "truncation":
+		if !value.Text().Is("disabled") {
+			r.own(name, value)
+		}
+	case "stream_options":
+		for member, value := range value.Members() {
+			if member.Is("include_obfuscation") {
+				r.own("stream_options.include_obfuscation", value)
+			} else {
+				r.unknown("stream_options."+member.String(), value)
+			}
+		}
+	default:
+		r.unknown(name, value)
+	}
+}
+
+func (r *reading) readReasoning(reasoning form.Value) {
+	thinking := &r.prompt.Thinking
+	for name, value := range reasoning.Members() {
+		switch {
+		case value.Absent():
+		case name.Is("effort"):
+			r.set(form.FieldThinking, "reasoning.effort")
+			if thinking.Mode, thinking.Effort = form.ThinkingEffort, value.Text().String(); thinking.Effort == "none" {
+				thinking.Mode, thinking.Effort = form.ThinkingOff, ""
+			}
+		case name.Is("summary"), name.Is("generate_summary"):
+			thinking.Show = true
+		default:
+			r.unknown("reasoning."+name.String(), value)
+		}
+	}
+}
+
+func (r *reading) readText(text form.Value) {
+	for name, value := range text.Members() {
+		switch {
+		case value.Absent():
+		case name.Is("format"):
+			r.readFormat(value)
+		case name.Is("verbosity"):
+			r.own("text.verbosity", value)
+		default:
+			r.unknown("text."+name.String(), value)
+		}
+	}
+}
+
+func (r *reading) readFormat(format form.Value) {
+	output := &r.prompt.Output
+	switch kind := format.Get("type").Text(); {
+	case kind.Is("text"):
+		return
+	case kind.Is("json_object"):
+		output.Kind = form.OutputJSON
+	case kind.Is("json_schema"):
+		output.Kind = form.OutputSchema
+		output.Name = format.Get("name").Text().String()
+		output.Schema = format.Get("schema")
+		output.Strict = format.Get("strict").True()
+		output.Description = format.Get("description").Text()
+	default:
+		r.must("text.format.type")
+	}
+	r.set(form.FieldOutput, "text.format")
+}
+
+func (r *reading) readInclude(include form.Value) {
+	var others bool
+	for _, value := range include.Items() {
+		switch text := value.Text(); {
+		case text.Is(includeReasoning): // state is always given
+		case text.Is(includeLogprobs):
+			r.set(form.FieldLogprobs, "include")
+			r.prompt.Sampling.Logprobs = true
+		default:
+			others = true
+		}
+	}
+	if others {
+		r.own("include", include)
+	}
+}
+
+// echoed are the members of a call that its response repeats, with what stands there where the call has none.
+func echoed() []struct{ name, absent string } {
+	return []struct{ name, absent string }{
+		{"instructions", "null"},
+		{"max_output_tokens", "null"},
+		{"max_tool_calls", "null"},
+		{"metadata", "{}"},
+		{"parallel_tool_calls", "true"},
+		{"prompt_cache_key", "null"},
+		{"reasoning", `{"effort":null,"summary":null}`},
+		{"safety_identifier", "null"},
+		{"temperature", "null"},
+		{"text", `{"format":{"type":"text"}}`},
+		{"tool_choice", `"auto"`},
+		{"tools", "[]"},
+		{"top_logprobs", "null"},
+		{"top_p", "null"},
+		{"truncation", `"disabled"`},
+		{"user", "null"},
+	}
+}
+
+// echo copies the members of a call that its response repeats.
+func echo(root form.Value) []byte {
+	var out form.Out
+	for _, member := range echoed() {
+		out.Key(member.name)
+		if value := root.Get(member.name); !value.Absent() {
+			out.Raw(value)
+		} else {
+			out.Literal(member.absent)
+		}
+	}
+	return slices.Clip(out.Bytes())
+}

@@ -1,0 +1,130 @@
+package responses
+
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// The words for the choice of tools.
+const (
+	choiceAuto     = "auto"
+	choiceNone     = "none"
+	choiceRequired = "required"
+)
+
+func (r *reading) readTools(tools form.Value) {
+	r.set(form.FieldTools, "tools")
+	for i, tool := range tools.Items() {
+		r.readTool(tool, form.In("tools", i), "")
+	}
+}
+
+// readTool reads a declaration. Those of a namespace are declared one by one under names of their own.
+func (r *reading) readTool(declared form.Value, at form.Path, namespace string) {
+	space := form.Space{Namespace: namespace, Name: declared.Get("name").Text().String()}
+	tool := form.Tool{Name: space.Flat(), Description: declared.Get("description").Text(), At: at}
+	if tool.Description.Empty() {
+		tool.Description = nil
+	}
+	switch kind := declared.Get("type").Text(); {
+	case kind.Is("namespace") && namespace == "":
+		for i, inside := range declared.Get("tools").Items() {
+			r.readTool(inside, at.Item("tools", i), space.Name)
+		}
+		return
+	case kind.Is("function"):
+		if schema := declared.Get("parameters"); !schema.Absent() {
+			tool.Schema = schema
+		}
+		if strict := declared.Get("strict"); !strict.Absent() {
+			yes := strict.True()
+			tool.Strict = &yes
+		}
+	case kind.Is("custom"):
+		tool.Custom = true
+		if format := declared.Get("format"); format.Get("type").Text().Is("grammar") {
+			tool.Grammar = form.Grammar{Syntax: format.Get("syntax").Text(), Definition: format.Get("definition").Text()}
+		}
+	default:
+		r.must(at.Field("type").String())
+		return
+	}
+	for name, value := range declared.Members() {
+		switch string(name.Decoded()) {
+		case "type", "name", "description", "parameters", "strict", "format":
+		default:
+			r.unknown(at.Field(name.String()).Name(), value)
+		}
+	}
+	r.declare(tool, space)
+}
+
+// declare adds a tool.
+func (r *reading) declare(tool form.Tool, space form.Space) {
+	r.prompt.Tools = append(r.prompt.Tools, tool)
+	put(&r.ask.Declared, tool.Name, true)
+	if tool.Custom {
+		put(&r.ask.Custom, tool.Name, true)
+	}
+	if space.Namespace != "" {
+		put(&r.ask.Spaces, tool.Name, space)
+	}
+}
+
+func put[V any](to *map[string]V, name string, value V) {
+	if *to == nil {
+		*to = make(map[string]V)
+	}
+	(*to)[name] = value
+}
+
+func (r *reading) readChoice(choice form.Value) {
+	if choice.Absent() {
+		return
+	}
+	const field = "tool_choice"
+	r.set(form.FieldChoice, field)
+	if word := choice.Text(); word != nil {
+		r.prompt.Choice.Mode = r.choiceMode(word, field)
+		return
+	}
+	switch kind := choice.Get("type").Text(); {
+	case kind.Is("function"), kind.Is("custom"):
+		r.prompt.Choice = form.Choice{Mode: form.ChoiceAny, Names: []string{r.chosen(choice, field)}}
+	case kind.Is("allowed_tools"):
+		r.prompt.Choice.Mode = r.choiceMode(choice.Get("mode").Text(), field+".mode")
+		for i, tool := range choice.Get("tools").Items() {
+			at := form.Path{}.Field(field).Item("tools", i)
+			if kind := tool.Get("type").Text(); !kind.Is("function") && !kind.Is("custom") {
+				r.must(at.Field("type").String())
+				continue
+			}
+			r.prompt.Choice.Names = append(r.prompt.Choice.Names, r.chosen(tool, at.String()))
+		}
+	default:
+		r.must(field + ".type")
+	}
+}
+
+func (r *reading) choiceMode(word form.Text, field string) form.ChoiceMode {
+	switch {
+	case word.Is(choiceAuto), word.Empty():
+		return form.ChoiceAuto
+	case word.Is(choiceNone):
+		return form.ChoiceNone
+	case word.Is(choiceRequired):
+		return form.ChoiceAny
+	}
+	r.refuse(providers.InvalidField(field, "The choice of tools must be auto, none, required, or one that `tools` declares."))
+	return form.ChoiceUnset
+}
+
+// chosen is the name of a tool in a choice, which must be declared.
+func (r *reading) chosen(tool form.Value, field string) string {
+	space := form.Space{Namespace: tool.Get("namespace").Text().String(), Name: tool.Get("name").Text().String()}
+	name := space.Flat()
+	if !r.ask.Declared[name] {
+		r.refuse(providers.InvalidField(field, "The choice names a tool that `tools` does not declare."))
+	}
+	return name
+}
