@@ -25,6 +25,7 @@ type Sequencer struct {
 	lanes   []*lane
 	held    int // bytes
 	failed  bool
+	fault   *providers.Fault
 	scratch []byte
 }
 
@@ -230,10 +231,13 @@ func (s *Sequencer) count(more, block int) {
 	s.held += more
 	if !s.failed && (s.held > maxHeld || block > maxHeldBlock) {
 		s.failed = true
-		s.next(&Event{Kind: EventFailed, Fault: providers.Faultf(providers.Upstream,
-			"The upstream's answer has tool calls that are too long to translate.")})
+		s.fault = providers.Faultf(providers.Upstream, "The upstream's answer has tool calls that are too long to translate.")
+		s.next(&Event{Kind: EventFailed, Fault: s.fault})
 	}
 }
+
+// Fault is that of an answer which would have had to be held too long; nil otherwise. next got it as EventFailed.
+func (s *Sequencer) Fault() *providers.Fault { return s.fault }
 
 // inputScanner finds the end of a JSON object or array that comes in pieces.
 type inputScanner struct {

@@ -166,7 +166,7 @@ func TestSequencerLimits(t *testing.T) {
 				}
 			}
 			s.Put(&form.Event{Kind: form.EventStop})
-			if failed := last == form.EventFailed; failed != test.failed || faults > 1 || failed != (faults == 1) {
+			if failed := last == form.EventFailed; failed != test.failed || faults > 1 || failed != (faults == 1) || failed != (s.Fault() != nil) {
 				t.Errorf("failed %v with %d faults, want %v", failed, faults, test.failed)
 			}
 		})

@@ -175,4 +175,7 @@ type AnswerWriter interface {
 	// Take returns what is to be sent by now, nil for nothing, and begins anew. The bytes are valid until the next Write.
 	// A document comes whole behind EventEnd; so does what ends a stream of several choices.
 	Take() []byte
+	// Fault is why the writer gave up by itself, because it would have had to hold too much; nil while it goes on. It has
+	// written what precedes the error of its dialect then, as it does for EventFailed, and takes nothing more.
+	Fault() *providers.Fault
 }
