@@ -2,6 +2,7 @@ package providers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -25,7 +26,9 @@ type Edit struct {
 type Call struct {
 	Endpoint Endpoint
 	// Model is the public name.
-	Model       string
+	Model string
+	// Asked is the name under which the client asked for the model where that is another, an alias: Body has it.
+	Asked       string
 	Stream      bool
 	ContentType string
 	// RequestID names the client's request in logs.
@@ -55,7 +58,14 @@ type Call struct {
 	ContinuesFrom []Made
 	// HideUsage: the gateway asked for the usage chunk, the client did not, so the client must not see it.
 	HideUsage bool
+	// Pieces are what is sent in place of Body, for a call that was translated; nil for any other.
+	Pieces Payload
+	// AnyAnswer: a document will do where a stream is asked for, and the other way around.
+	AnyAnswer bool
 }
+
+// Named is the name of the model that Body has, and that the client expects to read.
+func (c Call) Named() string { return cmp.Or(c.Asked, c.Model) }
 
 // Made is something that an answer made: the answer itself, or such as a container.
 type Made struct {
@@ -65,11 +75,14 @@ type Made struct {
 
 // Payload returns the body to send to an upstream that knows the model under the given name. Nothing is copied.
 func (c Call) Payload(model string) Payload {
+	if c.Pieces != nil {
+		return c.Pieces
+	}
 	edits := c.Edits
-	if (model != c.Model || c.ModelUnset) && c.ModelAt != (Span{}) {
+	if (model != c.Named() || c.ModelUnset) && c.ModelAt != (Span{}) {
 		edits = append(slices.Clip(edits), Edit{At: c.ModelAt, Text: c.encodeModel(model)})
 	}
-	if model != c.Model {
+	if model != c.Named() {
 		name, _ := json.Marshal(model) // a string always marshals
 		for _, at := range c.NamesAt {
 			edits = append(slices.Clip(edits), Edit{At: at, Text: name[1 : len(name)-1]})
@@ -166,6 +179,8 @@ type Relayer interface {
 type RealtimeCall struct {
 	// Model is the public name.
 	Model string
+	// Asked is that of Call.
+	Asked string
 	// Header and Query hold only what of the client's may travel upstream; never a credential nor the model.
 	Header http.Header
 	Query  url.Values

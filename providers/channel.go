@@ -1,9 +1,26 @@
 package providers
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // AnyModel as a public model name opens a channel to every model name, unmapped.
 const AnyModel = "*"
+
+// wildcard stands in a pattern for any run of characters, slashes too. A pattern has one.
+const wildcard = "*"
+
+// IsPattern tells whether a public name of Channel.Models stands for all names that fit it.
+func IsPattern(name string) bool { return strings.Contains(name, wildcard) }
+
+// OpenAI's two APIs for chats, of which an upstream of its kind may lack one.
+const (
+	DialectBoth      = "both"
+	DialectChat      = "chat"
+	DialectResponses = "responses"
+)
 
 // Channel is one configured way to one upstream. It is immutable once loaded.
 type Channel struct {
@@ -15,7 +32,8 @@ type Channel struct {
 	BaseURL string
 	// Keys are used in turn; a refused one rests alone. At least one.
 	Keys []Secret
-	// Models maps public names to the upstream's. An empty value means the same name; AnyModel opens every name.
+	// Models maps public names, and patterns of them with one "*", to the upstream's. An empty value means the same name; a "*"
+	// in one stands for what the pattern's matched. AnyModel opens every name.
 	Models map[string]string
 	// Groups are the token groups that may use the channel.
 	Groups []string
@@ -23,6 +41,12 @@ type Channel struct {
 	Priority, Weight int
 	// MaxJobs limits video jobs in flight at this upstream; 0 means no limit.
 	MaxJobs int
+	// Dialect says which of OpenAI's APIs for chats the upstream has, "" for both. Of other vendors it says nothing.
+	Dialect string
+	// NativeOnly: calls in other formats are not translated for this channel.
+	NativeOnly bool
+	// Traits overrule what the names of upstream models say of them: words by the beginning of a name.
+	Traits map[string][]string
 	// OpenValues lets enum values pass that the contract does not list.
 	OpenValues bool
 	// AllowPrivateResults lets links and redirects to results lead to private and loopback addresses beyond the channel's own
@@ -32,16 +56,48 @@ type Channel struct {
 	Disabled bool
 }
 
-// UpstreamModel returns the upstream's name of a public model and whether the channel carries it.
+// UpstreamModel returns the upstream's name of a public model and whether the channel carries it: by its name, else by the
+// longest pattern that fits.
 func (c Channel) UpstreamModel(public string) (string, bool) {
-	if name, ok := c.Models[public]; ok && public != AnyModel {
-		if name == "" {
-			return public, true
-		}
-		return name, true
+	if name, ok := c.Models[public]; ok && !IsPattern(public) {
+		return cmp.Or(name, public), true
 	}
-	_, open := c.Models[AnyModel]
-	return public, open
+	best, matched := "", ""
+	for pattern := range c.Models {
+		between, fits := match(pattern, public)
+		if fits && (len(pattern) > len(best) || len(pattern) == len(best) && pattern < best) {
+			best, matched = pattern, between
+		}
+	}
+	upstream := c.Models[best]
+	if best == AnyModel || upstream == "" {
+		return public, best != ""
+	}
+	return strings.Replace(upstream, wildcard, matched, 1), true
+}
+
+// match tells whether a name fits a pattern, and what stands for its wildcard. A name without one is no pattern.
+func match(pattern, name string) (between string, fits bool) {
+	before, after, is := strings.Cut(pattern, wildcard)
+	if !is || len(name) < len(before)+len(after) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) {
+		return "", false
+	}
+	return name[len(before) : len(name)-len(after)], true
+}
+
+// Speaks tells whether the upstream has an endpoint that its vendor has.
+func (c Channel) Speaks(e Endpoint) bool {
+	if e.Format != OpenAI {
+		return true
+	}
+	switch e.Operation {
+	case Chat:
+		return c.Dialect != DialectResponses
+	case Responses, CompactResponse, InputTokens:
+		return c.Dialect != DialectChat
+	default:
+		return true
+	}
 }
 
 // Serves tells whether tokens of the group may use the channel.

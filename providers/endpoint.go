@@ -22,6 +22,7 @@ const (
 	CompactResponse Operation = "responses_compact"
 	Messages        Operation = "messages"
 	CountTokens     Operation = "count_tokens"
+	InputTokens     Operation = "input_tokens" // OpenAI's count of a response's input, which no client calls
 	GenerateContent Operation = "generate_content"
 	StreamContent   Operation = "stream_content" // GenerateContent in pieces: events, or the elements of one JSON array
 	Embeddings      Operation = "embeddings"

@@ -14,6 +14,9 @@ type Vendor struct {
 	Relay Relayer
 	// Endpoints are those Relay takes as they are. Other formats need a translator.
 	Endpoints []Endpoint
+	// Takes are those that calls of other formats may be translated to, best first; none: there is no translation to this
+	// vendor.
+	Takes []Endpoint
 	// Usage says where the answers of an endpoint count tokens. An endpoint that is missing counts nothing.
 	Usage map[Endpoint]UsageShape
 	// Video drives the vendor's jobs; nil where it has none.

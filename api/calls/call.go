@@ -81,13 +81,16 @@ type Call struct {
 
 // Do relays one call and copies its answer out.
 func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
+	if public := c.options.Router.Public(call.Model); public != call.Model {
+		call.Asked, call.Model = call.Model, public
+	}
 	if call.Unlisted != nil && c.refusesUnlisted(x, call) {
 		return call.Unlisted
 	}
 	o := &x.Outcome
 	o.Model = call.Model
 	if !x.Caller.Allows(call.Model) {
-		return ModelNotFound(call.Model)
+		return ModelNotFound(call.Named())
 	}
 	o.Operation = call.Endpoint.Operation
 	ch := charge{

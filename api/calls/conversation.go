@@ -27,11 +27,14 @@ func (c *Calls) Sockets() int64 { return c.sockets.Load() }
 // Converse dials an upstream, takes the client's WebSocket, which selects the subprotocol, and carries messages until either
 // leaves.
 func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.RealtimeCall, protocol string) error { //nolint:contextcheck // attend tells why a conversation outlives its request
-	o := &x.Outcome
+	o, asked := &x.Outcome, call.Model
+	if public := c.options.Router.Public(asked); public != asked {
+		call.Asked, call.Model = asked, public
+	}
 	o.Model = call.Model
 	switch {
 	case !x.Caller.Allows(call.Model):
-		return ModelNotFound(call.Model)
+		return ModelNotFound(asked)
 	case c.edge.Draining():
 		return &providers.Fault{Kind: providers.Overloaded, Message: "The gateway is stopping.", RetryAfter: time.Second}
 	}

@@ -14,6 +14,8 @@ import (
 type Router interface {
 	// Models lists by name what the group can call.
 	Models(group string) []router.Model
+	// Public is the public name of the model that a client asks for.
+	Public(asked string) string
 	// Serves tells whether some channel would take it, one that rests too.
 	Serves(want router.Want) bool
 }
@@ -77,7 +79,7 @@ func (c *Calls) Model(caller *tokens.Token, name string) (router.Model, error) {
 
 // visible is the model as the caller sees it: with the endpoints that it may call. Without any there is no such model.
 func visible(caller *tokens.Token, model router.Model) (router.Model, bool) {
-	if !caller.Allows(model.ID) {
+	if !caller.Allows(model.Public) {
 		return model, false
 	}
 	if len(caller.Operations) > 0 {

@@ -64,6 +64,7 @@ func (s *Service) complete(x *edge.Request, req *providers.VideoRequest, bare bo
 	if err := calls.CheckModel(req.Model); err != nil {
 		return err
 	}
+	req.Model = s.options.Router.Public(req.Model)
 	if err := s.checks.readMetadata(req); err != nil {
 		return err
 	}

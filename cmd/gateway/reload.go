@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -22,7 +21,7 @@ import (
 // settle is how long a file must be left alone before it is read: editors and mounts change it in several steps.
 const settle = 200 * time.Millisecond
 
-// watcher reloads channels, tokens, prices and the admin key when the configuration file changes or the process is told to hang up.
+// watcher reloads channels, aliases, tokens, prices and the admin key when the configuration file changes or the process is told to hang up.
 type watcher struct {
 	file   string
 	parse  func(text []byte) (config.Config, error)
@@ -138,7 +137,7 @@ func (w *watcher) read(ctx context.Context, tokens *tokens.Store) {
 // errEmptied is why an empty file counts as broken here: somebody is writing it, or failed to. It would shut every client out.
 var errEmptied = errors.New("the file is empty")
 
-// take uses the text's channels, tokens, prices and admin key, or leaves everything as it is when there is anything wrong with it.
+// take uses the text's channels, aliases, tokens, prices and admin key, or leaves everything as it is when there is anything wrong with it.
 func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	w.seen = text
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -153,9 +152,9 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 		w.refuse(err)
 		return
 	}
-	w.parts.metrics.Learn(cfg.Routes(), maps.Keys(cfg.Prices), w.parts.catalog)
+	w.parts.metrics.Learn(cfg.Routes(), cfg.Named(), w.parts.catalog)
 	w.parts.prices.Load(cfg.PriceList())
-	w.parts.router.Load(cfg.Routes())
+	w.parts.router.Load(cfg.Routes(), cfg.Aliases)
 	rekeyed := w.parts.adminKey.Load(cfg.AdminKey)
 	log := w.parts.log
 	if tokens != nil { // a worker has no use for keys

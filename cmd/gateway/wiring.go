@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"time"
 
@@ -97,7 +96,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	upstreams := upstream.NewClient(nil)
 	m.onClose(func() error { upstreams.CloseIdleConnections(); return nil })
 	p.catalog = catalog.New(upstreams)
-	p.metrics.Learn(cfg.Routes(), maps.Keys(cfg.Prices), p.catalog)
+	p.metrics.Learn(cfg.Routes(), cfg.Named(), p.catalog)
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.prices = pricing.NewList(cfg.PriceList())
@@ -105,7 +104,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p.health = newHealthSharer(channelhealth.New(p.redis), p.log)
 	p.router = router.New(p.catalog, cfg.Routes(), &router.Options{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
-		CooldownWindow: cfg.Relay.CooldownWindow, Tell: p.health.publish,
+		CooldownWindow: cfg.Relay.CooldownWindow, Aliases: cfg.Aliases, Tell: p.health.publish,
 	})
 	p.health.router = p.router
 	return p, p.metrics.WatchChannels(p.router)

@@ -58,7 +58,7 @@ type Session struct {
 // as one. The error is a *providers.Fault, that of the last attempt. ctx bounds the dials alone.
 func (r *Relay) Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*Session, error) {
 	session := &Session{relay: r}
-	want := router.Want{Group: group, Token: call.Token, Model: call.Model, Endpoint: providers.RealtimeSession()}
+	want := router.Want{Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: providers.RealtimeSession()}
 	var err error
 	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to router.Pick, span *upstream.Span) (int, *providers.Fault) {
 		session.span = span

@@ -144,7 +144,7 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 // transport may still be reading it.
 func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Answer, error) {
 	want := router.Want{
-		Group: group, Token: call.Token, Model: call.Model, Endpoint: call.Endpoint, OpenValues: call.OpenValues, Affinity: call.Affinity,
+		Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: call.Endpoint, OpenValues: call.OpenValues, Affinity: call.Affinity,
 	}
 	if err := r.findMaker(ctx, call, &want); err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func TestRestOfAModel(t *testing.T) {
 			t.Errorf("got %+v", state)
 		}
 
-		here.Load(channels) // a reload forgets nothing
+		here.Load(channels, nil) // a reload forgets nothing
 		wants(here, "spare", "spare", "best")
 		pass(40 * time.Second)
 		probe := pickOf(t, here, ofModel("alias"))

@@ -14,6 +14,8 @@ import (
 // one, nothing can be reported.
 type Pick struct {
 	providers.Target
+	// Translated: the channel does not take the call as it is, and gets it in another format.
+	Translated bool
 	// picked is when it was handed out, on the router's clock.
 	picked time.Duration
 	// token is whose call it is for, blamed what Want.Blamed says of it.
@@ -83,7 +85,8 @@ func choose(routes []route, want *Want, now time.Duration, rules *rules) (found 
 		if found.best.route != nil && candidate.channel.Priority < found.best.route.channel.Priority {
 			break
 		}
-		if !candidate.serves(want) {
+		way := candidate.way(want)
+		if way == unable {
 			continue
 		}
 		found.served = true
@@ -98,28 +101,33 @@ func choose(routes []route, want *Want, now time.Duration, rules *rules) (found 
 		switch {
 		case free == nil:
 		case how < deferred:
-			found.best.offer(candidate, free, want.Affinity)
+			found.best.offer(candidate, way, free, want.Affinity)
 		case how == deferred:
-			found.deferred.offer(candidate, free, want.Affinity)
+			found.deferred.offer(candidate, way, free, want.Affinity)
 		case found.last.route == nil || left < lastLeft:
-			found.last.route, found.last.key, lastLeft = candidate, free, left
+			found.last.route, found.last.way, found.last.key, lastLeft = candidate, way, free, left
 		}
 	}
 	return found
 }
 
-// choice is the one of the routes offered so far that is taken, by priority and weight.
+// choice is the one of the routes offered so far that is taken: by priority, before those that need a translation where there
+// is another, and by weight.
 type choice struct {
 	route *route
+	way   way
 	key   *keyState
 	total int     // weight of the routes of its priority so far
 	place float64 // of the route where the want has an affinity; the least is taken
 }
 
 // offer takes the routes in the order of their priority.
-func (c *choice) offer(candidate *route, key *keyState, affinity uint64) {
-	if c.route != nil && candidate.channel.Priority < c.route.channel.Priority {
+func (c *choice) offer(candidate *route, way way, key *keyState, affinity uint64) {
+	if c.route != nil && (candidate.channel.Priority < c.route.channel.Priority || way < c.way) {
 		return
+	}
+	if way > c.way {
+		*c = choice{way: way}
 	}
 	weight := max(candidate.channel.Weight, 1)
 	if affinity != 0 {
@@ -152,8 +160,9 @@ func (c *choice) target(want *Want, now time.Duration) Pick {
 	channel := c.route.channel
 	channel.turn.Add(1)
 	return Pick{
-		Target: providers.Target{Channel: channel.Channel, Key: c.key.secret, Model: c.route.upstream(want)},
-		picked: now, token: want.Token, blamed: want.Blamed, channel: channel.health, key: c.key.health,
+		Target:     providers.Target{Channel: channel.Channel, Key: c.key.secret, Model: c.route.upstream(want)},
+		Translated: c.way == translated,
+		picked:     now, token: want.Token, blamed: want.Blamed, channel: channel.health, key: c.key.health,
 	}
 }
 
@@ -161,12 +170,12 @@ func (c *choice) target(want *Want, now time.Duration) Pick {
 func maker(routes []route, want *Want) choice {
 	for i := range routes {
 		channel := routes[i].channel
-		if channel.Name != want.Maker.Channel || !routes[i].serves(want) || want.excepts(channel.Name) {
+		if channel.Name != want.Maker.Channel || routes[i].way(want) != native || want.excepts(channel.Name) {
 			continue
 		}
 		for _, key := range channel.keys {
 			if key.fingerprint == want.Maker.Fingerprint && !want.exceptsKey(channel.Name, key.fingerprint) {
-				return choice{route: &routes[i], key: key}
+				return choice{route: &routes[i], way: native, key: key}
 			}
 		}
 	}

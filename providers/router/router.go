@@ -8,6 +8,7 @@ package router
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -32,6 +33,10 @@ type Options struct {
 	CooldownFailures int
 	CooldownShare    float64
 	CooldownWindow   time.Duration
+	// Aliases are public names by the names that clients may ask for in their place.
+	Aliases map[string]string
+	// Reaches tells whether a call of one endpoint can be translated to another; nil: none can.
+	Reaches func(from, to providers.Endpoint) bool
 	// Tell gets the news of this process's own cooldowns, for others to Learn; nil: nobody does. It is called while calls
 	// wait, so it must not.
 	Tell func(Cooldown)
@@ -42,6 +47,7 @@ type Options struct {
 // a while: circuits see to that, and cooldowns of keys that the upstream refuses. It is safe for concurrent use and never waits for other processes, whose news of cooldowns it is told.
 type Router struct {
 	catalog providers.Catalog
+	reaches func(from, to providers.Endpoint) bool
 	rules   rules
 	tell    func(Cooldown)
 	start   time.Time
@@ -55,9 +61,9 @@ type Want struct {
 	Group string
 	// Token is the stable id of the token that calls.
 	Token string
-	// Model is the public name.
-	Model    string
-	Endpoint providers.Endpoint
+	// Model is the public name, Asked the one that the client asked for where that is an alias.
+	Model, Asked string
+	Endpoint     providers.Endpoint
 	// OpenValues asks for a channel that takes enum values the contract does not list.
 	OpenValues bool
 	// Several asks for a channel whose vendor makes several videos of one request.
@@ -86,23 +92,31 @@ func New(catalog providers.Catalog, channels []providers.Channel, opts *Options)
 	if opts == nil {
 		opts = new(Options)
 	}
-	r := &Router{catalog: catalog, tell: opts.Tell, start: time.Now(), rules: rules{
+	r := &Router{catalog: catalog, reaches: opts.Reaches, tell: opts.Tell, start: time.Now(), rules: rules{
 		failures: cmp.Or(max(opts.CooldownFailures, 0), DefaultCooldownFailures),
 		share:    cmp.Or(max(opts.CooldownShare, 0), DefaultCooldownShare),
 		window:   cmp.Or(max(opts.CooldownWindow, 0), DefaultCooldownWindow),
 		cooldown: cmp.Or(max(opts.Cooldown, 0), DefaultCooldown),
 	}}
 	r.rules.failures = min(r.rules.failures, MaxCooldownFailures)
-	r.Load(channels)
+	r.Load(channels, opts.Aliases)
 	return r
 }
 
-// Load replaces the channels at once. Calls in flight keep the target they have. A channel that keeps its name, vendor
+// Load replaces the channels and the aliases at once. Calls in flight keep the target they have. A channel that keeps its name, vendor
 // and base URL keeps its circuits, and so does each of its keys that stays.
-func (r *Router) Load(channels []providers.Channel) {
+func (r *Router) Load(channels []providers.Channel, aliases map[string]string) {
 	r.load.Lock()
 	defer r.load.Unlock()
-	r.table.Store(newTable(r.catalog, channels, r.table.Load()))
+	r.table.Store(r.newTable(channels, maps.Clone(aliases), r.table.Load()))
+}
+
+// Public is the public name of the model that a client asks for: what an alias stands for, else the name itself.
+func (r *Router) Public(asked string) string {
+	if public, is := r.table.Load().aliases[asked]; is {
+		return public
+	}
+	return asked
 }
 
 // now reads the router's clock. It never shows 0.
@@ -159,12 +173,13 @@ func (r *Router) Candidates(want Want) ([]providers.Channel, error) {
 
 // nowhere is the fault of a want that no channel takes: served tells whether one could, soon when the first is there again.
 func nowhere(want Want, served bool, soon time.Duration) *providers.Fault {
+	name := cmp.Or(want.Asked, want.Model)
 	if !served {
-		fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", want.Model)
+		fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", name)
 		fault.Param, fault.Accepted = "model", providers.NotAccepted
 		return fault
 	}
-	fault := providers.Faultf(providers.Overloaded, "No channel for the model %q is available at the moment.", want.Model)
+	fault := providers.Faultf(providers.Overloaded, "No channel for the model %q is available at the moment.", name)
 	fault.RetryAfter, fault.Accepted = soon, providers.NotAccepted
 	return fault
 }
@@ -180,20 +195,23 @@ func (r *Router) routes(want *Want) []route {
 	if routes, listed := t.routes[routeKey{want.Group, want.Model}]; listed {
 		return routes
 	}
+	if states := t.wide[want.Group]; states != nil {
+		return matching(states, want.Model)
+	}
 	return t.open[want.Group]
 }
 
 // Model is one entry of a model list.
 type Model struct {
-	// ID is the public name.
-	ID string
+	// ID is the name that clients ask for, Public what it stands for: the same, but for an alias.
+	ID, Public string
 	// Vendor is that of the channel that comes first for the model.
 	Vendor string
-	// Endpoints are all those some channel serves for the model; a video create is {Operation: VideoTask}.
+	// Endpoints are all those some channel serves for the model, as they are or translated; a video create is {Operation: VideoTask}.
 	Endpoints []providers.Endpoint
 }
 
-// Models lists by name what the group can call. A channel open to every name adds none. The caller must not change
+// Models lists by name what the group can call, aliases too. A channel's patterns add none. The caller must not change
 // the list.
 func (r *Router) Models(group string) []Model { return r.table.Load().models[group] }
 

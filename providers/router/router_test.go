@@ -314,7 +314,7 @@ func TestLoad(t *testing.T) {
 		to, _ := routes.Pick(want)
 		routes.Report(to, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameKey})
 
-		routes.Load([]providers.Channel{channel("a", "talks", keys("k2", "k0"))}) // k1 leaves, k2 comes, k0 rests on
+		routes.Load([]providers.Channel{channel("a", "talks", keys("k2", "k0"))}, nil) // k1 leaves, k2 comes, k0 rests on
 		for range 3 {
 			got, err := routes.Pick(want)
 			if err != nil || got.Key != "k2" {
@@ -322,18 +322,18 @@ func TestLoad(t *testing.T) {
 			}
 		}
 		got, _ := routes.Pick(want)
-		routes.Load([]providers.Channel{channel("b", "both")})
+		routes.Load([]providers.Channel{channel("b", "both")}, nil)
 		routes.Report(got, &providers.Fault{Kind: providers.Upstream, Blame: providers.BlameChannel}) // of a channel that is gone
 		if got, err := routes.Pick(want); err != nil || got.Channel.Name != "b" {
 			t.Fatalf("got channel %s, %v, want b", got.Channel.Name, err)
 		}
 
 		calls(t, routes, failures, down())
-		routes.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.Models = map[string]string{"m": "", "n": ""} })})
+		routes.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.Models = map[string]string{"m": "", "n": ""} })}, nil)
 		want.Patient = true
 		_, err := routes.Pick(want)
 		_ = wantKind(t, err, providers.Overloaded) // the circuit is open still
-		routes.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.BaseURL = "http://elsewhere.test" })})
+		routes.Load([]providers.Channel{channel("b", "both", func(c *providers.Channel) { c.BaseURL = "http://elsewhere.test" })}, nil)
 		if _, err := routes.Pick(want); err != nil {
 			t.Errorf("another upstream under the same name is left alone as well: %v", err)
 		}
@@ -401,7 +401,7 @@ func TestRouterRace(t *testing.T) {
 					routes.Report(to, faults[(n+i)%len(faults)])
 				}
 				if n%50 == 0 {
-					routes.Load(configured[n/50%2:])
+					routes.Load(configured[n/50%2:], nil)
 					routes.Models("default")
 				}
 			}

@@ -17,10 +17,14 @@ import (
 type table struct {
 	// routes has the channels of each group and listed model, channels open to every name among them, by priority.
 	routes map[routeKey][]route
-	// open has each group's channels that are open to every name, for models that no channel lists.
+	// open has each group's channels that are open to every name, for models that no channel lists, and wide all that have
+	// patterns, where one has another than that.
 	open     map[string][]route
+	wide     map[string][]*channelState
 	channels map[string]*channelState
 	models   map[string][]Model
+	// aliases are public names by the names that clients may ask for in their place.
+	aliases map[string]string
 }
 
 type routeKey struct{ group, model string }
@@ -40,17 +44,39 @@ func (r *route) upstream(want *Want) string {
 	return r.model
 }
 
-func (r *route) serves(want *Want) bool {
-	return r.channel.vendor.Serves(want.Endpoint) && (r.channel.OpenValues || !want.OpenValues) &&
-		(r.channel.vendor.Several || !want.Several)
+// way is how a channel takes a want.
+type way int
+
+const (
+	unable way = iota
+	translated
+	native
+)
+
+func (r *route) way(want *Want) way {
+	c := r.channel
+	switch {
+	case want.OpenValues && !c.OpenValues, want.Several && !c.vendor.Several:
+		return unable
+	case c.native(want.Endpoint):
+		return native
+	case len(c.translated) > 0 && slices.Contains(c.translated, want.Endpoint):
+		return translated
+	default:
+		return unable
+	}
 }
+
+func (r *route) serves(want *Want) bool { return r.way(want) != unable }
 
 // channelState is a channel with its vendor and its health.
 type channelState struct {
 	providers.Channel
 	vendor providers.Vendor
-	health *health
-	keys   []*keyState
+	// translated are the endpoints whose calls the channel gets in another format.
+	translated []providers.Endpoint
+	health     *health
+	keys       []*keyState
 	// seed places the channel for an affinity, the same in every process.
 	seed uint64
 	// turn counts the picks, so that the keys take turns.
@@ -65,10 +91,12 @@ type keyState struct {
 }
 
 // newTable works out the table of the channels. old, which may be nil, lends the health of what stays.
-func newTable(catalog providers.Catalog, channels []providers.Channel, old *table) *table {
+func (r *Router) newTable(channels []providers.Channel, aliases map[string]string, old *table) *table {
 	t := &table{
 		routes:   make(map[routeKey][]route),
 		open:     make(map[string][]route),
+		wide:     make(map[string][]*channelState),
+		aliases:  aliases,
 		channels: make(map[string]*channelState, len(channels)),
 		models:   make(map[string][]Model),
 	}
@@ -78,7 +106,8 @@ func newTable(catalog providers.Catalog, channels []providers.Channel, old *tabl
 		if old != nil {
 			before = old.channels[channel.Name]
 		}
-		state := newChannelState(channel, catalog[channel.Vendor], before)
+		state := newChannelState(channel, r.catalog[channel.Vendor], before)
+		state.translated = r.translations(state)
 		t.channels[channel.Name] = state
 		if !channel.Disabled {
 			ordered = append(ordered, state)
@@ -92,26 +121,42 @@ func newTable(catalog providers.Catalog, channels []providers.Channel, old *tabl
 			if listed[group] == nil {
 				listed[group] = make(map[string]bool)
 			}
+			patterns := false
 			for model := range state.Models {
-				if model != providers.AnyModel {
+				if providers.IsPattern(model) {
+					patterns = true
+				} else {
 					listed[group][model] = true
 				}
 			}
 			if _, open := state.Models[providers.AnyModel]; open {
 				t.open[group] = append(t.open[group], route{channel: state})
 			}
+			if patterns {
+				t.wide[group] = append(t.wide[group], state)
+			}
+		}
+	}
+	for group, states := range t.wide {
+		if !slices.ContainsFunc(states, func(state *channelState) bool { return !onlyOpen(state.Models) }) {
+			delete(t.wide, group) // open says it all
 		}
 	}
 	for group, models := range listed {
+		aliased(models, aliases)
 		for _, model := range slices.Sorted(maps.Keys(models)) {
+			public := cmp.Or(aliases[model], model)
 			var routes []route
 			for _, state := range ordered {
-				if upstream, ok := state.UpstreamModel(model); ok && state.Serves(group) {
+				if upstream, ok := state.UpstreamModel(public); ok && state.Serves(group) {
 					routes = append(routes, route{channel: state, model: upstream})
 				}
 			}
-			t.routes[routeKey{group, model}] = routes
+			if public == model {
+				t.routes[routeKey{group, model}] = routes
+			}
 			if entry, ok := newModel(model, routes); ok {
+				entry.Public = public
 				t.models[group] = append(t.models[group], entry)
 			}
 		}
@@ -119,11 +164,58 @@ func newTable(catalog providers.Catalog, channels []providers.Channel, old *tabl
 	return t
 }
 
+// onlyOpen tells whether the only pattern of a channel is the one that fits every name.
+func onlyOpen(models map[string]string) bool {
+	for model := range models {
+		if providers.IsPattern(model) && model != providers.AnyModel {
+			return false
+		}
+	}
+	return true
+}
+
+// aliased adds the aliases to the models that are listed, and the models behind them.
+func aliased(models map[string]bool, aliases map[string]string) {
+	for asked, public := range aliases {
+		models[asked], models[public] = true, true
+	}
+}
+
+// matching are the ways of a model that no channel of a group lists to those whose patterns it fits.
+func matching(states []*channelState, model string) (routes []route) {
+	for _, state := range states {
+		if upstream, ok := state.UpstreamModel(model); ok {
+			routes = append(routes, route{channel: state, model: upstream})
+		}
+	}
+	return routes
+}
+
+// translations lists the endpoints whose calls the channel can get in another format.
+func (r *Router) translations(c *channelState) (from []providers.Endpoint) {
+	if r.reaches == nil || c.NativeOnly || c.vendor.Relay == nil {
+		return nil
+	}
+	for _, vendor := range r.catalog {
+		for _, endpoint := range vendor.Endpoints {
+			if !c.native(endpoint) && !slices.Contains(from, endpoint) && slices.ContainsFunc(c.vendor.Takes, func(to providers.Endpoint) bool {
+				return c.Speaks(to) && r.reaches(endpoint, to)
+			}) {
+				from = append(from, endpoint)
+			}
+		}
+	}
+	return from
+}
+
+// native tells whether the channel takes the endpoint as it is.
+func (c *channelState) native(e providers.Endpoint) bool { return c.vendor.Serves(e) && c.Speaks(e) }
+
 // newModel makes the model's entry in the list; false when no channel serves anything for it.
 func newModel(id string, routes []route) (Model, bool) {
 	model := Model{ID: id}
 	for _, route := range routes {
-		endpoints := endpointsOf(route.channel.vendor)
+		endpoints := route.channel.endpoints()
 		if len(endpoints) > 0 && model.Vendor == "" {
 			model.Vendor = route.channel.Vendor
 		}
@@ -137,11 +229,13 @@ func newModel(id string, routes []route) (Model, bool) {
 	return model, len(model.Endpoints) > 0
 }
 
-// endpointsOf lists what the vendor takes as it is.
-func endpointsOf(v providers.Vendor) []providers.Endpoint {
-	var endpoints []providers.Endpoint
-	if v.Relay != nil {
-		endpoints = append(endpoints, v.Endpoints...)
+// endpoints lists what the channel takes, as it is or translated.
+func (c *channelState) endpoints() []providers.Endpoint {
+	v, endpoints := c.vendor, slices.Clone(c.translated)
+	for _, endpoint := range v.Endpoints {
+		if c.native(endpoint) {
+			endpoints = append(endpoints, endpoint)
+		}
 	}
 	if v.Video != nil {
 		endpoints = append(endpoints, providers.Endpoint{Operation: providers.VideoTask})

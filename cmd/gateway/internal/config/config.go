@@ -33,6 +33,8 @@ type Config struct {
 	Tokens         []Token          `yaml:"tokens" live:"true"`
 	Prices         map[string]Price `yaml:"prices" live:"true"`
 	Channels       []Channel        `yaml:"channels" live:"true"`
+	// Aliases are public names of models by the names that clients may ask for in their place.
+	Aliases map[string]string `yaml:"aliases" live:"true" doc:"name that clients ask for: public name that it stands for, before anything else is looked at; permissions, prices and limits are the public name's"`
 }
 
 // Admin is where the operator's operations are.
@@ -134,12 +136,16 @@ type Channel struct {
 	Vendor     string             `yaml:"vendor" doc:"code for this kind of upstream"`
 	BaseURL    string             `yaml:"base_url" doc:"address as that vendor's own SDK takes it"`
 	Keys       []providers.Secret `yaml:"keys" doc:"upstream keys, used in turn; a refused one rests alone"`
-	Models     map[string]string  `yaml:"models" doc:"public name: upstream name; empty: the same; \"*\" opens every name"`
+	Models     map[string]string  `yaml:"models" doc:"public name: upstream name; empty: the same. A * in a public name fits any run of characters, and one in its upstream name stands for them; the name itself comes first, then the longest pattern that fits; \"*\" opens every name"`
 	Groups     []string           `yaml:"groups" doc:"token groups that may use it"`
 	Priority   int                `yaml:"priority" doc:"higher first"`
 	Weight     int                `yaml:"weight" doc:"share among channels of one priority"`
 	MaxJobs    int                `yaml:"max_jobs" doc:"video jobs in flight at this upstream; 0: no limit"`
 	OpenValues bool               `yaml:"open_values" doc:"let enum values pass that the contract does not list"`
+	Dialect    string             `yaml:"dialect" doc:"of vendor openai: both, chat (the upstream has no /responses) or responses (it has no /chat/completions); the other one is translated"`
+	Translate  bool               `yaml:"translate" doc:"translate calls in other chat formats for it; false: calls in its own formats alone"`
+	// Traits are words by the beginning of an upstream name.
+	Traits map[string][]string `yaml:"traits" doc:"beginning of an upstream name: what such models can, in place of what the name is known for; the words stand in providers/translate/README.md"`
 	// AllowPrivateResults is for upstreams of the operator's own.
 	AllowPrivateResults bool `yaml:"allow_private_results" doc:"read results at private and loopback addresses too, where links and redirects lead away from base_url's own origin"`
 	Disabled            bool `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
@@ -175,7 +181,7 @@ func (p *Price) setDefaults() { p.Unit = "1M" }
 
 // setDefaults gives an entry of the list the values of its absent keys.
 func (c *Channel) setDefaults() {
-	c.Groups, c.Weight = []string{DefaultGroup}, 1
+	c.Groups, c.Weight, c.Dialect, c.Translate = []string{DefaultGroup}, 1, providers.DialectBoth, true
 }
 
 // Parse reads a configuration file's text. The environment answers ${NAME}. Everything wrong with it comes back

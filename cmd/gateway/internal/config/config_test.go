@@ -74,7 +74,11 @@ channels:
     weight: 1
     max_jobs: 0
     open_values: false
+    dialect: chat
+    translate: false
+    traits: {gpt-4o: [reasons], mistral-: []}
     disabled: false
+aliases: {gpt-4o-2024-05-13: gpt-4o}
 `
 
 func TestWholeFile(t *testing.T) {
@@ -98,7 +102,9 @@ func TestWholeFile(t *testing.T) {
 	want.Channels = []config.Channel{{
 		Name: "main", Vendor: "openai", BaseURL: "https://api.example.test/v1", Keys: []providers.Secret{"sk-upstream"},
 		Models: map[string]string{"gpt-4o": "", "fast": "gpt-4o-mini"}, Groups: []string{"default"}, Weight: 1,
+		Dialect: "chat", Traits: map[string][]string{"gpt-4o": {"reasons"}, "mistral-": {}},
 	}}
+	want.Aliases = map[string]string{"gpt-4o-2024-05-13": "gpt-4o"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %#v\nwant %#v", got, want)
 	}
@@ -224,6 +230,14 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"key shape", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [hidden], models: {m: }}\n", "channels[0].keys[0]: wants ACCESS_KEY:SECRET_KEY"},
 		{"no models", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k]}\n", "channels[0].models: wants at least one model"},
 		{"every model renamed", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {\"*\": x}}\n", "channels[0].models.*: opens every name"},
+		{"two stars", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {\"a*b*\": x}}\n", "channels[0].models.a*b*: has more than one *"},
+		{"a star for nothing", "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {a: \"x-*\"}}\n", "channels[0].models.a: its upstream name has a *"},
+		{"alias of a pattern", "aliases: {a: \"b-*\"}\n", "1:11: aliases.a: takes no *"},
+		{"alias of an alias", "aliases: {a: b, b: c}\n", "aliases.a: stands for \"b\", which is an alias itself"},
+		{"alias of itself", "aliases: {a: a}\n", "aliases.a: stands for itself"},
+		{"alias of nothing", "aliases: {a: }\n", "aliases: a name is empty"},
+		{"dialect", channel + "dialect: completions}\n", "channels[0].dialect: \"completions\" is unknown; known are both, chat, responses"},
+		{"dialect of another vendor", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [\"k:l\"], models: {m: }, dialect: chat}\n", "channels[0].dialect: is of vendor openai alone"},
 		{"no group", channel + "groups: []}\n", "channels[0].groups: wants at least one group"},
 		{"empty group", channel + "groups: [\"\"]}\n", "channels[0].groups[0]: is empty"},
 		{"lane", "tokens: [{name: a, key: b, lane: fast}]\n", "tokens[0].lane: \"fast\" is unknown; known are high, normal, low"},

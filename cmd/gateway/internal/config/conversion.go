@@ -1,6 +1,7 @@
 package config
 
 import (
+	"iter"
 	"net/netip"
 	"strings"
 
@@ -29,6 +30,22 @@ func (c Config) Proxies() []netip.Prefix {
 		}
 	}
 	return networks
+}
+
+// Named are models that the file names beside its channels: those that have a price, and those that aliases stand for.
+func (c Config) Named() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for model := range c.Prices {
+			if !yield(model) {
+				return
+			}
+		}
+		for _, model := range c.Aliases {
+			if !yield(model) {
+				return
+			}
+		}
+	}
 }
 
 // PriceList is what the file charges for each model.
@@ -82,7 +99,8 @@ func (c Config) Routes() []providers.Channel {
 func (c Channel) route() providers.Channel {
 	return providers.Channel{
 		Name: c.Name, Vendor: c.Vendor, BaseURL: strings.TrimRight(c.BaseURL, "/"), Keys: c.Keys, Models: c.Models, Groups: c.Groups,
-		Priority: c.Priority, Weight: c.Weight, MaxJobs: c.MaxJobs, OpenValues: c.OpenValues, AllowPrivateResults: c.AllowPrivateResults, Disabled: c.Disabled,
+		Priority: c.Priority, Weight: c.Weight, MaxJobs: c.MaxJobs, OpenValues: c.OpenValues,
+		Dialect: c.Dialect, NativeOnly: !c.Translate, Traits: c.Traits, AllowPrivateResults: c.AllowPrivateResults, Disabled: c.Disabled,
 	}
 }
 

@@ -60,6 +60,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	for i, channel := range c.Channels {
 		v.channel(key("channels", i), channel, vendors)
 	}
+	v.aliases(c.Aliases)
 	v.unique("channels", "name", len(c.Channels), func(i int) string { return c.Channels[i].Name })
 	return v.problems
 }
@@ -247,18 +248,54 @@ func (v *validator) channel(at string, c Channel, vendors providers.Catalog) {
 	if len(c.Models) == 0 {
 		v.add(at+".models", `wants at least one model; "*": opens every name`)
 	}
-	for public, upstream := range c.Models {
-		switch {
-		case public == "":
-			v.add(at+".models", "a public name is empty")
-		case public == providers.AnyModel && upstream != "":
-			v.add(at+".models."+public, `opens every name as it is and takes no upstream name`)
-		}
-	}
+	v.models(at+".models", c.Models)
+	v.dialect(at, c)
 	if len(c.Groups) == 0 {
 		v.add(at+".groups", "wants at least one group")
 	}
 	v.allFilled(at+".groups", c.Groups)
 	v.weight(at+".weight", c.Weight)
 	v.limit(at+".max_jobs", c.MaxJobs)
+}
+
+// models checks the names of a channel's models.
+func (v *validator) models(at string, models map[string]string) {
+	for _, public := range slices.Sorted(maps.Keys(models)) {
+		upstream := models[public]
+		switch {
+		case public == "":
+			v.add(at, "a public name is empty")
+		case public == providers.AnyModel && upstream != "":
+			v.add(at+"."+public, `opens every name as it is and takes no upstream name`)
+		case strings.Count(public, "*") > 1:
+			v.add(at+"."+public, "has more than one *")
+		case strings.Count(upstream, "*") > strings.Count(public, "*"):
+			v.add(at+"."+public, "its upstream name has a * for which nothing stands in the public one")
+		}
+	}
+}
+
+// aliases checks the names that stand for others.
+func (v *validator) aliases(aliases map[string]string) {
+	for _, asked := range slices.Sorted(maps.Keys(aliases)) {
+		public := aliases[asked]
+		switch _, chained := aliases[public]; {
+		case asked == "" || public == "":
+			v.add("aliases", "a name is empty")
+		case providers.IsPattern(asked) || providers.IsPattern(public):
+			v.add("aliases."+asked, "takes no *; a channel's models do")
+		case asked == public:
+			v.add("aliases."+asked, "stands for itself")
+		case chained:
+			v.add("aliases."+asked, "stands for %q, which is an alias itself", public)
+		}
+	}
+}
+
+// dialect checks what a channel says of translations.
+func (v *validator) dialect(at string, c Channel) {
+	v.oneOf(at+".dialect", c.Dialect, providers.DialectBoth, providers.DialectChat, providers.DialectResponses)
+	if c.Dialect != providers.DialectBoth && c.Vendor != "openai" {
+		v.add(at+".dialect", "is of vendor openai alone")
+	}
 }

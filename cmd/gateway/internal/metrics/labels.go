@@ -33,7 +33,8 @@ type names struct {
 // carried is a listed model of a channel, or an upstream's model of one.
 type carried struct{ channel, model string }
 
-// Learn takes over the names of a configuration: those of its channels and their models, and of models that have a price.
+// Learn takes over the names of a configuration: those of its channels and their models, and others that the
+// configuration names.
 // Series of names that left stay until the process ends.
 func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], vendors providers.Catalog) {
 	if m == nil {
@@ -48,7 +49,7 @@ func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], v
 		}
 		n.providers[channel.Name] = vendors[channel.Vendor].Convention()
 		for model, upstream := range channel.Models {
-			if model == providers.AnyModel {
+			if providers.IsPattern(model) {
 				continue
 			}
 			n.models[model] = true
@@ -58,7 +59,7 @@ func (m *Metrics) Learn(channels []providers.Channel, priced iter.Seq[string], v
 			}
 		}
 	}
-	for model := range priced { // of channels that are open to every name, so that an operator may list them
+	for model := range priced { // of channels whose patterns it fits, so that an operator may list them
 		n.models[model] = true
 	}
 	m.names.Store(n)
