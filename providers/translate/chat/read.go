@@ -1,0 +1,287 @@
+// Package chat reads and writes OpenAI's chat completions: as a client's call and answer, and as an upstream's. The wire facts
+// are those of the types of openai-node 7.55 (resources/chat/completions/completions.ts) and of
+// https://platform.openai.com/docs/api-reference/chat; what imitators add to them is named where it is read. Of the product it
+// imports providers and the form.
+package chat
+
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// reading is the state of one Read.
+type reading struct {
+	*form.Prompt
+	ask  form.Ask
+	loss *form.Loss
+	// What is put together once all members have been seen.
+	messages, tools, functions, choice, legacyChoice form.Value
+	maxTokens, maxCompletionTokens                   form.Value
+	user, safetyIdentifier                           form.Value
+	mark                                             form.Mark
+}
+
+// Read reads a client's call.
+func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
+	r := &reading{
+		Prompt: &form.Prompt{From: form.Chat}, loss: loss,
+		ask: form.Ask{Model: call.Model, Stream: call.Stream, ShowThought: true},
+	}
+	r.Fields[form.FieldTurns], r.Fields[form.FieldSystem] = "messages", "messages"
+	r.Fields[form.FieldResultID], r.Fields[form.FieldCache] = "tool_call_id", "cache_control"
+	for name, value := range form.Trim(call.Body).Members() {
+		if value.Absent() {
+			continue
+		}
+		if fault := r.member(name, value); fault != nil {
+			return nil, form.Ask{}, fault
+		}
+	}
+	r.settleFields()
+	if fault := r.readTools(); fault != nil {
+		return nil, form.Ask{}, fault
+	}
+	if fault := r.readMessages(); fault != nil {
+		return nil, form.Ask{}, fault
+	}
+	return r.Prompt, r.ask, nil
+}
+
+// member reads one field of the call, or keeps it for later.
+func (r *reading) member(name form.Text, value form.Value) *providers.Fault {
+	switch string(name.Decoded()) {
+	case "model", "stream":
+	case "messages":
+		r.messages = value
+	case "tools":
+		r.tools = value
+	case "functions":
+		r.functions = value
+	case "tool_choice":
+		r.choice = value
+	case "function_call":
+		r.legacyChoice = value
+	case "max_tokens":
+		r.maxTokens = value
+	case "max_completion_tokens":
+		r.maxCompletionTokens = value
+	case "user":
+		r.user = value
+	case "safety_identifier":
+		r.safetyIdentifier = value
+	case "cache_control":
+		r.mark = mark(value)
+	case "response_format":
+		return r.readOutput(value)
+	case "parallel_tool_calls":
+		parallel := value.True()
+		r.Parallel = &parallel
+		r.Fields[form.FieldParallel] = "parallel_tool_calls"
+	case "reasoning_effort":
+		r.readEffort(value)
+	case "stop":
+		r.readStop(value)
+	case "n":
+		if n, ok := value.Int(); ok && n > 1 {
+			r.Limits.N = n
+			r.Fields[form.FieldN] = "n"
+		}
+	default:
+		if !r.sampling(name, value) && !r.own(name, value) {
+			dropUnknown(r.loss, form.Path{}, name, value)
+		}
+	}
+	return nil
+}
+
+// sampling reads a field that tunes how tokens are drawn; false for another.
+func (r *reading) sampling(name form.Text, value form.Value) bool {
+	to, field := (*form.Value)(nil), form.FieldTemperature
+	switch s := &r.Sampling; string(name.Decoded()) {
+	case "temperature":
+		to = &s.Temperature
+	case "top_p":
+		to, field = &s.TopP, form.FieldTopP
+	case "top_k": // of imitators
+		to, field = &s.TopK, form.FieldTopK
+	case "presence_penalty":
+		to, field, value = &s.Presence, form.FieldPresence, unlessZero(value)
+	case "frequency_penalty":
+		to, field, value = &s.Frequency, form.FieldFrequency, unlessZero(value)
+	case "seed":
+		to, field = &s.Seed, form.FieldSeed
+	case "logit_bias":
+		to, field, value = &s.LogitBias, form.FieldLogitBias, unlessEmpty(value)
+	case "top_logprobs":
+		to, field, value = &s.TopLogprobs, form.FieldTopLogprobs, unlessZero(value)
+	case "logprobs":
+		if s.Logprobs = value.True(); s.Logprobs {
+			r.Fields[form.FieldLogprobs] = "logprobs"
+		}
+		return true
+	default:
+		return false
+	}
+	if *to = value; len(value) > 0 {
+		r.Fields[field] = name.String()
+	}
+	return true
+}
+
+func unlessZero(v form.Value) form.Value {
+	if f, ok := v.Float(); ok && f == 0 {
+		return nil
+	}
+	return v
+}
+
+func unlessEmpty(v form.Value) form.Value {
+	for range v.Members() {
+		return v
+	}
+	for range v.Items() {
+		return v
+	}
+	if v.IsObject() || v.IsArray() {
+		return nil
+	}
+	return v
+}
+
+// own reads a field that OpenAI alone knows; false for another.
+func (r *reading) own(name form.Text, value form.Value) bool {
+	key := string(name.Decoded())
+	must := false
+	switch key {
+	case "stream_options":
+		r.streamOptions(value)
+		return true
+	case "store":
+		if value.False() {
+			return true
+		}
+	case "service_tier":
+		if value.Text().Is("auto") {
+			return true
+		}
+	case "metadata", "verbosity", "prediction", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "audio":
+	case "modalities":
+		text := true
+		for _, modality := range value.Items() {
+			text = text && modality.Text().Is("text")
+		}
+		if text {
+			return true
+		}
+		must = true
+	case "web_search_options", "moderation":
+		must = true
+	default:
+		return false
+	}
+	if value = unlessEmpty(value); value != nil || must {
+		r.Own = append(r.Own, form.Member{Name: key, Value: value, Must: must})
+	}
+	return true
+}
+
+// streamOptions reads what the stream is to hold besides the answer. An obfuscation that is not wanted is no loss: no other
+// upstream has any, and none reaches the client.
+func (r *reading) streamOptions(options form.Value) {
+	for name, value := range options.Members() {
+		switch {
+		case name.Is("include_usage"):
+			r.ask.WantsUsage = value.True()
+		case !name.Is("include_obfuscation"):
+			dropUnknown(r.loss, form.Path{}.Field("stream_options"), name, value)
+		case value.True():
+			r.Own = append(r.Own, form.Member{Name: "stream_options.include_obfuscation", Value: value})
+		}
+	}
+}
+
+// settleFields reads what has two names.
+func (r *reading) settleFields() {
+	r.Limits.MaxTokens, r.Fields[form.FieldMaxTokens] = r.either("max_completion_tokens", r.maxCompletionTokens, "max_tokens", r.maxTokens)
+	user, field := r.either("safety_identifier", r.safetyIdentifier, "user", r.user)
+	r.User, r.Fields[form.FieldUser] = user.Text(), field
+}
+
+// either is the first of two fields that is set, and its name. Another value of the second is dropped.
+func (r *reading) either(first string, a form.Value, second string, b form.Value) (form.Value, string) {
+	switch {
+	case len(a) > 0:
+		if len(b) > 0 && string(a) != string(b) {
+			r.loss.Drop(second)
+		}
+		return a, first
+	case len(b) > 0:
+		return b, second
+	}
+	return nil, ""
+}
+
+func (r *reading) readEffort(value form.Value) {
+	r.Fields[form.FieldThinking] = "reasoning_effort"
+	word := value.Text().String()
+	r.Thinking = form.Thinking{Mode: form.ThinkingEffort, Effort: word, Show: true}
+	if word == "none" {
+		r.Thinking = form.Thinking{Mode: form.ThinkingOff}
+	}
+}
+
+func (r *reading) readStop(value form.Value) {
+	r.Limits.Stop = nil
+	if text := value.Text(); !text.Empty() {
+		r.Limits.Stop = []form.Text{text}
+	}
+	for _, item := range value.Items() {
+		if text := item.Text(); !text.Empty() {
+			r.Limits.Stop = append(r.Limits.Stop, text)
+		}
+	}
+	if r.Limits.Stop != nil {
+		r.Fields[form.FieldStop] = "stop"
+	}
+}
+
+func (r *reading) readOutput(value form.Value) *providers.Fault {
+	r.Output, r.Fields[form.FieldOutput] = form.Output{}, "response_format"
+	switch kind := value.Get("type").Text(); {
+	case kind.Is("text"):
+		r.Fields[form.FieldOutput] = ""
+	case kind.Is("json_object"):
+		r.Output.Kind = form.OutputJSON
+	case kind.Is("json_schema"):
+		schema := value.Get("json_schema")
+		r.Output = form.Output{
+			Kind: form.OutputSchema, Name: schema.Get("name").Text().String(), Schema: schema.Get("schema"),
+			Strict: schema.Get("strict").True(), Description: schema.Get("description").Text(),
+		}
+		if !r.Output.Schema.IsObject() {
+			r.Output.Schema = form.Value("{}")
+		}
+	default:
+		return providers.InvalidField("response_format.type", "This kind of output cannot be translated for the model's upstream.")
+	}
+	return nil
+}
+
+// dropUnknown names a member that no dialect knows, unless it says nothing.
+func dropUnknown(loss *form.Loss, at form.Path, name form.Text, value form.Value) {
+	if !value.Absent() && unlessEmpty(value) != nil {
+		loss.Drop(at.Field(name.String()).Name())
+	}
+}
+
+// mark reads a cache mark: Anthropic's cache_control, which gateways of this dialect take, and prompt_cache_breakpoint.
+func mark(value form.Value) form.Mark {
+	if !value.IsObject() {
+		return form.NoMark
+	}
+	switch ttl := value.Get("ttl").Text(); {
+	case ttl.Is("1h"), ttl.Is("30m"), ttl.Is("12h"):
+		return form.MarkHour
+	}
+	return form.MarkShort
+}

@@ -1,0 +1,174 @@
+package chat
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// readTools reads the tools and which of them may or must be called. What is said of tools where there are none says nothing,
+// but that one must be called.
+func (r *reading) readTools() *providers.Fault {
+	choice, field := r.choice, "tool_choice"
+	r.Fields[form.FieldTools] = "tools"
+	for i, value := range r.tools.Items() {
+		if fault := r.tool(value, form.In("tools", i)); fault != nil {
+			return fault
+		}
+	}
+	if len(r.Tools) == 0 && unlessEmpty(r.functions) != nil {
+		r.Fields[form.FieldTools], r.ask.Legacy = "functions", true
+		choice, field = r.legacyChoice, "function_call"
+		dropUnknown(r.loss, form.Path{}, form.Quote("tool_choice"), r.choice)
+		one := false
+		r.Parallel, r.Fields[form.FieldParallel] = &one, "functions"
+		for i, value := range r.functions.Items() {
+			if fault := r.function(value, form.In("functions", i), form.Tool{}); fault != nil {
+				return fault
+			}
+		}
+	}
+	if !r.ask.Legacy {
+		dropUnknown(r.loss, form.Path{}, form.Quote("functions"), r.functions)
+		dropUnknown(r.loss, form.Path{}, form.Quote("function_call"), r.legacyChoice)
+	}
+	if len(r.Tools) == 0 {
+		r.Parallel = nil
+	} else {
+		r.ask.Declared = make(map[string]bool, len(r.Tools))
+	}
+	for _, tool := range r.Tools {
+		r.ask.Declared[tool.Name] = true
+		if tool.Custom {
+			if r.ask.Custom == nil {
+				r.ask.Custom = make(map[string]bool)
+			}
+			r.ask.Custom[tool.Name] = true
+		}
+	}
+	return r.readChoice(choice, field)
+}
+
+func (r *reading) tool(value form.Value, at form.Path) *providers.Fault {
+	kind := value.Get("type").Text()
+	function, custom := value.Get("function"), value.Get("custom")
+	tool := form.Tool{Cache: mark(value.Get("cache_control"))}
+	for name, member := range value.Members() {
+		switch string(name.Decoded()) {
+		case "type", "function", "custom", "cache_control":
+		default:
+			dropUnknown(r.loss, at, name, member)
+		}
+	}
+	switch {
+	case (kind == nil || kind.Is("function")) && function.IsObject():
+		return r.function(function, at, tool)
+	case kind.Is("custom") && custom.IsObject():
+		return r.custom(custom, at, tool)
+	case kind.Is("function"), kind.Is("custom"):
+		return providers.InvalidField(at.Field(kind.String()).String(), "The tool must be declared here.")
+	}
+	return providers.InvalidField(at.Field("type").String(), "Only functions and custom tools can be translated for the model's upstream.")
+}
+
+// function reads the declaration of a function that stands at a path, or in its member of that name.
+func (r *reading) function(value form.Value, at form.Path, tool form.Tool) *providers.Fault {
+	tool.At = at
+	inner := at
+	if !r.ask.Legacy {
+		inner = at.Field("function")
+	}
+	for name, member := range value.Members() {
+		switch string(name.Decoded()) {
+		case "name":
+			tool.Name = member.Text().String()
+		case "description":
+			tool.Description = member.Text()
+		case "parameters":
+			if member.IsObject() {
+				tool.Schema = member
+			}
+		case "strict":
+			if !member.Absent() {
+				strict := member.True()
+				tool.Strict = &strict
+			}
+		case "cache_control":
+			tool.Cache = max(tool.Cache, mark(member))
+		default:
+			dropUnknown(r.loss, inner, name, member)
+		}
+	}
+	return r.declare(tool, inner)
+}
+
+func (r *reading) custom(value form.Value, at form.Path, tool form.Tool) *providers.Fault {
+	tool.At, tool.Custom = at, true
+	tool.Name, tool.Description = value.Get("name").Text().String(), value.Get("description").Text()
+	if grammar := value.At("format", "grammar"); grammar.IsObject() {
+		tool.Grammar = form.Grammar{Syntax: grammar.Get("syntax").Text(), Definition: grammar.Get("definition").Text()}
+	}
+	return r.declare(tool, at.Field("custom"))
+}
+
+func (r *reading) declare(tool form.Tool, at form.Path) *providers.Fault {
+	if tool.Name == "" {
+		return providers.InvalidField(at.Field("name").String(), "The tool needs a name.")
+	}
+	r.Tools = append(r.Tools, tool)
+	return nil
+}
+
+// readChoice reads a word, a function's name, or a list of tools.
+func (r *reading) readChoice(value form.Value, field string) *providers.Fault {
+	if value.Absent() {
+		return nil
+	}
+	r.Fields[form.FieldChoice] = field
+	word, kind := value.Text(), value.Get("type").Text()
+	allowed := value.Get("allowed_tools")
+	switch {
+	case word.Is("auto"):
+		r.Choice.Mode = form.ChoiceAuto
+	case word.Is("none"):
+		r.Choice.Mode = form.ChoiceNone
+	case word.Is("required"):
+		r.Choice.Mode = form.ChoiceAny
+	case kind.Is("allowed_tools"):
+		r.Choice.Mode = form.ChoiceAuto
+		if allowed.Get("mode").Text().Is("required") {
+			r.Choice.Mode = form.ChoiceAny
+		}
+		for _, tool := range allowed.Get("tools").Items() {
+			r.Choice.Names = append(r.Choice.Names, chosen(tool))
+		}
+		if r.Choice.Names == nil {
+			return providers.InvalidField(field, "The list of allowed tools is empty.")
+		}
+	case value.IsObject():
+		r.Choice = form.Choice{Mode: form.ChoiceAny, Names: []string{chosen(value)}}
+	default:
+		return providers.InvalidField(field, "This choice of tools cannot be translated for the model's upstream.")
+	}
+	if len(r.Tools) == 0 {
+		if r.Choice.Mode == form.ChoiceAny {
+			return providers.InvalidField(field, "There are no tools to call.")
+		}
+		r.Choice = form.Choice{}
+	}
+	if slices.ContainsFunc(r.Choice.Names, func(name string) bool { return !r.ask.Declared[name] }) {
+		return providers.InvalidField(field, "A tool that is chosen is not declared.")
+	}
+	return nil
+}
+
+// chosen is the name of a tool that is referred to.
+func chosen(value form.Value) string {
+	for _, kind := range []string{"function", "custom"} {
+		if name := value.At(kind, "name").Text(); !name.Empty() {
+			return name.String()
+		}
+	}
+	return value.Get("name").Text().String()
+}
