@@ -15,6 +15,9 @@ type Arrangement struct {
 	// InlineSystem: a System turn may follow what the user said, where the assistant's turn or nothing follows. Elsewhere, and
 	// without this, it is text of the user's turn between the words <system> and </system>.
 	InlineSystem bool
+	// Apart: turns of the user stay apart and System turns stay where they are, for a dialect whose sides need not take turns.
+	// What the assistant said without a break is still one turn.
+	Apart bool
 }
 
 // Arrange gives the system blocks and the turns as such a dialect wants them; the prompt stays as it is. The sides alternate,
@@ -118,8 +121,8 @@ type arranging struct {
 }
 
 func (a *arranging) add(turn *Turn) {
-	side := turn.Role
-	if side == System {
+	side, opened := turn.Role, false
+	if side == System && !a.Apart {
 		side = User
 	}
 	for i := range turn.Blocks {
@@ -127,27 +130,46 @@ func (a *arranging) add(turn *Turn) {
 		if !a.keeps(block) {
 			continue
 		}
-		if n := len(a.runs); n == 0 || a.runs[n-1].role != side {
-			a.runs = append(a.runs, run{role: side, at: turn.At, blocks: make([]Block, 0, len(turn.Blocks))})
+		isResult := block.Kind == BlockResult && block.Result != nil
+		if !a.Apart || !isResult {
+			a.open(side, turn, opened)
+			opened = true
 		}
-		last := &a.runs[len(a.runs)-1]
-		switch {
-		case turn.Role == System:
-			last.tail = append(last.tail, *block)
-		case block.Kind == BlockResult && block.Result != nil:
+		if isResult {
 			if call := a.callOf(block.Result); call >= 0 {
 				a.answer(call, block)
 			} else {
 				a.early = append(a.early, *block)
 			}
-		default:
+			continue
+		}
+		last := &a.runs[len(a.runs)-1]
+		switch side {
+		case turn.Role:
 			last.speak()
 			last.blocks = append(last.blocks, *block)
 			if block.Kind == BlockCall {
 				a.call(&last.blocks[len(last.blocks)-1].Call)
 			}
+		default:
+			last.tail = append(last.tail, *block)
 		}
 	}
+}
+
+// open begins the run that a block of a turn belongs to, unless the last one is it; opened tells whether the turn has opened
+// one. Where turns stay apart, a run of the assistant's has one behind it for the results of its calls alone.
+func (a *arranging) open(side Role, turn *Turn, opened bool) {
+	if n := len(a.runs); n > 0 {
+		last := a.runs[n-1].role
+		if last == side && (!a.Apart || side == Assistant || opened) {
+			return
+		}
+		if a.Apart && last == Assistant {
+			a.runs = append(a.runs, run{role: User, at: turn.At})
+		}
+	}
+	a.runs = append(a.runs, run{role: side, at: turn.At, blocks: make([]Block, 0, len(turn.Blocks))})
 }
 
 // speak makes the system blocks so far texts of the user, because more of the user follows.
@@ -244,7 +266,7 @@ func (a *arranging) place() (lost *Block) {
 func (a *arranging) turns(size int) []Turn {
 	turns := make([]Turn, 0, size)
 	put := func(role Role, blocks []Block, at Path) {
-		if n := len(turns); n > 0 && turns[n-1].Role == role {
+		if n := len(turns); n > 0 && turns[n-1].Role == role && !a.Apart {
 			turns[n-1].Blocks = append(turns[n-1].Blocks, blocks...)
 		} else if len(blocks) > 0 {
 			turns = append(turns, Turn{Role: role, Blocks: blocks, At: at})

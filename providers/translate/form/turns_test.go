@@ -171,6 +171,41 @@ func TestArrange(t *testing.T) {
 	}
 }
 
+func TestArrangeApart(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ in, want []string }{
+		"users stay apart, system where it is": {
+			in:   []string{"u:one", "u:two | three", "s:be brief", "u:four", "a:five", "s:be long", "a:six", "a:seven"},
+			want: []string{"u:one", "u:two | three", "s:be brief", "u:four", "a:five", "s:be long", "a:six | seven"},
+		},
+		"results are behind their calls": {
+			in:   []string{"u:go", "a:!1 f", "a:!2 g", "s:hurry", "u:?2  | and", "u:?1 ", "u:more", "a:done"},
+			want: []string{"u:go", "a:!1 f | !2 g", "u:?1 f | ?2 g", "s:hurry", "u:and", "u:more", "a:done"},
+		},
+		"a result before its call": {
+			in:   []string{"u:go", "u:?1 ", "a:!1 f"},
+			want: []string{"u:go", "a:!1 f", "u:?1 f"},
+		},
+		"calls without results": {
+			in:   []string{"u:go", "a:!1 f", "u:no", "a:!1 f", "u:?1 "},
+			want: []string{"u:go", "a:!1 f", "u:no", "a:!1#2 f", "u:?1#2 f"},
+		},
+		"nothing is said by empty texts": {
+			in:   []string{"u: ", "u:one", "s: ", "a: ", "a:two"},
+			want: []string{"u:one", "a:two"},
+		},
+	} {
+		_, turns, fault := prompt(test.in...).Arrange(form.Arrangement{Apart: true})
+		if fault != nil {
+			t.Errorf("%s: %v", name, fault)
+			continue
+		}
+		if got, want := strings.Join(lines(turns), "\n"), strings.Join(test.want, "\n"); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+		}
+	}
+}
+
 func TestArrangeRefuses(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
