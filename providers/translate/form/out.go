@@ -96,6 +96,14 @@ func (o *Out) Quoted(parts ...[]byte) {
 	o.put('"')
 }
 
+// Parts writes one value that stands in several pieces.
+func (o *Out) Parts(parts ...[]byte) {
+	o.value()
+	for _, part := range parts {
+		o.bytes(part)
+	}
+}
+
 // Int writes a number.
 func (o *Out) Int(n int64) {
 	o.value()

@@ -1,0 +1,370 @@
+package responses
+
+import "modelrelay/providers/translate/form"
+
+// itemKind is what an item of the output is.
+type itemKind int
+
+const (
+	noItem itemKind = iota
+	message
+	reasoning
+	functionCall
+	customCall
+)
+
+// partKind is what a part of an item is.
+type partKind int
+
+const (
+	noPart partKind = iota
+	outputText
+	refusal
+	summary
+)
+
+// item is the item that is open.
+type item struct {
+	kind itemKind
+	id   string
+	from int // where it begins in kept
+	// The part that is open, and where it and its text begin in kept.
+	part     partKind
+	block    int
+	parts    int // begun so far
+	partFrom int
+	textFrom int
+	logprobs []byte // of the part, without brackets
+	sealed   string // encrypted_content
+	custom   []byte // the input of a custom tool so far, as the inside of a text of JSON
+}
+
+// keep appends to the output.
+func (w *writer) keep(pieces ...string) {
+	for _, piece := range pieces {
+		w.kept = append(w.kept, piece...)
+	}
+}
+
+// keepText appends the inside of a text, or a text of ours.
+func (w *writer) keepText(text string) { w.kept = append(w.kept, form.Quote(text)...) }
+
+// open begins an item with all that is known of it; more of it follows in kept behind what members has.
+func (w *writer) open(kind itemKind, prefix string) {
+	w.closeItem()
+	if w.items > 0 {
+		w.keep(",")
+	}
+	w.items++
+	w.item = item{kind: kind, id: form.NewID(prefix, idDigits), from: len(w.kept), logprobs: w.item.logprobs[:0]}
+}
+
+// added tells the client of an item that has begun: as much of it as stands in kept, and what closes it so far.
+func (w *writer) added(closing string) {
+	if !w.begin("response.output_item.added") {
+		return
+	}
+	w.out.Key("output_index")
+	w.out.Int(int64(w.items - 1))
+	w.out.Key("item")
+	w.out.Parts(w.kept[w.item.from:], []byte(closing))
+	w.finish()
+}
+
+// text writes a piece of text or of a refusal.
+func (w *writer) text(event *form.Event, kind partKind) {
+	if event.Text.Empty() {
+		return
+	}
+	if w.item.kind != message {
+		w.open(message, "msg_")
+		w.keep(`{"type":"message","id":"`, w.item.id, `","role":"assistant","content":[`)
+		w.added(`],"status":"in_progress"}`)
+	}
+	if w.item.part != kind || w.item.block != event.Block {
+		w.closePart()
+		w.openPart(kind, event.Block)
+	}
+	w.kept = append(w.kept, event.Text.Inner()...)
+	var logprobs form.Value
+	if kind == outputText && event.Logprobs.IsArray() {
+		logprobs = event.Logprobs
+		if inside := form.Trim(logprobs[1 : len(logprobs)-1]); len(inside) > 0 {
+			if len(w.item.logprobs) > 0 {
+				w.item.logprobs = append(w.item.logprobs, ',')
+			}
+			w.item.logprobs = append(w.item.logprobs, inside...)
+		}
+	}
+	if w.beginOf(kind.delta()) {
+		w.out.Key("content_index")
+		w.out.Int(int64(w.item.parts - 1))
+		w.out.Field("delta", event.Text)
+		if kind == outputText {
+			w.out.Key("logprobs")
+			if logprobs == nil {
+				w.out.Literal("[]")
+			} else {
+				w.out.Raw(logprobs)
+			}
+		}
+		w.finish()
+	}
+}
+
+// thought writes a piece of what the model thought.
+func (w *writer) thought(event *form.Event) {
+	if event.Text.Empty() {
+		return
+	}
+	if w.item.kind != reasoning || w.item.block != event.Block {
+		w.openReasoning()
+		w.openPart(summary, event.Block)
+	}
+	w.kept = append(w.kept, event.Text.Inner()...)
+	if w.beginOf(summary.delta()) {
+		w.out.Key("summary_index")
+		w.out.Int(0)
+		w.out.Field("delta", event.Text)
+		w.finish()
+	}
+}
+
+func (w *writer) openReasoning() {
+	w.open(reasoning, "rs_")
+	w.keep(`{"type":"reasoning","id":"`, w.item.id, `","summary":[`)
+	w.added("]}")
+}
+
+// state writes what a vendor wants back: with the thought that is open, or in an item of its own, in front of what follows or
+// behind the text before.
+func (w *writer) state(event *form.Event) {
+	state := &event.State
+	ofOpen := w.item.kind == reasoning
+	switch state.Kind {
+	case form.StateAnthropic:
+		ofOpen = ofOpen && w.item.block == event.Block
+	case form.StateGeminiBefore, form.StateRedacted:
+		ofOpen = false
+	case form.StateGemini, form.StateOpenAI:
+	}
+	if !ofOpen {
+		w.openReasoning()
+	}
+	if state.Kind == form.StateOpenAI {
+		w.item.sealed = string(state.Data)
+	} else {
+		w.item.sealed = state.Envelope()
+	}
+	w.closeItem()
+}
+
+// beginCall begins a call of a tool under the name that the client knows.
+func (w *writer) beginCall(event *form.Event) {
+	kind, prefix, word, input := functionCall, "fc_", "function_call", "arguments"
+	if w.ask.Custom[event.Call.Name] {
+		kind, prefix, word, input = customCall, "ctc_", "custom_tool_call", "input"
+	}
+	w.open(kind, prefix)
+	w.keep(`{"type":"`, word, `","id":"`, w.item.id, `","call_id":`)
+	w.keepText(event.Call.ID)
+	space, grouped := w.ask.Spaces[event.Call.Name]
+	if grouped {
+		w.keep(`,"namespace":`)
+		w.keepText(space.Namespace)
+	} else {
+		space.Name = event.Call.Name
+	}
+	w.keep(`,"name":`)
+	w.keepText(space.Name)
+	w.keep(`,"`, input, `":"`)
+	w.item.textFrom = len(w.kept)
+	w.added(`","status":"in_progress"}`)
+}
+
+// arguments writes a piece of a call's input. That of a custom tool is told apart from JSON once it is whole.
+func (w *writer) arguments(piece form.Text) {
+	switch {
+	case piece.Empty():
+	case w.item.kind == customCall:
+		w.item.custom = append(w.item.custom, piece.Inner()...)
+	case w.item.kind == functionCall:
+		w.input("response.function_call_arguments.delta", piece)
+	}
+}
+
+func (w *writer) input(event string, piece form.Text) {
+	w.kept = append(w.kept, piece.Inner()...)
+	if w.beginOf(event) {
+		w.out.Field("delta", piece)
+		w.finish()
+	}
+}
+
+// closeItem closes the item that is open, if any.
+func (w *writer) closeItem() {
+	switch w.item.kind {
+	case noItem:
+		return
+	case message:
+		w.closePart()
+		w.keep(`],"status":"`, w.messageStatus(), `"}`)
+	case reasoning:
+		w.closePart()
+		w.keep("]")
+		if w.item.sealed != "" {
+			w.keep(`,"encrypted_content":"`, w.item.sealed, `"`)
+		}
+		w.keep("}")
+	case functionCall:
+		w.closeFunction()
+	case customCall:
+		w.closeCustom()
+	}
+	if w.begin("response.output_item.done") {
+		w.out.Key("output_index")
+		w.out.Int(int64(w.items - 1))
+		w.out.Field("item", w.kept[w.item.from:])
+		w.finish()
+	}
+	w.item = item{logprobs: w.item.logprobs[:0]}
+}
+
+// messageStatus is that of a message that ends now: incomplete where the answer was cut off within it.
+func (w *writer) messageStatus() string {
+	if status, _ := ending(w.stop); status == statusIncomplete {
+		return statusIncomplete
+	}
+	return statusCompleted
+}
+
+func (w *writer) closeFunction() {
+	if len(w.kept) == w.item.textFrom {
+		w.input("response.function_call_arguments.delta", form.Text(`"{}"`))
+	}
+	arguments := w.textSince(w.item.textFrom)
+	status := statusCompleted
+	if !form.Valid(arguments.Decoded()) {
+		status = statusIncomplete // it was cut off
+	}
+	if w.beginOf("response.function_call_arguments.done") {
+		w.out.Field("arguments", arguments)
+		w.finish()
+	}
+	w.keep(`,"status":"`, status, `"}`)
+}
+
+func (w *writer) closeCustom() {
+	custom := make(form.Text, 0, len(w.item.custom)+2)
+	custom = append(append(append(custom, '"'), w.item.custom...), '"')
+	w.item.custom = nil
+	status, decoded := statusCompleted, form.Trim(custom.Decoded())
+	if !form.Valid(decoded) {
+		status, decoded = statusIncomplete, nil
+	}
+	if text := form.CustomText(decoded); !text.Empty() {
+		w.input("response.custom_tool_call_input.delta", text)
+	}
+	input := w.textSince(w.item.textFrom)
+	if w.beginOf("response.custom_tool_call_input.done") {
+		w.out.Field("input", input)
+		w.finish()
+	}
+	w.keep(`,"status":"`, status, `"}`)
+}
+
+// textSince closes the text that begins in kept, behind its quote, at a place, and returns it.
+func (w *writer) textSince(from int) form.Text {
+	w.keep(`"`)
+	return form.Text(w.kept[from-1:])
+}
+
+// delta is the name of the event with a piece of the part.
+func (k partKind) delta() string {
+	return [...]string{outputText: "response.output_text.delta", refusal: "response.refusal.delta", summary: "response.reasoning_summary_text.delta"}[k]
+}
+
+// done is the name of the event with all of the part's text.
+func (k partKind) done() string {
+	return [...]string{outputText: "response.output_text.done", refusal: "response.refusal.done", summary: "response.reasoning_summary_text.done"}[k]
+}
+
+// opens is how a part begins, up to its text.
+func (k partKind) opens() string {
+	return [...]string{
+		outputText: `{"type":"output_text","annotations":[],"text":"`,
+		refusal:    `{"type":"refusal","refusal":"`,
+		summary:    `{"type":"summary_text","text":"`,
+	}[k]
+}
+
+// place writes where a part stands.
+func (w *writer) place() {
+	if w.item.part == summary {
+		w.out.Key("summary_index")
+	} else {
+		w.out.Key("content_index")
+	}
+	w.out.Int(int64(w.item.parts - 1))
+}
+
+func (w *writer) openPart(kind partKind, block int) {
+	if w.item.parts > 0 {
+		w.keep(",")
+	}
+	w.item.part, w.item.block, w.item.partFrom = kind, block, len(w.kept)
+	w.item.parts++
+	w.item.logprobs = w.item.logprobs[:0]
+	w.keep(kind.opens())
+	w.item.textFrom = len(w.kept)
+	name, closing := "response.content_part.added", `"}`
+	switch kind {
+	case summary:
+		name = "response.reasoning_summary_part.added"
+	case outputText:
+		closing = `","logprobs":[]}`
+	}
+	if w.beginOf(name) {
+		w.place()
+		w.out.Key("part")
+		w.out.Parts(w.kept[w.item.partFrom:], []byte(closing))
+		w.finish()
+	}
+}
+
+func (w *writer) closePart() {
+	kind := w.item.part
+	if kind == noPart {
+		return
+	}
+	text := w.textSince(w.item.textFrom)
+	if w.beginOf(kind.done()) {
+		w.place()
+		if kind == refusal {
+			w.out.Field("refusal", text)
+		} else {
+			w.out.Field("text", text)
+		}
+		if kind == outputText {
+			w.out.Key("logprobs")
+			w.out.Parts([]byte("["), w.item.logprobs, []byte("]"))
+		}
+		w.finish()
+	}
+	if kind == outputText {
+		w.keep(`,"logprobs":[`)
+		w.kept = append(w.kept, w.item.logprobs...)
+		w.keep("]")
+	}
+	w.keep("}")
+	name := "response.content_part.done"
+	if kind == summary {
+		name = "response.reasoning_summary_part.done"
+	}
+	if w.beginOf(name) {
+		w.place()
+		w.out.Field("part", w.kept[w.item.partFrom:])
+		w.finish()
+	}
+	w.item.part = noPart
+}

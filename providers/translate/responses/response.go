@@ -1,0 +1,180 @@
+package responses
+
+import (
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// The states of a response and of its items.
+const (
+	statusInProgress = "in_progress"
+	statusCompleted  = "completed"
+	statusIncomplete = "incomplete"
+	statusFailed     = "failed"
+)
+
+// The reasons of an incomplete response.
+const (
+	tooLong  = "max_output_tokens"
+	filtered = "content_filter"
+)
+
+// ending is the state of a response by why it ended, and the reason that it gives where it is incomplete.
+func ending(stop form.StopReason) (status, reason string) {
+	switch stop {
+	case form.StopMaxTokens, form.StopContextFull, form.StopPaused:
+		return statusIncomplete, tooLong
+	case form.StopRefusal, form.StopFiltered:
+		return statusIncomplete, filtered
+	case form.StopEnd, form.StopSequence, form.StopCalls, form.StopOther, form.StopBroken:
+	}
+	return statusCompleted, ""
+}
+
+// start tells the client that the response has begun.
+func (w *writer) start() {
+	if w.phase != waiting {
+		return
+	}
+	w.phase = running
+	for _, name := range [...]string{"response.created", "response.in_progress"} {
+		if w.begin(name) {
+			w.out.Key("response")
+			w.response(statusInProgress, "", nil)
+			w.finish()
+		}
+	}
+}
+
+// end writes the whole response.
+func (w *writer) end() {
+	w.closeItem()
+	w.phase = over
+	status, reason := ending(w.stop)
+	if !w.ask.Stream {
+		w.response(status, reason, nil)
+		return
+	}
+	w.begin("response." + status)
+	w.out.Key("response")
+	w.response(status, reason, nil)
+	w.finish()
+}
+
+// fail writes the response as far as it came; the error follows, written by others. An item that is open is left out: a client
+// would take one that is done for what the model wanted, and call a tool with half of its input.
+func (w *writer) fail(fault *providers.Fault) {
+	started := w.phase == running
+	w.phase = over
+	if !started || !w.ask.Stream {
+		return
+	}
+	if w.item.kind != noItem {
+		w.items--
+		w.kept = w.kept[:max(w.item.from-1, 0)] // and the comma before it
+		w.item = item{}
+	}
+	w.begin("response.failed")
+	w.out.Key("response")
+	w.response(statusFailed, "", fault)
+	w.finish()
+}
+
+// response writes the response object, with the members that its type requires.
+func (w *writer) response(status, reason string, fault *providers.Fault) {
+	out := &w.out
+	out.Begin()
+	out.Key("id")
+	out.String(w.id)
+	out.Key("object")
+	out.String("response")
+	out.Key("created_at")
+	out.Int(w.created)
+	out.Key("status")
+	out.String(status)
+	if status == statusCompleted {
+		out.Key("completed_at")
+		out.Int(time.Now().Unix())
+	}
+	out.Key("error")
+	if fault != nil {
+		out.Begin()
+		out.Key("code")
+		out.String(errorCode(fault.Kind))
+		out.Key("message")
+		out.String(faultMessage(fault))
+		out.End()
+	} else {
+		out.Null()
+	}
+	out.Key("incomplete_details")
+	if reason != "" {
+		out.Begin()
+		out.Key("reason")
+		out.String(reason)
+		out.End()
+	} else {
+		out.Null()
+	}
+	out.Key("model")
+	out.String(w.ask.Model)
+	if len(w.ask.Echo) > 0 {
+		out.Raw(w.ask.Echo)
+	}
+	out.Literal(`"background":false,"previous_response_id":null,"access_programs":null,"store":false`)
+	out.Key("output")
+	out.Parts([]byte("["), w.kept, []byte("]"))
+	out.Key("usage")
+	if status == statusInProgress {
+		out.Null()
+	} else {
+		w.usage()
+	}
+	out.End()
+}
+
+func (w *writer) usage() {
+	out, counts := &w.out, &w.counts
+	out.Begin()
+	out.Key("input_tokens")
+	out.Int(counts.Input)
+	out.Key("input_tokens_details")
+	out.Begin()
+	out.Key("cached_tokens")
+	out.Int(counts.Read)
+	out.Key("cache_write_tokens")
+	out.Int(counts.Write)
+	out.End()
+	out.Key("output_tokens")
+	out.Int(counts.Output)
+	out.Key("output_tokens_details")
+	out.Begin()
+	out.Key("reasoning_tokens")
+	out.Int(counts.Reasoning)
+	out.End()
+	out.Key("total_tokens")
+	out.Int(counts.Input + counts.Output)
+	out.End()
+}
+
+// errorCode is the code of a failed response, of those that ResponseError lists.
+func errorCode(kind providers.Kind) string {
+	switch kind {
+	case providers.RateLimited, providers.Quota:
+		return "rate_limit_exceeded"
+	case providers.Invalid:
+		return "invalid_prompt"
+	default:
+		return "server_error"
+	}
+}
+
+// faultMessage is what the client may learn of a fault: the upstream's own words about the client's request first.
+func faultMessage(fault *providers.Fault) string {
+	if fault.Said != "" {
+		return fault.Said
+	}
+	return fault.Message
+}

@@ -1,0 +1,156 @@
+package responses
+
+import (
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// maxOutput is the most that an answer may say, in bytes: its last event, or its document, has all of it again.
+const maxOutput = 16 << 20
+
+// keptMemory is how much memory for what is to be sent outlives the sending, in bytes.
+const keptMemory = 64 << 10
+
+// idDigits follow the prefix of an id.
+const idDigits = 24
+
+// NewWriter returns the writer of a client's answer: the events of a response, or the response.
+func NewWriter(ask form.Ask) form.AnswerWriter {
+	w := &writer{ask: ask, id: form.NewID("resp_", idDigits), created: time.Now().Unix()}
+	w.blocks = form.NewSequencer(false, w.event)
+	return w
+}
+
+// writer writes one answer. The items of its output stand in kept as they will in the response, the last of them as far as it
+// has come.
+type writer struct {
+	ask     form.Ask
+	blocks  *form.Sequencer
+	out     form.Out // to be sent
+	kept    []byte
+	item    item
+	items   int // begun so far
+	number  int64
+	id      string
+	created int64
+	counts  form.Counts
+	stop    form.StopReason
+	phase   phase
+	taken   bool
+	fault   *providers.Fault
+}
+
+// phase is how far an answer has come.
+type phase int
+
+const (
+	waiting phase = iota
+	running
+	over
+)
+
+// Write implements form.AnswerWriter.
+func (w *writer) Write(event *form.Event) {
+	if w.taken {
+		w.out.Reset(keptMemory)
+		w.taken = false
+	}
+	w.blocks.Put(event)
+}
+
+// Take implements form.AnswerWriter.
+func (w *writer) Take() []byte {
+	if w.taken || w.out.Len() == 0 {
+		return nil
+	}
+	w.taken = true
+	return w.out.Bytes()
+}
+
+// Fault implements form.AnswerWriter.
+func (w *writer) Fault() *providers.Fault {
+	if w.fault != nil {
+		return w.fault
+	}
+	return w.blocks.Fault()
+}
+
+// event takes the next event in an order in which one block is open at a time.
+func (w *writer) event(event *form.Event) {
+	if w.phase == over || event.Choice != 0 {
+		return
+	}
+	switch event.Kind {
+	case form.EventStart:
+		w.start()
+	case form.EventText:
+		w.text(event, outputText)
+	case form.EventRefusal:
+		w.text(event, refusal)
+	case form.EventThought:
+		w.thought(event)
+	case form.EventState:
+		w.state(event)
+	case form.EventCallBegin:
+		w.beginCall(event)
+	case form.EventCallArgs:
+		w.arguments(event.Text)
+	case form.EventCallEnd:
+		w.closeItem()
+	case form.EventCounts:
+		w.counts = *event.Counts
+	case form.EventPing:
+		if w.ask.Stream {
+			w.out.Plain(": ping\n\n")
+		}
+	case form.EventStop:
+		w.stop = event.Stop.Reason
+		w.closeItem()
+	case form.EventEnd:
+		w.end()
+	case form.EventFailed:
+		w.fail(event.Fault)
+	case form.EventMedia: // what else there is stands for the answer
+	}
+	if w.phase != over && len(w.kept)+len(w.item.custom)+len(w.item.logprobs) > maxOutput {
+		w.fault = providers.Faultf(providers.Upstream, "The upstream's answer is too long to translate.")
+		w.fail(w.fault)
+	}
+}
+
+// begin opens an event; false where the client wants no stream.
+func (w *writer) begin(name string) bool {
+	if !w.ask.Stream {
+		return false
+	}
+	w.out.Plain("event: ")
+	w.out.Plain(name)
+	w.out.Plain("\ndata: ")
+	w.out.Begin()
+	w.out.Key("type")
+	w.out.String(name)
+	return true
+}
+
+// finish closes an event. The number stands last, where whoever follows the stream finds it beside what the answer says.
+func (w *writer) finish() {
+	w.out.Key("sequence_number")
+	w.out.Int(w.number)
+	w.number++
+	w.out.End()
+	w.out.Plain("\n\n")
+}
+
+// beginOf opens an event of the item that is open.
+func (w *writer) beginOf(name string) bool {
+	if !w.begin(name) {
+		return false
+	}
+	w.out.Key("item_id")
+	w.out.String(w.item.id)
+	w.out.Key("output_index")
+	w.out.Int(int64(w.items - 1))
+	return true
+}
