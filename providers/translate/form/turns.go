@@ -21,9 +21,10 @@ type Arrangement struct {
 }
 
 // Arrange gives the system blocks and the turns as such a dialect wants them; the prompt stays as it is. The sides alternate,
-// but for System turns where they may stand. Texts without words and turns without blocks are gone. The results of a turn's
-// calls are the first blocks of the user's turn behind it, in the order of the calls. Every call has an id of its own, and
-// results have the id and the name of their call. Where nobody said anything, the last system block is the user's turn.
+// but for System turns where they may stand. Texts without words, thoughts that nothing follows and turns without blocks are
+// gone. The results of a turn's calls are the first blocks of the user's turn behind it, in the order of the calls. Every call
+// has an id of its own, and results have the id and the name of their call. Where nothing was said, the last system block is
+// the user's turn.
 //
 // A result without a call is a fault that names FieldResultID of its block. So is a call without anything said.
 func (p *Prompt) Arrange(want Arrangement) (system []Block, turns []Turn, fault *providers.Fault) {
@@ -278,6 +279,9 @@ func (a *arranging) turns(size int) []Turn {
 			r.speak()
 		}
 		blocks := r.blocks
+		for n := len(blocks); n > 0 && r.role == Assistant && blocks[n-1].Kind == BlockThought; n-- {
+			blocks = blocks[:n-1]
+		}
 		if len(r.results) > 0 {
 			slices.SortStableFunc(r.results, func(x, y placed) int { return x.call - y.call })
 			blocks = make([]Block, 0, len(r.results)+len(r.blocks))

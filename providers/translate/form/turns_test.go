@@ -138,8 +138,14 @@ func TestArrange(t *testing.T) {
 		},
 		"thoughts that can": {
 			thoughts: true,
-			in:       []string{"u:one", "a:~hm | !1 f", "u:?1 ", "a:~so"},
-			want:     []string{"u:one", "a:~hm | !1 f", "u:?1 f", "a:~so"},
+			in:       []string{"u:one", "a:~hm | !1 f", "u:?1 ", "a:~so | yes"},
+			want:     []string{"u:one", "a:~hm | !1 f", "u:?1 f", "a:~so | yes"},
+		},
+		// tailcallhq/forgecode #3071: "The final block in an assistant message cannot be `thinking`."
+		"thoughts that nothing follows": {
+			thoughts: true,
+			in:       []string{"u:one", "a:~hm", "u:two", "a:yes | ~so", "u:three"},
+			want:     []string{"u:one | two", "a:yes", "u:three"},
 		},
 	}
 	for name, test := range tests {
