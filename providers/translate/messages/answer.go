@@ -1,0 +1,259 @@
+package messages
+
+import (
+	"bytes"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// NewReader returns a reader of an upstream's message, streamed or whole.
+func NewReader() form.AnswerReader { return new(answer) }
+
+// answer reads one message. An index of a block is a place in the message; blocks of kinds that are not known are skipped.
+type answer struct {
+	begun, ended bool
+	open         []openBlock
+	next         int // block
+	calls, text  bool
+	counts       usage
+	stop         form.Stop
+	sequence     []byte
+	counted      form.Counts
+}
+
+// openBlock is a block that has begun and not ended.
+type openBlock struct {
+	index int64
+	block int
+	kind  form.EventKind // of its pieces
+	// input is what a call was given with at its start, signature what came of that of a thought.
+	input     []byte
+	signature []byte
+}
+
+// Event implements form.AnswerReader.
+func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
+	event := form.Trim(data)
+	if a.ended || !event.IsObject() {
+		return to
+	}
+	kind := event.Get("type").Text().Decoded()
+	if len(kind) == 0 {
+		kind = name
+	}
+	switch string(kind) {
+	case "message_start":
+		message := event.Get("message")
+		to = a.start(to)
+		return a.count(message.Get("usage"), to)
+	case "content_block_start":
+		index, _ := event.Get("index").Int()
+		return a.blockStart(index, event.Get("content_block"), a.start(to))
+	case "content_block_delta":
+		index, _ := event.Get("index").Int()
+		return a.blockDelta(index, event.Get("delta"), to)
+	case "content_block_stop":
+		index, _ := event.Get("index").Int()
+		return a.blockStop(index, to)
+	case "message_delta":
+		to = a.count(event.Get("usage"), a.start(to))
+		return a.stopped(event.Get("delta"), to)
+	case "message_stop":
+		return a.end(a.start(to))
+	case "ping":
+		return append(to, form.Event{Kind: form.EventPing})
+	case "error":
+		a.ended = true
+		return append(to, form.Event{Kind: form.EventFailed, Fault: faultOf(event.Get("error"))})
+	}
+	return to
+}
+
+// Document implements form.AnswerReader.
+func (a *answer) Document(document form.Value, to []form.Event) []form.Event {
+	content := document.Get("content")
+	switch {
+	case a.ended:
+		return to
+	case !document.Get("error").Absent() && document.Get("type").Text().Is("error"):
+		a.ended = true
+		return append(to, form.Event{Kind: form.EventFailed, Fault: faultOf(document.Get("error"))})
+	case !content.IsArray():
+		return a.End(to)
+	}
+	to = a.count(document.Get("usage"), a.start(to))
+	for i, block := range content.Items() {
+		to = a.blockStop(int64(i), a.blockStart(int64(i), block, to))
+	}
+	return a.end(a.stopped(document, to))
+}
+
+// End implements form.AnswerReader.
+func (a *answer) End(to []form.Event) []form.Event {
+	if a.ended {
+		return to
+	}
+	a.ended = true
+	return append(to, form.Event{Kind: form.EventFailed, Fault: &providers.Fault{
+		Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel,
+	}})
+}
+
+func (a *answer) start(to []form.Event) []form.Event {
+	if a.begun {
+		return to
+	}
+	a.begun = true
+	return append(to, form.Event{Kind: form.EventStart})
+}
+
+// blockStart begins a block, with what it has already.
+func (a *answer) blockStart(index int64, content form.Value, to []form.Event) []form.Event {
+	b := openBlock{index: index, block: a.next}
+	switch kind := content.Get("type").Text(); {
+	case kind.Is("text"):
+		b.kind = form.EventText
+		if text := content.Get("text").Text(); !text.Empty() {
+			a.text = true
+			to = append(to, form.Event{Kind: b.kind, Block: b.block, Text: text})
+		}
+	case kind.Is("thinking"):
+		b.kind = form.EventThought
+		if text := content.Get("thinking").Text(); !text.Empty() {
+			to = append(to, form.Event{Kind: b.kind, Block: b.block, Text: text})
+		}
+		b.signature = bytes.Clone(content.Get("signature").Text().Inner())
+	case kind.Is("redacted_thinking"):
+		b.kind = form.EventState
+		state := form.State{Kind: form.StateRedacted, Data: content.Get("data").Text().Inner()}
+		to = append(to, form.Event{Kind: b.kind, Block: b.block, State: state})
+	case kind.Is("tool_use"):
+		a.calls = true
+		b.kind = form.EventCallArgs
+		call := form.Call{ID: content.Get("id").Text().String(), Name: content.Get("name").Text().String()}
+		to = append(to, form.Event{Kind: form.EventCallBegin, Block: b.block, Call: call})
+		if input := content.Get("input"); says(input) {
+			b.input = bytes.Clone(input)
+		}
+	default: // of a tool that the vendor runs itself
+		return to
+	}
+	a.next++
+	a.open = append(a.open, b)
+	return to
+}
+
+// blockDelta goes on with a block.
+func (a *answer) blockDelta(index int64, delta form.Value, to []form.Event) []form.Event {
+	at := a.find(index)
+	if at < 0 {
+		return to
+	}
+	b := &a.open[at]
+	var text form.Text
+	switch kind := delta.Get("type").Text(); {
+	case kind.Is("text_delta") && b.kind == form.EventText:
+		text = delta.Get("text").Text()
+		a.text = a.text || !text.Empty()
+	case kind.Is("thinking_delta") && b.kind == form.EventThought:
+		text = delta.Get("thinking").Text()
+	case kind.Is("input_json_delta") && b.kind == form.EventCallArgs:
+		if text = delta.Get("partial_json").Text(); !text.Empty() {
+			b.input = nil // what a call begins with stands for what is still to come
+		}
+	case kind.Is("signature_delta") && b.kind == form.EventThought:
+		b.signature = append(b.signature, delta.Get("signature").Text().Inner()...)
+	}
+	if text.Empty() {
+		return to
+	}
+	return append(to, form.Event{Kind: b.kind, Block: b.block, Text: text})
+}
+
+// blockStop ends a block.
+func (a *answer) blockStop(index int64, to []form.Event) []form.Event {
+	at := a.find(index)
+	if at < 0 {
+		return to
+	}
+	b := a.open[at]
+	a.open = append(a.open[:at], a.open[at+1:]...)
+	switch b.kind {
+	case form.EventThought:
+		if len(b.signature) > 0 {
+			state := form.State{Kind: form.StateAnthropic, Data: b.signature}
+			to = append(to, form.Event{Kind: form.EventState, Block: b.block, State: state})
+		}
+	case form.EventCallArgs:
+		if b.input != nil {
+			to = append(to, form.Event{Kind: form.EventCallArgs, Block: b.block, Text: form.Quote(string(b.input))})
+		}
+		to = append(to, form.Event{Kind: form.EventCallEnd, Block: b.block})
+	}
+	return to
+}
+
+func (a *answer) find(index int64) int {
+	for i := range a.open {
+		if a.open[i].index == index {
+			return i
+		}
+	}
+	return -1
+}
+
+// stopped notes why the message ended. A refusal without a text says its explanation.
+func (a *answer) stopped(delta form.Value, to []form.Event) []form.Event {
+	reason := delta.Get("stop_reason").Text()
+	if reason == nil {
+		return to
+	}
+	a.stop.Reason = reasonOf(reason)
+	if sequence := delta.Get("stop_sequence").Text(); sequence != nil {
+		a.sequence = append(a.sequence[:0], sequence...)
+		a.stop.Sequence = form.Text(a.sequence)
+	}
+	if explanation := delta.At("stop_details", "explanation").Text(); a.stop.Reason == form.StopRefusal && !a.text && !explanation.Empty() {
+		to = append(to, form.Event{Kind: form.EventRefusal, Block: a.next, Text: explanation})
+		a.next++
+	}
+	return to
+}
+
+// reasonOf reads a stop_reason. That tools are to be called, the calls say.
+func reasonOf(reason form.Text) form.StopReason {
+	switch string(reason.Decoded()) {
+	case "end_turn", "tool_use":
+		return form.StopEnd
+	case "stop_sequence":
+		return form.StopSequence
+	case "max_tokens":
+		return form.StopMaxTokens
+	case "refusal":
+		return form.StopRefusal
+	case "model_context_window_exceeded":
+		return form.StopContextFull
+	case "pause_turn":
+		return form.StopPaused
+	}
+	return form.StopOther
+}
+
+// end ends the answer.
+func (a *answer) end(to []form.Event) []form.Event {
+	for len(a.open) > 0 {
+		to = a.blockStop(a.open[0].index, to)
+	}
+	a.ended = true
+	return append(to, form.Event{Kind: form.EventStop, Stop: a.stop.WithCalls(a.calls)})
+}
+
+// count reads the counts, of which later ones overrule earlier ones.
+func (a *answer) count(value form.Value, to []form.Event) []form.Event {
+	if !a.counts.read(value) {
+		return to
+	}
+	a.counted = a.counts.counts()
+	return append(to, form.Event{Kind: form.EventCounts, Counts: &a.counted})
+}

@@ -1,0 +1,65 @@
+package messages
+
+import (
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// saidLimit is how much of an upstream's message is kept, in bytes.
+const saidLimit = 2 << 10
+
+// Message is the upstream's own message in an error body {"type":"error","error":{"type","message"}}, "" where there is none.
+func Message(body []byte) string {
+	if !form.Valid(body) {
+		return ""
+	}
+	return form.Trim(body).At("error", "message").Text().String()
+}
+
+// faultOf makes the fault of an error in a stream. Its types are those of platform.claude.com/docs/en/api/errors, each with
+// what the status says that whole answers come with.
+func faultOf(value form.Value) *providers.Fault {
+	code, message := value.Get("type").Text().String(), value.Get("message").Text().String()
+	fault := &providers.Fault{Code: providers.Cut(code, providers.WordLimit)}
+	about := func(kind providers.Kind, message string) {
+		fault.Kind, fault.Message, fault.Accepted = kind, message, providers.NotAccepted
+	}
+	switch code {
+	case "overloaded_error":
+		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
+	case "rate_limit_error":
+		about(providers.RateLimited, "The upstream limits the rate of requests.")
+		fault.Blame = providers.BlameKey
+	case "timeout_error":
+		fault.Kind, fault.Message, fault.Blame = providers.Timeout, "The upstream did not answer in time.", providers.BlameChannel
+	case "authentication_error":
+		fault.RefuseKey(providers.KeyRefused)
+	case "permission_error":
+		fault.RefuseKey(providers.KeyForbidden)
+	case "billing_error":
+		fault.RefuseKey(providers.KeyExhausted)
+	case "request_too_large":
+		about(providers.TooLarge, "The request is too large for the upstream.")
+	case "not_found_error":
+		about(providers.NotFound, "The upstream does not know what was asked for.")
+		if strings.HasPrefix(message, "model:") {
+			about(providers.ModelNotFound, "The upstream does not have the model.")
+		}
+	case "invalid_request_error":
+		about(providers.Invalid, "The upstream refused the request.")
+		switch {
+		case strings.Contains(message, "credit balance is too low"), strings.Contains(message, "specified API usage limits"):
+			fault.RefuseKey(providers.KeyExhausted)
+		case strings.Contains(message, "organization has been disabled"):
+			fault.RefuseKey(providers.KeyRefused)
+		}
+	default: // api_error, and what is not known yet
+		fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed.", providers.BlameChannel
+	}
+	if fault.Kind == providers.Invalid || fault.Kind == providers.TooLarge {
+		fault.Said = providers.Cut(message, saidLimit)
+	}
+	return fault
+}

@@ -1,0 +1,146 @@
+package messages
+
+import (
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// medium reads an image or a document. A document that holds blocks becomes those blocks.
+func (r *reader) medium(to []form.Block, block form.Block, kind string, fields members) ([]form.Block, *providers.Fault) {
+	block.Kind = form.BlockMedia
+	m := &block.Media
+	if m.Kind = form.Image; kind == "document" {
+		m.Kind, m.Title = form.Document, fields.get("title").Text()
+	}
+	source := membersOf(fields.get("source"))
+	switch source.get("type").Text().String() {
+	case "base64":
+		title := m.Title
+		*m = form.Inline(source.get("media_type").Text().String(), source.get("data").Text().Inner())
+		if m.Title = title; kind == "image" {
+			m.Kind = form.Image
+		}
+	case "url":
+		if m.URL = source.get("url").Text(); kind == "document" {
+			m.Type = "application/pdf" // the type URLPDFSource has no other
+		}
+	case "file":
+		m.File = source.get("file_id").Text()
+	case "text":
+		m.Kind, m.Type, m.Text = form.PlainText, "text/plain", source.get("data").Text()
+	case "content":
+		return r.documentBlocks(to, block, source.get("content"))
+	default:
+		return to, invalid(block.At.Field("source.type"), "It must be base64, url, file, text or content.")
+	}
+	return append(to, block), nil
+}
+
+// documentBlocks reads a document that is made of blocks, its title before them.
+func (r *reader) documentBlocks(to []form.Block, block form.Block, content form.Value) ([]form.Block, *providers.Fault) {
+	if text := content.Text(); text != nil {
+		block.Media = form.Media{Kind: form.PlainText, Type: "text/plain", Text: text, Title: block.Media.Title}
+		return append(to, block), nil
+	}
+	if !block.Media.Title.Empty() {
+		to = append(to, form.Block{Kind: form.BlockText, Text: block.Media.Title, At: block.At})
+	}
+	from := len(to)
+	for i, part := range content.Items() {
+		var fault *providers.Fault
+		if kind := part.Get("type").Text(); !kind.Is("text") && !kind.Is("image") {
+			return to, invalid(block.At.Item("source.content", i).Field("type"), "It must be text or image.")
+		}
+		if to, fault = r.block(to, form.User, block.At.Item("source.content", i), part); fault != nil {
+			return to, fault
+		}
+	}
+	if len(to) > from {
+		to[len(to)-1].Cache = max(to[len(to)-1].Cache, block.Cache)
+	}
+	return to, nil
+}
+
+// searchResult reads what a search of the client's found as a document of text: where it is from, then what it says.
+func searchResult(fields members) form.Media {
+	m := form.Media{Kind: form.PlainText, Type: "text/plain", Title: fields.get("title").Text()}
+	var texts []form.Text
+	if source := fields.get("source").Text(); !source.Empty() {
+		texts = append(texts, source)
+	}
+	for _, part := range fields.get("content").Items() {
+		if text := part.Get("text").Text(); !text.Empty() {
+			texts = append(texts, text)
+		}
+	}
+	m.Text = form.Join("\n", texts...)
+	return m
+}
+
+// imageType is the vendor's word for the type of an image, "" for one that it does not take. See the type
+// Base64ImageSourceParam.
+func imageType(mediaType string) string {
+	switch strings.ToLower(mediaType) {
+	case "image/jpeg", "image/jpg":
+		return "image/jpeg"
+	case "image/png", "image/gif", "image/webp":
+		return strings.ToLower(mediaType)
+	}
+	return ""
+}
+
+// media writes a medium as a block, whose end is the caller's.
+func (w *writer) media(m *form.Media, at form.Path) *providers.Fault {
+	kind := "image"
+	switch m.Kind {
+	case form.Image:
+	case form.Document, form.PlainText:
+		kind = "document"
+	default:
+		return form.Refused(at.String(), form.Messages)
+	}
+	out := w.out
+	out.Begin()
+	out.Literal(`"type":"` + kind + `"`)
+	out.Key("source")
+	out.Begin()
+	switch {
+	case m.Kind == form.PlainText && m.Text != nil:
+		out.Literal(`"type":"text","media_type":"text/plain"`)
+		out.Key("data")
+		out.Text(m.Text)
+	case len(m.Data) > 0:
+		mediaType := imageType(m.Type)
+		if m.Kind != form.Image {
+			if mediaType = strings.ToLower(m.Type); mediaType != "application/pdf" {
+				mediaType = ""
+			}
+		}
+		if mediaType == "" {
+			return form.Refusedf(at.String(), form.Messages, "which takes JPEG, PNG, GIF, WebP, PDF and text.")
+		}
+		out.Literal(`"type":"base64","media_type":"` + mediaType + `"`)
+		out.Key("data")
+		out.Quoted(m.Data)
+	case isWeb(m.URL):
+		out.Literal(`"type":"url"`)
+		out.Key("url")
+		out.Text(m.URL)
+	default: // another vendor's file, or an address of another vendor's store
+		return form.Refused(at.String(), form.Messages)
+	}
+	out.End()
+	if kind == "document" && !m.Title.Empty() {
+		out.Key("title")
+		out.Text(m.Title)
+	}
+	return nil
+}
+
+// isWeb tells whether an address is one that the vendor can fetch.
+func isWeb(address form.Text) bool {
+	inner := string(address.Inner()[:min(len(address.Inner()), len("https://")+1)])
+	return strings.HasPrefix(inner, "https:") || strings.HasPrefix(inner, "http:")
+}

@@ -1,0 +1,261 @@
+// Package messages is Anthropic's Messages API as a dialect of translations: it reads clients' calls and writes those for
+// upstreams, reads upstreams' answers and writes those for clients, and counts tokens both ways.
+//
+// Of the product it imports providers and the form alone. The wire is that of the types of
+// github.com/anthropics/anthropic-sdk-go and of platform.claude.com/docs/en/api/messages.
+package messages
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// Read reads a client's call of a message, or of the count of its tokens, whose body is the same with fewer fields. What it
+// names in loss is unknown to every dialect. Faults name the client's field.
+func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
+	r := &reader{p: &form.Prompt{From: form.Messages}, loss: loss}
+	r.p.Fields[form.FieldResultID], r.p.Fields[form.FieldCache] = "tool_use_id", "cache_control"
+	for name, value := range form.Trim(call.Body).Members() {
+		if fault := r.field(string(name.Decoded()), value); fault != nil {
+			return nil, form.Ask{}, fault
+		}
+	}
+	r.markLast()
+	r.settleEffort()
+	ask := form.Ask{
+		Model: call.Model, Stream: call.Stream, WantsUsage: true, ShowThought: !r.hideThought,
+		Declared: make(map[string]bool, len(r.p.Tools)),
+	}
+	for i := range r.p.Tools {
+		ask.Declared[r.p.Tools[i].Name] = true
+	}
+	return r.p, ask, nil
+}
+
+// reader reads one call.
+type reader struct {
+	p    *form.Prompt
+	loss *form.Loss
+	// last is the mark for the last block.
+	last        form.Mark
+	hideThought bool
+}
+
+// set notes the name of a field that the client set, and gives its value; absent where it is null.
+func (r *reader) set(field form.Field, name string, value form.Value) form.Value {
+	if value.Absent() {
+		return nil
+	}
+	r.p.Fields[field] = name
+	return value
+}
+
+// field reads a member of the call.
+func (r *reader) field(name string, value form.Value) *providers.Fault {
+	p := r.p
+	switch name {
+	case "model", "stream":
+	case "messages":
+		p.Fields[form.FieldTurns] = name
+		return r.turns(value)
+	case "system":
+		r.set(form.FieldSystem, name, value)
+		var fault *providers.Fault
+		p.System, fault = r.system(value)
+		return fault
+	case "max_tokens":
+		p.Limits.MaxTokens = r.set(form.FieldMaxTokens, name, value)
+	case "temperature":
+		p.Sampling.Temperature = r.set(form.FieldTemperature, name, value)
+	case "top_p":
+		p.Sampling.TopP = r.set(form.FieldTopP, name, value)
+	case "top_k":
+		p.Sampling.TopK = r.set(form.FieldTopK, name, value)
+	case "stop_sequences":
+		p.Limits.Stop = nil
+		for _, text := range value.Items() {
+			if text.IsText() {
+				p.Limits.Stop = append(p.Limits.Stop, text.Text())
+			}
+		}
+		if len(p.Limits.Stop) > 0 {
+			p.Fields[form.FieldStop] = name
+		}
+	case "tools":
+		return r.tools(value)
+	case "tool_choice":
+		r.choice(value)
+	case "thinking":
+		r.thinking(value)
+	case "output_config":
+		r.outputConfig(value)
+	case "output_format": // what output_config.format was called first
+		r.format(name, value)
+	case "metadata":
+		r.metadata(value)
+	case "cache_control":
+		r.last = markOf(value)
+	case "service_tier":
+		r.ownUnless(name, value, "auto")
+	case "speed":
+		r.ownUnless(name, value, "standard")
+	case "inference_geo", "context_management", "diagnostics":
+		r.own(name, value, false)
+	case "container", "mcp_servers":
+		r.own(name, value, true)
+	default:
+		r.unknown(name, value)
+	}
+	return nil
+}
+
+// says tells whether a value means anything: null, false and what is empty do not.
+func says(v form.Value) bool {
+	switch {
+	case v.Absent(), v.False():
+		return false
+	case v.IsArray():
+		for range v.Items() {
+			return true
+		}
+		return false
+	case v.IsObject():
+		for range v.Members() {
+			return true
+		}
+		return false
+	case v.IsText():
+		return !v.Text().Empty()
+	}
+	return true
+}
+
+// own notes a field of this vendor alone, unless it means nothing.
+func (r *reader) own(name string, value form.Value, must bool) {
+	if says(value) {
+		r.p.Own = append(r.p.Own, form.Member{Name: name, Value: value, Must: must})
+	}
+}
+
+func (r *reader) ownUnless(name string, value form.Value, usual string) {
+	if !value.Text().Is(usual) {
+		r.own(name, value, false)
+	}
+}
+
+// unknown notes a field that no dialect knows, unless it means nothing.
+func (r *reader) unknown(name string, value form.Value) {
+	if says(value) {
+		r.loss.Drop(name)
+	}
+}
+
+func (r *reader) metadata(value form.Value) {
+	for name, member := range value.Members() {
+		if name.Is("user_id") {
+			r.p.User = r.set(form.FieldUser, "metadata.user_id", member).Text()
+			continue
+		}
+		r.own("metadata."+name.String(), member, false)
+	}
+}
+
+// thinking reads how much is to be thought. See the type ThinkingConfigParamUnion.
+func (r *reader) thinking(value form.Value) {
+	kind := value.Get("type").Text()
+	if kind == nil {
+		return
+	}
+	r.p.Fields[form.FieldThinking] = "thinking"
+	t := &r.p.Thinking
+	omitted := value.Get("display").Text().Is("omitted")
+	r.hideThought, t.Show = omitted, !omitted
+	switch {
+	case kind.Is("disabled"):
+		t.Mode, t.Show, r.hideThought = form.ThinkingOff, false, true
+	case kind.Is("enabled"):
+		t.Mode = form.ThinkingBudget
+		t.Budget, _ = value.Get("budget_tokens").Int()
+	case kind.Is("adaptive"):
+		t.Mode = form.ThinkingAdaptive
+	default: // between_tools, and what is not known yet
+		t.Mode = form.ThinkingAdaptive
+		r.loss.Change("thinking")
+	}
+}
+
+// outputConfig reads the effort and the format of an answer.
+func (r *reader) outputConfig(value form.Value) {
+	for name, member := range value.Members() {
+		switch {
+		case name.Is("effort"):
+			r.effort(member)
+		case name.Is("format"):
+			r.format("output_config.format", member)
+		default:
+			r.own("output_config."+name.String(), member, false)
+		}
+	}
+}
+
+func (r *reader) effort(value form.Value) {
+	switch word := value.Text().String(); word {
+	case "low", "medium", "high", "xhigh", "max":
+		r.p.Thinking.Effort = word
+		if r.p.Fields[form.FieldThinking] == "" {
+			r.p.Fields[form.FieldThinking] = "output_config.effort"
+		}
+	default:
+		r.own("output_config.effort", value, false)
+	}
+}
+
+// settleEffort makes the effort that of the thinking. Beside a budget, or none of it, it says nothing to another vendor.
+func (r *reader) settleEffort() {
+	switch t := &r.p.Thinking; {
+	case t.Effort == "", t.Mode == form.ThinkingAdaptive:
+	case t.Mode == form.ThinkingUnset:
+		t.Mode = form.ThinkingEffort
+	default:
+		t.Effort = ""
+		r.loss.Drop("output_config.effort")
+	}
+}
+
+func (r *reader) format(field string, value form.Value) {
+	if schema := value.Get("schema"); value.Get("type").Text().Is("json_schema") && schema.IsObject() {
+		r.set(form.FieldOutput, field, value)
+		r.p.Output = form.Output{Kind: form.OutputSchema, Schema: schema}
+		return
+	}
+	r.own(field, value, true)
+}
+
+// markOf reads cache_control.
+func markOf(value form.Value) form.Mark {
+	switch {
+	case !value.IsObject():
+		return form.NoMark
+	case value.Get("ttl").Text().Is("1h"):
+		return form.MarkHour
+	}
+	return form.MarkShort
+}
+
+// markLast puts the mark of the whole call on its last block that can be marked.
+func (r *reader) markLast() {
+	if r.last == form.NoMark {
+		return
+	}
+	for i := range slices.Backward(r.p.Turns) {
+		blocks := r.p.Turns[i].Blocks
+		for j := range slices.Backward(blocks) {
+			if b := &blocks[j]; b.Kind != form.BlockThought && (b.Kind != form.BlockText || !b.Text.Blank()) {
+				b.Cache = max(b.Cache, r.last)
+				return
+			}
+		}
+	}
+}

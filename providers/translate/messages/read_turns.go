@@ -1,0 +1,268 @@
+package messages
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// system reads the instructions: a text, or text blocks.
+func (r *reader) system(value form.Value) ([]form.Block, *providers.Fault) {
+	if text := value.Text(); text != nil {
+		return []form.Block{{Kind: form.BlockText, Text: text, At: form.Path{}.Field("system")}}, nil
+	}
+	var blocks []form.Block
+	for i, item := range value.Items() {
+		var fault *providers.Fault
+		if blocks, fault = r.block(blocks, form.System, form.In("system", i), item); fault != nil {
+			return nil, fault
+		}
+	}
+	return blocks, nil
+}
+
+// turns reads the messages. Instructions before the first turn of another side are system blocks.
+func (r *reader) turns(value form.Value) *providers.Fault {
+	r.p.Turns = nil
+	for i, item := range value.Items() {
+		turn := form.Turn{At: form.In("messages", i)}
+		if !item.IsObject() {
+			return invalid(turn.At, "It must be an object.")
+		}
+		content, role := form.Value(nil), form.Text(nil)
+		for name, member := range item.Members() {
+			switch {
+			case name.Is("role"):
+				role = member.Text()
+			case name.Is("content"):
+				content = member
+			default:
+				r.unknown(turn.At.Field(name.String()).Name(), member)
+			}
+		}
+		switch {
+		case role.Is("user"):
+		case role.Is("assistant"):
+			turn.Role = form.Assistant
+		case role.Is("system"):
+			turn.Role = form.System
+		default:
+			return invalid(turn.At.Field("role"), "It must be user, assistant or system.")
+		}
+		if fault := r.content(&turn, content); fault != nil {
+			return fault
+		}
+		turn.Settle()
+		if turn.Role == form.System && len(r.p.Turns) == 0 {
+			r.p.System = append(r.p.System, turn.Blocks...)
+			continue
+		}
+		r.p.Turns = append(r.p.Turns, turn)
+	}
+	return nil
+}
+
+// content reads what a turn says.
+func (r *reader) content(turn *form.Turn, content form.Value) *providers.Fault {
+	switch {
+	case content.IsText():
+		turn.Blocks = []form.Block{{Kind: form.BlockText, Text: content.Text(), At: turn.At.Field("content")}}
+		return nil
+	case !content.IsArray():
+		return invalid(turn.At.Field("content"), "It must be a text or an array of blocks.")
+	}
+	for i, item := range content.Items() {
+		var fault *providers.Fault
+		if turn.Blocks, fault = r.block(turn.Blocks, turn.Role, turn.At.Item("content", i), item); fault != nil {
+			return fault
+		}
+	}
+	return nil
+}
+
+// members are those of one object, read once: what stands in it may be many megabytes.
+type members []member
+
+type member struct {
+	name  form.Text
+	value form.Value
+}
+
+// membersOf reads the members of an object.
+func membersOf(object form.Value) members {
+	m := make(members, 0, 4)
+	for name, value := range object.Members() {
+		m = append(m, member{name, value})
+	}
+	return m
+}
+
+// get finds the last member of a name, absent where there is none.
+func (m members) get(name string) form.Value {
+	for _, one := range slices.Backward(m) {
+		if one.name.Is(name) {
+			return one.value
+		}
+	}
+	return nil
+}
+
+// blockFields are the members of the blocks that are read, by type. See the type ContentBlockParamUnion.
+func blockFields(kind string) []string {
+	switch kind {
+	case "text":
+		return []string{"text"}
+	case "image":
+		return []string{"source"}
+	case "document":
+		return []string{"source", "title"}
+	case "search_result":
+		return []string{"source", "title", "content"}
+	case "tool_use":
+		return []string{"id", "name", "input", "caller"}
+	case "tool_result":
+		return []string{"tool_use_id", "content", "is_error"}
+	case "thinking":
+		return []string{"thinking", "signature"}
+	case "redacted_thinking":
+		return []string{"data"}
+	}
+	return nil
+}
+
+// mayStand tells whether a side can say a block of a type that blockFields knows.
+func mayStand(kind string, role form.Role) bool {
+	switch kind {
+	case "tool_use", "thinking", "redacted_thinking":
+		return role == form.Assistant
+	case "tool_result", "search_result":
+		return role == form.User
+	case "image", "document":
+		return role != form.System
+	}
+	return true
+}
+
+// block reads one block, which may be several of the form, and appends them.
+func (r *reader) block(to []form.Block, role form.Role, at form.Path, item form.Value) ([]form.Block, *providers.Fault) {
+	if !item.IsObject() {
+		return to, invalid(at, "It must be an object.")
+	}
+	m := membersOf(item)
+	kind := m.get("type").Text().String()
+	fields := blockFields(kind)
+	switch {
+	case kind == "":
+		return to, invalid(at.Field("type"), "It is required.")
+	case fields == nil: // what only the vendor's own tools make, or what is not known yet
+		r.own(at.Field("type").String(), item, true)
+		return to, nil
+	case !mayStand(kind, role):
+		return to, invalid(at.Field("type"), "A block of this type cannot stand here.")
+	}
+	r.rest(at, m, fields)
+	block := form.Block{At: at, Cache: markOf(m.get("cache_control"))}
+	switch kind {
+	case "text":
+		block.Text = m.get("text").Text()
+	case "image", "document":
+		return r.medium(to, block, kind, m)
+	case "search_result":
+		block.Kind, block.Media = form.BlockMedia, searchResult(m)
+	case "tool_use":
+		block.Kind = form.BlockCall
+		block.Call = form.Call{ID: m.get("id").Text().String(), Name: m.get("name").Text().String(), Input: inputOf(m.get("input"))}
+	case "tool_result":
+		var fault *providers.Fault
+		block.Kind = form.BlockResult
+		if block.Result, fault = r.result(at, m); fault != nil {
+			return to, fault
+		}
+	case "thinking":
+		return thought(to, block, m), nil
+	case "redacted_thinking":
+		block.Kind, block.Cache = form.BlockState, form.NoMark
+		block.State = []form.State{stateOf(form.StateRedacted, m.get("data").Text().Inner())}
+	}
+	return append(to, block), nil
+}
+
+// rest notes the members of a block that are not read: some are the vendor's own, which no other knows either.
+func (r *reader) rest(at form.Path, m members, read []string) {
+	for _, one := range m {
+		switch {
+		case one.name.Is("type"), one.name.Is("cache_control"), slices.ContainsFunc(read, one.name.Is),
+			one.name.Is("citations") && one.value.Get("enabled").False():
+		default:
+			r.unknown(at.Field(one.name.String()).Name(), one.value)
+		}
+	}
+}
+
+// thought reads a thinking block: the vendor's own with its signature, one without, and state of others in its place.
+func thought(to []form.Block, block form.Block, m members) []form.Block {
+	text, signature := m.get("thinking").Text(), m.get("signature").Text()
+	block.Kind, block.Text, block.Cache = form.BlockThought, text, form.NoMark
+	if signature.Empty() {
+		return append(to, block)
+	}
+	state := stateOf(form.StateAnthropic, signature.Inner())
+	switch state.Kind {
+	case form.StateGemini, form.StateGeminiBefore: // of a block beside the thought
+		if !text.Empty() {
+			to = append(to, block)
+		}
+	default:
+		if state.Text.Empty() {
+			state.Text = text
+		}
+	}
+	return append(to, form.Block{Kind: form.BlockState, State: []form.State{state}, At: block.At})
+}
+
+// stateOf opens what stands in a place of this vendor's state: the state of another one, or this one's.
+func stateOf(kind form.StateKind, data []byte) form.State {
+	if state, ours := form.OpenEnvelope(data); ours {
+		return state
+	}
+	return form.State{Kind: kind, Data: data}
+}
+
+// inputOf makes an object of what a call says.
+func inputOf(input form.Value) form.Value {
+	switch {
+	case input.IsObject():
+		return input
+	case input.Absent():
+		return form.Value("{}")
+	case input.IsText():
+		return form.ReadArguments(input.Text())
+	}
+	return form.ReadArguments(form.Quote(string(input)))
+}
+
+// result reads what a tool answered.
+func (r *reader) result(at form.Path, m members) (*form.Result, *providers.Fault) {
+	result := &form.Result{ID: m.get("tool_use_id").Text().String(), Failed: m.get("is_error").True()}
+	content := m.get("content")
+	if text := content.Text(); text != nil {
+		result.Blocks = []form.Block{{Kind: form.BlockText, Text: text, At: at.Field("content")}}
+		return result, nil
+	}
+	for i, part := range content.Items() {
+		at := at.Item("content", i)
+		if kind := part.Get("type").Text(); kind.Is("tool_result") || kind.Is("tool_use") {
+			return nil, invalid(at.Field("type"), "It cannot stand in a result.")
+		}
+		var fault *providers.Fault
+		if result.Blocks, fault = r.block(result.Blocks, form.User, at, part); fault != nil {
+			return nil, fault
+		}
+	}
+	return result, nil
+}
+
+func invalid(at form.Path, why string) *providers.Fault {
+	return providers.InvalidField(at.String(), "Invalid request: '%s'. %s", at, why)
+}

@@ -1,0 +1,341 @@
+package messages
+
+import (
+	"bytes"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// What the writer keeps of its memory between events, in bytes.
+const keepBuffer = 64 << 10
+
+// idDigits is how many letters and digits follow "msg_".
+const idDigits = 24
+
+// NewWriter returns a writer of the client's message: events, or a whole message, as the call asked for.
+func NewWriter(ask form.Ask) form.AnswerWriter {
+	w := &message{ask: ask, id: form.NewID("msg_", idDigits), counts: form.Counts{Input: ask.Input}}
+	w.order = form.NewSequencer(!ask.Stream, w.event)
+	return w
+}
+
+// message writes one message. One block is open at a time, none is empty, and their indices have no gaps.
+type message struct {
+	ask   form.Ask
+	id    string
+	order *form.Sequencer
+	// out is what is to be sent, content the blocks of a whole message.
+	out, content form.Out
+	// pending: the message has begun, which is not written yet.
+	pending bool
+	opened  block
+	index   int
+	counts  form.Counts
+	stop    form.Stop
+	refused bool
+	fault   *providers.Fault
+	done    bool
+}
+
+// block is the one that is open.
+type block struct {
+	kind blockKind
+	of   int // the upstream's block
+	call form.Call
+	// text is what a whole message's block says, the inside of a JSON text.
+	text []byte
+	// signature is that of a thought of a whole message.
+	signature []byte
+	input     inputKind
+}
+
+type blockKind int
+
+const (
+	noBlock blockKind = iota
+	textBlock
+	thinkingBlock
+	callBlock
+)
+
+// inputKind is what the input of a call turns out to be.
+type inputKind int
+
+const (
+	noInput inputKind = iota
+	objectInput
+	// rawInput is no object. It is sent as a text within one.
+	rawInput
+	// nullInput says nothing.
+	nullInput
+)
+
+// Write implements form.AnswerWriter.
+func (w *message) Write(event *form.Event) {
+	if w.done || event.Choice != 0 {
+		return
+	}
+	if event.Kind == form.EventEnd {
+		w.end()
+		return
+	}
+	w.order.Put(event)
+}
+
+// Fault implements form.AnswerWriter.
+func (w *message) Fault() *providers.Fault { return w.fault }
+
+// Take implements form.AnswerWriter.
+func (w *message) Take() []byte {
+	if w.ask.Stream {
+		w.begin()
+	} else if !w.done {
+		return nil
+	}
+	if w.out.Len() == 0 {
+		return nil
+	}
+	taken := w.out.Bytes()
+	w.out.Reset(keepBuffer)
+	return taken
+}
+
+// event writes the next event, of which no other's come between those of a call.
+func (w *message) event(event *form.Event) {
+	switch event.Kind {
+	case form.EventStart:
+		w.pending = true
+	case form.EventText:
+		w.say(textBlock, event.Block, event.Text)
+	case form.EventRefusal:
+		w.refused = true
+		w.say(textBlock, event.Block, event.Text)
+	case form.EventThought:
+		if w.ask.ShowThought {
+			w.say(thinkingBlock, event.Block, event.Text)
+		}
+	case form.EventState:
+		w.state(event.Block, &event.State)
+	case form.EventCallBegin:
+		w.open(block{kind: callBlock, of: event.Block, call: event.Call})
+	case form.EventCallArgs:
+		w.input(event.Text)
+	case form.EventCallEnd:
+		w.close()
+	case form.EventStop:
+		w.stop = event.Stop
+		w.stop.Sequence = bytes.Clone(event.Stop.Sequence)
+	case form.EventCounts:
+		w.counts = *event.Counts
+	case form.EventPing:
+		if w.ask.Stream {
+			w.begin()
+			w.ping()
+		}
+	case form.EventFailed:
+		w.done, w.fault = true, event.Fault
+	default: // media, which no message has
+	}
+}
+
+// say goes on with a text or a thought, or begins one.
+func (w *message) say(kind blockKind, of int, text form.Text) {
+	if text.Empty() {
+		return
+	}
+	if w.opened.kind != kind || w.opened.of != of {
+		w.open(block{kind: kind, of: of})
+	}
+	if !w.ask.Stream {
+		w.opened.text = append(w.opened.text, text.Inner()...)
+		return
+	}
+	if kind == textBlock {
+		w.delta(`"type":"text_delta","text":`, text)
+	} else {
+		w.delta(`"type":"thinking_delta","thinking":`, text)
+	}
+}
+
+// state puts a vendor's state into a thought: the one it ends, or one that says nothing.
+func (w *message) state(of int, state *form.State) {
+	if state.Kind == form.StateRedacted {
+		w.close()
+		w.redacted(state.Data)
+		return
+	}
+	if w.opened.kind != thinkingBlock {
+		w.open(block{kind: thinkingBlock, of: of})
+	}
+	signature := state.Data
+	if state.Kind != form.StateAnthropic {
+		signature = []byte(state.Envelope())
+	}
+	if w.ask.Stream {
+		w.begins("content_block_delta")
+		w.out.Key("delta")
+		w.out.Begin()
+		w.out.Literal(`"type":"signature_delta"`)
+		w.out.Key("signature")
+		w.out.Quoted(signature)
+		w.out.End()
+		w.ends()
+	} else {
+		w.opened.signature = append(w.opened.signature, signature...)
+	}
+	w.close() // a thought has one signature
+}
+
+// input goes on with the input of the call that is open.
+func (w *message) input(piece form.Text) {
+	b := &w.opened
+	if b.kind != callBlock {
+		return
+	}
+	if !w.ask.Stream {
+		b.text = append(b.text, piece.Inner()...)
+		return
+	}
+	if b.input == noInput {
+		switch text := form.Trim(piece.Decoded()); {
+		case len(text) == 0:
+			return
+		case text[0] == '{':
+			b.input = objectInput
+		case text[0] == 'n':
+			b.input = nullInput
+		default:
+			b.input = rawInput
+			w.delta(inputDelta, form.Text(`"{\"_raw\":\""`))
+		}
+	}
+	switch b.input {
+	case objectInput:
+		w.delta(inputDelta, piece)
+	case rawInput:
+		w.delta(inputDelta, form.CustomArgs(piece))
+	default:
+	}
+}
+
+const inputDelta = `"type":"input_json_delta","partial_json":`
+
+// open begins a block.
+func (w *message) open(b block) {
+	w.close()
+	w.opened = b
+	if w.ask.Stream {
+		w.begins("content_block_start")
+		w.out.Key("content_block")
+		b.write(&w.out, form.Text(`""`), form.Value("{}"))
+		w.ends()
+	}
+}
+
+// close ends the block that is open, if any.
+func (w *message) close() {
+	b := w.opened
+	w.opened = block{}
+	switch {
+	case b.kind == noBlock:
+		return
+	case !w.ask.Stream:
+		text := append(append(append(make(form.Text, 0, len(b.text)+2), '"'), b.text...), '"')
+		b.write(w.inContent(), text, nil)
+		return
+	case b.input == rawInput:
+		w.delta(inputDelta, form.Text(form.CustomCloses))
+	}
+	w.begins("content_block_stop")
+	w.ends()
+	w.index++
+}
+
+// inContent is where the blocks of a whole message are written.
+func (w *message) inContent() *form.Out {
+	if w.content.Len() == 0 {
+		w.content.BeginArray()
+	}
+	return &w.content
+}
+
+// write writes the block with a text, or with the input of a call, which is read of the text where it is absent.
+func (b *block) write(out *form.Out, text form.Text, input form.Value) {
+	out.Begin()
+	switch b.kind {
+	case textBlock:
+		out.Literal(`"type":"text","citations":null`)
+		out.Key("text")
+		out.Text(text)
+	case thinkingBlock:
+		out.Literal(`"type":"thinking"`)
+		out.Key("thinking")
+		out.Text(text)
+		out.Key("signature")
+		out.Quoted(b.signature)
+	default:
+		out.Literal(`"type":"tool_use"`)
+		out.Key("id")
+		out.String(b.call.ID)
+		out.Key("name")
+		out.String(b.call.Name)
+		out.Key("input")
+		if input == nil {
+			input = form.ReadArguments(text)
+		}
+		out.Raw(input)
+	}
+	out.End()
+}
+
+// redacted writes a thought that only its vendor can read.
+func (w *message) redacted(data []byte) {
+	out := &w.out
+	if w.ask.Stream {
+		w.begins("content_block_start")
+		out.Key("content_block")
+	} else {
+		out = w.inContent()
+	}
+	out.Begin()
+	out.Literal(`"type":"redacted_thinking"`)
+	out.Key("data")
+	out.Quoted(data)
+	out.End()
+	if w.ask.Stream {
+		w.ends()
+		w.begins("content_block_stop")
+		w.ends()
+		w.index++
+	}
+}
+
+// delta writes a piece of the block that is open.
+func (w *message) delta(begins string, text form.Text) {
+	w.begins("content_block_delta")
+	w.out.Key("delta")
+	w.out.Begin()
+	w.out.Literal(begins)
+	w.out.Raw(text)
+	w.out.End()
+	w.ends()
+}
+
+// begins begins an event of the block at hand, ends ends any event.
+func (w *message) begins(event string) {
+	w.begin()
+	w.out.Plain("event: ")
+	w.out.Plain(event)
+	w.out.Plain("\ndata: ")
+	w.out.Begin()
+	w.out.Key("type")
+	w.out.String(event)
+	w.out.Key("index")
+	w.out.Int(int64(w.index))
+}
+
+func (w *message) ends() {
+	w.out.End()
+	w.out.Plain("\n\n")
+}

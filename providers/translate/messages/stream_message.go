@@ -1,0 +1,105 @@
+package messages
+
+import "modelrelay/providers/translate/form"
+
+// begin writes the start of a stream, once.
+func (w *message) begin() {
+	if !w.pending {
+		return
+	}
+	w.pending = false
+	w.out.Plain("event: message_start\ndata: ")
+	w.out.Begin()
+	w.out.Literal(`"type":"message_start"`)
+	w.out.Key("message")
+	w.whole("[]")
+	w.ends()
+	w.ping()
+}
+
+func (w *message) ping() { w.out.Plain("event: ping\ndata: {\"type\":\"ping\"}\n\n") }
+
+// whole writes the message with its content, which is an array. Without an end yet it has none of the reasons for it.
+func (w *message) whole(content string) {
+	out := &w.out
+	out.Begin()
+	out.Key("id")
+	out.String(w.id)
+	out.Literal(`"type":"message","role":"assistant"`)
+	out.Key("model")
+	out.String(w.ask.Model)
+	out.Key("content")
+	out.Literal(content)
+	w.reason()
+	out.Literal(`"container":null,"diagnostics":null`)
+	out.Key("usage")
+	writeUsage(out, &w.counts, true)
+	out.End()
+}
+
+// end ends the message.
+func (w *message) end() {
+	w.close()
+	w.done = true
+	if !w.ask.Stream {
+		content := w.inContent()
+		content.EndArray()
+		w.whole(string(content.Bytes()))
+		w.content.Reset(0)
+		return
+	}
+	w.begin()
+	w.out.Plain("event: message_delta\ndata: ")
+	w.out.Begin()
+	w.out.Literal(`"type":"message_delta"`)
+	w.out.Key("delta")
+	w.out.Begin()
+	w.reason()
+	w.out.Literal(`"container":null`)
+	w.out.End()
+	w.out.Key("usage")
+	writeUsage(&w.out, &w.counts, false)
+	w.ends()
+	w.out.Plain("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
+}
+
+// reason writes why the message ended, nothing but nulls before its end.
+func (w *message) reason() {
+	out := &w.out
+	out.Key("stop_reason")
+	if !w.done {
+		out.Literal(`null,"stop_sequence":null,"stop_details":null`)
+		return
+	}
+	reason := reasonWord(w.stop.Reason)
+	if w.refused && w.stop.Reason == form.StopEnd {
+		reason = "refusal"
+	}
+	out.String(reason)
+	out.Key("stop_sequence")
+	if reason == "stop_sequence" && w.stop.Sequence != nil {
+		out.Text(w.stop.Sequence)
+	} else {
+		out.Null()
+	}
+	out.Literal(`"stop_details":null`)
+}
+
+// reasonWord is the stop_reason of a reason.
+func reasonWord(reason form.StopReason) string {
+	switch reason {
+	case form.StopSequence:
+		return "stop_sequence"
+	case form.StopMaxTokens:
+		return "max_tokens"
+	case form.StopCalls:
+		return "tool_use"
+	case form.StopRefusal, form.StopFiltered:
+		return "refusal"
+	case form.StopContextFull:
+		return "model_context_window_exceeded"
+	case form.StopPaused:
+		return "pause_turn"
+	}
+	return "end_turn"
+}

@@ -1,0 +1,225 @@
+package messages
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// Budgets of thinking, in tokens.
+const (
+	minBudget  = 1024
+	anyBudget  = 16384 // where the client leaves it to the model
+	leftAnswer = 2     // what a budget leaves of max_tokens at least
+)
+
+// budgetOf is the budget for a word of effort.
+func budgetOf(effort string) int64 {
+	switch effort {
+	case "minimal":
+		return minBudget
+	case "low":
+		return 2048
+	case "medium":
+		return 8192
+	case "high":
+		return anyBudget
+	case "xhigh":
+		return 24576
+	case "max":
+		return 32000
+	}
+	return anyBudget
+}
+
+// plan is how long an answer may be, and how much is thought for it.
+type plan struct {
+	maxTokens int64
+	// on: the model thinks. off: it is told not to.
+	on, off  bool
+	adaptive bool
+	budget   int64
+	effort   string
+}
+
+// think plans the thinking. What the client asked for and does not get is named.
+func (w *writer) think() *providers.Fault {
+	w.length()
+	t, tr, field := w.p.Thinking, w.traits, w.p.Fields[form.FieldThinking]
+	defer w.keepThoughts()
+	switch {
+	case t.Mode == form.ThinkingUnset:
+		return nil
+	case t.Mode == form.ThinkingOff:
+		if tr.AlwaysThinks {
+			w.loss.Drop(field)
+		}
+		w.plan.off = !tr.AlwaysThinks && (tr.Budget || tr.Adaptive)
+		return nil
+	case !tr.Budget && !tr.Adaptive:
+		w.loss.Drop(field)
+		return nil
+	case !tr.AlwaysThinks && (w.forced() || w.turns[len(w.turns)-1].Role == form.Assistant):
+		// Neither a forced tool nor a turn to go on with is taken beside thinking.
+		w.loss.Drop(field)
+		return nil
+	case tr.Adaptive && (!tr.Budget || t.Mode != form.ThinkingBudget || t.Budget < 0):
+		w.plan.on, w.plan.adaptive = true, true
+		w.plan.effort = w.effort(t.Word())
+		return nil
+	}
+	w.planBudget()
+	return nil
+}
+
+// length plans how long the answer may be.
+func (w *writer) length() {
+	limit := w.traits.MaxOutput
+	if limit <= 0 {
+		limit = anyOutput
+	}
+	asked, ok := w.p.Limits.MaxTokens.Int()
+	switch {
+	case !ok:
+		w.plan.maxTokens = limit
+	case asked > limit && w.traits.MaxOutput > 0:
+		w.plan.maxTokens = limit
+		w.loss.Change(w.p.Fields[form.FieldMaxTokens])
+	default:
+		w.plan.maxTokens = asked
+	}
+}
+
+// effort is the vendor's word for an effort, "" for none.
+func (w *writer) effort(word string) string {
+	switch {
+	case word == "" || !w.traits.Effort:
+		return ""
+	case word == "minimal":
+		return "low"
+	case (word == "xhigh" || word == "max") && !w.traits.XHigh:
+		w.loss.Change(w.p.Fields[form.FieldThinking])
+		return "high"
+	}
+	return word
+}
+
+// planBudget plans thinking by a number of tokens: less than the answer's length. Where turns with calls came without what
+// the vendor's model thought of them, it refuses thinking, which is left out then.
+func (w *writer) planBudget() {
+	t, field := w.p.Thinking, w.p.Fields[form.FieldThinking]
+	budget := t.Budget
+	if t.Mode != form.ThinkingBudget || budget < 0 {
+		budget = budgetOf(t.Word())
+	}
+	if budget < minBudget {
+		budget = minBudget
+		w.loss.Change(field)
+	}
+	if most := w.plan.maxTokens - leftAnswer; budget > most {
+		budget = most
+		if budget >= minBudget {
+			w.loss.Change(field)
+		}
+	}
+	if budget < minBudget || w.stateGone() {
+		w.loss.Changed = slices.DeleteFunc(w.loss.Changed, func(name string) bool { return name == field })
+		w.loss.Drop(field)
+		return
+	}
+	w.plan.on, w.plan.budget = true, budget
+}
+
+// stateGone tells whether a turn with calls since the user last said something has no thought.
+func (w *writer) stateGone() bool {
+	return slices.ContainsFunc(w.turns[form.SinceUser(w.turns):], func(t form.Turn) bool {
+		has := func(kind form.BlockKind) bool {
+			return slices.ContainsFunc(t.Blocks, func(b form.Block) bool { return b.Kind == kind })
+		}
+		return has(form.BlockCall) && !has(form.BlockThought)
+	})
+}
+
+// keepThoughts puts the thoughts of each turn first, as the vendor wants them, or leaves them out where the model does not
+// think: it refuses them then.
+func (w *writer) keepThoughts() {
+	isThought := func(b form.Block) bool { return b.Kind == form.BlockThought }
+	keep := w.plan.on || w.traits.AlwaysThinks || w.p.Thinking.Mode == form.ThinkingUnset && w.traits.Adaptive && !w.traits.Budget
+	for i := range w.turns {
+		turn := &w.turns[i]
+		first := slices.IndexFunc(turn.Blocks, isThought)
+		switch {
+		case first < 0:
+		case !keep:
+			turn.Blocks = slices.DeleteFunc(slices.Clone(turn.Blocks), isThought)
+		case first > 0:
+			end := first
+			for end < len(turn.Blocks) && isThought(turn.Blocks[end]) {
+				end++
+			}
+			turn.Blocks = slices.Concat(turn.Blocks[first:end], turn.Blocks[:first], turn.Blocks[end:])
+		}
+	}
+}
+
+// writeThinking writes the thinking, the effort and the format of the answer.
+func (w *writer) writeThinking() *providers.Fault {
+	out := w.out
+	switch {
+	case w.plan.off:
+		out.Literal(`"thinking":{"type":"disabled"}`)
+	case w.plan.adaptive:
+		out.Key("thinking")
+		out.Begin()
+		out.Literal(`"type":"adaptive"`)
+		if w.p.Thinking.Show {
+			out.Literal(`"display":"summarized"`)
+		}
+		out.End()
+	case w.plan.on:
+		out.Key("thinking")
+		out.Begin()
+		out.Literal(`"type":"enabled"`)
+		out.Key("budget_tokens")
+		out.Int(w.plan.budget)
+		out.End()
+	}
+	schema, fault := w.schema()
+	if fault != nil || schema == nil && w.plan.effort == "" {
+		return fault
+	}
+	out.Key("output_config")
+	out.Begin()
+	if w.plan.effort != "" {
+		out.Key("effort")
+		out.String(w.plan.effort)
+	}
+	if schema != nil {
+		out.Key("format")
+		out.Begin()
+		out.Literal(`"type":"json_schema"`)
+		out.Field("schema", schema)
+		out.End()
+	}
+	out.End()
+	return nil
+}
+
+// schema is that of the answer in the vendor's words, nil where it is said in another place.
+func (w *writer) schema() (form.Value, *providers.Fault) {
+	if !w.formatted() {
+		return nil, nil
+	}
+	field := w.p.Fields[form.FieldOutput]
+	schema, changed, fault := form.FitSchema(w.p.Output.Schema, field, form.Messages)
+	if changed || !w.p.Output.Description.Empty() {
+		w.loss.Change(field)
+	}
+	return schema, fault
+}
+
+// formatted tells whether the answer's format is a field, rather than an instruction.
+func (w *writer) formatted() bool {
+	return w.p.Output.Kind == form.OutputSchema && w.traits.Schema && w.p.Output.Schema.IsObject()
+}

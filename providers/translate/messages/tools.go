@@ -1,0 +1,205 @@
+package messages
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// tools reads the tools. The vendor's own, which it runs itself or whose schemas only it knows, are refused elsewhere.
+func (r *reader) tools(value form.Value) *providers.Fault {
+	r.p.Tools = make([]form.Tool, 0, value.Len())
+	for i, item := range value.Items() {
+		at := form.In("tools", i)
+		tool := form.Tool{At: at}
+		var kind form.Text
+		for name, member := range item.Members() {
+			switch string(name.Decoded()) {
+			case "type":
+				kind = member.Text()
+			case "name":
+				tool.Name = member.Text().String()
+			case "description":
+				tool.Description = member.Text()
+			case "input_schema":
+				tool.Schema = member
+			case "strict":
+				if member.True() || member.False() {
+					strict := member.True()
+					tool.Strict = &strict
+				}
+			case "cache_control":
+				tool.Cache = markOf(member)
+			default: // eager_input_streaming, input_examples, defer_loading, allowed_callers: the vendor's own, and unknown ones
+				r.own(at.Field(name.String()).Name(), member, false)
+			}
+		}
+		if kind != nil && !kind.Is("custom") {
+			r.own(at.Field("type").String(), item, true)
+			continue
+		}
+		if tool.Name == "" {
+			return invalid(at.Field("name"), "It is required.")
+		}
+		if tool.Schema.Absent() {
+			tool.Schema = nil
+		}
+		r.p.Tools = append(r.p.Tools, tool)
+	}
+	if value.Len() > 0 {
+		r.p.Fields[form.FieldTools] = "tools"
+	}
+	return nil
+}
+
+// choice reads which tools must be called. See the type ToolChoiceUnionParam.
+func (r *reader) choice(value form.Value) {
+	kind := value.Get("type").Text()
+	if kind == nil {
+		return
+	}
+	r.p.Fields[form.FieldChoice] = "tool_choice"
+	switch {
+	case kind.Is("auto"):
+		r.p.Choice = form.Choice{Mode: form.ChoiceAuto}
+	case kind.Is("none"):
+		r.p.Choice = form.Choice{Mode: form.ChoiceNone}
+	case kind.Is("any"):
+		r.p.Choice = form.Choice{Mode: form.ChoiceAny}
+	case kind.Is("tool"):
+		r.p.Choice = form.Choice{Mode: form.ChoiceAny, Names: []string{value.Get("name").Text().String()}}
+	default:
+		r.own("tool_choice.type", value, true)
+	}
+	if value.Get("disable_parallel_tool_use").True() {
+		parallel := false
+		r.p.Parallel, r.p.Fields[form.FieldParallel] = &parallel, "tool_choice.disable_parallel_tool_use"
+	}
+}
+
+// nameRule is what the vendor takes as the name of a tool.
+func nameRule() form.NameRule { return form.NameRule{Max: maxToolLen} }
+
+// pickTools picks the tools that may be called, and refuses a choice that the model cannot follow.
+func (w *writer) pickTools() *providers.Fault {
+	choice, field := w.p.Choice, w.p.Fields[form.FieldChoice]
+	w.tools = w.p.Tools
+	if len(choice.Names) > 0 {
+		for _, name := range choice.Names {
+			if !slices.ContainsFunc(w.p.Tools, func(t form.Tool) bool { return t.Name == name }) {
+				return providers.InvalidField(field, "Invalid request: '%s'. It names no tool of the call.", field)
+			}
+		}
+		if len(choice.Names) > 1 || choice.Mode != form.ChoiceAny {
+			w.tools = slices.DeleteFunc(slices.Clone(w.p.Tools), func(t form.Tool) bool { return !slices.Contains(choice.Names, t.Name) })
+		}
+	}
+	if choice.Mode == form.ChoiceAny && len(w.tools) == 0 {
+		return providers.InvalidField(field, "Invalid request: '%s'. The call has no tools.", field)
+	}
+	if w.forced() && w.traits.AlwaysThinks {
+		return form.Refusedf(field, form.Messages, "and always thinks: such a model cannot be made to call a tool.")
+	}
+	return nil
+}
+
+// forced tells whether a tool must be called.
+func (w *writer) forced() bool { return w.p.Choice.Mode == form.ChoiceAny && len(w.tools) > 0 }
+
+// writeTools writes the tools and which of them must be called.
+func (w *writer) writeTools() *providers.Fault {
+	if len(w.tools) == 0 {
+		return nil
+	}
+	w.out.Key("tools")
+	w.out.BeginArray()
+	for i := range w.tools {
+		if fault := w.tool(w.tools[i].Function()); fault != nil {
+			return fault
+		}
+	}
+	w.out.EndArray()
+	w.writeChoice()
+	return nil
+}
+
+func (w *writer) tool(tool form.Tool) *providers.Fault {
+	schema, strict := tool.Schema, tool.Strict != nil && *tool.Strict
+	if strict && w.traits.Schema {
+		fit, changed, fault := form.FitSchema(schema, tool.At.String(), form.Messages)
+		if fault != nil {
+			return fault
+		}
+		if schema = fit; changed {
+			w.loss.Change(tool.At.Name())
+		}
+	} else if strict {
+		strict = false
+		w.loss.Drop(tool.At.Field("strict").Name())
+	}
+	out := w.out
+	out.Begin()
+	out.Key("name")
+	out.String(w.p.ToolName(tool.Name, nameRule()))
+	if !tool.Description.Empty() {
+		out.Key("description")
+		out.Text(tool.Description)
+	}
+	out.Key("input_schema")
+	writeSchema(out, schema)
+	if strict {
+		out.Literal(`"strict":true`)
+	}
+	w.mark(tool.Cache, tool.At, &w.skipFixed)
+	out.End()
+	return nil
+}
+
+// writeSchema writes the schema of a tool's input, which the vendor wants to be that of an object.
+func writeSchema(out *form.Out, schema form.Value) {
+	switch {
+	case !says(schema) || !schema.IsObject():
+		out.Literal(`{"type":"object","properties":{}}`)
+	case schema.Get("type").Absent():
+		out.Begin()
+		out.Literal(`"type":"object"`)
+		for name, member := range schema.Members() {
+			if !name.Is("type") {
+				out.Name(name)
+				out.Raw(member)
+			}
+		}
+		out.End()
+	default:
+		out.Raw(schema)
+	}
+}
+
+// writeChoice writes which tools must be called. A call without a word of it gets none.
+func (w *writer) writeChoice() {
+	choice, single := w.p.Choice, w.p.Parallel != nil && !*w.p.Parallel
+	kind := "auto"
+	switch {
+	case choice.Mode == form.ChoiceNone:
+		kind, single = "none", false
+	case choice.Mode == form.ChoiceAny && len(choice.Names) == 1:
+		kind = "tool"
+	case choice.Mode == form.ChoiceAny:
+		kind = "any"
+	case choice.Mode == form.ChoiceUnset && !single:
+		return
+	}
+	w.out.Key("tool_choice")
+	w.out.Begin()
+	w.out.Key("type")
+	w.out.String(kind)
+	if kind == "tool" {
+		w.out.Key("name")
+		w.out.String(w.p.ToolName(choice.Names[0], nameRule()))
+	}
+	if single {
+		w.out.Literal(`"disable_parallel_tool_use":true`)
+	}
+	w.out.End()
+}

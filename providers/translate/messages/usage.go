@@ -1,0 +1,86 @@
+package messages
+
+import (
+	"modelrelay/providers/translate/form"
+)
+
+// usage are the counts as the vendor gives them: its input is without what its cache had or got. See the type Usage.
+type usage struct {
+	input, cacheRead, cacheWrite, cacheWrite1h, output, thinking int64
+}
+
+// read takes what a usage object has, and tells whether it is one.
+func (u *usage) read(value form.Value) bool {
+	for name, member := range value.Members() {
+		set := func(count *int64, value form.Value) {
+			if n, ok := value.Int(); ok {
+				*count = n
+			}
+		}
+		switch string(name.Decoded()) {
+		case "input_tokens":
+			set(&u.input, member)
+		case "cache_read_input_tokens":
+			set(&u.cacheRead, member)
+		case "cache_creation_input_tokens":
+			set(&u.cacheWrite, member)
+		case "cache_creation":
+			set(&u.cacheWrite1h, member.Get("ephemeral_1h_input_tokens"))
+		case "output_tokens":
+			set(&u.output, member)
+		case "output_tokens_details":
+			set(&u.thinking, member.Get("thinking_tokens"))
+		}
+	}
+	return value.IsObject()
+}
+
+func (u *usage) counts() form.Counts {
+	return form.Counts{
+		Input: u.input + u.cacheRead + u.cacheWrite, Read: u.cacheRead, Write: u.cacheWrite, Write1h: u.cacheWrite1h,
+		Output: u.output, Reasoning: u.thinking,
+	}
+}
+
+// writeUsage writes counts, all but the members that only a whole message has.
+func writeUsage(out *form.Out, c *form.Counts, whole bool) {
+	out.Begin()
+	out.Key("input_tokens")
+	out.Int(max(0, c.Input-c.Read-c.Write))
+	out.Key("cache_creation_input_tokens")
+	out.Int(c.Write)
+	out.Key("cache_read_input_tokens")
+	out.Int(c.Read)
+	if whole {
+		out.Key("cache_creation")
+		out.Begin()
+		out.Key("ephemeral_5m_input_tokens")
+		out.Int(max(0, c.Write-c.Write1h))
+		out.Key("ephemeral_1h_input_tokens")
+		out.Int(c.Write1h)
+		out.End()
+		out.Literal(`"inference_geo":null`)
+	}
+	out.Key("output_tokens")
+	out.Int(c.Output)
+	out.Key("output_tokens_details")
+	out.Begin()
+	out.Key("thinking_tokens")
+	out.Int(c.Reasoning)
+	out.End()
+	out.Literal(`"server_tool_use":null`)
+	out.End()
+}
+
+// ReadCounted reads the answer of a count; false where it has none.
+func ReadCounted(document form.Value) (int64, bool) { return document.Get("input_tokens").Int() }
+
+// WriteCounted writes the answer of a count.
+func WriteCounted(n int64) []byte {
+	out := new(form.Out)
+	out.Begin()
+	out.Key("input_tokens")
+	out.Int(n)
+	out.End()
+	return out.Bytes()
+}

@@ -1,0 +1,190 @@
+package messages
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// What upstreams take.
+const (
+	maxMarks   = 4
+	maxToolLen = 128
+	maxCallLen = 64
+	// anyOutput is the length of an answer where neither the client nor the model's name says one. Every model has it.
+	anyOutput = 4096
+)
+
+// Write writes the call of a message for an upstream. Long values are referred to, and must not change while the payload is
+// used. It may note p.Renamed.
+func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
+	return write(p, to, loss, false)
+}
+
+// WriteCount writes the call of the count of a message's tokens: the message without what only tells how to answer it.
+func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
+	return write(p, to, loss, true)
+}
+
+func write(p *form.Prompt, to form.Target, loss *form.Loss, count bool) (providers.Payload, *providers.Fault) {
+	w := &writer{p: p, traits: to.Traits.Anthropic, loss: loss, out: form.NewPayload()}
+	for _, step := range []func() *providers.Fault{w.refuse, w.arrange, w.pickTools, w.think} {
+		if fault := step(); fault != nil {
+			return nil, fault
+		}
+	}
+	w.countMarks()
+	w.out.Begin()
+	w.out.Key("model")
+	w.out.String(to.Model)
+	if !count {
+		w.tune()
+		if to.Stream {
+			w.out.Literal(`"stream":true`)
+		}
+	}
+	for _, step := range []func() *providers.Fault{w.writeThinking, w.writeTools, w.writeSystem, w.writeTurns} {
+		if fault := step(); fault != nil {
+			return nil, fault
+		}
+	}
+	w.out.End()
+	return w.out.Payload(), nil
+}
+
+// writer writes one call.
+type writer struct {
+	p      *form.Prompt
+	traits form.AnthropicTraits
+	loss   *form.Loss
+	out    *form.Out
+	system []form.Block
+	turns  []form.Turn
+	tools  []form.Tool
+	plan   plan
+	// skipFixed and skipTurns are how many marks are left out: of tools and system, and of turns.
+	skipFixed, skipTurns int
+}
+
+// refuse refuses what the vendor cannot do, and names what it does not know.
+func (w *writer) refuse() *providers.Fault {
+	p := w.p
+	if fault := p.DropOwn(form.Messages, w.loss); fault != nil {
+		return fault
+	}
+	if p.Limits.N > 1 {
+		return form.Refusedf(p.Fields[form.FieldN], form.Messages, "which gives one answer to a call.")
+	}
+	if top, _ := p.Sampling.TopLogprobs.Int(); p.Sampling.Logprobs || top > 0 {
+		field := p.Fields[form.FieldLogprobs]
+		if field == "" {
+			field = p.Fields[form.FieldTopLogprobs]
+		}
+		return form.Refusedf(field, form.Messages, "which gives no probabilities.")
+	}
+	return nil
+}
+
+// arrange puts the turns into the order that the vendor wants.
+func (w *writer) arrange() (fault *providers.Fault) {
+	w.system, w.turns, fault = w.p.Arrange(form.Arrangement{Takes: takes, InlineSystem: w.traits.InlineSystem})
+	if fault != nil {
+		return fault
+	}
+	if last := w.turns[len(w.turns)-1]; last.Role == form.Assistant && !w.traits.Prefill {
+		return form.Refusedf(w.p.Fields[form.FieldTurns], form.Messages, "and goes on with no turn of the assistant: the last turn must be the user's.")
+	}
+	return nil
+}
+
+// takes tells whether a block of thought, or state on nothing, is the vendor's own.
+func takes(block *form.Block) bool {
+	return block.Kind == form.BlockThought && slices.ContainsFunc(block.State, func(s form.State) bool {
+		return s.Kind == form.StateAnthropic || s.Kind == form.StateRedacted
+	})
+}
+
+// tune writes what tells how to answer.
+func (w *writer) tune() {
+	w.out.Key("max_tokens")
+	w.out.Int(w.plan.maxTokens)
+	w.sample()
+	w.stop()
+	if !w.p.User.Empty() {
+		w.out.Key("metadata")
+		w.out.Begin()
+		w.out.Key("user_id")
+		w.out.Text(w.p.User)
+		w.out.End()
+	}
+}
+
+// sample writes how tokens are drawn, as far as the model lets that be said.
+func (w *writer) sample() {
+	s, f := &w.p.Sampling, &w.p.Fields
+	taken := w.traits.Sampling && !w.plan.on
+	// 1 is what models do by themselves, so that nothing is lost without it.
+	drop := func(value form.Value, field form.Field) {
+		if n, ok := value.Float(); ok && n != 1 {
+			w.loss.Drop(f[field])
+		}
+	}
+	switch n, ok := s.Temperature.Float(); {
+	case !ok:
+	case !taken:
+		drop(s.Temperature, form.FieldTemperature)
+	case n > 1:
+		w.loss.Change(f[form.FieldTemperature])
+		w.out.Literal(`"temperature":1`)
+	default:
+		w.out.Field("temperature", s.Temperature)
+	}
+	switch {
+	case !s.TopP.IsNumber():
+	case taken && (!w.traits.OneSampler || !s.Temperature.IsNumber()):
+		w.out.Field("top_p", s.TopP)
+	default:
+		drop(s.TopP, form.FieldTopP)
+	}
+	switch {
+	case !s.TopK.IsNumber():
+	case taken:
+		w.out.Field("top_k", s.TopK)
+	default:
+		w.loss.Drop(f[form.FieldTopK])
+	}
+	if n, _ := s.Presence.Float(); n != 0 {
+		w.loss.Drop(f[form.FieldPresence])
+	}
+	if n, _ := s.Frequency.Float(); n != 0 {
+		w.loss.Drop(f[form.FieldFrequency])
+	}
+	if !s.Seed.Absent() {
+		w.loss.Drop(f[form.FieldSeed])
+	}
+	if says(s.LogitBias) {
+		w.loss.Drop(f[form.FieldLogitBias])
+	}
+}
+
+// stop writes the texts that end an answer. The vendor refuses those of white space alone.
+func (w *writer) stop() {
+	kept := slices.DeleteFunc(slices.Clone(w.p.Limits.Stop), form.Text.Blank)
+	field := w.p.Fields[form.FieldStop]
+	switch {
+	case len(w.p.Limits.Stop) == 0:
+		return
+	case len(kept) == 0:
+		w.loss.Drop(field)
+		return
+	case len(kept) < len(w.p.Limits.Stop):
+		w.loss.Change(field)
+	}
+	w.out.Key("stop_sequences")
+	w.out.BeginArray()
+	for _, text := range kept {
+		w.out.Text(text)
+	}
+	w.out.EndArray()
+}

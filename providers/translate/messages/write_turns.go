@@ -1,0 +1,250 @@
+package messages
+
+import (
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// countMarks finds how many cache marks are too many: the earliest of the turns go, then the earliest of all.
+func (w *writer) countMarks() {
+	var fixed, turns int
+	for i := range w.tools {
+		fixed += one(w.tools[i].Cache)
+	}
+	for i := range w.system {
+		fixed += one(w.system[i].Cache)
+	}
+	for i := range w.turns {
+		for j := range w.turns[i].Blocks {
+			turns += one(blockMark(&w.turns[i].Blocks[j]))
+		}
+	}
+	w.skipFixed = max(0, fixed-maxMarks)
+	w.skipTurns = max(0, turns-max(0, maxMarks-fixed))
+}
+
+func one(mark form.Mark) int {
+	if mark == form.NoMark {
+		return 0
+	}
+	return 1
+}
+
+// blockMark is the mark of a block of a turn: thoughts take none, and a result has those of what is in it.
+func blockMark(block *form.Block) form.Mark {
+	if block.Kind == form.BlockThought {
+		return form.NoMark
+	}
+	mark := block.Cache
+	if block.Kind == form.BlockResult {
+		for i := range block.Result.Blocks {
+			mark = max(mark, block.Result.Blocks[i].Cache)
+		}
+	}
+	return mark
+}
+
+// mark writes a cache mark, unless it is one of the first that are skipped.
+func (w *writer) mark(mark form.Mark, at form.Path, skip *int) {
+	switch {
+	case mark == form.NoMark:
+	case *skip > 0:
+		*skip--
+		w.loss.Change(at.Field(w.p.Fields[form.FieldCache]).Name())
+	case mark == form.MarkHour:
+		w.out.Literal(`"cache_control":{"type":"ephemeral","ttl":"1h"}`)
+	default:
+		w.out.Literal(`"cache_control":{"type":"ephemeral"}`)
+	}
+}
+
+// writeSystem writes the instructions, and behind them the format of the answer where no field says it.
+func (w *writer) writeSystem() *providers.Fault {
+	var line form.Text
+	if w.p.Output.Kind != form.OutputText && !w.formatted() {
+		line = w.p.Output.Line()
+		w.loss.Change(w.p.Fields[form.FieldOutput])
+	}
+	if len(w.system) == 0 && line == nil {
+		return nil
+	}
+	w.out.Key("system")
+	w.out.BeginArray()
+	for i := range w.system {
+		block := &w.system[i]
+		if block.Kind != form.BlockText {
+			return form.Refused(block.At.String(), form.Messages)
+		}
+		w.text(block.Text)
+		w.mark(block.Cache, block.At, &w.skipFixed)
+		w.out.End()
+	}
+	if line != nil {
+		w.text(line)
+		w.out.End()
+	}
+	w.out.EndArray()
+	return nil
+}
+
+// text writes a text block, whose end is the caller's.
+func (w *writer) text(text form.Text) {
+	w.out.Begin()
+	w.out.Literal(`"type":"text"`)
+	w.out.Key("text")
+	w.out.Text(text)
+}
+
+// writeTurns writes the messages.
+func (w *writer) writeTurns() *providers.Fault {
+	w.out.Key("messages")
+	w.out.BeginArray()
+	for i := range w.turns {
+		turn := &w.turns[i]
+		w.out.Begin()
+		w.out.Key("role")
+		w.out.String([...]string{form.User: "user", form.Assistant: "assistant", form.System: "system"}[turn.Role])
+		w.out.Key("content")
+		w.out.BeginArray()
+		for j := range turn.Blocks {
+			if fault := w.block(turn.Role, &turn.Blocks[j]); fault != nil {
+				return fault
+			}
+		}
+		w.out.EndArray()
+		w.out.End()
+	}
+	w.out.EndArray()
+	return nil
+}
+
+// block writes a block of a turn.
+func (w *writer) block(role form.Role, block *form.Block) *providers.Fault {
+	switch block.Kind {
+	case form.BlockText:
+		w.text(block.Text)
+	case form.BlockMedia:
+		if role != form.User {
+			return form.Refused(block.At.String(), form.Messages)
+		}
+		if fault := w.media(&block.Media, block.At); fault != nil {
+			return fault
+		}
+	case form.BlockCall:
+		w.call(&block.Call)
+	case form.BlockResult:
+		if fault := w.result(block); fault != nil {
+			return fault
+		}
+	case form.BlockThought:
+		w.thought(block)
+		return nil
+	default:
+		return nil
+	}
+	w.mark(blockMark(block), block.At, &w.skipTurns)
+	w.out.End()
+	return nil
+}
+
+// call writes a call, whose end is the caller's.
+func (w *writer) call(call *form.Call) {
+	w.out.Begin()
+	w.out.Literal(`"type":"tool_use"`)
+	w.out.Key("id")
+	w.out.String(form.CallID(call.ID, fitsID))
+	w.out.Key("name")
+	w.out.String(w.p.ToolName(call.Name, nameRule()))
+	w.out.Key("input")
+	w.out.Raw(inputOf(call.Input))
+}
+
+// fitsID tells whether the vendor takes the id of a call.
+func fitsID(id string) bool {
+	return id != "" && len(id) <= maxCallLen && strings.IndexFunc(id, func(c rune) bool {
+		return (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '_' && c != '-'
+	}) < 0
+}
+
+// result writes a result, whose end is the caller's.
+func (w *writer) result(block *form.Block) *providers.Fault {
+	result := block.Result
+	blocks, failed := result.Blocks, result.Failed
+	if !result.Object.Absent() {
+		var text form.Text
+		text, failed = result.Texts()
+		blocks = result.Media()
+		if !text.Blank() {
+			blocks = append([]form.Block{{Kind: form.BlockText, Text: text}}, blocks...)
+		}
+	}
+	w.out.Begin()
+	w.out.Literal(`"type":"tool_result"`)
+	w.out.Key("tool_use_id")
+	w.out.String(form.CallID(result.ID, fitsID))
+	switch {
+	case len(blocks) == 1 && blocks[0].Kind == form.BlockText:
+		w.out.Key("content")
+		w.out.Text(blocks[0].Text)
+	case len(blocks) > 0:
+		w.out.Key("content")
+		w.out.BeginArray()
+		for i := range blocks {
+			if fault := w.resultBlock(&blocks[i], block.At); fault != nil {
+				return fault
+			}
+		}
+		w.out.EndArray()
+	}
+	if failed {
+		w.out.Literal(`"is_error":true`)
+	}
+	return nil
+}
+
+func (w *writer) resultBlock(block *form.Block, at form.Path) *providers.Fault {
+	switch block.Kind {
+	case form.BlockText:
+		w.text(block.Text)
+	case form.BlockMedia:
+		if block.At != (form.Path{}) {
+			at = block.At
+		}
+		if fault := w.media(&block.Media, at); fault != nil {
+			return fault
+		}
+	default:
+		return form.Refused(at.String(), form.Messages)
+	}
+	w.out.End()
+	return nil
+}
+
+// thought writes the vendor's own state of what was thought.
+func (w *writer) thought(block *form.Block) {
+	for _, state := range block.State {
+		switch state.Kind {
+		case form.StateAnthropic:
+			text := state.Text
+			if text == nil {
+				text = block.Text
+			}
+			w.out.Begin()
+			w.out.Literal(`"type":"thinking"`)
+			w.out.Key("thinking")
+			w.out.Text(text)
+			w.out.Key("signature")
+			w.out.Quoted(state.Data)
+			w.out.End()
+		case form.StateRedacted:
+			w.out.Begin()
+			w.out.Literal(`"type":"redacted_thinking"`)
+			w.out.Key("data")
+			w.out.Quoted(state.Data)
+			w.out.End()
+		default:
+		}
+	}
+}
