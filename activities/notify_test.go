@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/activities"
+	"modelrelay/internal/secret"
 	"modelrelay/providers"
 	"modelrelay/storage"
 	"modelrelay/storage/tokens"
@@ -105,7 +106,7 @@ func TestDeliverVerifies(t *testing.T) {
 	t.Parallel()
 	current, before := tokens.NewWebhookSecret(), tokens.NewWebhookSecret()
 	hook := newReceiver(t, status(http.StatusNoContent))
-	r := newNotifier(t, tokens.Webhook{URL: hook.URL + "/hook?a=1", Secrets: []tokens.Secret{current, "whsec_broken", before}})
+	r := newNotifier(t, tokens.Webhook{URL: hook.URL + "/hook?a=1", Secrets: []secret.Text{current, "whsec_broken", before}})
 	d, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +125,7 @@ func TestDeliverVerifies(t *testing.T) {
 	if n := len(strings.Fields(got[0].header.Get("Webhook-Signature"))); n != 2 {
 		t.Errorf("%d signatures, want 2", n)
 	}
-	for _, secret := range []tokens.Secret{current, before} {
+	for _, secret := range []secret.Text{current, before} {
 		lib, err := standardwebhooks.NewWebhook(secret.Reveal())
 		if err != nil {
 			t.Fatal(err)
@@ -147,13 +148,13 @@ func TestDeliverVerifies(t *testing.T) {
 // TestDeliverSignsAsTheReference compares the header with what the library of Standard Webhooks signs itself.
 func TestDeliverSignsAsTheReference(t *testing.T) {
 	t.Parallel()
-	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" // 24 bytes, the least there may be
-	lib, err := standardwebhooks.NewWebhook(secret)
+	const shared = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" // 24 bytes, the least there may be
+	lib, err := standardwebhooks.NewWebhook(shared)
 	if err != nil {
 		t.Fatal(err)
 	}
 	hook := newReceiver(t, status(http.StatusOK))
-	r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []tokens.Secret{secret}})
+	r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []secret.Text{shared}})
 	if _, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver()); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func TestDeliverAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			hook := newReceiver(t, test.answer)
-			r := newNotifier(t, tokens.Webhook{URL: hook.URL + "/?key=hush", Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
+			r := newNotifier(t, tokens.Webhook{URL: hook.URL + "/?key=hush", Secrets: []secret.Text{tokens.NewWebhookSecret()}})
 			if test.before.Tries > 0 {
 				r.env.SetHeartbeatDetails(test.before)
 			}
@@ -227,7 +228,7 @@ func TestDeliverAgain(t *testing.T) {
 
 func TestDeliverEnds(t *testing.T) {
 	t.Parallel()
-	secrets := []tokens.Secret{tokens.NewWebhookSecret()}
+	secrets := []secret.Text{tokens.NewWebhookSecret()}
 	gone := newReceiver(t, status(http.StatusGone))
 	bad := newReceiver(t, status(http.StatusInternalServerError))
 	for name, test := range map[string]struct {
@@ -266,7 +267,7 @@ func TestDeliverToTheTasksOwn(t *testing.T) {
 	t.Parallel()
 	others := newReceiver(t, status(http.StatusOK))
 	own := newReceiver(t, status(http.StatusOK))
-	r := newNotifier(t, tokens.Webhook{URL: others.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
+	r := newNotifier(t, tokens.Webhook{URL: others.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
 	r.acts.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
 		if key != "tasks/x/request.json" {
 			return storage.ErrNotFound
@@ -320,7 +321,7 @@ func TestDeliverCancelled(t *testing.T) {
 	})
 	defer close(release)
 	r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
-		return tokens.Webhook{URL: hook.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}}, nil
+		return tokens.Webhook{URL: hook.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}}, nil
 	})
 	_, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
 	var fault *providers.Fault

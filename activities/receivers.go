@@ -19,6 +19,7 @@ import (
 
 	"code.dny.dev/ssrf"
 
+	"modelrelay/internal/secret"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage/tokens"
 )
@@ -157,10 +158,10 @@ var errUnsigned = errors.New("the token has no webhook secret that can sign")
 
 // sign makes the value of webhook-signature, as Standard Webhooks has it: the HMAC-SHA256 of "id.timestamp.body" by
 // each secret, one signature beside the other, so that a receiver may know any of them. A malformed secret signs nothing.
-func sign(secrets []tokens.Secret, id string, at time.Time, body []byte) (string, error) {
+func sign(secrets []secret.Text, id string, at time.Time, body []byte) (string, error) {
 	var signatures []string
 	for _, secret := range secrets {
-		key, err := secret.Key()
+		key, err := tokens.WebhookKey(secret)
 		if err != nil {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"modelrelay/activities"
+	"modelrelay/internal/secret"
 	"modelrelay/storage/tokens"
 )
 
@@ -120,7 +121,7 @@ func TestDeliverFollowsNoRedirect(t *testing.T) {
 			w.Header().Set("Location", inner.URL)
 			w.WriteHeader(code)
 		})
-		r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
+		r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
 		_, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
 		if record, retried, _ := fault(t, err); !retried || record.Status != code {
 			t.Errorf("%d: %+v", code, record)
@@ -148,7 +149,7 @@ func TestDeliverJudgesTheAddressDialled(t *testing.T) {
 			if allowed && address != "127.0.0.1" {
 				continue // nobody is there
 			}
-			r := newNotifier(t, tokens.Webhook{URL: "http://rebound.example:" + port, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
+			r := newNotifier(t, tokens.Webhook{URL: "http://rebound.example:" + port, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
 			r.acts.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: allowed, Resolver: resolver})
 			t.Cleanup(r.acts.Receivers.Close)
 			d, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
@@ -226,7 +227,7 @@ func TestDeliverReadsLittle(t *testing.T) {
 			}
 		}
 	})
-	r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
+	r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
 	if d, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver()); err != nil || !d.Delivered {
 		t.Errorf("got %+v, %v", d, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelrelay/activities"
+	"modelrelay/internal/secret"
 	"modelrelay/providers"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/tokens"
@@ -121,7 +122,7 @@ func delivers(t *testing.T, code int) func(*rig) {
 		r.acts.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: true})
 		defer r.acts.Receivers.Close()
 		r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
-			return tokens.Webhook{URL: to.URL, Secrets: []tokens.Secret{tokens.NewWebhookSecret()}}, nil
+			return tokens.Webhook{URL: to.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}}, nil
 		})
 		_, _ = r.env.ExecuteActivity(r.acts.Deliver, deliver())
 	}

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"modelrelay/activities"
+	"modelrelay/internal/secret"
 	"modelrelay/providers"
 	"modelrelay/storage/tokens"
 )
@@ -86,7 +87,7 @@ func TestTurnsAreSpans(t *testing.T) {
 func TestDeliveriesAreSpans(t *testing.T) {
 	t.Parallel()
 	hook := newReceiver(t, status(http.StatusInternalServerError))
-	r := newNotifier(t, tokens.Webhook{URL: hook.URL + "/secret-path?a=secret", Secrets: []tokens.Secret{tokens.NewWebhookSecret()}})
+	r := newNotifier(t, tokens.Webhook{URL: hook.URL + "/secret-path?a=secret", Secrets: []secret.Text{tokens.NewWebhookSecret()}})
 	kept := r.traced(t)
 	in := deliver()
 	in.Until = time.Now().Add(time.Hour)

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 )
 
 // contractOperation is one operation as testdata/contract.yaml describes it.
@@ -34,7 +34,7 @@ func readContract(t *testing.T) []contractOperation {
 		t.Fatal(err)
 	}
 	var all []contractOperation
-	if err := yaml.UnmarshalWithOptions(text, &all, yaml.Strict()); err != nil {
+	if err := yaml.Load(text, &all, yaml.WithKnownFields()); err != nil {
 		t.Fatal(err)
 	}
 	if len(all) != 24 {

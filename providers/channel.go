@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"modelrelay/internal/secret"
 )
 
 // AnyModel as a public model name opens a channel to every model name, unmapped.
@@ -21,6 +23,9 @@ const (
 	DialectChat      = "chat"
 	DialectResponses = "responses"
 )
+
+// Secret is a credential of an upstream.
+type Secret = secret.Text
 
 // Channel is one configured way to one upstream. It is immutable once loaded.
 type Channel struct {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"modelrelay/internal/secret"
 )
 
 // query finds the query string of an address in a text.
@@ -34,9 +36,9 @@ const (
 // Reason makes an upstream's reason for a refusal fit to be shown: short, without query strings, and without the
 // credentials it may repeat.
 func Reason(said string, hidden ...Secret) string {
-	for _, secret := range hidden {
-		if secret != "" {
-			said = strings.ReplaceAll(said, secret.Reveal(), redacted)
+	for _, key := range hidden {
+		if key != "" {
+			said = strings.ReplaceAll(said, key.Reveal(), secret.Redacted)
 		}
 	}
 	return Cut(Words(said), ReasonLimit)

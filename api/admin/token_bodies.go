@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"modelrelay/internal/secret"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/tokens"
@@ -144,9 +145,9 @@ func (c *TokenChange) apply(t *tokens.Token, made string) error {
 	tokens.Change(c.TokenFields).Apply(t)
 	switch {
 	case made != "":
-		t.WebhookSecret = tokens.Secret(made)
+		t.WebhookSecret = secret.Text(made)
 	case c.WebhookSecret != nil:
-		t.WebhookSecret = tokens.Secret(*c.WebhookSecret)
+		t.WebhookSecret = secret.Text(*c.WebhookSecret)
 	}
 	if c.Expires == nil {
 		return nil

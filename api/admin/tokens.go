@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
+	"modelrelay/internal/secret"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
 )
@@ -20,7 +21,7 @@ type TokenKeeper interface {
 	Update(ctx context.Context, idOrName string, change func(*tokens.Token) error) (tokens.Token, error)
 	Revoke(ctx context.Context, idOrName string) error
 	Rotate(ctx context.Context, idOrName string) (tokens.Token, string, error)
-	RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (tokens.Token, tokens.Secret, error)
+	RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (tokens.Token, secret.Text, error)
 }
 
 // Paths of the tokens.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/internal/secret"
 	"modelrelay/storage/storagetest"
 	"modelrelay/storage/tokens"
 )
@@ -24,8 +25,8 @@ func redisConfig(t *testing.T) (path string, store *tokens.Store) {
 type printedToken struct {
 	tokens.Token
 
-	Key              string        `json:"key"`
-	NewWebhookSecret tokens.Secret `json:"new_webhook_secret"`
+	Key              string      `json:"key"`
+	NewWebhookSecret secret.Text `json:"new_webhook_secret"`
 }
 
 func TestTokenLife(t *testing.T) {
@@ -135,7 +136,7 @@ func TestTokenWebhookSecret(t *testing.T) {
 		t.Fatalf("create: %d %s", code, stderr)
 	}
 	made := decode[printedToken](t, stdout)
-	signed := func(want ...tokens.Secret) {
+	signed := func(want ...secret.Text) {
 		t.Helper()
 		got, err := store.Webhook(t.Context(), made.ID)
 		if err != nil || got.URL != "https://h.test/x" || !slices.Equal(got.Secrets, want) {

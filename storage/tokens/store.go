@@ -16,6 +16,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
+	"modelrelay/internal/secret"
 	"modelrelay/storage"
 )
 
@@ -238,9 +239,9 @@ type storedOld struct {
 }
 
 func encodeToken(t Token) (string, error) {
-	s := storedToken{Token: t, WebhookSecret: string(t.WebhookSecret)}
+	s := storedToken{Token: t, WebhookSecret: t.WebhookSecret.Reveal()}
 	for _, old := range t.OldWebhookSecrets {
-		s.OldSecrets = append(s.OldSecrets, storedOld{Secret: string(old.Secret), Until: old.Until})
+		s.OldSecrets = append(s.OldSecrets, storedOld{Secret: old.Secret.Reveal(), Until: old.Until})
 	}
 	raw, err := json.Marshal(s)
 	return string(raw), err
@@ -251,9 +252,9 @@ func decodeToken(raw string) (Token, error) {
 	if err := json.Unmarshal([]byte(raw), &s); err != nil {
 		return Token{}, err
 	}
-	s.Token.WebhookSecret = Secret(s.WebhookSecret)
+	s.Token.WebhookSecret = secret.Text(s.WebhookSecret)
 	for _, old := range s.OldSecrets {
-		s.OldWebhookSecrets = append(s.OldWebhookSecrets, OldSecret{Secret: Secret(old.Secret), Until: old.Until})
+		s.OldWebhookSecrets = append(s.OldWebhookSecrets, OldSecret{Secret: secret.Text(old.Secret), Until: old.Until})
 	}
 	return s.Token, nil
 }

@@ -6,11 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"slices"
 	"time"
 
+	"modelrelay/internal/secret"
 	"modelrelay/storage"
 )
 
@@ -22,30 +22,6 @@ var (
 	// ErrSeeded says that a token's key and secret stand in the configuration file and can only be changed there.
 	ErrSeeded = errors.New("token comes from the configuration file: change it there")
 )
-
-// Secret is a value that must not be shown. Everything that prints or marshals it shows "***"; only this
-// package's own records hold it in clear.
-type Secret string
-
-// String hides the secret.
-func (Secret) String() string { return "***" }
-
-// GoString hides the secret from %#v.
-func (Secret) GoString() string { return `"***"` }
-
-// LogValue hides the secret from slog.
-func (Secret) LogValue() slog.Value { return slog.StringValue("***") }
-
-// Reveal is the secret in clear.
-func (s Secret) Reveal() string { return string(s) }
-
-// MarshalJSON hides the secret; an empty one stays visibly empty.
-func (s Secret) MarshalJSON() ([]byte, error) {
-	if s == "" {
-		return []byte(`""`), nil
-	}
-	return []byte(`"***"`), nil
-}
 
 // The words of Token.Operations.
 const (
@@ -72,11 +48,11 @@ type Token struct {
 	Weight int     `json:"weight,omitempty"`
 	Lane   string  `json:"lane,omitempty"`
 
-	Expires       time.Time `json:"expires,omitzero"`     // zero: never
-	Networks      []string  `json:"networks,omitempty"`   // sources a call may come from, CIDR; none: any
-	Operations    []string  `json:"operations,omitempty"` // none: all
-	WebhookURL    string    `json:"webhook_url,omitempty"`
-	WebhookSecret Secret    `json:"webhook_secret,omitempty"`
+	Expires       time.Time   `json:"expires,omitzero"`     // zero: never
+	Networks      []string    `json:"networks,omitempty"`   // sources a call may come from, CIDR; none: any
+	Operations    []string    `json:"operations,omitempty"` // none: all
+	WebhookURL    string      `json:"webhook_url,omitempty"`
+	WebhookSecret secret.Text `json:"webhook_secret,omitempty"`
 	// OldWebhookSecrets are replaced ones that still sign, the newest first; set by RotateWebhookSecret and Seed.
 	OldWebhookSecrets []OldSecret `json:"old_webhook_secrets,omitempty"`
 

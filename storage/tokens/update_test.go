@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/internal/secret"
 	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
@@ -50,7 +51,7 @@ func TestUpdateToken(t *testing.T) {
 		return err == nil && got.WebhookURL == "https://b.example/" && slices.Equal(got.Operations, []string{"video"})
 	})
 	webhook, err := there.Webhook(ctx, made.ID)
-	if err != nil || !slices.Equal(webhook.Secrets, []tokens.Secret{"whsec_2", "whsec_1"}) {
+	if err != nil || !slices.Equal(webhook.Secrets, []secret.Text{"whsec_2", "whsec_1"}) {
 		t.Errorf("%d secrets sign, %v; want both", len(webhook.Secrets), err)
 	}
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"modelrelay/internal/secret"
 	"modelrelay/storage"
 )
 
@@ -34,8 +35,8 @@ var ErrRevoked = errors.New("token is revoked")
 
 // OldSecret is a webhook secret that was replaced and still signs for a while.
 type OldSecret struct {
-	Secret Secret    `json:"secret"`
-	Until  time.Time `json:"until"`
+	Secret secret.Text `json:"secret"`
+	Until  time.Time   `json:"until"`
 }
 
 // Webhook is where a token's video events go and what signs them.
@@ -43,19 +44,19 @@ type Webhook struct {
 	// URL is "" for a token without a webhook of its own; a task may still name one.
 	URL string
 	// Secrets all sign, the current one first; none: nothing can be signed.
-	Secrets []Secret
+	Secrets []secret.Text
 }
 
 // NewWebhookSecret makes a secret: "whsec_" and 32 random bytes in Base64.
-func NewWebhookSecret() Secret {
+func NewWebhookSecret() secret.Text {
 	var b [newSecret]byte
 	_, _ = rand.Read(b[:]) // never fails: the program ends instead
-	return Secret(secretPrefix + base64.StdEncoding.EncodeToString(b[:]))
+	return secret.Text(secretPrefix + base64.StdEncoding.EncodeToString(b[:]))
 }
 
-// Key is the key that a webhook secret stands for: "whsec_" and 24 to 64 bytes in Base64. The error does not repeat it.
-func (s Secret) Key() ([]byte, error) {
-	text, ok := strings.CutPrefix(string(s), secretPrefix)
+// WebhookKey is the key that a webhook secret stands for: "whsec_" and 24 to 64 bytes in Base64. The error does not repeat it.
+func WebhookKey(of secret.Text) ([]byte, error) {
+	text, ok := strings.CutPrefix(of.Reveal(), secretPrefix)
 	if !ok {
 		return nil, errors.New("wants whsec_ and 24 to 64 bytes in Base64")
 	}
@@ -145,7 +146,7 @@ func (t *Store) byID(ctx context.Context, id string) (Token, error) {
 // goes on signing for the overlap beside it; 0 ends it at once. A token without a secret gets its first. ErrSeeded: the
 // secret stands in the configuration file, where a change takes effect in the same way. ErrDisabled,
 // ErrRevoked: the token is that.
-func (t *Store) RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (Token, Secret, error) {
+func (t *Store) RotateWebhookSecret(ctx context.Context, idOrName string, overlap time.Duration) (Token, secret.Text, error) {
 	secret := NewWebhookSecret()
 	rotated, err := t.edit(ctx, idOrName, func(r record) (replacement, error) {
 		switch {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"modelrelay/internal/secret"
 	"modelrelay/internal/testwait"
 	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
@@ -18,14 +19,14 @@ import (
 
 func TestWebhookSecretKey(t *testing.T) {
 	t.Parallel()
-	of := func(n int) tokens.Secret {
-		return tokens.Secret("whsec_" + base64.StdEncoding.EncodeToString(make([]byte, n)))
+	of := func(n int) secret.Text {
+		return secret.Text("whsec_" + base64.StdEncoding.EncodeToString(make([]byte, n)))
 	}
-	for secret, want := range map[tokens.Secret]int{
+	for secret, want := range map[secret.Text]int{
 		of(23): 0, of(24): 24, of(64): 64, of(65): 0, "": 0, "whsec_": 0, "whsec_hidden": 0, of(24)[6:]: 0, of(24) + "\n": 0,
-		"whsec_" + tokens.Secret(base64.RawStdEncoding.EncodeToString(make([]byte, 25))): 0, tokens.NewWebhookSecret(): 32,
+		"whsec_" + secret.Text(base64.RawStdEncoding.EncodeToString(make([]byte, 25))): 0, tokens.NewWebhookSecret(): 32,
 	} {
-		key, err := secret.Key()
+		key, err := tokens.WebhookKey(secret)
 		if len(key) != want || (err == nil) != (want > 0) || err != nil && strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%q: %d bytes, %v; want %d", secret.Reveal(), len(key), err, want)
 		}
@@ -43,14 +44,14 @@ func TestRotateWebhookSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed := func(want ...tokens.Secret) {
+	signed := func(want ...secret.Text) {
 		t.Helper()
 		got, err := other.Webhook(ctx, made.ID)
 		if err != nil || got.URL != "https://client.example/" || !slices.Equal(got.Secrets, want) {
 			t.Errorf("webhook = %d secrets, %v; want %d", len(got.Secrets), err, len(want))
 		}
 	}
-	rotate := func(overlap time.Duration) tokens.Secret {
+	rotate := func(overlap time.Duration) secret.Text {
 		t.Helper()
 		rotated, secret, err := store.RotateWebhookSecret(ctx, "anna", overlap)
 		if err != nil || rotated.ID != made.ID || rotated.WebhookSecret != secret {
@@ -69,7 +70,7 @@ func TestRotateWebhookSecret(t *testing.T) {
 	signed(fourth, third, first)
 	testwait.Eventually(t, "the third secret's time is over", storagetest.Patience, func() bool {
 		got, err := other.Webhook(ctx, made.ID)
-		return err == nil && slices.Equal(got.Secrets, []tokens.Secret{fourth, first})
+		return err == nil && slices.Equal(got.Secrets, []secret.Text{fourth, first})
 	})
 	for range 5 {
 		rotate(time.Hour)
@@ -112,14 +113,14 @@ func TestSeededWebhook(t *testing.T) {
 	server := storagetest.NewServer(t)
 	store := newTokens(t, server.Client(t), nil)
 	first, second := tokens.NewWebhookSecret(), tokens.NewWebhookSecret()
-	seed := func(key string, secret tokens.Secret) {
+	seed := func(key string, secret secret.Text) {
 		t.Helper()
 		token := tokens.Token{Name: "demo", WebhookURL: "https://client.example/", WebhookSecret: secret}
 		if err := store.Seed(ctx, []tokens.Seed{{Token: token, Key: key}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	signed := func(what string, want ...tokens.Secret) {
+	signed := func(what string, want ...secret.Text) {
 		t.Helper()
 		got, err := store.Webhook(ctx, "demo")
 		if err != nil || got.URL != "https://client.example/" || !slices.Equal(got.Secrets, want) {

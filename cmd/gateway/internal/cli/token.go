@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/internal/secret"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
@@ -180,7 +181,7 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 	return p.withTokens(func(store *tokens.Store) error {
 		var (
 			made   newToken
-			secret tokens.Secret
+			secret secret.Text
 			err    error
 		)
 		if c.WebhookSecret {

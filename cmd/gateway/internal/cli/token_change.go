@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/internal/secret"
 	"modelrelay/storage/tokens"
 )
 
@@ -24,9 +25,9 @@ const madeHere = "new"
 // readChange is a tokenChange that can be applied.
 type readChange struct {
 	fields  tokens.Change
-	expires *time.Time     // nil: as it is
-	secret  *tokens.Secret // nil: as it is
-	made    string         // the secret, where it was made here
+	expires *time.Time   // nil: as it is
+	secret  *secret.Text // nil: as it is
+	made    string       // the secret, where it was made here
 }
 
 // read makes the secret and the moments that the flags ask for. The error is a *UsageError.
@@ -45,7 +46,7 @@ func (c *tokenChange) read(now time.Time) (readChange, error) {
 		secret := tokens.NewWebhookSecret()
 		change.secret, change.made = &secret, secret.Reveal()
 	default:
-		change.secret = new(tokens.Secret(*c.WebhookSecret))
+		change.secret = new(secret.Text(*c.WebhookSecret))
 	}
 	return change, nil
 }

@@ -37,7 +37,7 @@ func (t Token) stored() tokens.Token {
 	return tokens.Token{
 		Name: t.Name, Group: t.Group, Models: t.Models, Limits: t.Limits,
 		Budget: t.Budget, Weight: t.Weight, Lane: t.Lane, Expires: t.Expires, Networks: t.Networks, Operations: t.Operations,
-		WebhookURL: t.WebhookURL, WebhookSecret: tokens.Secret(t.WebhookSecret.Reveal()), Disabled: t.Disabled,
+		WebhookURL: t.WebhookURL, WebhookSecret: t.WebhookSecret, Disabled: t.Disabled,
 	}
 }
 

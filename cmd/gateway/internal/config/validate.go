@@ -183,7 +183,7 @@ func (v *validator) token(at string, t tokens.Token, webhooks Webhooks) {
 		}
 	}
 	if t.WebhookSecret != "" {
-		if _, err := t.WebhookSecret.Key(); err != nil {
+		if _, err := tokens.WebhookKey(t.WebhookSecret); err != nil {
 			v.add(at+".webhook_secret", "%v", err)
 		}
 	}
