@@ -101,3 +101,14 @@ func dumpValue(out *strings.Builder, name string, v reflect.Value) {
 		fmt.Fprintf(out, "%s: %v\n", name, v)
 	}
 }
+
+// golden1 is the longest call of the testdata.
+func golden1(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata", "trip", "agent.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(content), "-- out --\n")
+	return sections(before)["in"]
+}

@@ -172,3 +172,105 @@ func chosen(value form.Value) string {
 	}
 	return value.Get("name").Text().String()
 }
+
+// tools writes the declarations, and which of them may or must be called.
+func (w *writing) tools() {
+	tools := w.declared()
+	if len(tools) == 0 {
+		return
+	}
+	w.Key("tools")
+	w.BeginArray()
+	for _, tool := range tools {
+		w.tool(tool.Function())
+	}
+	w.EndArray()
+	if w.Parallel != nil && !*w.Parallel {
+		w.Literal(`"parallel_tool_calls":false`)
+	}
+	w.choice()
+}
+
+// declared are the tools that are sent. Imitators do not know of lists of allowed tools, so they get no others.
+func (w *writing) declared() []form.Tool {
+	if !w.to.Imitator || !w.some() {
+		return w.Tools
+	}
+	return slices.DeleteFunc(slices.Clone(w.Tools), func(tool form.Tool) bool { return !slices.Contains(w.Choice.Names, tool.Name) })
+}
+
+// some tells whether several of the tools may be called, and not the others.
+func (w *writing) some() bool {
+	names := len(w.Choice.Names)
+	return names > 1 || names == 1 && w.Choice.Mode != form.ChoiceAny
+}
+
+func (w *writing) tool(tool form.Tool) {
+	schema := unlessEmpty(tool.Schema)
+	if schema == nil {
+		schema = form.Value(`{"type":"object","properties":{}}`)
+	}
+	w.DropMark(tool.Cache, tool.At, w.loss)
+	w.Begin()
+	w.Literal(`"type":"function"`)
+	w.Key("function")
+	w.Begin()
+	w.Key("name")
+	w.String(w.ToolName(tool.Name, nameRule))
+	w.Field("description", tool.Description)
+	w.Field("parameters", schema)
+	if tool.Strict != nil {
+		w.Key("strict")
+		w.Bool(*tool.Strict)
+	}
+	w.End()
+	w.End()
+}
+
+func (w *writing) choice() {
+	var mode string
+	switch w.Choice.Mode {
+	case form.ChoiceUnset:
+		return
+	case form.ChoiceAuto:
+		mode = "auto"
+	case form.ChoiceNone:
+		mode = "none"
+	case form.ChoiceAny:
+		mode = "required"
+	}
+	w.Key("tool_choice")
+	switch {
+	case w.Choice.Mode == form.ChoiceNone, len(w.Choice.Names) == 0, w.some() && w.to.Imitator:
+		w.String(mode)
+	case w.some():
+		w.Begin()
+		w.Literal(`"type":"allowed_tools"`)
+		w.Key("allowed_tools")
+		w.Begin()
+		w.Key("mode")
+		w.String(mode)
+		w.Key("tools")
+		w.BeginArray()
+		for _, name := range w.Choice.Names {
+			w.named(name)
+		}
+		w.EndArray()
+		w.End()
+		w.End()
+	default:
+		w.named(w.Choice.Names[0])
+	}
+}
+
+// named refers to a function.
+func (w *writing) named(name string) {
+	w.Begin()
+	w.Literal(`"type":"function"`)
+	w.Key("function")
+	w.Begin()
+	w.Key("name")
+	w.String(w.ToolName(name, nameRule))
+	w.End()
+	w.End()
+}

@@ -1,0 +1,249 @@
+package chat
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// messages writes the instructions and the turns.
+func (w *writing) messages() *providers.Fault {
+	system, turns, fault := w.Arrange(form.Arrangement{Apart: true, Takes: func(block *form.Block) bool {
+		return block.Kind == form.BlockThought && w.to.Imitator && !block.Text.Blank()
+	}})
+	if fault != nil {
+		return fault
+	}
+	if w.Output.Kind == form.OutputJSON && !w.MentionsJSON() {
+		system = append(slices.Clip(system), form.Block{Kind: form.BlockText, Text: w.Output.Line()})
+	}
+	if n := len(turns); n > 0 && turns[n-1].Role == form.Assistant {
+		w.loss.Change(w.Fields[form.FieldTurns]) // it is no beginning of the answer here
+	}
+	w.Key("messages")
+	w.BeginArray()
+	if len(system) > 0 {
+		if fault := w.message("system", system); fault != nil {
+			return fault
+		}
+	}
+	sinceUser := form.SinceUser(turns)
+	for i := range turns {
+		switch turn := &turns[i]; turn.Role {
+		case form.System:
+			fault = w.message("system", turn.Blocks)
+		case form.Assistant:
+			fault = w.assistant(turn.Blocks, i >= sinceUser)
+		default:
+			fault = w.user(turn.Blocks)
+		}
+		if fault != nil {
+			return fault
+		}
+	}
+	w.EndArray()
+	return nil
+}
+
+func (w *writing) role(role string) {
+	w.Begin()
+	w.Key("role")
+	w.String(role)
+}
+
+// message writes a message of texts and, where it is the user's, media.
+func (w *writing) message(role string, blocks []form.Block) *providers.Fault {
+	w.role(role)
+	w.Key("content")
+	if texts := plainTexts(blocks); texts != nil && !w.marked(blocks) {
+		w.joined("\n\n", texts)
+		w.End()
+		return nil
+	}
+	w.BeginArray()
+	for i := range blocks {
+		if blocks[i].Kind != form.BlockText && role != "user" {
+			return form.Refused(blocks[i].At.String(), form.Chat)
+		}
+		if fault := w.part(&blocks[i]); fault != nil {
+			return fault
+		}
+	}
+	w.EndArray()
+	w.End()
+	return nil
+}
+
+// plainTexts are the texts of blocks, nil where there is anything else.
+func plainTexts(blocks []form.Block) (texts []form.Text) {
+	for _, block := range blocks {
+		switch {
+		case block.Kind == form.BlockText:
+			texts = append(texts, block.Text)
+		case block.Kind == form.BlockMedia && block.Media.Kind == form.PlainText && block.Media.Text != nil:
+			texts = append(texts, block.Media.Plain())
+		default:
+			return nil
+		}
+	}
+	return texts
+}
+
+// marked tells whether blocks must be parts because of a cache mark. Marks that the model does not take are named.
+func (w *writing) marked(blocks []form.Block) (marked bool) {
+	for _, block := range blocks {
+		if w.to.Breakpoints {
+			marked = marked || block.Cache != form.NoMark
+		} else {
+			w.DropMark(block.Cache, block.At, w.loss)
+		}
+	}
+	return marked
+}
+
+// joined writes several texts as one.
+func (w *writing) joined(separator string, texts []form.Text) {
+	between := form.Quote(separator).Inner()
+	parts := make([][]byte, 0, 2*len(texts))
+	for i, text := range texts {
+		if i > 0 {
+			parts = append(parts, between)
+		}
+		parts = append(parts, text.Inner())
+	}
+	w.Quoted(parts...)
+}
+
+// user writes the results of a turn, each as a message, and then what else was said.
+func (w *writing) user(blocks []form.Block) *providers.Fault {
+	var media, said []form.Block
+	for i := range blocks {
+		block := &blocks[i]
+		if block.Kind != form.BlockResult {
+			said = append(said, *block)
+			continue
+		}
+		w.role("tool")
+		w.Key("tool_call_id")
+		w.String(callID(block.Result.ID))
+		w.Key("content")
+		text := form.Block{Kind: form.BlockText, Text: block.Result.Say(), Cache: block.Cache}
+		if one := []form.Block{text}; w.marked([]form.Block{{Cache: block.Cache, At: block.At}}) {
+			w.parts(one)
+		} else {
+			w.Text(text.Text)
+		}
+		w.End()
+		media = append(media, shown(block.Result)...)
+	}
+	if len(media) > 0 {
+		if fault := w.message("user", media); fault != nil {
+			return fault
+		}
+	}
+	if len(said) > 0 {
+		return w.message("user", said)
+	}
+	return nil
+}
+
+// shown are the media of a result, each behind a line that names its call: this dialect takes them of the user alone.
+func shown(result *form.Result) (blocks []form.Block) {
+	for _, block := range result.Media() {
+		line := "From the result of the call " + callID(result.ID)
+		if result.Name != "" {
+			line += " of " + result.Name
+		}
+		blocks = append(blocks, form.Block{Kind: form.BlockText, Text: form.Quote(line + ":")}, block)
+	}
+	return blocks
+}
+
+// callID is the id under which this dialect takes a call.
+func callID(id string) string {
+	return form.CallID(id, func(id string) bool { return id != "" && len(id) <= maxCallID })
+}
+
+// assistant writes what the model said. What it thought goes back to imitators alone, and in the tool loop that goes on alone:
+// https://api-docs.deepseek.com/guides/thinking_mode
+func (w *writing) assistant(blocks []form.Block, current bool) *providers.Fault {
+	var texts, thoughts []form.Text
+	var said, calls []form.Block
+	for _, block := range blocks {
+		switch block.Kind {
+		case form.BlockText:
+			texts, said = append(texts, block.Text), append(said, block)
+		case form.BlockThought:
+			thoughts = append(thoughts, block.Text)
+		case form.BlockCall:
+			calls = append(calls, block)
+			w.DropMark(block.Cache, block.At, w.loss)
+		default:
+			return form.Refused(block.At.String(), form.Chat)
+		}
+	}
+	if len(texts)+len(calls) == 0 {
+		return nil
+	}
+	w.role("assistant")
+	w.Key("content")
+	switch {
+	case len(texts) == 0:
+		w.Null()
+	case w.marked(said):
+		w.parts(said)
+	default:
+		w.joined("", texts)
+	}
+	if len(thoughts) > 0 && current {
+		w.Key("reasoning_content")
+		w.joined("\n\n", thoughts)
+	}
+	if len(calls) > 0 {
+		w.Key("tool_calls")
+		w.BeginArray()
+		for i := range calls {
+			w.call(&calls[i])
+		}
+		w.EndArray()
+	}
+	w.End()
+	return nil
+}
+
+// call writes a call of the history.
+func (w *writing) call(block *form.Block) {
+	w.Begin()
+	w.Key("id")
+	w.String(callID(block.Call.ID))
+	w.Literal(`"type":"function"`)
+	w.Key("function")
+	w.Begin()
+	w.Key("name")
+	w.String(w.ToolName(block.Call.Name, nameRule))
+	w.Key("arguments")
+	w.Text(block.Call.Arguments())
+	w.End()
+	for _, state := range block.State {
+		if w.to.Imitator && state.Kind == form.StateGemini {
+			w.signature(state)
+			break
+		}
+	}
+	w.End()
+}
+
+// signature writes Google's state beside a call, as its endpoint of this dialect has it.
+func (w *writing) signature(state form.State) { writeSignature(w.Out, state.Data) }
+
+func writeSignature(out *form.Out, data []byte) {
+	out.Key("extra_content")
+	out.Begin()
+	out.Key("google")
+	out.Begin()
+	out.Key("thought_signature")
+	out.Quoted(data)
+	out.End()
+	out.End()
+}

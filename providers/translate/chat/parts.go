@@ -1,0 +1,94 @@
+package chat
+
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// parts writes texts as a list of parts.
+func (w *writing) parts(texts []form.Block) {
+	w.BeginArray()
+	for i := range texts {
+		w.text(texts[i].Text)
+		w.breakpoint(&texts[i])
+	}
+	w.EndArray()
+}
+
+// text begins a part of text, which breakpoint ends.
+func (w *writing) text(text form.Text) {
+	w.Begin()
+	w.Literal(`"type":"text"`)
+	w.Key("text")
+	w.Text(text)
+}
+
+// breakpoint ends a part, with a cache breakpoint where one is wanted.
+func (w *writing) breakpoint(block *form.Block) {
+	if block.Cache != form.NoMark && w.to.Breakpoints {
+		w.Literal(`"prompt_cache_breakpoint":{"mode":"explicit"}`)
+	}
+	w.End()
+}
+
+// part writes a block as a part of a content.
+func (w *writing) part(block *form.Block) *providers.Fault {
+	media := &block.Media
+	switch {
+	case block.Kind == form.BlockText:
+		w.text(block.Text)
+	case block.Kind != form.BlockMedia:
+		return form.Refused(block.At.String(), form.Chat)
+	case media.Kind == form.PlainText && media.Text != nil:
+		w.text(media.Plain())
+	case media.Kind == form.Image && (media.URL != nil || media.Data != nil):
+		w.Begin()
+		w.Literal(`"type":"image_url"`)
+		w.Key("image_url")
+		w.Begin()
+		w.Key("url")
+		if media.URL != nil {
+			w.Text(media.URL)
+		} else {
+			w.DataURL(*media)
+		}
+		w.End()
+	case media.Kind == form.Audio && media.Data != nil && form.AudioFormat(media.Type) != "":
+		w.Begin()
+		w.Literal(`"type":"input_audio"`)
+		w.Key("input_audio")
+		w.Begin()
+		w.Key("data")
+		w.Quoted(media.Data)
+		w.Key("format")
+		w.String(form.AudioFormat(media.Type))
+		w.End()
+	case media.Kind == form.Document && (media.File != nil && w.From.SameVendor(form.Chat) || media.Data != nil && media.Type == pdf):
+		w.file(media)
+	default:
+		return form.Refused(block.At.String(), form.Chat)
+	}
+	w.breakpoint(block)
+	return nil
+}
+
+// file begins a part with a document.
+func (w *writing) file(media *form.Media) {
+	w.Begin()
+	w.Literal(`"type":"file"`)
+	w.Key("file")
+	w.Begin()
+	if media.File != nil {
+		w.Field("file_id", media.File)
+	} else {
+		w.Key("filename") // the vendor wants one
+		if media.Title.Empty() {
+			w.String("file.pdf")
+		} else {
+			w.Text(media.Title)
+		}
+		w.Key("file_data")
+		w.DataURL(*media)
+	}
+	w.End()
+}

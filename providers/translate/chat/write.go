@@ -1,0 +1,178 @@
+package chat
+
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// What this dialect takes.
+const (
+	maxStops  = 4
+	maxCallID = 40
+)
+
+// nameRule is what it takes as the name of a tool.
+var nameRule = form.NameRule{Max: 64} //nolint:gochecknoglobals // a constant
+
+// writing is the state of one Write.
+type writing struct {
+	*form.Prompt
+	*form.Out
+	to   form.OpenAITraits
+	loss *form.Loss
+}
+
+// Write writes the call for an upstream of this dialect: OpenAI, or an imitator of it.
+func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
+	w := &writing{Prompt: p, Out: form.NewPayload(), to: to.Traits.OpenAI, loss: loss}
+	w.Begin()
+	w.Key("model")
+	w.String(to.Model)
+	if fault := w.messages(); fault != nil {
+		return nil, fault
+	}
+	if fault := w.limits(); fault != nil {
+		return nil, fault
+	}
+	w.sampling()
+	w.output()
+	w.tools()
+	if effort := p.Effort(w.to, loss); effort != "" {
+		w.Key("reasoning_effort")
+		w.String(effort)
+	}
+	options, fault := w.own()
+	if fault != nil {
+		return nil, fault
+	}
+	if to.Stream {
+		w.Literal(`"stream":true`)
+		w.Key("stream_options")
+		w.Begin()
+		w.Literal(`"include_usage":true`)
+		w.Field("include_obfuscation", options)
+		w.End()
+	}
+	w.End()
+	return w.Payload(), nil
+}
+
+// picky tells whether the model is one of OpenAI's that reasons: it refuses what tunes the drawing of tokens, stop texts and
+// max_tokens (https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning lists them). Imitators take all of it.
+func (w *writing) picky() bool { return w.to.Reasons && !w.to.Imitator }
+
+func (w *writing) limits() *providers.Fault {
+	limit := "max_tokens"
+	if w.picky() {
+		limit = "max_completion_tokens"
+	}
+	w.Field(limit, w.Limits.MaxTokens)
+	if w.Limits.N > 1 {
+		w.Key("n")
+		w.Int(w.Limits.N)
+	}
+	stops, field := w.Limits.Stop, w.Fields[form.FieldStop]
+	switch {
+	case len(stops) == 0:
+		return nil
+	case w.picky():
+		return form.Refusedf(field, form.Chat, "and its reasoning models take no texts that end an answer.")
+	case len(stops) > maxStops:
+		return form.Refusedf(field, form.Chat, "which takes at most %d of these texts.", maxStops)
+	}
+	w.Key("stop")
+	w.BeginArray()
+	for _, text := range stops {
+		w.Text(text)
+	}
+	w.EndArray()
+	return nil
+}
+
+func (w *writing) sampling() {
+	s := w.Sampling
+	for _, field := range []struct {
+		name   string
+		value  form.Value
+		field  form.Field
+		always bool // reasoning models take it too
+	}{
+		{"temperature", s.Temperature, form.FieldTemperature, false},
+		{"top_p", s.TopP, form.FieldTopP, false},
+		{"presence_penalty", s.Presence, form.FieldPresence, false},
+		{"frequency_penalty", s.Frequency, form.FieldFrequency, false},
+		{"logit_bias", s.LogitBias, form.FieldLogitBias, false},
+		{"seed", s.Seed, form.FieldSeed, true},
+	} {
+		if w.picky() && !field.always && !field.value.Absent() {
+			w.loss.Drop(w.Fields[field.field])
+		} else if !field.value.Absent() {
+			w.Field(field.name, field.value)
+		}
+	}
+	if !s.TopK.Absent() {
+		w.loss.Drop(w.Fields[form.FieldTopK])
+	}
+	if s.Logprobs || !s.TopLogprobs.Absent() {
+		w.Literal(`"logprobs":true`)
+		w.Field("top_logprobs", s.TopLogprobs)
+	}
+	if !w.User.Empty() {
+		user := "safety_identifier"
+		if w.to.Imitator {
+			user = "user"
+		}
+		w.Field(user, w.User)
+	}
+}
+
+// output writes the format of the answer.
+func (w *writing) output() {
+	switch w.Output.Kind {
+	case form.OutputJSON:
+		w.Literal(`"response_format":{"type":"json_object"}`)
+	case form.OutputSchema:
+		w.Key("response_format")
+		w.Begin()
+		w.Literal(`"type":"json_schema"`)
+		w.Key("json_schema")
+		w.Begin()
+		w.Key("name")
+		if name := w.Output.Name; name != "" {
+			w.String(name)
+		} else {
+			w.String("output")
+		}
+		w.Field("description", w.Output.Description)
+		if w.Output.Strict {
+			w.Literal(`"strict":true`)
+		}
+		w.Field("schema", w.Output.Schema)
+		w.End()
+		w.End()
+	}
+}
+
+// own writes the fields that OpenAI alone knows, and returns whether the stream is to be obfuscated, absent where it was not
+// said.
+func (w *writing) own() (obfuscated form.Value, fault *providers.Fault) {
+	if !w.From.SameVendor(form.Chat) {
+		return nil, w.DropOwn(form.Chat, w.loss)
+	}
+	for _, own := range w.Own {
+		switch own.Name {
+		case "metadata", "store", "service_tier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "moderation":
+			w.Field(own.Name, own.Value)
+		case "text.verbosity":
+			w.Field("verbosity", own.Value)
+		case "stream_options.include_obfuscation":
+			obfuscated = own.Value
+		default:
+			if own.Must {
+				return nil, form.Refused(own.Name, form.Chat)
+			}
+			w.loss.Drop(own.Name)
+		}
+	}
+	return obfuscated, nil
+}
