@@ -1,0 +1,336 @@
+package gemini
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// NewReader returns a reader of an upstream's answer: of its events, of one document, or of the array of documents that a
+// stream without events is.
+func NewReader() form.AnswerReader { return new(reader) }
+
+// maxChoice is the greatest index of a candidate that is read.
+const maxChoice = 127
+
+type reader struct {
+	started, blocked, over bool
+	choices                []*candidate
+	counts                 form.Counts
+}
+
+// candidate is one of the answers.
+type candidate struct {
+	index int
+	// blocks counts those that began; kind is that of the last one, -1 for none.
+	blocks int
+	kind   form.BlockKind
+	reason form.Text // why it ended, a copy
+	said   bool      // there was a text, a thought or a call
+	calls  bool
+	media  bool
+}
+
+// Event implements form.AnswerReader.
+func (r *reader) Event(_, data []byte, to []form.Event) []form.Event {
+	v := form.Trim(data)
+	if v.IsArray() {
+		for _, chunk := range v.Items() {
+			to = r.chunk(chunk, to)
+		}
+		return to
+	}
+	return r.chunk(v, to)
+}
+
+// Document implements form.AnswerReader.
+func (r *reader) Document(document form.Value, to []form.Event) []form.Event {
+	return r.End(r.Event(nil, document, to))
+}
+
+// chunk reads a GenerateContentResponse.
+func (r *reader) chunk(v form.Value, to []form.Event) []form.Event {
+	if r.over || !v.IsObject() {
+		return to
+	}
+	if failed := v.Get("error"); failed.IsObject() {
+		r.over = true
+		return append(to, form.Event{Kind: form.EventFailed, Fault: faultOf(failed)})
+	}
+	if !r.started {
+		r.started = true
+		to = append(to, form.Event{Kind: form.EventStart})
+	}
+	var usage form.Value
+	for name, value := range v.Members() {
+		switch {
+		case name.Is("candidates"):
+			for i, candidate := range value.Items() {
+				to = r.candidate(candidate, i, to)
+			}
+		case name.Is("promptFeedback"):
+			r.blocked = r.blocked || !value.Get("blockReason").Text().Empty()
+		case name.Is("usageMetadata") && value.IsObject():
+			usage = value
+		}
+	}
+	if usage != nil && !r.over {
+		r.counts = countsOf(usage)
+		to = append(to, form.Event{Kind: form.EventCounts, Counts: &r.counts})
+	}
+	return to
+}
+
+// countsOf reads a usageMetadata.
+func countsOf(usage form.Value) (counts form.Counts) {
+	for name, value := range usage.Members() {
+		n, _ := value.Int()
+		switch {
+		case name.Is("promptTokenCount"), name.Is("toolUsePromptTokenCount"):
+			counts.Input += n
+		case name.Is("cachedContentTokenCount"):
+			counts.Read = n
+		case name.Is("candidatesTokenCount"):
+			counts.Output += n
+		case name.Is("thoughtsTokenCount"):
+			counts.Output += n
+			counts.Reasoning = n
+		case name.Is("promptTokensDetails"):
+			counts.AudioIn = soundOf(value)
+		case name.Is("candidatesTokensDetails"):
+			counts.AudioOut = soundOf(value)
+		}
+	}
+	return counts
+}
+
+// soundOf is the part of the tokens that are sound.
+func soundOf(details form.Value) (tokens int64) {
+	for _, detail := range details.Items() {
+		if detail.Get("modality").Text().Is("AUDIO") {
+			n, _ := detail.Get("tokenCount").Int()
+			tokens += n
+		}
+	}
+	return tokens
+}
+
+// candidate reads a piece of one of the answers.
+func (r *reader) candidate(v form.Value, index int, to []form.Event) []form.Event {
+	if n, ok := v.Get("index").Int(); ok {
+		index = int(min(max(n, -1), maxChoice+1))
+	}
+	if !v.IsObject() || index < 0 || index > maxChoice {
+		return to
+	}
+	at := slices.IndexFunc(r.choices, func(c *candidate) bool { return c.index == index })
+	if at < 0 {
+		at = len(r.choices)
+		r.choices = append(r.choices, &candidate{index: index, kind: -1})
+	}
+	c := r.choices[at]
+	from := len(to)
+	for _, part := range v.At("content", "parts").Items() {
+		to = c.part(part, to)
+	}
+	if logprobs := v.Get("logprobsResult"); logprobs.IsObject() {
+		for i := range to[from:] {
+			if event := &to[from+i]; event.Kind == form.EventText {
+				event.Logprobs = logprobsOf(logprobs)
+				break
+			}
+		}
+	}
+	if reason := v.Get("finishReason").Text(); !reason.Empty() {
+		if broken(reason) {
+			r.over = true
+			return append(to, form.Event{Kind: form.EventFailed, Choice: index, Fault: &providers.Fault{
+				Kind: providers.Upstream, Message: "The model's answer could not be read by its vendor.",
+				Code: providers.Cut(reason.String(), providers.WordLimit),
+			}})
+		}
+		c.reason = slices.Clone(reason)
+	}
+	return to
+}
+
+// part reads a part.
+func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
+	var text, signature form.Text
+	var call form.Value
+	thought, media := false, false
+	for name, value := range v.Members() {
+		switch {
+		case name.Is("text"):
+			text = value.Text()
+		case name.Is("thought"):
+			thought = value.True()
+		case name.Is("thoughtSignature"):
+			signature = value.Text()
+		case name.Is("functionCall"):
+			call = value
+		case name.Is("inlineData"), name.Is("fileData"):
+			media = true
+		}
+	}
+	switch {
+	case call.IsObject():
+		if !signature.Empty() {
+			to = append(to, c.state(form.StateGemini, c.blocks, signature))
+		}
+		return c.call(call, to)
+	case media:
+		c.media = true
+		return append(to, form.Event{Kind: form.EventMedia, Choice: c.index, Block: c.block(form.BlockMedia)})
+	case thought:
+		if !text.Empty() {
+			to = append(to, form.Event{Kind: form.EventThought, Choice: c.index, Block: c.block(form.BlockThought), Text: text})
+		}
+		if !signature.Empty() {
+			to = append(to, c.state(form.StateGemini, c.blocks, signature))
+		}
+		return to
+	}
+	if !text.Empty() {
+		to = append(to, form.Event{Kind: form.EventText, Choice: c.index, Block: c.block(form.BlockText), Text: text})
+	}
+	switch {
+	case signature.Empty():
+	case c.kind == form.BlockText:
+		to = append(to, c.state(form.StateGeminiBefore, c.blocks-1, signature))
+	default:
+		to = append(to, c.state(form.StateGemini, c.blocks, signature))
+	}
+	return to
+}
+
+// block is the number of the block that a piece of a kind belongs to: the last one goes on if it is of the same kind.
+func (c *candidate) block(kind form.BlockKind) int {
+	if c.kind != kind {
+		c.kind = kind
+		c.blocks++
+	}
+	c.said = c.said || kind != form.BlockMedia
+	return c.blocks - 1
+}
+
+func (c *candidate) state(kind form.StateKind, block int, signature form.Text) form.Event {
+	return form.Event{Kind: form.EventState, Choice: c.index, Block: block, State: form.State{Kind: kind, Data: signature.Inner()}}
+}
+
+// call reads a functionCall, which comes whole.
+func (c *candidate) call(v form.Value, to []form.Event) []form.Event {
+	id, args := v.Get("id").Text().String(), v.Get("args")
+	if id == "" {
+		id = form.NewCallID()
+	}
+	c.kind, c.calls = -1, true
+	block := c.block(form.BlockCall)
+	c.kind = -1 // another call is another block
+	text := form.Text(`"{}"`)
+	if args.IsObject() {
+		compact := jsontext.Value(slices.Clone(args))
+		_ = compact.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) // the document is valid
+		text = form.Quote(string(compact))
+	}
+	return append(to,
+		form.Event{Kind: form.EventCallBegin, Choice: c.index, Block: block, Call: form.Call{ID: id, Name: v.Get("name").Text().String()}},
+		form.Event{Kind: form.EventCallArgs, Choice: c.index, Block: block, Text: text},
+		form.Event{Kind: form.EventCallEnd, Choice: c.index, Block: block})
+}
+
+// End implements form.AnswerReader.
+func (r *reader) End(to []form.Event) []form.Event {
+	if r.over {
+		return to
+	}
+	r.over = true
+	if !r.started {
+		return append(to, brokeOff())
+	}
+	if len(r.choices) == 0 && r.blocked {
+		return append(to, form.Event{Kind: form.EventStop, Stop: form.Stop{Reason: form.StopFiltered}})
+	}
+	if len(r.choices) == 0 || slices.ContainsFunc(r.choices, func(c *candidate) bool { return c.reason == nil && !r.blocked }) {
+		return append(to, brokeOff())
+	}
+	for _, c := range r.choices {
+		if c.media && !c.said {
+			return append(to, form.Event{Kind: form.EventFailed, Choice: c.index, Fault: &providers.Fault{
+				Kind: providers.Upstream, Message: "The model answered with media alone, which the client's API cannot say.",
+			}})
+		}
+		stop := form.Stop{Reason: form.StopFiltered}
+		if c.reason != nil {
+			stop.Reason = stopOf(c.reason)
+		}
+		to = append(to, form.Event{Kind: form.EventStop, Choice: c.index, Stop: stop.WithCalls(c.calls)})
+	}
+	return to
+}
+
+func brokeOff() form.Event {
+	return form.Event{Kind: form.EventFailed, Fault: &providers.Fault{
+		Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel,
+	}}
+}
+
+// broken tells whether an answer ended because the vendor could not read what its model made.
+func broken(reason form.Text) bool {
+	switch string(reason.Decoded()) {
+	case "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
+		return true
+	}
+	return false
+}
+
+// stopOf reads a FinishReason.
+func stopOf(reason form.Text) form.StopReason {
+	switch string(reason.Decoded()) {
+	case "STOP":
+		return form.StopEnd
+	case "MAX_TOKENS", "CONTINUATION":
+		return form.StopMaxTokens
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
+		return form.StopFiltered
+	}
+	return form.StopOther
+}
+
+// logprobsOf writes a LogprobsResult as OpenAI's dialects have it.
+func logprobsOf(v form.Value) form.Value {
+	var tops []form.Value
+	for _, top := range v.Get("topCandidates").Items() {
+		tops = append(tops, top.Get("candidates"))
+	}
+	var out form.Out
+	token := func(v form.Value) {
+		out.Key("token")
+		out.Text(v.Get("token").Text())
+		out.Key("logprob")
+		out.Raw(v.Get("logProbability"))
+		out.Key("bytes")
+		out.Null()
+	}
+	out.BeginArray()
+	for i, chosen := range v.Get("chosenCandidates").Items() {
+		out.Begin()
+		token(chosen)
+		out.Key("top_logprobs")
+		out.BeginArray()
+		if i < len(tops) {
+			for _, other := range tops[i].Items() {
+				out.Begin()
+				token(other)
+				out.End()
+			}
+		}
+		out.EndArray()
+		out.End()
+	}
+	out.EndArray()
+	return out.Bytes()
+}

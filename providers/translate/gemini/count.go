@@ -1,0 +1,56 @@
+package gemini
+
+import (
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// ReadCount reads a client's countTokens: contents, or a whole request to count.
+func ReadCount(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
+	const inside = "generateContentRequest"
+	body := form.Trim(call.Body)
+	if whole := get(body, inside); whole.IsObject() {
+		r := newReading(inside+".", loss)
+		r.root(whole)
+		return r.finish(call)
+	}
+	r := newReading("", loss)
+	r.root(body)
+	return r.finish(call)
+}
+
+// WriteCount writes the same call as Write for countTokens, which names the model in its body.
+func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
+	w := &writing{p: p, to: to, loss: loss, out: form.NewPayload()}
+	model := to.Model
+	if !strings.HasPrefix(model, "models/") && !strings.HasPrefix(model, "tunedModels/") {
+		model = "models/" + model
+	}
+	w.out.Begin()
+	w.out.Key("generateContentRequest")
+	w.out.Begin()
+	w.out.Key("model")
+	w.out.String(model)
+	w.root()
+	w.out.End()
+	w.out.End()
+	if w.fault != nil {
+		return nil, w.fault
+	}
+	return w.out.Payload(), nil
+}
+
+// ReadCounted reads the answer of countTokens; false where it has no count.
+func ReadCounted(document form.Value) (int64, bool) { return document.Get("totalTokens").Int() }
+
+// WriteCounted writes the answer of countTokens.
+func WriteCounted(n int64) []byte {
+	var out form.Out
+	out.Begin()
+	out.Key("totalTokens")
+	out.Int(n)
+	out.End()
+	return out.Bytes()
+}

@@ -1,0 +1,64 @@
+package gemini
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// maxSaid bounds an upstream's message, in bytes.
+const maxSaid = 2 << 10
+
+// Message is the upstream's own message in an error body of its format, "" where there is none. One of a stream that is no
+// event stream stands in an array.
+func Message(body []byte) string {
+	if !form.Valid(body) {
+		return ""
+	}
+	document := form.Trim(body)
+	for _, element := range document.Items() {
+		document = element
+		break
+	}
+	return providers.Cut(document.At("error", "message").Text().String(), maxSaid)
+}
+
+// faultOf reads the error object of a stream: a google.rpc.Status.
+func faultOf(status form.Value) *providers.Fault {
+	code, _ := status.Get("code").Int()
+	fault := &providers.Fault{Code: providers.Cut(status.Get("status").Text().String(), providers.WordLimit)}
+	var reason string
+	for _, detail := range status.Get("details").Items() {
+		if text := detail.Get("reason").Text(); text != nil {
+			reason = text.String()
+		}
+		if delay, err := time.ParseDuration(detail.Get("retryDelay").Text().String()); err == nil && delay > 0 {
+			fault.RetryAfter = delay
+		}
+	}
+	said := providers.Cut(status.Get("message").Text().String(), maxSaid)
+	switch word := fault.Code; {
+	case reason == "API_KEY_INVALID", word == "FAILED_PRECONDITION", word == "UNAUTHENTICATED", code == http.StatusUnauthorized:
+		fault.RefuseKey(providers.KeyRefused)
+	case reason == "BILLING_DISABLED":
+		fault.RefuseKey(providers.KeyExhausted)
+	case word == "PERMISSION_DENIED", code == http.StatusForbidden:
+		fault.RefuseKey(providers.KeyForbidden)
+	case word == "RESOURCE_EXHAUSTED", code == http.StatusTooManyRequests:
+		fault.Kind, fault.Message = providers.RateLimited, "The upstream limits the rate of requests."
+		fault.Blame, fault.Accepted = providers.BlameKey, providers.NotAccepted
+	case word == "UNAVAILABLE", code == http.StatusServiceUnavailable:
+		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
+	case word == "NOT_FOUND" && strings.HasPrefix(said, "models/"):
+		fault.Kind, fault.Message, fault.Accepted = providers.ModelNotFound, "The upstream does not have the model.", providers.NotAccepted
+	case word == "INVALID_ARGUMENT", word == "NOT_FOUND", word == "OUT_OF_RANGE", code/100 == 4:
+		fault.Kind, fault.Message, fault.Said = providers.Invalid, "The upstream refused the request.", said
+		fault.Accepted = providers.NotAccepted
+	default:
+		fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed while it answered.", providers.BlameChannel
+	}
+	return fault
+}

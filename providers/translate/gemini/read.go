@@ -1,0 +1,264 @@
+// Package gemini translates Google's generateContent, streamGenerateContent and countTokens into the form and back.
+//
+// Shapes are those of google.golang.org/genai v1.77 and of https://ai.google.dev/api/generate-content. Of the product it
+// imports providers and the form alone.
+package gemini
+
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// Read reads a client's call. The API takes each of its names in camel case and in snake case; faults and losses name the
+// first.
+func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
+	r := newReading("", loss)
+	r.root(form.Trim(call.Body))
+	return r.finish(call)
+}
+
+// reading is the work of Read.
+type reading struct {
+	p    *form.Prompt
+	loss *form.Loss
+	// prefix stands before the names of the request's fields.
+	prefix string
+	fault  *providers.Fault
+	ids    bool // a result names its call
+}
+
+func newReading(prefix string, loss *form.Loss) *reading {
+	r := &reading{p: &form.Prompt{From: form.Gemini}, loss: loss, prefix: prefix}
+	r.p.Fields[form.FieldTurns] = prefix + "contents"
+	return r
+}
+
+// finish gives what was read.
+func (r *reading) finish(call providers.Call) (*form.Prompt, form.Ask, *providers.Fault) {
+	if r.fault != nil {
+		return nil, form.Ask{}, r.fault
+	}
+	r.p.Fields[form.FieldResultID] = "functionResponse.name"
+	if r.ids {
+		r.p.Fields[form.FieldResultID] = "functionResponse.id"
+	}
+	streams := call.Endpoint.Operation == providers.StreamContent
+	ask := form.Ask{
+		Model: call.Model, Stream: streams, Array: streams && !call.Stream, WantsUsage: true, ShowThought: r.p.Thinking.Show,
+		Declared: make(map[string]bool, len(r.p.Tools)),
+	}
+	for _, tool := range r.p.Tools {
+		ask.Declared[tool.Name] = true
+	}
+	return r.p, ask, nil
+}
+
+// fail keeps the first fault.
+func (r *reading) fail(at, format string, args ...any) {
+	if r.fault == nil {
+		r.fault = providers.InvalidField(at, format, args...)
+	}
+}
+
+// own notes a field that this vendor alone knows, unless it says nothing.
+func (r *reading) own(name string, value form.Value, must bool) {
+	if !saysNothing(value) {
+		r.p.Own = append(r.p.Own, form.Member{Name: name, Value: value, Must: must})
+	}
+}
+
+// saysNothing tells whether a value asks for nothing: null, false, or empty.
+func saysNothing(value form.Value) bool {
+	if value.Absent() || value.False() {
+		return true
+	}
+	switch value[0] {
+	case '"':
+		return value.Text().Empty()
+	case '[', '{':
+		for i := 1; i < len(value); i++ {
+			switch value[i] {
+			case ' ', '\t', '\r', '\n':
+			default:
+				return i == len(value)-1
+			}
+		}
+	}
+	return false
+}
+
+// is tells whether a member has a name, which is given in camel case.
+func is(name form.Text, camel string) bool {
+	at, up := 0, false
+	for _, c := range name.Decoded() {
+		if c == '_' {
+			up = true
+			continue
+		}
+		if up && c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		up = false
+		if at >= len(camel) || camel[at] != c {
+			return false
+		}
+		at++
+	}
+	return at == len(camel) && !up
+}
+
+// get finds the last member of a name that is given in camel case.
+func get(v form.Value, camel string) (found form.Value) {
+	for name, value := range v.Members() {
+		if is(name, camel) {
+			found = value
+		}
+	}
+	return found
+}
+
+// root reads a GenerateContentRequest.
+func (r *reading) root(request form.Value) {
+	for name, value := range request.Members() {
+		switch {
+		case value.Absent(), is(name, "model"):
+		case is(name, "contents"):
+			r.contents(value)
+		case is(name, "systemInstruction"):
+			r.system(value)
+		case is(name, "tools"):
+			r.tools(value)
+		case is(name, "toolConfig"):
+			r.toolConfig(value)
+		case is(name, "generationConfig"):
+			r.config(value)
+		case is(name, "cachedContent"):
+			r.own(r.prefix+"cachedContent", value, true)
+		case is(name, "safetySettings"), is(name, "labels"), is(name, "serviceTier"), is(name, "store"), is(name, "modelArmorConfig"):
+			r.own(r.prefix+form.Camel(name.String()), value, false)
+		default:
+			r.unknown(r.prefix, name, value)
+		}
+	}
+}
+
+// unknown notes a field that no dialect knows.
+func (r *reading) unknown(path string, name form.Text, value form.Value) {
+	if !saysNothing(value) {
+		r.loss.Drop(path + form.Camel(name.String()))
+	}
+}
+
+// system reads the instructions: a content, or one text.
+func (r *reading) system(value form.Value) {
+	at := form.Path{}.Field(r.prefix + "systemInstruction")
+	r.p.Fields[form.FieldSystem] = r.prefix + "systemInstruction"
+	if text := value.Text(); text != nil {
+		r.p.System = append(r.p.System, form.Block{Kind: form.BlockText, Text: text, At: at})
+		return
+	}
+	for i, part := range get(value, "parts").Items() {
+		at := at.Item("parts", i)
+		text := get(part, "text").Text()
+		if text == nil {
+			if part.IsObject() && !saysNothing(part) {
+				r.fail(at.String(), "An instruction is text.")
+			}
+			continue
+		}
+		r.p.System = append(r.p.System, form.Block{Kind: form.BlockText, Text: text, At: at})
+	}
+}
+
+// tools reads what the model may call. All but functions are the vendor's own.
+func (r *reading) tools(value form.Value) {
+	r.p.Fields[form.FieldTools] = r.prefix + "tools"
+	for i, tool := range value.Items() {
+		at := form.In(r.prefix+"tools", i)
+		for name, value := range tool.Members() {
+			if !is(name, "functionDeclarations") {
+				if !value.Absent() {
+					r.p.Own = append(r.p.Own, form.Member{Name: at.Field(form.Camel(name.String())).String(), Value: value, Must: true})
+				}
+				continue
+			}
+			for j, declaration := range value.Items() {
+				r.declaration(declaration, at.Item("functionDeclarations", j))
+			}
+		}
+	}
+}
+
+func (r *reading) declaration(value form.Value, at form.Path) {
+	tool := form.Tool{At: at}
+	var openAPI form.Value
+	for name, value := range value.Members() {
+		switch {
+		case value.Absent():
+		case is(name, "name"):
+			tool.Name = value.Text().String()
+		case is(name, "description"):
+			tool.Description = value.Text()
+		case is(name, "parametersJsonSchema"):
+			tool.Schema = value
+		case is(name, "parameters"):
+			openAPI = value
+		case is(name, "response"), is(name, "responseJsonSchema"), is(name, "behavior"):
+			r.own(at.Field(form.Camel(name.String())).Name(), value, false)
+		default:
+			r.unknown(at.Name()+".", name, value)
+		}
+	}
+	if tool.Name == "" {
+		r.fail(at.Field("name").String(), "A function has a name.")
+	}
+	if tool.Schema == nil && openAPI != nil {
+		var fault *providers.Fault
+		if tool.Schema, fault = form.FromOpenAPI(openAPI, at.Field("parameters").String()); fault != nil && r.fault == nil {
+			r.fault = fault
+		}
+	}
+	r.p.Tools = append(r.p.Tools, tool)
+}
+
+// toolConfig reads which functions are called.
+func (r *reading) toolConfig(value form.Value) {
+	const field = "toolConfig.functionCallingConfig"
+	for name, value := range value.Members() {
+		if !is(name, "functionCallingConfig") {
+			r.own(r.prefix+"toolConfig."+form.Camel(name.String()), value, false)
+			continue
+		}
+		r.p.Fields[form.FieldChoice] = r.prefix + field
+		var names []string
+		for name, value := range value.Members() {
+			switch {
+			case is(name, "mode"):
+				r.mode(value.Text(), r.prefix+field+".mode")
+			case is(name, "allowedFunctionNames"):
+				for _, allowed := range value.Items() {
+					names = append(names, allowed.Text().String())
+				}
+			default:
+				r.own(r.prefix+field+"."+form.Camel(name.String()), value, false)
+			}
+		}
+		if r.p.Choice.Mode == form.ChoiceAny || r.p.Choice.Mode == form.ChoiceAuto {
+			r.p.Choice.Names = names
+		}
+	}
+}
+
+func (r *reading) mode(word form.Text, field string) {
+	switch {
+	case word.Is("AUTO"), word.Is("VALIDATED"):
+		r.p.Choice.Mode = form.ChoiceAuto
+	case word.Is("ANY"):
+		r.p.Choice.Mode = form.ChoiceAny
+	case word.Is("NONE"):
+		r.p.Choice.Mode = form.ChoiceNone
+	case word.Is("MODE_UNSPECIFIED"), word.Empty():
+	default:
+		r.fail(field, "It is AUTO, ANY, NONE or VALIDATED.")
+	}
+}

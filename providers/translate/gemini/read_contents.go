@@ -1,0 +1,264 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+
+	"modelrelay/providers/translate/form"
+)
+
+// contents reads the turns. Contents of the model that follow one another are one turn: SDKs keep each piece of a stream as a
+// content of its own.
+func (r *reading) contents(value form.Value) {
+	p := r.p
+	for i, content := range value.Items() {
+		turn := form.Turn{At: form.In(r.prefix+"contents", i)}
+		var parts form.Value
+		for name, value := range content.Members() {
+			switch {
+			case value.Absent():
+			case is(name, "parts"):
+				parts = value
+			case is(name, "role"):
+				switch role := value.Text(); {
+				case role.Is("model"):
+					turn.Role = form.Assistant
+				case role.Is("user"), role.Is("function"), role.Empty():
+				default:
+					r.fail(turn.At.Field("role").String(), "It is user or model.")
+				}
+			default:
+				r.unknown(turn.At.Name()+".", name, value)
+			}
+		}
+		if n := len(p.Turns) - 1; turn.Role == form.Assistant && n >= 0 && p.Turns[n].Role == form.Assistant {
+			r.parts(&p.Turns[n], parts, turn.At)
+			continue
+		}
+		r.parts(&turn, parts, turn.At)
+		p.Turns = append(p.Turns, turn)
+	}
+	for i := range p.Turns {
+		if p.Turns[i].Role == form.Assistant {
+			p.Turns[i].Blocks = arrange(p.Turns[i].Blocks)
+		}
+		p.Turns[i].Settle()
+	}
+}
+
+// parts appends the blocks of a content.
+func (r *reading) parts(turn *form.Turn, parts form.Value, at form.Path) {
+	for i, part := range parts.Items() {
+		r.part(turn, part, at.Item("parts", i))
+	}
+}
+
+// part appends what one part says, with its state behind it as a block of its own where it is another vendor's.
+func (r *reading) part(turn *form.Turn, part form.Value, at form.Path) {
+	block := form.Block{Kind: -1, At: at}
+	var signature form.Text
+	thought := false
+	for name, value := range part.Members() {
+		if value.Absent() {
+			continue
+		}
+		switch {
+		case is(name, "text"):
+			block.Kind, block.Text = form.BlockText, value.Text()
+		case is(name, "thought"):
+			thought = value.True()
+		case is(name, "thoughtSignature"):
+			signature = value.Text()
+		case is(name, "inlineData"):
+			block.Kind, block.Media = form.BlockMedia, r.inline(value, at)
+		case is(name, "fileData"):
+			block.Kind, block.Media = form.BlockMedia, r.file(value, at)
+		case is(name, "functionCall"):
+			block.Kind, block.Call = form.BlockCall, r.call(value, at)
+			if turn.Role != form.Assistant {
+				r.fail(at.Field("functionCall").String(), "Functions are called by contents of the role model.")
+			}
+		case is(name, "functionResponse"):
+			block.Kind, block.Result = form.BlockResult, r.result(value, at)
+		case is(name, "executableCode"), is(name, "codeExecutionResult"), is(name, "toolCall"), is(name, "toolResponse"):
+			r.own(at.Field(form.Camel(name.String())).String(), value, true)
+		case is(name, "videoMetadata"), is(name, "mediaResolution"), is(name, "mediaProcessing"), is(name, "partMetadata"),
+			is(name, "speechMetadata"), is(name, "audioTranscription"):
+			r.own(at.Field(form.Camel(name.String())).Name(), value, false)
+		default:
+			r.unknown(at.Name()+".", name, value)
+		}
+	}
+	if thought && (block.Kind == form.BlockText || block.Kind == -1) {
+		block.Kind = form.BlockThought
+	}
+	foreign := r.sign(&block, signature)
+	if len(foreign) > 0 {
+		turn.Blocks = append(turn.Blocks, form.Block{Kind: form.BlockState, State: foreign, At: at})
+	}
+	// What had nothing but another vendor's state has been said.
+	if block.Kind >= 0 && (len(foreign) == 0 || block.Kind == form.BlockCall || !block.Text.Empty()) {
+		turn.Blocks = append(turn.Blocks, block)
+	}
+}
+
+// sign puts Google's own signature on its block, and returns other vendors' state: envelopes with spaces between them, in
+// base64 because a signature is bytes.
+func (r *reading) sign(block *form.Block, signature form.Text) (foreign []form.State) {
+	if signature.Empty() {
+		return nil
+	}
+	for _, state := range openSignature(signature.Decoded()) {
+		if state.Kind == form.StateGemini || state.Kind == form.StateGeminiBefore {
+			state.Kind = form.StateGemini
+			block.State = append(block.State, state)
+			continue
+		}
+		foreign = append(foreign, state)
+	}
+	if len(foreign) == 0 && len(block.State) == 0 {
+		block.State = []form.State{{Kind: form.StateGemini, Data: signature.Inner()}}
+	}
+	if block.Kind < 0 && len(block.State) > 0 {
+		block.Kind = form.BlockText // of a part with a signature alone
+	}
+	return foreign
+}
+
+// sealedPrefix begins the base64 of every envelope.
+const sealedPrefix = "bXIxL"
+
+// openSignature reads the envelopes of a signature, none for one that is Google's.
+func openSignature(signature []byte) (states []form.State) {
+	if !bytes.HasPrefix(signature, []byte(sealedPrefix)) {
+		return nil
+	}
+	signature = bytes.TrimRight(signature, "=")
+	coding := base64.RawStdEncoding
+	if bytes.ContainsAny(signature, "-_") {
+		coding = base64.RawURLEncoding
+	}
+	envelopes, err := coding.AppendDecode(nil, signature)
+	if err != nil {
+		return nil
+	}
+	for envelope := range bytes.FieldsSeq(envelopes) {
+		if state, ok := form.OpenEnvelope(envelope); ok {
+			states = append(states, state)
+		}
+	}
+	return states
+}
+
+// seal is the signature that openSignature reads.
+func seal(states []form.State) string {
+	envelopes := make([]string, len(states))
+	for i, state := range states {
+		envelopes[i] = state.Envelope()
+	}
+	return base64.StdEncoding.EncodeToString([]byte(strings.Join(envelopes, " ")))
+}
+
+func (r *reading) call(value form.Value, at form.Path) form.Call {
+	call := form.Call{Input: form.Value("{}")}
+	for name, value := range value.Members() {
+		switch {
+		case value.Absent():
+		case is(name, "id"):
+			call.ID = value.Text().String()
+		case is(name, "name"):
+			call.Name = value.Text().String()
+		case is(name, "args"):
+			if value.IsObject() {
+				call.Input = value
+			}
+		default:
+			r.own(at.Field("functionCall."+form.Camel(name.String())).String(), value, true)
+		}
+	}
+	if call.Name == "" {
+		r.fail(at.Field("functionCall.name").String(), "A call names its function.")
+	}
+	return call
+}
+
+func (r *reading) result(value form.Value, at form.Path) *form.Result {
+	result := new(form.Result)
+	below := at.Field("functionResponse")
+	for name, value := range value.Members() {
+		switch {
+		case value.Absent():
+		case is(name, "id"):
+			result.ID = value.Text().String()
+			r.ids = r.ids || result.ID != ""
+		case is(name, "name"):
+			result.Name = value.Text().String()
+		case is(name, "response"):
+			if value.IsObject() {
+				result.Object = value
+			} else {
+				r.fail(below.Field("response").String(), "It is an object.")
+			}
+		case is(name, "parts"):
+			for i, part := range value.Items() {
+				at := below.Item("parts", i)
+				block := form.Block{Kind: form.BlockMedia, At: at}
+				if inline := get(part, "inlineData"); inline != nil {
+					block.Media = r.inline(inline, at)
+				} else {
+					block.Media = r.file(get(part, "fileData"), at)
+				}
+				result.Blocks = append(result.Blocks, block)
+			}
+		default:
+			r.own(below.Field(form.Camel(name.String())).Name(), value, false)
+		}
+	}
+	return result
+}
+
+// inline reads a medium that is in the request.
+func (r *reading) inline(value form.Value, at form.Path) form.Media {
+	data := get(value, "data").Text()
+	if data == nil {
+		r.fail(at.Field("inlineData").String(), "It has data.")
+	}
+	media := form.Inline(get(value, "mimeType").Text().String(), data.Inner())
+	if title := get(value, "displayName").Text(); !title.Empty() {
+		media.Title = title
+	}
+	return media
+}
+
+// file reads a medium that lies elsewhere. What lies at Google means nothing to another vendor.
+func (r *reading) file(value form.Value, at form.Path) form.Media {
+	address := get(value, "fileUri").Text()
+	if address.Empty() {
+		r.fail(at.Field("fileData").String(), "It has a fileUri.")
+	}
+	uri := address.String()
+	media := form.Media{Type: get(value, "mimeType").Text().String(), Title: get(value, "displayName").Text()}
+	if media.Type == "" {
+		media.Type = form.TypeByName(uri)
+	}
+	if media.Kind = form.KindOf(media.Type); media.Kind == form.PlainText {
+		media.Kind = form.Document
+	}
+	switch {
+	case isVideoSite(uri):
+		media.Kind, media.File = form.Video, address
+	case strings.HasPrefix(uri, "https://generativelanguage.googleapis.com/"), !strings.HasPrefix(uri, "https://") && !strings.HasPrefix(uri, "http://"):
+		media.File = address
+	default:
+		media.URL = address
+	}
+	return media
+}
+
+// isVideoSite tells whether an address is that of a video which the vendor reads from its own site.
+func isVideoSite(uri string) bool {
+	_, rest, _ := strings.Cut(uri, "://")
+	host, _, _ := strings.Cut(strings.TrimPrefix(rest, "www."), "/")
+	return host == "youtube.com" || host == "youtu.be" || host == "m.youtube.com"
+}

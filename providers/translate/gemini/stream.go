@@ -1,0 +1,398 @@
+package gemini
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// NewWriter returns a writer of the client's answer: server-sent events, the elements of one JSON array, or one document. The
+// API gives calls whole, so that they are held until their input is known.
+func NewWriter(ask form.Ask) form.AnswerWriter {
+	w := &writer{ask: ask, id: form.NewID("", idDigits)}
+	w.order = form.NewSequencer(true, w.take)
+	return w
+}
+
+// idDigits is the length of an answer's id.
+const idDigits = 24
+
+// keepBuffer is how much memory a writer keeps between events, in bytes.
+const keepBuffer = 64 << 10
+
+type writer struct {
+	ask     form.Ask
+	id      string
+	order   *form.Sequencer
+	out     form.Out
+	answers []*answer
+	counts  form.Counts
+	counted bool
+	begun   bool // of an array: its first element was written
+	over    bool // nothing more is written
+}
+
+// answer is one candidate.
+type answer struct {
+	index int
+	// states are other vendors', which stand on the first call, or behind everything where there is none; own is Google's
+	// signature of what follows.
+	states []form.State
+	own    []byte
+	call   form.Call
+	input  []byte
+	// parts is what a document has of it, open the kind of the part that is not written yet, text what that says.
+	parts  form.Out
+	open   form.EventKind
+	text   []byte
+	reason string
+}
+
+// Write implements form.AnswerWriter.
+func (w *writer) Write(event *form.Event) {
+	switch {
+	case w.over:
+	case event.Kind == form.EventEnd:
+		w.end()
+	default:
+		w.order.Put(event)
+	}
+}
+
+// Fault implements form.AnswerWriter.
+func (w *writer) Fault() *providers.Fault { return w.order.Fault() }
+
+// Take implements form.AnswerWriter.
+func (w *writer) Take() []byte {
+	if w.out.Len() == 0 || !w.ask.Stream && !w.over {
+		return nil
+	}
+	taken := w.out.Bytes()
+	w.out.Reset(keepBuffer)
+	return taken
+}
+
+// take takes the events in an order in which every call is whole.
+func (w *writer) take(event *form.Event) {
+	switch event.Kind {
+	case form.EventCounts:
+		w.counts, w.counted = *event.Counts, true
+		return
+	case form.EventFailed:
+		w.over = true // the error itself is written by whoever knows the client's errors
+		return
+	case form.EventStart, form.EventPing, form.EventMedia, form.EventEnd:
+		return
+	}
+	a := w.answer(event.Choice)
+	switch event.Kind {
+	case form.EventText, form.EventRefusal:
+		w.say(a, form.EventText, event.Text)
+	case form.EventThought:
+		if w.ask.ShowThought {
+			w.say(a, form.EventThought, event.Text)
+		}
+	case form.EventState:
+		w.state(a, &event.State)
+	case form.EventCallBegin:
+		a.call, a.input = event.Call, a.input[:0]
+	case form.EventCallArgs:
+		a.input, _ = jsontext.AppendUnquote(a.input, []byte(event.Text)) // a lone surrogate stands in a string of the input
+	case form.EventCallEnd:
+		w.called(a)
+	case form.EventStop:
+		w.stop(a, event.Stop)
+	}
+}
+
+func (w *writer) answer(index int) *answer {
+	for _, a := range w.answers {
+		if a.index == index {
+			return a
+		}
+	}
+	a := &answer{index: index, open: -1}
+	w.answers = append(w.answers, a)
+	return a
+}
+
+// state keeps a vendor's state for the part that has it. Google's signature of a text that was sent is a part without text.
+func (w *writer) state(a *answer, state *form.State) {
+	switch state.Kind {
+	case form.StateGemini:
+		a.own = slices.Clone(state.Data)
+	case form.StateGeminiBefore:
+		w.signed(a, state.Data)
+	default:
+		a.states = append(a.states, form.State{
+			Kind: state.Kind, Data: slices.Clone(state.Data), Text: slices.Clone(state.Text), ID: state.ID,
+		})
+	}
+}
+
+// signed writes a signature without anything that it signs.
+func (w *writer) signed(a *answer, signature []byte) {
+	w.part(a, func(out *form.Out) {
+		out.Literal(`"text":""`)
+		out.Key("thoughtSignature")
+		out.Quoted(signature)
+	})
+}
+
+// say writes a piece of a text or a thought: a part of its own in a stream, a piece of one in a document.
+func (w *writer) say(a *answer, kind form.EventKind, text form.Text) {
+	if w.ask.Stream {
+		w.begin(a)
+		w.out.Begin()
+		w.spoken(&w.out, a, kind, text.Inner())
+		w.out.End()
+		w.finish(a)
+		return
+	}
+	if a.open != kind {
+		a.close(w)
+		a.open = kind
+	}
+	a.text = append(a.text, text.Inner()...)
+}
+
+// spoken writes the members of a part that is a text or a thought.
+func (w *writer) spoken(out *form.Out, a *answer, kind form.EventKind, text []byte) {
+	out.Key("text")
+	out.Quoted(text)
+	if kind == form.EventThought {
+		out.Literal(`"thought":true`)
+		return
+	}
+	if a.own != nil {
+		out.Key("thoughtSignature")
+		out.Quoted(a.own)
+		a.own = nil
+	}
+}
+
+// close writes the part of a document that is open.
+func (a *answer) close(w *writer) {
+	if a.open >= 0 {
+		a.parts.Begin()
+		w.spoken(&a.parts, a, a.open, a.text)
+		a.parts.End()
+		a.open, a.text = -1, a.text[:0]
+	}
+}
+
+// part writes a part of its own, whose members write gives.
+func (w *writer) part(a *answer, write func(*form.Out)) {
+	out := &w.out
+	if w.ask.Stream {
+		w.begin(a)
+	} else {
+		a.close(w)
+		out = &a.parts
+	}
+	out.Begin()
+	write(out)
+	out.End()
+	if w.ask.Stream {
+		w.finish(a)
+	}
+}
+
+// called writes a call with its whole input.
+func (w *writer) called(a *answer) {
+	input := form.Trim(a.input)
+	if !input.IsObject() || !form.Valid(input) {
+		input = form.ReadArguments(form.Quote(string(a.input)))
+	}
+	w.part(a, func(out *form.Out) {
+		out.Key("functionCall")
+		out.Begin()
+		out.Key("id")
+		out.String(a.call.ID)
+		out.Key("name")
+		out.String(a.call.Name)
+		out.Key("args")
+		out.Raw(input)
+		out.End()
+		switch {
+		case a.own != nil:
+			out.Key("thoughtSignature")
+			out.Quoted(a.own)
+		case len(a.states) > 0:
+			out.Key("thoughtSignature")
+			out.String(seal(a.states))
+			a.states = nil
+		}
+		a.own = nil
+	})
+}
+
+// stop ends a candidate. State that found no call is a thought that says nothing.
+func (w *writer) stop(a *answer, stop form.Stop) {
+	if len(a.states) > 0 {
+		w.part(a, func(out *form.Out) {
+			out.Literal(`"text":"","thought":true`)
+			out.Key("thoughtSignature")
+			out.String(seal(a.states))
+		})
+		a.states = nil
+	}
+	if a.own != nil {
+		w.signed(a, a.own)
+	}
+	a.reason = finishReason(stop.Reason)
+	if !w.ask.Stream {
+		a.close(w)
+		return
+	}
+	// SDKs take a piece without parts for an answer that is not valid, and the vendor sends an empty text here too.
+	w.begin(a)
+	w.out.Literal(`{"text":""}`)
+	w.finish(a)
+}
+
+func finishReason(reason form.StopReason) string {
+	switch reason {
+	case form.StopMaxTokens, form.StopContextFull, form.StopPaused:
+		return "MAX_TOKENS"
+	case form.StopRefusal, form.StopFiltered:
+		return "SAFETY"
+	case form.StopOther:
+		return "OTHER"
+	case form.StopBroken:
+		return "MALFORMED_FUNCTION_CALL"
+	case form.StopEnd, form.StopSequence, form.StopCalls:
+	}
+	return "STOP"
+}
+
+// begin begins a piece of a stream up to the parts of its candidate, finish ends it.
+func (w *writer) begin(a *answer) {
+	switch {
+	case !w.ask.Array:
+		w.out.Plain("data: ")
+	case w.begun:
+		w.out.Plain(",\r\n")
+	default:
+		w.out.Plain("[")
+	}
+	w.begun = true
+	w.out.Begin()
+	w.out.Key("candidates")
+	w.out.BeginArray()
+	w.openCandidate()
+}
+
+func (w *writer) finish(a *answer) {
+	w.closeCandidate(a)
+	w.out.EndArray()
+	w.tail()
+	w.out.End()
+	if !w.ask.Array {
+		w.out.Plain("\r\n\r\n")
+	}
+}
+
+// openCandidate begins a candidate up to its parts, closeCandidate ends it.
+func (w *writer) openCandidate() {
+	w.out.Begin()
+	w.out.Key("content")
+	w.out.Begin()
+	w.out.Key("parts")
+	w.out.BeginArray()
+}
+
+func (w *writer) closeCandidate(a *answer) {
+	w.out.EndArray()
+	w.out.Literal(`"role":"model"`)
+	w.out.End()
+	if a.reason != "" {
+		w.out.Key("finishReason")
+		w.out.String(a.reason)
+	}
+	w.out.Key("index")
+	w.out.Int(int64(a.index))
+	w.out.End()
+}
+
+// tail writes what every piece has beside its candidates.
+func (w *writer) tail() {
+	if w.counted {
+		w.usage()
+	}
+	w.out.Key("modelVersion")
+	w.out.String(w.ask.Model)
+	w.out.Key("responseId")
+	w.out.String(w.id)
+}
+
+// usage writes the counts. What was thought is not among the candidates' tokens.
+func (w *writer) usage() {
+	c := &w.counts
+	w.out.Key("usageMetadata")
+	w.out.Begin()
+	number := func(name string, n int64) {
+		w.out.Key(name)
+		w.out.Int(n)
+	}
+	number("promptTokenCount", c.Input)
+	number("candidatesTokenCount", c.Output-c.Reasoning)
+	number("totalTokenCount", c.Input+c.Output)
+	if c.Read > 0 {
+		number("cachedContentTokenCount", c.Read)
+	}
+	if c.Reasoning > 0 {
+		number("thoughtsTokenCount", c.Reasoning)
+	}
+	w.sound("promptTokensDetails", c.AudioIn)
+	w.sound("candidatesTokensDetails", c.AudioOut)
+	w.out.End()
+}
+
+// sound writes how many of the tokens were sound, if any.
+func (w *writer) sound(name string, tokens int64) {
+	if tokens > 0 {
+		w.out.Key(name)
+		w.out.BeginArray()
+		w.out.Begin()
+		w.out.Literal(`"modality":"AUDIO"`)
+		w.out.Key("tokenCount")
+		w.out.Int(tokens)
+		w.out.End()
+		w.out.EndArray()
+	}
+}
+
+// end writes what ends an array, or all of a document.
+func (w *writer) end() {
+	w.over = true
+	switch {
+	case w.ask.Stream && !w.ask.Array:
+		return
+	case w.ask.Stream && w.begun:
+		w.out.Plain("]")
+		return
+	case w.ask.Stream:
+		w.out.Plain("[]")
+		return
+	}
+	w.out.Begin()
+	w.out.Key("candidates")
+	w.out.BeginArray()
+	slices.SortFunc(w.answers, func(a, b *answer) int { return a.index - b.index })
+	for _, a := range w.answers {
+		w.openCandidate()
+		if parts := a.parts.Bytes(); len(parts) > 0 {
+			w.out.Raw(parts)
+		} else {
+			w.out.Literal(`{"text":""}`)
+		}
+		w.closeCandidate(a)
+	}
+	w.out.EndArray()
+	w.tail()
+	w.out.End()
+}

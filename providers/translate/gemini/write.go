@@ -1,0 +1,191 @@
+package gemini
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// nameRule is the rule of functions' names; see FunctionDeclaration in google.golang.org/genai.
+func nameRule() form.NameRule { return form.NameRule{Max: 128, Also: "_.:", Letter: true} }
+
+// maxStops is how many stop sequences the vendor takes.
+const maxStops = 5
+
+// Write writes the call for an upstream. Long values are referred to. It may note p.Renamed.
+func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
+	w := &writing{p: p, to: to, loss: loss, out: form.NewPayload()}
+	w.out.Begin()
+	w.root()
+	w.out.End()
+	if w.fault != nil {
+		return nil, w.fault
+	}
+	return w.out.Payload(), nil
+}
+
+// writing is the work of Write.
+type writing struct {
+	p     *form.Prompt
+	to    form.Target
+	loss  *form.Loss
+	out   *form.Out
+	fault *providers.Fault
+	// line is an instruction to answer in a format that cannot be asked for otherwise.
+	line form.Text
+}
+
+// fail keeps the first fault.
+func (w *writing) fail(fault *providers.Fault) {
+	if w.fault == nil {
+		w.fault = fault
+	}
+}
+
+// root writes the members of a GenerateContentRequest.
+func (w *writing) root() {
+	w.fail(w.p.DropOwn(form.Gemini, w.loss))
+	system, turns, fault := w.p.Arrange(form.Arrangement{Takes: takes})
+	w.fail(fault)
+	tools := w.tools()
+	w.format(len(tools) > 0)
+	w.system(system)
+	if len(tools) > 0 {
+		w.declare(tools)
+		w.choose()
+	}
+	w.out.Key("contents")
+	w.out.BeginArray()
+	since := form.SinceUser(turns)
+	for i := range turns {
+		w.turn(&turns[i], i >= since)
+	}
+	w.out.EndArray()
+	if n := len(turns); n > 0 && turns[n-1].Role == form.Assistant && w.p.From != form.Gemini {
+		w.loss.Change(w.p.Fields[form.FieldTurns])
+	}
+	w.config()
+}
+
+// takes tells whether a thought, or a text that says nothing, has state of this vendor.
+func takes(block *form.Block) bool {
+	return slices.ContainsFunc(block.State, func(s form.State) bool { return s.Kind == form.StateGemini })
+}
+
+func (w *writing) system(blocks []form.Block) {
+	if len(blocks) == 0 && w.line == nil {
+		return
+	}
+	w.out.Key("systemInstruction")
+	w.out.Begin()
+	w.out.Key("parts")
+	w.out.BeginArray()
+	for i := range blocks {
+		if blocks[i].Kind != form.BlockText {
+			w.fail(form.Refusedf(blocks[i].At.String(), form.Gemini, "whose instructions are text."))
+			continue
+		}
+		w.p.DropMark(blocks[i].Cache, blocks[i].At, w.loss)
+		w.text(blocks[i].Text)
+	}
+	if w.line != nil {
+		w.text(w.line)
+	}
+	w.out.EndArray()
+	w.out.End()
+}
+
+// text writes a part that is a text.
+func (w *writing) text(text form.Text) {
+	w.out.Begin()
+	w.out.Key("text")
+	w.out.Text(text)
+	w.out.End()
+}
+
+// tools are those that may be called. Where the model is free to call none, the vendor cannot be given names.
+func (w *writing) tools() []form.Tool {
+	choice := w.p.Choice
+	if choice.Mode == form.ChoiceAny || len(choice.Names) == 0 {
+		return w.p.Tools
+	}
+	return slices.DeleteFunc(slices.Clone(w.p.Tools), func(t form.Tool) bool { return !slices.Contains(choice.Names, t.Name) })
+}
+
+func (w *writing) declare(tools []form.Tool) {
+	w.out.Key("tools")
+	w.out.BeginArray()
+	w.out.Begin()
+	w.out.Key("functionDeclarations")
+	w.out.BeginArray()
+	for _, tool := range tools {
+		w.p.DropMark(tool.Cache, tool.At, w.loss)
+		if tool.Strict != nil && *tool.Strict {
+			w.loss.Drop(tool.At.Field("strict").Name())
+		}
+		tool = tool.Function()
+		w.out.Begin()
+		w.out.Key("name")
+		w.out.String(w.p.ToolName(tool.Name, nameRule()))
+		if !tool.Description.Empty() {
+			w.out.Key("description")
+			w.out.Text(tool.Description)
+		}
+		if takesInput(tool.Schema) {
+			w.out.Key("parametersJsonSchema")
+			w.out.Raw(tool.Schema)
+		}
+		w.out.End()
+	}
+	w.out.EndArray()
+	w.out.End()
+	w.out.EndArray()
+}
+
+// takesInput tells whether a schema says anything beyond that the input is an object.
+func takesInput(schema form.Value) bool {
+	for name, value := range schema.Members() {
+		switch {
+		case name.Is("type") && value.Text().Is("object"), name.Is("$schema"), name.Is("additionalProperties"),
+			(name.Is("properties") || name.Is("required")) && saysNothing(value):
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// choose writes whether functions are called, and which.
+func (w *writing) choose() {
+	if w.p.Parallel != nil && !*w.p.Parallel {
+		w.loss.Drop(w.p.Fields[form.FieldParallel])
+	}
+	var mode string
+	switch w.p.Choice.Mode {
+	case form.ChoiceUnset:
+		return
+	case form.ChoiceAuto:
+		mode = "AUTO"
+	case form.ChoiceNone:
+		mode = "NONE"
+	case form.ChoiceAny:
+		mode = "ANY"
+	}
+	w.out.Key("toolConfig")
+	w.out.Begin()
+	w.out.Key("functionCallingConfig")
+	w.out.Begin()
+	w.out.Key("mode")
+	w.out.String(mode)
+	if w.p.Choice.Mode == form.ChoiceAny && len(w.p.Choice.Names) > 0 {
+		w.out.Key("allowedFunctionNames")
+		w.out.BeginArray()
+		for _, name := range w.p.Choice.Names {
+			w.out.String(w.p.ToolName(name, nameRule()))
+		}
+		w.out.EndArray()
+	}
+	w.out.End()
+	w.out.End()
+}

@@ -1,0 +1,223 @@
+package gemini
+
+import (
+	"modelrelay/providers/translate/form"
+)
+
+// format sees to the format of the answer before anything is written. Models before the third generation take no tools beside
+// JSON: they are told the format in words.
+func (w *writing) format(tools bool) {
+	out := &w.p.Output
+	if out.Kind != form.OutputText && tools && !w.to.Traits.Gemini.Level {
+		w.line = out.Line()
+		w.loss.Change(w.p.Fields[form.FieldOutput])
+	}
+}
+
+// config writes the generationConfig, if there is anything in it.
+func (w *writing) config() {
+	p := w.p
+	s, limits := &p.Sampling, &p.Limits
+	c := &configuration{out: w.out}
+	c.number("temperature", s.Temperature)
+	c.number("topP", s.TopP)
+	c.number("topK", s.TopK)
+	c.number("presencePenalty", s.Presence)
+	c.number("frequencyPenalty", s.Frequency)
+	c.number("seed", s.Seed)
+	c.number("maxOutputTokens", limits.MaxTokens)
+	if limits.N > 1 {
+		c.key("candidateCount")
+		w.out.Int(limits.N)
+	}
+	if len(limits.Stop) > maxStops {
+		w.fail(form.Refusedf(p.Fields[form.FieldStop], form.Gemini, "which takes %d stop sequences at most.", maxStops))
+	}
+	if len(limits.Stop) > 0 {
+		c.key("stopSequences")
+		w.out.BeginArray()
+		for _, stop := range limits.Stop {
+			w.out.Text(stop)
+		}
+		w.out.EndArray()
+	}
+	if s.Logprobs {
+		c.key("responseLogprobs")
+		w.out.Bool(true)
+		if n, ok := s.TopLogprobs.Int(); ok && n > 0 {
+			c.number("logprobs", s.TopLogprobs)
+		}
+	}
+	if !saysNothing(s.LogitBias) {
+		w.loss.Drop(p.Fields[form.FieldLogitBias])
+	}
+	if !p.User.Empty() {
+		w.loss.Drop(p.Fields[form.FieldUser])
+	}
+	w.thinking(c)
+	w.output(c)
+	c.end()
+}
+
+// configuration writes the generationConfig from its first member on.
+type configuration struct {
+	out   *form.Out
+	begun bool
+}
+
+func (c *configuration) key(name string) {
+	if !c.begun {
+		c.out.Key("generationConfig")
+		c.out.Begin()
+		c.begun = true
+	}
+	c.out.Key(name)
+}
+
+func (c *configuration) number(name string, value form.Value) {
+	if !value.Absent() {
+		c.key(name)
+		c.out.Raw(value)
+	}
+}
+
+func (c *configuration) end() {
+	if c.begun {
+		c.out.End()
+	}
+}
+
+// output writes the format of the answer.
+func (w *writing) output(c *configuration) {
+	out := &w.p.Output
+	if out.Kind == form.OutputText || w.line != nil {
+		return
+	}
+	c.key("responseMimeType")
+	w.out.String("application/json")
+	if out.Kind != form.OutputSchema || out.Schema.Absent() {
+		return
+	}
+	fit, changed, fault := form.FitSchema(out.Schema, w.p.Fields[form.FieldOutput], form.Gemini)
+	if fault != nil {
+		w.fail(fault)
+		return
+	}
+	if changed {
+		w.loss.Change(w.p.Fields[form.FieldOutput])
+	}
+	c.key("responseJsonSchema")
+	w.out.Raw(fit)
+}
+
+// The budgets of models that think by tokens, and what each takes. See https://ai.google.dev/gemini-api/docs/thinking.
+const (
+	smallBudget  = 1024
+	mediumBudget = 8192
+	largeBudget  = 24576 // the most of all but Pro
+	minimumOfPro = 128
+	maximumOfPro = 32768
+	noBudget     = -1
+)
+
+// thinking writes how much the model thinks: in levels, or in tokens.
+func (w *writing) thinking(c *configuration) {
+	t, traits := &w.p.Thinking, w.to.Traits.Gemini
+	if !traits.Thinks {
+		if t.Mode != form.ThinkingUnset && t.Mode != form.ThinkingOff {
+			w.loss.Drop(w.p.Fields[form.FieldThinking])
+		}
+		return
+	}
+	level, budget := "", int64(noBudget)
+	if traits.Level {
+		level = w.level()
+	} else {
+		budget = w.budget()
+	}
+	show := t.Show && t.Mode != form.ThinkingOff
+	if !show && level == "" && budget < 0 {
+		return
+	}
+	c.key("thinkingConfig")
+	w.out.Begin()
+	if level != "" {
+		w.out.Key("thinkingLevel")
+		w.out.String(level)
+	}
+	if budget >= 0 {
+		w.out.Key("thinkingBudget")
+		w.out.Int(budget)
+	}
+	if show {
+		w.out.Key("includeThoughts")
+		w.out.Bool(true)
+	}
+	w.out.End()
+}
+
+// level is the level of thinking, "" where it is left to the model.
+func (w *writing) level() string {
+	t, pro := &w.p.Thinking, w.to.Traits.Gemini.Pro
+	word := t.Word()
+	switch {
+	case t.Mode == form.ThinkingOff:
+		w.loss.Change(w.p.Fields[form.FieldThinking])
+		if pro {
+			return "LOW"
+		}
+		return "MINIMAL"
+	case word == "minimal" && pro:
+		w.loss.Change(w.p.Fields[form.FieldThinking])
+		return "LOW"
+	case word == "minimal":
+		return "MINIMAL"
+	case word == "low":
+		return "LOW"
+	case word == "medium":
+		return "MEDIUM"
+	case word == "high":
+		return "HIGH"
+	case word != "":
+		w.loss.Change(w.p.Fields[form.FieldThinking])
+		return "HIGH"
+	}
+	return ""
+}
+
+// budget is how many tokens are thought, negative where it is left to the model.
+func (w *writing) budget() int64 {
+	t, pro := &w.p.Thinking, w.to.Traits.Gemini.Pro
+	asked := int64(noBudget)
+	if t.Mode == form.ThinkingBudget {
+		asked = t.Budget
+	} else {
+		switch t.Word() {
+		case "minimal", "low":
+			asked = smallBudget
+		case "medium":
+			asked = mediumBudget
+		case "high":
+			asked = largeBudget
+		case "":
+		default: // more than high
+			w.loss.Change(w.p.Fields[form.FieldThinking])
+			asked = largeBudget
+		}
+	}
+	if t.Mode == form.ThinkingOff {
+		asked = 0
+	}
+	given := asked
+	switch {
+	case asked < 0:
+	case pro:
+		given = min(max(asked, minimumOfPro), maximumOfPro)
+	default:
+		given = min(asked, largeBudget)
+	}
+	if given != asked {
+		w.loss.Change(w.p.Fields[form.FieldThinking])
+	}
+	return given
+}

@@ -1,0 +1,218 @@
+package gemini
+
+import (
+	"slices"
+
+	"modelrelay/providers/translate/form"
+)
+
+// standIn is the signature of a call that has none, for models that want one: the vendor checks the calls since the last
+// thing that the user said. See https://ai.google.dev/gemini-api/docs/thought-signatures.
+const standIn = "skip_thought_signature_validator"
+
+// turn writes a content. Where the turn is checked, its first call has a signature.
+func (w *writing) turn(turn *form.Turn, checked bool) {
+	w.out.Begin()
+	w.out.Key("role")
+	if turn.Role == form.Assistant {
+		w.out.String("model")
+	} else {
+		w.out.String("user")
+	}
+	w.out.Key("parts")
+	w.out.BeginArray()
+	first := true
+	for i := range turn.Blocks {
+		block := &turn.Blocks[i]
+		w.p.DropMark(block.Cache, block.At, w.loss)
+		switch block.Kind {
+		case form.BlockText, form.BlockThought:
+			w.said(block)
+		case form.BlockMedia:
+			w.media(block)
+		case form.BlockCall:
+			w.call(block, first && checked && turn.Role == form.Assistant && w.to.Traits.Gemini.Level)
+			first = false
+		case form.BlockResult:
+			w.result(block)
+		case form.BlockState: // there is none
+		}
+	}
+	// Media that cannot stand in their results follow all of them.
+	for i := range turn.Blocks {
+		if turn.Blocks[i].Kind == form.BlockResult {
+			for _, medium := range turn.Blocks[i].Result.Media() {
+				if !w.stands(&medium) {
+					w.media(&medium)
+				}
+			}
+		}
+	}
+	w.out.EndArray()
+	w.out.End()
+}
+
+// said writes a text, or a thought of this vendor's.
+func (w *writing) said(block *form.Block) {
+	w.out.Begin()
+	w.out.Key("text")
+	w.out.Text(block.Text)
+	if block.Kind == form.BlockThought {
+		w.out.Literal(`"thought":true`)
+	}
+	w.signature(block, false)
+	w.out.End()
+}
+
+// signature writes this vendor's state of a block, or what stands in for it.
+func (w *writing) signature(block *form.Block, must bool) {
+	at := slices.IndexFunc(block.State, func(s form.State) bool { return s.Kind == form.StateGemini })
+	if at < 0 && !must {
+		return
+	}
+	w.out.Key("thoughtSignature")
+	if at < 0 {
+		w.out.String(standIn)
+		return
+	}
+	w.out.Quoted(block.State[at].Data)
+}
+
+func (w *writing) call(block *form.Block, signed bool) {
+	w.out.Begin()
+	w.out.Key("functionCall")
+	w.out.Begin()
+	w.id(block.Call.ID)
+	w.out.Key("name")
+	w.out.String(w.p.ToolName(block.Call.Name, nameRule()))
+	w.out.Key("args")
+	if block.Call.Input.IsObject() {
+		w.out.Raw(block.Call.Input)
+	} else {
+		w.out.Literal("{}")
+	}
+	w.out.End()
+	w.signature(block, signed)
+	w.out.End()
+}
+
+func (w *writing) id(id string) {
+	if id != "" {
+		w.out.Key("id")
+		w.out.String(id)
+	}
+}
+
+// result writes a functionResponse.
+func (w *writing) result(block *form.Block) {
+	r := block.Result
+	w.out.Begin()
+	w.out.Key("functionResponse")
+	w.out.Begin()
+	w.id(r.ID)
+	w.out.Key("name")
+	w.out.String(w.p.ToolName(r.Name, nameRule()))
+	w.out.Key("response")
+	switch {
+	case r.Object.IsObject() && !r.Failed:
+		w.out.Raw(r.Object)
+	default:
+		text, failed := r.Texts()
+		w.out.Begin()
+		if failed {
+			w.out.Key("error")
+		} else {
+			w.out.Key("output")
+		}
+		w.out.Text(text)
+		w.out.End()
+	}
+	first := true
+	for _, medium := range r.Media() {
+		if !w.stands(&medium) {
+			continue
+		}
+		if first {
+			w.out.Key("parts")
+			w.out.BeginArray()
+			first = false
+		}
+		w.media(&medium)
+	}
+	if !first {
+		w.out.EndArray()
+	}
+	w.out.End()
+	w.out.End()
+}
+
+// stands tells whether a medium may stand in its result: images and documents that are in the request, for models that take
+// them there. See https://ai.google.dev/gemini-api/docs/function-calling, multimodal function responses.
+func (w *writing) stands(block *form.Block) bool {
+	return w.to.Traits.Gemini.Level && len(block.Media.Data) > 0 && (block.Media.Kind == form.Image || block.Media.Kind == form.Document)
+}
+
+// media writes a part that is a medium.
+func (w *writing) media(block *form.Block) {
+	m := &block.Media
+	switch {
+	case m.Kind == form.PlainText && m.Text != nil:
+		w.text(m.Plain())
+	case len(m.Data) > 0:
+		w.out.Begin()
+		w.out.Key("inlineData")
+		w.out.Begin()
+		w.out.Key("mimeType")
+		w.out.String(m.Type)
+		w.out.Key("data")
+		w.out.Quoted(m.Data)
+		w.out.End()
+		w.out.End()
+	case !m.File.Empty() && w.p.From == form.Gemini:
+		w.file(m.Type, m.File)
+	case !m.URL.Empty():
+		if !w.to.Traits.Gemini.URLs {
+			w.fail(form.Refusedf(block.At.String(), form.Gemini, "and this model takes no media by address."))
+		}
+		w.file(typeAt(m), m.URL)
+	default:
+		w.fail(form.Refused(block.At.String(), form.Gemini))
+	}
+}
+
+func (w *writing) file(mediaType string, uri form.Text) {
+	w.out.Begin()
+	w.out.Key("fileData")
+	w.out.Begin()
+	if mediaType != "" {
+		w.out.Key("mimeType")
+		w.out.String(mediaType)
+	}
+	w.out.Key("fileUri")
+	w.out.Text(uri)
+	w.out.End()
+	w.out.End()
+}
+
+// typeAt is the media type of what lies at an address.
+func typeAt(m *form.Media) string {
+	if m.Type != "" {
+		return m.Type
+	}
+	if byName := form.TypeByName(m.URL.String()); byName != "" {
+		return byName
+	}
+	switch m.Kind {
+	case form.Image:
+		return "image/jpeg"
+	case form.Document:
+		return "application/pdf"
+	case form.PlainText:
+		return "text/plain"
+	case form.Audio:
+		return "audio/mpeg"
+	case form.Video:
+		return "video/mp4"
+	}
+	return ""
+}
