@@ -6,13 +6,16 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"modelrelay/dev/upstream/strict/anthropic"
 )
 
 // routeAnthropic serves the Anthropic dialect under /anthropic. Shapes: github.com/anthropics/anthropic-sdk-go 1.60.0.
 func (s *server) routeAnthropic() {
 	v := &vendor{name: "anthropic", authenticate: anthropicKey, refuse: refuseAnthropic}
-	s.handle("POST /anthropic/v1/messages", operation{v, "messages", parseMessages, answerMessages})
-	s.handle("POST /anthropic/v1/messages/count_tokens", operation{v, "messages.count_tokens", parseCount, answerCount})
+	checker := anthropic.New(func(kind, bound, text string) (issued, unchanged bool) { return sealed(kind, bound, text) })
+	s.handle("POST /anthropic/v1/messages", operation{v, "messages", func(x *exchange) *problem { return parseMessages(x, checker, false) }, answerMessages})
+	s.handle("POST /anthropic/v1/messages/count_tokens", operation{v, "messages.count_tokens", func(x *exchange) *problem { return parseMessages(x, checker, true) }, answerCount})
 	s.handle("GET /anthropic/v1/models", operation{v, "models", nil, answerAnthropicModels})
 	s.handle("GET /anthropic/v1/models/{model}", operation{v, "models", parseModel, answerAnthropicModel})
 	s.handle("/anthropic/", operation{v, "unknown", nil, func(x *exchange) {
@@ -114,17 +117,7 @@ type messagesRequest struct {
 	talk []chatMessage
 }
 
-func parseMessages(x *exchange) *problem {
-	if p := parseCount(x); p != nil {
-		return p
-	}
-	if requestOf[messagesRequest](x).MaxTokens == nil {
-		return anthropicRequired("max_tokens")
-	}
-	return nil
-}
-
-func parseCount(x *exchange) *problem {
+func parseMessages(x *exchange, checker *anthropic.Checker, counting bool) *problem {
 	q := new(messagesRequest)
 	if p := x.decode(q); p != nil {
 		return p
@@ -149,15 +142,9 @@ func parseCount(x *exchange) *problem {
 	case len(q.Messages) == 0:
 		return &problem{status: http.StatusBadRequest, kind: kindInvalid, message: "messages: at least one message is required"}
 	}
-	for i := range q.talk {
-		if role := q.talk[i].Role; role != "user" && role != "assistant" {
-			return &problem{
-				status: http.StatusBadRequest, kind: kindInvalid,
-				message: fmt.Sprintf("messages: Unexpected role \"%s\". Allowed roles are \"user\" or \"assistant\".", role),
-			}
-		}
-	}
-	return nil
+	var body map[string]any
+	_ = json.Unmarshal(x.body, &body) // it was read into q already
+	return refused(checker.Check(body, counting))
 }
 
 func anthropicRequired(field string) *problem {

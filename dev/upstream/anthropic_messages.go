@@ -3,6 +3,8 @@ package upstream
 import (
 	"encoding/json"
 	"net/http"
+
+	"modelrelay/dev/upstream/strict/anthropic"
 )
 
 // message is the vendor's answer. Null stands where nothing is set.
@@ -50,11 +52,10 @@ type contentBlock struct {
 	said *part
 }
 
-// What thinking is sealed as; a signature is bound to the text that is shown.
-const (
-	sealThinking = "thinking"
-	sealRedacted = "redacted"
-)
+// hides says whether the text of thoughts is left out.
+func (q *messagesRequest) hides() bool {
+	return q.Thinking.Display == "omitted" || q.Thinking.Display == "" && anthropic.ModelOf(q.Model).Omits()
+}
 
 // blocks are the content of a reply. Thoughts are shown to those who asked for them.
 func (q *messagesRequest) blocks(r *reply) []contentBlock {
@@ -66,14 +67,14 @@ func (q *messagesRequest) blocks(r *reply) []contentBlock {
 			if !q.thinks() {
 				continue
 			}
-			if q.Thinking.Display == "omitted" {
+			if q.hides() {
 				p = &part{kind: partThought}
 			}
-			signature := seal(sealThinking, p.text)
+			signature := seal(anthropic.Thinking, p.text) // bound to the text that is shown
 			blocks = append(blocks, contentBlock{Type: "thinking", Thinking: &p.text, Signature: &signature, said: p})
 		case partRedacted:
 			if q.thinks() {
-				blocks = append(blocks, contentBlock{Type: "redacted_thinking", Data: seal(sealRedacted, ""), said: p})
+				blocks = append(blocks, contentBlock{Type: "redacted_thinking", Data: seal(anthropic.Redacted, ""), said: p})
 			}
 		case partCall:
 			blocks = append(blocks, contentBlock{Type: "tool_use", ID: p.call.id, Name: p.call.name, Input: json.RawMessage(p.call.arguments), said: p})

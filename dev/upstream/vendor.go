@@ -1,6 +1,10 @@
 package upstream
 
-import "net/http"
+import (
+	"net/http"
+
+	"modelrelay/dev/upstream/strict"
+)
 
 // upstreamKey is how every key of the bearer vendors begins; what follows is free, so that tests can tell keys apart.
 const upstreamKey = "sk-upstream"
@@ -36,6 +40,21 @@ type problem struct {
 	code    string // the vendor's code; empty: its default for the kind
 	param   string
 	message string
+
+	violations []strict.Violation // of a vendor that lists them
+}
+
+// refused words a refusal of the strict rules as a problem; nil stays nil.
+func refused(r *strict.Refusal) *problem {
+	if r == nil {
+		return nil
+	}
+	p := &problem{status: r.Status, code: r.Code, param: r.Param, message: r.Message, violations: r.Violations}
+	if p.status == 0 {
+		p.status = http.StatusBadRequest
+	}
+	p.kind = kindOf(p.status)
+	return p
 }
 
 // kindOf classes a status a rule asks for.

@@ -31,10 +31,11 @@ func TestAnthropicMessages(t *testing.T) {
 		"tool": {`"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]` + tool, map[string]any{
 			"stop_reason": "tool_use", "content.0.type": "tool_use", "content.0.name": "weather", "content.0.input.echo": "hi",
 		}, `{"echo":"hi"}`},
-		"tool result": {`"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"sunny"}]}]` + tool, map[string]any{
+		"tool result": {`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"weather","input":{}}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"sunny"}]}]` + tool, map[string]any{
 			"content.0.text": "The tool said: sunny",
 		}, "The tool said: sunny"},
-		"thinking": {`"thinking":{"type":"enabled","budget_tokens":1024},"messages":[{"role":"user","content":"hi"}]`, map[string]any{
+		"thinking": {`"max_tokens":2000,"thinking":{"type":"enabled","budget_tokens":1024},"messages":[{"role":"user","content":"hi"}]`, map[string]any{
 			"content.0.type": "thinking", "content.1.text": "You said: hi",
 		}, "The user said something. I will say it back.(signed)You said: hi"},
 	} {
