@@ -6,22 +6,29 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"modelrelay/dev/upstream/strict"
+	"modelrelay/dev/upstream/strict/gemini"
 )
 
 // routeGemini serves the Gemini dialect under /gemini/v1beta and, as its SDK may be told, /gemini/v1.
 // Shapes: github.com/googleapis/go-genai (commit 6fd3e65).
 func (s *server) routeGemini() {
 	v := &vendor{name: "gemini", authenticate: geminiKey, refuse: refuseGemini}
+	checker := gemini.New(func(bound, signature string) (issued, unchanged bool) { return sealed(sealSignature, bound, signature) })
+	generate := func(x *exchange) *problem { return parseGenerate(x, checker.Generate) }
+	count := func(x *exchange) *problem { return parseGenerate(x, checker.Count) }
+	embed := func(x *exchange) *problem { return parseGeminiEmbed(x, checker) }
 	for _, prefix := range []string{"/gemini/v1beta", "/gemini/v1"} {
 		s.handle("GET "+prefix+"/models", operation{v, "models", nil, answerGeminiModels})
 		s.handle("GET "+prefix+"/models/{model}", operation{v, "models", parseGeminiModel, answerGeminiModel})
 		actions := map[string]http.HandlerFunc{}
 		for action, op := range map[string]operation{
-			"generateContent":       {v, "generate", parseGenerate, answerGenerate},
-			"streamGenerateContent": {v, "stream", parseGenerate, answerGenerateStream},
-			"countTokens":           {v, "count_tokens", parseGenerate, answerGeminiCount},
-			"embedContent":          {v, "embed", parseGeminiEmbed, answerGeminiEmbed},
-			"batchEmbedContents":    {v, "embed.batch", parseGeminiEmbed, answerGeminiEmbed},
+			"generateContent":       {v, "generate", generate, answerGenerate},
+			"streamGenerateContent": {v, "stream", generate, answerGenerateStream},
+			"countTokens":           {v, "count_tokens", count, answerGeminiCount},
+			"embedContent":          {v, "embed", embed, answerGeminiEmbed},
+			"batchEmbedContents":    {v, "embed.batch", embed, answerGeminiEmbed},
 		} {
 			actions[action] = func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, &op) }
 		}
@@ -74,6 +81,13 @@ func geminiError(p problem) map[string]any {
 			"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": p.code, "domain": "googleapis.com",
 			"metadata": map[string]string{"service": "generativelanguage.googleapis.com"},
 		}}
+	}
+	if len(p.violations) > 0 {
+		var list []map[string]string
+		for _, v := range p.violations {
+			list = append(list, map[string]string{"field": v.Field, "description": v.Description})
+		}
+		fields["details"] = []any{map[string]any{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": list}}
 	}
 	return map[string]any{"error": fields}
 }
@@ -170,12 +184,36 @@ func geminiModel(x *exchange) *problem {
 	return nil
 }
 
-func parseGenerate(x *exchange) *problem {
+// readGemini judges a body and reads it into q as the vendor would.
+func readGemini(x *exchange, q any, judge func(map[string]any) (gemini.Body, *strict.Refusal)) *problem {
+	var v map[string]any
+	if p := x.decode(&v); p != nil {
+		return p
+	}
+	body, refusal := judge(v)
+	if refusal != nil {
+		return refused(refusal)
+	}
+	if !body.Other {
+		return x.decode(q)
+	}
+	b, err := json.Marshal(body.Fields)
+	if err == nil {
+		err = json.Unmarshal(b, q)
+	}
+	if err != nil {
+		return &problem{status: http.StatusBadRequest, kind: kindInvalid, message: "Invalid JSON payload received. " + err.Error()}
+	}
+	return nil
+}
+
+func parseGenerate(x *exchange, judge func(model string, v map[string]any) (gemini.Body, *strict.Refusal)) *problem {
 	if p := geminiModel(x); p != nil {
 		return p
 	}
 	q := new(generateRequest)
-	if p := x.decode(q); p != nil {
+	x.request = q
+	if p := readGemini(x, q, func(v map[string]any) (gemini.Body, *strict.Refusal) { return judge(x.model, v) }); p != nil {
 		return p
 	}
 	if q.Counted != nil { // a count of a whole call

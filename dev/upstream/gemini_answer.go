@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strings"
+
+	"modelrelay/dev/upstream/strict/gemini"
 )
 
 type geminiCandidate struct {
@@ -38,24 +39,14 @@ type generateResponse struct {
 	choices int
 }
 
-const (
-	sealSignature = "thoughtSignature" // bound to what it came with: call:NAME or text
-	sealOnText    = "text"
-)
-
-func sealOnCall(name string) string { return "call:" + name }
-
-// geminiThird says whether a model is of the third generation or later: it signs its first call, or its text, and wants calls signed.
-func geminiThird(model string) bool {
-	generation, ok := strings.CutPrefix(model, "gemini-")
-	return ok && generation != "" && generation[0] >= '3' && generation[0] <= '9'
-}
+const sealSignature = "thoughtSignature"
 
 // parts are those of the whole answer. Thoughts are shown to those who asked for them, signatures come whether or not.
 func (q *generateRequest) parts(x *exchange, r *reply) []geminiPart {
 	shows := q.GenerationConfig.ThinkingConfig.IncludeThoughts
-	signs := geminiThird(x.model) || shows && r.has(partCall)
-	if geminiThird(x.model) {
+	third := gemini.ModelOf(x.model).Third()
+	signs := third || shows && r.has(partCall)
+	if third {
 		r.name("")
 	}
 	parts := []geminiPart{}
@@ -69,7 +60,7 @@ func (q *generateRequest) parts(x *exchange, r *reply) []geminiPart {
 		case partCall:
 			out := geminiPart{FunctionCall: &geminiCall{p.call.id, p.call.name, json.RawMessage(p.call.arguments)}, said: p}
 			if signs {
-				out.Signature, signs = seal(sealSignature, sealOnCall(p.call.name)), false
+				out.Signature, signs = seal(sealSignature, gemini.OnCall(p.call.name)), false
 			}
 			parts = append(parts, out)
 		case partText, partRefusal:
@@ -78,7 +69,7 @@ func (q *generateRequest) parts(x *exchange, r *reply) []geminiPart {
 		}
 	}
 	if n := len(parts) - 1; n >= 0 && signs && !r.has(partCall) && !parts[n].Thought {
-		parts[n].Signature = seal(sealSignature, sealOnText)
+		parts[n].Signature = seal(sealSignature, gemini.OnText)
 	}
 	return parts
 }

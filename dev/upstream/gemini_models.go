@@ -3,6 +3,9 @@ package upstream
 import (
 	"net/http"
 	"strings"
+
+	"modelrelay/dev/upstream/strict"
+	"modelrelay/dev/upstream/strict/gemini"
 )
 
 type geminiModelEntry struct {
@@ -50,16 +53,17 @@ type geminiEmbedRequest struct {
 	Requests   []geminiEmbedRequest `json:"requests"` // of a batch
 }
 
-func parseGeminiEmbed(x *exchange) *problem {
+func parseGeminiEmbed(x *exchange, checker *gemini.Checker) *problem {
 	if p := geminiModel(x); p != nil {
 		return p
 	}
 	q := new(geminiEmbedRequest)
-	if p := x.decode(q); p != nil {
+	x.request = q
+	batch := x.operation.name == "embed.batch"
+	if p := readGemini(x, q, func(v map[string]any) (gemini.Body, *strict.Refusal) { return checker.Embed(v, batch) }); p != nil {
 		return p
 	}
-	x.request = q
-	if x.operation.name == "embed" {
+	if !batch {
 		q.Requests = []geminiEmbedRequest{{Content: q.Content, Dimensions: q.Dimensions}}
 	}
 	for _, one := range q.Requests {

@@ -180,7 +180,7 @@ func TestGemini(t *testing.T) {
 	}
 
 	embedding := f.do(t, "POST", "/gemini/v1beta/models/e:embedContent", `{"content":{"parts":[{"text":"x"}]},"outputDimensionality":3}`, key...).json(t)
-	batch := f.do(t, "POST", "/gemini/v1beta/models/e:batchEmbedContents", `{"requests":[{"content":{"parts":[{"text":"y"}]}},{"content":{"parts":[{"text":"x"}]},"outputDimensionality":3}]}`, key...).json(t)
+	batch := f.do(t, "POST", "/gemini/v1beta/models/e:batchEmbedContents", `{"requests":[{"model":"models/e","content":{"parts":[{"text":"y"}]}},{"model":"models/e","content":{"parts":[{"text":"x"}]},"outputDimensionality":3}]}`, key...).json(t)
 	if got, want := fmt.Sprint(at(batch, "embeddings", 1)), fmt.Sprint(embedding["embedding"]); got != want {
 		t.Errorf("batch: got %s, want %s", got, want)
 	}
