@@ -34,6 +34,8 @@ type AdmitInput struct {
 	Format providers.Format `json:"format"`
 	// Several: only a vendor that makes several videos of one request will do.
 	Several bool `json:"several,omitempty"`
+	// Video is what is asked of the video; nil in a task of an older version.
+	Video *providers.VideoShape `json:"video,omitempty"`
 	// Except are channels, and ExceptKeys single keys, that refused this task in this round.
 	Except     []string           `json:"except,omitempty"`
 	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
@@ -246,7 +248,7 @@ func (a *Activities) assign(ctx context.Context, in AdmitInput, channel string, 
 
 func want(in AdmitInput) router.Want {
 	return router.Want{
-		Group: in.Group, Token: in.Waiter.Token, Patient: true, Model: in.Model, Several: in.Several, Except: in.Except, ExceptKeys: in.ExceptKeys,
+		Group: in.Group, Token: in.Waiter.Token, Patient: true, Model: in.Model, Several: in.Several, Video: in.Video, Except: in.Except, ExceptKeys: in.ExceptKeys,
 		Endpoint: providers.Endpoint{Format: in.Format, Operation: providers.VideoTask},
 	}
 }

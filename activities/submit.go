@@ -309,14 +309,14 @@ func (a *Activities) request(ctx context.Context, in SubmitInput) (providers.Vid
 		return req, &providers.Fault{Kind: providers.Internal, Message: "The task's request cannot be read from the archive.", Accepted: providers.NotAccepted, Err: err}
 	}
 	req.IdempotencyKey = in.idempotencyKey()
-	images := make([]providers.Media, len(req.Images))
-	for i, image := range req.Images {
+	images := make([]providers.Media, len(req.Inputs))
+	for i, image := range req.Inputs {
 		images[i] = image
 		if key := image.Object; key != "" {
 			images[i].Open = func(ctx context.Context) (io.ReadCloser, error) { return a.Objects.Open(ctx, key) }
 		}
 	}
-	req.Images = images
+	req.Inputs = images
 	return req, nil
 }
 

@@ -232,10 +232,10 @@ func TestSubmitBeforeIt(t *testing.T) {
 func TestSubmitReadsItsInput(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fakeAdapter{submit: func(ctx context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-		if len(req.Images) != 2 || req.Images[0].Open != nil || req.Images[0].URL != "https://example.com/a.png" {
-			t.Errorf("got images %+v", req.Images)
+		if len(req.Inputs) != 2 || req.Inputs[0].Open != nil || req.Inputs[0].URL != "https://example.com/a.png" {
+			t.Errorf("got images %+v", req.Inputs)
 		}
-		_, err := req.Images[1].Open(ctx)
+		_, err := req.Inputs[1].Open(ctx)
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Overloaded, Message: "Unreadable.", Accepted: providers.NotAccepted, Err: err}
 	}})
 	var opened string

@@ -90,7 +90,7 @@ func TestGenericCreate(t *testing.T) {
 			"everything", `{"model":"sora-2","prompt":"p","image":"https://example.com/a.png?sig=1","duration":8,"width":1280,"height":720,"fps":24,"seed":-1,` +
 				`"n":2,"response_format":"url","user":"u","metadata":{"style":"x"},"webhook_url":"https://example.com/hook","cfg":0.50,"size":"1K"}`,
 			providers.VideoRequest{
-				Model: "sora-2", Prompt: "p", Images: []providers.Media{{URL: "https://example.com/a.png?sig=1"}}, Seconds: "8", Width: 1280,
+				Model: "sora-2", Prompt: "p", Inputs: []providers.Media{{URL: "https://example.com/a.png?sig=1"}}, Seconds: "8", Width: 1280,
 				Height: 720, FPS: 24, Seed: &seed, N: 2, ResponseFormat: "url", User: "u", Metadata: json.RawMessage(`{"style":"x"}`),
 				WebhookURL: "https://example.com/hook", Extra: json.RawMessage(`{"cfg":0.50,"size":"1K"}`),
 			},
@@ -98,12 +98,12 @@ func TestGenericCreate(t *testing.T) {
 		{"a fraction", `{"prompt":"p","duration":8.5}`, providers.VideoRequest{Model: "sora-2", Prompt: "p", Seconds: "8.5"}},
 		{"an exponent", `{"prompt":"p","duration":1e1,"n":1.0}`, providers.VideoRequest{Model: "sora-2", Prompt: "p", Seconds: "10", N: 1}},
 		{"nulls", `{"prompt":"p","image":null,"n":null,"seed":null,"duration":null}`, providers.VideoRequest{Model: "sora-2", Prompt: "p"}},
-		{"an image alone", `{"image":"` + bare + `"}`, providers.VideoRequest{Model: "sora-2", Images: upload}},
+		{"an image alone", `{"image":"` + bare + `"}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
 		{"an empty image", `{"prompt":"p","image":""}`, providers.VideoRequest{Model: "sora-2", Prompt: "p"}},
-		{"without padding", `{"image":"` + strings.TrimRight(bare, "=") + `"}`, providers.VideoRequest{Model: "sora-2", Images: upload}},
-		{"escaped", `{"image":"` + strings.ReplaceAll("data:image/png;base64,"+bare, "/", `\/`) + `"}`, providers.VideoRequest{Model: "sora-2", Images: upload}},
-		{"in lines", `{"image":"` + bare[:8] + `\r\n` + bare[8:] + `\n"}`, providers.VideoRequest{Model: "sora-2", Images: upload}},
-		{"of another type than it says", `{"image":"data:image/gif;base64,` + bare + `"}`, providers.VideoRequest{Model: "sora-2", Images: upload}},
+		{"without padding", `{"image":"` + strings.TrimRight(bare, "=") + `"}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
+		{"escaped", `{"image":"` + strings.ReplaceAll("data:image/png;base64,"+bare, "/", `\/`) + `"}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
+		{"in lines", `{"image":"` + bare[:8] + `\r\n` + bare[8:] + `\n"}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
+		{"of another type than it says", `{"image":"data:image/gif;base64,` + bare + `"}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +138,7 @@ func TestGenericCreateFaults(t *testing.T) {
 		{"metadata is a list", `"prompt":"p","metadata":[]`, "metadata"},
 		{"an image object", `"image":{"url":"https://example.com"}`, "image"},
 		{"an image of text", `"image":"aGVsbG8gd29ybGQ="`, "image"},
-		{"a GIF", `"image":"` + base64.StdEncoding.EncodeToString([]byte("GIF89a0000000")) + `"`, "image"},
+		{"a PDF", `"image":"` + base64.StdEncoding.EncodeToString([]byte("%PDF-1.7 0000000")) + `"`, "image"},
 		{"an SVG", `"image":"data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString([]byte("<svg/>")) + `"`, "image"},
 		{"neither Base64 nor a URL", `"image":"a cat!"`, "image"},
 		{"a strange scheme", `"image":"ftp://example.com/a.png"`, "image"},

@@ -154,7 +154,7 @@ func TestSDKVideos(t *testing.T) {
 		t.Fatalf("got %+v, %v", video, err)
 	}
 	request := g.tasks.creates[0].Request
-	if len(request.Images) != 1 || request.Images[0].Name != "cät.png" || string(request.Images[0].Data) != png || request.Extra != nil {
+	if len(request.Inputs) != 1 || request.Inputs[0].Name != "cät.png" || string(request.Inputs[0].Data) != png || request.Extra != nil {
 		t.Errorf("got request %+v", request)
 	}
 	_, err = client.Videos.New(t.Context(), openai.VideoNewParams{
@@ -163,7 +163,7 @@ func TestSDKVideos(t *testing.T) {
 			ImageURL: openai.String("https://example.com/cat.png"),
 		}},
 	})
-	if err != nil || g.tasks.creates[1].Request.Images[0].URL != "https://example.com/cat.png" {
+	if err != nil || g.tasks.creates[1].Request.Inputs[0].URL != "https://example.com/cat.png" {
 		t.Errorf("reference by URL: got %+v, %v", g.tasks.creates, err)
 	}
 

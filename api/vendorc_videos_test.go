@@ -83,7 +83,7 @@ func TestVendorCSubmit(t *testing.T) {
 		{"the default model", `{"prompt":"p","req_key":null}`, providers.VideoRequest{Model: "sora-2", Prompt: "p"}},
 		{
 			"images", `{"req_key":"jimeng_t2v","binary_data_base64":["` + bare + `", "data:image/jpeg;base64,` + bare + `"],"image_urls":["http://example.com/a"]}`,
-			providers.VideoRequest{Model: "jimeng_t2v", Images: []providers.Media{upload, upload, {URL: "http://example.com/a"}}},
+			providers.VideoRequest{Model: "jimeng_t2v", Inputs: []providers.Media{upload, upload, {URL: "http://example.com/a"}}},
 		},
 		{"no images", `{"req_key":"jimeng_t2v","binary_data_base64":[],"image_urls":[]}`, providers.VideoRequest{Model: "jimeng_t2v"}},
 	} {

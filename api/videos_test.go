@@ -134,16 +134,16 @@ func TestVideoCreateFromJSON(t *testing.T) {
 		{"the default model", `{"prompt":"p"}`, providers.VideoRequest{Model: "sora-2", Prompt: "p"}},
 		{
 			"image url", `{"model":"sora-2","input_reference":{"image_url":"https://example.com/a.png?x=1"}}`,
-			providers.VideoRequest{Model: "sora-2", Images: []providers.Media{{URL: "https://example.com/a.png?x=1"}}},
+			providers.VideoRequest{Model: "sora-2", Inputs: []providers.Media{{URL: "https://example.com/a.png?x=1"}}},
 		},
 		{
 			"bare url", `{"model":"sora-2","input_reference":"https://example.com/a.png"}`,
-			providers.VideoRequest{Model: "sora-2", Images: []providers.Media{{URL: "https://example.com/a.png"}}},
+			providers.VideoRequest{Model: "sora-2", Inputs: []providers.Media{{URL: "https://example.com/a.png"}}},
 		},
-		{"data url", `{"model":"sora-2","input_reference":{"image_url":"` + dataURL + `"}}`, providers.VideoRequest{Model: "sora-2", Images: upload}},
+		{"data url", `{"model":"sora-2","input_reference":{"image_url":"` + dataURL + `"}}`, providers.VideoRequest{Model: "sora-2", Inputs: upload}},
 		{
 			"data url without padding", `{"model":"sora-2","input_reference":"` + strings.TrimRight(dataURL, "=") + `"}`,
-			providers.VideoRequest{Model: "sora-2", Images: upload},
+			providers.VideoRequest{Model: "sora-2", Inputs: upload},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -208,13 +208,13 @@ func TestVideoCreateFromForm(t *testing.T) {
 			{"one[]", "", "", "a"},
 			{"metadata[k]", "", "", "v"},
 		}, providers.VideoRequest{
-			Model: "sora-2", Prompt: "p", Seconds: "8", Size: "720x1280", Width: 720, Height: 1280, Images: upload("ü.png", "image/png"),
+			Model: "sora-2", Prompt: "p", Seconds: "8", Size: "720x1280", Width: 720, Height: 1280, Inputs: upload("ü.png", "image/png"),
 			Extra: json.RawMessage(`{"style":"x","tag":["a","b"],"one":["a"]}`), Metadata: json.RawMessage(`{"k":"v"}`),
 		}},
 		{
 			"file without a type",
 			[]part{model, {"input_reference", "a", "application/octet-stream", png}},
-			providers.VideoRequest{Model: "sora-2", Images: upload("a", "image/png")},
+			providers.VideoRequest{Model: "sora-2", Inputs: upload("a", "image/png")},
 		},
 		{
 			"metadata as JSON",
@@ -224,12 +224,12 @@ func TestVideoCreateFromForm(t *testing.T) {
 		{
 			"reference in brackets",
 			[]part{model, {"input_reference[image_url]", "", "", "http://example.com/a"}},
-			providers.VideoRequest{Model: "sora-2", Images: []providers.Media{{URL: "http://example.com/a"}}},
+			providers.VideoRequest{Model: "sora-2", Inputs: []providers.Media{{URL: "http://example.com/a"}}},
 		},
 		{
 			"reference as JSON",
 			[]part{model, {"input_reference", "", "", `{"image_url":"http://example.com/a"}`}},
-			providers.VideoRequest{Model: "sora-2", Images: []providers.Media{{URL: "http://example.com/a"}}},
+			providers.VideoRequest{Model: "sora-2", Inputs: []providers.Media{{URL: "http://example.com/a"}}},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

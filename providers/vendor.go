@@ -23,6 +23,9 @@ type Vendor struct {
 	Video VideoAdapter
 	// Several tells that Video makes several videos of one request where it asks for them (VideoRequest.N).
 	Several bool
+	// VideoModels is the vendor's table of what its models take, by the upstream's name; false for a model that is not in it, whose
+	// requests pass unchecked. nil: there is no table.
+	VideoModels func(model string) (VideoModel, bool)
 	// Realtime opens conversations; nil where it has none.
 	Realtime Dialer
 	// CheckBaseURL tells whether an address is as the vendor's own SDK takes it; nil accepts any.
@@ -41,6 +44,19 @@ func (v Vendor) Serves(e Endpoint) bool {
 		return v.Realtime != nil && e == RealtimeSession()
 	}
 	return v.Relay != nil && slices.Contains(v.Endpoints, e)
+}
+
+// CheckVideo tells whether a model of the vendor makes what is asked for: nil, or the fault of the field that it does not
+// take. A model that the vendor's table does not have passes.
+func (v Vendor) CheckVideo(model string, shape VideoShape) *Fault {
+	if v.VideoModels == nil {
+		return nil
+	}
+	known, ok := v.VideoModels(model)
+	if !ok {
+		return nil
+	}
+	return known.Check(shape)
 }
 
 // Convention is what the OpenTelemetry conventions for generative AI call the vendor's service.

@@ -12,9 +12,11 @@ import (
 // so it holds neither credentials nor media bytes.
 type VideoRequest struct {
 	// Model is the public name; the upstream's is in Target.
-	Model  string  `json:"model"`
-	Prompt string  `json:"prompt,omitempty"`
-	Images []Media `json:"images,omitempty"`
+	Model          string `json:"model"`
+	Prompt         string `json:"prompt,omitempty"`
+	NegativePrompt string `json:"negative_prompt,omitempty"`
+	// Inputs are images, videos and sounds, each with its role.
+	Inputs []Media `json:"images,omitempty"`
 	// Seconds is a decimal number as the caller wrote it, "" for the vendor's default.
 	Seconds string `json:"seconds,omitempty"`
 	// Size is the caller's own word for the dimensions ("1280x720"), "" where it gave none. Width and Height are in
@@ -22,7 +24,12 @@ type VideoRequest struct {
 	Size   string `json:"size,omitempty"`
 	Width  int    `json:"width,omitempty"`
 	Height int    `json:"height,omitempty"`
-	FPS    int    `json:"fps,omitempty"`
+	// AspectRatio ("16:9") and Resolution ("720p", "4k") are words in lower case, "" where the caller gave none.
+	AspectRatio string `json:"aspect_ratio,omitempty"`
+	Resolution  string `json:"resolution,omitempty"`
+	FPS         int    `json:"fps,omitempty"`
+	// GenerateAudio turns sound on or off, nil for the vendor's default.
+	GenerateAudio *bool `json:"generate_audio,omitempty"`
 	// N is the number of videos; 0 means one.
 	N    int    `json:"n,omitempty"`
 	Seed *int64 `json:"seed,omitempty"`
@@ -65,14 +72,39 @@ func Unwritable(err error) *Fault {
 	return &Fault{Kind: Invalid, Message: "The request cannot be written for the upstream.", Accepted: NotAccepted, Err: err}
 }
 
+// InputRole is what an input is for.
+type InputRole string
+
+// The roles of inputs.
+const (
+	FirstFrame  InputRole = "" // the image that the video begins with: what an image is for where nobody says
+	LastFrame   InputRole = "last_frame"
+	Reference   InputRole = "reference" // an image of a person, a thing or a style that the video shows
+	SourceVideo InputRole = "video"     // the video to change
+	ExtendVideo InputRole = "extend"    // the video to go on from
+	SourceAudio InputRole = "audio"
+)
+
+// Of returns the inputs of a role, in their order.
+func (r VideoRequest) Of(role InputRole) []Media {
+	var inputs []Media
+	for _, input := range r.Inputs {
+		if input.Role == role {
+			inputs = append(inputs, input)
+		}
+	}
+	return inputs
+}
+
 // Media is one input of a request: either the client's own URL, passed on and never fetched, or an object of the archive.
 type Media struct {
-	URL         string `json:"url,omitempty"`
-	Object      string `json:"object,omitempty"`
-	Name        string `json:"name,omitempty"`
-	ContentType string `json:"content_type,omitempty"`
-	Size        int64  `json:"size,omitempty"`
-	SHA256      string `json:"sha256,omitempty"`
+	Role        InputRole `json:"role,omitempty"`
+	URL         string    `json:"url,omitempty"`
+	Object      string    `json:"object,omitempty"`
+	Name        string    `json:"name,omitempty"`
+	ContentType string    `json:"content_type,omitempty"`
+	Size        int64     `json:"size,omitempty"`
+	SHA256      string    `json:"sha256,omitempty"`
 	// Data are the bytes of an upload that is not in the archive yet; nil afterwards.
 	Data []byte `json:"-"`
 	// Open reads the object's bytes from the start; the caller closes. Set for adapters where Object is set.

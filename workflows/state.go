@@ -127,6 +127,8 @@ type Input struct {
 	RequestObject string                  `json:"request_object,omitempty"`
 	// Several: more than one video is asked for.
 	Several bool `json:"several,omitempty"`
+	// Video is what is asked of the video; nil in a task of an older version.
+	Video *providers.VideoShape `json:"video,omitempty"`
 	// Reservation names the task's money; "" in tasks of old, whose id does. Footage is what is asked for.
 	Reservation string             `json:"claim,omitempty"`
 	Footage     activities.Footage `json:"footage,omitzero"`

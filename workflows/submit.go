@@ -19,7 +19,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 		none activities.Job
 		last *activities.Record
 		want = activities.AdmitInput{
-			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Pin: v.in.Pin, Waiter: v.waiter(),
+			Group: v.in.Group, Model: v.in.Model, Format: v.in.Format, Several: v.in.Several, Video: v.in.Video, Pin: v.in.Pin, Waiter: v.waiter(),
 		}
 		wait  = queueFirst
 		until = workflow.Now(ctx).Add(time.Duration(v.in.Limits.Queue))

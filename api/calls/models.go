@@ -18,6 +18,8 @@ type Router interface {
 	Public(asked string) string
 	// Serves tells whether some channel would take it, one that rests too.
 	Serves(want router.Want) bool
+	// Refusal is why no channel makes the video that is wanted, nil where one does or none serves the want at all.
+	Refusal(want router.Want) *providers.Fault
 }
 
 // ModelShape is how a format shows models.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"modelrelay/api/calls"
@@ -70,7 +71,7 @@ func (s *Service) complete(x *edge.Request, req *providers.VideoRequest, bare bo
 	}
 	x.Outcome.Model = req.Model
 	switch {
-	case req.Prompt == "" && len(req.Images) == 0 && !bare:
+	case req.Prompt == "" && len(req.Inputs) == 0 && !bare:
 		return noPrompt()
 	case len(req.Prompt) > maxEchoed:
 		return tooLong("prompt")
@@ -94,12 +95,8 @@ func (s *Service) start(x *edge.Request, r *http.Request, format providers.Forma
 	if err != nil {
 		return tasks.Task{}, err
 	}
-	switch several := req.N > 1; {
-	case s.serves(x, req.Model, several):
-	case several && s.serves(x, req.Model, false):
-		return tasks.Task{}, providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model.")
-	default:
-		return s.repeated(x, r, create, calls.ModelNotFound(req.Model))
+	if err := s.served(x, format, req); err != nil {
+		return s.repeated(x, r, create, err)
 	}
 	if x.Caller.Budget > 0 { // the task's own money is reserved by its start
 		if err := x.Reserve(r.Context(), limits.Cost{}); x.Outcome.Refused == edge.LimitBudget {
@@ -116,12 +113,48 @@ func (s *Service) start(x *edge.Request, r *http.Request, format providers.Forma
 	return task, err
 }
 
-// serves tells whether the caller may use a model, and some channel makes videos with it; several: more than one at a time.
-// Open circuits are no reason to refuse: a task waits for them.
-func (s *Service) serves(x *edge.Request, model string, several bool) bool {
-	return x.Caller.Allows(model) && s.options.Router.Serves(router.Want{
-		Group: x.Caller.Group, Model: model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}, Several: several,
-	})
+// served tells whether the caller may use the request's model, and some channel makes what is asked for with it: nil, or why
+// not. Open circuits are no reason to refuse: a task waits for them.
+func (s *Service) served(x *edge.Request, format providers.Format, req providers.VideoRequest) error {
+	shape := req.Shape()
+	want := router.Want{
+		Group: x.Caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}, Several: req.N > 1, Video: &shape,
+	}
+	if req.RemixOf != "" { // the upstream that made its source says what it takes
+		want.Video = nil
+	}
+	channels := s.options.Router
+	switch {
+	case !x.Caller.Allows(req.Model):
+		return calls.ModelNotFound(req.Model)
+	case channels.Serves(want):
+		return nil
+	}
+	if fault := channels.Refusal(want); fault != nil {
+		return inFormat(format, fault)
+	}
+	want.Several = false
+	if fault := channels.Refusal(want); fault != nil {
+		return inFormat(format, fault)
+	}
+	if channels.Serves(want) {
+		return providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model.")
+	}
+	return calls.ModelNotFound(req.Model)
+}
+
+// inFormat is the fault of a field under the name that a format has for it.
+func inFormat(format providers.Format, fault *providers.Fault) *providers.Fault {
+	names := map[providers.Format]map[string]string{
+		providers.Generic: {"seconds": "duration"},
+		providers.OpenAI:  {"image": "input_reference", "width": "size"},
+		providers.VendorC: {"seconds": "frames", "image": "image_urls"},
+	}[format]
+	name, other := names[fault.Param]
+	if !other {
+		return fault
+	}
+	return providers.InvalidField(name, "%s", strings.ReplaceAll(fault.Message, "'"+fault.Param+"'", "'"+name+"'"))
 }
 
 // newCreate is the caller's create of a task.

@@ -26,8 +26,8 @@ type videoFields struct {
 	FPS            textOrNumber   `json:"fps,omitzero"`
 	N              textOrNumber   `json:"n,omitzero"`
 	Seed           textOrNumber   `json:"seed,omitzero"`
-	Image          string         `json:"image,omitempty"`
 	InputReference imageReference `json:"input_reference,omitzero"`
+	CommonFields
 	ImageURLs      []string       `json:"image_urls,omitempty" nullable:"false"`
 	BinaryData     []string       `json:"binary_data_base64,omitempty" nullable:"false"`
 	ResponseFormat string         `json:"response_format,omitempty"`
@@ -126,28 +126,18 @@ func takeSize(req *providers.VideoRequest, b *body.JSON) error {
 
 // takeImages takes the images that another format names.
 func takeImages(req *providers.VideoRequest, b *body.JSON) error {
-	if text := body.Unquote(b.Value("image")); len(text) > 0 {
-		image, err := newMedia("image", text)
-		if err == nil {
-			err = addImage(req, "image", image)
-		}
-		if err != nil {
-			return err
-		}
-	}
 	if reference := b.Value("input_reference"); reference != nil {
-		image, err := readReference(reference)
-		if err == nil {
-			err = addImage(req, "input_reference", image)
-		}
-		if err != nil {
+		if err := addReferences(req, reference); err != nil {
 			return err
 		}
 	}
-	if err := addImages(req, "binary_data_base64", b.Value("binary_data_base64"), newMedia); err != nil {
+	if err := takeCommon(req, b); err != nil {
 		return err
 	}
-	return addImages(req, "image_urls", b.Value("image_urls"), newLink)
+	if err := addInputs(req, "binary_data_base64", b.Value("binary_data_base64"), newImage); err != nil {
+		return err
+	}
+	return addInputs(req, "image_urls", b.Value("image_urls"), newLink)
 }
 
 // readMetadata reads what a request's metadata says of its price. It stays where it is.

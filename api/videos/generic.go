@@ -136,9 +136,9 @@ func (s *Service) addGenericCreate(g *edge.Group, tags []string) {
 // genericVideoBody is the body of a create in the generic format. It is never filled: the schema and the field checks
 // are compiled from it.
 type genericVideoBody struct {
-	Model          string         `json:"model,omitempty" doc:"Model or style id; the deployment may have a default"`
-	Prompt         string         `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
-	Image          string         `json:"image,omitempty" doc:"Reference image: an http, https or data URL, or its bytes in Base64 (PNG, JPEG or WebP, 32 MiB at most)"`
+	Model  string `json:"model,omitempty" doc:"Model or style id; the deployment may have a default"`
+	Prompt string `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
+	CommonFields
 	Duration       float64        `json:"duration,omitempty" doc:"Seconds to generate"`
 	Width          int            `json:"width,omitempty" doc:"In pixels"`
 	Height         int            `json:"height,omitempty" doc:"In pixels"`
@@ -180,12 +180,5 @@ func (s *Service) readGenericBody(x *edge.Request, r *http.Request, check *body.
 			return providers.VideoRequest{}, err
 		}
 	}
-	if image := body.Unquote(b.Value("image")); len(image) > 0 {
-		image, err := newMedia("image", image)
-		if err != nil {
-			return providers.VideoRequest{}, err
-		}
-		req.Images = []providers.Media{image}
-	}
-	return req, nil
+	return req, takeCommon(&req, b)
 }

@@ -93,7 +93,7 @@ func (s *Service) readRemix(x *edge.Request, r *http.Request, check *body.Checke
 			{"model", given.Model != ""},
 			{"seconds", given.Seconds != ""},
 			{"size", given.Size != ""},
-			{"input_reference", len(given.Images) > 0},
+			{"input_reference", len(given.Inputs) > 0},
 		} {
 			if field.given {
 				return req, ofTheSource(field.name)

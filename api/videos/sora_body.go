@@ -15,9 +15,10 @@ type openAIVideoBody struct {
 	Prompt         string         `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
 	Seconds        textOrNumber   `json:"seconds,omitzero" doc:"Seconds to generate"`
 	Size           string         `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
-	InputReference imageReference `json:"input_reference,omitzero" doc:"Reference image"`
-	Metadata       map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
-	WebhookURL     string         `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+	InputReference imageReference `json:"input_reference,omitzero" doc:"Reference image, or several"`
+	CommonFields
+	Metadata   map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
+	WebhookURL string         `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
 }
 
 // readSoraBody reads a JSON create.
@@ -39,11 +40,9 @@ func (s *Service) readSoraBody(x *edge.Request, r *http.Request, check *body.Che
 		}
 	}
 	if reference := b.Value("input_reference"); reference != nil {
-		image, err := readReference(reference)
-		if err != nil {
+		if err := addReferences(&req, reference); err != nil {
 			return providers.VideoRequest{}, err
 		}
-		req.Images = []providers.Media{image}
 	}
-	return req, nil
+	return req, takeCommon(&req, b)
 }

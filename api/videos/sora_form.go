@@ -17,17 +17,30 @@ const maxFormParts = 64
 
 // openAIVideoForm is the multipart body of a video create. It is never filled.
 type openAIVideoForm struct {
-	Model          string    `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
-	Prompt         string    `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
-	Seconds        string    `json:"seconds,omitempty" doc:"Seconds to generate"`
-	Size           string    `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
-	InputReference body.File `json:"input_reference,omitzero" doc:"Reference image file: PNG, JPEG or WebP, 32 MiB at most"`
-	WebhookURL     string    `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+	Model           string      `json:"model,omitempty" doc:"Model id; the deployment may have a default"`
+	Prompt          string      `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
+	Seconds         string      `json:"seconds,omitempty" doc:"Seconds to generate"`
+	Size            string      `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
+	InputReference  body.File   `json:"input_reference,omitzero" doc:"Reference image file: PNG, JPEG or WebP, 32 MiB at most"`
+	InputReferences []body.File `json:"input_reference[],omitempty" nullable:"false" doc:"Several reference image files"`
+	ReferenceRoles  []string    `json:"input_reference_role[],omitempty" nullable:"false" doc:"What each is for, in their order: first_frame, last_frame or reference"`
+	LastImage       body.File   `json:"last_image,omitzero" doc:"Image file that the video ends with, or its URL"`
+	ReferenceImages []body.File `json:"reference_images[],omitempty" nullable:"false" doc:"Image files of what the video shows"`
+	Video           body.File   `json:"video,omitzero" doc:"Video file to change or to go on from, or its URL"`
+	Audio           body.File   `json:"audio,omitzero" doc:"Sound file to use, or its URL"`
+	NegativePrompt  string      `json:"negative_prompt,omitempty" doc:"What the video must not show"`
+	AspectRatio     string      `json:"aspect_ratio,omitempty" doc:"Width to height, as in 16:9, in place of pixels"`
+	Resolution      string      `json:"resolution,omitempty" doc:"A word such as 720p or 4k, in place of pixels"`
+	GenerateAudio   string      `json:"generate_audio,omitempty" doc:"true or false"`
+	WebhookURL      string      `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
 }
 
 // videoForm collects the parts of a multipart create.
 type videoForm struct {
 	req providers.VideoRequest
+	// others are files of the common fields. Those of input_reference stand before them, for input_reference_role.
+	others providers.VideoRequest
+	roles  []string // of the input_references
 	// reference are the members of an input_reference that came in parts of its own.
 	reference map[string]string
 	metadata  map[string]string
@@ -69,23 +82,28 @@ func readSoraForm(x *edge.Request, r *http.Request, boundary string) (providers.
 func (f *videoForm) add(part body.Part) error {
 	name := part.Name
 	field, member := splitName(name)
+	role, takesFile := commonInputs()[field]
+	takesFile = takesFile || field == "input_reference"
 	switch {
 	case part.Encoded:
 		return providers.InvalidField(name, "Invalid request: '%s' must not be encoded.", name)
-	case part.FileName != "" || part.Typed && field == "input_reference":
-		if field != "input_reference" || member != "" {
+	case part.FileName != "" || part.Typed && takesFile:
+		if !takesFile || member != "" {
 			return providers.InvalidField(name, "Invalid request: '%s' must not be a file.", name)
 		}
 		base := part.FileName
 		if base != "" {
 			base = filepath.Base(base) // no path travels, as RFC 7578 has it
 		}
-		image, err := newUpload("input_reference", base, part.Content)
+		input, err := newUpload(role, field, base, part.Content)
 		if err != nil {
 			return err
 		}
-		return addImage(&f.req, "input_reference", image)
-	case len(part.Content) > body.MaxPartText && field != "input_reference": // a data URL may be as long as a file
+		if field != "input_reference" {
+			return addInput(&f.others, field, input)
+		}
+		return addInput(&f.req, field, input)
+	case len(part.Content) > body.MaxPartText && !takesFile: // a data URL may be as long as a file
 		return providers.InvalidField(name, "Invalid request: '%s' is too long.", name)
 	case !utf8.Valid(part.Content):
 		return providers.InvalidField(name, "Invalid request: '%s' is not valid UTF-8.", name)
@@ -114,12 +132,20 @@ func (f *videoForm) addText(name, field, member, text string) error {
 		}
 		f.seen[field] = true
 	}
+	role, takesFile := commonInputs()[field]
 	var err error
 	switch {
 	case field == "metadata" && member != "":
 		f.metadata = withMember(f.metadata, member, text)
 	case field == "input_reference" && member != "":
 		f.reference = withMember(f.reference, member, text)
+	case takesFile:
+		var input providers.Media
+		if input, err = newMedia(role, field, []byte(text)); err == nil {
+			err = addInput(&f.others, field, input)
+		}
+	case field == "input_reference_role":
+		f.roles = append(f.roles, text)
 	case name == "model":
 		f.req.Model = text
 	case name == "prompt":
@@ -132,10 +158,7 @@ func (f *videoForm) addText(name, field, member, text string) error {
 	case name == "metadata":
 		f.req.Metadata, err = parseMetadata(text)
 	case field == "input_reference":
-		var image providers.Media
-		if image, err = readTextReference(text); err == nil {
-			err = addImage(&f.req, "input_reference", image)
-		}
+		err = addTextReference(&f.req, text)
 	case name == "webhook_url":
 		f.req.WebhookURL = text
 	default:
@@ -177,12 +200,16 @@ func withMember(members map[string]string, name, text string) map[string]string 
 	return members
 }
 
-// readTextReference reads an input_reference in a text part: a URL or a JSON object.
-func readTextReference(text string) (providers.Media, error) {
+// addTextReference reads an input_reference in a text part: a URL or a JSON object.
+func addTextReference(req *providers.VideoRequest, text string) error {
 	if raw := []byte(strings.TrimSpace(text)); len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
-		return readReference(raw)
+		return addReferences(req, raw)
 	}
-	return newMedia("input_reference", []byte(text))
+	image, err := newImage("input_reference", []byte(text))
+	if err != nil {
+		return err
+	}
+	return addInput(req, "input_reference", image)
 }
 
 // parseMetadata reads a metadata object in a text part.
@@ -201,7 +228,21 @@ func (f *videoForm) request() (providers.VideoRequest, error) {
 		if err != nil {
 			return providers.VideoRequest{}, err
 		}
-		if err := addImage(&f.req, "input_reference", image); err != nil {
+		if err := addInput(&f.req, "input_reference", image); err != nil {
+			return providers.VideoRequest{}, err
+		}
+	}
+	if f.roles != nil {
+		raw, err := json.Marshal(f.roles)
+		if err == nil {
+			err = takeRoles(&f.req, raw)
+		}
+		if err != nil {
+			return providers.VideoRequest{}, err
+		}
+	}
+	for _, input := range f.others.Inputs {
+		if err := addInput(&f.req, "input_reference", input); err != nil {
 			return providers.VideoRequest{}, err
 		}
 	}

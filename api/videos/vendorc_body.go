@@ -50,13 +50,13 @@ func (v vendorC) readSubmit(x *edge.Request, r *http.Request) (providers.VideoRe
 	if req.Seed, err = readSeed(b.Value("seed")); err != nil {
 		return req, err
 	}
-	if err := addImages(&req, "binary_data_base64", b.Value("binary_data_base64"), newMedia); err != nil {
+	if err := addInputs(&req, "binary_data_base64", b.Value("binary_data_base64"), newImage); err != nil {
 		return providers.VideoRequest{}, err
 	}
-	if err := addImages(&req, "image_urls", b.Value("image_urls"), newLink); err != nil {
+	if err := addInputs(&req, "image_urls", b.Value("image_urls"), newLink); err != nil {
 		return providers.VideoRequest{}, err
 	}
-	if req.Prompt == "" && len(req.Images) == 0 && b.Text("req_key") == "" {
+	if req.Prompt == "" && len(req.Inputs) == 0 && b.Text("req_key") == "" {
 		return req, noPrompt()
 	}
 	return req, nil

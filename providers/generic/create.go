@@ -11,12 +11,26 @@ import (
 	"modelrelay/providers"
 )
 
+// VideoModels lets all pass: the upstream has a table of its own.
+func VideoModels(string) (providers.VideoModel, bool) {
+	first := providers.FirstFrame
+	model := providers.AnyVideoModel(
+		providers.VideoInput{Role: providers.FirstFrame},
+		providers.VideoInput{Role: providers.LastFrame, With: &first},
+		providers.VideoInput{Role: providers.Reference, Max: maxReferences},
+		providers.VideoInput{Role: providers.SourceVideo},
+		providers.VideoInput{Role: providers.SourceAudio},
+	)
+	model.N = providers.AnyNumber
+	return model, true
+}
+
+// maxReferences is how many inputs a create of the contract may have.
+const maxReferences = 16
+
 // createBody writes a create. The same request has the same bytes each time: the upstream compares them where it knows
 // the idempotency key. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
-	if len(req.Images) > 1 {
-		return nil, providers.InvalidField("image", "The upstream takes one input image, not %d.", len(req.Images))
-	}
 	metadata := req.Metadata
 	req.Metadata = nil // it travels whole, and its members are the upstream's to take apart
 	fields, err := req.Parameters()
@@ -26,6 +40,16 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	members := map[string]any{"model": model}
 	if req.Prompt != "" {
 		members["prompt"] = req.Prompt
+	}
+	for name, value := range map[string]string{
+		"negative_prompt": req.NegativePrompt, "aspect_ratio": req.AspectRatio, "resolution": req.Resolution,
+	} {
+		if value != "" {
+			members[name] = value
+		}
+	}
+	if req.GenerateAudio != nil {
+		members["generate_audio"] = *req.GenerateAudio
 	}
 	for name, value := range map[string]int{"width": req.Width, "height": req.Height, "fps": req.FPS, "n": req.N} {
 		if value != 0 {
@@ -48,10 +72,22 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if len(metadata) > 0 {
 		members["metadata"] = metadata
 	}
-	for _, image := range req.Images {
-		if members["image"], err = imageText(ctx, image); err != nil {
+	var references []string
+	for _, input := range req.Inputs {
+		text, err := inputText(ctx, input)
+		if err != nil {
 			return nil, err
 		}
+		name := providers.InputField(input.Role)
+		if input.Role == providers.Reference {
+			references = append(references, text)
+			members[name] = references
+			continue
+		}
+		if members[name] != nil {
+			return nil, providers.InvalidField(name, "The upstream takes one '%s'.", name)
+		}
+		members[name] = text
 	}
 	for name, value := range members {
 		raw, err := json.Marshal(value)
@@ -69,7 +105,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 
 // remixBody writes a remix, which has the source's model, length and size. Every failure is before anything was sent.
 func remixBody(req providers.VideoRequest) ([]byte, error) {
-	if len(req.Images) > 0 {
+	if len(req.Inputs) > 0 {
 		return nil, providers.InvalidField("input_reference", "The upstream takes no input image for a remix.")
 	}
 	metadata := req.Metadata
@@ -91,18 +127,18 @@ func remixBody(req providers.VideoRequest) ([]byte, error) {
 	return body, nil
 }
 
-// imageText is an image as the contract takes it: its address, or its bytes in a data URL.
-func imageText(ctx context.Context, image providers.Media) (string, error) {
-	if image.URL != "" {
-		return image.URL, nil
+// inputText is an input as the contract takes it: its address, or its bytes in a data URL.
+func inputText(ctx context.Context, input providers.Media) (string, error) {
+	if input.URL != "" {
+		return input.URL, nil
 	}
 	var text strings.Builder
 	// A type that is none is the client's word about its file and nothing more: bare Base64 says as much.
-	if kind, _, err := mime.ParseMediaType(image.ContentType); err == nil {
+	if kind, _, err := mime.ParseMediaType(input.ContentType); err == nil {
 		text.WriteString("data:" + kind + ";base64,")
 	}
 	encoder := base64.NewEncoder(base64.StdEncoding, &text)
-	if err := image.CopyTo(ctx, encoder); err != nil {
+	if err := input.CopyTo(ctx, encoder); err != nil {
 		return "", err
 	}
 	if err := encoder.Close(); err != nil {

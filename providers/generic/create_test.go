@@ -78,9 +78,9 @@ func TestVideoCreate(t *testing.T) {
 			},
 		},
 		{"a word for a size", providers.VideoRequest{Prompt: "a", Size: "1080p"}, fields{"prompt": `"a"`, "size": `"1080p"`}},
-		{"an address", providers.VideoRequest{Images: []providers.Media{{URL: "https://h/a.png?x=1"}}}, fields{"image": `"https://h/a.png?x=1"`}},
-		{"data", providers.VideoRequest{Images: image("image/webp")}, fields{"image": `"data:image/webp;base64,AAEC"`}},
-		{"data without a type", providers.VideoRequest{Images: image("")}, fields{"image": `"AAEC"`}},
+		{"an address", providers.VideoRequest{Inputs: []providers.Media{{URL: "https://h/a.png?x=1"}}}, fields{"image": `"https://h/a.png?x=1"`}},
+		{"data", providers.VideoRequest{Inputs: image("image/webp")}, fields{"image": `"data:image/webp;base64,AAEC"`}},
+		{"data without a type", providers.VideoRequest{Inputs: image("")}, fields{"image": `"AAEC"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -171,7 +171,7 @@ func TestVideoRefusals(t *testing.T) {
 		})
 	}
 	for name, req := range map[string]providers.VideoRequest{
-		"two images": {Images: []providers.Media{{URL: "https://h/a.png"}, {URL: "https://h/b.png"}}},
+		"two images": {Inputs: []providers.Media{{URL: "https://h/a.png"}, {URL: "https://h/b.png"}}},
 		"no number":  {Prompt: "a", Seconds: "long"},
 		"no object":  {Prompt: "a", Extra: json.RawMessage(`[1]`)},
 	} {

@@ -26,10 +26,16 @@ type encoded struct {
 // reader hides the body's type from net/http, which could otherwise send it again by itself.
 func (e encoded) reader() io.Reader { return struct{ io.Reader }{bytes.NewReader(e.bytes)} }
 
+// VideoModels lets all pass but inputs: the service whose table it was has ended, and compatible servers have tables of
+// their own.
+func VideoModels(string) (providers.VideoModel, bool) {
+	return providers.AnyVideoModel(providers.VideoInput{Role: providers.FirstFrame}), true
+}
+
 // createBody writes a create. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (encoded, error) {
-	if len(req.Images) > 1 {
-		fault := providers.InvalidField("input_reference", "The upstream takes one input image, not %d.", len(req.Images))
+	if len(req.Inputs) > 1 {
+		fault := providers.InvalidField("input_reference", "The upstream takes one input image, not %d.", len(req.Inputs))
 		return encoded{}, fault
 	}
 	if req.N > 1 {
@@ -39,8 +45,8 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if err != nil {
 		return encoded{}, err
 	}
-	if len(req.Images) == 1 && req.Images[0].URL != "" {
-		fields["input_reference"], err = json.Marshal(map[string]string{"image_url": req.Images[0].URL})
+	if len(req.Inputs) == 1 && req.Inputs[0].URL != "" {
+		fields["input_reference"], err = json.Marshal(map[string]string{"image_url": req.Inputs[0].URL})
 		if err != nil {
 			return encoded{}, providers.Unwritable(err)
 		}
@@ -50,12 +56,12 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		}
 		return encoded{contentType: "application/json", bytes: doc}, nil
 	}
-	return createForm(ctx, fields, req.Images)
+	return createForm(ctx, fields, req.Inputs)
 }
 
 // remixBody writes a remix, which has the source's model, length and size. Every failure is before anything was sent.
 func remixBody(req providers.VideoRequest) (encoded, error) {
-	if len(req.Images) > 0 {
+	if len(req.Inputs) > 0 {
 		return encoded{}, providers.InvalidField("input_reference", "The upstream takes no input image for a remix.")
 	}
 	fields, err := req.Parameters()
@@ -82,7 +88,11 @@ func createFields(model string, req providers.VideoRequest) (map[string]json.Raw
 	if size == "" && req.Width > 0 && req.Height > 0 {
 		size = fmt.Sprintf("%dx%d", req.Width, req.Height)
 	}
-	for name, value := range map[string]string{"model": model, "prompt": req.Prompt, "seconds": req.Seconds, "size": size} {
+	for name, value := range map[string]string{
+		"model": model, "prompt": req.Prompt, "seconds": req.Seconds, "size": size,
+		// Not OpenAI's own: compatible servers take them under these names.
+		"negative_prompt": req.NegativePrompt, "aspect_ratio": req.AspectRatio, "resolution": req.Resolution,
+	} {
 		if value == "" {
 			continue
 		}
@@ -91,6 +101,9 @@ func createFields(model string, req providers.VideoRequest) (map[string]json.Raw
 			return nil, providers.Unwritable(err)
 		}
 		fields[name] = text
+	}
+	if req.GenerateAudio != nil {
+		fields["generate_audio"] = strconv.AppendBool(nil, *req.GenerateAudio)
 	}
 	if req.Seed != nil {
 		fields["seed"] = json.RawMessage(strconv.FormatInt(*req.Seed, 10))

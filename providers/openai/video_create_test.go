@@ -80,7 +80,7 @@ func TestVideoForm(t *testing.T) {
 	data := []byte("\x89PNG\r\n--boundary--")
 	type fields = map[string]string
 	image := func(name, contentType string) providers.VideoRequest {
-		return providers.VideoRequest{Images: []providers.Media{{
+		return providers.VideoRequest{Inputs: []providers.Media{{
 			Object: "tasks/video_1/inputs/0", Name: name, ContentType: contentType,
 			Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
 		}}}
@@ -152,7 +152,7 @@ func TestVideoJSON(t *testing.T) {
 	t.Parallel()
 	seed := int64(-7)
 	seen, _, err := create(t, providers.VideoRequest{
-		Prompt: "a cat", Seconds: "4", Seed: &seed, Images: []providers.Media{{URL: "https://example.com/a.png?x=1&y=2"}},
+		Prompt: "a cat", Seconds: "4", Seed: &seed, Inputs: []providers.Media{{URL: "https://example.com/a.png?x=1&y=2"}},
 		Extra:    json.RawMessage(`{"guidance":7.50,"mask":null,"input_reference":{"file_id":"f"}}`),
 		Metadata: json.RawMessage(`{"campaign":"c"}`),
 	}, `{"id":"video_1"}`)
@@ -209,7 +209,7 @@ func TestVideoRefusesItself(t *testing.T) {
 		{name: "two videos", param: "n", req: providers.VideoRequest{Prompt: "a", N: 2}},
 		{
 			name: "two images", param: "input_reference",
-			req: providers.VideoRequest{Images: []providers.Media{{URL: "https://example.com/a.png"}, {URL: "https://example.com/b.png"}}},
+			req: providers.VideoRequest{Inputs: []providers.Media{{URL: "https://example.com/a.png"}, {URL: "https://example.com/b.png"}}},
 		},
 		{name: "parameters that are no object", req: providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`[1]`)}},
 	} {

@@ -38,7 +38,7 @@ func (s videoSuite) upload(t *testing.T) {
 	})
 	req := s.request()
 	closed := &closing{Reader: bytes.NewReader(sent.Data)}
-	req.Images = []providers.Media{{
+	req.Inputs = []providers.Media{{
 		Object: "tasks/video_1/inputs/0", Name: sent.Name, ContentType: sent.ContentType, Size: int64(len(sent.Data)),
 		Open: func(context.Context) (io.ReadCloser, error) { return closed, nil },
 	}}
@@ -76,7 +76,7 @@ func (s videoSuite) uploadUnreadable(t *testing.T) {
 	} {
 		u := s.upstream(t)
 		req := s.request()
-		req.Images = []providers.Media{{Object: "tasks/video_1/inputs/0", Open: open}}
+		req.Inputs = []providers.Media{{Object: "tasks/video_1/inputs/0", Open: open}}
 		_, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), req)
 		wantAccepted(t, wantFault(t, err), providers.NotAccepted, true)
 		if !errors.Is(err, broken) {
@@ -105,7 +105,7 @@ func (s videoSuite) imageAddress(t *testing.T) {
 		accept(w, r)
 	})
 	req := s.request()
-	req.Images = []providers.Media{{URL: "https://images.example.com/cat.png"}}
+	req.Inputs = []providers.Media{{URL: "https://images.example.com/cat.png"}}
 	if _, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), req); err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func (s videoSuite) remix(t *testing.T) {
 	}
 	sent.Store(0)
 	withImage := s.request()
-	withImage.Images = []providers.Media{{URL: "https://images.example.com/cat.png"}}
+	withImage.Inputs = []providers.Media{{URL: "https://images.example.com/cat.png"}}
 	_, err = remixer.Remix(t.Context(), to, source, withImage)
 	if fault := wantFault(t, err); fault.Kind != providers.Invalid || fault.Accepted != providers.NotAccepted || sent.Load() != 0 {
 		t.Errorf("with an image: got %v, sent %d times", fault, sent.Load())

@@ -68,6 +68,8 @@ type Want struct {
 	OpenValues bool
 	// Several asks for a channel whose vendor makes several videos of one request.
 	Several bool
+	// Video is what is asked of a video, for a channel whose model makes that; nil asks for nothing.
+	Video *providers.VideoShape
 	// Except are names of channels not to be picked, ExceptKeys single keys of channels: those already tried.
 	Except     []string
 	ExceptKeys []providers.KeyRef
@@ -159,6 +161,9 @@ func (r *Router) Candidates(want Want) ([]providers.Channel, error) {
 		}
 	}
 	if len(all) == 0 {
+		if fault := r.Refusal(want); fault != nil {
+			return nil, fault
+		}
 		return nil, nowhere(want, served, soon)
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
@@ -189,6 +194,22 @@ func (r *Router) Serves(want Want) bool {
 	return slices.ContainsFunc(r.routes(&want), func(candidate route) bool { return candidate.serves(&want) })
 }
 
+// Refusal is why no channel makes the video that is wanted, though some would make another: the fault of the first of
+// them, by priority. nil where one makes it, and where none serves the want at all.
+func (r *Router) Refusal(want Want) *providers.Fault {
+	shape := want.Video
+	if shape == nil || r.Serves(want) {
+		return nil
+	}
+	want.Video = nil
+	for _, route := range r.routes(&want) {
+		if route.serves(&want) {
+			return route.channel.vendor.CheckVideo(route.upstream(&want), *shape)
+		}
+	}
+	return nil
+}
+
 // routes are the ways of a model for a group, whatever they serve, higher priority first.
 func (r *Router) routes(want *Want) []route {
 	t := r.table.Load()
@@ -209,6 +230,8 @@ type Model struct {
 	Vendor string
 	// Endpoints are all those some channel serves for the model, as they are or translated; a video create is {Operation: VideoTask}.
 	Endpoints []providers.Endpoint
+	// Video is what the vendor's table says of the model, nil where it says nothing or the model makes no videos.
+	Video *providers.VideoModel
 }
 
 // Models lists by name what the group can call, aliases too. A channel's patterns add none. The caller must not change

@@ -56,7 +56,8 @@ const (
 func (r *route) way(want *Want) way {
 	c := r.channel
 	switch {
-	case want.OpenValues && !c.OpenValues, want.Several && !c.vendor.Several:
+	case want.OpenValues && !c.OpenValues, want.Several && !c.vendor.Several,
+		want.Video != nil && c.vendor.CheckVideo(r.upstream(want), *want.Video) != nil:
 		return unable
 	case c.native(want.Endpoint):
 		return native
@@ -218,6 +219,11 @@ func newModel(id string, routes []route) (Model, bool) {
 		endpoints := route.channel.endpoints()
 		if len(endpoints) > 0 && model.Vendor == "" {
 			model.Vendor = route.channel.Vendor
+		}
+		if table := route.channel.vendor.VideoModels; table != nil && model.Video == nil {
+			if known, ok := table(cmp.Or(route.model, id)); ok {
+				model.Video = &known
+			}
 		}
 		for _, endpoint := range endpoints {
 			if !slices.Contains(model.Endpoints, endpoint) {

@@ -2,6 +2,7 @@ package vendorc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -33,6 +34,17 @@ func (r ratio) String() string { return strconv.Itoa(r.width) + ":" + strconv.It
 
 func ratios() []ratio { return []ratio{{16, 9}, {4, 3}, {1, 1}, {3, 4}, {9, 16}, {21, 9}} }
 
+// maxImages is more than any of the vendor's models takes.
+const maxImages = 16
+
+// VideoModels lets the words pass that the adapter writes: what a req_key takes is the vendor's to say.
+func VideoModels(string) (providers.VideoModel, bool) {
+	return providers.VideoModel{
+		Seconds: providers.AnyWord(), Sizes: providers.AnyWord(), AspectRatios: providers.AnyWord(), FPS: providers.AnyFPS,
+		Inputs: []providers.VideoInput{{Role: providers.FirstFrame, Max: maxImages}},
+	}, true
+}
+
 // createBody writes a submit, and what the ticket must remember of it. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, handle, error) {
 	if req.N > 1 {
@@ -58,10 +70,10 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 			return nil, handle{}, err
 		}
 	}
-	if err := addImages(ctx, members, req.Images); err != nil {
+	if err := addImages(ctx, members, req.Inputs); err != nil {
 		return nil, handle{}, err
 	}
-	if len(req.Images) == 0 { // beside an image the vendor takes the image's own
+	if len(req.Inputs) == 0 { // beside an image the vendor takes the image's own
 		if err := addRatio(members, req); err != nil {
 			return nil, handle{}, err
 		}
@@ -140,10 +152,11 @@ func addImages(ctx context.Context, members map[string]any, images []providers.M
 func addRatio(members map[string]any, req providers.VideoRequest) error {
 	width, height := req.Width, req.Height
 	if width == 0 || height == 0 {
-		if req.Size == "" {
+		word := cmp.Or(req.AspectRatio, req.Size)
+		if word == "" {
 			return nil
 		}
-		w, h, _ := strings.Cut(req.Size, ":")
+		w, h, _ := strings.Cut(word, ":")
 		width, height = upstream.Loose(w).Pixels(), upstream.Loose(h).Pixels()
 	}
 	var all []string

@@ -66,10 +66,10 @@ func TestVideoCreate(t *testing.T) {
 		{"another of the vendor's", providers.VideoRequest{Prompt: "a", Width: 1088, Height: 1920}, fields{"prompt": `"a"`, "aspect_ratio": `"9:16"`}},
 		{"a ratio for a size", providers.VideoRequest{Prompt: "a", Size: "3:4"}, fields{"prompt": `"a"`, "aspect_ratio": `"3:4"`}},
 		{"the vendor's own ratio", providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`{"aspect_ratio":"2:1"}`)}, fields{"prompt": `"a"`, "aspect_ratio": `"2:1"`}},
-		{"addresses", providers.VideoRequest{Images: []providers.Media{{URL: "https://h/a.png?x=1&y=2"}, {URL: "https://h/b.png"}}, Width: 999, Height: 10}, fields{
+		{"addresses", providers.VideoRequest{Inputs: []providers.Media{{URL: "https://h/a.png?x=1&y=2"}, {URL: "https://h/b.png"}}, Width: 999, Height: 10}, fields{
 			"image_urls": `["https://h/a.png?x=1\u0026y=2","https://h/b.png"]`,
 		}},
-		{"data", providers.VideoRequest{Images: []providers.Media{image("\x00\x01\x02"), image("four")}}, fields{"binary_data_base64": `["AAEC","Zm91cg=="]`}},
+		{"data", providers.VideoRequest{Inputs: []providers.Media{image("\x00\x01\x02"), image("four")}}, fields{"binary_data_base64": `["AAEC","Zm91cg=="]`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +138,7 @@ func TestVideoRefusesItself(t *testing.T) {
 		{"a size of no ratio it makes", "size", providers.VideoRequest{Prompt: "a", Width: 1000, Height: 100}},
 		{"a word for a size", "size", providers.VideoRequest{Prompt: "a", Size: "1080p"}},
 		{"a zero ratio", "size", providers.VideoRequest{Prompt: "a", Size: "0:0"}},
-		{"images of both kinds", "image", providers.VideoRequest{Images: []providers.Media{{URL: "https://h/a.png"}, image("x")}}},
+		{"images of both kinds", "image", providers.VideoRequest{Inputs: []providers.Media{{URL: "https://h/a.png"}, image("x")}}},
 		{"parameters that are no object", "", providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`[1]`)}},
 		{"req_json that is no string", "req_json", providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`{"req_json":{}}`)}},
 		{"req_json with a link", "req_json", providers.VideoRequest{Prompt: "a", Extra: json.RawMessage(`{"req_json":"https://h/a?sig=x"}`)}},

@@ -87,7 +87,7 @@ func TestPrivateRequestReadsWithoutArchive(t *testing.T) {
 	service, engine, shelf := newClient(t)
 	made, err := service.Create(t.Context(), create(providers.VideoRequest{
 		Model: "sora-2", Prompt: "a cat", Size: "1280x720", Metadata: json.RawMessage(`{"a":1}`),
-		Images: []providers.Media{{URL: "https://example.com/a.png?sig=hush"}},
+		Inputs: []providers.Media{{URL: "https://example.com/a.png?sig=hush"}},
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestCreateDoesNotWaitForTheArchive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service, _, _ := newClient(t)
 		began := time.Now()
-		_, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "m", Images: []providers.Media{{Data: []byte("x")}}}))
+		_, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "m", Inputs: []providers.Media{{Data: []byte("x")}}}))
 		var fault *providers.Fault
 		if !errors.As(err, &fault) || fault.Kind != providers.Overloaded || fault.RetryAfter <= 0 {
 			t.Errorf("got %v", err)

@@ -72,10 +72,11 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	defer func() { c.note(ctx, who, err != nil) }()
 	id, generation := who.id, newGeneration(now)
 	m := memo{Token: c.in.TokenID, Format: c.in.Format, Hash: hash, CreatedAt: now, Generation: generation}
+	shape := req.Shape()
 	start := workflows.Input{
 		Revision: workflows.RevisionNow, TaskID: id, Generation: generation, Created: now, Token: c.in.TokenID, Group: c.in.Group, Weight: c.in.Weight, Lane: c.in.Lane,
 		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: activities.Footage{Seconds: req.Seconds, Videos: req.N},
-		Format: c.in.Format, Model: req.Model, Several: req.N > 1, Pin: pin, Notify: c.in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
+		Format: c.in.Format, Model: req.Model, Several: req.N > 1, Video: &shape, Pin: pin, Notify: c.in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
 	load, err := place(*req, &start, &m)
 	if err != nil {

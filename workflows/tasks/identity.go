@@ -70,9 +70,9 @@ func IsTaskID(s string) bool {
 // Objects inside it are compared by value, whatever the order of their keys.
 func requestHash(req providers.VideoRequest) (string, error) {
 	req.IdempotencyKey, req.Source = "", nil
-	req.Images = append([]providers.Media(nil), req.Images...)
-	for i := range req.Images {
-		req.Images[i].Object = "" // where the bytes lie says nothing about them
+	req.Inputs = append([]providers.Media(nil), req.Inputs...)
+	for i := range req.Inputs {
+		req.Inputs[i].Object = "" // where the bytes lie says nothing about them
 	}
 	doc, err := canonical(req)
 	if err != nil {

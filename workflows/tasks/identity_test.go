@@ -44,11 +44,11 @@ func TestRequestHash(t *testing.T) {
 	base := providers.VideoRequest{
 		Model: "sora-2", Prompt: "a cat", Seconds: "8",
 		Extra:  json.RawMessage(`{"style":"x","n":1.0}`),
-		Images: []providers.Media{{SHA256: "aa", ContentType: "image/png"}},
+		Inputs: []providers.Media{{SHA256: "aa", ContentType: "image/png"}},
 	}
 	hash := func(change func(*providers.VideoRequest)) string {
 		req := base
-		req.Images = append([]providers.Media(nil), base.Images...)
+		req.Inputs = append([]providers.Media(nil), base.Inputs...)
 		change(&req)
 		got, err := tasks.RequestHash(req)
 		if err != nil {
@@ -59,7 +59,7 @@ func TestRequestHash(t *testing.T) {
 	want := hash(func(*providers.VideoRequest) {})
 	same := map[string]func(*providers.VideoRequest){
 		"key order":       func(r *providers.VideoRequest) { r.Extra = json.RawMessage(`{ "n":1.0, "style":"x" }`) },
-		"place of upload": func(r *providers.VideoRequest) { r.Images[0].Object = "tasks/y/inputs/aa" },
+		"place of upload": func(r *providers.VideoRequest) { r.Inputs[0].Object = "tasks/y/inputs/aa" },
 		"idempotency key": func(r *providers.VideoRequest) { r.IdempotencyKey = "k" },
 	}
 	for name, change := range same {
@@ -70,7 +70,7 @@ func TestRequestHash(t *testing.T) {
 	other := map[string]func(*providers.VideoRequest){
 		"prompt":  func(r *providers.VideoRequest) { r.Prompt = "a dog" },
 		"seconds": func(r *providers.VideoRequest) { r.Seconds = "4" },
-		"image":   func(r *providers.VideoRequest) { r.Images[0].SHA256 = "bb" },
+		"image":   func(r *providers.VideoRequest) { r.Inputs[0].SHA256 = "bb" },
 		"extra":   func(r *providers.VideoRequest) { r.Extra = json.RawMessage(`{"style":"y","n":1.0}`) },
 		"number":  func(r *providers.VideoRequest) { r.Extra = json.RawMessage(`{"style":"x","n":1}`) },
 	}

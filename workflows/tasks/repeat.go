@@ -134,10 +134,10 @@ func (c *creation) repeatKnown(ctx context.Context, id string) (Task, memo, erro
 // canonicalised is a request as it was made, its objects in order and its uploads told by their digests.
 func canonicalised(req providers.VideoRequest) (providers.VideoRequest, error) {
 	req.IdempotencyKey = ""
-	req.Images = append([]providers.Media(nil), req.Images...)
-	for i, image := range req.Images {
+	req.Inputs = append([]providers.Media(nil), req.Inputs...)
+	for i, image := range req.Inputs {
 		if image.Data != nil {
-			req.Images[i].SHA256, req.Images[i].Size = digest(image.Data), int64(len(image.Data))
+			req.Inputs[i].SHA256, req.Inputs[i].Size = digest(image.Data), int64(len(image.Data))
 		}
 	}
 	return ordered(req)

@@ -57,7 +57,7 @@ func TestRepeatWhileRemoved(t *testing.T) {
 	acts := &activities.Activities{Objects: archive, Executions: tasks.NewExecutions(engine, "", "")}
 	create := func() (tasks.Task, error) {
 		return service.Create(t.Context(), create(providers.VideoRequest{
-			Model: "m", Prompt: strings.Repeat("long ", 20_000), Images: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
+			Model: "m", Prompt: strings.Repeat("long ", 20_000), Inputs: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
 		}))
 	}
 	remove := func(id string) error {
@@ -99,10 +99,10 @@ func TestRepeatWhileRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	var req providers.VideoRequest
-	if err := archive.GetJSON(t.Context(), in.RequestObject, &req); err != nil || len(req.Images) != 1 {
-		t.Fatalf("the task's request: %+v, %v", req.Images, err)
+	if err := archive.GetJSON(t.Context(), in.RequestObject, &req); err != nil || len(req.Inputs) != 1 {
+		t.Fatalf("the task's request: %+v, %v", req.Inputs, err)
 	}
-	want := []string{req.Images[0].Object, in.RequestObject}
+	want := []string{req.Inputs[0].Object, in.RequestObject}
 	if got := archive.Keys(); !slices.Equal(got, want) {
 		t.Errorf("the archive has %v, want %v", got, want)
 	}

@@ -42,8 +42,8 @@ func (l load) empty() bool { return len(l.uploads) == 0 && l.request == nil }
 func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, error) {
 	var l load
 	at := activities.GenerationPrefix(start.TaskID, start.Generation)
-	for i := range req.Images {
-		if image := &req.Images[i]; image.Data != nil {
+	for i := range req.Inputs {
+		if image := &req.Inputs[i]; image.Data != nil {
 			image.Object = at + "inputs/" + image.SHA256
 			l.uploads = append(l.uploads, *image)
 			image.Data = nil
@@ -59,7 +59,7 @@ func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, e
 		return load{}, tooLarge(nil)
 	}
 	said := req
-	said.Images, said.Extra, said.WebhookURL, said.Source = nil, nil, "", nil
+	said.Inputs, said.Extra, said.WebhookURL, said.Source = nil, nil, "", nil
 	m.Request = &said
 	if inline(doc) {
 		start.Request = &req

@@ -54,7 +54,7 @@ func newStaging(t *testing.T, connection *redis.Client, over func(*fakeEngine) c
 // large is a create with an image and a request that go to the archive.
 func large() tasks.Create {
 	in := create(providers.VideoRequest{
-		Model: "sora-2", Prompt: strings.Repeat("long ", 20_000), Seconds: "8", Images: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
+		Model: "sora-2", Prompt: strings.Repeat("long ", 20_000), Seconds: "8", Inputs: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},
 	})
 	in.Budget, in.MaxTasks = 1, 1
 	return in
