@@ -37,6 +37,7 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	r := &reading{prompt: &form.Prompt{From: form.Responses}, loss: loss, ask: &ask}
 	r.prompt.Fields[form.FieldTurns] = "input"
 	r.prompt.Fields[form.FieldResultID] = "call_id"
+	r.prompt.Fields[form.FieldCache] = "prompt_cache_breakpoint"
 	root := form.Trim(call.Body)
 	for name, value := range root.Members() {
 		if !value.Absent() {
@@ -162,8 +163,10 @@ func (r *reading) vendorField(name string, value form.Value) {
 			r.refuse(providers.InvalidField(name, keepsNothing))
 		}
 	case "store", "metadata", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "max_tool_calls",
-		"context_management", "moderation", "access_programs", "image":
+		"context_management", "access_programs", "image":
 		r.own(name, value)
+	case "moderation": // the answer holds it
+		r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Value: value, Must: true})
 	case "service_tier":
 		if !value.Text().Is("auto") {
 			r.own(name, value)

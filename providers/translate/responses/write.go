@@ -1,0 +1,221 @@
+package responses
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// What this dialect takes.
+const (
+	minOutput = 16
+	maxCallID = 64
+	maxName   = 64
+)
+
+// writing is the state of one Write.
+type writing struct {
+	*form.Prompt
+	*form.Out
+	to   form.OpenAITraits
+	loss *form.Loss
+	// custom are the names of the tools that take one text.
+	custom map[string]bool
+	// include is what the answer is to hold besides, as the inside of an array.
+	include form.Out
+}
+
+// Write writes the call for an upstream of this dialect. It asks it to keep nothing.
+func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
+	w := newWriting(p, to, loss)
+	w.Begin()
+	w.Key("model")
+	w.String(to.Model)
+	for _, write := range []func() *providers.Fault{w.conversation, w.limits} {
+		if fault := write(); fault != nil {
+			return nil, fault
+		}
+	}
+	w.tools()
+	w.text()
+	w.sampling()
+	w.reasoning()
+	if fault := w.own(to.Stream); fault != nil {
+		return nil, fault
+	}
+	if w.include.Len() > 0 {
+		w.Key("include")
+		w.BeginArray()
+		w.Raw(w.include.Bytes())
+		w.EndArray()
+	}
+	w.Literal(`"store":false`)
+	if to.Stream {
+		w.Literal(`"stream":true`)
+	}
+	w.End()
+	return w.Payload(), nil
+}
+
+func newWriting(p *form.Prompt, to form.Target, loss *form.Loss) *writing {
+	w := &writing{Prompt: p, Out: form.NewPayload(), to: to.Traits.OpenAI, loss: loss, custom: make(map[string]bool)}
+	for _, tool := range p.Tools {
+		if tool.Custom {
+			w.custom[tool.Name] = true
+		}
+	}
+	return w
+}
+
+func (w *writing) limits() *providers.Fault {
+	if len(w.Limits.Stop) > 0 {
+		return form.Refusedf(w.Fields[form.FieldStop], form.Responses, "which has no texts that end an answer.")
+	}
+	if w.Limits.N > 1 {
+		return form.Refusedf(w.Fields[form.FieldN], form.Responses, "which gives one answer.")
+	}
+	limit := w.Limits.MaxTokens
+	if n, ok := limit.Int(); ok && n < minOutput {
+		w.loss.Change(w.Fields[form.FieldMaxTokens])
+		w.Key("max_output_tokens")
+		w.Int(minOutput)
+		return nil
+	}
+	w.Field("max_output_tokens", limit)
+	return nil
+}
+
+// picky tells whether the model is one of OpenAI's that reasons: it refuses what tunes the drawing of tokens.
+func (w *writing) picky() bool { return w.to.Reasons && !w.to.Imitator }
+
+func (w *writing) sampling() {
+	s := w.Sampling
+	for _, field := range []struct {
+		name  string
+		value form.Value
+		field form.Field
+	}{
+		{"temperature", s.Temperature, form.FieldTemperature},
+		{"top_p", s.TopP, form.FieldTopP},
+		{"", s.TopK, form.FieldTopK},
+		{"", s.Presence, form.FieldPresence},
+		{"", s.Frequency, form.FieldFrequency},
+		{"", s.Seed, form.FieldSeed},
+		{"", s.LogitBias, form.FieldLogitBias},
+	} {
+		switch {
+		case field.value.Absent():
+		case field.name == "" || w.picky():
+			w.loss.Drop(w.Fields[field.field])
+		default:
+			w.Field(field.name, field.value)
+		}
+	}
+	if s.Logprobs {
+		w.include.String(includeLogprobs)
+		w.Field("top_logprobs", s.TopLogprobs)
+	}
+	if !w.User.Empty() {
+		w.Field("safety_identifier", w.User)
+	}
+}
+
+// reasoning writes how much is thought, and asks for the thoughts sealed: there is no other place where they could wait for the
+// next turn. Models that cannot think refuse to be asked: "Encrypted content is not supported with this model."
+// (https://github.com/microsoft/agent-framework/issues/7483)
+func (w *writing) reasoning() {
+	effort := w.Effort(w.to, w.loss)
+	if !w.to.Reasons {
+		return
+	}
+	w.include.String(includeReasoning)
+	if effort == "" && !w.Thinking.Show {
+		return
+	}
+	w.Key("reasoning")
+	w.Begin()
+	if effort != "" {
+		w.Key("effort")
+		w.String(effort)
+	}
+	if w.Thinking.Show {
+		w.Literal(`"summary":"auto"`)
+	}
+	w.End()
+}
+
+// text writes the format of the answer, and how much is to be said.
+func (w *writing) text() {
+	var verbosity form.Value
+	if at := slices.IndexFunc(w.Own, isVerbosity); at >= 0 && w.From.SameVendor(form.Responses) {
+		verbosity = w.Own[at].Value
+	}
+	output := &w.Output
+	if output.Kind == form.OutputText && verbosity == nil {
+		return
+	}
+	w.Key("text")
+	w.Begin()
+	switch output.Kind {
+	case form.OutputText:
+	case form.OutputJSON:
+		w.Literal(`"format":{"type":"json_object"}`)
+	case form.OutputSchema:
+		w.Key("format")
+		w.Begin()
+		w.Literal(`"type":"json_schema"`)
+		w.Key("name")
+		if output.Name != "" {
+			w.String(output.Name)
+		} else {
+			w.String("output")
+		}
+		w.Field("description", output.Description)
+		if output.Strict {
+			w.Literal(`"strict":true`)
+		}
+		w.Field("schema", output.Schema)
+		w.End()
+	}
+	w.Field("verbosity", verbosity)
+	w.End()
+}
+
+func isVerbosity(own form.Member) bool {
+	return own.Name == "verbosity" || own.Name == "text.verbosity"
+}
+
+// own writes the fields that OpenAI alone knows.
+func (w *writing) own(stream bool) *providers.Fault {
+	if !w.From.SameVendor(form.Responses) {
+		return w.DropOwn(form.Responses, w.loss)
+	}
+	for _, own := range w.Own {
+		switch own.Name {
+		case "metadata", "service_tier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "moderation",
+			"truncation", "max_tool_calls", "context_management", "access_programs", "image":
+			w.Field(own.Name, own.Value)
+		case "verbosity", "text.verbosity": // of text
+		case "include":
+			for _, value := range own.Value.Items() {
+				if text := value.Text(); !text.Is(includeReasoning) && !text.Is(includeLogprobs) {
+					w.include.Raw(value)
+				}
+			}
+		case "stream_options.include_obfuscation":
+			if stream {
+				w.Key("stream_options")
+				w.Begin()
+				w.Field("include_obfuscation", own.Value)
+				w.End()
+			}
+		default:
+			if own.Must {
+				return form.Refused(own.Name, form.Responses)
+			}
+			w.loss.Drop(own.Name)
+		}
+	}
+	return nil
+}

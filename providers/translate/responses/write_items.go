@@ -1,0 +1,257 @@
+package responses
+
+import (
+	"bytes"
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// conversation writes the instructions and the items.
+func (w *writing) conversation() *providers.Fault {
+	system, turns, fault := w.Arrange(form.Arrangement{Apart: true, Takes: func(block *form.Block) bool {
+		return block.Kind == form.BlockThought && sealed(block.State) != nil
+	}})
+	if fault != nil {
+		return fault
+	}
+	if n := len(turns); n > 0 && turns[n-1].Role == form.Assistant {
+		w.loss.Change(w.Fields[form.FieldTurns]) // it is no beginning of the answer here
+	}
+	instructions := w.instructions(system)
+	w.Key("input")
+	w.BeginArray()
+	if !instructions && len(system) > 0 {
+		if fault := w.message("developer", system); fault != nil {
+			return fault
+		}
+	}
+	if w.Output.Kind == form.OutputJSON && !(&form.Prompt{Turns: turns}).MentionsJSON() {
+		// The vendor looks for the word in the items, not in the instructions: "Response input messages must contain the word
+		// 'json' in some form to use 'text.format' of type 'json_object'."
+		_ = w.message("developer", []form.Block{{Kind: form.BlockText, Text: w.Output.Line()}})
+	}
+	for i := range turns {
+		switch turn := &turns[i]; turn.Role {
+		case form.System:
+			fault = w.message("developer", turn.Blocks)
+		case form.Assistant:
+			fault = w.assistant(turn.Blocks)
+		case form.User:
+			fault = w.user(turn.Blocks)
+		}
+		if fault != nil {
+			return fault
+		}
+	}
+	w.EndArray()
+	return nil
+}
+
+// instructions writes the system's texts as one; false where there is none, or they must be parts because of cache marks.
+func (w *writing) instructions(system []form.Block) bool {
+	texts := make([]form.Text, 0, len(system))
+	for i := range system {
+		block := &system[i]
+		if block.Kind != form.BlockText || w.to.Breakpoints && block.Cache != form.NoMark {
+			return false
+		}
+		texts = append(texts, block.Text)
+	}
+	if len(texts) == 0 {
+		return false
+	}
+	for i := range system {
+		w.dropMark(&system[i])
+	}
+	w.Key("instructions")
+	w.Text(form.Join("\n\n", texts...))
+	return true
+}
+
+func (w *writing) dropMark(block *form.Block) { w.DropMark(block.Cache, block.At, w.loss) }
+
+// item begins an item.
+func (w *writing) item(kind string) {
+	w.Begin()
+	w.Key("type")
+	w.String(kind)
+}
+
+// message writes what the user or the system said.
+func (w *writing) message(role string, blocks []form.Block) *providers.Fault {
+	w.item("message")
+	w.Key("role")
+	w.String(role)
+	w.Key("content")
+	w.BeginArray()
+	for i := range blocks {
+		if blocks[i].Kind == form.BlockMedia && role != "user" && blocks[i].Media.Kind != form.PlainText {
+			return form.Refused(blocks[i].At.String(), form.Responses)
+		}
+		if fault := w.part(&blocks[i]); fault != nil {
+			return fault
+		}
+	}
+	w.EndArray()
+	w.End()
+	return nil
+}
+
+// user writes the results of a turn, each an item, and then what else was said.
+func (w *writing) user(blocks []form.Block) *providers.Fault {
+	said := make([]form.Block, 0, len(blocks))
+	for i := range blocks {
+		if blocks[i].Kind != form.BlockResult {
+			said = append(said, blocks[i])
+		} else if fault := w.result(&blocks[i]); fault != nil {
+			return fault
+		}
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return w.message("user", said)
+}
+
+func (w *writing) result(block *form.Block) *providers.Fault {
+	result := block.Result
+	if w.custom[result.Name] {
+		w.item("custom_tool_call_output")
+	} else {
+		w.item("function_call_output")
+	}
+	w.Key("call_id")
+	w.String(callID(result.ID))
+	w.Key("output")
+	said, media := result.Say(), result.Media()
+	marked := block.Cache != form.NoMark && w.to.Breakpoints
+	if len(media) == 0 && !marked {
+		w.dropMark(block)
+		w.Text(said)
+		w.End()
+		return nil
+	}
+	parts := make([]form.Block, 0, 1+len(media))
+	if !said.Blank() || len(media) == 0 {
+		parts = append(parts, form.Block{Kind: form.BlockText, Text: said})
+	}
+	parts = append(parts, media...)
+	parts[len(parts)-1].Cache = block.Cache
+	w.BeginArray()
+	for i := range parts {
+		if fault := w.part(&parts[i]); fault != nil {
+			return fault
+		}
+	}
+	w.EndArray()
+	w.End()
+	return nil
+}
+
+// assistant writes what the model said, item for item. A thought goes with what follows it: the vendor refuses one that
+// nothing follows (https://github.com/continuedev/continue/issues/8933).
+func (w *writing) assistant(blocks []form.Block) *providers.Fault {
+	var thoughts []*form.Block
+	var last []byte // the sealed thought that was written last, which several calls may have brought back
+	for i := 0; i < len(blocks); i++ {
+		block := &blocks[i]
+		w.dropMark(block)
+		if block.Kind == form.BlockThought {
+			thoughts = append(thoughts, block)
+			continue
+		}
+		if data := sealed(block.State); data != nil {
+			thoughts = append(thoughts, &form.Block{State: block.State})
+		}
+		for _, thought := range thoughts {
+			if data := sealed(thought.State); !bytes.Equal(data, last) {
+				w.thought(thought.Text, data)
+				last = data
+			}
+		}
+		thoughts = nil
+		switch block.Kind {
+		case form.BlockText:
+			end := i + 1
+			for end < len(blocks) && blocks[end].Kind == form.BlockText && sealed(blocks[end].State) == nil {
+				w.dropMark(&blocks[end])
+				end++
+			}
+			w.said(blocks[i:end])
+			i = end - 1
+		case form.BlockCall:
+			w.call(&block.Call)
+		default:
+			return form.Refused(block.At.String(), form.Responses)
+		}
+	}
+	return nil
+}
+
+// sealed is this vendor's own state, nil where there is none.
+func sealed(states []form.State) []byte {
+	if at := slices.IndexFunc(states, func(s form.State) bool { return s.Kind == form.StateOpenAI }); at >= 0 {
+		return states[at].Data
+	}
+	return nil
+}
+
+// thought writes a thought without its id: the vendor would look for it where it keeps nothing.
+func (w *writing) thought(text form.Text, data []byte) {
+	w.item("reasoning")
+	w.Key("summary")
+	w.BeginArray()
+	if !text.Empty() {
+		w.Begin()
+		w.Literal(`"type":"summary_text"`)
+		w.Field("text", text)
+		w.End()
+	}
+	w.EndArray()
+	w.Key("encrypted_content")
+	w.Quoted(data)
+	w.End()
+}
+
+func (w *writing) said(blocks []form.Block) {
+	w.item("message")
+	w.Literal(`"role":"assistant"`)
+	w.Key("content")
+	w.BeginArray()
+	for i := range blocks {
+		w.Begin()
+		w.Literal(`"type":"output_text"`)
+		w.Field("text", blocks[i].Text)
+		w.End()
+	}
+	w.EndArray()
+	w.End()
+}
+
+func (w *writing) call(call *form.Call) {
+	custom := w.custom[call.Name]
+	if custom {
+		w.item("custom_tool_call")
+	} else {
+		w.item("function_call")
+	}
+	w.Key("call_id")
+	w.String(callID(call.ID))
+	w.Key("name")
+	w.String(w.toolName(call.Name))
+	if custom {
+		w.Field("input", form.CustomText(call.Input))
+	} else {
+		w.Field("arguments", call.Arguments())
+	}
+	w.End()
+}
+
+// callID is the id under which this dialect takes a call.
+func callID(id string) string {
+	return form.CallID(id, func(id string) bool { return id != "" && len(id) <= maxCallID })
+}
+
+func (w *writing) toolName(name string) string { return w.ToolName(name, form.NameRule{Max: maxName}) }

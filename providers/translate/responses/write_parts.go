@@ -1,0 +1,61 @@
+package responses
+
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// part writes a block as a part of a message or of a result. Sound is none that this dialect takes: ResponseInputContent of
+// openai-node 7.55 has texts, images and files alone.
+func (w *writing) part(block *form.Block) *providers.Fault {
+	media := &block.Media
+	ownFile := media.File != nil && w.From.SameVendor(form.Responses)
+	switch {
+	case block.Kind == form.BlockText:
+		w.item("input_text")
+		w.Key("text")
+		w.Text(block.Text)
+	case block.Kind != form.BlockMedia:
+		return form.Refused(block.At.String(), form.Responses)
+	case media.Kind == form.PlainText && media.Text != nil:
+		w.item("input_text")
+		w.Key("text")
+		w.Text(media.Plain())
+	case media.Kind == form.Image && (ownFile || media.URL != nil || media.Data != nil):
+		w.item("input_image")
+		w.source(media, "image_url", "image_url")
+	case media.Kind == form.Document && (ownFile || media.URL != nil || media.Data != nil):
+		w.item("input_file")
+		w.source(media, "file_url", "file_data")
+	default:
+		return form.Refused(block.At.String(), form.Responses)
+	}
+	if block.Cache != form.NoMark && w.to.Breakpoints {
+		w.Literal(`"prompt_cache_breakpoint":{"mode":"explicit"}`)
+	} else {
+		w.dropMark(block)
+	}
+	w.End()
+	return nil
+}
+
+// source writes where a medium is: the names are those of an address and of what is given inline.
+func (w *writing) source(media *form.Media, address, inline string) {
+	switch {
+	case media.File != nil:
+		w.Field("file_id", media.File)
+	case media.URL != nil:
+		w.Field(address, media.URL)
+	default:
+		if media.Kind == form.Document { // the vendor wants a name
+			w.Key("filename")
+			if media.Title.Empty() {
+				w.String("file.pdf")
+			} else {
+				w.Text(media.Title)
+			}
+		}
+		w.Key(inline)
+		w.DataURL(*media)
+	}
+}

@@ -1,0 +1,111 @@
+package responses
+
+import "modelrelay/providers/translate/form"
+
+// anySchema is that of a tool without one.
+const anySchema = `{"type":"object","properties":{}}`
+
+// tools writes the declarations, and the choice among them. Nothing of it is sent without tools.
+func (w *writing) tools() {
+	if len(w.Tools) == 0 {
+		return
+	}
+	w.Key("tools")
+	w.BeginArray()
+	for i := range w.Tools {
+		tool := &w.Tools[i]
+		w.DropMark(tool.Cache, tool.At, w.loss)
+		w.item(toolKind(tool.Custom))
+		w.Key("name")
+		w.String(w.toolName(tool.Name))
+		w.Field("description", tool.Description)
+		if tool.Custom {
+			w.grammar(&tool.Grammar)
+		} else {
+			w.schema(tool)
+		}
+		w.End()
+	}
+	w.EndArray()
+	if w.Parallel != nil && !*w.Parallel {
+		w.Literal(`"parallel_tool_calls":false`)
+	}
+	w.choice()
+}
+
+func toolKind(custom bool) string {
+	if custom {
+		return "custom"
+	}
+	return "function"
+}
+
+func (w *writing) grammar(grammar *form.Grammar) {
+	if grammar.Definition.Empty() {
+		return
+	}
+	w.Key("format")
+	w.item("grammar")
+	w.Field("syntax", grammar.Syntax)
+	w.Field("definition", grammar.Definition)
+	w.End()
+}
+
+// schema writes what a function takes. Whether it is strict is always said: where nothing is, the vendor makes it strict if it
+// can (https://platform.openai.com/docs/guides/function-calling).
+func (w *writing) schema(tool *form.Tool) {
+	w.Key("parameters")
+	if isEmptyObject(tool.Schema) {
+		w.Literal(anySchema)
+	} else {
+		w.Raw(tool.Schema)
+	}
+	w.Key("strict")
+	w.Bool(tool.Strict != nil && *tool.Strict)
+}
+
+func isEmptyObject(schema form.Value) bool {
+	for range schema.Members() {
+		return false
+	}
+	return true
+}
+
+func (w *writing) choice() {
+	var word string
+	switch w.Choice.Mode {
+	case form.ChoiceUnset:
+		return
+	case form.ChoiceAuto:
+		word = choiceAuto
+	case form.ChoiceNone:
+		word = choiceNone
+	case form.ChoiceAny:
+		word = choiceRequired
+	}
+	w.Key("tool_choice")
+	switch names := w.Choice.Names; {
+	case len(names) == 0 || word == choiceNone:
+		w.String(word)
+	case len(names) == 1 && word == choiceRequired:
+		w.chosen(names[0])
+	default:
+		w.item("allowed_tools")
+		w.Key("mode")
+		w.String(word)
+		w.Key("tools")
+		w.BeginArray()
+		for _, name := range names {
+			w.chosen(name)
+		}
+		w.EndArray()
+		w.End()
+	}
+}
+
+func (w *writing) chosen(name string) {
+	w.item(toolKind(w.custom[name]))
+	w.Key("name")
+	w.String(w.toolName(name))
+	w.End()
+}
