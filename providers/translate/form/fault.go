@@ -1,8 +1,8 @@
 package form
 
 import (
-	"net/http"
-	"strconv"
+	"strings"
+	"time"
 
 	"modelrelay/providers"
 )
@@ -10,54 +10,72 @@ import (
 // saidLimit is how much of an upstream's message is kept, in bytes.
 const saidLimit = 2 << 10
 
-// BrokenOff is the fault of an answer that ended before it was whole.
+// ErrorMessage is the message of an error body {"error": {"message"}}, "" where there is none.
+func ErrorMessage(body []byte) string {
+	if !Valid(body) {
+		return ""
+	}
+	return providers.Cut(Trim(body).At("error", "message").Text().String(), saidLimit)
+}
+
+// BrokenOff is the fault of an answer whose upstream stopped in the middle of it.
 func BrokenOff() *providers.Fault {
 	return &providers.Fault{Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel}
 }
 
-// OpenAIFault makes the fault of an error object within an answer, as both of OpenAI's dialects have it: {"message", "type",
-// "code"}. The words are those of https://platform.openai.com/docs/guides/error-codes. A code may be a status, as some
-// imitators have it.
+// OpenAIFault makes the fault of an error {"code", "type", "message"} within an answer of one of OpenAI's dialects, with what
+// the status says that the error comes with in place of an answer. Imitators write the status as the code.
 func OpenAIFault(value Value) *providers.Fault {
 	code, class := value.Get("code").Text().String(), value.Get("type").Text().String()
-	status, _ := value.Get("code").Int()
-	if n, err := strconv.Atoi(code); err == nil {
-		status = int64(n)
+	if n := value.Get("code"); n.IsNumber() {
+		code = string(n)
 	}
-	fault := &providers.Fault{Code: providers.Cut(code, providers.WordLimit)}
 	if code == "" {
-		fault.Code = providers.Cut(class, providers.WordLimit)
+		code = class
 	}
-	refused := func(kind providers.Kind, message string) {
-		fault.Kind, fault.Message, fault.Accepted = kind, message, providers.NotAccepted
-	}
-	is := func(words ...string) bool {
-		for _, word := range words {
-			if code == word || class == word {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case is("insufficient_quota", "billing_hard_limit_reached", "billing_not_active"), status == http.StatusPaymentRequired:
+	message := value.Get("message").Text().String()
+	fault := &providers.Fault{Code: providers.Cut(code, providers.WordLimit)}
+	switch code {
+	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "402":
 		fault.RefuseKey(providers.KeyExhausted)
-	case is("invalid_api_key", "account_deactivated", "authentication_error"), status == http.StatusUnauthorized:
+	case "account_deactivated", "invalid_api_key", "authentication_error", "401":
 		fault.RefuseKey(providers.KeyRefused)
-	case is("permission_error"), status == http.StatusForbidden:
-		fault.RefuseKey(providers.KeyForbidden)
-	case is("rate_limit_exceeded", "rate_limit_error"), status == http.StatusTooManyRequests:
-		refused(providers.RateLimited, "The upstream limits the rate of requests.")
-		fault.Blame = providers.BlameKey
-	case is("overloaded", "overloaded_error", "server_is_overloaded", "service_unavailable", "slow_down"), status == http.StatusServiceUnavailable:
+	case "rate_limit_exceeded", "rate_limit_error", "429":
+		fault.Kind, fault.Message = providers.RateLimited, "The upstream limits the rate of requests."
+		fault.Accepted, fault.Blame, fault.RetryAfter = providers.NotAccepted, providers.BlameKey, tryAgainIn(message)
+	case "server_is_overloaded", "slow_down", "overloaded_error", "503", "529":
 		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
-	case is("model_not_found"):
-		refused(providers.ModelNotFound, "The upstream does not have the model.")
-	case is("invalid_request_error", "invalid_prompt", "context_length_exceeded", "content_policy_violation", "BadRequestError"), status == http.StatusBadRequest:
-		refused(providers.Invalid, "The upstream refused the request.")
-		fault.Said = providers.Cut(value.Get("message").Text().String(), saidLimit)
-	default: // server_error, and what is not known yet
-		fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed.", providers.BlameChannel
+	case "model_not_found":
+		fault.Kind, fault.Message, fault.Accepted = providers.ModelNotFound, "The upstream does not have the model.", providers.NotAccepted
+	default:
+		if !aboutRequest(code, class) {
+			fault.Kind, fault.Message, fault.Blame = providers.Upstream, "The upstream failed.", providers.BlameChannel
+			break
+		}
+		fault.Kind, fault.Message, fault.Accepted = providers.Invalid, "The upstream refused the request.", providers.NotAccepted
+		fault.Said = providers.Cut(message, saidLimit)
 	}
 	return fault
+}
+
+// aboutRequest tells whether an error is the request's. The codes are those of ResponseError of openai-node 7.55, of which many
+// are of images.
+func aboutRequest(code, class string) bool {
+	switch code {
+	case "invalid_prompt", "context_length_exceeded", "data_residency_mismatch", "failed_to_download_image", "400", "413", "422":
+		return true
+	}
+	return class == "invalid_request_error" || strings.HasPrefix(code, "invalid_") || strings.Contains(code, "image_") ||
+		strings.HasSuffix(code, "_policy") || strings.HasSuffix(code, "_policy_violation")
+}
+
+// tryAgainIn reads how long an upstream asks to be left alone in the words of its message: "Please try again in 1m2.5s."
+func tryAgainIn(message string) time.Duration {
+	_, rest, _ := strings.Cut(message, "try again in ")
+	word, _, _ := strings.Cut(rest, " ")
+	wait, err := time.ParseDuration(strings.TrimRight(word, "."))
+	if err != nil || wait < 0 {
+		return 0
+	}
+	return wait
 }

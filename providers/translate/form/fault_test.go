@@ -1,43 +1,55 @@
 package form_test
 
 import (
-	"strings"
 	"testing"
+	"time"
 
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 )
 
-// TestOpenAIFault reads errors of https://platform.openai.com/docs/guides/error-codes, and of imitators:
-// https://openrouter.ai/docs/api/reference/errors-and-debugging has statuses as codes.
+// The codes are those of ResponseError of openai-node 7.55 (resources/responses/responses.d.ts), those that Codex knows
+// (openai/codex codex-rs/codex-api/src/sse/responses.rs) and those of https://platform.openai.com/docs/guides/error-codes.
 func TestOpenAIFault(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		value    string
+	for name, test := range map[string]struct {
+		err      string
 		kind     providers.Kind
 		blame    providers.Blame
 		accepted providers.Accepted
 		said     string
+		after    time.Duration
 	}{
-		{`{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}`, providers.Upstream, providers.BlameKey, providers.NotAccepted, ""},
-		{`{"message":"m","type":"invalid_request_error","code":"invalid_api_key"}`, providers.Upstream, providers.BlameKey, providers.NotAccepted, ""},
-		{`{"message":"m","type":"tokens","code":"rate_limit_exceeded"}`, providers.RateLimited, providers.BlameKey, providers.NotAccepted, ""},
-		{`{"message":"m","code":429}`, providers.RateLimited, providers.BlameKey, providers.NotAccepted, ""},
-		{`{"message":"m","type":"server_error","code":"server_is_overloaded"}`, providers.Overloaded, providers.BlameChannel, providers.AcceptedUnknown, ""},
-		{`{"message":"m","code":"503"}`, providers.Overloaded, providers.BlameChannel, providers.AcceptedUnknown, ""},
-		{`{"message":"m","type":"invalid_request_error","code":"model_not_found"}`, providers.ModelNotFound, providers.BlameNone, providers.NotAccepted, ""},
-		{`{"message":"too \u006cong","type":"invalid_request_error","code":"context_length_exceeded"}`, providers.Invalid, providers.BlameNone, providers.NotAccepted, "too long"},
-		{`{"message":"m","type":"server_error","code":null}`, providers.Upstream, providers.BlameChannel, providers.AcceptedUnknown, ""},
-		{`{"message":"m","code":500}`, providers.Upstream, providers.BlameChannel, providers.AcceptedUnknown, ""},
-		{`"oops"`, providers.Upstream, providers.BlameChannel, providers.AcceptedUnknown, ""},
+		"a server's error":  {`{"code":"server_error","message":"m"}`, providers.Upstream, providers.BlameChannel, providers.AcceptedUnknown, "", 0},
+		"a limit":           {`{"code":"rate_limit_exceeded","message":"Rate limit reached. Please try again in 11.054s. Visit https://x."}`, providers.RateLimited, providers.BlameKey, providers.NotAccepted, "", 11054 * time.Millisecond},
+		"a limit by number": {`{"code":429,"type":"x","message":"slow"}`, providers.RateLimited, providers.BlameKey, providers.NotAccepted, "", 0},
+		"no money":          {`{"code":"insufficient_quota","message":"m"}`, providers.Upstream, providers.BlameKey, providers.NotAccepted, "", 0},
+		"a wrong key":       {`{"code":"invalid_api_key","message":"m"}`, providers.Upstream, providers.BlameKey, providers.NotAccepted, "", 0},
+		"overloaded":        {`{"code":"server_is_overloaded","message":"m"}`, providers.Overloaded, providers.BlameChannel, providers.AcceptedUnknown, "", 0},
+		"no such model":     {`{"code":"model_not_found","type":"invalid_request_error","message":"m"}`, providers.ModelNotFound, providers.BlameNone, providers.NotAccepted, "", 0},
+		"too long":          {`{"code":"context_length_exceeded","message":"too long"}`, providers.Invalid, providers.BlameNone, providers.NotAccepted, "too long", 0},
+		"a broken image":    {`{"code":"invalid_base64_image","message":"bad"}`, providers.Invalid, providers.BlameNone, providers.NotAccepted, "bad", 0},
+		"a forbidden image": {`{"code":"image_content_policy_violation","message":"bad"}`, providers.Invalid, providers.BlameNone, providers.NotAccepted, "bad", 0},
+		"by its type alone": {`{"type":"invalid_request_error","code":null,"message":"bad"}`, providers.Invalid, providers.BlameNone, providers.NotAccepted, "bad", 0},
+		"nothing":           {`null`, providers.Upstream, providers.BlameChannel, providers.AcceptedUnknown, "", 0},
 	} {
-		got := form.OpenAIFault(form.Value(test.value))
-		if got.Kind != test.kind || got.Blame != test.blame || got.Accepted != test.accepted || got.Said != test.said || got.Message == "" {
-			t.Errorf("%s: got %+v", test.value, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := form.OpenAIFault(form.Value(test.err))
+			if got.Kind != test.kind || got.Blame != test.blame || got.Accepted != test.accepted || got.Said != test.said || got.RetryAfter != test.after || got.Message == "" {
+				t.Errorf("got %+v", got)
+			}
+		})
 	}
-	long := form.OpenAIFault(form.Value(`{"type":"invalid_request_error","message":"` + strings.Repeat("x", 5000) + `"}`))
-	if len(long.Said) > 2<<10+len("…") {
-		t.Errorf("%d bytes are kept", len(long.Said))
+}
+
+func TestErrorMessage(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"error":{"message":"no \"x\""}}`: `no "x"`, `{"error":"x"}`: "", `{"error":null}`: "", `<html>`: "", ``: "", `[{"error":{}}]`: "",
+	} {
+		if got := form.ErrorMessage([]byte(body)); got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
 	}
 }
