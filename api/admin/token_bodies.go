@@ -99,24 +99,10 @@ func timeOrNull(t time.Time) *time.Time {
 	return &t
 }
 
-// TokenFields are those of a tokens.Change, which they convert to. It is exported because the document is made of
-// exported parts only.
-type TokenFields struct {
-	Group      *string   `json:"group,omitempty" minLength:"1" doc:"Which channels it may use"`
-	Models     *[]string `json:"models,omitempty" doc:"Public names with * patterns; empty: every model of the group"`
-	Operations *[]string `json:"operations,omitempty" doc:"What it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
-	Networks   *[]string `json:"networks,omitempty" doc:"Addresses or CIDR ranges its connections come from; empty: anywhere"`
-	tokens.LimitChange
-	Budget     *float64 `json:"budget,omitempty" doc:"Money, in the unit of prices; 0: no limit"`
-	Weight     *int     `json:"weight,omitempty" doc:"Share of a full channel's video jobs among the tokens of a lane that wait"`
-	Lane       *string  `json:"lane,omitempty" doc:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs"`
-	WebhookURL *string  `json:"webhook_url,omitempty" doc:"Where its video events go; empty: nowhere"`
-	Disabled   *bool    `json:"disabled,omitempty" doc:"Refuse it until it is enabled again"`
-}
-
-// TokenChange is what an operator may set of a token. What is absent stays as it is. It is exported as TokenFields are.
+// TokenChange is what an operator may set of a token. What is absent stays as it is. It is exported because the document is
+// made of exported parts only.
 type TokenChange struct {
-	TokenFields
+	tokens.Change
 	Expires       *string  `json:"expires,omitempty" doc:"Date or RFC 3339 time; empty: never"`
 	WebhookSecret *string  `json:"webhook_secret,omitempty" doc:"What signs them: whsec_ and 24 to 64 bytes in Base64, or new for one that is made and shown once. The one before signs beside it for a day"`
 	_             struct{} `json:"-" additionalProperties:"false"`
@@ -142,7 +128,7 @@ func (c *TokenChange) secret() string {
 
 // apply puts what is there into the token; made, unless empty, is its new webhook secret.
 func (c *TokenChange) apply(t *tokens.Token, made string) error {
-	tokens.Change(c.TokenFields).Apply(t)
+	c.Apply(t)
 	switch {
 	case made != "":
 		t.WebhookSecret = secret.Text(made)

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Change is what an operator may set of a token; what is nil stays as it is. The commands' flags are its fields, with the
-// tags of the parser; the document of /admin has these fields, types and order, and converts to it.
+// Change is what an operator may set of a token; what is nil stays as it is. The commands' flags and the document of /admin are
+// made of it: doc is what both say of a field, placeholder and type are the flag parser's.
 type Change struct {
-	Group      *string   `help:"Which channels it may use; of a new token: default." placeholder:"NAME"`
-	Models     *[]string `type:"list" help:"Public model names with * patterns and commas between; empty: every model of the group." placeholder:"LIST"`
-	Operations *[]string `type:"list" help:"What it may do: relay, video, realtime, with commas between; empty: everything." placeholder:"LIST"`
-	Networks   *[]string `type:"list" help:"Source addresses or CIDR ranges with commas between; empty: any." placeholder:"LIST"`
+	Group      *string   `json:"group,omitempty" minLength:"1" placeholder:"NAME" doc:"Which channels it may use; of a new token: default"`
+	Models     *[]string `json:"models,omitempty" type:"list" placeholder:"LIST" doc:"Public model names with * patterns; empty: every model of the group"`
+	Operations *[]string `json:"operations,omitempty" type:"list" placeholder:"LIST" doc:"What it may do: relay (all synchronous calls), video (all of tasks), realtime; empty: everything"`
+	Networks   *[]string `json:"networks,omitempty" type:"list" placeholder:"LIST" doc:"Addresses or CIDR ranges its connections come from; empty: anywhere"`
 	LimitChange
-	Budget     *float64 `help:"Money, in the unit of prices; 0: no limit." placeholder:"N"`
-	Weight     *int     `help:"Share of a full channel's video jobs among the tokens of a lane that wait; of a new token: 1." placeholder:"N"`
-	Lane       *string  `help:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs; of a new token: normal." placeholder:"LANE"`
-	WebhookURL *string  `name:"webhook-url" help:"Where its video events go; empty: nowhere." placeholder:"URL"`
-	Disabled   *bool    `help:"Refuse it until it is enabled; --disabled=false takes it again." placeholder:"BOOL"`
+	Budget     *float64 `json:"budget,omitempty" placeholder:"N" doc:"Money, in the unit of prices; 0: no limit"`
+	Weight     *int     `json:"weight,omitempty" placeholder:"N" doc:"Share of a full channel's video jobs among the tokens of a lane that wait; of a new token: 1"`
+	Lane       *string  `json:"lane,omitempty" placeholder:"LANE" doc:"high, normal or low: its video tasks wait while somebody waits in a lane before theirs; of a new token: normal"`
+	WebhookURL *string  `json:"webhook_url,omitempty" name:"webhook-url" placeholder:"URL" doc:"Where its video events go; empty: nowhere"`
+	Disabled   *bool    `json:"disabled,omitempty" placeholder:"BOOL" doc:"Refuse it (true) or accept it again (false)"`
 }
 
 // Apply puts what is there into the token. It checks nothing, and the token's lists are the change's afterwards.
