@@ -33,7 +33,7 @@ func (w *message) whole(content string) {
 	w.reason()
 	out.Literal(`"container":null,"diagnostics":null`)
 	out.Key("usage")
-	writeUsage(out, &w.counts, true)
+	writeUsage(out, &w.counts)
 	out.End()
 }
 
@@ -58,7 +58,7 @@ func (w *message) end() {
 	w.out.Literal(`"container":null`)
 	w.out.End()
 	w.out.Key("usage")
-	writeUsage(&w.out, &w.counts, false)
+	writeUsage(&w.out, &w.counts)
 	w.ends()
 	w.out.Plain("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
 }

@@ -11,7 +11,7 @@ import (
 const (
 	minBudget  = 1024
 	anyBudget  = 16384 // where the client leaves it to the model
-	leftAnswer = 2     // what a budget leaves of max_tokens at least
+	leftAnswer = 1     // what a budget leaves of max_tokens at least
 )
 
 // budgetOf is the budget for a word of effort.

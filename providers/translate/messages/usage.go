@@ -42,8 +42,8 @@ func (u *usage) counts() form.Counts {
 	}
 }
 
-// writeUsage writes counts, all but the members that only a whole message has.
-func writeUsage(out *form.Out, c *form.Counts, whole bool) {
+// writeUsage writes counts. A stream has all of them at its start and at its end, as some clients read only one.
+func writeUsage(out *form.Out, c *form.Counts) {
 	out.Begin()
 	out.Key("input_tokens")
 	out.Int(max(0, c.Input-c.Read-c.Write))
@@ -51,16 +51,13 @@ func writeUsage(out *form.Out, c *form.Counts, whole bool) {
 	out.Int(c.Write)
 	out.Key("cache_read_input_tokens")
 	out.Int(c.Read)
-	if whole {
-		out.Key("cache_creation")
-		out.Begin()
-		out.Key("ephemeral_5m_input_tokens")
-		out.Int(max(0, c.Write-c.Write1h))
-		out.Key("ephemeral_1h_input_tokens")
-		out.Int(c.Write1h)
-		out.End()
-		out.Literal(`"inference_geo":null`)
-	}
+	out.Key("cache_creation")
+	out.Begin()
+	out.Key("ephemeral_5m_input_tokens")
+	out.Int(max(0, c.Write-c.Write1h))
+	out.Key("ephemeral_1h_input_tokens")
+	out.Int(c.Write1h)
+	out.End()
 	out.Key("output_tokens")
 	out.Int(c.Output)
 	out.Key("output_tokens_details")
@@ -68,7 +65,7 @@ func writeUsage(out *form.Out, c *form.Counts, whole bool) {
 	out.Key("thinking_tokens")
 	out.Int(c.Reasoning)
 	out.End()
-	out.Literal(`"server_tool_use":null`)
+	out.Literal(`"server_tool_use":null,"inference_geo":null`)
 	out.End()
 }
 
