@@ -85,9 +85,10 @@ func FuzzAnswer(f *testing.F) {
 			if form.Valid(answer) {
 				write(1, whole.Document(form.Trim(answer), nil))
 			}
-			for i, out := range outs {
+			for i := range outs {
 				write(i, []form.Event{{Kind: form.EventEnd}})
-				if out = outs[i]; len(out) == 0 {
+				out := outs[i]
+				if len(out) == 0 {
 					continue
 				}
 				if !stream {

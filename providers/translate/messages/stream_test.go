@@ -71,7 +71,9 @@ func TestWriterAnswers(t *testing.T) {
 		events []form.Event
 	}{
 		"plain": {events: []form.Event{
-			start(), {Kind: form.EventPing}, text(0, "Hel"), text(0, ""), text(0, "lo \"😀\"\n"),
+			start(),
+			{Kind: form.EventPing},
+			text(0, "Hel"), text(0, ""), text(0, "lo \"😀\"\n"),
 			counts(form.Counts{Input: 100, Read: 60, Write: 30, Write1h: 10, Output: 20, Reasoning: 5}), stop(form.StopEnd),
 		}},
 		"nothing": {ask: form.Ask{Input: 17}, events: []form.Event{start(), text(0, ""), thinks(1, ""), stop(form.StopEnd)}},
@@ -92,8 +94,10 @@ func TestWriterAnswers(t *testing.T) {
 		}},
 		"state of Gemini's text": {events: []form.Event{start(), text(0, "x"), state(1, form.StateGeminiBefore, "s"), stop(form.StopEnd)}},
 		"state of OpenAI": {events: []form.Event{
-			start(), thinks(0, "a"), {Kind: form.EventState, State: form.State{Kind: form.StateOpenAI, Data: []byte("e1"), ID: "rs_1"}},
-			{Kind: form.EventState, Block: 1, State: form.State{Kind: form.StateOpenAI, Data: []byte("e2"), ID: "rs_2"}}, text(2, "b"), stop(form.StopEnd),
+			start(), thinks(0, "a"),
+			{Kind: form.EventState, State: form.State{Kind: form.StateOpenAI, Data: []byte("e1"), ID: "rs_1"}},
+			{Kind: form.EventState, Block: 1, State: form.State{Kind: form.StateOpenAI, Data: []byte("e2"), ID: "rs_2"}},
+			text(2, "b"), stop(form.StopEnd),
 		}},
 		"own state": {events: []form.Event{
 			start(), thinks(0, "a"), state(0, form.StateAnthropic, "s=="), state(1, form.StateAnthropic, "t=="), state(2, form.StateRedacted, "r=="), text(3, "b"), stop(form.StopEnd),
