@@ -1,0 +1,176 @@
+package responses
+
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// Message is the upstream's own message in an error body, "" where there is none.
+func Message(body []byte) string { return form.ErrorMessage(body) }
+
+// NewReader returns a reader of an upstream's response, streamed or whole.
+func NewReader() form.AnswerReader { return new(answer) }
+
+// answer reads one response. What has been said of an item in pieces is not said again at its end; what has not is.
+type answer struct {
+	begun, ended   bool
+	items          []readItem
+	blocks         int // begun so far
+	calls, refused bool
+}
+
+// readItem is an item of the response that has begun.
+type readItem struct {
+	index int64 // -1 where the upstream does not say
+	id    string
+	kind  form.EventKind // of its pieces; EventPing of an item that says nothing
+	ended bool
+	// custom: the pieces of a call's input are text, and said that its first has been given.
+	custom bool
+	block  int
+	// parts are those of a message or a thought.
+	parts []readPart
+	said  bool
+}
+
+// readPart is a part of an item that has begun.
+type readPart struct {
+	index int64
+	open  bool // of a thought in the open rather than of its summary
+	block int
+}
+
+// Event implements form.AnswerReader.
+func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
+	event := form.Trim(data)
+	if a.ended || !event.IsObject() {
+		return to
+	}
+	p := pieceOf(event)
+	kind := p.kind.Decoded()
+	if len(kind) == 0 {
+		kind = name
+	}
+	switch string(kind) {
+	case "response.created", "response.in_progress", "response.queued":
+		return a.start(to)
+	case "response.output_item.added":
+		_, to = a.item(&p, a.start(to))
+		return to
+	case "response.output_item.done":
+		return a.endItem(&p, a.start(to))
+	case "response.output_text.delta":
+		return a.text(&p, form.EventText, p.delta, a.start(to))
+	case "response.output_text.done":
+		return a.rest(&p, form.EventText, p.text, a.start(to))
+	case "response.refusal.delta":
+		return a.text(&p, form.EventRefusal, p.delta, a.start(to))
+	case "response.refusal.done":
+		return a.rest(&p, form.EventRefusal, event.Get("refusal").Text(), a.start(to))
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		return a.text(&p, form.EventThought, p.delta, a.start(to))
+	case "response.reasoning_summary_text.done", "response.reasoning_text.done":
+		return a.rest(&p, form.EventThought, p.text, a.start(to))
+	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
+		return a.input(&p, p.delta, a.start(to))
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+		return a.end(event.Get("response"), a.start(to))
+	case "error":
+		if inside := event.Get("error"); inside.IsObject() {
+			event = inside
+		}
+		return a.fail(form.OpenAIFault(event), to)
+	case "keepalive":
+		return append(to, form.Event{Kind: form.EventPing})
+	}
+	return to
+}
+
+// Document implements form.AnswerReader.
+func (a *answer) Document(document form.Value, to []form.Event) []form.Event {
+	if a.ended {
+		return to
+	}
+	if status := document.Get("status").Text(); !document.IsObject() || status == nil && !document.Get("output").IsArray() {
+		if failed := document.Get("error"); failed.IsObject() {
+			return a.fail(form.OpenAIFault(failed), to)
+		}
+		return a.End(to)
+	}
+	return a.end(document, a.start(to))
+}
+
+// End implements form.AnswerReader.
+func (a *answer) End(to []form.Event) []form.Event {
+	if a.ended {
+		return to
+	}
+	return a.fail(form.BrokenOff(), to)
+}
+
+func (a *answer) fail(fault *providers.Fault, to []form.Event) []form.Event {
+	a.ended = true
+	return append(to, form.Event{Kind: form.EventFailed, Fault: fault})
+}
+
+func (a *answer) start(to []form.Event) []form.Event {
+	if a.begun {
+		return to
+	}
+	a.begun = true
+	return append(to, form.Event{Kind: form.EventStart})
+}
+
+// end reads the whole response, of which most has been said by now.
+func (a *answer) end(response form.Value, to []form.Event) []form.Event {
+	status := response.Get("status").Text()
+	switch {
+	case status.Is(statusFailed), status.Is("cancelled"):
+		return a.fail(form.OpenAIFault(response.Get("error")), to)
+	case status.Is(statusInProgress), status.Is("queued"): // it would have to be asked for again
+		return a.fail(form.BrokenOff(), to)
+	}
+	for i, item := range response.Get("output").Items() {
+		p := piece{item: item, id: item.Get("id").Text(), index: int64(i)}
+		if known := a.find(&p); known == nil || !known.ended {
+			to = a.endItem(&p, to)
+		}
+	}
+	to = a.count(response.Get("usage"), to)
+	stop := form.Stop{Reason: form.StopEnd}
+	if reason := response.At("incomplete_details", "reason").Text(); status.Is(statusIncomplete) || !reason.Empty() {
+		switch {
+		case reason.Is(tooLong):
+			stop.Reason = form.StopMaxTokens
+		case reason.Is(filtered):
+			stop.Reason = form.StopFiltered
+		default:
+			stop.Reason = form.StopOther
+		}
+	}
+	if a.refused && (stop.Reason == form.StopEnd || stop.Reason == form.StopFiltered) {
+		stop.Reason = form.StopRefusal
+	}
+	a.ended = true
+	return append(to, form.Event{Kind: form.EventStop, Stop: stop.WithCalls(a.calls)})
+}
+
+func (a *answer) count(usage form.Value, to []form.Event) []form.Event {
+	if !usage.IsObject() {
+		return to
+	}
+	counts := new(form.Counts)
+	for _, field := range []struct {
+		value form.Value
+		count *int64
+	}{
+		{usage.Get("input_tokens"), &counts.Input},
+		{usage.At("input_tokens_details", "cached_tokens"), &counts.Read},
+		{usage.At("input_tokens_details", "cache_write_tokens"), &counts.Write},
+		{usage.Get("output_tokens"), &counts.Output},
+		{usage.At("output_tokens_details", "reasoning_tokens"), &counts.Reasoning},
+	} {
+		*field.count, _ = field.value.Int()
+	}
+	return append(to, form.Event{Kind: form.EventCounts, Counts: counts})
+}

@@ -1,0 +1,239 @@
+package responses
+
+import "modelrelay/providers/translate/form"
+
+// piece is what an event may say.
+type piece struct {
+	kind        form.Text
+	id          form.Text
+	index, part int64
+	open        bool
+	delta, text form.Text
+	logprobs    form.Value
+	item        form.Value
+}
+
+// pieceOf reads an event in one pass.
+func pieceOf(event form.Value) piece {
+	p := piece{index: -1}
+	for name, value := range event.Members() {
+		switch string(name.Inner()) {
+		case "type":
+			p.kind = value.Text()
+		case "item_id":
+			p.id = value.Text()
+		case "output_index":
+			if n, ok := value.Int(); ok {
+				p.index = n
+			}
+		case "summary_index":
+			p.part, _ = value.Int()
+		case "content_index":
+			p.part, _ = value.Int()
+			p.open = true
+		case "delta":
+			p.delta = value.Text()
+		case "text":
+			p.text = value.Text()
+		case "logprobs":
+			if value.Len() > 0 {
+				p.logprobs = value
+			}
+		case "item":
+			p.item = value
+		}
+	}
+	if p.id == nil {
+		p.id = p.item.Get("id").Text()
+	}
+	return p
+}
+
+// find is the item that a piece belongs to, nil where it has not begun: by its id, or else, for some write another one in each
+// event, by its place, or else the one that is open.
+func (a *answer) find(p *piece) *readItem {
+	for i := len(a.items) - 1; i >= 0; i-- {
+		if item := &a.items[i]; !p.id.Empty() && p.id.Is(item.id) {
+			return item
+		}
+	}
+	for i := len(a.items) - 1; i >= 0; i-- {
+		item := &a.items[i]
+		if p.index >= 0 && item.index == p.index || p.index < 0 && p.id.Empty() && !item.ended {
+			return item
+		}
+	}
+	return nil
+}
+
+// item is the item that a piece belongs to; it begins with the piece where it has not.
+func (a *answer) item(p *piece, to []form.Event) (*readItem, []form.Event) {
+	if known := a.find(p); known != nil {
+		return known, to
+	}
+	item := readItem{index: p.index, id: p.id.String(), kind: form.EventPing, block: -1}
+	switch kind := p.item.Get("type").Text(); {
+	case kind.Is("message"):
+		item.kind = form.EventText
+	case kind.Is("reasoning"):
+		item.kind = form.EventThought
+	case kind.Is("image_generation_call"):
+		to = append(to, form.Event{Kind: form.EventMedia, Block: a.block()})
+	case kind.Is("function_call"), kind.Is("custom_tool_call"):
+		item.kind, item.custom = form.EventCallArgs, kind.Is("custom_tool_call")
+		item.block, a.calls = a.block(), true
+		space := form.Space{Namespace: p.item.Get("namespace").Text().String(), Name: p.item.Get("name").Text().String()}
+		call := form.Call{ID: p.item.Get("call_id").Text().String(), Name: space.Flat(), Custom: item.custom}
+		if call.ID == "" {
+			call.ID = item.id // of imitators
+		}
+		to = append(to, form.Event{Kind: form.EventCallBegin, Block: item.block, Call: call})
+	}
+	a.items = append(a.items, item)
+	return &a.items[len(a.items)-1], to
+}
+
+func (a *answer) block() int {
+	a.blocks++
+	return a.blocks - 1
+}
+
+// text gives a piece of a text, a refusal or a thought.
+func (a *answer) text(p *piece, kind form.EventKind, text form.Text, to []form.Event) []form.Event {
+	if text.Empty() {
+		return to
+	}
+	item, to := a.item(p, to)
+	if item.kind == form.EventPing { // it was not told to begin
+		if item.kind = form.EventText; kind == form.EventThought {
+			item.kind = kind
+		}
+	}
+	part, begins := item.partOf(p)
+	if begins {
+		switch {
+		case kind != form.EventThought:
+			part.block = a.block()
+		case len(item.parts) == 1:
+			part.block = a.block()
+			item.block = part.block
+		default: // the parts of a thought are one
+			part.block = item.block
+			to = append(to, form.Event{Kind: kind, Block: part.block, Text: form.Text(`"\n\n"`)})
+		}
+	}
+	a.refused = a.refused || kind == form.EventRefusal
+	event := form.Event{Kind: kind, Block: part.block, Text: text}
+	if kind == form.EventText {
+		event.Logprobs = p.logprobs
+	}
+	return append(to, event)
+}
+
+// partOf is the part that a piece belongs to, and whether it begins with it.
+func (i *readItem) partOf(p *piece) (part *readPart, begins bool) {
+	for n := range i.parts {
+		if i.parts[n].index == p.part && i.parts[n].open == p.open {
+			return &i.parts[n], false
+		}
+	}
+	i.parts = append(i.parts, readPart{index: p.part, open: p.open})
+	return &i.parts[len(i.parts)-1], true
+}
+
+// rest gives the text of a part of which no piece has been given.
+func (a *answer) rest(p *piece, kind form.EventKind, text form.Text, to []form.Event) []form.Event {
+	if known := a.find(p); known != nil {
+		for _, part := range known.parts {
+			if part.index == p.part && part.open == p.open {
+				return to
+			}
+		}
+	}
+	return a.text(p, kind, text, to)
+}
+
+// input gives a piece of a call's input.
+func (a *answer) input(p *piece, text form.Text, to []form.Event) []form.Event {
+	item := a.find(p)
+	if item == nil || item.kind != form.EventCallArgs || item.ended || text.Empty() {
+		return to // all of it comes at the end
+	}
+	if item.custom {
+		to, text = item.opens(to), form.CustomArgs(text)
+	}
+	item.said = true
+	return append(to, form.Event{Kind: form.EventCallArgs, Block: item.block, Text: text})
+}
+
+// opens gives what stands before the text of a custom tool, once.
+func (i *readItem) opens(to []form.Event) []form.Event {
+	if i.said {
+		return to
+	}
+	i.said = true
+	return append(to, form.Event{Kind: form.EventCallArgs, Block: i.block, Text: form.Text(form.CustomOpens)})
+}
+
+// endItem gives what has not been said of an item that is whole, and its end.
+func (a *answer) endItem(p *piece, to []form.Event) []form.Event {
+	item, to := a.item(p, to)
+	if item.ended {
+		return to
+	}
+	switch item.kind {
+	case form.EventText:
+		to = a.restOf(p, "content", true, to)
+	case form.EventThought:
+		to = a.restOf(p, "summary", false, to)
+		if len(item.parts) == 0 || item.parts[0].open {
+			to = a.restOf(p, "content", true, to)
+		}
+		if sealed := p.item.Get("encrypted_content").Text(); !sealed.Empty() {
+			block := item.block
+			if block < 0 {
+				block = a.block()
+			}
+			to = append(to, form.Event{Kind: form.EventState, Block: block, State: form.State{
+				Kind: form.StateOpenAI, Data: sealed.Inner(), ID: item.id,
+			}})
+		}
+	case form.EventCallArgs:
+		to = a.endCall(p, item, to)
+	}
+	item.ended = true
+	return to
+}
+
+// restOf gives the parts of an item of which nothing has been given.
+func (a *answer) restOf(p *piece, list string, open bool, to []form.Event) []form.Event {
+	for i, part := range p.item.Get(list).Items() {
+		at := piece{id: p.id, index: p.index, part: int64(i), open: open, logprobs: part.Get("logprobs")}
+		if at.logprobs.Len() == 0 {
+			at.logprobs = nil
+		}
+		switch kind := part.Get("type").Text(); {
+		case kind.Is("output_text"):
+			to = a.rest(&at, form.EventText, part.Get("text").Text(), to)
+		case kind.Is("refusal"):
+			to = a.rest(&at, form.EventRefusal, part.Get("refusal").Text(), to)
+		case kind.Is("summary_text"), kind.Is("reasoning_text"):
+			to = a.rest(&at, form.EventThought, part.Get("text").Text(), to)
+		}
+	}
+	return to
+}
+
+func (a *answer) endCall(p *piece, item *readItem, to []form.Event) []form.Event {
+	name := "arguments"
+	if item.custom {
+		name = "input"
+	}
+	if !item.said {
+		to = a.input(p, p.item.Get(name).Text(), to)
+	}
+	if item.custom {
+		to = append(item.opens(to), form.Event{Kind: form.EventCallArgs, Block: item.block, Text: form.Text(form.CustomCloses)})
+	}
+	return append(to, form.Event{Kind: form.EventCallEnd, Block: item.block})
+}
