@@ -112,3 +112,33 @@ func Camel(name string) string {
 	}
 	return string(camel)
 }
+
+// IsCamel tells whether a name in either spelling is one that is given in camel case.
+func (t Text) IsCamel(name string) bool {
+	at, up := 0, false
+	for _, c := range t.Decoded() {
+		if c == '_' {
+			up = true
+			continue
+		}
+		if up && c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		up = false
+		if at >= len(name) || name[at] != c {
+			return false
+		}
+		at++
+	}
+	return at == len(name) && !up
+}
+
+// GetCamel finds the last member of a name in either spelling, which is given in camel case; absent where the value has none.
+func (v Value) GetCamel(name string) (found Value) {
+	for key, value := range v.Members() {
+		if key.IsCamel(name) {
+			found = value
+		}
+	}
+	return found
+}

@@ -11,7 +11,7 @@ import (
 func ReadCount(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	const inside = "generateContentRequest"
 	body := form.Trim(call.Body)
-	if whole := get(body, inside); whole.IsObject() {
+	if whole := body.GetCamel(inside); whole.IsObject() {
 		r := newReading(inside+".", loss)
 		r.root(whole)
 		return r.finish(call)
@@ -24,15 +24,11 @@ func ReadCount(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *p
 // WriteCount writes the same call as Write for countTokens, which names the model in its body.
 func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
 	w := &writing{p: p, to: to, loss: loss, out: form.NewPayload()}
-	model := to.Model
-	if !strings.HasPrefix(model, "models/") && !strings.HasPrefix(model, "tunedModels/") {
-		model = "models/" + model
-	}
 	w.out.Begin()
 	w.out.Key("generateContentRequest")
 	w.out.Begin()
 	w.out.Key("model")
-	w.out.String(model)
+	w.out.String(Resource(to.Model))
 	w.root()
 	w.out.End()
 	w.out.End()
@@ -40,6 +36,14 @@ func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payl
 		return nil, w.fault
 	}
 	return w.out.Payload(), nil
+}
+
+// Resource is the name of a model in a body.
+func Resource(model string) string {
+	if strings.HasPrefix(model, "models/") || strings.HasPrefix(model, "tunedModels/") {
+		return model
+	}
+	return "models/" + model
 }
 
 // ReadCounted reads the answer of countTokens; false where it has no count.

@@ -54,9 +54,9 @@ func (r *reading) finish(call providers.Call) (*form.Prompt, form.Ask, *provider
 }
 
 // fail keeps the first fault.
-func (r *reading) fail(at, format string, args ...any) {
+func (r *reading) fail(at, message string) {
 	if r.fault == nil {
-		r.fault = providers.InvalidField(at, format, args...)
+		r.fault = providers.InvalidField(at, "%s", message)
 	}
 }
 
@@ -87,54 +87,24 @@ func saysNothing(value form.Value) bool {
 	return false
 }
 
-// is tells whether a member has a name, which is given in camel case.
-func is(name form.Text, camel string) bool {
-	at, up := 0, false
-	for _, c := range name.Decoded() {
-		if c == '_' {
-			up = true
-			continue
-		}
-		if up && c >= 'a' && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		up = false
-		if at >= len(camel) || camel[at] != c {
-			return false
-		}
-		at++
-	}
-	return at == len(camel) && !up
-}
-
-// get finds the last member of a name that is given in camel case.
-func get(v form.Value, camel string) (found form.Value) {
-	for name, value := range v.Members() {
-		if is(name, camel) {
-			found = value
-		}
-	}
-	return found
-}
-
 // root reads a GenerateContentRequest.
 func (r *reading) root(request form.Value) {
 	for name, value := range request.Members() {
 		switch {
-		case value.Absent(), is(name, "model"):
-		case is(name, "contents"):
+		case value.Absent(), name.IsCamel("model"):
+		case name.IsCamel("contents"):
 			r.contents(value)
-		case is(name, "systemInstruction"):
+		case name.IsCamel("systemInstruction"):
 			r.system(value)
-		case is(name, "tools"):
+		case name.IsCamel("tools"):
 			r.tools(value)
-		case is(name, "toolConfig"):
+		case name.IsCamel("toolConfig"):
 			r.toolConfig(value)
-		case is(name, "generationConfig"):
+		case name.IsCamel("generationConfig"):
 			r.config(value)
-		case is(name, "cachedContent"):
+		case name.IsCamel("cachedContent"):
 			r.own(r.prefix+"cachedContent", value, true)
-		case is(name, "safetySettings"), is(name, "labels"), is(name, "serviceTier"), is(name, "store"), is(name, "modelArmorConfig"):
+		case name.IsCamel("safetySettings"), name.IsCamel("labels"), name.IsCamel("serviceTier"), name.IsCamel("store"), name.IsCamel("modelArmorConfig"):
 			r.own(r.prefix+form.Camel(name.String()), value, false)
 		default:
 			r.unknown(r.prefix, name, value)
@@ -157,9 +127,9 @@ func (r *reading) system(value form.Value) {
 		r.p.System = append(r.p.System, form.Block{Kind: form.BlockText, Text: text, At: at})
 		return
 	}
-	for i, part := range get(value, "parts").Items() {
+	for i, part := range value.GetCamel("parts").Items() {
 		at := at.Item("parts", i)
-		text := get(part, "text").Text()
+		text := part.GetCamel("text").Text()
 		if text == nil {
 			if part.IsObject() && !saysNothing(part) {
 				r.fail(at.String(), "An instruction is text.")
@@ -176,7 +146,7 @@ func (r *reading) tools(value form.Value) {
 	for i, tool := range value.Items() {
 		at := form.In(r.prefix+"tools", i)
 		for name, value := range tool.Members() {
-			if !is(name, "functionDeclarations") {
+			if !name.IsCamel("functionDeclarations") {
 				if !value.Absent() {
 					r.p.Own = append(r.p.Own, form.Member{Name: at.Field(form.Camel(name.String())).String(), Value: value, Must: true})
 				}
@@ -195,15 +165,15 @@ func (r *reading) declaration(value form.Value, at form.Path) {
 	for name, value := range value.Members() {
 		switch {
 		case value.Absent():
-		case is(name, "name"):
+		case name.IsCamel("name"):
 			tool.Name = value.Text().String()
-		case is(name, "description"):
+		case name.IsCamel("description"):
 			tool.Description = value.Text()
-		case is(name, "parametersJsonSchema"):
+		case name.IsCamel("parametersJsonSchema"):
 			tool.Schema = value
-		case is(name, "parameters"):
+		case name.IsCamel("parameters"):
 			openAPI = value
-		case is(name, "response"), is(name, "responseJsonSchema"), is(name, "behavior"):
+		case name.IsCamel("response"), name.IsCamel("responseJsonSchema"), name.IsCamel("behavior"):
 			r.own(at.Field(form.Camel(name.String())).Name(), value, false)
 		default:
 			r.unknown(at.Name()+".", name, value)
@@ -225,7 +195,7 @@ func (r *reading) declaration(value form.Value, at form.Path) {
 func (r *reading) toolConfig(value form.Value) {
 	const field = "toolConfig.functionCallingConfig"
 	for name, value := range value.Members() {
-		if !is(name, "functionCallingConfig") {
+		if !name.IsCamel("functionCallingConfig") {
 			r.own(r.prefix+"toolConfig."+form.Camel(name.String()), value, false)
 			continue
 		}
@@ -233,9 +203,9 @@ func (r *reading) toolConfig(value form.Value) {
 		var names []string
 		for name, value := range value.Members() {
 			switch {
-			case is(name, "mode"):
+			case name.IsCamel("mode"):
 				r.mode(value.Text(), r.prefix+field+".mode")
-			case is(name, "allowedFunctionNames"):
+			case name.IsCamel("allowedFunctionNames"):
 				for _, allowed := range value.Items() {
 					names = append(names, allowed.Text().String())
 				}

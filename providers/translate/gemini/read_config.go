@@ -18,25 +18,25 @@ func (r *reading) config(config form.Value) {
 		}
 		switch {
 		case r.sampling(name, value, prefix):
-		case is(name, "thinkingConfig"):
+		case name.IsCamel("thinkingConfig"):
 			r.thinking(value, prefix)
-		case is(name, "responseMimeType"):
+		case name.IsCamel("responseMimeType"):
 			mime = value.Text()
-		case is(name, "responseJsonSchema"), name.Is("_responseJsonSchema"):
+		case name.IsCamel("responseJsonSchema"), name.Is("_responseJsonSchema"):
 			schema = value
-		case is(name, "responseSchema"):
+		case name.IsCamel("responseSchema"):
 			openAPI = value
-		case is(name, "responseModalities"):
+		case name.IsCamel("responseModalities"):
 			for _, modality := range value.Items() {
 				if word := modality.Text().String(); !strings.EqualFold(word, "text") && word != "MODALITY_UNSPECIFIED" {
 					r.own(prefix+"responseModalities", value, true)
 				}
 			}
-		case is(name, "speechConfig"), is(name, "translationConfig"), is(name, "responseFormat"):
+		case name.IsCamel("speechConfig"), name.IsCamel("translationConfig"), name.IsCamel("responseFormat"):
 			r.own(prefix+form.Camel(name.String()), value, true)
-		case is(name, "mediaResolution"), is(name, "routingConfig"), is(name, "modelSelectionConfig"), is(name, "audioTimestamp"),
-			is(name, "imageConfig"), is(name, "enableAffectiveDialog"), is(name, "enableEnhancedCivicAnswers"),
-			is(name, "audioTranscriptionConfig"):
+		case name.IsCamel("mediaResolution"), name.IsCamel("routingConfig"), name.IsCamel("modelSelectionConfig"), name.IsCamel("audioTimestamp"),
+			name.IsCamel("imageConfig"), name.IsCamel("enableAffectiveDialog"), name.IsCamel("enableEnhancedCivicAnswers"),
+			name.IsCamel("audioTranscriptionConfig"):
 			r.own(prefix+form.Camel(name.String()), value, false)
 		default:
 			r.unknown(prefix, name, value)
@@ -50,45 +50,45 @@ func (r *reading) sampling(name form.Text, value form.Value, prefix string) bool
 	p := r.p
 	set := func(field form.Field, as string) { p.Fields[field] = prefix + as }
 	switch {
-	case is(name, "temperature"):
+	case name.IsCamel("temperature"):
 		p.Sampling.Temperature = value
 		set(form.FieldTemperature, "temperature")
-	case is(name, "topP"):
+	case name.IsCamel("topP"):
 		p.Sampling.TopP = value
 		set(form.FieldTopP, "topP")
-	case is(name, "topK"):
+	case name.IsCamel("topK"):
 		p.Sampling.TopK = value
 		set(form.FieldTopK, "topK")
-	case is(name, "presencePenalty"):
+	case name.IsCamel("presencePenalty"):
 		if n, ok := value.Float(); !ok || n != 0 {
 			p.Sampling.Presence = value
 			set(form.FieldPresence, "presencePenalty")
 		}
-	case is(name, "frequencyPenalty"):
+	case name.IsCamel("frequencyPenalty"):
 		if n, ok := value.Float(); !ok || n != 0 {
 			p.Sampling.Frequency = value
 			set(form.FieldFrequency, "frequencyPenalty")
 		}
-	case is(name, "seed"):
+	case name.IsCamel("seed"):
 		p.Sampling.Seed = value
 		set(form.FieldSeed, "seed")
-	case is(name, "responseLogprobs"):
+	case name.IsCamel("responseLogprobs"):
 		if value.True() {
 			p.Sampling.Logprobs = true
 			set(form.FieldLogprobs, "responseLogprobs")
 		}
-	case is(name, "logprobs"):
+	case name.IsCamel("logprobs"):
 		p.Sampling.TopLogprobs = value
 		set(form.FieldTopLogprobs, "logprobs")
-	case is(name, "maxOutputTokens"):
+	case name.IsCamel("maxOutputTokens"):
 		p.Limits.MaxTokens = value
 		set(form.FieldMaxTokens, "maxOutputTokens")
-	case is(name, "candidateCount"):
+	case name.IsCamel("candidateCount"):
 		if n, ok := value.Int(); ok && n > 1 {
 			p.Limits.N = n
 			set(form.FieldN, "candidateCount")
 		}
-	case is(name, "stopSequences"):
+	case name.IsCamel("stopSequences"):
 		for _, stop := range value.Items() {
 			if text := stop.Text(); !text.Empty() {
 				p.Limits.Stop = append(p.Limits.Stop, text)
@@ -108,9 +108,9 @@ func (r *reading) thinking(config form.Value, prefix string) {
 	for name, value := range config.Members() {
 		switch {
 		case value.Absent():
-		case is(name, "includeThoughts"):
+		case name.IsCamel("includeThoughts"):
 			t.Show = value.True()
-		case is(name, "thinkingBudget"):
+		case name.IsCamel("thinkingBudget"):
 			budget, ok := value.Int()
 			if !ok {
 				r.fail(prefix+".thinkingBudget", "It is a whole number.")
@@ -120,7 +120,7 @@ func (r *reading) thinking(config form.Value, prefix string) {
 			if t.Mode, t.Budget = form.ThinkingBudget, budget; budget == 0 {
 				t.Mode = form.ThinkingOff
 			}
-		case is(name, "thinkingLevel"):
+		case name.IsCamel("thinkingLevel"):
 			word := strings.ToLower(value.Text().String())
 			switch word {
 			case "thinking_level_unspecified", "":

@@ -18,9 +18,9 @@ func (r *reading) contents(value form.Value) {
 		for name, value := range content.Members() {
 			switch {
 			case value.Absent():
-			case is(name, "parts"):
+			case name.IsCamel("parts"):
 				parts = value
-			case is(name, "role"):
+			case name.IsCamel("role"):
 				switch role := value.Text(); {
 				case role.Is("model"):
 					turn.Role = form.Assistant
@@ -64,27 +64,27 @@ func (r *reading) part(turn *form.Turn, part form.Value, at form.Path) {
 			continue
 		}
 		switch {
-		case is(name, "text"):
+		case name.IsCamel("text"):
 			block.Kind, block.Text = form.BlockText, value.Text()
-		case is(name, "thought"):
+		case name.IsCamel("thought"):
 			thought = value.True()
-		case is(name, "thoughtSignature"):
+		case name.IsCamel("thoughtSignature"):
 			signature = value.Text()
-		case is(name, "inlineData"):
+		case name.IsCamel("inlineData"):
 			block.Kind, block.Media = form.BlockMedia, r.inline(value, at)
-		case is(name, "fileData"):
+		case name.IsCamel("fileData"):
 			block.Kind, block.Media = form.BlockMedia, r.file(value, at)
-		case is(name, "functionCall"):
+		case name.IsCamel("functionCall"):
 			block.Kind, block.Call = form.BlockCall, r.call(value, at)
 			if turn.Role != form.Assistant {
 				r.fail(at.Field("functionCall").String(), "Functions are called by contents of the role model.")
 			}
-		case is(name, "functionResponse"):
+		case name.IsCamel("functionResponse"):
 			block.Kind, block.Result = form.BlockResult, r.result(value, at)
-		case is(name, "executableCode"), is(name, "codeExecutionResult"), is(name, "toolCall"), is(name, "toolResponse"):
+		case name.IsCamel("executableCode"), name.IsCamel("codeExecutionResult"), name.IsCamel("toolCall"), name.IsCamel("toolResponse"):
 			r.own(at.Field(form.Camel(name.String())).String(), value, true)
-		case is(name, "videoMetadata"), is(name, "mediaResolution"), is(name, "mediaProcessing"), is(name, "partMetadata"),
-			is(name, "speechMetadata"), is(name, "audioTranscription"):
+		case name.IsCamel("videoMetadata"), name.IsCamel("mediaResolution"), name.IsCamel("mediaProcessing"), name.IsCamel("partMetadata"),
+			name.IsCamel("speechMetadata"), name.IsCamel("audioTranscription"):
 			r.own(at.Field(form.Camel(name.String())).Name(), value, false)
 		default:
 			r.unknown(at.Name()+".", name, value)
@@ -165,11 +165,11 @@ func (r *reading) call(value form.Value, at form.Path) form.Call {
 	for name, value := range value.Members() {
 		switch {
 		case value.Absent():
-		case is(name, "id"):
+		case name.IsCamel("id"):
 			call.ID = value.Text().String()
-		case is(name, "name"):
+		case name.IsCamel("name"):
 			call.Name = value.Text().String()
-		case is(name, "args"):
+		case name.IsCamel("args"):
 			if value.IsObject() {
 				call.Input = value
 			}
@@ -189,25 +189,25 @@ func (r *reading) result(value form.Value, at form.Path) *form.Result {
 	for name, value := range value.Members() {
 		switch {
 		case value.Absent():
-		case is(name, "id"):
+		case name.IsCamel("id"):
 			result.ID = value.Text().String()
 			r.ids = r.ids || result.ID != ""
-		case is(name, "name"):
+		case name.IsCamel("name"):
 			result.Name = value.Text().String()
-		case is(name, "response"):
+		case name.IsCamel("response"):
 			if value.IsObject() {
 				result.Object = value
 			} else {
 				r.fail(below.Field("response").String(), "It is an object.")
 			}
-		case is(name, "parts"):
+		case name.IsCamel("parts"):
 			for i, part := range value.Items() {
 				at := below.Item("parts", i)
 				block := form.Block{Kind: form.BlockMedia, At: at}
-				if inline := get(part, "inlineData"); inline != nil {
+				if inline := part.GetCamel("inlineData"); inline != nil {
 					block.Media = r.inline(inline, at)
 				} else {
-					block.Media = r.file(get(part, "fileData"), at)
+					block.Media = r.file(part.GetCamel("fileData"), at)
 				}
 				result.Blocks = append(result.Blocks, block)
 			}
@@ -220,12 +220,12 @@ func (r *reading) result(value form.Value, at form.Path) *form.Result {
 
 // inline reads a medium that is in the request.
 func (r *reading) inline(value form.Value, at form.Path) form.Media {
-	data := get(value, "data").Text()
+	data := value.GetCamel("data").Text()
 	if data == nil {
 		r.fail(at.Field("inlineData").String(), "It has data.")
 	}
-	media := form.Inline(get(value, "mimeType").Text().String(), data.Inner())
-	if title := get(value, "displayName").Text(); !title.Empty() {
+	media := form.Inline(value.GetCamel("mimeType").Text().String(), data.Inner())
+	if title := value.GetCamel("displayName").Text(); !title.Empty() {
 		media.Title = title
 	}
 	return media
@@ -233,12 +233,12 @@ func (r *reading) inline(value form.Value, at form.Path) form.Media {
 
 // file reads a medium that lies elsewhere. What lies at Google means nothing to another vendor.
 func (r *reading) file(value form.Value, at form.Path) form.Media {
-	address := get(value, "fileUri").Text()
+	address := value.GetCamel("fileUri").Text()
 	if address.Empty() {
 		r.fail(at.Field("fileData").String(), "It has a fileUri.")
 	}
 	uri := address.String()
-	media := form.Media{Type: get(value, "mimeType").Text().String(), Title: get(value, "displayName").Text()}
+	media := form.Media{Type: value.GetCamel("mimeType").Text().String(), Title: value.GetCamel("displayName").Text()}
 	if media.Type == "" {
 		media.Type = form.TypeByName(uri)
 	}

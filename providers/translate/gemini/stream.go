@@ -145,7 +145,7 @@ func (w *writer) signed(a *answer, signature []byte) {
 // say writes a piece of a text or a thought: a part of its own in a stream, a piece of one in a document.
 func (w *writer) say(a *answer, kind form.EventKind, text form.Text) {
 	if w.ask.Stream {
-		w.begin(a)
+		w.begin()
 		w.out.Begin()
 		w.spoken(&w.out, a, kind, text.Inner())
 		w.out.End()
@@ -188,7 +188,7 @@ func (a *answer) close(w *writer) {
 func (w *writer) part(a *answer, write func(*form.Out)) {
 	out := &w.out
 	if w.ask.Stream {
-		w.begin(a)
+		w.begin()
 	} else {
 		a.close(w)
 		out = &a.parts
@@ -249,7 +249,7 @@ func (w *writer) stop(a *answer, stop form.Stop) {
 		return
 	}
 	// SDKs take a piece without parts for an answer that is not valid, and the vendor sends an empty text here too.
-	w.begin(a)
+	w.begin()
 	w.out.Literal(`{"text":""}`)
 	w.finish(a)
 }
@@ -270,7 +270,7 @@ func finishReason(reason form.StopReason) string {
 }
 
 // begin begins a piece of a stream up to the parts of its candidate, finish ends it.
-func (w *writer) begin(a *answer) {
+func (w *writer) begin() {
 	switch {
 	case !w.ask.Array:
 		w.out.Plain("data: ")

@@ -60,12 +60,10 @@ func medium(m form.Media) form.Block {
 
 // fields are a client's names.
 func fields() (names form.FieldNames) {
-	for i, name := range []string{
+	copy(names[:], []string{
 		"system", "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "max_tokens", "temperature", "top_p", "top_k",
 		"presence_penalty", "frequency_penalty", "seed", "logit_bias", "logprobs", "top_logprobs", "n", "stop", "user", "reasoning_effort",
-	} {
-		names[i] = name
-	}
+	})
 	names[form.FieldResultID] = "tool_call_id"
 	names[form.FieldCache] = "cache_control"
 	return names

@@ -11,30 +11,30 @@ import (
 // document. Each piece has candidates with parts, no candidate goes on behind its finishReason, all have one, the counts add up
 // and stay once they are known, and all pieces have one responseId and one modelVersion. See GenerateContentResponse in
 // google.golang.org/genai and validateResponse in its chats.
-func CheckGemini(t testing.TB, answer []byte) {
-	t.Helper()
-	c := geminiCheck{t: t, finished: make(map[int64]bool)}
-	for i, piece := range geminiPieces(t, answer) {
+func CheckGemini(tb testing.TB, answer []byte) {
+	tb.Helper()
+	c := geminiCheck{t: tb, finished: make(map[int64]bool)}
+	for i, piece := range geminiPieces(tb, answer) {
 		c.piece(i, piece)
 	}
 	if len(c.finished) == 0 {
-		t.Error("the answer has no candidate")
+		tb.Error("the answer has no candidate")
 	}
 	for index, finished := range c.finished {
 		if !finished {
-			t.Errorf("candidate %d has no finishReason", index)
+			tb.Errorf("candidate %d has no finishReason", index)
 		}
 	}
 }
 
 // geminiPieces splits an answer.
-func geminiPieces(t testing.TB, answer []byte) (pieces []form.Value) {
-	t.Helper()
+func geminiPieces(tb testing.TB, answer []byte) (pieces []form.Value) {
+	tb.Helper()
 	if bytes.HasPrefix(answer, []byte("data: ")) {
 		for event := range bytes.SplitSeq(bytes.TrimSuffix(answer, []byte("\r\n\r\n")), []byte("\r\n\r\n")) {
 			data, found := bytes.CutPrefix(event, []byte("data: "))
 			if !found || bytes.ContainsAny(data, "\r\n") {
-				t.Fatalf("%q is no event", event)
+				tb.Fatalf("%q is no event", event)
 			}
 			pieces = append(pieces, form.Trim(data))
 		}
@@ -47,7 +47,7 @@ func geminiPieces(t testing.TB, answer []byte) (pieces []form.Value) {
 	}
 	for _, piece := range pieces {
 		if !form.Valid(piece) || !piece.IsObject() {
-			t.Fatalf("%q is no JSON object", piece)
+			tb.Fatalf("%q is no JSON object", piece)
 		}
 	}
 	return pieces
