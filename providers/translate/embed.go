@@ -1,0 +1,352 @@
+package translate
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"strconv"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+	"modelrelay/providers/translate/gemini"
+)
+
+// Embedding is a call for vectors of one vendor's client, as the other vendor takes it.
+type Embedding struct {
+	// Endpoint is where the call is made, Pieces its body.
+	Endpoint providers.Endpoint
+	Pieces   providers.Payload
+
+	from  providers.Endpoint
+	model string // the public name
+	// inputs is how many vectors are asked for, estimated about how many tokens their texts have.
+	inputs    int
+	estimated int64
+	// scaled: the vectors are to be of length one; coded: each is base64 of its numbers.
+	scaled, coded bool
+}
+
+// EmbedRequest reads a client's call of OpenAI's embeddings, or of Gemini's embedContent and batchEmbedContents, and writes the
+// other vendor's for an upstream that knows the model under the given name. What is lost is noted in the client's names; the
+// fault names the client's field. The estimate is that of a prompt's tokens.
+func EmbedRequest(call providers.Call, model string, estimate func(*form.Prompt) int64, loss *form.Loss) (*Embedding, *providers.Fault) {
+	e := &Embedding{from: call.Endpoint, model: call.Model}
+	var ask embedAsk
+	var fault *providers.Fault
+	body := form.Trim(call.Body)
+	switch {
+	case call.Endpoint.Format == providers.OpenAI:
+		fault = ask.readOpenAI(e, body, loss)
+	case call.Endpoint.Operation == providers.BatchEmbeddings:
+		for i, request := range body.GetCamel("requests").Items() {
+			if fault = ask.readGemini(request, form.In("requests", i), loss); fault != nil {
+				break
+			}
+		}
+	default:
+		fault = ask.readGemini(body, form.Path{}, loss)
+	}
+	if fault != nil {
+		return nil, fault
+	}
+	e.inputs = len(ask.texts)
+	prompt := &form.Prompt{System: make([]form.Block, len(ask.texts))}
+	for i, text := range ask.texts {
+		prompt.System[i].Text = text
+	}
+	e.estimated = estimate(prompt)
+	if call.Endpoint.Format == providers.OpenAI {
+		ask.writeGemini(e, model)
+	} else {
+		ask.writeOpenAI(e, model)
+	}
+	return e, nil
+}
+
+// embedAsk is what is asked for.
+type embedAsk struct {
+	texts []form.Text
+	size  form.Value // of each vector, absent where it is the model's own
+}
+
+// readOpenAI reads a CreateEmbeddingRequest.
+func (a *embedAsk) readOpenAI(e *Embedding, body form.Value, loss *form.Loss) *providers.Fault {
+	for name, value := range body.Members() {
+		switch {
+		case value.Absent(), name.Is("model"):
+		case name.Is("input"):
+			if text := value.Text(); text != nil {
+				a.texts = []form.Text{text}
+				continue
+			}
+			a.texts = nil
+			for _, item := range value.Items() {
+				text := item.Text()
+				if text == nil {
+					return form.Refusedf("input", form.Gemini, "which takes texts, not tokens.")
+				}
+				a.texts = append(a.texts, text)
+			}
+		case name.Is("dimensions"):
+			a.size, e.scaled = value, true
+		case name.Is("encoding_format"):
+			e.coded = value.Text().Is("base64")
+		default:
+			loss.Drop(name.String())
+		}
+	}
+	if len(a.texts) == 0 {
+		return providers.InvalidField("input", "There is nothing to embed.")
+	}
+	return nil
+}
+
+// readGemini reads an EmbedContentRequest, whose configuration stands in it or apart.
+func (a *embedAsk) readGemini(request form.Value, at form.Path, loss *form.Loss) *providers.Fault {
+	var texts []form.Text
+	size := form.Value(nil)
+	lose := func(name form.Text) { loss.Drop(at.Field(form.Camel(name.String())).Name()) }
+	for name, value := range request.Members() {
+		switch {
+		case value.Absent(), name.IsCamel("model"):
+		case name.IsCamel("content"):
+			for i, part := range value.GetCamel("parts").Items() {
+				text := part.GetCamel("text").Text()
+				if text == nil {
+					return form.Refusedf(at.Field("content").Item("parts", i).String(), form.Chat, "whose embeddings are of texts alone.")
+				}
+				texts = append(texts, text)
+			}
+		case name.IsCamel("outputDimensionality"):
+			size = value
+		case name.IsCamel("embedContentConfig"):
+			for name, value := range value.Members() {
+				switch {
+				case value.Absent():
+				case name.IsCamel("outputDimensionality"):
+					size = value
+				default:
+					lose(name)
+				}
+			}
+		default:
+			lose(name)
+		}
+	}
+	if len(a.texts) > 0 && string(size) != string(a.size) {
+		return form.Refusedf(at.Field("outputDimensionality").String(), form.Chat, "whose vectors of one call are of one size.")
+	}
+	if len(texts) == 0 {
+		return providers.InvalidField(at.Field("content").String(), "There is nothing to embed.")
+	}
+	a.texts, a.size = append(a.texts, form.Join("\n", texts...)), size
+	return nil
+}
+
+// writeGemini writes embedContent for one text, and batchEmbedContents for several.
+func (a *embedAsk) writeGemini(e *Embedding, model string) {
+	out := form.NewPayload()
+	request := func(text form.Text) {
+		out.Begin()
+		out.Key("model")
+		out.String(gemini.Resource(model))
+		out.Key("content")
+		out.Begin()
+		out.Key("parts")
+		out.BeginArray()
+		out.Begin()
+		out.Key("text")
+		out.Text(text)
+		out.End()
+		out.EndArray()
+		out.End()
+		out.Field("outputDimensionality", a.size)
+		out.End()
+	}
+	e.Endpoint = providers.Endpoint{Format: providers.Gemini, Operation: providers.Embeddings}
+	if len(a.texts) == 1 {
+		request(a.texts[0])
+	} else {
+		e.Endpoint.Operation = providers.BatchEmbeddings
+		out.Begin()
+		out.Key("requests")
+		out.BeginArray()
+		for _, text := range a.texts {
+			request(text)
+		}
+		out.EndArray()
+		out.End()
+	}
+	e.Pieces = out.Payload()
+}
+
+// writeOpenAI writes a CreateEmbeddingRequest.
+func (a *embedAsk) writeOpenAI(e *Embedding, model string) {
+	out := form.NewPayload()
+	out.Begin()
+	out.Key("model")
+	out.String(model)
+	out.Key("input")
+	if e.from.Operation == providers.BatchEmbeddings {
+		out.BeginArray()
+		for _, text := range a.texts {
+			out.Text(text)
+		}
+		out.EndArray()
+	} else {
+		out.Text(a.texts[0])
+	}
+	out.Key("encoding_format")
+	out.String("float")
+	out.Field("dimensions", a.size)
+	out.End()
+	e.Endpoint, e.Pieces = providers.Endpoint{Format: providers.OpenAI, Operation: providers.Embeddings}, out.Payload()
+}
+
+// EmbedAnswer makes the client's answer of the upstream's, a whole document. An upstream that gave another number of vectors
+// than was asked for has failed.
+func EmbedAnswer(e *Embedding, document form.Value) ([]byte, *providers.Fault) {
+	if e.from.Format == providers.OpenAI {
+		return e.writeList(document)
+	}
+	return e.writeVectors(document)
+}
+
+func (e *Embedding) failed() *providers.Fault {
+	return &providers.Fault{
+		Kind: providers.Upstream, Message: "The upstream's answer has not the vectors that were asked for.", Blame: providers.BlameChannel, Odd: true,
+	}
+}
+
+// writeList writes a CreateEmbeddingResponse of what embedContent or batchEmbedContents answered.
+func (e *Embedding) writeList(document form.Value) ([]byte, *providers.Fault) {
+	vectors := make([]form.Value, 0, e.inputs)
+	if one := document.At("embedding", "values"); one.IsArray() {
+		vectors = append(vectors, one)
+	}
+	for _, embedding := range document.Get("embeddings").Items() {
+		vectors = append(vectors, embedding.Get("values"))
+	}
+	if len(vectors) != e.inputs {
+		return nil, e.failed()
+	}
+	var out form.Out
+	out.Begin()
+	out.Literal(`"object":"list"`)
+	out.Key("data")
+	out.BeginArray()
+	for i, vector := range vectors {
+		if !vector.IsArray() {
+			return nil, e.failed()
+		}
+		out.Begin()
+		out.Literal(`"object":"embedding"`)
+		out.Key("index")
+		out.Int(int64(i))
+		out.Key("embedding")
+		e.writeVector(&out, vector)
+		out.End()
+	}
+	out.EndArray()
+	out.Key("model")
+	out.String(e.model)
+	tokens, counted := document.At("usageMetadata", "promptTokenCount").Int()
+	if !counted {
+		tokens = e.estimated
+	}
+	out.Key("usage")
+	out.Begin()
+	out.Key("prompt_tokens")
+	out.Int(tokens)
+	out.Key("total_tokens")
+	out.Int(tokens)
+	out.End()
+	out.End()
+	return out.Bytes(), nil
+}
+
+// writeVector writes a vector as OpenAI's client asked for it. Gemini's shortened vectors are not of length one, which OpenAI's
+// are: see https://ai.google.dev/gemini-api/docs/embeddings.
+func (e *Embedding) writeVector(out *form.Out, vector form.Value) {
+	if !e.scaled && !e.coded {
+		out.BeginArray()
+		for _, number := range vector.Items() {
+			out.Raw(number)
+		}
+		out.EndArray()
+		return
+	}
+	var numbers []float64
+	length := 0.0
+	for _, number := range vector.Items() {
+		f, ok := number.Float()
+		if !ok {
+			f = 0
+		}
+		numbers = append(numbers, f)
+		length += f * f
+	}
+	if length = math.Sqrt(length); !e.scaled || length == 0 {
+		length = 1
+	}
+	if e.coded {
+		raw := make([]byte, 0, 4*len(numbers))
+		for _, f := range numbers {
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(f/length)))
+		}
+		out.String(base64.StdEncoding.EncodeToString(raw))
+		return
+	}
+	out.BeginArray()
+	for _, f := range numbers {
+		out.Literal(strconv.FormatFloat(f/length, 'g', -1, 32))
+	}
+	out.EndArray()
+}
+
+// writeVectors writes an EmbedContentResponse or a BatchEmbedContentsResponse of what OpenAI's embeddings answered.
+func (e *Embedding) writeVectors(document form.Value) ([]byte, *providers.Fault) {
+	vectors := make([]form.Value, e.inputs)
+	for i, embedding := range document.Get("data").Items() {
+		at := int64(i)
+		if n, said := embedding.Get("index").Int(); said {
+			at = n
+		}
+		if at < 0 || at >= int64(len(vectors)) {
+			return nil, e.failed()
+		}
+		vectors[at] = embedding.Get("embedding")
+	}
+	var out form.Out
+	batch := e.from.Operation == providers.BatchEmbeddings
+	out.Begin()
+	if batch {
+		out.Key("embeddings")
+		out.BeginArray()
+	} else {
+		out.Key("embedding")
+	}
+	for _, vector := range vectors {
+		if !vector.IsArray() {
+			return nil, e.failed()
+		}
+		out.Begin()
+		out.Key("values")
+		out.Raw(vector)
+		out.End()
+	}
+	if batch {
+		out.EndArray()
+	}
+	tokens, counted := document.At("usage", "prompt_tokens").Int()
+	if !counted {
+		tokens = e.estimated
+	}
+	out.Key("usageMetadata")
+	out.Begin()
+	out.Key("promptTokenCount")
+	out.Int(tokens)
+	out.End()
+	out.End()
+	return out.Bytes(), nil
+}
