@@ -1,0 +1,140 @@
+package chat
+
+import "modelrelay/providers/translate/form"
+
+// saidCall is a call.
+type saidCall struct {
+	block    int
+	id, name string
+	// custom: the client's tool takes one text, which is held until it is whole.
+	custom    bool
+	input     bool // some of it was given
+	ended     bool
+	held      []byte // the inside of its arguments
+	signature []byte
+}
+
+// beginCall begins a call. A client of the old kind gets the first one alone.
+func (w *writer) beginCall(c *said, event *form.Event) {
+	call := &saidCall{
+		block: event.Block, id: event.Call.ID, name: event.Call.Name, custom: w.ask.Custom[event.Call.Name], signature: c.signature,
+	}
+	c.signature = nil
+	if w.ask.Legacy && len(c.calls) > 0 {
+		return
+	}
+	c.calls = append(c.calls, call)
+	if !w.ask.Stream {
+		return
+	}
+	w.openPiece(c, call)
+	if !w.ask.Legacy {
+		w.writeCall(call)
+		w.inner(call)
+	}
+	w.out.Key("name")
+	w.out.String(call.name)
+	w.out.Literal(`"` + call.member() + `":""`)
+	w.closePiece()
+}
+
+// member is where the input of a call stands.
+func (s *saidCall) member() string {
+	if s.custom {
+		return "input"
+	}
+	return "arguments"
+}
+
+// openPiece opens a chunk with a piece of a call.
+func (w *writer) openPiece(c *said, call *saidCall) {
+	w.chunk(c)
+	if w.ask.Legacy {
+		w.out.Key("function_call")
+		w.out.Begin()
+		return
+	}
+	index := 0
+	for c.calls[index] != call {
+		index++
+	}
+	w.out.Key("tool_calls")
+	w.out.BeginArray()
+	w.out.Begin()
+	w.out.Key("index")
+	w.out.Int(int64(index))
+}
+
+// writeCall writes what stands beside the function of a call. The signature stands in the opening chunk alone: the AI SDK reads
+// it nowhere else, and the SDK for Python joins the texts of fields that it does not know.
+func (w *writer) writeCall(call *saidCall) {
+	w.out.Key("id")
+	w.out.String(call.id)
+	w.out.Key("type")
+	if call.custom {
+		w.out.String("custom")
+	} else {
+		w.out.String("function")
+	}
+	if call.signature != nil {
+		writeSignature(&w.out, call.signature)
+	}
+}
+
+// inner opens the function of a call.
+func (w *writer) inner(call *saidCall) {
+	if call.custom {
+		w.out.Key("custom")
+	} else {
+		w.out.Key("function")
+	}
+	w.out.Begin()
+}
+
+// closePiece closes what openPiece and inner opened.
+func (w *writer) closePiece() {
+	w.out.End()
+	if !w.ask.Legacy {
+		w.out.End()
+		w.out.EndArray()
+	}
+	w.close("")
+}
+
+// arguments writes a piece of the input of a call, or keeps it.
+func (w *writer) arguments(c *said, call *saidCall, text form.Text) {
+	if text.Empty() {
+		return
+	}
+	call.input = true
+	if call.custom || !w.ask.Stream {
+		w.keep(&call.held, text.Inner())
+		return
+	}
+	w.piece(c, call, text)
+}
+
+func (w *writer) piece(c *said, call *saidCall, text form.Text) {
+	w.openPiece(c, call)
+	if !w.ask.Legacy {
+		w.inner(call)
+	}
+	w.out.Key(call.member())
+	w.out.Text(text)
+	w.closePiece()
+}
+
+// endCall ends a call. Its input is an object, even where its upstream gave none.
+func (w *writer) endCall(c *said, call *saidCall) {
+	call.ended = true
+	if !w.ask.Stream {
+		return
+	}
+	switch {
+	case call.custom:
+		w.piece(c, call, call.whole())
+		call.held = nil
+	case !call.input:
+		w.piece(c, call, form.Text(`"{}"`))
+	}
+}

@@ -1,0 +1,95 @@
+package chat
+
+import "modelrelay/providers/translate/form"
+
+// completion writes a whole answer.
+func (w *writer) completion() {
+	w.out.Begin()
+	w.head(&w.out, "chat.completion")
+	w.out.Key("choices")
+	w.out.BeginArray()
+	for _, c := range w.choices {
+		w.out.Begin()
+		w.out.Key("index")
+		w.out.Int(int64(c.index))
+		w.out.Key("message")
+		w.message(c)
+		w.writeLogprobs(list(c.logprobs))
+		w.out.Key("finish_reason")
+		w.out.String(w.finishReason(c))
+		w.out.End()
+	}
+	w.out.EndArray()
+	writeUsage(&w.out, &w.counts)
+	w.out.End()
+}
+
+// list makes an array of its elements, absent where there are none.
+func list(elements []byte) form.Value {
+	if len(elements) == 0 {
+		return nil
+	}
+	return append(append([]byte{'['}, elements...), ']')
+}
+
+func (w *writer) message(c *said) {
+	w.out.Begin()
+	w.out.Literal(`"role":"assistant"`)
+	w.out.Key("content")
+	w.orNull(c.text, len(c.calls) > 0 || c.refused)
+	if len(c.thought) > 0 {
+		w.out.Key("reasoning_content")
+		w.out.Quoted(c.thought)
+	}
+	w.out.Key("refusal")
+	w.orNull(c.refusal, true)
+	w.out.Literal(`"annotations":[]`)
+	if len(c.calls) > 0 && w.ask.Legacy {
+		w.out.Key("function_call")
+		w.out.Begin()
+		w.function(c.calls[0])
+	} else if len(c.calls) > 0 {
+		w.out.Key("tool_calls")
+		w.out.BeginArray()
+		for _, call := range c.calls {
+			w.out.Begin()
+			w.writeCall(call)
+			w.inner(call)
+			w.function(call)
+			w.out.End()
+		}
+		w.out.EndArray()
+	}
+	w.out.End()
+}
+
+// function writes the name and the whole input of a call.
+func (w *writer) function(call *saidCall) {
+	w.out.Key("name")
+	w.out.String(call.name)
+	w.out.Key(call.member())
+	w.out.Text(call.whole())
+	w.out.End()
+}
+
+// orNull writes the inside of a text, or null where there is none and it may be.
+func (w *writer) orNull(inner []byte, null bool) {
+	if len(inner) == 0 && null {
+		w.out.Null()
+		return
+	}
+	w.out.Quoted(inner)
+}
+
+// whole is the input of a call that was held.
+func (s *saidCall) whole() form.Text {
+	text := append(append(make(form.Text, 0, len(s.held)+2), '"'), s.held...)
+	text = append(text, '"')
+	switch {
+	case s.custom:
+		return form.CustomText(form.ReadArguments(text))
+	case !s.input:
+		return form.Text(`"{}"`)
+	}
+	return text
+}

@@ -1,0 +1,65 @@
+package chat
+
+import "modelrelay/providers/translate/form"
+
+// count reads what was counted so far.
+func (a *answer) count(usage form.Value, to []form.Event) []form.Event {
+	if !usage.IsObject() {
+		return to
+	}
+	c := form.Counts{}
+	var hit int64
+	for name, value := range usage.Members() {
+		n, _ := value.Int()
+		switch string(name.Decoded()) {
+		case "prompt_tokens":
+			c.Input = n
+		case "completion_tokens":
+			c.Output = n
+		case "prompt_tokens_details":
+			c.Read, _ = value.Get("cached_tokens").Int()
+			c.Write, _ = value.Get("cache_write_tokens").Int()
+			c.AudioIn, _ = value.Get("audio_tokens").Int()
+		case "completion_tokens_details":
+			c.Reasoning, _ = value.Get("reasoning_tokens").Int()
+			c.AudioOut, _ = value.Get("audio_tokens").Int()
+		case "prompt_cache_hit_tokens", "cached_tokens": // of DeepSeek, and of Moonshot
+			hit = n
+		}
+	}
+	if c.Read == 0 {
+		c.Read = hit
+	}
+	a.counts = c
+	return append(to, form.Event{Kind: form.EventCounts, Counts: &a.counts})
+}
+
+// writeUsage writes the member usage.
+func writeUsage(out *form.Out, c *form.Counts) {
+	out.Key("usage")
+	out.Begin()
+	out.Key("prompt_tokens")
+	out.Int(c.Input)
+	out.Key("completion_tokens")
+	out.Int(c.Output)
+	out.Key("total_tokens")
+	out.Int(c.Input + c.Output)
+	out.Key("prompt_tokens_details")
+	out.Begin()
+	out.Key("cached_tokens")
+	out.Int(c.Read)
+	out.Key("cache_write_tokens")
+	out.Int(c.Write)
+	out.Key("audio_tokens")
+	out.Int(c.AudioIn)
+	out.End()
+	out.Key("completion_tokens_details")
+	out.Begin()
+	out.Key("reasoning_tokens")
+	out.Int(c.Reasoning)
+	out.Key("audio_tokens")
+	out.Int(c.AudioOut)
+	out.Literal(`"accepted_prediction_tokens":0,"rejected_prediction_tokens":0`)
+	out.End()
+	out.End()
+}
