@@ -47,9 +47,9 @@ type responseStream struct {
 // CheckResponses fails the test where a stream is none that OpenAI's SDKs and Codex can follow: events out of order, numbers
 // with gaps, items or parts that end without a beginning or say other things at their end, or a last response that is not what
 // the events said. A failed response may be followed by an error.
-func CheckResponses(t testing.TB, stream []byte) {
-	t.Helper()
-	s := &responseStream{TB: t}
+func CheckResponses(tb testing.TB, stream []byte) {
+	tb.Helper()
+	s := &responseStream{TB: tb}
 	for block := range bytes.SplitSeq(bytes.TrimSuffix(stream, []byte("\n\n")), []byte("\n\n")) {
 		if bytes.HasPrefix(block, []byte(":")) {
 			continue
@@ -57,13 +57,13 @@ func CheckResponses(t testing.TB, stream []byte) {
 		name, data, ok := bytes.Cut(block, []byte("\ndata: "))
 		var event responseEvent
 		if !ok || json.Unmarshal(data, &event) != nil || string(name) != "event: "+event.Type {
-			t.Errorf("no event: %s", block)
+			tb.Errorf("no event: %s", block)
 			return
 		}
 		s.take(&event)
 	}
 	if s.ended == "" {
-		t.Error("the response does not end")
+		tb.Error("the response does not end")
 	}
 }
 

@@ -1,0 +1,26 @@
+package responses
+
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// WriteCount writes the call that counts the input of a prompt, for POST /v1/responses/input_tokens: InputTokenCountParams of
+// openai-node 7.55. What it leaves out counts nothing.
+func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
+	w := newWriting(p, to, loss)
+	w.Begin()
+	w.Key("model")
+	w.String(to.Model)
+	if fault := w.conversation(); fault != nil {
+		return nil, fault
+	}
+	w.tools()
+	w.text()
+	w.reasoning()
+	w.End()
+	return w.Payload(), nil
+}
+
+// ReadCounted reads the answer of such a call; false where it does not say.
+func ReadCounted(document form.Value) (int64, bool) { return document.Get("input_tokens").Int() }
