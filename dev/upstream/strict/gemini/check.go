@@ -155,7 +155,7 @@ type call struct {
 }
 
 func (c *Checker) rules(model string, body map[string]any) *strict.Refusal {
-	r := &call{v: body, model: ModelOf(model), verify: c.verify}
+	r := &call{v: merged(body), model: ModelOf(model), verify: c.verify}
 	for _, rule := range []func() *strict.Refusal{r.functions, r.toolConfig, r.config, r.thinking, r.contents, r.signatures} {
 		if refusal := rule(); refusal != nil {
 			return refusal
@@ -314,7 +314,7 @@ func (r *call) thinking() *strict.Refusal {
 		return strict.Refuse("You can only set only one of thinking budget and thinking level.")
 	case level != "" && !r.model.Third():
 		return strict.Refuse("Thinking level is not supported for this model.")
-	case level == "MINIMAL" && r.model.pro():
+	case strings.EqualFold(level, "minimal") && r.model.pro():
 		return strict.Refuse("Thinking level MINIMAL is not supported for this model. Please retry with other thinking level.")
 	case !hasBudget || budget == -1:
 		return nil

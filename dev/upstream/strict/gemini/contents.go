@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -68,6 +69,22 @@ func results(content any) int {
 	return n
 }
 
+// merged is the body with the model's contents that follow each other made one: the vendor's own streamed chats keep one for each chunk
+// and send them back so, see https://github.com/googleapis/python-genai/issues/1791 and Chat.processStreamResponse of @google/genai 3.1.0.
+func merged(body map[string]any) map[string]any {
+	var contents []any
+	for _, content := range strict.Slice(body, "contents") {
+		if n := len(contents); n > 0 && strict.Text(content, "role") == "model" && strict.Text(contents[n-1], "role") == "model" {
+			contents[n-1] = map[string]any{"role": "model", "parts": slices.Concat(strict.Slice(contents[n-1], "parts"), strict.Slice(content, "parts"))}
+			continue
+		}
+		contents = append(contents, content)
+	}
+	out := maps.Clone(body)
+	out["contents"] = contents
+	return out
+}
+
 // contents is about turns, https://ai.google.dev/gemini-api/docs/function-calling; the words of the errors are those of
 // https://github.com/google-gemini/gemini-cli/issues/3124 and https://github.com/google-gemini/gemini-cli/issues/26956.
 func (r *call) contents() *strict.Refusal {
@@ -86,7 +103,7 @@ func (r *call) contents() *strict.Refusal {
 			return strict.Refuse("Please ensure that function response turn comes immediately after a function call turn.")
 		case asked > 0 && results(content) != asked:
 			return strict.Refuse("Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.")
-		case len(calls(content)) > 0 && (role != "model" || before == nil || strict.Text(before, "role") == "model"):
+		case len(calls(content)) > 0 && (role != "model" || before == nil):
 			return strict.Refuse("Please ensure that function call turn comes immediately after a user turn or after a function response turn.")
 		}
 		for n, part := range strict.Slice(content, "parts") {

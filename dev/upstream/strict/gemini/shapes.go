@@ -94,7 +94,9 @@ func generateShape() *strict.Shape {
 			"logprobs": number(), "enableEnhancedCivicAnswers": {}, "speechConfig": {}, "imageConfig": {}, "mediaResolution": text, "responseFormat": {},
 			"translationConfig": {}, "audioTranscriptionConfig": {},
 			"thinkingConfig": obj(fields{
-				"includeThoughts": of(strict.Bool), "thinkingBudget": number(), "thinkingLevel": words("THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH"),
+				"includeThoughts": of(strict.Bool), "thinkingBudget": number(),
+				// In small letters too: https://ai.google.dev/gemini-api/docs/thinking#thinking-levels, and @ai-sdk/google sends them so.
+				"thinkingLevel": words("THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "minimal", "low", "medium", "high"),
 			}),
 		}),
 	})
