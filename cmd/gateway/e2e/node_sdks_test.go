@@ -41,17 +41,22 @@ func TestNodeSDKs(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			// One after the other: what upstreams saw last is looked up by operation and model.
-			cmd := exec.CommandContext(t.Context(), node, "--test", "--test-reporter=spec", "test/"+filepath.Base(file))
-			cmd.Dir = nodeDir
-			cmd.Env = append(os.Environ(), "GATEWAY_URL="+g.URL(), "GATEWAY_TLS_URL=https://"+front, "GATEWAY_TOKEN="+stack.Token,
-				"UPSTREAM_CONTROL="+g.Stack.Control.Base, "NODE_EXTRA_CA_CERTS="+certificate)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
+			runNode(t, node, g, "test/"+filepath.Base(file), "GATEWAY_TLS_URL=https://"+front, "NODE_EXTRA_CA_CERTS="+certificate)
 		})
 	}
 	g.WantNoSecretsLogged(t, promptWord)
+}
+
+// runNode runs the tests of a file of dev/node, which must succeed.
+func runNode(t *testing.T, node string, g *stack.Gateway, file string, env ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), node, "--test", "--test-reporter=spec", file)
+	cmd.Dir = nodeDir
+	cmd.Env = append(append(os.Environ(), "GATEWAY_URL="+g.URL(), "GATEWAY_TOKEN="+stack.Token, "UPSTREAM_CONTROL="+g.Stack.Control.Base), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // installedNode is the Node among the packages, which not every npm links into node_modules/.bin.

@@ -209,6 +209,22 @@ func (s *Stack) EveryVendor() string {
 `, s.UpstreamAt)
 }
 
+// Pairs is a channel for each kind of chat upstream, as YAML list items. OpenAI's and Anthropic's have, as YAML map members, the
+// models openai and anthropic beside their own.
+func (s *Stack) Pairs(openai, anthropic string) string {
+	var channels strings.Builder
+	for _, c := range []struct{ name, vendor, path, models string }{
+		{"openai", "openai", "/openai/v1", openai},
+		{"imitator", "openai", "/openai/v1", "glm-5: "},
+		{"anthropic", "anthropic", "/anthropic", "claude-sonnet-4-5: , claude-opus-4-8: , " + anthropic},
+		{"gemini", "gemini", "/gemini", "gemini-2.5-flash: , gemini-3-pro: "},
+	} {
+		fmt.Fprintf(&channels, "  - {name: %s, vendor: %s, base_url: \"http://%s%s\", keys: [sk-upstream-%s], groups: [default], models: {%s}}\n",
+			c.name, c.vendor, s.UpstreamAt, c.path, c.name, c.models)
+	}
+	return channels.String()
+}
+
 // AnyModel is a channel of the fake OpenAI upstream that takes every model, as a YAML list item.
 func (s *Stack) AnyModel() string {
 	return fmt.Sprintf("  - {name: main, vendor: openai, base_url: http://%s/openai/v1, keys: [sk-upstream-main], models: {\"*\": }}\n", s.UpstreamAt)

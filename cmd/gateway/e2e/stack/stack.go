@@ -83,11 +83,13 @@ func New(t *testing.T, upstreamFlags ...string) *Stack {
 }
 
 // NewRelay starts what relayed calls need, Redis and the upstreams, each by start where it is not nil.
-func NewRelay(t *testing.T, start func(*exec.Cmd) error) *Stack {
+func NewRelay(t *testing.T, start func(*exec.Cmd) error, upstreamFlags ...string) *Stack {
 	t.Helper()
 	s := &Stack{T: t, dir: t.TempDir(), TemporalAt: Nowhere, S3At: Nowhere, RedisAt: FreeAddr(t), UpstreamAt: FreeAddr(t), startBy: start, relay: true}
 	s.Redis = s.Launch("redis", Bin.Dev, "redis", "--listen", s.RedisAt, "--data", filepath.Join(s.dir, "redis"))
-	s.Upstream = s.Launch("upstream", Bin.Dev, "upstream", "--listen", s.UpstreamAt, "--data", filepath.Join(s.dir, "upstream"))
+	s.Upstream = s.Launch("upstream", Bin.Dev, append([]string{
+		"upstream", "--listen", s.UpstreamAt, "--data", filepath.Join(s.dir, "upstream"),
+	}, upstreamFlags...)...)
 	s.Redis.AwaitReady(t)
 	s.Upstream.AwaitReady(t)
 	s.Control = &Control{t: t, Base: "http://" + s.UpstreamAt + "/_control"}
