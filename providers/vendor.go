@@ -28,6 +28,8 @@ type Vendor struct {
 	VideoModels func(model string) (VideoModel, bool)
 	// Realtime opens conversations; nil where it has none.
 	Realtime Dialer
+	// BaseURL is the vendor's own address, for a channel that names none; "" where each channel must.
+	BaseURL string
 	// CheckBaseURL tells whether an address is as the vendor's own SDK takes it; nil accepts any.
 	CheckBaseURL func(*url.URL) error
 	// CheckKey tells whether a key has the vendor's shape; nil accepts any non-empty one.

@@ -180,7 +180,20 @@ type VideoStatus struct {
 type VideoFailure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	// Retryable: the vendor says that the failure is its own, and a failed job costs nothing there, so that another channel, or
+	// another try, may succeed.
+	Retryable bool `json:"retryable,omitempty"`
 }
+
+// The codes of failures that vendors report, over all of them; what a vendor calls it stands in the message.
+const (
+	FailedContent   = "content_policy"
+	FailedInput     = "invalid_input"
+	FailedVendor    = "vendor_error"
+	FailedTimeout   = "vendor_timeout"
+	FailedQuota     = "quota"
+	FailedForgotten = "job_not_found"
+)
 
 // Video is one output being read. The caller closes Body.
 type Video struct {

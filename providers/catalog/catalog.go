@@ -12,6 +12,7 @@ import (
 	"modelrelay/providers/generic"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/vendorc"
+	"modelrelay/providers/xai"
 )
 
 // New returns every vendor there is, sending through the process's client to upstreams.
@@ -52,6 +53,13 @@ func New(client *http.Client) providers.Catalog {
 			Video:       vendorc.NewVideos(client),
 			VideoModels: vendorc.VideoModels,
 			CheckKey:    vendorc.CheckKey,
+		},
+		"xai": {
+			Name:        "xai",
+			Provider:    "x_ai",
+			BaseURL:     xai.BaseURL,
+			Video:       xai.NewVideos(client),
+			VideoModels: xai.VideoModels,
 		},
 	}
 }

@@ -54,6 +54,8 @@ type VideoSubject struct {
 	IdempotencyKey func(*http.Request) string
 	// Upload reads the one uploaded image of a submit; nil where the vendor takes none.
 	Upload func(*http.Request) (Upload, error)
+	// NoQueue: the vendor does not tell a queued job from a running one, so there is no queued.http.
+	NoQueue bool
 	// BareUploads: the vendor takes an upload's bytes alone, without name and type.
 	BareUploads bool
 }

@@ -253,6 +253,9 @@ func (c *channelState) endpoints() []providers.Endpoint {
 }
 
 func newChannelState(channel providers.Channel, vendor providers.Vendor, before *channelState) *channelState {
+	if channel.BaseURL == "" {
+		channel.BaseURL = vendor.BaseURL
+	}
 	if before != nil && !before.same(channel) {
 		before = nil
 	}

@@ -134,7 +134,7 @@ type Price struct {
 type Channel struct {
 	Name       string             `yaml:"name" doc:"unique; tasks remember it"`
 	Vendor     string             `yaml:"vendor" doc:"code for this kind of upstream"`
-	BaseURL    string             `yaml:"base_url" doc:"address as that vendor's own SDK takes it"`
+	BaseURL    string             `yaml:"base_url" doc:"address as that vendor's own SDK takes it; may be left out where the vendor has one of its own"`
 	Keys       []providers.Secret `yaml:"keys" doc:"upstream keys, used in turn; a refused one rests alone"`
 	Models     map[string]string  `yaml:"models" doc:"public name: upstream name; empty: the same. A * in a public name fits any run of characters, and one in its upstream name stands for them; the name itself comes first, then the longest pattern that fits; \"*\" opens every name"`
 	Groups     []string           `yaml:"groups" doc:"token groups that may use it"`

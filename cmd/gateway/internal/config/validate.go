@@ -227,7 +227,9 @@ func (v *validator) channel(at string, c Channel, vendors providers.Catalog) {
 	if !known {
 		v.oneOf(at+".vendor", c.Vendor, slices.Sorted(maps.Keys(vendors))...)
 	}
-	if base, ok := v.httpURL(at+".base_url", c.BaseURL); ok && vendor.CheckBaseURL != nil {
+	if c.BaseURL == "" && vendor.BaseURL != "" {
+		// The vendor's own is meant.
+	} else if base, ok := v.httpURL(at+".base_url", c.BaseURL); ok && vendor.CheckBaseURL != nil {
 		if err := vendor.CheckBaseURL(base); err != nil {
 			v.add(at+".base_url", "%v", err)
 		}

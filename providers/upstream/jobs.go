@@ -1,0 +1,299 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// jobAnswer bounds the JSON of a job, in bytes. Vendors repeat the prompt in it, each character with up to six bytes.
+const jobAnswer = 4 << 20
+
+// Jobs sends the requests of one vendor's video jobs, with JSON both ways. It is safe for concurrent use.
+type Jobs struct {
+	client, submit *http.Client
+	results        *Results
+	vendor         JobVendor
+}
+
+// JobVendor is what is a vendor's own in the requests of its jobs.
+type JobVendor struct {
+	// Name is the vendor's in the catalog.
+	Name string
+	// Authorize puts the key on a request; nil makes it a bearer token.
+	Authorize func(req *http.Request, key providers.Secret) error
+	// Classify reads the vendor's own words in Fault.Upstream.Body, where they say more than the status does; the same for an
+	// answer of status 200 that says no, which Refuse made. nil: the status says all.
+	Classify func(fault *providers.Fault)
+	// Reason finds the vendor's reason in the body of a refusal, "" for none; nil looks where most vendors have it.
+	Reason func(body []byte) string
+}
+
+// NewJobs makes the jobs of a vendor over the process's client.
+func NewJobs(client *http.Client, vendor JobVendor) *Jobs {
+	if vendor.Authorize == nil {
+		vendor.Authorize = func(req *http.Request, key providers.Secret) error {
+			req.Header.Set("Authorization", "Bearer "+key.Reveal())
+			return nil
+		}
+	}
+	if vendor.Reason == nil {
+		vendor.Reason = reasonOf
+	}
+	return &Jobs{client: client, submit: Fresh(client), results: NewResults(client), vendor: vendor}
+}
+
+// JobRequest is one request of a job.
+type JobRequest struct {
+	// Method is GET where it is empty. Path follows the channel's address, query and all.
+	Method, Path string
+	// Body is JSON, nil for none, unless Header has another Content-Type.
+	Body   []byte
+	Header http.Header
+	// Paid: it starts what is paid for, so it goes out once, over a connection of its own, and its refusal says why.
+	Paid bool
+}
+
+// JobAnswer is a 2xx answer.
+type JobAnswer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Do sends a request and reads its answer whole. Errors are *providers.Fault.
+func (j *Jobs) Do(ctx context.Context, to providers.Target, r JobRequest) (JobAnswer, error) {
+	req, err := j.Request(ctx, to, r)
+	if err != nil {
+		return JobAnswer{}, err
+	}
+	client := j.client
+	if r.Paid {
+		client = j.submit
+	}
+	resp, err := Send(client, req)
+	if err != nil {
+		return JobAnswer{}, j.explain(err, to.Key, r.Paid)
+	}
+	defer resp.Body.Close()
+	body, err := ReadAnswer(ctx, resp.Body, jobAnswer)
+	if err != nil {
+		return JobAnswer{}, err
+	}
+	return JobAnswer{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
+}
+
+// Request makes the request without sending it.
+func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (*http.Request, error) {
+	var body io.Reader
+	if r.Body != nil {
+		body = struct{ io.Reader }{bytes.NewReader(r.Body)} // of no type that net/http would send again by itself
+	}
+	method := r.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(ctx, method, to.Channel.BaseURL+r.Path, body)
+	if err != nil {
+		return nil, &providers.Fault{Kind: providers.Internal, Message: "The channel's address is not usable.", Accepted: providers.NotAccepted, Err: err}
+	}
+	if r.Body != nil {
+		req.ContentLength = int64(len(r.Body))
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("User-Agent", Agent)
+	for name, values := range r.Header {
+		req.Header[name] = values
+	}
+	if err := j.vendor.Authorize(req, to.Key); err != nil {
+		fault := &providers.Fault{Err: err}
+		fault.RefuseKey(providers.KeyRefused)
+		return nil, fault
+	}
+	return req, nil
+}
+
+// Refuse makes the fault of a 2xx answer that says no: as an answer of the status would, with the vendor's words.
+func (j *Jobs) Refuse(answer JobAnswer, status int, key providers.Secret, paid bool) error {
+	fault := Refusal(status, answer.Header)
+	fault.Upstream = &providers.Reply{
+		Status: answer.Status, ContentType: answer.Header.Get("Content-Type"), Body: answer.Body[:min(len(answer.Body), MaxErrorBody)],
+	}
+	return j.explain(fault, key, paid)
+}
+
+// explain reads the vendor's words in a refusal, and gives a client those that it needs to mend its request. A refused key
+// explains nothing: the vendor's words repeat a part of it.
+func (j *Jobs) explain(err error, key providers.Secret, paid bool) error {
+	var fault *providers.Fault
+	if !errors.As(err, &fault) || fault.Upstream == nil {
+		return err
+	}
+	fault.Upstream.Format = providers.Format(j.vendor.Name) // of no client
+	if j.vendor.Classify != nil {
+		j.vendor.Classify(fault)
+	}
+	if !paid || fault.Retryable() {
+		return fault
+	}
+	if said := j.vendor.Reason(fault.Upstream.Body); said != "" {
+		fault.Message = "The upstream refused the request: " + providers.Reason(said, key)
+	}
+	return fault
+}
+
+// Open reads a result at a link. The key goes along where withKey says so and the link lies at the channel's own origin.
+func (j *Jobs) Open(ctx context.Context, to providers.Target, link string, withKey bool) (providers.Video, error) {
+	get, own, err := j.results.Link(ctx, to.Channel, link)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	if own && withKey {
+		if err := j.vendor.Authorize(get, to.Key); err != nil {
+			return providers.Video{}, err
+		}
+	}
+	return j.results.Open(to.Channel, get)
+}
+
+// Reclass makes a fault one of the HTTP status that a vendor's own code means.
+func Reclass(fault *providers.Fault, status int) {
+	as := refusal(status)
+	fault.Kind, fault.Message, fault.Accepted, fault.Blame, fault.Key = as.Kind, as.Message, as.Accepted, as.Blame, as.Key
+}
+
+// Forgotten tells whether an error is the vendor's word that it does not know the job: 404 or 410.
+func Forgotten(err error) bool {
+	var fault *providers.Fault
+	return errors.As(err, &fault) && fault.Upstream != nil &&
+		(fault.Upstream.Status == http.StatusNotFound || fault.Upstream.Status == http.StatusGone)
+}
+
+// ForgottenJob is the status of a job that its vendor does not know.
+func ForgottenJob() providers.VideoStatus {
+	return providers.VideoStatus{
+		State: providers.JobForgotten, Progress: -1,
+		Failure: &providers.VideoFailure{Code: providers.FailedForgotten, Message: "The upstream no longer knows the job."},
+	}
+}
+
+// FailedJob is the status of a job that ended without a video: word is the vendor's for that, code one of the Failed words of
+// providers, vendorCode and reason the vendor's own, each of which may be "". retryable: the failure is the vendor's own, and
+// costs nothing, so that another try may succeed.
+func FailedJob(word, code, vendorCode, reason string, retryable bool, key providers.Secret) providers.VideoStatus {
+	word = providers.Cut(word, providers.WordLimit)
+	var said []string
+	for _, text := range []string{vendorCode, reason} {
+		if text != "" && !slices.Contains(said, text) {
+			said = append(said, text)
+		}
+	}
+	failure := &providers.VideoFailure{Code: code, Message: providers.Reason(strings.Join(said, ": "), key), Retryable: retryable}
+	if failure.Message == "" {
+		failure.Message = "The upstream's job ended as " + strconv.Quote(word) + "."
+	}
+	return providers.VideoStatus{State: providers.JobFailed, Progress: -1, Word: word, Failure: failure}
+}
+
+// Decode reads a JSON object into a struct. Anything else is a broken answer: what became of the request is unknown.
+func Decode(body []byte, into any) error {
+	// null decodes into anything, and says nothing.
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
+		return BrokenAnswer("not a JSON object", nil)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return BrokenAnswer("not the JSON expected", err)
+	}
+	return nil
+}
+
+// OneOutput refuses every output but the first, for vendors that make one video a job.
+func OneOutput(output int) error {
+	if output != 0 {
+		return providers.Faultf(providers.NotFound, "The job has one video, not %d.", output+1)
+	}
+	return nil
+}
+
+// Encode writes a create's members over the caller's own parameters, which they overrule. The same request has the same
+// bytes each time.
+func Encode(req providers.VideoRequest, members map[string]any) ([]byte, error) {
+	fields, err := req.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range members {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, providers.Unwritable(err)
+		}
+		fields[name] = raw
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return nil, providers.Unwritable(err)
+	}
+	return body, nil
+}
+
+// InputText is an input as most vendors take it: its address, or its bytes in a data URL.
+func InputText(ctx context.Context, input providers.Media) (string, error) {
+	if input.URL != "" {
+		return input.URL, nil
+	}
+	data, err := InputBase64(ctx, input)
+	if err != nil {
+		return "", err
+	}
+	kind := input.ContentType
+	if kind == "" {
+		kind = "application/octet-stream"
+	}
+	return "data:" + kind + ";base64," + data, nil
+}
+
+// InputBase64 is an upload's bytes in Base64.
+func InputBase64(ctx context.Context, input providers.Media) (string, error) {
+	var text strings.Builder
+	encoder := base64.NewEncoder(base64.StdEncoding, &text)
+	if err := input.CopyTo(ctx, encoder); err != nil {
+		return "", err
+	}
+	if err := encoder.Close(); err != nil {
+		return "", providers.Unwritable(err)
+	}
+	return text.String(), nil
+}
+
+// reasonOf finds the words of an error answer where most vendors have them.
+func reasonOf(body []byte) string {
+	var answer struct {
+		Error   json.RawMessage `json:"error"`
+		Message Loose           `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+	}
+	var said struct {
+		Message Loose `json:"message"`
+	}
+	var bare, detail Loose
+	// Where the words are not these, there are none to show.
+	_ = json.Unmarshal(body, &answer)
+	_ = json.Unmarshal(answer.Error, &said)
+	_ = json.Unmarshal(answer.Error, &bare)
+	_ = json.Unmarshal(answer.Detail, &detail)
+	for _, text := range []Loose{said.Message, bare, answer.Message, detail} {
+		if text != "" {
+			return string(text)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,145 @@
+package xai
+
+import (
+	"context"
+	"strconv"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// maxReferences and maxReferenceSeconds are those of a video from references.
+	maxReferences       = 7
+	maxReferenceSeconds = 10
+	// maxFile is that of an input in bytes.
+	maxFile = 48 << 20
+)
+
+// VideoModels is the table of the vendor's models; their dated and preview names are the same models.
+func VideoModels(model string) (providers.VideoModel, bool) {
+	table := providers.VideoModel{
+		Seconds: seconds(1, 15), AspectRatios: []string{"16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3"}, Resolutions: []string{"480p", "720p"},
+		Audio: providers.AudioOption, NeedsPrompt: true, Apart: true,
+		Inputs: []providers.VideoInput{
+			{Role: providers.FirstFrame, MaxBytes: maxFile},
+			{Role: providers.Reference, Max: maxReferences, MaxBytes: maxFile},
+		},
+	}
+	switch model {
+	case "grok-imagine-video":
+		table.Inputs = append(table.Inputs,
+			providers.VideoInput{Role: providers.SourceVideo, Types: []string{"video/mp4"}, MaxBytes: maxFile},
+			providers.VideoInput{Role: providers.ExtendVideo, Types: []string{"video/mp4"}, MaxBytes: maxFile})
+	case "grok-imagine-video-1.5", "grok-imagine-video-1.5-preview", "grok-imagine-video-1.5-2026-05-30":
+		table.Resolutions = append(table.Resolutions, "1080p")
+		first := providers.FirstFrame
+		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.LastFrame, With: &first, MaxBytes: maxFile})
+	default:
+		return providers.VideoModel{}, false
+	}
+	return table, true
+}
+
+func seconds(from, to int) (words []string) {
+	for n := from; n <= to; n++ {
+		words = append(words, strconv.Itoa(n))
+	}
+	return words
+}
+
+// createBody writes a create and says where it goes. Every failure is before anything was sent.
+func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
+	members := map[string]any{"model": model, "prompt": req.Prompt}
+	path = "/videos/generations"
+	table, known := VideoModels(model)
+	if !known {
+		table = providers.AnyVideoModel()
+	}
+	frame, fault := table.Frame(req.Shape())
+	if fault != nil {
+		return "", nil, fault
+	}
+	for name, word := range map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution} {
+		if word != "" {
+			members[name] = word
+		}
+	}
+	if req.Seconds != "" {
+		n, err := wholeSeconds(req.Seconds)
+		if err != nil {
+			return "", nil, err
+		}
+		members["duration"] = n
+	}
+	if req.GenerateAudio != nil {
+		members["generate_audio"] = *req.GenerateAudio
+	}
+	var references []map[string]string
+	for _, input := range req.Inputs {
+		text, err := upstream.InputText(ctx, input)
+		if err != nil {
+			return "", nil, err
+		}
+		at := map[string]string{"url": text}
+		switch input.Role {
+		case providers.FirstFrame:
+			members["image"] = at
+		case providers.LastFrame:
+			members["last_frame"] = at
+		case providers.Reference:
+			references = append(references, at)
+			members["reference_images"] = references
+		case providers.SourceVideo:
+			path, members["video"] = "/videos/edits", at
+		case providers.ExtendVideo:
+			path, members["video"] = "/videos/extensions", at
+		default:
+			return "", nil, providers.InvalidField(providers.InputField(input.Role), "The upstream takes no '%s'.", providers.InputField(input.Role))
+		}
+	}
+	if err := refuseTogether(path, members, req); err != nil {
+		return "", nil, err
+	}
+	body, err = upstream.Encode(req, members)
+	return path, body, err
+}
+
+// refuseTogether refuses what the vendor does not take with one another, whatever the model.
+func refuseTogether(path string, members map[string]any, req providers.VideoRequest) error {
+	for _, word := range [...]struct {
+		field string
+		wrong bool
+	}{
+		{"duration", path == "/videos/edits" && members["duration"] != nil},
+		{"aspect_ratio", path != "/videos/generations" && members["aspect_ratio"] != nil},
+		{"resolution", path != "/videos/generations" && members["resolution"] != nil},
+	} {
+		if word.wrong {
+			return providers.InvalidField(word.field, "The upstream keeps the source video's own: '%s' cannot be given.", word.field)
+		}
+	}
+	if n, _ := members["duration"].(int); members["reference_images"] != nil && n > maxReferenceSeconds {
+		return providers.InvalidField("seconds", "The upstream makes %d seconds at most from references.", maxReferenceSeconds)
+	}
+	switch {
+	case req.Seed != nil:
+		return providers.InvalidField("seed", "The upstream takes no 'seed'.")
+	case req.FPS != 0:
+		return providers.InvalidField("fps", "The upstream takes no 'fps'.")
+	case req.N > 1:
+		return providers.InvalidField("n", "The upstream makes one video a job.")
+	case req.NegativePrompt != "":
+		return providers.InvalidField("negative_prompt", "The upstream takes no 'negative_prompt'.")
+	}
+	return nil
+}
+
+// wholeSeconds reads a length that the vendor takes as an integer.
+func wholeSeconds(text string) (int, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != float64(int(f)) {
+		return 0, providers.InvalidField("seconds", "The upstream takes whole seconds, not %s.", text)
+	}
+	return int(f), nil
+}
