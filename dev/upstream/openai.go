@@ -7,19 +7,27 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"modelrelay/dev/upstream/strict"
+	"modelrelay/dev/upstream/strict/openai"
 )
 
 // routeOpenAI serves the OpenAI dialect under /openai/v1 and, because gateways speak it as well, under /generic/v1.
 // Shapes: github.com/openai/openai-go/v3 v3.95.0.
 func (s *server) routeOpenAI() {
+	checker := openai.New(s.responses.state())
 	for _, name := range []string{"openai", "generic"} {
+		var chat, responses judge // a gateway of our kind takes what its upstreams take
+		if name == "openai" {
+			chat, responses = checker.Chat, checker.Responses
+		}
 		v := &vendor{name: name, authenticate: bearerKey, refuse: refuseOpenAI}
 		prefix := "/" + name + "/v1"
-		s.handle("POST "+prefix+"/chat/completions", operation{v, "chat", parseChat, answerChat})
+		s.handle("POST "+prefix+"/chat/completions", operation{v, "chat", func(x *exchange) *problem { return parseChat(x, chat) }, answerChat})
 		s.handle("GET "+prefix+"/models", operation{v, "models", nil, answerModels})
 		s.handle("GET "+prefix+"/models/{model}", operation{v, "models", parseModel, answerModel})
 		s.routeOpenAIText(v, prefix)
-		s.routeOpenAIResponses(v, prefix)
+		s.routeOpenAIResponses(v, prefix, responses)
 		s.routeOpenAIMedia(v, prefix)
 		s.routeOpenAIVideos(v, prefix)
 		s.routeOpenAIRealtime(prefix, name)
@@ -30,6 +38,20 @@ func (s *server) routeOpenAI() {
 			})
 		}})
 	}
+}
+
+// judge says what the vendor refuses of a body; nil takes everything.
+type judge func(body map[string]any) *strict.Refusal
+
+func (j judge) ask(x *exchange) *problem {
+	if j == nil {
+		return nil
+	}
+	var body map[string]any
+	if p := x.decode(&body); p != nil {
+		return p
+	}
+	return refused(j(body))
 }
 
 // bearerKey takes the key from the Authorization header; the scheme's case does not matter.

@@ -35,7 +35,7 @@ type chatMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
-func parseChat(x *exchange) *problem {
+func parseChat(x *exchange, judge judge) *problem {
 	if p := needJSON(x); p != nil {
 		return p
 	}
@@ -70,7 +70,7 @@ func parseChat(x *exchange) *problem {
 			message: "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
 		}
 	}
-	return nil
+	return judge.ask(x)
 }
 
 func (q *chatRequest) question(prompt string) question {

@@ -43,11 +43,11 @@ func TestChat(t *testing.T) {
 		"no tool": {`{"model":"gpt-4o","tool_choice":"none","messages":[{"role":"user","content":"hi"}]` + tools + `}`, map[string]any{
 			"choices.0.message.content": "You said: hi",
 		}},
-		"tool result": {`{"model":"gpt-4o","messages":[{"role":"tool","tool_call_id":"c","content":"sunny"}]` + tools + `}`, map[string]any{
+		"tool result": {`{"model":"gpt-4o","messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"weather","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"sunny"}]` + tools + `}`, map[string]any{
 			"choices.0.message.content": "The tool said: sunny",
 		}},
-		"json": {`{"model":"gpt-4o","response_format":{"type":"json_object"},"messages":[{"role":"user","content":"hi"}]}`, map[string]any{
-			"choices.0.message.content": `{"echo":"hi"}`,
+		"json": {`{"model":"gpt-4o","response_format":{"type":"json_object"},"messages":[{"role":"user","content":"json"}]}`, map[string]any{
+			"choices.0.message.content": `{"echo":"json"}`,
 		}},
 		"as many pieces as the model says": {`{"model":"m-3chunks","messages":[{"role":"user","content":"hi"}]}`, map[string]any{
 			"choices.0.message.content": "tok0 tok1 tok2", "usage.completion_tokens": 3,

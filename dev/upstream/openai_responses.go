@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"modelrelay/dev/upstream/strict/openai"
 )
 
-func (s *server) routeOpenAIResponses(v *vendor, prefix string) {
-	s.handle("POST "+prefix+"/responses", operation{v, "responses", parseResponse, answerResponse})
-	s.handle("POST "+prefix+"/responses/input_tokens", operation{v, "responses.input_tokens", parseResponse, answerInputTokens})
-	s.handle("POST "+prefix+"/responses/compact", operation{v, "responses.compact", parseResponse, answerCompact})
+func (s *server) routeOpenAIResponses(v *vendor, prefix string, judge judge) {
+	parse := func(x *exchange) *problem { return parseResponse(x, judge) }
+	s.handle("POST "+prefix+"/responses", operation{v, "responses", parse, answerResponse})
+	s.handle("POST "+prefix+"/responses/input_tokens", operation{v, "responses.input_tokens", parse, answerInputTokens})
+	s.handle("POST "+prefix+"/responses/compact", operation{v, "responses.compact", func(x *exchange) *problem { return parseResponse(x, nil) }, answerCompact})
 }
 
 type responseRequest struct {
@@ -33,6 +36,7 @@ type responseRequest struct {
 	Metadata           json.RawMessage `json:"metadata"`
 	items              []json.RawMessage
 	talk               []responseItem
+	before             int // rounds of tool results in the response before
 }
 
 // responseItem is what the fake reads of an item of the input.
@@ -43,7 +47,7 @@ type responseItem struct {
 	Output  json.RawMessage `json:"output"`
 }
 
-func parseResponse(x *exchange) *problem {
+func parseResponse(x *exchange, judge judge) *problem {
 	q := new(responseRequest)
 	if p := needJSON(x); p != nil {
 		return p
@@ -71,11 +75,18 @@ func parseResponse(x *exchange) *problem {
 	if len(q.Input) == 0 && q.PreviousResponseID == nil {
 		return missing("input")
 	}
+	if p := judge.ask(x); p != nil {
+		return p
+	}
+	if q.PreviousResponseID != nil {
+		before, _ := x.server.responses.response(*q.PreviousResponseID)
+		q.before = before.rounds
+	}
 	return nil
 }
 
 func (q *responseRequest) question(prompt string) question {
-	asked := question{model: q.Model, text: prompt, all: len(q.Input), thinks: q.thinks()}
+	asked := question{model: q.Model, text: prompt, all: len(q.Input), thinks: q.thinks(), rounds: q.before}
 	if q.Instructions != nil {
 		asked.all += len(*q.Instructions)
 	}
@@ -129,17 +140,7 @@ func (q *responseRequest) thinks() bool {
 	var reasoning struct {
 		Effort string `json:"effort"`
 	}
-	return len(q.Reasoning) > 0 && json.Unmarshal(q.Reasoning, &reasoning) == nil && reasoning.Effort != "none" && openAIReasons(q.Model)
-}
-
-// openAIReasons says whether a model of OpenAI's own reasons.
-func openAIReasons(model string) bool {
-	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
-		if strings.HasPrefix(model, prefix) {
-			return !strings.Contains(model, "chat")
-		}
-	}
-	return false
+	return len(q.Reasoning) > 0 && json.Unmarshal(q.Reasoning, &reasoning) == nil && reasoning.Effort != "none" && openai.ModelOf(q.Model).Reasons()
 }
 
 type responseUsage struct {
@@ -226,9 +227,13 @@ func word(s *string, otherwise string) string {
 func answerResponse(x *exchange) {
 	q := requestOf[responseRequest](x)
 	x.accept()
-	r := x.reply(q.question(x.prompt))
+	asked := q.question(x.prompt)
+	r := x.reply(asked)
 	r.name("call_")
 	o, items := q.response(), q.output(&r)
+	if q.stores() {
+		x.server.responses.keep(q, asked.rounds, o.ID, items)
+	}
 	w := responseStream{x: x, ok: true}
 	if x.breaks(&r, q.Stream, func(p problem) { w.fail(&o, p) }) {
 		return

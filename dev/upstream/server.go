@@ -19,6 +19,7 @@ type server struct {
 	recorder    *recorder
 	rules       *rules
 	scripts     script.Book
+	responses   *responseStore
 	jobs        *jobs
 	clip        *clip
 	connections connections
@@ -27,14 +28,15 @@ type server struct {
 
 func newServer(ctx context.Context, o Options, jobs *jobs) *server {
 	s := &server{
-		options:  o,
-		mux:      http.NewServeMux(),
-		stopped:  ctx.Done(),
-		ledger:   newLedger(),
-		recorder: newRecorder(),
-		rules:    newRules(),
-		jobs:     jobs,
-		clip:     newClip(),
+		options:   o,
+		mux:       http.NewServeMux(),
+		stopped:   ctx.Done(),
+		ledger:    newLedger(),
+		recorder:  newRecorder(),
+		rules:     newRules(),
+		responses: newResponseStore(),
+		jobs:      jobs,
+		clip:      newClip(),
 	}
 	s.routeOpenAI()
 	s.routeAnthropic()

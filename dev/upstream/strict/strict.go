@@ -45,6 +45,7 @@ type Shape struct {
 	Kind     Kind
 	Nullable bool
 	Fields   map[string]*Shape // of an object: those it may have; nil: any
+	Open     bool              // of an object: it may have others, too
 	Required []string
 	Values   *Shape            // of an object that is a map: what every value is
 	Items    *Shape            // of an array
@@ -183,6 +184,7 @@ func (s *Shape) object(found []Finding, path Path, v map[string]any) []Finding {
 			// A map counts its entries, as the vendor that has such paths does.
 			found = s.Values.check(found, path.Add(i, "value"), v[name])
 		case s.Fields == nil:
+		case s.Fields[name] == nil && s.Open:
 		case s.Fields[name] == nil:
 			found = append(found, Finding{Fault: Unknown, Path: path, Name: name, Shape: s, Got: v[name]})
 		default:
