@@ -1,13 +1,16 @@
 package responses_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/responses"
+	"modelrelay/providers/translate/translatetest"
 )
 
 // told writes events, one a line. Pieces of one block stand behind one another where joined is set.
@@ -290,7 +293,8 @@ func FuzzAnswer(f *testing.F) {
 func checkEvents(t *testing.T, events []form.Event) {
 	t.Helper()
 	ends := 0
-	w := responses.NewWriter(form.Ask{Stream: true, Custom: map[string]bool{"f": true}})
+	w := responses.NewWriter(form.Ask{Stream: true, Custom: map[string]bool{"f": true}, Echo: echoOf(t, `{}`)})
+	var wire []byte
 	for i := range events {
 		if e := &events[i]; e.Kind == form.EventStop || e.Kind == form.EventFailed {
 			ends++
@@ -301,10 +305,14 @@ func checkEvents(t *testing.T, events []form.Event) {
 			t.Errorf("event %d behind the end", e.Kind)
 		}
 		w.Write(&events[i])
-		w.Take()
+		wire = append(wire, w.Take()...)
 	}
 	w.Write(&form.Event{Kind: form.EventEnd})
-	if ends != 1 {
+	if wire = append(wire, w.Take()...); ends != 1 {
 		t.Errorf("%d ends", ends)
+	}
+	// Halves of surrogates come together in the end, which the pieces alone do not.
+	if len(wire) > 0 && utf8.Valid(wire) && !bytes.Contains(wire, []byte(`\u`)) {
+		translatetest.CheckResponses(t, wire)
 	}
 }

@@ -30,30 +30,95 @@ func (r *reading) say(role form.Role, at form.Path, blocks ...form.Block) {
 	p.Turns = append(p.Turns, form.Turn{Role: role, Blocks: blocks, At: at})
 }
 
-func (r *reading) readItem(item form.Value, at form.Path) {
-	kind := item.Get("type").Text()
-	switch {
-	case kind == nil, kind.Is("message"):
-		r.readMessage(item, at)
-	case kind.Is("function_call"), kind.Is("custom_tool_call"):
-		r.readCall(item, at, kind.Is("custom_tool_call"))
-	case kind.Is("function_call_output"), kind.Is("custom_tool_call_output"):
-		r.readResult(item, at)
-	case kind.Is("reasoning"):
-		r.readThought(item, at)
-	case kind.Is("item_reference"):
-		r.refuse(providers.InvalidField(at.String(), keepsNothing))
-	case kind.Is("additional_tools"):
-		for i, tool := range item.Get("tools").Items() {
-			r.readTool(tool, at.Item("tools", i), "")
+// inputItem are the members of an item, read in one pass: what is in it may be long.
+type inputItem struct {
+	kind, role, id, callID, namespace, name form.Text
+	content, arguments, input, output       form.Value
+	summary, sealed, tools                  form.Value
+	// unknown are the names of members that no dialect has.
+	unknown []form.Text
+	at      form.Path
+}
+
+func itemOf(value form.Value, at form.Path) inputItem {
+	item := inputItem{at: at}
+	for name, value := range value.Members() {
+		switch string(name.Inner()) {
+		case "type":
+			item.kind = value.Text()
+		case "role":
+			item.role = value.Text()
+		case "id":
+			item.id = value.Text()
+		case "call_id":
+			item.callID = value.Text()
+		case "namespace":
+			item.namespace = value.Text()
+		case "name":
+			item.name = value.Text()
+		case "content":
+			item.content = value
+		case "arguments":
+			item.arguments = value
+		case "input":
+			item.input = value
+		case "output":
+			item.output = value
+		case "summary":
+			item.summary = value
+		case "encrypted_content":
+			item.sealed = value
+		case "tools":
+			item.tools = value
+		case "status": // says nothing to a model
+		default:
+			if says(value) {
+				item.unknown = append(item.unknown, name)
+			}
 		}
-	default:
-		if text := builtInText(item); !text.Blank() {
+	}
+	return item
+}
+
+func (r *reading) readItem(value form.Value, at form.Path) {
+	item := itemOf(value, at)
+	if item.kind != nil && !isKnown(item.kind) {
+		if text := builtInText(value); !text.Blank() {
 			r.say(form.Assistant, at, form.Block{Kind: form.BlockText, Text: text, At: at})
 		} else {
 			r.must(at.Field("type").String())
 		}
+		return
 	}
+	for _, name := range item.unknown {
+		r.loss.Drop(at.Field(name.String()).Name())
+	}
+	switch {
+	case item.kind == nil, item.kind.Is("message"):
+		r.readMessage(&item)
+	case item.kind.Is("function_call"), item.kind.Is("custom_tool_call"):
+		r.readCall(&item)
+	case item.kind.Is("reasoning"):
+		r.readThought(&item)
+	case item.kind.Is("item_reference"):
+		r.refuse(providers.InvalidField(at.String(), keepsNothing))
+	case item.kind.Is("additional_tools"):
+		for i, tool := range item.tools.Items() {
+			r.readTool(tool, at.Item("tools", i), "")
+		}
+	default:
+		r.readResult(&item)
+	}
+}
+
+// isKnown tells whether items of a kind are no work of the vendor's own tools.
+func isKnown(kind form.Text) bool {
+	switch string(kind.Inner()) {
+	case "message", "function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output", "reasoning", "item_reference",
+		"additional_tools":
+		return true
+	}
+	return false
 }
 
 // builtInText is what an item of one of the vendor's own tools says in text: its output, its program or what it found.
@@ -72,20 +137,18 @@ func builtInText(item form.Value) form.Text {
 	return form.Join("\n", found...)
 }
 
-func (r *reading) readMessage(item form.Value, at form.Path) {
+func (r *reading) readMessage(item *inputItem) {
 	role := form.User
-	switch speaker := item.Get("role").Text(); {
+	switch speaker := item.role; {
 	case speaker.Is("assistant"):
 		role = form.Assistant
 	case speaker.Is("system"), speaker.Is("developer"):
 		role = form.System
 	case !speaker.Is("user"):
-		r.refuse(providers.InvalidField(at.Field("role").String(), "The role of a message must be user, assistant, system or developer."))
+		r.refuse(providers.InvalidField(item.at.Field("role").String(), "The role of a message must be user, assistant, system or developer."))
 		return
 	}
-	content := item.Get("content")
-	r.say(role, at, r.readContent(content, at, "content")...)
-	r.unknown(at.Field("phase").Name(), item.Get("phase"))
+	r.say(role, item.at, r.readContent(item.content, item.at, "content")...)
 }
 
 // readContent reads the parts of a message, or of a result.
@@ -93,92 +156,63 @@ func (r *reading) readContent(content form.Value, at form.Path, name string) []f
 	if text := content.Text(); text != nil {
 		return []form.Block{{Kind: form.BlockText, Text: text, At: at.Field(name)}}
 	}
-	blocks := make([]form.Block, 0, content.Len())
+	blocks := make([]form.Block, 0, 1)
 	for i, part := range content.Items() {
-		here := at.Item(name, i)
-		block := form.Block{Kind: form.BlockMedia, At: here, Cache: mark(part.Get("prompt_cache_breakpoint"))}
-		ok := true
-		switch kind := part.Get("type").Text(); {
-		case kind.Is("input_text"), kind.Is("output_text"), kind.Is("text"):
-			block.Kind, block.Text = form.BlockText, part.Get("text").Text()
-		case kind.Is("refusal"):
-			block.Kind, block.Text = form.BlockText, part.Get("refusal").Text()
-		case kind.Is("input_image"):
-			block.Media, ok = readImage(part)
-		case kind.Is("input_file"):
-			block.Media, ok = readFile(part)
-		case kind.Is("input_audio"):
-			block.Media, ok = readAudio(part.Get("input_audio"))
-		default:
-			r.must(here.Field("type").String())
-			continue
+		if block, ok := r.readPart(part, at.Item(name, i)); ok {
+			blocks = append(blocks, block)
 		}
-		r.detail(part, here)
-		if !ok {
-			r.refuse(providers.InvalidField(here.String(), "The part has neither data nor an address nor a file's id."))
-		}
-		blocks = append(blocks, block)
 	}
 	return blocks
 }
 
-// mark reads a breakpoint of the prompt cache.
-func mark(breakpoint form.Value) form.Mark {
-	switch {
-	case breakpoint.Absent():
-		return form.NoMark
-	case breakpoint.Get("ttl").Absent():
-		return form.MarkShort
-	}
-	return form.MarkHour
-}
-
-func (r *reading) readCall(item form.Value, at form.Path, custom bool) {
-	space := form.Space{Namespace: item.Get("namespace").Text().String(), Name: item.Get("name").Text().String()}
-	call := form.Call{ID: item.Get("call_id").Text().String(), Name: space.Flat(), Custom: custom}
-	if custom {
-		call.Input = form.CustomInput(item.Get("input").Text())
+func (r *reading) readCall(item *inputItem) {
+	space := form.Space{Namespace: item.namespace.String(), Name: item.name.String()}
+	call := form.Call{ID: item.callID.String(), Name: space.Flat(), Custom: item.kind.Is("custom_tool_call")}
+	if call.Custom {
+		call.Input = form.CustomInput(item.input.Text())
 	} else {
-		call.Input = form.ReadArguments(item.Get("arguments").Text())
+		call.Input = form.ReadArguments(item.arguments.Text())
 	}
-	r.say(form.Assistant, at, form.Block{Kind: form.BlockCall, Call: call, At: at})
+	r.say(form.Assistant, item.at, form.Block{Kind: form.BlockCall, Call: call, At: item.at})
 }
 
-func (r *reading) readResult(item form.Value, at form.Path) {
-	result := &form.Result{ID: item.Get("call_id").Text().String(), Blocks: r.readContent(item.Get("output"), at, "output")}
-	r.say(form.User, at, form.Block{Kind: form.BlockResult, Result: result, At: at})
+func (r *reading) readResult(item *inputItem) {
+	result := &form.Result{ID: item.callID.String(), Blocks: r.readContent(item.output, item.at, "output")}
+	r.say(form.User, item.at, form.Block{Kind: form.BlockResult, Result: result, At: item.at})
 }
 
 // readThought reads a reasoning item. It belongs to what follows it, so it begins no turn of its own unless nothing precedes.
-func (r *reading) readThought(item form.Value, at form.Path) {
-	var texts []form.Text
-	for _, list := range [...]string{"summary", "content"} {
-		for _, part := range item.Get(list).Items() {
-			if text := part.Get("text").Text(); !text.Blank() {
-				texts = append(texts, text)
-			}
-		}
-		if texts != nil {
-			break
-		}
+func (r *reading) readThought(item *inputItem) {
+	texts := thoughtTexts(item.summary)
+	if texts == nil {
+		texts = thoughtTexts(item.content)
 	}
-	thought := form.Block{Kind: form.BlockThought, Text: form.Join("\n\n", texts...), At: at}
-	sealed := item.Get("encrypted_content").Text()
+	thought := form.Block{Kind: form.BlockThought, Text: form.Join("\n\n", texts...), At: item.at}
+	sealed := item.sealed.Text()
 	state, ours := form.OpenEnvelope(sealed.Inner())
 	switch {
 	case !ours:
 		if !sealed.Empty() {
-			thought.State = []form.State{{Kind: form.StateOpenAI, Data: sealed.Inner(), ID: item.Get("id").Text().String()}}
+			thought.State = []form.State{{Kind: form.StateOpenAI, Data: sealed.Inner(), ID: item.id.String()}}
 		}
 	case state.Kind == form.StateAnthropic, state.Kind == form.StateRedacted:
-		thought = form.Block{Kind: form.BlockState, State: []form.State{state}, At: at}
+		thought = form.Block{Kind: form.BlockState, State: []form.State{state}, At: item.at}
 	default:
 		if thought.Text != nil {
-			r.say(form.Assistant, at, thought)
+			r.say(form.Assistant, item.at, thought)
 		}
-		thought = form.Block{Kind: form.BlockState, State: []form.State{state}, At: at}
+		thought = form.Block{Kind: form.BlockState, State: []form.State{state}, At: item.at}
 	}
 	if thought.Text != nil || thought.State != nil {
-		r.say(form.Assistant, at, thought)
+		r.say(form.Assistant, item.at, thought)
 	}
+}
+
+func thoughtTexts(parts form.Value) (texts []form.Text) {
+	for _, part := range parts.Items() {
+		if text := part.Get("text").Text(); !text.Blank() {
+			texts = append(texts, text)
+		}
+	}
+	return texts
 }

@@ -1,53 +1,126 @@
 package responses
 
-import "modelrelay/providers/translate/form"
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
 
-// detail notes the fineness in which a medium is to be seen, which no other dialect has.
-func (r *reading) detail(part form.Value, at form.Path) {
-	if detail := part.Get("detail"); says(detail) && !detail.Text().Is("auto") {
-		r.loss.Drop(at.Field("detail").Name())
-	}
+// inputPart are the members of a part, read in one pass: what is in it may be long.
+type inputPart struct {
+	kind, text, refusal, detail      form.Text
+	image, file, data, address, name form.Text
+	audio, breakpoint                form.Value
 }
 
-func readImage(part form.Value) (media form.Media, ok bool) {
-	address, file := part.Get("image_url").Text(), part.Get("file_id").Text()
-	if mediaType, data, ok := form.ParseDataURL(address); ok {
+func (r *reading) partOf(value form.Value, at form.Path) inputPart {
+	var part inputPart
+	for name, value := range value.Members() {
+		switch string(name.Inner()) {
+		case "type":
+			part.kind = value.Text()
+		case "text":
+			part.text = value.Text()
+		case "refusal":
+			part.refusal = value.Text()
+		case "detail":
+			part.detail = value.Text()
+		case "image_url":
+			part.image = value.Text()
+		case "file_id":
+			part.file = value.Text()
+		case "file_data":
+			part.data = value.Text()
+		case "file_url":
+			part.address = value.Text()
+		case "filename":
+			part.name = value.Text()
+		case "input_audio":
+			part.audio = value
+		case "prompt_cache_breakpoint":
+			part.breakpoint = value
+		case "annotations", "logprobs": // of an earlier answer
+		default:
+			r.unknown(at.Field(name.String()).Name(), value)
+		}
+	}
+	return part
+}
+
+// readPart reads a part of a message or of a result; false for one that other vendors refuse.
+func (r *reading) readPart(value form.Value, at form.Path) (block form.Block, ok bool) {
+	part := r.partOf(value, at)
+	block, ok = form.Block{Kind: form.BlockMedia, At: at, Cache: mark(part.breakpoint)}, true
+	switch kind := part.kind; {
+	case kind.Is("input_text"), kind.Is("output_text"), kind.Is("text"):
+		block.Kind, block.Text = form.BlockText, part.text
+	case kind.Is("refusal"):
+		block.Kind, block.Text = form.BlockText, part.refusal
+	case kind.Is("input_image"):
+		block.Media, ok = readImage(&part)
+	case kind.Is("input_file"):
+		block.Media, ok = readFile(&part)
+	case kind.Is("input_audio"):
+		block.Media, ok = readAudio(part.audio)
+	default:
+		r.must(at.Field("type").String())
+		return block, false
+	}
+	if !part.detail.Empty() && !part.detail.Is("auto") { // no other dialect has it
+		r.loss.Drop(at.Field("detail").Name())
+	}
+	if !ok {
+		r.refuse(providers.InvalidField(at.String(), "The part has neither data nor an address nor a file's id."))
+	}
+	return block, ok
+}
+
+// mark reads a breakpoint of the prompt cache.
+func mark(breakpoint form.Value) form.Mark {
+	switch {
+	case breakpoint.Absent():
+		return form.NoMark
+	case breakpoint.Get("ttl").Absent():
+		return form.MarkShort
+	}
+	return form.MarkHour
+}
+
+func readImage(part *inputPart) (media form.Media, ok bool) {
+	if mediaType, data, ok := form.ParseDataURL(part.image); ok {
 		return form.Media{Kind: form.Image, Type: mediaType, Data: data}, true
 	}
-	if !address.Empty() {
-		return form.Media{Kind: form.Image, URL: address}, true
+	if !part.image.Empty() {
+		return form.Media{Kind: form.Image, URL: part.image}, true
 	}
-	return form.Media{Kind: form.Image, File: file}, !file.Empty()
+	return form.Media{Kind: form.Image, File: part.file}, !part.file.Empty()
 }
 
 // pdf is the media type of a file that says none.
 const pdf = "application/pdf"
 
-func readFile(part form.Value) (media form.Media, ok bool) {
-	title := part.Get("filename").Text()
-	data, address, file := part.Get("file_data").Text(), part.Get("file_url").Text(), part.Get("file_id").Text()
-	switch mediaType, inside, ok := form.ParseDataURL(data); {
+func readFile(part *inputPart) (media form.Media, ok bool) {
+	switch mediaType, inside, ok := form.ParseDataURL(part.data); {
 	case ok:
 		media = form.Inline(mediaType, inside)
-	case !data.Empty(): // base64 alone, as some clients send it
-		if mediaType = form.TypeByName(title.String()); mediaType == "" {
+	case !part.data.Empty(): // base64 alone, as some clients send it
+		if mediaType = form.TypeByName(part.name.String()); mediaType == "" {
 			mediaType = pdf
 		}
-		media = form.Inline(mediaType, data.Inner())
-	case !address.Empty():
-		media = form.Media{Kind: form.Document, URL: address}
-		if mediaType = form.TypeByName(address.String()); mediaType != "" {
+		media = form.Inline(mediaType, part.data.Inner())
+	case !part.address.Empty():
+		media = form.Media{Kind: form.Document, URL: part.address}
+		if mediaType = form.TypeByName(part.address.String()); mediaType != "" {
 			media.Kind, media.Type = form.KindOf(mediaType), mediaType
 		}
 		if media.Kind == form.PlainText {
 			media.Kind = form.Document // its text is not given
 		}
-	case !file.Empty():
-		media = form.Media{Kind: form.Document, File: file}
+	case !part.file.Empty():
+		media = form.Media{Kind: form.Document, File: part.file}
 	default:
 		return form.Media{}, false
 	}
-	media.Title = title
+	media.Title = part.name
 	return media, true
 }
 

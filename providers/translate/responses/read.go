@@ -29,6 +29,7 @@ type reading struct {
 	choice      form.Value
 	input       form.Value
 	tools       form.Value
+	echo        [echoes]form.Value
 }
 
 // Read reads a client's call. What it names in loss is unknown to every dialect. Faults name the client's field.
@@ -38,10 +39,10 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	r.prompt.Fields[form.FieldTurns] = "input"
 	r.prompt.Fields[form.FieldResultID] = "call_id"
 	r.prompt.Fields[form.FieldCache] = "prompt_cache_breakpoint"
-	root := form.Trim(call.Body)
-	for name, value := range root.Members() {
+	for name, value := range form.Trim(call.Body).Members() {
 		if !value.Absent() {
 			r.field(name, value)
+			r.repeat(name, value)
 		}
 	}
 	r.readInput(r.input)
@@ -53,7 +54,7 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 	for i := range r.prompt.Turns {
 		r.prompt.Turns[i].Settle()
 	}
-	ask.ShowThought, ask.Echo = r.prompt.Thinking.Show, echo(root)
+	ask.ShowThought, ask.Echo = r.prompt.Thinking.Show, r.echoed()
 	if r.fault != nil {
 		return nil, form.Ask{}, r.fault
 	}
@@ -256,9 +257,14 @@ func (r *reading) readInclude(include form.Value) {
 	}
 }
 
-// echoed are the members of a call that its response repeats, with what stands there where the call has none.
-func echoed() []struct{ name, absent string } {
-	return []struct{ name, absent string }{
+// echoes is how many members of a call its response repeats.
+const echoes = 16
+
+// echoMember is a member of a call that its response repeats, with what stands there where the call has none.
+type echoMember struct{ name, absent string }
+
+func echoMembers() [echoes]echoMember {
+	return [...]echoMember{
 		{"instructions", "null"},
 		{"max_output_tokens", "null"},
 		{"max_tool_calls", "null"},
@@ -278,13 +284,21 @@ func echoed() []struct{ name, absent string } {
 	}
 }
 
-// echo copies the members of a call that its response repeats.
-func echo(root form.Value) []byte {
+// repeat keeps a member that the response repeats.
+func (r *reading) repeat(name form.Text, value form.Value) {
+	members := echoMembers()
+	if at := slices.IndexFunc(members[:], func(m echoMember) bool { return string(name.Inner()) == m.name }); at >= 0 {
+		r.echo[at] = value
+	}
+}
+
+// echoed copies what the response repeats.
+func (r *reading) echoed() []byte {
 	var out form.Out
-	for _, member := range echoed() {
+	for i, member := range echoMembers() {
 		out.Key(member.name)
-		if value := root.Get(member.name); !value.Absent() {
-			out.Raw(value)
+		if r.echo[i] != nil {
+			out.Raw(r.echo[i])
 		} else {
 			out.Literal(member.absent)
 		}

@@ -167,9 +167,9 @@ own include ["reasoning.encrypted_content","web_search_call.results"] must false
 				"include":["reasoning.encrypted_content"],"tools":[],"top_logprobs":0,"text":{"format":{"type":"text"}},"stream_options":null,"x":null,"y":[],"z":false`,
 		},
 		"what nobody knows": {
-			body:    `"x":1,"reasoning":{"context":"auto"},"text":{"colour":"red"},"stream_options":{"a":1},"input":[{"role":"assistant","content":"a","phase":"commentary"}]`,
-			want:    "assistant text \"a\" at input[0].content\n--\n",
-			dropped: "x, reasoning.context, text.colour, stream_options.a, input[].phase",
+			body:    `"x":1,"reasoning":{"context":"auto"},"text":{"colour":"red"},"stream_options":{"a":1},"input":[{"role":"assistant","content":"a","phase":"commentary"},{"role":"user","content":[{"type":"input_text","text":"b","x":1,"y":null}]}]`,
+			want:    "assistant text \"a\" at input[0].content\n--\nuser text \"b\" at input[1].content[0]\n--\n",
+			dropped: "x, reasoning.context, text.colour, stream_options.a, input[].phase, input[].content[].x",
 		},
 		"built-in tools that say something": {
 			body: `"input":[{"type":"code_interpreter_call","id":"ci_1","code":"print(1)","status":"completed"},{"type":"mcp_call","id":"m","name":"n","arguments":"{}","output":"o"},

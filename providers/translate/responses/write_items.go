@@ -85,12 +85,19 @@ func (w *writing) message(role string, blocks []form.Block) *providers.Fault {
 	w.Key("role")
 	w.String(role)
 	w.Key("content")
-	w.BeginArray()
 	for i := range blocks {
 		if blocks[i].Kind == form.BlockMedia && role != "user" && blocks[i].Media.Kind != form.PlainText {
 			return form.Refused(blocks[i].At.String(), form.Responses)
 		}
-		if fault := w.part(&blocks[i]); fault != nil {
+	}
+	return w.endsWith(blocks)
+}
+
+// endsWith writes the parts of an item, which end it.
+func (w *writing) endsWith(parts []form.Block) *providers.Fault {
+	w.BeginArray()
+	for i := range parts {
+		if fault := w.part(&parts[i]); fault != nil {
 			return fault
 		}
 	}
@@ -139,15 +146,7 @@ func (w *writing) result(block *form.Block) *providers.Fault {
 	}
 	parts = append(parts, media...)
 	parts[len(parts)-1].Cache = block.Cache
-	w.BeginArray()
-	for i := range parts {
-		if fault := w.part(&parts[i]); fault != nil {
-			return fault
-		}
-	}
-	w.EndArray()
-	w.End()
-	return nil
+	return w.endsWith(parts)
 }
 
 // assistant writes what the model said, item for item. A thought goes with what follows it: the vendor refuses one that
