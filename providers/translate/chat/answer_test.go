@@ -86,6 +86,7 @@ func say(event form.Event) string {
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	golden(t, "answer", func(t *testing.T, sections map[string]string) string {
+		t.Helper()
 		var out strings.Builder
 		read := func(give func(form.Event)) { stream(chat.NewReader(), sections["stream"], give) }
 		if sections["stream"] == "" {
@@ -205,6 +206,7 @@ func same(t *testing.T, what string, a, b answered) {
 func TestWriter(t *testing.T) {
 	t.Parallel()
 	golden(t, "write", func(t *testing.T, sections map[string]string) string {
+		t.Helper()
 		var ask form.Ask
 		if err := json.Unmarshal([]byte(sections["ask"]), &ask); err != nil {
 			t.Fatal(err)

@@ -96,7 +96,8 @@ func (r *reading) member(name form.Text, value form.Value) *providers.Fault {
 
 // sampling reads a field that tunes how tokens are drawn; false for another.
 func (r *reading) sampling(name form.Text, value form.Value) bool {
-	to, field := (*form.Value)(nil), form.FieldTemperature
+	var to *form.Value
+	field := form.FieldTemperature
 	switch s := &r.Sampling; string(name.Decoded()) {
 	case "temperature":
 		to = &s.Temperature

@@ -9,8 +9,8 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-func read(t testing.TB, body string) (*form.Prompt, form.Ask, form.Loss, *providers.Fault) {
-	t.Helper()
+func read(tb testing.TB, body string) (*form.Prompt, form.Ask, form.Loss, *providers.Fault) {
+	tb.Helper()
 	var loss form.Loss
 	call := providers.Call{Model: "public", Body: []byte(body)}
 	call.Stream = form.Value(body).Get("stream").True()
@@ -22,6 +22,7 @@ func read(t testing.TB, body string) (*form.Prompt, form.Ask, form.Loss, *provid
 func TestRead(t *testing.T) {
 	t.Parallel()
 	golden(t, "read", func(t *testing.T, sections map[string]string) string {
+		t.Helper()
 		p, ask, loss, fault := read(t, sections["in"])
 		if fault != nil {
 			t.Fatal(fault)
@@ -80,8 +81,10 @@ func TestReadNames(t *testing.T) {
 		{`"n":1,"logprobs":false,"store":false,"presence_penalty":0,"frequency_penalty":0.0,"tools":[],"functions":[],"parallel_tool_calls":true,"service_tier":"auto","modalities":["text"],"logit_bias":{},"metadata":{},"stop":null,"response_format":{"type":"text"},"tool_choice":"none"`, ""},
 		{`"tools":[{"type":"function","foo":1,"function":{"name":"f","bar":2}}],"functions":[{"name":"g"}],"function_call":"auto"`, "tools[].foo, tools[].function.bar, functions, function_call"},
 		{`"functions":[{"name":"g"}],"tool_choice":"auto"`, "tool_choice"},
-		{`"messages":[{"role":"user","name":"ann","content":[{"type":"image_url","image_url":{"url":"https://x/y.png","detail":"high"}},{"type":"text","text":"a","foo":1}],"annotations":[],"weight":1}]`,
-			"messages[].weight, messages[].content[].image_url.detail, messages[].content[].foo, messages[].name"},
+		{
+			`"messages":[{"role":"user","name":"ann","content":[{"type":"image_url","image_url":{"url":"https://x/y.png","detail":"high"}},{"type":"text","text":"a","foo":1}],"annotations":[],"weight":1}]`,
+			"messages[].weight, messages[].content[].image_url.detail, messages[].content[].foo, messages[].name",
+		},
 		{`"messages":[{"role":"assistant","content":null,"refusal":null,"annotations":[],"audio":null,"function_call":null,"tool_calls":null},{"role":"tool","name":"f","tool_call_id":"1","content":"a"}]`, ""},
 	} {
 		p, _, loss, fault := read(t, "{"+test.body+"}")

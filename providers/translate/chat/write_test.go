@@ -14,8 +14,8 @@ import (
 )
 
 // write writes a prompt for a model with traits.
-func write(t testing.TB, p *form.Prompt, traits form.OpenAITraits, stream bool) (string, form.Loss, *providers.Fault) {
-	t.Helper()
+func write(tb testing.TB, p *form.Prompt, traits form.OpenAITraits, stream bool) (string, form.Loss, *providers.Fault) {
+	tb.Helper()
 	var loss form.Loss
 	payload, fault := chat.Write(p, form.Target{Model: "upstream", Traits: form.Traits{OpenAI: traits}, Stream: stream}, &loss)
 	if fault != nil {
@@ -23,10 +23,10 @@ func write(t testing.TB, p *form.Prompt, traits form.OpenAITraits, stream bool) 
 	}
 	body, err := io.ReadAll(payload.Reader())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if !json.Valid(body) {
-		t.Fatalf("no JSON: %s", body)
+		tb.Fatalf("no JSON: %s", body)
 	}
 	return string(body), loss, nil
 }
@@ -102,14 +102,30 @@ func TestWrite(t *testing.T) {
 		{"user", form.Prompt{User: text(`"u"`)}, reasons, hi + `,"safety_identifier":"u"`, "", ""},
 		{"thinking off", form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingOff}}, form.OpenAITraits{Reasons: true, NoneEffort: true}, hi + `,"reasoning_effort":"none"`, "", ""},
 		{"thinking at a model that does not", form.Prompt{Thinking: form.Thinking{Mode: form.ThinkingEffort, Effort: "high"}}, form.OpenAITraits{}, hi, "think", ""},
-		{"JSON", form.Prompt{Output: form.Output{Kind: form.OutputJSON}}, reasons,
-			`"messages":[{"role":"system","content":"Answer in JSON."},{"role":"user","content":"hi"}],"response_format":{"type":"json_object"}`, "", ""},
-		{"JSON that is spoken of", form.Prompt{System: []form.Block{block("as Json"), block("b")}, Output: form.Output{Kind: form.OutputJSON}}, reasons,
-			`"messages":[{"role":"system","content":"as Json\n\nb"},{"role":"user","content":"hi"}],"response_format":{"type":"json_object"}`, "", ""},
-		{"schema", form.Prompt{Output: form.Output{Kind: form.OutputSchema, Schema: form.Value(`{"a":1}`)}}, reasons,
-			hi + `,"response_format":{"type":"json_schema","json_schema":{"name":"output","schema":{"a":1}}}`, "", ""},
-		{"strict schema", form.Prompt{Output: form.Output{Kind: form.OutputSchema, Name: "n", Description: text(`"d"`), Strict: true, Schema: form.Value(`{}`)}}, reasons,
-			hi + `,"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","strict":true,"schema":{}}}`, "", ""},
+		{
+			"JSON",
+			form.Prompt{Output: form.Output{Kind: form.OutputJSON}},
+			reasons,
+			`"messages":[{"role":"system","content":"Answer in JSON."},{"role":"user","content":"hi"}],"response_format":{"type":"json_object"}`, "", "",
+		},
+		{
+			"JSON that is spoken of",
+			form.Prompt{System: []form.Block{block("as Json"), block("b")}, Output: form.Output{Kind: form.OutputJSON}},
+			reasons,
+			`"messages":[{"role":"system","content":"as Json\n\nb"},{"role":"user","content":"hi"}],"response_format":{"type":"json_object"}`, "", "",
+		},
+		{
+			"schema",
+			form.Prompt{Output: form.Output{Kind: form.OutputSchema, Schema: form.Value(`{"a":1}`)}},
+			reasons,
+			hi + `,"response_format":{"type":"json_schema","json_schema":{"name":"output","schema":{"a":1}}}`, "", "",
+		},
+		{
+			"strict schema",
+			form.Prompt{Output: form.Output{Kind: form.OutputSchema, Name: "n", Description: text(`"d"`), Strict: true, Schema: form.Value(`{}`)}},
+			reasons,
+			hi + `,"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d","strict":true,"schema":{}}}`, "", "",
+		},
 
 		{"tools", form.Prompt{Tools: tools}, reasons, hi + `,` + wantTools, "", ""},
 		{"at most one call", form.Prompt{Tools: tools, Parallel: &no}, reasons, hi + `,` + wantTools + `,"parallel_tool_calls":false`, "", ""},
@@ -118,24 +134,56 @@ func TestWrite(t *testing.T) {
 		{"auto", form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAuto}}, reasons, hi + `,` + wantTools + `,"tool_choice":"auto"`, "", ""},
 		{"none", form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceNone}}, reasons, hi + `,` + wantTools + `,"tool_choice":"none"`, "", ""},
 		{"must", form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAny}}, reasons, hi + `,` + wantTools + `,"tool_choice":"required"`, "", ""},
-		{"must one", form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAny, Names: []string{"g.h"}}}, reasons,
-			hi + `,` + wantTools + `,"tool_choice":{"type":"function","function":{"name":"gh_daf359"}}`, "", ""},
-		{"some", form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAuto, Names: []string{"f"}}}, reasons,
-			hi + `,` + wantTools + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}`, "", ""},
-		{"must some", form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAny, Names: []string{"f", "s"}}}, reasons,
-			hi + `,` + wantTools + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"s"}}]}}`, "", ""},
-		{"some at an imitator", form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAny, Names: []string{"f", "s"}}}, imitator,
-			hi + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}},{"type":"function","function":{"name":"s","parameters":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}}}],"tool_choice":"required"`, "", ""},
+		{
+			"must one",
+			form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAny, Names: []string{"g.h"}}},
+			reasons,
+			hi + `,` + wantTools + `,"tool_choice":{"type":"function","function":{"name":"gh_daf359"}}`, "", "",
+		},
+		{
+			"some",
+			form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAuto, Names: []string{"f"}}},
+			reasons,
+			hi + `,` + wantTools + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}`, "", "",
+		},
+		{
+			"must some",
+			form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAny, Names: []string{"f", "s"}}},
+			reasons,
+			hi + `,` + wantTools + `,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"s"}}]}}`, "", "",
+		},
+		{
+			"some at an imitator",
+			form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAny, Names: []string{"f", "s"}}},
+			imitator,
+			hi + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}},{"type":"function","function":{"name":"s","parameters":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}}}],"tool_choice":"required"`, "", "",
+		},
 
-		{"system in place", form.Prompt{System: []form.Block{block("a")}, Turns: []form.Turn{user("hi"), {Role: form.System, Blocks: []form.Block{block("b")}}, user("ho"), user("hu")}}, reasons,
-			`"messages":[{"role":"system","content":"a"},{"role":"user","content":"hi"},{"role":"system","content":"b"},{"role":"user","content":"ho"},{"role":"user","content":"hu"}]`, "", ""},
-		{"nothing but system", form.Prompt{System: []form.Block{block("a"), block("b")}, Turns: []form.Turn{}}, reasons,
-			`"messages":[{"role":"system","content":"a"},{"role":"user","content":"b"}]`, "", ""},
+		{
+			"system in place",
+			form.Prompt{System: []form.Block{block("a")}, Turns: []form.Turn{user("hi"), {Role: form.System, Blocks: []form.Block{block("b")}}, user("ho"), user("hu")}},
+			reasons,
+			`"messages":[{"role":"system","content":"a"},{"role":"user","content":"hi"},{"role":"system","content":"b"},{"role":"user","content":"ho"},{"role":"user","content":"hu"}]`, "", "",
+		},
+		{
+			"nothing but system",
+			form.Prompt{System: []form.Block{block("a"), block("b")}, Turns: []form.Turn{}},
+			reasons,
+			`"messages":[{"role":"system","content":"a"},{"role":"user","content":"b"}]`, "", "",
+		},
 		{"empty texts", form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{block(""), block("hi"), block(" \n")}}}}, reasons, hi, "", ""},
-		{"texts of a turn", form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{block("a"), block("b")}}, {Role: form.Assistant, Blocks: []form.Block{block("c"), block("d")}}, user("e")}}, reasons,
-			`"messages":[{"role":"user","content":"a\n\nb"},{"role":"assistant","content":"cd"},{"role":"user","content":"e"}]`, "", ""},
-		{"prefill", form.Prompt{Turns: []form.Turn{user("hi"), {Role: form.Assistant, Blocks: []form.Block{block("a")}}}}, reasons,
-			`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"a"}]`, "", "turns"},
+		{
+			"texts of a turn",
+			form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{block("a"), block("b")}}, {Role: form.Assistant, Blocks: []form.Block{block("c"), block("d")}}, user("e")}},
+			reasons,
+			`"messages":[{"role":"user","content":"a\n\nb"},{"role":"assistant","content":"cd"},{"role":"user","content":"e"}]`, "", "",
+		},
+		{
+			"prefill",
+			form.Prompt{Turns: []form.Turn{user("hi"), {Role: form.Assistant, Blocks: []form.Block{block("a")}}}},
+			reasons,
+			`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"a"}]`, "", "turns",
+		},
 		{"calls and results", form.Prompt{Turns: []form.Turn{
 			user("hi"),
 			{Role: form.Assistant, Blocks: []form.Block{block("a"), callBlock("1", "f", `{"x": 1.0}`), callBlock(long, "g.h", `{}`)}},
@@ -152,7 +200,8 @@ func TestWrite(t *testing.T) {
 			`{"role":"user","content":[{"type":"text","text":"From the result of the call 1 of f:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},` +
 			`{"type":"text","text":"From the result of the call 2 of g:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]},{"role":"user","content":"and"}]`, "", ""},
 		{"a result that failed", form.Prompt{Turns: []form.Turn{
-			user("hi"), {Role: form.Assistant, Blocks: []form.Block{callBlock("1", "f", ``)}},
+			user("hi"),
+			{Role: form.Assistant, Blocks: []form.Block{callBlock("1", "f", ``)}},
 			{Blocks: []form.Block{{Kind: form.BlockResult, Result: &form.Result{ID: "1", Failed: true, Blocks: []form.Block{block("no")}}}}},
 		}}, reasons, `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"Error: no"}]`, "", ""},
 		{"input that was no JSON", form.Prompt{Turns: []form.Turn{
@@ -162,8 +211,11 @@ func TestWrite(t *testing.T) {
 			user("hi"), {Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: form.Quote("hm")}, signed}}, {Blocks: []form.Block{resultBlock("1", block("d"))}},
 		}}, reasons, `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"d"}]`, "", ""},
 		{"thoughts and state at an imitator", form.Prompt{Turns: []form.Turn{
-			user("he"), {Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: form.Quote("old")}, block("a")}},
-			user("hi"), {Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: form.Quote("hm")}, signed}}, {Blocks: []form.Block{resultBlock("1", block("d"))}},
+			user("he"),
+			{Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: form.Quote("old")}, block("a")}},
+			user("hi"),
+			{Role: form.Assistant, Blocks: []form.Block{{Kind: form.BlockThought, Text: form.Quote("hm")}, signed}},
+			{Blocks: []form.Block{resultBlock("1", block("d"))}},
 		}}, imitator, `"messages":[{"role":"user","content":"he"},{"role":"assistant","content":"a"},{"role":"user","content":"hi"},{"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[` +
 			`{"id":"1","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"G"}}}]},{"role":"tool","tool_call_id":"1","content":"d"}]`, "", ""},
 		{"media", form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{
@@ -175,21 +227,32 @@ func TestWrite(t *testing.T) {
 		}}}}, reasons, `"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"image_url","image_url":{"url":"https://x/y"}},` +
 			`{"type":"input_audio","input_audio":{"data":"AA","format":"mp3"}},{"type":"file","file":{"filename":"t.pdf","file_data":"data:application/pdf;base64,JV"}},` +
 			`{"type":"file","file":{"filename":"file.pdf","file_data":"data:application/pdf;base64,JV"}},{"type":"text","text":"t.txt\np"}]}]`, "", ""},
-		{"a plain document alone", form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{mediaBlock(form.Media{Kind: form.PlainText, Text: text(`"p"`)})}}}}, reasons,
-			`"messages":[{"role":"user","content":"p"}]`, "", ""},
-		{"marks", marks(), breakpoints, `"messages":[{"role":"system","content":[{"type":"text","text":"s","prompt_cache_breakpoint":{"mode":"explicit"}},{"type":"text","text":"t"}]},` +
-			`{"role":"user","content":[{"type":"text","text":"hi","prompt_cache_breakpoint":{"mode":"explicit"}}]},` +
-			`{"role":"assistant","content":[{"type":"text","text":"a","prompt_cache_breakpoint":{"mode":"explicit"}}],"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
-			`{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"d","prompt_cache_breakpoint":{"mode":"explicit"}}]}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]`,
-			"turns[].mark, tools[].mark", ""},
-		{"marks that are not taken", marks(), reasons, `"messages":[{"role":"system","content":"s\n\nt"},{"role":"user","content":"hi"},` +
-			`{"role":"assistant","content":"a","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
-			`{"role":"tool","tool_call_id":"1","content":"d"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]`,
-			"system[].mark, turns[].mark, tools[].mark", ""},
+		{
+			"a plain document alone",
+			form.Prompt{Turns: []form.Turn{{Blocks: []form.Block{mediaBlock(form.Media{Kind: form.PlainText, Text: text(`"p"`)})}}}},
+			reasons,
+			`"messages":[{"role":"user","content":"p"}]`, "", "",
+		},
+		{
+			"marks", marks(), breakpoints, `"messages":[{"role":"system","content":[{"type":"text","text":"s","prompt_cache_breakpoint":{"mode":"explicit"}},{"type":"text","text":"t"}]},` +
+				`{"role":"user","content":[{"type":"text","text":"hi","prompt_cache_breakpoint":{"mode":"explicit"}}]},` +
+				`{"role":"assistant","content":[{"type":"text","text":"a","prompt_cache_breakpoint":{"mode":"explicit"}}],"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
+				`{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"d","prompt_cache_breakpoint":{"mode":"explicit"}}]}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]`,
+			"turns[].mark, tools[].mark", "",
+		},
+		{
+			"marks that are not taken", marks(), reasons, `"messages":[{"role":"system","content":"s\n\nt"},{"role":"user","content":"hi"},` +
+				`{"role":"assistant","content":"a","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
+				`{"role":"tool","tool_call_id":"1","content":"d"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]`,
+			"system[].mark, turns[].mark, tools[].mark", "",
+		},
 		{"fields of a stranger", form.Prompt{Own: []form.Member{{Name: "labels"}, {Name: "speed"}}}, reasons, hi, "labels, speed", ""},
 		{"fields of the same vendor", form.Prompt{From: form.Responses, Own: []form.Member{
-			{Name: "metadata", Value: form.Value(`{"a":"b"}`)}, {Name: "store", Value: form.Value("true")}, {Name: "text.verbosity", Value: form.Value(`"low"`)},
-			{Name: "prompt_cache_key", Value: form.Value(`"k"`)}, {Name: "truncation", Value: form.Value(`"auto"`)},
+			{Name: "metadata", Value: form.Value(`{"a":"b"}`)},
+			{Name: "store", Value: form.Value("true")},
+			{Name: "text.verbosity", Value: form.Value(`"low"`)},
+			{Name: "prompt_cache_key", Value: form.Value(`"k"`)},
+			{Name: "truncation", Value: form.Value(`"auto"`)},
 		}}, reasons, hi + `,"metadata":{"a":"b"},"store":true,"verbosity":"low","prompt_cache_key":"k"`, "truncation", ""},
 	} {
 		test.prompt.Fields = fields()
@@ -299,6 +362,7 @@ func TestFileOfTheSameVendor(t *testing.T) {
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	golden(t, "trip", func(t *testing.T, sections map[string]string) string {
+		t.Helper()
 		p, _, loss, fault := read(t, sections["in"])
 		if fault != nil {
 			t.Fatal(fault)

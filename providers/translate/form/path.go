@@ -1,6 +1,9 @@
 package form
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Path is where something stands in the client's request. The zero Path is nowhere.
 type Path struct {
@@ -40,15 +43,15 @@ func (p Path) String() string {
 func (p Path) Name() string { return p.text(func(int) string { return "[]" }) }
 
 func (p Path) text(index func(int) string) string {
-	var text string
+	var text strings.Builder
 	for i, s := range p.steps[:p.n] {
 		if i > 0 {
-			text += "."
+			text.WriteByte('.')
 		}
-		text += s.name
+		text.WriteString(s.name)
 		if s.index >= 0 {
-			text += index(s.index)
+			text.WriteString(index(s.index))
 		}
 	}
-	return text
+	return text.String()
 }

@@ -54,7 +54,7 @@ func (t Text) Empty() bool { return len(t) <= 2 }
 // Blank tells whether there is nothing but white space.
 func (t Text) Blank() bool {
 	inner := t.Inner()
-	for at := 0; at < len(inner); at++ {
+	for at := range inner {
 		switch inner[at] {
 		case ' ', '\t', '\n', '\r':
 		case '\\':

@@ -73,22 +73,22 @@ type chatStream struct {
 // CheckChat fails the test where a stream is none that OpenAI's SDKs and the AI SDK can follow: chunks of several ids, a choice
 // that does not begin with its role or goes on behind its reason to end, indices of calls with gaps, calls that begin twice or
 // whose pieces have no function, arguments that are no object, or a stream without an end. An error may end it.
-func CheckChat(t testing.TB, stream []byte) {
-	t.Helper()
-	FoldChat(t, stream)
+func CheckChat(tb testing.TB, stream []byte) {
+	tb.Helper()
+	FoldChat(tb, stream)
 }
 
 // FoldChat checks a stream as CheckChat does, and returns what each of its choices says, and its usage, nil for none.
-func FoldChat(t testing.TB, stream []byte) (answers map[int]*ChatAnswer, usage json.RawMessage) {
-	t.Helper()
-	s := &chatStream{TB: t, answers: make(map[int]*ChatAnswer)}
+func FoldChat(tb testing.TB, stream []byte) (answers map[int]*ChatAnswer, usage json.RawMessage) {
+	tb.Helper()
+	s := &chatStream{TB: tb, answers: make(map[int]*ChatAnswer)}
 	done := false
 	for block := range bytes.SplitSeq(bytes.TrimSuffix(stream, []byte("\n\n")), []byte("\n\n")) {
 		data, is := bytes.CutPrefix(block, []byte("data: "))
 		switch {
 		case bytes.HasPrefix(block, []byte(": ")):
 		case !is || done:
-			t.Errorf("%s is no event, or behind the last one", block)
+			tb.Errorf("%s is no event, or behind the last one", block)
 		case string(data) == "[DONE]":
 			done = true
 			s.checkEnd()
@@ -97,7 +97,7 @@ func FoldChat(t testing.TB, stream []byte) (answers map[int]*ChatAnswer, usage j
 		}
 	}
 	if !done {
-		t.Error("the stream has no end")
+		tb.Error("the stream has no end")
 	}
 	return s.answers, s.usage
 }
