@@ -84,10 +84,14 @@ func (r *reader) chunk(v form.Value, to []form.Event) []form.Event {
 	return to
 }
 
+// maxCount bounds what is read as a number of tokens, so that sums of them are numbers too.
+const maxCount = 1 << 40
+
 // countsOf reads a usageMetadata.
 func countsOf(usage form.Value) (counts form.Counts) {
 	for name, value := range usage.Members() {
 		n, _ := value.Int()
+		n = min(max(n, 0), maxCount)
 		switch {
 		case name.Is("promptTokenCount"), name.Is("toolUsePromptTokenCount"):
 			counts.Input += n
@@ -120,8 +124,21 @@ func soundOf(details form.Value) (tokens int64) {
 
 // candidate reads a piece of one of the answers.
 func (r *reader) candidate(v form.Value, index int, to []form.Event) []form.Event {
-	if n, ok := v.Get("index").Int(); ok {
-		index = int(min(max(n, -1), maxChoice+1))
+	var parts, logprobs form.Value
+	var reason form.Text
+	for name, value := range v.Members() {
+		switch {
+		case name.Is("content"):
+			parts = value.Get("parts")
+		case name.Is("index"):
+			if n, ok := value.Int(); ok {
+				index = int(min(max(n, -1), maxChoice+1))
+			}
+		case name.Is("finishReason"):
+			reason = value.Text()
+		case name.Is("logprobsResult"):
+			logprobs = value
+		}
 	}
 	if !v.IsObject() || index < 0 || index > maxChoice {
 		return to
@@ -133,10 +150,10 @@ func (r *reader) candidate(v form.Value, index int, to []form.Event) []form.Even
 	}
 	c := r.choices[at]
 	from := len(to)
-	for _, part := range v.At("content", "parts").Items() {
+	for _, part := range parts.Items() {
 		to = c.part(part, to)
 	}
-	if logprobs := v.Get("logprobsResult"); logprobs.IsObject() {
+	if logprobs.IsObject() {
 		for i := range to[from:] {
 			if event := &to[from+i]; event.Kind == form.EventText {
 				event.Logprobs = logprobsOf(logprobs)
@@ -144,7 +161,7 @@ func (r *reader) candidate(v form.Value, index int, to []form.Event) []form.Even
 			}
 		}
 	}
-	if reason := v.Get("finishReason").Text(); !reason.Empty() {
+	if !reason.Empty() {
 		if broken(reason) {
 			r.over = true
 			return append(to, form.Event{Kind: form.EventFailed, Choice: index, Fault: &providers.Fault{
@@ -177,7 +194,7 @@ func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
 		}
 	}
 	switch {
-	case call.IsObject():
+	case call.IsObject() && !call.Get("name").Text().Empty():
 		if !signature.Empty() {
 			to = append(to, c.state(form.StateGemini, c.blocks, signature))
 		}

@@ -106,6 +106,7 @@ func TestWrites(t *testing.T) {
 	const contents = `"contents":[{"role":"user","parts":[{"text":"hi"}]}]`
 	schema := form.Value(`{"type":"object","properties":{"a":{"type":"string","minLength":1}},"additionalProperties":false,"$schema":"x"}`)
 	f := []form.Tool{{Name: "f", Description: form.Quote("d"), Schema: schema, At: form.In("tools", 0)}}
+	empty := []form.Tool{{Name: "g", Schema: form.Value(`{"type":"object","properties":{}}`)}, {Name: "h", Schema: form.Value(`{}`)}}
 	for name, test := range map[string]struct {
 		prompt  form.Prompt
 		to      form.Target
@@ -197,8 +198,10 @@ func TestWrites(t *testing.T) {
 		},
 		// musistudio/claude-code-router#187, BerriAI/litellm#14330: schemas go as they are.
 		"tools": {
-			prompt: form.Prompt{Turns: hi, Tools: append(slices.Clone(f), form.Tool{Name: "g", Schema: form.Value(`{"type":"object","properties":{}}`)}, form.Tool{Name: "h", Schema: form.Value(`{}`)}),
-				Choice: form.Choice{Mode: form.ChoiceAny, Names: []string{"f", "g"}}, Parallel: &yes}, to: third(),
+			prompt: form.Prompt{
+				Turns: hi, Tools: append(slices.Clone(f), empty...),
+				Choice: form.Choice{Mode: form.ChoiceAny, Names: []string{"f", "g"}}, Parallel: &yes,
+			}, to: third(),
 			want: `{"tools":[{"functionDeclarations":[{"name":"f","description":"d","parametersJsonSchema":` + string(schema) + `},{"name":"g"},{"name":"h"}]}],
 				"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["f","g"]}},` + contents + `}`,
 		},
@@ -216,11 +219,13 @@ func TestWrites(t *testing.T) {
 				"toolConfig":{"functionCallingConfig":{"mode":"NONE"}},` + contents + `}`, dropped: []string{"tools[].cache_control", "tools[].strict"},
 		},
 		"fields": {
-			prompt: form.Prompt{Turns: hi, User: form.Quote("u"), Limits: form.Limits{Stop: []form.Text{form.Quote("x")}, MaxTokens: form.Value("5"), N: 2},
+			prompt: form.Prompt{
+				Turns: hi, User: form.Quote("u"), Limits: form.Limits{Stop: []form.Text{form.Quote("x")}, MaxTokens: form.Value("5"), N: 2},
 				Sampling: form.Sampling{
 					Temperature: form.Value("0.70"), TopP: form.Value("1"), TopK: form.Value("3"), Presence: form.Value("0.1"), Frequency: form.Value("-1"),
 					Seed: form.Value("7"), LogitBias: form.Value(`{"1":2}`), Logprobs: true, TopLogprobs: form.Value("2"),
-				}}, to: plain(),
+				},
+			}, to: plain(),
 			want: `{` + contents + `,"generationConfig":{"temperature":0.70,"topP":1,"topK":3,"presencePenalty":0.1,"frequencyPenalty":-1,"seed":7,"maxOutputTokens":5,
 				"candidateCount":2,"stopSequences":["x"],"responseLogprobs":true,"logprobs":2}}`, dropped: []string{"logit_bias", "user"},
 		},
