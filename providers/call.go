@@ -53,6 +53,8 @@ type Call struct {
 	Affinity uint64
 	// Token is the id of the caller's token.
 	Token string
+	// Key is the caller's own, for what nobody else may read.
+	Key Secret
 	// ContinuesFrom names what earlier answers made and this call goes on from: the answer before it in front, then the rest. Only the
 	// key that made it can, for the token that it was made for.
 	ContinuesFrom []Made

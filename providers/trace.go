@@ -12,6 +12,9 @@ const (
 	TraceToken   = attribute.Key("gateway.token")   // a token's name, never its key
 	TraceRequest = attribute.Key("gateway.request") // the request's id, as the log has it
 	TraceTask    = attribute.Key("gateway.task")
+	// Of a call that was translated: the client's endpoint and the upstream's.
+	TraceEndpoint         = attribute.Key("gateway.endpoint")
+	TraceUpstreamEndpoint = attribute.Key("gateway.upstream_endpoint")
 )
 
 // Convention is what the OpenTelemetry conventions for generative AI call the operation, under which other programs'

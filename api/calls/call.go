@@ -104,7 +104,7 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
 	if err := x.WhilePermitted(); err != nil { // since the body began to come
 		return err
 	}
-	call.RequestID, call.Token, o.Sent = x.ID, x.Caller.ID, time.Now()
+	call.RequestID, call.Token, call.Key, o.Sent = x.ID, x.Caller.ID, x.Key(), time.Now()
 	answer, err := c.options.Relay.Do(r.Context(), x.Caller.Group, call.Call)
 	call.Body = nil // nobody needs it any more, however long the answer takes
 	x.ReleaseBody()
@@ -117,6 +117,9 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	o.Channel, o.Attempts, o.Provider, o.Stream, o.Answered = answer.Channel, answer.Attempts, answer.Provider, answer.Stream, time.Now()
+	if o.Translated = answer.Translated; o.Translated != (providers.Endpoint{}) {
+		ch.inputFirst = o.Translated.Operation == providers.Messages
+	}
 	x.Admission.Spent = unsaid(call.Endpoint.Operation)
 	maps.Copy(x.Header(), answer.Header)
 	if answer.Stream {

@@ -70,7 +70,7 @@ func (ch *charge) sendEvents(out *edge.Writer, answer *relay.Answer, events []by
 		x.Header().Set("X-Accel-Buffering", "no")
 		x.WriteHeader(answer.Status)
 	}
-	if format.Last != nil && format.Last(events) || format.LastCounts && counted(answer) {
+	if format.Last != nil && format.Last(events) || format.LastCounts && answer.Settled() {
 		ch.settle(answer, len(events), false)
 	}
 	if _, err := out.Write(events); err != nil {
@@ -170,9 +170,3 @@ func comments(b []byte) int {
 }
 
 func isLineEnd(c byte) bool { return c == '\n' || c == '\r' }
-
-// counted tells whether the answer has said what it used, which a response's stream does in its last event.
-func counted(answer *relay.Answer) bool {
-	_, ok := answer.Usage()
-	return ok
-}

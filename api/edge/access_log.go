@@ -25,7 +25,7 @@ func (e *Edge) logAccess(x *Request) {
 	if operation == "" {
 		operation = "unknown"
 	}
-	var room [22]slog.Attr
+	var room [23]slog.Attr
 	attrs := append(room[:0],
 		slog.String("method", x.http.Method), slog.String("operation", operation), slog.Int("status", x.shownStatus()),
 		slog.Float64("ms", float64(time.Since(x.Start).Microseconds())/1000), slog.Int64("bytes", x.bytes),
@@ -45,6 +45,9 @@ func (e *Edge) logAccess(x *Request) {
 	}
 	if o.Channel != "" {
 		attrs = append(attrs, slog.String("channel", o.Channel), slog.Int("attempts", o.Attempts))
+	}
+	if o.Translated != (providers.Endpoint{}) {
+		attrs = append(attrs, slog.String("translated", o.Translated.String()))
 	}
 	if !o.Sent.IsZero() {
 		attrs = append(attrs, slog.Int64("before_us", x.since(o.Sent).Microseconds()))

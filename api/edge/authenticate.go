@@ -68,6 +68,9 @@ func (x *Request) authenticate(r *http.Request, permission string) error {
 	return nil
 }
 
+// Key is what the caller authenticated itself with.
+func (x *Request) Key() providers.Secret { return providers.Secret(x.presence.key) }
+
 // permit tells whether a caller may do this from where it is.
 func permit(caller *tokens.Token, source netip.Addr, permission string) error {
 	switch {

@@ -72,7 +72,11 @@ func (f *Format) render(fault *providers.Fault, requestID string) *problem {
 	if reply := f.passable(fault); reply != nil {
 		return &problem{status: reply.Status, body: reply.Body, fault: fault}
 	}
-	return &problem{status: f.status(fault.Kind), body: f.body(fault, requestID), fault: fault}
+	status := f.status(fault.Kind)
+	if fault.Said != "" && fault.Upstream != nil {
+		status = fault.Upstream.Status
+	}
+	return &problem{status: status, body: f.body(fault, status, requestID), fault: fault}
 }
 
 // passable returns the upstream's answer when it is a 4xx of its own in the format about the caller's own request. What
@@ -94,12 +98,16 @@ func (f *Format) passable(fault *providers.Fault) *providers.Reply {
 	return reply
 }
 
-// body writes the format's own body of a fault.
-func (f *Format) body(fault *providers.Fault, requestID string) []byte {
+// body writes the format's own body of a fault, with what an upstream of another format says of the client's request.
+func (f *Format) body(fault *providers.Fault, status int, requestID string) []byte {
+	if fault.Said != "" {
+		said := *fault
+		said.Message, fault = fault.Said, &said
+	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(f.Fault(fault, f.status(fault.Kind), requestID)) // plain structs of strings always encode
+	_ = enc.Encode(f.Fault(fault, status, requestID)) // plain structs of strings always encode
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
@@ -158,7 +166,9 @@ func (x *Request) FailWith(status int, fault *providers.Fault) {
 }
 
 // FaultBody is a fault in the request's format, for an answer that has begun.
-func (x *Request) FaultBody(fault *providers.Fault) []byte { return x.Format.body(fault, x.ID) }
+func (x *Request) FaultBody(fault *providers.Fault) []byte {
+	return x.Format.body(fault, x.Format.status(fault.Kind), x.ID)
+}
 
 // FaultEvent is the event that ends a stream that failed, in the words of its format.
 func (x *Request) FaultEvent(fault *providers.Fault) []byte { return x.Format.event(fault, x.ID) }
@@ -168,7 +178,7 @@ func (f *Format) event(fault *providers.Fault, requestID string) []byte {
 	if f.StreamEvent != "" {
 		event = []byte("event: " + f.StreamEvent + "\ndata: ")
 	}
-	return append(append(event, f.body(fault, requestID)...), "\n\n"...)
+	return append(append(event, f.body(fault, f.status(fault.Kind), requestID)...), "\n\n"...)
 }
 
 // Left tells whether nobody takes the answer any more. A context that ended with a fault was ended by this process, whose

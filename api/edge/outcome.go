@@ -23,6 +23,8 @@ type Seen struct {
 	// Channel answered, "" where none did, after so many attempts.
 	Channel  string
 	Attempts int
+	// Translated is the upstream's endpoint where that is of another format; zero where it is not.
+	Translated providers.Endpoint
 	// Stream: the answer was a stream of events.
 	Stream bool
 	Usage  providers.Usage
@@ -63,6 +65,8 @@ type Outcome struct {
 	// caller wrote it.
 	Operation      providers.Operation
 	Model, Channel string
+	// Translated is the upstream's endpoint of a call whose answer was made of another format's; zero of others.
+	Translated providers.Endpoint
 	// Provider is what telemetry's conventions call the vendor, Task the id of the task that a create made.
 	Provider, Task string
 	Attempts       int
@@ -87,7 +91,7 @@ func (e *Edge) tell(x *Request) {
 	seen := Seen{
 		Method: x.http.Method, Route: x.Operation, Status: x.shownStatus(),
 		Times:     Times{Took: time.Since(x.Start), Sent: x.since(o.Sent), First: x.since(o.Answered)},
-		Operation: o.Operation, Format: x.Format.Name, Model: o.Model, Channel: o.Channel, Attempts: o.Attempts,
+		Operation: o.Operation, Format: x.Format.Name, Model: o.Model, Channel: o.Channel, Attempts: o.Attempts, Translated: o.Translated,
 		Stream: o.Stream, Usage: o.Usage, Cost: o.Cost, Refused: o.Refused,
 	}
 	if x.Fault != nil {

@@ -76,6 +76,10 @@ func (x *Request) endTrace() {
 		attributes = append(attributes, providers.TraceChannel.String(x.Outcome.Channel), providers.TraceAttempt.Int(x.Outcome.Attempts),
 			semconv.GenAIProviderNameKey.String(x.Outcome.Provider))
 	}
+	if to := x.Outcome.Translated; to != (providers.Endpoint{}) {
+		from := providers.Endpoint{Format: x.Format.Name, Operation: x.Outcome.Operation}
+		attributes = append(attributes, providers.TraceEndpoint.String(from.String()), providers.TraceUpstreamEndpoint.String(to.String()))
+	}
 	if x.Outcome.Usage.Input > 0 || x.Outcome.Usage.Output > 0 {
 		attributes = append(attributes, providers.TraceUsage(x.Outcome.Usage)...)
 	}

@@ -5,6 +5,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"modelrelay/api/body"
@@ -39,7 +40,7 @@ type openAIErrorBody struct {
 
 func newErrorBody(fault *providers.Fault) openAIErrorBody {
 	class, code := classOf(fault.Kind)
-	return openAIErrorBody{Message: fault.Message, Type: orNull(class), Param: orNull(fault.Param), Code: code}
+	return openAIErrorBody{Message: cmp.Or(fault.Said, fault.Message), Type: orNull(class), Param: orNull(fault.Param), Code: code}
 }
 
 // classOf is the type and the code of a kind of fault.

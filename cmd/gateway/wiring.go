@@ -25,6 +25,7 @@ import (
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
+	"modelrelay/providers/translate"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 	"modelrelay/storage/affinity"
@@ -104,7 +105,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p.health = newHealthSharer(channelhealth.New(p.redis), p.log)
 	p.router = router.New(p.catalog, cfg.Routes(), &router.Options{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
-		CooldownWindow: cfg.Relay.CooldownWindow, Aliases: cfg.Aliases, Tell: p.health.publish,
+		CooldownWindow: cfg.Relay.CooldownWindow, Aliases: cfg.Aliases, Reaches: translate.Reaches, Tell: p.health.publish,
 	})
 	p.health.router = p.router
 	return p, p.metrics.WatchChannels(p.router)

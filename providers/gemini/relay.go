@@ -115,7 +115,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if err != nil {
 		return nil, refine(err)
 	}
-	if upstream.MediaType(resp.Header) != answer {
+	if got := upstream.MediaType(resp.Header); got != answer && !(call.AnyAnswer && upstream.IsAnswer(got)) {
 		_ = resp.Body.Close() // the answer is of no use
 		return nil, &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",

@@ -12,6 +12,8 @@ type operation struct {
 	streams []string
 	// usage says where the answer counts tokens, streamed or not.
 	usage providers.UsageShape
+	// unasked: no client calls it; calls of other formats become it.
+	unasked bool
 }
 
 const (
@@ -53,6 +55,7 @@ func operations() map[providers.Operation]operation {
 				Made:   "container_id", // of the code interpreter
 			},
 		},
+		providers.InputTokens:     {path: "/responses/input_tokens", answers: document, unasked: true},
 		providers.CompactResponse: {path: "/responses/compact", answers: document, usage: tokens},
 		providers.Embeddings: {
 			path: "/embeddings", answers: document,

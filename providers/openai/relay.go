@@ -28,10 +28,20 @@ func NewRelayer(client *http.Client) *Relayer {
 // Endpoints are what the relayer takes.
 func Endpoints() []providers.Endpoint {
 	var endpoints []providers.Endpoint
-	for name := range operations() {
-		endpoints = append(endpoints, providers.Endpoint{Format: providers.OpenAI, Operation: name})
+	for name, operation := range operations() {
+		if !operation.unasked {
+			endpoints = append(endpoints, providers.Endpoint{Format: providers.OpenAI, Operation: name})
+		}
 	}
 	return endpoints
+}
+
+// Takes are the endpoints that calls of other formats can be translated to, best first.
+func Takes() []providers.Endpoint {
+	return []providers.Endpoint{
+		{Format: providers.OpenAI, Operation: providers.Responses}, {Format: providers.OpenAI, Operation: providers.Chat},
+		{Format: providers.OpenAI, Operation: providers.InputTokens}, {Format: providers.OpenAI, Operation: providers.Embeddings},
+	}
 }
 
 // Usage says where the answers of the endpoints count tokens, and the events of a conversation.
@@ -73,7 +83,7 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if err != nil {
 		return nil, refine(err)
 	}
-	if !accepts(answers, upstream.MediaType(resp.Header)) {
+	if got := upstream.MediaType(resp.Header); !accepts(answers, got) && !(call.AnyAnswer && upstream.IsAnswer(got)) {
 		_ = resp.Body.Close() // the answer is of no use
 		return nil, &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",

@@ -11,6 +11,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/relay/usage"
 	"modelrelay/providers/router"
+	"modelrelay/providers/translate"
 	"modelrelay/providers/upstream"
 )
 
@@ -31,8 +32,20 @@ type Answer struct {
 	Provider string
 	// Attempts is how many requests the call took.
 	Attempts int
+	// Translated is the upstream's endpoint where the answer was made of another format's; zero where it is as it came.
+	Translated providers.Endpoint
 
-	body *body
+	body       *body
+	translated *translate.Answer // nil where it is as it came
+}
+
+// Settled tells whether what the answer used is known for good, in a stream whose last event says it.
+func (a *Answer) Settled() bool {
+	if a.translated != nil {
+		return a.translated.Over()
+	}
+	_, counted := a.Usage()
+	return counted
 }
 
 // Usage is what the answer counted, once Body was read to its end or closed; false when it counted no tokens so far, as

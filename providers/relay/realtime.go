@@ -60,14 +60,29 @@ func (r *Relay) Realtime(ctx context.Context, group string, call providers.Realt
 	session := &Session{relay: r}
 	want := router.Want{Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: providers.RealtimeSession()}
 	var err error
-	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to router.Pick, span *upstream.Span) (int, *providers.Fault) {
-		session.span = span
-		return r.dial(ctx, to, call, session)
-	})
+	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, &dialing{r, call, session})
 	if err != nil {
 		return nil, err
 	}
 	return session, nil
+}
+
+// dialing is one conversation, dial by dial.
+type dialing struct {
+	relay   *Relay
+	call    providers.RealtimeCall
+	session *Session
+}
+
+// prepare implements attempts: no conversation is translated.
+func (d *dialing) prepare(context.Context, router.Pick) (at providers.Endpoint, answered bool, fault *providers.Fault) {
+	return providers.RealtimeSession(), false, nil
+}
+
+// send implements attempts.
+func (d *dialing) send(ctx context.Context, to router.Pick, span *upstream.Span) (int, *providers.Fault) {
+	d.session.span = span
+	return d.relay.dial(ctx, to, d.call, d.session)
 }
 
 // dial opens one target's conversation for the session.

@@ -17,6 +17,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/relay/usage"
 	"modelrelay/providers/router"
+	"modelrelay/providers/translate"
 	"modelrelay/providers/upstream"
 )
 
@@ -41,6 +42,9 @@ type Options struct {
 	SocketPing time.Duration
 	// SocketStall is how long either side may leave a piece of a message untaken.
 	SocketStall time.Duration
+	// Door makes calls of one format those of another, for the channels that the router says need it; nil: one that remembers
+	// nothing.
+	Door *translate.Door
 	// Makers remembers who made which answer, for the calls that go on from it; nil: nobody does.
 	Makers Makers
 	// Log gets one line per attempt; nil means none.
@@ -82,6 +86,7 @@ type Relay struct {
 	firstByte time.Duration
 	idle      time.Duration
 	makers    Makers
+	door      *translate.Door
 	log       *slog.Logger
 	tracer    trace.Tracer
 	tried     func(Attempt)
@@ -104,6 +109,7 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 		router: channels, catalog: catalog,
 		attempts: DefaultMaxAttempts, firstByte: DefaultFirstByte, idle: DefaultIdle,
 		log:      slog.New(slog.DiscardHandler),
+		door:     translate.New(nil),
 		counters: make(map[counting]*usage.Shape),
 
 		socketIdle: DefaultSocketIdle, socketPing: DefaultSocketPing, carrier: upstream.Carrier{Stall: DefaultSocketStall},
@@ -121,6 +127,9 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 		}
 		if opts.Log != nil {
 			r.log = opts.Log
+		}
+		if opts.Door != nil {
+			r.door = opts.Door
 		}
 		r.makers, r.tracer, r.tried = opts.Makers, opts.Tracer, opts.Tried
 	}
@@ -149,18 +158,49 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 	if err := r.findMaker(ctx, call, &want); err != nil {
 		return nil, err
 	}
-	var answer *Answer
-	attempts, err := r.fallOver(ctx, call.RequestID, want, func(ctx context.Context, to router.Pick, span *upstream.Span) (status int, fault *providers.Fault) {
-		if answer, fault = r.attempt(ctx, to, call, span); fault != nil {
-			return 0, fault
-		}
-		return answer.Status, nil
-	})
+	s := sending{relay: r, call: call}
+	attempts, err := r.fallOver(ctx, call.RequestID, want, &s)
 	if err != nil {
 		return nil, err
 	}
-	answer.Attempts = attempts
-	return answer, nil
+	s.answer.Attempts = attempts
+	return s.answer, nil
+}
+
+// sending is one call, attempt by attempt.
+type sending struct {
+	relay *Relay
+	call  providers.Call
+	// translation is that of the next attempt, nil where the channel takes the call as it is.
+	translation *translate.Translation
+	answer      *Answer
+}
+
+// prepare implements attempts.
+func (s *sending) prepare(ctx context.Context, to router.Pick) (at providers.Endpoint, answered bool, fault *providers.Fault) {
+	s.translation = nil
+	if !to.Translated {
+		return s.call.Endpoint, false, nil
+	}
+	vendor := s.relay.catalog[to.Channel.Vendor]
+	s.translation, fault = s.relay.door.Translate(ctx, s.call, to.Target, vendor.Takes)
+	switch {
+	case fault != nil:
+		return at, false, fault
+	case s.translation.Counted != nil:
+		s.answer = counted(to, vendor, s.translation)
+		return at, true, nil
+	default:
+		return s.translation.Call.Endpoint, false, nil
+	}
+}
+
+// send implements attempts.
+func (s *sending) send(ctx context.Context, to router.Pick, span *upstream.Span) (status int, fault *providers.Fault) {
+	if s.answer, fault = s.relay.attempt(ctx, to, s.call, s.translation, span); fault != nil {
+		return 0, fault
+	}
+	return s.answer.Status, nil
 }
 
 // findMaker finds who alone can serve a call that goes on from something. What was made for another token does not exist for
@@ -216,26 +256,52 @@ func (l *Left) Error() string { return l.Fault.Error() }
 // Unwrap returns the fault.
 func (l *Left) Unwrap() error { return l.Fault }
 
-// attempt sends to one target. The context and the span are the attempt's; it ends the span where there is no fault.
-type attempt func(ctx context.Context, to router.Pick, span *upstream.Span) (status int, fault *providers.Fault)
+// attempts are what is done with the targets that the router picks, one after the other.
+type attempts interface {
+	// prepare says which endpoint of the target is asked, or that the call cannot be sent there, which is no attempt. answered:
+	// there is an answer already, and nothing to ask.
+	prepare(ctx context.Context, to router.Pick) (at providers.Endpoint, answered bool, fault *providers.Fault)
+	// send sends to the target. The context and the span are the attempt's; it ends the span where there is no fault.
+	send(ctx context.Context, to router.Pick, span *upstream.Span) (status int, fault *providers.Fault)
+}
 
 // fallOver makes attempts at the targets the router picks until one succeeds, and tells the router, the log and the
-// trace of each. It returns how many it took. The error is the last attempt's fault, or the router's where there was none.
-func (r *Relay) fallOver(ctx context.Context, requestID string, want router.Want, attempt attempt) (int, error) {
-	var last, makers *providers.Fault
+// trace of each. It returns how many it took. The error is the last attempt's fault; where there was none, the first of those
+// that say that the call cannot be sent, or the router's.
+func (r *Relay) fallOver(ctx context.Context, requestID string, want router.Want, try attempts) (int, error) {
+	var last, makers, unfit *providers.Fault
 	for attempts := 1; attempts <= r.attempts; attempts++ {
 		to, err := r.router.Pick(want)
 		if err != nil {
-			if last != nil {
-				return 0, last
+			for _, fault := range []*providers.Fault{last, unfit} {
+				if fault != nil {
+					return 0, fault
+				}
 			}
 			return 0, err
 		}
+		at, answered, refused := try.prepare(ctx, to)
+		if answered || refused != nil {
+			r.router.Report(to, &providers.Fault{Kind: providers.Canceled}) // it was not asked
+		}
+		if answered {
+			return attempts, nil
+		}
+		if refused != nil {
+			want.Except = append(want.Except, to.Channel.Name)
+			if unfit == nil {
+				unfit = refused
+			}
+			attempts--
+			continue
+		}
 		began := time.Now()
-		operation := want.Endpoint.Operation
-		step := upstream.Step{Does: operation.Convention(), Operation: operation, Attempt: attempts}
+		step := upstream.Step{Does: at.Operation.Convention(), Operation: at.Operation, Attempt: attempts}
+		if at != want.Endpoint {
+			step.From, step.To = want.Endpoint, at
+		}
 		traced, span := upstream.StartSpan(ctx, r.tracer, r.catalog[to.Channel.Vendor], to.Target, step)
-		status, fault := attempt(traced, to, span)
+		status, fault := try.send(traced, to, span)
 		if ctx.Err() != nil && fault != nil {
 			delivered := fault.Delivered
 			fault = providers.AsFault(context.Cause(ctx))
@@ -275,11 +341,15 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want router.Want
 	return 0, last
 }
 
-// attempt sends the call to one target and waits for the first byte of the answer.
-func (r *Relay) attempt(ctx context.Context, to router.Pick, call providers.Call, span *upstream.Span) (*Answer, *providers.Fault) {
+// attempt sends the call to one target and waits for the first byte of the answer. A channel of another format gets it through
+// its translation, which is nil for the others.
+func (r *Relay) attempt(
+	ctx context.Context, to router.Pick, call providers.Call, translation *translate.Translation, span *upstream.Span,
+) (*Answer, *providers.Fault) {
 	vendor := r.catalog[to.Channel.Vendor]
-	// A channel of another format gets its call through the translator of the pair here; the router picks none so far
-	// that needs one.
+	if translation != nil {
+		call = translation.Call
+	}
 	sent, cancel := context.WithCancelCause(ctx)
 	clock := newWatch(cancel, r.firstByte)
 	body := &body{clock: clock, idle: r.idle, cancel: cancel, callerErr: ctx.Err, cause: func() error { return context.Cause(sent) }}
@@ -291,6 +361,9 @@ func (r *Relay) attempt(ctx context.Context, to router.Pick, call providers.Call
 		cancel(nil)
 		fault := providers.AsFault(err)
 		scrub(fault, to.Key)
+		if translation != nil {
+			translation.Fault(fault)
+		}
 		return nil, fault
 	}
 	body.upstream = resp.Body
@@ -300,7 +373,7 @@ func (r *Relay) attempt(ctx context.Context, to router.Pick, call providers.Call
 	}
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; shape != nil && isText(resp.Header) {
 		body.scanner = usage.NewScanner(shape, answer.Stream)
-		if r.makers != nil && shape.Named() {
+		if r.makers != nil && translation == nil && shape.Named() {
 			body.scanner.Find(shape, r.made(call, to.Target))
 		}
 		if answer.Stream && call.HideUsage {
@@ -314,9 +387,15 @@ func (r *Relay) attempt(ctx context.Context, to router.Pick, call providers.Call
 		said.Delivered = true
 		return nil, &said
 	}
+	if translation != nil {
+		if fault := answer.translate(translation, body, to.Key); fault != nil {
+			return nil, fault
+		}
+	} else {
+		answer.Body = body
+	}
 	span.Answered(resp.StatusCode, answer.Stream)
-	body.span = span
-	answer.Body, answer.body = body, body
+	body.span, answer.body = span, body
 	return answer, nil
 }
 

@@ -73,6 +73,11 @@ func MediaType(header http.Header) string {
 	return strings.ToLower(strings.TrimSpace(kind))
 }
 
+// IsAnswer tells whether a media type is one of the two in which chats are answered, of one piece or of many.
+func IsAnswer(mediaType string) bool {
+	return mediaType == "application/json" || mediaType == "text/event-stream"
+}
+
 // connection is what became of the connection of one request. net/http fills it before it returns, but for written.
 type connection struct {
 	trace httptrace.ClientTrace

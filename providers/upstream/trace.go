@@ -30,6 +30,8 @@ type Step struct {
 	Does string
 	// Operation is what the upstream makes; "" where it makes nothing new.
 	Operation providers.Operation
+	// From and To are the endpoints that a call was translated between; zero where it was not.
+	From, To providers.Endpoint
 	// Attempt counts from 1; 0 where there is one alone.
 	Attempt int
 }
@@ -44,6 +46,9 @@ func StartSpan(ctx context.Context, tracer trace.Tracer, vendor providers.Vendor
 		providers.TraceChannel.String(to.Channel.Name), semconv.GenAIProviderNameKey.String(vendor.Convention()), semconv.GenAIRequestModel(to.Model))
 	if step.Operation != "" {
 		attributes = append(attributes, semconv.GenAIOperationNameKey.String(step.Operation.Convention()))
+	}
+	if step.From != step.To {
+		attributes = append(attributes, providers.TraceEndpoint.String(step.From.String()), providers.TraceUpstreamEndpoint.String(step.To.String()))
 	}
 	if step.Attempt > 0 {
 		attributes = append(attributes, providers.TraceAttempt.Int(step.Attempt))

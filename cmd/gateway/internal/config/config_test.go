@@ -238,6 +238,7 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"alias of nothing", "aliases: {a: }\n", "aliases: a name is empty"},
 		{"dialect", channel + "dialect: completions}\n", "channels[0].dialect: \"completions\" is unknown; known are both, chat, responses"},
 		{"dialect of another vendor", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [\"k:l\"], models: {m: }, dialect: chat}\n", "channels[0].dialect: is of vendor openai alone"},
+		{"trait", channel + "traits: {m: [reason]}}\n", "channels[0].traits.m[0]: \"reason\" is no trait; known are adaptive, "},
 		{"no group", channel + "groups: []}\n", "channels[0].groups: wants at least one group"},
 		{"empty group", channel + "groups: [\"\"]}\n", "channels[0].groups[0]: is empty"},
 		{"lane", "tokens: [{name: a, key: b, lane: fast}]\n", "tokens[0].lane: \"fast\" is unknown; known are high, normal, low"},

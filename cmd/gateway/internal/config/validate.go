@@ -10,6 +10,7 @@ import (
 	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
+	"modelrelay/providers/translate"
 	"modelrelay/storage"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
@@ -299,5 +300,12 @@ func (v *validator) dialect(at string, c Channel) {
 	v.oneOf(at+".dialect", c.Dialect, providers.DialectBoth, providers.DialectChat, providers.DialectResponses)
 	if c.Dialect != providers.DialectBoth && c.Vendor != "openai" {
 		v.add(at+".dialect", "is of vendor openai alone")
+	}
+	for _, model := range slices.Sorted(maps.Keys(c.Traits)) {
+		for i, word := range c.Traits[model] {
+			if err := translate.CheckTrait(word); err != nil {
+				v.add(key(at+".traits."+model, i), "%v", err)
+			}
+		}
 	}
 }

@@ -1,0 +1,31 @@
+package translate
+
+import (
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+	"modelrelay/providers/translate/gemini"
+	"modelrelay/providers/translate/messages"
+)
+
+// codec is what a dialect's package does.
+type codec struct {
+	// read reads a client's call, write writes an upstream's.
+	read  func(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault)
+	write func(prompt *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault)
+	// reader reads an upstream's answer, writer writes a client's.
+	reader func() form.AnswerReader
+	writer func(ask form.Ask) form.AnswerWriter
+	// message finds what the upstream says in an error body, "" where it says nothing.
+	message func(body []byte) string
+}
+
+func codecOf(d form.Dialect) codec {
+	switch d {
+	case form.Messages:
+		return codec{messages.Read, messages.Write, messages.NewReader, messages.NewWriter, messages.Message}
+	case form.Gemini:
+		return codec{gemini.Read, gemini.Write, gemini.NewReader, gemini.NewWriter, gemini.Message}
+	default:
+		return codec{}
+	}
+}

@@ -1,0 +1,151 @@
+package translate
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+	"modelrelay/providers/translate/gemini"
+	"modelrelay/providers/translate/messages"
+	"modelrelay/providers/translate/responses"
+)
+
+// count makes the call of a count of tokens. Where the upstream has none, the answer is an estimate, and no upstream is asked.
+func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *providers.Fault {
+	read, write, field := messages.Read, messages.WriteCounted, "input_tokens"
+	if t.from.Format == providers.Gemini {
+		read, write, field = gemini.ReadCount, gemini.WriteCounted, "totalTokens"
+	}
+	prompt, _, fault := read(call, &t.loss)
+	if fault != nil {
+		return fault
+	}
+	counts := messages.ReadCounted // OpenAI's answer has the same member
+	to := targets[0]
+	dialect := form.Messages
+	var pieces providers.Payload
+	traits := func() form.Target {
+		return form.Target{Model: t.target.Model, Traits: traitsOf(t.target.Channel, t.target.Model, dialect)}
+	}
+	switch to.Format {
+	case providers.Anthropic:
+		pieces, fault = messages.WriteCount(prompt, traits(), &t.loss)
+	case providers.Gemini:
+		dialect, counts = form.Gemini, gemini.ReadCounted
+		pieces, fault = gemini.WriteCount(prompt, traits(), &t.loss)
+	default:
+		dialect = form.Responses
+		at := slices.IndexFunc(targets, func(e providers.Endpoint) bool { return e.Operation == providers.InputTokens })
+		if at < 0 || !traits().Traits.OpenAI.Reasons {
+			t.loss.Change(field)
+			t.Call.Endpoint, t.Counted = to, write(estimate(prompt))
+			return nil
+		}
+		to = targets[at]
+		if pieces, fault = responses.Write(prompt, traits(), &t.loss); fault == nil {
+			pieces = providers.Payload{counted(slices.Concat(pieces...))}
+		}
+	}
+	if fault != nil {
+		return fault
+	}
+	t.reader = codecOf(dialect)
+	t.Call.Endpoint, t.Call.Pieces = to, pieces
+	t.document = func(document form.Value) ([]byte, *providers.Fault) {
+		n, ok := counts(document)
+		if !ok {
+			return nil, broken(nil)
+		}
+		return write(n), nil
+	}
+	return nil
+}
+
+// counted is the body of a response without what the count of its input does not take (openai-node,
+// ResponseInputTokensCountParams).
+func counted(body []byte) []byte {
+	var out form.Out
+	out.Begin()
+	for name, value := range form.Value(body).Members() {
+		switch name.String() {
+		case "model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "parallel_tool_calls":
+			out.Name(name)
+			out.Raw(value)
+		}
+	}
+	out.End()
+	return out.Bytes()
+}
+
+// What an estimate counts, in quarters of a token.
+const (
+	quarters   = 4
+	ofLetter   = 1
+	ofOther    = 2
+	ofRune     = 4
+	ofTurn     = 4 * quarters
+	ofTool     = 8 * quarters
+	ofImage    = 1600 * quarters
+	ofDocument = 3000 * quarters
+)
+
+// estimate is about how many tokens a model reads of a call.
+func estimate(p *form.Prompt) int64 {
+	var sum int64
+	blocks(p.System, &sum)
+	for i := range p.Turns {
+		sum += ofTurn
+		blocks(p.Turns[i].Blocks, &sum)
+	}
+	for i := range p.Tools {
+		tool := &p.Tools[i]
+		sum += ofTool + ofText([]byte(tool.Name)) + ofText(tool.Description) + ofText(tool.Schema)
+	}
+	return (sum + quarters - 1) / quarters
+}
+
+func blocks(all []form.Block, sum *int64) {
+	for i := range all {
+		block := &all[i]
+		switch block.Kind {
+		case form.BlockMedia:
+			switch block.Media.Kind {
+			case form.Document:
+				*sum += ofDocument
+			case form.PlainText:
+				*sum += ofText(block.Media.Text.Inner())
+			default:
+				*sum += ofImage
+			}
+		case form.BlockCall:
+			*sum += ofText([]byte(block.Call.Name)) + ofText(block.Call.Input)
+		case form.BlockResult:
+			*sum += ofText(block.Result.Object)
+			blocks(block.Result.Blocks, sum)
+		default:
+			*sum += ofText(block.Text.Inner())
+		}
+	}
+}
+
+// ofText counts a piece of JSON, escapes as what they stand for.
+func ofText(text []byte) (sum int64) {
+	const unicodeEscape = 6 // \uXXXX
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c|0x20 >= 'a' && c|0x20 <= 'z', c == ' ':
+			sum += ofLetter
+		case c == '\\' && i+1 < len(text) && text[i+1] == 'u':
+			sum += ofRune
+			i += unicodeEscape - 1
+		case c == '\\':
+			sum += ofOther
+			i++
+		case c < 0x80:
+			sum += ofOther
+		case c >= 0xC0: // the first byte of a rune
+			sum += ofRune
+		}
+	}
+	return sum
+}

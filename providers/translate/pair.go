@@ -1,0 +1,211 @@
+package translate
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// Options tune a Door; nil, and every zero field, means the defaults.
+type Options struct {
+	// Recall remembers for clients what their format has no place for; nil: nobody does.
+	Recall Recall
+}
+
+// Door makes calls of one endpoint those of another. It is safe for concurrent use.
+type Door struct{ recall Recall }
+
+// New returns a Door.
+func New(opts *Options) *Door {
+	if opts == nil {
+		opts = new(Options)
+	}
+	return &Door{recall: opts.Recall}
+}
+
+// The headers of a translated answer.
+const (
+	headerTranslated = "X-Relay-Translated"
+	headerDropped    = "X-Relay-Dropped"
+	headerChanged    = "X-Relay-Changed"
+)
+
+// Translation is one call on its way to one upstream of another format, and its answer back.
+type Translation struct {
+	// Call is the upstream's call; its Endpoint says which one. Pieces refer to the client's body.
+	Call providers.Call
+	// Counted is the whole answer of a call that no upstream is asked for, nil for others.
+	Counted []byte
+
+	from     providers.Endpoint
+	target   providers.Target
+	streams  bool // the client wants its answer in pieces
+	ask      form.Ask
+	loss     form.Loss
+	writer   codec // of the client's dialect
+	reader   codec // of the upstream's
+	document func(document form.Value) ([]byte, *providers.Fault)
+	// remember keeps the state of a call of a tool; nil: nobody does.
+	remember func(call string, states []form.State)
+	signs    bool // thoughts are signed apart from their text
+}
+
+// Translate makes the call for one of the endpoints that the target's vendor takes. The fault names the client's own field:
+// it says that this target cannot take the call, and nothing was sent.
+func (d *Door) Translate(ctx context.Context, call providers.Call, to providers.Target, takes []providers.Endpoint) (*Translation, *providers.Fault) {
+	t := &Translation{from: call.Endpoint, target: to, streams: call.Stream || call.Endpoint.Operation == providers.StreamContent}
+	targets := t.targets(takes)
+	if len(targets) == 0 {
+		return nil, providers.Faultf(providers.Internal, "The gateway translates a call that it cannot.")
+	}
+	t.Call = providers.Call{
+		Model: call.Model, Asked: call.Asked, ContentType: "application/json", RequestID: call.RequestID, Affinity: call.Affinity,
+		Token: call.Token, AnyAnswer: true,
+	}
+	var fault *providers.Fault
+	switch {
+	case counts(t.from):
+		fault = t.count(call, targets)
+	default:
+		fault = t.chat(ctx, d, call, targets)
+	}
+	if fault != nil {
+		return nil, fault
+	}
+	return t, nil
+}
+
+// chat makes the call of a chat: at the first of the targets that can take it.
+func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, targets []providers.Endpoint) *providers.Fault {
+	source, _ := dialectOf(t.from)
+	t.writer = codecOf(source)
+	prompt, ask, fault := t.writer.read(call, &t.loss)
+	if fault != nil {
+		return fault
+	}
+	t.ask = ask
+	t.ask.Model = call.Named()
+	if source == form.Messages && t.streams {
+		t.ask.Input = estimate(prompt)
+	}
+	var caller Caller
+	if source == form.Chat && d.recall != nil {
+		caller = Caller{ID: call.Token, Key: call.Key}
+	}
+	read := t.loss
+	var refused *providers.Fault
+	for i, to := range prefer(targets, prompt, t.target) {
+		if i > 0 { // a writer may have arranged it for itself
+			if prompt, _, fault = t.writer.read(call, new(form.Loss)); fault != nil {
+				return fault
+			}
+		}
+		target, _ := dialectOf(to)
+		keeps := target != form.Chat && caller.ID != ""
+		if keeps {
+			recollect(ctx, d.recall, caller, prompt)
+		}
+		t.loss = form.Loss{Dropped: slices.Clip(read.Dropped), Changed: slices.Clip(read.Changed)}
+		t.reader = codecOf(target)
+		pieces, fault := t.reader.write(prompt, form.Target{
+			Model: t.target.Model, Traits: traitsOf(t.target.Channel, t.target.Model, target), Stream: t.streams,
+		}, &t.loss)
+		if fault != nil {
+			if refused == nil {
+				refused = fault
+			}
+			continue
+		}
+		t.Call.Endpoint, t.Call.Stream, t.Call.Pieces = to, t.streams, pieces
+		t.ask.Names, t.signs = prompt.Renamed, target == form.Messages
+		if to.Format == t.from.Format {
+			t.Call.Header = call.Header
+		}
+		if keeps {
+			t.remember = func(id string, states []form.State) { keep(d.recall, caller, id, states) }
+		}
+		return nil
+	}
+	return refused
+}
+
+// prefer orders the targets for a call. Of OpenAI's two it is Responses for models that reason, unless the call wants what
+// chat completions alone have.
+func prefer(targets []providers.Endpoint, prompt *form.Prompt, to providers.Target) []providers.Endpoint {
+	if len(targets) < 2 { //nolint:mnd // two to choose from
+		return targets
+	}
+	reasons := traitsOf(to.Channel, to.Model, form.Responses).OpenAI.Reasons
+	slices.SortStableFunc(targets, func(a, b providers.Endpoint) int {
+		first := providers.Responses
+		if !reasons || chatOnly(prompt) {
+			first = providers.Chat
+		}
+		switch {
+		case a.Operation == b.Operation:
+			return 0
+		case a.Operation == first:
+			return -1
+		case b.Operation == first:
+			return 1
+		}
+		return 0
+	})
+	return targets
+}
+
+// chatOnly tells whether a call wants what OpenAI's chat completions have and its Responses have not.
+func chatOnly(prompt *form.Prompt) bool {
+	s := prompt.Sampling
+	for _, tuned := range []form.Value{s.Presence, s.Frequency, s.Seed, s.LogitBias} {
+		if !tuned.Absent() {
+			return true
+		}
+	}
+	return len(prompt.Limits.Stop) > 0 || prompt.Limits.N > 1 || slices.ContainsFunc(prompt.Turns, func(turn form.Turn) bool {
+		return slices.ContainsFunc(turn.Blocks, func(block form.Block) bool {
+			return block.Kind == form.BlockMedia && block.Media.Kind == form.Audio
+		})
+	})
+}
+
+// Header describes the client's answer in the header that is to be sent.
+func (t *Translation) Header(header http.Header) {
+	kind := "application/json"
+	if t.ask.Stream && !t.ask.Array {
+		kind = "text/event-stream"
+	}
+	header.Set("Content-Type", kind)
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Content-Disposition"} {
+		header.Del(name)
+	}
+	header.Set(headerTranslated, t.Call.Endpoint.String())
+	if len(t.loss.Dropped) > 0 {
+		header.Set(headerDropped, form.Listed(t.loss.Dropped))
+	}
+	if len(t.loss.Changed) > 0 {
+		header.Set(headerChanged, form.Listed(t.loss.Changed))
+	}
+}
+
+// Stream tells whether the client gets events.
+func (t *Translation) Stream() bool { return t.ask.Stream && !t.ask.Array }
+
+// maxSaid bounds what a client is told of an upstream's words, in bytes.
+const maxSaid = 2 << 10
+
+// Fault makes an upstream's fault one of the client's format: what it says of the client's own request is said in Said, and
+// the field that it names is none of the client's.
+func (t *Translation) Fault(fault *providers.Fault) {
+	reply := fault.Upstream
+	if reply == nil {
+		return
+	}
+	reply.Format, fault.Param = "", ""
+	if reply.Status/100 == 4 && fault.Blame == providers.BlameNone && t.reader.message != nil { //nolint:mnd // refusals
+		fault.Said = providers.Cut(t.reader.message(reply.Body), maxSaid)
+	}
+}

@@ -1,0 +1,64 @@
+package translate
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// dialectOf is the dialect of an endpoint that answers chats.
+func dialectOf(e providers.Endpoint) (form.Dialect, bool) {
+	switch e {
+	case providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat}:
+		return form.Chat, true
+	case providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}:
+		return form.Responses, true
+	case providers.Endpoint{Format: providers.Anthropic, Operation: providers.Messages}:
+		return form.Messages, true
+	case providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent},
+		providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}:
+		return form.Gemini, true
+	}
+	return 0, false
+}
+
+// counts tells whether an endpoint counts what a chat would read.
+func counts(e providers.Endpoint) bool {
+	return e.Operation == providers.CountTokens || e.Operation == providers.InputTokens
+}
+
+// embeds tells whether an endpoint makes vectors.
+func embeds(e providers.Endpoint) bool {
+	return e.Operation == providers.Embeddings || e.Operation == providers.BatchEmbeddings
+}
+
+// Reaches tells whether a call of one endpoint can be made at another. It never is where the two are the same format's
+// operation, which needs no translation.
+func Reaches(from, to providers.Endpoint) bool {
+	source, chats := dialectOf(from)
+	target, answers := dialectOf(to)
+	switch {
+	case chats && answers:
+		return source != target && codecOf(source).read != nil && codecOf(target).read != nil
+	case from.Operation == providers.CountTokens:
+		return to.Format != from.Format && (counts(to) || to.Operation == providers.Chat) // whose input is estimated
+	}
+	return false
+}
+
+// targets are those of a channel's endpoints that a call can be made at, best first.
+func (t *Translation) targets(takes []providers.Endpoint) []providers.Endpoint {
+	return slices.DeleteFunc(slices.Clone(takes), func(to providers.Endpoint) bool {
+		if !t.target.Channel.Speaks(to) || !Reaches(t.from, to) {
+			return true
+		}
+		switch to.Operation { // of Gemini's two the call's own way decides
+		case providers.GenerateContent:
+			return t.streams
+		case providers.StreamContent:
+			return !t.streams
+		}
+		return false
+	})
+}
