@@ -2,9 +2,11 @@ package translate
 
 import (
 	"modelrelay/providers"
+	"modelrelay/providers/translate/chat"
 	"modelrelay/providers/translate/form"
 	"modelrelay/providers/translate/gemini"
 	"modelrelay/providers/translate/messages"
+	"modelrelay/providers/translate/responses"
 )
 
 // codec is what a dialect's package does.
@@ -21,11 +23,13 @@ type codec struct {
 
 func codecOf(d form.Dialect) codec {
 	switch d {
+	case form.Responses:
+		return codec{responses.Read, responses.Write, responses.NewReader, responses.NewWriter, responses.Message}
 	case form.Messages:
 		return codec{messages.Read, messages.Write, messages.NewReader, messages.NewWriter, messages.Message}
 	case form.Gemini:
 		return codec{gemini.Read, gemini.Write, gemini.NewReader, gemini.NewWriter, gemini.Message}
 	default:
-		return codec{}
+		return codec{chat.Read, chat.Write, chat.NewReader, chat.NewWriter, chat.Message}
 	}
 }

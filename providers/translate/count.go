@@ -20,7 +20,7 @@ func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *
 	if fault != nil {
 		return fault
 	}
-	counts := messages.ReadCounted // OpenAI's answer has the same member
+	counts := messages.ReadCounted
 	to := targets[0]
 	dialect := form.Messages
 	var pieces providers.Payload
@@ -41,10 +41,8 @@ func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *
 			t.Call.Endpoint, t.Counted = to, write(estimate(prompt))
 			return nil
 		}
-		to = targets[at]
-		if pieces, fault = responses.Write(prompt, traits(), &t.loss); fault == nil {
-			pieces = providers.Payload{counted(slices.Concat(pieces...))}
-		}
+		to, counts = targets[at], responses.ReadCounted
+		pieces, fault = responses.WriteCount(prompt, traits(), &t.loss)
 	}
 	if fault != nil {
 		return fault
@@ -61,20 +59,20 @@ func (t *Translation) count(call providers.Call, targets []providers.Endpoint) *
 	return nil
 }
 
-// counted is the body of a response without what the count of its input does not take (openai-node,
-// ResponseInputTokensCountParams).
-func counted(body []byte) []byte {
-	var out form.Out
-	out.Begin()
-	for name, value := range form.Value(body).Members() {
-		switch name.String() {
-		case "model", "input", "instructions", "tools", "tool_choice", "reasoning", "text", "parallel_tool_calls":
-			out.Name(name)
-			out.Raw(value)
-		}
+// embed makes the call for vectors.
+func (t *Translation) embed(call providers.Call) *providers.Fault {
+	call.Model = call.Named()
+	embedding, fault := EmbedRequest(call, t.target.Model, estimate, &t.loss)
+	if fault != nil {
+		return fault
 	}
-	out.End()
-	return out.Bytes()
+	t.reader = codecOf(form.Chat)
+	if embedding.Endpoint.Format == providers.Gemini {
+		t.reader = codecOf(form.Gemini)
+	}
+	t.Call.Endpoint, t.Call.Pieces = embedding.Endpoint, embedding.Pieces
+	t.document = func(document form.Value) ([]byte, *providers.Fault) { return EmbedAnswer(embedding, document) }
+	return nil
 }
 
 // What an estimate counts, in quarters of a token.

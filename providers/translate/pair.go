@@ -67,6 +67,8 @@ func (d *Door) Translate(ctx context.Context, call providers.Call, to providers.
 	}
 	var fault *providers.Fault
 	switch {
+	case embeds(t.from):
+		fault = t.embed(call)
 	case counts(t.from):
 		fault = t.count(call, targets)
 	default:

@@ -40,9 +40,11 @@ func Reaches(from, to providers.Endpoint) bool {
 	target, answers := dialectOf(to)
 	switch {
 	case chats && answers:
-		return source != target && codecOf(source).read != nil && codecOf(target).read != nil
+		return source != target
 	case from.Operation == providers.CountTokens:
 		return to.Format != from.Format && (counts(to) || to.Operation == providers.Chat) // whose input is estimated
+	case embeds(from):
+		return embeds(to) && to.Format != from.Format
 	}
 	return false
 }
