@@ -235,7 +235,7 @@ func (c *choice) take(delta, logprobs form.Value, whole bool, to []form.Event) [
 		case "function_call":
 			old = member
 		case "audio", "images":
-			c.medium = c.medium || unlessEmpty(member) != nil && !member.Absent()
+			c.medium = c.medium || member.Says()
 		}
 	}
 	if thought.Text().Empty() {

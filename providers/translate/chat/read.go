@@ -112,7 +112,9 @@ func (r *reading) sampling(name form.Text, value form.Value) bool {
 	case "seed":
 		to, field = &s.Seed, form.FieldSeed
 	case "logit_bias":
-		to, field, value = &s.LogitBias, form.FieldLogitBias, unlessEmpty(value)
+		if to, field = &s.LogitBias, form.FieldLogitBias; !value.Says() {
+			value = nil
+		}
 	case "top_logprobs":
 		to, field, value = &s.TopLogprobs, form.FieldTopLogprobs, unlessZero(value)
 	case "logprobs":
@@ -136,19 +138,6 @@ func unlessZero(v form.Value) form.Value {
 	return v
 }
 
-func unlessEmpty(v form.Value) form.Value {
-	for range v.Members() {
-		return v
-	}
-	for range v.Items() {
-		return v
-	}
-	if v.IsObject() || v.IsArray() {
-		return nil
-	}
-	return v
-}
-
 // own reads a field that OpenAI alone knows; false for another.
 func (r *reading) own(name form.Text, value form.Value) bool {
 	key := string(name.Decoded())
@@ -157,15 +146,11 @@ func (r *reading) own(name form.Text, value form.Value) bool {
 	case "stream_options":
 		r.streamOptions(value)
 		return true
-	case "store":
-		if value.False() {
-			return true
-		}
 	case "service_tier":
 		if value.Text().Is("auto") {
 			return true
 		}
-	case "metadata", "verbosity", "prediction", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "audio":
+	case "metadata", "store", "verbosity", "prediction", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "audio":
 	case "modalities":
 		text := true
 		for _, modality := range value.Items() {
@@ -180,7 +165,7 @@ func (r *reading) own(name form.Text, value form.Value) bool {
 	default:
 		return false
 	}
-	if value = unlessEmpty(value); value != nil || must {
+	if value.Says() || must {
 		r.Own = append(r.Own, form.Member{Name: key, Value: value, Must: must})
 	}
 	return true
@@ -270,7 +255,7 @@ func (r *reading) readOutput(value form.Value) *providers.Fault {
 
 // dropUnknown names a member that no dialect knows, unless it says nothing.
 func dropUnknown(loss *form.Loss, at form.Path, name form.Text, value form.Value) {
-	if !value.Absent() && unlessEmpty(value) != nil {
+	if value.Says() {
 		loss.Drop(at.Field(name.String()).Name())
 	}
 }

@@ -17,7 +17,7 @@ func (r *reading) readTools() *providers.Fault {
 			return fault
 		}
 	}
-	if len(r.Tools) == 0 && unlessEmpty(r.functions) != nil {
+	if len(r.Tools) == 0 && r.functions.Says() {
 		r.Fields[form.FieldTools], r.ask.Legacy = "functions", true
 		choice, field = r.legacyChoice, "function_call"
 		dropUnknown(r.loss, form.Path{}, form.Quote("tool_choice"), r.choice)
@@ -206,8 +206,8 @@ func (w *writing) some() bool {
 }
 
 func (w *writing) tool(tool form.Tool) {
-	schema := unlessEmpty(tool.Schema)
-	if schema == nil {
+	schema := tool.Schema
+	if !schema.Says() {
 		schema = form.Value(`{"type":"object","properties":{}}`)
 	}
 	w.DropMark(tool.Cache, tool.At, w.loss)

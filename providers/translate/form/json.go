@@ -24,6 +24,20 @@ func Trim(document []byte) Value { return Value(bytes.Trim(document, " \t\r\n"))
 // Absent tells whether there is no value, or null.
 func (v Value) Absent() bool { return len(v) == 0 || v[0] == 'n' }
 
+// Says tells whether the value of a field asks for anything: null, false, an empty text, array or object do not.
+func (v Value) Says() bool {
+	switch {
+	case v.Absent(), v.False():
+		return false
+	case v.IsText():
+		return !v.Text().Empty()
+	case v.IsArray(), v.IsObject():
+		at := skipSpace(v, 1)
+		return at < len(v) && v[at] != ']' && v[at] != '}'
+	}
+	return true
+}
+
 // IsObject tells whether the value is an object.
 func (v Value) IsObject() bool { return len(v) > 0 && v[0] == '{' }
 

@@ -115,6 +115,18 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+func TestSays(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]bool{
+		``: false, `null`: false, `false`: false, `""`: false, `[]`: false, "[ \n]": false, `{}`: false, `{ }`: false,
+		`true`: true, `0`: true, `" "`: true, `[null]`: true, `[ [] ]`: true, `{"a":null}`: true,
+	} {
+		if got := form.Value(value).Says(); got != want {
+			t.Errorf("%q: got %t", value, got)
+		}
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -62,29 +62,9 @@ func (r *reading) fail(at, message string) {
 
 // own notes a field that this vendor alone knows, unless it says nothing.
 func (r *reading) own(name string, value form.Value, must bool) {
-	if !saysNothing(value) {
+	if value.Says() {
 		r.p.Own = append(r.p.Own, form.Member{Name: name, Value: value, Must: must})
 	}
-}
-
-// saysNothing tells whether a value asks for nothing: null, false, or empty.
-func saysNothing(value form.Value) bool {
-	if value.Absent() || value.False() {
-		return true
-	}
-	switch value[0] {
-	case '"':
-		return value.Text().Empty()
-	case '[', '{':
-		for i := 1; i < len(value); i++ {
-			switch value[i] {
-			case ' ', '\t', '\r', '\n':
-			default:
-				return i == len(value)-1
-			}
-		}
-	}
-	return false
 }
 
 // root reads a GenerateContentRequest.
@@ -114,7 +94,7 @@ func (r *reading) root(request form.Value) {
 
 // unknown notes a field that no dialect knows.
 func (r *reading) unknown(path string, name form.Text, value form.Value) {
-	if !saysNothing(value) {
+	if value.Says() {
 		r.loss.Drop(path + form.Camel(name.String()))
 	}
 }
@@ -131,7 +111,7 @@ func (r *reading) system(value form.Value) {
 		at := at.Item("parts", i)
 		text := part.GetCamel("text").Text()
 		if text == nil {
-			if part.IsObject() && !saysNothing(part) {
+			if part.IsObject() && part.Says() {
 				r.fail(at.String(), "An instruction is text.")
 			}
 			continue

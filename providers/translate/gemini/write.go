@@ -148,7 +148,7 @@ func takesInput(schema form.Value) bool {
 	for name, value := range schema.Members() {
 		switch {
 		case name.Is("type") && value.Text().Is("object"), name.Is("$schema"), name.Is("additionalProperties"),
-			(name.Is("properties") || name.Is("required")) && saysNothing(value):
+			(name.Is("properties") || name.Is("required")) && !value.Says():
 		default:
 			return true
 		}

@@ -48,7 +48,7 @@ func (w *writing) config() {
 			c.number("logprobs", s.TopLogprobs)
 		}
 	}
-	if !saysNothing(s.LogitBias) {
+	if s.LogitBias.Says() {
 		w.loss.Drop(p.Fields[form.FieldLogitBias])
 	}
 	if !p.User.Empty() {

@@ -133,7 +133,7 @@ func (a *answer) blockStart(index int64, content form.Value, to []form.Event) []
 		b.kind = form.EventCallArgs
 		call := form.Call{ID: content.Get("id").Text().String(), Name: content.Get("name").Text().String()}
 		to = append(to, form.Event{Kind: form.EventCallBegin, Block: b.block, Call: call})
-		if input := content.Get("input"); says(input) {
+		if input := content.Get("input"); input.Says() {
 			b.input = bytes.Clone(input)
 		}
 	default: // of a tool that the vendor runs itself

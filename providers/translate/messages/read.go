@@ -111,30 +111,9 @@ func (r *reader) field(name string, value form.Value) *providers.Fault {
 	return nil
 }
 
-// says tells whether a value means anything: null, false and what is empty do not.
-func says(v form.Value) bool {
-	switch {
-	case v.Absent(), v.False():
-		return false
-	case v.IsArray():
-		for range v.Items() {
-			return true
-		}
-		return false
-	case v.IsObject():
-		for range v.Members() {
-			return true
-		}
-		return false
-	case v.IsText():
-		return !v.Text().Empty()
-	}
-	return true
-}
-
 // own notes a field of this vendor alone, unless it means nothing.
 func (r *reader) own(name string, value form.Value, must bool) {
-	if says(value) {
+	if value.Says() {
 		r.p.Own = append(r.p.Own, form.Member{Name: name, Value: value, Must: must})
 	}
 }
@@ -147,7 +126,7 @@ func (r *reader) ownUnless(name string, value form.Value, usual string) {
 
 // unknown notes a field that no dialect knows, unless it means nothing.
 func (r *reader) unknown(name string, value form.Value) {
-	if says(value) {
+	if value.Says() {
 		r.loss.Drop(name)
 	}
 }

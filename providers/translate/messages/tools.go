@@ -159,7 +159,7 @@ func (w *writer) tool(tool form.Tool) *providers.Fault {
 // writeSchema writes the schema of a tool's input, which the vendor wants to be that of an object.
 func writeSchema(out *form.Out, schema form.Value) {
 	switch {
-	case !says(schema) || !schema.IsObject():
+	case !schema.Says() || !schema.IsObject():
 		out.Literal(`{"type":"object","properties":{}}`)
 	case schema.Get("type").Absent():
 		out.Begin()

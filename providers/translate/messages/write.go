@@ -163,7 +163,7 @@ func (w *writer) sample() {
 	if !s.Seed.Absent() {
 		w.loss.Drop(f[form.FieldSeed])
 	}
-	if says(s.LogitBias) {
+	if s.LogitBias.Says() {
 		w.loss.Drop(f[form.FieldLogitBias])
 	}
 }

@@ -72,7 +72,7 @@ func itemOf(value form.Value, at form.Path) inputItem {
 			item.tools = value
 		case "status": // says nothing to a model
 		default:
-			if says(value) {
+			if value.Says() {
 				item.unknown = append(item.unknown, name)
 			}
 		}

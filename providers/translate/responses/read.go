@@ -73,7 +73,7 @@ func (r *reading) set(field form.Field, name string) { r.prompt.Fields[field] = 
 
 // own keeps a field that only this vendor knows.
 func (r *reading) own(name string, value form.Value) {
-	if says(value) {
+	if value.Says() {
 		r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Value: value})
 	}
 }
@@ -85,27 +85,9 @@ func (r *reading) must(name string) {
 
 // unknown notes a field that no dialect has.
 func (r *reading) unknown(name string, value form.Value) {
-	if says(value) {
+	if value.Says() {
 		r.loss.Drop(name)
 	}
-}
-
-// says tells whether a value asks for anything.
-func says(value form.Value) bool {
-	switch {
-	case value.Absent(), value.False():
-		return false
-	case value.IsText():
-		return !value.Text().Empty()
-	case value.IsArray():
-		return value.Len() > 0
-	case value.IsObject():
-		for range value.Members() {
-			return true
-		}
-		return false
-	}
-	return true
 }
 
 // field reads a member of the body that is not null.
@@ -160,7 +142,7 @@ func (r *reading) field(name form.Text, value form.Value) {
 func (r *reading) vendorField(name string, value form.Value) {
 	switch name {
 	case "previous_response_id", "conversation", "prompt", "background":
-		if says(value) {
+		if value.Says() {
 			r.refuse(providers.InvalidField(name, keepsNothing))
 		}
 	case "store", "metadata", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "max_tool_calls",
