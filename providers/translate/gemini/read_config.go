@@ -47,51 +47,45 @@ func (r *reading) config(config form.Value) {
 
 // sampling reads a field that tunes or bounds the answer; false for another.
 func (r *reading) sampling(name form.Text, value form.Value, prefix string) bool {
-	p := r.p
-	set := func(field form.Field, as string) { p.Fields[field] = prefix + as }
+	s, limits := &r.p.Sampling, &r.p.Limits
+	for _, number := range [...]struct {
+		name  string
+		field form.Field
+		to    *form.Value
+	}{
+		{"temperature", form.FieldTemperature, &s.Temperature},
+		{"topP", form.FieldTopP, &s.TopP},
+		{"topK", form.FieldTopK, &s.TopK},
+		{"presencePenalty", form.FieldPresence, &s.Presence},
+		{"frequencyPenalty", form.FieldFrequency, &s.Frequency},
+		{"seed", form.FieldSeed, &s.Seed},
+		{"logprobs", form.FieldTopLogprobs, &s.TopLogprobs},
+		{"maxOutputTokens", form.FieldMaxTokens, &limits.MaxTokens},
+	} {
+		if name.IsCamel(number.name) {
+			penalty := number.field == form.FieldPresence || number.field == form.FieldFrequency
+			if n, ok := value.Float(); !penalty || !ok || n != 0 { // no penalty is what everyone does without
+				*number.to, r.p.Fields[number.field] = value, prefix+number.name
+			}
+			return true
+		}
+	}
+	set := func(field form.Field, as string) { r.p.Fields[field] = prefix + as }
 	switch {
-	case name.IsCamel("temperature"):
-		p.Sampling.Temperature = value
-		set(form.FieldTemperature, "temperature")
-	case name.IsCamel("topP"):
-		p.Sampling.TopP = value
-		set(form.FieldTopP, "topP")
-	case name.IsCamel("topK"):
-		p.Sampling.TopK = value
-		set(form.FieldTopK, "topK")
-	case name.IsCamel("presencePenalty"):
-		if n, ok := value.Float(); !ok || n != 0 {
-			p.Sampling.Presence = value
-			set(form.FieldPresence, "presencePenalty")
-		}
-	case name.IsCamel("frequencyPenalty"):
-		if n, ok := value.Float(); !ok || n != 0 {
-			p.Sampling.Frequency = value
-			set(form.FieldFrequency, "frequencyPenalty")
-		}
-	case name.IsCamel("seed"):
-		p.Sampling.Seed = value
-		set(form.FieldSeed, "seed")
 	case name.IsCamel("responseLogprobs"):
 		if value.True() {
-			p.Sampling.Logprobs = true
+			s.Logprobs = true
 			set(form.FieldLogprobs, "responseLogprobs")
 		}
-	case name.IsCamel("logprobs"):
-		p.Sampling.TopLogprobs = value
-		set(form.FieldTopLogprobs, "logprobs")
-	case name.IsCamel("maxOutputTokens"):
-		p.Limits.MaxTokens = value
-		set(form.FieldMaxTokens, "maxOutputTokens")
 	case name.IsCamel("candidateCount"):
 		if n, ok := value.Int(); ok && n > 1 {
-			p.Limits.N = n
+			limits.N = n
 			set(form.FieldN, "candidateCount")
 		}
 	case name.IsCamel("stopSequences"):
 		for _, stop := range value.Items() {
 			if text := stop.Text(); !text.Empty() {
-				p.Limits.Stop = append(p.Limits.Stop, text)
+				limits.Stop = append(limits.Stop, text)
 				set(form.FieldStop, "stopSequences")
 			}
 		}

@@ -57,15 +57,26 @@ func (w *writing) root() {
 	}
 	w.out.Key("contents")
 	w.out.BeginArray()
-	since := form.SinceUser(turns)
+	checked := checkedFrom(turns)
 	for i := range turns {
-		w.turn(&turns[i], i >= since)
+		w.turn(&turns[i], i >= checked)
 	}
 	w.out.EndArray()
 	if n := len(turns); n > 0 && turns[n-1].Role == form.Assistant && w.p.From != form.Gemini {
 		w.loss.Change(w.p.Fields[form.FieldTurns])
 	}
 	w.config()
+}
+
+// checkedFrom is the index of the first turn whose calls the vendor may check for signatures: those behind the last turn in
+// which the user said something without answering calls. Of a turn that does both the vendor's page does not say what it is.
+func checkedFrom(turns []form.Turn) int {
+	for i, turn := range slices.Backward(turns) {
+		if turn.Role == form.User && !slices.ContainsFunc(turn.Blocks, func(b form.Block) bool { return b.Kind == form.BlockResult }) {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // takes tells whether a thought, or a text that says nothing, has state of this vendor.
