@@ -57,7 +57,7 @@ func (w *writing) message(role string, blocks []form.Block) *providers.Fault {
 	w.role(role)
 	w.Key("content")
 	if texts := plainTexts(blocks); texts != nil && !w.marked(blocks) {
-		w.joined("\n\n", texts)
+		w.joined(`\n\n`, texts)
 		w.End()
 		return nil
 	}
@@ -102,13 +102,12 @@ func (w *writing) marked(blocks []form.Block) (marked bool) {
 	return marked
 }
 
-// joined writes several texts as one.
+// joined writes several texts as one. The separator is escaped.
 func (w *writing) joined(separator string, texts []form.Text) {
-	between := form.Quote(separator).Inner()
 	parts := make([][]byte, 0, 2*len(texts))
 	for i, text := range texts {
 		if i > 0 {
-			parts = append(parts, between)
+			parts = append(parts, []byte(separator))
 		}
 		parts = append(parts, text.Inner())
 	}
@@ -198,7 +197,7 @@ func (w *writing) assistant(blocks []form.Block, current bool) *providers.Fault 
 	}
 	if len(thoughts) > 0 && current {
 		w.Key("reasoning_content")
-		w.joined("\n\n", thoughts)
+		w.joined(`\n\n`, thoughts)
 	}
 	if len(calls) > 0 {
 		w.Key("tool_calls")

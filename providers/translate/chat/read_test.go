@@ -3,6 +3,7 @@ package chat_test
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"modelrelay/providers"
 	"modelrelay/providers/translate/chat"
@@ -112,11 +113,33 @@ func FuzzRead(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		if !form.Valid([]byte(body)) {
+		if !form.Valid([]byte(body)) || !utf8.ValidString(body) {
 			return
 		}
-		if p, _, _, fault := read(t, body); fault == nil && p == nil {
-			t.Error("neither a prompt nor a fault")
+		for _, traits := range []form.OpenAITraits{{}, {Reasons: true, Breakpoints: true}, {Imitator: true, Reasons: true}} {
+			p, _, _, fault := read(t, body)
+			if fault != nil {
+				return
+			}
+			// What it means can be said again, or is refused; write fails on what is no JSON.
+			_, _, _ = write(t, p, traits, true)
 		}
 	})
+}
+
+func BenchmarkCall(b *testing.B) {
+	body := []byte(`{"model":"m","stream":true,"temperature":0.5,"messages":[{"role":"system","content":"` + strings.Repeat("be brief ", 50) +
+		`"},{"role":"user","content":"` + strings.Repeat("hello ", 100) + `"}]}`)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		var loss form.Loss
+		p, _, fault := chat.Read(providers.Call{Model: "m", Body: body, Stream: true}, &loss)
+		if fault != nil {
+			b.Fatal(fault)
+		}
+		if _, fault := chat.Write(p, form.Target{Model: "m", Stream: true}, &loss); fault != nil {
+			b.Fatal(fault)
+		}
+	}
 }

@@ -19,6 +19,9 @@ const (
 // NewWriter returns the writer of a client's answer: the chunks of a chat completion, or the completion.
 func NewWriter(ask form.Ask) form.AnswerWriter {
 	w := &writer{ask: ask, id: form.NewID("chatcmpl-", idDigits), created: time.Now().Unix()}
+	if !ask.Stream {
+		return w
+	}
 	out := new(form.Out)
 	w.head(out, "chat.completion.chunk")
 	out.Key("choices")

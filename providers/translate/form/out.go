@@ -11,6 +11,9 @@ import (
 // referAbove is the length from which a value is a piece of the payload of its own rather than a copy, in bytes.
 const referAbove = 4 << 10
 
+// payloadRoom is the memory with which a request's body begins, in bytes: what a short one needs.
+const payloadRoom = 2 << 10
+
 // Out writes JSON. Commas are put where they belong. The zero Out copies what it is given; NewPayload refers to what is long.
 type Out struct {
 	buf    []byte
@@ -22,7 +25,7 @@ type Out struct {
 
 // NewPayload returns an Out for a request's body, which refers to long values: they must not change as long as the payload
 // is used.
-func NewPayload() *Out { return &Out{refers: true} }
+func NewPayload() *Out { return &Out{refers: true, buf: make([]byte, 0, payloadRoom)} }
 
 // Begin opens an object, BeginArray an array, End and EndArray close them.
 func (o *Out) Begin() { o.value(); o.put('{') }
