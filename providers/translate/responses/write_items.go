@@ -11,7 +11,7 @@ import (
 // conversation writes the instructions and the items.
 func (w *writing) conversation() *providers.Fault {
 	system, turns, fault := w.Arrange(form.Arrangement{Apart: true, Takes: func(block *form.Block) bool {
-		return block.Kind == form.BlockThought && sealed(block.State) != nil
+		return block.Kind == form.BlockThought && w.sealed(block.State) != nil
 	}})
 	if fault != nil {
 		return fault
@@ -161,11 +161,11 @@ func (w *writing) assistant(blocks []form.Block) *providers.Fault {
 			thoughts = append(thoughts, block)
 			continue
 		}
-		if data := sealed(block.State); data != nil {
+		if data := w.sealed(block.State); data != nil {
 			thoughts = append(thoughts, &form.Block{State: block.State})
 		}
 		for _, thought := range thoughts {
-			if data := sealed(thought.State); !bytes.Equal(data, last) {
+			if data := w.sealed(thought.State); !bytes.Equal(data, last) {
 				w.thought(thought.Text, data)
 				last = data
 			}
@@ -174,7 +174,7 @@ func (w *writing) assistant(blocks []form.Block) *providers.Fault {
 		switch block.Kind {
 		case form.BlockText:
 			end := i + 1
-			for end < len(blocks) && blocks[end].Kind == form.BlockText && sealed(blocks[end].State) == nil {
+			for end < len(blocks) && blocks[end].Kind == form.BlockText && w.sealed(blocks[end].State) == nil {
 				w.dropMark(&blocks[end])
 				end++
 			}
@@ -189,8 +189,12 @@ func (w *writing) assistant(blocks []form.Block) *providers.Fault {
 	return nil
 }
 
-// sealed is this vendor's own state, nil where there is none.
-func sealed(states []form.State) []byte {
+// sealed is this vendor's own state, nil where there is none. "Reasoning input items can only be provided to a reasoning or
+// computer use model."
+func (w *writing) sealed(states []form.State) []byte {
+	if !w.to.Reasons {
+		return nil
+	}
 	if at := slices.IndexFunc(states, func(s form.State) bool { return s.Kind == form.StateOpenAI }); at >= 0 {
 		return states[at].Data
 	}

@@ -93,13 +93,20 @@ func TestWrite(t *testing.T) {
 		},
 		// https://github.com/continuedev/continue/issues/8933
 		"a thought that nothing follows": {
-			body: `"input":[{"role":"user","content":"hi"},{"type":"reasoning","summary":[],"encrypted_content":"gAAA"}]`,
-			want: hi + "," + store,
+			body: `"input":[{"role":"user","content":"hi"},{"type":"reasoning","summary":[],"encrypted_content":"gAAA"}]`, traits: reasons(),
+			want: hi + "," + think,
+		},
+		"thoughts for a model that has none": {
+			body: `"input":[{"role":"user","content":"hi"},{"type":"reasoning","summary":[],"encrypted_content":"gAAA"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"}]`,
+			with: func(p *form.Prompt) {
+				p.Turns[1].Blocks[1].State = []form.State{{Kind: form.StateOpenAI, Data: []byte("gAAA")}}
+			},
+			want: `"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"1"}],` + store,
 		},
 		"state that a memory gave back with several calls": {
 			body: `"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},{"type":"function_call","call_id":"c2","name":"f","arguments":"{}"},
 				{"type":"function_call_output","call_id":"c1","output":"1"},{"type":"function_call_output","call_id":"c2","output":"2"}]`,
-			from: form.Chat,
+			from: form.Chat, traits: reasons(),
 			with: func(p *form.Prompt) {
 				for i := range 2 {
 					p.Turns[1].Blocks[i].State = []form.State{{Kind: form.StateOpenAI, Data: []byte("gAAA"), ID: "rs_1"}}
@@ -107,7 +114,7 @@ func TestWrite(t *testing.T) {
 			},
 			want: `"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]},{"type":"reasoning","summary":[],"encrypted_content":"gAAA"},` +
 				`{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},{"type":"function_call","call_id":"c2","name":"f","arguments":"{}"},` +
-				`{"type":"function_call_output","call_id":"c1","output":"1"},{"type":"function_call_output","call_id":"c2","output":"2"}],` + store,
+				`{"type":"function_call_output","call_id":"c1","output":"1"},{"type":"function_call_output","call_id":"c2","output":"2"}],` + think,
 		},
 		// microsoft/autogen #6377, warpdotdev/warp #11001: foreign ids.
 		"ids that are too long": {
