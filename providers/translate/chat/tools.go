@@ -206,10 +206,6 @@ func (w *writing) some() bool {
 }
 
 func (w *writing) tool(tool form.Tool) {
-	schema := tool.Schema
-	if !schema.Says() {
-		schema = form.Value(`{"type":"object","properties":{}}`)
-	}
 	w.DropMark(tool.Cache, tool.At, w.loss)
 	w.Begin()
 	w.Literal(`"type":"function"`)
@@ -218,7 +214,7 @@ func (w *writing) tool(tool form.Tool) {
 	w.Key("name")
 	w.String(w.ToolName(tool.Name, nameRule))
 	w.Field("description", tool.Description)
-	w.Field("parameters", schema)
+	w.Field("parameters", tool.Parameters())
 	if tool.Strict != nil {
 		w.Key("strict")
 		w.Bool(*tool.Strict)

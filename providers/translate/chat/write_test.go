@@ -70,7 +70,7 @@ func TestWrite(t *testing.T) {
 	breakpoints := form.OpenAITraits{Reasons: true, Breakpoints: true}
 	image := mediaBlock(form.Media{Kind: form.Image, Type: "image/png", Data: []byte("AAAA")})
 	tools := []form.Tool{{Name: "f", Schema: form.Value(`{"type":"object"}`)}, {Name: "g.h", Description: text(`"d"`), Strict: &yes}, {Name: "s", Custom: true}}
-	const wantTools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}},` +
+	const wantTools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}},` +
 		`{"type":"function","function":{"name":"gh_daf359","description":"d","parameters":{"type":"object","properties":{}},"strict":true}},` +
 		`{"type":"function","function":{"name":"s","parameters":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}}}]`
 	long := strings.Repeat("x", 41)
@@ -156,7 +156,7 @@ func TestWrite(t *testing.T) {
 			"some at an imitator",
 			form.Prompt{Tools: tools, Choice: form.Choice{Mode: form.ChoiceAny, Names: []string{"f", "s"}}},
 			imitator,
-			hi + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}},{"type":"function","function":{"name":"s","parameters":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}}}],"tool_choice":"required"`, "", "",
+			hi + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"s","parameters":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}}}],"tool_choice":"required"`, "", "",
 		},
 
 		{

@@ -34,7 +34,7 @@ func TestWrite(t *testing.T) {
 		hi    = `"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]`
 		store = `"store":false`
 		think = `"include":["reasoning.encrypted_content"],` + store
-		f     = `"tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":false}]`
+		f     = `"tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{}},"strict":false}]`
 		decl  = `"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]`
 	)
 	yes := true
@@ -200,7 +200,7 @@ func TestWrite(t *testing.T) {
 		},
 		"strict": {
 			body: `"input":"hi",` + decl, with: func(p *form.Prompt) { p.Tools[0].Strict, p.Parallel = &yes, &yes },
-			want: hi + `,"tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true}],` + store,
+			want: hi + `,"tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{}},"strict":true}],` + store,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

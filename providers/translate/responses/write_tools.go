@@ -2,9 +2,6 @@ package responses
 
 import "modelrelay/providers/translate/form"
 
-// anySchema is that of a tool without one.
-const anySchema = `{"type":"object","properties":{}}`
-
 // tools writes the declarations, and the choice among them. Nothing of it is sent without tools.
 func (w *writing) tools() {
 	if len(w.Tools) == 0 {
@@ -54,21 +51,9 @@ func (w *writing) grammar(grammar *form.Grammar) {
 // schema writes what a function takes. Whether it is strict is always said: where nothing is, the vendor makes it strict if it
 // can (https://platform.openai.com/docs/guides/function-calling).
 func (w *writing) schema(tool *form.Tool) {
-	w.Key("parameters")
-	if isEmptyObject(tool.Schema) {
-		w.Literal(anySchema)
-	} else {
-		w.Raw(tool.Schema)
-	}
+	w.Field("parameters", tool.Parameters())
 	w.Key("strict")
 	w.Bool(tool.Strict != nil && *tool.Strict)
-}
-
-func isEmptyObject(schema form.Value) bool {
-	for range schema.Members() {
-		return false
-	}
-	return true
 }
 
 func (w *writing) choice() {
