@@ -20,6 +20,8 @@ type answer struct {
 	stop         form.Stop
 	sequence     []byte
 	counted      form.Counts
+	// event and delta are the members of what is read at the moment.
+	event, delta members
 }
 
 // openBlock is a block that has begun and not ended.
@@ -38,34 +40,31 @@ func (a *answer) Event(name, data []byte, to []form.Event) []form.Event {
 	if a.ended || !event.IsObject() {
 		return to
 	}
-	kind := event.Get("type").Text().Decoded()
+	a.event = a.event.read(event)
+	kind := a.event.get("type").Text().Decoded()
 	if len(kind) == 0 {
 		kind = name
 	}
+	index, _ := a.event.get("index").Int()
 	switch string(kind) {
 	case "message_start":
-		message := event.Get("message")
-		to = a.start(to)
-		return a.count(message.Get("usage"), to)
+		return a.count(a.event.get("message").Get("usage"), a.start(to))
 	case "content_block_start":
-		index, _ := event.Get("index").Int()
-		return a.blockStart(index, event.Get("content_block"), a.start(to))
+		return a.blockStart(index, a.event.get("content_block"), a.start(to))
 	case "content_block_delta":
-		index, _ := event.Get("index").Int()
-		return a.blockDelta(index, event.Get("delta"), to)
+		return a.blockDelta(index, a.event.get("delta"), to)
 	case "content_block_stop":
-		index, _ := event.Get("index").Int()
 		return a.blockStop(index, to)
 	case "message_delta":
-		to = a.count(event.Get("usage"), a.start(to))
-		return a.stopped(event.Get("delta"), to)
+		to = a.count(a.event.get("usage"), a.start(to))
+		return a.stopped(a.event.get("delta"), to)
 	case "message_stop":
 		return a.end(a.start(to))
 	case "ping":
 		return append(to, form.Event{Kind: form.EventPing})
 	case "error":
 		a.ended = true
-		return append(to, form.Event{Kind: form.EventFailed, Fault: faultOf(event.Get("error"))})
+		return append(to, form.Event{Kind: form.EventFailed, Fault: faultOf(a.event.get("error"))})
 	}
 	return to
 }
@@ -151,19 +150,20 @@ func (a *answer) blockDelta(index int64, delta form.Value, to []form.Event) []fo
 		return to
 	}
 	b := &a.open[at]
+	a.delta = a.delta.read(delta)
 	var text form.Text
-	switch kind := delta.Get("type").Text(); {
+	switch kind := a.delta.get("type").Text(); {
 	case kind.Is("text_delta") && b.kind == form.EventText:
-		text = delta.Get("text").Text()
+		text = a.delta.get("text").Text()
 		a.text = a.text || !text.Empty()
 	case kind.Is("thinking_delta") && b.kind == form.EventThought:
-		text = delta.Get("thinking").Text()
+		text = a.delta.get("thinking").Text()
 	case kind.Is("input_json_delta") && b.kind == form.EventCallArgs:
-		if text = delta.Get("partial_json").Text(); !text.Empty() {
+		if text = a.delta.get("partial_json").Text(); !text.Empty() {
 			b.input = nil // what a call begins with stands for what is still to come
 		}
 	case kind.Is("signature_delta") && b.kind == form.EventThought:
-		b.signature = append(b.signature, delta.Get("signature").Text().Inner()...)
+		b.signature = append(b.signature, a.delta.get("signature").Text().Inner()...)
 	}
 	if text.Empty() {
 		return to

@@ -91,7 +91,12 @@ type member struct {
 
 // membersOf reads the members of an object.
 func membersOf(object form.Value) members {
-	m := make(members, 0, 4)
+	return make(members, 0, 4).read(object)
+}
+
+// read reads the members of an object in the memory of others.
+func (m members) read(object form.Value) members {
+	m = m[:0]
 	for name, value := range object.Members() {
 		m = append(m, member{name, value})
 	}
