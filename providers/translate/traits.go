@@ -84,7 +84,7 @@ func anthropicTraits(model string) form.AnthropicTraits {
 	always := v.major == 5 && (v.minor == 5 && (opus || strings.Contains(name, "sonnet")) || strings.Contains(name, "fable") && v.minor > 0)
 	traits := form.AnthropicTraits{
 		Sampling: !v.atLeast(4, 7), OneSampler: v.atLeast(4, 1),
-		Budget: v.atLeast(3, 7) && !v.atLeast(5, 1), Adaptive: later, AlwaysThinks: always,
+		Budget: v.atLeast(3, 7) && !v.atLeast(4, 7), Adaptive: later, AlwaysThinks: always,
 		Effort: later || opus && v.atLeast(4, 5), XHigh: v.atLeast(4, 7),
 		Schema:  v.atLeast(4, 5) || opus && v.atLeast(4, 1),
 		Prefill: !later, InlineSystem: v.atLeast(4, 8),
