@@ -3,7 +3,6 @@ package messages
 import (
 	"bytes"
 
-	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
 )
 
@@ -94,9 +93,7 @@ func (a *answer) End(to []form.Event) []form.Event {
 		return to
 	}
 	a.ended = true
-	return append(to, form.Event{Kind: form.EventFailed, Fault: &providers.Fault{
-		Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel,
-	}})
+	return append(to, form.Event{Kind: form.EventFailed, Fault: form.BrokenOff()})
 }
 
 func (a *answer) start(to []form.Event) []form.Event {

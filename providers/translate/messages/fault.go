@@ -11,12 +11,7 @@ import (
 const saidLimit = 2 << 10
 
 // Message is the upstream's own message in an error body {"type":"error","error":{"type","message"}}, "" where there is none.
-func Message(body []byte) string {
-	if !form.Valid(body) {
-		return ""
-	}
-	return form.Trim(body).At("error", "message").Text().String()
-}
+func Message(body []byte) string { return form.ErrorMessage(body) }
 
 // faultOf makes the fault of an error in a stream. Its types are those of platform.claude.com/docs/en/api/errors, each with
 // what the status says that whole answers come with.

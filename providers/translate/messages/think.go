@@ -131,20 +131,30 @@ func (w *writer) planBudget() {
 	w.plan.on, w.plan.budget = true, budget
 }
 
-// stateGone tells whether a turn with calls since the user last said something has no thought.
+// stateGone tells whether the turns with calls whose results come last began without a thought: the first of them must have
+// one. Those behind it need none, as a model may think once for several of them.
 func (w *writer) stateGone() bool {
-	return slices.ContainsFunc(w.turns[form.SinceUser(w.turns):], func(t form.Turn) bool {
-		has := func(kind form.BlockKind) bool {
-			return slices.ContainsFunc(t.Blocks, func(b form.Block) bool { return b.Kind == kind })
+	first, open := -1, false
+	for i, turn := range slices.Backward(w.turns) {
+		if turn.Role == form.User {
+			if open = slices.ContainsFunc(turn.Blocks, isKind(form.BlockResult)); !open {
+				break
+			}
+		} else if turn.Role == form.Assistant && open {
+			first = i
 		}
-		return has(form.BlockCall) && !has(form.BlockThought)
-	})
+	}
+	return first >= 0 && !slices.ContainsFunc(w.turns[first].Blocks, isKind(form.BlockThought))
+}
+
+func isKind(kind form.BlockKind) func(form.Block) bool {
+	return func(b form.Block) bool { return b.Kind == kind }
 }
 
 // keepThoughts puts the thoughts of each turn first, as the vendor wants them, or leaves them out where the model does not
 // think: it refuses them then.
 func (w *writer) keepThoughts() {
-	isThought := func(b form.Block) bool { return b.Kind == form.BlockThought }
+	isThought := isKind(form.BlockThought)
 	keep := w.plan.on || w.traits.AlwaysThinks || w.p.Thinking.Mode == form.ThinkingUnset && w.traits.Adaptive && !w.traits.Budget
 	for i := range w.turns {
 		turn := &w.turns[i]

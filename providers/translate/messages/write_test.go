@@ -248,12 +248,12 @@ func TestWriteFields(t *testing.T) {
 
 		// Wei-Shaw/sub2api #176: five marks are refused.
 		"marks": {
-			body: `{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"1h"}}],` +
-				`"tools":[{"name":"f","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[` +
+			body: `{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],` +
+				`"tools":[{"name":"f","cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[{"role":"user","content":[` +
 				strings.Repeat(`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}},`, 3) + `{"type":"text","text":"y"}]}]}`,
 			want: map[string]string{
-				"system": `[{"type":"text","text":"s","cache_control":{"type":"ephemeral","ttl":"1h"}}]`,
-				"tools":  `[{"name":"f","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}]`,
+				"system": `[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}]`,
+				"tools":  `[{"name":"f","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral","ttl":"1h"}}]`,
 				"messages": `[{"role":"user","content":[{"type":"text","text":"x"},{"type":"text","text":"x","cache_control":{"type":"ephemeral"}},` +
 					`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}},{"type":"text","text":"y"}]}]`,
 			},
@@ -374,6 +374,7 @@ func TestWriteTurns(t *testing.T) {
 	gemini := `{"type":"thinking","thinking":"g","signature":"` + form.State{Kind: form.StateGemini, Data: []byte("x")}.Envelope() + `"}`
 	call := `{"type":"tool_use","id":"1","name":"f","input":{}}`
 	result := `{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"}]}`
+	call2, result2 := strings.Replace(call, `"1"`, `"2"`, 1), strings.Replace(result, `"1"`, `"2"`, 1)
 	user := `{"role":"user","content":[{"type":"text","text":"x"}]}`
 	tests := map[string]struct {
 		in, want, rest string
@@ -400,8 +401,19 @@ func TestWriteTurns(t *testing.T) {
 			want: user + `,{"role":"assistant","content":[` + call + `]},` + result,
 		},
 		"thinking goes on behind a new question": {
-			in: user + `,{"role":"assistant","content":[` + call + `]},` + result + `,` + user, rest: thinking, traits: budget, thinks: true,
+			in: user + `,{"role":"assistant","content":[` + call + `]},` + result + `,{"role":"assistant","content":"y"},` + user, rest: thinking, traits: budget, thinks: true,
+			want: user + `,{"role":"assistant","content":[` + call + `]},` + result + `,{"role":"assistant","content":[{"type":"text","text":"y"}]},` + user,
+		},
+		"a question beside results is none of its own": {
+			in: user + `,{"role":"assistant","content":[` + call + `]},` + result + `,` + user, rest: thinking, traits: budget, lost: "thinking; changed: ",
 			want: user + `,{"role":"assistant","content":[` + call + `]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"},{"type":"text","text":"x"}]}`,
+		},
+		// platform.claude.com/docs/en/build-with-claude/extended-thinking: a model that does not interleave thinks once for all
+		// steps of a turn.
+		"one thought of several steps": {
+			in: user + `,{"role":"assistant","content":[` + signed("a") + `,` + call + `]},` + result + `,{"role":"assistant","content":[` + call2 + `]},` + result2, rest: thinking,
+			traits: budget, thinks: true,
+			want: user + `,{"role":"assistant","content":[` + signed("a") + `,` + call + `]},` + result + `,{"role":"assistant","content":[` + call2 + `]},` + result2,
 		},
 		"adaptive thinking needs no state": {
 			in: user + `,{"role":"assistant","content":[` + gemini + `,` + call + `]},` + result, rest: `,"thinking":{"type":"adaptive"}`, traits: modern, thinks: true,
