@@ -190,7 +190,7 @@ func (q *messagesRequest) question(prompt string) question {
 
 // thinks says whether the answer shows that the model thinks.
 func (q *messagesRequest) thinks() bool {
-	return q.Thinking.Type == "enabled" || q.Thinking.Type == "adaptive"
+	return q.Thinking.Type == "enabled" || q.Thinking.Type == "adaptive" || anthropic.ModelOf(q.Model).AlwaysThinks()
 }
 
 func (q *messagesRequest) size() int {

@@ -28,6 +28,15 @@
 // moderation flags the word violence; rerank scores by shared words; speech is one second of tone; a transcription names the file
 // and its size. A realtime conversation echoes too, sends binary frames back, and closes as told by {"type":"fake.close","code","reason"}.
 //
+// # Refusals
+//
+// Chat calls (chat, responses, messages, generate, stream and the counts) are refused as the vendors refuse them, in their words: fields
+// nobody knows, turns out of order, results without calls, names, ids, schemas, sampling, thinking, caches, and what a vendor wants back
+// untouched (signatures, encrypted reasoning) when it was not issued here or stands elsewhere. The rules, each with its source, are the
+// tables of the tests in [modelrelay/dev/upstream/strict] and below. What depends on a model goes by its name, gpt-5.4 or claude-opus-4-6;
+// names that are none of a vendor's are spared it, and at OpenAI, as those of imitators, may have other fields. /generic refuses none of it.
+// OpenAI's responses are stored in memory unless store is false: previous_response_id and item_reference find them.
+//
 // # Models
 //
 // Every model exists but those that begin with unknown. Words at the end of a name, after - or _, change what it does:

@@ -93,13 +93,13 @@ type toolCall struct {
 
 // of returns the texts of a kind, joined.
 func (r *reply) of(kind partKind) string {
-	all := ""
+	var all strings.Builder
 	for i := range r.parts {
 		if r.parts[i].kind == kind {
-			all += r.parts[i].text
+			all.WriteString(r.parts[i].text)
 		}
 	}
-	return all
+	return all.String()
 }
 
 // has says whether there is a part of the kind.

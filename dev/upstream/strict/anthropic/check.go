@@ -126,7 +126,7 @@ func (r *request) thinks() bool {
 	case "enabled", "adaptive":
 		return true
 	}
-	return r.model.alwaysThinks()
+	return r.model.AlwaysThinks()
 }
 
 // byBudget says whether the call thinks by budget.
@@ -187,7 +187,7 @@ func (r *request) thinking() *strict.Refusal {
 			return strict.Refuse("adaptive thinking is not supported on this model")
 		}
 	case "disabled":
-		if r.model.alwaysThinks() {
+		if r.model.AlwaysThinks() {
 			return strict.Refuse(`"thinking.type.disabled" is not supported for this model.`)
 		}
 	}

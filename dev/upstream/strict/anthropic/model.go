@@ -79,6 +79,7 @@ func (m Model) samples() bool { return !m.ours() || m.version < withoutSampling 
 func (m Model) oneSampler() bool {
 	return m.version >= withOneSampler && m.version < withoutSampling
 }
+
 func (m Model) budgets() bool {
 	return !m.ours() || m.version >= withThinking && m.version < withoutSampling
 }
@@ -93,8 +94,8 @@ func (m Model) effort() bool {
 }
 func (m Model) systemTurns() bool { return m.version == withSystemTurns || m.version >= 50 }
 
-// alwaysThinks says whether thinking cannot be turned off.
-func (m Model) alwaysThinks() bool {
+// AlwaysThinks says whether thinking cannot be turned off.
+func (m Model) AlwaysThinks() bool {
 	switch m.family {
 	case "opus", "sonnet":
 		return m.version >= 55

@@ -243,7 +243,7 @@ func (r *request) leads(list []any) *strict.Refusal {
 	case "thinking", "redacted_thinking":
 		return nil
 	default:
-		return strict.Refuse("messages.%d.content.0.type: Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation at %s", begin, first, thinkingPage)
+		return strict.Refuse("messages.%d.content.0.type: Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation at %s", begin, first, thinkingPage) //nolint:misspell // the vendor's own spelling
 	}
 }
 

@@ -95,7 +95,8 @@ func say(found []strict.Finding) *strict.Refusal {
 	refusal := new(strict.Refusal)
 	var lines []string
 	for _, f := range found {
-		path, line := where(f.Path), ""
+		path := where(f.Path)
+		var line string
 		switch _, list := f.Got.([]any); {
 		case f.Fault == strict.Unknown:
 			line = fmt.Sprintf("Invalid JSON payload received. Unknown name %q%s: Cannot find field.", f.Name, at(path))

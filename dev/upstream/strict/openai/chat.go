@@ -142,7 +142,7 @@ func (r *chat) talk() *strict.Refusal {
 			case refusal != nil:
 				return refusal
 			case asked == nil:
-				return refuse("", fmt.Sprintf("messages.[%d].role", i), "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.")
+				return refuse("", fmt.Sprintf("messages.[%d].role", i), "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.") //nolint:misspell // the vendor's own spelling
 			case at < 0:
 				return refuse("", fmt.Sprintf("messages.[%d].tool_call_id", i), "Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", id)
 			}

@@ -98,7 +98,7 @@ func TestChat(t *testing.T) {
 		"no answer":         {"gpt-4o", talk(text("x"), two, result("a"), text("y")), "messages.[3].role: An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: b"},
 		"no answer at last": {"gpt-4o", talk(text("x"), call("a")), "messages: An assistant message with 'tool_calls' must be followed"},
 		"answered later":    {"gpt-4o", talk(text("x"), call("a"), text("y"), result("a")), "messages.[2].role: An assistant message with 'tool_calls' must be followed"},
-		"no call":           {"gpt-4o", talk(text("x"), result("a")), "messages.[1].role: Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."},
+		"no call":           {"gpt-4o", talk(text("x"), result("a")), "messages.[1].role: Invalid parameter: messages with role 'tool' must be a response to a "},
 		"another's call":    {"gpt-4o", talk(text("x"), call("a"), result("c")), "messages.[2].tool_call_id: Invalid parameter: 'tool_call_id' of 'c' not found in 'tool_calls' of previous message."},
 		"no id":             {"gpt-4o", talk(text("x"), call("a"), `{"role":"tool","content":"ok"}`), "messages[2].tool_call_id: Missing required parameter: 'messages[2].tool_call_id'."},
 		"long id":           {"gpt-4o", talk(text("x"), call(strings.Repeat("i", 41)), result(strings.Repeat("i", 41))), "messages[1].tool_calls[0].id: Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length 41 instead."},

@@ -161,12 +161,12 @@ func (r *responses) thought(path string, item any) *strict.Refusal {
 		}
 		return nil
 	}
-	shown, which := content, ""
-	const head, tail = 4, 4
-	if len(content) > head+tail {
-		shown = content[:head] + "..." + content[len(content)-tail:]
+	const ends = 4 // letters shown of each end
+	which := content
+	if len(content) > ends+ends {
+		which = content[:ends] + "..." + content[len(content)-ends:]
 	}
-	if which = shown; id != "" {
+	if id != "" {
 		which = "for item " + id
 	}
 	switch issued, same := r.state.Encrypted(id, content); {
@@ -232,10 +232,10 @@ func (r *responses) follows(rest []any) bool {
 		kind, _, _ = r.state.Item(strict.Text(rest[0], "id"))
 		return kind != "" && kind != "function_call_output"
 	}
-	switch {
-	case kind == "message":
+	switch kind {
+	case "message":
 		return strict.Text(rest[0], "role") == "assistant"
-	case kind == "reasoning":
+	case "reasoning":
 		return true
 	}
 	return !strings.HasSuffix(kind, "_output")
