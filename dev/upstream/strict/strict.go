@@ -3,6 +3,7 @@
 package strict
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,69 +130,105 @@ type Finding struct {
 	Got   any    // the value
 }
 
-// Check returns what does not fit, in the order of names.
-func (s *Shape) Check(v any) []Finding { return s.check(nil, nil, v) }
+// Check returns what does not fit, in the order of paths.
+func (s *Shape) Check(v any) []Finding {
+	var c checking
+	c.check(s, nil, v)
+	slices.SortStableFunc(c.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Path.Dotted(), b.Path.Dotted()), cmp.Compare(b.Fault, a.Fault), cmp.Compare(a.Name, b.Name))
+	})
+	return c.found
+}
 
-func (s *Shape) check(found []Finding, path Path, v any) []Finding {
+// trail is a path while it is walked: it is written only where something is found.
+type trail struct {
+	up    *trail
+	name  string
+	index int // where name is empty
+	tag   bool
+}
+
+func (t *trail) path() Path {
+	if t == nil {
+		return nil
+	}
+	switch {
+	case t.tag:
+		return append(t.up.path(), Variant(t.name))
+	case t.name != "":
+		return append(t.up.path(), t.name)
+	}
+	return append(t.up.path(), t.index)
+}
+
+// checking is one walk.
+type checking struct{ found []Finding }
+
+func (c *checking) find(fault Fault, at *trail, name string, s *Shape, got any) {
+	c.found = append(c.found, Finding{Fault: fault, Path: at.path(), Name: name, Shape: s, Got: got})
+}
+
+func (c *checking) check(s *Shape, at *trail, v any) {
 	if s == nil || s.Kind == Any || v == nil && s.Nullable {
-		return found
+		return
 	}
 	if !s.Kind.holds(v) {
 		if s.Or != nil {
-			return s.Or.check(found, path, v)
+			c.check(s.Or, at, v)
+			return
 		}
-		return append(found, Finding{Fault: Mistyped, Path: path, Shape: s, Got: v})
+		c.find(Mistyped, at, "", s, v)
+		return
 	}
 	switch v := v.(type) {
 	case string:
 		if s.Enum != nil && !slices.Contains(s.Enum, v) {
-			found = append(found, Finding{Fault: NoWord, Path: path, Shape: s, Got: v})
+			c.find(NoWord, at, "", s, v)
 		}
 	case []any:
 		for i, item := range v {
-			found = s.Items.check(found, path.Add(i), item)
+			c.check(s.Items, &trail{up: at, index: i}, item)
 		}
 	case map[string]any:
-		if s.Tag != "" {
-			return s.tagged(found, path, v)
+		if s.Tag == "" {
+			c.object(s, at, v)
+			return
 		}
-		return s.object(found, path, v)
+		word, _ := v[s.Tag].(string)
+		if v[s.Tag] == nil {
+			word = s.Default
+		}
+		one, known := s.Of[word]
+		if !known {
+			c.find(NoTag, at, s.Tag, s, v[s.Tag])
+			return
+		}
+		c.check(one, &trail{up: at, name: word, tag: true}, v)
 	}
-	return found
 }
 
-func (s *Shape) tagged(found []Finding, path Path, v map[string]any) []Finding {
-	word, _ := v[s.Tag].(string)
-	if v[s.Tag] == nil {
-		word = s.Default
-	}
-	one, known := s.Of[word]
-	if !known {
-		return append(found, Finding{Fault: NoTag, Path: path, Name: s.Tag, Shape: s, Got: v[s.Tag]})
-	}
-	return one.check(found, path.Add(Variant(word)), v)
-}
-
-func (s *Shape) object(found []Finding, path Path, v map[string]any) []Finding {
+func (c *checking) object(s *Shape, at *trail, v map[string]any) {
 	for _, name := range s.Required {
 		if _, has := v[name]; !has {
-			found = append(found, Finding{Fault: Missing, Path: path, Name: name, Shape: s})
+			c.find(Missing, at, name, s, nil)
 		}
 	}
-	for i, name := range slices.Sorted(maps.Keys(v)) {
-		switch {
-		case s.Values != nil:
+	switch {
+	case s.Values != nil:
+		for i, name := range slices.Sorted(maps.Keys(v)) {
 			// A map counts its entries, as the vendor that has such paths does.
-			found = s.Values.check(found, path.Add(i, "value"), v[name])
-		case s.Fields == nil:
-		case s.Fields[name] == nil && s.Open:
-		case s.Fields[name] == nil:
-			found = append(found, Finding{Fault: Unknown, Path: path, Name: name, Shape: s, Got: v[name]})
-		default:
-			found = s.Fields[name].check(found, path.Add(name), v[name])
+			c.check(s.Values, &trail{up: &trail{up: at, index: i}, name: "value"}, v[name])
+		}
+	case s.Fields != nil:
+		for name, value := range v {
+			switch field := s.Fields[name]; {
+			case field != nil:
+				c.check(field, &trail{up: at, name: name}, value)
+			case !s.Open:
+				c.find(Unknown, at, name, s, value)
+			}
 		}
 	}
-	return found
 }
 
 func (k Kind) holds(v any) bool {

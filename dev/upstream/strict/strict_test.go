@@ -26,7 +26,7 @@ func TestShape(t *testing.T) {
 		`{"a":1,"b":2,"c":"z"}`:            {"mistyped at b: ", "no word at c: "},
 		`{"a":1,"d":1,"e":1}`:              {"unknown at : d", "unknown at : e"},
 		`{"a":1,"list":[{"type":"m"},{}]}`: {"no tag at list[0]: type", "no tag at list[1]: type"},
-		`{"a":1,"list":[{"type":"n","v":"","w":0}]}`: {"mistyped at list[0].v: ", "unknown at list[0]: w"},
+		`{"a":1,"list":[{"type":"n","v":"","w":0}]}`: {"unknown at list[0]: w", "mistyped at list[0].v: "},
 		`{"a":1,"map":{"k":1},"or":[1]}`:             {"mistyped at map[0].value: ", "mistyped at or[0]: "},
 	} {
 		var v any
