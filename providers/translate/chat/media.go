@@ -7,10 +7,10 @@ import (
 	"modelrelay/providers/translate/form"
 )
 
-// blocks reads the content of a message: a text, or parts.
+// blocks reads the content of a message: a text, which has the path of its message, or parts.
 func (r *reading) blocks(content form.Value, at form.Path) ([]form.Block, *providers.Fault) {
 	if text := content.Text(); text != nil {
-		return []form.Block{{Kind: form.BlockText, Text: text, At: at.Field("content")}}, nil
+		return []form.Block{{Kind: form.BlockText, Text: text, At: at}}, nil
 	}
 	if !content.IsArray() {
 		return nil, nil

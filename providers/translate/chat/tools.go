@@ -75,9 +75,8 @@ func (r *reading) tool(value form.Value, at form.Path) *providers.Fault {
 // function reads the declaration of a function that stands at a path, or in its member of that name.
 func (r *reading) function(value form.Value, at form.Path, tool form.Tool) *providers.Fault {
 	tool.At = at
-	inner := at
 	if !r.ask.Legacy {
-		inner = at.Field("function")
+		tool.At = at.Field("function")
 	}
 	for name, member := range value.Members() {
 		switch string(name.Decoded()) {
@@ -97,24 +96,24 @@ func (r *reading) function(value form.Value, at form.Path, tool form.Tool) *prov
 		case "cache_control":
 			tool.Cache = max(tool.Cache, mark(member))
 		default:
-			dropUnknown(r.loss, inner, name, member)
+			dropUnknown(r.loss, tool.At, name, member)
 		}
 	}
-	return r.declare(tool, inner)
+	return r.declare(tool)
 }
 
 func (r *reading) custom(value form.Value, at form.Path, tool form.Tool) *providers.Fault {
-	tool.At, tool.Custom = at, true
+	tool.At, tool.Custom = at.Field("custom"), true
 	tool.Name, tool.Description = value.Get("name").Text().String(), value.Get("description").Text()
 	if grammar := value.At("format", "grammar"); grammar.IsObject() {
 		tool.Grammar = form.Grammar{Syntax: grammar.Get("syntax").Text(), Definition: grammar.Get("definition").Text()}
 	}
-	return r.declare(tool, at.Field("custom"))
+	return r.declare(tool)
 }
 
-func (r *reading) declare(tool form.Tool, at form.Path) *providers.Fault {
+func (r *reading) declare(tool form.Tool) *providers.Fault {
 	if tool.Name == "" {
-		return providers.InvalidField(at.Field("name").String(), "The tool needs a name.")
+		return providers.InvalidField(tool.At.Field("name").String(), "The tool needs a name.")
 	}
 	r.Tools = append(r.Tools, tool)
 	return nil
