@@ -31,6 +31,8 @@ type VideoModel struct {
 	// the inputs. Negative: a negative prompt is taken.
 	MaxPrompt             int
 	NeedsPrompt, Negative bool
+	// Seed: a seed is taken.
+	Seed bool
 	// NeedsInput: there must be one of the Inputs.
 	NeedsInput bool
 }
@@ -49,7 +51,7 @@ func AnyWord() []string { return []string{"*"} }
 func AnyVideoModel(inputs ...VideoInput) VideoModel {
 	return VideoModel{
 		Seconds: AnyWord(), Sizes: AnyWord(), AspectRatios: AnyWord(), Resolutions: AnyWord(), FPS: AnyFPS, Audio: AudioOption,
-		Negative: true, Inputs: inputs,
+		Negative: true, Seed: true, Inputs: inputs,
 	}
 }
 
@@ -90,6 +92,7 @@ type VideoShape struct {
 	N             int          `json:"n,omitempty"`
 	GenerateAudio *bool        `json:"generate_audio,omitempty"`
 	Negative      bool         `json:"negative,omitempty"`
+	Seed          bool         `json:"seed,omitempty"`
 	Prompt        int          `json:"prompt,omitempty"` // in characters
 	Inputs        []InputShape `json:"inputs,omitempty"`
 }
@@ -107,7 +110,7 @@ type InputShape struct {
 func (r VideoRequest) Shape() VideoShape {
 	shape := VideoShape{
 		Seconds: r.Seconds, Size: r.Size, Width: r.Width, Height: r.Height, AspectRatio: r.AspectRatio, Resolution: r.Resolution,
-		FPS: r.FPS, N: r.N, GenerateAudio: r.GenerateAudio, Negative: r.NegativePrompt != "", Prompt: utf8.RuneCountInString(r.Prompt),
+		FPS: r.FPS, N: r.N, GenerateAudio: r.GenerateAudio, Negative: r.NegativePrompt != "", Seed: r.Seed != nil, Prompt: utf8.RuneCountInString(r.Prompt),
 	}
 	for _, input := range r.Inputs {
 		shape.Inputs = append(shape.Inputs, InputShape{Role: input.Role, Type: input.ContentType, Bytes: input.Size, Link: input.URL != ""})
@@ -265,6 +268,8 @@ func (m VideoModel) checkWords(s VideoShape) *Fault {
 		return InvalidField("generate_audio", "Invalid request: this model always makes sound.")
 	case s.Negative && !m.Negative:
 		return noField("negative_prompt")
+	case s.Seed && !m.Seed:
+		return noField("seed")
 	case m.MaxPrompt > 0 && s.Prompt > m.MaxPrompt:
 		return InvalidField("prompt", "Invalid request: 'prompt' has %d characters, and this model takes %d.", s.Prompt, m.MaxPrompt)
 	case m.NeedsPrompt && s.Prompt == 0:

@@ -77,6 +77,7 @@ func TestVideoModelCheck(t *testing.T) {
 		{"many", VideoShape{Prompt: 3, N: 5}, "n"},
 		{"a frame rate", VideoShape{Prompt: 3, FPS: 24}, "fps"},
 		{"a negative prompt", VideoShape{Prompt: 3, Negative: true}, "negative_prompt"},
+		{"a seed", VideoShape{Prompt: 3, Seed: true}, "seed"},
 		{"a large image", VideoShape{Prompt: 3, Inputs: []InputShape{{Type: "image/png", Bytes: 101}}}, "image"},
 		{"a GIF", VideoShape{Prompt: 3, Inputs: []InputShape{{Type: "image/gif"}}}, "image"},
 		{"a link to anything", VideoShape{Prompt: 3, Inputs: []InputShape{{Link: true}}}, ""},

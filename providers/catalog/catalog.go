@@ -10,6 +10,7 @@ import (
 	"modelrelay/providers/anthropic"
 	"modelrelay/providers/gemini"
 	"modelrelay/providers/generic"
+	"modelrelay/providers/luma"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/vendorc"
 	"modelrelay/providers/xai"
@@ -40,6 +41,12 @@ func New(client *http.Client) providers.Catalog {
 			Video:       generic.NewVideos(client),
 			VideoModels: generic.VideoModels,
 			Several:     true,
+		},
+		"luma": {
+			Name:        "luma",
+			BaseURL:     luma.BaseURL,
+			Video:       luma.NewVideos(client),
+			VideoModels: luma.VideoModels,
 		},
 		"openai": {
 			Name:        "openai",

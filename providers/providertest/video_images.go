@@ -76,7 +76,7 @@ func (s videoSuite) uploadUnreadable(t *testing.T) {
 	} {
 		u := s.upstream(t)
 		req := s.request()
-		req.Inputs = []providers.Media{{Object: "tasks/video_1/inputs/0", Open: open}}
+		req.Inputs = []providers.Media{{Object: "tasks/video_1/inputs/0", ContentType: "image/png", Open: open}}
 		_, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), req)
 		wantAccepted(t, wantFault(t, err), providers.NotAccepted, true)
 		if !errors.Is(err, broken) {

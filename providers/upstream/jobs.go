@@ -245,6 +245,26 @@ func Encode(req providers.VideoRequest, members map[string]any) ([]byte, error) 
 	return body, nil
 }
 
+// WholeSeconds reads a length that a vendor takes as an integer; 0 for "".
+func WholeSeconds(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != float64(int(f)) {
+		return 0, providers.InvalidField("seconds", "The upstream takes whole seconds, not %s.", text)
+	}
+	return int(f), nil
+}
+
+// SecondsFrom are the words of the whole seconds between two, both among them, for a VideoModel.
+func SecondsFrom(from, to int) (words []string) {
+	for n := from; n <= to; n++ {
+		words = append(words, strconv.Itoa(n))
+	}
+	return words
+}
+
 // InputText is an input as most vendors take it: its address, or its bytes in a data URL.
 func InputText(ctx context.Context, input providers.Media) (string, error) {
 	if input.URL != "" {

@@ -40,7 +40,7 @@ const maxImages = 16
 // VideoModels lets the words pass that the adapter writes: what a req_key takes is the vendor's to say.
 func VideoModels(string) (providers.VideoModel, bool) {
 	return providers.VideoModel{
-		Seconds: providers.AnyWord(), Sizes: providers.AnyWord(), AspectRatios: providers.AnyWord(), FPS: providers.AnyFPS,
+		Seconds: providers.AnyWord(), Sizes: providers.AnyWord(), AspectRatios: providers.AnyWord(), FPS: providers.AnyFPS, Seed: true,
 		Inputs: []providers.VideoInput{{Role: providers.FirstFrame, Max: maxImages}},
 	}, true
 }

@@ -2,7 +2,6 @@ package xai
 
 import (
 	"context"
-	"strconv"
 
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
@@ -19,7 +18,7 @@ const (
 // VideoModels is the table of the vendor's models; their dated and preview names are the same models.
 func VideoModels(model string) (providers.VideoModel, bool) {
 	table := providers.VideoModel{
-		Seconds: seconds(1, 15), AspectRatios: []string{"16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3"}, Resolutions: []string{"480p", "720p"},
+		Seconds: upstream.SecondsFrom(1, 15), AspectRatios: []string{"16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3"}, Resolutions: []string{"480p", "720p"},
 		Audio: providers.AudioOption, NeedsPrompt: true, Apart: true,
 		Inputs: []providers.VideoInput{
 			{Role: providers.FirstFrame, MaxBytes: maxFile},
@@ -41,36 +40,40 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 	return table, true
 }
 
-func seconds(from, to int) (words []string) {
-	for n := from; n <= to; n++ {
-		words = append(words, strconv.Itoa(n))
+// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+func modelOf(model string) providers.VideoModel {
+	if known, ok := VideoModels(model); ok {
+		return known
 	}
-	return words
+	known, _ := VideoModels("grok-imagine-video")
+	known.Seconds, known.AspectRatios, known.Resolutions = providers.AnyWord(), providers.AnyWord(), providers.AnyWord()
+	known.Inputs = append(known.Inputs, providers.VideoInput{Role: providers.LastFrame, MaxBytes: maxFile})
+	return known
 }
 
 // createBody writes a create and says where it goes. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
-	members := map[string]any{"model": model, "prompt": req.Prompt}
-	path = "/videos/generations"
-	table, known := VideoModels(model)
-	if !known {
-		table = providers.AnyVideoModel()
+	table, shape := modelOf(model), req.Shape()
+	if fault := table.Check(shape); fault != nil {
+		return "", nil, fault
 	}
-	frame, fault := table.Frame(req.Shape())
+	frame, fault := table.Frame(shape)
 	if fault != nil {
 		return "", nil, fault
 	}
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return "", nil, err
+	}
+	members := map[string]any{"model": model, "prompt": req.Prompt}
+	path = "/videos/generations"
 	for name, word := range map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution} {
 		if word != "" {
 			members[name] = word
 		}
 	}
-	if req.Seconds != "" {
-		n, err := wholeSeconds(req.Seconds)
-		if err != nil {
-			return "", nil, err
-		}
-		members["duration"] = n
+	if seconds > 0 {
+		members["duration"] = seconds
 	}
 	if req.GenerateAudio != nil {
 		members["generate_audio"] = *req.GenerateAudio
@@ -94,11 +97,9 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 			path, members["video"] = "/videos/edits", at
 		case providers.ExtendVideo:
 			path, members["video"] = "/videos/extensions", at
-		default:
-			return "", nil, providers.InvalidField(providers.InputField(input.Role), "The upstream takes no '%s'.", providers.InputField(input.Role))
 		}
 	}
-	if err := refuseTogether(path, members, req); err != nil {
+	if err := refuseTogether(path, members, seconds); err != nil {
 		return "", nil, err
 	}
 	body, err = upstream.Encode(req, members)
@@ -106,12 +107,12 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 }
 
 // refuseTogether refuses what the vendor does not take with one another, whatever the model.
-func refuseTogether(path string, members map[string]any, req providers.VideoRequest) error {
+func refuseTogether(path string, members map[string]any, seconds int) error {
 	for _, word := range [...]struct {
 		field string
 		wrong bool
 	}{
-		{"duration", path == "/videos/edits" && members["duration"] != nil},
+		{"seconds", path == "/videos/edits" && members["duration"] != nil},
 		{"aspect_ratio", path != "/videos/generations" && members["aspect_ratio"] != nil},
 		{"resolution", path != "/videos/generations" && members["resolution"] != nil},
 	} {
@@ -119,27 +120,8 @@ func refuseTogether(path string, members map[string]any, req providers.VideoRequ
 			return providers.InvalidField(word.field, "The upstream keeps the source video's own: '%s' cannot be given.", word.field)
 		}
 	}
-	if n, _ := members["duration"].(int); members["reference_images"] != nil && n > maxReferenceSeconds {
+	if members["reference_images"] != nil && seconds > maxReferenceSeconds {
 		return providers.InvalidField("seconds", "The upstream makes %d seconds at most from references.", maxReferenceSeconds)
 	}
-	switch {
-	case req.Seed != nil:
-		return providers.InvalidField("seed", "The upstream takes no 'seed'.")
-	case req.FPS != 0:
-		return providers.InvalidField("fps", "The upstream takes no 'fps'.")
-	case req.N > 1:
-		return providers.InvalidField("n", "The upstream makes one video a job.")
-	case req.NegativePrompt != "":
-		return providers.InvalidField("negative_prompt", "The upstream takes no 'negative_prompt'.")
-	}
 	return nil
-}
-
-// wholeSeconds reads a length that the vendor takes as an integer.
-func wholeSeconds(text string) (int, error) {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f != float64(int(f)) {
-		return 0, providers.InvalidField("seconds", "The upstream takes whole seconds, not %s.", text)
-	}
-	return int(f), nil
 }

@@ -126,12 +126,12 @@ func TestVideoCreate(t *testing.T) {
 		"seed":         {Prompt: "p", Seed: &seed},
 		"aspect_ratio": {Prompt: "p", AspectRatio: "21:9"},
 		"width":        {Prompt: "p", Width: 1366, Height: 768},
-		"duration":     {Prompt: "p", Seconds: "5", Inputs: []providers.Media{link(providers.SourceVideo)}},
+		"seconds ":     {Prompt: "p", Seconds: "5", Inputs: []providers.Media{link(providers.SourceVideo)}},
 		"resolution":   {Prompt: "p", Resolution: "720p", Inputs: []providers.Media{link(providers.ExtendVideo)}},
 		"audio":        {Prompt: "p", Inputs: []providers.Media{link(providers.SourceAudio)}},
 	} {
 		_, body, err := create(t, "grok-imagine-video", req)
-		if fault := providers.AsFault(err); fault == nil || fault.Param != field || fault.Accepted != providers.NotAccepted || body != "" {
+		if fault := providers.AsFault(err); fault == nil || fault.Param != strings.TrimSpace(field) || fault.Accepted != providers.NotAccepted || body != "" {
 			t.Errorf("%s: got %v, sent %q", field, err, body)
 		}
 	}

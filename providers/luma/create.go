@@ -1,0 +1,133 @@
+package luma
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// maxPrompt is in characters.
+	maxPrompt = 6000
+	// maxFile is that of a source video in bytes.
+	maxFile = 200 << 20
+	// longSeconds is a length that the vendor does not make from frames.
+	longSeconds = 10
+)
+
+// VideoModels is the table of the vendor's models.
+func VideoModels(model string) (providers.VideoModel, bool) {
+	return providers.VideoModel{
+		Seconds: []string{"5", "10"}, AspectRatios: []string{"16:9", "9:16", "4:3", "3:4", "1:1", "21:9"}, Resolutions: []string{"540p", "720p", "1080p"},
+		MaxPrompt: maxPrompt, NeedsPrompt: true, Inputs: inputs(),
+	}, model == "ray-3.2"
+}
+
+func inputs() []providers.VideoInput {
+	return []providers.VideoInput{{Role: providers.FirstFrame}, {Role: providers.LastFrame}, {Role: providers.SourceVideo, MaxBytes: maxFile}}
+}
+
+// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+func modelOf(model string) providers.VideoModel {
+	if known, ok := VideoModels(model); ok {
+		return known
+	}
+	return providers.VideoModel{Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), NeedsPrompt: true, Inputs: inputs()}
+}
+
+// createBody writes a create. Every failure is before anything was sent.
+func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
+	table, shape := modelOf(model), req.Shape()
+	if fault := table.Check(shape); fault != nil {
+		return nil, fault
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return nil, fault
+	}
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseTogether(req, seconds); err != nil {
+		return nil, err
+	}
+	// The vendor makes an image where neither is said.
+	members := map[string]any{"model": model, "type": "video", "prompt": req.Prompt}
+	if frame.AspectRatio != "" {
+		members["aspect_ratio"] = frame.AspectRatio
+	}
+	video := make(map[string]any)
+	if frame.Resolution != "" {
+		video["resolution"] = frame.Resolution
+	}
+	if seconds > 0 {
+		video["duration"] = strconv.Itoa(seconds) + "s"
+	}
+	for _, input := range req.Inputs {
+		reference, err := imageRef(ctx, input)
+		if err != nil {
+			return nil, err
+		}
+		switch input.Role {
+		case providers.FirstFrame:
+			video["start_frame"] = reference
+		case providers.LastFrame:
+			video["end_frame"] = reference
+		case providers.SourceVideo:
+			members["type"], members["source"] = "video_edit", reference
+		}
+	}
+	if err := mergeVideo(members, video, req); err != nil {
+		return nil, err
+	}
+	return upstream.Encode(req, members)
+}
+
+// mergeVideo puts the settings of the video into a create, over those that the caller gave in the vendor's own "video".
+func mergeVideo(members, video map[string]any, req providers.VideoRequest) error {
+	fields, err := req.Parameters()
+	if err != nil {
+		return err
+	}
+	var own map[string]json.RawMessage
+	if raw := fields["video"]; raw != nil && json.Unmarshal(raw, &own) != nil {
+		return providers.InvalidField("video", "The upstream's own 'video' is an object.")
+	}
+	for name, value := range own {
+		if _, ours := video[name]; !ours {
+			video[name] = value
+		}
+	}
+	if len(video) > 0 {
+		members["video"] = video
+	}
+	return nil
+}
+
+// refuseTogether refuses what the vendor does not take together.
+func refuseTogether(req providers.VideoRequest, seconds int) error {
+	frames := len(req.Of(providers.FirstFrame)) + len(req.Of(providers.LastFrame))
+	switch {
+	case seconds == longSeconds && frames > 0:
+		return providers.InvalidField("seconds", "The upstream makes no %d seconds from frames.", longSeconds)
+	case seconds > 0 && len(req.Of(providers.SourceVideo)) > 0:
+		return providers.InvalidField("seconds", "The upstream keeps the source video's length: 'seconds' cannot be given.")
+	}
+	return nil
+}
+
+// imageRef is an input as the vendor takes it.
+func imageRef(ctx context.Context, input providers.Media) (map[string]string, error) {
+	if input.URL != "" {
+		return map[string]string{"url": input.URL}, nil
+	}
+	data, err := upstream.InputBase64(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"data": data, "media_type": input.ContentType}, nil
+}
