@@ -93,7 +93,7 @@ func geminiKeyword(member *schemaNode) string {
 
 func enumerable(value Value) bool { return value.IsText() || value.IsNumber() }
 
-// anthropicKeyword is the table of Anthropic's structured outputs: see schemautil.go of anthropic-sdk-go, and "default" and
+// anthropicKeyword is the table of Anthropic's structured outputs: see its Go SDK (schemautil), and "default" and
 // "definitions" on https://platform.claude.com/docs/en/build-with-claude/structured-outputs.
 func anthropicKeyword(member *schemaNode) string {
 	switch name := member.name.String(); name {

@@ -100,7 +100,7 @@ func TestFitSchemaGemini(t *testing.T) {
 	}
 }
 
-// What Anthropic takes is in schemautil.go of anthropic-sdk-go, whose transformSchema is for the SDK's own users what this
+// What Anthropic takes is in its Go SDK (schemautil), whose transformSchema is for the SDK's own users what this
 // is for others'.
 func TestFitSchemaAnthropic(t *testing.T) {
 	t.Parallel()
