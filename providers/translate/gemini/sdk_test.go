@@ -84,7 +84,7 @@ func TestSDKChat(t *testing.T) {
 	chat, err := c.Chats.Create(t.Context(), "m", &genai.GenerateContentConfig{
 		SystemInstruction: genai.NewContentFromText("be brief", ""), ThinkingConfig: &genai.ThinkingConfig{IncludeThoughts: true},
 		Tools: []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{{
-			Name: "weather", Parameters: &genai.Schema{Type: genai.TypeObject, Properties: map[string]*genai.Schema{"city": {Type: genai.TypeString, Nullable: genai.Ptr(true)}}},
+			Name: "weather", Parameters: &genai.Schema{Type: genai.TypeObject, Properties: map[string]*genai.Schema{"city": {Type: genai.TypeString, Nullable: new(true)}}},
 		}}}},
 	}, nil)
 	if err != nil {
@@ -148,8 +148,8 @@ func TestSDKCountsAndFormats(t *testing.T) {
 		t.Errorf("got %+v, %v", counted, err)
 	}
 	answer, err := c.Models.GenerateContent(t.Context(), "m", genai.Text("hi"), &genai.GenerateContentConfig{
-		ResponseMIMEType: "application/json", ResponseSchema: &genai.Schema{Type: genai.TypeArray, MinItems: genai.Ptr[int64](1), Items: &genai.Schema{Type: genai.TypeInteger}},
-		ThinkingConfig: &genai.ThinkingConfig{ThinkingBudget: genai.Ptr[int32](0)}, StopSequences: []string{"x"}, Temperature: genai.Ptr[float32](0),
+		ResponseMIMEType: "application/json", ResponseSchema: &genai.Schema{Type: genai.TypeArray, MinItems: new(int64(1)), Items: &genai.Schema{Type: genai.TypeInteger}},
+		ThinkingConfig: &genai.ThinkingConfig{ThinkingBudget: new(int32(0))}, StopSequences: []string{"x"}, Temperature: new(float32(0)),
 	})
 	if err != nil || answer.Text() != `{"a":1}` || answer.Candidates[0].FinishReason != genai.FinishReasonMaxTokens {
 		t.Errorf("got %+v, %v", answer, err)
