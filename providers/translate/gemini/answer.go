@@ -29,9 +29,7 @@ type candidate struct {
 	blocks int
 	kind   form.BlockKind
 	reason form.Text // why it ended, a copy
-	said   bool      // there was a text, a thought or a call
 	calls  bool
-	media  bool
 }
 
 // Event implements form.AnswerReader.
@@ -200,7 +198,6 @@ func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
 		}
 		return c.call(call, to)
 	case media:
-		c.media = true
 		return append(to, form.Event{Kind: form.EventMedia, Choice: c.index, Block: c.block(form.BlockMedia)})
 	case thought:
 		if !text.Empty() {
@@ -230,7 +227,6 @@ func (c *candidate) block(kind form.BlockKind) int {
 		c.kind = kind
 		c.blocks++
 	}
-	c.said = c.said || kind != form.BlockMedia
 	return c.blocks - 1
 }
 
@@ -275,11 +271,6 @@ func (r *reader) End(to []form.Event) []form.Event {
 		return append(to, brokeOff())
 	}
 	for _, c := range r.choices {
-		if c.media && !c.said {
-			return append(to, form.Event{Kind: form.EventFailed, Choice: c.index, Fault: &providers.Fault{
-				Kind: providers.Upstream, Message: "The model answered with media alone, which the client's API cannot say.",
-			}})
-		}
 		stop := form.Stop{Reason: form.StopFiltered}
 		if c.reason != nil {
 			stop.Reason = stopOf(c.reason)
@@ -289,11 +280,7 @@ func (r *reader) End(to []form.Event) []form.Event {
 	return to
 }
 
-func brokeOff() form.Event {
-	return form.Event{Kind: form.EventFailed, Fault: &providers.Fault{
-		Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel,
-	}}
-}
+func brokeOff() form.Event { return form.Event{Kind: form.EventFailed, Fault: form.BrokenOff()} }
 
 // broken tells whether an answer ended because the vendor could not read what its model made.
 func broken(reason form.Text) bool {

@@ -157,7 +157,7 @@ func TestReadsStreams(t *testing.T) {
 		"words":    {pieces: []string{"[DONE]", stop}, want: []string{"start", "stop 0 0"}},
 		"media alone": {
 			pieces: []string{`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"AA=="}}]},"finishReason":"STOP"}]}`},
-			want:   []string{"start", "media 0/0", "failed upstream  "},
+			want:   []string{"start", "media 0/0", "stop 0 0"},
 		},
 		"media beside text": {
 			pieces: []string{`{"candidates":[{"content":{"parts":[{"text":"a"},{"inlineData":{"mimeType":"image/png","data":"AA=="}},{"text":"b"}]},"finishReason":"STOP"}]}`},
@@ -219,6 +219,9 @@ func TestReadsErrors(t *testing.T) {
 	for body, want := range map[string]providers.Fault{
 		`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34s"}]}}`: {
 			Kind: providers.RateLimited, Blame: providers.BlameKey, Accepted: providers.NotAccepted, RetryAfter: 34 * time.Second,
+		},
+		`{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]}]}}`: {
+			Kind: providers.RateLimited, Blame: providers.BlameKey, Key: providers.KeyExhausted, Accepted: providers.NotAccepted,
 		},
 		`{"error":{"code":503,"status":"UNAVAILABLE"}}`: {Kind: providers.Overloaded, Blame: providers.BlameChannel},
 		`{"error":{"code":500,"status":"INTERNAL"}}`:    {Kind: providers.Upstream, Blame: providers.BlameChannel},

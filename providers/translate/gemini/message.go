@@ -15,15 +15,12 @@ const maxSaid = 2 << 10
 // Message is the upstream's own message in an error body of its format, "" where there is none. One of a stream that is no
 // event stream stands in an array.
 func Message(body []byte) string {
-	if !form.Valid(body) {
-		return ""
+	if document := form.Trim(body); document.IsArray() && form.Valid(body) {
+		for _, element := range document.Items() {
+			return form.ErrorMessage(element)
+		}
 	}
-	document := form.Trim(body)
-	for _, element := range document.Items() {
-		document = element
-		break
-	}
-	return providers.Cut(document.At("error", "message").Text().String(), maxSaid)
+	return form.ErrorMessage(body)
 }
 
 // faultOf reads the error object of a stream: a google.rpc.Status.
@@ -31,12 +28,16 @@ func faultOf(status form.Value) *providers.Fault {
 	code, _ := status.Get("code").Int()
 	fault := &providers.Fault{Code: providers.Cut(status.Get("status").Text().String(), providers.WordLimit)}
 	var reason string
+	var day bool // a day's quota is used up, which the delay beside it does not tell
 	for _, detail := range status.Get("details").Items() {
 		if text := detail.Get("reason").Text(); text != nil {
 			reason = text.String()
 		}
 		if delay, err := time.ParseDuration(detail.Get("retryDelay").Text().String()); err == nil && delay > 0 {
 			fault.RetryAfter = delay
+		}
+		for _, violation := range detail.Get("violations").Items() {
+			day = day || strings.Contains(violation.Get("quotaId").Text().String(), "PerDay")
 		}
 	}
 	said := providers.Cut(status.Get("message").Text().String(), maxSaid)
@@ -50,6 +51,9 @@ func faultOf(status form.Value) *providers.Fault {
 	case word == "RESOURCE_EXHAUSTED", code == http.StatusTooManyRequests:
 		fault.Kind, fault.Message = providers.RateLimited, "The upstream limits the rate of requests."
 		fault.Blame, fault.Accepted = providers.BlameKey, providers.NotAccepted
+		if day {
+			fault.Key = providers.KeyExhausted
+		}
 	case word == "UNAVAILABLE", code == http.StatusServiceUnavailable:
 		fault.Kind, fault.Message, fault.Blame = providers.Overloaded, "The upstream is overloaded.", providers.BlameChannel
 	case word == "NOT_FOUND" && strings.HasPrefix(said, "models/"):
