@@ -124,9 +124,15 @@ func (w *writer) writeTools() *providers.Fault {
 	return nil
 }
 
+// closedSchema is that of a strict tool that takes nothing.
+const closedSchema = `{"type":"object","properties":{},"additionalProperties":false}`
+
 func (w *writer) tool(tool form.Tool) *providers.Fault {
 	schema, strict := tool.Schema, tool.Strict != nil && *tool.Strict
 	if strict && w.traits.Schema {
+		if !schema.Says() {
+			schema = form.Value(closedSchema)
+		}
 		fit, changed, fault := form.FitSchema(schema, tool.At.String(), form.Messages)
 		if fault != nil {
 			return fault
