@@ -19,6 +19,7 @@ import (
 	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 )
@@ -45,19 +46,21 @@ func (k *keyring) change(change func(*tokens.Token)) {
 }
 
 // pulled is an object of the archive that has more when a test says so.
-type pulled struct {
+type pulled struct{ more <-chan struct{} }
+
+func (e pulled) Open(ctx context.Context, _ string) (*archive.Reader, error) {
+	return archive.NewReader(archive.Object{Size: 1 << 40}, func(int64, int64) (io.ReadCloser, error) {
+		return io.NopCloser(pulledBytes{e.more, ctx.Done()}), nil
+	}), nil
+}
+
+type pulledBytes struct {
 	more <-chan struct{}
 	// ended is closed when nobody reads it any more.
 	ended <-chan struct{}
 }
 
-func (e pulled) Open(ctx context.Context, _ string) (io.ReadSeekCloser, error) {
-	return pulled{e.more, ctx.Done()}, nil
-}
-func (e pulled) Seek(int64, int) (int64, error) { return 0, nil }
-func (e pulled) Close() error                   { return nil }
-
-func (e pulled) Read(p []byte) (int, error) {
+func (e pulledBytes) Read(p []byte) (int, error) {
 	select {
 	case <-e.more:
 		return copy(p, bytes.Repeat([]byte("m"), len(p))), nil // enough to pass the server's own buffer

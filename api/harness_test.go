@@ -18,6 +18,7 @@ import (
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/tokens"
@@ -377,7 +378,7 @@ func (s *fakeTasks) Watch(ctx context.Context, last tasks.Task) (tasks.Task, err
 // objects is an archive in memory. A nil object fails as unavailable.
 type objects map[string][]byte
 
-func (o objects) Open(_ context.Context, key string) (io.ReadSeekCloser, error) {
+func (o objects) Open(_ context.Context, key string) (*archive.Reader, error) {
 	raw, ok := o[key]
 	switch {
 	case !ok:
@@ -385,12 +386,10 @@ func (o objects) Open(_ context.Context, key string) (io.ReadSeekCloser, error) 
 	case raw == nil:
 		return nil, storage.ErrUnavailable
 	}
-	return object{bytes.NewReader(raw)}, nil
+	return archive.NewReader(archive.Object{Size: int64(len(raw))}, func(offset, length int64) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(raw[offset : offset+length])), nil
+	}), nil
 }
-
-type object struct{ *bytes.Reader }
-
-func (object) Close() error { return nil }
 
 type lockedBuffer struct {
 	mu  sync.Mutex

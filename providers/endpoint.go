@@ -52,3 +52,12 @@ func (e Endpoint) String() string { return string(e.Format) + "." + string(e.Ope
 
 // RealtimeSession is the endpoint of a realtime conversation, the only format that has one.
 func RealtimeSession() Endpoint { return Endpoint{Format: OpenAI, Operation: Realtime} }
+
+// Endpoints are those of a format's operations, of whatever a vendor keeps a table.
+func Endpoints[T any](format Format, operations map[Operation]T) []Endpoint {
+	endpoints := make([]Endpoint, 0, len(operations))
+	for name := range operations {
+		endpoints = append(endpoints, Endpoint{format, name})
+	}
+	return endpoints
+}

@@ -38,6 +38,17 @@ type UsageShape struct {
 	Turn TurnShape
 }
 
+// UsageShapes are those of a format's operations that count anything: of says which an entry of a vendor's table has.
+func UsageShapes[T any](format Format, operations map[Operation]T, of func(T) UsageShape) map[Endpoint]UsageShape {
+	shapes := make(map[Endpoint]UsageShape)
+	for name, operation := range operations {
+		if shape := of(operation); len(shape.Input) > 0 {
+			shapes[Endpoint{format, name}] = shape
+		}
+	}
+	return shapes
+}
+
 // TurnShape says what the events of one turn of a conversation are. Marks are text that stands near the beginning of an
 // event.
 type TurnShape struct {

@@ -8,7 +8,6 @@ package videos
 
 import (
 	"context"
-	"io"
 	"sync/atomic"
 	"time"
 
@@ -41,21 +40,7 @@ type Tasks interface {
 type Archive interface {
 	// Open reads an object from any position; the caller closes. The error is storage.ErrNotFound for an object that
 	// does not exist and storage.ErrUnavailable when nobody can tell.
-	Open(ctx context.Context, key string) (io.ReadSeekCloser, error)
-}
-
-// ArchiveOf makes storage's archive what Options take.
-func ArchiveOf(archive *archive.Store) Archive { return objects{archive} }
-
-type objects struct{ archive *archive.Store }
-
-// Open implements Archive.
-func (o objects) Open(ctx context.Context, key string) (io.ReadSeekCloser, error) {
-	reader, err := o.archive.Open(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return reader, nil
+	Open(ctx context.Context, key string) (*archive.Reader, error)
 }
 
 // Links makes addresses at which objects of the archive can be read without a token.

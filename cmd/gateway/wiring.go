@@ -167,7 +167,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Router: p.router,
 		Tasks:  tasks,
 		Admin:  p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "", Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
-		Tokens: tokens, Limits: limits, Ledger: usage, Prices: p.prices, Archive: videos.ArchiveOf(p.archive), Links: links,
+		Tokens: tokens, Limits: limits, Ledger: usage, Prices: p.prices, Archive: p.archive, Links: links,
 		Health:            p.checks(tokens),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),

@@ -61,23 +61,11 @@ func NewRelayer(client *http.Client) *Relayer {
 }
 
 // Endpoints are what the relayer takes.
-func Endpoints() []providers.Endpoint {
-	var endpoints []providers.Endpoint
-	for name := range operations() {
-		endpoints = append(endpoints, providers.Endpoint{Format: providers.Anthropic, Operation: name})
-	}
-	return endpoints
-}
+func Endpoints() []providers.Endpoint { return providers.Endpoints(providers.Anthropic, operations()) }
 
 // Usage says where the answers of the endpoints count tokens.
 func Usage() map[providers.Endpoint]providers.UsageShape {
-	shapes := make(map[providers.Endpoint]providers.UsageShape)
-	for name, operation := range operations() {
-		if len(operation.usage.Input) > 0 {
-			shapes[providers.Endpoint{Format: providers.Anthropic, Operation: name}] = operation.usage
-		}
-	}
-	return shapes
+	return providers.UsageShapes(providers.Anthropic, operations(), func(o operation) providers.UsageShape { return o.usage })
 }
 
 // CheckBaseURL refuses an address that the vendor's SDKs would not take: they add the version themselves.
@@ -113,16 +101,6 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if beta := call.Header.Values("Anthropic-Beta"); len(beta) > 0 {
 		req.Header["Anthropic-Beta"] = slices.Clone(beta)
 	}
-	resp, err := upstream.Send(r.client, req)
-	if err != nil {
-		return nil, refine(err)
-	}
-	if got := upstream.MediaType(resp.Header); got != answer && !(call.AnyAnswer && upstream.IsAnswer(got)) {
-		_ = resp.Body.Close() // the answer is of no use
-		return nil, &providers.Fault{
-			Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",
-			Blame: providers.BlameChannel, Odd: true,
-		}
-	}
-	return resp, nil
+	resp, err := upstream.SendCall(r.client, req, call, answer)
+	return resp, refine(err)
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 
 	"modelrelay/providers"
@@ -46,12 +45,8 @@ func Takes() []providers.Endpoint {
 
 // Usage says where the answers of the endpoints count tokens, and the events of a conversation.
 func Usage() map[providers.Endpoint]providers.UsageShape {
-	shapes := map[providers.Endpoint]providers.UsageShape{providers.RealtimeSession(): realtimeUsage()}
-	for name, operation := range operations() {
-		if operation.usage.Input != nil {
-			shapes[providers.Endpoint{Format: providers.OpenAI, Operation: name}] = operation.usage
-		}
-	}
+	shapes := providers.UsageShapes(providers.OpenAI, operations(), func(o operation) providers.UsageShape { return o.usage })
+	shapes[providers.RealtimeSession()] = realtimeUsage()
 	return shapes
 }
 
@@ -79,24 +74,6 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if beta := call.Header.Values("OpenAI-Beta"); len(beta) > 0 {
 		req.Header["Openai-Beta"] = beta
 	}
-	resp, err := upstream.Send(r.client, req)
-	if err != nil {
-		return nil, refine(err)
-	}
-	if got := upstream.MediaType(resp.Header); !accepts(answers, got) && !(call.AnyAnswer && upstream.IsAnswer(got)) {
-		_ = resp.Body.Close() // the answer is of no use
-		return nil, &providers.Fault{
-			Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",
-			Blame: providers.BlameChannel, Odd: true,
-		}
-	}
-	return resp, nil
-}
-
-// accepts tells whether an answer of the media type is one of those the operation gives.
-func accepts(answers []string, mediaType string) bool {
-	return slices.ContainsFunc(answers, func(answer string) bool {
-		kind, any := strings.CutSuffix(answer, "/*")
-		return mediaType == answer || any && strings.HasPrefix(mediaType, kind+"/")
-	})
+	resp, err := upstream.SendCall(r.client, req, call, answers...)
+	return resp, refine(err)
 }

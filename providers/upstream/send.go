@@ -62,6 +62,30 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	return nil, fault
 }
 
+// SendCall is Send for a call that is answered with one of the media types, of which "audio/*" is every kind of sound, or as
+// Call.AnyAnswer allows. Another answer is a *Fault of the channel.
+func SendCall(client *http.Client, req *http.Request, call providers.Call, answers ...string) (*http.Response, error) {
+	resp, err := Send(client, req)
+	if err != nil {
+		return nil, err
+	}
+	mediaType := MediaType(resp.Header)
+	if call.AnyAnswer { // a chat's
+		answers = []string{"application/json", "text/event-stream"}
+	}
+	if slices.ContainsFunc(answers, func(answer string) bool {
+		kind, any := strings.CutSuffix(answer, "/*")
+		return mediaType == answer || any && strings.HasPrefix(mediaType, kind+"/")
+	}) {
+		return resp, nil
+	}
+	_ = resp.Body.Close() // the answer is of no use
+	return nil, &providers.Fault{
+		Kind: providers.Upstream, Message: "The upstream answered with a content type that is not the operation's.",
+		Blame: providers.BlameChannel, Odd: true,
+	}
+}
+
 // MediaType is the bare media type of a Content-Type header, in lower case; "" where there is none, or more than one: a
 // reader of the header's next value, or of what stands behind a comma, would take the body for something else.
 func MediaType(header http.Header) string {
@@ -71,11 +95,6 @@ func MediaType(header http.Header) string {
 	}
 	kind, _, _ := strings.Cut(values[0], ";")
 	return strings.ToLower(strings.TrimSpace(kind))
-}
-
-// IsAnswer tells whether a media type is one of the two in which chats are answered, of one piece or of many.
-func IsAnswer(mediaType string) bool {
-	return mediaType == "application/json" || mediaType == "text/event-stream"
 }
 
 // connection is what became of the connection of one request. net/http fills it before it returns, but for written.

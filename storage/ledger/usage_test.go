@@ -24,39 +24,6 @@ import (
 
 var january = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-func newUsage(tb testing.TB, client *redis.Client) *ledger.Usage {
-	tb.Helper()
-	usage := ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: 20 * time.Millisecond})
-	ctx := context.WithoutCancel(tb.Context())
-	tb.Cleanup(func() { _ = usage.Close(ctx) })
-	return usage
-}
-
-func read(t *testing.T, usage *ledger.Usage, from, to time.Time, token string) []ledger.Row {
-	t.Helper()
-	rows, err := usage.Read(t.Context(), from, to, token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rows
-}
-
-func balance(t *testing.T, client *redis.Client, token string) ledger.Balance {
-	t.Helper()
-	b, err := ledger.NewBudgets(client, nil).Balance(t.Context(), token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func flush(t *testing.T, usage *ledger.Usage) {
-	t.Helper()
-	if err := usage.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
@@ -97,7 +64,7 @@ func TestUsage(t *testing.T) {
 		{january.AddDate(0, 0, 1), january, "", nil},
 		{january, january, "nobody", nil},
 	} {
-		if got := read(t, here, test.from, test.to, test.token); !slices.Equal(got, test.want) {
+		if got := storagetest.ReadUsage(t, here, test.from, test.to, test.token); !slices.Equal(got, test.want) {
 			t.Errorf("%v to %v, %q:\ngot  %+v\nwant %+v", test.from, test.to, test.token, got, test.want)
 		}
 	}
@@ -106,12 +73,12 @@ func TestUsage(t *testing.T) {
 func TestUsageOutlivesRedisBeingAway(t *testing.T) {
 	t.Parallel()
 	server := storagetest.NewServer(t)
-	usage := newUsage(t, server.Client(t))
+	usage := storagetest.Usage(t, server.Client(t))
 	record := func() {
 		usage.Record(ledger.Entry{Token: "a", Model: "m", At: january, Requests: 1, InputTokens: 5})
 	}
 	record()
-	testwait.Eventually(t, "first entry written", storagetest.Patience, func() bool { return len(read(t, usage, january, january, "a")) == 1 })
+	testwait.Eventually(t, "first entry written", storagetest.Patience, func() bool { return len(storagetest.ReadUsage(t, usage, january, january, "a")) == 1 })
 	server.Leave()
 	for range 1000 {
 		record()
@@ -175,7 +142,7 @@ func TestUsageCountsOnceWhenAnAnswerIsLost(t *testing.T) {
 			break
 		}
 	}
-	rows := read(t, reader, january, january, "")
+	rows := storagetest.ReadUsage(t, reader, january, january, "")
 	if len(rows) != 30 || failed < 10 {
 		t.Fatalf("%d rows, %d answers lost", len(rows), failed)
 	}
@@ -203,7 +170,7 @@ func TestUsageGoesOnBehindWhatIsRefused(t *testing.T) {
 		for _, token := range []string{"a", "b", "c"} {
 			usage.Record(ledger.Entry{Token: token, Model: "m", At: january, Requests: 1, Cost: 3})
 		}
-		flush(t, usage)
+		storagetest.FlushUsage(t, usage)
 	}
 	if got, want := usage.Refused(), int64(4); got != want {
 		t.Errorf("%d parts refused, want %d", got, want)
@@ -214,13 +181,13 @@ func TestUsageGoesOnBehindWhatIsRefused(t *testing.T) {
 	}
 	for _, token := range []string{"b", "c"} {
 		want := []ledger.Row{{Day: "2026-01-31", Token: token, Model: "m", Requests: 2, Cost: 6}}
-		if got := read(t, usage, january, january, token); !slices.Equal(got, want) {
+		if got := storagetest.ReadUsage(t, usage, january, january, token); !slices.Equal(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
 	// What could be kept of a: its budget has it.
 	for _, token := range []string{"a", "c"} {
-		if got := balance(t, client, token); got.Spent != 6 {
+		if got := storagetest.Balance(t, client, token); got.Spent != 6 {
 			t.Errorf("%s spent %d, want 6", token, got.Spent)
 		}
 	}
@@ -292,8 +259,8 @@ func TestUsageKeepsWhatMayBeTaken(t *testing.T) {
 				}
 			}
 			usage.Record(ledger.Entry{Token: "a", Model: "m", At: january, Requests: 1})
-			flush(t, usage)
-			rows := read(t, usage, january, january, "a")
+			storagetest.FlushUsage(t, usage)
+			rows := storagetest.ReadUsage(t, usage, january, january, "a")
 			if len(rows) != 1 || rows[0].Requests != tc.want || usage.Refused() != 2-tc.want || failed == 0 {
 				t.Errorf("rows %+v with %d flushes failed and %d rows refused, want %d requests", rows, failed, usage.Refused(), tc.want)
 			}

@@ -68,7 +68,7 @@ func BenchmarkAdmit(b *testing.B) {
 func benchmarkAdmit(b *testing.B, client *redis.Client, callers int, token func(int) storage.Allowance, limiter func(int) *limits.Limiter) {
 	b.Helper()
 	ctx := b.Context()
-	usage := newUsage(b, client)
+	usage := storagetest.Usage(b, client)
 	admit(b, limiter(0), token(0), one).Release(0) // loads the script
 	var left atomic.Int64
 	left.Store(int64(b.N))

@@ -1,7 +1,6 @@
 package limits_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -20,39 +19,6 @@ import (
 // unit is one unit of the currency in billionths.
 const unit = 1_000_000_000
 
-func newUsage(tb testing.TB, client *redis.Client) *ledger.Usage {
-	tb.Helper()
-	usage := ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: 20 * time.Millisecond})
-	ctx := context.WithoutCancel(tb.Context())
-	tb.Cleanup(func() { _ = usage.Close(ctx) })
-	return usage
-}
-
-func read(t *testing.T, usage *ledger.Usage, from, to time.Time, token string) []ledger.Row {
-	t.Helper()
-	rows, err := usage.Read(t.Context(), from, to, token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rows
-}
-
-func balance(t *testing.T, client *redis.Client, token string) ledger.Balance {
-	t.Helper()
-	b, err := ledger.NewBudgets(client, nil).Balance(t.Context(), token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func flush(t *testing.T, usage *ledger.Usage) {
-	t.Helper()
-	if err := usage.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // quiet waits until what was released has reached Redis: a call of another token takes it along.
 func quiet(t *testing.T, limiter *limits.Limiter) {
 	t.Helper()
@@ -63,12 +29,12 @@ func TestBudgetOfCalls(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
 	here, there := newLimits(t, client, nil), newLimits(t, client, nil)
-	usage := newUsage(t, client)
+	usage := storagetest.Usage(t, client)
 	token := storage.Allowance{Token: "anna", Budget: storage.Billionths(1)}
 	want := func(when string, spent, reserved int64) {
 		t.Helper()
 		quiet(t, here)
-		if got := balance(t, client, "anna"); got != (ledger.Balance{Spent: spent, Reserved: reserved}) {
+		if got := storagetest.Balance(t, client, "anna"); got != (ledger.Balance{Spent: spent, Reserved: reserved}) {
 			t.Errorf("%s: balance %+v, want %d spent and %d reserved", when, got, spent, reserved)
 		}
 	}
@@ -85,7 +51,7 @@ func TestBudgetOfCalls(t *testing.T) {
 	first.Settle(10, unit) // a second time is nothing
 	want("one settled", 0, unit/2)
 	usage.Record(ledger.Entry{Token: "anna", Model: "gpt 4o", Channel: "c", At: january, Requests: 1, Cost: unit / 10, Reservation: first.Reservation()})
-	flush(t, usage)
+	storagetest.FlushUsage(t, usage)
 	want("written", unit/10, unit*4/10)
 	second.Release(-1)
 	quiet(t, there)
@@ -97,12 +63,12 @@ func TestBudgetOfCalls(t *testing.T) {
 	}
 	quiet(t, there)
 	usage.Record(ledger.Entry{Token: "anna", Model: "m", Channel: "c", At: january, Requests: 1, Cost: unit}) // beyond what was reserved
-	flush(t, usage)
+	storagetest.FlushUsage(t, usage)
 	want("overdrawn", unit*11/10, 0)
 	if grant := admit(t, here, token, limits.Cost{Requests: 1}); grant.Allowed || !grant.Spent {
 		t.Errorf("a token without money: %+v", grant)
 	}
-	rows := read(t, usage, january, january, "anna")
+	rows := storagetest.ReadUsage(t, usage, january, january, "anna")
 	if len(rows) != 2 || rows[0].Cost != unit/10 || rows[1].Cost != unit {
 		t.Errorf("ledger %+v", rows)
 	}
@@ -112,12 +78,12 @@ func TestBudgetOfCalls(t *testing.T) {
 func TestSpentWithoutBudget(t *testing.T) {
 	t.Parallel()
 	client := storagetest.Redis(t)
-	limiter, usage := newLimits(t, client, nil), newUsage(t, client)
+	limiter, usage := newLimits(t, client, nil), storagetest.Usage(t, client)
 	grant := admit(t, limiter, storage.Allowance{Token: "a"}, limits.Cost{Requests: 1, Money: unit})
 	grant.Settle(1, unit)
 	usage.Record(ledger.Entry{Token: "a", Model: "m", Requests: 1, Cost: unit, Reservation: grant.Reservation()})
-	flush(t, usage)
-	if got := balance(t, client, "a"); got != (ledger.Balance{Spent: unit}) {
+	storagetest.FlushUsage(t, usage)
+	if got := storagetest.Balance(t, client, "a"); got != (ledger.Balance{Spent: unit}) {
 		t.Errorf("balance %+v", got)
 	}
 	if grant := admit(t, limiter, storage.Allowance{Token: "a", Budget: storage.Billionths(1.5)}, limits.Cost{Requests: 1, Money: unit}); grant.Allowed {
@@ -171,7 +137,7 @@ func TestLostReservations(t *testing.T) {
 	if err := budgets.Release(ctx, lost[1], false); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("a second release: %v", err)
 	}
-	if got := balance(t, client, "anna"); got != (ledger.Balance{Spent: unit, Reserved: 3 * unit}) {
+	if got := storagetest.Balance(t, client, "anna"); got != (ledger.Balance{Spent: unit, Reserved: 3 * unit}) {
 		t.Errorf("balance %+v", got)
 	}
 	rows, err := ledger.NewReader(client).Read(ctx, time.Now(), time.Now(), "anna")
@@ -262,10 +228,10 @@ func TestChargedAndSettledAfterAll(t *testing.T) {
 	}{
 		"a call that is settled": {func(t *testing.T, client *redis.Client, grant limits.Grant, _ *limits.Limiter) {
 			t.Helper()
-			usage := newUsage(t, client)
+			usage := storagetest.Usage(t, client)
 			grant.Settle(1, unit/4)
 			usage.Record(ledger.Entry{Token: "anna", Model: "m", Channel: "c", At: today, Requests: 1, Cost: unit / 4, Reservation: grant.Reservation()})
-			flush(t, usage)
+			storagetest.FlushUsage(t, usage)
 		}, ledger.Row{Model: "m", Channel: "c", Requests: 1, Cost: unit / 4}},
 		"a call that costs nothing": {func(_ *testing.T, _ *redis.Client, grant limits.Grant, _ *limits.Limiter) {
 			grant.Release(-1)
@@ -303,12 +269,12 @@ func TestChargedAndSettledAfterAll(t *testing.T) {
 			if err := budgets.Release(t.Context(), list[0], true); err != nil {
 				t.Fatal(err)
 			}
-			if got := balance(t, client, "anna"); got != (ledger.Balance{Spent: unit}) {
+			if got := storagetest.Balance(t, client, "anna"); got != (ledger.Balance{Spent: unit}) {
 				t.Errorf("charged: %+v", got)
 			}
 			tc.end(t, client, grant, limiter)
 			quiet(t, limiter)
-			if got := balance(t, client, "anna"); got != (ledger.Balance{Spent: tc.row.Cost}) {
+			if got := storagetest.Balance(t, client, "anna"); got != (ledger.Balance{Spent: tc.row.Cost}) {
 				t.Errorf("ended after all: %+v, want %d spent", got, tc.row.Cost)
 			}
 			var want []ledger.Row
@@ -351,7 +317,7 @@ func TestClaimsOfBrokenCreates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := balance(t, client, "a"); got != (ledger.Balance{Spent: unit / 2, Reserved: 2 * unit}) {
+	if got := storagetest.Balance(t, client, "a"); got != (ledger.Balance{Spent: unit / 2, Reserved: 2 * unit}) {
 		t.Errorf("balance %+v", got)
 	}
 	list, err := budgets.Reservations(ctx, "a")
@@ -365,7 +331,7 @@ func TestClaimsOfBrokenCreates(t *testing.T) {
 	if err := budgets.Settle(ctx, ledger.TaskEnd{ID: "1.REPEATED", Token: "a", Model: "m", Outcome: ledger.TaskCompleted}); err != nil {
 		t.Fatal(err)
 	}
-	if got := balance(t, client, "a"); got != (ledger.Balance{Spent: unit / 2, Reserved: 3 * unit}) {
+	if got := storagetest.Balance(t, client, "a"); got != (ledger.Balance{Spent: unit / 2, Reserved: 3 * unit}) {
 		t.Errorf("balance %+v after an end of old was told again", got)
 	}
 }
@@ -383,7 +349,7 @@ func TestReservationIsRepeatable(t *testing.T) {
 	if !grant.Allowed || proxy.lost.Load() != 1 {
 		t.Fatalf("allowed: %t with %d answers lost", grant.Allowed, proxy.lost.Load())
 	}
-	if got := balance(t, client, "a"); got.Reserved != unit/4 {
+	if got := storagetest.Balance(t, client, "a"); got.Reserved != unit/4 {
 		t.Errorf("reserved %d, want %d", got.Reserved, unit/4)
 	}
 	proxy.lose.Store(true)
@@ -392,7 +358,7 @@ func TestReservationIsRepeatable(t *testing.T) {
 	}
 	grant.Release(0)
 	quiet(t, limiter)
-	if got := balance(t, client, "a"); got.Reserved != 0 {
+	if got := storagetest.Balance(t, client, "a"); got.Reserved != 0 {
 		t.Errorf("reserved %d after all ended", got.Reserved)
 	}
 }

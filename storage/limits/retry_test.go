@@ -136,7 +136,7 @@ func TestAdmitCountsOnce(t *testing.T) {
 	if err := client.Do(t.Context(), late...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := balance(t, client, "one"); got.Reserved != unit/2 {
+	if got := storagetest.Balance(t, client, "one"); got.Reserved != unit/2 {
 		t.Errorf("reserved %d, want %d", got.Reserved, unit/2)
 	}
 }

@@ -1,0 +1,48 @@
+package storagetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage/ledger"
+)
+
+// Usage returns a ledger that is written soon, closed at the end of the test.
+func Usage(tb testing.TB, client *redis.Client) *ledger.Usage {
+	tb.Helper()
+	usage := ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: 20 * time.Millisecond})
+	ctx := context.WithoutCancel(tb.Context())
+	tb.Cleanup(func() { _ = usage.Close(ctx) })
+	return usage
+}
+
+// ReadUsage reads a token's rows of the days.
+func ReadUsage(t *testing.T, usage *ledger.Usage, from, to time.Time, token string) []ledger.Row {
+	t.Helper()
+	rows, err := usage.Read(t.Context(), from, to, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// FlushUsage writes what is counted.
+func FlushUsage(t *testing.T, usage *ledger.Usage) {
+	t.Helper()
+	if err := usage.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Balance reads what a token has spent and reserved.
+func Balance(t *testing.T, client *redis.Client, token string) ledger.Balance {
+	t.Helper()
+	b, err := ledger.NewBudgets(client, nil).Balance(t.Context(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
