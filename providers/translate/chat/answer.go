@@ -298,13 +298,10 @@ func (c *choice) open() int {
 	return c.next - 1
 }
 
-// piece reads a piece of a call.
+// piece reads a piece of a call. Custom tools are declared as functions, so that all calls are of functions.
 func (c *choice) piece(piece form.Value, whole bool, to []form.Event) []form.Event {
 	id := piece.Get("id").Text()
 	function := piece.Get("function")
-	if custom := piece.Get("custom"); custom.IsObject() {
-		function = custom
-	}
 	index, ok := piece.Get("index").Int()
 	if !ok {
 		index = -1

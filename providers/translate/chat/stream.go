@@ -204,6 +204,9 @@ func (w *writer) writeLogprobs(content form.Value) {
 
 // text writes a piece of text, or keeps it.
 func (w *writer) text(c *said, key string, kept *[]byte, event *form.Event) {
+	if event.Text.Empty() {
+		return
+	}
 	if w.ask.Stream {
 		w.chunk(c)
 		w.out.Key(key)
