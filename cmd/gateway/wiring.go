@@ -33,6 +33,7 @@ import (
 	"modelrelay/storage/channelhealth"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
+	"modelrelay/storage/recall"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
@@ -155,6 +156,8 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	m.onClose(p.flush("usage", usage.Close))
 	answers := affinity.New(p.redis, &affinity.Options{Log: p.log})
 	m.onClose(func() error { answers.Close(); return nil })
+	recalled := recall.New(p.redis, &recall.Options{Log: p.log})
+	m.onClose(func() error { recalled.Close(); return nil })
 	var links videos.Links
 	if p.cfg.Video.PresignedURLs {
 		links = p.archive
@@ -162,6 +165,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	edge := api.New(api.Options{
 		Relay: relay.New(p.router, p.catalog, &relay.Options{
 			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
+			Door:   translate.New(&translate.Options{Recall: recollections{recalled}}),
 			Makers: responseAffinity{answers}, Tried: p.metrics.Tried(), Tracer: p.tracer,
 		}),
 		Router: p.router,

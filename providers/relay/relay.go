@@ -158,6 +158,9 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 	if err := r.findMaker(ctx, call, &want); err != nil {
 		return nil, err
 	}
+	if own := translate.Without(call); own != nil {
+		call.Edits = append(slices.Clip(call.Edits), own...)
+	}
 	s := sending{relay: r, call: call}
 	attempts, err := r.fallOver(ctx, call.RequestID, want, &s)
 	if err != nil {

@@ -330,3 +330,88 @@ func TestAnswersAsTheyCome(t *testing.T) {
 		}
 	}
 }
+
+// recollections remembers in memory.
+type recollections struct {
+	kept map[string][]byte
+	by   translate.Caller
+}
+
+func (m *recollections) Keep(caller translate.Caller, name string, entry []byte) {
+	m.by, m.kept[name] = caller, entry
+}
+
+func (m *recollections) Find(_ context.Context, caller translate.Caller, names []string) map[string][]byte {
+	found := make(map[string][]byte)
+	for _, name := range names {
+		if entry, known := m.kept[name]; known && caller == m.by {
+			found[name] = entry
+		}
+	}
+	return found
+}
+
+// TestRemembers: what a model signed before its call of a tool stands before that call again when a chat client comes back with
+// the tool's result, and not for another token.
+func TestRemembers(t *testing.T) {
+	t.Parallel()
+	const thinking = `event: message_start
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"up","stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":7,"output_tokens":1}}}
+
+data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"The user \"asks\" "}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"for rain."}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2lnbmVk"}}
+
+data: {"type":"content_block_stop","index":0}
+
+data: {"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"c2VjcmV0"}}
+
+data: {"type":"content_block_stop","index":1}
+
+data: {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_1","name":"weather","input":{}}}
+
+data: {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{}"}}
+
+data: {"type":"content_block_stop","index":2}
+
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":2}}
+
+data: {"type":"message_stop"}
+
+`
+	kept := &recollections{kept: make(map[string][]byte)}
+	// The model's name says that it thinks by a budget, and so must have its signed thoughts back.
+	named := func(c *providers.Channel) { c.Models = map[string]string{"m": "claude-sonnet-4-5"} }
+	r, _, sent := translating(t, &relay.Options{Door: translate.New(&translate.Options{Recall: kept})},
+		scripted{vendor: "anthropic", answer: func(ctx context.Context, to providers.Target, call providers.Call) (*http.Response, error) {
+			return events(thinking)(ctx, to, call)
+		}, change: named})
+	ask := func(token, rest string) string {
+		call := chatCall(streamed, func(c *providers.Call) {
+			c.Token, c.Key = token, providers.Secret("sk-"+token)
+			c.Body = []byte(`{"model":"m","reasoning_effort":"high","messages":[{"role":"user","content":"Rain?"}` + rest + `],"tools":[{"type":"function","function":{"name":"weather"}}]}`)
+		})
+		answer, err := r.Do(t.Context(), "default", call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := readAll(t, answer)
+		if err != nil || !strings.Contains(body, "toolu_1") || strings.Contains(body, "mr1.") {
+			t.Errorf("got %v, %s", err, body)
+		}
+		return (*sent)[len(*sent)-1].body
+	}
+	ask("a", "")
+	history := `,{"role":"assistant","content":null,"reasoning_content":"The user asks","tool_calls":[{"id":"toolu_1","type":"function","function":{"name":"weather","arguments":"{}"}}]},{"role":"tool","tool_call_id":"toolu_1","content":"rain"}`
+	want := `{"type":"thinking","thinking":"The user \"asks\" for rain.","signature":"c2lnbmVk"},{"type":"redacted_thinking","data":"c2VjcmV0"},{"type":"tool_use","id":"toolu_1"`
+	if got := ask("a", history); !strings.Contains(got, want) {
+		t.Errorf("sent %s, want %s", got, want)
+	}
+	if got := ask("b", history); strings.Contains(got, "c2lnbmVk") {
+		t.Errorf("another token's call has the state: %s", got)
+	}
+}

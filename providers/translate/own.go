@@ -1,0 +1,98 @@
+package translate
+
+import (
+	"bytes"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// The beginnings of state of other vendors' that stands in a place of the client's format, as JSON; that of Gemini's format is
+// base64 of the others.
+const (
+	enveloped       = `"mr1.`
+	envelopedBase64 = `"bXIxL`
+)
+
+// standIn is what Google takes in place of a signature: https://ai.google.dev/gemini-api/docs/thought-signatures.
+const standIn = `"skip_thought_signature_validator"`
+
+// Without are the edits that take out of a call in its upstream's own format what translations of earlier answers put there
+// for other vendors. There are none where the conversation has always been with one.
+func Without(call providers.Call) []providers.Edit {
+	mark := enveloped
+	if call.Endpoint.Format == providers.Gemini {
+		mark = envelopedBase64
+	}
+	if !bytes.Contains(call.Body, []byte(mark)) {
+		return nil
+	}
+	var edits []providers.Edit
+	root := form.Trim(call.Body)
+	switch call.Endpoint.Operation {
+	case providers.Messages, providers.CountTokens:
+		if call.Endpoint.Format == providers.Gemini {
+			return unsigned(call.Body, root)
+		}
+		for _, message := range root.Get("messages").Items() {
+			edits = append(edits, take(call.Body, message.Get("content"), func(block form.Value) bool {
+				return bytes.HasPrefix(block.Get("signature"), []byte(enveloped))
+			})...)
+		}
+	case providers.Responses, providers.CompactResponse:
+		edits = take(call.Body, root.Get("input"), func(item form.Value) bool {
+			return bytes.HasPrefix(item.Get("encrypted_content"), []byte(enveloped))
+		})
+	case providers.GenerateContent, providers.StreamContent:
+		return unsigned(call.Body, root)
+	}
+	return edits
+}
+
+// take are the edits that take elements out of an array of the body.
+func take(body []byte, array form.Value, out func(form.Value) bool) (edits []providers.Edit) {
+	var elements []form.Value
+	for _, element := range array.Items() {
+		elements = append(elements, element)
+	}
+	for i := 0; i < len(elements); i++ {
+		if !out(elements[i]) {
+			continue
+		}
+		last := i
+		for last+1 < len(elements) && out(elements[last+1]) {
+			last++
+		}
+		at := providers.Span{From: spanOf(body, elements[i]).From, To: spanOf(body, elements[last]).To}
+		switch { // with the comma on one side
+		case last+1 < len(elements):
+			at.To = spanOf(body, elements[last+1]).From
+		case i > 0:
+			at.From = spanOf(body, elements[i-1]).To
+		}
+		edits = append(edits, providers.Edit{At: at})
+		i = last
+	}
+	return edits
+}
+
+// unsigned are the edits that put Google's stand-in in place of signatures that are not Google's.
+func unsigned(body []byte, root form.Value) (edits []providers.Edit) {
+	if whole := root.GetCamel("generateContentRequest"); whole.IsObject() {
+		root = whole
+	}
+	for _, content := range root.Get("contents").Items() {
+		for _, part := range content.Get("parts").Items() {
+			if signature := part.GetCamel("thoughtSignature"); bytes.HasPrefix(signature, []byte(envelopedBase64)) {
+				edits = append(edits, providers.Edit{At: spanOf(body, signature), Text: []byte(standIn)})
+			}
+		}
+	}
+	return edits
+}
+
+// spanOf is where a value stands in the body that it was found in: it is a part of the same array, whose end both share.
+func spanOf(body []byte, value form.Value) providers.Span {
+	from := cap(body) - cap(value)
+	return providers.Span{From: from, To: from + len(value)}
+}

@@ -1,0 +1,79 @@
+package recall_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/internal/testwait"
+	"modelrelay/storage/recall"
+	"modelrelay/storage/storagetest"
+)
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	here, there := recall.New(client, nil), recall.New(client, nil)
+	t.Cleanup(there.Close)
+	mine := recall.Owner{ID: "tok_1", Key: "sk-mine"}
+	here.Keep(mine, "call_1", []byte("my state"))
+	here.Keep(mine, "call_2", []byte("more"))
+	if got := here.Find(t.Context(), mine, []string{"call_0", "call_1"}); len(got) != 1 || string(got["call_1"]) != "my state" {
+		t.Errorf("got %q in the process that keeps it", got)
+	}
+	testwait.Eventually(t, "the entries in another process", storagetest.Patience, func() bool {
+		got := there.Find(t.Context(), mine, []string{"call_1", "call_2", "call_3"})
+		return len(got) == 2 && string(got["call_2"]) == "more"
+	})
+	for _, other := range []recall.Owner{{ID: "tok_1", Key: "sk-rotated"}, {ID: "tok_2", Key: "sk-mine"}, {ID: "tok_1"}, {}} {
+		for _, store := range []*recall.Store{here, there} {
+			if got := store.Find(t.Context(), other, []string{"call_1"}); len(got) != 0 {
+				t.Errorf("%+v reads %q", other, got)
+			}
+		}
+	}
+	if dump := server.Dump(); strings.Contains(dump, "my state") || strings.Contains(dump, "sk-mine") || strings.Contains(dump, "call_1") {
+		t.Errorf("redis shows what was kept: %s", dump)
+	}
+	here.Keep(mine, "call_3", []byte("last words"))
+	here.Close() // writes them
+	if got := there.Find(t.Context(), mine, []string{"call_3"}); string(got["call_3"]) != "last words" {
+		t.Errorf("got %q of a process that has ended", got)
+	}
+	server.FastForward(25 * time.Hour)
+	if got := there.Find(t.Context(), mine, []string{"call_1", "call_3"}); len(got) != 0 {
+		t.Errorf("got %q after a day", got)
+	}
+	server.Close()
+	if got := there.Find(t.Context(), mine, []string{"call_1"}); len(got) != 0 {
+		t.Errorf("got %q with redis away", got)
+	}
+	there.Keep(mine, "call_4", []byte("here"))
+}
+
+// TestOldestMakesRoom: what one token keeps is bounded, and the newest stays.
+func TestOldestMakesRoom(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	mine := recall.Owner{ID: "tok_1", Key: "sk-mine"}
+	entry := bytes.Repeat([]byte("x"), 1<<20)
+	for i := range 20 {
+		store := recall.New(client, nil)
+		store.Keep(mine, fmt.Sprint(i), entry)
+		store.Close()
+	}
+	store := recall.New(client, nil)
+	t.Cleanup(store.Close)
+	names := make([]string, 20)
+	for i := range names {
+		names[i] = fmt.Sprint(i)
+	}
+	got := store.Find(t.Context(), mine, names)
+	if len(got) != 15 || got["19"] == nil || got["4"] != nil {
+		t.Errorf("got %d entries of 1 MiB, want the last 15 of 16 MiB with their seals", len(got))
+	}
+}
