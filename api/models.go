@@ -34,8 +34,8 @@ func (s *Server) addModels(g *edge.Group) {
 	g.Handle(huma.Operation{
 		OperationID: "listModels", Method: http.MethodGet, Path: "/v1/models",
 		Tags: []string{edge.ModelsTag}, Summary: "List models",
-		Description: "The models the token may call. The request's headers choose the shape: `x-api-key` with `vendorA-version` " +
-			"format A, `x-vendorB-api-key` or the query parameter `key` format B, else OpenAI's.",
+		Description: "The models the token may call. The request chooses the shape: `x-api-key` with `vendorA-version` asks for format A " +
+			"(Anthropic's), `x-vendorB-api-key` or the query parameter `key` for format B (Google Gemini's), everything else for OpenAI's.",
 		Parameters: modelListParameters(),
 		Responses:  oneOfAnswers("The models", lists),
 	}, func(x *edge.Request, _ *http.Request) error {
@@ -69,10 +69,10 @@ func oneOfAnswers(description string, shapes []*huma.Schema) map[string]*huma.Re
 func modelListParameters() []*huma.Param {
 	text := &huma.Schema{Type: huma.TypeString}
 	return []*huma.Param{
-		{Name: "key", In: "query", Schema: text, Description: "Format B key"},
-		{Name: "x-api-key", In: "header", Schema: text},
-		{Name: "vendorA-version", In: "header", Schema: text},
+		{Name: "key", In: "query", Schema: text, Description: "The token, as clients of format B (Google Gemini's) send it; selects format B"},
+		{Name: "x-api-key", In: "header", Schema: text, Description: "The token; with vendorA-version it selects format A (Anthropic's)"},
+		{Name: "vendorA-version", In: "header", Schema: text, Description: "Version of format A; selects format A with x-api-key"},
 		{Name: "anthropic-version", In: "header", Schema: text, Description: "Selects format A with any credential"},
-		{Name: "x-vendorB-api-key", In: "header", Schema: text},
+		{Name: "x-vendorB-api-key", In: "header", Schema: text, Description: "The token; selects format B"},
 	}
 }

@@ -54,8 +54,8 @@ type otherCredential struct{ scheme, in, name, sender string }
 // otherCredentials are the places in the order in which they count; the bearer scheme counts before them.
 func otherCredentials() []otherCredential {
 	return []otherCredential{
-		{"apiKeyA", "header", "x-api-key", "a client of format A or vendor C"},
-		{"apiKeyB", "header", "x-vendorB-api-key", "a client of format B"},
+		{"apiKeyA", "header", "x-api-key", "a client of format A (Anthropic's) or of vendor C (Volcengine's)"},
+		{"apiKeyB", "header", "x-vendorB-api-key", "a client of format B (Google Gemini's)"},
 		{"apiKeyGoogle", "header", "x-goog-api-key", "Google's SDK"},
 		{"apiKeyQuery", "query", "key", "a client that can set no headers"},
 	}
@@ -74,10 +74,10 @@ func tokenSecurity() []map[string][]string {
 func categories() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: edge.ModelsTag, Description: "What the token may call, in the shape that the caller's headers ask for"},
-		{Name: "Chat format"},
-		{Name: "Responses format"},
-		{Name: "Messages format (format A)", Description: "Anthropic's"},
-		{Name: "Format B content generation", Description: "Google Gemini's, under `/v1beta` and `/v1`"},
+		{Name: "Chat format", Description: "OpenAI's chat completions"},
+		{Name: "Responses format", Description: "OpenAI's responses"},
+		{Name: "Messages format (format A)", Description: "Format A is Anthropic's"},
+		{Name: "Format B content generation", Description: "Format B is Google Gemini's, under `/v1beta` and `/v1`"},
 		{Name: "Completions"},
 		{Name: "Embeddings"},
 		{Name: "Image generation"},
@@ -86,7 +86,7 @@ func categories() []*huma.Tag {
 		{Name: "Moderations"},
 		{Name: edge.RealtimeTag},
 		{Name: edge.VideoTag, Description: "Tasks: made in one of three formats, read in any of them"},
-		{Name: admin.Tag, Description: "The operator's: needs the admin key"},
+		{Name: admin.Tag, Description: "For operators; needs the admin key in place of a token"},
 	}
 }
 

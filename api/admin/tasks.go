@@ -106,14 +106,14 @@ func (s *service) addTasks(g *edge.Group) {
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRetryArchive", Method: http.MethodPost, Path: taskPath + "/retry-archive", Summary: "Archive a task again",
-		Description: "Only one that failed with archive_failed; any other: 409.", Responses: edge.DeclareDefault(),
+		Description: "Only for a task that failed with archive_failed; any other is answered 409.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*taskAnswer, error) {
 		_, err := s.Tasks.RetryArchive(ctx, in.ID)
 		return s.showTask(ctx, in.ID, err)
 	})
 	huma.Register(g, huma.Operation{
-		OperationID: "adminRedeliver", Method: http.MethodPost, Path: taskPath + "/redeliver", Summary: "Tell a task's end to its webhook again",
-		Description: "Under the event's own id. Waits up to ten seconds for the receiver; the delivery goes on without.", Responses: edge.DeclareDefault(),
+		OperationID: "adminRedeliver", Method: http.MethodPost, Path: taskPath + "/redeliver", Summary: "Deliver the event of a task's end to its webhook again",
+		Description: "The event keeps its id. Waits up to ten seconds for the receiver; the delivery goes on without this request.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*struct{ Body adminNotice }, error) {
 		edge.Of(ctx).Subject = in.ID
 		notice, err := s.Webhooks.Redeliver(ctx, in.ID, redeliverWait)
@@ -127,12 +127,12 @@ func (s *service) addTasks(g *edge.Group) {
 // adminNotice is how far a delivery got.
 type adminNotice struct {
 	WorkflowID string     `json:"workflow_id" doc:"The delivery's own, in the Temporal UI"`
-	EventID    string     `json:"event_id"`
+	EventID    string     `json:"event_id" doc:"The event's id, the same in every try"`
 	Type       string     `json:"type" enum:"video.completed,video.failed"`
 	State      string     `json:"state" enum:"delivering,delivered,undelivered"`
-	Host       string     `json:"host" doc:"The receiver's"`
-	Status     int        `json:"status" doc:"HTTP status of its last answer; 0: none"`
-	Tries      int        `json:"tries"`
+	Host       string     `json:"host" doc:"The receiver's host name"`
+	Status     int        `json:"status" doc:"HTTP status of the receiver's last answer; 0: it has not answered"`
+	Tries      int        `json:"tries" doc:"Tries so far"`
 	Reason     string     `json:"reason" doc:"Why the last try failed"`
 	Next       *time.Time `json:"next" doc:"When it is tried again"`
 }

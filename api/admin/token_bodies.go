@@ -24,16 +24,16 @@ type adminToken struct {
 	Models             []string   `json:"models" nullable:"false" doc:"Public names with * patterns; none: every model of the group"`
 	Operations         []string   `json:"operations" nullable:"false" doc:"What it may do; none: everything"`
 	Networks           []string   `json:"networks" nullable:"false" doc:"Where its connections may come from, CIDR; none: anywhere"`
-	Expires            *time.Time `json:"expires" doc:"Null: never"`
+	Expires            *time.Time `json:"expires" doc:"When it ends; null: never"`
 	tokens.LimitChange            // all are there
-	Budget             float64    `json:"budget" doc:"0: none"`
+	Budget             float64    `json:"budget" doc:"Money it may spend in its life, in the unit of prices; 0: no limit"`
 
-	Spent    *pricing.Money `json:"spent,omitempty" doc:"Of the budget; absent without one"`
-	Reserved *pricing.Money `json:"reserved,omitempty" doc:"Of the budget, by calls and tasks that are not settled; absent without one"`
+	Spent    *pricing.Money `json:"spent,omitempty" doc:"Money spent of the budget; absent without a budget"`
+	Reserved *pricing.Money `json:"reserved,omitempty" doc:"Money of the budget that is reserved by calls and tasks under way; absent without a budget"`
 
-	Weight        int        `json:"weight"`
-	Lane          string     `json:"lane"`
-	WebhookURL    string     `json:"webhook_url" doc:"Empty: none"`
+	Weight        int        `json:"weight" doc:"Share of a full channel's video jobs among the tokens of a lane that wait"`
+	Lane          string     `json:"lane" doc:"high, normal or low"`
+	WebhookURL    string     `json:"webhook_url" doc:"Where its video events go; empty: nowhere"`
 	WebhookSigned bool       `json:"webhook_signed" doc:"It has a webhook secret"`
 	Disabled      bool       `json:"disabled"`
 	Seeded        bool       `json:"seeded" doc:"It stands in the configuration file and changes there"`

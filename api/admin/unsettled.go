@@ -40,12 +40,12 @@ type Unsettled struct {
 
 // UnsettledRow is such a reservation as operators read it.
 type UnsettledRow struct {
-	ID     string        `json:"id" doc:"Of a task its id"`
-	Token  string        `json:"token" doc:"Id"`
+	ID     string        `json:"id" doc:"Reservation id; a task's reservation has the task's id"`
+	Token  string        `json:"token" doc:"Token id"`
 	Model  string        `json:"model"`
 	Amount pricing.Money `json:"amount" doc:"In units of the prices"`
-	Since  time.Time     `json:"since"`
-	Why    string        `json:"why" doc:"Why nobody is going to settle it"`
+	Since  time.Time     `json:"since" doc:"When it was reserved"`
+	Why    string        `json:"why" doc:"Why it will not be settled by itself"`
 }
 
 // NewUnsettledRows renders reservations and adds them up.

@@ -32,16 +32,16 @@ const day = 24 * time.Hour
 
 // UsageRow is a sum of the ledger as operators read it, in JSON and CSV alike.
 type UsageRow struct {
-	Day     string `json:"day,omitempty" doc:"UTC; absent where days are summed, and so are the next three"`
-	Token   string `json:"token,omitempty" doc:"Id"`
-	Model   string `json:"model,omitempty"`
-	Channel string `json:"channel,omitempty"`
+	Day     string `json:"day,omitempty" doc:"Day in UTC; absent where the sums are not by day, as token, model and channel are where the sums are not by them"`
+	Token   string `json:"token,omitempty" doc:"Token id"`
+	Model   string `json:"model,omitempty" doc:"Public model name"`
+	Channel string `json:"channel,omitempty" doc:"Channel that answered"`
 
-	Requests     int64         `json:"requests"`
+	Requests     int64         `json:"requests" doc:"Calls relayed, failed ones too"`
 	Tasks        int64         `json:"tasks" doc:"Video tasks that ended"`
-	Failed       int64         `json:"failed" doc:"Of requests and tasks"`
-	InputTokens  int64         `json:"input_tokens" doc:"Cached ones too"`
-	CachedTokens int64         `json:"cached_tokens"`
+	Failed       int64         `json:"failed" doc:"Requests and tasks that failed"`
+	InputTokens  int64         `json:"input_tokens" doc:"Input tokens, cached ones included"`
+	CachedTokens int64         `json:"cached_tokens" doc:"Input tokens that the vendor served from its cache"`
 	OutputTokens int64         `json:"output_tokens"`
 	Images       int64         `json:"images"`
 	AudioSeconds float64       `json:"audio_seconds"`

@@ -21,7 +21,7 @@ const genericPath = "/v1/video/generations"
 // genericCreated is the answer to a create of the generic format.
 type genericCreated struct {
 	ID        string `json:"id" doc:"Video task id"`
-	TaskID    string `json:"task_id" doc:"The same"`
+	TaskID    string `json:"task_id" doc:"Video task id, as in id"`
 	Object    string `json:"object" enum:"video"`
 	Model     string `json:"model" doc:"Model used"`
 	Status    string `json:"status" enum:"queued,in_progress,completed,failed"`
@@ -33,7 +33,7 @@ type genericCreated struct {
 // queue_position.
 type genericVideo struct {
 	ID            string          `json:"id" doc:"Video task id"`
-	TaskID        string          `json:"task_id" doc:"The same"`
+	TaskID        string          `json:"task_id" doc:"Video task id, as in id"`
 	Object        string          `json:"object" enum:"video"`
 	Model         string          `json:"model" doc:"Model used"`
 	Status        string          `json:"status" enum:"queued,in_progress,completed,failed"`

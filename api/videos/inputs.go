@@ -166,7 +166,7 @@ func (imageReference) Schema(huma.Registry) *huma.Schema {
 		text("The image's http, https or data URL, or its bytes in Base64: PNG, JPEG or WebP, and other kinds where the model takes them, 32 MiB at most"),
 		{
 			Type: huma.TypeObject, AdditionalProperties: true, Properties: map[string]*huma.Schema{
-				"image_url": text("The same, in an object"), "file_id": text("Not supported here"),
+				"image_url": text("The image's http, https or data URL, or its bytes in Base64"), "file_id": text("Not supported here"),
 			},
 		},
 	}

@@ -97,7 +97,7 @@ const (
 // idempotencyParameter declares the header of creates.
 func idempotencyParameter() *huma.Param {
 	return &huma.Param{
-		Name: "Idempotency-Key", In: "header", Description: "The same key makes the same task, not a second one",
+		Name: "Idempotency-Key", In: "header", Description: "A create that is repeated with its key returns the first one's task and makes no second",
 		Schema: &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxIdempotencyKey)},
 	}
 }

@@ -163,10 +163,10 @@ type commands struct {
 	Serve    serveCmd     `cmd:"" help:"Serve the API and run video tasks."`
 	Worker   workerCmd    `cmd:"" help:"Run video tasks only."`
 	Token    cli.Token    `cmd:"" help:"Make, list and end client tokens."`
-	Video    cli.Video    `cmd:"" help:"Make and fetch videos through a gateway; see and move all tasks."`
-	Usage    cli.Usage    `cmd:"" help:"Show what was used and what it cost; settle what nobody will."`
+	Video    cli.Video    `cmd:"" help:"Make and fetch videos through a gateway; list and operate the tasks of all tokens."`
+	Usage    cli.Usage    `cmd:"" help:"Show what was used and what it cost; settle reservations that are left behind."`
 	Channels cli.Channels `cmd:"" help:"Show how the channels and their keys are doing."`
-	Check    cli.Config   `cmd:"" name:"config" help:"Look at the configuration file."`
+	Check    cli.Config   `cmd:"" name:"config" help:"Check the configuration file."`
 	OpenAPI  cli.OpenAPI  `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
 	Version  cli.Version  `cmd:"" help:"Print the version."`
 }

@@ -22,13 +22,13 @@ type videoCreateCmd struct {
 
 	Model          string        `help:"Public model name; none: the gateway's default." placeholder:"MODEL"`
 	Prompt         string        `help:"What the video shows." placeholder:"TEXT"`
-	Seconds        string        `help:"Length; none: the vendor's default." placeholder:"N"`
-	Size           string        `help:"Such as 1280x720; none: the vendor's default." placeholder:"WxH"`
+	Seconds        string        `help:"Length in seconds; none: the vendor's default." placeholder:"N"`
+	Size           string        `help:"Width and height in pixels, such as 1280x720; none: the vendor's default." placeholder:"WxH"`
 	Image          string        `help:"Reference image: a file, or a URL for the vendor to fetch." placeholder:"FILE|URL"`
 	IdempotencyKey string        `help:"Repeats with this key find the same task; none: a random one." placeholder:"KEY"`
 	Wait           bool          `help:"Wait until the task ends."`
 	Output         string        `short:"o" help:"Wait, then fetch the video into this file." placeholder:"FILE"`
-	Every          time.Duration `help:"Shortest time between two looks." default:"2s"`
+	Every          time.Duration `help:"Shortest time between two reads of the task." default:"2s"`
 }
 
 // Run makes the task, once however often the request has to be sent.

@@ -10,7 +10,7 @@ import (
 
 // OpenAPI is gateway openapi.
 type OpenAPI struct {
-	Format string `help:"yaml or json." enum:"yaml,json" default:"yaml"`
+	Format string `help:"Output format: yaml or json." enum:"yaml,json" default:"yaml"`
 }
 
 // Run prints the document that the gateway serves at /openapi.yaml and /openapi.json.

@@ -15,13 +15,13 @@ import (
 const operatorTimeout = 30 * time.Second
 
 type videoListCmd struct {
-	Token   string `help:"Tasks of this token, by its id; a token of the file: by its name." placeholder:"ID"`
+	Token   string `help:"Tasks of the token with this id, as gateway token list prints it; names are not looked up (a token of the configuration file has its name as id)." placeholder:"ID"`
 	Model   string `help:"Tasks of this model." placeholder:"NAME"`
 	Channel string `help:"Tasks on this channel." placeholder:"NAME"`
 	State   string `help:"Tasks in this state: queued, submitting, polling, archiving, completed, failed." enum:",queued,submitting,polling,archiving,completed,failed" default:""`
 	Stuck   bool   `help:"Tasks that have been in their state for longer than usual."`
 	Since   string `help:"Tasks made since a date, an RFC 3339 time, or a duration ago such as 24h." placeholder:"WHEN"`
-	Limit   int    `help:"At most so many, 0: all." default:"50"`
+	Limit   int    `help:"List at most this many tasks; 0: all." default:"50"`
 	Query   bool   `help:"Print the query for the Temporal UI instead."`
 }
 
@@ -98,7 +98,7 @@ func (c *videoShowCmd) Run(ctx context.Context, p *Program) error {
 
 type videoFailCmd struct {
 	ID     string        `arg:"" help:"Task id."`
-	Reason string        `required:"" help:"What the client reads."`
+	Reason string        `required:"" help:"Reason that the client reads."`
 	Wait   time.Duration `help:"How long to wait for the end." default:"30s"`
 }
 

@@ -24,7 +24,7 @@ import (
 // Token is gateway token. It works on Redis directly, so it needs no running gateway.
 type Token struct {
 	Create tokenCreateCmd `cmd:"" help:"Make a token and print its key, once."`
-	List   tokenListCmd   `cmd:"" help:"List store."`
+	List   tokenListCmd   `cmd:"" help:"List all tokens."`
 	Show   tokenShowCmd   `cmd:"" help:"Show one token."`
 	Update tokenUpdateCmd `cmd:"" help:"Change a token's limits, permissions or webhook, within a second."`
 	Revoke tokenRevokeCmd `cmd:"" help:"End a token for good, within a second."`

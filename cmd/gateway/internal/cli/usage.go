@@ -17,12 +17,12 @@ import (
 type Usage struct {
 	Token  string   `help:"Usage of this token, by its name or id." placeholder:"NAME"`
 	Model  string   `help:"Usage of this model." placeholder:"NAME"`
-	From   string   `help:"First day (UTC): a date, an RFC 3339 time, or a duration ago such as 24h; 30 days up to the last." placeholder:"WHEN"`
-	To     string   `help:"Last day; today." placeholder:"WHEN"`
-	By     []string `help:"What the sums are by: day, token, model, channel." default:"day,token,model" enum:"day,token,model,channel" placeholder:"WORD"`
-	Format string   `help:"table, csv or json." enum:"table,csv,json" default:"table"`
+	From   string   `help:"First day (UTC): a date, an RFC 3339 time, or a duration ago such as 24h; none: 30 days up to the last." placeholder:"WHEN"`
+	To     string   `help:"Last day (UTC), as --from; none: today." placeholder:"WHEN"`
+	By     []string `help:"Columns to sum by: day, token, model, channel." default:"day,token,model" enum:"day,token,model,channel" placeholder:"WORD"`
+	Format string   `help:"Output format: table, csv or json." enum:"table,csv,json" default:"table"`
 
-	Unsettled bool   `help:"List money that is reserved and that nobody is going to settle: of calls whose gateway is gone, and of tasks that do not run." xor:"unsettled"`
+	Unsettled bool   `help:"List reservations that are left behind: of calls whose gateway has ended, and of tasks that do not run." xor:"unsettled"`
 	Charge    string `help:"Count an unsettled reservation as spent, by its id; \"all\": each of them." placeholder:"ID" xor:"unsettled"`
 	Refund    string `help:"Give an unsettled reservation back, by its id; \"all\": each of them." placeholder:"ID" xor:"unsettled"`
 }

@@ -21,12 +21,12 @@ type Video struct {
 	Download videoDownloadCmd `cmd:"" help:"Fetch a finished video."`
 
 	List         videoListCmd         `cmd:"" help:"List the tasks of all tokens (operator)."`
-	Show         videoShowCmd         `cmd:"" help:"Tell all there is to know of a task (operator)."`
+	Show         videoShowCmd         `cmd:"" help:"Show all details of a task (operator)."`
 	Fail         videoFailCmd         `cmd:"" help:"End a task as failed, with a reason (operator)."`
-	RetryArchive videoRetryArchiveCmd `cmd:"" help:"Let a task that could not be archived try it again (operator)."`
-	Reindex      videoReindexCmd      `cmd:"" help:"Make the tokens' lists of tasks again after Redis lost them (operator)."`
+	RetryArchive videoRetryArchiveCmd `cmd:"" help:"Archive the video of a task again that failed with archive_failed (operator)."`
+	Reindex      videoReindexCmd      `cmd:"" help:"Rebuild the tokens' lists of tasks after Redis lost them (operator)."`
 
-	Redeliver videoRedeliverCmd `cmd:"" help:"Tell a task's end to its webhook again (operator: needs the configuration file, no token)."`
+	Redeliver videoRedeliverCmd `cmd:"" help:"Deliver the event of a task's end to its webhook again (operator: needs the configuration file, no token)."`
 }
 
 // videoClient is what the video commands work with.
@@ -81,7 +81,7 @@ type videoCancelCmd struct {
 	callerFlags
 
 	ID       string        `arg:"" help:"Task id."`
-	Operator bool          `help:"Cancel it for whatever token, through the task engine: needs the configuration file, no token."`
+	Operator bool          `help:"Cancel a task of any token, through Temporal: needs the configuration file, no token."`
 	Wait     time.Duration `help:"With --operator: how long to wait for the end." default:"30s"`
 }
 
@@ -106,7 +106,7 @@ type videoWaitCmd struct {
 
 	ID     string        `arg:"" help:"Task id."`
 	Output string        `short:"o" help:"Fetch the video into this file when it is done." placeholder:"FILE"`
-	Every  time.Duration `help:"Shortest time between two looks." default:"2s"`
+	Every  time.Duration `help:"Shortest time between two reads of the task." default:"2s"`
 }
 
 // Run waits for the task and fails if the task does.
