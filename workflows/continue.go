@@ -28,6 +28,9 @@ type Before struct {
 	Wait       time.Duration      `json:"wait"`
 	Except     []string           `json:"except,omitempty"`
 	ExceptKeys []providers.KeyRef `json:"except_keys,omitempty"`
+	// Jobs is how many jobs upstreams have accepted, and Again is when the last of them failed so that another may follow.
+	Jobs  int       `json:"jobs,omitempty"`
+	Again time.Time `json:"again,omitzero"`
 }
 
 // resume makes the state of a run from what those before it came to.
@@ -37,7 +40,7 @@ func resume(ctx workflow.Context, in Input) *video {
 	if b == nil {
 		return v
 	}
-	v.began, v.held, v.forgotten = b.Began, b.Held, b.Forgotten
+	v.began, v.held, v.forgotten, v.jobs, v.again = b.Began, b.Held, b.Forgotten, b.Jobs, b.Again
 	for _, a := range b.Attempts {
 		v.tries = append(v.tries, try{assignment: a.Assignment, job: a.Job, fault: a.Fault})
 	}

@@ -104,6 +104,9 @@ type Limits struct {
 	Archive activities.Duration `json:"archive"`
 	// Retention is how long outputs stay after completion.
 	Retention activities.Duration `json:"retention"`
+	// Jobs is how many jobs a task may start where the vendors say that a failure was theirs and costs nothing; 0, in a task of
+	// an older version, means one.
+	Jobs int `json:"jobs,omitempty"`
 }
 
 // Input starts a task's workflow.
@@ -213,6 +216,9 @@ type state struct {
 	// tries are the attempts, but for those of earlier runs that were forgotten, the first so many.
 	tries     []try
 	forgotten int
+	// jobs is how many jobs upstreams have accepted, and again is when the last of them failed so that another may follow.
+	jobs  int
+	again time.Time
 	// held are the channels where the task may have a slot, or a place in line.
 	held []string
 	// lines are the full channels whose line the task stands in, for the operator.
@@ -225,7 +231,11 @@ func (s *state) enter(ctx workflow.Context, phase Phase, more ...temporal.Search
 		return nil
 	}
 	s.phase = phase
-	due := phase.due(s.began, workflow.Now(ctx))
+	began := s.began
+	if !s.again.IsZero() {
+		began = s.again
+	}
+	due := phase.due(began, workflow.Now(ctx))
 	updates := append([]temporal.SearchAttributeUpdate{Keyword(AttrState).ValueSet(string(phase)), dueAt(due)}, more...)
 	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
 		return fmt.Errorf("show phase %s: %w", phase, err)

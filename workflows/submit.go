@@ -27,7 +27,12 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 	if v.in.Revision >= revisionRestores { // whatever run this is
 		until = v.began.Add(time.Duration(v.in.Limits.Queue))
 	}
-	if b := v.in.Before; b != nil {
+	if v.jobs > 0 { // the time that the job before it took is not of the queue
+		until = v.again.Add(time.Duration(v.in.Limits.Queue))
+	}
+	if v.failedAt != "" && v.in.Pin == nil {
+		want.Except = []string{v.failedAt} // in this round
+	} else if b := v.in.Before; b != nil && v.jobs == b.Jobs {
 		last, wait, want.Except, want.ExceptKeys = b.Last, b.Wait, b.Except, b.ExceptKeys
 	}
 	for round := 0; ; round++ {
@@ -39,7 +44,7 @@ func (v *video) submit(ctx workflow.Context) (activities.Job, *providers.VideoFa
 			return none, v.calledOff(ctx), nil
 		}
 		if full {
-			return none, nil, v.goOn(ctx, Before{Last: last, Wait: wait, Except: want.Except, ExceptKeys: want.ExceptKeys})
+			return none, nil, v.goOn(ctx, Before{Last: last, Wait: wait, Except: want.Except, ExceptKeys: want.ExceptKeys, Jobs: v.jobs, Again: v.again})
 		}
 		admission := v.admit(ctx, want)
 		if admission.Full != nil {

@@ -48,18 +48,33 @@ type video struct {
 	// holds until its job there is stopped.
 	later    []func(free workflow.Context)
 	stopping string
+	// failedAt is the channel of the last job, whose failure lets another follow; "" for none.
+	failedAt string
 	// acts only names the activities to the SDK; it stays nil and nothing calls it.
 	acts *activities.Activities
 }
 
 func (v *video) run(ctx workflow.Context) (Result, error) {
-	job, failure, err := v.submit(ctx)
-	if err != nil || failure != nil {
-		return failed(failure, 0), err
-	}
-	status, failure, err := v.poll(ctx, job)
-	if err != nil || failure != nil {
-		return failed(failure, max(0, status.Progress)).of(job), err
+	var (
+		job    activities.Job
+		status providers.VideoStatus
+	)
+	for {
+		var (
+			failure *providers.VideoFailure
+			err     error
+		)
+		if job, failure, err = v.submit(ctx); err != nil || failure != nil {
+			return failed(failure, 0), err
+		}
+		v.jobs++
+		if status, failure, err = v.poll(ctx, job); err == nil && failure == nil {
+			break
+		}
+		if err != nil || !failure.Retryable || v.jobs >= v.in.Limits.Jobs || isCancelled(ctx) {
+			return failed(failure, max(0, status.Progress)).of(job), err
+		}
+		v.elsewhere(workflow.Now(ctx), job, *failure)
 	}
 	outputs, failure, err := v.archive(ctx, job, status)
 	if err != nil || failure != nil {
@@ -69,6 +84,14 @@ func (v *video) run(ctx workflow.Context) (Result, error) {
 		State: Completed, Progress: ProgressCompleted, Outputs: outputs,
 		Seconds: status.Seconds, Width: status.Width, Height: status.Height,
 	}.of(job), nil
+}
+
+// elsewhere has the next job tried at another channel first: the vendor says that its failure was its own, and costs nothing.
+func (v *video) elsewhere(now time.Time, job activities.Job, failure providers.VideoFailure) {
+	v.tries[len(v.tries)-1].fault = &activities.Record{
+		Kind: providers.Upstream, Message: failure.Message, Code: failure.Code, Accepted: providers.NotAccepted, Retryable: true,
+	}
+	v.failedAt, v.again = job.Assignment.Channel, now
 }
 
 // finish writes the result where readers find it without a worker, settles what the task held, and has its end told.

@@ -194,6 +194,7 @@ func (p *parts) tasks() *tasks.Client {
 			Deadline:  activities.Duration(p.cfg.Video.Deadline),
 			Archive:   activities.Duration(p.cfg.Video.ArchiveDeadline),
 			Retention: activities.Duration(p.cfg.Video.Retention),
+			Jobs:      p.cfg.Video.JobAttempts,
 		},
 		PrivateWebhooks: p.cfg.Webhooks.AllowPrivateNetworks,
 		Created:         p.metrics.Created(),

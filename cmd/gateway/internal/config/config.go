@@ -87,6 +87,7 @@ type Video struct {
 	Retention       time.Duration `yaml:"retention" doc:"how long a finished video stays"`
 	QueueLimit      time.Duration `yaml:"queue_limit" doc:"how long a task may wait for a channel"`
 	Deadline        time.Duration `yaml:"deadline" doc:"how long a job may take, from its accepted submit"`
+	JobAttempts     int           `yaml:"job_attempts" doc:"jobs that a task may start in all, where a vendor says that a job's failure is its own and costs nothing"`
 	ArchiveDeadline time.Duration `yaml:"archive_deadline" doc:"how long copying the result may be tried"`
 	PollMin         time.Duration `yaml:"poll_min" doc:"shortest wait between two polls"`
 	PollMax         time.Duration `yaml:"poll_max" doc:"longest wait between two polls"`
@@ -161,7 +162,7 @@ func Default() Config {
 		Temporal: Temporal{Address: "127.0.0.1:7233", Namespace: "default", TaskQueue: "video"},
 		Archive:  Archive{Endpoint: "http://127.0.0.1:9000", Bucket: "videos", Region: "us-east-1"},
 		Video: Video{
-			Retention: 72 * time.Hour, QueueLimit: 24 * time.Hour, Deadline: 6 * time.Hour, ArchiveDeadline: 24 * time.Hour,
+			Retention: 72 * time.Hour, QueueLimit: 24 * time.Hour, Deadline: 6 * time.Hour, JobAttempts: 2, ArchiveDeadline: 24 * time.Hour,
 			PollMin: 2 * time.Second, PollMax: 30 * time.Second, Copies: 8, MaxOutputBytes: 2 << 30,
 		},
 		Relay: Relay{

@@ -126,6 +126,9 @@ func (v *validator) video(section Video) {
 	if section.PollMin > section.PollMax {
 		v.add("video.poll_min", "is %s, longer than poll_max, which is %s", formatDuration(section.PollMin), formatDuration(section.PollMax))
 	}
+	if section.JobAttempts < 1 {
+		v.add("video.job_attempts", "wants 1 or more")
+	}
 	if section.Copies < 2 {
 		v.add("video.copies", "wants 2 or more: one of a slow source must leave room for another")
 	}
