@@ -8,6 +8,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/anthropic"
+	"modelrelay/providers/ark"
 	"modelrelay/providers/gemini"
 	"modelrelay/providers/generic"
 	"modelrelay/providers/luma"
@@ -26,6 +27,12 @@ func New(client *http.Client) providers.Catalog {
 			Takes:        anthropic.Endpoints(),
 			Usage:        anthropic.Usage(),
 			CheckBaseURL: anthropic.CheckBaseURL,
+		},
+		"ark": {
+			Name:        "ark",
+			BaseURL:     ark.BaseURL,
+			Video:       ark.NewVideos(client),
+			VideoModels: ark.VideoModels,
 		},
 		"gemini": {
 			Name:         "gemini",

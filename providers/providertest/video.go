@@ -58,6 +58,15 @@ type VideoSubject struct {
 	NoQueue bool
 	// BareUploads: the vendor takes an upload's bytes alone, without name and type.
 	BareUploads bool
+	// NoLinks: the vendor takes images as bytes alone, so a client's link is refused.
+	NoLinks bool
+	// LooksUp: a Finder asks for a lost submit in a request of its own, VideoFind, and never repeats the submit.
+	LooksUp bool
+	// CancelReads names the answer about a job that a Canceler reads before it stops the job, "queued" for one; "" where it reads
+	// none.
+	CancelReads string
+	// RemixPrompt reads the prompt of a remix; nil where it is the body's "prompt".
+	RemixPrompt func(*http.Request) (string, error)
 }
 
 // Upload is an input image as the upstream sees it.

@@ -106,6 +106,13 @@ func (s videoSuite) imageAddress(t *testing.T) {
 	})
 	req := s.request()
 	req.Inputs = []providers.Media{{URL: "https://images.example.com/cat.png"}}
+	if s.subject.NoLinks {
+		_, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), req)
+		if fault := wantFault(t, err); fault.Kind != providers.Invalid || fault.Accepted != providers.NotAccepted || u.submitted() != 0 {
+			t.Errorf("got %v, sent %d times, want a refusal of the link", fault, u.submitted())
+		}
+		return
+	}
 	if _, err := s.adapter(t).Submit(t.Context(), s.at(u.server.URL), req); err != nil {
 		t.Fatal(err)
 	}

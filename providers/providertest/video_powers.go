@@ -22,6 +22,9 @@ func (s videoSuite) cancel(t *testing.T) {
 	u := s.upstream(t)
 	to := s.at(u.server.URL)
 	ticket := s.accepted(t, s.adapter(t), to)
+	if s.subject.CancelReads != "" {
+		u.on(VideoPoll, u.file(s.subject.CancelReads))
+	}
 	asked := 0
 	cancelled := u.file("cancelled")
 	u.on(VideoCancel, func(w http.ResponseWriter, r *http.Request) {
@@ -80,11 +83,12 @@ func (s videoSuite) remix(t *testing.T) {
 	accept := u.file("submitted")
 	u.on(VideoRemix, func(w http.ResponseWriter, r *http.Request) {
 		sent.Add(1)
-		var body struct {
-			Prompt string `json:"prompt"`
+		read := s.subject.RemixPrompt
+		if read == nil {
+			read = bodyPrompt
 		}
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Prompt != s.request().Prompt {
-			t.Errorf("got prompt %q, %v", body.Prompt, err)
+		if prompt, err := read(r); err != nil || prompt != s.request().Prompt {
+			t.Errorf("got prompt %q, %v", prompt, err)
 		}
 		if s.subject.IdempotencyKey != nil && s.subject.IdempotencyKey(r) != s.request().IdempotencyKey {
 			t.Errorf("got key %q", s.subject.IdempotencyKey(r))
@@ -126,6 +130,15 @@ func (s videoSuite) remix(t *testing.T) {
 	if fault := wantFault(t, err); fault.Kind != providers.Invalid || fault.Accepted != providers.NotAccepted || sent.Load() != 0 {
 		t.Errorf("with an image: got %v, sent %d times", fault, sent.Load())
 	}
+}
+
+// bodyPrompt is the prompt where most vendors have it.
+func bodyPrompt(r *http.Request) (string, error) {
+	var body struct {
+		Prompt string `json:"prompt"`
+	}
+	err := json.NewDecoder(r.Body).Decode(&body)
+	return body.Prompt, err
 }
 
 // variants: a video's pictures are read by name, and one that is missing is not found.
@@ -185,6 +198,16 @@ func (s videoSuite) find(t *testing.T) {
 			then(w, r)
 		}
 	}
+	step, found := VideoSubmit, "submitted"
+	if s.subject.LooksUp {
+		step, found = VideoFind, "find"
+	}
+	answered := func(then http.HandlerFunc) {
+		if step == VideoSubmit {
+			then = noting(then)
+		}
+		u.on(step, then)
+	}
 	u.on(VideoSubmit, noting(u.drop(false)))
 	if _, err := s.adapter(t).Submit(t.Context(), to, s.request()); wantFault(t, err).Accepted != providers.AcceptedUnknown {
 		t.Errorf("got %v", err)
@@ -199,7 +222,7 @@ func (s videoSuite) find(t *testing.T) {
 		"garbage":     u.text(http.StatusOK, "application/json", "{"),
 		"cut":         u.drop(true),
 	} {
-		u.on(VideoSubmit, noting(answer))
+		answered(answer)
 		ticket, err := finder.Find(t.Context(), to, s.request())
 		if err == nil {
 			t.Errorf("%s: got %+v", name, ticket)
@@ -209,7 +232,7 @@ func (s videoSuite) find(t *testing.T) {
 			t.Errorf("%s: got accepted %d, %q", name, fault.Accepted, fault.Error())
 		}
 	}
-	u.on(VideoSubmit, noting(u.file("submitted")))
+	answered(u.file(found))
 	ticket, err := finder.Find(t.Context(), to, s.request())
 	if err != nil || ticket.Job != s.subject.Job {
 		t.Errorf("got %+v, %v", ticket, err)
@@ -223,7 +246,7 @@ func (s videoSuite) find(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	gone := make(chan struct{})
-	u.on(VideoSubmit, u.hang(stop, gone))
+	u.on(step, u.hang(stop, gone))
 	_, err = finder.Find(ctx, to, s.request())
 	canceled(t, err, gone)
 }

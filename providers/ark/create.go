@@ -1,0 +1,204 @@
+package ark
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// maxBody bounds a create in bytes.
+	maxBody = 64 << 20
+	// maxSeed is the largest seed; the least, -1, is a random one.
+	maxSeed = 1<<31 - 1
+)
+
+// item is one of a create's contents, with the payload of its type alone.
+type item struct {
+	Type     string `json:"type"`
+	Text     string `json:"text,omitempty"`
+	ImageURL *place `json:"image_url,omitempty"`
+	VideoURL *place `json:"video_url,omitempty"`
+	AudioURL *place `json:"audio_url,omitempty"`
+	Role     string `json:"role,omitempty"`
+}
+
+type place struct {
+	URL string `json:"url"`
+}
+
+// createBody writes a create. Every failure is before anything was sent.
+func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
+	table, shape := modelOf(model), req.Shape()
+	if fault := table.Check(shape); fault != nil {
+		return nil, fault
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return nil, fault
+	}
+	own, err := req.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	if own["callback_url"] != nil {
+		return nil, providers.InvalidField("callback_url", "The gateway watches the job itself: 'callback_url' cannot be given.")
+	}
+	if err := refuseTogether(model, req, frame); err != nil {
+		return nil, err
+	}
+	members, err := settings(model, table, req, frame)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case own["content"] == nil:
+		if members["content"], err = contents(ctx, req); err != nil {
+			return nil, err
+		}
+	case req.Prompt != "" || len(req.Inputs) > 0:
+		return nil, providers.InvalidField("content", "The upstream's own 'content' takes no prompt and no inputs beside it.")
+	}
+	if _, named := own["safety_identifier"]; !named && req.IdempotencyKey != "" {
+		members["safety_identifier"] = identifier(req.IdempotencyKey)
+	}
+	body, err := upstream.Encode(req, members)
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > maxBody {
+		return nil, &providers.Fault{Kind: providers.TooLarge, Message: "The inputs are larger than the 64 MB that the upstream takes.", Accepted: providers.NotAccepted}
+	}
+	return body, nil
+}
+
+// settings are the members beside the content.
+func settings(model string, table providers.VideoModel, req providers.VideoRequest, frame providers.Frame) (map[string]any, error) {
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return nil, err
+	}
+	members := map[string]any{"model": model}
+	if seconds != 0 {
+		members["duration"] = seconds
+	}
+	for name, word := range map[string]string{"ratio": frame.AspectRatio, "resolution": frame.Resolution} {
+		if word != "" {
+			members[name] = word
+		}
+	}
+	if req.GenerateAudio != nil && table.Audio == providers.AudioOption {
+		members["generate_audio"] = *req.GenerateAudio
+	}
+	if req.Seed != nil {
+		if *req.Seed < -1 || *req.Seed > maxSeed {
+			return nil, providers.InvalidField("seed", "The upstream takes a seed from -1 to %d.", maxSeed)
+		}
+		members["seed"] = *req.Seed
+	}
+	if family(model) != seedance25 {
+		return members, nil
+	}
+	switch {
+	case len(req.Of(providers.SourceVideo)) > 0:
+		members["omni_reference_task_type"], members["duration"], members["ratio"] = "edit", -1, adaptive
+	case len(req.Of(providers.ExtendVideo)) > 0:
+		members["omni_reference_task_type"], members["ratio"] = "extend", adaptive
+	case len(req.Of(providers.FirstFrame)) > 0:
+		members["ratio"] = adaptive
+	}
+	return members, nil
+}
+
+// contents are the prompt and the inputs with their roles.
+func contents(ctx context.Context, req providers.VideoRequest) ([]item, error) {
+	var items []item
+	if req.Prompt != "" {
+		items = append(items, item{Type: "text", Text: req.Prompt})
+	}
+	for _, input := range req.Inputs {
+		text, err := upstream.InputText(ctx, input)
+		if err != nil {
+			return nil, err
+		}
+		at := &place{text}
+		switch input.Role {
+		case providers.FirstFrame:
+			items = append(items, item{Type: "image_url", ImageURL: at, Role: "first_frame"})
+		case providers.LastFrame:
+			items = append(items, item{Type: "image_url", ImageURL: at, Role: "last_frame"})
+		case providers.Reference:
+			items = append(items, item{Type: "image_url", ImageURL: at, Role: "reference_image"})
+		case providers.SourceVideo, providers.ExtendVideo:
+			items = append(items, item{Type: "video_url", VideoURL: at, Role: "reference_video"})
+		case providers.SourceAudio:
+			items = append(items, item{Type: "audio_url", AudioURL: at, Role: "reference_audio"})
+		}
+	}
+	if len(items) == 0 {
+		return nil, providers.InvalidField("prompt", "The upstream needs a 'prompt' or an input.")
+	}
+	return items, nil
+}
+
+// refuseTogether refuses what the vendor does not take with one another. Seedance 2.5 says so of a fixed ratio only after
+// minutes in the queue.
+func refuseTogether(model string, req providers.VideoRequest, frame providers.Frame) error {
+	name, has := family(model), func(role providers.InputRole) bool { return len(req.Of(role)) > 0 }
+	framed, edit := has(providers.FirstFrame) || has(providers.LastFrame), has(providers.SourceVideo)
+	video := edit || has(providers.ExtendVideo)
+	switch fixed := frame.AspectRatio != "" && frame.AspectRatio != adaptive; {
+	case framed && video:
+		return providers.InvalidField("video", "The upstream takes no 'video' beside 'image' and 'last_image'.")
+	case framed && has(providers.SourceAudio):
+		return providers.InvalidField("audio", "The upstream takes no 'audio' beside 'image' and 'last_image'.")
+	case edit && has(providers.ExtendVideo):
+		return providers.InvalidField("video", "The upstream either edits a video or extends one.")
+	case strings.HasPrefix(name, "seedance-2-0") && has(providers.SourceAudio) && !video && !has(providers.Reference):
+		return providers.InvalidField("audio", "This model takes 'audio' only beside 'reference_images' or 'video'.")
+	case name == seedance25 && (framed || video) && fixed:
+		return providers.InvalidField(ratioField(req), "This model keeps the ratio of its frames and of a source video: '%s' cannot be given.", ratioField(req))
+	case name == seedance25 && edit && req.Seconds != "":
+		return providers.InvalidField("seconds", "This model keeps the source video's length: 'seconds' cannot be given.")
+	case strings.HasPrefix(name, "seedance-1-0") && !framed && frame.AspectRatio == adaptive:
+		return providers.InvalidField("aspect_ratio", "This model takes 'adaptive' only with an image.")
+	}
+	return nil
+}
+
+// ratioField is the field of the request that says a ratio.
+func ratioField(req providers.VideoRequest) string {
+	switch {
+	case req.AspectRatio != "":
+		return "aspect_ratio"
+	case req.Size != "":
+		return "size"
+	}
+	return "width"
+}
+
+// identifier is the safety_identifier of an attempt, which the vendor shows again with the job. It takes 64 characters.
+func identifier(attempt string) string {
+	const digits = 40
+	sum := sha256.Sum256([]byte(attempt))
+	return "mr-" + hex.EncodeToString(sum[:])[:digits]
+}
+
+// named is the safety_identifier by which a create can be looked up; "" where the client gave its own, which other jobs may
+// bear as well.
+func named(req providers.VideoRequest) (string, error) {
+	var own map[string]json.RawMessage
+	own, err := req.Parameters()
+	if err != nil {
+		return "", err
+	}
+	if _, given := own["safety_identifier"]; given || req.IdempotencyKey == "" {
+		return "", nil
+	}
+	return identifier(req.IdempotencyKey), nil
+}

@@ -1,0 +1,86 @@
+package ark
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// pageSize is the largest of a list's pages, and mostPages how many of them are read for one look.
+	pageSize  = 500
+	mostPages = 4
+	// listEvery is how often an account may ask for a page, with something to spare.
+	listEvery = 1500 * time.Millisecond
+)
+
+// Find looks through the vendor's list of a week's jobs for the one that bears the attempt's safety_identifier. That it is not
+// there proves nothing: how soon the list shows a job is not documented.
+func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	unknown := func(err error) error {
+		fault := *providers.AsFault(err)
+		fault.Accepted = providers.AcceptedUnknown
+		return &fault
+	}
+	name, err := named(req)
+	if err != nil {
+		return providers.Ticket{}, unknown(err)
+	}
+	if name == "" {
+		return providers.Ticket{}, &providers.Fault{
+			Kind: providers.Upstream, Message: "Nobody can tell whether the upstream took the job.",
+			Err: fmt.Errorf("%w for a safety_identifier of the client's own", providers.ErrNoLookup),
+		}
+	}
+	for page := 1; page <= mostPages; page++ {
+		if page > 1 {
+			if err := pause(ctx); err != nil {
+				return providers.Ticket{}, unknown(err)
+			}
+		}
+		items, err := v.list(ctx, to, page)
+		if err != nil {
+			return providers.Ticket{}, unknown(err)
+		}
+		for _, one := range items {
+			if string(one.Identifier) == name && one.ID != "" {
+				return providers.Ticket{Job: string(one.ID)}, nil
+			}
+		}
+		if len(items) < pageSize {
+			break
+		}
+	}
+	return providers.Ticket{}, &providers.Fault{Kind: providers.NotFound, Message: "The upstream lists no such job."}
+}
+
+// list is a page of the jobs of the target's model. Keys with rights of their own may list no others.
+func (v *Videos) list(ctx context.Context, to providers.Target, page int) ([]task, error) {
+	query := url.Values{"page_num": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(pageSize)}, "filter.model": {to.Model}}
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: tasksPath + "?" + query.Encode()})
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Items []task `json:"items"`
+	}
+	err = upstream.Decode(answer.Body, &list)
+	return list.Items, err
+}
+
+// pause waits until the next page may be asked for.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(listEvery)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,98 @@
+package ark
+
+import (
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// maxImage and maxAudio bound an upload in bytes.
+	maxImage = 30 << 20
+	maxAudio = 15 << 20
+	// frameRate is that of all videos.
+	frameRate = 24
+	// adaptive is the ratio that the inputs have.
+	adaptive = "adaptive"
+)
+
+// The families of models, whose members take the same.
+const (
+	seedance25  = "seedance-2-5-260628"
+	seedance20  = "seedance-2-0-260128"
+	seedance20f = "seedance-2-0-fast-260128"
+	seedance20m = "seedance-2-0-mini-260615"
+	seedance15  = "seedance-1-5-pro-251215"
+	seedance10  = "seedance-1-0-pro-250528"
+	seedance10f = "seedance-1-0-pro-fast-251015"
+)
+
+// family is a model's name without what the two sites write before it.
+func family(model string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(model, "doubao-"), "dreamina-")
+}
+
+// VideoModels is the table of the vendor's models. An endpoint ("ep-…") is not in it.
+func VideoModels(model string) (providers.VideoModel, bool) {
+	table := providers.VideoModel{
+		AspectRatios: []string{"16:9", "4:3", "1:1", "3:4", "9:16", "21:9", adaptive}, Resolutions: []string{"480p", "720p", "1080p"},
+		FPS: frameRate, Audio: providers.AudioOption, Apart: true,
+	}
+	switch name := family(model); name {
+	case seedance25:
+		table.Seconds, table.Inputs = upstream.SecondsFrom(4, 30), inputs(30, 10)
+	case seedance20:
+		table.Seconds, table.Inputs = upstream.SecondsFrom(4, 15), inputs(9, 3)
+		table.Resolutions = append(table.Resolutions, "4k")
+	case seedance20f, seedance20m:
+		table.Seconds, table.Inputs = upstream.SecondsFrom(4, 15), inputs(9, 3)
+		table.Resolutions = table.Resolutions[:2]
+	case seedance15:
+		table.Seconds, table.Inputs, table.Seed = upstream.SecondsFrom(4, 12), frames(append(imageTypes(), "image/heic", "image/heif")), true
+	case seedance10, seedance10f:
+		table.Seconds, table.Inputs, table.Seed = upstream.SecondsFrom(2, 12), frames(imageTypes()), true
+		table.Audio = providers.AudioNever
+		if name == seedance10f {
+			table.Inputs = table.Inputs[:1]
+		}
+	default:
+		return providers.VideoModel{}, false
+	}
+	return table, true
+}
+
+// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+func modelOf(model string) providers.VideoModel {
+	if known, ok := VideoModels(model); ok {
+		return known
+	}
+	return providers.VideoModel{
+		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), FPS: frameRate,
+		Audio: providers.AudioOption, Seed: true, Apart: true, Inputs: inputs(30, 10),
+	}
+}
+
+func imageTypes() []string {
+	return []string{"image/jpeg", "image/png", "image/webp", "image/bmp", "image/tiff", "image/gif"}
+}
+
+// frames are a first and a last frame.
+func frames(types []string) []providers.VideoInput {
+	first := providers.FirstFrame
+	return []providers.VideoInput{
+		{Role: providers.FirstFrame, Types: types, MaxBytes: maxImage},
+		{Role: providers.LastFrame, Types: types, MaxBytes: maxImage, With: &first},
+	}
+}
+
+// inputs are the frames and references of Seedance 2: so many images, and so many videos and sounds each.
+func inputs(images, others int) []providers.VideoInput {
+	types := append(imageTypes(), "image/heic", "image/heif")
+	return append(frames(types),
+		providers.VideoInput{Role: providers.Reference, Max: images, Types: types, MaxBytes: maxImage},
+		providers.VideoInput{Role: providers.SourceVideo, Max: others, LinksOnly: true},
+		providers.VideoInput{Role: providers.ExtendVideo, Max: others, LinksOnly: true},
+		providers.VideoInput{Role: providers.SourceAudio, Max: others, Types: []string{"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"}, MaxBytes: maxAudio},
+	)
+}
