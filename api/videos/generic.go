@@ -127,7 +127,7 @@ func (s *Service) addGenericCreate(g *edge.Group, tags []string) {
 	}, s.create(dialect{
 		format: providers.Generic,
 		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
-			return s.readGenericBody(x, r, check)
+			return s.checks.readGenericBody(x, r, check)
 		},
 		show: func(_ *edge.Request, task tasks.Task) any { return newGenericCreated(task) },
 	}))
@@ -152,7 +152,7 @@ type genericVideoBody struct {
 }
 
 // readGenericBody reads a create in the generic format.
-func (s *Service) readGenericBody(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
+func (c fieldChecks) readGenericBody(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
 	b, err := readJSON(x, r, check)
 	if err != nil {
 		return providers.VideoRequest{}, err
@@ -161,7 +161,7 @@ func (s *Service) readGenericBody(x *edge.Request, r *http.Request, check *body.
 		Model: b.Text("model"), Prompt: b.Text("prompt"), User: b.Text("user"), ResponseFormat: b.Text("response_format"),
 		WebhookURL: b.Text("webhook_url"),
 	}
-	if req.Metadata, req.Extra, err = s.checks.readFreely(b); err != nil {
+	if req.Metadata, req.Extra, err = c.readFreely(b); err != nil {
 		return req, err
 	}
 	for _, field := range [...]struct {

@@ -43,7 +43,7 @@ func (s *Service) addRemix(g *edge.Group, tags []string) {
 		Responses: body.DeclareAnswer[openAIVideo](registry, "The new task"),
 		Metadata:  edge.Calls(),
 	}, func(x *edge.Request, r *http.Request) error {
-		req, err := s.readRemix(x, r, check)
+		req, err := s.checks.readRemix(x, r, check)
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (s *Service) remix(x *edge.Request, r *http.Request, req providers.VideoReq
 }
 
 // readRemix reads what is to change. Everything else belongs to the source: a field that says something of it is refused.
-func (s *Service) readRemix(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
+func (c fieldChecks) readRemix(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
 	var req providers.VideoRequest
 	if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 		given, err := readSoraForm(x, r, boundary)
@@ -108,11 +108,11 @@ func (s *Service) readRemix(x *edge.Request, r *http.Request, check *body.Checke
 			return req, err
 		}
 		req = providers.VideoRequest{Prompt: b.Text("prompt"), WebhookURL: b.Text("webhook_url")}
-		if req.Metadata, req.Extra, err = s.checks.readFreely(b); err != nil {
+		if req.Metadata, req.Extra, err = c.readFreely(b); err != nil {
 			return req, err
 		}
 	}
-	if err := s.checks.refuseFields(&req); err != nil {
+	if err := c.refuseFields(&req); err != nil {
 		return req, err
 	}
 	if req.Prompt == "" {

@@ -145,7 +145,7 @@ func (s *Service) addSoraCreate(g *edge.Group, tags []string) {
 			if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 				return readSoraForm(x, r, boundary)
 			}
-			return s.readSoraBody(x, r, check)
+			return s.checks.readSoraBody(x, r, check)
 		},
 		show: func(_ *edge.Request, task tasks.Task) any { return newOpenAIVideo(task) },
 	}))

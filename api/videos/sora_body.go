@@ -22,7 +22,7 @@ type openAIVideoBody struct {
 }
 
 // readSoraBody reads a JSON create.
-func (s *Service) readSoraBody(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
+func (c fieldChecks) readSoraBody(x *edge.Request, r *http.Request, check *body.Checker) (providers.VideoRequest, error) {
 	b, err := readJSON(x, r, check)
 	if err != nil {
 		return providers.VideoRequest{}, err
@@ -30,7 +30,7 @@ func (s *Service) readSoraBody(x *edge.Request, r *http.Request, check *body.Che
 	req := providers.VideoRequest{
 		Model: b.Text("model"), Prompt: b.Text("prompt"), Size: b.Text("size"), WebhookURL: b.Text("webhook_url"),
 	}
-	if req.Metadata, req.Extra, err = s.checks.readFreely(b); err != nil {
+	if req.Metadata, req.Extra, err = c.readFreely(b); err != nil {
 		return req, err
 	}
 	req.Width, req.Height = parseSize(req.Size)

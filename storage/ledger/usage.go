@@ -35,7 +35,6 @@ type Usage struct {
 	client *redis.Client
 	log    *slog.Logger
 	out    storage.Outage
-	every  time.Duration
 	script *redis.Script
 
 	mu      sync.Mutex
@@ -121,20 +120,20 @@ func NewUsage(client *redis.Client, opts *UsageOptions) *Usage {
 	u := &Usage{
 		client:  client,
 		log:     cmp.Or(opts.Log, slog.New(slog.DiscardHandler)),
-		every:   opts.FlushEvery,
 		script:  redis.NewScript(usageScript),
 		sums:    make(map[usageKey]tally),
 		rows:    make(map[string]int),
 		process: rand.Text()[:12],
 		done:    make(chan struct{}),
 	}
-	if u.every <= 0 {
-		u.every = time.Second
-	}
 	u.out = storage.Outage{Log: u.log, What: "usage: kept until it is back"}
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
 	u.stop = cancel
-	go u.run(ctx)
+	every := opts.FlushEvery
+	if every <= 0 {
+		every = time.Second
+	}
+	go u.run(ctx, every)
 	return u
 }
 
@@ -171,9 +170,9 @@ func (u *Usage) Record(e Entry) {
 	u.sums[key] = sum
 }
 
-func (u *Usage) run(ctx context.Context) {
+func (u *Usage) run(ctx context.Context, every time.Duration) {
 	defer close(u.done)
-	tick := time.NewTicker(u.every)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
