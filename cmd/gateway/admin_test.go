@@ -3,6 +3,8 @@ package main_test
 import (
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +57,32 @@ func TestReloadOfTheAdminKey(t *testing.T) {
 	}
 	if log := s.err.String(); strings.Contains(log, "after a restart") || strings.Contains(log, "second-admin-key") {
 		t.Errorf("log:\n%s", log)
+	}
+}
+
+// TestReloadOfASecretFile: a key in a file of its own, which another may replace, holds without a restart.
+func TestReloadOfASecretFile(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	file := filepath.Join(t.TempDir(), "admin-key")
+	write := func(path, key string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(file, "first-admin-key")
+	s := serve(t, "admin_key: ${file:"+file+"}\n"+configFor("redis://"+server.Addr(), "http://127.0.0.1:1", "sk-demo", ""), "--worker=false")
+	if code, body := s.admin("first-admin-key", "GET", "/admin/tokens"); code != 200 {
+		t.Fatalf("at the start: %d %s", code, body)
+	}
+	write(file+".new", "second-admin-key")
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+	s.err.line(t, 1, `"msg":"the admin key changed","open":true`)
+	if code, body := s.admin("second-admin-key", "GET", "/admin/tokens"); code != 200 {
+		t.Errorf("after the change: %d %s", code, body)
 	}
 }
 

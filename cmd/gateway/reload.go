@@ -21,19 +21,33 @@ import (
 // settle is how long a file must be left alone before it is read: editors and mounts change it in several steps.
 const settle = 200 * time.Millisecond
 
-// watcher reloads channels, aliases, tokens, prices and the admin key when the configuration file changes or the process is told to hang up.
+// watcher reloads channels, aliases, tokens, prices and the admin key when the configuration file, or a file that it reads a secret from, changes, or the process is told to hang up.
 type watcher struct {
 	file   string
 	parse  func(text []byte) (config.Config, error)
 	hangup <-chan os.Signal
 	parts  *parts
 
-	seen []byte // the text read last, whether it was good or not
+	// seen is what was read last, whether it was good or not, and secrets are the files that it names.
+	seen    []byte
+	secrets []string
 }
 
 func newWatcher(m *Main, g *cli.Globals, p *parts, text []byte) *watcher {
 	parse := func(text []byte) (config.Config, error) { return config.Parse(g.Config, text, m.Env, p.catalog) }
-	return &watcher{file: g.Config, parse: parse, hangup: m.Hangup, parts: p, seen: text}
+	w := &watcher{file: g.Config, parse: parse, hangup: m.Hangup, parts: p, secrets: p.cfg.SecretFiles()}
+	w.seen = w.withSecrets(text)
+	return w
+}
+
+// withSecrets is the file's text with those of the files that it names.
+func (w *watcher) withSecrets(text []byte) []byte {
+	all := slices.Clone(text)
+	for _, path := range w.secrets {
+		secret, _ := os.ReadFile(path) //nolint:gosec // the operator names the file; one that is away reads as another text
+		all = append(append(all, 0), secret...)
+	}
+	return all
 }
 
 // run watches until ctx ends. tokens is nil in a process that serves no calls.
@@ -63,9 +77,11 @@ func (w *watcher) run(ctx context.Context, tokens *tokens.Store) {
 			return
 		case <-hangup:
 			w.read(ctx, tokens)
+			w.follow(changes)
 		case change := <-changes.Events:
-			// Writes to the file itself put its reading off; a busy neighbour in the folder must not.
-			if !waiting || filepath.Base(change.Name) == filepath.Base(w.file) {
+			// Writes to a file itself put its reading off; a busy neighbour in the folder must not.
+			own := func(path string) bool { return filepath.Base(change.Name) == filepath.Base(path) }
+			if !waiting || own(w.file) || slices.ContainsFunc(w.secrets, own) {
 				quiet.Reset(settle)
 			}
 			waiting = true
@@ -77,6 +93,7 @@ func (w *watcher) run(ctx context.Context, tokens *tokens.Store) {
 			waiting = false
 			w.follow(changes)
 			w.look(ctx, tokens)
+			w.follow(changes) // it may name other files now
 		}
 	}
 }
@@ -95,13 +112,18 @@ func (w *watcher) onHangup(ctx context.Context, tokens *tokens.Store, hangup <-c
 	}
 }
 
-// follow watches the folders of the file: an editor replaces the file itself, and a mounted one is a link into a
+// follow watches the folders of the file, and of those that it names: an editor replaces the file itself, and a mounted one is a link into a
 // folder that is replaced.
 func (w *watcher) follow(changes *fsnotify.Watcher) {
-	folders := []string{filepath.Dir(w.file)}
-	if target, err := filepath.EvalSymlinks(w.file); err == nil && !slices.Contains(folders, filepath.Dir(target)) {
-		folders = append(folders, filepath.Dir(target))
+	var folders []string
+	for _, path := range append([]string{w.file}, w.secrets...) {
+		folders = append(folders, filepath.Dir(path))
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			folders = append(folders, filepath.Dir(target))
+		}
 	}
+	slices.Sort(folders)
+	folders = slices.Compact(folders)
 	for _, folder := range changes.WatchList() {
 		if !slices.Contains(folders, folder) {
 			_ = changes.Remove(folder) // it may be gone already
@@ -118,7 +140,7 @@ func (w *watcher) follow(changes *fsnotify.Watcher) {
 // return is another event.
 func (w *watcher) look(ctx context.Context, tokens *tokens.Store) {
 	text, err := os.ReadFile(w.file)
-	if err != nil || bytes.Equal(text, w.seen) {
+	if err != nil || bytes.Equal(w.withSecrets(text), w.seen) {
 		return
 	}
 	w.take(ctx, tokens, text)
@@ -139,12 +161,13 @@ var errEmptied = errors.New("the file is empty")
 
 // take uses the text's channels, aliases, tokens, prices and admin key, or leaves everything as it is when there is anything wrong with it.
 func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
-	w.seen = text
+	defer func() { w.seen = w.withSecrets(text) }()
 	if len(bytes.TrimSpace(text)) == 0 {
 		w.refuse(errEmptied)
 		return
 	}
 	cfg, err := w.parse(text)
+	w.secrets = cfg.SecretFiles()
 	if err == nil && tokens != nil {
 		err = tokens.Seed(ctx, cfg.Seeds())
 	}

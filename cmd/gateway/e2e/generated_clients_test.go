@@ -39,7 +39,7 @@ func TestGeneratedClients(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "GATEWAY_URL="+g.URL(), "GATEWAY_TOKEN="+stack.Token, "GATEWAY_ADMIN_KEY="+stack.AdminKey)
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GATEWAY_URL="+g.URL(), "GATEWAY_TOKEN="+stack.Token, "GATEWAY_ADMIN_KEY="+stack.AdminKey)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		out, err := cmd.CombinedOutput()
 		if err != nil {

@@ -30,7 +30,7 @@ func Build(ctx context.Context, root, dir string) error {
 	for _, step := range [][]string{{filepath.Join(root, "dev"), Bin.Dev, "."}, {root, Bin.Gateway, "./cmd/gateway"}} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", step[1], step[2])
 		cmd.Dir = step[0]
-		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+		cmd.Env = append(os.Environ(), "GOWORK=off")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", step[2], err, out)
 		}

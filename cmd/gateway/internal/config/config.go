@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"modelrelay/providers"
@@ -35,7 +36,12 @@ type Config struct {
 	Channels       []Channel        `yaml:"channels" live:"true"`
 	// Aliases are public names of models by the names that clients may ask for in their place.
 	Aliases map[string]string `yaml:"aliases" live:"true" doc:"name that clients ask for: public name that it stands for, before anything else is looked at; permissions, prices and limits are the public name's"`
+
+	secretFiles []string
 }
+
+// SecretFiles are the files that ${file:PATH} names, whether they could be read or not.
+func (c Config) SecretFiles() []string { return c.secretFiles }
 
 // Admin is where the operator's operations are.
 type Admin struct {
@@ -185,11 +191,12 @@ func (c *Channel) setDefaults() {
 	c.Groups, c.Weight, c.Dialect, c.Translate = []string{DefaultGroup}, 1, providers.DialectBoth, true
 }
 
-// Parse reads a configuration file's text. The environment answers ${NAME}. Everything wrong with it comes back
+// Parse reads a configuration file's text. The environment answers ${NAME}; the paths of ${file:PATH} begin at the file's
+// folder, and SecretFiles lists them, of a configuration that is refused too. Everything wrong with it comes back
 // at once, as an *Error whose problems name key, line and column.
 func Parse(file string, text []byte, env func(string) (string, bool), vendors providers.Catalog) (Config, error) {
 	cfg := Default()
-	dec := &decoder{env: env, places: map[string]place{}, lost: map[place]bool{}}
+	dec := &decoder{env: env, folder: filepath.Dir(file), places: map[string]place{}, lost: map[place]bool{}}
 	dec.document(text, &cfg)
 	if len(dec.problems) == 0 {
 		for _, problem := range cfg.Validate(vendors) {
@@ -197,8 +204,9 @@ func Parse(file string, text []byte, env func(string) (string, bool), vendors pr
 		}
 	}
 	if len(dec.problems) > 0 {
-		return Config{}, &Error{File: file, Problems: dec.problems}
+		return Config{secretFiles: dec.files}, &Error{File: file, Problems: dec.problems}
 	}
+	cfg.secretFiles = dec.files
 	return cfg, nil
 }
 

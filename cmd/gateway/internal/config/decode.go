@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -23,7 +25,10 @@ func placeOf(node *yaml.Node) place { return place{node.Line, node.Column} }
 // 3.0 for a whole number and its own forms of dates, and speaks of Go's types. Here the field's type decides how a scalar is
 // read, after ${NAME} was replaced within it.
 type decoder struct {
-	env      func(string) (string, bool)
+	env func(string) (string, bool)
+	// folder is where the paths of ${file:PATH} begin, and files are those that were read.
+	folder   string
+	files    []string
 	places   map[string]place // of keys
 	lost     map[place]bool   // aliases without an anchor
 	problems []Problem
@@ -257,7 +262,7 @@ func (d *decoder) scalar(key string, at place, node *yaml.Node, into reflect.Val
 		return
 	}
 	raw := node.Value
-	text, err := expand(raw, d.env)
+	text, err := expand(raw, d.variable, d.file)
 	if err != nil {
 		d.add(key, at, "%v", err)
 		return
@@ -269,6 +274,33 @@ func (d *decoder) scalar(key string, at place, node *yaml.Node, into reflect.Val
 		}
 		d.add(key, at, "%v", err)
 	}
+}
+
+// variable is the value of an environment variable.
+func (d *decoder) variable(name string) (string, error) {
+	value, ok := d.env(name)
+	if !ok {
+		return "", fmt.Errorf("the environment variable %s is not set", name)
+	}
+	return value, nil
+}
+
+// file is the text of a file, without the line end that editors put there.
+func (d *decoder) file(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(d.folder, path)
+	}
+	if !slices.Contains(d.files, path) {
+		d.files = append(d.files, path)
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the file cannot be read: %w", err)
+	case len(text) > maxSecretFile:
+		return "", fmt.Errorf("the file %s is larger than %d KiB", path, maxSecretFile>>10)
+	}
+	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
 // setScalar converts the text to the type of the field.

@@ -107,7 +107,7 @@ func diffKeys(changed *[]string, path string, before, after reflect.Value) {
 func keyFields(section reflect.Value) iter.Seq2[reflect.StructField, reflect.Value] {
 	return func(yield func(reflect.StructField, reflect.Value) bool) {
 		for _, field := range reflect.VisibleFields(section.Type()) {
-			if !field.Anonymous && !yield(field, section.FieldByIndex(field.Index)) {
+			if key := field.Tag.Get("yaml"); key != "" && !field.Anonymous && !yield(field, section.FieldByIndex(field.Index)) {
 				return
 			}
 		}

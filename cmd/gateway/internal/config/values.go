@@ -90,9 +90,15 @@ func ParseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is neither a date (2027-01-31) nor an RFC 3339 time", text)
 }
 
-// expand replaces every ${NAME} by the environment's value; $${ stands for a literal ${. What a value holds is text
-// and never YAML.
-func expand(text string, env func(string) (string, bool)) (string, error) {
+// fileMark begins the name of a file in ${file:PATH}.
+const fileMark = "file:"
+
+// maxSecretFile bounds a file that ${file:PATH} reads, in bytes: credentials are short, and a service account has 3 KB.
+const maxSecretFile = 64 << 10
+
+// expand replaces every ${NAME} by the environment's value and every ${file:PATH} by a file's text without the line end at its
+// end; $${ stands for a literal ${. What a value holds is text and never YAML.
+func expand(text string, env, file func(string) (string, error)) (string, error) {
 	var out strings.Builder
 	for {
 		at := strings.Index(text, "${")
@@ -106,12 +112,17 @@ func expand(text string, env func(string) (string, bool)) (string, error) {
 			continue
 		}
 		name, rest, found := strings.Cut(text[at+2:], "}")
-		if !found || !isVariable(name) {
-			return "", errors.New("${ begins the name of an environment variable, as in ${NAME}; write $${ for the characters themselves")
+		path, isFile := strings.CutPrefix(name, fileMark)
+		if !found || !isFile && !isVariable(name) || isFile && path == "" {
+			return "", errors.New("${ begins the name of an environment variable, as in ${NAME}, or of a file, as in ${file:PATH}; write $${ for the characters themselves")
 		}
-		value, ok := env(name)
-		if !ok {
-			return "", fmt.Errorf("the environment variable %s is not set", name)
+		from := env
+		if isFile {
+			name, from = path, file
+		}
+		value, err := from(name)
+		if err != nil {
+			return "", err
 		}
 		out.WriteString(text[:at] + value)
 		text = rest

@@ -1,0 +1,53 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"modelrelay/cmd/gateway/internal/config"
+)
+
+// TestSecretFiles: a key may stand in a file, whose path begins at the configuration's folder; one that cannot be read is a
+// problem that does not tell what another holds.
+func TestSecretFiles(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("key", "sk-from-a-file\r\n")
+	write("account.json", "{\"client_email\": \"a@b\",\n \"private_key\": \"x\"}\n")
+	write("large", strings.Repeat("x", 65<<10))
+	parse := func(text string) (config.Config, error) {
+		return config.Parse(filepath.Join(folder, "gateway.yaml"), []byte(text), testEnv, testVendors())
+	}
+	cfg, err := parse("admin_key: \"${file:key}\"\ntokens:\n  - {name: a, key: \"${file:" + folder + "/key}-2\"}\nchannels:\n" +
+		"  - {name: c, vendor: openai, base_url: \"http://u\", keys: [\"${file:account.json}\"], models: {m: }}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.AdminKey.Reveal() != "sk-from-a-file" || cfg.Seeds()[0].Key != "sk-from-a-file-2" || !strings.Contains(cfg.Routes()[0].Keys[0].Reveal(), "\n") {
+		t.Errorf("got %q, %+v", cfg.AdminKey.Reveal(), cfg.Routes()[0].Keys)
+	}
+	if got, want := cfg.SecretFiles(), []string{filepath.Join(folder, "key"), filepath.Join(folder, "account.json")}; !slices.Equal(got, want) {
+		t.Errorf("files: got %v, want %v", got, want)
+	}
+	for text, want := range map[string]string{
+		"admin_key: \"${file:none}\"\n":   "1:12: admin_key: the file cannot be read: open " + filepath.Join(folder, "none"),
+		"admin_key: \"${file:}\"\n":       "or of a file, as in ${file:PATH}",
+		"admin_key: \"${file:large}\"\n":  "is larger than 64 KiB",
+		"log: {level: \"${file:key}\"}\n": "log.level:",
+		"admin_key: \"${no file}\"\n":     "${ begins the name",
+	} {
+		_, err := parse(text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
