@@ -56,7 +56,11 @@ func newOfficeOn(t *testing.T, client *redis.Client, change func(*api.Options)) 
 		options.Tokens = o.store
 		options.Admin = admin.Options{
 			Key: admin.NewKey(adminKey), Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
-			Channels: func(context.Context) ([]router.ChannelState, error) { return routes.States(), nil },
+			Channels: func(context.Context) ([]router.ChannelState, error) {
+				states := routes.States()
+				routes.Describe(states)
+				return states, nil
+			},
 			CheckToken: func(token tokens.Token) (tokens.Token, error) {
 				if !slices.Contains(slots.Lanes(), token.Lane) {
 					return token, providers.InvalidField("lane", "Invalid request: 'lane' is unknown.")

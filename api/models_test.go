@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/providers/router"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/tokens"
 )
@@ -89,6 +92,43 @@ func TestOneModelShapes(t *testing.T) {
 		rec := g.do(t, request("GET", test.path, "", test.headers...))
 		if got := strings.TrimSpace(rec.Body.String()); rec.Code != test.status || !strings.Contains(got, test.want) {
 			t.Errorf("%.60s %v: got %d %s, want %s", test.path, test.headers, rec.Code, got, test.want)
+		}
+	}
+}
+
+// TestVideoModelTables: a model that makes videos shows what it takes to those who may make some.
+func TestVideoModelTables(t *testing.T) {
+	t.Parallel()
+	const (
+		plain = `{"id":"film","object":"model","created":1677628800,"owned_by":"openai"}`
+		film  = `{"id":"film","object":"model","created":1677628800,"owned_by":"openai","video":{"seconds":["5"],"sizes":[],"resolutions":["720p"],` +
+			`"inputs":[{"name":"image","max":1,"types":["image/png"]}],"audio":"never","n":1}}`
+		unknown = `{"id":"other","object":"model","created":1677628800,"owned_by":"openai"}`
+	)
+	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+		vendor := providers.Vendor{
+			Name: "openai", Relay: g.upstream, Endpoints: []providers.Endpoint{chat}, Video: struct{ providers.VideoAdapter }{},
+			VideoModels: func(model string) (providers.VideoModel, bool) {
+				return providers.VideoModel{
+					Seconds: []string{"5"}, AspectRatios: providers.AnyWord(), Resolutions: []string{"720p"},
+					Inputs: []providers.VideoInput{{Types: []string{"image/png"}}},
+				}, model == "film-1"
+			},
+		}
+		o.Router = router.New(providers.Catalog{"openai": vendor}, []providers.Channel{{
+			Name: "main", Vendor: "openai", Keys: []providers.Secret{"k"}, Models: map[string]string{"film": "film-1", "other": ""}, Groups: []string{"default"},
+		}}, nil)
+	})
+	g.tokens["sk-chat"] = &tokens.Token{ID: "chat", Group: "default", Models: []string{"*"}, Operations: []string{tokens.OperationRelay}}
+	for _, tc := range []struct{ key, path, want string }{
+		{goodKey, "/v1/models/film", film},
+		{goodKey, "/v1/models/other", unknown},
+		{goodKey, "/v1/models", `{"object":"list","data":[` + film + `,` + unknown + `]}`},
+		{"sk-chat", "/v1/models/film", plain},
+	} {
+		rec := g.do(t, request("GET", tc.path, "", "Authorization", "Bearer "+tc.key))
+		if got := strings.TrimSpace(rec.Body.String()); rec.Code != 200 || got != tc.want {
+			t.Errorf("%s with %s: got %d %s, want %s", tc.path, tc.key, rec.Code, got, tc.want)
 		}
 	}
 }

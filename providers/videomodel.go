@@ -328,11 +328,16 @@ func (m VideoModel) checkInputs(s VideoShape) *Fault {
 // pictureTypes are what nearly every vendor takes.
 func pictureTypes() []string { return []string{"image/png", "image/jpeg", "image/webp"} }
 
-func (v VideoInput) check(field string, input InputShape) *Fault {
-	types := v.Types
-	if types == nil && (v.Role == FirstFrame || v.Role == LastFrame || v.Role == Reference) {
-		types = pictureTypes()
+// types are the media types taken, nil for whatever comes.
+func (v VideoInput) types() []string {
+	if v.Types == nil && (v.Role == FirstFrame || v.Role == LastFrame || v.Role == Reference) {
+		return pictureTypes()
 	}
+	return v.Types
+}
+
+func (v VideoInput) check(field string, input InputShape) *Fault {
+	types := v.types()
 	switch {
 	case input.Link && v.NoLinks:
 		return InvalidField(field, "Invalid request: this model takes '%s' as bytes only, not as a link.", field)

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"encoding/json"
 	"testing"
 )
 
@@ -96,5 +97,32 @@ func TestVideoModelCheck(t *testing.T) {
 	}
 	if fault := (VideoModel{NeedsInput: true, Inputs: []VideoInput{{Role: FirstFrame}}}).Check(VideoShape{Prompt: 1}); fault == nil || fault.Param != "image" {
 		t.Errorf("an image is needed: got %v", fault)
+	}
+}
+
+// TestVideoTable: what clients and operators read of a model.
+func TestVideoTable(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		model VideoModel
+		want  string
+	}{
+		{"nothing but a prompt", VideoModel{}, `{"seconds":[],"sizes":[],"aspect_ratios":[],"resolutions":[],"inputs":[],"audio":"never","n":1}`},
+		{"all that comes", AnyVideoModel(VideoInput{}), `{"inputs":[{"name":"image","max":1,"types":["image/png","image/jpeg","image/webp"]}],"audio":"optional","n":1}`},
+		{"some", VideoModel{
+			Seconds: []string{"5", "10"}, Sizes: AnyWord(), AspectRatios: []string{"16:9"}, Audio: AudioAlways, N: AnyNumber,
+			Inputs: []VideoInput{
+				{Role: LastFrame, NoLinks: true, MaxBytes: 9}, {Role: Reference, Max: 3, Types: []string{"image/png"}}, {Role: SourceVideo, LinksOnly: true, MaxBytes: 9},
+				{Role: ExtendVideo}, {Role: SourceAudio},
+			},
+		}, `{"seconds":["5","10"],"aspect_ratios":["16:9"],"resolutions":[],"inputs":[` +
+			`{"name":"last_image","max":1,"types":["image/png","image/jpeg","image/webp"],"max_bytes":9,"from":"upload"},` +
+			`{"name":"reference_images","max":3,"types":["image/png"]},{"name":"video","max":1,"from":"link"},` +
+			`{"name":"extend","max":1},{"name":"audio","max":1}],"audio":"always"}`},
+	} {
+		if got, err := json.Marshal(tc.model.Table()); err != nil || string(got) != tc.want {
+			t.Errorf("%s: got %s, %v, want %s", tc.name, got, err, tc.want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"modelrelay/api/body"
 	"modelrelay/api/calls"
@@ -115,6 +116,8 @@ type openAIModel struct {
 	Object  string `json:"object" enum:"model"`
 	Created int64  `json:"created" doc:"Unix seconds"`
 	OwnedBy string `json:"owned_by"`
+	// Video is beyond the format's own keys.
+	Video *providers.VideoTable `json:"video,omitempty" doc:"Of a model that makes videos: what it takes, where that is known"`
 }
 
 // openAIModelList is the model list in OpenAI's shape.
@@ -139,5 +142,10 @@ func ModelShape() calls.ModelShape {
 }
 
 func newModel(model router.Model) openAIModel {
-	return openAIModel{ID: model.ID, Object: "model", Created: calls.ModelCreated, OwnedBy: model.Vendor}
+	entry := openAIModel{ID: model.ID, Object: "model", Created: calls.ModelCreated, OwnedBy: model.Vendor}
+	if model.Video != nil && slices.Contains(model.Endpoints, providers.Endpoint{Operation: providers.VideoTask}) {
+		table := model.Video.Table()
+		entry.Video = &table
+	}
+	return entry
 }

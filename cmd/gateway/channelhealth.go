@@ -225,5 +225,7 @@ func (s *healthSharer) States(ctx context.Context) ([]router.ChannelState, error
 	for i := range own {
 		own[i].Processes = 0
 	}
-	return router.MergeStates(merged, own), nil
+	states := router.MergeStates(merged, own)
+	s.router.Describe(states)
+	return states, nil
 }

@@ -158,3 +158,37 @@ channels:
 		t.Errorf("with redis away: exit code %d, want 1", code)
 	}
 }
+
+// TestChannelModels: what the video models of the channels take, whether a gateway runs or not.
+func TestChannelModels(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	path := writeFile(t, "gateway.yaml", `redis: {url: "redis://`+server.Addr()+`"}
+channels:
+  - {name: films, vendor: luma, keys: [k], models: {film: ray-3.2, "film-*": "*"}}
+  - {name: words, vendor: anthropic, base_url: "http://127.0.0.1:1", keys: [k], models: {c: }}
+`)
+	table, stderr, code := run(t, nil, "channels", "--models", "--config", path)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	rows := strings.Split(strings.TrimSpace(table), "\n")
+	if len(rows) != 2 || !strings.HasPrefix(rows[0], "CHANNEL") {
+		t.Fatalf("got\n%s", table)
+	}
+	for _, want := range []string{"films", "film", "ray-3.2", "5 10", "16:9", "1080p", "image", "last_image", "never"} {
+		if !strings.Contains(rows[1], want) {
+			t.Errorf("no %q in %s", want, rows[1])
+		}
+	}
+	text, stderr, code := run(t, nil, "channels", "--config", path, "--json")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	for _, state := range decode[[]router.ChannelState](t, text) {
+		if state.Name == "films" && (len(state.Videos) != 1 || state.Videos[0].Upstream != "ray-3.2" || len(state.Videos[0].Video.Seconds) == 0) ||
+			state.Name == "words" && state.Videos != nil {
+			t.Errorf("%s: got %+v", state.Name, state.Videos)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package router
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -151,6 +152,41 @@ type ChannelState struct {
 	// Models are those of its models that are not closed; the state of the channel is that of all of them.
 	Models []ModelHealth `json:"models,omitempty"`
 	Keys   []KeyHealth   `json:"keys"`
+	// Videos are those of its models that make videos, by name, where the vendor's table knows them. States leaves them out.
+	Videos []ChannelVideo `json:"videos,omitempty"`
+}
+
+// ChannelVideo is one model of a channel that makes videos, and what it takes.
+type ChannelVideo struct {
+	Model    string               `json:"model"`
+	Upstream string               `json:"upstream"`
+	Video    providers.VideoTable `json:"video"`
+}
+
+// Describe gives each of the channels its Videos, as far as this process's configuration has it.
+func (r *Router) Describe(states []ChannelState) {
+	channels := r.table.Load().channels
+	for i := range states {
+		if channel := channels[states[i].Name]; channel != nil {
+			states[i].Videos = channel.videos()
+		}
+	}
+}
+
+// videos lists the models of a channel that the vendor's table of videos knows. Patterns name none.
+func (c *channelState) videos() []ChannelVideo {
+	if c.vendor.Video == nil || c.vendor.VideoModels == nil {
+		return nil
+	}
+	var videos []ChannelVideo
+	for _, model := range slices.Sorted(maps.Keys(c.Models)) {
+		upstream := cmp.Or(c.Models[model], model)
+		known, ok := c.vendor.VideoModels(upstream)
+		if ok && !providers.IsPattern(model) {
+			videos = append(videos, ChannelVideo{model, upstream, known.Table()})
+		}
+	}
+	return videos
 }
 
 // States lists the channels as this process sees them, in the order of their names.

@@ -11,10 +11,12 @@ import (
 )
 
 // Channels is gateway channels.
-type Channels struct{}
+type Channels struct {
+	Models bool `help:"Show what their video models take."`
+}
 
 // Run shows how the processes that serve find the channels.
-func (Channels) Run(ctx context.Context, p *Program) error {
+func (c Channels) Run(ctx context.Context, p *Program) error {
 	s, err := p.Open()
 	if err != nil {
 		return err
@@ -28,7 +30,44 @@ func (Channels) Run(ctx context.Context, p *Program) error {
 	if p.JSON {
 		return printJSON(p.Stdout, states)
 	}
+	if c.Models {
+		return printVideoModels(p, states)
+	}
 	return printChannels(p, states)
+}
+
+// printVideoModels shows what the channels' models take of a video request. "any" is a field that nobody checks.
+func printVideoModels(p *Program, states []router.ChannelState) error {
+	words := func(list []string) string {
+		if list == nil {
+			return "any"
+		}
+		return strings.Join(list, " ")
+	}
+	head := []string{"CHANNEL", "MODEL", "UPSTREAM", "SECONDS", "SIZES", "RATIOS", "RESOLUTIONS", "INPUTS", "AUDIO", "N"}
+	var rows [][]string
+	for _, state := range states {
+		for _, video := range state.Videos {
+			table := video.Video
+			inputs := make([]string, 0, len(table.Inputs))
+			for _, input := range table.Inputs {
+				text := input.Name
+				if input.Max > 1 {
+					text += "×" + strconv.Itoa(input.Max)
+				}
+				inputs = append(inputs, text)
+			}
+			n := "any"
+			if table.N > 0 {
+				n = strconv.Itoa(table.N)
+			}
+			rows = append(rows, []string{
+				state.Name, video.Model, video.Upstream, words(table.Seconds), words(table.Sizes), words(table.AspectRatios), words(table.Resolutions),
+				strings.Join(inputs, " "), table.Audio, n,
+			})
+		}
+	}
+	return printTable(p.Stdout, head, rows)
 }
 
 func printChannels(p *Program, states []router.ChannelState) error {

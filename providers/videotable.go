@@ -1,0 +1,59 @@
+package providers
+
+// VideoTable is a VideoModel as clients and operators read it. A list that takes every word is absent, and so is a number
+// without a bound; an empty list is a field that the model does not have.
+type VideoTable struct {
+	Seconds      []string     `json:"seconds,omitzero" doc:"Lengths in seconds"`
+	Sizes        []string     `json:"sizes,omitzero" doc:"Widths and heights in pixels"`
+	AspectRatios []string     `json:"aspect_ratios,omitzero"`
+	Resolutions  []string     `json:"resolutions,omitzero"`
+	Inputs       []VideoTakes `json:"inputs" nullable:"false" doc:"What it takes beside the prompt"`
+	Audio        string       `json:"audio" enum:"never,optional,always" doc:"Whether the videos have sound"`
+	N            int          `json:"n,omitempty" doc:"Most videos of one task"`
+}
+
+// VideoTakes is one kind of input in a VideoTable.
+type VideoTakes struct {
+	Name     string   `json:"name" enum:"image,last_image,reference_images,video,extend,audio" doc:"Field of the generic format; extend is a video to go on from"`
+	Max      int      `json:"max" doc:"How many"`
+	Types    []string `json:"types,omitempty" doc:"Media types of uploads"`
+	MaxBytes int64    `json:"max_bytes,omitempty" doc:"Bound of an upload"`
+	From     string   `json:"from,omitempty" enum:"link,upload" doc:"Only links are taken, or only uploads"`
+}
+
+// Table is what clients and operators read of the model.
+func (m VideoModel) Table() VideoTable {
+	words := func(list []string) []string {
+		switch {
+		case list == nil:
+			return []string{}
+		case takesAny(list):
+			return nil
+		}
+		return list
+	}
+	table := VideoTable{
+		Seconds: words(m.Seconds), Sizes: words(m.Sizes), AspectRatios: words(m.AspectRatios), Resolutions: words(m.Resolutions),
+		Inputs: make([]VideoTakes, 0, len(m.Inputs)), Audio: string(m.Audio),
+	}
+	if m.Audio == AudioNever {
+		table.Audio = "never"
+	}
+	if m.N != AnyNumber {
+		table.N = max(m.N, 1)
+	}
+	for _, input := range m.Inputs {
+		takes := VideoTakes{Name: InputField(input.Role), Max: max(input.Max, 1), Types: input.types(), MaxBytes: input.MaxBytes}
+		if input.Role == ExtendVideo {
+			takes.Name = string(ExtendVideo)
+		}
+		switch {
+		case input.NoLinks:
+			takes.From = "upload"
+		case input.LinksOnly:
+			takes.From, takes.Types, takes.MaxBytes = "link", nil, 0
+		}
+		table.Inputs = append(table.Inputs, takes)
+	}
+	return table
+}
