@@ -14,6 +14,7 @@ import (
 	"modelrelay/providers/luma"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/vendorc"
+	"modelrelay/providers/wan"
 	"modelrelay/providers/xai"
 )
 
@@ -70,6 +71,12 @@ func New(client *http.Client) providers.Catalog {
 			Video:       vendorc.NewVideos(client),
 			VideoModels: vendorc.VideoModels,
 			CheckKey:    vendorc.CheckKey,
+		},
+		"wan": {
+			Name:        "wan",
+			BaseURL:     wan.BaseURL,
+			Video:       wan.NewVideos(client),
+			VideoModels: wan.VideoModels,
 		},
 		"xai": {
 			Name:        "xai",

@@ -1,0 +1,300 @@
+package wan
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	createPath = "/services/aigc/video-generation/video-synthesis"
+	framesPath = "/services/aigc/image2video/video-synthesis"
+	// maxSeed is the largest seed; Wan 3 takes -1 for a random one.
+	maxSeed = 1<<31 - 1
+)
+
+// create is a create as it is sent.
+type create struct {
+	Model      string                     `json:"model"`
+	Input      map[string]json.RawMessage `json:"input"`
+	Parameters map[string]json.RawMessage `json:"parameters,omitempty"`
+}
+
+// request writes a create. Every failure is before anything was sent.
+func request(ctx context.Context, model string, req providers.VideoRequest) (upstream.JobRequest, error) {
+	known, ok := familyOf(model)
+	if !ok {
+		known = anyFamily()
+	}
+	shape := req.Shape()
+	if fault := known.table.Check(shape); fault != nil {
+		return upstream.JobRequest{}, fault
+	}
+	frame, fault := known.table.Frame(shape)
+	if fault != nil {
+		return upstream.JobRequest{}, fault
+	}
+	if err := known.refuseTogether(model, req, frame); err != nil {
+		return upstream.JobRequest{}, err
+	}
+	input, err := known.input(ctx, req)
+	if err != nil {
+		return upstream.JobRequest{}, err
+	}
+	parameters, err := known.parameters(model, req, frame)
+	if err != nil {
+		return upstream.JobRequest{}, err
+	}
+	body, err := merge(model, req, input, parameters)
+	if err != nil {
+		return upstream.JobRequest{}, err
+	}
+	sent := upstream.JobRequest{Method: http.MethodPost, Path: createPath, Body: body, Header: http.Header{"X-Dashscope-Async": {"enable"}}, Paid: true}
+	if known.form == framesForm {
+		sent.Path = framesPath
+	}
+	if bytes.Contains(body, []byte(`"oss://`)) { // the vendor's own store of uploads
+		sent.Header["X-Dashscope-Ossresourceresolve"] = []string{"enable"}
+	}
+	return sent, nil
+}
+
+// input is the prompt with the media, as the family wants them.
+func (f family) input(ctx context.Context, req providers.VideoRequest) (map[string]any, error) {
+	members := make(map[string]any)
+	if req.Prompt != "" {
+		members["prompt"] = req.Prompt
+	}
+	if req.NegativePrompt != "" {
+		members["negative_prompt"] = req.NegativePrompt
+	}
+	var media []map[string]string
+	var references []string
+	for _, input := range req.Inputs {
+		text, err := upstream.InputText(ctx, input)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case f.form == framesForm && input.Role == providers.FirstFrame:
+			members["first_frame_url"] = text
+		case f.form == framesForm && input.Role == providers.LastFrame:
+			members["last_frame_url"] = text
+		case f.form == imageForm && input.Role == providers.FirstFrame:
+			members["img_url"] = text
+		case input.Role == providers.SourceAudio && (f.form != mediaForm || !f.takes(providers.FirstFrame)):
+			members["audio_url"] = text
+		case f.form == sizeForm:
+			references = append(references, text)
+			members["reference_urls"] = references
+		default:
+			media = append(media, map[string]string{"type": f.mediaType(input.Role), "url": text})
+			members["media"] = media
+		}
+	}
+	return members, nil
+}
+
+// takes tells whether the family's models take inputs of a role.
+func (f family) takes(role providers.InputRole) bool {
+	return slices.ContainsFunc(f.table.Inputs, func(input providers.VideoInput) bool { return input.Role == role })
+}
+
+// mediaType is the vendor's word for a role.
+func (f family) mediaType(role providers.InputRole) string {
+	switch role {
+	case providers.LastFrame:
+		return "last_frame"
+	case providers.Reference:
+		return "reference_image"
+	case providers.ExtendVideo:
+		return "first_clip"
+	case providers.SourceVideo:
+		if f.table.Seconds == nil { // an edit, which has its source's length
+			return "video"
+		}
+		return "reference_video"
+	case providers.SourceAudio:
+		if f.takes(providers.Reference) {
+			return "reference_audio"
+		}
+		return "driving_audio"
+	default:
+		return "first_frame"
+	}
+}
+
+// parameters are the settings.
+func (f family) parameters(model string, req providers.VideoRequest, frame providers.Frame) (map[string]any, error) {
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return nil, err
+	}
+	members := make(map[string]any)
+	if seconds == 0 {
+		seconds = f.seconds
+	}
+	if seconds != 0 {
+		members["duration"] = seconds
+	}
+	if frame.Resolution == "" {
+		frame.Resolution = f.resolution
+	}
+	if frame.Resolution != "" && f.form != sizeForm {
+		members["resolution"] = strings.ToUpper(frame.Resolution)
+	}
+	if frame.AspectRatio != "" && f.form == mediaForm {
+		members["ratio"] = frame.AspectRatio
+	}
+	if frame.Size != "" && f.form == sizeForm {
+		members["size"] = strings.ReplaceAll(frame.Size, "x", "*")
+	}
+	if req.GenerateAudio != nil && f.table.Audio == providers.AudioOption {
+		members["audio"] = *req.GenerateAudio
+	}
+	if req.Seed != nil {
+		least := int64(0)
+		if strings.HasPrefix(model, "wan3") {
+			least = -1
+		}
+		if *req.Seed < least || *req.Seed > maxSeed {
+			return nil, providers.InvalidField("seed", "The upstream takes a seed from %d to %d.", least, maxSeed)
+		}
+		members["seed"] = *req.Seed
+	}
+	if strings.HasPrefix(model, "happyhorse") {
+		members["watermark"] = false // it would be there
+	}
+	return members, nil
+}
+
+// refuseTogether refuses what the vendor does not take with one another.
+func (f family) refuseTogether(model string, req providers.VideoRequest, frame providers.Frame) error {
+	has := func(role providers.InputRole) bool { return len(req.Of(role)) > 0 }
+	first, last, clip, sound := has(providers.FirstFrame), has(providers.LastFrame), has(providers.ExtendVideo), has(providers.SourceAudio)
+	source, references := has(providers.SourceVideo), len(req.Of(providers.Reference))+len(req.Of(providers.SourceVideo))
+	invalid := providers.InvalidField
+	switch {
+	case req.Prompt == "" && len(req.Inputs) == 0 && !ownInput(req):
+		return invalid("prompt", "The upstream needs a 'prompt' or an input.")
+	case utf8.RuneCountInString(req.NegativePrompt) > maxNegative:
+		return invalid("negative_prompt", "The upstream takes %d characters of 'negative_prompt'.", maxNegative)
+	case f.references > 0 && references > f.references:
+		return invalid("reference_images", "This model takes %d references, images and videos together.", f.references)
+	case f.table.Apart && (first || last) && source:
+		return invalid("video", "This model takes no 'video' beside 'image' and 'last_image'.")
+	case f.table.Apart && (first || last) && sound:
+		return invalid("audio", "This model takes no 'audio' beside 'image' and 'last_image'.")
+	case sound && f.table.Audio == providers.AudioOption && req.GenerateAudio != nil && !*req.GenerateAudio:
+		return invalid("generate_audio", "This model takes 'audio' only for a video with sound.")
+	case f.form == framesForm && !last:
+		return invalid("last_image", "This model needs an 'image' and a 'last_image'.")
+	case f.form == imageForm && !first:
+		return invalid("image", "This model needs an 'image'.")
+	case f.table.Seconds == nil && !source:
+		return invalid("video", "This model needs a 'video'.")
+	}
+	if !f.takes(providers.ExtendVideo) { // all but the video from an image of 2.7
+		switch seconds, err := upstream.WholeSeconds(req.Seconds); {
+		case err != nil:
+			return err
+		case strings.HasPrefix(model, "wan2.7-r2v") && source && seconds > maxFromVideo:
+			return invalid("seconds", "This model makes %d seconds at most from a 'video'.", maxFromVideo)
+		case strings.HasPrefix(model, "wan2.7-r2v") && references == 0:
+			return invalid("reference_images", "This model needs 'reference_images' or a 'video'.")
+		case first && f.references > 0 && frame.AspectRatio != "":
+			return invalid("aspect_ratio", "This model keeps the ratio of the 'image': none can be given.")
+		}
+		return nil
+	}
+	switch {
+	case !first && !clip:
+		return invalid("image", "This model needs an 'image', or a 'video' to go on from.")
+	case first && clip:
+		return invalid("video", "This model goes on from an 'image' or from a 'video', not from both.")
+	case clip && sound:
+		return invalid("audio", "This model takes no 'audio' beside a 'video'.")
+	}
+	return nil
+}
+
+// maxFromVideo is the longest that 2.7 makes from a video, in seconds.
+const maxFromVideo = 10
+
+// inputWords are the parameters of the vendor's that stand in its "input"; all others stand in its "parameters".
+func inputWords() []string {
+	return []string{"negative_prompt", "audio_url", "media", "template", "img_url", "first_frame_url", "last_frame_url", "reference_urls", "reference_video_urls"}
+}
+
+// ownInput tells whether the caller gave inputs in the vendor's own words.
+func ownInput(req providers.VideoRequest) bool {
+	own, err := req.Parameters()
+	return err == nil && (own["media"] != nil || own["input"] != nil)
+}
+
+// merge writes a create over the caller's own parameters, each where the vendor wants it.
+func merge(model string, req providers.VideoRequest, input, parameters map[string]any) ([]byte, error) {
+	own, err := req.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	body := create{Model: model, Input: make(map[string]json.RawMessage), Parameters: make(map[string]json.RawMessage)}
+	for name, into := range map[string]*map[string]json.RawMessage{"input": &body.Input, "parameters": &body.Parameters} {
+		if raw := own[name]; raw != nil {
+			if json.Unmarshal(raw, into) != nil || *into == nil {
+				return nil, providers.InvalidField(name, "The upstream's own '%s' is an object.", name)
+			}
+			delete(own, name)
+		}
+	}
+	for name, raw := range own {
+		if slices.Contains(inputWords(), name) {
+			body.Input[name] = raw
+		} else {
+			body.Parameters[name] = raw
+		}
+	}
+	if body.Input["media"] != nil && input["media"] != nil {
+		return nil, providers.InvalidField("media", "The upstream's own 'media' takes no inputs beside it.")
+	}
+	for _, part := range [...]struct {
+		ours map[string]any
+		into map[string]json.RawMessage
+	}{{input, body.Input}, {parameters, body.Parameters}} {
+		for name, value := range part.ours {
+			if part.into[name] != nil && overruled(name, req) {
+				continue
+			}
+			raw, err := json.Marshal(value)
+			if err != nil {
+				return nil, providers.Unwritable(err)
+			}
+			part.into[name] = raw
+		}
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, providers.Unwritable(err)
+	}
+	return raw, nil
+}
+
+// overruled tells whether a setting is ours alone, the request having said nothing of it, so that the caller's own parameter counts.
+func overruled(name string, req providers.VideoRequest) bool {
+	switch name {
+	case "duration":
+		return req.Seconds == ""
+	case "resolution":
+		return req.Resolution == "" && req.Size == "" && req.Width == 0
+	case "watermark":
+		return true
+	}
+	return false
+}

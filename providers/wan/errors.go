@@ -1,0 +1,60 @@
+package wan
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// failureCode is the product's word for the vendor's code of a failed job, and whether the failure is the vendor's own: failed
+// jobs are not billed.
+func failureCode(code string) (as string, retryable bool) {
+	within := func(codes ...string) bool {
+		return slices.ContainsFunc(codes, func(known string) bool { return code == known || strings.HasPrefix(code, known+".") })
+	}
+	switch {
+	case within("DataInspectionFailed", "IPInfringementSuspect", "CustomRoleBlocked", "FaqRuleBlocked"):
+		return providers.FailedContent, false
+	case within("InvalidParameter", "BadRequest", "InvalidURL"), strings.HasPrefix(code, "InvalidFile"), strings.HasPrefix(code, "InvalidImage"):
+		return providers.FailedInput, false
+	case within("InternalError.Timeout", "RequestTimeOut"):
+		return providers.FailedTimeout, true
+	case within("InternalError", "SystemError", "ModelServiceFailed", "ModelServingError", "ModelUnavailable"):
+		return providers.FailedVendor, true
+	case within("Arrearage", "Throttling", "AllocationQuota", "CommodityNotPurchased", "PrepaidBillOverdue", "PostpaidBillOverdue"):
+		return providers.FailedQuota, false
+	}
+	return providers.FailedVendor, false
+}
+
+// classify reads what the vendor's codes say beside the status: an account in debt is a 400, one that bought nothing a 429.
+func classify(fault *providers.Fault) {
+	var answer struct {
+		Code    upstream.Loose `json:"code"`
+		Message upstream.Loose `json:"message"`
+	}
+	_ = json.Unmarshal(fault.Upstream.Body, &answer) // another shape says nothing more than the status
+	fault.Code = providers.Cut(string(answer.Code), providers.WordLimit)
+	switch status := fault.Upstream.Status; answer.Code {
+	case "Arrearage", "CommodityNotPurchased", "PrepaidBillOverdue", "PostpaidBillOverdue", "AllocationQuota.FreeTierOnly":
+		if status/100 == 4 {
+			fault.RefuseKey(providers.KeyExhausted)
+		}
+	case "Throttling.AllocationQuota":
+		if status == http.StatusTooManyRequests && strings.Contains(strings.ToLower(string(answer.Message)), "free allocated quota") {
+			fault.RefuseKey(providers.KeyExhausted)
+		}
+	case "WorkSpaceNotFound":
+		if status == http.StatusNotFound {
+			fault.RefuseKey(providers.KeyForbidden)
+		}
+	case "ModelNotFound":
+		if status == http.StatusNotFound {
+			fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
+		}
+	}
+}

@@ -1,0 +1,222 @@
+// Package wan adapts the video jobs of Alibaba Cloud's Model Studio (DashScope): Wan and HappyHorse.
+//
+// Of the product it imports providers and providers/upstream alone.
+package wan
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// Wire facts of this package: alibabacloud.com/help/en/model-studio (wan3-video-generation-api-reference, the references of
+// text-to-video and image-to-video, manage-asynchronous-tasks, error-code), dashscope/dashscope-sdk-python (paths, cancel, the
+// word SUSPENDED), vercel/ai packages/alibaba.
+
+// BaseURL is the vendor's own address in China. Singapore's is https://dashscope-intl.aliyuncs.com/api/v1, and workspaces have hosts
+// of their own.
+const BaseURL = "https://dashscope.aliyuncs.com/api/v1"
+
+const (
+	apiPath = "/api/v1"
+	// leastPoll is how often the vendor wants to be asked at most.
+	leastPoll = 15 * time.Second
+	// jobLife is how long a job and the link to its result live from the job's end.
+	jobLife = 24 * time.Hour
+)
+
+// Videos drives the jobs of video-synthesis. The vendor's list of jobs bears nothing of a request, so a lost one cannot be found.
+type Videos struct{ jobs *upstream.Jobs }
+
+// NewVideos makes the adapter over the process's client.
+func NewVideos(client *http.Client) *Videos {
+	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "wan", Classify: classify})}
+}
+
+// handle is the adapter's part of a ticket: a job is known at the host that made it alone.
+type handle struct {
+	Base string `json:"base"`
+}
+
+// Submit starts a job.
+func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	to = based(to, providers.Ticket{})
+	create, err := request(ctx, to.Model, req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	answer, err := v.jobs.Do(ctx, to, create)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	var made job
+	if err := upstream.Decode(answer.Body, &made); err != nil {
+		return providers.Ticket{}, err
+	}
+	if made.Output.TaskID == "" {
+		return providers.Ticket{}, upstream.BrokenAnswer("no task id", nil)
+	}
+	data, err := json.Marshal(handle{to.Channel.BaseURL})
+	if err != nil {
+		return providers.Ticket{}, upstream.BrokenAnswer("ticket", err)
+	}
+	return providers.Ticket{Job: string(made.Output.TaskID), Data: data}, nil
+}
+
+// based is the target with the address of a job: that of its ticket, else the channel's, which may lack the path.
+func based(to providers.Target, ticket providers.Ticket) providers.Target {
+	var kept handle
+	_ = json.Unmarshal(ticket.Data, &kept) // without one the channel's address is all there is
+	to.Channel.BaseURL = cmp.Or(kept.Base, to.Channel.BaseURL)
+	if !strings.HasSuffix(to.Channel.BaseURL, apiPath) {
+		to.Channel.BaseURL += apiPath
+	}
+	return to
+}
+
+// Poll reads the job.
+func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	j, err := v.job(ctx, to, ticket)
+	if upstream.Forgotten(err) {
+		return upstream.ForgottenJob(), nil
+	}
+	if err != nil {
+		return providers.VideoStatus{}, err
+	}
+	return j.status(to.Key)
+}
+
+// Open reads the job's one video at the link of its record, which takes no key.
+func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
+	if err := upstream.OneOutput(output); err != nil {
+		return providers.Video{}, err
+	}
+	j, err := v.job(ctx, to, ticket)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	link := j.link()
+	if link == "" {
+		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
+	}
+	return v.jobs.Open(ctx, based(to, ticket), link, false)
+}
+
+// Cancel stops a job that waits. The vendor refuses it for one that runs as for one that has ended, so the job is read then.
+func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
+	_, err := v.jobs.Do(ctx, based(to, ticket), upstream.JobRequest{Method: http.MethodPost, Path: jobPath(ticket) + "/cancel"})
+	var fault *providers.Fault
+	if upstream.Forgotten(err) {
+		return nil
+	}
+	if !errors.As(err, &fault) || fault.Code != "UnsupportedOperation" {
+		return err
+	}
+	j, err := v.job(ctx, to, ticket)
+	if err != nil && !upstream.Forgotten(err) {
+		return err
+	}
+	switch j.Output.Status {
+	case "PENDING", "RUNNING", "SUSPENDED":
+		return &providers.Fault{Kind: providers.Conflict, Message: "The upstream stops no job that runs.", Accepted: providers.NotAccepted}
+	}
+	return nil
+}
+
+func jobPath(ticket providers.Ticket) string { return "/tasks/" + url.PathEscape(ticket.Job) }
+
+func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (job, error) {
+	answer, err := v.jobs.Do(ctx, based(to, ticket), upstream.JobRequest{Path: jobPath(ticket)})
+	if err != nil {
+		return job{}, err
+	}
+	var j job
+	err = upstream.Decode(answer.Body, &j)
+	return j, err
+}
+
+// job is the vendor's answer about a job.
+type job struct {
+	Output struct {
+		TaskID   upstream.Loose  `json:"task_id"`
+		Status   upstream.Loose  `json:"task_status"`
+		Submit   upstream.Loose  `json:"submit_time"`
+		End      upstream.Loose  `json:"end_time"`
+		VideoURL upstream.Loose  `json:"video_url"`
+		Results  json.RawMessage `json:"results"`
+		Code     upstream.Loose  `json:"code"`
+		Message  upstream.Loose  `json:"message"`
+	} `json:"output"`
+	Usage json.RawMessage `json:"usage"`
+}
+
+// link is where the video lies; older models have it one level deeper.
+func (j job) link() string {
+	var older struct {
+		VideoURL upstream.Loose `json:"video_url"`
+	}
+	_ = json.Unmarshal(j.Output.Results, &older) // another shape has no link
+	return string(cmp.Or(j.Output.VideoURL, older.VideoURL))
+}
+
+// status reads the vendor's words. An unknown one, and none at all, means still running.
+func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
+	word := string(j.Output.Status)
+	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit), NextPoll: leastPoll}
+	switch word {
+	case "PENDING":
+		s.State = providers.JobQueued
+	case "SUCCEEDED":
+		if j.link() == "" {
+			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
+		}
+		s.State, s.Outputs, s.NextPoll = providers.JobDone, 1, 0
+		j.measure(&s)
+	case "FAILED":
+		code := string(j.Output.Code)
+		as, retryable := failureCode(code)
+		return upstream.FailedJob(word, as, code, string(j.Output.Message), retryable, key), nil
+	case "CANCELED":
+		return upstream.FailedJob(word, providers.FailedVendor, word, "The job was cancelled at the upstream.", false, key), nil
+	case "UNKNOWN": // older than a day, or, just after its create, not seen yet
+		return upstream.ForgottenJob(), nil
+	}
+	return s, nil
+}
+
+// measure reads how long and large the video is, and until when it can be read.
+func (j job) measure(s *providers.VideoStatus) {
+	var usage struct {
+		Output   upstream.Loose `json:"output_video_duration"`
+		Duration upstream.Loose `json:"duration"`
+		Older    upstream.Loose `json:"video_duration"`
+		Size     upstream.Loose `json:"size"`
+	}
+	_ = json.Unmarshal(j.Usage, &usage) // another shape says nothing
+	s.Seconds = cmp.Or(usage.Output.Number(), usage.Duration.Number(), usage.Older.Number())
+	s.Width, s.Height = upstream.Loose(strings.ReplaceAll(string(usage.Size), "*", "x")).Dimensions()
+	now := time.Now()
+	end, ended := moment(j.Output.End)
+	if began, ok := moment(j.Output.Submit); ok && ended && end.After(began) {
+		s.Took = end.Sub(began)
+	}
+	if !ended || end.After(now) || now.Sub(end) > jobLife { // of another zone
+		end = now
+	}
+	s.Dies = end.Add(jobLife).UTC()
+}
+
+// moment reads a time of day in Beijing.
+func moment(text upstream.Loose) (time.Time, bool) {
+	const eastOfGreenwich = 8 * 60 * 60
+	at, err := time.ParseInLocation("2006-01-02 15:04:05.999", string(text), time.FixedZone("Beijing", eastOfGreenwich))
+	return at, err == nil
+}
