@@ -17,8 +17,8 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// limited makes the rig's channels, with their limits of jobs; all use the one key.
-func (r *rig) limited(limits map[string]int, order ...string) {
+// limited makes the environment's channels, with their limits of jobs; all use the one key.
+func (r *testEnv) limited(limits map[string]int, order ...string) {
 	with := func(name string) providers.Target {
 		to := theTarget()
 		to.Channel.Name, to.Channel.MaxJobs = name, limits[name]
@@ -42,8 +42,8 @@ func (r *rig) limited(limits map[string]int, order ...string) {
 	}
 }
 
-// slots gives the rig a Redis of its own and returns it.
-func (r *rig) slots(t *testing.T) *storagetest.Server {
+// slots gives the environment a Redis of its own and returns it.
+func (r *testEnv) slots(t *testing.T) *storagetest.Server {
 	t.Helper()
 	server := storagetest.NewServer(t)
 	r.acts.Slots = slots.New(server.Client(t))
@@ -57,7 +57,7 @@ func admitInput(task string, held ...string) activities.AdmitInput {
 	}
 }
 
-func admit(t *testing.T, r *rig, in activities.AdmitInput) activities.Admission {
+func admit(t *testing.T, r *testEnv, in activities.AdmitInput) activities.Admission {
 	t.Helper()
 	got, err := do[activities.Admission](t, r, r.acts.Admit, in)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestAdmit(t *testing.T) {
 	t.Parallel()
 	in := admitInput("1")
 	in.Except, in.ExceptKeys = []string{"other"}, []providers.KeyRef{{Channel: "main", Fingerprint: "f"}}
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	r.acts.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
 	var asked, picked router.Want
 	r.acts.Channels = fakeChannels{
@@ -122,7 +122,7 @@ func TestAdmit(t *testing.T) {
 
 func TestAdmitTakesSlots(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	r.slots(t)
 	r.limited(map[string]int{"first": 1, "second": 1}, "first", "second")
 	wantAt(t, admit(t, r, admitInput("1")), "first", true)
@@ -168,7 +168,7 @@ func TestAdmitTakesSlots(t *testing.T) {
 
 func TestAdmitWithoutRedis(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	r.acts.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
 	r.limited(map[string]int{"first": 1}, "first")
 	wantAt(t, admit(t, r, admitInput("1")), "first", false)
@@ -180,7 +180,7 @@ func TestAdmitWithoutRedis(t *testing.T) {
 }
 
 // ask runs one try of Await with the heartbeat of the last, and returns its own with the wait it asks for.
-func ask(t *testing.T, r *rig, in activities.AwaitInput, before *activities.Waiting) (activities.Admission, *activities.Waiting, time.Duration) {
+func ask(t *testing.T, r *testEnv, in activities.AwaitInput, before *activities.Waiting) (activities.Admission, *activities.Waiting, time.Duration) {
 	t.Helper()
 	if before != nil {
 		r.env.SetHeartbeatDetails(*before)
@@ -203,7 +203,7 @@ func ask(t *testing.T, r *rig, in activities.AwaitInput, before *activities.Wait
 
 func TestAwait(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	redis := r.slots(t)
 	r.limited(map[string]int{"first": 1}, "first")
 	wantAt(t, admit(t, r, admitInput("1")), "first", true)
@@ -254,7 +254,7 @@ func TestAwait(t *testing.T) {
 // TestAwaitHasAnEnd: the last wait is shortened, and then the task's time in the queue is over.
 func TestAwaitHasAnEnd(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	in := activities.AwaitInput{
 		Admit:   admitInput("1"),
 		Waiting: activities.Waiting{Position: 900, Channel: "first", Channels: []string{"first"}, Again: activities.Duration(4 * time.Minute)},
@@ -274,7 +274,7 @@ func TestAwaitHasAnEnd(t *testing.T) {
 func TestSlotFollowsJob(t *testing.T) {
 	t.Parallel()
 	status := providers.VideoStatus{State: providers.JobRunning}
-	r := newRig(t, fakeAdapter{poll: func(context.Context, providers.Target, providers.Ticket) (providers.VideoStatus, error) {
+	r := newTestEnv(t, fakeAdapter{poll: func(context.Context, providers.Target, providers.Ticket) (providers.VideoStatus, error) {
 		return status, nil
 	}})
 	redis := r.slots(t)

@@ -102,7 +102,7 @@ func TestArchive(t *testing.T) {
 	t.Parallel()
 	videos := [][]byte{bytes.Repeat([]byte("first"), 1000), bytes.Repeat([]byte("second"), 1000), []byte("third")}
 	var bodies []*body
-	r := newRig(t, fakeAdapter{open: func(_ context.Context, to providers.Target, ticket providers.Ticket, n int) (providers.Video, error) {
+	r := newTestEnv(t, fakeAdapter{open: func(_ context.Context, to providers.Target, ticket providers.Ticket, n int) (providers.Video, error) {
 		if to.Key != hushKey || ticket.Job != "job-1" || n != len(bodies) {
 			t.Errorf("opened output %d of %q", n, ticket.Job)
 		}
@@ -140,7 +140,7 @@ func TestArchiveResumes(t *testing.T) {
 	data := []byte("the second")
 	first := output(0, []byte("the first"))
 	var opened []int
-	r := newRig(t, fakeAdapter{open: func(_ context.Context, _ providers.Target, _ providers.Ticket, n int) (providers.Video, error) {
+	r := newTestEnv(t, fakeAdapter{open: func(_ context.Context, _ providers.Target, _ providers.Ticket, n int) (providers.Video, error) {
 		opened = append(opened, n)
 		return providers.Video{Body: &body{Reader: bytes.NewReader(data)}, Length: -1}, nil
 	}})
@@ -158,7 +158,7 @@ func TestArchiveResumes(t *testing.T) {
 func TestArchiveHeartbeatUnreadable(t *testing.T) {
 	t.Parallel()
 	data := []byte("a video")
-	r := newRig(t, fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+	r := newTestEnv(t, fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 		return providers.Video{Body: &body{Reader: bytes.NewReader(data)}, Length: -1}, nil
 	}})
 	r.acts.Objects = newShelf().fakes()
@@ -211,7 +211,7 @@ func TestArchiveFaults(t *testing.T) {
 			if tc.source != nil {
 				b.Reader = io.MultiReader(b.Reader, failing{tc.source})
 			}
-			r := newRig(t, fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+			r := newTestEnv(t, fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 				return providers.Video{Body: b, Length: tc.length, ContentType: tc.is}, tc.open
 			}})
 			reported := false
@@ -248,7 +248,7 @@ func TestArchiveFaults(t *testing.T) {
 // TestArchiveExactlyTheLimit: the limit itself is allowed.
 func TestArchiveExactlyTheLimit(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
+	r := newTestEnv(t, fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 		return providers.Video{Body: &body{Reader: strings.NewReader("1234")}, Length: -1}, nil
 	}})
 	r.acts.Objects, r.acts.Bounds.MaxOutputBytes = newShelf().fakes(), 4
@@ -259,7 +259,7 @@ func TestArchiveExactlyTheLimit(t *testing.T) {
 
 func TestArchiveChannelGone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	r.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 		return providers.Target{}, router.ErrChannelGone
 	}}
@@ -274,7 +274,7 @@ func TestArchiveWorkerStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stopping := make(chan struct{})
-		r := newRig(t, fakeAdapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, n int) (providers.Video, error) {
+		r := newTestEnv(t, fakeAdapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, n int) (providers.Video, error) {
 			if n == 0 {
 				return providers.Video{Body: &body{Reader: strings.NewReader("1234")}, Length: 4}, nil
 			}
@@ -306,7 +306,7 @@ func TestArchiveWorkerStops(t *testing.T) {
 func TestArchiveCancelled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
+		r := newTestEnv(t, nil)
 		cancel := r.cancelable(t)
 		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: fakeAdapter{
 			open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
@@ -328,7 +328,7 @@ func TestArchiveStalls(t *testing.T) {
 	t.Parallel()
 	for _, amid := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, fakeAdapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
+			r := newTestEnv(t, fakeAdapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
 				if amid {
 					return providers.Video{Body: &body{Reader: io.MultiReader(strings.NewReader("12"), hanging{ctx})}, Length: 4}, nil
 				}
@@ -364,7 +364,7 @@ func TestArchiveSlowly(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, fakeAdapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
+				r := newTestEnv(t, fakeAdapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
 					return providers.Video{Body: &body{Reader: slow{ctx: ctx, r: strings.NewReader("12345678"), by: tc.upstream}}, Length: 8}, nil
 				}})
 				s := newShelf()
@@ -423,7 +423,7 @@ func (s slow) Read(p []byte) (int, error) {
 
 func TestDiscard(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	s := newShelf()
 	for _, key := range []string{"outputs/2026-05-17/video_1/0.mp4", "outputs/2026-05-17/video_1/1.mp4", "outputs/2026-05-17/video_10/0.mp4"} {
 		s.objects[key] = []byte("x")
@@ -462,7 +462,7 @@ func TestCancel(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			told := 0
-			r := newRig(t, canceler{cancel: func(_ context.Context, to providers.Target, ticket providers.Ticket) error {
+			r := newTestEnv(t, canceler{cancel: func(_ context.Context, to providers.Target, ticket providers.Ticket) error {
 				if to.Key != hushKey || ticket.Job != "job-1" {
 					t.Errorf("cancelled %q", ticket.Job)
 				}
@@ -486,7 +486,7 @@ func TestCancel(t *testing.T) {
 	}
 	t.Run("a vendor that cannot", func(t *testing.T) {
 		t.Parallel()
-		r := newRig(t, fakeAdapter{})
+		r := newTestEnv(t, fakeAdapter{})
 		if _, err := r.env.ExecuteActivity(r.acts.Cancel, job); err != nil {
 			t.Errorf("got %v", err)
 		}
@@ -494,7 +494,7 @@ func TestCancel(t *testing.T) {
 	t.Run("channel gone", func(t *testing.T) {
 		t.Parallel()
 		told := 0
-		r := newRig(t, canceler{cancel: func(context.Context, providers.Target, providers.Ticket) error {
+		r := newTestEnv(t, canceler{cancel: func(context.Context, providers.Target, providers.Ticket) error {
 			told++
 			return nil
 		}})

@@ -21,9 +21,9 @@ type fakeClaims struct {
 	answer  error // of the submits; nil accepts
 }
 
-func (c *fakeClaims) rig(t *testing.T) *rig {
+func (c *fakeClaims) env(t *testing.T) *testEnv {
 	t.Helper()
-	r := newRig(t, fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+	r := newTestEnv(t, fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 		c.sent.Add(1)
 		return providers.Ticket{Job: "job-1"}, c.answer
 	}})
@@ -33,14 +33,14 @@ func (c *fakeClaims) rig(t *testing.T) *rig {
 
 func (c *fakeClaims) submit(t *testing.T) (activities.Job, error) {
 	t.Helper()
-	r := c.rig(t)
+	r := c.env(t)
 	return do[activities.Job](t, r, r.acts.SubmitClaimed, submitInput())
 }
 
 // reconcile asks for the attempt when nothing of it can be under way any more.
 func (c *fakeClaims) reconcile(t *testing.T, in activities.ReconcileInput) (activities.Job, error) {
 	t.Helper()
-	r := c.rig(t)
+	r := c.env(t)
 	in.Submit = submitInput()
 	return do[activities.Job](t, r, r.acts.Reconcile, in)
 }
@@ -101,7 +101,7 @@ func TestAwaitArchive(t *testing.T) {
 		{left: 3 * time.Second, delay: 2 * time.Second},
 		{left: 0, ends: true},
 	} {
-		r := c.rig(t)
+		r := c.env(t)
 		_, err := r.env.ExecuteActivity(r.acts.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Until: time.Now().Add(tc.left)})
 		got, retried, delay := fault(t, err)
 		if !got.Archive || got.Deadline != tc.ends || retried == tc.ends || delay > tc.delay || delay < tc.delay-time.Second {
@@ -109,7 +109,7 @@ func TestAwaitArchive(t *testing.T) {
 		}
 	}
 	away = false
-	r := c.rig(t)
+	r := c.env(t)
 	if _, err := r.env.ExecuteActivity(r.acts.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Errorf("back: %v", err)
 	}
@@ -174,7 +174,7 @@ func TestSubmitTwice(t *testing.T) {
 				return nil
 			}
 			submit := func() (activities.Job, error) {
-				r := c.rig(t)
+				r := c.env(t)
 				return do[activities.Job](t, r, step(r.acts), submitInput())
 			}
 			if job, err := submit(); err != nil || job.Ticket.Job != "job-1" {
@@ -267,7 +267,7 @@ func TestSubmitOfAnIDUsedAgain(t *testing.T) {
 	for _, life := range []string{"", "one", "two"} {
 		in := submitInput()
 		in.Generation = life
-		r := newRig(t, fakeAdapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+		r := newTestEnv(t, fakeAdapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 			seen[req.IdempotencyKey]++
 			return providers.Ticket{Job: "job " + life}, nil
 		}})

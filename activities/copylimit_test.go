@@ -147,7 +147,7 @@ func (c *copier) copy(ctx context.Context, t *testing.T, channel string, kib int
 	state := activities.Copied{}
 	for tries = 1; ; tries++ {
 		c.mu.Lock() // the SDK's test suite shares its registry
-		r := newRig(t, fakeAdapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
+		r := newTestEnv(t, fakeAdapter{open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
 			data := bytes.NewReader(make([]byte, kib<<10))
 			return providers.Video{Body: &body{Reader: drip{ctx, data, each}}, Length: int64(kib) << 10}, nil
 		}})

@@ -90,7 +90,7 @@ func TestOutcome(t *testing.T) {
 // TestOutcomeAsTheSDKMakesIt: what an activity returned is what the workflow reads, through Temporal's own coding.
 func TestOutcomeAsTheSDKMakesIt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	r.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 		return providers.Target{}, router.ErrChannelGone
 	}}

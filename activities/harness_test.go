@@ -196,17 +196,17 @@ func (c canceler) Cancel(ctx context.Context, to providers.Target, ticket provid
 	return c.cancel(ctx, to, ticket)
 }
 
-// rig runs activities as a worker does.
-type rig struct {
+// testEnv runs activities as a worker does.
+type testEnv struct {
 	env  *testsuite.TestActivityEnvironment
 	acts *activities.Activities
 }
 
-func newRig(t *testing.T, video providers.VideoAdapter) *rig {
+func newTestEnv(t *testing.T, video providers.VideoAdapter) *testEnv {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	r := &rig{env: suite.NewTestActivityEnvironment(), acts: &activities.Activities{
+	r := &testEnv{env: suite.NewTestActivityEnvironment(), acts: &activities.Activities{
 		Channels: fakeChannels{}, Catalog: providers.Catalog{"fake": {Name: "fake", Video: video}},
 		Objects: fakeObjects{}, Durations: fakeDurations{}, Log: slog.New(slog.DiscardHandler),
 		Bounds: activities.Bounds{PollMin: 2 * time.Second, PollMax: 30 * time.Second},
@@ -216,7 +216,7 @@ func newRig(t *testing.T, video providers.VideoAdapter) *rig {
 }
 
 // beats collects the heartbeats that would reach the server; the returned function gives those so far.
-func beats[T any](t *testing.T, r *rig) func() []T {
+func beats[T any](t *testing.T, r *testEnv) func() []T {
 	t.Helper()
 	var (
 		mu  sync.Mutex
@@ -239,7 +239,7 @@ func beats[T any](t *testing.T, r *rig) func() []T {
 }
 
 // do runs an activity and decodes what it returns.
-func do[T any](t *testing.T, r *rig, fn, in any) (T, error) {
+func do[T any](t *testing.T, r *testEnv, fn, in any) (T, error) {
 	t.Helper()
 	var out T
 	value, err := r.env.ExecuteActivity(fn, in)
@@ -269,8 +269,8 @@ func fault(t *testing.T, err error) (record activities.Record, retried bool, del
 	return record, !app.NonRetryable(), app.NextRetryDelay()
 }
 
-// cancelable gives the rig's activities a context that the test can end, as a cancel that arrives with a heartbeat does.
-func (r *rig) cancelable(t *testing.T) context.CancelFunc {
+// cancelable gives the environment's activities a context that the test can end, as a cancel that arrives with a heartbeat does.
+func (r *testEnv) cancelable(t *testing.T) context.CancelFunc {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	t.Cleanup(func() { cancel(nil) })

@@ -15,7 +15,7 @@ import (
 // that of a task under removal.
 func TestPollRestoresTheEntry(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	connection := storagetest.Redis(t)
 	index := taskindex.New(connection, nil)
 	r.acts.Index = index
@@ -71,7 +71,7 @@ func TestPollRestoresTheEntry(t *testing.T) {
 // TestPollWithoutTheList: a list that is away holds up no look, and the next one restores the entry.
 func TestPollWithoutTheList(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	r.acts.Index = taskindex.New(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
 	seen := beats[activities.Progress](t, r)
 	if _, err := r.env.ExecuteActivity(r.acts.Poll, activities.PollInput{

@@ -74,10 +74,10 @@ func status(code int) func(http.ResponseWriter, int) {
 	return func(w http.ResponseWriter, _ int) { w.WriteHeader(code) }
 }
 
-// newNotifier is a rig whose one token has the webhook, and whose receivers may be on the loopback.
-func newNotifier(t *testing.T, hook tokens.Webhook) *rig {
+// newNotifier is an environment whose one token has the webhook, and whose receivers may be on the loopback.
+func newNotifier(t *testing.T, hook tokens.Webhook) *testEnv {
 	t.Helper()
-	r := newRig(t, nil)
+	r := newTestEnv(t, nil)
 	r.acts.Webhooks = fakeWebhooks(func(_ context.Context, id string) (tokens.Webhook, error) {
 		if id != "demo" {
 			return tokens.Webhook{}, storage.ErrNotFound

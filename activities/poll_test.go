@@ -18,7 +18,7 @@ import (
 
 // watch is a job that is looked at until it ends: it plays the server's part between the tries of one activity.
 type watch struct {
-	*rig
+	*testEnv
 	in activities.PollInput
 	// last is the heartbeat a next try starts from, nil before the first.
 	last *activities.Progress
@@ -32,7 +32,7 @@ type watch struct {
 func newWatch(t *testing.T, poll func(n int) (providers.VideoStatus, error)) *watch {
 	t.Helper()
 	w := &watch{}
-	w.rig = newRig(t, fakeAdapter{poll: func(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	w.testEnv = newTestEnv(t, fakeAdapter{poll: func(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > activities.PollTimeout {
 			t.Error("the look is not bounded")
 		}
@@ -55,11 +55,11 @@ func newWatch(t *testing.T, poll func(n int) (providers.VideoStatus, error)) *wa
 // look runs one try and waits as long as it asks. The last one's result is returned.
 func (w *watch) look(t *testing.T) (status providers.VideoStatus, err error, ended bool) { //nolint:revive // the error is a value of the test
 	t.Helper()
-	shown := beats[activities.Progress](t, w.rig)
+	shown := beats[activities.Progress](t, w.testEnv)
 	if w.last != nil {
 		w.env.SetHeartbeatDetails(*w.last)
 	}
-	status, err = do[providers.VideoStatus](t, w.rig, w.acts.Poll, w.in)
+	status, err = do[providers.VideoStatus](t, w.testEnv, w.acts.Poll, w.in)
 	if all := shown(); len(all) > 0 {
 		w.last = &all[len(all)-1]
 	}
@@ -637,7 +637,7 @@ func TestPollDurationsAway(t *testing.T) {
 func TestPollCancelled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
+		r := newTestEnv(t, nil)
 		cancel := r.cancelable(t)
 		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: fakeAdapter{
 			poll: func(ctx context.Context, _ providers.Target, _ providers.Ticket) (providers.VideoStatus, error) {

@@ -26,7 +26,7 @@ func TestReconcileAsksSeldom(t *testing.T) {
 	)
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	r := newRig(t, finder{find: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+	r := newTestEnv(t, finder{find: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 		looks = append(looks, env.Now())
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there."}
 	}})
@@ -52,7 +52,7 @@ func TestReconcileAsksSeldom(t *testing.T) {
 // TestReconcileBelievesNoLookup: an upstream that says it keeps no keys is not asked for another ten minutes.
 func TestReconcileBelievesNoLookup(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, finder{find: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+	r := newTestEnv(t, finder{find: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell.", Err: providers.ErrNoLookup}
 	}})
 	r.acts.Objects = fakeObjects{getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }}

@@ -50,7 +50,7 @@ func TestForgetAsksOnce(t *testing.T) {
 	engine := &fakeExecutions{left: 5}
 	var last asked
 	for try := 1; ; try++ {
-		r := newRig(t, nil)
+		r := newTestEnv(t, nil)
 		r.acts.Executions = engine
 		if try > 1 {
 			r.env.SetHeartbeatDetails(last)
@@ -71,7 +71,7 @@ func TestForgetAsksOnce(t *testing.T) {
 		t.Errorf("asked %d times to delete and looked %d times, want 1 and 6", engine.deletes, engine.looks)
 	}
 	// What was asked for long ago is asked for again.
-	r := newRig(t, nil)
+	r := newTestEnv(t, nil)
 	r.acts.Executions = engine
 	r.env.SetHeartbeatDetails(asked{Runs: []string{"run"}, At: time.Now().Add(-time.Hour)})
 	if _, err := r.env.ExecuteActivity(r.acts.Forget, activities.Ended{Standing: activities.Standing{Run: "run"}}); err == nil || engine.deletes != 2 {
@@ -99,7 +99,7 @@ func TestRemoveGoesOn(t *testing.T) {
 	var last json.RawMessage
 	var waits []time.Duration
 	for try := int32(1); ; try++ {
-		r := newRig(t, nil)
+		r := newTestEnv(t, nil)
 		archive := storagetest.NewMemoryArchive()
 		mustPut(t, archive, activities.GenerationPrefix("video_x", "life")+"request.json")
 		r.acts.Executions, r.acts.Objects = engine, archive

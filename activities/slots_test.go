@@ -17,7 +17,7 @@ import (
 func TestSlotsThatRedisForgotToFree(t *testing.T) {
 	t.Parallel()
 	const places = 16
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	server := r.slots(t)
 	r.limited(map[string]int{"main": places}, "main")
 	now := time.UnixMilli(1_800_000_000_000)

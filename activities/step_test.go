@@ -36,17 +36,17 @@ func TestStepsAreTold(t *testing.T) {
 			return status, err
 		}}
 	}
-	submit := func(r *rig) { _, _ = r.env.ExecuteActivity(r.acts.Submit, submitInput()) }
-	reconcile := func(r *rig) {
+	submit := func(r *testEnv) { _, _ = r.env.ExecuteActivity(r.acts.Submit, submitInput()) }
+	reconcile := func(r *testEnv) {
 		_, _ = r.env.ExecuteActivity(r.acts.Reconcile, activities.ReconcileInput{Submit: submitInput(), Until: time.Now()})
 	}
-	poll := func(r *rig) {
+	poll := func(r *testEnv) {
 		r.env.SetHeartbeatDetails(activities.Progress{State: providers.JobQueued, Since: time.Now()})
 		_, _ = r.env.ExecuteActivity(r.acts.Poll, activities.PollInput{Job: job, Deadline: time.Now().Add(time.Hour)})
 	}
 	for name, tc := range map[string]struct {
 		video providers.VideoAdapter
-		do    func(*rig)
+		do    func(*testEnv)
 		want  activities.Step
 	}{
 		"submit accepted": {submits(nil), submit, at(activities.StepSubmit, activities.OutcomeAccepted)},
@@ -63,7 +63,7 @@ func TestStepsAreTold(t *testing.T) {
 		"poll meets a fault": {polls(providers.VideoStatus{}, lost), poll, at(activities.StepPoll, "timeout")},
 		"archive": {fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			return providers.Video{Body: io.NopCloser(strings.NewReader("12345")), Length: 5}, nil
-		}}, func(r *rig) {
+		}}, func(r *testEnv) {
 			r.acts.Objects = fakeObjects{put: func(_ context.Context, key string, body io.Reader, _ int64, _ archive.PutOptions) (archive.Object, error) {
 				n, err := io.Copy(io.Discard, body)
 				return archive.Object{Key: key, Size: n}, err
@@ -72,23 +72,23 @@ func TestStepsAreTold(t *testing.T) {
 		}, activities.Step{Name: activities.StepArchive, Channel: "main", Model: "sora-2", Outcome: activities.OutcomeOK, Bytes: 5}},
 		"archive fails": {fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			return providers.Video{}, lost
-		}}, func(r *rig) {
+		}}, func(r *testEnv) {
 			_, _ = r.env.ExecuteActivity(r.acts.Archive, activities.ArchiveInput{Job: job, Outputs: 1, Expires: time.Now()})
 		}, at(activities.StepArchive, "timeout")},
 		"webhook delivered": {nil, delivers(t, http.StatusOK), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeDelivered}},
 		"webhook refused":   {nil, delivers(t, http.StatusTeapot), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeAgain}},
 		"webhook unwanted":  {nil, delivers(t, http.StatusGone), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
-		"webhook of nobody": {nil, func(r *rig) {
+		"webhook of nobody": {nil, func(r *testEnv) {
 			r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) { return tokens.Webhook{}, tokens.ErrRevoked })
 			_, _ = r.env.ExecuteActivity(r.acts.Deliver, activities.DeliverInput{})
 		}, activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
-		"end": {nil, func(r *rig) {
+		"end": {nil, func(r *testEnv) {
 			created := time.Now()
 			_ = r.acts.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Created: created, Bill: &activities.Bill{
 				Channel: "main", Model: "sora-2", Ending: activities.EndedCompleted, At: created.Add(time.Minute),
 			}})
 		}, activities.Step{Name: activities.StepEnd, Channel: "main", Model: "sora-2", Outcome: activities.OutcomeCompleted, Took: time.Minute}},
-		"failed end": {nil, func(r *rig) {
+		"failed end": {nil, func(r *testEnv) {
 			_ = r.acts.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Code: "upstream_unknown", Bill: &activities.Bill{
 				Model: "sora-2", Ending: activities.EndedUnknown, At: time.Now(),
 			}})
@@ -96,7 +96,7 @@ func TestStepsAreTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, tc.video)
+			r := newTestEnv(t, tc.video)
 			r.acts.Objects = fakeObjects{putJSON: func(context.Context, string, any) error { return errors.New("not here") }}
 			var told []activities.Step
 			r.acts.Told = func(step activities.Step) { told = append(told, step) }
@@ -115,10 +115,10 @@ func TestStepsAreTold(t *testing.T) {
 }
 
 // delivers tries to deliver an event to a receiver that answers with the code.
-func delivers(t *testing.T, code int) func(*rig) {
+func delivers(t *testing.T, code int) func(*testEnv) {
 	t.Helper()
 	to := newReceiver(t, status(code))
-	return func(r *rig) {
+	return func(r *testEnv) {
 		r.acts.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: true})
 		defer r.acts.Receivers.Close()
 		r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {

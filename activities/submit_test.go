@@ -36,7 +36,7 @@ func TestSubmitAccepted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ticket := providers.Ticket{Job: "job-1", Data: json.RawMessage(`{"region":"x"}`), ETA: time.Minute}
 				var steps []string
-				r := newRig(t, fakeAdapter{submit: func(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+				r := newTestEnv(t, fakeAdapter{submit: func(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 					steps = append(steps, "submit")
 					if to.Key != hushKey || to.Model != "up" || req.Prompt != "a cat" || req.IdempotencyKey != "video_1-2" {
 						t.Errorf("got model %q, request %+v", to.Model, req)
@@ -98,7 +98,7 @@ func TestSubmitAccepted(t *testing.T) {
 func TestSubmitAfterReset(t *testing.T) {
 	t.Parallel()
 	paid := 0
-	r := newRig(t, fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+	r := newTestEnv(t, fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 		paid++
 		return providers.Ticket{Job: fmt.Sprint("job-", paid)}, nil
 	}})
@@ -173,7 +173,7 @@ func TestSubmitOutcomes(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
+			r := newTestEnv(t, fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 				return providers.Ticket{}, tc.err
 			}})
 			reported := false
@@ -216,7 +216,7 @@ func TestSubmitBeforeIt(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, fakeAdapter{})
+			r := newTestEnv(t, fakeAdapter{})
 			r.acts.Channels, r.acts.Objects = tc.channels, tc.objects
 			in := submitInput()
 			in.Request, in.RequestObject = nil, "tasks/video_1/request.json"
@@ -231,7 +231,7 @@ func TestSubmitBeforeIt(t *testing.T) {
 
 func TestSubmitReadsItsInput(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{submit: func(ctx context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	r := newTestEnv(t, fakeAdapter{submit: func(ctx context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 		if len(req.Inputs) != 2 || req.Inputs[0].Open != nil || req.Inputs[0].URL != "https://example.com/a.png" {
 			t.Errorf("got images %+v", req.Inputs)
 		}
@@ -270,7 +270,7 @@ func TestSubmitReadsItsInput(t *testing.T) {
 func TestSubmitGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
+		r := newTestEnv(t, nil)
 		cancel := r.cancelable(t)
 		stopping := make(chan struct{})
 		r.env.SetWorkerStopChannel(stopping)
@@ -301,7 +301,7 @@ func TestSubmitGoesOn(t *testing.T) {
 // TestSubmitPanics: an adapter that breaks down leaves the outcome unknown.
 func TestSubmitPanics(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
 	if got, ok := activities.Outcome(err); !ok || got.Accepted != providers.AcceptedUnknown || got.Finished || got.Kind != providers.Internal {
 		t.Errorf("got %+v, %t of %v", got, ok, err)
@@ -368,7 +368,7 @@ func TestReconcile(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, fakeAdapter{})
+				r := newTestEnv(t, fakeAdapter{})
 				if tc.find != nil {
 					r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: finder{
 						find: func(_ context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
@@ -434,7 +434,7 @@ func TestReconcile(t *testing.T) {
 func TestSubmitAfterDelete(t *testing.T) {
 	t.Parallel()
 	var keys []string
-	r := newRig(t, fakeAdapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	r := newTestEnv(t, fakeAdapter{submit: func(_ context.Context, _ providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 		keys = append(keys, req.IdempotencyKey)
 		return providers.Ticket{Job: "j"}, nil
 	}})
@@ -458,7 +458,7 @@ func TestSubmitsAreEvidence(t *testing.T) {
 	fails := fakeAdapter{submit: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "No.", Blame: providers.BlameChannel}
 	}}
-	r := newRig(t, fails)
+	r := newTestEnv(t, fails)
 	fake := r.acts.Catalog["fake"]
 	fake.Video = fails
 	routes := router.New(providers.Catalog{"fake": fake}, []providers.Channel{{

@@ -15,8 +15,8 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
-// sweeper is a rig over an archive with the objects.
-func sweeper(t *testing.T, keys ...string) (*rig, *storagetest.MemoryArchive) {
+// sweeper is an environment over an archive with the objects.
+func sweeper(t *testing.T, keys ...string) (*testEnv, *storagetest.MemoryArchive) {
 	t.Helper()
 	bucket := storagetest.NewMemoryArchive()
 	for _, key := range keys {
@@ -24,12 +24,12 @@ func sweeper(t *testing.T, keys ...string) (*rig, *storagetest.MemoryArchive) {
 			t.Fatal(err)
 		}
 	}
-	r := newRig(t, nil)
+	r := newTestEnv(t, nil)
 	r.acts.Objects = bucket
 	return r, bucket
 }
 
-func sweep(t *testing.T, r *rig, fn any) (swept activities.Swept, err error) {
+func sweep(t *testing.T, r *testEnv, fn any) (swept activities.Swept, err error) {
 	t.Helper()
 	value, err := r.env.ExecuteActivity(fn)
 	if err != nil {
@@ -94,7 +94,7 @@ func TestEraseWithoutExecution(t *testing.T) {
 		if err := bucket.PutJSON(t.Context(), key, "x"); err != nil {
 			t.Fatal(err)
 		}
-		r := newRig(t, fakeAdapter{})
+		r := newTestEnv(t, fakeAdapter{})
 		r.acts.Objects = bucket
 		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{Closed: true, Run: run}}
 		if _, err := r.env.ExecuteActivity(r.acts.Erase, in); err != nil {

@@ -26,7 +26,7 @@ func TestSweepEnded(t *testing.T) {
 	t.Parallel()
 	const pages = 45
 	var seen []int
-	r := newRig(t, fakeAdapter{})
+	r := newTestEnv(t, fakeAdapter{})
 	r.acts.Executions = fakeEndings{finish: func(since time.Time, cursor []byte) ([]byte, error) {
 		if !since.IsZero() {
 			t.Errorf("looks for ends since %v in the first round", since)

@@ -20,8 +20,8 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-// traced puts the rig's activities into a recorded span.
-func (r *rig) traced(t *testing.T) *tracetest.InMemoryExporter {
+// traced puts the environment's activities into a recorded span.
+func (r *testEnv) traced(t *testing.T) *tracetest.InMemoryExporter {
 	t.Helper()
 	kept := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept))
@@ -54,7 +54,7 @@ func TestTurnsAreSpans(t *testing.T) {
 		Kind: providers.RateLimited, Message: "words of the upstream", Accepted: providers.NotAccepted, Upstream: &providers.Reply{Status: 429, Body: []byte("words of the upstream")},
 	}
 	var inside trace.SpanContext
-	r := newRig(t, fakeAdapter{submit: func(ctx context.Context, _ providers.Target, _ providers.VideoRequest) (providers.Ticket, error) {
+	r := newTestEnv(t, fakeAdapter{submit: func(ctx context.Context, _ providers.Target, _ providers.VideoRequest) (providers.Ticket, error) {
 		inside = trace.SpanContextFromContext(ctx)
 		return providers.Ticket{}, refuse
 	}})

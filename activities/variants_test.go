@@ -37,7 +37,7 @@ func TestArchiveVariants(t *testing.T) {
 	t.Parallel()
 	var opened []string
 	videos := []string{"first", "second"}
-	r := newRig(t, picturing{
+	r := newTestEnv(t, picturing{
 		fakeAdapter{open: func(_ context.Context, _ providers.Target, _ providers.Ticket, n int) (providers.Video, error) {
 			opened = append(opened, fmt.Sprint(n))
 			return picture("video/mp4", videos[n]), nil
@@ -95,7 +95,7 @@ func TestArchiveVariantsFail(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				r := newRig(t, picturing{
+				r := newTestEnv(t, picturing{
 					fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 						return picture("video/mp4", "clip"), nil
 					}},
@@ -122,7 +122,7 @@ func TestArchiveVariantsFail(t *testing.T) {
 func TestArchiveVariantsResume(t *testing.T) {
 	t.Parallel()
 	stopping := make(chan struct{})
-	r := newRig(t, picturing{
+	r := newTestEnv(t, picturing{
 		fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			return picture("video/mp4", "clip"), nil
 		}},
@@ -140,7 +140,7 @@ func TestArchiveVariantsResume(t *testing.T) {
 		t.Fatalf("got %v, want another try", err)
 	}
 
-	r = newRig(t, picturing{
+	r = newTestEnv(t, picturing{
 		fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			t.Error("the video is copied again")
 			return picture("video/mp4", "clip"), nil

@@ -29,8 +29,8 @@ import (
 
 const adminKey = "admin-key-of-the-tests"
 
-// office is a gateway whose operator's operations work on a real store.
-type office struct {
+// adminEnv is a gateway whose operator's operations work on a real store.
+type adminEnv struct {
 	*gateway
 
 	store    *tokens.Store
@@ -39,16 +39,16 @@ type office struct {
 	key      string
 }
 
-func newOffice(t *testing.T) *office {
+func newAdminEnv(t *testing.T) *adminEnv {
 	t.Helper()
 	server, _ := storagetest.Miniredis(t)
-	return newOfficeOn(t, storagetest.Client(t, "redis://"+server.Addr()), nil)
+	return newAdminEnvOn(t, storagetest.Client(t, "redis://"+server.Addr()), nil)
 }
 
-// newOfficeOn is newOffice with its Redis, and with other options where change is not nil.
-func newOfficeOn(t *testing.T, client *redis.Client, change func(*api.Options)) *office {
+// newAdminEnvOn is newAdminEnv with its Redis, and with other options where change is not nil.
+func newAdminEnvOn(t *testing.T, client *redis.Client, change func(*api.Options)) *adminEnv {
 	t.Helper()
-	o := &office{store: tokens.New(client, nil), usage: ledger.NewUsage(client, nil), operator: &operator{}, key: adminKey}
+	o := &adminEnv{store: tokens.New(client, nil), usage: ledger.NewUsage(client, nil), operator: &operator{}, key: adminKey}
 	t.Cleanup(o.store.Close)
 	t.Cleanup(func() { _ = o.usage.Close(context.WithoutCancel(t.Context())) })
 	o.gateway = newGateway(t, nil, func(g *gateway, options *api.Options) {
@@ -76,13 +76,13 @@ func newOfficeOn(t *testing.T, client *redis.Client, change func(*api.Options)) 
 }
 
 // ask sends an operator's request.
-func (o *office) ask(t *testing.T, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+func (o *adminEnv) ask(t *testing.T, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	return o.do(t, request(method, path, body, append([]string{"Authorization", "Bearer " + o.key}, headers...)...))
 }
 
 // tell is ask for an answer that must have the status, and reads it.
-func (o *office) tell(t *testing.T, status int, method, path, body string, into any) {
+func (o *adminEnv) tell(t *testing.T, status int, method, path, body string, into any) {
 	t.Helper()
 	rec := o.ask(t, method, path, body)
 	if rec.Code != status {
@@ -159,7 +159,7 @@ func adminPaths(t *testing.T, g *gateway) map[string]documented {
 // TestAdminIsClosed: every operation asks for the admin key, no client token is one, and without a key there is nothing.
 func TestAdminIsClosed(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newAdminEnv(t)
 	closed := newGateway(t, nil, nil)
 	for name, op := range adminPaths(t, o.gateway) {
 		method, path, _ := strings.Cut(name, " ")
@@ -191,7 +191,7 @@ func TestAdminIsClosed(t *testing.T) {
 // says where the guesses come from.
 func TestAdminWrongKeys(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newAdminEnv(t)
 	from := func(source, key string) *httptest.ResponseRecorder {
 		req := request("GET", "/admin/tokens", "", "Authorization", "Bearer "+key)
 		req.RemoteAddr = source
@@ -221,7 +221,7 @@ func TestAdminWrongKeys(t *testing.T) {
 func TestAdminApart(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
-	o := newOfficeOn(t, storagetest.Client(t, "redis://"+server.Addr()), func(options *api.Options) { options.AdminApart = true })
+	o := newAdminEnvOn(t, storagetest.Client(t, "redis://"+server.Addr()), func(options *api.Options) { options.AdminApart = true })
 	apart := func(method, path string) int {
 		rec := httptest.NewRecorder()
 		req := request(method, path, "", "Authorization", "Bearer "+adminKey)
@@ -263,7 +263,7 @@ type adminToken struct {
 // TestAdminTokens lives a token's life.
 func TestAdminTokens(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newAdminEnv(t)
 	var made adminToken
 	o.tell(t, 201, "POST", "/admin/tokens", `{"name":"app/one","models":["gpt-*"],"operations":["relay"],"max_tasks":3,"webhook_url":"https://h.test/","webhook_secret":"new"}`, &made)
 	if !strings.HasPrefix(made.Key, "sk-") || !strings.HasPrefix(made.WebhookSecret, "whsec_") || made.State != "active" || made.Group != "default" ||
@@ -350,7 +350,7 @@ func TestAdminTokens(t *testing.T) {
 
 func TestAdminTokenRefusals(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newAdminEnv(t)
 	if err := o.store.Seed(t.Context(), []tokens.Seed{{Token: tokens.Token{Name: "file", Lane: "normal"}, Key: "sk-file"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -393,7 +393,7 @@ func TestAdminTokenRefusals(t *testing.T) {
 // TestAdminTasks: each operation is one call of the operator, and says what came of it.
 func TestAdminTasks(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newAdminEnv(t)
 	made, _, err := o.store.Create(t.Context(), tokens.Token{Name: "anna"})
 	if err != nil {
 		t.Fatal(err)
@@ -488,7 +488,7 @@ func TestAdminTasks(t *testing.T) {
 // TestAdminUsage: the sums of the ledger, in JSON and as a table.
 func TestAdminUsage(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newAdminEnv(t)
 	made, _, err := o.store.Create(t.Context(), tokens.Token{Name: "anna"})
 	if err != nil {
 		t.Fatal(err)
@@ -561,7 +561,7 @@ func TestAdminUsage(t *testing.T) {
 
 func TestAdminChannels(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t)
+	o := newAdminEnv(t)
 	var list struct{ Data []router.ChannelState }
 	o.tell(t, 200, "GET", "/admin/channels", "", &list)
 	if len(list.Data) != 2 || list.Data[0].Name != "main" || list.Data[0].State != router.StateClosed || len(list.Data[0].Keys) != 1 || list.Data[0].Keys[0].Fingerprint == "" {

@@ -35,7 +35,7 @@ func TestAdminUnsettled(t *testing.T) {
 	server, _ := storagetest.Miniredis(t)
 	client := storagetest.Client(t, "redis://"+server.Addr())
 	budgets := ledger.NewBudgets(client, nil)
-	o := newOfficeOn(t, client, nil)
+	o := newAdminEnvOn(t, client, nil)
 	made, _, err := o.store.Create(t.Context(), tokens.Token{Name: "anna", Budget: 100})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestAdminKeyChanges(t *testing.T) {
 	t.Parallel()
 	key := admin.NewKey(adminKey)
 	server, _ := storagetest.Miniredis(t)
-	o := newOfficeOn(t, storagetest.Client(t, "redis://"+server.Addr()), func(options *api.Options) { options.Admin.Key = key })
+	o := newAdminEnvOn(t, storagetest.Client(t, "redis://"+server.Addr()), func(options *api.Options) { options.Admin.Key = key })
 	ask := func(with string) int {
 		return o.do(t, request("GET", "/admin/tokens", "", "Authorization", "Bearer "+with)).Code
 	}

@@ -13,7 +13,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	const chat, tokens = "/v1/chat/completions", "/admin/tokens"
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.MaxBody = 1 << 20 })
-	o := newOffice(t)
+	o := newAdminEnv(t)
 	deep := strings.Repeat("[", 10_100) + strings.Repeat("]", 10_100)
 	for _, test := range []struct {
 		name, path, body string

@@ -19,8 +19,8 @@ import (
 
 const week = 7 * 24 * time.Hour
 
-// next is the input of the run that follows the stage's; false where the task has ended.
-func (s *stage) next(t *testing.T) (in workflows.Input, goesOn bool) {
+// next is the input of the run that follows the environment's; false where the task has ended.
+func (s *testEnv) next(t *testing.T) (in workflows.Input, goesOn bool) {
 	t.Helper()
 	var again *workflow.ContinueAsNewError
 	if err := s.GetWorkflowError(); !errors.As(err, &again) {
@@ -54,7 +54,7 @@ func TestVideoOfAWeek(t *testing.T) {
 	)
 	in.Limits.Queue = activities.Duration(week)
 	for goesOn := true; goesOn; runs++ {
-		s, steps := newStage(t), 0
+		s, steps := newTestEnv(t), 0
 		s.SetStartTime(now)
 		s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, ask activities.AdmitInput) (activities.Admission, error) {
 			steps++
@@ -116,17 +116,17 @@ func TestVideoOfAWeek(t *testing.T) {
 func TestVideoOfALaterRun(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		send func(s *stage)
+		send func(s *testEnv)
 		want string
 	}{
-		"cancel": {func(s *stage) { s.CancelWorkflow() }, workflows.CodeCancelled},
-		"fail":   {func(s *stage) { s.SignalWorkflow("fail", "no") }, workflows.CodeFailedByOperator},
+		"cancel": {func(s *testEnv) { s.CancelWorkflow() }, workflows.CodeCancelled},
+		"fail":   {func(s *testEnv) { s.SignalWorkflow("fail", "no") }, workflows.CodeFailedByOperator},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := newest()
 			for run := 1; ; run++ {
-				s := newStage(t)
+				s := newTestEnv(t)
 				s.OnActivity("Settle", mock.Anything, mock.Anything).Return(nil).Maybe()
 				asks := 0
 				s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(context.Context, activities.AdmitInput) (activities.Admission, error) {
@@ -154,7 +154,7 @@ func TestVideoOfALaterRun(t *testing.T) {
 // job keeps its slot until then.
 func TestVideoCancelledWhileTheVendorIsAway(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	var steps []string
 	note := func(step string) { steps = append(steps, step) }
 	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(context.Context, activities.AdmitInput) (activities.Admission, error) {
@@ -202,7 +202,7 @@ func TestVideoCancelledWhileTheVendorIsAway(t *testing.T) {
 // TestVideoCancelledWhileItIsCopied ends before what the copy wrote is removed.
 func TestVideoCancelledWhileItIsCopied(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	var steps []string
 	s.admits("main")
 	s.submits(nil)
@@ -228,7 +228,7 @@ func TestVideoCancelledWhileItIsCopied(t *testing.T) {
 // TestVideoWithoutAnAnswerIsNotStuck while its lost submit is looked for.
 func TestVideoWithoutAnAnswerIsNotStuck(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	var left time.Duration
 	s.admits("main")
 	s.submits(&activities.Record{Kind: providers.Upstream, Message: "500", Finished: true})

@@ -32,7 +32,7 @@ func TestCopyQueue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			s.admits("main")
 			s.submits(nil)
 			s.settles()

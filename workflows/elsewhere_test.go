@@ -14,7 +14,7 @@ import (
 )
 
 // ends scripts how the task's jobs end, one after the other; the last repeats.
-func (s *stage) ends(statuses ...providers.VideoStatus) *int {
+func (s *testEnv) ends(statuses ...providers.VideoStatus) *int {
 	n := new(int)
 	s.OnActivity("Poll", mock.Anything, mock.Anything).Return(func(context.Context, activities.PollInput) (providers.VideoStatus, error) {
 		status := statuses[min(*n, len(statuses)-1)]
@@ -50,7 +50,7 @@ func TestVideoTriesFailedJobsElsewhere(t *testing.T) {
 		{"one job is all it may have", 1, []string{"first"}, []providers.VideoStatus{jobFailed(true)}, workflows.Failed, 1, nil},
 		{"a task of an older version", 0, []string{"first"}, []providers.VideoStatus{jobFailed(true)}, workflows.Failed, 1, nil},
 	} {
-		s := newStage(t)
+		s := newTestEnv(t)
 		seen := s.admits(tc.channels...)
 		submits := s.submits(nil)
 		s.ends(tc.ends...)
@@ -79,7 +79,7 @@ func TestVideoTriesFailedJobsElsewhere(t *testing.T) {
 // TestVideoQueuesAnewAfterAFailedJob: the time that the first job took is not taken from the second's in the queue.
 func TestVideoQueuesAnewAfterAFailedJob(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	s.admits("first", "", "second")
 	s.submits(nil)
 	n := 0

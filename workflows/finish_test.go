@@ -28,7 +28,7 @@ func TestVideoSettlesOnce(t *testing.T) {
 	for name, fails := range map[string]int{"at once": 0, "after a Redis outage": 3} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			s.admits("main")
 			s.submits(nil)
 			s.polls(done, nil)
@@ -56,7 +56,7 @@ func TestVideoSettlesOnce(t *testing.T) {
 
 func TestVideoFailedByOperator(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	s.admits("main")
 	s.submits(nil)
 	s.OnActivity("Poll", mock.Anything, mock.Anything).Return(done, nil).After(time.Hour)
@@ -72,7 +72,7 @@ func TestVideoFailedByOperator(t *testing.T) {
 func TestVideoTellsItsEnd(t *testing.T) {
 	t.Parallel()
 	var told []workflows.NotifyInput
-	s := newStage(t)
+	s := newTestEnv(t)
 	s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(_ workflow.Context, in workflows.NotifyInput) (activities.Delivery, error) {
 		told = append(told, in)
 		return activities.Delivery{Delivered: true}, nil
@@ -99,7 +99,7 @@ func TestVideoNamesItsDelivery(t *testing.T) {
 	for _, in := range []workflows.Input{newest(), before} {
 		for _, life := range []string{"one", "two"} {
 			var id string
-			s := newStage(t)
+			s := newTestEnv(t)
 			s.OnWorkflow("Notify", mock.Anything, mock.Anything).Return(func(ctx workflow.Context, _ workflows.NotifyInput) (activities.Delivery, error) {
 				id = workflow.GetInfo(ctx).WorkflowExecution.ID
 				return activities.Delivery{Delivered: true}, nil
@@ -126,7 +126,7 @@ func TestVideoClaims(t *testing.T) {
 	for name, in := range map[string]workflows.Input{"today": newest(), "from before": input()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			s.admits("main")
 			claims := in.Revision > 1
 			submits := map[string]int{}
@@ -160,7 +160,7 @@ func TestVideoClaims(t *testing.T) {
 // TestVideoOfANewerWorker: a worker that is too old for a task takes no step of it.
 func TestVideoOfANewerWorker(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	in := newest()
 	in.Revision++
 	s.ExecuteWorkflow(workflows.Video, in)
@@ -174,7 +174,7 @@ func TestVideoOfANewerWorker(t *testing.T) {
 // is away.
 func TestFinish(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	in := newest()
 	in.Notify, in.Reservation, in.Request = true, "video_test.CLAIM", &providers.VideoRequest{WebhookURL: "https://client.example/hook"}
 	var (
@@ -231,7 +231,7 @@ func TestVideoIsBilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			s.admits("main")
 			s.submits(tc.submit)
 			s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(activities.Job{}, faultError(*unknown)).Maybe()

@@ -15,7 +15,7 @@ import (
 // TestVideoKnowsItsEntry: a task brings what restores its entry on the list to the looks at its job and to its settling.
 func TestVideoKnowsItsEntry(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	s.admits("main")
 	s.submits(nil)
 	s.archives()

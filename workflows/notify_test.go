@@ -24,7 +24,7 @@ func notice() workflows.NotifyInput {
 }
 
 // notify plays a delivery and returns its result, which must not be an error, and how long it took.
-func (s *stage) notify(t *testing.T) (activities.Delivery, time.Duration) {
+func (s *testEnv) notify(t *testing.T) (activities.Delivery, time.Duration) {
 	t.Helper()
 	begin := s.Now()
 	s.ExecuteWorkflow(workflows.Notify, notice())
@@ -47,7 +47,7 @@ func later(wait time.Duration) error {
 
 func TestNotifyDelivers(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	tries := 0
 	s.OnActivity("Deliver", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DeliverInput) (activities.Delivery, error) {
 		want := activities.Event{ID: "evt_test", Type: "video.completed", TaskID: "video_test", At: notice().CompletedAt}
@@ -93,7 +93,7 @@ func TestNotifyEndsUndelivered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			s.OnActivity("Deliver", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.DeliverInput) (activities.Delivery, error) {
 				return test.answer(in, s.Now())
 			})
@@ -110,7 +110,7 @@ func TestNotifyEndsUndelivered(t *testing.T) {
 
 func TestNotifyCancelled(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	s.OnActivity("Deliver", mock.Anything, mock.Anything).Return(activities.Delivery{}, later(time.Hour))
 	s.RegisterDelayedCallback(s.CancelWorkflow, time.Minute)
 	d, took := s.notify(t)

@@ -30,7 +30,7 @@ func TestRemoveAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			in := activities.RemoveInput{TaskID: "video_x", Token: "demo", Run: test.run, Revision: 1}
 			var locals []bool
 			s.OnActivity("Remove", mock.Anything, in).Return(func(ctx context.Context, _ activities.RemoveInput) error {
@@ -54,7 +54,7 @@ func TestRemoveAtOnce(t *testing.T) {
 // TestRemoveInOrder: in removals from before there was one step for all, objects go before the execution.
 func TestRemoveInOrder(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	in := activities.RemoveInput{TaskID: "video_x", Token: "demo"}
 	standing := activities.Standing{Run: "r", Started: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Outputs: []string{"outputs/x/"}}
 	var steps []string

@@ -15,7 +15,7 @@ import (
 )
 
 // full scripts Admit for channels that are full at first: it answers so the first times, then with the channel.
-func (s *stage) full(times int, channel string) *[]activities.AdmitInput {
+func (s *testEnv) full(times int, channel string) *[]activities.AdmitInput {
 	var seen []activities.AdmitInput
 	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AdmitInput) (activities.Admission, error) {
 		seen = append(seen, in)
@@ -39,7 +39,7 @@ func slot(channel string) activities.Assignment {
 
 // awaits scripts Await: "not yet" so many times, then the channel. The waits are long: the test environment gives an
 // activity ten tries.
-func (s *stage) awaits(times int, channel string) *[]activities.AwaitInput {
+func (s *testEnv) awaits(times int, channel string) *[]activities.AwaitInput {
 	var seen []activities.AwaitInput
 	s.OnActivity("Await", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AwaitInput) (activities.Admission, error) {
 		seen = append(seen, in)
@@ -55,7 +55,7 @@ func (s *stage) awaits(times int, channel string) *[]activities.AwaitInput {
 }
 
 // settles records what the task gives back at its end.
-func (s *stage) settles() *[]activities.SettleInput {
+func (s *testEnv) settles() *[]activities.SettleInput {
 	var seen []activities.SettleInput
 	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SettleInput) error {
 		seen = append(seen, in)
@@ -73,7 +73,7 @@ func today() workflows.Input {
 
 func TestVideoStandsInLine(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	seen, awaits, settled := s.full(1, "main"), s.awaits(3, "main"), s.settles()
 	s.submits(nil)
 	s.polls(done, nil)
@@ -102,7 +102,7 @@ func TestVideoStandsInLine(t *testing.T) {
 // for a while.
 func TestVideoStandsInLineAgain(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	seen, awaits, settled := s.full(2, "main"), s.awaits(0, "main"), s.settles()
 	submits := s.submits(&activities.Record{Kind: providers.RateLimited, Message: "busy", Accepted: providers.NotAccepted, Retryable: true}, nil)
 	s.polls(done, nil)
@@ -128,7 +128,7 @@ func TestVideoWaitsForTheArchive(t *testing.T) {
 	away := &activities.Record{Kind: providers.Overloaded, Message: "away", Accepted: providers.NotAccepted, Retryable: true, Archive: true}
 	t.Run("a long outage", func(t *testing.T) {
 		t.Parallel()
-		s := newStage(t)
+		s := newTestEnv(t)
 		seen := s.admits("main")
 		submits := s.submits(away, nil)
 		s.OnActivity("AwaitArchive", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AwaitArchiveInput) error {
@@ -151,7 +151,7 @@ func TestVideoWaitsForTheArchive(t *testing.T) {
 	})
 	t.Run("a store that takes the probe and nothing else", func(t *testing.T) {
 		t.Parallel()
-		s := newStage(t)
+		s := newTestEnv(t)
 		s.admits("main")
 		submits := s.submits(away)
 		s.OnActivity("AwaitArchive", mock.Anything, mock.Anything).Return(nil)
@@ -170,7 +170,7 @@ func TestVideoWaitsForTheArchive(t *testing.T) {
 	for name, code := range map[string]string{"cancelled": workflows.CodeCancelled, "queue limit": workflows.CodeQueueTimeout} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			s.admits("main")
 			s.submits(away)
 			s.OnActivity("AwaitArchive", mock.Anything, mock.Anything).Return(temporal.NewApplicationErrorWithOptions("away", "Fault", temporal.ApplicationErrorOptions{NextRetryDelay: 3 * time.Hour}))
@@ -185,7 +185,7 @@ func TestVideoWaitsForTheArchive(t *testing.T) {
 	}
 	t.Run("from before", func(t *testing.T) {
 		t.Parallel()
-		s := newStage(t)
+		s := newTestEnv(t)
 		s.admits("main", "")
 		s.submits(away)
 		s.settles()
@@ -202,7 +202,7 @@ func TestVideoLeavesTheLine(t *testing.T) {
 	for name, code := range map[string]string{"cancelled": workflows.CodeCancelled, "queue limit": workflows.CodeQueueTimeout, "by an operator": workflows.CodeFailedByOperator} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			s.full(1, "main")
 			s.awaits(1<<30, "main")
 			settled := s.settles()
@@ -233,7 +233,7 @@ func TestVideoLeavesTheLine(t *testing.T) {
 // tasks at once, does not end the task.
 func TestVideoAdmitAgain(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	asks := 0
 	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(context.Context, activities.AdmitInput) (activities.Admission, error) {
 		if asks++; asks < 3 {
@@ -254,7 +254,7 @@ func TestVideoAdmitAgain(t *testing.T) {
 		t.Errorf("asked again at once, in %s", waited)
 	}
 
-	s = newStage(t)
+	s = newTestEnv(t)
 	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(activities.Admission{}, temporal.NewNonRetryableApplicationError("deadline exceeded", "", nil))
 	s.settles()
 	in := newest()

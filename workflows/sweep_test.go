@@ -15,7 +15,7 @@ func TestSweep(t *testing.T) {
 	t.Parallel()
 	walks := 0
 	for hour := range 24 {
-		s := newStage(t)
+		s := newTestEnv(t)
 		s.SetStartTime(time.Date(2026, 11, 21, hour, 10, 0, 0, time.UTC))
 		s.OnActivity("SweepOutputs", mock.Anything).Return(activities.Swept{Days: []string{"2026-11-19"}}, nil).Once()
 		s.OnActivity("SweepTasks", mock.Anything).Return(activities.Swept{Objects: 7}, nil).Maybe()

@@ -37,8 +37,8 @@ func newTracer(tb testing.TB) (trace.Tracer, *tracetest.InMemoryExporter) {
 	return provider.Tracer("test"), kept
 }
 
-// traced puts a stage into a trace.
-func (s *stage) traced(t *testing.T, header map[string]string) *tracetest.InMemoryExporter {
+// traced puts an environment into a trace.
+func (s *testEnv) traced(t *testing.T, header map[string]string) *tracetest.InMemoryExporter {
 	t.Helper()
 	tracer, kept := newTracer(t)
 	tracing := tracing.New(tracer)
@@ -55,7 +55,7 @@ func (s *stage) traced(t *testing.T, header map[string]string) *tracetest.InMemo
 // TestLooksAreBounded: a job that is looked at for hours shows the first tries and the last in its trace.
 func TestLooksAreBounded(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	kept := s.traced(t, map[string]string{"traceparent": createParent})
 	s.admits("a")
 	s.OnActivity("Submit", mock.Anything, mock.Anything).Return(func(context.Context, activities.SubmitInput) (activities.Job, error) {
@@ -121,7 +121,7 @@ func TestUnreadableTrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			kept := s.traced(t, header)
 			s.OnActivity("Admit", mock.Anything, mock.Anything).Return(activities.Admission{}, errors.New("broken"))
 			s.ExecuteWorkflow(workflows.Video, input())

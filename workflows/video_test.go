@@ -17,18 +17,18 @@ import (
 	"modelrelay/workflows"
 )
 
-// stage is a workflow under test: time is skipped, activities are scripted.
-type stage struct {
+// testEnv is a workflow under test: time is skipped, activities are scripted.
+type testEnv struct {
 	*testsuite.TestWorkflowEnvironment
 	states []string
 	due    time.Time // of the last step
 }
 
-func newStage(t *testing.T) *stage {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	s := &stage{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
+	s := &testEnv{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
 	s.SetTestTimeout(time.Minute)
 	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // the race detector is slow
 	workflows.Register(s, &activities.Activities{})
@@ -63,12 +63,12 @@ func input() workflows.Input {
 }
 
 // run plays the task and returns its result, which must not be an error.
-func (s *stage) run(t *testing.T) workflows.Result {
+func (s *testEnv) run(t *testing.T) workflows.Result {
 	t.Helper()
 	return s.play(t, input())
 }
 
-func (s *stage) play(t *testing.T, in workflows.Input) workflows.Result {
+func (s *testEnv) play(t *testing.T, in workflows.Input) workflows.Result {
 	t.Helper()
 	s.ExecuteWorkflow(workflows.Video, in)
 	if !s.IsWorkflowCompleted() {
@@ -90,7 +90,7 @@ func assignment(channel string) activities.Assignment {
 }
 
 // admits scripts the answers of Admit; the last repeats. An empty name means that no channel is free.
-func (s *stage) admits(channels ...string) *[]activities.AdmitInput {
+func (s *testEnv) admits(channels ...string) *[]activities.AdmitInput {
 	var seen []activities.AdmitInput
 	s.OnActivity("Admit", mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.AdmitInput) (activities.Admission, error) {
 		name := channels[min(len(seen), len(channels)-1)]
@@ -105,7 +105,7 @@ func (s *stage) admits(channels ...string) *[]activities.AdmitInput {
 }
 
 // submits scripts the answers of Submit: nil accepts.
-func (s *stage) submits(faults ...*activities.Record) *int {
+func (s *testEnv) submits(faults ...*activities.Record) *int {
 	n := new(int)
 	answer := func(_ context.Context, in activities.SubmitInput) (activities.Job, error) {
 		fault := faults[min(*n, len(faults)-1)]
@@ -120,7 +120,7 @@ func (s *stage) submits(faults ...*activities.Record) *int {
 	return n
 }
 
-func (s *stage) job(in activities.SubmitInput) activities.Job {
+func (s *testEnv) job(in activities.SubmitInput) activities.Job {
 	return activities.Job{
 		TaskID: in.TaskID, Model: "sora-2", Assignment: in.Assignment,
 		Ticket: providers.Ticket{Job: "job-" + in.Assignment.Channel}, AcceptedAt: s.Now(),
@@ -132,19 +132,19 @@ func faultError(r activities.Record) error {
 	return temporal.NewApplicationErrorWithOptions(r.Message, "Fault", temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{r}})
 }
 
-func (s *stage) polls(status providers.VideoStatus, err error) {
+func (s *testEnv) polls(status providers.VideoStatus, err error) {
 	s.OnActivity("Poll", mock.Anything, mock.Anything).Return(status, err)
 }
 
 var done = providers.VideoStatus{State: providers.JobDone, Progress: 100, Outputs: 1, Seconds: "8", Width: 1280, Height: 720}
 
-func (s *stage) archives() {
+func (s *testEnv) archives() {
 	s.OnActivity("Archive", mock.Anything, mock.Anything).Return([]activities.Output{{Object: "outputs/x/0.mp4", Size: 3, SHA256: "ab"}}, nil)
 }
 
 func TestVideoCompletes(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	s.admits("main")
 	s.submits(nil)
 	s.polls(done, nil)
@@ -169,7 +169,7 @@ func TestVideoCompletes(t *testing.T) {
 
 func TestVideoFallsOver(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	seen := s.admits("first", "second", "third")
 	submits := s.submits(
 		&activities.Record{Kind: providers.RateLimited, Message: "busy", Accepted: providers.NotAccepted, Retryable: true},
@@ -195,7 +195,7 @@ func TestVideoFallsOver(t *testing.T) {
 
 func TestVideoWaitsForAChannel(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	seen := s.admits("", "main", "", "main")
 	s.submits(&activities.Record{Kind: providers.Overloaded, Message: "full", Accepted: providers.NotAccepted, Retryable: true}, nil)
 	s.polls(done, nil)
@@ -210,7 +210,7 @@ func TestVideoWaitsForAChannel(t *testing.T) {
 
 func TestVideoQueueLimit(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	seen := s.admits("")
 	start := s.Now()
 	got := s.run(t)
@@ -244,7 +244,7 @@ func TestVideoSubmitOnce(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			s.admits("main")
 			submits := s.submits(c.submit)
 			if c.reconcile != nil || c.found {
@@ -275,7 +275,7 @@ func TestVideoSubmitOnce(t *testing.T) {
 
 func TestVideoSubmitsAgainWhenTheVendorNeverHadIt(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	s.admits("main")
 	submits := s.submits(&activities.Record{Kind: providers.Upstream, Message: "500", Finished: true}, nil)
 	s.OnActivity("Reconcile", mock.Anything, mock.Anything).Return(activities.Job{}, faultError(activities.Record{
@@ -295,7 +295,7 @@ func TestVideoSubmitsAgainWhenTheVendorNeverHadIt(t *testing.T) {
 // as a submit may.
 func TestVideoLostWorker(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	s.admits("main")
 	s.OnActivity("Submit", mock.Anything, mock.Anything).Return(activities.Job{}, temporal.NewHeartbeatTimeoutError())
 	var until, asked time.Time
@@ -331,7 +331,7 @@ func TestVideoPollEnds(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			s.admits("main")
 			s.submits(nil)
 			s.polls(c.status, c.err)
@@ -348,7 +348,7 @@ func TestVideoPollEnds(t *testing.T) {
 
 func TestVideoArchiveFails(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newTestEnv(t)
 	s.admits("main")
 	s.submits(nil)
 	s.polls(done, nil)
@@ -363,14 +363,14 @@ func TestVideoArchiveFails(t *testing.T) {
 func TestVideoCancelled(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		setup    func(s *stage)
+		setup    func(s *testEnv)
 		progress int
 	}{
-		"while waiting for a channel": {func(s *stage) {
+		"while waiting for a channel": {func(s *testEnv) {
 			s.admits("")
 			s.RegisterDelayedCallback(s.CancelWorkflow, 3*time.Second)
 		}, 0},
-		"during the submit": {func(s *stage) {
+		"during the submit": {func(s *testEnv) {
 			s.admits("main")
 			s.OnActivity("Submit", mock.Anything, mock.Anything).After(10 * time.Second).Return(func(_ context.Context, in activities.SubmitInput) (activities.Job, error) {
 				return s.job(in), nil
@@ -378,14 +378,14 @@ func TestVideoCancelled(t *testing.T) {
 			s.RegisterDelayedCallback(s.CancelWorkflow, 3*time.Second)
 			s.OnActivity("Cancel", mock.Anything, mock.Anything).Return(nil).Once() // what was paid for is called off
 		}, 0},
-		"while polling": {func(s *stage) {
+		"while polling": {func(s *testEnv) {
 			s.admits("main")
 			s.submits(nil)
 			s.OnActivity("Poll", mock.Anything, mock.Anything).After(time.Hour).Return(done, nil)
 			s.RegisterDelayedCallback(s.CancelWorkflow, time.Minute)
 			s.OnActivity("Cancel", mock.Anything, mock.Anything).Return(nil).Once()
 		}, 0},
-		"while archiving": {func(s *stage) {
+		"while archiving": {func(s *testEnv) {
 			s.admits("main")
 			s.submits(nil)
 			s.polls(done, nil)
@@ -397,7 +397,7 @@ func TestVideoCancelled(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newTestEnv(t)
 			c.setup(s)
 			got := s.run(t)
 			if got.State != workflows.Failed || got.Failure.Code != workflows.CodeCancelled || got.Progress != c.progress {
