@@ -1,7 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -75,5 +77,29 @@ func (c Config) Warnings() []Problem {
 	if c.Admin.Listen != "" && c.AdminKey == "" {
 		v.add("admin.listen", "opens nothing as long as admin_key is empty")
 	}
+	if free := c.unpriced(); len(c.Prices) > 0 && len(free) > 0 {
+		list := strings.Join(free[:min(len(free), maxUnpriced)], ", ")
+		if more := len(free) - maxUnpriced; more > 0 {
+			list += fmt.Sprintf(" and %d more", more)
+		}
+		v.add("prices", "has none for %s: their calls cost nothing", list)
+	}
 	return v.problems
+}
+
+// maxUnpriced bounds the names of models in a warning.
+const maxUnpriced = 10
+
+// unpriced are the models that channels list by name and that have no price, in the order of their names.
+func (c Config) unpriced() []string {
+	var models []string
+	for _, channel := range c.Channels {
+		for model := range channel.Models {
+			if _, priced := c.Prices[model]; !priced && !channel.Disabled && !strings.Contains(model, "*") {
+				models = append(models, strconv.Quote(model))
+			}
+		}
+	}
+	slices.Sort(models)
+	return slices.Compact(models)
 }

@@ -51,3 +51,28 @@ func TestSecretFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestUnpricedModels: where some models have prices, those that have none are named once.
+func TestUnpricedModels(t *testing.T) {
+	t.Parallel()
+	channel := "  - {name: NAME, vendor: openai, base_url: \"http://u\", keys: [k], models: {a: , b: , \"c-*\": }}\n"
+	channels := "channels:\n" + strings.Replace(channel, "NAME", "one", 1) + strings.Replace(channel, "NAME", "two", 1)
+	for prices, want := range map[string]string{
+		"":                          "",
+		"prices: {a: {input: 1}}\n": `prices: has none for "b": their calls cost nothing`,
+		"prices: {x: {input: 1}}\n": `prices: has none for "a", "b": their calls cost nothing`,
+		"prices: {a: {input: 1}, b: {input: 1}}\n": "",
+	} {
+		cfg, err := config.Parse("gateway.yaml", []byte(prices+channels), testEnv, testVendors())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for _, warning := range cfg.Warnings() {
+			got += warning.Key + ": " + warning.Message
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", prices, got, want)
+		}
+	}
+}
