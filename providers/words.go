@@ -33,12 +33,18 @@ const (
 	WordLimit = 100
 )
 
+// leastSecret is how long the secret half of a pair is at least: a shorter one is a word that any text may have.
+const leastSecret = 8
+
 // Reason makes an upstream's reason for a refusal fit to be shown: short, without query strings, and without the
-// credentials it may repeat.
+// credentials it may repeat, whole or, of ACCESS_KEY:SECRET_KEY, the secret alone.
 func Reason(said string, hidden ...Secret) string {
 	for _, key := range hidden {
 		if key != "" {
 			said = strings.ReplaceAll(said, key.Reveal(), secret.Redacted)
+		}
+		if _, half, pair := strings.Cut(key.Reveal(), ":"); pair && len(half) >= leastSecret {
+			said = strings.ReplaceAll(said, half, secret.Redacted)
 		}
 	}
 	return Cut(Words(said), ReasonLimit)

@@ -23,7 +23,7 @@ var errNoKeys = fmt.Errorf("%w: its description declares no Idempotency-Key for 
 // create, so each is AcceptedUnknown.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 	if err := v.honoursKeys(ctx, to, req.Source != nil); err != nil {
-		return providers.Ticket{}, open(err)
+		return providers.Ticket{}, upstream.Undecided(err)
 	}
 	var (
 		ticket providers.Ticket
@@ -35,16 +35,9 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 		ticket, err = v.Submit(ctx, to, req)
 	}
 	if err != nil {
-		return providers.Ticket{}, open(err)
+		return providers.Ticket{}, upstream.Undecided(err)
 	}
 	return ticket, nil
-}
-
-// open leaves the question open that a failure could not answer.
-func open(err error) error {
-	fault := *providers.AsFault(err)
-	fault.Accepted = providers.AcceptedUnknown
-	return &fault
 }
 
 // honoursKeys reads in the upstream's OpenAPI document, which lies beside its /v1, whether a create, or a remix, takes

@@ -171,6 +171,13 @@ func Reclass(fault *providers.Fault, status int) {
 	fault.Kind, fault.Message, fault.Accepted, fault.Blame, fault.Key = as.Kind, as.Message, as.Accepted, as.Blame, as.Key
 }
 
+// Undecided is the fault of a look for a lost job that could not answer: it says nothing about the submit.
+func Undecided(err error) error {
+	fault := *providers.AsFault(err)
+	fault.Accepted = providers.AcceptedUnknown
+	return &fault
+}
+
 // Forgotten tells whether an error is the vendor's word that it does not know the job: 404 or 410.
 func Forgotten(err error) bool {
 	var fault *providers.Fault
