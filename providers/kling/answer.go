@@ -1,0 +1,135 @@
+package kling
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// resultLife is how long the vendor keeps results.
+	resultLife = 30 * 24 * time.Hour
+	// leastPoll is how often the vendor wants to be asked at most.
+	leastPoll = 5 * time.Second
+	// codeMissing is the vendor's code for a job or a model that it does not have.
+	codeMissing = "1203"
+)
+
+// task is the vendor's job, in the words of either API.
+type task struct{ id, external, word, reason, link, seconds string }
+
+// readTasks takes the list of an answer apart, or its one object.
+func readTasks(data json.RawMessage) []json.RawMessage {
+	var list []json.RawMessage
+	if json.Unmarshal(data, &list) == nil {
+		return list
+	}
+	return []json.RawMessage{data}
+}
+
+// readTask reads a job, whichever API it is of.
+func readTask(data json.RawMessage) task {
+	type video struct {
+		Type     upstream.Loose `json:"type"`
+		URL      upstream.Loose `json:"url"`
+		Duration upstream.Loose `json:"duration"`
+	}
+	var t struct {
+		ID       upstream.Loose  `json:"id"`
+		Status   upstream.Loose  `json:"status"`
+		Message  upstream.Loose  `json:"message"`
+		External upstream.Loose  `json:"external_id"`
+		Outputs  json.RawMessage `json:"outputs"`
+
+		TaskID     upstream.Loose  `json:"task_id"`
+		TaskStatus upstream.Loose  `json:"task_status"`
+		TaskReason upstream.Loose  `json:"task_status_msg"`
+		TaskInfo   json.RawMessage `json:"task_info"`
+		TaskResult json.RawMessage `json:"task_result"`
+	}
+	var info struct {
+		External upstream.Loose `json:"external_task_id"`
+	}
+	var result struct {
+		Videos []video `json:"videos"`
+	}
+	var outputs []video
+	// What has another shape says nothing.
+	_ = json.Unmarshal(data, &t)
+	_ = json.Unmarshal(t.TaskInfo, &info)
+	_ = json.Unmarshal(t.TaskResult, &result)
+	_ = json.Unmarshal(t.Outputs, &outputs)
+	either := func(a, b upstream.Loose) string { return string(max(a, b)) } // one of them is ""
+	read := task{
+		id: either(t.ID, t.TaskID), word: either(t.Status, t.TaskStatus), reason: either(t.Message, t.TaskReason), external: either(t.External, info.External),
+	}
+	for _, one := range result.Videos {
+		one.Type = "video"
+		outputs = append(outputs, one)
+	}
+	for _, one := range outputs { // images and sounds may stand beside the video
+		if one.Type == "video" && one.URL != "" && read.link == "" {
+			read.link, read.seconds = string(one.URL), one.Duration.Number()
+		}
+	}
+	return read
+}
+
+// status reads the vendor's words. An unknown one, and none at all, means still running.
+func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
+	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(t.word, providers.WordLimit), NextPoll: leastPoll}
+	switch t.word {
+	case "submitted":
+		s.State = providers.JobQueued
+	case "succeeded", "succeed":
+		if t.link == "" {
+			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
+		}
+		s.State, s.Outputs, s.NextPoll, s.Seconds, s.Dies = providers.JobDone, 1, 0, t.seconds, time.Now().Add(resultLife)
+	case "failed":
+		return upstream.FailedJob(t.word, failureCode(t.reason), "", t.reason, false, key), nil
+	}
+	return s, nil
+}
+
+// failureCode is the product's word for the vendor's, which are free text.
+func failureCode(reason string) string {
+	said := strings.ToLower(reason)
+	for _, word := range [...]string{"risk control", "sensitive", "policy", "moderation", "safety"} {
+		if strings.Contains(said, word) {
+			return providers.FailedContent
+		}
+	}
+	return providers.FailedVendor
+}
+
+// classify decides by the vendor's code, whatever the status: an account without credit is a 429.
+func classify(fault *providers.Fault) {
+	var answer struct {
+		Code upstream.Loose `json:"code"`
+	}
+	_ = json.Unmarshal(fault.Upstream.Body, &answer) // another shape says nothing more than the status
+	fault.Code = providers.Cut(string(answer.Code), providers.WordLimit)
+	switch answer.Code {
+	case "1000", "1001", "1002", "1003", "1004", "1304":
+		upstream.Reclass(fault, http.StatusUnauthorized)
+	case "1100", "1101", "1102":
+		upstream.Reclass(fault, http.StatusPaymentRequired)
+	case "1103":
+		upstream.Reclass(fault, http.StatusForbidden)
+	case "1200", "1201", "1300", "1301":
+		upstream.Reclass(fault, http.StatusBadRequest)
+	case "1202", codeMissing:
+		upstream.Reclass(fault, http.StatusNotFound)
+	case "1302", "1303":
+		upstream.Reclass(fault, http.StatusTooManyRequests)
+	case "5000", "5002":
+		upstream.Reclass(fault, http.StatusInternalServerError)
+	case "5001":
+		upstream.Reclass(fault, http.StatusServiceUnavailable)
+	}
+}

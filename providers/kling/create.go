@@ -1,0 +1,290 @@
+package kling
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const fullHD = "1080p"
+
+// create is what is asked of either API.
+type create struct {
+	path string
+	// kind is the route's own word, by which the older API knows a job.
+	kind string
+	body []byte
+}
+
+// wish is a request in the words that both APIs share, checked.
+type wish struct {
+	providers.VideoRequest
+	model      string
+	seconds    int
+	ratio      string
+	resolution string
+	frames     map[providers.InputRole]string // of first, last frame and source video
+	references []string
+}
+
+// newCreate writes a create. Every failure is before anything was sent.
+func newCreate(ctx context.Context, to providers.Target, req providers.VideoRequest) (create, error) {
+	legacy := speaksLegacy(to)
+	if _, known := VideoModels(to.Model); legacy && known && !legacyName(to.Model) {
+		return create{}, &providers.Fault{
+			Kind: providers.ModelNotFound, Accepted: providers.NotAccepted,
+			Message: "The upstream serves the model to API keys alone; with an access key and its secret it has the names kling-v….",
+		}
+	}
+	table, shape := modelOf(to.Model, legacy), req.Shape()
+	if fault := table.Check(shape); fault != nil {
+		return create{}, fault
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return create{}, fault
+	}
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return create{}, err
+	}
+	w := wish{VideoRequest: req, model: to.Model, seconds: seconds, ratio: frame.AspectRatio, resolution: frame.Resolution}
+	if err := w.refuseTogether(); err != nil {
+		return create{}, err
+	}
+	if err := w.read(ctx); err != nil {
+		return create{}, err
+	}
+	if legacy {
+		return w.legacyCreate()
+	}
+	return w.newCreate()
+}
+
+// read takes the inputs in.
+func (w *wish) read(ctx context.Context) error {
+	w.frames = make(map[providers.InputRole]string)
+	for _, input := range w.Inputs {
+		text := input.URL
+		if text == "" {
+			var err error
+			if text, err = upstream.InputBase64(ctx, input); err != nil { // the vendor wants no "data:" before it
+				return err
+			}
+		}
+		if input.Role == providers.Reference {
+			w.references = append(w.references, text)
+			continue
+		}
+		w.frames[input.Role] = text
+	}
+	return nil
+}
+
+// loud tells a request for sound.
+func (w *wish) loud() bool { return w.GenerateAudio != nil && *w.GenerateAudio }
+
+func (w *wish) has(role providers.InputRole) bool { return len(w.Of(role)) > 0 }
+
+// framed tells that the first frame, or the video to change, decides the video's shape.
+func (w *wish) framed() bool { return w.has(providers.FirstFrame) || w.has(providers.SourceVideo) }
+
+// refuseTogether refuses what the vendor does not take with one another, and what it would take and leave out.
+func (w *wish) refuseTogether() error {
+	old := false
+	switch w.model {
+	case "kling-2.6", "kling-v2-6", "kling-2.5-turbo", "kling-v2-5-turbo":
+		old = true
+	}
+	edit := w.has(providers.SourceVideo)
+	frames := w.has(providers.FirstFrame) || w.has(providers.LastFrame)
+	plainO1 := (w.model == "kling-o1" || w.model == "kling-video-o1") && !w.has(providers.LastFrame) && !w.has(providers.Reference) && !edit
+	switch {
+	case old && w.resolution != fullHD && (w.loud() || w.has(providers.LastFrame)):
+		return providers.InvalidField("resolution", "The upstream makes sound, and a last frame, with this model in 1080p only: 'resolution' must say so.")
+	case edit && frames:
+		return providers.InvalidField("video", "The upstream takes no frames beside a video to change.")
+	case edit && w.seconds > 0:
+		return providers.InvalidField("seconds", "The upstream keeps the source video's length: 'seconds' cannot be given.")
+	case edit && w.loud():
+		return providers.InvalidField("generate_audio", "The upstream makes no sound for a video to change.")
+	case plainO1 && w.seconds != 0 && w.seconds != 5 && w.seconds != 10:
+		return providers.InvalidField("seconds", "The upstream makes 5 or 10 seconds from a text or a first frame with this model.")
+	case w.ratio != "" && w.framed():
+		return providers.InvalidField(w.shapeField(), "The upstream gives the video the shape of its first frame: only 'resolution' can be given beside it.")
+	}
+	return nil
+}
+
+// shapeField is the field by which the request says a ratio.
+func (w *wish) shapeField() string {
+	switch {
+	case w.AspectRatio != "":
+		return "aspect_ratio"
+	case w.Size != "":
+		return "size"
+	default:
+		return "width"
+	}
+}
+
+// newCreate writes the create of the API with the model in the path. That ignores a member at a wrong level, and bills the job
+// all the same: so everything that belongs into settings and options is put there.
+func (w *wish) newCreate() (create, error) {
+	fields, err := w.own()
+	if err != nil {
+		return create{}, err
+	}
+	if fields["callback_url"] != nil {
+		return create{}, providers.InvalidField("callback_url", "The gateway asks for the job itself: 'callback_url' cannot be given.")
+	}
+	settings, err := object(fields, "settings", "resolution", "aspect_ratio", "duration", "audio", "multi_shot", "character_orientation")
+	if err != nil {
+		return create{}, err
+	}
+	options, err := object(fields, "options", "watermark_info", "external_task_id")
+	if err != nil {
+		return create{}, err
+	}
+	if options["callback_url"] != nil {
+		return create{}, providers.InvalidField("options", "The gateway asks for the job itself: 'callback_url' cannot be given.")
+	}
+	if w.IdempotencyKey != "" {
+		options["external_task_id"] = w.IdempotencyKey
+	}
+	kind, err := w.contents(fields)
+	if err != nil {
+		return create{}, err
+	}
+	if kind == omniKind && w.ratio == "" && !w.framed() && settings["aspect_ratio"] == nil {
+		w.ratio = "16:9" // its default elsewhere; here the vendor wants it said
+	}
+	w.settings(settings)
+	fields["settings"], fields["options"] = settings, options
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return create{}, providers.Unwritable(err)
+	}
+	return create{path: "/" + kind + "/" + url.PathEscape(w.model), kind: kind, body: body}, nil
+}
+
+// settings writes what the request says over what the caller gave.
+func (w *wish) settings(settings map[string]any) {
+	for name, word := range map[string]string{"resolution": w.resolution, "aspect_ratio": w.ratio} {
+		if word != "" {
+			settings[name] = word
+		}
+	}
+	if w.seconds > 0 {
+		settings["duration"] = w.seconds
+	}
+	table := modelOf(w.model, false)
+	if w.GenerateAudio == nil || table.Audio != providers.AudioOption {
+		return
+	}
+	settings["audio"] = "off"
+	if *w.GenerateAudio {
+		settings["audio"] = "native"
+	}
+}
+
+// The routes of the API with the model in the path.
+const (
+	textKind  = "text-to-video"
+	imageKind = "image-to-video"
+	omniKind  = "omni-video"
+)
+
+// part is an element of "contents".
+type part struct {
+	Type string `json:"type"`
+	Text string `json:"text,omitempty"`
+	URL  string `json:"url,omitempty"`
+}
+
+// contents writes prompt and inputs, before the caller's own contents, and says which route takes them.
+func (w *wish) contents(fields map[string]any) (kind string, err error) {
+	var own []any
+	if given := fields["contents"]; given != nil {
+		list, ok := given.([]any)
+		if !ok {
+			return "", providers.InvalidField("contents", "The upstream's own 'contents' is a list.")
+		}
+		own = list
+	}
+	if len(w.Inputs)+len(own) == 0 && !omni(w.model) {
+		fields["prompt"] = w.Prompt
+		return textKind, nil
+	}
+	parts := []any{part{Type: "prompt", Text: w.Prompt}}
+	kind = imageKind
+	for _, role := range [...]struct {
+		role providers.InputRole
+		word string
+	}{{providers.FirstFrame, "first_frame"}, {providers.LastFrame, "last_frame"}, {providers.SourceVideo, "base_video"}} {
+		if text, ok := w.frames[role.role]; ok {
+			parts = append(parts, part{Type: role.word, URL: text})
+		}
+	}
+	for _, text := range w.references {
+		parts = append(parts, part{Type: "refer_image", URL: text})
+	}
+	if len(w.references) > 0 || w.has(providers.SourceVideo) || omni(w.model) || len(own) > 0 && w.takesReferences() {
+		kind = omniKind
+	}
+	fields["contents"] = append(parts, own...)
+	delete(fields, "prompt")
+	return kind, nil
+}
+
+// takesReferences tells that the model has the route of references.
+func (w *wish) takesReferences() bool {
+	for _, input := range modelOf(w.model, false).Inputs {
+		if input.Role == providers.Reference {
+			return true
+		}
+	}
+	return false
+}
+
+// object takes the object of a name out of the caller's parameters, with the members that belong into it and stand beside it.
+func object(fields map[string]any, name string, members ...string) (map[string]any, error) {
+	into := make(map[string]any)
+	if given := fields[name]; given != nil {
+		own, ok := given.(map[string]any)
+		if !ok {
+			return nil, providers.InvalidField(name, "The upstream's own '%s' is an object.", name)
+		}
+		into = own
+	}
+	for _, member := range members {
+		if value, given := fields[member]; given {
+			into[member] = value
+			delete(fields, member)
+		}
+	}
+	return into, nil
+}
+
+// own are the caller's parameters beside the contract's, as they are: numbers keep their digits.
+func (w *wish) own() (map[string]any, error) {
+	fields, err := w.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	own := make(map[string]any, len(fields))
+	for name, raw := range fields {
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.UseNumber()
+		var value any
+		if err := decoder.Decode(&value); err != nil {
+			return nil, providers.Unwritable(err)
+		}
+		own[name] = value
+	}
+	return own, nil
+}

@@ -1,0 +1,159 @@
+package kling
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"modelrelay/providers"
+)
+
+// The routes of the older API.
+const (
+	legacyText  = "text2video"
+	legacyImage = "image2video"
+	legacyOmni  = "omni-video"
+)
+
+const (
+	// tokenLife is how long a token made of an access key and its secret works, and tokenSlack how far the vendor's clock may be
+	// behind.
+	tokenLife  = 30 * time.Minute
+	tokenSlack = 5 * time.Second
+)
+
+// pair takes an access key and its secret key apart. A key of one part is an API key.
+func pair(key providers.Secret) (access, secret string, ok bool) {
+	access, secret, ok = strings.Cut(key.Reveal(), ":")
+	return access, secret, ok && access != "" && secret != ""
+}
+
+// speaksLegacy tells whether the older API is spoken: for its models, and with an access key, which opens no other.
+func speaksLegacy(to providers.Target) bool {
+	_, _, pairs := pair(to.Key)
+	return pairs || legacyName(to.Model) || to.Model == "kling-video-o1"
+}
+
+// authorize puts an API key on a request, or a token that is made for it of an access key and its secret.
+func authorize(req *http.Request, key providers.Secret) error {
+	token := key.Reveal()
+	if access, secret, ok := pair(key); ok {
+		now := time.Now()
+		signed, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.RegisteredClaims{
+			Issuer: access, ExpiresAt: jwt.NewNumericDate(now.Add(tokenLife)), NotBefore: jwt.NewNumericDate(now.Add(-tokenSlack)),
+		}).SignedString([]byte(secret))
+		if err != nil {
+			return err
+		}
+		token = signed
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	return nil
+}
+
+// legacyCreate writes the create of the older API, which is flat.
+func (w *wish) legacyCreate() (create, error) {
+	fields, err := w.Parameters()
+	if err != nil {
+		return create{}, err
+	}
+	if fields["callback_url"] != nil {
+		return create{}, providers.InvalidField("callback_url", "The gateway asks for the job itself: 'callback_url' cannot be given.")
+	}
+	mode, err := w.mode()
+	if err != nil {
+		return create{}, err
+	}
+	members := map[string]any{"model_name": w.model, "prompt": w.Prompt}
+	for name, text := range map[string]string{
+		"negative_prompt": w.NegativePrompt, "mode": mode, "aspect_ratio": w.ratio, "external_task_id": w.IdempotencyKey,
+	} {
+		if text != "" {
+			members[name] = text
+		}
+	}
+	if w.seconds > 0 {
+		members["duration"] = strconv.Itoa(w.seconds)
+	}
+	if w.GenerateAudio != nil && modelOf(w.model, true).Audio == providers.AudioOption {
+		members["sound"] = map[bool]string{false: "off", true: "on"}[*w.GenerateAudio]
+	}
+	kind, err := w.legacyInputs(members)
+	if err != nil {
+		return create{}, err
+	}
+	for name, value := range members {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return create{}, providers.Unwritable(err)
+		}
+		fields[name] = raw
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return create{}, providers.Unwritable(err)
+	}
+	return create{path: "/v1/videos/" + kind, kind: kind, body: body}, nil
+}
+
+// mode is the older API's word for a resolution.
+func (w *wish) mode() (string, error) {
+	switch w.resolution {
+	case "":
+		return "", nil
+	case "720p":
+		return "std", nil
+	case fullHD:
+		return "pro", nil
+	case "4k":
+		return "4k", nil
+	}
+	return "", providers.InvalidField("resolution", "The upstream makes 720p, 1080p and 4k.")
+}
+
+// legacyInputs writes the inputs, and says which route takes them.
+func (w *wish) legacyInputs(members map[string]any) (kind string, err error) {
+	if !omni(w.model) {
+		for _, role := range [...]providers.InputRole{providers.Reference, providers.SourceVideo} {
+			if w.has(role) {
+				return "", providers.InvalidField(providers.InputField(role), "The upstream takes '%s' with an omni model only.", providers.InputField(role))
+			}
+		}
+		if len(w.frames) == 0 {
+			return legacyText, nil
+		}
+		members["image"] = w.frames[providers.FirstFrame]
+		if last, ok := w.frames[providers.LastFrame]; ok {
+			members["image_tail"] = last
+		}
+		return legacyImage, nil
+	}
+	if !w.framed() && w.ratio == "" {
+		members["aspect_ratio"] = "16:9" // its default elsewhere; here the vendor wants it said
+	}
+	type image struct {
+		URL  string `json:"image_url"`
+		Type string `json:"type,omitempty"`
+	}
+	var images []image
+	if first, ok := w.frames[providers.FirstFrame]; ok {
+		images = append(images, image{first, "first_frame"})
+	}
+	if last, ok := w.frames[providers.LastFrame]; ok {
+		images = append(images, image{last, "end_frame"})
+	}
+	for _, text := range w.references {
+		images = append(images, image{URL: text})
+	}
+	if len(images) > 0 {
+		members["image_list"] = images
+	}
+	if video, ok := w.frames[providers.SourceVideo]; ok {
+		members["video_list"] = []map[string]string{{"video_url": video, "refer_type": "base", "keep_original_sound": "yes"}}
+	}
+	return legacyOmni, nil
+}

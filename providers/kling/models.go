@@ -1,0 +1,98 @@
+package kling
+
+import (
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// Limits of the vendor, in characters and bytes.
+const (
+	maxPrompt      = 3072
+	maxShortPrompt = 2500
+	maxLongPrompt  = 26000
+	maxImage       = 50 << 20
+	maxLongImage   = 30 << 20
+)
+
+const (
+	// maxReferences and maxLongReferences are those of an omni model and of 4.0.
+	maxReferences     = 7
+	maxLongReferences = 10
+	// longest are the seconds that models make at most: 4.0, its flash, 3.0 and o1.
+	longest40, longestFlash, longest30, longestO1 = 30, 20, 15, 10
+	shortest                                      = 3
+)
+
+// VideoModels is the table of the vendor's models, by their names in either of its APIs.
+func VideoModels(model string) (providers.VideoModel, bool) {
+	table := providers.VideoModel{
+		Seconds: []string{"5", "10"}, AspectRatios: []string{"16:9", "9:16", "1:1"}, Resolutions: []string{"720p", "1080p"},
+		MaxPrompt: maxPrompt, NeedsPrompt: true, Negative: legacyName(model) && !omni(model), Inputs: frames(maxImage),
+	}
+	switch model {
+	case "kling-4.0", "kling-4.0-flash":
+		table.Seconds, table.AspectRatios = upstream.SecondsFrom(shortest, longest40), append(table.AspectRatios, "21:9")
+		table.Audio, table.MaxPrompt = providers.AudioAlways, maxLongPrompt
+		table.Inputs = append(frames(maxLongImage), references(maxLongReferences, maxLongImage)...)
+		if model == "kling-4.0-flash" {
+			table.Seconds, table.Resolutions = upstream.SecondsFrom(shortest, longestFlash), []string{"720p"}
+		}
+	case "kling-3.0", "kling-v3", "kling-3.0-omni", "kling-v3-omni":
+		table.Seconds, table.Audio = upstream.SecondsFrom(shortest, longest30), providers.AudioOption
+		table.Resolutions = append(table.Resolutions, "4k")
+		if omni(model) {
+			table.Inputs = append(table.Inputs, references(maxReferences, maxImage)...)
+		}
+	case "kling-3.0-turbo":
+		table.Seconds, table.Audio, table.Inputs = upstream.SecondsFrom(shortest, longest30), providers.AudioAlways, frames(maxImage)[:1]
+	case "kling-o1", "kling-video-o1":
+		table.Seconds, table.MaxPrompt = upstream.SecondsFrom(shortest, longestO1), maxShortPrompt
+		table.Inputs = append(table.Inputs, references(maxReferences, maxImage)...)
+	case "kling-2.6", "kling-v2-6":
+		table.Audio, table.MaxPrompt = providers.AudioOption, maxShortPrompt
+	case "kling-2.5-turbo", "kling-v2-5-turbo":
+		table.MaxPrompt = maxShortPrompt
+	default:
+		return providers.VideoModel{}, false
+	}
+	if legacyName(model) {
+		table.MaxPrompt = maxShortPrompt
+	}
+	return table, true
+}
+
+func frames(most int64) []providers.VideoInput {
+	first, kinds := providers.FirstFrame, []string{"image/png", "image/jpeg"}
+	return []providers.VideoInput{
+		{Role: providers.FirstFrame, Types: kinds, MaxBytes: most}, {Role: providers.LastFrame, Types: kinds, MaxBytes: most, With: &first},
+	}
+}
+
+// references are what an omni model takes beside the frames. Videos are taken as links only.
+func references(most int, bytes int64) []providers.VideoInput {
+	return []providers.VideoInput{
+		{Role: providers.Reference, Max: most, Types: []string{"image/png", "image/jpeg"}, MaxBytes: bytes},
+		{Role: providers.SourceVideo, LinksOnly: true},
+	}
+}
+
+// modelOf is what a model takes, and of one that is not in the table what the API has fields for.
+func modelOf(model string, legacy bool) providers.VideoModel {
+	if known, ok := VideoModels(model); ok {
+		return known
+	}
+	return providers.VideoModel{
+		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), Audio: providers.AudioOption,
+		NeedsPrompt: true, Negative: legacy, Inputs: append(frames(maxImage), references(maxLongReferences, maxImage)...),
+	}
+}
+
+// legacyName tells a model's name in the older API: kling-v3 is kling-3.0 there.
+func legacyName(model string) bool { return strings.HasPrefix(model, "kling-v") }
+
+// omni tells a model that is spoken to by the route of references alone.
+func omni(model string) bool {
+	return strings.HasSuffix(model, "-omni") || model == "kling-o1" || model == "kling-video-o1"
+}
