@@ -11,11 +11,13 @@ import (
 	"modelrelay/providers/ark"
 	"modelrelay/providers/gemini"
 	"modelrelay/providers/generic"
+	"modelrelay/providers/kling"
 	"modelrelay/providers/luma"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/vendorc"
 	"modelrelay/providers/wan"
 	"modelrelay/providers/xai"
+	"modelrelay/providers/zhipu"
 )
 
 // New returns every vendor there is, sending through the process's client to upstreams.
@@ -49,6 +51,13 @@ func New(client *http.Client) providers.Catalog {
 			Video:       generic.NewVideos(client),
 			VideoModels: generic.VideoModels,
 			Several:     true,
+		},
+		"kling": {
+			Name:        "kling",
+			BaseURL:     kling.BaseURL,
+			Video:       kling.NewVideos(client),
+			VideoModels: kling.VideoModels,
+			CheckKey:    kling.CheckKey,
 		},
 		"luma": {
 			Name:        "luma",
@@ -84,6 +93,12 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     xai.BaseURL,
 			Video:       xai.NewVideos(client),
 			VideoModels: xai.VideoModels,
+		},
+		"zhipu": {
+			Name:        "zhipu",
+			BaseURL:     zhipu.BaseURL,
+			Video:       zhipu.NewVideos(client),
+			VideoModels: zhipu.VideoModels,
 		},
 	}
 }

@@ -1,0 +1,127 @@
+package zhipu
+
+import (
+	"context"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// maxPrompt is in characters, maxImage in bytes.
+	maxPrompt = 512
+	maxImage  = 5 << 20
+	// maxReferences is that of vidu2-reference.
+	maxReferences = 3
+	// The frame rates.
+	usualRate, doubleRate = 30, 60
+)
+
+// VideoModels is the table of the vendor's models.
+func VideoModels(model string) (providers.VideoModel, bool) {
+	first, kinds := providers.FirstFrame, []string{"image/png", "image/jpeg"}
+	frame := providers.VideoInput{Role: providers.FirstFrame, Types: kinds, MaxBytes: maxImage}
+	last := providers.VideoInput{Role: providers.LastFrame, Types: kinds, MaxBytes: maxImage, With: &first}
+	table := providers.VideoModel{
+		Seconds: []string{"5", "10"},
+		Sizes:   []string{"1280x720", "720x1280", "1024x1024", "1920x1080", "1080x1920", "2048x1080", "3840x2160"},
+		FPS:     providers.AnyFPS, Audio: providers.AudioOption, MaxPrompt: maxPrompt, Inputs: []providers.VideoInput{frame},
+	}
+	vidu := providers.VideoModel{
+		Seconds: []string{"4", "5"}, Sizes: providers.AnyWord(), AspectRatios: []string{"16:9", "9:16", "1:1"}, Audio: providers.AudioOption, MaxPrompt: maxPrompt,
+	}
+	switch model {
+	case "cogvideox-3":
+		table.Inputs = append(table.Inputs, last)
+	case "cogvideox-2":
+	case "cogvideox-flash":
+		table.Seconds = nil
+	case "viduq1-text":
+		table, table.NeedsPrompt = vidu, true
+	case "viduq1-image", "vidu2-image":
+		table, table.NeedsInput, table.Inputs = vidu, true, []providers.VideoInput{frame}
+	case "viduq1-start-end", "vidu2-start-end":
+		table, table.NeedsInput, table.Inputs = vidu, true, []providers.VideoInput{frame, last}
+	case "vidu2-reference":
+		table, table.NeedsInput = vidu, true
+		table.Inputs = []providers.VideoInput{{Role: providers.Reference, Types: kinds, Max: maxReferences, MaxBytes: maxImage}}
+	default:
+		return providers.VideoModel{}, false
+	}
+	return table, true
+}
+
+// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+func modelOf(model string) providers.VideoModel {
+	known, ok := VideoModels(model)
+	if ok {
+		return known
+	}
+	known, _ = VideoModels("cogvideox-3")
+	known.Seconds, known.Sizes, known.AspectRatios, known.MaxPrompt = providers.AnyWord(), providers.AnyWord(), providers.AnyWord(), 0
+	return known
+}
+
+// createBody writes a create. Every failure is before anything was sent.
+func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
+	table, shape := modelOf(model), req.Shape()
+	if fault := table.Check(shape); fault != nil {
+		return nil, fault
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return nil, fault
+	}
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case req.Prompt == "" && len(req.Inputs) == 0:
+		return nil, providers.InvalidField("prompt", "The upstream needs a 'prompt' or an image.")
+	case strings.HasSuffix(model, "-start-end") && len(req.Of(providers.LastFrame)) == 0:
+		return nil, providers.InvalidField("last_image", "The upstream needs a first and a last frame with this model.")
+	case req.FPS != 0 && req.FPS != usualRate && req.FPS != doubleRate:
+		return nil, providers.InvalidField("fps", "The upstream makes %d or %d frames a second.", usualRate, doubleRate)
+	}
+	members := map[string]any{"model": model}
+	for name, word := range map[string]string{"prompt": req.Prompt, "size": frame.Size, "aspect_ratio": frame.AspectRatio, "request_id": req.IdempotencyKey} {
+		if word != "" {
+			members[name] = word
+		}
+	}
+	for name, number := range map[string]int{"duration": seconds, "fps": req.FPS} {
+		if number > 0 {
+			members[name] = number
+		}
+	}
+	if req.GenerateAudio != nil {
+		members["with_audio"] = *req.GenerateAudio
+	}
+	if err := addImages(ctx, members, req); err != nil {
+		return nil, err
+	}
+	return upstream.Encode(req, members)
+}
+
+// addImages writes the images: one alone as a text, first and last frame, and references, as a list in that order.
+func addImages(ctx context.Context, members map[string]any, req providers.VideoRequest) error {
+	var images []string
+	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference} {
+		for _, input := range req.Of(role) {
+			text, err := upstream.InputText(ctx, input)
+			if err != nil {
+				return err
+			}
+			images = append(images, text)
+		}
+	}
+	switch {
+	case len(images) == 1 && len(req.Of(providers.Reference)) == 0:
+		members["image_url"] = images[0]
+	case len(images) > 0:
+		members["image_url"] = images
+	}
+	return nil
+}
