@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -107,9 +106,9 @@ type heard struct {
 }
 
 // sdks ask a gateway by an unmodified SDK each, for a whole answer or in pieces.
-func sdks() map[string]func(ctx context.Context, t *testing.T, g *gateway, stream bool) (heard, error) {
-	return map[string]func(ctx context.Context, t *testing.T, g *gateway, stream bool) (heard, error){
-		"chat": func(ctx context.Context, t *testing.T, g *gateway, stream bool) (heard, error) {
+func sdks() map[string]func(t *testing.T, g *gateway, stream bool) (heard, error) {
+	return map[string]func(t *testing.T, g *gateway, stream bool) (heard, error){
+		"chat": func(t *testing.T, g *gateway, stream bool) (heard, error) {
 			t.Helper()
 			client := sdk(t, g)
 			ask := openai.ChatCompletionNewParams{Model: "asked", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("hi")}}
@@ -117,7 +116,7 @@ func sdks() map[string]func(ctx context.Context, t *testing.T, g *gateway, strea
 			var err error
 			if stream {
 				ask.StreamOptions.IncludeUsage = openai.Bool(true)
-				events := client.Chat.Completions.NewStreaming(ctx, ask)
+				events := client.Chat.Completions.NewStreaming(t.Context(), ask)
 				defer events.Close()
 				sum := openai.ChatCompletionAccumulator{}
 				for events.Next() {
@@ -127,7 +126,7 @@ func sdks() map[string]func(ctx context.Context, t *testing.T, g *gateway, strea
 				}
 				whole, err = &sum.ChatCompletion, events.Err()
 			} else {
-				whole, err = client.Chat.Completions.New(ctx, ask)
+				whole, err = client.Chat.Completions.New(t.Context(), ask)
 			}
 			if err != nil {
 				return heard{}, err
@@ -137,14 +136,14 @@ func sdks() map[string]func(ctx context.Context, t *testing.T, g *gateway, strea
 				whole.Usage.PromptTokens, whole.Usage.PromptTokensDetails.CachedTokens, whole.Usage.CompletionTokens,
 			}, nil
 		},
-		"responses": func(ctx context.Context, t *testing.T, g *gateway, stream bool) (heard, error) {
+		"responses": func(t *testing.T, g *gateway, stream bool) (heard, error) {
 			t.Helper()
 			client := sdk(t, g)
 			ask := responses.ResponseNewParams{Model: "asked", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("hi")}}
 			var whole *responses.Response
 			var err error
 			if stream {
-				events := client.Responses.NewStreaming(ctx, ask)
+				events := client.Responses.NewStreaming(t.Context(), ask)
 				defer events.Close()
 				text := ""
 				for events.Next() {
@@ -160,7 +159,7 @@ func sdks() map[string]func(ctx context.Context, t *testing.T, g *gateway, strea
 					t.Errorf("got %q in pieces, and whole %+v", text, whole)
 				}
 			} else {
-				whole, err = client.Responses.New(ctx, ask)
+				whole, err = client.Responses.New(t.Context(), ask)
 			}
 			if err != nil {
 				return heard{}, err
@@ -170,14 +169,14 @@ func sdks() map[string]func(ctx context.Context, t *testing.T, g *gateway, strea
 				whole.Usage.InputTokens, whole.Usage.InputTokensDetails.CachedTokens, whole.Usage.OutputTokens,
 			}, nil
 		},
-		"messages": func(ctx context.Context, t *testing.T, g *gateway, stream bool) (heard, error) {
+		"messages": func(t *testing.T, g *gateway, stream bool) (heard, error) {
 			t.Helper()
 			client := anthropicSDK(t, g)
 			ask := anthropicQuestion()
 			ask.Model = "asked"
 			var whole anthropic.Message
 			if stream {
-				events := client.Messages.NewStreaming(ctx, ask)
+				events := client.Messages.NewStreaming(t.Context(), ask)
 				defer events.Close()
 				for events.Next() {
 					if err := whole.Accumulate(events.Current()); err != nil {
@@ -188,7 +187,7 @@ func sdks() map[string]func(ctx context.Context, t *testing.T, g *gateway, strea
 					return heard{}, err
 				}
 			} else {
-				got, err := client.Messages.New(ctx, ask)
+				got, err := client.Messages.New(t.Context(), ask)
 				if err != nil {
 					return heard{}, err
 				}
@@ -199,7 +198,7 @@ func sdks() map[string]func(ctx context.Context, t *testing.T, g *gateway, strea
 				whole.Usage.InputTokens + whole.Usage.CacheReadInputTokens, whole.Usage.CacheReadInputTokens, whole.Usage.OutputTokens,
 			}, nil
 		},
-		"gemini": func(ctx context.Context, t *testing.T, g *gateway, stream bool) (heard, error) {
+		"gemini": func(t *testing.T, g *gateway, stream bool) (heard, error) {
 			t.Helper()
 			client := geminiSDK(t, g, "", goodKey)
 			said := heard{}
@@ -213,7 +212,7 @@ func sdks() map[string]func(ctx context.Context, t *testing.T, g *gateway, strea
 				}
 			}
 			if stream {
-				for got, err := range client.Models.GenerateContentStream(ctx, "asked", genai.Text("hi"), nil) {
+				for got, err := range client.Models.GenerateContentStream(t.Context(), "asked", genai.Text("hi"), nil) {
 					if err != nil {
 						return heard{}, err
 					}
@@ -221,7 +220,7 @@ func sdks() map[string]func(ctx context.Context, t *testing.T, g *gateway, strea
 				}
 				return said, nil
 			}
-			got, err := client.Models.GenerateContent(ctx, "asked", genai.Text("hi"), nil)
+			got, err := client.Models.GenerateContent(t.Context(), "asked", genai.Text("hi"), nil)
 			if err != nil {
 				return heard{}, err
 			}
@@ -245,7 +244,7 @@ func TestSDKsOnEveryUpstream(t *testing.T) {
 				t.Run(source+" on "+target, func(t *testing.T) {
 					t.Parallel()
 					g := foreignGateway(t, channel, says)
-					got, err := ask(t.Context(), t, g, stream)
+					got, err := ask(t, g, stream)
 					if want := (heard{"Hello", "asked", stops[source], 11, 5, 7}); err != nil || got != want {
 						t.Errorf("stream %v: got %+v, %v, want %+v", stream, got, err, want)
 					}
@@ -332,7 +331,7 @@ func TestSDKsReadForeignRefusals(t *testing.T) {
 			t.Run(source+" on "+target, func(t *testing.T) {
 				t.Parallel()
 				g := foreignGateway(t, channel, func(w http.ResponseWriter, _ *http.Request) { answer(w, 422, "application/json", refusals[target]) })
-				_, err := ask(t.Context(), t, g, false)
+				_, err := ask(t, g, false)
 				status, message := 0, ""
 				var a *anthropic.Error
 				var o *openai.Error

@@ -38,8 +38,10 @@ func Endpoints() []providers.Endpoint {
 // Takes are the endpoints that calls of other formats can be translated to, best first.
 func Takes() []providers.Endpoint {
 	return []providers.Endpoint{
-		{Format: providers.OpenAI, Operation: providers.Responses}, {Format: providers.OpenAI, Operation: providers.Chat},
-		{Format: providers.OpenAI, Operation: providers.InputTokens}, {Format: providers.OpenAI, Operation: providers.Embeddings},
+		{Format: providers.OpenAI, Operation: providers.Responses},
+		{Format: providers.OpenAI, Operation: providers.Chat},
+		{Format: providers.OpenAI, Operation: providers.InputTokens},
+		{Format: providers.OpenAI, Operation: providers.Embeddings},
 	}
 }
 

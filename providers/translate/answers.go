@@ -146,7 +146,7 @@ func (a *Answer) end(err error) {
 	switch {
 	case a.over:
 		a.err = io.EOF
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		a.finish()
 		if a.err == nil {
 			a.err = io.EOF

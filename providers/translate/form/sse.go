@@ -71,11 +71,11 @@ func (s *Stream) Whole() (Sent, bool) { return s.parse() }
 
 // last is what the stream ended in.
 func (s *Stream) last() (Sent, error) {
-	if s.err == io.EOF && s.line < s.end {
+	if errors.Is(s.err, io.EOF) && s.line < s.end {
 		s.takeLine(s.line, s.end)
 		s.line, s.scanned = s.end, s.end
 	}
-	if s.err == io.EOF && s.hasData {
+	if errors.Is(s.err, io.EOF) && s.hasData {
 		sent := s.sent(s.end)
 		sent.Unended = true
 		return sent, nil

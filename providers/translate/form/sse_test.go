@@ -67,7 +67,7 @@ func TestStream(t *testing.T) {
 			} {
 				got, err := events(arrive(strings.NewReader(strings.ReplaceAll(tc.stream, "\n", end))))
 				want := slices.Clone(tc.want)
-				if err != io.EOF || !slices.Equal(got, want) {
+				if !errors.Is(err, io.EOF) || !slices.Equal(got, want) {
 					t.Errorf("%s, %s, %s: got %.100q, %v, want %.100q", name, ends, how, got, err, want)
 				}
 			}
@@ -131,10 +131,10 @@ func FuzzStream(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		whole, err := events(bytes.NewReader(stream))
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
-		if parts, err := events(iotest.OneByteReader(bytes.NewReader(stream))); err != io.EOF || !slices.Equal(parts, whole) {
+		if parts, err := events(iotest.OneByteReader(bytes.NewReader(stream))); !errors.Is(err, io.EOF) || !slices.Equal(parts, whole) {
 			t.Errorf("byte by byte %q, %v, at once %q", parts, err, whole)
 		}
 	})

@@ -22,15 +22,29 @@ type callMetrics struct {
 
 	http, duration, first, before metric.Float64Histogram
 	tokens                        metric.Int64Histogram
-	cached, attempts, refusals    metric.Int64Counter
+	cached                        metric.Int64Counter
 	spent                         metric.Float64Counter
+	attempts                      tally[attemptKey]
+	refusals                      tally[edge.Limit]
+	translated                    tally[translatedKey]
 
 	requestSeries series[requestKey, []metric.RecordOption]
 	callSeries    series[callKey, callSeries]
 	spentSeries   series[string, []metric.AddOption]
-	attemptSeries series[attemptKey, []metric.AddOption]
-	refusalSeries series[edge.Limit, []metric.AddOption]
 }
+
+// tally is a counter with its labels.
+type tally[K comparable] struct {
+	counter metric.Int64Counter
+	series  series[K, []metric.AddOption]
+}
+
+func (c *tally[K]) add(n int64, key K) {
+	c.counter.Add(context.Background(), n, c.series.of(key)...) // no span: exemplars are off
+}
+
+// translatedKey are the endpoints of a call that an upstream of another format answered.
+type translatedKey struct{ from, to providers.Endpoint }
 
 type requestKey struct {
 	method, route string
@@ -88,17 +102,21 @@ func newCallMetrics(in *instruments, names *atomic.Pointer[names]) *callMetrics 
 		before:   in.seconds("gateway.call.before_upstream", "From a call's arrival to handing it to an upstream: reading, checking, limits.", beforeBuckets()),
 		tokens:   in.amounts("gen_ai.client.token.usage", "{token}", "Tokens of a call as its upstream counted them, or as estimated where it did not.", tokenBuckets()),
 		cached:   in.counter("gateway.tokens.cached", "{token}", "Input tokens that an upstream had in its cache."),
-		attempts: in.counter("gateway.attempts", "{attempt}", "Requests to upstreams; again: after another one of the same call had failed."),
-		refusals: in.counter("gateway.refusals", "{request}", "Requests refused by a limit of their token."),
 		spent:    in.sum("gateway.spent", "Cost of relayed calls in the currency of prices."),
 	}
+	c.attempts.counter = in.counter("gateway.attempts", "{attempt}", "Requests to upstreams; again: after another one of the same call had failed.")
+	c.refusals.counter = in.counter("gateway.refusals", "{request}", "Requests refused by a limit of their token.")
+	c.translated.counter = in.counter("gateway.calls.translated", "{call}", "Calls answered by an upstream of another format, by the client's endpoint and the upstream's.")
 	c.requestSeries.make = requestSeries
 	c.callSeries.make = newCallSeries(names)
 	c.spentSeries.make = func(model string) []metric.AddOption { return adds(attribute.String("model", model)) }
-	c.attemptSeries.make = func(key attemptKey) []metric.AddOption {
+	c.attempts.series.make = func(key attemptKey) []metric.AddOption {
 		return adds(attribute.String("channel", key.channel), attribute.String("outcome", outcome(key.fault)), attribute.Bool("again", key.again))
 	}
-	c.refusalSeries.make = func(limit edge.Limit) []metric.AddOption { return adds(attribute.String("limit", string(limit))) }
+	c.refusals.series.make = func(limit edge.Limit) []metric.AddOption { return adds(attribute.String("limit", string(limit))) }
+	c.translated.series.make = func(key translatedKey) []metric.AddOption {
+		return adds(attribute.String("from", key.from.String()), attribute.String("to", key.to.String()))
+	}
 	return c
 }
 
@@ -109,11 +127,11 @@ func (c *callMetrics) prime(n *names) {
 		edge.LimitRequests, edge.LimitTokens, edge.LimitConcurrency, edge.LimitSockets, edge.LimitTasks, edge.LimitReads, edge.LimitWatchers, edge.LimitBudget,
 		edge.LimitBodies,
 	} {
-		c.refusals.Add(ctx, 0, c.refusalSeries.of(limit)...)
+		c.refusals.add(0, limit)
 	}
 	for channel := range n.providers {
 		for _, again := range []bool{false, true} {
-			c.attempts.Add(ctx, 0, c.attemptSeries.of(attemptKey{channel: channel, again: again})...)
+			c.attempts.add(0, attemptKey{channel: channel, again: again})
 		}
 	}
 	for model, channels := range n.carriers {
@@ -152,7 +170,7 @@ func (c *callMetrics) seen(s edge.Seen) {
 	}
 	c.http.Record(ctx, s.Took.Seconds(), c.requestSeries.of(request)...)
 	if s.Refused != "" {
-		c.refusals.Add(ctx, 1, c.refusalSeries.of(s.Refused)...)
+		c.refusals.add(1, s.Refused)
 	}
 	if s.Sent == 0 { // no call, or one that was refused before
 		return
@@ -163,6 +181,9 @@ func (c *callMetrics) seen(s edge.Seen) {
 	c.before.Record(ctx, s.Sent.Seconds(), series.call...)
 	if s.Operation != providers.Realtime { // which lasts as long as people talk
 		c.duration.Record(ctx, (s.Took - s.Sent).Seconds(), series.duration...)
+	}
+	if s.Translated != (providers.Endpoint{}) {
+		c.translated.add(1, translatedKey{providers.Endpoint{Format: s.Format, Operation: s.Operation}, s.Translated})
 	}
 	if s.Stream && s.First > 0 {
 		c.first.Record(ctx, (s.First - s.Sent).Seconds(), series.call...)
@@ -183,7 +204,7 @@ func (c *callMetrics) seen(s edge.Seen) {
 
 func (c *callMetrics) tried(a relay.Attempt) {
 	key := attemptKey{channel: c.names.Load().channel(a.Channel), fault: a.Fault, again: a.Number > 1}
-	c.attempts.Add(context.Background(), 1, c.attemptSeries.of(key)...)
+	c.attempts.add(1, key)
 }
 
 func requestSeries(key requestKey) []metric.RecordOption {
