@@ -40,6 +40,9 @@ func (w *message) whole(content string) {
 // end ends the message.
 func (w *message) end() {
 	w.close()
+	if w.ask.Stream {
+		w.begin() // of an answer without a word, which has not ended then
+	}
 	w.done = true
 	if !w.ask.Stream {
 		content := w.inContent()
@@ -48,7 +51,6 @@ func (w *message) end() {
 		w.content.Reset(0)
 		return
 	}
-	w.begin()
 	w.out.Plain("event: message_delta\ndata: ")
 	w.out.Begin()
 	w.out.Literal(`"type":"message_delta"`)
