@@ -26,7 +26,9 @@ type Arrangement struct {
 // has an id of its own, and results have the id and the name of their call. Where nothing was said, the last system block is
 // the user's turn.
 //
-// A result without a call is a fault that names FieldResultID of its block. So is a call without anything said.
+// A result without a call, or behind another one of the same call, is a fault that names FieldResultID of its block. A call
+// without a result is a fault that names it, and so is a prompt that says nothing. Every vendor refuses these, and what stood in
+// for a result would tell the model of something that did not happen.
 func (p *Prompt) Arrange(want Arrangement) (system []Block, turns []Turn, fault *providers.Fault) {
 	for i := range p.System {
 		if want.keeps(&p.System[i]) {
@@ -37,12 +39,8 @@ func (p *Prompt) Arrange(want Arrangement) (system []Block, turns []Turn, fault 
 	for i := range p.Turns {
 		a.add(&p.Turns[i])
 	}
-	if lost := a.place(); lost != nil {
-		at := lost.At
-		if field := p.Fields[FieldResultID]; field != "" {
-			at = at.Field(field)
-		}
-		return nil, nil, providers.InvalidField(at.String(), "No call of a tool in the request has this id.")
+	if fault = a.place(p.Fields[FieldResultID]); fault != nil {
+		return nil, nil, fault
 	}
 	if turns = a.turns(len(p.Turns) + 1); len(turns) > 0 {
 		return system, turns, nil
@@ -107,6 +105,7 @@ type queue struct {
 type called struct {
 	run      int
 	id, name string
+	at       Path
 	// named: the client gave the id.
 	named, answered bool
 }
@@ -117,8 +116,8 @@ type arranging struct {
 	runs         []run
 	calls        []called
 	byID, byName map[string]*queue
-	// early are results whose call has not been seen.
-	early []Block
+	// early are results whose call has not been seen, twice those of calls that have one.
+	early, twice []Block
 }
 
 func (a *arranging) add(turn *Turn) {
@@ -150,7 +149,7 @@ func (a *arranging) add(turn *Turn) {
 			last.speak()
 			last.blocks = append(last.blocks, *block)
 			if block.Kind == BlockCall {
-				a.call(&last.blocks[len(last.blocks)-1].Call)
+				a.call(&last.blocks[len(last.blocks)-1])
 			}
 		default:
 			last.tail = append(last.tail, *block)
@@ -187,7 +186,8 @@ func (r *run) speak() {
 }
 
 // call notes a call and gives it an id of its own.
-func (a *arranging) call(call *Call) {
+func (a *arranging) call(block *Block) {
+	call := &block.Call
 	n, asked := len(a.calls), call.ID
 	if call.ID == "" {
 		call.ID = "call_" + strconv.Itoa(n+1)
@@ -195,7 +195,7 @@ func (a *arranging) call(call *Call) {
 	if a.byID[call.ID] != nil {
 		call.ID += "#" + strconv.Itoa(n+1)
 	}
-	a.calls = append(a.calls, called{run: len(a.runs) - 1, id: call.ID, name: call.Name, named: asked != ""})
+	a.calls = append(a.calls, called{run: len(a.runs) - 1, id: call.ID, name: call.Name, at: block.At, named: asked != ""})
 	a.enqueue(a.byID, cmp.Or(asked, call.ID), n)
 	a.enqueue(a.byName, call.Name, n)
 }
@@ -236,6 +236,10 @@ func (a *arranging) take(q *queue) int {
 // answer puts a result behind the run of its call.
 func (a *arranging) answer(call int, block *Block) {
 	c := &a.calls[call]
+	if c.answered {
+		a.twice = append(a.twice, *block)
+		return
+	}
 	c.answered = true
 	result := *block.Result
 	result.ID, result.Name = c.id, cmp.Or(c.name, result.Name)
@@ -251,14 +255,30 @@ func (a *arranging) answer(call int, block *Block) {
 	behind.results = append(behind.results, placed{call, put})
 }
 
-// place puts the early results where their calls were seen later, and returns one that has none.
-func (a *arranging) place() (lost *Block) {
+// place puts the early results where their calls were seen later. The fault is of one that has none, or not one of its own, or
+// of a call without one.
+func (a *arranging) place(idField string) *providers.Fault {
+	refuse := func(result *Block, why string) *providers.Fault {
+		at := result.At
+		if idField != "" {
+			at = at.Field(idField)
+		}
+		return providers.InvalidField(at.String(), "%s", why)
+	}
 	for i := range a.early {
 		call := a.callOf(a.early[i].Result)
 		if call < 0 {
-			return &a.early[i]
+			return refuse(&a.early[i], "No call of a tool in the request has this id.")
 		}
 		a.answer(call, &a.early[i])
+	}
+	if len(a.twice) > 0 {
+		return refuse(&a.twice[0], "The call of a tool with this id has a result already.")
+	}
+	for i := range a.calls {
+		if !a.calls[i].answered {
+			return providers.InvalidField(a.calls[i].at.String(), "This call of a tool has no result in the request.")
+		}
 	}
 	return nil
 }

@@ -192,10 +192,6 @@ func TestArrangeApart(t *testing.T) {
 			in:   []string{"u:go", "u:?1 ", "a:!1 f"},
 			want: []string{"u:go", "a:!1 f", "u:?1 f"},
 		},
-		"calls without results": {
-			in:   []string{"u:go", "a:!1 f", "u:no", "a:!1 f", "u:?1 "},
-			want: []string{"u:go", "a:!1 f", "u:no", "a:!1#2 f", "u:?1#2 f"},
-		},
 		"nothing is said by empty texts": {
 			in:   []string{"u: ", "u:one", "s: ", "a: ", "a:two"},
 			want: []string{"u:one", "a:two"},
@@ -218,12 +214,20 @@ func TestArrangeRefuses(t *testing.T) {
 		in    []string
 		param string
 	}{
-		"a result of no call":      {[]string{"u:go", "a:!1 f", "u:?1 | ?2 "}, "messages[2].content[1].call_id"},
-		"a result of another id":   {[]string{"u:go", "a:!1 f", "u:?2 f"}, "messages[2].content[0].call_id"},
-		"a result without a call":  {[]string{"u:go | ? f"}, "messages[0].content[1].call_id"},
-		"nothing said":             {[]string{"u: ", "a:"}, "messages"},
-		"nothing at all":           {nil, "messages"},
-		"a result of an empty one": {[]string{"u:go", "a:!1 f", "u:? "}, "messages[2].content[0].call_id"},
+		"a result of no call":     {[]string{"u:go", "a:!1 f", "u:?1 | ?2 "}, "messages[2].content[1].call_id"},
+		"a result of another id":  {[]string{"u:go", "a:!1 f", "u:?2 f"}, "messages[2].content[0].call_id"},
+		"a result without a call": {[]string{"u:go | ? f"}, "messages[0].content[1].call_id"},
+		"nothing said":            {[]string{"u: ", "a:"}, "messages"},
+		"nothing at all":          {nil, "messages"},
+		// Every vendor refuses a call without a result: microsoft/vscode #299295 (Gemini), JohnnyZ93/oai-compatible-copilot #35
+		// (Anthropic), QwenLM/qwen-code #606 (OpenAI). LiteLLM puts a text in its place where modify_params is set, not by
+		// default: https://docs.litellm.ai/docs/completion/message_sanitization. vertesia/llumiverse #563: such a text misleads.
+		"a call without a result":          {[]string{"u:go", "a:!1 f | !2 g", "u:?2 "}, "messages[1].content[0]"},
+		"a call at the end":                {[]string{"u:go", "a:!1 f"}, "messages[1].content[0]"},
+		"a call that others follow":        {[]string{"u:go", "a:!1 f", "u:no", "a:!1 f", "u:?1 "}, "messages[1].content[0]"},
+		"a second result of a call":        {[]string{"u:go", "a:!1 f", "u:?1 | ?1 "}, "messages[2].content[1].call_id"}, // RooCodeInc/Roo-Code #10027
+		"a second result by a tool's name": {[]string{"u:go", "a:! f", "u:? f | ? f"}, "messages[2].content[1].call_id"},
+		"a result of an empty one":         {[]string{"u:go", "a:!1 f", "u:? "}, "messages[2].content[0].call_id"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
