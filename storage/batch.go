@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Batch lets calls that wait at the same moment share one round trip. A call that finds nobody at work does the
+// Batch lets calls that wait at the same moment share one round trip. A call that finds no other at work does the
 // work at once, in its own goroutine, so a lone caller pays nothing; calls that come meanwhile wait, and the first
 // of them then works for all. There is no goroutine to own and nothing to close.
 type Batch[T any] struct {
@@ -38,7 +38,7 @@ func (b *Batch[T]) Do(ctx context.Context, item T, wake chan bool) {
 		b.mu.Lock()
 	}
 	b.busy = true
-	// Our own entry stands first: we found nobody waiting, or were woken for being the first.
+	// Our own entry stands first: no other call was waiting, or we were woken for being the first.
 	n := min(len(b.waiting), b.Most)
 	var few [64]chan bool
 	others := few[:0]
@@ -52,7 +52,7 @@ func (b *Batch[T]) Do(ctx context.Context, item T, wake chan bool) {
 	b.waiting = slices.Delete(b.waiting, 0, n)
 	b.mu.Unlock()
 
-	defer b.pass(others) // also when Work panics: nobody may wait for ever
+	defer b.pass(others) // also when Work panics: no call may wait for ever
 	b.Work(context.WithoutCancel(ctx), b.items)
 }
 

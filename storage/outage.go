@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Outage remembers that Redis is away, so that callers do not each wait for a timeout: after a failure nobody
+// Outage remembers that Redis is away, so that callers do not each wait for a timeout: after a failure no caller
 // asks for a short pause, then one caller tries, and the others follow when it succeeded. It logs once when Redis
 // goes and once when it is back. The zero value needs its log set and is ready to use.
 type Outage struct {
@@ -19,18 +19,18 @@ type Outage struct {
 	next  atomic.Int64 // unix nanoseconds from which the next caller may try
 }
 
-// Pause is how long after a failure nobody asks again. It must stay below a second, within which a revocation is seen.
+// Pause is how long after a failure no caller asks again. It must stay below a second, within which a revocation is seen.
 const Pause = 300 * time.Millisecond
 
-// Resting tells that asking is pointless at this moment.
+// Resting reports that asking is pointless at this moment.
 func (o *Outage) Resting(now time.Time) bool {
 	return o.since.Load() != 0 && now.UnixNano() < o.next.Load()
 }
 
-// Away tells whether Redis did not answer last time. It asks nothing.
+// Away reports whether Redis did not answer last time. It asks nothing.
 func (o *Outage) Away() bool { return o.since.Load() != 0 }
 
-// Try tells whether this caller should ask Redis. Who gets true must tell Note how it went.
+// Try reports whether this caller should ask Redis. A caller that gets true must pass the outcome to Note.
 func (o *Outage) Try(now time.Time) bool {
 	if o.since.Load() == 0 {
 		return true

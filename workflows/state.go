@@ -28,7 +28,7 @@ const (
 	CodeCancelled        = "cancelled"
 	CodeDeadlineExceeded = "deadline_exceeded"
 	CodeQueueTimeout     = "queue_timeout"    // no channel took it within video.queue_limit
-	CodeUpstreamUnknown  = "upstream_unknown" // a submit whose outcome nobody can tell; never repeated
+	CodeUpstreamUnknown  = "upstream_unknown" // a submit whose outcome is unknown; never repeated
 	CodeUpstreamRefused  = "upstream_refused" // the upstream surely did not take it and no other channel can help
 	CodeArchiveFailed    = "archive_failed"
 	CodeChannelGone      = "channel_gone" // the configuration no longer has the task's channel or key
@@ -79,7 +79,7 @@ const SignalFail = "fail"
 // Revisions of Video. An execution keeps the one it was started with, so a step that came later never meets a history
 // that lacks it, and no history pays for a marker.
 const (
-	// revisionSettles gives back what a task held at its end and has the end told to webhooks.
+	// revisionSettles gives back what a task held at its end and delivers the end to webhooks.
 	revisionSettles = 1
 	// revisionClaims has a submit claim its attempt before it sends anything.
 	revisionClaims = 2
@@ -87,7 +87,7 @@ const (
 	// way still. And it has a task that cannot be submitted while the archive is away wait for the archive.
 	revisionGenerations = 3
 	// revisionRestores has a task put its own entry back into the list when it settles; write how it ended before it stops
-	// a job that nobody wants, or waits for a copy that nobody wants; and go on as a new run where it waits for long.
+	// a job that is not wanted any more, or waits for such a copy; and go on as a new run where it waits for long.
 	// Its results are copied by way of a queue of their own.
 	revisionRestores = 4
 	// RevisionNow is what new tasks get.
@@ -114,7 +114,7 @@ type Input struct {
 	// Revision is the newest of Video's revisions at the task's start.
 	Revision int    `json:"revision,omitempty"`
 	TaskID   string `json:"task_id"`
-	// Generation tells the task from a deleted one that had the same idempotency key, and so the same id.
+	// Generation distinguishes the task from a deleted one that had the same idempotency key, and so the same id.
 	Generation string `json:"life,omitempty"`
 	// Created is the memo's; zero in tasks of old.
 	Created time.Time `json:"created,omitzero"`
@@ -137,7 +137,7 @@ type Input struct {
 	Footage     activities.Footage `json:"footage,omitzero"`
 	// Pin is the one channel and key that can do it: those of the job to remix.
 	Pin *activities.Assignment `json:"pin,omitempty"`
-	// Notify has the end told to a webhook, the request's or the token's.
+	// Notify delivers the end to a webhook, the request's or the token's.
 	Notify bool   `json:"notify,omitempty"`
 	Limits Limits `json:"limits"`
 	// Before is what the runs before this one came to; nil in a task's first.
@@ -191,7 +191,7 @@ type try struct {
 	fault      *activities.Record
 }
 
-// attemptsShown is how many attempts a result names: a task that nobody takes for a day has hundreds.
+// attemptsShown is how many attempts a result names: a task that no upstream takes for a day has hundreds.
 const attemptsShown = 10
 
 // attempts are the last tries.
@@ -211,7 +211,7 @@ func (s *state) attempted() int { return s.forgotten + len(s.tries) }
 type state struct {
 	in    Input
 	phase Phase
-	// began is when the task began, whatever run of it this is.
+	// began is when the task began, in whichever run.
 	began time.Time
 	// tries are the attempts, but for those of earlier runs that were forgotten, the first so many.
 	tries     []try

@@ -44,7 +44,7 @@ type video struct {
 	// ended and reason are an operator's word that the task must fail.
 	ended  bool
 	reason string
-	// later is what is left to do once the task's end is written and told; stopping is the channel whose slot the task
+	// later is what is left to do once the task's end is written and its webhook started; stopping is the channel whose slot the task
 	// holds until its job there is stopped.
 	later    []func(free workflow.Context)
 	stopping string
@@ -94,7 +94,7 @@ func (v *video) elsewhere(now time.Time, job activities.Job, failure providers.V
 	v.failedAt, v.again = job.Assignment.Channel, now
 }
 
-// finish writes the result where readers find it without a worker, settles what the task held, and has its end told.
+// finish writes the result where readers find it without a worker, settles what the task held, and starts the delivery to its webhook.
 func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	result.CompletedAt = workflow.Now(ctx).UTC()
@@ -118,10 +118,10 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	if v.in.Revision < revisionSettles {
 		return result, nil
 	}
-	told := v.notify(free, result)
+	delivery := v.notify(free, result)
 	v.release(free, result)
-	if told != nil {
-		if err := told.Get(free, nil); err != nil {
+	if delivery != nil {
+		if err := delivery.Get(free, nil); err != nil {
 			workflow.GetLogger(ctx).Error("webhook not started", "err", err)
 		}
 	}
@@ -131,7 +131,7 @@ func (v *video) finish(ctx workflow.Context, result Result) (Result, error) {
 	return result, nil
 }
 
-// afterwards does what the task's end need not wait for, once that is written and told; at once in a task from before.
+// afterwards does what the task's end need not wait for, once that is written and its webhook started; at once in a task from before.
 func (v *video) afterwards(ctx workflow.Context, do func(free workflow.Context)) {
 	if v.in.Revision >= revisionRestores {
 		v.later = append(v.later, do)
@@ -183,7 +183,7 @@ func (v *video) bill(result Result) *activities.Bill {
 	return b
 }
 
-// notify starts the delivery of the task's end to its webhook, which outlives the task; nil where nobody wants it.
+// notify starts the delivery of the task's end to its webhook, which outlives the task; nil where there is no webhook.
 func (v *video) notify(free workflow.Context, result Result) workflow.Future {
 	if !v.in.Notify {
 		return nil
@@ -203,7 +203,7 @@ func failed(failure *providers.VideoFailure, progress int) Result {
 	return Result{State: Failed, Failure: failure, Progress: min(progress, ProgressArchiving)}
 }
 
-// isCancelled tells whether the client called the task off. That is an outcome, not an error.
+// isCancelled reports whether the client cancelled the task. That is an outcome, not an error.
 func isCancelled(ctx workflow.Context) bool { return ctx.Err() != nil }
 
 // calledOff is the failure of a task that its client cancelled or an operator ended. An operator's word that came with the

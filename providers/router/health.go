@@ -15,7 +15,7 @@ type health struct {
 	// circuits are those of single upstream models, whole that of a channel with all its models.
 	circuits circuits
 	whole    circuit
-	// answered is when the latest call was picked that a channel with a circuit answered, for whatever model.
+	// answered is when the latest call was picked that a channel with a circuit answered, for any model.
 	answered atomic.Int64
 
 	inFlight atomic.Int64
@@ -54,7 +54,7 @@ func newTrouble(fault *providers.Fault, key providers.Secret) *Trouble {
 }
 
 // keyStanding is how a key stands for a call of the token: the worst of its own cooldown, that for the model, and the model's
-// circuit. It also tells for how long.
+// circuit. It also returns for how long.
 func (h *health) keyStanding(now time.Duration, model, token string, rules *rules) (standing, time.Duration) {
 	how, left := h.cooldown.standing(now)
 	if apart := h.cooldowns.of(model); apart != nil {
@@ -82,7 +82,7 @@ func (h *health) tryChannel(now time.Duration, model, token string, rules *rules
 	return h.whole.try(now, token, rules) && h.circuits.of(model).try(now, token, rules)
 }
 
-// spans tells whether what fails is the channel rather than a model of it: several of its models are open for all, and
+// spans reports whether what fails is the channel rather than a model of it: several of its models are open for all, and
 // nothing was answered since the first of them opened.
 func (h *health) spans(now time.Duration) bool {
 	open, first := 0, now

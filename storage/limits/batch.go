@@ -15,7 +15,7 @@ const (
 	settleMost = 2_000 // settlements in one round trip
 	// answerKept is how long Redis remembers what it answered: longer than a command may be on its way.
 	answerKept = 10 * time.Minute
-	// budgetRetry is what a caller without money is told to wait: an operator needs about that to give it more.
+	// budgetRetry is the Retry-After of a caller without money: an operator needs about that to give it more.
 	budgetRetry = time.Minute
 )
 
@@ -55,7 +55,7 @@ func (l *Limiter) admit(ctx context.Context, asked []*admission) {
 		err = l.read(answer, now)
 	}
 	if err != nil && !errors.Is(err, storage.ErrUnavailable) {
-		err = fmt.Errorf("%w: %w", storage.ErrUnavailable, err) // whatever it is, Redis does not limit now
+		err = fmt.Errorf("%w: %w", storage.ErrUnavailable, err) // in any case Redis does not limit now
 	}
 	if l.out.Note(ctx, time.Now(), err) != nil {
 		l.failures.Add(1)
@@ -164,6 +164,6 @@ func (l *Limiter) grant(a *admission, code byte, s windowState, local bool) {
 	case codeBudget:
 		g.Spent, g.RetryAfter = true, budgetRetry
 	default:
-		g.Busy, g.RetryAfter = true, time.Second // nobody knows when a call ends
+		g.Busy, g.RetryAfter = true, time.Second // when a call ends is not known
 	}
 }

@@ -21,8 +21,7 @@ import (
 const (
 	settleAfter = 10 * time.Millisecond // releases wait so long for company, unless a call takes them along sooner
 	admitMost   = 256                   // calls in one round trip
-	// thisSecond is past any clock: what is counted for a second to come counts for the one that is, whoever's clock says
-	// which.
+	// thisSecond is past any clock: what is counted for a second to come counts for the one that is, by whichever clock.
 	thisSecond = 1 << 52
 )
 
@@ -82,7 +81,7 @@ type Cost struct {
 
 // Window is the state of one limit after a call, as answers show it.
 type Window struct {
-	Limit     int           // 0: the token has no such limit, and the rest is 0 too
+	Limit     int           // 0: the token has no such limit, and the other fields are 0 too
 	Remaining int           // never negative
 	Reset     time.Duration // until nothing of the window is used, if nothing more comes
 }
@@ -241,7 +240,7 @@ func (g Grant) Reservation() string {
 }
 
 // Spend counts tokens of a call that goes on, such as a conversation of an hour, in the minute they are used. The whole that
-// Release is told includes them. It does not wait, and after Release does nothing; the two are not called at once.
+// Release gets includes them. It does not wait, and after Release does nothing; the two are not called at once.
 func (g Grant) Spend(tokens int) {
 	h := g.held
 	if h == nil || h.token.TokensPerMinute == 0 || tokens <= 0 || h.released.Load() {
@@ -251,7 +250,7 @@ func (g Grant) Spend(tokens int) {
 	h.limits.settle(h, settlement{token: h.token, second: thisSecond, delta: tokens})
 }
 
-// Overdrawn tells of a call that goes on whether its token's budget is exceeded, by what the ledger has and what others
+// Overdrawn reports of a call that goes on whether its token's budget is exceeded, by what the ledger has and what others
 // have reserved; this call's own reservation is not counted. It waits as Admit does, and without a budget not at all.
 func (g Grant) Overdrawn(ctx context.Context) bool {
 	h := g.held
@@ -263,7 +262,7 @@ func (g Grant) Overdrawn(ctx context.Context) bool {
 	return now.Spent
 }
 
-// Away tells whether Redis did not answer last time: each process keeps to the limits for itself.
+// Away reports whether Redis did not answer last time: each process keeps to the limits for itself.
 func (l *Limiter) Away() bool { return l.out.Away() }
 
 // Failures counts the batches of admissions and settlements that Redis did not take. Settlements are sent again.

@@ -32,10 +32,10 @@ func testPut(t *testing.T, store Store, prefix string) {
 			{"end with the last bytes", iotest.DataErrReader(stream{bytes.NewReader(body)}), int64(size)},
 		} {
 			key := fmt.Sprintf("%sput/%d %s/ä.mp4", prefix, size, how.name)
-			var told []int64
+			var progress []int64
 			got, err := store.Put(t.Context(), key, how.r, how.size, archive.PutOptions{
 				ContentType: "video/mp4", Meta: map[string]string{"task": "video_1"},
-				Progress: func(n int64) { told = append(told, n) },
+				Progress: func(n int64) { progress = append(progress, n) },
 			})
 			if err != nil {
 				t.Fatalf("%s: %v", key, err)
@@ -43,13 +43,13 @@ func testPut(t *testing.T, store Store, prefix string) {
 			if got.Key != key || got.Size != int64(size) || got.SHA256 != sum(body) || got.ContentType != "video/mp4" || got.ETag == "" {
 				t.Errorf("%s: put returned %+v", key, got)
 			}
-			for i, n := range told {
-				if i > 0 && n < told[i-1] {
-					t.Errorf("%s: progress fell from %d to %d", key, told[i-1], n)
+			for i, n := range progress {
+				if i > 0 && n < progress[i-1] {
+					t.Errorf("%s: progress fell from %d to %d", key, progress[i-1], n)
 				}
 			}
-			if len(told) == 0 || told[len(told)-1] != int64(size) {
-				t.Errorf("%s: progress %v", key, told)
+			if len(progress) == 0 || progress[len(progress)-1] != int64(size) {
+				t.Errorf("%s: progress %v", key, progress)
 			}
 			stat, err := store.Stat(t.Context(), key)
 			if err != nil {
