@@ -13,6 +13,7 @@ import (
 	"modelrelay/providers/generic"
 	"modelrelay/providers/kling"
 	"modelrelay/providers/luma"
+	"modelrelay/providers/omni"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/vendorc"
 	"modelrelay/providers/wan"
@@ -64,6 +65,13 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     luma.BaseURL,
 			Video:       luma.NewVideos(client),
 			VideoModels: luma.VideoModels,
+		},
+		"omni": {
+			Name:        "omni",
+			Provider:    "gcp.gemini",
+			BaseURL:     omni.BaseURL,
+			Video:       omni.NewVideos(client),
+			VideoModels: omni.VideoModels,
 		},
 		"openai": {
 			Name:        "openai",
