@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -19,6 +20,8 @@ const (
 	VideoSubmit  VideoStep = "submit"
 	VideoPoll    VideoStep = "poll"
 	VideoContent VideoStep = "content"
+	// VideoLink asks for the link to a result, of a vendor that does not name it when it is asked about the job.
+	VideoLink VideoStep = "link"
 	// VideoCancel is a Canceler's request.
 	VideoCancel VideoStep = "cancel"
 	// VideoRemix is a Remixer's, answered like a submit.
@@ -33,13 +36,15 @@ const (
 // queued.http, running.http, done.http, failed.http, forgotten.http, unknown_word.http and no_status.http (a job that is
 // still running), refused.http (the request's fault), key_refused.http, limited.http, and linked.http (a done job whose
 // result lies at {{link}}) where the vendor names links; where it always does, done.http holds {{link}} too, which is
-// then /result.mp4 at the upstream itself. A Canceler has cancelled.http, and a Finder that asks for something beside
+// then /result.mp4 at the upstream itself; of a vendor with VideoLink, link.http holds it. A Canceler has cancelled.http, and a Finder that asks for something beside
 // its submit find.http. A header Source in each, which is not sent, says where its shape
 // comes from. {{words}} in refused.http, key_refused.http and limited.http is where the vendor's reason stands.
 type VideoSubject struct {
 	New func(*http.Client) providers.VideoAdapter
 	// Channel completes the channel: vendor, and whatever the vendor reads of it. The suite sets name, base URL and keys.
 	Channel providers.Channel
+	// Model is the upstream's name of the model, "up" where it is empty.
+	Model string
 	// Key is the credential in the vendor's shape, with %s where the suite's secret goes; "" means the secret itself.
 	Key     string
 	Answers fs.FS
@@ -129,7 +134,7 @@ func (s videoSuite) at(base string) providers.Target {
 	}
 	channel := s.subject.Channel
 	channel.Name, channel.BaseURL, channel.Keys = "suite", base, []providers.Secret{providers.Secret(key)}
-	return providers.Target{Channel: channel, Key: channel.Keys[0], Model: "up"}
+	return providers.Target{Channel: channel, Key: channel.Keys[0], Model: cmp.Or(s.subject.Model, "up")}
 }
 
 // request is a create that every vendor can write.

@@ -324,15 +324,15 @@ func (s videoSuite) openCanceled(t *testing.T) {
 // linkRenewed: a link that ran out is asked for again, by the ticket alone.
 func (s videoSuite) linkRenewed(t *testing.T) {
 	t.Parallel()
-	if _, err := s.subject.Answers.Open("linked.http"); err != nil {
+	u := s.upstream(t)
+	if !u.link("") {
 		t.Skip("the vendor names no links")
 	}
-	u := s.upstream(t)
 	adapter, to := s.adapter(t), s.at(u.server.URL)
 	ticket := s.accepted(t, adapter, to)
 	clip := clipBytes()
 	for _, fresh := range []string{"1", "2"} {
-		u.on(VideoPoll, u.send(u.answer("linked", "{{link}}", u.server.URL+resultPath+"?valid="+fresh)))
+		u.link(u.server.URL + resultPath + "?valid=" + fresh)
 		u.on(VideoContent, func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Query().Get("valid") != fresh {
 				http.Error(w, vendorWords, http.StatusForbidden)
@@ -392,10 +392,9 @@ func (s videoSuite) strangers(t *testing.T) {
 	u.on(VideoContent, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, link, http.StatusFound) })
 	read()
 
-	if _, err := s.subject.Answers.Open("linked.http"); err != nil {
+	if !u.link(link) {
 		return
 	}
-	u.on(VideoPoll, u.send(u.answer("linked", "{{link}}", link)))
 	u.on(VideoContent, http.NotFound)
 	read()
 }

@@ -41,7 +41,7 @@ func (s videoSuite) submitRefused(t *testing.T) {
 	if fault.Kind != providers.Invalid || fault.Blame != providers.BlameNone || !strings.Contains(fault.Message, vendorWords) {
 		t.Errorf("got %s, blame %d, message %q, want invalid, nobody's, the vendor's reason", fault.Kind, fault.Blame, fault.Message)
 	}
-	if fault.Upstream == nil || fault.Upstream.Status/100 != 4 || fault.Upstream.Format == "" {
+	if fault.Upstream == nil || fault.Upstream.Status != u.answer("refused", "", "").status || fault.Upstream.Format == "" {
 		t.Errorf("got reply %+v", fault.Upstream)
 	}
 

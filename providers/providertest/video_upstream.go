@@ -49,7 +49,7 @@ func (s videoSuite) idleUpstream(t *testing.T) *videoUpstream {
 	u.answers = map[VideoStep]http.HandlerFunc{
 		VideoSubmit: u.file("submitted"), VideoPoll: u.file("done"), VideoContent: u.clip, VideoRemix: u.file("submitted"),
 	}
-	for step, name := range map[VideoStep]string{VideoCancel: "cancelled", VideoFind: "find"} {
+	for step, name := range map[VideoStep]string{VideoCancel: "cancelled", VideoFind: "find", VideoLink: "link"} {
 		if _, err := fs.Stat(s.subject.Answers, name+".http"); err == nil {
 			u.answers[step] = u.file(name)
 		}
@@ -104,6 +104,21 @@ func (u *videoUpstream) submitted() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.submits
+}
+
+// link says where the result of the job lies from now on; false where the vendor names no links.
+func (u *videoUpstream) link(at string) bool {
+	u.t.Helper()
+	for _, names := range [...]struct {
+		step VideoStep
+		file string
+	}{{VideoLink, "link"}, {VideoPoll, "linked"}} {
+		if _, err := fs.Stat(u.subject.Answers, names.file+".http"); err == nil {
+			u.on(names.step, u.send(u.answer(names.file, "{{link}}", at)))
+			return true
+		}
+	}
+	return false
 }
 
 // answer is one of the subject's answers.

@@ -29,7 +29,7 @@ type Jobs struct {
 type JobVendor struct {
 	// Name is the vendor's in the catalog.
 	Name string
-	// Authorize puts the key on a request; nil makes it a bearer token. An error that is no *providers.Fault refuses the key.
+	// Authorize puts the key on a request; nil makes it a bearer token.
 	Authorize func(req *http.Request, key providers.Secret) error
 	// Classify reads the vendor's own words in Fault.Upstream.Body, where they say more than the status does; the same for an
 	// answer of status 200 that says no, which Refuse made. nil: the status says all.
@@ -61,8 +61,6 @@ type JobRequest struct {
 	Header http.Header
 	// Paid: it starts what is paid for, so it goes out once, over a connection of its own, and its refusal says why.
 	Paid bool
-	// Inline: a video may stand in the answer as Base64, so its long strings are cut. OpenInline reads the video.
-	Inline bool
 }
 
 // JobAnswer is a 2xx answer.
@@ -87,11 +85,7 @@ func (j *Jobs) Do(ctx context.Context, to providers.Target, r JobRequest) (JobAn
 		return JobAnswer{}, j.explain(err, to.Key, r.Paid)
 	}
 	defer resp.Body.Close()
-	var from io.Reader = resp.Body
-	if r.Inline {
-		from = &cutter{from: resp.Body}
-	}
-	body, err := ReadAnswer(ctx, from, jobAnswer)
+	body, err := ReadAnswer(ctx, resp.Body, jobAnswer)
 	if err != nil {
 		return JobAnswer{}, err
 	}
@@ -121,11 +115,7 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 		req.Header[name] = values
 	}
 	if err := j.vendor.Authorize(req, to.Key); err != nil {
-		var fault *providers.Fault
-		if errors.As(err, &fault) {
-			return nil, fault
-		}
-		fault = &providers.Fault{Err: err}
+		fault := &providers.Fault{Err: err}
 		fault.RefuseKey(providers.KeyRefused)
 		return nil, fault
 	}
@@ -260,6 +250,28 @@ func Encode(req providers.VideoRequest, members map[string]any) ([]byte, error) 
 		return nil, providers.Unwritable(err)
 	}
 	return body, nil
+}
+
+// Reserved refuses parameters of the caller's own that the gateway keeps to itself.
+func Reserved(req providers.VideoRequest, names ...string) error {
+	fields, err := req.Parameters()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if fields[name] != nil {
+			return providers.InvalidField(name, "The gateway sets '%s' at this upstream itself.", name)
+		}
+	}
+	return nil
+}
+
+// Fits refuses a create that is larger than a vendor takes, in bytes: its inputs are too large together.
+func Fits(body []byte, most int) error {
+	if len(body) > most {
+		return providers.InvalidField("image", "The request has %d bytes with its inputs, and the upstream takes %d.", len(body), most)
+	}
+	return nil
 }
 
 // WholeSeconds reads a length that a vendor takes as an integer; 0 for "".

@@ -1,0 +1,91 @@
+package providertest
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// VideoExchange lets an adapter speak with an upstream that gives the same answer to every request.
+type VideoExchange struct {
+	New func(*http.Client) providers.VideoAdapter
+	// Status is 200 where it is 0. Answer is the body.
+	Status int
+	Answer string
+	// Model is the upstream's name of the model.
+	Model string
+	// Key is the credential, "k" where it is empty.
+	Key providers.Secret
+}
+
+// SeenRequest is a request as the upstream got it.
+type SeenRequest struct {
+	Method, URI, Body string
+	Header            http.Header
+}
+
+// Submit submits a request. seen is what the upstream got, in order.
+func (e VideoExchange) Submit(t *testing.T, req providers.VideoRequest) (seen []SeenRequest, err error) {
+	t.Helper()
+	adapter, to := e.start(t, &seen)
+	_, err = adapter.Submit(t.Context(), to, req)
+	return seen, err
+}
+
+// Poll polls a job.
+func (e VideoExchange) Poll(t *testing.T, ticket providers.Ticket) (providers.VideoStatus, error) {
+	t.Helper()
+	var seen []SeenRequest
+	adapter, to := e.start(t, &seen)
+	return adapter.Poll(t.Context(), to, ticket)
+}
+
+// Refuses wants a request refused before anything is sent, with a fault that names the field.
+func (e VideoExchange) Refuses(t *testing.T, field string, req providers.VideoRequest) {
+	t.Helper()
+	seen, err := e.Submit(t, req)
+	fault := providers.AsFault(err)
+	if fault == nil || fault.Kind != providers.Invalid || fault.Param != field || fault.Accepted != providers.NotAccepted || len(seen) > 0 {
+		t.Errorf("%s: got %v, sent %v", field, err, seen)
+	}
+}
+
+func (e VideoExchange) start(t *testing.T, seen *[]SeenRequest) (providers.VideoAdapter, providers.Target) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		*seen = append(*seen, SeenRequest{r.Method, r.URL.RequestURI(), string(raw), r.Header})
+		w.Header().Set("Content-Type", "application/json")
+		if e.Status != 0 {
+			w.WriteHeader(e.Status)
+		}
+		_, _ = io.WriteString(w, e.Answer)
+	}))
+	t.Cleanup(server.Close)
+	client := upstream.NewClient(nil)
+	t.Cleanup(client.CloseIdleConnections)
+	key := e.Key
+	if key == "" {
+		key = "k"
+	}
+	return e.New(client), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: key, Model: e.Model}
+}
+
+// Cancel stops a job of a Canceler.
+func (e VideoExchange) Cancel(t *testing.T, ticket providers.Ticket) (seen []SeenRequest, err error) {
+	t.Helper()
+	adapter, to := e.start(t, &seen)
+	canceler, ok := adapter.(providers.Canceler)
+	if !ok {
+		t.Fatal("the vendor cannot stop a job")
+	}
+	err = canceler.Cancel(t.Context(), to, ticket)
+	return seen, err
+}
