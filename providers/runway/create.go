@@ -1,0 +1,162 @@
+package runway
+
+import (
+	"context"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// createBody writes a create and says where it goes. Every failure is before anything was sent.
+func createBody(ctx context.Context, name string, req providers.VideoRequest) (path string, body []byte, err error) {
+	known, shape := modelOf(name), req.Shape()
+	if fault := known.Check(shape); fault != nil {
+		return "", nil, fault
+	}
+	at := routeOf(req)
+	if err := known.refuse(at, req); err != nil {
+		return "", nil, err
+	}
+	members := map[string]any{"model": name}
+	if err := known.frame(at, shape, req, members); err != nil {
+		return "", nil, err
+	}
+	if err := known.words(req, members); err != nil {
+		return "", nil, err
+	}
+	if err := known.inputs(ctx, req, members); err != nil {
+		return "", nil, err
+	}
+	body, err = upstream.Encode(req, members)
+	return string(at), body, err
+}
+
+// routeOf is the way of a create: references go with a text.
+func routeOf(req providers.VideoRequest) route {
+	at := fromText
+	for _, input := range req.Inputs {
+		switch input.Role {
+		case providers.SourceVideo, providers.ExtendVideo:
+			return fromVideo
+		case providers.FirstFrame, providers.LastFrame:
+			at = fromImage
+		}
+	}
+	return at
+}
+
+// refuse refuses what a route does not take.
+func (m model) refuse(at route, req providers.VideoRequest) error {
+	frames := len(req.Of(providers.FirstFrame)) + len(req.Of(providers.LastFrame))
+	switch {
+	case at == fromText && m.textless && req.Prompt == "" && len(req.Inputs) == 0:
+		return providers.InvalidField("prompt", "The upstream needs a 'prompt' where there is no image.")
+	case at == fromVideo && frames > 0:
+		return providers.InvalidField("image", "The upstream takes no 'image' beside 'video'.")
+	case len(req.Of(providers.SourceVideo)) > 0 && len(req.Of(providers.ExtendVideo)) > 0:
+		return providers.InvalidField("video", "The upstream takes one 'video'.")
+	}
+	return nil
+}
+
+// frame writes the size: "ratio" in pixels or as a word, "resolution" as a word.
+func (m model) frame(at route, shape providers.VideoShape, req providers.VideoRequest, members map[string]any) error {
+	table := m.VideoModel
+	if only, ok := m.on[at]; ok {
+		table.Sizes, table.AspectRatios, table.Resolutions = only.sizes, only.ratios, only.resolutions
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return fault
+	}
+	ratio, name := strings.Replace(frame.Size, "x", ":", 1), "ratio"
+	if ratio == "" {
+		ratio = frame.AspectRatio
+	}
+	if m.outpaint {
+		name = "targetAspectRatio"
+	}
+	if m.auto && at == fromImage && frame.Resolution != "" {
+		ratio, frame.Resolution = "auto_"+frame.Resolution, ""
+	}
+	if ratio == "" && m.ratio != "" {
+		fields, err := req.Parameters()
+		if err != nil {
+			return err
+		}
+		if fields["ratio"] == nil {
+			ratio = m.ratio
+		}
+	}
+	for member, word := range map[string]string{name: ratio, "resolution": frame.Resolution} {
+		if word != "" {
+			members[member] = word
+		}
+	}
+	return nil
+}
+
+// words writes the prompt, the length and what else has a field of its own.
+func (m model) words(req providers.VideoRequest, members map[string]any) error {
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return err
+	}
+	fields, err := req.Parameters()
+	if err != nil {
+		return err
+	}
+	if seconds == 0 && fields["duration"] == nil {
+		seconds = m.seconds
+	}
+	if seconds > 0 {
+		members["duration"] = seconds
+	}
+	if req.Prompt != "" {
+		members["promptText"] = req.Prompt
+	}
+	if req.NegativePrompt != "" {
+		members["negativePrompt"] = req.NegativePrompt
+	}
+	if req.Seed != nil {
+		members["seed"] = *req.Seed
+	}
+	if req.GenerateAudio != nil && m.Audio == providers.AudioOption {
+		members["audio"] = *req.GenerateAudio
+	}
+	return nil
+}
+
+// inputs writes what the video is made from.
+func (m model) inputs(ctx context.Context, req providers.VideoRequest, members map[string]any) error {
+	var images, references, sounds []map[string]string
+	for _, input := range req.Inputs {
+		uri, err := upstream.InputText(ctx, input)
+		if err != nil {
+			return err
+		}
+		switch input.Role {
+		case providers.FirstFrame:
+			images = append(images, map[string]string{"uri": uri, "position": "first"})
+			members["promptImage"] = images
+		case providers.LastFrame:
+			images = append(images, map[string]string{"uri": uri, "position": "last"})
+			members["promptImage"] = images
+		case providers.Reference:
+			references = append(references, map[string]string{"uri": uri})
+			members["references"] = references
+		case providers.SourceAudio:
+			sounds = append(sounds, map[string]string{"type": "audio", "uri": uri})
+			members["referenceAudio"] = sounds
+		case providers.SourceVideo, providers.ExtendVideo:
+			members[m.video] = uri
+			if input.Role == providers.ExtendVideo {
+				members["mode"] = "extend"
+			} else if m.modes {
+				members["mode"] = "edit"
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+// Package runway adapts Runway's developer API, which makes videos with Runway's own models and with those of others.
+//
+// Of the product it imports providers and providers/upstream alone.
+package runway
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// Wire facts of this package: @runwayml/sdk 4.20.1 (src/resources/tasks.ts, text-to-video.ts, image-to-video.ts,
+// video-to-video.ts, src/lib/polling.ts), docs.dev.runwayml.com/errors/task-failures, runwayml/sdk-node issue 28.
+
+// BaseURL is the vendor's own address; paths begin with /v1.
+const BaseURL = "https://api.dev.runwayml.com"
+
+const (
+	// apiVersion is the API's, which each request must name.
+	apiVersion = "2024-11-06"
+	// leastPoll is how often the vendor wants to be asked about a task at most.
+	leastPoll = 5 * time.Second
+	// linkLife is the least that a link to a result works; reading the task again gives a fresh one.
+	linkLife = 24 * time.Hour
+)
+
+// Videos drives the tasks of POST /v1/text_to_video, /v1/image_to_video and /v1/video_to_video. The vendor has neither an
+// idempotency key nor a list of tasks, so it is no Finder.
+type Videos struct{ jobs *upstream.Jobs }
+
+// NewVideos makes the adapter over the process's client.
+func NewVideos(client *http.Client) *Videos {
+	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "runway", Authorize: authorize, Classify: classify, Reason: reason})}
+}
+
+func authorize(req *http.Request, key providers.Secret) error {
+	req.Header.Set("Authorization", "Bearer "+key.Reveal())
+	req.Header.Set("X-Runway-Version", apiVersion)
+	return nil
+}
+
+// Submit starts a task.
+func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	path, body, err := createBody(ctx, to.Model, req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true})
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	var made task
+	if err := upstream.Decode(answer.Body, &made); err != nil {
+		return providers.Ticket{}, err
+	}
+	if made.ID == "" {
+		return providers.Ticket{}, upstream.BrokenAnswer("no id", nil)
+	}
+	return providers.Ticket{Job: string(made.ID)}, nil
+}
+
+// Poll reads the task.
+func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	t, err := v.task(ctx, to, ticket)
+	if upstream.Forgotten(err) {
+		return upstream.ForgottenJob(), nil
+	}
+	if err != nil {
+		return providers.VideoStatus{}, err
+	}
+	return t.status(to.Key)
+}
+
+// Open reads the task's one video. Each answer about a task has a fresh link, which takes no key.
+func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
+	if err := upstream.OneOutput(output); err != nil {
+		return providers.Video{}, err
+	}
+	t, err := v.task(ctx, to, ticket)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	link := t.link()
+	if link == "" {
+		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
+	}
+	return v.jobs.Open(ctx, to, link, false)
+}
+
+// Cancel stops a task. The vendor's one route for that deletes a task that has ended, with its result: such a one is left
+// alone, and what ends between the look and the request is lost.
+func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
+	t, err := v.task(ctx, to, ticket)
+	if upstream.Forgotten(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	switch t.Status {
+	case "PENDING", "THROTTLED", "RUNNING":
+	default:
+		return nil
+	}
+	_, err = v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodDelete, Path: taskPath(ticket)})
+	if upstream.Forgotten(err) {
+		return nil
+	}
+	return err
+}
+
+func taskPath(ticket providers.Ticket) string { return "/v1/tasks/" + url.PathEscape(ticket.Job) }
+
+func (v *Videos) task(ctx context.Context, to providers.Target, ticket providers.Ticket) (task, error) {
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: taskPath(ticket)})
+	if err != nil {
+		return task{}, err
+	}
+	var t task
+	err = upstream.Decode(answer.Body, &t)
+	return t, err
+}
+
+// task is the vendor's job.
+type task struct {
+	ID          upstream.Loose  `json:"id"`
+	Status      upstream.Loose  `json:"status"`
+	Progress    upstream.Loose  `json:"progress"` // 0 to 1
+	Failure     upstream.Loose  `json:"failure"`
+	FailureCode upstream.Loose  `json:"failureCode"`
+	Output      json.RawMessage `json:"output"`
+	Cost        json.RawMessage `json:"cost"`
+}
+
+// link is where the video lies: the first output. Another is a file beside it.
+func (t task) link() string {
+	var outputs []upstream.Loose
+	_ = json.Unmarshal(t.Output, &outputs) // what is no such list has no link
+	for _, output := range outputs {
+		if output != "" {
+			return string(output)
+		}
+	}
+	return ""
+}
+
+// free tells whether the vendor says that a task that ended costs nothing.
+func (t task) free() bool {
+	var cost struct {
+		Credits *float64 `json:"credits"`
+	}
+	return json.Unmarshal(t.Cost, &cost) == nil && cost.Credits != nil && *cost.Credits == 0
+}
+
+// percent is the progress.
+func (t task) percent() int {
+	fraction, err := strconv.ParseFloat(string(t.Progress), 64)
+	if err != nil || math.IsNaN(fraction) {
+		return -1
+	}
+	const whole = 100
+	return int(math.Round(whole * min(1, max(0, fraction))))
+}
+
+// status reads the vendor's words. An unknown one, and none at all, means still running.
+func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
+	s := providers.VideoStatus{
+		State: providers.JobRunning, Progress: t.percent(), Word: providers.Cut(string(t.Status), providers.WordLimit), NextPoll: leastPoll,
+	}
+	switch t.Status {
+	case "PENDING", "THROTTLED": // THROTTLED waits for a place among the account's tasks, and will run
+		s.State = providers.JobQueued
+	case "SUCCEEDED":
+		if t.link() == "" {
+			return providers.VideoStatus{}, upstream.BrokenAnswer("succeeded without a link", nil)
+		}
+		s.State, s.Outputs, s.NextPoll, s.Dies = providers.JobDone, 1, 0, time.Now().Add(linkLife)
+	case "FAILED":
+		code := string(t.FailureCode)
+		own := code == "" || code == "INTERNAL" || strings.HasPrefix(code, "INTERNAL.")
+		return upstream.FailedJob(string(t.Status), failureCode(code), code, string(t.Failure), own && t.free(), key), nil
+	case "CANCELLED":
+		return upstream.FailedJob(string(t.Status), providers.FailedVendor, "", "", false, key), nil
+	}
+	return s, nil
+}
+
+// failureCode is the product's word for the vendor's, which has parts: SAFETY.INPUT.TEXT, INPUT_PREPROCESSING.SAFETY.TEXT.
+func failureCode(code string) string {
+	switch {
+	case strings.Contains(code, "SAFETY"):
+		return providers.FailedContent
+	case strings.HasPrefix(code, "ASSET."):
+		return providers.FailedInput
+	default:
+		return providers.FailedVendor
+	}
+}
+
+// classify reads what the vendor says beside the status: no credit is a 400, and a 429 is a day's limit of the account.
+func classify(fault *providers.Fault) {
+	switch fault.Upstream.Status {
+	case http.StatusBadRequest:
+		if strings.Contains(reason(fault.Upstream.Body), "enough credits") {
+			fault.RefuseKey(providers.KeyExhausted)
+		}
+	case http.StatusTooManyRequests:
+		fault.Key = providers.KeyExhausted
+	}
+}
+
+// reason finds the words of an error, and of what is wrong with which field.
+func reason(body []byte) string {
+	var answer struct {
+		Error  upstream.Loose  `json:"error"`
+		Issues json.RawMessage `json:"issues"`
+	}
+	var issues []struct {
+		Path    []upstream.Loose `json:"path"`
+		Message upstream.Loose   `json:"message"`
+	}
+	// Where the words are not these, there are none to show.
+	if json.Unmarshal(body, &answer) != nil {
+		return ""
+	}
+	if json.Unmarshal(answer.Issues, &issues) != nil || len(issues) == 0 {
+		return string(answer.Error)
+	}
+	var said []string
+	for _, issue := range issues {
+		var path []string
+		for _, part := range issue.Path {
+			path = append(path, string(part))
+		}
+		said = append(said, strings.Join(path, ".")+": "+string(issue.Message))
+	}
+	return string(answer.Error) + ": " + strings.Join(said, "; ")
+}
