@@ -1,0 +1,184 @@
+package hailuo
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// What is sent to the second API, which requires it, where the caller says nothing.
+const (
+	usualSeconds    = 5
+	usualRatio      = "16:9"
+	usualResolution = "768P"
+)
+
+// callback is a parameter of both APIs: a create fails where the address does not answer a challenge.
+const callback = "callback_url"
+
+// firstBody writes a create of the first API. Every failure is before anything was sent.
+func firstBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
+	table, shape := firstOf(model), req.Shape()
+	if fault := table.Check(shape); fault != nil {
+		return nil, fault
+	}
+	if len(req.Inputs) == 0 {
+		if req.Prompt == "" {
+			return nil, providers.InvalidField("prompt", "The upstream needs a 'prompt' where there is no image.")
+		}
+		table.AspectRatios = []string{"16:9"} // of pixels: the video is wide
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return nil, fault
+	}
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseTogether(req, frame.Resolution, seconds); err != nil {
+		return nil, err
+	}
+	if err := upstream.Reserved(req, callback); err != nil {
+		return nil, err
+	}
+	members := map[string]any{"model": model}
+	if req.Prompt != "" {
+		members["prompt"] = req.Prompt
+	}
+	if seconds > 0 && !fixed(model) {
+		members["duration"] = seconds
+	}
+	if frame.Resolution != "" && !fixed(model) {
+		members["resolution"] = strings.ToUpper(frame.Resolution)
+	}
+	for _, input := range req.Inputs {
+		text, err := upstream.InputText(ctx, input)
+		if err != nil {
+			return nil, err
+		}
+		switch input.Role {
+		case providers.FirstFrame:
+			members["first_frame_image"] = text
+		case providers.LastFrame:
+			members["last_frame_image"] = text
+		case providers.Reference:
+			members["subject_reference"] = []map[string]any{{"type": "character", "image": []string{text}}}
+		}
+	}
+	return upstream.Encode(req, members)
+}
+
+// refuseTogether refuses what the first API does not make together.
+func refuseTogether(req providers.VideoRequest, resolution string, seconds int) error {
+	const longSeconds = 10
+	low := resolution == "512p"
+	switch {
+	case resolution == "1080p" && seconds == longSeconds:
+		return providers.InvalidField("seconds", "The upstream makes no %d seconds in 1080p.", longSeconds)
+	case low && len(req.Of(providers.FirstFrame)) == 0:
+		return providers.InvalidField("resolution", "The upstream makes 512p only from an image.")
+	case low && len(req.Of(providers.LastFrame)) > 0:
+		return providers.InvalidField("resolution", "The upstream makes no 512p with a 'last_image'.")
+	}
+	return nil
+}
+
+// item is a part of the second API's content.
+type item map[string]any
+
+// secondBody writes a create of the second API. Every failure is before anything was sent.
+func secondBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
+	table, _ := secondModel(model)
+	shape := req.Shape()
+	if fault := table.Check(shape); fault != nil {
+		return nil, fault
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return nil, fault
+	}
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return nil, err
+	}
+	if err := upstream.Reserved(req, callback); err != nil {
+		return nil, err
+	}
+	members := map[string]any{"model": model}
+	fields, err := req.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	content, framed, err := contentOf(ctx, req, fields["content"])
+	if err != nil {
+		return nil, err
+	}
+	members["content"] = content
+	ratio := frame.AspectRatio
+	switch {
+	case framed && req.AspectRatio != "":
+		return nil, providers.InvalidField("aspect_ratio", "The upstream keeps the ratio of the image: 'aspect_ratio' cannot be given.")
+	case framed:
+		ratio = ""
+	case ratio == "adaptive" && len(content) == 1:
+		return nil, providers.InvalidField("aspect_ratio", "The upstream adapts the ratio only to an image.")
+	case ratio == "" && len(content) == 1 && fields["ratio"] == nil:
+		ratio = usualRatio
+	}
+	if ratio != "" {
+		members["ratio"] = ratio
+	}
+	switch {
+	case seconds > 0:
+		members["duration"] = seconds
+	case fields["duration"] == nil:
+		members["duration"] = usualSeconds
+	}
+	switch {
+	case frame.Resolution != "":
+		members["resolution"] = strings.ToUpper(frame.Resolution)
+	case fields["resolution"] == nil:
+		members["resolution"] = usualResolution
+	}
+	body, err := upstream.Encode(req, members)
+	if err != nil {
+		return nil, err
+	}
+	return body, upstream.Fits(body, maxSecondBody)
+}
+
+// contentOf is the prompt, the inputs, and what the caller gave in the vendor's own "content". framed: there is a first frame.
+func contentOf(ctx context.Context, req providers.VideoRequest, own json.RawMessage) (content []any, framed bool, err error) {
+	content = append(content, item{"type": "text", "text": req.Prompt})
+	for _, input := range req.Inputs {
+		text, err := upstream.InputText(ctx, input)
+		if err != nil {
+			return nil, false, err
+		}
+		kind, role := "image_url", "reference_image"
+		switch input.Role {
+		case providers.FirstFrame:
+			role, framed = "first_frame", true
+		case providers.LastFrame:
+			role = "last_frame"
+		case providers.SourceAudio:
+			kind, role = "audio_url", "reference_audio"
+		}
+		content = append(content, item{"type": kind, kind: item{"url": text}, "role": role})
+	}
+	if own == nil {
+		return content, framed, nil
+	}
+	var more []json.RawMessage
+	if json.Unmarshal(own, &more) != nil {
+		return nil, false, providers.InvalidField("content", "The upstream's own 'content' is an array.")
+	}
+	for _, part := range more {
+		content = append(content, part)
+	}
+	return content, framed, nil
+}

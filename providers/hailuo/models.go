@@ -1,0 +1,97 @@
+package hailuo
+
+import (
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// maxPrompt and maxSecondPrompt are in characters, the limits of inputs in bytes.
+	maxPrompt, maxSecondPrompt      = 2000, 7000
+	maxImage                        = 20 << 20
+	maxSecondImage, maxSecondSound  = 30 << 20, 15 << 20
+	maxSecondImages, maxSecondTones = 9, 3
+	// maxSecondBody is that of a request in bytes.
+	maxSecondBody = 64 << 20
+)
+
+// VideoModels is the table of the vendor's models.
+func VideoModels(name string) (providers.VideoModel, bool) {
+	if second(name) {
+		return secondModel(name)
+	}
+	return firstModel(name)
+}
+
+// firstModel is one of the first API's. It has no field for the ratio: from text the video is wide, from an image as the image.
+func firstModel(name string) (providers.VideoModel, bool) {
+	first := providers.FirstFrame
+	table := providers.VideoModel{
+		Seconds: []string{"6", "10"}, Resolutions: []string{"768p", "1080p"}, MaxPrompt: maxPrompt,
+		Inputs: []providers.VideoInput{{Role: first, MaxBytes: maxImage}},
+	}
+	switch name {
+	case "MiniMax-Hailuo-2.3":
+		return table, true
+	case "MiniMax-Hailuo-2.3-Fast":
+		table.NeedsInput = true
+		return table, true
+	case "MiniMax-Hailuo-02":
+		table.Resolutions = []string{"512p", "768p", "1080p"}
+		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.LastFrame, MaxBytes: maxImage, With: &first})
+		return table, true
+	}
+	table.Seconds, table.Resolutions = []string{"6"}, []string{"720p"}
+	switch name {
+	case "T2V-01", "T2V-01-Director":
+		table.Inputs, table.NeedsPrompt = nil, true
+	case "I2V-01", "I2V-01-Director", "I2V-01-live":
+		table.NeedsInput = true
+	case "S2V-01":
+		table.Inputs, table.NeedsInput = []providers.VideoInput{{Role: providers.Reference, MaxBytes: maxImage}}, true
+	default:
+		return providers.VideoModel{}, false
+	}
+	return table, true
+}
+
+// fixed tells whether a model has one length and size, and no fields for them.
+func fixed(name string) bool { return strings.Contains(name, "2V-01") }
+
+// firstOf is what a model of the first API takes, and of one that is not in the table what that has fields for.
+func firstOf(name string) providers.VideoModel {
+	if known, ok := firstModel(name); ok {
+		return known
+	}
+	return providers.VideoModel{Seconds: providers.AnyWord(), Resolutions: providers.AnyWord(), Inputs: []providers.VideoInput{
+		{Role: providers.FirstFrame}, {Role: providers.LastFrame}, {Role: providers.Reference},
+	}}
+}
+
+// secondModel is one of the second API's.
+func secondModel(name string) (providers.VideoModel, bool) {
+	first, reference := providers.FirstFrame, providers.Reference
+	types := []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}
+	table := providers.VideoModel{
+		AspectRatios: []string{"21:9", "16:9", "4:3", "1:1", "3:4", "9:16", "adaptive"}, MaxPrompt: maxSecondPrompt, NeedsPrompt: true,
+		Audio: providers.AudioAlways, Apart: true,
+		Inputs: []providers.VideoInput{
+			{Role: first, Types: types, MaxBytes: maxSecondImage},
+			{Role: providers.LastFrame, Types: types, MaxBytes: maxSecondImage, With: &first},
+			{Role: reference, Types: types, MaxBytes: maxSecondImage, Max: maxSecondImages},
+			{Role: providers.SourceAudio, MaxBytes: maxSecondSound, Max: maxSecondTones, With: &reference},
+		},
+	}
+	switch name {
+	case "MiniMax-H3":
+		table.Seconds, table.Resolutions = upstream.SecondsFrom(4, 15), []string{"768p", "2k"}
+	case "MiniMax-H3-Max":
+		table.Seconds, table.Resolutions = upstream.SecondsFrom(5, 15), []string{"480p", "768p"}
+	default:
+		table.Seconds, table.AspectRatios, table.Resolutions = providers.AnyWord(), providers.AnyWord(), providers.AnyWord()
+		return table, false
+	}
+	return table, true
+}

@@ -1,0 +1,169 @@
+// Package hailuo adapts MiniMax's video API (Hailuo and MiniMax-H3).
+//
+// There are two APIs with the host and the key in common: the first makes videos with the Hailuo models, the second with those
+// whose names begin with MiniMax-H3. A job stays with the one that made it.
+//
+// Of the product it imports providers and providers/upstream alone.
+package hailuo
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// Wire facts of this package: platform.minimax.io/docs/api-reference (video-generation-t2v, -i2v, -fl2v, -s2v, -query,
+// -download, video-generation-v2-create, -query, -delete, errorcode), vercel/ai packages/minimax, Comfy-Org/ComfyUI
+// comfy_api_nodes/apis/minimax.py, MiniMax-AI/cli src/errors.
+
+// BaseURL is the vendor's own address outside China; paths begin with the version.
+const BaseURL = "https://api.minimax.io"
+
+const (
+	// leastPoll is how often the vendor wants to be asked about a job at most.
+	leastPoll = 10 * time.Second
+	// linkLife is how long a link to a result works; asking again gives a fresh one.
+	linkLife = 9 * time.Hour
+)
+
+// Videos drives the jobs of POST /v1/video_generation and /v2/video_generation. The vendor looks no job up by a key of ours.
+type Videos struct{ jobs *upstream.Jobs }
+
+// NewVideos makes the adapter over the process's client.
+func NewVideos(client *http.Client) *Videos {
+	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "hailuo", Classify: classify, Reason: reason})}
+}
+
+// handle is the adapter's part of a ticket.
+type handle struct {
+	// Second: the job is the second API's.
+	Second bool `json:"second,omitempty"`
+}
+
+// second tells whether a model is the second API's.
+func second(model string) bool { return strings.HasPrefix(strings.ToLower(model), "minimax-h3") }
+
+// Submit starts a job.
+func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	at := handle{second(to.Model)}
+	path, write := "/v1/video_generation", firstBody
+	if at.Second {
+		path, write = "/v2/video_generation", secondBody
+	}
+	body, err := write(ctx, to.Model, req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	answer, err := v.do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true})
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	var made struct {
+		TaskID upstream.Loose `json:"task_id"`
+	}
+	if err := upstream.Decode(answer.Body, &made); err != nil {
+		return providers.Ticket{}, err
+	}
+	if made.TaskID == "" {
+		return providers.Ticket{}, upstream.BrokenAnswer("no task id", nil)
+	}
+	data, err := json.Marshal(at)
+	if err != nil {
+		return providers.Ticket{}, upstream.BrokenAnswer("ticket", err)
+	}
+	return providers.Ticket{Job: string(made.TaskID), Data: data}, nil
+}
+
+// Poll reads the job.
+func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	status := v.firstStatus
+	at, err := handleOf(ticket)
+	if err != nil {
+		return providers.VideoStatus{}, err
+	}
+	if at.Second {
+		status = v.secondStatus
+	}
+	s, err := status(ctx, to, ticket)
+	if lost(err) {
+		return upstream.ForgottenJob(), nil
+	}
+	return s, err
+}
+
+// Open reads the job's one video at its link, which is asked for anew and takes no key.
+func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
+	if err := upstream.OneOutput(output); err != nil {
+		return providers.Video{}, err
+	}
+	at, err := handleOf(ticket)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	find := v.firstLink
+	if at.Second {
+		find = v.secondLink
+	}
+	link, err := find(ctx, to, ticket)
+	if err != nil && !lost(err) {
+		return providers.Video{}, err
+	}
+	if link == "" {
+		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
+	}
+	return v.jobs.Open(ctx, to, link, false)
+}
+
+// Cancel stops a job of the second API that has not begun: the vendor stops no other, and the same request erases a job that
+// has ended. Such a one is left alone.
+func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
+	at, err := handleOf(ticket)
+	if err != nil {
+		return err
+	}
+	runs := &providers.Fault{Kind: providers.Conflict, Message: "The upstream does not stop this job.", Accepted: providers.NotAccepted}
+	if !at.Second {
+		return runs
+	}
+	j, err := v.secondJob(ctx, to, ticket)
+	if err != nil && !lost(err) {
+		return err
+	}
+	switch {
+	case err != nil, j.ended():
+		return nil
+	case j.Status != "queued":
+		return runs
+	}
+	_, err = v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodDelete, Path: secondPath(ticket)})
+	if lost(err) {
+		return nil
+	}
+	return err
+}
+
+func handleOf(ticket providers.Ticket) (at handle, err error) {
+	if len(ticket.Data) > 0 {
+		if err := json.Unmarshal(ticket.Data, &at); err != nil {
+			return at, &providers.Fault{Kind: providers.Internal, Message: "The job's ticket cannot be read.", Err: err}
+		}
+	}
+	return at, nil
+}
+
+// do sends a request of the first API or a create of either. A refusal of status 200 is a fault.
+func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.JobAnswer, error) {
+	answer, err := v.jobs.Do(ctx, to, r)
+	if err != nil {
+		return answer, err
+	}
+	if code := codeOf(answer.Body); code != "" && code != "0" {
+		return answer, v.jobs.Refuse(answer, statusOf(code), to.Key, r.Paid)
+	}
+	return answer, nil
+}
