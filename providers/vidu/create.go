@@ -1,0 +1,113 @@
+package vidu
+
+import (
+	"context"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// modeOf is the way of a create.
+func modeOf(req providers.VideoRequest) mode {
+	at := fromText
+	for _, input := range req.Inputs {
+		switch input.Role {
+		case providers.ExtendVideo:
+			return fromVideo
+		case providers.Reference:
+			return fromReferences
+		case providers.LastFrame:
+			return fromFrames
+		case providers.FirstFrame:
+			at = fromImage
+		}
+	}
+	return at
+}
+
+// createBody writes a create and says where it goes. Every failure is before anything was sent.
+func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
+	table, shape, at := modelOf(model), req.Shape(), modeOf(req)
+	if fault := table.Check(shape); fault != nil {
+		return "", nil, fault
+	}
+	if err := upstream.Reserved(req, "payload", "callback_url"); err != nil {
+		return "", nil, err
+	}
+	if at == fromVideo && len(req.Inputs) > 1 {
+		return "", nil, providers.InvalidField("video", "The upstream takes 'video' alone.")
+	}
+	table = in(table, model, at)
+	if fault := table.Check(shape); fault != nil {
+		return "", nil, fault
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return "", nil, fault
+	}
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return "", nil, err
+	}
+	members := map[string]any{"model": model}
+	for name, word := range map[string]string{
+		"prompt": req.Prompt, "aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution, "payload": req.IdempotencyKey,
+	} {
+		if word != "" {
+			members[name] = word
+		}
+	}
+	if seconds > 0 {
+		members["duration"] = seconds
+	}
+	if req.Seed != nil {
+		members["seed"] = *req.Seed
+	}
+	if req.GenerateAudio != nil && table.Audio == providers.AudioOption {
+		members["audio"] = *req.GenerateAudio
+	}
+	if err := inputs(ctx, at, req, members); err != nil {
+		return "", nil, err
+	}
+	body, err = upstream.Encode(req, members)
+	if err != nil {
+		return "", nil, err
+	}
+	return string(at), body, upstream.Fits(body, maxBody)
+}
+
+// in is what a model takes in one of its modes. From images a video has their ratio, and there is no field for it.
+func in(table providers.VideoModel, model string, at mode) providers.VideoModel {
+	if only, ok := modesOf(model)[at]; ok {
+		table.Seconds, table.Resolutions, table.AspectRatios = only.seconds, only.resolutions, only.ratios
+	} else if at != fromText && at != fromReferences {
+		table.AspectRatios = nil
+	}
+	table.NeedsPrompt = at == fromText || at == fromReferences
+	if at == fromReferences {
+		table.MaxPrompt = maxReferencePrompt
+	}
+	return table
+}
+
+// inputs writes what the video is made from: of two frames the first stands first.
+func inputs(ctx context.Context, at mode, req providers.VideoRequest, members map[string]any) error {
+	var images []string
+	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference, providers.ExtendVideo} {
+		for _, input := range req.Of(role) {
+			text, err := upstream.InputText(ctx, input)
+			if err != nil {
+				return err
+			}
+			if at == fromVideo {
+				members["video_url"] = text
+				return nil
+			}
+			images = append(images, text)
+		}
+	}
+	if images != nil {
+		members["images"] = images
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package vidu
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// pageSize is the tasks of one page of the list, mostPages how many pages are read for one look, and mostReads how many
+	// tasks are read whose payload the list does not show.
+	pageSize  = 100
+	mostPages = 50
+	mostReads = 20
+)
+
+// listed is a task in the vendor's list. The vendor's page on the list breaks off before the payload: clients rely on it, and
+// where it is missing the task itself is read.
+type listed struct {
+	ID      upstream.Loose  `json:"id"`
+	Prompt  upstream.Loose  `json:"prompt"`
+	Payload *upstream.Loose `json:"payload"`
+}
+
+// Find looks through the vendor's list of the last days' tasks for the one whose payload is the request's idempotency key. Only a list
+// that was read whole says that there is none.
+func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	ticket, whole, err := v.find(ctx, to, req)
+	switch {
+	case err != nil:
+		fault := *providers.AsFault(err)
+		fault.Accepted = providers.AcceptedUnknown // of the submit the look says nothing
+		return providers.Ticket{}, &fault
+	case ticket.Job != "":
+		return ticket, nil
+	case whole:
+		return ticket, &providers.Fault{Kind: providers.NotFound, Message: "The upstream has no such job.", Accepted: providers.NotAccepted}
+	}
+	return ticket, providers.Faultf(providers.NotFound, "The upstream lists no such job.")
+}
+
+// find is Find's look. whole: all of the list was read, and each payload in it is known.
+func (v *Videos) find(ctx context.Context, to providers.Target, req providers.VideoRequest) (ticket providers.Ticket, whole bool, err error) {
+	reads, known, token, before := 0, true, "", ""
+	for page := range mostPages {
+		tasks, next, err := v.list(ctx, to, page, token)
+		if err != nil {
+			return ticket, false, err
+		}
+		if len(tasks) > 0 && string(tasks[0].ID) == before {
+			return ticket, false, nil // the same page again
+		}
+		if len(tasks) > 0 {
+			before = string(tasks[0].ID)
+		}
+		for _, one := range tasks {
+			payload := one.Payload
+			if alike := one.Prompt == upstream.Loose(req.Prompt) || one.Prompt == ""; payload == nil && alike && reads < mostReads {
+				reads++
+				t, err := v.task(ctx, to, string(one.ID))
+				if err != nil {
+					return ticket, false, err
+				}
+				payload = t.Payload
+			}
+			known = known && payload != nil
+			if payload != nil && string(*payload) == req.IdempotencyKey && one.ID != "" {
+				return providers.Ticket{Job: string(one.ID)}, true, nil
+			}
+		}
+		if next == "" && len(tasks) < pageSize {
+			return ticket, known, nil
+		}
+		token = next
+	}
+	return ticket, false, nil
+}
+
+// list reads a page of the list; next is "" after the last.
+func (v *Videos) list(ctx context.Context, to providers.Target, page int, token string) (tasks []listed, next string, err error) {
+	query := url.Values{"pager.page": {strconv.Itoa(page)}, "pager.pagesz": {strconv.Itoa(pageSize)}}
+	if token != "" {
+		query.Set("pager.page_token", token)
+	}
+	answer, err := v.do(ctx, to, upstream.JobRequest{Path: "/tasks?" + query.Encode()})
+	if err != nil {
+		return nil, "", err
+	}
+	var list struct {
+		Tasks *[]listed      `json:"tasks"`
+		Next  upstream.Loose `json:"next_page_token"`
+	}
+	if err := upstream.Decode(answer.Body, &list); err != nil {
+		return nil, "", err
+	}
+	if list.Tasks == nil {
+		return nil, "", upstream.BrokenAnswer("no list of tasks", nil)
+	}
+	return *list.Tasks, string(list.Next), nil
+}

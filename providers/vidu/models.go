@@ -1,0 +1,161 @@
+package vidu
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// maxPrompt and maxReferencePrompt are in characters.
+	maxPrompt, maxReferencePrompt = 5000, 2000
+	// maxBody is that of a request, maxImage what of it an image can fill in Base64, in bytes.
+	maxBody  = 20 << 20
+	maxImage = 15_000_000
+	// maxReferences are images.
+	maxReferences, maxOldReferences = 7, 3
+)
+
+// mode is the way of a create, which is its path.
+type mode string
+
+const (
+	fromText       mode = "/text2video"
+	fromImage      mode = "/img2video"
+	fromFrames     mode = "/start-end2video"
+	fromReferences mode = "/reference2video"
+	fromVideo      mode = "/extend"
+)
+
+// limits are what a model makes in one mode. Without ratios the mode has no field for them.
+type limits struct {
+	seconds, resolutions, ratios []string
+	references                   int
+}
+
+// modesOf are the modes that a model has; nil for one that is not known.
+func modesOf(model string) map[mode]limits {
+	ratios := []string{"16:9", "9:16", "3:4", "4:3", "1:1"}
+	all, high, full := []string{"540p", "720p", "1080p"}, []string{"720p", "1080p"}, []string{"1080p"}
+	wide := func(l limits, references int) limits {
+		l.ratios, l.references = ratios, references
+		return l
+	}
+	q3, q2 := limits{seconds: upstream.SecondsFrom(1, 16), resolutions: all}, limits{seconds: upstream.SecondsFrom(1, 10), resolutions: all}
+	q2Frames, q2Extend := limits{seconds: upstream.SecondsFrom(1, 8), resolutions: all}, limits{seconds: upstream.SecondsFrom(1, 7), resolutions: all}
+	q3References := wide(limits{seconds: upstream.SecondsFrom(3, 16), resolutions: all}, maxReferences)
+	q1 := limits{seconds: []string{"5"}, resolutions: full}
+	old := limits{seconds: []string{"4", "8"}, resolutions: []string{"360p", "720p", "1080p"}}
+	fast := func(l limits) limits {
+		l.resolutions = high
+		return l
+	}
+	switch model {
+	case "viduq3-pro":
+		return map[mode]limits{fromText: wide(q3, 0), fromImage: q3, fromFrames: q3}
+	case "viduq3-turbo":
+		return map[mode]limits{fromText: wide(q3, 0), fromImage: q3, fromFrames: q3, fromReferences: q3References}
+	case "viduq3-pro-fast":
+		return map[mode]limits{fromImage: fast(q3), fromFrames: fast(q3)}
+	case "viduq3":
+		return map[mode]limits{fromReferences: q3References}
+	case "viduq3-mix":
+		return map[mode]limits{fromReferences: fast(q3References)}
+	case "viduq2":
+		return map[mode]limits{fromText: wide(q2, 0), fromReferences: wide(q2, maxReferences)}
+	case "viduq2-pro":
+		return map[mode]limits{fromImage: q2, fromFrames: q2Frames, fromReferences: wide(q2, maxReferences), fromVideo: q2Extend}
+	case "viduq2-turbo":
+		return map[mode]limits{fromImage: q2, fromFrames: q2Frames, fromVideo: q2Extend}
+	case "viduq2-pro-fast":
+		return map[mode]limits{fromImage: fast(q2), fromFrames: fast(q2Frames)}
+	case "viduq1":
+		text := q1
+		text.ratios = []string{"16:9", "9:16", "1:1"}
+		return map[mode]limits{fromText: text, fromImage: q1, fromFrames: q1, fromReferences: wide(q1, maxReferences)}
+	case "viduq1-classic":
+		return map[mode]limits{fromImage: q1, fromFrames: q1}
+	case "vidu2.0":
+		references := wide(old, maxOldReferences)
+		references.seconds = []string{"4"}
+		return map[mode]limits{fromImage: old, fromFrames: old, fromReferences: references}
+	}
+	return nil
+}
+
+// sounds tells whether a model makes sound.
+func sounds(model string) bool {
+	return slices.Contains([]string{"viduq3", "viduq3-pro", "viduq3-turbo", "viduq3-pro-fast", "viduq3-mix"}, model)
+}
+
+// VideoModels is the table of the vendor's models: of each what it takes in any of its modes.
+func VideoModels(model string) (providers.VideoModel, bool) {
+	modes := modesOf(model)
+	if modes == nil {
+		return providers.VideoModel{}, false
+	}
+	table := providers.VideoModel{MaxPrompt: maxPrompt, Seed: true, Apart: true}
+	if sounds(model) {
+		table.Audio = providers.AudioOption
+	}
+	for _, one := range modes {
+		table.Seconds = append(table.Seconds, one.seconds...)
+		table.Resolutions = append(table.Resolutions, one.resolutions...)
+		table.AspectRatios = append(table.AspectRatios, one.ratios...)
+	}
+	for _, list := range [...]*[]string{&table.Seconds, &table.Resolutions, &table.AspectRatios} {
+		slices.SortFunc(*list, byNumber)
+		*list = slices.Compact(*list)
+	}
+	first := providers.FirstFrame
+	if _, ok := modes[fromImage]; ok {
+		table.Inputs = append(table.Inputs, providers.VideoInput{Role: first, MaxBytes: maxImage})
+	}
+	if _, ok := modes[fromFrames]; ok {
+		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.LastFrame, MaxBytes: maxImage, With: &first})
+	}
+	if references, ok := modes[fromReferences]; ok {
+		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.Reference, MaxBytes: maxImage, Max: references.references})
+	}
+	if _, ok := modes[fromVideo]; ok {
+		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.ExtendVideo, LinksOnly: true})
+	}
+	_, text := modes[fromText]
+	_, image := modes[fromImage]
+	table.NeedsInput, table.NeedsPrompt = !text, !image
+	return table, true
+}
+
+// byNumber orders words by the number that they begin with.
+func byNumber(a, b string) int {
+	return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b))
+}
+
+func number(word string) int {
+	end := 0
+	for end < len(word) && word[end] >= '0' && word[end] <= '9' {
+		end++
+	}
+	n, _ := strconv.Atoi(word[:end]) // a word of the table
+	return n
+}
+
+// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+func modelOf(model string) providers.VideoModel {
+	if known, ok := VideoModels(model); ok {
+		return known
+	}
+	first := providers.FirstFrame
+	return providers.VideoModel{
+		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), Audio: providers.AudioOption, Seed: true, Apart: true,
+		Inputs: []providers.VideoInput{
+			{Role: first, MaxBytes: maxImage},
+			{Role: providers.LastFrame, MaxBytes: maxImage, With: &first},
+			{Role: providers.Reference, MaxBytes: maxImage, Max: maxReferences},
+			{Role: providers.ExtendVideo, LinksOnly: true},
+		},
+	}
+}

@@ -1,0 +1,250 @@
+// Package vidu adapts Vidu's own API.
+//
+// Of the product it imports providers and providers/upstream alone.
+package vidu
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// Wire facts of this package: platform.vidu.com/docs (text-to-video, image-to-video, start-end-to-video, reference-to-video,
+// extend, get-generation, tasks-list, cancel-generation, error-code), Comfy-Org/ComfyUI comfy_api_nodes/apis/vidu.py,
+// ArcReel/ArcReel lib/vidu_shared.py.
+
+// BaseURL is the vendor's own address outside China; a channel's may end in /ent/v2 as well.
+const BaseURL = "https://api.vidu.com"
+
+const (
+	root = "/ent/v2"
+	// leastPoll is how often a job is asked about at most. The vendor has no rule.
+	leastPoll = 5 * time.Second
+	// linkLife is how long a link to a result works.
+	linkLife = 24 * time.Hour
+)
+
+// Videos drives the tasks of Vidu. Each bears the request's idempotency key as its payload, by which Find knows it.
+type Videos struct{ jobs *upstream.Jobs }
+
+// NewVideos makes the adapter over the process's client.
+func NewVideos(client *http.Client) *Videos {
+	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "vidu", Authorize: authorize, Classify: classify})}
+}
+
+func authorize(req *http.Request, key providers.Secret) error {
+	req.Header.Set("Authorization", "Token "+key.Reveal())
+	return nil
+}
+
+// do sends a request to a path below root.
+func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.JobAnswer, error) {
+	to.Channel.BaseURL, r.Path = strings.TrimSuffix(to.Channel.BaseURL, root), root+r.Path
+	return v.jobs.Do(ctx, to, r)
+}
+
+// Submit starts a task.
+func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	path, body, err := createBody(ctx, to.Model, req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	answer, err := v.do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true})
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	var made struct {
+		TaskID upstream.Loose `json:"task_id"`
+	}
+	if err := upstream.Decode(answer.Body, &made); err != nil {
+		return providers.Ticket{}, err
+	}
+	if made.TaskID == "" {
+		return providers.Ticket{}, upstream.BrokenAnswer("no task id", nil)
+	}
+	return providers.Ticket{Job: string(made.TaskID)}, nil
+}
+
+// Poll reads the task.
+func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	t, err := v.task(ctx, to, ticket.Job)
+	if upstream.Forgotten(err) {
+		return upstream.ForgottenJob(), nil
+	}
+	if err != nil {
+		return providers.VideoStatus{}, err
+	}
+	return t.status(to.Key)
+}
+
+// Open reads the task's one video at its link, which is asked for anew and takes no key.
+func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
+	if err := upstream.OneOutput(output); err != nil {
+		return providers.Video{}, err
+	}
+	t, err := v.task(ctx, to, ticket.Job)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	return v.open(ctx, to, t.creation().URL)
+}
+
+// OpenVariant reads the video's cover.
+func (v *Videos) OpenVariant(ctx context.Context, to providers.Target, ticket providers.Ticket, output int, variant string) (providers.Video, error) {
+	if err := upstream.OneOutput(output); err != nil {
+		return providers.Video{}, err
+	}
+	if variant != providers.Thumbnail {
+		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream makes no %s.", variant)
+	}
+	t, err := v.task(ctx, to, ticket.Job)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	return v.open(ctx, to, t.creation().CoverURL)
+}
+
+func (v *Videos) open(ctx context.Context, to providers.Target, link upstream.Loose) (providers.Video, error) {
+	if link == "" {
+		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
+	}
+	return v.jobs.Open(ctx, to, string(link), false)
+}
+
+// Cancel stops a task that has not begun: the vendor refuses to stop another. One that has ended is left as it is.
+func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
+	body, err := json.Marshal(map[string]string{"id": ticket.Job})
+	if err != nil {
+		return providers.Unwritable(err)
+	}
+	_, err = v.do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/tasks/" + url.PathEscape(ticket.Job) + "/cancel", Body: body})
+	var fault *providers.Fault
+	switch {
+	case upstream.Forgotten(err):
+		return nil
+	case !errors.As(err, &fault) || fault.Kind != providers.Invalid:
+		return err
+	}
+	t, err := v.task(ctx, to, ticket.Job)
+	switch {
+	case upstream.Forgotten(err), err == nil && (t.State == "success" || t.State == "failed"):
+		return nil
+	case err != nil:
+		return err
+	}
+	return &providers.Fault{Kind: providers.Conflict, Message: "The upstream does not stop a job that has begun.", Accepted: providers.NotAccepted, Err: fault}
+}
+
+func (v *Videos) task(ctx context.Context, to providers.Target, id string) (task, error) {
+	answer, err := v.do(ctx, to, upstream.JobRequest{Path: "/tasks/" + url.PathEscape(id) + "/creations"})
+	if err != nil {
+		return task{}, err
+	}
+	var t task
+	err = upstream.Decode(answer.Body, &t)
+	return t, err
+}
+
+// task is the vendor's job.
+type task struct {
+	State     upstream.Loose  `json:"state"`
+	ErrCode   upstream.Loose  `json:"err_code"`
+	Credits   upstream.Loose  `json:"credits"`
+	Progress  upstream.Loose  `json:"progress"`
+	Payload   *upstream.Loose `json:"payload"`
+	Creations json.RawMessage `json:"creations"`
+}
+
+// creation is what a task made.
+type creation struct {
+	URL      upstream.Loose `json:"url"`
+	CoverURL upstream.Loose `json:"cover_url"`
+}
+
+// creation is the task's one video; without links while there is none.
+func (t task) creation() creation {
+	var made []creation
+	_ = json.Unmarshal(t.Creations, &made) // what is no such list holds no video
+	if len(made) == 0 {
+		return creation{}
+	}
+	return made[0]
+}
+
+// status reads the vendor's words. An unknown one, and none at all, means still running.
+func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
+	s := providers.VideoStatus{
+		State: providers.JobRunning, Progress: t.Progress.Percent(), Word: providers.Cut(string(t.State), providers.WordLimit), NextPoll: leastPoll,
+	}
+	switch t.State {
+	case "created", "queueing":
+		s.State = providers.JobQueued
+	case "success":
+		if t.creation().URL == "" {
+			return providers.VideoStatus{}, upstream.BrokenAnswer("success without a link", nil)
+		}
+		s.State, s.Outputs, s.NextPoll, s.Dies = providers.JobDone, 1, 0, time.Now().Add(linkLife)
+	case "failed":
+		code := string(t.ErrCode)
+		// The credits of a task that failed are 0 where the vendor has given them back.
+		own := t.Credits == "0" && slices.Contains([]string{internalFailure, "SystemThrottling"}, code)
+		return upstream.FailedJob(string(t.State), failureCode(code), code, "", own, key), nil
+	}
+	return s, nil
+}
+
+// Codes of the vendor's.
+const (
+	internalFailure = "InternalServiceFailure"
+	noCredit        = "CreditInsufficient"
+	atLimit         = "QuotaExceeded" // of tasks at one time
+)
+
+// failureCode is the product's word for the vendor's code of a failed task.
+func failureCode(code string) string {
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(code, word) })
+	}
+	switch {
+	case has("Policy", "Audit"):
+		return providers.FailedContent
+	case has(noCredit, atLimit):
+		return providers.FailedQuota
+	case has("Image", "Field", "PageSize", "BadRequest"):
+		return providers.FailedInput
+	default:
+		return providers.FailedVendor
+	}
+}
+
+// classify reads the vendor's reason, which says more than the status.
+func classify(fault *providers.Fault) {
+	var answer struct {
+		Reason upstream.Loose `json:"reason"`
+	}
+	_ = json.Unmarshal(fault.Upstream.Body, &answer) // another shape says nothing more than the status
+	fault.Code = providers.Cut(string(answer.Reason), providers.WordLimit)
+	const clientClosed = 499
+	status := fault.Upstream.Status
+	switch {
+	case status >= http.StatusInternalServerError:
+	case answer.Reason == noCredit:
+		fault.RefuseKey(providers.KeyExhausted)
+	case answer.Reason == "OperationInProcess", status == http.StatusConflict, status == clientClosed:
+		// The first copy of the request may be under way.
+		fault.Kind, fault.Message = providers.Upstream, "The upstream does not say whether it took the request."
+		fault.Accepted, fault.Blame = providers.AcceptedUnknown, providers.BlameNone
+	case answer.Reason == atLimit, answer.Reason == "TooManyRequests", answer.Reason == "SystemThrottling":
+		upstream.Reclass(fault, http.StatusTooManyRequests)
+	case status == http.StatusForbidden:
+		fault.RefuseKey(providers.KeyRefused)
+	}
+}
