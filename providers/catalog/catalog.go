@@ -11,11 +11,13 @@ import (
 	"modelrelay/providers/ark"
 	"modelrelay/providers/gemini"
 	"modelrelay/providers/generic"
+	"modelrelay/providers/hailuo"
 	"modelrelay/providers/kling"
 	"modelrelay/providers/luma"
-	"modelrelay/providers/omni"
 	"modelrelay/providers/openai"
+	"modelrelay/providers/runway"
 	"modelrelay/providers/vendorc"
+	"modelrelay/providers/vidu"
 	"modelrelay/providers/wan"
 	"modelrelay/providers/xai"
 	"modelrelay/providers/zhipu"
@@ -53,6 +55,12 @@ func New(client *http.Client) providers.Catalog {
 			VideoModels: generic.VideoModels,
 			Several:     true,
 		},
+		"hailuo": {
+			Name:        "hailuo",
+			BaseURL:     hailuo.BaseURL,
+			Video:       hailuo.NewVideos(client),
+			VideoModels: hailuo.VideoModels,
+		},
 		"kling": {
 			Name:        "kling",
 			BaseURL:     kling.BaseURL,
@@ -66,13 +74,6 @@ func New(client *http.Client) providers.Catalog {
 			Video:       luma.NewVideos(client),
 			VideoModels: luma.VideoModels,
 		},
-		"omni": {
-			Name:        "omni",
-			Provider:    "gcp.gemini",
-			BaseURL:     omni.BaseURL,
-			Video:       omni.NewVideos(client),
-			VideoModels: omni.VideoModels,
-		},
 		"openai": {
 			Name:        "openai",
 			Relay:       openai.NewRelayer(client),
@@ -83,11 +84,23 @@ func New(client *http.Client) providers.Catalog {
 			VideoModels: openai.VideoModels,
 			Realtime:    openai.NewRealtime(client),
 		},
+		"runway": {
+			Name:        "runway",
+			BaseURL:     runway.BaseURL,
+			Video:       runway.NewVideos(client),
+			VideoModels: runway.VideoModels,
+		},
 		"vendorc": {
 			Name:        "vendorc",
 			Video:       vendorc.NewVideos(client),
 			VideoModels: vendorc.VideoModels,
 			CheckKey:    vendorc.CheckKey,
+		},
+		"vidu": {
+			Name:        "vidu",
+			BaseURL:     vidu.BaseURL,
+			Video:       vidu.NewVideos(client),
+			VideoModels: vidu.VideoModels,
 		},
 		"wan": {
 			Name:        "wan",
