@@ -96,7 +96,8 @@ func (r VideoRequest) Of(role InputRole) []Media {
 	return inputs
 }
 
-// Media is one input of a request: either the client's own URL, passed on and never fetched, or an object of the archive.
+// Media is one input of a request: either the client's own URL, passed on and never fetched, or an object of the archive. A
+// create may name an object of another task with its Size and SHA256, which the new task gets a copy of.
 type Media struct {
 	Role        InputRole `json:"role,omitempty"`
 	URL         string    `json:"url,omitempty"`

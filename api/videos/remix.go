@@ -47,6 +47,7 @@ func (s *Service) addRemix(g *edge.Group, tags []string) {
 		if err != nil {
 			return err
 		}
+		req.RemixOf = r.PathValue("task_id")
 		task, err := s.remix(x, r, req)
 		if err != nil {
 			return err
@@ -55,9 +56,8 @@ func (s *Service) addRemix(g *edge.Group, tags []string) {
 	})
 }
 
-// remix starts the remix of the video that the path names. A repeat needs that video no more.
+// remix starts the remix of the video RemixOf. A repeat needs that video no more.
 func (s *Service) remix(x *edge.Request, r *http.Request, req providers.VideoRequest) (tasks.Task, error) {
-	req.RemixOf = r.PathValue("task_id")
 	source, err := s.options.Tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
 		create, bad := newCreate(x, r, providers.OpenAI, req)

@@ -110,6 +110,8 @@ func (s *Service) addSora(g *edge.Group) {
 	})
 	s.addSoraList(g, tags)
 	s.addRemix(g, tags)
+	s.addSources(g, tags)
+	addCharacters(g, tags)
 	s.addDelete(g, "deleteVideo", "/v1/videos/{task_id}")
 	s.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task tasks.Task) any {
 		return newOpenAIVideo(task)

@@ -10,6 +10,7 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/workflows/tasks"
 )
 
 // maxFormParts bounds the parts of a create.
@@ -44,6 +45,9 @@ type videoForm struct {
 	// reference are the members of an input_reference that came in parts of its own.
 	reference map[string]string
 	metadata  map[string]string
+	// sources: the video may be a task of ours, whose id is source then.
+	sources   bool
+	source    string
 	extra     map[string]*formValue
 	order     []string // of extra
 	seen      map[string]bool
@@ -58,6 +62,11 @@ type formValue struct {
 
 // readSoraForm reads a multipart create. Its images are parts of the body.
 func readSoraForm(x *edge.Request, r *http.Request, boundary string) (providers.VideoRequest, error) {
+	return new(videoForm).read(x, r, boundary)
+}
+
+// read reads a multipart body.
+func (f *videoForm) read(x *edge.Request, r *http.Request, boundary string) (providers.VideoRequest, error) {
 	raw, err := x.ReadBody(r)
 	if err != nil {
 		return providers.VideoRequest{}, err
@@ -69,13 +78,13 @@ func readSoraForm(x *edge.Request, r *http.Request, boundary string) (providers.
 	if len(parts) > maxFormParts {
 		return providers.VideoRequest{}, providers.InvalidField("", "The multipart body has too many parts.")
 	}
-	form := videoForm{seen: make(map[string]bool), extra: make(map[string]*formValue)}
+	f.seen, f.extra = make(map[string]bool), make(map[string]*formValue)
 	for _, part := range parts {
-		if err := form.add(part); err != nil {
+		if err := f.add(part); err != nil {
 			return providers.VideoRequest{}, err
 		}
 	}
-	return form.request()
+	return f.request()
 }
 
 // add takes one part.
@@ -111,7 +120,7 @@ func (f *videoForm) add(part body.Part) error {
 	return f.addText(name, field, member, string(part.Content))
 }
 
-// splitName takes "metadata[style]" apart, and "metadata.style" where the form has no bracket. An array's "name[]" is
+// splitName takes "metadata[style]" apart, and "metadata.style" where the form has no bracket, as those of openai-go. An array's "name[]" is
 // the name itself.
 func splitName(name string) (field, member string) {
 	field, rest, found := strings.Cut(name, "[")
@@ -119,7 +128,7 @@ func splitName(name string) (field, member string) {
 		return field, strings.TrimSuffix(rest, "]")
 	}
 	field, member, _ = strings.Cut(name, ".")
-	if field != "metadata" && field != "input_reference" {
+	if field != "metadata" && field != "input_reference" && field != "video" {
 		return name, ""
 	}
 	return field, member
@@ -139,6 +148,8 @@ func (f *videoForm) addText(name, field, member, text string) error {
 		f.metadata = withMember(f.metadata, member, text)
 	case field == "input_reference" && member != "":
 		f.reference = withMember(f.reference, member, text)
+	case f.sources && field == "video" && (member == "id" || tasks.IsTaskID(text)):
+		f.source = text
 	case takesFile:
 		var input providers.Media
 		if input, err = newMedia(role, field, []byte(text)); err == nil {

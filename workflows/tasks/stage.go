@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
+	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/workflows"
 )
@@ -27,11 +29,19 @@ const (
 // another create with the same idempotency key cannot change an accepted task's input, and the removal of an earlier task
 // with the same id leaves it.
 type load struct {
-	// uploads have their Object and Data.
-	uploads []providers.Media
+	uploads []upload
 	// request goes to requestObject where it may not travel in the workflow's input; else nil.
 	request       *providers.VideoRequest
 	requestObject string
+}
+
+// upload is an input with its Object, where its bytes go.
+type upload struct {
+	providers.Media
+
+	// from is the object of another task that the bytes are copied from, "" where Data holds them. That task may be removed
+	// before this one has a channel.
+	from string
 }
 
 func (l load) empty() bool { return len(l.uploads) == 0 && l.request == nil }
@@ -43,10 +53,11 @@ func place(req providers.VideoRequest, start *workflows.Input, m *memo) (load, e
 	var l load
 	at := activities.GenerationPrefix(start.TaskID, start.Generation)
 	for i := range req.Inputs {
-		if image := &req.Inputs[i]; image.Data != nil {
-			image.Object = at + "inputs/" + image.SHA256
-			l.uploads = append(l.uploads, *image)
-			image.Data = nil
+		if input := &req.Inputs[i]; input.Data != nil || input.Object != "" {
+			from := input.Object
+			input.Object = at + "inputs/" + input.SHA256
+			l.uploads = append(l.uploads, upload{*input, from})
+			input.Data = nil
 		}
 	}
 	doc, err := canonical(req)
@@ -80,11 +91,8 @@ func (c *creation) stage(ctx context.Context, l load) error {
 	defer cancel()
 	group, uploading := errgroup.WithContext(ctx)
 	group.SetLimit(stageLimit)
-	for _, image := range l.uploads {
-		group.Go(func() error {
-			_, err := c.opts.Objects.Put(uploading, image.Object, bytes.NewReader(image.Data), int64(len(image.Data)), archive.PutOptions{ContentType: image.ContentType})
-			return err
-		})
+	for _, input := range l.uploads {
+		group.Go(func() error { return c.put(uploading, input) })
 	}
 	if err := group.Wait(); err != nil || l.request == nil {
 		return err
@@ -93,6 +101,24 @@ func (c *creation) stage(ctx context.Context, l load) error {
 	if errors.Is(err, archive.ErrTooLarge) {
 		return tooLarge(err)
 	}
+	return err
+}
+
+// put writes an input to the archive. The fault of one that is copied from a task that is gone is NotFound.
+func (c *creation) put(ctx context.Context, input upload) error {
+	var content io.Reader = bytes.NewReader(input.Data)
+	if input.from != "" {
+		source, err := c.opts.Objects.Open(ctx, input.from)
+		if errors.Is(err, storage.ErrNotFound) {
+			return &providers.Fault{Kind: providers.NotFound, Message: "The source video does not exist any more.", Accepted: providers.NotAccepted, Err: err}
+		}
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		content = source
+	}
+	_, err := c.opts.Objects.Put(ctx, input.Object, content, input.Size, archive.PutOptions{ContentType: input.ContentType})
 	return err
 }
 

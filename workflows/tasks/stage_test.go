@@ -3,6 +3,7 @@ package tasks_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -208,5 +209,40 @@ func TestCreateKeepsWhatItsTaskNeeds(t *testing.T) {
 				t.Errorf("balance %+v, %v", balance, err)
 			}
 		})
+	}
+}
+
+// TestCreateCopiesSources: a task has its own copy of an object that its request names, and none where that is gone.
+func TestCreateCopiesSources(t *testing.T) {
+	t.Parallel()
+	s := newStaging(t, storagetest.Redis(t), nil)
+	const object = "tasks/video_0/outputs/0"
+	in := create(providers.VideoRequest{Model: "sora-2", Prompt: "p", Inputs: []providers.Media{{
+		Role: providers.SourceVideo, Object: object, ContentType: "video/mp4", Size: 5, SHA256: "abc",
+	}}})
+	if _, err := s.tasks.Create(t.Context(), in); kindOf(err) != providers.NotFound || s.engine.count() > 0 {
+		t.Fatalf("without the source: got %v and %d tasks", err, s.engine.count())
+	}
+	s.nothing(t)
+	if _, err := s.archive.Put(t.Context(), object, strings.NewReader("video"), 5, archive.PutOptions{ContentType: "video/mp4"}); err != nil {
+		t.Fatal(err)
+	}
+	made := mustCreate(t, s.tasks, in)
+	var copies []string
+	for _, key := range s.archive.Keys() {
+		if strings.HasPrefix(key, "tasks/"+made.ID+"/") && strings.HasSuffix(key, "/inputs/abc") {
+			copies = append(copies, key)
+		}
+	}
+	if len(copies) != 1 {
+		t.Fatalf("the archive has %v", s.archive.Keys())
+	}
+	content, err := s.archive.Open(t.Context(), copies[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	if got, err := io.ReadAll(content); err != nil || string(got) != "video" || content.Object().ContentType != "video/mp4" {
+		t.Errorf("the copy is %q, %+v, %v", got, content.Object(), err)
 	}
 }

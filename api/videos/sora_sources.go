@@ -1,0 +1,217 @@
+package videos
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+// openAISourceBody is the JSON body of an edit and of an extension. It is never filled. The vendor's own has prompt, video and
+// seconds, and a video is an id there: VideoEditParams and VideoExtendParams of openai-go 3.95.
+type openAISourceBody struct {
+	Prompt     string         `json:"prompt" minLength:"1" doc:"What is to change, or to follow"`
+	Video      videoSource    `json:"video" doc:"The video to work on"`
+	Model      string         `json:"model,omitempty" doc:"Model id; that of the source where it is a task, else the deployment may have a default"`
+	Seconds    textOrNumber   `json:"seconds,omitzero" doc:"Seconds to generate"`
+	Size       string         `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
+	Metadata   map[string]any `json:"metadata,omitempty" doc:"Echoed in the task; its members reach the vendor too"`
+	WebhookURL string         `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+}
+
+// openAISourceForm is the multipart body of an edit and of an extension. It is never filled.
+type openAISourceForm struct {
+	Prompt     string    `json:"prompt" doc:"What is to change, or to follow"`
+	Video      body.File `json:"video,omitzero" doc:"Video file, or its URL"`
+	VideoID    string    `json:"video[id],omitempty" doc:"Id of a completed video task, in place of video; also written video.id"`
+	Model      string    `json:"model,omitempty" doc:"Model id; that of the source where it is a task, else the deployment may have a default"`
+	Seconds    string    `json:"seconds,omitempty" doc:"Seconds to generate"`
+	Size       string    `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
+	WebhookURL string    `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
+}
+
+// videoSource is a video to work on: a task of ours in an object, or a text with its id, a URL or bytes.
+type videoSource struct{}
+
+// Schema implements huma.SchemaProvider.
+func (videoSource) Schema(huma.Registry) *huma.Schema {
+	text := func(description string) *huma.Schema {
+		return &huma.Schema{Type: huma.TypeString, Description: description}
+	}
+	return &huma.Schema{OneOf: []*huma.Schema{
+		{Type: huma.TypeObject, AdditionalProperties: true, Properties: map[string]*huma.Schema{
+			"id": text("Id of a completed video task"), "url": text("http, https or data URL"),
+		}},
+		text("Id of a completed video task, an http, https or data URL, or the video's bytes in Base64"),
+	}}
+}
+
+// addSources adds POST /v1/videos/edits and POST /v1/videos/extensions.
+func (s *Service) addSources(g *edge.Group, tags []string) {
+	registry := g.OpenAPI().Components.Schemas
+	check := body.NewChecker[openAISourceBody](registry)
+	const words = "The source is a completed video task of the token, an upload or a URL. The other fields of a create mean what they mean " +
+		"there. 400 where no channel of the model takes such a source."
+	for _, operation := range [...]struct {
+		id, path, summary, description string
+		role                           providers.InputRole
+	}{
+		{"editVideo", "/v1/videos/edits", "Edit a video", words + " A source of which only its upstream can make a variation is remixed there.", providers.SourceVideo},
+		{"extendVideo", "/v1/videos/extensions", "Extend a video", words, providers.ExtendVideo},
+	} {
+		g.Handle(huma.Operation{
+			OperationID: operation.id, Method: http.MethodPost, Path: operation.path, Tags: tags,
+			Summary: operation.summary, Description: operation.description, Parameters: []*huma.Param{idempotencyParameter()},
+			RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+				"multipart/form-data": {Schema: body.SchemaOf[openAISourceForm](registry)},
+				"application/json":    {Schema: body.SchemaOf[openAISourceBody](registry)},
+			}},
+			Responses: body.DeclareAnswer[openAIVideo](registry, "The new task"), Metadata: edge.Calls(),
+		}, func(x *edge.Request, r *http.Request) error {
+			req, source, err := s.readSource(x, r, check)
+			if err != nil {
+				return err
+			}
+			task, err := s.workOn(x, r, req, source, operation.role)
+			if err != nil {
+				return err
+			}
+			return x.JSON(newOpenAIVideo(task))
+		})
+	}
+}
+
+// readSource reads an edit or an extension: a source that is a task is its id, another is the request's first input.
+func (s *Service) readSource(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
+	if boundary, isForm := body.IsForm(r.Header.Get("Content-Type")); isForm {
+		form := videoForm{sources: true}
+		req, err = form.read(x, r, boundary)
+		source = form.source
+	} else {
+		req, source, err = s.readSourceBody(x, r, check)
+	}
+	switch {
+	case err != nil:
+	case req.Prompt == "":
+		err = providers.InvalidField("prompt", "Invalid request: 'prompt' is required.")
+	case source == "" && len(req.Of(providers.SourceVideo)) == 0:
+		err = providers.InvalidField("video", "Invalid request: 'video' is required.")
+	case source != "" && len(req.Of(providers.SourceVideo)) > 0:
+		err = providers.InvalidField("video", "Invalid request: 'video' is given more than once.")
+	}
+	return req, source, err
+}
+
+func (s *Service) readSourceBody(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
+	b, err := readJSON(x, r, check)
+	if err != nil {
+		return req, "", err
+	}
+	req = providers.VideoRequest{
+		Model: b.Text("model"), Prompt: b.Text("prompt"), Size: b.Text("size"), WebhookURL: b.Text("webhook_url"),
+	}
+	req.Width, req.Height = parseSize(req.Size)
+	if req.Metadata, req.Extra, err = s.checks.readFreely(b); err != nil {
+		return req, "", err
+	}
+	if seconds := b.Value("seconds"); seconds != nil {
+		if req.Seconds, err = parseSeconds("seconds", numeral(seconds)); err != nil {
+			return req, "", err
+		}
+	}
+	video := b.Value("video")
+	if video == nil {
+		return req, "", nil
+	}
+	text := body.Unquote(video)
+	if video[0] == '{' {
+		id, address := body.Member(video, "id"), body.Member(video, "url")
+		if id != (providers.Span{}) {
+			return req, string(body.Unquote(video[id.From:id.To])), nil
+		}
+		text = body.Unquote(video[address.From:address.To])
+	} else if tasks.IsTaskID(string(text)) {
+		return req, string(text), nil
+	}
+	input, err := newMedia(providers.SourceVideo, "video", text)
+	if err != nil {
+		return req, "", err
+	}
+	return req, "", addInput(&req, "video", input)
+}
+
+// workOn starts the edit or the extension of a source, as the role says.
+func (s *Service) workOn(x *edge.Request, r *http.Request, req providers.VideoRequest, source string, role providers.InputRole) (tasks.Task, error) {
+	asked := req
+	if source != "" {
+		input, model, err := s.output(x, r, source)
+		if err != nil {
+			return tasks.Task{}, err
+		}
+		req.Model = cmp.Or(req.Model, model)
+		if err := addInput(&req, "video", input); err != nil {
+			return tasks.Task{}, err
+		}
+	}
+	if err := s.complete(x, &req, false); err != nil {
+		return tasks.Task{}, err
+	}
+	for i := range req.Inputs {
+		if req.Inputs[i].Role == providers.SourceVideo {
+			req.Inputs[i].Role = role
+		}
+	}
+	refused := s.served(x, providers.OpenAI, req)
+	if fault, ok := errors.AsType[*providers.Fault](refused); ok && fault.Param == "video" && source != "" && role == providers.SourceVideo && s.sameAs(&asked) {
+		asked.RemixOf = source
+		task, err := s.remix(x, r, asked)
+		if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Param == "video_id" { // nor does the upstream remix
+			return tasks.Task{}, refused
+		}
+		return task, err
+	}
+	return s.start(x, r, providers.OpenAI, req)
+}
+
+// sameAs tells whether a request wants everything but the prompt as its source has it, as a remix does.
+func (s *Service) sameAs(req *providers.VideoRequest) bool {
+	return req.Model == "" && req.Seconds == "" && req.Size == "" && len(req.Inputs) == 0 && s.checks.refuseFields(req) == nil
+}
+
+// output is the first video of a completed task of the caller, as an input, and the task's model.
+func (s *Service) output(x *edge.Request, r *http.Request, id string) (providers.Media, string, error) {
+	task, err := s.options.Tasks.Find(r.Context(), id, x.Caller.ID)
+	if err != nil {
+		return providers.Media{}, "", err
+	}
+	if task.State != workflows.Completed || expired(task) || len(task.Outputs) == 0 {
+		return providers.Media{}, "", providers.InvalidField("video", "Invalid request: 'video' must be a completed video that has not expired.")
+	}
+	video := task.Outputs[0]
+	return providers.Media{
+		Role: providers.SourceVideo, Object: video.Object, ContentType: contentType(video.ContentType, ""), Size: video.Size, SHA256: video.SHA256,
+	}, task.Request.Model, nil
+}
+
+// addCharacters adds POST /v1/videos/characters and GET /v1/videos/characters/{character_id}, which say that there are none.
+func addCharacters(g *edge.Group, tags []string) {
+	refuse := func(*edge.Request, *http.Request) error {
+		return providers.InvalidField("", "Characters are not possible here: no vendor of this service keeps them. Send reference_images with the create instead.")
+	}
+	g.Handle(huma.Operation{
+		OperationID: "createVideoCharacter", Method: http.MethodPost, Path: "/v1/videos/characters", Tags: tags,
+		Summary: "Create a character", Description: "Always 400: no vendor keeps characters.", Metadata: edge.Reads(),
+	}, refuse)
+	g.Handle(huma.Operation{
+		OperationID: "getVideoCharacter", Method: http.MethodGet, Path: "/v1/videos/characters/{character_id}", Tags: tags,
+		Summary: "Get a character", Description: "Always 400: no vendor keeps characters.", Metadata: edge.Reads(),
+		Parameters: []*huma.Param{edge.PathParameter("character_id", "Character id")},
+	}, refuse)
+}
