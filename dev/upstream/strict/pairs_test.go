@@ -54,7 +54,8 @@ func judges() map[string]func(model string, call map[string]any) *strict.Refusal
 	}
 }
 
-// TestPairs: every call that the product writes for an upstream, from a client of another format, is one that the upstream takes.
+// TestPairs: every call that the product writes for an upstream, from a client of another format, is one that the upstream takes. The
+// files are another module's, whose changes go test does not see: -count=1.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	const golden = "../../../providers/translate/testdata"

@@ -134,7 +134,7 @@ func (w *writing) user(blocks []form.Block) *providers.Fault {
 			w.Text(text.Text)
 		}
 		w.End()
-		media = append(media, shown(block.Result)...)
+		media = append(media, w.shown(block.Result)...)
 	}
 	if len(media) > 0 {
 		if fault := w.message("user", media); fault != nil {
@@ -148,11 +148,11 @@ func (w *writing) user(blocks []form.Block) *providers.Fault {
 }
 
 // shown are the media of a result, each behind a line that names its call: this dialect takes them of the user alone.
-func shown(result *form.Result) (blocks []form.Block) {
+func (w *writing) shown(result *form.Result) (blocks []form.Block) {
 	for _, block := range result.Media() {
 		line := "From the result of the call " + callID(result.ID)
 		if result.Name != "" {
-			line += " of " + result.Name
+			line += " of " + w.ToolName(result.Name, nameRule)
 		}
 		blocks = append(blocks, form.Block{Kind: form.BlockText, Text: form.Quote(line + ":")}, block)
 	}

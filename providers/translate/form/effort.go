@@ -24,17 +24,20 @@ func (t Thinking) Word() string {
 	return ""
 }
 
+// Wanted tells whether the client wants the model to think, or at least to see what it thinks.
+func (t Thinking) Wanted() bool { return t.Mode != ThinkingOff && (t.Mode != ThinkingUnset || t.Show) }
+
 // Effort is the word for the thinking of one of OpenAI's models, "" where none is to be sent. A model that cannot think is
 // asked nothing; that it shall not think is no loss then.
 func (p *Prompt) Effort(traits OpenAITraits, loss *Loss) string {
 	field := p.Fields[FieldThinking]
 	switch {
-	case p.Thinking.Mode == ThinkingUnset:
-		return ""
 	case !traits.Reasons:
-		if p.Thinking.Mode != ThinkingOff {
+		if p.Thinking.Wanted() {
 			loss.Drop(field)
 		}
+		return ""
+	case p.Thinking.Mode == ThinkingUnset:
 		return ""
 	case p.Thinking.Mode != ThinkingOff:
 	case traits.NoneEffort:
@@ -54,6 +57,9 @@ func (p *Prompt) Effort(traits OpenAITraits, loss *Loss) string {
 	case (word == "xhigh" || word == "max") && !traits.XHigh:
 		loss.Change(field)
 		return "high"
+	case word == "max" && !traits.Breakpoints: // both came with gpt-5.6; those from gpt-5.2 on end with xhigh
+		loss.Change(field)
+		return "xhigh"
 	}
 	return word
 }

@@ -17,6 +17,7 @@ func TestEffort(t *testing.T) {
 		gpt5  = form.OpenAITraits{Reasons: true, MinimalEffort: true}
 		gpt51 = form.OpenAITraits{Reasons: true, NoneEffort: true}
 		gpt52 = form.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true}
+		gpt56 = form.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true, Breakpoints: true}
 	)
 	effort := func(word string) form.Thinking { return form.Thinking{Mode: form.ThinkingEffort, Effort: word} }
 	budget := func(n int64) form.Thinking { return form.Thinking{Mode: form.ThinkingBudget, Budget: n} }
@@ -29,6 +30,8 @@ func TestEffort(t *testing.T) {
 	}{
 		{form.Thinking{}, gpt5, "", false, false},
 		{form.Thinking{}, gpt4, "", false, false},
+		{form.Thinking{Show: true}, gpt4, "", true, false},
+		{form.Thinking{Show: true}, gpt5, "", false, false},
 		{effort("low"), gpt4, "", true, false},
 		{off, gpt4, "", false, false},
 		{off, gpt51, "none", false, false},
@@ -42,7 +45,9 @@ func TestEffort(t *testing.T) {
 		{effort("xhigh"), gpt51, "high", false, true},
 		{effort("max"), gpt51, "high", false, true},
 		{effort("xhigh"), gpt52, "xhigh", false, false},
-		{effort("max"), gpt52, "max", false, false},
+		// The words of gpt-5.2 end with xhigh: https://community.openai.com/t/request-for-compatibility-matrix/1371738
+		{effort("max"), gpt52, "xhigh", false, true},
+		{effort("max"), gpt56, "max", false, false},
 		{budget(-1), o3, "", false, false},
 		{budget(1024), o3, "low", false, false},
 		{budget(4095), o3, "low", false, false},

@@ -41,7 +41,7 @@ type GeminiTraits struct {
 type OpenAITraits struct {
 	// Reasons: the answer's length is bounded by max_completion_tokens, and sampling and stop texts are refused.
 	Reasons bool
-	// NoneEffort: thinking can be turned off; MinimalEffort: it can be made minimal; XHigh: xhigh and max are known.
+	// NoneEffort: thinking can be turned off; MinimalEffort: it can be made minimal; XHigh: xhigh is known, and max where Breakpoints is set too.
 	NoneEffort, MinimalEffort, XHigh bool
 	// Breakpoints: cache breakpoints are taken.
 	Breakpoints bool

@@ -128,6 +128,9 @@ func (r *reading) thinking(config form.Value, prefix string) {
 			r.unknown(prefix+".", name, value)
 		}
 	}
+	if t.Show && r.p.Fields[form.FieldThinking] == "" {
+		r.p.Fields[form.FieldThinking] = prefix + ".includeThoughts"
+	}
 }
 
 // output reads the format of the answer. A schema in the words of OpenAPI becomes JSON Schema.

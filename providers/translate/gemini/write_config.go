@@ -103,7 +103,7 @@ func (w *writing) output(c *configuration) {
 		w.fail(fault)
 		return
 	}
-	if changed {
+	if changed || !out.Description.Empty() { // what it is for has no place here
 		w.loss.Change(w.p.Fields[form.FieldOutput])
 	}
 	c.key("responseJsonSchema")
@@ -124,7 +124,7 @@ const (
 func (w *writing) thinking(c *configuration) {
 	t, traits := &w.p.Thinking, w.to.Traits.Gemini
 	if !traits.Thinks {
-		if t.Mode != form.ThinkingUnset && t.Mode != form.ThinkingOff {
+		if t.Wanted() {
 			w.loss.Drop(w.p.Fields[form.FieldThinking])
 		}
 		return

@@ -24,6 +24,9 @@ func (w *writing) turn(turn *form.Turn, checked bool) {
 	first := true
 	for i := range turn.Blocks {
 		block := &turn.Blocks[i]
+		if i > 0 && block.Kind != form.BlockResult && turn.Blocks[i-1].Kind == form.BlockResult {
+			w.apart(turn.Blocks[:i])
+		}
 		w.p.DropMark(block.Cache, block.At, w.loss)
 		switch block.Kind {
 		case form.BlockText, form.BlockThought:
@@ -38,18 +41,22 @@ func (w *writing) turn(turn *form.Turn, checked bool) {
 		case form.BlockState: // there is none
 		}
 	}
-	// Media that cannot stand in their results follow all of them.
-	for i := range turn.Blocks {
-		if turn.Blocks[i].Kind == form.BlockResult {
-			for _, medium := range turn.Blocks[i].Result.Media() {
-				if !w.stands(&medium) {
-					w.media(&medium)
-				}
-			}
-		}
+	if n := len(turn.Blocks); n > 0 && turn.Blocks[n-1].Kind == form.BlockResult {
+		w.apart(turn.Blocks)
 	}
 	w.out.EndArray()
 	w.out.End()
+}
+
+// apart writes the media that cannot stand in their results, behind all of these.
+func (w *writing) apart(results []form.Block) {
+	for i := range results {
+		for _, medium := range results[i].Result.Media() {
+			if !w.stands(&medium) {
+				w.media(&medium)
+			}
+		}
+	}
 }
 
 // said writes a text, or a thought of this vendor's.

@@ -242,6 +242,11 @@ func TestWrites(t *testing.T) {
 				"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"a":{"type":"string","description":"{minLength: 1}"}},"additionalProperties":false}}}`,
 			changed: []string{"response_format"},
 		},
+		"a schema that is described": {
+			prompt: form.Prompt{Turns: hi, Output: form.Output{Kind: form.OutputSchema, Schema: form.Value(`{"type":"object"}`), Description: form.Quote("d")}}, to: third(),
+			want:    `{` + contents + `,"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object"}}}`,
+			changed: []string{"response_format"},
+		},
 		"JSON beside tools, second generation": {
 			prompt: form.Prompt{Turns: hi, Tools: []form.Tool{{Name: "g"}}, Output: form.Output{Kind: form.OutputJSON}}, to: second(),
 			want: `{"systemInstruction":{"parts":[{"text":"Answer in JSON."}]},"tools":[{"functionDeclarations":[{"name":"g"}]}],` + contents + `}`, changed: []string{"response_format"},
@@ -304,6 +309,7 @@ func TestWritesThinking(t *testing.T) {
 		{off, secondPro(), `{"thinkingBudget":128}`, "changed"},
 		{form.Thinking{Mode: form.ThinkingAdaptive, Show: true}, second(), `{"includeThoughts":true}`, ""},
 		{effort("high"), plain(), ``, "dropped"},
+		{form.Thinking{Show: true}, plain(), ``, "dropped"},
 		{off, plain(), ``, ""},
 	} {
 		got, loss, fault := written(t, &form.Prompt{Turns: []form.Turn{user(said("hi"))}, Thinking: test.thinking}, test.to)

@@ -88,7 +88,7 @@ func (r *reader) field(name string, value form.Value) *providers.Fault {
 	case "tool_choice":
 		r.choice(value)
 	case "thinking":
-		r.thinking(value)
+		return r.thinking(value)
 	case "output_config":
 		r.outputConfig(value)
 	case "output_format": // what output_config.format was called first
@@ -142,10 +142,10 @@ func (r *reader) metadata(value form.Value) {
 }
 
 // thinking reads how much is to be thought. See the type ThinkingConfigParamUnion.
-func (r *reader) thinking(value form.Value) {
+func (r *reader) thinking(value form.Value) *providers.Fault {
 	kind := value.Get("type").Text()
 	if kind == nil {
-		return
+		return nil
 	}
 	r.p.Fields[form.FieldThinking] = "thinking"
 	t := &r.p.Thinking
@@ -156,13 +156,17 @@ func (r *reader) thinking(value form.Value) {
 		t.Mode, t.Show, r.hideThought = form.ThinkingOff, false, true
 	case kind.Is("enabled"):
 		t.Mode = form.ThinkingBudget
-		t.Budget, _ = value.Get("budget_tokens").Int()
+		var ok bool
+		if t.Budget, ok = value.Get("budget_tokens").Int(); !ok {
+			return providers.InvalidField("thinking.budget_tokens", "Invalid request: 'thinking.budget_tokens'. It is required.")
+		}
 	case kind.Is("adaptive"):
 		t.Mode = form.ThinkingAdaptive
 	default: // between_tools, and what is not known yet
 		t.Mode = form.ThinkingAdaptive
 		r.loss.Change("thinking")
 	}
+	return nil
 }
 
 // outputConfig reads the effort and the format of an answer.

@@ -63,6 +63,8 @@ func TestReadRefuses(t *testing.T) {
 		`{"messages":[{"role":"user","content":[{"type":"thinking"}]}]}`:                                       "messages[0].content[0].type",
 		`{"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"type":"tool_result"}]}]}]}`: "messages[0].content[0].content[0].type",
 		`{"tools":[{"input_schema":{}}]}`:                                                                      "tools[0].name",
+		// "thinking.enabled.budget_tokens: Field required", as the type ThinkingConfigEnabledParam has it.
+		`{"thinking":{"type":"enabled"}}`: "thinking.budget_tokens",
 	}
 	for body, want := range tests {
 		_, _, fault := messages.Read(client(body), new(form.Loss))

@@ -49,7 +49,13 @@ func (w *writer) think() *providers.Fault {
 	t, tr, field := w.p.Thinking, w.traits, w.p.Fields[form.FieldThinking]
 	defer w.keepThoughts()
 	switch {
+	case t.Mode == form.ThinkingUnset && t.Show && tr.AlwaysThinks: // what it thinks is shown to those who ask alone
+		w.plan.on, w.plan.adaptive = true, true
+		return nil
 	case t.Mode == form.ThinkingUnset:
+		if t.Show {
+			w.loss.Drop(field) // it does not think
+		}
 		return nil
 	case t.Mode == form.ThinkingOff:
 		if tr.AlwaysThinks {

@@ -124,7 +124,14 @@ func TestWriteFields(t *testing.T) {
 		"stop of white space": {body: `{` + hello + `,"stop_sequences":[" "]}`, want: map[string]string{"stop_sequences": ""}, lost: "stop_sequences; changed: "},
 		"user":                {body: `{` + hello + `,"metadata":{"user_id":"u"}}`, want: map[string]string{"metadata": `{"user_id":"u"}`}},
 
-		"thinking unset":            {body: `{` + hello + `}`, traits: modern, want: map[string]string{"thinking": "", "output_config": ""}},
+		"thinking unset": {body: `{` + hello + `}`, traits: modern, want: map[string]string{"thinking": "", "output_config": ""}},
+		"thoughts to see": {
+			body: `{` + hello + `}`, traits: modern, set: showThoughts, want: map[string]string{"thinking": ""}, lost: "show; changed: ",
+		},
+		// platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-7: thoughts are left out unless they are asked for.
+		"thoughts to see of what always thinks": {
+			body: `{` + hello + `}`, traits: always, set: showThoughts, want: map[string]string{"thinking": `{"type":"adaptive","display":"summarized"}`},
+		},
 		"thinking off":              {body: `{` + hello + `,"thinking":{"type":"disabled"}}`, traits: modern, want: map[string]string{"thinking": `{"type":"disabled"}`}},
 		"thinking off at an old":    {body: `{` + hello + `,"thinking":{"type":"disabled"}}`, traits: old, want: map[string]string{"thinking": ""}},
 		"thinking that must be":     {body: `{` + hello + `,"thinking":{"type":"disabled"}}`, traits: always, want: map[string]string{"thinking": ""}, lost: "thinking; changed: "},
@@ -432,4 +439,10 @@ func TestCounted(t *testing.T) {
 	if _, ok := messages.ReadCounted(form.Value(`{"type":"error"}`)); ok {
 		t.Error("an error is a count")
 	}
+}
+
+// showThoughts: the client wants to see what the model thinks, and says nothing of how much that is to be.
+func showThoughts(p *form.Prompt) {
+	p.Thinking.Show = true
+	p.Fields[form.FieldThinking] = "show"
 }

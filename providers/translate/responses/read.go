@@ -182,7 +182,9 @@ func (r *reading) readReasoning(reasoning form.Value) {
 				thinking.Mode, thinking.Effort = form.ThinkingOff, ""
 			}
 		case name.Is("summary"), name.Is("generate_summary"):
-			thinking.Show = true
+			if thinking.Show = true; r.prompt.Fields[form.FieldThinking] == "" {
+				r.set(form.FieldThinking, "reasoning.summary")
+			}
 		default:
 			r.unknown("reasoning."+name.String(), value)
 		}

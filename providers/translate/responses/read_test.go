@@ -148,6 +148,7 @@ parallel false
 		},
 		"JSON":              {body: `"text":{"format":{"type":"json_object"}}`, want: "output 1 \"\"  strict false \n"},
 		"thinking":          {body: `"reasoning":{"effort":"xhigh","summary":"auto"}`, want: "thinking 2 \"xhigh\" show true\n"},
+		"thoughts to see":   {body: `"reasoning":{"summary":"auto"}`, want: "thinking 0 \"\" show true\n"},
 		"thinking off":      {body: `"reasoning":{"effort":"none","summary":null}`, want: "thinking 1 \"\" show false\n"},
 		"sampling":          {body: `"temperature":1.0,"top_p":0.50,"include":["message.output_text.logprobs"],"top_logprobs":3`, want: "sampling 1.0 0.50 logprobs true 3\n"},
 		"limits and a user": {body: `"max_output_tokens":5,"user":"old","safety_identifier":"new"`, want: "max 5\nfor new\n"},
