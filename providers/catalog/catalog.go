@@ -9,12 +9,14 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/anthropic"
 	"modelrelay/providers/ark"
+	"modelrelay/providers/fal"
 	"modelrelay/providers/gemini"
 	"modelrelay/providers/generic"
 	"modelrelay/providers/hailuo"
 	"modelrelay/providers/kling"
 	"modelrelay/providers/luma"
 	"modelrelay/providers/openai"
+	"modelrelay/providers/replicate"
 	"modelrelay/providers/runway"
 	"modelrelay/providers/vendorc"
 	"modelrelay/providers/vidu"
@@ -39,6 +41,12 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     ark.BaseURL,
 			Video:       ark.NewVideos(client),
 			VideoModels: ark.VideoModels,
+		},
+		"fal": {
+			Name:        "fal",
+			BaseURL:     fal.BaseURL,
+			Video:       fal.NewVideos(client),
+			VideoModels: fal.VideoModels,
 		},
 		"gemini": {
 			Name:         "gemini",
@@ -83,6 +91,12 @@ func New(client *http.Client) providers.Catalog {
 			Video:       openai.NewVideos(client),
 			VideoModels: openai.VideoModels,
 			Realtime:    openai.NewRealtime(client),
+		},
+		"replicate": {
+			Name:        "replicate",
+			BaseURL:     replicate.BaseURL,
+			Video:       replicate.NewVideos(client),
+			VideoModels: replicate.VideoModels,
 		},
 		"runway": {
 			Name:        "runway",

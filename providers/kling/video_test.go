@@ -201,10 +201,10 @@ func TestVideoCreate(t *testing.T) {
 			`{"model_name":"kling-v3-omni","prompt":"p","video_list":[{"keep_original_sound":"yes","refer_type":"base","video_url":"https://h/video"}]}`,
 		},
 	} {
-		table := providertest.VideoTable{New: adapter, Key: providers.Secret(tc.key), Answer: `{"code":0,"data":{"id":"1","task_id":"1"}}`}
-		sent, err := table.Submit(t, tc.model, tc.req)
-		if err != nil || sent.Path != tc.path || sent.Body != tc.want {
-			t.Errorf("%s: got %s %s, %v, want %s %s", tc.name, sent.Path, sent.Body, err, tc.path, tc.want)
+		table := providertest.VideoExchange{New: adapter, Model: tc.model, Key: providers.Secret(tc.key), Answer: `{"code":0,"data":{"id":"1","task_id":"1"}}`}
+		seen, err := table.Submit(t, tc.req)
+		if err != nil || len(seen) != 1 || seen[0].URI != tc.path || seen[0].Body != tc.want {
+			t.Errorf("%s: got %+v, %v, want %s %s", tc.name, seen, err, tc.path, tc.want)
 		}
 	}
 }
@@ -215,7 +215,6 @@ func TestVideoRefuses(t *testing.T) {
 	upload := func(kind string, size int64) []providers.Media {
 		return []providers.Media{{Object: "o", ContentType: kind, Size: size}}
 	}
-	table := providertest.VideoTable{New: adapter}
 	for _, tc := range []struct {
 		model, field string
 		req          providers.VideoRequest
@@ -250,16 +249,16 @@ func TestVideoRefuses(t *testing.T) {
 		{"kling-3.0", "settings", providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"settings":7}`)}},
 		{"kling-v3", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.Reference)}}},
 	} {
-		table.Refuses(t, tc.model, tc.field, tc.req)
+		providertest.VideoExchange{New: adapter, Model: tc.model}.Refuses(t, tc.field, tc.req)
 	}
 	many := make([]providers.Media, 8)
 	for i := range many {
 		many[i] = link(providers.Reference)
 	}
-	table.Refuses(t, "kling-3.0-omni", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: many})
-	pair := providertest.VideoTable{New: adapter, Key: "a:s"}
-	if sent, err := pair.Submit(t, "kling-3.0", providers.VideoRequest{Prompt: "p"}); providers.AsFault(err) == nil || providers.AsFault(err).Kind != providers.ModelNotFound || sent.Path != "" {
-		t.Errorf("a model of API keys with a pair: got %v, sent %+v", err, sent)
+	providertest.VideoExchange{New: adapter, Model: "kling-3.0-omni"}.Refuses(t, "reference_images", providers.VideoRequest{Prompt: "p", Inputs: many})
+	pair := providertest.VideoExchange{New: adapter, Model: "kling-3.0", Key: "a:s"}
+	if seen, err := pair.Submit(t, providers.VideoRequest{Prompt: "p"}); providers.AsFault(err) == nil || providers.AsFault(err).Kind != providers.ModelNotFound || len(seen) > 0 {
+		t.Errorf("a model of API keys with a pair: got %v, sent %+v", err, seen)
 	}
 }
 
@@ -283,8 +282,8 @@ func TestVideoCodes(t *testing.T) {
 		{503, "5001", providers.Overloaded, providers.AcceptedUnknown, 0},
 		{504, "5002", providers.Upstream, providers.AcceptedUnknown, 0},
 	} {
-		table := providertest.VideoTable{New: adapter, Status: tc.status, Answer: `{"code":` + tc.code + `,"message":"m"}`}
-		_, err := table.Submit(t, "kling-3.0", providers.VideoRequest{Prompt: "p"})
+		table := providertest.VideoExchange{New: adapter, Model: "kling-3.0", Status: tc.status, Answer: `{"code":` + tc.code + `,"message":"m"}`}
+		_, err := table.Submit(t, providers.VideoRequest{Prompt: "p"})
 		if fault := providers.AsFault(err); fault == nil || fault.Kind != tc.kind || fault.Accepted != tc.accepted || fault.Key != tc.key || fault.Code != tc.code {
 			t.Errorf("%d, %s: got %+v", tc.status, tc.code, fault)
 		}
@@ -295,8 +294,8 @@ func TestVideoCodes(t *testing.T) {
 func TestVideoFind(t *testing.T) {
 	t.Parallel()
 	for _, data := range []string{`[]`, `[{"id":"1","external_id":"b"}]`, `{"task_id":"1"}`} {
-		table := providertest.VideoTable{New: adapter, Answer: `{"code":0,"data":` + data + `}`}
-		ticket, err := table.Find(t, "kling-3.0", providers.VideoRequest{Prompt: "p", IdempotencyKey: "a"})
+		table := providertest.VideoExchange{New: adapter, Model: "kling-3.0", Answer: `{"code":0,"data":` + data + `}`}
+		ticket, err := table.Find(t, providers.VideoRequest{Prompt: "p", IdempotencyKey: "a"})
 		if fault := providers.AsFault(err); fault == nil || fault.Kind != providers.NotFound || fault.Accepted != providers.AcceptedUnknown {
 			t.Errorf("%s: got %+v, %v", data, ticket, err)
 		}

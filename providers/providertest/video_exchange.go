@@ -89,3 +89,15 @@ func (e VideoExchange) Cancel(t *testing.T, ticket providers.Ticket) (seen []See
 	err = canceler.Cancel(t.Context(), to, ticket)
 	return seen, err
 }
+
+// Find looks for the job of a request whose answer was lost, of a Finder.
+func (e VideoExchange) Find(t *testing.T, req providers.VideoRequest) (providers.Ticket, error) {
+	t.Helper()
+	var seen []SeenRequest
+	adapter, to := e.start(t, &seen)
+	finder, ok := adapter.(providers.Finder)
+	if !ok {
+		t.Fatal("the vendor has no look-up")
+	}
+	return finder.Find(t.Context(), to, req)
+}

@@ -95,9 +95,9 @@ func TestVideoCreate(t *testing.T) {
 			`{"aspect_ratio":"1:1","image_url":["https://h/reference"],"model":"vidu2-reference","prompt":"p"}`,
 		},
 	} {
-		sent, err := providertest.VideoTable{New: adapter, Answer: `{"id":"1"}`}.Submit(t, tc.model, tc.req)
-		if err != nil || sent.Path != "/videos/generations" || sent.Body != tc.want {
-			t.Errorf("%s: got %s %s, %v, want %s", tc.name, sent.Path, sent.Body, err, tc.want)
+		seen, err := providertest.VideoExchange{New: adapter, Model: tc.model, Answer: `{"id":"1"}`}.Submit(t, tc.req)
+		if err != nil || len(seen) != 1 || seen[0].URI != "/videos/generations" || seen[0].Body != tc.want {
+			t.Errorf("%s: got %+v, %v, want %s", tc.name, seen, err, tc.want)
 		}
 	}
 }
@@ -105,7 +105,6 @@ func TestVideoCreate(t *testing.T) {
 func TestVideoRefuses(t *testing.T) {
 	t.Parallel()
 	seed := int64(7)
-	table := providertest.VideoTable{New: adapter}
 	references := make([]providers.Media, 4)
 	for i := range references {
 		references[i] = link(providers.Reference)
@@ -133,7 +132,7 @@ func TestVideoRefuses(t *testing.T) {
 		{"vidu2-reference", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: references}},
 		{"viduq1-text", "prompt", providers.VideoRequest{}},
 	} {
-		table.Refuses(t, tc.model, tc.field, tc.req)
+		providertest.VideoExchange{New: adapter, Model: tc.model}.Refuses(t, tc.field, tc.req)
 	}
 }
 
@@ -156,8 +155,8 @@ func TestVideoCodes(t *testing.T) {
 		{200, "1", providers.Upstream, providers.AcceptedUnknown, 0},
 		{400, "1230", providers.Upstream, providers.AcceptedUnknown, 0},
 	} {
-		table := providertest.VideoTable{New: adapter, Status: tc.status, Answer: `{"error":{"code":"` + tc.code + `","message":"m"}}`}
-		_, err := table.Submit(t, "cogvideox-3", providers.VideoRequest{Prompt: "p"})
+		table := providertest.VideoExchange{New: adapter, Model: "cogvideox-3", Status: tc.status, Answer: `{"error":{"code":"` + tc.code + `","message":"m"}}`}
+		_, err := table.Submit(t, providers.VideoRequest{Prompt: "p"})
 		if fault := providers.AsFault(err); fault == nil || fault.Kind != tc.kind || fault.Accepted != tc.accepted || fault.Key != tc.key || fault.Code != tc.code {
 			t.Errorf("%d, %s: got %+v", tc.status, tc.code, fault)
 		}

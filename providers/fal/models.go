@@ -1,0 +1,257 @@
+package fal
+
+import (
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// What models take: fal-ai/fal-js libs/client/src/types/endpoints.ts, the types of each model's input.
+
+const (
+	first     = providers.FirstFrame
+	last      = providers.LastFrame
+	reference = providers.Reference
+	sound     = providers.SourceAudio
+)
+
+// maxReferences bounds the references of every model that takes some.
+const maxReferences = 9
+
+// VideoModels is the table of the models that are used most. Of the vendor's many others nothing is checked.
+func VideoModels(model string) (providers.VideoModel, bool) {
+	hosted, ok := lookUp(model)
+	return hosted.Model, ok
+}
+
+// hostedOf is a model, and one that is not in the table by the names that most have. For a last frame and for references there
+// are too many of them: a model that ignores what it does not know would make, and bill, another video.
+func hostedOf(model string) upstream.Hosted {
+	if known, ok := lookUp(model); ok {
+		return known
+	}
+	return upstream.Hosted{
+		Model: providers.VideoModel{
+			Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), Audio: providers.AudioOption,
+			Negative: true, Seed: true, Inputs: []providers.VideoInput{{Role: first}},
+		},
+		Inputs: map[providers.InputRole]string{first: "image_url"}, Length: upstream.SecondsText,
+	}
+}
+
+// taking gives a model its inputs by their names. A last frame wants a first.
+func taking(model providers.VideoModel, length upstream.SecondsForm, names map[providers.InputRole]string, needs ...providers.InputRole) upstream.Hosted {
+	for _, role := range [...]providers.InputRole{first, last, reference, sound} {
+		if _, ok := names[role]; !ok {
+			continue
+		}
+		input := providers.VideoInput{Role: role}
+		switch role {
+		case last:
+			start := first
+			input.With = &start
+		case reference:
+			input.Max = maxReferences
+		}
+		model.Inputs = append(model.Inputs, input)
+	}
+	return upstream.Hosted{Model: model, Inputs: names, Length: length, Needs: needs}
+}
+
+// lookUp finds a model by its family and, at the end of its name, by what it makes a video from.
+func lookUp(model string) (upstream.Hosted, bool) {
+	family, from := splitModel(model)
+	switch family {
+	case "fal-ai/veo3.1", "fal-ai/veo3.1/fast", "fal-ai/veo3.1/lite":
+		return veo(family, from)
+	case "fal-ai/kling-video/v3/standard", "fal-ai/kling-video/v3/pro", "fal-ai/kling-video/v3/4k":
+		return kling(from, true)
+	case "fal-ai/kling-video/v3/turbo/standard", "fal-ai/kling-video/v3/turbo/pro":
+		return kling(from, false)
+	case "bytedance/seedance-2.0", "bytedance/seedance-2.0/fast", "bytedance/seedance-2.0/mini", "fal-ai/bytedance/seedance/v1.5/pro":
+		return seedance(family, from)
+	case "alibaba/happy-horse/v1.1":
+		return happyHorse(from)
+	case "xai/grok-imagine-video":
+		return grok(from)
+	case "fal-ai/wan-25-preview", "wan/v2.6":
+		return wan(family, from)
+	case "fal-ai/ltx-2.3":
+		return ltx(from)
+	case "fal-ai/minimax/hailuo-2.3/standard", "fal-ai/minimax/hailuo-2.3/pro":
+		return hailuo(family, from)
+	case "fal-ai/luma-dream-machine/ray-2":
+		return ray(from)
+	}
+	return upstream.Hosted{}, false
+}
+
+// The words at the end of a model's name, "" for a text where it has none.
+const (
+	fromText       = "text-to-video"
+	fromImage      = "image-to-video"
+	fromFrames     = "first-last-frame-to-video"
+	fromReferences = "reference-to-video"
+)
+
+func splitModel(model string) (family, from string) {
+	for _, word := range [...]string{fromText, fromFrames, fromImage, fromReferences} {
+		if family, found := strings.CutSuffix(model, "/"+word); found {
+			return family, word
+		}
+	}
+	return model, ""
+}
+
+func veo(family, from string) (upstream.Hosted, bool) {
+	model := providers.VideoModel{
+		Seconds: []string{"4", "6", "8"}, AspectRatios: []string{"16:9", "9:16"}, Resolutions: []string{"720p", "1080p", "4k"},
+		Audio: providers.AudioOption, Negative: true, Seed: true, NeedsPrompt: true,
+	}
+	if family == "fal-ai/veo3.1/lite" {
+		model.Resolutions = model.Resolutions[:2]
+	}
+	switch from {
+	case "":
+		return taking(model, upstream.SecondsWithUnit, nil), true
+	case fromImage:
+		return taking(model, upstream.SecondsWithUnit, map[providers.InputRole]string{first: "image_url"}, first), true
+	case fromFrames:
+		return taking(model, upstream.SecondsWithUnit, map[providers.InputRole]string{first: "first_frame_url", last: "last_frame_url"}, first, last), true
+	case fromReferences:
+		model.Seconds, model.Negative, model.Seed = []string{"8"}, false, false
+		return taking(model, upstream.SecondsWithUnit, map[providers.InputRole]string{reference: "image_urls"}, reference), family == "fal-ai/veo3.1"
+	}
+	return upstream.Hosted{}, false
+}
+
+func kling(from string, quiet bool) (upstream.Hosted, bool) {
+	model := providers.VideoModel{Seconds: upstream.SecondsFrom(3, 15), Audio: providers.AudioAlways}
+	if quiet {
+		model.Audio, model.Negative = providers.AudioOption, true
+	}
+	switch from {
+	case fromText:
+		model.AspectRatios, model.NeedsPrompt = []string{"16:9", "9:16", "1:1"}, true
+		return taking(model, upstream.SecondsText, nil), true
+	case fromImage:
+		if !quiet {
+			return taking(model, upstream.SecondsText, map[providers.InputRole]string{first: "image_url"}, first), true
+		}
+		return taking(model, upstream.SecondsText, map[providers.InputRole]string{first: "start_image_url", last: "end_image_url"}, first), true
+	}
+	return upstream.Hosted{}, false
+}
+
+func seedance(family, from string) (upstream.Hosted, bool) {
+	model := providers.VideoModel{
+		Seconds: upstream.SecondsFrom(4, 15), AspectRatios: []string{"21:9", "16:9", "4:3", "1:1", "3:4", "9:16"},
+		Resolutions: []string{"480p", "720p", "1080p", "4k"}, Audio: providers.AudioOption, NeedsPrompt: true,
+	}
+	old := family == "fal-ai/bytedance/seedance/v1.5/pro"
+	switch {
+	case old:
+		model.Seconds, model.Resolutions, model.Seed = upstream.SecondsFrom(4, 12), model.Resolutions[:3], true
+	case family != "bytedance/seedance-2.0":
+		model.Resolutions = model.Resolutions[:2]
+	}
+	switch from {
+	case fromText:
+		return taking(model, upstream.SecondsText, nil), true
+	case fromImage:
+		return taking(model, upstream.SecondsText, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
+	case fromReferences:
+		return taking(model, upstream.SecondsText, map[providers.InputRole]string{reference: "image_urls"}), !old
+	}
+	return upstream.Hosted{}, false
+}
+
+func happyHorse(from string) (upstream.Hosted, bool) {
+	model := providers.VideoModel{
+		Seconds: upstream.SecondsFrom(3, 15), AspectRatios: []string{"16:9", "9:16", "1:1", "4:3", "3:4", "21:9", "9:21", "5:4", "4:5"},
+		Resolutions: []string{"720p", "1080p"}, Seed: true, NeedsPrompt: from != fromImage,
+	}
+	switch from {
+	case fromText:
+		return taking(model, upstream.SecondsNumber, nil), true
+	case fromImage:
+		model.AspectRatios = nil
+		return taking(model, upstream.SecondsNumber, map[providers.InputRole]string{first: "image_url"}, first), true
+	case fromReferences:
+		return taking(model, upstream.SecondsNumber, map[providers.InputRole]string{reference: "image_urls"}, reference), true
+	}
+	return upstream.Hosted{}, false
+}
+
+func grok(from string) (upstream.Hosted, bool) {
+	model := providers.VideoModel{
+		Seconds: upstream.SecondsFrom(1, 15), AspectRatios: []string{"16:9", "4:3", "3:2", "1:1", "2:3", "3:4", "9:16"}, Resolutions: []string{"480p", "720p"}, NeedsPrompt: true,
+	}
+	switch from {
+	case fromText:
+		return taking(model, upstream.SecondsNumber, nil), true
+	case fromImage:
+		return taking(model, upstream.SecondsNumber, map[providers.InputRole]string{first: "image_url"}, first), true
+	}
+	return upstream.Hosted{}, false
+}
+
+func wan(family, from string) (upstream.Hosted, bool) {
+	model := providers.VideoModel{
+		Seconds: []string{"5", "10"}, Resolutions: []string{"480p", "720p", "1080p"}, Negative: true, Seed: true, NeedsPrompt: true,
+	}
+	newer := family == "wan/v2.6"
+	if newer {
+		model.Seconds, model.Resolutions = append(model.Seconds, "15"), model.Resolutions[1:]
+	}
+	switch from {
+	case fromText:
+		model.AspectRatios = []string{"16:9", "9:16", "1:1"}
+		return taking(model, upstream.SecondsText, map[providers.InputRole]string{sound: "audio_url"}), !newer
+	case fromImage:
+		return taking(model, upstream.SecondsText, map[providers.InputRole]string{first: "image_url", sound: "audio_url"}, first), true
+	}
+	return upstream.Hosted{}, false
+}
+
+func ltx(from string) (upstream.Hosted, bool) {
+	model := providers.VideoModel{
+		Seconds: []string{"6", "8", "10"}, AspectRatios: []string{"16:9", "9:16"}, Resolutions: []string{"1080p", "1440p", "2160p"},
+		FPS: providers.AnyFPS, Audio: providers.AudioOption, NeedsPrompt: true,
+	}
+	switch from {
+	case fromText:
+		return taking(model, upstream.SecondsNumber, nil), true
+	case fromImage:
+		return taking(model, upstream.SecondsNumber, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
+	}
+	return upstream.Hosted{}, false
+}
+
+func hailuo(family, from string) (upstream.Hosted, bool) {
+	model := providers.VideoModel{NeedsPrompt: true}
+	if family == "fal-ai/minimax/hailuo-2.3/standard" {
+		model.Seconds = []string{"6", "10"}
+	}
+	switch from {
+	case fromText:
+		return taking(model, upstream.SecondsText, nil), true
+	case fromImage:
+		return taking(model, upstream.SecondsText, map[providers.InputRole]string{first: "image_url"}, first), true
+	}
+	return upstream.Hosted{}, false
+}
+
+func ray(from string) (upstream.Hosted, bool) {
+	model := providers.VideoModel{
+		Seconds: []string{"5", "9"}, AspectRatios: []string{"16:9", "9:16", "4:3", "3:4", "21:9", "9:21"}, Resolutions: []string{"540p", "720p", "1080p"}, NeedsPrompt: true,
+	}
+	switch from {
+	case "":
+		return taking(model, upstream.SecondsWithUnit, nil), true
+	case fromImage:
+		return taking(model, upstream.SecondsWithUnit, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
+	}
+	return upstream.Hosted{}, false
+}

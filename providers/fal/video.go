@@ -1,0 +1,148 @@
+// Package fal adapts fal's queue, which hosts many models with inputs of their own.
+//
+// Of the product it imports providers and providers/upstream alone.
+package fal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// Wire facts of this package: fal-ai/fal-js libs/client/src/queue.ts, types/common.ts, fal-ai/fal projects/fal_client
+// client.py, fal.ai/docs (model-apis/errors, inference-api/queue).
+
+// BaseURL is the vendor's own address.
+const BaseURL = "https://queue.fal.run"
+
+// Videos drives the queue's requests. The vendor takes no key of ours, and lists ended requests alone, so a lost one is not
+// looked up.
+type Videos struct{ jobs *upstream.Jobs }
+
+// NewVideos makes the adapter over the process's client.
+func NewVideos(client *http.Client) *Videos {
+	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "fal", Authorize: authorize, Classify: classify, Reason: reason})}
+}
+
+func authorize(req *http.Request, key providers.Secret) error {
+	req.Header.Set("Authorization", "Key "+key.Reveal())
+	return nil
+}
+
+// handle is the adapter's part of a ticket: where the request lies, which is not the whole of the model's name.
+type handle struct {
+	App string `json:"app"`
+}
+
+// Submit starts a job. The queue takes what the model may refuse: that is then a failed job.
+func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	members, err := hostedOf(to.Model).Members(ctx, req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	body, err := upstream.Encode(req, members)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: (&url.URL{Path: "/" + to.Model}).EscapedPath(), Body: body, Paid: true})
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	var made struct {
+		RequestID   upstream.Loose `json:"request_id"`
+		ResponseURL upstream.Loose `json:"response_url"`
+	}
+	if err := upstream.Decode(answer.Body, &made); err != nil {
+		return providers.Ticket{}, err
+	}
+	if made.RequestID == "" {
+		return providers.Ticket{}, upstream.BrokenAnswer("no request id", nil)
+	}
+	data, err := json.Marshal(handle{appOf(to, string(made.ResponseURL))})
+	if err != nil {
+		return providers.Ticket{}, upstream.BrokenAnswer("ticket", err)
+	}
+	return providers.Ticket{Job: string(made.RequestID), Data: data}, nil
+}
+
+// appOf is the path before /requests in the address that the vendor names, where it names one; else the model's first two words.
+// The address itself is not followed: the key goes to the channel's own alone.
+func appOf(to providers.Target, named string) string {
+	at, err := url.Parse(named)
+	base, wrong := url.Parse(to.Channel.BaseURL)
+	if err == nil && wrong == nil {
+		path, _, found := strings.Cut(strings.TrimPrefix(at.EscapedPath(), base.EscapedPath()), "/requests/")
+		if found && strings.HasPrefix(path, "/") && !strings.Contains(path, "..") {
+			return path
+		}
+	}
+	words := strings.SplitN(to.Model, "/", 3)
+	return (&url.URL{Path: "/" + strings.Join(words[:min(len(words), 2)], "/")}).EscapedPath()
+}
+
+// Poll reads the request's state, and once it is done its result, which alone tells a video from a failure.
+func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket) + "/status"})
+	if upstream.Forgotten(err) {
+		return upstream.ForgottenJob(), nil
+	}
+	if err != nil {
+		return providers.VideoStatus{}, err
+	}
+	var s state
+	if err := upstream.Decode(answer.Body, &s); err != nil {
+		return providers.VideoStatus{}, err
+	}
+	if s.Status != "COMPLETED" {
+		return s.going(), nil
+	}
+	if said := s.failure(); said.message != "" || said.kind != "" {
+		return said.status(to.Key), nil
+	}
+	answer, err = v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket)})
+	if err != nil {
+		return ended(err, to.Key)
+	}
+	return done(answer.Body)
+}
+
+// Open reads a video of the result at its link, which takes no key.
+func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket)})
+	if err != nil {
+		return providers.Video{}, err
+	}
+	files, err := readFiles(answer.Body)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	if output < 0 || output >= len(files) {
+		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream does not have video %d, or no longer.", output+1)
+	}
+	return v.jobs.Open(ctx, to, string(files[output].URL), false)
+}
+
+// Cancel takes the request out of the queue, or asks the model to stop.
+func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
+	_, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPut, Path: requestPath(to, ticket) + "/cancel"})
+	var fault *providers.Fault
+	if upstream.Forgotten(err) || errors.As(err, &fault) && fault.Upstream != nil && fault.Upstream.Status == http.StatusBadRequest {
+		return nil // ended already
+	}
+	return err
+}
+
+func requestPath(to providers.Target, ticket providers.Ticket) string {
+	var h handle
+	_ = json.Unmarshal(ticket.Data, &h) // where it says nothing the model does
+	if h.App == "" {
+		h.App = appOf(to, "")
+	}
+	return h.App + "/requests/" + url.PathEscape(ticket.Job)
+}
