@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"modelrelay/providers"
+	"modelrelay/providers/translate"
 )
 
 // BenchmarkTranslated is what a translation adds to the relay of a call: a chat client on an upstream of each format, its own
@@ -49,6 +50,31 @@ func BenchmarkTranslated(b *testing.B) {
 						b.Fatal(err)
 					}
 					drain(b, answer.Body, buf)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkTranslatedBody is what each byte of a call costs: of text, and of a picture, which is looked over for its end.
+func BenchmarkTranslatedBody(b *testing.B) {
+	for name, content := range map[string]string{
+		"text":    `"` + strings.Repeat("word ", 200<<10) + `"`,
+		"picture": `[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("QUJD", 1<<20) + `"}}]`,
+	} {
+		for target, to := range servers() {
+			if target == "chat" {
+				continue
+			}
+			b.Run(name+"/"+target, func(b *testing.B) {
+				door := translate.New(nil)
+				call := chatCall(func(c *providers.Call) { c.Body = []byte(`{"model":"m","messages":[{"role":"user","content":` + content + `}]}`) })
+				b.SetBytes(int64(len(call.Body)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, fault := door.Translate(b.Context(), call, providers.Target{Model: "up"}, []providers.Endpoint{to.endpoint}); fault != nil {
+						b.Fatal(fault)
+					}
 				}
 			})
 		}
