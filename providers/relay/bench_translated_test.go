@@ -68,7 +68,9 @@ func BenchmarkTranslatedBody(b *testing.B) {
 			}
 			b.Run(name+"/"+target, func(b *testing.B) {
 				door := translate.New(nil)
-				call := chatCall(func(c *providers.Call) { c.Body = []byte(`{"model":"m","messages":[{"role":"user","content":` + content + `}]}`) })
+				call := chatCall(func(c *providers.Call) {
+					c.Body = []byte(`{"model":"m","messages":[{"role":"user","content":` + content + `}]}`)
+				})
 				b.SetBytes(int64(len(call.Body)))
 				b.ReportAllocs()
 				for b.Loop() {

@@ -60,7 +60,8 @@ func (r *Relay) Realtime(ctx context.Context, group string, call providers.Realt
 	session := &Session{relay: r}
 	want := router.Want{Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: providers.RealtimeSession()}
 	var err error
-	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, &dialing{r, call, session})
+	d := dialing{r, call, session}
+	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, attempts{d.prepare, d.send})
 	if err != nil {
 		return nil, err
 	}
@@ -74,12 +75,12 @@ type dialing struct {
 	session *Session
 }
 
-// prepare implements attempts: no conversation is translated.
+// prepare is that of attempts: no conversation is translated.
 func (d *dialing) prepare(context.Context, router.Pick) (at providers.Endpoint, answered bool, fault *providers.Fault) {
 	return providers.RealtimeSession(), false, nil
 }
 
-// send implements attempts.
+// send is that of attempts.
 func (d *dialing) send(ctx context.Context, to router.Pick, span *upstream.Span) (int, *providers.Fault) {
 	d.session.span = span
 	return d.relay.dial(ctx, to, d.call, d.session)

@@ -162,11 +162,11 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 		call.Edits = append(slices.Clip(call.Edits), own...)
 	}
 	s := sending{relay: r, call: call}
-	attempts, err := r.fallOver(ctx, call.RequestID, want, &s)
+	tried, err := r.fallOver(ctx, call.RequestID, want, attempts{s.prepare, s.send})
 	if err != nil {
 		return nil, err
 	}
-	s.answer.Attempts = attempts
+	s.answer.Attempts = tried
 	return s.answer, nil
 }
 
@@ -179,7 +179,7 @@ type sending struct {
 	answer      *Answer
 }
 
-// prepare implements attempts.
+// prepare is that of attempts.
 func (s *sending) prepare(ctx context.Context, to router.Pick) (at providers.Endpoint, answered bool, fault *providers.Fault) {
 	s.translation = nil
 	if !to.Translated {
@@ -198,7 +198,7 @@ func (s *sending) prepare(ctx context.Context, to router.Pick) (at providers.End
 	}
 }
 
-// send implements attempts.
+// send is that of attempts.
 func (s *sending) send(ctx context.Context, to router.Pick, span *upstream.Span) (status int, fault *providers.Fault) {
 	if s.answer, fault = s.relay.attempt(ctx, to, s.call, s.translation, span); fault != nil {
 		return 0, fault
@@ -260,12 +260,12 @@ func (l *Left) Error() string { return l.Fault.Error() }
 func (l *Left) Unwrap() error { return l.Fault }
 
 // attempts are what is done with the targets that the router picks, one after the other.
-type attempts interface {
+type attempts struct {
 	// prepare says which endpoint of the target is asked, or that the call cannot be sent there, which is no attempt. answered:
 	// there is an answer already, and nothing to ask.
-	prepare(ctx context.Context, to router.Pick) (at providers.Endpoint, answered bool, fault *providers.Fault)
+	prepare func(ctx context.Context, to router.Pick) (at providers.Endpoint, answered bool, fault *providers.Fault)
 	// send sends to the target. The context and the span are the attempt's; it ends the span where there is no fault.
-	send(ctx context.Context, to router.Pick, span *upstream.Span) (status int, fault *providers.Fault)
+	send func(ctx context.Context, to router.Pick, span *upstream.Span) (status int, fault *providers.Fault)
 }
 
 // fallOver makes attempts at the targets the router picks until one succeeds, and tells the router, the log and the
