@@ -75,7 +75,7 @@ func TestVendorCSubmit(t *testing.T) {
 			"everything", `{"req_key":"jimeng_t2v","prompt":"p","seed":-1,"frames":121,"aspect_ratio":"16:9","req_json":"{}","webhook_url":"https://example.com/h"}`,
 			providers.VideoRequest{
 				Model: "jimeng_t2v", Prompt: "p", Seed: &seed, WebhookURL: "https://example.com/h", Seconds: "5",
-				Extra: json.RawMessage(`{"aspect_ratio":"16:9","req_json":"{}"}`),
+				AspectRatio: "16:9", Extra: json.RawMessage(`{"req_json":"{}"}`),
 			},
 		},
 		{"a req_key alone", `{"req_key":"jimeng_t2v"}`, providers.VideoRequest{Model: "jimeng_t2v"}},

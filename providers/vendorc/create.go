@@ -2,7 +2,6 @@ package vendorc
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -73,7 +72,10 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if err := addImages(ctx, members, req.Inputs); err != nil {
 		return nil, handle{}, err
 	}
-	if len(req.Inputs) == 0 { // beside an image the vendor takes the image's own
+	switch {
+	case req.AspectRatio != "":
+		members["aspect_ratio"] = req.AspectRatio
+	case len(req.Inputs) == 0: // beside an image the vendor takes the image's own
 		if err := addRatio(members, req); err != nil {
 			return nil, handle{}, err
 		}
@@ -152,11 +154,10 @@ func addImages(ctx context.Context, members map[string]any, images []providers.M
 func addRatio(members map[string]any, req providers.VideoRequest) error {
 	width, height := req.Width, req.Height
 	if width == 0 || height == 0 {
-		word := cmp.Or(req.AspectRatio, req.Size)
-		if word == "" {
+		if req.Size == "" {
 			return nil
 		}
-		w, h, _ := strings.Cut(word, ":")
+		w, h, _ := strings.Cut(req.Size, ":")
 		width, height = upstream.Loose(w).Pixels(), upstream.Loose(h).Pixels()
 	}
 	var all []string
