@@ -122,7 +122,9 @@ func without(lines []string, kinds ...string) []string {
 // TestPairsAnswer: a streamed answer and a whole one mean the same to the client, whichever way the upstream answered, and the
 // same as to the upstream's own client: BerriAI/litellm #34692, #10485, QuantumNous/new-api #5229, #1283, #2695,
 // maximhq/bifrost #4890, #3441, #4932, vercel/ai #12218, router-for-me/CLIProxyAPI #866, OpenRouterTeam/ai-sdk-provider #288,
-// future-agi/future-agi #1122, chenyme/grok2api #748.
+// future-agi/future-agi #1122, chenyme/grok2api #748, QuantumNous/new-api #4395. Only an end becomes calls:
+// NousResearch/hermes-agent #43478. Thoughts are among it: BerriAI/litellm #11302, #12432, #40654. A Responses client gets the events
+// that end parts and items whatever its upstream gives: router-for-me/CLIProxyAPI #4860, #1085, openai/codex #12798.
 func TestPairsAnswer(t *testing.T) {
 	t.Parallel()
 	others(func(client, upstream peer) {

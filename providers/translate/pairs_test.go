@@ -283,7 +283,8 @@ func stateOf(upstream peer, call []byte) int {
 // TestPairsGoOn has one upstream answer a client's call, with thoughts and two calls of tools, and sends what the client makes of
 // that to every upstream: at the one that answered, what it wants back comes back once, and in place; at others it is gone.
 // Portkey-AI/gateway #1442, maximhq/bifrost #1437, #2210, diegosouzapw/OmniRoute #9273; and nothing hides in ids:
-// BerriAI/litellm #18160, #41534, leookun/cursor-byok #364.
+// BerriAI/litellm #18160, #41534, leookun/cursor-byok #364; the names of results are those of the calls in the request:
+// farion1231/cc-switch #2814.
 func TestPairsGoOn(t *testing.T) {
 	t.Parallel()
 	want := map[string]int{"messages": 2, "gemini": 1, "responses": 1}

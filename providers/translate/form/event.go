@@ -68,8 +68,6 @@ const (
 	StopContextFull
 	StopPaused
 	StopOther
-	// StopBroken: the model made an answer that its vendor could not read.
-	StopBroken
 )
 
 // Stop is why an answer ended, and the text that ended it where that is known.

@@ -111,7 +111,7 @@ func blocksText(blocks []form.Block) string {
 
 func TestWithCalls(t *testing.T) {
 	t.Parallel()
-	for reason := form.StopEnd; reason <= form.StopBroken; reason++ {
+	for reason := form.StopEnd; reason <= form.StopOther; reason++ {
 		want := reason
 		if reason == form.StopEnd {
 			want = form.StopCalls

@@ -262,8 +262,6 @@ func finishReason(reason form.StopReason) string {
 		return "SAFETY"
 	case form.StopOther:
 		return "OTHER"
-	case form.StopBroken:
-		return "MALFORMED_FUNCTION_CALL"
 	case form.StopEnd, form.StopSequence, form.StopCalls:
 	}
 	return "STOP"

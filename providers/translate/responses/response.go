@@ -28,7 +28,7 @@ func ending(stop form.StopReason) (status, reason string) {
 		return statusIncomplete, tooLong
 	case form.StopRefusal, form.StopFiltered:
 		return statusIncomplete, filtered
-	case form.StopEnd, form.StopSequence, form.StopCalls, form.StopOther, form.StopBroken:
+	case form.StopEnd, form.StopSequence, form.StopCalls, form.StopOther:
 	}
 	return statusCompleted, ""
 }
