@@ -29,6 +29,8 @@ type Jobs struct {
 type JobVendor struct {
 	// Name is the vendor's in the catalog.
 	Name string
+	// Root begins each path ("/v2"), of a vendor whose address is written with it and without it. "" for none.
+	Root string
 	// Authorize puts the key on a request; nil makes it a bearer token.
 	Authorize func(req *http.Request, key providers.Secret) error
 	// Classify reads the vendor's own words in Fault.Upstream.Body, where they say more than the status does; the same for an
@@ -54,7 +56,7 @@ func NewJobs(client *http.Client, vendor JobVendor) *Jobs {
 
 // JobRequest is one request of a job.
 type JobRequest struct {
-	// Method is GET where it is empty. Path follows the channel's address, query and all.
+	// Method is GET where it is empty. Path follows the channel's address and the vendor's Root, query and all.
 	Method, Path string
 	// Body is JSON, nil for none, unless Header has another Content-Type.
 	Body   []byte
@@ -102,7 +104,7 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 	if method == "" {
 		method = http.MethodGet
 	}
-	req, err := http.NewRequestWithContext(ctx, method, to.Channel.BaseURL+r.Path, body)
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(to.Channel.BaseURL, j.vendor.Root)+j.vendor.Root+r.Path, body)
 	if err != nil {
 		return nil, &providers.Fault{Kind: providers.Internal, Message: "The channel's address is not usable.", Accepted: providers.NotAccepted, Err: err}
 	}

@@ -85,7 +85,7 @@ func (v *Videos) list(ctx context.Context, to providers.Target, page int, token 
 	if token != "" {
 		query.Set("pager.page_token", token)
 	}
-	answer, err := v.do(ctx, to, upstream.JobRequest{Path: "/tasks?" + query.Encode()})
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/tasks?" + query.Encode()})
 	if err != nil {
 		return nil, "", err
 	}

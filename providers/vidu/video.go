@@ -25,7 +25,6 @@ import (
 const BaseURL = "https://api.vidu.com"
 
 const (
-	root = "/ent/v2"
 	// leastPoll is how often a job is asked about at most. The vendor has no rule.
 	leastPoll = 5 * time.Second
 	// linkLife is how long a link to a result works.
@@ -37,18 +36,12 @@ type Videos struct{ jobs *upstream.Jobs }
 
 // NewVideos makes the adapter over the process's client.
 func NewVideos(client *http.Client) *Videos {
-	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "vidu", Authorize: authorize, Classify: classify})}
+	return &Videos{upstream.NewJobs(client, upstream.JobVendor{Name: "vidu", Root: "/ent/v2", Authorize: authorize, Classify: classify})}
 }
 
 func authorize(req *http.Request, key providers.Secret) error {
 	req.Header.Set("Authorization", "Token "+key.Reveal())
 	return nil
-}
-
-// do sends a request to a path below root.
-func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.JobAnswer, error) {
-	to.Channel.BaseURL, r.Path = strings.TrimSuffix(to.Channel.BaseURL, root), root+r.Path
-	return v.jobs.Do(ctx, to, r)
 }
 
 // Submit starts a task.
@@ -57,7 +50,7 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true})
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true})
 	if err != nil {
 		return providers.Ticket{}, err
 	}
@@ -125,7 +118,7 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 	if err != nil {
 		return providers.Unwritable(err)
 	}
-	_, err = v.do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/tasks/" + url.PathEscape(ticket.Job) + "/cancel", Body: body})
+	_, err = v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/tasks/" + url.PathEscape(ticket.Job) + "/cancel", Body: body})
 	var fault *providers.Fault
 	switch {
 	case upstream.Forgotten(err):
@@ -144,7 +137,7 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 }
 
 func (v *Videos) task(ctx context.Context, to providers.Target, id string) (task, error) {
-	answer, err := v.do(ctx, to, upstream.JobRequest{Path: "/tasks/" + url.PathEscape(id) + "/creations"})
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/tasks/" + url.PathEscape(id) + "/creations"})
 	if err != nil {
 		return task{}, err
 	}
