@@ -22,6 +22,8 @@ const (
 	VideoContent VideoStep = "content"
 	// VideoLink asks for the link to a result, of a vendor that does not name it when it is asked about the job.
 	VideoLink VideoStep = "link"
+	// VideoUpload brings an image to the upstream before the submit, of a vendor whose submit takes none. upload.http answers it.
+	VideoUpload VideoStep = "upload"
 	// VideoCancel is a Canceler's request.
 	VideoCancel VideoStep = "cancel"
 	// VideoRemix is a Remixer's, answered like a submit.

@@ -23,8 +23,9 @@ func (s videoSuite) upload(t *testing.T) {
 		want.Name, want.ContentType = "", ""
 	}
 	u := s.upstream(t)
-	accept := u.file("submitted")
-	u.on(VideoSubmit, func(w http.ResponseWriter, r *http.Request) {
+	step, answer := u.images()
+	accept := u.file(answer)
+	u.on(step, func(w http.ResponseWriter, r *http.Request) {
 		got, err := s.subject.Upload(r)
 		switch {
 		case err != nil:
@@ -96,8 +97,9 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 func (s videoSuite) imageAddress(t *testing.T) {
 	t.Parallel()
 	u := s.upstream(t)
-	accept := u.file("submitted")
-	u.on(VideoSubmit, func(w http.ResponseWriter, r *http.Request) {
+	step, answer := u.images()
+	accept := u.file(answer)
+	u.on(step, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if !bytes.Contains(body, []byte("images.example.com/cat.png")) {
 			t.Errorf("got body %q", body)

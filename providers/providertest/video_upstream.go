@@ -49,7 +49,7 @@ func (s videoSuite) idleUpstream(t *testing.T) *videoUpstream {
 	u.answers = map[VideoStep]http.HandlerFunc{
 		VideoSubmit: u.file("submitted"), VideoPoll: u.file("done"), VideoContent: u.clip, VideoRemix: u.file("submitted"),
 	}
-	for step, name := range map[VideoStep]string{VideoCancel: "cancelled", VideoFind: "find", VideoLink: "link"} {
+	for step, name := range map[VideoStep]string{VideoCancel: "cancelled", VideoFind: "find", VideoLink: "link", VideoUpload: "upload"} {
 		if _, err := fs.Stat(s.subject.Answers, name+".http"); err == nil {
 			u.answers[step] = u.file(name)
 		}
@@ -104,6 +104,14 @@ func (u *videoUpstream) submitted() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.submits
+}
+
+// images is the step that brings an image, and the name of its answer.
+func (u *videoUpstream) images() (step VideoStep, file string) {
+	if _, err := fs.Stat(u.subject.Answers, "upload.http"); err == nil {
+		return VideoUpload, "upload"
+	}
+	return VideoSubmit, "submitted"
 }
 
 // link says where the result of the job lies from now on; false where the vendor names no links.
