@@ -1,0 +1,205 @@
+package pixverse
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// maxFile bounds a picture in bytes, the others are those of prompts in characters and of pictures.
+	maxFile                               = 20 << 20
+	maxPrompt, maxLongPrompt              = 2048, 5000
+	maxReferences, maxManyReferences      = 3, 7
+	longSeconds, oldLongSeconds, nameSize = "10", "8", 30
+	fullHD                                = "1080p"
+)
+
+// What is sent, because the vendor requires it, where the caller says nothing.
+const (
+	usualSeconds = 5
+	usualQuality = "540p"
+	usualRatio   = "16:9"
+)
+
+// mode is the way of a create, which is its path.
+type mode string
+
+const (
+	fromText       mode = "/video/text/generate"
+	fromImage      mode = "/video/img/generate"
+	fromFrames     mode = "/video/transition/generate"
+	fromReferences mode = "/video/fusion/generate"
+	fromVideo      mode = "/video/extend/generate"
+)
+
+// VideoModels is the table of the vendor's models.
+func VideoModels(name string) (providers.VideoModel, bool) {
+	first := providers.FirstFrame
+	table := providers.VideoModel{
+		Seconds: []string{"5", "8"}, AspectRatios: []string{"16:9", "4:3", "1:1", "3:4", "9:16"}, Resolutions: []string{"360p", "540p", "720p", fullHD},
+		MaxPrompt: maxPrompt, NeedsPrompt: true, Seed: true, Apart: true,
+		Inputs: []providers.VideoInput{
+			{Role: first, MaxBytes: maxFile},
+			{Role: providers.LastFrame, MaxBytes: maxFile, With: &first},
+			{Role: providers.ExtendVideo, LinksOnly: true},
+		},
+	}
+	references := 0
+	switch name {
+	case "v6", "c1":
+		table.Seconds, table.AspectRatios = upstream.SecondsFrom(1, 15), append(table.AspectRatios, "2:3", "3:2", "21:9")
+		table.MaxPrompt, table.Audio, references = maxLongPrompt, providers.AudioOption, maxManyReferences
+	case "v5.6", "v5.5":
+		table.Seconds, table.Audio, references = append(table.Seconds, longSeconds), providers.AudioOption, maxManyReferences
+	case "v5", "v4.5":
+		references = maxReferences
+	case "v4", "v3.5":
+	default:
+		return providers.VideoModel{}, false
+	}
+	if references > 0 {
+		table.Inputs = append(table.Inputs, providers.VideoInput{Role: providers.Reference, Max: references, MaxBytes: maxFile})
+	}
+	return table, true
+}
+
+// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+func modelOf(name string) providers.VideoModel {
+	if known, ok := VideoModels(name); ok {
+		return known
+	}
+	table, _ := VideoModels("v6")
+	table.Seconds, table.AspectRatios, table.Resolutions, table.MaxPrompt = providers.AnyWord(), providers.AnyWord(), providers.AnyWord(), 0
+	return table
+}
+
+// plan is a create that lacks the ids of its inputs.
+type plan struct {
+	mode    mode
+	members map[string]any
+	// names are those of the references in the prompt that are not used yet.
+	names []string
+}
+
+// planOf checks and plans a create. Nothing is sent before.
+func planOf(model string, req providers.VideoRequest) (*plan, error) {
+	table, shape, at := modelOf(model), req.Shape(), modeOf(req)
+	if fault := table.Check(shape); fault != nil {
+		return nil, fault
+	}
+	wide := at == fromText || at == fromReferences
+	if !wide { // the video has the ratio of its picture, and there is no field for another
+		table.AspectRatios = nil
+	}
+	if at == fromFrames || at == fromVideo {
+		table.MaxPrompt = maxPrompt
+	}
+	if fault := table.Check(shape); fault != nil {
+		return nil, fault
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return nil, fault
+	}
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{mode: at}
+	if p.names, err = refuseTogether(model, at, req, frame.Resolution); err != nil {
+		return nil, err
+	}
+	fields, err := req.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	p.members = map[string]any{"model": model, "prompt": req.Prompt}
+	set := func(name string, given bool, value, usual any) {
+		switch {
+		case given:
+			p.members[name] = value
+		case fields[name] == nil:
+			p.members[name] = usual
+		}
+	}
+	set("duration", seconds > 0, seconds, usualSeconds)
+	set("quality", frame.Resolution != "", frame.Resolution, usualQuality)
+	if wide {
+		set("aspect_ratio", frame.AspectRatio != "", frame.AspectRatio, usualRatio)
+	}
+	if req.Seed != nil {
+		p.members["seed"] = *req.Seed
+	}
+	if req.GenerateAudio != nil && table.Audio == providers.AudioOption {
+		p.members["generate_audio_switch"] = *req.GenerateAudio
+	}
+	return p, nil
+}
+
+// modeOf is the way of a create.
+func modeOf(req providers.VideoRequest) mode {
+	at := fromText
+	for _, input := range req.Inputs {
+		switch input.Role {
+		case providers.ExtendVideo:
+			return fromVideo
+		case providers.Reference:
+			return fromReferences
+		case providers.LastFrame:
+			return fromFrames
+		case providers.FirstFrame:
+			at = fromImage
+		}
+	}
+	return at
+}
+
+// named finds the names of references in a prompt.
+var named = regexp.MustCompile(`@([^\s@]+)`)
+
+// refuseTogether refuses what the vendor does not take together, and reads the names of the references.
+func refuseTogether(model string, at mode, req providers.VideoRequest, quality string) (names []string, err error) {
+	newer := model == "v5.5" || model == "v5.6"
+	switch {
+	case at == fromVideo && len(req.Inputs) > 1:
+		return nil, providers.InvalidField("video", "The upstream takes 'video' alone.")
+	case quality == fullHD && (newer && req.Seconds == longSeconds || model == "v3.5" && req.Seconds == oldLongSeconds):
+		return nil, providers.InvalidField("seconds", "The upstream makes no %s seconds in %s with this model.", req.Seconds, fullHD)
+	case at != fromReferences:
+		return nil, nil
+	}
+	for _, match := range named.FindAllStringSubmatch(req.Prompt, -1) {
+		if !slices.Contains(names, match[1]) {
+			names = append(names, match[1])
+		}
+	}
+	tooLong := slices.ContainsFunc(names, func(name string) bool { return len(name) > nameSize })
+	if tooLong || len(names) != len(req.Of(providers.Reference)) {
+		return nil, providers.InvalidField("prompt", "The upstream wants each of the 'reference_images' named in the prompt, in their order, "+
+			"as in \"@cat looks at @dog \": the prompt names %d (%s) for %d.", len(names), strings.Join(names, ", "), len(req.Of(providers.Reference)))
+	}
+	return names, nil
+}
+
+// put puts the id of an input into the create.
+func (p *plan) put(role providers.InputRole, id json.Number) {
+	switch {
+	case role == providers.ExtendVideo:
+		p.members["video_media_id"] = id
+	case role == providers.Reference:
+		list, _ := p.members["image_references"].([]map[string]any)
+		p.members["image_references"] = append(list, map[string]any{"type": "subject", "img_id": id, "ref_name": p.names[0]})
+		p.names = p.names[1:]
+	case role == providers.LastFrame:
+		p.members["last_frame_img"] = id
+	case p.mode == fromFrames:
+		p.members["first_frame_img"] = id
+	default:
+		p.members["img_id"] = id
+	}
+}

@@ -1,0 +1,85 @@
+package pixverse
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// uploads brings the request's inputs to the vendor and puts their ids into the plan. Whatever goes wrong, no video was paid.
+func (v *Videos) uploads(ctx context.Context, to providers.Target, req providers.VideoRequest, plan *plan) error {
+	for _, input := range req.Inputs {
+		id, err := v.upload(ctx, to, input)
+		if err != nil {
+			fault := *providers.AsFault(err)
+			fault.Accepted = providers.NotAccepted
+			return &fault
+		}
+		plan.put(input.Role, id)
+	}
+	return nil
+}
+
+// upload gives an input's id at the vendor: a picture's, or a video's.
+func (v *Videos) upload(ctx context.Context, to providers.Target, input providers.Media) (json.Number, error) {
+	path, file, link := "/image/upload", "image", "image_url"
+	if input.Role == providers.ExtendVideo {
+		path, file, link = "/media/upload", "file", "file_url"
+	}
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	if input.URL != "" {
+		if err := form.WriteField(link, input.URL); err != nil {
+			return "", providers.Unwritable(err)
+		}
+	} else if err := writeFile(ctx, form, file, input); err != nil {
+		return "", err
+	}
+	if err := form.Close(); err != nil {
+		return "", providers.Unwritable(err)
+	}
+	var made struct {
+		ImageID upstream.Loose `json:"img_id"`
+		MediaID upstream.Loose `json:"media_id"`
+	}
+	request := upstream.JobRequest{
+		Method: http.MethodPost, Path: path, Body: body.Bytes(), Header: http.Header{"Content-Type": {form.FormDataContentType()}},
+	}
+	if err := v.do(ctx, to, request, true, &made); err != nil {
+		return "", err
+	}
+	id := made.ImageID
+	if id == "" {
+		id = made.MediaID
+	}
+	if id.Number() == "" {
+		return "", upstream.BrokenAnswer("an upload without an id", nil)
+	}
+	return json.Number(id), nil
+}
+
+func writeFile(ctx context.Context, form *multipart.Writer, field string, input providers.Media) error {
+	name, kind := input.Name, input.ContentType
+	if name == "" {
+		name = field
+	}
+	// A type that is none, or that would end its header line, is the client's word about its file and nothing more.
+	if _, _, err := mime.ParseMediaType(kind); err != nil {
+		kind = "application/octet-stream"
+	}
+	header := make(textproto.MIMEHeader)
+	header.Set("Content-Disposition", multipart.FileContentDisposition(field, name))
+	header.Set("Content-Type", kind)
+	part, err := form.CreatePart(header)
+	if err != nil {
+		return providers.Unwritable(err)
+	}
+	return input.CopyTo(ctx, part)
+}

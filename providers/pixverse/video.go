@@ -1,0 +1,228 @@
+// Package pixverse adapts PixVerse's API platform.
+//
+// Of the product it imports providers and providers/upstream alone.
+package pixverse
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// Wire facts of this package: docs.platform.pixverse.ai (text-to-video, image-to-video, transition, fusion, extend, upload,
+// get-video-generation-status, error-codes, common-errors), Comfy-Org/ComfyUI comfy_api_nodes/apis/pixverse.py,
+// cloud.tencent.com/document/product/1823/138038.
+
+// BaseURL is the vendor's own address outside China; a channel's may end in /openapi/v2 as well.
+const BaseURL = "https://app-api.pixverse.ai"
+
+// leastPoll is how often a job is asked about at most. The vendor has no rule.
+const leastPoll = 5 * time.Second
+
+// Videos drives the jobs of POST /video/*/generate. The vendor neither looks jobs up by a key of ours nor cancels them.
+type Videos struct{ jobs *upstream.Jobs }
+
+// NewVideos makes the adapter over the process's client.
+func NewVideos(client *http.Client) *Videos {
+	return &Videos{upstream.NewJobs(client, upstream.JobVendor{
+		Name: "pixverse", Root: "/openapi/v2", Authorize: authorize, Classify: classify, Reason: reason,
+	})}
+}
+
+// authorize puts the key on a request, and an id that must be another for each request: the vendor makes no second video of one that
+// it has seen.
+func authorize(req *http.Request, key providers.Secret) error {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	const version, variant = 0x40, 0x80
+	id[6], id[8] = id[6]&0x0f|version, id[8]&0x3f|variant
+	req.Header.Set("Api-Key", key.Reveal())
+	req.Header.Set("Ai-Trace-Id", fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:]))
+	return nil
+}
+
+// answer is the envelope of every answer.
+type answer struct {
+	Code upstream.Loose  `json:"ErrCode"`
+	Msg  upstream.Loose  `json:"ErrMsg"`
+	Resp json.RawMessage `json:"Resp"`
+	// Some errors have other names.
+	OtherCode upstream.Loose `json:"err_code"`
+	OtherMsg  upstream.Loose `json:"err_msg"`
+}
+
+func (a answer) code() string {
+	if a.Code != "" {
+		return string(a.Code)
+	}
+	return string(a.OtherCode)
+}
+
+// do sends a request and reads the content of the envelope into a struct. A refusal of status 200 is a fault; tells: with the vendor's
+// words.
+func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest, tells bool, into any) error {
+	got, err := v.jobs.Do(ctx, to, r)
+	if err != nil {
+		return err
+	}
+	var a answer
+	if err := upstream.Decode(got.Body, &a); err != nil {
+		return err
+	}
+	if code := a.code(); code != "" && code != "0" {
+		return v.jobs.Refuse(got, statusOf(code), to.Key, tells)
+	}
+	if len(a.Resp) == 0 || string(a.Resp) == "null" {
+		return nil
+	}
+	return upstream.Decode(a.Resp, into)
+}
+
+// Submit uploads what the video is made from, which costs nothing, and starts the job.
+func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	plan, err := planOf(to.Model, req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	if err := v.uploads(ctx, to, req, plan); err != nil {
+		return providers.Ticket{}, err
+	}
+	body, err := upstream.Encode(req, plan.members)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	var made struct {
+		VideoID upstream.Loose `json:"video_id"`
+	}
+	create := upstream.JobRequest{Method: http.MethodPost, Path: string(plan.mode), Body: body, Paid: true}
+	if err := v.do(ctx, to, create, true, &made); err != nil {
+		return providers.Ticket{}, err
+	}
+	if made.VideoID == "" {
+		return providers.Ticket{}, upstream.BrokenAnswer("no video id", nil)
+	}
+	return providers.Ticket{Job: string(made.VideoID)}, nil
+}
+
+// Poll reads the job.
+func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	j, err := v.job(ctx, to, ticket)
+	if lost(err) {
+		return upstream.ForgottenJob(), nil
+	}
+	if err != nil {
+		return providers.VideoStatus{}, err
+	}
+	return j.status(to.Key)
+}
+
+// Open reads the job's one video at its link, which takes no key.
+func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
+	if err := upstream.OneOutput(output); err != nil {
+		return providers.Video{}, err
+	}
+	j, err := v.job(ctx, to, ticket)
+	if err != nil && !lost(err) {
+		return providers.Video{}, err
+	}
+	if j.URL == "" {
+		return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
+	}
+	return v.jobs.Open(ctx, to, string(j.URL), false)
+}
+
+func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (j job, err error) {
+	err = v.do(ctx, to, upstream.JobRequest{Path: "/video/result/" + url.PathEscape(ticket.Job)}, false, &j)
+	return j, err
+}
+
+// job is the vendor's.
+type job struct {
+	Status upstream.Loose `json:"status"`
+	URL    upstream.Loose `json:"url"`
+	Width  upstream.Loose `json:"outputWidth"`
+	Height upstream.Loose `json:"outputHeight"`
+}
+
+// status reads the vendor's numbers. An unknown one, and none at all, means still running: waiting is no other number.
+func (j job) status(key providers.Secret) (providers.VideoStatus, error) {
+	word := providers.Cut(string(j.Status), providers.WordLimit)
+	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: word, NextPoll: leastPoll}
+	const moderated = "The upstream's moderation did not let the video pass."
+	switch word {
+	case "1":
+		if j.URL == "" {
+			return providers.VideoStatus{}, upstream.BrokenAnswer("done without a link", nil)
+		}
+		s.State, s.Outputs, s.NextPoll = providers.JobDone, 1, 0
+		s.Width, s.Height = j.Width.Pixels(), j.Height.Pixels()
+	case "6": // deleted
+		s = upstream.ForgottenJob()
+		s.Word = word
+	case "7", "10": // 10 is seen by clients and not documented, and so is 9
+		return upstream.FailedJob(word, providers.FailedContent, "status "+word, moderated, false, key), nil
+	case "8", "9":
+		return upstream.FailedJob(word, providers.FailedVendor, "status "+word, "The upstream could not make the video.", false, key), nil
+	}
+	return s, nil
+}
+
+// statusOf is the HTTP status that a code means. Of a code that is not listed, what became of the request is unknown.
+func statusOf(code string) int {
+	in := func(codes ...string) bool { return slices.Contains(codes, code) }
+	switch {
+	case in("400011", "400013", "400017", "400018", "400019", "400032", "500030", "500031", "500032", "500033", "500041", "500042", "500070", "500071"):
+		return http.StatusBadRequest
+	case in("400012", "500020", "10001", "10002", "10003", "10004", "10005"):
+		return http.StatusUnauthorized
+	case in("500054", "500063"): // moderation
+		return http.StatusUnprocessableEntity
+	case in("500044", busy):
+		return http.StatusTooManyRequests
+	case in("500060", "500090"):
+		return http.StatusPaymentRequired
+	case in("500008", "500064"): // of a job
+		return http.StatusNotFound
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// busy is the code of high load. Its words say that nothing was taken, a status of 5xx beside it does not.
+const busy = "500069"
+
+// classify reads the code of a refusal, which says more than the status.
+func classify(fault *providers.Fault) {
+	var a answer
+	_ = json.Unmarshal(fault.Upstream.Body, &a) // another shape has no code
+	code := a.code()
+	fault.Code = providers.Cut(code, providers.WordLimit)
+	failed := fault.Upstream.Status >= http.StatusInternalServerError
+	if status := statusOf(code); fault.Upstream.Status >= http.StatusBadRequest && status/100 == 4 && !(failed && code == busy) {
+		upstream.Reclass(fault, status)
+	}
+}
+
+// reason finds the words of a refusal.
+func reason(body []byte) string {
+	var a answer
+	_ = json.Unmarshal(body, &a) // another shape has no words to show
+	if a.Msg != "" {
+		return string(a.Msg)
+	}
+	return string(a.OtherMsg)
+}
+
+// lost tells whether an error is the vendor's word that it does not know the job.
+func lost(err error) bool {
+	fault := providers.AsFault(err)
+	return fault != nil && fault.Upstream != nil && fault.Kind == providers.NotFound
+}
