@@ -16,6 +16,7 @@ import (
 	"modelrelay/providers/kling"
 	"modelrelay/providers/luma"
 	"modelrelay/providers/openai"
+	"modelrelay/providers/pixverse"
 	"modelrelay/providers/replicate"
 	"modelrelay/providers/runway"
 	"modelrelay/providers/vendorc"
@@ -91,6 +92,12 @@ func New(client *http.Client) providers.Catalog {
 			Video:       openai.NewVideos(client),
 			VideoModels: openai.VideoModels,
 			Realtime:    openai.NewRealtime(client),
+		},
+		"pixverse": {
+			Name:        "pixverse",
+			BaseURL:     pixverse.BaseURL,
+			Video:       pixverse.NewVideos(client),
+			VideoModels: pixverse.VideoModels,
 		},
 		"replicate": {
 			Name:        "replicate",
