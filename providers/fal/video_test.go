@@ -87,7 +87,8 @@ func TestVideoCreate(t *testing.T) {
 			`{"aspect_ratio":"16:9","auto_fix":true,"duration":"8s","generate_audio":true,"negative_prompt":"n","prompt":"p","resolution":"1080p","seed":7}`,
 		},
 		{
-			"fal-ai/veo3.1/first-last-frame-to-video", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}},
+			"fal-ai/veo3.1/first-last-frame-to-video",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}},
 			`{"first_frame_url":"https://h/","last_frame_url":"https://h/last_frame","prompt":"p"}`,
 		},
 		{
@@ -96,7 +97,8 @@ func TestVideoCreate(t *testing.T) {
 			`{"duration":"5","end_image_url":"https://h/last_frame","start_image_url":"https://h/"}`,
 		},
 		{
-			"bytedance/seedance-2.0/reference-to-video", providers.VideoRequest{Prompt: "p", Resolution: "4k", Inputs: []providers.Media{link(providers.Reference), link(providers.Reference)}},
+			"bytedance/seedance-2.0/reference-to-video",
+			providers.VideoRequest{Prompt: "p", Resolution: "4k", Inputs: []providers.Media{link(providers.Reference), link(providers.Reference)}},
 			`{"image_urls":["https://h/reference","https://h/reference"],"prompt":"p","resolution":"4k"}`,
 		},
 		{"alibaba/happy-horse/v1.1/text-to-video", providers.VideoRequest{Prompt: "p", Seconds: "5"}, `{"duration":5,"prompt":"p"}`},

@@ -173,15 +173,18 @@ func TestVideoCreate(t *testing.T) {
 				`{"element_id":"1","id":"e","type":"element"}],"options":{},"settings":{"aspect_ratio":"16:9"}}`,
 		},
 		{
-			"an edit", "kling-o1", "", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo)}},
+			"an edit", "kling-o1", "",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo)}},
 			"/omni-video/kling-o1", `{"contents":[{"type":"prompt","text":"p"},{"type":"base_video","url":"https://h/video"}],"options":{},"settings":{}}`,
 		},
 		{
-			"sound that comes anyway", "kling-3.0-turbo", "", providers.VideoRequest{Prompt: "p", GenerateAudio: &on},
+			"sound that comes anyway", "kling-3.0-turbo", "",
+			providers.VideoRequest{Prompt: "p", GenerateAudio: &on},
 			"/text-to-video/kling-3.0-turbo", `{"options":{},"prompt":"p","settings":{}}`,
 		},
 		{
-			"an older text", "kling-v3", "", providers.VideoRequest{Prompt: "p", NegativePrompt: "n", Seconds: "7", AspectRatio: "9:16", Resolution: "720p", GenerateAudio: &on, IdempotencyKey: "a-1"},
+			"an older text", "kling-v3", "",
+			providers.VideoRequest{Prompt: "p", NegativePrompt: "n", Seconds: "7", AspectRatio: "9:16", Resolution: "720p", GenerateAudio: &on, IdempotencyKey: "a-1"},
 			"/v1/videos/text2video",
 			`{"aspect_ratio":"9:16","duration":"7","external_task_id":"a-1","mode":"std","model_name":"kling-v3","negative_prompt":"n","prompt":"p","sound":"on"}`,
 		},
@@ -191,12 +194,14 @@ func TestVideoCreate(t *testing.T) {
 			"/v1/videos/image2video", `{"cfg_scale":0.5,"image":"https://h/","image_tail":"https://h/last_frame","mode":"pro","model_name":"kling-v2-6","prompt":"p"}`,
 		},
 		{
-			"older references", "kling-video-o1", "", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.Reference)}},
+			"older references", "kling-video-o1", "",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.Reference)}},
 			"/v1/videos/omni-video",
 			`{"image_list":[{"image_url":"https://h/","type":"first_frame"},{"image_url":"https://h/reference"}],"model_name":"kling-video-o1","prompt":"p"}`,
 		},
 		{
-			"an older edit", "kling-v3-omni", "", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo)}},
+			"an older edit", "kling-v3-omni", "",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo)}},
 			"/v1/videos/omni-video",
 			`{"model_name":"kling-v3-omni","prompt":"p","video_list":[{"keep_original_sound":"yes","refer_type":"base","video_url":"https://h/video"}]}`,
 		},

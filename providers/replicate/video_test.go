@@ -85,19 +85,23 @@ func TestVideoCreate(t *testing.T) {
 				`"negative_prompt":"n","prompt":"p","resolution":"1080p","seed":7}}`,
 		},
 		{
-			"vidu/q3-pro:abc", providers.VideoRequest{Prompt: "p", Seconds: "5", GenerateAudio: &on, Inputs: []providers.Media{link(providers.FirstFrame)}},
+			"vidu/q3-pro:abc",
+			providers.VideoRequest{Prompt: "p", Seconds: "5", GenerateAudio: &on, Inputs: []providers.Media{link(providers.FirstFrame)}},
 			"/predictions", `{"input":{"audio":true,"duration":5,"prompt":"p","start_image":"https://h/"},"version":"abc"}`,
 		},
 		{
-			"bytedance/seedance-2.0", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.Reference)}},
+			"bytedance/seedance-2.0",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.Reference)}},
 			"/models/bytedance/seedance-2.0/predictions", `{"input":{"prompt":"p","reference_images":["https://h/reference"]}}`,
 		},
 		{
-			"wan-video/wan-2.7-i2v", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.ExtendVideo), link(providers.SourceAudio)}},
+			"wan-video/wan-2.7-i2v",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.ExtendVideo), link(providers.SourceAudio)}},
 			"/models/wan-video/wan-2.7-i2v/predictions", `{"input":{"audio":"https://h/audio","first_clip":"https://h/extend","prompt":"p"}}`,
 		},
 		{
-			"deployments/me/mine", providers.VideoRequest{Prompt: "p", FPS: 24, Inputs: []providers.Media{link(providers.FirstFrame)}},
+			"deployments/me/mine",
+			providers.VideoRequest{Prompt: "p", FPS: 24, Inputs: []providers.Media{link(providers.FirstFrame)}},
 			"/deployments/me/mine/predictions", `{"input":{"fps":24,"image":"https://h/","prompt":"p"}}`,
 		},
 	} {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -113,9 +114,7 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("User-Agent", Agent)
-	for name, values := range r.Header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, r.Header)
 	if err := j.vendor.Authorize(req, to.Key); err != nil {
 		fault := &providers.Fault{Err: err}
 		fault.RefuseKey(providers.KeyRefused)

@@ -91,7 +91,8 @@ func TestVideoCreate(t *testing.T) {
 		{"an image alone", "cogvideox-2", providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame)}}, `{"image_url":"https://h/","model":"cogvideox-2"}`},
 		{"words of a size", "cogvideox-3", providers.VideoRequest{Prompt: "p", AspectRatio: "9:16", Resolution: "1080p"}, `{"model":"cogvideox-3","prompt":"p","size":"1080x1920"}`},
 		{
-			"a reference", "vidu2-reference", providers.VideoRequest{Prompt: "p", AspectRatio: "1:1", Inputs: []providers.Media{link(providers.Reference)}},
+			"a reference", "vidu2-reference",
+			providers.VideoRequest{Prompt: "p", AspectRatio: "1:1", Inputs: []providers.Media{link(providers.Reference)}},
 			`{"aspect_ratio":"1:1","image_url":["https://h/reference"],"model":"vidu2-reference","prompt":"p"}`,
 		},
 	} {
