@@ -171,6 +171,12 @@ func (s *stack) serviceSections(at places, token string) []gatewayyaml.Section {
     keys: ["ak-upstream-one:sk-upstream-one"]
     models: {jimeng_t2v_v30: , jimeng_i2v_first_v30: , jimeng_ti2v_v30_pro: }
     groups: [default]
+  - name: kling
+    vendor: kling
+    base_url: http://%[1]s/kling
+    keys: [sk-upstream-one]
+    models: {kling-3.0: , kling-3.0-omni: }
+    groups: [default]
   - name: chained
     vendor: generic
     base_url: http://%[1]s/generic/v1

@@ -11,9 +11,10 @@
 //	/anthropic/    v1/messages[/count_tokens], v1/models[/{id}]
 //	/gemini/       v1beta (and v1) models[/{id}], :generateContent, :streamGenerateContent, :countTokens, :embedContent, :batchEmbedContents
 //	/vendorc/      ?Action=CVSync2AsyncSubmitTask|CVSync2AsyncGetResult&Version=2022-08-31
+//	/kling/        {text-to-video,image-to-video,omni-video}/{model}, tasks?task_ids|external_task_ids
 //	/media/        result links: no key, signed, 403 once they expired
 //
-// A base URL for a channel is what the vendor's SDK takes: …/openai/v1, …/generic/v1, …/anthropic, …/gemini, …/vendorc/.
+// A base URL for a channel is what the vendor's SDK takes: …/openai/v1, …/generic/v1, …/anthropic, …/gemini, …/vendorc/, …/kling.
 //
 // Keys begin with sk-upstream; what follows is free, so that tests can tell channels apart by it. For vendor C the access key begins
 // with ak-upstream and its secret key is sk-upstream and what follows in the access key (ak-upstream-1, sk-upstream-1);
@@ -89,7 +90,7 @@
 // Operations: chat, completions, embeddings, responses, responses.compact, responses.input_tokens, moderations, rerank, images.generations, images.edits,
 // images.content, audio.speech, audio.transcriptions, audio.translations, models, realtime, video.create, video.get, video.list,
 // video.content, video.delete, video.remix, video.cancel (openai, generic); messages, messages.count_tokens, models (anthropic);
-// generate, stream, count_tokens, embed, embed.batch, models (gemini); video.create, video.get, video.content (vendorc);
+// generate, stream, count_tokens, embed, embed.batch, models (gemini); video.create, video.get, video.content (vendorc, kling);
 // unknown for every other path.
 //
 // # Rules

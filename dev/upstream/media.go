@@ -35,7 +35,7 @@ func (s *server) videoLink(x *exchange, j *job, output int) string {
 
 // routeMedia serves the links. Their calls count under the vendor whose job they show.
 func (s *server) routeMedia() {
-	for _, name := range []string{"openai", "vendorc", "generic"} {
+	for _, name := range []string{"openai", "vendorc", "generic", "kling"} {
 		v := &vendor{name: name, authenticate: linkKey, refuse: refuseLink}
 		s.handle("GET /media/"+name+"/{id}/{output}", operation{v, "video.content", func(x *exchange) *problem {
 			return s.parseJob(x, x.r.PathValue("id"))

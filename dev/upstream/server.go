@@ -41,6 +41,7 @@ func newServer(ctx context.Context, o Options, jobs *jobs) *server {
 	s.routeOpenAI()
 	s.routeAnthropic()
 	s.routeGemini()
+	s.routeKling()
 	s.routeVendorC()
 	s.routeGeneric()
 	s.routeMedia()
