@@ -131,11 +131,12 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 		return runs
 	}
 	j, err := v.secondJob(ctx, to, ticket)
-	if err != nil && !lost(err) {
-		return err
-	}
 	switch {
-	case err != nil, j.ended():
+	case lost(err):
+		return nil
+	case err != nil:
+		return err
+	case j.ended():
 		return nil
 	case j.Status != "queued":
 		return runs

@@ -131,28 +131,39 @@ func TestVideoCreate(t *testing.T) {
 		path, want  string
 	}{
 		{
-			"a prompt", "MiniMax-Hailuo-2.3", providers.VideoRequest{Prompt: "p", Width: 1366, Height: 768, Seconds: "10.0"}, "/v1",
+			"a prompt", "MiniMax-Hailuo-2.3",
+			providers.VideoRequest{Prompt: "p", Width: 1366, Height: 768, Seconds: "10.0"},
+			"/v1",
 			`{"duration":10,"model":"MiniMax-Hailuo-2.3","prompt":"p","resolution":"768P"}`,
 		},
 		{
 			"two frames", "MiniMax-Hailuo-02",
-			providers.VideoRequest{Resolution: "1080p", Extra: json.RawMessage(`{"prompt_optimizer":false}`), Inputs: []providers.Media{first, last}}, "/v1",
+			providers.VideoRequest{Resolution: "1080p", Extra: json.RawMessage(`{"prompt_optimizer":false}`), Inputs: []providers.Media{first, last}},
+			"/v1",
 			`{"first_frame_image":"https://h/","last_frame_image":"https://h/last_frame","model":"MiniMax-Hailuo-02","prompt_optimizer":false,"resolution":"1080P"}`,
 		},
 		{
-			"a portrait from an image", "MiniMax-Hailuo-2.3-Fast", providers.VideoRequest{Width: 1080, Height: 1920, Seconds: "6", Inputs: []providers.Media{first}}, "/v1",
+			"a portrait from an image", "MiniMax-Hailuo-2.3-Fast",
+			providers.VideoRequest{Width: 1080, Height: 1920, Seconds: "6", Inputs: []providers.Media{first}},
+			"/v1",
 			`{"duration":6,"first_frame_image":"https://h/","model":"MiniMax-Hailuo-2.3-Fast","resolution":"1080P"}`,
 		},
 		{
-			"a subject", "S2V-01", providers.VideoRequest{Prompt: "p", Seconds: "6", Resolution: "720p", Inputs: []providers.Media{reference}}, "/v1",
+			"a subject", "S2V-01",
+			providers.VideoRequest{Prompt: "p", Seconds: "6", Resolution: "720p", Inputs: []providers.Media{reference}},
+			"/v1",
 			`{"model":"S2V-01","prompt":"p","subject_reference":[{"image":["https://h/reference"],"type":"character"}]}`,
 		},
 		{
-			"what is required", "MiniMax-H3", providers.VideoRequest{Prompt: "p"}, "/v2",
+			"what is required", "MiniMax-H3",
+			providers.VideoRequest{Prompt: "p"},
+			"/v2",
 			`{"content":[{"text":"p","type":"text"}],"duration":5,"model":"MiniMax-H3","ratio":"16:9","resolution":"768P"}`,
 		},
 		{
-			"frames", "MiniMax-H3", providers.VideoRequest{Prompt: "p", Resolution: "2k", Seconds: "15", Inputs: []providers.Media{first, last}}, "/v2",
+			"frames", "MiniMax-H3",
+			providers.VideoRequest{Prompt: "p", Resolution: "2k", Seconds: "15", Inputs: []providers.Media{first, last}},
+			"/v2",
 			`{"content":[{"text":"p","type":"text"},{"image_url":{"url":"https://h/"},"role":"first_frame","type":"image_url"},` +
 				`{"image_url":{"url":"https://h/last_frame"},"role":"last_frame","type":"image_url"}],"duration":15,"model":"MiniMax-H3","resolution":"2K"}`,
 		},
@@ -161,7 +172,8 @@ func TestVideoCreate(t *testing.T) {
 			providers.VideoRequest{
 				Prompt: "p", AspectRatio: "adaptive", Resolution: "480p", Inputs: []providers.Media{reference, link(providers.SourceAudio)},
 				Extra: json.RawMessage(`{"content":[{"type":"video_url","video_url":{"url":"https://h/v"},"role":"reference_video"}],"duration":7}`),
-			}, "/v2",
+			},
+			"/v2",
 			`{"content":[{"text":"p","type":"text"},{"image_url":{"url":"https://h/reference"},"role":"reference_image","type":"image_url"},` +
 				`{"audio_url":{"url":"https://h/audio"},"role":"reference_audio","type":"audio_url"},` +
 				`{"type":"video_url","video_url":{"url":"https://h/v"},"role":"reference_video"}],"duration":7,"model":"MiniMax-H3-Max","ratio":"adaptive","resolution":"480P"}`,

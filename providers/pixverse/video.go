@@ -205,8 +205,10 @@ func classify(fault *providers.Fault) {
 	_ = json.Unmarshal(fault.Upstream.Body, &a) // another shape has no code
 	code := a.code()
 	fault.Code = providers.Cut(code, providers.WordLimit)
-	failed := fault.Upstream.Status >= http.StatusInternalServerError
-	if status := statusOf(code); fault.Upstream.Status >= http.StatusBadRequest && status/100 == 4 && !(failed && code == busy) {
+	if code == busy && fault.Upstream.Status >= http.StatusInternalServerError {
+		return
+	}
+	if status := statusOf(code); fault.Upstream.Status >= http.StatusBadRequest && status/100 == 4 {
 		upstream.Reclass(fault, status)
 	}
 }

@@ -77,7 +77,7 @@ type vendor struct {
 func (v *vendor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.traces[r.Header.Get("Ai-Trace-Id")] = true
 	if field := map[string]string{"/openapi/v2/image/upload": "image_url", "/openapi/v2/media/upload": "file_url"}[r.URL.Path]; field != "" {
-		v.uploads = append(v.uploads, r.FormValue(field)) //nolint:gosec // a test's own form
+		v.uploads = append(v.uploads, r.FormValue(field))
 		_, _ = fmt.Fprintf(w, `{"ErrCode":0,"ErrMsg":"Success","Resp":{%q:%d}}`, map[string]string{"image_url": "img_id", "file_url": "media_id"}[field], len(v.uploads))
 		return
 	}
@@ -97,7 +97,9 @@ func TestVideoCreate(t *testing.T) {
 		uploads     int
 	}{
 		{
-			"what is required", "v6", providers.VideoRequest{Prompt: "p"}, "text/generate",
+			"what is required", "v6",
+			providers.VideoRequest{Prompt: "p"},
+			"text/generate",
 			`{"aspect_ratio":"16:9","duration":5,"model":"v6","prompt":"p","quality":"540p"}`, 0,
 		},
 		{
@@ -110,11 +112,15 @@ func TestVideoCreate(t *testing.T) {
 			`{"aspect_ratio":"9:16","duration":15,"generate_audio_switch":true,"generate_multi_clip_switch":true,"model":"v6","prompt":"p","quality":"1080p","seed":7}`, 0,
 		},
 		{
-			"an image", "v5", providers.VideoRequest{Prompt: "p", Seconds: "8", Width: 1280, Height: 720, Inputs: []providers.Media{first}}, "img/generate",
+			"an image", "v5",
+			providers.VideoRequest{Prompt: "p", Seconds: "8", Width: 1280, Height: 720, Inputs: []providers.Media{first}},
+			"img/generate",
 			`{"duration":8,"img_id":1,"model":"v5","prompt":"p","quality":"720p"}`, 1,
 		},
 		{
-			"two frames", "v5.5", providers.VideoRequest{Prompt: "p", Seconds: "10", Inputs: []providers.Media{last, first}}, "transition/generate",
+			"two frames", "v5.5",
+			providers.VideoRequest{Prompt: "p", Seconds: "10", Inputs: []providers.Media{last, first}},
+			"transition/generate",
 			`{"duration":10,"first_frame_img":2,"last_frame_img":1,"model":"v5.5","prompt":"p","quality":"540p"}`, 2,
 		},
 		{
@@ -125,11 +131,15 @@ func TestVideoCreate(t *testing.T) {
 				`"model":"v6","prompt":"@cat meets @dog and @cat runs","quality":"540p"}`, 2,
 		},
 		{
-			"an extension", "v6", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.ExtendVideo)}}, "extend/generate",
+			"an extension", "v6",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.ExtendVideo)}},
+			"extend/generate",
 			`{"duration":5,"model":"v6","prompt":"p","quality":"540p","video_media_id":1}`, 1,
 		},
 		{
-			"a model that is not known", "v9", providers.VideoRequest{Prompt: "p", Seconds: "40", Resolution: "4k"}, "text/generate",
+			"a model that is not known", "v9",
+			providers.VideoRequest{Prompt: "p", Seconds: "40", Resolution: "4k"},
+			"text/generate",
 			`{"aspect_ratio":"16:9","duration":40,"model":"v9","prompt":"p","quality":"4k"}`, 0,
 		},
 	} {

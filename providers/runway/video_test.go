@@ -84,7 +84,9 @@ func TestVideoCreate(t *testing.T) {
 		path, want  string
 	}{
 		{
-			"what is required", "gen4.5", providers.VideoRequest{Prompt: "p"}, "/v1/text_to_video",
+			"what is required", "gen4.5",
+			providers.VideoRequest{Prompt: "p"},
+			"/v1/text_to_video",
 			`{"duration":5,"model":"gen4.5","promptText":"p","ratio":"1280:720"}`,
 		},
 		{
@@ -120,33 +122,45 @@ func TestVideoCreate(t *testing.T) {
 				`"references":[{"uri":"https://h/reference"},{"uri":"https://h/reference"}]}`,
 		},
 		{
-			"words", "grok_imagine_1_5", providers.VideoRequest{Prompt: "p", Width: 720, Height: 1280, GenerateAudio: &on}, "/v1/text_to_video",
+			"words", "grok_imagine_1_5",
+			providers.VideoRequest{Prompt: "p", Width: 720, Height: 1280, GenerateAudio: &on},
+			"/v1/text_to_video",
 			`{"model":"grok_imagine_1_5","promptText":"p","ratio":"9:16","resolution":"720p"}`,
 		},
 		{
-			"a resolution in the ratio", "wan3", providers.VideoRequest{Prompt: "p", Resolution: "720p", Inputs: []providers.Media{link(providers.FirstFrame)}},
+			"a resolution in the ratio", "wan3",
+			providers.VideoRequest{Prompt: "p", Resolution: "720p", Inputs: []providers.Media{link(providers.FirstFrame)}},
 			"/v1/image_to_video",
 			`{"model":"wan3","promptImage":[{"position":"first","uri":"https://h/"}],"promptText":"p","ratio":"auto_720p"}`,
 		},
 		{
-			"a resolution as pixels", "wan3", providers.VideoRequest{Prompt: "p", Resolution: "1080p"}, "/v1/text_to_video",
+			"a resolution as pixels", "wan3",
+			providers.VideoRequest{Prompt: "p", Resolution: "1080p"},
+			"/v1/text_to_video",
 			`{"model":"wan3","promptText":"p","ratio":"1920:1080"}`,
 		},
 		{
-			"a resolution beside an image", "happyhorse_1_0", providers.VideoRequest{Width: 1920, Height: 1080, Inputs: []providers.Media{link(providers.FirstFrame)}},
+			"a resolution beside an image", "happyhorse_1_0",
+			providers.VideoRequest{Width: 1920, Height: 1080, Inputs: []providers.Media{link(providers.FirstFrame)}},
 			"/v1/image_to_video",
 			`{"model":"happyhorse_1_0","promptImage":[{"position":"first","uri":"https://h/"}],"resolution":"1080p"}`,
 		},
 		{
-			"an edit", "aleph2", providers.VideoRequest{Prompt: "p", AspectRatio: "9:16", Inputs: []providers.Media{link(providers.SourceVideo)}}, "/v1/video_to_video",
+			"an edit", "aleph2",
+			providers.VideoRequest{Prompt: "p", AspectRatio: "9:16", Inputs: []providers.Media{link(providers.SourceVideo)}},
+			"/v1/video_to_video",
 			`{"model":"aleph2","promptText":"p","targetAspectRatio":"9:16","videoUri":"https://h/video"}`,
 		},
 		{
-			"an extension", "seedance2_5", providers.VideoRequest{Prompt: "p", Seconds: "4", Inputs: []providers.Media{link(providers.ExtendVideo)}}, "/v1/video_to_video",
+			"an extension", "seedance2_5",
+			providers.VideoRequest{Prompt: "p", Seconds: "4", Inputs: []providers.Media{link(providers.ExtendVideo)}},
+			"/v1/video_to_video",
 			`{"duration":4,"mode":"extend","model":"seedance2_5","promptText":"p","promptVideo":"https://h/extend"}`,
 		},
 		{
-			"a model that is not known", "next", providers.VideoRequest{Prompt: "p", Width: 123, Height: 456, Seconds: "77"}, "/v1/text_to_video",
+			"a model that is not known", "next",
+			providers.VideoRequest{Prompt: "p", Width: 123, Height: 456, Seconds: "77"},
+			"/v1/text_to_video",
 			`{"duration":77,"model":"next","promptText":"p","ratio":"123:456"}`,
 		},
 	} {

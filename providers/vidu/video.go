@@ -197,8 +197,8 @@ func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
 // Codes of the vendor's.
 const (
 	internalFailure = "InternalServiceFailure"
-	noCredit        = "CreditInsufficient"
-	atLimit         = "QuotaExceeded" // of tasks at one time
+	noCredit        = "CreditInsufficient" //nolint:gosec // a word of the vendor's
+	atLimit         = "QuotaExceeded"      // of tasks at one time
 )
 
 // failureCode is the product's word for the vendor's code of a failed task.

@@ -106,27 +106,34 @@ func TestVideoCreate(t *testing.T) {
 			`{"aspect_ratio":"9:16","audio":false,"duration":16,"model":"viduq3-turbo","movement_amplitude":"small","payload":"video_1-1","prompt":"p","resolution":"720p","seed":7}`,
 		},
 		{
-			"an image", "viduq2-pro", providers.VideoRequest{Width: 1920, Height: 1080, Inputs: []providers.Media{first}},
+			"an image", "viduq2-pro",
+			providers.VideoRequest{Width: 1920, Height: 1080, Inputs: []providers.Media{first}},
 			"img2video", `{"images":["https://h/"],"model":"viduq2-pro","resolution":"1080p"}`,
 		},
 		{
-			"two frames, the last named first", "viduq3-pro", providers.VideoRequest{Prompt: "p", GenerateAudio: &off, Inputs: []providers.Media{last, first}},
+			"two frames, the last named first", "viduq3-pro",
+			providers.VideoRequest{Prompt: "p", GenerateAudio: &off, Inputs: []providers.Media{last, first}},
 			"start-end2video", `{"audio":false,"images":["https://h/","https://h/last_frame"],"model":"viduq3-pro","prompt":"p"}`,
 		},
 		{
-			"references", "viduq3", providers.VideoRequest{Prompt: "p", AspectRatio: "1:1", Seconds: "3", Inputs: []providers.Media{reference, reference}},
+			"references", "viduq3",
+			providers.VideoRequest{Prompt: "p", AspectRatio: "1:1", Seconds: "3", Inputs: []providers.Media{reference, reference}},
 			"reference2video", `{"aspect_ratio":"1:1","duration":3,"images":["https://h/reference","https://h/reference"],"model":"viduq3","prompt":"p"}`,
 		},
 		{
-			"an extension", "viduq2-turbo", providers.VideoRequest{Prompt: "p", Seconds: "7", Inputs: []providers.Media{link(providers.ExtendVideo)}},
+			"an extension", "viduq2-turbo",
+			providers.VideoRequest{Prompt: "p", Seconds: "7", Inputs: []providers.Media{link(providers.ExtendVideo)}},
 			"extend", `{"duration":7,"model":"viduq2-turbo","prompt":"p","video_url":"https://h/extend"}`,
 		},
 		{
-			"a model that is not known", "viduq9", providers.VideoRequest{Seconds: "60", Width: 1440, Height: 1440, Inputs: []providers.Media{first}},
+			"a model that is not known", "viduq9",
+			providers.VideoRequest{Seconds: "60", Width: 1440, Height: 1440, Inputs: []providers.Media{first}},
 			"img2video", `{"duration":60,"images":["https://h/"],"model":"viduq9","resolution":"1440p"}`,
 		},
 		{
-			"silence of a model without sound", "viduq2", providers.VideoRequest{Prompt: "p", GenerateAudio: &off}, "text2video",
+			"silence of a model without sound", "viduq2",
+			providers.VideoRequest{Prompt: "p", GenerateAudio: &off},
+			"text2video",
 			`{"model":"viduq2","prompt":"p"}`,
 		},
 	} {
