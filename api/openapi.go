@@ -85,7 +85,7 @@ func categories() []*huma.Tag {
 		{Name: "Rerank"},
 		{Name: "Moderations"},
 		{Name: edge.RealtimeTag},
-		{Name: edge.VideoTag, Description: "Tasks: made in one of three formats, read in any of them"},
+		{Name: edge.VideoTag, Description: "Tasks: made in one of four formats, read in any of them"},
 		{Name: admin.Tag, Description: "For operators; needs the admin key in place of a token"},
 	}
 }

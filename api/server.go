@@ -118,7 +118,9 @@ func New(o Options) *Server {
 	}
 	s.addModels(group(openAI, anthropicA, geminiB))
 	anthropic.Add(group(anthropicA), s.calls)
-	gemini.Add(group(geminiB), s.calls)
+	longRunning := group(geminiB)
+	begin, read := s.videos.AddGemini(longRunning)
+	gemini.Add(longRunning, s.calls, begin, read)
 	openai.Add(group(openAI), s.calls, openai.Options{ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel})
 	s.videos.Add(group(openAI), group(vendorC))
 	admin.Add(s.api, openAI, o.Admin, o.Prices)

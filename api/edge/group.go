@@ -138,6 +138,12 @@ func (g *Group) HandleAny(method, route string, find func(x *Request, r *http.Re
 	})
 }
 
+// PathOperation is a declared operation whose handler is told a part of the path that the router cannot tell.
+type PathOperation struct {
+	Operation *huma.Operation
+	Handle    func(x *Request, r *http.Request, part string) error
+}
+
 // limitKey is where an operation's metadata says which limits hold for it: the caller's limits of calls, for what costs
 // something, or that of reads of tasks, of which a task's client makes a hundred.
 const (

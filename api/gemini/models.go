@@ -3,6 +3,7 @@ package gemini
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -47,11 +48,14 @@ func newModel(model router.Model) geminiModel {
 			entry.Methods = append(entry.Methods, verb.verb)
 		}
 	}
+	if model.Video != nil && slices.Contains(model.Endpoints, providers.Endpoint{Operation: providers.VideoTask}) {
+		entry.Methods = append(entry.Methods, longVerb)
+	}
 	return entry
 }
 
-// addModels adds GET /v1beta/models and GET /v1beta/models/{model}.
-func addModels(g *edge.Group, c *calls.Calls) {
+// addModels adds GET /v1beta/models and GET /v1beta/models/{model}, and routes the reads of a model's long-running operations.
+func addModels(g *edge.Group, c *calls.Calls, read edge.PathOperation) {
 	shape := ModelShape()
 	tags := []string{edge.ModelsTag}
 	registry := g.OpenAPI().Components.Schemas
@@ -61,15 +65,25 @@ func addModels(g *edge.Group, c *calls.Calls) {
 	}, func(x *edge.Request, _ *http.Request) error {
 		return x.JSON(shape.List(c.Models(x.Caller)))
 	})
-	g.HandleAt("/v1beta/models/*", huma.Operation{
+	one := &huma.Operation{
 		OperationID: "getModelB", Method: http.MethodGet, Path: "/v1beta/models/{model}", Tags: tags, Summary: "Get a model in format B",
 		Parameters: []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons")},
 		Responses:  body.DeclareAnswer[geminiModel](registry, "The model"),
-	}, func(x *edge.Request, r *http.Request) error {
-		model, err := c.Model(x.Caller, edge.PathTail(r))
-		if err != nil {
-			return err
+	}
+	g.DocumentOperation(one)
+	g.DocumentOperation(read.Operation)
+	g.HandleAny(http.MethodGet, "/v1beta/models/*", func(_ *edge.Request, r *http.Request) (*huma.Operation, edge.Handler, error) {
+		const operations = "/operations/"
+		name := edge.PathTail(r)
+		if at := strings.LastIndex(name, operations); at > 0 && !strings.Contains(name[at+len(operations):], "/") {
+			return read.Operation, func(x *edge.Request, r *http.Request) error { return read.Handle(x, r, name[at+len(operations):]) }, nil
 		}
-		return x.JSON(shape.One(model))
+		return one, func(x *edge.Request, _ *http.Request) error {
+			model, err := c.Model(x.Caller, name)
+			if err != nil {
+				return err
+			}
+			return x.JSON(shape.One(model))
+		}, nil
 	})
 }

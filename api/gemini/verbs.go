@@ -69,25 +69,28 @@ func newChecker[Body any](registry huma.Registry) *body.Checker {
 	return c
 }
 
-// Add adds the format: POST {prefix}/models/{model}:{verb} under both prefixes its SDK uses, and its model list.
-func Add(g *edge.Group, c *calls.Calls) {
-	addModels(g, c)
-	addVerbs(g, c, "/v1beta", "")
-	addVerbs(g, c, "/v1", "V1")
+// Add adds the format: POST {prefix}/models/{model}:{verb} under both prefixes its SDK uses, and its model list. Long begins
+// a long-running operation with a model, and read reads one: they are another package's.
+func Add(g *edge.Group, c *calls.Calls, long, read edge.PathOperation) {
+	addModels(g, c, read)
+	g.DocumentOperation(long.Operation)
+	addVerbs(g, c, "/v1beta", "", map[string]edge.PathOperation{longVerb: long})
+	addVerbs(g, c, "/v1", "V1", make(map[string]edge.PathOperation))
 }
+
+// longVerb begins a long-running operation.
+const longVerb = "predictLongRunning"
 
 // route is a verb as one prefix serves it.
 type route struct {
-	operation *huma.Operation
-	verb      verb
-	check     *body.Checker
+	verb  verb
+	check *body.Checker
 }
 
-// addVerbs declares each verb and routes all of them at once: a model's name may hold slashes and colons, which no path
+// addVerbs declares each verb and routes all of them at once, with those that the routes have: a model's name may hold slashes and colons, which no path
 // parameter of the router does.
-func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string) {
+func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string, routes map[string]edge.PathOperation) {
 	registry := g.OpenAPI().Components.Schemas
-	routes := make(map[string]route)
 	for _, verb := range verbs() {
 		check, requestBody := verb.body(registry)
 		op := &huma.Operation{
@@ -104,19 +107,21 @@ func addVerbs(g *edge.Group, c *calls.Calls, prefix, suffix string) {
 			})
 		}
 		g.DocumentOperation(op)
-		routes[verb.verb] = route{operation: op, verb: verb, check: check}
+		routes[verb.verb] = edge.PathOperation{Operation: op, Handle: func(x *edge.Request, r *http.Request, model string) error {
+			return relay(c, x, r, model, route{verb, check})
+		}}
 	}
 	g.HandleAny(http.MethodPost, prefix+"/models/*", func(x *edge.Request, r *http.Request) (*huma.Operation, edge.Handler, error) {
 		model, route, err := target(routes, x, r)
 		if err != nil {
 			return nil, nil, err
 		}
-		return route.operation, func(x *edge.Request, r *http.Request) error { return relay(c, x, r, model, route) }, nil
+		return route.Operation, func(x *edge.Request, r *http.Request) error { return route.Handle(x, r, model) }, nil
 	})
 }
 
 // target splits the path at its last colon. A path without one is a model's, which takes no POST.
-func target(routes map[string]route, x *edge.Request, r *http.Request) (model string, to route, err error) {
+func target(routes map[string]edge.PathOperation, x *edge.Request, r *http.Request) (model string, to edge.PathOperation, err error) {
 	tail := edge.PathTail(r)
 	colon := strings.LastIndexByte(tail, ':')
 	if colon < 0 {

@@ -54,13 +54,17 @@ func (s *Service) addContent(g *edge.Group, tags []string) {
 	g.Handle(op, s.serveContent)
 }
 
-// serveContent answers with an output of a task.
+// serveContent answers with the output of a task that the path and the query name.
 func (s *Service) serveContent(x *edge.Request, r *http.Request) error {
-	id := r.PathValue("task_id")
 	index, variant, err := outputAsked(r)
 	if err != nil {
 		return err
 	}
+	return s.serveOutput(x, r, r.PathValue("task_id"), index, variant)
+}
+
+// serveOutput answers with an output of a task.
+func (s *Service) serveOutput(x *edge.Request, r *http.Request, id string, index int, variant string) error {
 	task, err := s.options.Tasks.Find(r.Context(), id, x.Caller.ID)
 	if err != nil {
 		return err

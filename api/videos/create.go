@@ -138,7 +138,7 @@ func (s *Service) served(x *edge.Request, format providers.Format, req providers
 		return inFormat(format, fault)
 	}
 	if channels.Serves(want) {
-		return providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model.")
+		return inFormat(format, providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model."))
 	}
 	return calls.ModelNotFound(req.Model)
 }
@@ -149,6 +149,10 @@ func inFormat(format providers.Format, fault *providers.Fault) *providers.Fault 
 		providers.Generic: {"seconds": "duration"},
 		providers.OpenAI:  {"image": "input_reference", "width": "size"},
 		providers.VendorC: {"seconds": "frames", "image": "image_urls"},
+		providers.Gemini: {
+			"seconds": "durationSeconds", "aspect_ratio": "aspectRatio", "negative_prompt": "negativePrompt", "generate_audio": "generateAudio",
+			"n": "sampleCount", "last_image": "lastFrame", "reference_images": "referenceImages",
+		},
 	}[format]
 	name, other := names[fault.Param]
 	if !other {

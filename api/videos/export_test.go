@@ -10,7 +10,10 @@ import (
 func Checkers() map[string]*body.Checker {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	checks := newFieldChecks()
+	gemini := body.NewChecker[geminiVideoBody](registry)
+	gemini.AllowSnakeCase()
 	return map[string]*body.Checker{
+		"gemini": gemini, "source": body.NewChecker[openAISourceBody](registry),
 		"sora": body.NewChecker[openAIVideoBody](registry), "generic": body.NewChecker[genericVideoBody](registry),
 		"vendor C": body.NewChecker[vendorCBody](registry), "video": checks.fields, "metadata": checks.metadata,
 	}

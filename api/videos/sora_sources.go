@@ -37,6 +37,12 @@ type openAISourceForm struct {
 	WebhookURL string    `json:"webhook_url,omitempty" doc:"Where the task's end is told; needs a token with a webhook secret"`
 }
 
+// openAICharacterForm is the multipart body of a character: VideoNewCharacterParams of openai-go 3.95. It is never filled.
+type openAICharacterForm struct {
+	Name  string    `json:"name"`
+	Video body.File `json:"video"`
+}
+
 // videoSource is a video to work on: a task of ours in an object, or a text with its id, a URL or bytes.
 type videoSource struct{}
 
@@ -151,7 +157,7 @@ func (s *Service) readSourceBody(x *edge.Request, r *http.Request, check *body.C
 func (s *Service) workOn(x *edge.Request, r *http.Request, req providers.VideoRequest, source string, role providers.InputRole) (tasks.Task, error) {
 	asked := req
 	if source != "" {
-		input, model, err := s.output(x, r, source)
+		input, model, err := s.output(x, r, source, 0)
 		if err != nil {
 			return tasks.Task{}, err
 		}
@@ -185,16 +191,16 @@ func (s *Service) sameAs(req *providers.VideoRequest) bool {
 	return req.Model == "" && req.Seconds == "" && req.Size == "" && len(req.Inputs) == 0 && s.checks.refuseFields(req) == nil
 }
 
-// output is the first video of a completed task of the caller, as an input, and the task's model.
-func (s *Service) output(x *edge.Request, r *http.Request, id string) (providers.Media, string, error) {
+// output is a video of a completed task of the caller, as an input, and the task's model.
+func (s *Service) output(x *edge.Request, r *http.Request, id string, index int) (providers.Media, string, error) {
 	task, err := s.options.Tasks.Find(r.Context(), id, x.Caller.ID)
 	if err != nil {
 		return providers.Media{}, "", err
 	}
-	if task.State != workflows.Completed || expired(task) || len(task.Outputs) == 0 {
+	if task.State != workflows.Completed || expired(task) || index >= len(task.Outputs) {
 		return providers.Media{}, "", providers.InvalidField("video", "Invalid request: 'video' must be a completed video that has not expired.")
 	}
-	video := task.Outputs[0]
+	video := task.Outputs[index]
 	return providers.Media{
 		Role: providers.SourceVideo, Object: video.Object, ContentType: contentType(video.ContentType, ""), Size: video.Size, SHA256: video.SHA256,
 	}, task.Request.Model, nil
@@ -208,6 +214,7 @@ func addCharacters(g *edge.Group, tags []string) {
 	g.Handle(huma.Operation{
 		OperationID: "createVideoCharacter", Method: http.MethodPost, Path: "/v1/videos/characters", Tags: tags,
 		Summary: "Create a character", Description: "Always 400: no vendor keeps characters.", Metadata: edge.Reads(),
+		RequestBody: body.DeclareForm[openAICharacterForm](g.OpenAPI().Components.Schemas),
 	}, refuse)
 	g.Handle(huma.Operation{
 		OperationID: "getVideoCharacter", Method: http.MethodGet, Path: "/v1/videos/characters/{character_id}", Tags: tags,

@@ -1,4 +1,4 @@
-// Package videos is the task routes of all video formats: the Sora-compatible one, the generic one and vendor C's. Each reads
+// Package videos is the task routes of all video formats: the Sora-compatible one, the generic one, vendor C's and format B's. Each reads
 // its bodies into one canonical request and shows tasks in its own shape; what they share, from the create to the event
 // stream and the content, stands once.
 //
@@ -79,7 +79,8 @@ func New(e *edge.Edge, o Options) *Service {
 // Watchers is how many event streams are open.
 func (s *Service) Watchers() int64 { return s.watchers.Load() }
 
-// Add adds the operations to the groups of their formats: the Sora-compatible and the generic one have OpenAI's faults.
+// Add adds the operations to the groups of their formats: the Sora-compatible and the generic one have OpenAI's faults. Those of
+// format B are AddGemini's.
 func (s *Service) Add(openAI, vendorC *edge.Group) {
 	s.addSora(openAI)
 	s.addGeneric(openAI)

@@ -1,0 +1,238 @@
+package videos
+
+import (
+	"cmp"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/calls"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+// geminiStarted is the answer to predictLongRunning.
+type geminiStarted struct {
+	Name string `json:"name" doc:"models/{model}/operations/{task id}"`
+}
+
+// geminiOperation is a task in format B.
+type geminiOperation struct {
+	Name     string                   `json:"name" doc:"models/{model}/operations/{task id}"`
+	Metadata geminiOperationMetadata  `json:"metadata"`
+	Done     bool                     `json:"done,omitempty"`
+	Error    *geminiOperationError    `json:"error,omitempty" doc:"Why a failed task failed"`
+	Response *geminiOperationResponse `json:"response,omitempty"`
+}
+
+// geminiOperationMetadata is beyond what the vendor's own operations tell.
+type geminiOperationMetadata struct {
+	State         string `json:"state" enum:"queued,in_progress,completed,failed"`
+	Progress      int    `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
+	QueuePosition int    `json:"queuePosition,omitempty" minimum:"1" doc:"While it waits for a place at a full upstream: 1 is next"`
+}
+
+// geminiOperationError is a google.rpc.Status.
+type geminiOperationError struct {
+	Code    int    `json:"code" doc:"A code of google.rpc.Code"`
+	Message string `json:"message" doc:"The failure's code and words"`
+}
+
+type geminiOperationResponse struct {
+	Video geminiVideoResponse `json:"generateVideoResponse"`
+}
+
+type geminiVideoResponse struct {
+	Samples []geminiVideoSample `json:"generatedSamples" nullable:"false" doc:"The videos, in order; none once they have expired"`
+}
+
+type geminiVideoSample struct {
+	Video geminiVideoFile `json:"video"`
+}
+
+type geminiVideoFile struct {
+	URI string `json:"uri" doc:"Where the file is, for the token that made it"`
+}
+
+// AddGemini adds the download of format B's files to its group, and returns what begins a task with a model and what reads one,
+// whose paths are the format's to route.
+func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
+	registry, tags := g.OpenAPI().Components.Schemas, []string{edge.VideoTag}
+	check := body.NewChecker[geminiVideoBody](registry)
+	check.AllowSnakeCase()
+	begin = edge.PathOperation{
+		Operation: &huma.Operation{
+			OperationID: "predictLongRunning", Method: http.MethodPost, Path: "/v1beta/models/{model}:predictLongRunning", Tags: tags,
+			Summary: "Create a video task, format B", Description: createWords,
+			Parameters:  []*huma.Param{edge.PathParameter("model", "Model id; it may hold slashes and colons"), idempotencyParameter()},
+			RequestBody: body.DeclareJSON[geminiVideoBody](registry), Responses: body.DeclareAnswer[geminiStarted](registry, "The operation"),
+			Metadata: edge.Calls(),
+		},
+		Handle: func(x *edge.Request, r *http.Request, model string) error { return s.beginGemini(x, r, model, check) },
+	}
+	read = edge.PathOperation{
+		Operation: &huma.Operation{
+			OperationID: "getVideoOperation", Method: http.MethodGet, Path: "/v1beta/models/{model}/operations/{operation}", Tags: tags,
+			Summary: "Get a video task, format B", Metadata: edge.Reads(),
+			Parameters: []*huma.Param{
+				edge.PathParameter("model", "Model id; it may hold slashes and colons"), edge.PathParameter("operation", "Video task id"),
+			},
+			Responses: body.DeclareAnswer[geminiOperation](registry, "The operation"),
+		},
+		Handle: func(x *edge.Request, r *http.Request, id string) error {
+			task, err := s.read(r.Context(), id, 0)
+			if err != nil {
+				return err
+			}
+			return x.JSON(newGeminiOperation(task, origin(r)))
+		},
+	}
+	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	g.HandleAt(filesPath+"*", huma.Operation{
+		OperationID: "downloadVideoFile", Method: http.MethodGet, Path: filesPath + "{file}:download", Tags: tags,
+		Summary: "Get the video file, format B", Description: "As getVideoContent does.", Metadata: edge.Reads(),
+		Parameters: []*huma.Param{edge.PathParameter("file", "File id, as in an operation's uri")},
+		Responses:  map[string]*huma.Response{"200": {Description: "The video", Content: map[string]*huma.MediaType{"video/*": file}}},
+	}, func(x *edge.Request, r *http.Request) error {
+		id, index := parseFile(fileOf(filesPath + edge.PathTail(r)))
+		if id == "" {
+			return noContent()
+		}
+		return s.serveOutput(x, r, id, index, "")
+	})
+	return begin, read
+}
+
+// beginGemini serves predictLongRunning.
+func (s *Service) beginGemini(x *edge.Request, r *http.Request, model string, check *body.Checker) error {
+	if err := calls.CheckModel(model); err != nil {
+		return err
+	}
+	req, source, err := s.readGemini(x, r, check)
+	if err != nil {
+		return err
+	}
+	if source != "" {
+		id, index := parseFile(source)
+		input, _, err := s.output(x, r, id, index)
+		if err != nil {
+			return err
+		}
+		input.Role = providers.ExtendVideo
+		if err := addInput(&req, "video", input); err != nil {
+			return err
+		}
+	}
+	req.Model = model
+	if err := s.complete(x, &req, false); err != nil {
+		return err
+	}
+	task, err := s.start(x, r, providers.Gemini, req)
+	if err != nil {
+		return err
+	}
+	return x.JSON(geminiStarted{Name: operationName(task)})
+}
+
+func operationName(task tasks.Task) string {
+	return "models/" + task.Request.Model + "/operations/" + task.ID
+}
+
+func newGeminiOperation(task tasks.Task, base string) geminiOperation {
+	operation := geminiOperation{
+		Name: operationName(task), Done: task.Ended(),
+		Metadata: geminiOperationMetadata{State: string(task.State), Progress: task.Progress, QueuePosition: task.QueuePosition},
+	}
+	switch task.State {
+	case workflows.Failed:
+		failure := task.Failure
+		if failure == nil {
+			failure = &providers.VideoFailure{Message: "The task failed."}
+		}
+		operation.Error = &geminiOperationError{Code: rpcCode(failure.Code), Message: strings.TrimPrefix(failure.Code+": "+failure.Message, ": ")}
+	case workflows.Completed:
+		response := geminiVideoResponse{Samples: []geminiVideoSample{}}
+		if !expired(task) {
+			for index := range task.Outputs {
+				uri := base + filesPath + fileID(task.ID, index) + ":download?alt=media"
+				response.Samples = append(response.Samples, geminiVideoSample{geminiVideoFile{uri}})
+			}
+		}
+		operation.Response = &geminiOperationResponse{response}
+	}
+	return operation
+}
+
+// rpcCode is the google.rpc.Code of a failure.
+func rpcCode(failure string) int {
+	const cancelled, invalidArgument, deadlineExceeded, notFound, resourceExhausted, internal = 1, 3, 4, 5, 8, 13
+	switch failure {
+	case workflows.CodeCancelled:
+		return cancelled
+	case providers.FailedContent, providers.FailedInput, workflows.CodeUpstreamRefused:
+		return invalidArgument
+	case providers.FailedTimeout, workflows.CodeQueueTimeout, workflows.CodeDeadlineExceeded:
+		return deadlineExceeded
+	case providers.FailedForgotten:
+		return notFound
+	case providers.FailedQuota:
+		return resourceExhausted
+	default:
+		return internal
+	}
+}
+
+const (
+	// filesPath is where the files of format B are.
+	filesPath = "/v1beta/files/"
+	// A file's id is filePrefix, the rest of its task's id behind taskPrefix, and behind that the output's index where it is not
+	// 0. The vendor's SDKs cut it at the first character that is no lower-case letter or digit.
+	filePrefix, taskPrefix = "video", "video_"
+	// taskLetters are the characters of a task's id behind the prefix.
+	taskLetters = 26
+)
+
+func fileID(task string, index int) string {
+	id := filePrefix + strings.TrimPrefix(task, taskPrefix)
+	if index > 0 {
+		id += strconv.Itoa(index)
+	}
+	return id
+}
+
+// fileOf is the id of the file of ours that an address names, "" for none. An SDK may have put a whole address behind the path:
+// @google/genai does with one of http.
+func fileOf(address string) string {
+	const files = "/files/"
+	at := strings.LastIndex(address, files)
+	if at < 0 {
+		return ""
+	}
+	file := address[at+len(files):]
+	if end := strings.IndexAny(file, ":?/"); end >= 0 {
+		file = file[:end]
+	}
+	if id, _ := parseFile(file); id == "" {
+		return ""
+	}
+	return file
+}
+
+// parseFile takes a file's id apart; "" for what is none.
+func parseFile(file string) (task string, index int) {
+	rest, ok := strings.CutPrefix(file, filePrefix)
+	if !ok || len(rest) < taskLetters {
+		return "", 0
+	}
+	task = taskPrefix + rest[:taskLetters]
+	index, err := strconv.Atoi(cmp.Or(rest[taskLetters:], "0"))
+	if err != nil || index < 0 || !tasks.IsTaskID(task) {
+		return "", 0
+	}
+	return task, index
+}

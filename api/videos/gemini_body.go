@@ -1,0 +1,222 @@
+package videos
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+
+	"modelrelay/api/body"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+// geminiVideoBody is the body of predictLongRunning. It is never filled. Its shape is what google.golang.org/genai 1.77 sends to
+// the Gemini API, and the seed, fps and generateAudio of Google Cloud's.
+type geminiVideoBody struct {
+	Instances  []geminiVideoInstance `json:"instances" minItems:"1" maxItems:"1" nullable:"false" doc:"What to make"`
+	Parameters geminiVideoParameters `json:"parameters,omitzero"`
+	Webhook    geminiVideoWebhook    `json:"webhookConfig,omitzero"`
+}
+
+type geminiVideoInstance struct {
+	Prompt          string                 `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
+	Image           geminiVideoMedia       `json:"image,omitzero" doc:"Image that the video begins with"`
+	LastFrame       geminiVideoMedia       `json:"lastFrame,omitzero" doc:"Image that the video ends with"`
+	ReferenceImages []geminiVideoReference `json:"referenceImages,omitempty" nullable:"false" doc:"Images of what the video shows"`
+	Video           geminiVideoMedia       `json:"video,omitzero" doc:"Video to go on from; the uri of one that was made here names its task"`
+}
+
+type geminiVideoReference struct {
+	Image         geminiVideoMedia `json:"image"`
+	ReferenceType string           `json:"referenceType,omitempty" doc:"Has no effect: each image is a reference"`
+}
+
+// geminiVideoMedia is an image or a video: its bytes in Base64 under one of their names, or its address.
+type geminiVideoMedia struct {
+	Bytes    string                 `json:"bytesBase64Encoded,omitempty" doc:"Bytes in Base64"`
+	Video    string                 `json:"encodedVideo,omitempty" doc:"Bytes of a video in Base64"`
+	MIMEType string                 `json:"mimeType,omitempty" doc:"Not needed: the bytes tell"`
+	Encoding string                 `json:"encoding,omitempty" doc:"mimeType of a video"`
+	URI      string                 `json:"uri,omitempty" doc:"http or https address"`
+	Inline   geminiVideoInlineBytes `json:"inlineData,omitzero"`
+}
+
+type geminiVideoInlineBytes struct {
+	MIMEType string `json:"mimeType,omitempty"`
+	Data     string `json:"data,omitempty" doc:"Bytes in Base64"`
+}
+
+type geminiVideoParameters struct {
+	DurationSeconds textOrNumber `json:"durationSeconds,omitzero" doc:"Seconds to generate"`
+	AspectRatio     string       `json:"aspectRatio,omitempty" doc:"Width to height, as in 16:9"`
+	Resolution      string       `json:"resolution,omitempty" doc:"A word such as 720p or 4k"`
+	NegativePrompt  string       `json:"negativePrompt,omitempty" doc:"What the video must not show"`
+	GenerateAudio   textOrSwitch `json:"generateAudio,omitzero" doc:"Whether the video has sound"`
+	Seed            int64        `json:"seed,omitempty"`
+	SampleCount     int          `json:"sampleCount,omitempty" doc:"Number of videos; more than one only where the vendor makes several"`
+	FPS             int          `json:"fps,omitempty"`
+}
+
+type geminiVideoWebhook struct {
+	URIs []string `json:"uris,omitempty" nullable:"false" doc:"Where the task's end is told, one address; needs a token with a webhook secret"`
+}
+
+// readGemini reads a predictLongRunning. What is not documented of the instance and the parameters reaches the vendor as its own
+// parameters.
+func (s *Service) readGemini(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
+	b, err := readJSON(x, r, check)
+	if err != nil {
+		return req, "", err
+	}
+	instances, parameters := b.Value("instances"), b.Value("parameters")
+	var extra []byte
+	count := 0
+	for at := range body.Items(instances) {
+		if count++; count > 1 {
+			break
+		}
+		source, err = readInstance(&req, instances[at.From:at.To], &extra)
+		if err != nil {
+			return req, "", err
+		}
+	}
+	if count != 1 {
+		return req, "", providers.InvalidField("instances", "Invalid request: 'instances' must hold one instance.")
+	}
+	if err := readParameters(&req, parameters, &extra); err != nil {
+		return req, "", err
+	}
+	if webhook := b.Value("webhookConfig"); webhook != nil {
+		at := body.Member(webhook, "uris")
+		uris := webhook[at.From:at.To]
+		for at := range body.Items(uris) {
+			if req.WebhookURL != "" {
+				return req, "", providers.InvalidField("webhookConfig", "Invalid request: 'webhookConfig' must name one address.")
+			}
+			req.WebhookURL = string(body.Unquote(uris[at.From:at.To]))
+		}
+	}
+	switch {
+	case len(req.NegativePrompt) > maxEchoed:
+		err = tooLong("negativePrompt")
+	case len(extra) > maxExtra:
+		err = tooMuchExtra()
+	case extra != nil:
+		req.Extra = append(extra, '}')
+		err = checkNesting("", req.Extra)
+	}
+	return req, source, err
+}
+
+// camelCase writes "last_frame" as "lastFrame": readers of protocol buffers take both.
+func camelCase(name []byte) string {
+	words := strings.Split(string(name), "_")
+	for i := 1; i < len(words); i++ {
+		if word := words[i]; word != "" {
+			words[i] = strings.ToUpper(word[:1]) + word[1:]
+		}
+	}
+	return strings.Join(words, "")
+}
+
+// readInstance reads what to make. A video that was made here is the id of its file.
+func readInstance(req *providers.VideoRequest, instance []byte, extra *[]byte) (source string, err error) {
+	for nameAt, at := range body.Members(instance) {
+		name, value := instance[nameAt.From:nameAt.To], instance[at.From:at.To]
+		role, several := providers.FirstFrame, false
+		switch field := camelCase(body.Unquote(name)); field {
+		case "prompt":
+			req.Prompt = string(body.Unquote(value))
+			continue
+		case "image":
+		case "lastFrame":
+			role = providers.LastFrame
+		case "referenceImages":
+			role, several = providers.Reference, true
+		case "video":
+			role = providers.ExtendVideo
+			if uri := body.Member(value, "uri"); uri != (providers.Span{}) {
+				if source = fileOf(string(body.Unquote(value[uri.From:uri.To]))); source != "" {
+					continue
+				}
+			}
+		default:
+			*extra = body.AppendMember(*extra, name, value)
+			continue
+		}
+		param := string(body.Unquote(name))
+		if !several {
+			if err := addGeminiMedia(req, role, param, value); err != nil {
+				return "", err
+			}
+			continue
+		}
+		for at := range body.Items(value) {
+			reference := value[at.From:at.To]
+			image := body.Member(reference, "image")
+			if err := addGeminiMedia(req, role, param, reference[image.From:image.To]); err != nil {
+				return "", err
+			}
+		}
+	}
+	return source, nil
+}
+
+// addGeminiMedia adds the input of an object with its bytes or its address; null is none.
+func addGeminiMedia(req *providers.VideoRequest, role providers.InputRole, param string, object []byte) error {
+	if bytes.Equal(object, []byte("null")) {
+		return nil
+	}
+	at := body.Member(object, "bytesBase64Encoded", "bytes_base64_encoded", "encodedVideo", "encoded_video", "uri")
+	text := body.Unquote(object[at.From:at.To])
+	if inline := body.Member(object, "inlineData", "inline_data"); inline != (providers.Span{}) {
+		data := object[inline.From:inline.To]
+		at := body.Member(data, "data")
+		text = body.Unquote(data[at.From:at.To])
+	}
+	input, err := newMedia(role, param, text)
+	if err != nil {
+		return err
+	}
+	return addInput(req, param, input)
+}
+
+// readParameters reads how to make it.
+func readParameters(req *providers.VideoRequest, parameters []byte, extra *[]byte) (err error) {
+	for nameAt, at := range body.Members(parameters) {
+		name, value := parameters[nameAt.From:nameAt.To], parameters[at.From:at.To]
+		if bytes.Equal(value, []byte("null")) {
+			continue
+		}
+		switch field := camelCase(body.Unquote(name)); field {
+		case "durationSeconds":
+			req.Seconds, err = parseSeconds(field, numeral(value))
+		case "aspectRatio", "resolution":
+			word := strings.ToLower(strings.TrimSpace(string(body.Unquote(value))))
+			if len(word) > maxWord {
+				return providers.InvalidField(field, "Invalid request: '%s' is too long.", field)
+			}
+			if field == "resolution" {
+				req.Resolution = word
+			} else {
+				req.AspectRatio = word
+			}
+		case "negativePrompt":
+			req.NegativePrompt = string(body.Unquote(value))
+		case "generateAudio":
+			err = takeSwitch(&req.GenerateAudio, field, value)
+		case "seed":
+			req.Seed, err = readSeed(value)
+		case "sampleCount":
+			req.N, err = positive(field, value)
+		case "fps":
+			req.FPS, err = positive(field, value)
+		default:
+			*extra = body.AppendMember(*extra, name, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
