@@ -15,6 +15,7 @@ import (
 	"modelrelay/providers/hailuo"
 	"modelrelay/providers/kling"
 	"modelrelay/providers/luma"
+	"modelrelay/providers/omni"
 	"modelrelay/providers/openai"
 	"modelrelay/providers/pixverse"
 	"modelrelay/providers/replicate"
@@ -82,6 +83,13 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     luma.BaseURL,
 			Video:       luma.NewVideos(client),
 			VideoModels: luma.VideoModels,
+		},
+		"omni": {
+			Name:        "omni",
+			Provider:    "gcp.gemini",
+			BaseURL:     omni.BaseURL,
+			Video:       omni.NewVideos(client),
+			VideoModels: omni.VideoModels,
 		},
 		"openai": {
 			Name:        "openai",

@@ -32,7 +32,7 @@ type JobVendor struct {
 	Name string
 	// Root begins each path ("/v2"), of a vendor whose address is written with it and without it. "" for none.
 	Root string
-	// Authorize puts the key on a request; nil makes it a bearer token.
+	// Authorize puts the key on a request; nil makes it a bearer token. An error that is no *providers.Fault refuses the key.
 	Authorize func(req *http.Request, key providers.Secret) error
 	// Classify reads the vendor's own words in Fault.Upstream.Body, where they say more than the status does; the same for an
 	// answer of status 200 that says no, which Refuse made. nil: the status says all.
@@ -64,6 +64,8 @@ type JobRequest struct {
 	Header http.Header
 	// Paid: it starts what is paid for, so it goes out once, over a connection of its own, and its refusal says why.
 	Paid bool
+	// Inline: a video may stand in the answer as Base64, so its long strings are cut. OpenInline reads the video.
+	Inline bool
 }
 
 // JobAnswer is a 2xx answer.
@@ -88,7 +90,11 @@ func (j *Jobs) Do(ctx context.Context, to providers.Target, r JobRequest) (JobAn
 		return JobAnswer{}, j.explain(err, to.Key, r.Paid)
 	}
 	defer resp.Body.Close()
-	body, err := ReadAnswer(ctx, resp.Body, jobAnswer)
+	var from io.Reader = resp.Body
+	if r.Inline {
+		from = &cutter{from: resp.Body}
+	}
+	body, err := ReadAnswer(ctx, from, jobAnswer)
 	if err != nil {
 		return JobAnswer{}, err
 	}
@@ -116,7 +122,11 @@ func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (
 	req.Header.Set("User-Agent", Agent)
 	maps.Copy(req.Header, r.Header)
 	if err := j.vendor.Authorize(req, to.Key); err != nil {
-		fault := &providers.Fault{Err: err}
+		var fault *providers.Fault
+		if errors.As(err, &fault) {
+			return nil, fault
+		}
+		fault = &providers.Fault{Err: err}
 		fault.RefuseKey(providers.KeyRefused)
 		return nil, fault
 	}

@@ -1,0 +1,212 @@
+package omni
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// frameRate is that of all videos.
+	frameRate = 24
+	// maxReferences is how many images a video from references takes.
+	maxReferences = 10
+	// maxBody bounds a create in bytes.
+	maxBody = 100 << 20
+)
+
+// VideoModels is the table of the vendor's models.
+func VideoModels(model string) (providers.VideoModel, bool) {
+	longest := 10
+	switch model {
+	case "gemini-omni-1.2-flash":
+		longest = 15
+	case "gemini-omni-1.1-flash", "gemini-omni-1.1-flash-preview":
+	default:
+		return providers.VideoModel{}, false
+	}
+	return providers.VideoModel{
+		Seconds: upstream.SecondsFrom(3, longest), AspectRatios: []string{"16:9", "9:16"}, Resolutions: []string{"360p", "720p", "1080p", "4k"},
+		FPS: frameRate, Audio: providers.AudioAlways, Seed: true, Apart: true, Inputs: inputs(),
+	}, true
+}
+
+// inputs are taken as bytes alone: whether the vendor fetches a link for a video model is not documented.
+func inputs() []providers.VideoInput {
+	first := providers.FirstFrame
+	images := []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}
+	return []providers.VideoInput{
+		{Role: providers.FirstFrame, Types: images, NoLinks: true},
+		{Role: providers.LastFrame, Types: images, NoLinks: true, With: &first},
+		{Role: providers.Reference, Types: images, NoLinks: true, Max: maxReferences},
+		{Role: providers.SourceVideo, NoLinks: true},
+		{Role: providers.ExtendVideo, NoLinks: true},
+	}
+}
+
+// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+func modelOf(model string) providers.VideoModel {
+	if known, ok := VideoModels(model); ok {
+		return known
+	}
+	return providers.VideoModel{
+		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), FPS: frameRate,
+		Audio: providers.AudioAlways, Seed: true, Apart: true, Inputs: inputs(),
+	}
+}
+
+// part is one of an input's contents.
+type part struct {
+	Type     string `json:"type"`
+	Text     string `json:"text,omitempty"`
+	MimeType string `json:"mime_type,omitempty"`
+	Data     string `json:"data,omitempty"`
+}
+
+// createBody writes a create; before is the interaction whose video it changes, "" for none. Every failure is before anything was sent.
+func createBody(ctx context.Context, model, before string, req providers.VideoRequest) ([]byte, error) {
+	table, shape := modelOf(model), req.Shape()
+	if fault := table.Check(shape); fault != nil {
+		return nil, fault
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return nil, fault
+	}
+	own, err := req.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseTogether(req, own, before); err != nil {
+		return nil, err
+	}
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return nil, err
+	}
+	// Without "background" the answer comes minutes later, with the video.
+	members := map[string]any{"model": model, "background": true}
+	if before != "" {
+		members["previous_interaction_id"] = before
+	}
+	if members["input"], err = input(ctx, req); err != nil {
+		return nil, err
+	}
+	response := map[string]any{"type": "video"}
+	if !hasMember(own["response_format"], "delivery") {
+		response["delivery"] = "uri"
+	}
+	for name, word := range map[string]string{"aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution} {
+		if word != "" {
+			response[name] = word
+		}
+	}
+	if seconds != 0 {
+		response["duration"] = strconv.Itoa(seconds) + "s"
+	}
+	generation := make(map[string]any)
+	if task := taskOf(req); task != "" {
+		generation["video_config"] = map[string]any{"task": task}
+	}
+	if req.Seed != nil {
+		generation["seed"] = *req.Seed
+	}
+	for name, ours := range map[string]map[string]any{"response_format": response, "generation_config": generation} {
+		if err := merge(members, own, name, ours); err != nil {
+			return nil, err
+		}
+	}
+	body, err := upstream.Encode(req, members)
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > maxBody {
+		return nil, &providers.Fault{Kind: providers.TooLarge, Message: "The inputs are larger than the 100 MB that the upstream takes.", Accepted: providers.NotAccepted}
+	}
+	return body, nil
+}
+
+// input is the prompt, behind the inputs where there are some.
+func input(ctx context.Context, req providers.VideoRequest) (any, error) {
+	if len(req.Inputs) == 0 {
+		return req.Prompt, nil
+	}
+	var parts []part
+	// The vendor takes the first of two images for the first frame.
+	for _, role := range [...]providers.InputRole{providers.FirstFrame, providers.LastFrame, providers.Reference, providers.SourceVideo, providers.ExtendVideo} {
+		for _, input := range req.Of(role) {
+			data, err := upstream.InputBase64(ctx, input)
+			if err != nil {
+				return nil, err
+			}
+			kind := "image"
+			if role == providers.SourceVideo || role == providers.ExtendVideo {
+				kind = "video"
+			}
+			parts = append(parts, part{Type: kind, MimeType: input.ContentType, Data: data})
+		}
+	}
+	if req.Prompt != "" {
+		parts = append(parts, part{Type: "text", Text: req.Prompt})
+	}
+	return parts, nil
+}
+
+// taskOf is the vendor's word for what is done with the inputs; "" for a prompt alone.
+func taskOf(req providers.VideoRequest) string {
+	for _, task := range [...]struct {
+		role providers.InputRole
+		word string
+	}{
+		{providers.FirstFrame, "image_to_video"}, {providers.Reference, "reference_to_video"},
+		{providers.SourceVideo, "edit"}, {providers.ExtendVideo, "extend"},
+	} {
+		if len(req.Of(task.role)) > 0 {
+			return task.word
+		}
+	}
+	return ""
+}
+
+// refuseTogether refuses what the vendor does not take with one another.
+func refuseTogether(req providers.VideoRequest, own map[string]json.RawMessage, before string) error {
+	edit, extend := len(req.Of(providers.SourceVideo)), len(req.Of(providers.ExtendVideo))
+	images := len(req.Inputs) - edit - extend
+	switch {
+	case own["stream"] != nil:
+		return providers.InvalidField("stream", "The gateway watches the job itself: 'stream' cannot be given.")
+	case before != "" && len(req.Inputs) > 0:
+		return providers.InvalidField(providers.InputField(req.Inputs[0].Role), "The upstream changes a video by a prompt alone.")
+	case edit > 0 && extend > 0, edit+extend > 0 && images > 0:
+		return providers.InvalidField("video", "The upstream takes one 'video' and nothing beside it.")
+	case req.Prompt == "" && images == 0:
+		return providers.InvalidField("prompt", "The upstream needs a 'prompt'.")
+	}
+	return nil
+}
+
+// merge puts an object into a create, over the members that the caller gave in the vendor's own one.
+func merge(members map[string]any, own map[string]json.RawMessage, name string, ours map[string]any) error {
+	var theirs map[string]json.RawMessage
+	if raw := own[name]; raw != nil && (json.Unmarshal(raw, &theirs) != nil || theirs == nil) {
+		return providers.InvalidField(name, "The upstream's own '%s' is an object.", name)
+	}
+	for member, value := range theirs {
+		if _, set := ours[member]; !set {
+			ours[member] = value
+		}
+	}
+	if len(ours) > 0 {
+		members[name] = ours
+	}
+	return nil
+}
+
+func hasMember(object json.RawMessage, name string) bool {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(object, &members) // what is no object has none
+	return members[name] != nil
+}

@@ -1,0 +1,141 @@
+package omni
+
+import (
+	"encoding/json"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// interaction is the vendor's job.
+type interaction struct {
+	ID      upstream.Loose  `json:"id"`
+	Status  upstream.Loose  `json:"status"`
+	Created upstream.Loose  `json:"created"`
+	Updated upstream.Loose  `json:"updated"`
+	Steps   json.RawMessage `json:"steps"`
+	Usage   json.RawMessage `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+	Errors  json.RawMessage `json:"errors"`
+}
+
+// content is one part of what a model put out.
+type content struct {
+	Type upstream.Loose `json:"type"`
+	Text upstream.Loose `json:"text"`
+	URI  upstream.Loose `json:"uri"`
+	Data upstream.Loose `json:"data"`
+}
+
+// output are the parts of what the model put out, thoughts left out.
+func (i interaction) output() (parts []content) {
+	var steps []struct {
+		Type    upstream.Loose  `json:"type"`
+		Content json.RawMessage `json:"content"`
+	}
+	_ = json.Unmarshal(i.Steps, &steps) // what is no such list has no output
+	for _, step := range steps {
+		var list []content
+		if step.Type == "model_output" && json.Unmarshal(step.Content, &list) == nil {
+			parts = append(parts, list...)
+		}
+	}
+	return parts
+}
+
+// video is the one part that is a video and can be read; empty where there is none.
+func (i interaction) video() content {
+	for _, part := range i.output() {
+		if part.Type == "video" && (part.URI != "" || part.Data != "") {
+			return part
+		}
+	}
+	return content{}
+}
+
+// billed tells whether video was counted.
+func (i interaction) billed() bool {
+	var usage struct {
+		Output []struct {
+			Modality upstream.Loose `json:"modality"`
+			Tokens   upstream.Loose `json:"tokens"`
+		} `json:"output_tokens_by_modality"`
+	}
+	_ = json.Unmarshal(i.Usage, &usage) // another shape counts nothing
+	for _, one := range usage.Output {
+		if one.Modality == "video" && one.Tokens != "" && one.Tokens != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// status reads the vendor's words. An unknown one, and none at all, means still running.
+func (i interaction) status(key providers.Secret) (providers.VideoStatus, error) {
+	word := string(i.Status)
+	s := providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: providers.Cut(word, providers.WordLimit), NextPoll: leastPoll}
+	failed := func(code, vendorCode, reason string) (providers.VideoStatus, error) {
+		return upstream.FailedJob(word, code, vendorCode, reason, false, key), nil
+	}
+	switch word {
+	case "queued":
+		s.State = providers.JobQueued
+	case "completed":
+		video := i.video()
+		switch {
+		case video != (content{}):
+			s.State, s.Outputs, s.NextPoll = providers.JobDone, 1, 0
+			i.times(&s, video.URI != "")
+		case i.billed() || i.words() == "": // the answer has another shape than is known, and may have a video
+			return providers.VideoStatus{}, upstream.BrokenAnswer("completed without a video", nil)
+		default: // a refusal
+			return failed(providers.FailedContent, "", i.words())
+		}
+	case "failed":
+		said := i.said()
+		vendorCode := said.Status
+		if vendorCode == "" {
+			vendorCode = said.Code
+		}
+		return failed(upstream.RPCFailure(said), vendorCode, said.Message)
+	case "budget_exceeded":
+		return failed(providers.FailedQuota, word, "The job took more than the upstream's budget.")
+	case "cancelled", "incomplete", "requires_action":
+		return failed(providers.FailedVendor, word, "The upstream ended the job.")
+	}
+	return s, nil
+}
+
+// times reads how long a job took and until when its file can be read.
+func (i interaction) times(s *providers.VideoStatus, file bool) {
+	began, _ := time.Parse(time.RFC3339Nano, string(i.Created)) // another form says nothing
+	ended, err := time.Parse(time.RFC3339Nano, string(i.Updated))
+	if err != nil {
+		ended = time.Now()
+	} else if !began.IsZero() && ended.After(began) {
+		s.Took = ended.Sub(began)
+	}
+	if file {
+		s.Dies = ended.Add(fileLife).UTC()
+	}
+}
+
+// words are what the model says in place of a video, "" where it says nothing.
+func (i interaction) words() string {
+	for _, part := range i.output() {
+		if part.Type == "text" && part.Text != "" {
+			return string(part.Text)
+		}
+	}
+	return ""
+}
+
+// said is the error of a failed job.
+func (i interaction) said() upstream.RPCError {
+	var list []json.RawMessage
+	if json.Unmarshal(i.Errors, &list) == nil && len(list) > 0 && len(i.Error) == 0 {
+		return upstream.ParseRPCError(list[0])
+	}
+	return upstream.ParseRPCError(i.Error)
+}

@@ -1,0 +1,215 @@
+// Package omni adapts the videos of Gemini Omni, which Google's Gemini API makes as interactions in the background.
+//
+// Of the product it imports providers and providers/upstream alone.
+package omni
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// Wire facts of this package: googleapis/js-genai 3.1.0 (types of interactions, routes), google-gemini/cookbook
+// quickstarts/Get_started_Omni.ipynb, google-gemini/gemini-skills skills/gemini-omni-flash-api. Not documented, and read both ways:
+// whether an answer has a link or the video itself. The API of Google Cloud wants another credential and is not spoken.
+
+// BaseURL is the vendor's own address.
+const BaseURL = "https://generativelanguage.googleapis.com/v1beta"
+
+const (
+	interactionsPath = "/interactions"
+	// leastPoll is how often the vendor's own samples ask.
+	leastPoll = 10 * time.Second
+	// fileLife is how long the vendor keeps a file.
+	fileLife = 48 * time.Hour
+)
+
+// Videos drives the jobs of POST /interactions. The vendor has no list of them, so a lost one cannot be found.
+type Videos struct{ jobs *upstream.Jobs }
+
+// NewVideos makes the adapter over the process's client.
+func NewVideos(client *http.Client) *Videos {
+	return &Videos{upstream.NewJobs(client, upstream.JobVendor{
+		Name: "omni", Classify: upstream.ClassifyRPC, Reason: upstream.RPCReason,
+		Authorize: func(req *http.Request, key providers.Secret) error {
+			req.Header.Set("X-Goog-Api-Key", key.Reveal())
+			return nil
+		},
+	})}
+}
+
+// Submit starts a job.
+func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	return v.create(ctx, to, "", req)
+}
+
+// Remix starts a job that changes the video of an interaction by a prompt.
+func (v *Videos) Remix(ctx context.Context, to providers.Target, source providers.Ticket, req providers.VideoRequest) (providers.Ticket, error) {
+	return v.create(ctx, to, source.Job, req)
+}
+
+func (v *Videos) create(ctx context.Context, to providers.Target, before string, req providers.VideoRequest) (providers.Ticket, error) {
+	body, err := createBody(ctx, to.Model, before, req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: interactionsPath, Body: body, Paid: true, Inline: true})
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	var made interaction
+	if err := upstream.Decode(answer.Body, &made); err != nil {
+		return providers.Ticket{}, err
+	}
+	if made.ID == "" {
+		return providers.Ticket{}, upstream.BrokenAnswer("no id", nil)
+	}
+	return providers.Ticket{Job: string(made.ID)}, nil
+}
+
+// Poll reads the interaction, and of one that is completed the file: it may not be ready yet.
+func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	i, err := v.interaction(ctx, to, ticket)
+	if forgotten(err) {
+		return upstream.ForgottenJob(), nil
+	}
+	if err != nil {
+		return providers.VideoStatus{}, err
+	}
+	s, err := i.status(to.Key)
+	if err != nil || s.State != providers.JobDone {
+		return s, err
+	}
+	return v.ready(ctx, to, i, s)
+}
+
+// ready is the status of a completed interaction by the state of its file. Where that cannot be asked for, Open will tell.
+func (v *Videos) ready(ctx context.Context, to providers.Target, i interaction, s providers.VideoStatus) (providers.VideoStatus, error) {
+	name := fileName(i.video().URI)
+	if name == "" {
+		return s, nil
+	}
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/files/" + url.PathEscape(name)})
+	if upstream.Forgotten(err) {
+		return s, nil
+	}
+	if err != nil {
+		return providers.VideoStatus{}, err
+	}
+	var file struct {
+		State upstream.Loose `json:"state"`
+	}
+	if err := upstream.Decode(answer.Body, &file); err != nil {
+		return providers.VideoStatus{}, err
+	}
+	switch file.State {
+	case "PROCESSING":
+		return providers.VideoStatus{State: providers.JobRunning, Progress: -1, Word: "PROCESSING", NextPoll: leastPoll}, nil
+	case "FAILED":
+		return upstream.FailedJob("FAILED", providers.FailedVendor, "", "The upstream made the video and could not keep its file.", false, to.Key), nil
+	}
+	return s, nil
+}
+
+// Open reads the job's one video: at its link, which wants the key at the vendor's own origin, or in the interaction itself.
+func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
+	if err := upstream.OneOutput(output); err != nil {
+		return providers.Video{}, err
+	}
+	i, err := v.interaction(ctx, to, ticket)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	switch video := i.video(); {
+	case video.URI != "":
+		return v.jobs.Open(ctx, to, download(string(video.URI)), true)
+	case video.Data != "":
+		return v.jobs.OpenInline(ctx, to, upstream.JobRequest{Path: path(ticket)}, "data", 0)
+	}
+	return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
+}
+
+// Cancel stops a job. The vendor refuses it for one that has ended, so the interaction is read then.
+func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket providers.Ticket) error {
+	_, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path(ticket) + "/cancel", Inline: true})
+	if forgotten(err) {
+		return nil
+	}
+	var fault *providers.Fault
+	if !errors.As(err, &fault) || fault.Kind != providers.Invalid {
+		return err
+	}
+	i, err := v.interaction(ctx, to, ticket)
+	if err != nil && !forgotten(err) {
+		return err
+	}
+	switch i.Status {
+	case "queued", "in_progress", "requires_continuation":
+		return fault
+	}
+	return nil
+}
+
+func path(ticket providers.Ticket) string {
+	return interactionsPath + "/" + url.PathEscape(ticket.Job)
+}
+
+// interaction reads a job. A 400 of another reason than the job's name has been seen to pass, so it decides nothing.
+func (v *Videos) interaction(ctx context.Context, to providers.Target, ticket providers.Ticket) (interaction, error) {
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: path(ticket), Inline: true})
+	var fault *providers.Fault
+	if errors.As(err, &fault) && fault.Kind == providers.Invalid && !forgotten(err) {
+		upstream.Reclass(fault, http.StatusBadGateway)
+	}
+	if err != nil {
+		return interaction{}, err
+	}
+	var i interaction
+	err = upstream.Decode(answer.Body, &i)
+	return i, err
+}
+
+// forgotten tells whether an error is the vendor's word that it does not know the job, which is a 400 as a rule.
+func forgotten(err error) bool {
+	var fault *providers.Fault
+	if !errors.As(err, &fault) || fault.Upstream == nil {
+		return false
+	}
+	return upstream.Forgotten(err) || fault.Upstream.Status == http.StatusBadRequest &&
+		strings.Contains(strings.ToLower(upstream.RPCReason(fault.Upstream.Body)), "invalid interaction")
+}
+
+// download is the address of a file's bytes.
+func download(uri string) string {
+	at, err := url.Parse(uri)
+	if err != nil || fileName(upstream.Loose(uri)) == "" {
+		return uri
+	}
+	if !strings.HasSuffix(at.Path, ":download") {
+		at.Path += ":download"
+	}
+	query := at.Query()
+	query.Set("alt", "media")
+	at.RawQuery = query.Encode()
+	return at.String()
+}
+
+// fileName is the id of a file in its address, …/files/ID or …/files/ID:download; "" for another address.
+func fileName(uri upstream.Loose) string {
+	at, err := url.Parse(string(uri))
+	if err != nil {
+		return ""
+	}
+	_, name, found := strings.Cut(at.Path, "/files/")
+	name = strings.TrimSuffix(name, ":download")
+	if !found || strings.Contains(name, "/") {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,255 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"modelrelay/providers"
+)
+
+const (
+	// longString is how much is kept of a string in an answer that may hold a video, in bytes.
+	longString = 64 << 10
+	// inlineBuffer is what a reader of such an answer holds of it, in bytes.
+	inlineBuffer = 64 << 10
+)
+
+// cutter passes JSON on with each string cut after longString bytes, so that what stands around a video in Base64 can be read
+// whole.
+type cutter struct {
+	from io.Reader
+	// inside a string, of which length bytes have passed; dropping the rest of it.
+	inside, dropping bool
+	length           int
+	// escaped: a backslash came; digits are how many of its number are still to come.
+	escaped bool
+	digits  int
+}
+
+// Read implements io.Reader.
+func (c *cutter) Read(p []byte) (int, error) {
+	for {
+		n, err := c.from.Read(p)
+		kept := p[:0]
+		for _, b := range p[:n] {
+			if c.keeps(b) {
+				kept = append(kept, b)
+			}
+		}
+		if len(kept) > 0 || err != nil || len(p) == 0 {
+			return len(kept), err
+		}
+	}
+}
+
+// keeps tells whether a byte passes. No escape is cut in two.
+func (c *cutter) keeps(b byte) bool {
+	const digits = 4
+	switch {
+	case !c.inside:
+		c.inside, c.dropping, c.length = b == '"', false, 0
+		return true
+	case c.escaped:
+		c.escaped = false
+		if b == 'u' {
+			c.digits = digits
+		}
+	case c.digits > 0:
+		c.digits--
+	case b == '"':
+		c.inside = false
+		return true
+	default:
+		c.dropping = c.length >= longString
+		c.escaped = b == '\\'
+	}
+	c.length++
+	return !c.dropping
+}
+
+// OpenInline reads a video that stands in an answer as Base64, as a stream: number output, counted from 0, of the members with
+// this name whose bytes are a video's.
+func (j *Jobs) OpenInline(ctx context.Context, to providers.Target, r JobRequest, member string, output int) (providers.Video, error) {
+	req, err := j.Request(ctx, to, r)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	resp, err := Send(j.client, req)
+	if err != nil {
+		return providers.Video{}, j.explain(err, to.Key, r.Paid)
+	}
+	video, err := inlineVideo(resp.Body, member, output)
+	if err != nil {
+		_ = resp.Body.Close()
+		if ctx.Err() != nil {
+			return providers.Video{}, brokenOff(ctx, err)
+		}
+		return providers.Video{}, err
+	}
+	return video, nil
+}
+
+func inlineVideo(body io.ReadCloser, member string, output int) (providers.Video, error) {
+	from := bufio.NewReaderSize(body, inlineBuffer)
+	for {
+		if err := nextText(from, member); err != nil {
+			if errors.Is(err, io.EOF) {
+				return providers.Video{}, providers.Faultf(providers.NotFound, "The upstream no longer has the video.")
+			}
+			return providers.Video{}, BrokenAnswer("cut off", err)
+		}
+		text := &jsonText{from: from}
+		data := base64.NewDecoder(base64.StdEncoding, text)
+		head := make([]byte, headLength)
+		n, _ := io.ReadFull(data, head) // what breaks off here breaks off below as well
+		kind := resultType(head[:n])
+		if !strings.HasPrefix(kind, "video/") {
+			kind = ""
+		}
+		switch {
+		case kind != "" && output == 0:
+			return providers.Video{Body: opened{io.MultiReader(bytes.NewReader(head[:n]), data), body}, Length: -1, ContentType: kind}, nil
+		case kind != "":
+			output--
+		}
+		if _, err := io.Copy(io.Discard, text); err != nil {
+			return providers.Video{}, BrokenAnswer("cut off", err)
+		}
+	}
+}
+
+// nextText reads on to the text of the next member of this name whose value is a string.
+func nextText(from *bufio.Reader, member string) error {
+	for {
+		b, err := from.ReadByte()
+		if err != nil {
+			return err
+		}
+		if b != '"' {
+			continue
+		}
+		var name strings.Builder
+		if _, err := io.Copy(&bounded{&name, len(member) + 1}, &jsonText{from: from}); err != nil {
+			return err
+		}
+		if name.String() != member {
+			continue
+		}
+		if b, err = next(from); err != nil {
+			return err
+		}
+		if b != ':' {
+			continue
+		}
+		if b, err = next(from); err != nil {
+			return err
+		}
+		if b == '"' {
+			return nil
+		}
+	}
+}
+
+// next is the next byte that is no space.
+func next(from *bufio.Reader) (byte, error) {
+	for {
+		b, err := from.ReadByte()
+		if err != nil || !unicode.IsSpace(rune(b)) {
+			return b, err
+		}
+	}
+}
+
+// bounded keeps the first bytes of what is written.
+type bounded struct {
+	to   *strings.Builder
+	left int
+}
+
+// Write implements io.Writer.
+func (b *bounded) Write(p []byte) (int, error) {
+	kept := min(b.left, len(p))
+	b.left -= kept
+	_, _ = b.to.Write(p[:kept]) // never fails
+	return len(p), nil
+}
+
+// jsonText reads the text of a JSON string whose opening quote was read; io.EOF is its closing one. Characters beyond ASCII that
+// are escaped stand as "?": neither a name nor Base64 has any.
+type jsonText struct {
+	from *bufio.Reader
+	done bool
+}
+
+// Read implements io.Reader.
+func (t *jsonText) Read(p []byte) (int, error) {
+	if t.done {
+		return 0, io.EOF
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if _, err := t.from.Peek(1); err != nil {
+		return 0, broken(err)
+	}
+	chunk, _ := t.from.Peek(min(t.from.Buffered(), len(p))) // is there
+	n := bytes.IndexAny(chunk, `"\`)
+	if n < 0 {
+		n = len(chunk)
+	}
+	if n == 0 {
+		return t.mark(p)
+	}
+	copy(p, chunk[:n])
+	_, _ = t.from.Discard(n) // is there
+	return n, nil
+}
+
+// mark reads a quote or an escape.
+func (t *jsonText) mark(p []byte) (int, error) {
+	const number = 4 // digits
+	b, err := t.from.ReadByte()
+	if err != nil {
+		return 0, broken(err)
+	}
+	if b == '"' {
+		t.done = true
+		return 0, io.EOF
+	}
+	if b, err = t.from.ReadByte(); err != nil {
+		return 0, broken(err)
+	}
+	switch b {
+	case 'b', 'f', 'n', 'r', 't': // Base64 may stand in lines
+		b = '\n'
+	case 'u':
+		digits := make([]byte, number)
+		if _, err := io.ReadFull(t.from, digits); err != nil {
+			return 0, broken(err)
+		}
+		code, err := strconv.ParseUint(string(digits), 16, 16)
+		if err != nil {
+			return 0, err
+		}
+		if b = '?'; code <= unicode.MaxASCII {
+			b = byte(code)
+		}
+	}
+	p[0] = b
+	return 1, nil
+}
+
+// broken is the error of a string that ends before its closing quote.
+func broken(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

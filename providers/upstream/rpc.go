@@ -1,0 +1,118 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// statusClientClosed is what Google's front end says where it gave a request up that may have come through.
+const statusClientClosed = 499
+
+// RPCError is an error of a vendor whose errors are google.rpc.Status.
+type RPCError struct {
+	// Code is a number of google.rpc.Code or of HTTP, or a word. Status is the word of google.rpc.Code.
+	Code, Status, Message string
+	// Reason is that of an ErrorInfo, RetryDelay that of a RetryInfo; "" and 0 where there is none.
+	Reason     string
+	RetryDelay time.Duration
+}
+
+// ReadRPCError reads {"error":{"code","message","status","details"}}, which may stand in a list; what it cannot read is empty.
+func ReadRPCError(body []byte) RPCError {
+	type answer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	var one answer
+	if trimmed := bytes.TrimSpace(body); bytes.HasPrefix(trimmed, []byte("[")) {
+		var list []answer
+		if json.Unmarshal(trimmed, &list) == nil && len(list) > 0 {
+			one = list[0]
+		}
+	} else {
+		_ = json.Unmarshal(trimmed, &one) // another shape says nothing
+	}
+	return ParseRPCError(one.Error)
+}
+
+// ParseRPCError reads a google.rpc.Status; what it cannot read is empty.
+func ParseRPCError(raw json.RawMessage) RPCError {
+	var status struct {
+		Code    Loose `json:"code"`
+		Status  Loose `json:"status"`
+		Message Loose `json:"message"`
+		Details []struct {
+			Reason     Loose `json:"reason"`
+			RetryDelay Loose `json:"retryDelay"`
+		} `json:"details"`
+	}
+	_ = json.Unmarshal(raw, &status) // what is of another type stays empty
+	said := RPCError{Code: string(status.Code), Status: string(status.Status), Message: string(status.Message)}
+	for _, detail := range status.Details {
+		if detail.Reason != "" {
+			said.Reason = string(detail.Reason)
+		}
+		if delay, err := time.ParseDuration(string(detail.RetryDelay)); err == nil && delay > 0 {
+			said.RetryDelay = delay
+		}
+	}
+	return said
+}
+
+// RPCReason is the message of an error answer, for JobVendor.Reason.
+func RPCReason(body []byte) string { return ReadRPCError(body).Message }
+
+// ClassifyRPC reads what a google.rpc.Status says beside the HTTP status: a key that is wrong, and a project that must be billed
+// or is of the wrong country, are 400.
+func ClassifyRPC(fault *providers.Fault) {
+	said := ReadRPCError(fault.Upstream.Body)
+	for _, code := range []string{said.Reason, said.Status, said.Code} {
+		if fault.Code == "" {
+			fault.Code = providers.Cut(code, providers.WordLimit)
+		}
+	}
+	if fault.RetryAfter == 0 {
+		fault.RetryAfter = said.RetryDelay
+	}
+	switch status := fault.Upstream.Status; {
+	case status == statusClientClosed:
+		Reclass(fault, http.StatusBadGateway)
+	case said.Reason == "BILLING_DISABLED":
+		fault.RefuseKey(providers.KeyExhausted)
+	case status == http.StatusBadRequest && said.Reason == "API_KEY_INVALID":
+		fault.RefuseKey(providers.KeyRefused)
+	case status == http.StatusBadRequest && said.Status == "FAILED_PRECONDITION":
+		fault.RefuseKey(providers.KeyForbidden)
+	case status == http.StatusNotFound && strings.Contains(strings.ToLower(said.Message), "model"):
+		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
+	}
+}
+
+// RPCFailure is the product's word for the error of a failed job. Content that is refused is told by words that Google's services
+// put into the code or the message.
+func RPCFailure(said RPCError) string {
+	text := strings.ToLower(said.Code + " " + said.Status + " " + said.Reason + " " + said.Message)
+	for _, word := range []string{"safety", "prohibited", "blocklist", "spii", "usage guidelines", "responsible ai", "support code"} {
+		if strings.Contains(text, word) {
+			return providers.FailedContent
+		}
+	}
+	word := said.Status
+	if word == "" {
+		word = said.Code
+	}
+	switch strings.ToLower(word) { // the numbers are those of google.rpc.Code and of HTTP
+	case "3", "11", "400", "invalid_request", "invalid_argument", "out_of_range":
+		return providers.FailedInput
+	case "4", "504", "deadline_exceeded":
+		return providers.FailedTimeout
+	case "8", "429", "resource_exhausted":
+		return providers.FailedQuota
+	default:
+		return providers.FailedVendor
+	}
+}
