@@ -21,6 +21,7 @@ import (
 	"modelrelay/providers/replicate"
 	"modelrelay/providers/runway"
 	"modelrelay/providers/vendorc"
+	"modelrelay/providers/veo"
 	"modelrelay/providers/vidu"
 	"modelrelay/providers/wan"
 	"modelrelay/providers/xai"
@@ -124,6 +125,16 @@ func New(client *http.Client) providers.Catalog {
 			Video:       vendorc.NewVideos(client),
 			VideoModels: vendorc.VideoModels,
 			CheckKey:    vendorc.CheckKey,
+		},
+		"veo": {
+			Name:         "veo",
+			Provider:     "gcp.vertex_ai",
+			BaseURL:      veo.BaseURL,
+			Video:        veo.NewVideos(client),
+			Several:      true,
+			VideoModels:  veo.VideoModels,
+			CheckBaseURL: veo.CheckBaseURL,
+			CheckKey:     veo.CheckKey,
 		},
 		"vidu": {
 			Name:        "vidu",

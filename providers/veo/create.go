@@ -1,0 +1,228 @@
+package veo
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+const (
+	// frameRate is that of all videos.
+	frameRate = 24
+	// maxSamples is how many videos one job makes, maxReferences how many references it takes.
+	maxSamples, maxReferences = 4, 3
+	// maxImage bounds an image in bytes.
+	maxImage = 20 << 20
+	// maxSeed is the largest seed.
+	maxSeed = 1<<32 - 1
+	// long is the one length, in seconds, of a video from references, and of a large one at the Gemini API.
+	long = 8
+)
+
+// VideoModels is the table of the vendor's models.
+func VideoModels(model string) (providers.VideoModel, bool) {
+	table := providers.VideoModel{
+		Seconds: []string{"4", "6", "8"}, AspectRatios: []string{"16:9", "9:16"}, Resolutions: []string{"720p", "1080p", "4k"},
+		FPS: frameRate, Audio: providers.AudioOption, N: maxSamples, Negative: true, Seed: true, Apart: true, Inputs: inputs(),
+	}
+	switch name, preview := strings.CutSuffix(model, "-preview"); strings.TrimSuffix(name, "-001") {
+	case "veo-3.1-generate", "veo-3.1-fast-generate":
+		if preview { // the Gemini API's
+			table.Audio, table.Seed = providers.AudioAlways, false
+		}
+	case "veo-3.1-lite-generate": // whether it takes a last frame is not documented
+		table.Resolutions, table.Inputs = table.Resolutions[:2], table.Inputs[:1]
+		if preview {
+			table.Audio, table.Seed = providers.AudioAlways, false
+		}
+	case "veo-2.0-generate":
+		table.Seconds, table.Resolutions, table.Audio = upstream.SecondsFrom(5, long), []string{"720p"}, providers.AudioNever
+		table.Inputs = []providers.VideoInput{table.Inputs[0], table.Inputs[1], table.Inputs[3]}
+	default:
+		return providers.VideoModel{}, false
+	}
+	return table, true
+}
+
+// inputs are taken as bytes alone: the vendor fetches nothing but what lies in its own store.
+func inputs() []providers.VideoInput {
+	first, images := providers.FirstFrame, []string{"image/png", "image/jpeg"}
+	return []providers.VideoInput{
+		{Role: providers.FirstFrame, Types: images, MaxBytes: maxImage, NoLinks: true},
+		{Role: providers.LastFrame, Types: images, MaxBytes: maxImage, NoLinks: true, With: &first},
+		{Role: providers.Reference, Types: images, MaxBytes: maxImage, NoLinks: true, Max: maxReferences},
+		{Role: providers.ExtendVideo, NoLinks: true},
+	}
+}
+
+// modelOf is what a model takes, and of one that is not in the table what the vendor has fields for.
+func modelOf(model string) providers.VideoModel {
+	if known, ok := VideoModels(model); ok {
+		return known
+	}
+	return providers.VideoModel{
+		Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), FPS: frameRate,
+		Audio: providers.AudioOption, N: maxSamples, Negative: true, Seed: true, Apart: true, Inputs: inputs(),
+	}
+}
+
+// media is an input as the vendor takes it. A video of the Gemini API has names of its own.
+type media struct {
+	Bytes    string `json:"bytesBase64Encoded,omitempty"`
+	MimeType string `json:"mimeType,omitempty"`
+	Encoded  string `json:"encodedVideo,omitempty"`
+	Encoding string `json:"encoding,omitempty"`
+}
+
+type reference struct {
+	Image media  `json:"image"`
+	Type  string `json:"referenceType"`
+}
+
+// createBody writes a create for Google Cloud, or for the Gemini API. Every failure is before anything was sent.
+func createBody(ctx context.Context, model string, cloud bool, req providers.VideoRequest) ([]byte, error) {
+	table, shape := modelOf(model), req.Shape()
+	if fault := table.Check(shape); fault != nil {
+		return nil, fault
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return nil, fault
+	}
+	if err := refuseTogether(cloud, req, frame); err != nil {
+		return nil, err
+	}
+	parameters, err := parametersOf(table, cloud, req, frame)
+	if err != nil {
+		return nil, err
+	}
+	instance, err := instanceOf(ctx, cloud, req)
+	if err != nil {
+		return nil, err
+	}
+	own, err := req.Parameters()
+	if err != nil {
+		return nil, err
+	}
+	body := make(map[string]any)
+	for name, raw := range own {
+		switch name {
+		case "instances":
+			return nil, providers.InvalidField(name, "The upstream's own 'instances' cannot be given.")
+		case "labels":
+			body[name] = raw
+		case "mask":
+			instance[name] = raw
+		case "parameters":
+			var members map[string]json.RawMessage
+			if json.Unmarshal(raw, &members) != nil {
+				return nil, providers.InvalidField(name, "The upstream's own 'parameters' is an object.")
+			}
+			for name, raw := range members {
+				setOwn(parameters, name, raw)
+			}
+		default:
+			setOwn(parameters, name, raw)
+		}
+	}
+	body["instances"], body["parameters"] = []any{instance}, parameters
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, providers.Unwritable(err)
+	}
+	return raw, nil
+}
+
+// setOwn sets a parameter of the caller's own, unless the request has said it.
+func setOwn(parameters map[string]any, name string, raw json.RawMessage) {
+	if _, said := parameters[name]; !said {
+		parameters[name] = raw
+	}
+}
+
+// instanceOf is the prompt with the inputs.
+func instanceOf(ctx context.Context, cloud bool, req providers.VideoRequest) (map[string]any, error) {
+	instance := make(map[string]any)
+	if req.Prompt != "" {
+		instance["prompt"] = req.Prompt
+	}
+	var references []reference
+	for _, input := range req.Inputs {
+		data, err := upstream.InputBase64(ctx, input)
+		if err != nil {
+			return nil, err
+		}
+		one := media{Bytes: data, MimeType: input.ContentType}
+		switch input.Role {
+		case providers.FirstFrame:
+			instance["image"] = one
+		case providers.LastFrame:
+			instance["lastFrame"] = one
+		case providers.Reference:
+			references = append(references, reference{one, "asset"})
+			instance["referenceImages"] = references
+		case providers.ExtendVideo:
+			if !cloud {
+				one = media{Encoded: data, Encoding: input.ContentType}
+			}
+			instance["video"] = one
+		}
+	}
+	return instance, nil
+}
+
+// parametersOf are the settings.
+func parametersOf(table providers.VideoModel, cloud bool, req providers.VideoRequest, frame providers.Frame) (map[string]any, error) {
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	if err != nil {
+		return nil, err
+	}
+	parameters := map[string]any{"sampleCount": max(req.N, 1)}
+	if seconds != 0 {
+		parameters["durationSeconds"] = seconds
+	}
+	for name, word := range map[string]string{"aspectRatio": frame.AspectRatio, "resolution": frame.Resolution, "negativePrompt": req.NegativePrompt} {
+		if word != "" {
+			parameters[name] = word
+		}
+	}
+	if req.GenerateAudio != nil && table.Audio == providers.AudioOption && cloud {
+		parameters["generateAudio"] = *req.GenerateAudio
+	}
+	if req.Seed != nil {
+		if *req.Seed < 0 || *req.Seed > maxSeed {
+			return nil, providers.InvalidField("seed", "The upstream takes a seed from 0 to %d.", maxSeed)
+		}
+		parameters["seed"] = *req.Seed
+	}
+	return parameters, nil
+}
+
+// refuseTogether refuses what the vendor does not take with one another, or not at the Gemini API.
+func refuseTogether(cloud bool, req providers.VideoRequest, frame providers.Frame) error {
+	has := func(role providers.InputRole) bool { return len(req.Of(role)) > 0 }
+	extend := has(providers.ExtendVideo)
+	seconds, err := upstream.WholeSeconds(req.Seconds)
+	switch invalid := providers.InvalidField; {
+	case err != nil:
+		return err
+	case extend && len(req.Inputs) > 1:
+		return invalid("video", "The upstream takes one 'video' and nothing beside it.")
+	case extend && req.Seconds != "":
+		return invalid("seconds", "The upstream adds 7 seconds to a 'video': 'seconds' cannot be given.")
+	case has(providers.Reference) && seconds != 0 && seconds != long:
+		return invalid("seconds", "The upstream makes %d seconds from references.", long)
+	case req.Prompt == "" && !has(providers.FirstFrame) && !extend:
+		return invalid("prompt", "The upstream needs a 'prompt'.")
+	case !cloud && req.Seed != nil:
+		return invalid("seed", "The Gemini API takes no 'seed' for videos.")
+	case !cloud && req.GenerateAudio != nil && !*req.GenerateAudio:
+		return invalid("generate_audio", "The Gemini API makes no videos without sound.")
+	case !cloud && seconds != 0 && seconds != long && (frame.Resolution == "1080p" || frame.Resolution == "4k"):
+		return invalid("seconds", "The Gemini API makes %d seconds in this resolution.", long)
+	}
+	return nil
+}

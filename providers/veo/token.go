@@ -1,0 +1,191 @@
+package veo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+
+	"modelrelay/providers"
+)
+
+const (
+	// ApplicationDefault is the key that stands for the application-default credentials of the machine.
+	ApplicationDefault = "application-default"
+	// scope is what a token is good for.
+	scope = "https://www.googleapis.com/auth/cloud-platform"
+	// tokenTimeout bounds the making of a token.
+	tokenTimeout = 20 * time.Second
+)
+
+// CheckKey refuses a JSON document that is not a service account's key. Any other text is ApplicationDefault or an API key.
+func CheckKey(key providers.Secret) error {
+	if !isAccount(key) || key.Reveal() == ApplicationDefault {
+		return nil
+	}
+	if _, err := google.JWTConfigFromJSON([]byte(key.Reveal()), scope); err != nil {
+		return errors.New("is no service account's JSON") // the error may repeat a part of it
+	}
+	return nil
+}
+
+// isAccount tells a Google Cloud credential from an API key.
+func isAccount(key providers.Secret) bool {
+	text := strings.TrimSpace(key.Reveal())
+	return text == ApplicationDefault || strings.HasPrefix(text, "{")
+}
+
+// secretParts are what of a service account's JSON must not be shown by itself.
+func secretParts(key providers.Secret) []providers.Secret {
+	var account struct {
+		ID      string `json:"private_key_id"`
+		Private string `json:"private_key"`
+	}
+	_ = json.Unmarshal([]byte(key.Reveal()), &account) // another key has no such parts
+	return []providers.Secret{providers.Secret(account.ID), providers.Secret(account.Private)}
+}
+
+// tokens makes access tokens of keys, each when the last one runs out. It is safe for concurrent use.
+type tokens struct {
+	client *http.Client
+	mu     sync.Mutex
+	byKey  map[string]*grant // by the key's fingerprint
+}
+
+// grant is a key's token. Whoever has taken place may read and change it; others wait.
+type grant struct {
+	place   chan struct{}
+	token   *oauth2.Token
+	project string
+}
+
+func newTokens(client *http.Client) *tokens {
+	return &tokens{client: client, byKey: make(map[string]*grant)}
+}
+
+// take returns a key's grant with a token that is valid; the caller gives its place back.
+func (t *tokens) take(ctx context.Context, key providers.Secret) (*grant, error) {
+	t.mu.Lock()
+	g := t.byKey[key.Fingerprint()]
+	if g == nil {
+		g = &grant{place: make(chan struct{}, 1)}
+		t.byKey[key.Fingerprint()] = g
+	}
+	t.mu.Unlock()
+	select {
+	case g.place <- struct{}{}:
+	case <-ctx.Done():
+		return nil, unsent(ctx)
+	}
+	if g.token.Valid() {
+		return g, nil
+	}
+	token, project, err := t.fetch(ctx, key)
+	if err != nil {
+		<-g.place
+		return nil, err
+	}
+	g.token, g.project = token, project
+	return g, nil
+}
+
+// access is a key's access token.
+func (t *tokens) access(ctx context.Context, key providers.Secret) (string, error) {
+	g, err := t.take(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	defer func() { <-g.place }()
+	return g.token.AccessToken, nil
+}
+
+// project is the project that a key belongs to, "" where it does not say.
+func (t *tokens) project(ctx context.Context, key providers.Secret) (string, error) {
+	g, err := t.take(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	defer func() { <-g.place }()
+	return g.project, nil
+}
+
+// forget drops a token that the vendor refused.
+func (t *tokens) forget(key providers.Secret) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byKey, key.Fingerprint())
+}
+
+// fetch makes a token. Every failure is before anything was sent to the vendor.
+func (t *tokens) fetch(ctx context.Context, key providers.Secret) (token *oauth2.Token, project string, err error) {
+	limited, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	client := *t.client
+	client.Transport = bound(func(req *http.Request) (*http.Response, error) {
+		return t.client.Transport.RoundTrip(req.WithContext(limited))
+	})
+	limited = context.WithValue(limited, oauth2.HTTPClient, &client)
+	source, project, err := sourceOf(limited, key)
+	if err != nil {
+		return nil, "", err
+	}
+	token, err = source.Token()
+	var refused *oauth2.RetrieveError
+	switch {
+	case err == nil:
+		return token, project, nil
+	case ctx.Err() != nil:
+		return nil, "", unsent(ctx)
+	case errors.As(err, &refused) && refused.Response.StatusCode/100 == 4 && refused.Response.StatusCode != http.StatusTooManyRequests:
+		return nil, "", refusedKey(fmt.Errorf("no token: status %d, %s", refused.Response.StatusCode, providers.Cut(refused.ErrorCode, providers.WordLimit)))
+	}
+	return nil, "", &providers.Fault{
+		Kind: providers.Upstream, Message: "The upstream's token service does not answer.", Accepted: providers.NotAccepted, Blame: providers.BlameKey, Err: err,
+	}
+}
+
+// sourceOf is where a key's tokens come from.
+func sourceOf(ctx context.Context, key providers.Secret) (oauth2.TokenSource, string, error) {
+	if strings.TrimSpace(key.Reveal()) == ApplicationDefault {
+		found, err := google.FindDefaultCredentials(ctx, scope)
+		if err != nil {
+			return nil, "", refusedKey(err)
+		}
+		return found.TokenSource, found.ProjectID, nil
+	}
+	config, err := google.JWTConfigFromJSON([]byte(key.Reveal()), scope)
+	if err != nil {
+		return nil, "", refusedKey(errors.New("no service account's JSON"))
+	}
+	var account struct {
+		Project string `json:"project_id"`
+	}
+	_ = json.Unmarshal([]byte(key.Reveal()), &account) // was read just now
+	return config.TokenSource(ctx), account.Project, nil
+}
+
+func refusedKey(err error) *providers.Fault {
+	fault := &providers.Fault{Err: err}
+	fault.RefuseKey(providers.KeyRefused)
+	return fault
+}
+
+// unsent is the fault of a context that ended before anything was sent.
+func unsent(ctx context.Context) *providers.Fault {
+	fault := *providers.AsFault(context.Cause(ctx))
+	fault.Accepted = providers.NotAccepted
+	return &fault
+}
+
+// bound is a transport of requests that would heed no context.
+type bound func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (b bound) RoundTrip(req *http.Request) (*http.Response, error) { return b(req) }

@@ -1,0 +1,273 @@
+// Package veo adapts Google's Veo: on Google Cloud (Vertex AI) with the key of a service account, and in the shape of the Gemini
+// API, which Google has shut down for Veo and resellers speak, with an API key.
+//
+// Of the product it imports providers and providers/upstream alone.
+package veo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// Wire facts of this package: googleapis/js-genai (src/converters/_models_converters.ts and _operations_converters.ts,
+// src/operations.ts, src/node/_node_downloader.ts), vercel/ai packages/google-vertex and packages/google.
+
+// BaseURL is the vendor's own address, which the project of the service account is added to.
+const BaseURL = "https://us-central1-aiplatform.googleapis.com/v1"
+
+const (
+	// location is that of BaseURL.
+	location = "us-central1"
+	// storage is where objects of gs:// links are read.
+	storage = "https://storage.googleapis.com"
+	// leastPoll is how often the vendor's own samples ask.
+	leastPoll = 10 * time.Second
+	// fileLife is how long the Gemini API keeps a file.
+	fileLife = 48 * time.Hour
+)
+
+// projectPath is the end of a channel's address on Google Cloud.
+var projectPath = regexp.MustCompile(`/projects/[^/]+/locations/[^/]+$`)
+
+// CheckBaseURL refuses an address that is neither a project's location on Google Cloud nor a Gemini API's.
+func CheckBaseURL(base *url.URL) error {
+	if projectPath.MatchString(base.Path) || strings.HasSuffix(base.Path, "/v1beta") {
+		return nil
+	}
+	return errors.New("wants https://HOST/v1/projects/PROJECT/locations/LOCATION, or an address that ends in /v1beta")
+}
+
+// Videos drives the jobs of predictLongRunning. The vendor has no list of them, so a lost one cannot be found, and it does not
+// document that they can be cancelled.
+type Videos struct {
+	jobs   *upstream.Jobs
+	tokens *tokens
+	// storage is the origin of objects, "" for the channel's own.
+	storage string
+}
+
+// NewVideos makes the adapter over the process's client.
+func NewVideos(client *http.Client) *Videos {
+	v := &Videos{tokens: newTokens(client), storage: storage}
+	v.jobs = upstream.NewJobs(client, upstream.JobVendor{
+		Name: "veo", Classify: classify, Reason: upstream.RPCReason, Authorize: v.authorize,
+	})
+	return v
+}
+
+func (v *Videos) authorize(req *http.Request, key providers.Secret) error {
+	if !isAccount(key) {
+		req.Header.Set("X-Goog-Api-Key", key.Reveal())
+		return nil
+	}
+	token, err := v.tokens.access(req.Context(), key)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	return nil
+}
+
+// classify reads what the vendor says beside the status. A 401 is of an access token that ran out, not of the key: one of those is
+// told when a token is made.
+func classify(fault *providers.Fault) {
+	upstream.ClassifyRPC(fault)
+	if fault.Upstream.Status == http.StatusUnauthorized && fault.Blame == providers.BlameKey {
+		fault.Key = providers.KeyBusy
+	}
+}
+
+// do sends a request. A token that is refused is not used again.
+func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequest) (upstream.JobAnswer, error) {
+	answer, err := v.jobs.Do(ctx, to, r)
+	return answer, v.settle(err, to.Key)
+}
+
+func (v *Videos) settle(err error, key providers.Secret) error {
+	var fault *providers.Fault
+	if !errors.As(err, &fault) || fault.Upstream == nil {
+		return err
+	}
+	refused := fault.Upstream.Status == http.StatusUnauthorized
+	switch {
+	case !isAccount(key):
+		if refused {
+			fault.Key = providers.KeyRefused
+		}
+		return fault
+	case refused:
+		v.tokens.forget(key)
+	}
+	for _, part := range secretParts(key) {
+		fault.Message = providers.Reason(fault.Message, part)
+	}
+	return fault
+}
+
+// handle is the adapter's part of a ticket: where the model lies that makes the job.
+type handle struct {
+	Model string `json:"model"`
+}
+
+// modelPath is where a model lies below the target's address, which it may complete.
+func (v *Videos) modelPath(ctx context.Context, to providers.Target) (string, error) {
+	model := "/models/" + url.PathEscape(to.Model)
+	if !isAccount(to.Key) {
+		return model, nil
+	}
+	model = "/publishers/google" + model
+	if projectPath.MatchString(to.Channel.BaseURL) {
+		return model, nil
+	}
+	project, err := v.tokens.project(ctx, to.Key)
+	if err != nil {
+		return "", err
+	}
+	if project == "" {
+		return "", &providers.Fault{
+			Kind: providers.Upstream, Message: "The channel's key belongs to no project, and its address names none.", Accepted: providers.NotAccepted, Blame: providers.BlameChannel,
+		}
+	}
+	return "/projects/" + url.PathEscape(project) + "/locations/" + location + model, nil
+}
+
+// Submit starts a job.
+func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
+	body, err := createBody(ctx, to.Model, isAccount(to.Key), req)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	model, err := v.modelPath(ctx, to)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	answer, err := v.do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: model + ":predictLongRunning", Body: body, Paid: true})
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	var made struct {
+		Name upstream.Loose `json:"name"`
+	}
+	if err := upstream.Decode(answer.Body, &made); err != nil {
+		return providers.Ticket{}, err
+	}
+	if made.Name == "" {
+		return providers.Ticket{}, upstream.BrokenAnswer("no name of an operation", nil)
+	}
+	data, err := json.Marshal(handle{model})
+	if err != nil {
+		return providers.Ticket{}, upstream.BrokenAnswer("ticket", err)
+	}
+	return providers.Ticket{Job: string(made.Name), Data: data}, nil
+}
+
+// look is the request for an operation. Google Cloud wants a POST at the model.
+func look(to providers.Target, ticket providers.Ticket) (upstream.JobRequest, error) {
+	if !isAccount(to.Key) {
+		at := url.URL{Path: "/" + ticket.Job}
+		return upstream.JobRequest{Path: at.EscapedPath(), Inline: true}, nil
+	}
+	var kept handle
+	if err := json.Unmarshal(ticket.Data, &kept); err != nil {
+		return upstream.JobRequest{}, &providers.Fault{Kind: providers.Internal, Message: "The job's ticket cannot be read.", Err: err}
+	}
+	body, err := json.Marshal(map[string]string{"operationName": ticket.Job})
+	if err != nil {
+		return upstream.JobRequest{}, providers.Unwritable(err)
+	}
+	return upstream.JobRequest{Method: http.MethodPost, Path: kept.Model + ":fetchPredictOperation", Body: body, Inline: true}, nil
+}
+
+func (v *Videos) operation(ctx context.Context, to providers.Target, ticket providers.Ticket) (operation, error) {
+	ask, err := look(to, ticket)
+	if err != nil {
+		return operation{}, err
+	}
+	answer, err := v.do(ctx, to, ask)
+	if err != nil {
+		return operation{}, err
+	}
+	var o operation
+	err = upstream.Decode(answer.Body, &o)
+	return o, err
+}
+
+// Poll reads the operation.
+func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
+	o, err := v.operation(ctx, to, ticket)
+	if upstream.Forgotten(err) {
+		return upstream.ForgottenJob(), nil
+	}
+	if err != nil {
+		return providers.VideoStatus{}, err
+	}
+	return o.status(to.Key)
+}
+
+// Open reads a video where the operation says it is: in the vendor's store, at a link that wants the key at the vendor's own origin,
+// or in the operation itself.
+func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers.Ticket, output int) (providers.Video, error) {
+	o, err := v.operation(ctx, to, ticket)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	videos := o.videos()
+	if output < 0 || output >= len(videos) {
+		return providers.Video{}, providers.Faultf(providers.NotFound, "The job has %d videos, not %d.", len(videos), output+1)
+	}
+	video, err := v.open(ctx, to, ticket, videos, output)
+	return video, v.settle(err, to.Key)
+}
+
+func (v *Videos) open(ctx context.Context, to providers.Target, ticket providers.Ticket, videos []result, output int) (providers.Video, error) {
+	switch video := videos[output]; {
+	case video.Stored != "":
+		bucket, object, _ := strings.Cut(strings.TrimPrefix(string(video.Stored), "gs://"), "/")
+		if v.storage != "" {
+			to.Channel.BaseURL = v.storage
+		}
+		return v.jobs.Open(ctx, to, "/storage/v1/b/"+url.PathEscape(bucket)+"/o/"+url.PathEscape(object)+"?alt=media", true)
+	case video.URI != "":
+		return v.jobs.Open(ctx, to, download(string(video.URI)), true)
+	}
+	before, member := 0, ""
+	for i, one := range videos[:output+1] {
+		switch {
+		case one.Bytes != "":
+			member = "bytesBase64Encoded"
+		case one.Encoded != "":
+			member = "encodedVideo"
+		default:
+			continue
+		}
+		if i < output {
+			before++
+		}
+	}
+	ask, err := look(to, ticket)
+	if err != nil {
+		return providers.Video{}, err
+	}
+	return v.jobs.OpenInline(ctx, to, ask, member, before)
+}
+
+// download is the address of a file's bytes.
+func download(uri string) string {
+	at, err := url.Parse(uri)
+	if err != nil || !strings.HasSuffix(at.Path, ":download") {
+		return uri
+	}
+	query := at.Query()
+	query.Set("alt", "media")
+	at.RawQuery = query.Encode()
+	return at.String()
+}
