@@ -50,7 +50,11 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: (&url.URL{Path: "/" + to.Model}).EscapedPath(), Body: body, Paid: true})
+	path, err := upstream.ModelPath(to.Model)
+	if err != nil {
+		return providers.Ticket{}, err
+	}
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/" + path, Body: body, Paid: true})
 	if err != nil {
 		return providers.Ticket{}, err
 	}

@@ -67,6 +67,9 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	}
 	create := map[string]any{"input": json.RawMessage(input)}
 	name, version, versioned := strings.Cut(model, ":")
+	if name, err = upstream.ModelPath(name); err != nil {
+		return "", nil, err
+	}
 	deployment, deployed := strings.CutPrefix(name, "deployments/")
 	switch {
 	case versioned:
@@ -74,9 +77,9 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	case !strings.Contains(name, "/"):
 		path, create["version"] = "/predictions", name
 	case deployed:
-		path = (&url.URL{Path: "/deployments/" + deployment + "/predictions"}).EscapedPath()
+		path = "/deployments/" + deployment + "/predictions"
 	default:
-		path = (&url.URL{Path: "/models/" + name + "/predictions"}).EscapedPath()
+		path = "/models/" + name + "/predictions"
 	}
 	body, err = json.Marshal(create)
 	if err != nil {

@@ -174,3 +174,14 @@ func TestVideoAnswers(t *testing.T) {
 		t.Errorf("no link: got %+v", got)
 	}
 }
+
+// TestVideoModelName: a name that would lead elsewhere is no model.
+func TestVideoModelName(t *testing.T) {
+	t.Parallel()
+	for _, model := range []string{"me/..", "/a", "a//b", "a/./b"} {
+		seen, err := providertest.VideoExchange{New: adapter, Model: model}.Submit(t, providers.VideoRequest{Prompt: "p"})
+		if fault := providers.AsFault(err); fault == nil || fault.Kind != providers.ModelNotFound || fault.Accepted != providers.NotAccepted || len(seen) > 0 {
+			t.Errorf("%s: got %v, sent %v", model, err, seen)
+		}
+	}
+}

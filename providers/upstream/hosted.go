@@ -2,7 +2,9 @@ package upstream
 
 import (
 	"context"
+	"net/url"
 	"strconv"
+	"strings"
 
 	"modelrelay/providers"
 )
@@ -30,6 +32,19 @@ type Hosted struct {
 	Sound string
 	// Needs are the roles without which it makes nothing.
 	Needs []providers.InputRole
+}
+
+// ModelPath is a model's name as a part of an address, each of its words escaped. A channel that takes every name passes on what a
+// client wrote: a name that would lead elsewhere is no model.
+func ModelPath(model string) (string, error) {
+	words := strings.Split(model, "/")
+	for i, word := range words {
+		if strings.Trim(word, ".") == "" {
+			return "", &providers.Fault{Kind: providers.ModelNotFound, Message: "The upstream does not have the model.", Accepted: providers.NotAccepted}
+		}
+		words[i] = url.PathEscape(word)
+	}
+	return strings.Join(words, "/"), nil
 }
 
 // Members writes a request in the model's own names. Every failure is before anything was sent.
