@@ -34,10 +34,12 @@ func Without(call providers.Call) []providers.Edit {
 		if call.Endpoint.Format == providers.Gemini {
 			return unsigned(call.Body, root)
 		}
-		for _, message := range root.Get("messages").Items() {
-			edits = append(edits, take(call.Body, message.Get("content"), func(block form.Value) bool {
-				return bytes.HasPrefix(block.Get("signature"), []byte(enveloped))
-			})...)
+		messages := root.Get("messages")
+		edits = take(call.Body, messages, isForeign) // the vendor takes no turn without content
+		for _, message := range messages.Items() {
+			if !isForeign(message) {
+				edits = append(edits, take(call.Body, message.Get("content"), isForeignThought)...)
+			}
 		}
 	case providers.Responses, providers.CompactResponse:
 		edits = take(call.Body, root.Get("input"), func(item form.Value) bool {
@@ -47,6 +49,23 @@ func Without(call providers.Call) []providers.Edit {
 		return unsigned(call.Body, root)
 	}
 	return edits
+}
+
+// isForeignThought tells whether a block of a message holds another vendor's state.
+func isForeignThought(block form.Value) bool {
+	return bytes.HasPrefix(block.Get("signature"), []byte(enveloped))
+}
+
+// isForeign tells whether a message holds nothing but other vendors' state.
+func isForeign(message form.Value) bool {
+	blocks := 0
+	for _, block := range message.Get("content").Items() {
+		if !isForeignThought(block) {
+			return false
+		}
+		blocks++
+	}
+	return blocks > 0
 }
 
 // take are the edits that take elements out of an array of the body.

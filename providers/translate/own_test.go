@@ -34,7 +34,7 @@ func TestWithout(t *testing.T) {
 		},
 		"several": {
 			messages, `{"messages":[{"content":[{"signature":"mr1.a"},{"signature":"mr1.b"},1,{"signature":"mr1.c"},2,{"signature":"mr1.d"},{"signature":"mr1.e"}]},{"content":[{"signature":"mr1.f"}]}]}`,
-			`{"messages":[{"content":[1,2]},{"content":[]}]}`,
+			`{"messages":[{"content":[1,2]}]}`,
 		},
 		"items": {
 			openai(providers.Responses), `{"input":[{"type":"reasoning","summary":[],"encrypted_content":"mr1.a.x"},{"type":"function_call","call_id":"c"},{"type":"reasoning","encrypted_content":"gAAA"}]}`,
