@@ -31,7 +31,8 @@ func tagged(of fields) *strict.Shape { return &strict.Shape{Kind: strict.Object,
 // https://github.com/Soju06/codex-lb/pull/637; those of its parts and of the body are not.
 func chatShape() *strict.Shape {
 	part := tagged(fields{
-		"text": strict.Obj([]string{"text"}, fields{"type": text(), "text": text(), "prompt_cache_breakpoint": {}}),
+		// OpenAI's own Agents SDK sends the annotations of an answer back: openaiChatCompletionsStreaming.js of @openai/agents-openai 0.20.0.
+		"text": strict.Obj([]string{"text"}, fields{"type": text(), "text": text(), "annotations": {}, "prompt_cache_breakpoint": {}}),
 		"image_url": strict.Obj([]string{"image_url"}, fields{"type": text(), "prompt_cache_breakpoint": {}, "image_url": strict.Obj([]string{"url"}, fields{
 			"url": text(), "detail": opt(strict.Words("auto", "low", "high", "original")),
 		})}),
@@ -110,7 +111,7 @@ func responsesShape() *strict.Shape {
 			"type": text(), "id": opt(text()), "call_id": text(), "status": opt(status), "output": {Kind: strict.String, Or: strict.List(part)}, "caller": {},
 		}),
 		"reasoning": strict.Obj([]string{"summary"}, fields{
-			"type": text(), "id": text(), "status": status, "encrypted_content": opt(text()), "content": strict.List(strict.Of(strict.Object)),
+			"type": text(), "id": text(), "status": status, "encrypted_content": opt(text()), "content": opt(strict.List(strict.Of(strict.Object))), // null of Codex
 			"summary": strict.List(strict.Obj([]string{"text"}, fields{"type": strict.Words("summary_text"), "text": text()})),
 		}),
 		"item_reference": strict.Obj([]string{"id"}, fields{"type": opt(text()), "id": text()}),
