@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 
 	"modelrelay/providers"
 	"modelrelay/providers/translate/form"
@@ -75,9 +76,19 @@ func (d *Door) Translate(ctx context.Context, call providers.Call, to providers.
 		fault = t.chat(ctx, d, call, targets)
 	}
 	if fault != nil {
-		return nil, fault
+		return nil, t.located(fault)
 	}
 	return t, nil
+}
+
+// located says the client's field in the message where the client's format has no other place for it.
+func (t *Translation) located(fault *providers.Fault) *providers.Fault {
+	if fault.Param == "" || t.from.Format == providers.OpenAI || strings.Contains(fault.Message, fault.Param) {
+		return fault
+	}
+	located := *fault
+	located.Message = fault.Param + ": " + fault.Message
+	return &located
 }
 
 // chat makes the call of a chat: at the first of the targets that can take it.

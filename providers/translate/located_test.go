@@ -1,0 +1,45 @@
+package translate_test
+
+import (
+	"strings"
+	"testing"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate"
+)
+
+// TestRefusalsNameTheField: the errors of formats A and B have no member for the field at fault.
+func TestRefusalsNameTheField(t *testing.T) {
+	t.Parallel()
+	responses := []providers.Endpoint{{Format: providers.OpenAI, Operation: providers.Responses}}
+	messages := []providers.Endpoint{{Format: providers.Anthropic, Operation: providers.Messages}}
+	for name, test := range map[string]struct {
+		from               providers.Endpoint
+		takes              []providers.Endpoint
+		body, param, begin string
+	}{
+		"chat": {
+			providers.Endpoint{Format: providers.OpenAI, Operation: providers.Chat},
+			messages,
+			`{"model":"m","n":2,"messages":[{"role":"user","content":"x"}]}`, "n", "The model's upstream",
+		},
+		"messages": {
+			messages[0], responses, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":[{"type":"web_search_20250305","name":"web_search"}]}`,
+			"tools[0].type", "tools[0].type: The model's upstream",
+		},
+		"gemini": {
+			providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent},
+			messages,
+			`{"contents":[{"parts":[{"text":"x"}]}],"tools":[{"googleSearch":{}}]}`, "tools[0].googleSearch", "tools[0].googleSearch: The model's upstream",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			call := providers.Call{Endpoint: test.from, Model: "m", Body: []byte(test.body)}
+			_, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "up"}, test.takes)
+			if fault == nil || fault.Kind != providers.Invalid || fault.Param != test.param || !strings.HasPrefix(fault.Message, test.begin) {
+				t.Errorf("got %+v, want %q at %s", fault, test.begin, test.param)
+			}
+		})
+	}
+}
