@@ -81,7 +81,7 @@ func anthropicTraits(model string) form.AnthropicTraits {
 	v := versionOf(name)
 	opus := strings.Contains(name, "opus")
 	later := v.atLeast(4, 6)
-	always := v.major == 5 && (v.minor == 5 && (opus || strings.Contains(name, "sonnet")) || strings.Contains(name, "fable") && v.minor > 0)
+	always := strings.Contains(name, "fable") || strings.Contains(name, "mythos") || v.major == 5 && v.minor == 5 && (opus || strings.Contains(name, "sonnet"))
 	traits := form.AnthropicTraits{
 		Sampling: !v.atLeast(4, 7), OneSampler: v.atLeast(4, 1),
 		Budget: v.atLeast(3, 7) && !v.atLeast(4, 7), Adaptive: later, AlwaysThinks: always,

@@ -59,7 +59,8 @@ func TestTraits(t *testing.T) {
 		{form.Messages, "claude-opus-5-5", "adaptive always_thinks effort inline_system one_sampler schema xhigh", 128_000},
 		{form.Messages, "claude-sonnet-5-5", "adaptive always_thinks effort inline_system one_sampler schema xhigh", 128_000},
 		{form.Messages, "claude-haiku-5-5", latest, 128_000},
-		{form.Messages, "claude-fable-5", "adaptive effort inline_system one_sampler schema xhigh", 128_000},
+		// https://docs.aws.amazon.com/bedrock/latest/userguide/claude-messages-adaptive-thinking.html
+		{form.Messages, "claude-fable-5", "adaptive always_thinks effort inline_system one_sampler schema xhigh", 128_000},
 		{form.Messages, "claude-fable-5-1", "adaptive always_thinks effort inline_system one_sampler schema xhigh", 128_000},
 		{form.Messages, "claude-fable-5-2", "adaptive always_thinks effort inline_system one_sampler schema xhigh", 128_000},
 		{form.Messages, "claude-opus-7", latest, 128_000},
