@@ -118,11 +118,15 @@ func (w *writing) sampling() {
 		w.Field("top_logprobs", s.TopLogprobs)
 	}
 	if !w.User.Empty() {
-		user := "safety_identifier"
 		if w.to.Imitator {
-			user = "user"
+			w.Field("user", w.User)
+			return
 		}
-		w.Field(user, w.User)
+		user, whole := form.UserID(w.User)
+		if !whole {
+			w.loss.Change(w.Fields[form.FieldUser])
+		}
+		w.Field("safety_identifier", user)
 	}
 }
 

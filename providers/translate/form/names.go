@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"math/big"
 	"strings"
+	"unicode/utf8"
 )
 
 // NameRule is what an upstream takes as the name of a tool: letters, digits, "_" and "-".
@@ -77,6 +78,20 @@ func CallID(id string, fits func(id string) bool) string {
 		digits[i] = base62[rest.Int64()]
 	}
 	return "call_" + string(digits)
+}
+
+// maxUser is how long OpenAI's safety_identifier may be, in characters: https://platform.openai.com/docs/api-reference/responses/create.
+const maxUser = 64
+
+// UserID is the caller's name for whoever the call is made for, as OpenAI takes it; false: a longer one, which is hashed. Claude
+// Code's is an object of ids as JSON text.
+func UserID(user Text) (Text, bool) {
+	name := user.String()
+	if utf8.RuneCountInString(name) <= maxUser {
+		return user, true
+	}
+	sum := sha256.Sum256([]byte(name))
+	return Quote(hex.EncodeToString(sum[:])), false
 }
 
 // NewCallID makes an id for a call of an upstream that gives none.

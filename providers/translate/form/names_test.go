@@ -97,3 +97,22 @@ func TestCamel(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestUserID: the vendor refuses a longer one, 400 "string too long".
+func TestUserID(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		user, want string
+		whole      bool
+	}{
+		{`"me"`, `"me"`, true},
+		{`"` + strings.Repeat("ü", 64) + `"`, `"` + strings.Repeat("ü", 64) + `"`, true},
+		{`"` + strings.Repeat("x", 65) + `"`, "", false},
+	} {
+		got, whole := form.UserID(form.Text(test.user))
+		again, _ := form.UserID(form.Text(test.user))
+		if whole != test.whole || whole && string(got) != test.want || !whole && len(got) != 66 || string(got) != string(again) {
+			t.Errorf("%s: got %s, %v", test.user, got, whole)
+		}
+	}
+}

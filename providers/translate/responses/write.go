@@ -117,7 +117,11 @@ func (w *writing) sampling() {
 		w.Field("top_logprobs", s.TopLogprobs)
 	}
 	if !w.User.Empty() {
-		w.Field("safety_identifier", w.User)
+		user, whole := form.UserID(w.User)
+		if !whole {
+			w.loss.Change(w.Fields[form.FieldUser])
+		}
+		w.Field("safety_identifier", user)
 	}
 }
 
