@@ -9,6 +9,14 @@ import (
 // envelopePrefix begins state that stands in a place of another vendor. The number is that of the envelope's format.
 const envelopePrefix = "mr1."
 
+// Unsigned stands in the place of state of a thought that no vendor signed: when it comes back, its own vendor's endpoint is
+// known to refuse the thought.
+const Unsigned = envelopePrefix + "n."
+
+// Enveloped tells whether what comes back in the place of state was put there by a translation. What OpenEnvelope does not read
+// of it is no state.
+func Enveloped(text []byte) bool { return bytes.HasPrefix(text, []byte(envelopePrefix)) }
+
 // Envelope is the state as it stands in a place of another vendor's dialect: "mr1.", the letter of its kind, "." and
 // base64url of a JSON array of its data, its text and its id. It is no secret: the vendor checks what is inside.
 func (s State) Envelope() string {

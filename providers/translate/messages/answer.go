@@ -178,7 +178,7 @@ func (a *answer) blockStop(index int64, to []form.Event) []form.Event {
 	a.open = append(a.open[:at], a.open[at+1:]...)
 	switch b.kind {
 	case form.EventThought:
-		if len(b.signature) > 0 {
+		if len(b.signature) > 0 && string(b.signature) != form.Unsigned {
 			state := form.State{Kind: form.StateAnthropic, Data: b.signature}
 			to = append(to, form.Event{Kind: form.EventState, Block: b.block, State: state})
 		}

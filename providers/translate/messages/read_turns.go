@@ -188,7 +188,11 @@ func (r *reader) block(to []form.Block, role form.Role, at form.Path, item form.
 		return thought(to, block, m), nil
 	case "redacted_thinking":
 		block.Kind, block.Cache = form.BlockState, form.NoMark
-		block.State = []form.State{stateOf(form.StateRedacted, m.get("data").Text().Inner())}
+		state := stateOf(form.StateRedacted, m.get("data").Text().Inner())
+		if state.Data == nil {
+			return to, nil
+		}
+		block.State = []form.State{state}
 	}
 	return append(to, block), nil
 }
@@ -209,10 +213,10 @@ func (r *reader) rest(at form.Path, m members, read []string) {
 func thought(to []form.Block, block form.Block, m members) []form.Block {
 	text, signature := m.get("thinking").Text(), m.get("signature").Text()
 	block.Kind, block.Text, block.Cache = form.BlockThought, text, form.NoMark
-	if signature.Empty() {
+	state := stateOf(form.StateAnthropic, signature.Inner())
+	if state.Data == nil {
 		return append(to, block)
 	}
-	state := stateOf(form.StateAnthropic, signature.Inner())
 	switch state.Kind {
 	case form.StateGemini, form.StateGeminiBefore: // of a block beside the thought
 		if !text.Empty() {
@@ -226,10 +230,14 @@ func thought(to []form.Block, block form.Block, m members) []form.Block {
 	return append(to, form.Block{Kind: form.BlockState, State: []form.State{state}, At: block.At})
 }
 
-// stateOf opens what stands in a place of this vendor's state: the state of another one, or this one's.
+// stateOf opens what stands in a place of this vendor's state: the state of another one, or this one's. One without data is none.
 func stateOf(kind form.StateKind, data []byte) form.State {
-	if state, ours := form.OpenEnvelope(data); ours {
+	state, ours := form.OpenEnvelope(data)
+	switch {
+	case ours:
 		return state
+	case len(data) == 0, form.Enveloped(data):
+		return form.State{}
 	}
 	return form.State{Kind: kind, Data: data}
 }

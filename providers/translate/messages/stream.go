@@ -30,6 +30,9 @@ type message struct {
 	// pending: the message has begun, which is not written yet.
 	pending bool
 	opened  block
+	// before is state of the text before, which is written once something follows: the last block of an answer is what agents
+	// show of it, so state never is (the Agent SDK's result of @anthropic-ai/claude-code 2.1.330).
+	before  []byte
 	index   int
 	counts  form.Counts
 	stop    form.Stop
@@ -45,8 +48,9 @@ type block struct {
 	call form.Call
 	// text is what a whole message's block says, the inside of a JSON text.
 	text []byte
-	// signature is that of a thought of a whole message.
+	// signature is that of a thought of a whole message; signed says whether a thought has its own.
 	signature []byte
+	signed    bool
 	input     inputKind
 }
 
@@ -165,6 +169,11 @@ func (w *message) state(of int, state *form.State) {
 		w.redacted(state.Data)
 		return
 	}
+	if state.Kind == form.StateGeminiBefore {
+		w.close()
+		w.before = []byte(state.Envelope())
+		return
+	}
 	if w.opened.kind != thinkingBlock {
 		w.open(block{kind: thinkingBlock, of: of})
 	}
@@ -172,6 +181,13 @@ func (w *message) state(of int, state *form.State) {
 	if state.Kind != form.StateAnthropic {
 		signature = []byte(state.Envelope())
 	}
+	w.sign(signature)
+	w.close() // a thought has one signature
+}
+
+// sign gives the thought that is open its signature.
+func (w *message) sign(signature []byte) {
+	w.opened.signed = true
 	if w.ask.Stream {
 		w.begins("content_block_delta")
 		w.out.Key("delta")
@@ -184,7 +200,6 @@ func (w *message) state(of int, state *form.State) {
 	} else {
 		w.opened.signature = append(w.opened.signature, signature...)
 	}
-	w.close() // a thought has one signature
 }
 
 // input goes on with the input of the call that is open.
@@ -224,6 +239,12 @@ const inputDelta = `"type":"input_json_delta","partial_json":`
 // open begins a block.
 func (w *message) open(b block) {
 	w.close()
+	if before := w.before; before != nil {
+		w.before = nil
+		w.open(block{kind: thinkingBlock, of: b.of})
+		w.sign(before)
+		w.close()
+	}
 	w.opened = b
 	if w.ask.Stream {
 		w.begins("content_block_start")
@@ -235,6 +256,9 @@ func (w *message) open(b block) {
 
 // close ends the block that is open, if any.
 func (w *message) close() {
+	if w.opened.kind == thinkingBlock && !w.opened.signed {
+		w.sign([]byte(form.Unsigned))
+	}
 	b := w.opened
 	w.opened = block{}
 	switch {

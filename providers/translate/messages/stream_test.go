@@ -93,6 +93,9 @@ func TestWriterAnswers(t *testing.T) {
 			state(2, form.StateGemini, "s2"), begin(2, "b", "f"), end(2), stop(form.StopCalls),
 		}},
 		"state of Gemini's text": {events: []form.Event{start(), text(0, "x"), state(1, form.StateGeminiBefore, "s"), stop(form.StopEnd)}},
+		"state of Gemini's text before a call": {events: []form.Event{
+			start(), text(0, "x"), state(1, form.StateGeminiBefore, "s"), begin(2, "b", "f"), end(2), stop(form.StopCalls),
+		}},
 		"state of OpenAI": {events: []form.Event{
 			start(), thinks(0, "a"),
 			{Kind: form.EventState, State: form.State{Kind: form.StateOpenAI, Data: []byte("e1"), ID: "rs_1"}},

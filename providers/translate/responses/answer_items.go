@@ -189,7 +189,7 @@ func (a *answer) endItem(p *piece, to []form.Event) []form.Event {
 		if len(item.parts) == 0 || item.parts[0].open {
 			to = a.restOf(p, "content", true, to)
 		}
-		if sealed := p.item.Get("encrypted_content").Text(); !sealed.Empty() {
+		if sealed := p.item.Get("encrypted_content").Text(); !sealed.Empty() && string(sealed.Inner()) != form.Unsigned {
 			block := item.block
 			if block < 0 {
 				block = a.block()

@@ -192,7 +192,7 @@ func (r *reading) readThought(item *inputItem) {
 	state, ours := form.OpenEnvelope(sealed.Inner())
 	switch {
 	case !ours:
-		if !sealed.Empty() {
+		if !sealed.Empty() && !form.Enveloped(sealed.Inner()) {
 			thought.State = []form.State{{Kind: form.StateOpenAI, Data: sealed.Inner(), ID: item.id.String()}}
 		}
 	case state.Kind == form.StateAnthropic, state.Kind == form.StateRedacted:

@@ -1,6 +1,10 @@
 package responses
 
-import "modelrelay/providers/translate/form"
+import (
+	"cmp"
+
+	"modelrelay/providers/translate/form"
+)
 
 // itemKind is what an item of the output is.
 type itemKind int
@@ -211,11 +215,7 @@ func (w *writer) closeItem() {
 		w.keep(`],"status":"`, w.messageStatus(), `"}`)
 	case reasoning:
 		w.closePart()
-		w.keep("]")
-		if w.item.sealed != "" {
-			w.keep(`,"encrypted_content":"`, w.item.sealed, `"`)
-		}
-		w.keep("}")
+		w.keep(`],"encrypted_content":"`, cmp.Or(w.item.sealed, form.Unsigned), `"}`)
 	case functionCall:
 		w.closeFunction()
 	case customCall:

@@ -201,7 +201,7 @@ func TestWriter(t *testing.T) {
 			events: answer(form.StopEnd, thought(0, "h"), thought(0, "m"), text(1, "a")),
 			outline: "output_item.added\nreasoning_summary_part.added\nreasoning_summary_text.delta h\nreasoning_summary_text.delta m\nreasoning_summary_text.done\nreasoning_summary_part.done\noutput_item.done\n" +
 				"output_item.added\ncontent_part.added\noutput_text.delta a\noutput_text.done\ncontent_part.done\noutput_item.done",
-			output: `{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},{"type":"message",` + texts + `{"type":"output_text","annotations":[],"text":"a","logprobs":[]}],"status":"completed"}`,
+			output: `{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"mr1.n."},{"type":"message",` + texts + `{"type":"output_text","annotations":[],"text":"a","logprobs":[]}],"status":"completed"}`,
 		},
 		"a signed thought, one that is only signed, and one that nobody reads": {
 			events: answer(form.StopEnd, thought(0, "hm"), state(0, form.StateAnthropic, "s0"), state(1, form.StateAnthropic, "s1"), state(2, form.StateRedacted, "r")),
