@@ -174,7 +174,7 @@ func TestAgents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, model := range agent.models[:1] {
+		for _, model := range agent.models {
 			t.Run(agent.name+" on "+model, func(t *testing.T) {
 				t.Parallel()
 				agent.edits(t, g, node, program, model)

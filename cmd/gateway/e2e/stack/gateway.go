@@ -209,18 +209,23 @@ func (s *Stack) EveryVendor() string {
 `, s.UpstreamAt)
 }
 
-// Pairs is a channel for each kind of chat upstream, as YAML list items. OpenAI's and Anthropic's have, as YAML map members, the
-// models openai and anthropic beside their own.
-func (s *Stack) Pairs(openai, anthropic string) string {
+// Pairs is a channel for each kind of chat upstream, as YAML list items. That of OpenAI's Responses alone and Anthropic's have, as
+// YAML map members, the models responses and anthropic beside their own.
+func (s *Stack) Pairs(responses, anthropic string) string {
 	var channels strings.Builder
-	for _, c := range []struct{ name, vendor, path, models string }{
-		{"openai", "openai", "/openai/v1", openai},
-		{"imitator", "openai", "/openai/v1", "glm-5: "},
-		{"anthropic", "anthropic", "/anthropic", "claude-sonnet-4-5: , claude-opus-4-8: , " + anthropic},
-		{"gemini", "gemini", "/gemini", "gemini-2.5-flash: , gemini-3-pro: "},
+	for _, c := range []struct{ name, vendor, path, dialect, models string }{
+		{"openai", "openai", "/openai/v1", "both", "gpt-5.2: , text-embedding-3-small: "},
+		{"responses", "openai", "/openai/v1", "responses", responses},
+		{"imitator", "openai", "/openai/v1", "chat", "glm-5: "},
+		{"anthropic", "anthropic", "/anthropic", "", "claude-sonnet-4-5: , claude-opus-4-8: , " + anthropic},
+		{"gemini", "gemini", "/gemini", "", "gemini-2.5-flash: , gemini-3-pro: , gemini-embedding-001: "},
 	} {
-		fmt.Fprintf(&channels, "  - {name: %s, vendor: %s, base_url: \"http://%s%s\", keys: [sk-upstream-%s], groups: [default], models: {%s}}\n",
+		fmt.Fprintf(&channels, "  - {name: %s, vendor: %s, base_url: \"http://%s%s\", keys: [sk-upstream-%s], groups: [default], models: {%s}, ",
 			c.name, c.vendor, s.UpstreamAt, c.path, c.name, c.models)
+		if c.dialect != "" {
+			fmt.Fprintf(&channels, "dialect: %s", c.dialect)
+		}
+		channels.WriteString("}\n")
 	}
 	return channels.String()
 }

@@ -17,12 +17,12 @@ function stepsOf(responses) {
 	}))
 }
 
-const client = (name, dialect, model, thoughts, more) => ({name: `OpenAI Agents with ${name}`, dialect, thoughts, open({system, tools}) {
+const client = (name, dialect, kind, thoughts, more) => ({name: `OpenAI Agents with ${name}`, dialect, thoughts, open({system, tools}) {
 	const set = tools.map(({name, description, schema, run}) => tool({name, description, parameters: schema, execute: given => run(given)}))
 	let history = []
-	return async (question, {name}) => {
+	return async (question, model) => {
 		const agent = new Agent({
-			name: 'keeper', instructions: system, tools: set, model: new model(sdk, name),
+			name: 'keeper', instructions: system, tools: set, model: new kind(sdk, model.name),
 			modelSettings: {reasoning: {effort: 'medium', summary: 'auto'}, store: false, ...more},
 		})
 		const result = await run(agent, [...history, asked(question)], {stream: true, maxTurns: 10})

@@ -7,7 +7,7 @@ import {createOpenAICompatible} from '@ai-sdk/openai-compatible'
 import {generateText, isStepCount, streamText, tool} from 'ai'
 
 const openai = createOpenAI({baseURL: url + '/v1', apiKey: token})
-const compatible = createOpenAICompatible({name: 'relay', baseURL: url + '/v1', apiKey: token, includeUsage: true})
+const compatible = createOpenAICompatible({name: 'relay', baseURL: url + '/v1', apiKey: token, includeUsage: true, supportsStructuredOutputs: true})
 const anthropic = createAnthropic({baseURL: url + '/v1', apiKey: token})
 const google = createGoogle({baseURL: url + '/v1beta', apiKey: token})
 

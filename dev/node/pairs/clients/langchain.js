@@ -9,17 +9,18 @@ import {ChatOpenAI} from '@langchain/openai'
 const openai = {apiKey: token, configuration: {baseURL: url + '/v1'}, maxRetries: 0}
 
 // models are LangChain's, and what makes each think. The vendor itself refuses what ChatGoogleGenerativeAI makes of the results of parallel
-// calls, a content for each (https://github.com/langchain-ai/langchainjs/issues/10341).
+// calls, a content for each (https://github.com/langchain-ai/langchainjs/issues/10341), and it shows images to none but models named gemini.
+// ChatOpenAI asks none but models named gpt to think.
 const models = {
 	'ChatOpenAI': {dialect: 'chat', of: ({name}) => new ChatOpenAI({...openai, model: name, reasoning: {effort: 'medium'}})},
-	'ChatOpenAI with Responses': {dialect: 'responses', thoughts: true, of: ({name}) => new ChatOpenAI({
+	'ChatOpenAI with Responses': {dialect: 'responses', thoughts: ({name}) => name.startsWith('gpt-'), include: ['reasoning.encrypted_content'], of: ({name}) => new ChatOpenAI({
 		...openai, model: name, useResponsesApi: true, zdrEnabled: true, reasoning: {effort: 'medium', summary: 'auto'},
 	})},
 	'ChatAnthropic': {dialect: 'messages', thoughts: true, of: ({name, adaptive}) => new ChatAnthropic({
 		model: name, apiKey: token, anthropicApiUrl: url, maxRetries: 0, maxTokens: 8192,
 		thinking: adaptive ? {type: 'adaptive', display: 'summarized'} : {type: 'enabled', budget_tokens: 2048},
 	})},
-	'ChatGoogleGenerativeAI': {dialect: 'gemini', thoughts: true, plain: true, foreign: true, of: ({name, level}) => new ChatGoogleGenerativeAI({
+	'ChatGoogleGenerativeAI': {dialect: 'gemini', thoughts: true, plain: true, foreign: true, blind: true, of: ({name, level}) => new ChatGoogleGenerativeAI({
 		model: name, apiKey: token, baseUrl: url, maxRetries: 0,
 		thinkingConfig: {includeThoughts: true, ...level ? {thinkingLevel: 'MEDIUM'} : {thinkingBudget: 2048}},
 	})},
@@ -31,11 +32,11 @@ const asked = ({text, image}) => new HumanMessage({content: [
 
 const thought = ({content}) => Array.isArray(content) ? content.map(block => block.thinking ?? block.reasoning ?? '').join('') : ''
 
-export default Object.entries(models).map(([name, {dialect, thoughts, plain, foreign, of}]) => ({name: `LangChain ${name}`, dialect, thoughts, plain, foreign, open({system, tools}) {
+export default Object.entries(models).map(([name, {dialect, thoughts, plain, foreign, blind, include, of}]) => ({name: `LangChain ${name}`, dialect, thoughts, plain, foreign, blind, open({system, tools}) {
 	const bound = tools.map(({name, description, schema, run}) => tool(run, {name, description, schema}))
 	const messages = [new SystemMessage(system)]
 	return async (question, model) => {
-		const chat = of(model).bindTools(bound)
+		const chat = of(model).bindTools(bound, {include})
 		messages.push(asked(question))
 		for (const steps = []; ;) {
 			let message
