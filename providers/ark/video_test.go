@@ -142,16 +142,19 @@ func TestVideoCreate(t *testing.T) {
 				`"generate_audio":false,"model":"dreamina-seedance-2-0-260128","resolution":"4k","safety_identifier":"u"}`,
 		},
 		{
-			"frames of 2.5", "dreamina-seedance-2-5-260628", providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame)}},
+			"frames of 2.5", "dreamina-seedance-2-5-260628",
+			providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame)}},
 			`{"content":[{"type":"image_url","image_url":{"url":"https://h/"},"role":"first_frame"}],"model":"dreamina-seedance-2-5-260628","ratio":"adaptive"}`,
 		},
 		{
-			"an edit of 2.5", "doubao-seedance-2-5-260628", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo)}},
+			"an edit of 2.5", "doubao-seedance-2-5-260628",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo)}},
 			`{"content":[{"type":"text","text":"p"},{"type":"video_url","video_url":{"url":"https://h/video"},"role":"reference_video"}],"duration":-1,` +
 				`"model":"doubao-seedance-2-5-260628","omni_reference_task_type":"edit","ratio":"adaptive"}`,
 		},
 		{
-			"the vendor's own content", "ep-1", providers.VideoRequest{Extra: json.RawMessage(`{"content":[{"type":"draft_task","draft_task":{"id":"d"}}]}`)},
+			"the vendor's own content", "ep-1",
+			providers.VideoRequest{Extra: json.RawMessage(`{"content":[{"type":"draft_task","draft_task":{"id":"d"}}]}`)},
 			`{"content":[{"type":"draft_task","draft_task":{"id":"d"}}],"model":"ep-1"}`,
 		},
 	} {

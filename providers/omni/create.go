@@ -161,8 +161,10 @@ func taskOf(req providers.VideoRequest) string {
 		role providers.InputRole
 		word string
 	}{
-		{providers.FirstFrame, "image_to_video"}, {providers.Reference, "reference_to_video"},
-		{providers.SourceVideo, "edit"}, {providers.ExtendVideo, "extend"},
+		{providers.FirstFrame, "image_to_video"},
+		{providers.Reference, "reference_to_video"},
+		{providers.SourceVideo, "edit"},
+		{providers.ExtendVideo, "extend"},
 	} {
 		if len(req.Of(task.role)) > 0 {
 			return task.word

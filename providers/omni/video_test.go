@@ -84,12 +84,12 @@ func upload(req *http.Request) (providertest.Upload, error) {
 }
 
 // at is an adapter and a target at a server that answers so.
-func at(t testing.TB, answer http.HandlerFunc) (*omni.Videos, providers.Target) {
-	t.Helper()
+func at(tb testing.TB, answer http.HandlerFunc) (*omni.Videos, providers.Target) {
+	tb.Helper()
 	server := httptest.NewServer(answer)
-	t.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	client := upstream.NewClient(nil)
-	t.Cleanup(client.CloseIdleConnections)
+	tb.Cleanup(client.CloseIdleConnections)
 	return omni.NewVideos(client), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: "secret", Model: "gemini-omni-1.2-flash"}
 }
 
@@ -126,7 +126,8 @@ func TestVideoCreate(t *testing.T) {
 		want        string
 	}{
 		{
-			"a prompt", "gemini-omni-2-flash", providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"background":false}`)},
+			"a prompt", "gemini-omni-2-flash",
+			providers.VideoRequest{Prompt: "p", Extra: json.RawMessage(`{"background":false}`)},
 			`{"background":true,"input":"p","model":"gemini-omni-2-flash","response_format":{"delivery":"uri","type":"video"}}`,
 		},
 		{
@@ -142,12 +143,14 @@ func TestVideoCreate(t *testing.T) {
 				`"response_format":{"aspect_ratio":"16:9","delivery":"inline","duration":"15s","resolution":"4k","type":"video"}}`,
 		},
 		{
-			"references", "gemini-omni-1.1-flash", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.Reference, "image/png")}},
+			"references", "gemini-omni-1.1-flash",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.Reference, "image/png")}},
 			`{"background":true,"generation_config":{"video_config":{"task":"reference_to_video"}},"input":[{"type":"image","mime_type":"image/png","data":"` + encoded(providers.Reference) +
 				`"},{"type":"text","text":"p"}],"model":"gemini-omni-1.1-flash","response_format":{"delivery":"uri","type":"video"}}`,
 		},
 		{
-			"an extension", "gemini-omni-1.1-flash", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.ExtendVideo, "video/mp4")}},
+			"an extension", "gemini-omni-1.1-flash",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{file(providers.ExtendVideo, "video/mp4")}},
 			`{"background":true,"generation_config":{"video_config":{"task":"extend"}},"input":[{"type":"video","mime_type":"video/mp4","data":"` + encoded(providers.ExtendVideo) +
 				`"},{"type":"text","text":"p"}],"model":"gemini-omni-1.1-flash","response_format":{"delivery":"uri","type":"video"}}`,
 		},

@@ -35,12 +35,12 @@ type service struct {
 	refuse atomic.Int32 // the status that it answers with, 0 for a token
 }
 
-func newService(t testing.TB) *service {
-	t.Helper()
+func newService(tb testing.TB) *service {
+	tb.Helper()
 	s := new(service)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || r.FormValue("assertion") == "" {
-			t.Errorf("got form %v", r.Form)
+			tb.Errorf("got form %v", r.Form)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		if status := s.refuse.Load(); status != 0 {
@@ -51,27 +51,27 @@ func newService(t testing.TB) *service {
 		s.made.Add(1)
 		_, _ = io.WriteString(w, `{"access_token":"`+accessToken+`","token_type":"Bearer","expires_in":3600}`)
 	}))
-	t.Cleanup(s.Close)
+	tb.Cleanup(s.Close)
 	return s
 }
 
 // key is a service account's JSON; %s in it is where the suite's secret goes.
-func (s *service) key(t testing.TB) string {
-	t.Helper()
+func (s *service) key(tb testing.TB) string {
+	tb.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	raw, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	doc, err := json.Marshal(map[string]string{
 		"type": "service_account", "project_id": "p1", "private_key_id": "%s", "client_email": "a@p1.iam.gserviceaccount.com", "token_uri": s.URL,
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})),
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(doc)
 }
@@ -155,19 +155,19 @@ func upload(req *http.Request) (providertest.Upload, error) {
 }
 
 // at is an adapter and a target with an API key at a server that answers so.
-func at(t testing.TB, answer http.HandlerFunc) (*veo.Videos, providers.Target) {
-	t.Helper()
+func at(tb testing.TB, answer http.HandlerFunc) (*veo.Videos, providers.Target) {
+	tb.Helper()
 	server := httptest.NewServer(answer)
-	t.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	client := upstream.NewClient(nil)
-	t.Cleanup(client.CloseIdleConnections)
+	tb.Cleanup(client.CloseIdleConnections)
 	return veo.NewVideos(client), providers.Target{Channel: providers.Channel{BaseURL: server.URL + "/v1beta"}, Key: "secret", Model: "veo-3.1-generate-001"}
 }
 
 // onCloud is a target with a service account.
-func onCloud(t testing.TB, to providers.Target, s *service) providers.Target {
-	t.Helper()
-	to.Key = providers.Secret(strings.Replace(s.key(t), "%s", "id", 1))
+func onCloud(tb testing.TB, to providers.Target, s *service) providers.Target {
+	tb.Helper()
+	to.Key = providers.Secret(strings.Replace(s.key(tb), "%s", "id", 1))
 	to.Channel.BaseURL = strings.Replace(to.Channel.BaseURL, "/v1beta", "/v1/projects/p2/locations/global", 1)
 	return to
 }
@@ -194,7 +194,9 @@ func TestVideoCreate(t *testing.T) {
 		path, want  string
 	}{
 		{
-			"a prompt", "veo-9", true, providers.VideoRequest{Prompt: "p", N: 3}, "/v1/projects/p2/locations/global/publishers/google/models/veo-9:predictLongRunning",
+			"a prompt", "veo-9", true,
+			providers.VideoRequest{Prompt: "p", N: 3},
+			"/v1/projects/p2/locations/global/publishers/google/models/veo-9:predictLongRunning",
 			`{"instances":[{"prompt":"p"}],"parameters":{"sampleCount":3}}`,
 		},
 		{
@@ -217,12 +219,14 @@ func TestVideoCreate(t *testing.T) {
 				`"parameters":{"durationSeconds":8,"sampleCount":1}}`,
 		},
 		{
-			"an extension", "veo-3.1-generate-preview", false, providers.VideoRequest{Inputs: []providers.Media{file(providers.ExtendVideo, "video/mp4")}},
+			"an extension", "veo-3.1-generate-preview", false,
+			providers.VideoRequest{Inputs: []providers.Media{file(providers.ExtendVideo, "video/mp4")}},
 			"/v1beta/models/veo-3.1-generate-preview:predictLongRunning",
 			`{"instances":[{"video":{"encodedVideo":"` + encoded(providers.ExtendVideo) + `","encoding":"video/mp4"}}],"parameters":{"sampleCount":1}}`,
 		},
 		{
-			"an extension on Google Cloud", "veo-3.1-generate-001", true, providers.VideoRequest{Inputs: []providers.Media{file(providers.ExtendVideo, "video/mp4")}},
+			"an extension on Google Cloud", "veo-3.1-generate-001", true,
+			providers.VideoRequest{Inputs: []providers.Media{file(providers.ExtendVideo, "video/mp4")}},
 			"/v1/projects/p2/locations/global/publishers/google/models/veo-3.1-generate-001:predictLongRunning",
 			`{"instances":[{"video":{"bytesBase64Encoded":"` + encoded(providers.ExtendVideo) + `","mimeType":"video/mp4"}}],"parameters":{"sampleCount":1}}`,
 		},
