@@ -47,8 +47,12 @@ func TestFieldsOfAnotherVideoFormat(t *testing.T) {
 		{submitPath, `"metadata":{"duration":10}`, providers.VideoRequest{Seconds: "10", Metadata: json.RawMessage(`{"duration":10}`)}},
 		{"/v1/videos", `"last_image":"https://h/b","image":"https://h/a","reference_images":["https://h/c","https://h/d"],"video":"https://h/v","audio":"https://h/s"`, providers.VideoRequest{
 			Inputs: []providers.Media{
-				{URL: "https://h/a"}, {Role: providers.LastFrame, URL: "https://h/b"}, {Role: providers.SourceVideo, URL: "https://h/v"},
-				{Role: providers.SourceAudio, URL: "https://h/s"}, {Role: providers.Reference, URL: "https://h/c"}, {Role: providers.Reference, URL: "https://h/d"},
+				{URL: "https://h/a"},
+				{Role: providers.LastFrame, URL: "https://h/b"},
+				{Role: providers.SourceVideo, URL: "https://h/v"},
+				{Role: providers.SourceAudio, URL: "https://h/s"},
+				{Role: providers.Reference, URL: "https://h/c"},
+				{Role: providers.Reference, URL: "https://h/d"},
 			},
 		}},
 		{"/v1/videos", `"input_reference":["https://h/a",{"image_url":"https://h/b"}],"input_reference_role":["first_frame","last_frame"]`, providers.VideoRequest{

@@ -59,8 +59,11 @@ func TestVideoModelCheck(t *testing.T) {
 	model := VideoModel{
 		Seconds: []string{"5", "10"}, MaxPrompt: 10, NeedsPrompt: true, N: 4, Audio: AudioAlways, Apart: true,
 		Inputs: []VideoInput{
-			{Role: FirstFrame, MaxBytes: 100}, {Role: LastFrame, With: &first}, {Role: Reference, Max: 2, NoLinks: true},
-			{Role: SourceVideo, LinksOnly: true}, {Role: SourceAudio, Types: []string{"audio/mpeg"}},
+			{Role: FirstFrame, MaxBytes: 100},
+			{Role: LastFrame, With: &first},
+			{Role: Reference, Max: 2, NoLinks: true},
+			{Role: SourceVideo, LinksOnly: true},
+			{Role: SourceAudio, Types: []string{"audio/mpeg"}},
 		},
 	}
 	png := func(role InputRole) InputShape { return InputShape{Role: role, Type: "image/png", Bytes: 10} }
@@ -113,8 +116,11 @@ func TestVideoTable(t *testing.T) {
 		{"some", VideoModel{
 			Seconds: []string{"5", "10"}, Sizes: AnyWord(), AspectRatios: []string{"16:9"}, Audio: AudioAlways, N: AnyNumber,
 			Inputs: []VideoInput{
-				{Role: LastFrame, NoLinks: true, MaxBytes: 9}, {Role: Reference, Max: 3, Types: []string{"image/png"}}, {Role: SourceVideo, LinksOnly: true, MaxBytes: 9},
-				{Role: ExtendVideo}, {Role: SourceAudio},
+				{Role: LastFrame, NoLinks: true, MaxBytes: 9},
+				{Role: Reference, Max: 3, Types: []string{"image/png"}},
+				{Role: SourceVideo, LinksOnly: true, MaxBytes: 9},
+				{Role: ExtendVideo},
+				{Role: SourceAudio},
 			},
 		}, `{"seconds":["5","10"],"aspect_ratios":["16:9"],"resolutions":[],"inputs":[` +
 			`{"name":"last_image","max":1,"types":["image/png","image/jpeg","image/webp"],"max_bytes":9,"from":"upload"},` +

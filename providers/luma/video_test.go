@@ -99,7 +99,8 @@ func TestVideoCreate(t *testing.T) {
 				`"end_frame":{"url":"https://h/last_frame"},"loop":true,"resolution":"1080p","start_frame":{"url":"https://h/"}}}`,
 		},
 		{
-			"an edit", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo)}},
+			"an edit",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo)}},
 			`{"model":"ray-3.2","prompt":"p","source":{"url":"https://h/video"},"type":"video_edit"}`,
 		},
 	} {

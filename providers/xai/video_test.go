@@ -107,11 +107,13 @@ func TestVideoCreate(t *testing.T) {
 			"/videos/generations", `{"model":"grok-imagine-video","prompt":"p","reference_images":[{"url":"https://h/reference"},{"url":"https://h/reference"}]}`,
 		},
 		{
-			"an edit", "grok-imagine-video", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo)}},
+			"an edit", "grok-imagine-video",
+			providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.SourceVideo)}},
 			"/videos/edits", `{"model":"grok-imagine-video","prompt":"p","video":{"url":"https://h/video"}}`,
 		},
 		{
-			"an extension", "grok-imagine-video", providers.VideoRequest{Prompt: "p", Seconds: "6", Inputs: []providers.Media{link(providers.ExtendVideo)}},
+			"an extension", "grok-imagine-video",
+			providers.VideoRequest{Prompt: "p", Seconds: "6", Inputs: []providers.Media{link(providers.ExtendVideo)}},
 			"/videos/extensions", `{"duration":6,"model":"grok-imagine-video","prompt":"p","video":{"url":"https://h/extend"}}`,
 		},
 	} {

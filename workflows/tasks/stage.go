@@ -115,7 +115,7 @@ func (c *creation) put(ctx context.Context, input upload) error {
 		if err != nil {
 			return err
 		}
-		defer source.Close()
+		defer func() { _ = source.Close() }() // nothing was written
 		content = source
 	}
 	_, err := c.opts.Objects.Put(ctx, input.Object, content, input.Size, archive.PutOptions{ContentType: input.ContentType})
