@@ -22,8 +22,7 @@ type openAIVideoForm struct {
 	Prompt          string      `json:"prompt,omitempty" doc:"What the video shows, in 128 KiB at most"`
 	Seconds         string      `json:"seconds,omitempty" doc:"Seconds to generate"`
 	Size            string      `json:"size,omitempty" doc:"Width and height, as in 1280x720"`
-	InputReference  body.File   `json:"input_reference,omitzero" doc:"Reference image file: PNG, JPEG or WebP, 32 MiB at most"`
-	InputReferences []body.File `json:"input_reference[],omitempty" nullable:"false" doc:"Several reference image files"`
+	InputReference  body.File   `json:"input_reference,omitzero" doc:"Reference image file: PNG, JPEG or WebP, and other kinds where the model takes them, 32 MiB at most; several as input_reference[]"`
 	ReferenceRoles  []string    `json:"input_reference_role[],omitempty" nullable:"false" doc:"What each is for, in their order: first_frame, last_frame or reference"`
 	LastImage       body.File   `json:"last_image,omitzero" doc:"Image file that the video ends with, or its URL"`
 	ReferenceImages []body.File `json:"reference_images[],omitempty" nullable:"false" doc:"Image files of what the video shows"`

@@ -220,5 +220,8 @@ func addCharacters(g *edge.Group, tags []string) {
 		OperationID: "getVideoCharacter", Method: http.MethodGet, Path: "/v1/videos/characters/{character_id}", Tags: tags,
 		Summary: "Get a character", Description: "Always 400: no vendor keeps characters.", Metadata: edge.Reads(),
 		Parameters: []*huma.Param{edge.PathParameter("character_id", "Character id")},
+		Responses: map[string]*huma.Response{"400": {
+			Description: "No vendor keeps characters", Content: map[string]*huma.MediaType{"application/json": {Schema: g.FaultSchema()}},
+		}},
 	}, refuse)
 }

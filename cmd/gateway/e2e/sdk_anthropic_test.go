@@ -128,7 +128,7 @@ func (f *formats) anthropicErrors(t *testing.T, sdk anthropic.Client) {
 	}{
 		{"claude-sonnet-4-5", 401, "authentication_error", []option.RequestOption{option.WithAPIKey("sk-wrong")}},
 		{"nobody", 404, "not_found_error", nil},
-		{"gpt-4o", 404, "not_found_error", nil}, // its channel cannot serve the operation
+		{"jimeng-fast", 404, "not_found_error", nil}, // its channel cannot serve the operation
 		{"claude-sonnet-4-5", 400, "invalid_request_error", []option.RequestOption{option.WithHeaderDel("anthropic-version")}},
 		{"claude-sonnet-4-5", 400, "invalid_request_error", []option.RequestOption{option.WithJSONSet("speed", "warp")}},
 		{"anthropic-says-400", 400, "invalid_request_error", nil},

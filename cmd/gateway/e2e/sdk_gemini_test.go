@@ -155,7 +155,7 @@ func (f *formats) geminiErrors(t *testing.T, sdk *genai.Client) {
 	}{
 		{sdk: f.genai(t, "", "sk-wrong"), model: "gemini-2.5-flash", code: 401, status: "UNAUTHENTICATED"},
 		{model: "nobody", code: 404, status: "NOT_FOUND"},
-		{model: "gpt-4o", code: 404, status: "NOT_FOUND"}, // its channel cannot serve the operation
+		{model: "jimeng-fast", code: 404, status: "NOT_FOUND"}, // its channel cannot serve the operation
 		{
 			model: "gemini-2.5-flash", code: 400, status: "INVALID_ARGUMENT",
 			config: &genai.GenerateContentConfig{ResponseModalities: []string{"SMELL"}},
