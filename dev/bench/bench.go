@@ -96,7 +96,9 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		run  func(ctx context.Context, s *stage, report *Report) error
 	}{
 		{"chat", o.Requests, chat},
+		{"translated chat", o.Requests, translatedChat},
 		{"streams", o.Streams, streams},
+		{"translated streams", o.Streams, translatedStreams},
 		{"one core", o.Streams, oneCore},
 		{"leavers", o.Leavers, leavers},
 		{"slow reader", o.SlowReaders, slow},

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -120,7 +121,7 @@ func chatRound(ctx context.Context, to target, want []byte, connections, request
 		return round{}, fmt.Errorf("%s: %w", to.name, err)
 	}
 	defer closeAll(clients)
-	request := post(to, chatBody())
+	request := post(to, chatBody(cmp.Or(to.model, chatModel)))
 	latencies := make([][]time.Duration, connections)
 	var left atomic.Int64
 	left.Store(int64(requests))
@@ -137,7 +138,7 @@ func chatRound(ctx context.Context, to target, want []byte, connections, request
 				sent := time.Now()
 				err := c.call(request, &buf)
 				if err == nil {
-					err = checkChat(buf.Bytes(), want)
+					err = to.checkChat(buf.Bytes(), want)
 				}
 				if err != nil {
 					cancel(fmt.Errorf("%s: %w: %w", to.name, ErrBroken, err))
@@ -164,9 +165,9 @@ func chatRound(ctx context.Context, to target, want []byte, connections, request
 }
 
 // chatBody is the request: instructions and a question of the same length, about 1 KB in all.
-func chatBody() []byte {
+func chatBody(model string) []byte {
 	return fmt.Appendf(nil, `{"model":%q,"messages":[{"role":"system","content":%q},{"role":"user","content":%q}],"temperature":0.7,"max_tokens":500}`,
-		chatModel, words(), words())
+		model, words(), words())
 }
 
 // words is a text of chatText bytes.
@@ -184,7 +185,7 @@ func (s *stage) expectedChat(ctx context.Context) ([]byte, error) {
 	}
 	defer c.close()
 	var buf bytes.Buffer
-	if err := c.call(post(to, chatBody()), &buf); err != nil {
+	if err := c.call(post(to, chatBody(chatModel)), &buf); err != nil {
 		return nil, err
 	}
 	if !json.Valid(buf.Bytes()) {
@@ -204,7 +205,7 @@ func limited(ctx context.Context, gateway target) error {
 		return err
 	}
 	defer c.close()
-	response, err := c.send(post(gateway, chatBody()))
+	response, err := c.send(post(gateway, chatBody(chatModel)))
 	if err != nil {
 		return err
 	}
@@ -213,6 +214,17 @@ func limited(ctx context.Context, gateway target) error {
 		return fmt.Errorf("%w: the gateway answered %s without a limit", ErrBroken, response.Status)
 	}
 	return drain(response.Body)
+}
+
+// checkChat wants the upstream's own answer; of another model than the load's own, one that says the same.
+func (t target) checkChat(got, want []byte) error {
+	if t.model == "" {
+		return checkChat(got, want)
+	}
+	if !json.Valid(got) || !bytes.Contains(got, []byte(words())) || !bytes.Contains(got, []byte(t.model)) {
+		return fmt.Errorf("got %.300s, want an answer of %s that repeats the question", got, t.model)
+	}
+	return nil
 }
 
 func checkChat(got, want []byte) error {

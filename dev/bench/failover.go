@@ -237,7 +237,7 @@ type pacedCall struct {
 // pacedChats sends calls at an even rate for a while, whatever becomes of them, each connection its share. A connection
 // that is busy with a call when the next is due sends it as soon as it can.
 func pacedChats(ctx context.Context, o FailoverOptions, to target, want []byte, last time.Duration) ([]pacedCall, error) {
-	request := post(to, chatBody())
+	request := post(to, chatBody(chatModel))
 	every := time.Duration(o.Connections) * time.Second / time.Duration(o.Rate)
 	began := time.Now()
 	all := make([][]pacedCall, o.Connections)

@@ -53,7 +53,9 @@ type child struct {
 type target struct {
 	name, addr  string
 	prefix, key string // of the path, and of the Authorization header
-	pid         int
+	// model and streamModel are asked for in place of the load's own; "" for those.
+	model, streamModel string
+	pid                int
 }
 
 func (s *stage) prepare(ctx context.Context) error {
@@ -149,9 +151,13 @@ tokens:
 prices:
   %s: {input: 0.15, cached_input: 0.075, output: 0.6}
   %s: {input: 0.15, output: 0.6}
+  %s: {input: 0.15, cached_input: 0.075, output: 0.6}
+  %s: {input: 0.15, output: 0.6}
 channels:
   - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }}
-`, listen, s.redis.addr, nowhere, nowhere, clientKey, chatModel, streamModel, s.upstream.addr, upstreamKey)
+  - {name: translated, vendor: anthropic, priority: 1, base_url: http://%s/anthropic, keys: [%s], models: {%s: %s, %s: %s}}
+`, listen, s.redis.addr, nowhere, nowhere, clientKey, chatModel, streamModel, translatedModel, translatedStream,
+		s.upstream.addr, upstreamKey, s.upstream.addr, upstreamKey, translatedModel, claudeModel, translatedStream, claudeStream)
 }
 
 // start starts a process and returns when it answers.

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -108,7 +109,7 @@ func streamRound(ctx context.Context, to target, n int) (streamed, error) {
 		return streamed{}, fmt.Errorf("%s: %w", to.name, err)
 	}
 	defer closeAll(clients)
-	request := post(to, fmt.Appendf(nil, `{"model":%q,"stream":true,"messages":[{"role":"user","content":%q}]}`, streamModel, words()))
+	request := post(to, fmt.Appendf(nil, `{"model":%q,"stream":true,"messages":[{"role":"user","content":%q}]}`, cmp.Or(to.streamModel, streamModel), words()))
 	before, err := cpuTime(to.pid)
 	if err != nil {
 		return streamed{}, err
@@ -228,6 +229,9 @@ func checkStream(body []byte, chunks int) error {
 		return fmt.Errorf("a stream ended without its last line: …%s", body[max(0, len(body)-200):])
 	}
 	for event := range bytes.SplitSeq(bytes.TrimSuffix(rest, []byte("\n\n")), []byte("\n\n")) {
+		if bytes.HasPrefix(event, []byte(":")) {
+			continue // a sign of life, which a translated stream has where its upstream's has one
+		}
 		data, ok := bytes.CutPrefix(event, []byte("data: "))
 		var chunk struct {
 			Choices []struct {
