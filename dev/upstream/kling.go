@@ -220,7 +220,7 @@ func (s *server) parseKlingTasks(x *exchange) *problem {
 	}
 	q := new(klingTasks)
 	x.request = q
-	for _, id := range strings.Split(query.Get("task_ids"), ",") {
+	for id := range strings.SplitSeq(query.Get("task_ids"), ",") {
 		if j := s.jobs.find("kling", id); j != nil {
 			q.jobs = append(q.jobs, j)
 		}
