@@ -25,10 +25,10 @@ type listed struct {
 	Payload *upstream.Loose `json:"payload"`
 }
 
-// Find looks through the vendor's list of the last days' tasks for the one whose payload is the request's idempotency key. Only a list
-// that was read whole says that there is none.
+// Find looks through the vendor's list of the last days' tasks for the one whose payload is the request's idempotency key. That
+// it is not there proves nothing: the job may have been made all the same, and is not submitted again.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	ticket, whole, err := v.find(ctx, to, req)
+	ticket, err := v.find(ctx, to, req)
 	switch {
 	case err != nil:
 		fault := *providers.AsFault(err)
@@ -36,22 +36,21 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 		return providers.Ticket{}, &fault
 	case ticket.Job != "":
 		return ticket, nil
-	case whole:
-		return ticket, &providers.Fault{Kind: providers.NotFound, Message: "The upstream has no such job.", Accepted: providers.NotAccepted}
 	}
+	// How soon a job is listed, and for how long, the vendor does not say: that one is not there proves nothing.
 	return ticket, providers.Faultf(providers.NotFound, "The upstream lists no such job.")
 }
 
-// find is Find's look. whole: all of the list was read, and each payload in it is known.
-func (v *Videos) find(ctx context.Context, to providers.Target, req providers.VideoRequest) (ticket providers.Ticket, whole bool, err error) {
-	reads, known, token, before := 0, true, "", ""
+// find is Find's look: no job where none was found.
+func (v *Videos) find(ctx context.Context, to providers.Target, req providers.VideoRequest) (ticket providers.Ticket, err error) {
+	reads, token, before := 0, "", ""
 	for page := range mostPages {
 		tasks, next, err := v.list(ctx, to, page, token)
 		if err != nil {
-			return ticket, false, err
+			return ticket, err
 		}
 		if len(tasks) > 0 && string(tasks[0].ID) == before {
-			return ticket, false, nil // the same page again
+			return ticket, nil // the same page again
 		}
 		if len(tasks) > 0 {
 			before = string(tasks[0].ID)
@@ -62,21 +61,20 @@ func (v *Videos) find(ctx context.Context, to providers.Target, req providers.Vi
 				reads++
 				t, err := v.task(ctx, to, string(one.ID))
 				if err != nil {
-					return ticket, false, err
+					return ticket, err
 				}
 				payload = t.Payload
 			}
-			known = known && payload != nil
 			if payload != nil && string(*payload) == req.IdempotencyKey && one.ID != "" {
-				return providers.Ticket{Job: string(one.ID)}, true, nil
+				return providers.Ticket{Job: string(one.ID)}, nil
 			}
 		}
 		if next == "" && len(tasks) < pageSize {
-			return ticket, known, nil
+			return ticket, nil
 		}
 		token = next
 	}
-	return ticket, false, nil
+	return ticket, nil
 }
 
 // list reads a page of the list; next is "" after the last.

@@ -304,13 +304,13 @@ func TestVideoFind(t *testing.T) {
 		job      string
 		accepted providers.Accepted
 	}{
-		{"an empty list", []string{`{"tasks":[]}`}, "", "", providers.NotAccepted},
-		{"others", []string{`{"tasks":[` + other + `]}`}, "", "", providers.NotAccepted},
+		{"an empty list", []string{`{"tasks":[]}`}, "", "", providers.AcceptedUnknown},
+		{"others", []string{`{"tasks":[` + other + `]}`}, "", "", providers.AcceptedUnknown},
 		{"on the second page", []string{`{"tasks":[` + other + `],"next_page_token":"t"}`, `{"tasks":[{"id":7,"payload":"video_1-1"}]}`}, "", "7", providers.AcceptedUnknown},
 		{"a full page without a token", []string{`{"tasks":[` + page(100, other) + `]}`, `{"tasks":[{"id":7,"payload":"video_1-1"}]}`}, "", "7", providers.AcceptedUnknown},
 		{"always the same page", []string{`{"tasks":[` + other + `],"next_page_token":"t"}`}, "", "", providers.AcceptedUnknown},
 		{"a payload in the task alone", []string{`{"tasks":[` + silent + `]}`}, `{"payload":"video_1-1"}`, "2", providers.AcceptedUnknown},
-		{"another payload in the task", []string{`{"tasks":[` + silent + `]}`}, `{"payload":"video_1-2"}`, "", providers.NotAccepted},
+		{"another payload in the task", []string{`{"tasks":[` + silent + `]}`}, `{"payload":"video_1-2"}`, "", providers.AcceptedUnknown},
 		{"no payload anywhere", []string{`{"tasks":[` + silent + `]}`}, `{}`, "", providers.AcceptedUnknown},
 		{"no payload in a task that is not alike", []string{`{"tasks":[{"id":"3","prompt":"x"}]}`}, `{}`, "", providers.AcceptedUnknown},
 		{"more than can be read", []string{`{"tasks":[` + page(30, silent) + `]}`}, `{"payload":""}`, "", providers.AcceptedUnknown},
