@@ -12,6 +12,7 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"modelrelay/activities"
 	"modelrelay/providers"
@@ -174,18 +175,21 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 }
 
 // awaitEnd waits until the task's end is written or ctx ends. Its execution may run on: the upstream's job is stopped after.
-func awaitEnd(ctx context.Context, temporal client.Client, id string) {
+func awaitEnd(ctx context.Context, c client.Client, id string) {
 	for ctx.Err() == nil {
 		poll, cancel := context.WithTimeout(ctx, endLook)
-		err := temporal.GetWorkflow(poll, id, "").Get(poll, nil)
-		late := err != nil && poll.Err() != nil
-		cancel()
-		if !late {
-			return // it has closed, or nobody can tell
-		}
-		answer, err := temporal.DescribeWorkflowExecution(ctx, id, "")
-		if err != nil || !unfinished(answer.GetWorkflowExecutionInfo()) {
+		err := c.GetWorkflow(poll, id, "").Get(poll, nil)
+		_, closed := errors.AsType[*temporal.WorkflowExecutionError](err)
+		if err == nil || closed || isGone(err) {
+			cancel()
 			return
+		}
+		// The server ends a long poll a moment before its caller's deadline, so an error does not mean that poll has ended.
+		<-poll.Done()
+		cancel()
+		answer, err := c.DescribeWorkflowExecution(ctx, id, "")
+		if err != nil || !unfinished(answer.GetWorkflowExecutionInfo()) {
+			return // its end is written, or nobody can tell
 		}
 	}
 }

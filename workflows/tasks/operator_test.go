@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 
 	"modelrelay/providers"
 	"modelrelay/storage/storagetest"
@@ -43,6 +46,21 @@ func TestOperatorEndsATask(t *testing.T) {
 	}
 }
 
+// TestWaitOutlivesALongPoll that the server ended before its caller's deadline: the task has not ended by that.
+func TestWaitOutlivesALongPoll(t *testing.T) {
+	t.Parallel()
+	e := &fakeHastyEngine{fakeEngine: &fakeEngine{}}
+	service := tasks.NewClient(e, options(nil, storagetest.Redis(t)))
+	made, err := service.Create(t.Context(), create(providers.VideoRequest{Model: "m", Prompt: "p"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.waited = func() { e.endAs(t, made.ID, workflows.Result{State: workflows.Completed}) }
+	if task, err := tasks.NewOperator(e, "default").Wait(t.Context(), made.ID, time.Minute); err != nil || !task.Ended() {
+		t.Errorf("waited until %s, %v; want its end", task.State, err)
+	}
+}
+
 // TestRetryArchiveOfADeletedTask is refused: the removal has seen the execution that failed, and would leave the new one.
 func TestRetryArchiveOfADeletedTask(t *testing.T) {
 	t.Parallel()
@@ -59,6 +77,31 @@ func TestRetryArchiveOfADeletedTask(t *testing.T) {
 	if _, err := operator.RetryArchive(t.Context(), task.ID); kindOf(err) != providers.Conflict || !strings.Contains(err.Error(), "being deleted") {
 		t.Errorf("during its removal: %v, want a conflict", err)
 	}
+}
+
+// fakeHastyEngine answers a wait for a task's end with the deadline of the server, and calls waited at the second.
+type fakeHastyEngine struct {
+	*fakeEngine
+
+	waits  int
+	waited func()
+}
+
+type hastyRun struct {
+	client.WorkflowRun
+
+	engine *fakeHastyEngine
+}
+
+func (e *fakeHastyEngine) GetWorkflow(context.Context, string, string) client.WorkflowRun {
+	return hastyRun{engine: e}
+}
+
+func (r hastyRun) Get(context.Context, any) error {
+	if r.engine.waits++; r.engine.waits == 2 {
+		r.engine.waited()
+	}
+	return serviceerror.NewDeadlineExceeded("context deadline exceeded")
 }
 
 // fakeToldEngine notes what a task is told.
