@@ -54,8 +54,9 @@ func (f *Format) credential(r *http.Request) string {
 
 // authenticate names the caller and asks whether it may do this.
 func (x *Request) authenticate(r *http.Request, permission string) error {
-	key := x.Format.credential(r)
-	caller, err := x.edge.callerOf(r.Context(), key)
+	inside := InsiderOf(r.Context())
+	key := x.edge.keyOf(x.Format, inside, r)
+	caller, err := x.edge.callerOf(r.Context(), key, inside)
 	if err != nil {
 		return x.edge.slowed(x.Source(), err)
 	}
@@ -63,12 +64,20 @@ func (x *Request) authenticate(r *http.Request, permission string) error {
 	if err := permit(caller, x.Source(), permission); err != nil {
 		return err
 	}
-	x.presence.caller, x.presence.key, x.presence.permission = caller, key, permission
+	x.presence.caller, x.presence.key, x.presence.permission, x.presence.inside = caller, key, permission, inside
 	x.edge.callers.join(&x.presence)
 	return nil
 }
 
-// Key is what the caller authenticated itself with.
+// keyOf is what the request's caller is known by: its key, and for an insider, who has none, a secret of this process.
+func (e *Edge) keyOf(f *Format, inside *Insider, r *http.Request) string {
+	if inside != nil {
+		return e.insideKey + inside.Token
+	}
+	return f.credential(r)
+}
+
+// Key is what the caller authenticated itself with; of an insider, a secret of this process for its token.
 func (x *Request) Key() providers.Secret { return providers.Secret(x.presence.key) }
 
 // permit tells whether a caller may do this from where it is.
@@ -85,7 +94,7 @@ func permit(caller *tokens.Token, source netip.Addr, permission string) error {
 // CallerNow finds the caller's token once more, for a request that goes on for long. The token is nil when the key may no
 // longer be used for it; the error says that nobody can tell at the moment.
 func (x *Request) CallerNow(ctx context.Context) (*tokens.Token, error) {
-	caller, err := x.edge.callerOf(ctx, x.presence.key)
+	caller, err := x.edge.callerOf(ctx, x.presence.key, x.presence.inside)
 	fault, refused := errors.AsType[*providers.Fault](err)
 	switch {
 	case err == nil && permit(caller, x.Source(), x.presence.permission) == nil:
@@ -114,12 +123,21 @@ func (e *Edge) slowed(source netip.Addr, err error) error {
 	}
 }
 
-func (e *Edge) callerOf(ctx context.Context, key string) (*tokens.Token, error) {
+// callerOf finds the token of a key, or the one that an insider acts as; inside is nil for a client.
+func (e *Edge) callerOf(ctx context.Context, key string, inside *Insider) (*tokens.Token, error) {
+	if inside != nil {
+		return e.insideToken(ctx, inside)
+	}
 	if key == "" {
 		return nil, providers.Faultf(providers.Unauthenticated,
 			"No API key was given. Send it as \"Authorization: Bearer <API_TOKEN>\".")
 	}
 	token, err := e.options.Tokens.Authenticate(ctx, key)
+	return judged(token, err)
+}
+
+// judged is a token that was looked for, if it may be used, else the fault that its client learns of.
+func judged(token *tokens.Token, err error) (*tokens.Token, error) {
 	if err == nil {
 		err = token.Usable(time.Now())
 	}

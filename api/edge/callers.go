@@ -31,7 +31,7 @@ type callers struct {
 	tokens map[string]*callerState
 	timed  bool // the next sweep is set
 	// find says who has a key now, as Edge.callerOf does.
-	find func(ctx context.Context, key string) (*tokens.Token, error)
+	find func(ctx context.Context, key string, inside *Insider) (*tokens.Token, error)
 }
 
 // callerState is one token.
@@ -49,6 +49,7 @@ type presence struct {
 
 	caller     *tokens.Token
 	key        string
+	inside     *Insider // nil for a client
 	permission string
 	source     netip.Addr
 	ctx        context.Context //nolint:containedctx // it lives within one request, as http.Request's own does
@@ -59,7 +60,7 @@ type presence struct {
 	lost *providers.Fault
 }
 
-func newCallers(find func(context.Context, string) (*tokens.Token, error)) *callers {
+func newCallers(find func(context.Context, string, *Insider) (*tokens.Token, error)) *callers {
 	return &callers{tokens: make(map[string]*callerState), find: find}
 }
 
@@ -150,15 +151,16 @@ func (c *callers) sweepLater() {
 
 // inquiry is a key whose holders are looked after.
 type inquiry struct {
-	state *callerState
-	key   string
-	ctx   context.Context //nolint:containedctx // it lives within one sweep
+	state  *callerState
+	key    string
+	inside *Insider
+	ctx    context.Context //nolint:containedctx // it lives within one sweep
 }
 
 // sweep looks after all requests under way: those whose token may no longer be used for them are ended.
 func (c *callers) sweep() {
 	for _, asked := range c.inquiries() {
-		caller, err := c.find(asked.ctx, asked.key)
+		caller, err := c.find(asked.ctx, asked.key, asked.inside)
 		fault, refused := errors.AsType[*providers.Fault](err)
 		refused = refused && fault.Kind == providers.Unauthenticated
 		if err != nil && !refused {
@@ -191,7 +193,7 @@ func (c *callers) inquiries() []inquiry {
 				known = known || asked.key == p.key
 			}
 			if !known {
-				list = append(list, inquiry{state, p.key, context.WithoutCancel(p.ctx)})
+				list = append(list, inquiry{state, p.key, p.inside, context.WithoutCancel(p.ctx)})
 			}
 		}
 	}

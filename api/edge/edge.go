@@ -8,6 +8,7 @@ package edge
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -60,6 +61,9 @@ type Edge struct {
 	formats   []*Format
 	callers   *callers
 	wrongKeys WrongKeys
+	// insideKey begins what stands for the key of an insider, who has none. It is drawn at the start and leaves the process
+	// nowhere.
+	insideKey string
 	bodies    *bodyMemory
 	discards  discards
 	requests  atomic.Int64 // under way
@@ -75,7 +79,7 @@ func New(o Options, formats ...*Format) *Edge {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	e := &Edge{options: o, formats: formats, bodies: newBodyMemory(o.BodyMemory), stopping: make(chan struct{})}
+	e := &Edge{options: o, formats: formats, bodies: newBodyMemory(o.BodyMemory), insideKey: rand.Text(), stopping: make(chan struct{})}
 	e.callers = newCallers(e.callerOf)
 	return e
 }

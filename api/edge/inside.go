@@ -1,0 +1,54 @@
+package edge
+
+import (
+	"context"
+
+	"modelrelay/providers"
+	"modelrelay/storage/tokens"
+)
+
+// Role is what an operator may do.
+type Role string
+
+// The roles.
+const (
+	// RoleOperator may see and change everything.
+	RoleOperator Role = "operator"
+	// RoleViewer may see everything and change nothing.
+	RoleViewer Role = "viewer"
+)
+
+// Insider is who a request that this process makes of its own server acts for: an operator, or the holder of a token. It
+// stands in the request's context, where nothing that comes over the network can put it.
+type Insider struct {
+	// Operator is an operator's name, "" for a holder; Role is what that operator may do.
+	Operator string
+	Role     Role
+	// Token is the stable id of the token that a holder's request acts as, and Find reads it: storage.ErrNotFound for one
+	// that is gone, storage.ErrUnavailable where nobody can tell.
+	Token string
+	Find  func(ctx context.Context, id string) (*tokens.Token, error)
+}
+
+type insiderKey struct{}
+
+// WithInsider returns the context of a request that acts for somebody. It has no key, and what it may do is asked of who
+// it acts for, as of everybody.
+func WithInsider(ctx context.Context, who *Insider) context.Context {
+	return context.WithValue(ctx, insiderKey{}, who)
+}
+
+// InsiderOf is who a request of this process's own acts for; nil for a request from the network.
+func InsiderOf(ctx context.Context) *Insider {
+	who, _ := ctx.Value(insiderKey{}).(*Insider)
+	return who
+}
+
+// insideToken finds the token that an insider's request acts as.
+func (e *Edge) insideToken(ctx context.Context, who *Insider) (*tokens.Token, error) {
+	if who.Token == "" || who.Find == nil {
+		return nil, providers.Faultf(providers.Unauthenticated, "This is for holders of a token.")
+	}
+	token, err := who.Find(ctx, who.Token)
+	return judged(token, err)
+}

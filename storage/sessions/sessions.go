@@ -1,0 +1,264 @@
+// Package sessions keeps in Redis who has signed in to the console, and links that sign somebody in once. What a browser
+// holds is a random secret; Redis has its SHA-256 alone. It does not know what anybody may do.
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+)
+
+const (
+	// DefaultIdle is how long a session lasts that nobody uses.
+	DefaultIdle = 30 * time.Minute
+	// Longest is how long a session lasts at most: a working day.
+	Longest = 12 * time.Hour
+	// LongestLink is how long a sign-in link may last at most.
+	LongestLink = 24 * time.Hour
+	// seenEvery is how often the use of a session is written down.
+	seenEvery = 20 * time.Second
+	// mostOfOne is how many sessions one operator or token has: a new one ends the oldest.
+	mostOfOne = 50
+
+	secretBytes = 32 // of a session
+	codeBytes   = 16 // of a link, which is short-lived
+)
+
+// The keys:
+//
+//	session:<hash>           string  a Session as JSON, until it ends
+//	sessions:<kind>:<name>   zset    the hashes of one operator's or token's sessions, by when they end at the latest
+//	sign-in:<hash>           string  a Link as JSON, until it is used or too old
+func sessionKey(id string) string        { return storage.Prefix + "session:" + id }
+func ownerKey(kind, owner string) string { return storage.Prefix + "sessions:" + kind + ":" + owner }
+func linkKey(id string) string           { return storage.Prefix + "sign-in:" + id }
+
+// hash is the form in which secrets are kept.
+func hash(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// newSecret draws n random bytes, as text for a cookie or an address.
+func newSecret(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails: the program ends instead
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// Session is somebody who has signed in.
+type Session struct {
+	// ID is the hash of the browser's secret. It opens nothing.
+	ID string `json:"-"`
+	// Kind is operator or token, Owner the operator's name or the token's stable id.
+	Kind  string `json:"kind"`
+	Owner string `json:"owner"`
+	// Fingerprint is that of the key that the session stands on. A session without its key is over.
+	Fingerprint string    `json:"fingerprint"`
+	Since       time.Time `json:"since"`
+	Seen        time.Time `json:"seen"`
+	// Agent is what the browser calls itself, From the address that it signed in from, for its owner to tell sessions apart.
+	Agent string `json:"agent,omitempty"`
+	From  string `json:"from,omitempty"`
+}
+
+func (s Session) ownerKey() string { return ownerKey(s.Kind, s.Owner) }
+
+// end is when the session is over, however much it is used.
+func (s Session) end() time.Time { return s.Since.Add(Longest) }
+
+// Link is whom a sign-in link lets in.
+type Link struct {
+	Kind  string `json:"kind"`
+	Owner string `json:"owner"`
+}
+
+// Store keeps sessions. Safe for concurrent use; there is nothing to close.
+type Store struct {
+	client *redis.Client
+	idle   time.Duration
+}
+
+// New uses the client, which stays the caller's. idle is how long a session lasts that nobody uses; 0: DefaultIdle.
+func New(client *redis.Client, idle time.Duration) *Store {
+	return &Store{client: client, idle: cmp.Or(idle, DefaultIdle)}
+}
+
+// Begin starts a session and returns it with the secret for its browser. ID, Since and Seen are set here.
+func (t *Store) Begin(ctx context.Context, s Session) (secret string, begun Session, err error) {
+	secret = newSecret(secretBytes)
+	s.ID, s.Since = hash(secret), time.Now().UTC().Truncate(time.Second)
+	s.Seen = s.Since
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return "", Session{}, fmt.Errorf("begin session: %w", err)
+	}
+	// What is over, or too many, makes room first.
+	old, err := t.client.ZRange(ctx, s.ownerKey(), 0, -mostOfOne).Result()
+	if err != nil {
+		return "", Session{}, storage.RedisError("begin session", err)
+	}
+	_, err = t.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for _, id := range old {
+			p.Del(ctx, sessionKey(id))
+			p.ZRem(ctx, s.ownerKey(), id)
+		}
+		p.Set(ctx, sessionKey(s.ID), raw, min(t.idle, Longest))
+		p.ZAdd(ctx, s.ownerKey(), redis.Z{Score: float64(s.end().Unix()), Member: s.ID})
+		p.Expire(ctx, s.ownerKey(), Longest)
+		return nil
+	})
+	if err != nil {
+		return "", Session{}, storage.RedisError("begin session", err)
+	}
+	return secret, s, nil
+}
+
+// Find returns the session of a browser's secret and notes that it is used. storage.ErrNotFound: there is none, or it is
+// over. storage.ErrUnavailable: nobody can tell.
+func (t *Store) Find(ctx context.Context, secret string) (Session, error) {
+	if secret == "" || len(secret) > 2*secretBytes {
+		return Session{}, storage.ErrNotFound
+	}
+	s, err := t.read(ctx, hash(secret))
+	if err != nil {
+		return Session{}, err
+	}
+	now := time.Now().UTC()
+	if now.Sub(s.Seen) < min(seenEvery, t.idle/4) {
+		return s, nil
+	}
+	s.Seen = now.Truncate(time.Second)
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return Session{}, fmt.Errorf("note session: %w", err)
+	}
+	// XX: a session that was ended a moment ago must not come back.
+	err = t.client.SetArgs(ctx, sessionKey(s.ID), raw, redis.SetArgs{Mode: "XX", TTL: max(time.Second, min(t.idle, time.Until(s.end())))}).Err()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return Session{}, storage.RedisError("note session", err)
+	}
+	return s, nil
+}
+
+func (t *Store) read(ctx context.Context, id string) (Session, error) {
+	raw, err := t.client.Get(ctx, sessionKey(id)).Bytes()
+	if err != nil {
+		return Session{}, storage.RedisError("find session", err)
+	}
+	return parse(id, raw, t.idle)
+}
+
+// parse reads a session; one that is over is storage.ErrNotFound, whatever Redis keeps.
+func parse(id string, raw []byte, idle time.Duration) (Session, error) {
+	s := Session{ID: id}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return Session{}, fmt.Errorf("find session: %w: its record is broken", storage.ErrNotFound)
+	}
+	now := time.Now()
+	if !now.Before(s.end()) || now.Sub(s.Seen) > idle+seenEvery {
+		return Session{}, fmt.Errorf("find session: %w", storage.ErrNotFound)
+	}
+	return s, nil
+}
+
+// List returns the sessions of an operator or a token, the latest used first.
+func (t *Store) List(ctx context.Context, kind, owner string) ([]Session, error) {
+	ids, err := t.client.ZRange(ctx, ownerKey(kind, owner), 0, -1).Result()
+	if err != nil {
+		return nil, storage.RedisError("list sessions", err)
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = sessionKey(id)
+	}
+	values, err := t.client.MGet(ctx, keys...).Result()
+	if err != nil {
+		return nil, storage.RedisError("list sessions", err)
+	}
+	var list []Session
+	for i, id := range ids {
+		raw, ok := values[i].(string)
+		if !ok {
+			continue
+		}
+		if s, err := parse(id, []byte(raw), t.idle); err == nil {
+			list = append(list, s)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Session) int { return b.Seen.Compare(a.Seen) })
+	return list, nil
+}
+
+// End ends one of an owner's sessions by its ID. One that is over already is no error; another owner's stays.
+func (t *Store) End(ctx context.Context, kind, owner, id string) error {
+	removed, err := t.client.ZRem(ctx, ownerKey(kind, owner), id).Result()
+	if err == nil && removed > 0 {
+		err = t.client.Del(ctx, sessionKey(id)).Err()
+	}
+	return storage.RedisError("end session", err)
+}
+
+// EndAll ends all sessions of an owner.
+func (t *Store) EndAll(ctx context.Context, kind, owner string) error {
+	ids, err := t.client.ZRange(ctx, ownerKey(kind, owner), 0, -1).Result()
+	if err != nil {
+		return storage.RedisError("end sessions", err)
+	}
+	keys := []string{ownerKey(kind, owner)}
+	for _, id := range ids {
+		keys = append(keys, sessionKey(id))
+	}
+	return storage.RedisError("end sessions", t.client.Del(ctx, keys...).Err())
+}
+
+// Offer makes a link and returns its code, which works once and no longer than so long, LongestLink at most.
+func (t *Store) Offer(ctx context.Context, link Link, lasts time.Duration) (code string, err error) {
+	code = newSecret(codeBytes)
+	raw, err := json.Marshal(link)
+	if err != nil {
+		return "", fmt.Errorf("make a sign-in link: %w", err)
+	}
+	err = t.client.Set(ctx, linkKey(hash(code)), raw, max(time.Second, min(lasts, LongestLink))).Err()
+	if err != nil {
+		return "", storage.RedisError("make a sign-in link", err)
+	}
+	return code, nil
+}
+
+// Peek tells whether a code still works, and for whom. storage.ErrNotFound: it was used, is too old, or never was.
+func (t *Store) Peek(ctx context.Context, code string) (Link, error) {
+	return readLink(t.client.Get(ctx, linkKey(hash(code))))
+}
+
+// Take uses a code up and returns whom it lets in. Of several that come at once, one gets in; storage.ErrNotFound for the others.
+func (t *Store) Take(ctx context.Context, code string) (Link, error) {
+	return readLink(t.client.GetDel(ctx, linkKey(hash(code))))
+}
+
+func readLink(answer *redis.StringCmd) (Link, error) {
+	var link Link
+	raw, err := answer.Bytes()
+	if err != nil {
+		return link, storage.RedisError("use a sign-in link", err)
+	}
+	if err := json.Unmarshal(raw, &link); err != nil {
+		return link, fmt.Errorf("use a sign-in link: %w: its record is broken", storage.ErrNotFound)
+	}
+	return link, nil
+}

@@ -1,0 +1,33 @@
+package tokens
+
+import (
+	"context"
+	"fmt"
+
+	"modelrelay/storage"
+)
+
+// fingerprintLetters is how much of a key's hash tells one key of a token from the next.
+const fingerprintLetters = 16
+
+// Credential returns a token by its id, as Find does by id alone, and the fingerprint of its key, which changes when the
+// token is rotated and tells nothing of the key. The token is not judged. storage.ErrNotFound: there is none.
+// A token of the configuration file is answered from memory.
+func (t *Store) Credential(ctx context.Context, id string) (Token, string, error) {
+	for sum, s := range *t.seeds.Load() {
+		if token := s.token.Load(); token.ID == id {
+			return *token, sum.String()[:fingerprintLetters], nil
+		}
+	}
+	r, err := t.find(ctx, id)
+	if err == nil && r.token.ID != id {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return Token{}, "", fmt.Errorf("find token %q: %w", id, err)
+	}
+	return r.token, r.sum.String()[:fingerprintLetters], nil
+}
+
+// Fingerprint is that of a key, as Credential returns it.
+func Fingerprint(key string) string { return HashKey(key)[:fingerprintLetters] }
