@@ -265,8 +265,8 @@ func TestSDKsCountAndEmbed(t *testing.T) {
 	}{
 		"messages":  {foreign()["messages"], 42},
 		"gemini":    {foreign()["gemini"], 42},
-		"responses": {providers.Channel{Vendor: "openai", Dialect: providers.DialectResponses, Traits: reasons}, 42},
-		"both":      {providers.Channel{Vendor: "openai", Traits: reasons}, 42},
+		"responses": {providers.Channel{Vendor: "openai", Dialect: providers.DialectResponses, ModelFacts: providers.ModelFacts{Traits: reasons}}, 42},
+		"both":      {providers.Channel{Vendor: "openai", ModelFacts: providers.ModelFacts{Traits: reasons}}, 42},
 		"chat":      {foreign()["chat"], 0},
 	} {
 		g := foreignGateway(t, tc.channel, says)

@@ -50,8 +50,7 @@ type Channel struct {
 	Dialect string
 	// NativeOnly: calls in other formats are not translated for this channel.
 	NativeOnly bool
-	// Traits overrule what the names of upstream models say of them: words by the beginning of a name.
-	Traits map[string][]string
+	ModelFacts
 	// OpenValues lets enum values pass that the contract does not list.
 	OpenValues bool
 	// AllowPrivateResults lets links and redirects to results lead to private and loopback addresses beyond the channel's own
@@ -59,6 +58,26 @@ type Channel struct {
 	AllowPrivateResults bool
 	// Disabled takes the channel out of routing. Tasks that already run on it go on.
 	Disabled bool
+}
+
+// ModelFacts are what the operator says of upstream models, by the beginning of their names.
+type ModelFacts struct {
+	// Traits overrule what the names say of chats: words.
+	Traits map[string][]string
+	// Fields are what models call the fields of a video request, at vendors that host many models.
+	Fields map[string]VideoFields
+}
+
+// FieldsOf are what an upstream model calls the fields of a video request, by the longest beginning of its name; nil where
+// nobody says.
+func (f ModelFacts) FieldsOf(model string) VideoFields {
+	best, found := "", false
+	for name := range f.Fields {
+		if strings.HasPrefix(model, name) && (!found || len(name) > len(best)) {
+			best, found = name, true
+		}
+	}
+	return f.Fields[best]
 }
 
 // UpstreamModel returns the upstream's name of a public model and whether the channel carries it: by its name, else by the

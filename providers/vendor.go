@@ -26,6 +26,8 @@ type Vendor struct {
 	// VideoModels is the vendor's table of what its models take, by the upstream's name; false for a model that is not in it, whose
 	// requests pass unchecked. nil: there is no table.
 	VideoModels func(model string) (VideoModel, bool)
+	// NamesFields tells that Video writes a request by Channel.Fields: the vendor hosts models that have names of their own.
+	NamesFields bool
 	// Realtime opens conversations; nil where it has none.
 	Realtime Dialer
 	// BaseURL is the vendor's own address, for a channel that names none; "" where each channel must.
@@ -48,13 +50,23 @@ func (v Vendor) Serves(e Endpoint) bool {
 	return v.Relay != nil && slices.Contains(v.Endpoints, e)
 }
 
-// CheckVideo tells whether a model of the vendor makes what is asked for: nil, or the fault of the field that it does not
-// take. A model that the vendor's table does not have passes.
-func (v Vendor) CheckVideo(model string, shape VideoShape) *Fault {
+// VideoModel is what an upstream model takes at a channel of the vendor; false for one that is not known, whose requests pass
+// unchecked.
+func (v Vendor) VideoModel(c Channel, model string) (VideoModel, bool) {
 	if v.VideoModels == nil {
-		return nil
+		return VideoModel{}, false
 	}
 	known, ok := v.VideoModels(model)
+	if ok && v.NamesFields {
+		known = c.FieldsOf(model).Open(known)
+	}
+	return known, ok
+}
+
+// CheckVideo tells whether an upstream model makes what is asked for at a channel of the vendor: nil, or the fault of the field
+// that it does not take. A model that is not known passes.
+func (v Vendor) CheckVideo(c Channel, model string, shape VideoShape) *Fault {
+	known, ok := v.VideoModel(c, model)
 	if !ok {
 		return nil
 	}

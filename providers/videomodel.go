@@ -75,6 +75,8 @@ type VideoInput struct {
 	MaxBytes int64
 	// NoLinks: only uploads are taken. LinksOnly: only links are.
 	NoLinks, LinksOnly bool
+	// Needed: there must be one.
+	Needed bool
 	// With is a role that must be there as well, FirstFrame for a LastFrame; nil for none.
 	With *InputRole
 }
@@ -212,6 +214,11 @@ func (m VideoModel) checkInputs(s VideoShape) *Fault {
 		}
 		if fault := known.check(field, input); fault != nil {
 			return fault
+		}
+	}
+	for _, known := range m.Inputs {
+		if field := InputField(known.Role); known.Needed && !has(known.Role) {
+			return InvalidField(field, "Invalid request: this model needs '%s'.", field)
 		}
 	}
 	if m.Apart && has(Reference) && (has(FirstFrame) || has(LastFrame)) {

@@ -50,6 +50,7 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     fal.BaseURL,
 			Video:       fal.NewVideos(client),
 			VideoModels: fal.VideoModels,
+			NamesFields: true,
 		},
 		"gemini": {
 			Name:         "gemini",
@@ -113,6 +114,7 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     replicate.BaseURL,
 			Video:       replicate.NewVideos(client),
 			VideoModels: replicate.VideoModels,
+			NamesFields: true,
 		},
 		"runway": {
 			Name:        "runway",

@@ -1,6 +1,7 @@
 package fal
 
 import (
+	"slices"
 	"strings"
 
 	"modelrelay/providers"
@@ -19,11 +20,9 @@ const (
 // maxReferences bounds the references of every model that takes some.
 const maxReferences = 9
 
-// VideoModels is the table of the models that are used most. Of the vendor's many others nothing is checked.
-func VideoModels(model string) (providers.VideoModel, bool) {
-	hosted, ok := lookUp(model)
-	return hosted.Model, ok
-}
+// VideoModels is the table of the models that are used most. The vendor's many others take each word, in the fields that most
+// have.
+func VideoModels(model string) (providers.VideoModel, bool) { return hostedOf(model).Model, true }
 
 // hostedOf is a model, and one that is not in the table by the names that most have. For a last frame and for references there
 // are too many of them: a model that ignores what it does not know would make, and bill, another video.
@@ -36,12 +35,12 @@ func hostedOf(model string) upstream.Hosted {
 			Seconds: providers.AnyWord(), AspectRatios: providers.AnyWord(), Resolutions: providers.AnyWord(), Audio: providers.AudioOption,
 			Negative: true, Seed: true, Inputs: []providers.VideoInput{{Role: first}},
 		},
-		Inputs: map[providers.InputRole]string{first: "image_url"}, Length: upstream.SecondsText,
+		Inputs: map[providers.InputRole]string{first: "image_url"}, Length: providers.AsText,
 	}
 }
 
 // taking gives a model its inputs by their names. A last frame wants a first.
-func taking(model providers.VideoModel, length upstream.SecondsForm, names map[providers.InputRole]string, needs ...providers.InputRole) upstream.Hosted {
+func taking(model providers.VideoModel, length providers.FieldForm, names map[providers.InputRole]string, needs ...providers.InputRole) upstream.Hosted {
 	for _, role := range [...]providers.InputRole{first, last, reference, sound} {
 		if _, ok := names[role]; !ok {
 			continue
@@ -54,9 +53,10 @@ func taking(model providers.VideoModel, length upstream.SecondsForm, names map[p
 		case reference:
 			input.Max = maxReferences
 		}
+		input.Needed = slices.Contains(needs, role)
 		model.Inputs = append(model.Inputs, input)
 	}
-	return upstream.Hosted{Model: model, Inputs: names, Length: length, Needs: needs}
+	return upstream.Hosted{Model: model, Inputs: names, Length: length}
 }
 
 // lookUp finds a model by its family and, at the end of its name, by what it makes a video from.
@@ -114,14 +114,14 @@ func veo(family, from string) (upstream.Hosted, bool) {
 	}
 	switch from {
 	case "":
-		return taking(model, upstream.SecondsWithUnit, nil), true
+		return taking(model, providers.AsUnit, nil), true
 	case fromImage:
-		return taking(model, upstream.SecondsWithUnit, map[providers.InputRole]string{first: "image_url"}, first), true
+		return taking(model, providers.AsUnit, map[providers.InputRole]string{first: "image_url"}, first), true
 	case fromFrames:
-		return taking(model, upstream.SecondsWithUnit, map[providers.InputRole]string{first: "first_frame_url", last: "last_frame_url"}, first, last), true
+		return taking(model, providers.AsUnit, map[providers.InputRole]string{first: "first_frame_url", last: "last_frame_url"}, first, last), true
 	case fromReferences:
 		model.Seconds, model.Negative, model.Seed = []string{"8"}, false, false
-		return taking(model, upstream.SecondsWithUnit, map[providers.InputRole]string{reference: "image_urls"}, reference), family == "fal-ai/veo3.1"
+		return taking(model, providers.AsUnit, map[providers.InputRole]string{reference: "image_urls"}, reference), family == "fal-ai/veo3.1"
 	}
 	return upstream.Hosted{}, false
 }
@@ -134,12 +134,12 @@ func kling(from string, quiet bool) (upstream.Hosted, bool) {
 	switch from {
 	case fromText:
 		model.AspectRatios, model.NeedsPrompt = []string{"16:9", "9:16", "1:1"}, true
-		return taking(model, upstream.SecondsText, nil), true
+		return taking(model, providers.AsText, nil), true
 	case fromImage:
 		if !quiet {
-			return taking(model, upstream.SecondsText, map[providers.InputRole]string{first: "image_url"}, first), true
+			return taking(model, providers.AsText, map[providers.InputRole]string{first: "image_url"}, first), true
 		}
-		return taking(model, upstream.SecondsText, map[providers.InputRole]string{first: "start_image_url", last: "end_image_url"}, first), true
+		return taking(model, providers.AsText, map[providers.InputRole]string{first: "start_image_url", last: "end_image_url"}, first), true
 	}
 	return upstream.Hosted{}, false
 }
@@ -158,11 +158,11 @@ func seedance(family, from string) (upstream.Hosted, bool) {
 	}
 	switch from {
 	case fromText:
-		return taking(model, upstream.SecondsText, nil), true
+		return taking(model, providers.AsText, nil), true
 	case fromImage:
-		return taking(model, upstream.SecondsText, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
+		return taking(model, providers.AsText, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
 	case fromReferences:
-		return taking(model, upstream.SecondsText, map[providers.InputRole]string{reference: "image_urls"}), !old
+		return taking(model, providers.AsText, map[providers.InputRole]string{reference: "image_urls"}), !old
 	}
 	return upstream.Hosted{}, false
 }
@@ -174,12 +174,12 @@ func happyHorse(from string) (upstream.Hosted, bool) {
 	}
 	switch from {
 	case fromText:
-		return taking(model, upstream.SecondsNumber, nil), true
+		return taking(model, providers.AsNumber, nil), true
 	case fromImage:
 		model.AspectRatios = nil
-		return taking(model, upstream.SecondsNumber, map[providers.InputRole]string{first: "image_url"}, first), true
+		return taking(model, providers.AsNumber, map[providers.InputRole]string{first: "image_url"}, first), true
 	case fromReferences:
-		return taking(model, upstream.SecondsNumber, map[providers.InputRole]string{reference: "image_urls"}, reference), true
+		return taking(model, providers.AsNumber, map[providers.InputRole]string{reference: "image_urls"}, reference), true
 	}
 	return upstream.Hosted{}, false
 }
@@ -190,9 +190,9 @@ func grok(from string) (upstream.Hosted, bool) {
 	}
 	switch from {
 	case fromText:
-		return taking(model, upstream.SecondsNumber, nil), true
+		return taking(model, providers.AsNumber, nil), true
 	case fromImage:
-		return taking(model, upstream.SecondsNumber, map[providers.InputRole]string{first: "image_url"}, first), true
+		return taking(model, providers.AsNumber, map[providers.InputRole]string{first: "image_url"}, first), true
 	}
 	return upstream.Hosted{}, false
 }
@@ -208,9 +208,9 @@ func wan(family, from string) (upstream.Hosted, bool) {
 	switch from {
 	case fromText:
 		model.AspectRatios = []string{"16:9", "9:16", "1:1"}
-		return taking(model, upstream.SecondsText, map[providers.InputRole]string{sound: "audio_url"}), !newer
+		return taking(model, providers.AsText, map[providers.InputRole]string{sound: "audio_url"}), !newer
 	case fromImage:
-		return taking(model, upstream.SecondsText, map[providers.InputRole]string{first: "image_url", sound: "audio_url"}, first), true
+		return taking(model, providers.AsText, map[providers.InputRole]string{first: "image_url", sound: "audio_url"}, first), true
 	}
 	return upstream.Hosted{}, false
 }
@@ -222,9 +222,9 @@ func ltx(from string) (upstream.Hosted, bool) {
 	}
 	switch from {
 	case fromText:
-		return taking(model, upstream.SecondsNumber, nil), true
+		return taking(model, providers.AsNumber, nil), true
 	case fromImage:
-		return taking(model, upstream.SecondsNumber, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
+		return taking(model, providers.AsNumber, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
 	}
 	return upstream.Hosted{}, false
 }
@@ -236,9 +236,9 @@ func hailuo(family, from string) (upstream.Hosted, bool) {
 	}
 	switch from {
 	case fromText:
-		return taking(model, upstream.SecondsText, nil), true
+		return taking(model, providers.AsText, nil), true
 	case fromImage:
-		return taking(model, upstream.SecondsText, map[providers.InputRole]string{first: "image_url"}, first), true
+		return taking(model, providers.AsText, map[providers.InputRole]string{first: "image_url"}, first), true
 	}
 	return upstream.Hosted{}, false
 }
@@ -249,9 +249,9 @@ func ray(from string) (upstream.Hosted, bool) {
 	}
 	switch from {
 	case "":
-		return taking(model, upstream.SecondsWithUnit, nil), true
+		return taking(model, providers.AsUnit, nil), true
 	case fromImage:
-		return taking(model, upstream.SecondsWithUnit, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
+		return taking(model, providers.AsUnit, map[providers.InputRole]string{first: "image_url", last: "end_image_url"}, first), true
 	}
 	return upstream.Hosted{}, false
 }

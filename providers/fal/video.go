@@ -42,7 +42,7 @@ type handle struct {
 
 // Submit starts a job. The queue takes what the model may refuse: that is then a failed job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	members, err := hostedOf(to.Model).Members(ctx, req)
+	members, err := hostedOf(to.Model).Members(ctx, req, to.Channel.FieldsOf(to.Model))
 	if err != nil {
 		return providers.Ticket{}, err
 	}

@@ -257,3 +257,18 @@ func TestVideoModelName(t *testing.T) {
 		}
 	}
 }
+
+// TestVideoFields: a channel says what a model that is not in the table calls a field.
+func TestVideoFields(t *testing.T) {
+	t.Parallel()
+	exchange := providertest.VideoExchange{New: adapter, Model: "some-one/app", Answer: `{"request_id":"1"}`, Facts: providers.ModelFacts{
+		Fields: map[string]providers.VideoFields{"some-one/": {"last_image": {Name: "end"}, "seconds": {As: providers.AsText}}},
+	}}
+	req := providers.VideoRequest{Prompt: "p", Seconds: "5", Inputs: []providers.Media{link(providers.FirstFrame), link(providers.LastFrame)}}
+	seen, err := exchange.Submit(t, req)
+	if want := `{"duration":"5","end":"https://h/last_frame","image_url":"https://h/","prompt":"p"}`; err != nil || len(seen) != 1 || seen[0].Body != want {
+		t.Errorf("got %+v, %v, want %s", seen, err, want)
+	}
+	exchange.Facts = providers.ModelFacts{}
+	exchange.Refuses(t, "last_image", req)
+}

@@ -18,6 +18,8 @@ type VideoExchange struct {
 	Answer string
 	// Model is the upstream's name of the model.
 	Model string
+	// Facts are what the channel says of models.
+	Facts providers.ModelFacts
 	// Key is the credential, "k" where it is empty.
 	Key providers.Secret
 }
@@ -75,7 +77,7 @@ func (e VideoExchange) start(t *testing.T, seen *[]SeenRequest) (providers.Video
 	if key == "" {
 		key = "k"
 	}
-	return e.New(client), providers.Target{Channel: providers.Channel{BaseURL: server.URL}, Key: key, Model: e.Model}
+	return e.New(client), providers.Target{Channel: providers.Channel{BaseURL: server.URL, ModelFacts: e.Facts}, Key: key, Model: e.Model}
 }
 
 // Cancel stops a job of a Canceler.

@@ -10,12 +10,9 @@ import (
 // What models take: the input schemas at replicate.com/OWNER/NAME/api. Where one shows no list of values, none is checked: the
 // vendor refuses what its model does not take, and that costs nothing.
 
-// VideoModels is the table of the models that are used most, by their names without a version. Of the many others nothing is
-// checked.
-func VideoModels(model string) (providers.VideoModel, bool) {
-	hosted, ok := lookUp(model)
-	return hosted.Model, ok
-}
+// VideoModels is the table of the models that are used most, by their names without a version. The many others take each word,
+// in the fields that most have.
+func VideoModels(model string) (providers.VideoModel, bool) { return hostedOf(model).Model, true }
 
 // hostedOf is a model, and one that is not in the table by the names that most have. For a last frame and for references there
 // are too many of them.
@@ -86,13 +83,12 @@ func lookUp(model string) (upstream.Hosted, bool) {
 		inputs = names{providers.FirstFrame: "first_frame", providers.LastFrame: "last_frame", providers.ExtendVideo: "first_clip", providers.SourceAudio: "audio"}
 	case "wan-video/wan-2.5-i2v":
 		table.Seconds, table.AspectRatios, table.Audio, table.Negative = []string{"5", "10"}, nil, providers.AudioNever, true
-		table.NeedsInput = true
 		inputs = names{providers.FirstFrame: "image", providers.SourceAudio: "audio"}
 	case "vidu/q3-pro":
 		table.Seconds = upstream.SecondsFrom(1, 16)
 		inputs = names{providers.FirstFrame: "start_image", providers.LastFrame: "end_image"}
 	case "runwayml/gen4-turbo":
-		table.Seconds, table.Resolutions, table.Audio, table.NeedsInput = []string{"5", "10"}, nil, providers.AudioNever, true
+		table.Seconds, table.Resolutions, table.Audio = []string{"5", "10"}, nil, providers.AudioNever
 		inputs = names{providers.FirstFrame: "image"}
 	case "minimax/video-01":
 		table = providers.VideoModel{NeedsPrompt: true}
@@ -101,11 +97,11 @@ func lookUp(model string) (upstream.Hosted, bool) {
 		return upstream.Hosted{}, false
 	}
 	hosted := taking(table, references, inputs)
-	switch name {
-	case "vidu/q3-pro":
+	if name == "wan-video/wan-2.5-i2v" || name == "runwayml/gen4-turbo" {
+		hosted.Model.Inputs[0].Needed = true // the first frame
+	}
+	if name == "vidu/q3-pro" {
 		hosted.Sound = "audio"
-	case "wan-video/wan-2.5-i2v", "runwayml/gen4-turbo":
-		hosted.Needs = []providers.InputRole{providers.FirstFrame}
 	}
 	return hosted, true
 }

@@ -36,7 +36,7 @@ func NewVideos(client *http.Client) *Videos {
 
 // Submit starts a job.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	path, body, err := createBody(ctx, to.Model, req)
+	path, body, err := createBody(ctx, to, req)
 	if err != nil {
 		return providers.Ticket{}, err
 	}
@@ -56,8 +56,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 
 // createBody writes a create and says where it goes: to a model by its name, to a version of one, or to a deployment
 // ("deployments/OWNER/NAME"). Every failure is before anything was sent.
-func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
-	members, err := hostedOf(model).Members(ctx, req)
+func createBody(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
+	members, err := hostedOf(to.Model).Members(ctx, req, to.Channel.FieldsOf(to.Model))
 	if err != nil {
 		return "", nil, err
 	}
@@ -66,7 +66,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 		return "", nil, err
 	}
 	create := map[string]any{"input": json.RawMessage(input)}
-	name, version, versioned := strings.Cut(model, ":")
+	name, version, versioned := strings.Cut(to.Model, ":")
 	if name, err = upstream.ModelPath(name); err != nil {
 		return "", nil, err
 	}

@@ -204,7 +204,7 @@ func (r *Router) Refusal(want Want) *providers.Fault {
 	want.Video = nil
 	for _, route := range r.routes(&want) {
 		if route.serves(&want) {
-			return route.channel.vendor.CheckVideo(route.upstream(&want), *shape)
+			return route.channel.vendor.CheckVideo(route.channel.Channel, route.upstream(&want), *shape)
 		}
 	}
 	return nil

@@ -53,3 +53,28 @@ func TestVideoModels(t *testing.T) {
 		t.Errorf("models: got %+v", models)
 	}
 }
+
+// TestVideoFields: at a vendor that hosts models, what a channel says of a model's fields is what is asked and shown; at another
+// it says nothing.
+func TestVideoFields(t *testing.T) {
+	t.Parallel()
+	for hosts, want := range map[bool]string{true: "named", false: ""} {
+		catalog := vendors()
+		films := catalog["films"]
+		films.NamesFields = hosts
+		films.VideoModels = func(string) (providers.VideoModel, bool) { return providers.VideoModel{}, true }
+		catalog["films"] = films
+		routes := router.New(catalog, []providers.Channel{
+			channel("plain", "films", func(c *providers.Channel) { c.Priority = 9; c.Models = map[string]string{"m": "up/m"} }),
+			channel("named", "films", func(c *providers.Channel) {
+				c.Models = map[string]string{"m": "up/m"}
+				c.Fields = map[string]providers.VideoFields{"up/": {"last_image": {Name: "end"}}}
+			}),
+		}, nil)
+		shape := &providers.VideoShape{Inputs: []providers.InputShape{{Role: providers.LastFrame, Link: true}}}
+		channels, err := routes.Candidates(router.Want{Group: "default", Model: "m", Endpoint: video, Video: shape})
+		if want == "" && providers.AsFault(err).Param != "last_image" || want != "" && (err != nil || len(channels) != 1 || channels[0].Name != want) {
+			t.Errorf("hosts %t: got %v, %v, want %q", hosts, channels, err, want)
+		}
+	}
+}

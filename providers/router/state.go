@@ -175,13 +175,13 @@ func (r *Router) Describe(states []ChannelState) {
 
 // videos lists the models of a channel that the vendor's table of videos knows. Patterns name none.
 func (c *channelState) videos() []ChannelVideo {
-	if c.vendor.Video == nil || c.vendor.VideoModels == nil {
+	if c.vendor.Video == nil {
 		return nil
 	}
 	var videos []ChannelVideo
 	for _, model := range slices.Sorted(maps.Keys(c.Models)) {
 		upstream := cmp.Or(c.Models[model], model)
-		known, ok := c.vendor.VideoModels(upstream)
+		known, ok := c.vendor.VideoModel(c.Channel, upstream)
 		if ok && !providers.IsPattern(model) {
 			videos = append(videos, ChannelVideo{model, upstream, known.Table()})
 		}

@@ -57,7 +57,7 @@ func (r *route) way(want *Want) way {
 	c := r.channel
 	switch {
 	case want.OpenValues && !c.OpenValues, want.Several && !c.vendor.Several,
-		want.Video != nil && c.vendor.CheckVideo(r.upstream(want), *want.Video) != nil:
+		want.Video != nil && c.vendor.CheckVideo(c.Channel, r.upstream(want), *want.Video) != nil:
 		return unable
 	case c.native(want.Endpoint):
 		return native
@@ -220,8 +220,8 @@ func newModel(id string, routes []route) (Model, bool) {
 		if len(endpoints) > 0 && model.Vendor == "" {
 			model.Vendor = route.channel.Vendor
 		}
-		if table := route.channel.vendor.VideoModels; table != nil && model.Video == nil {
-			if known, ok := table(cmp.Or(route.model, id)); ok {
+		if model.Video == nil {
+			if known, ok := route.channel.vendor.VideoModel(route.channel.Channel, cmp.Or(route.model, id)); ok {
 				model.Video = &known
 			}
 		}

@@ -113,9 +113,9 @@ func TestTraits(t *testing.T) {
 
 func TestOverruledTraits(t *testing.T) {
 	t.Parallel()
-	channel := providers.Channel{Traits: map[string][]string{
+	channel := providers.Channel{ModelFacts: providers.ModelFacts{Traits: map[string][]string{
 		"claude-": {"sampling"}, "claude-haiku": {"budget", "max_output=777"}, "bare": {}, "deepseek-reasoner": {"reasons", "xhigh"},
-	}}
+	}}}
 	for _, tc := range []struct {
 		dialect form.Dialect
 		model   string

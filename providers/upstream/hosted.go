@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strconv"
@@ -9,29 +10,17 @@ import (
 	"modelrelay/providers"
 )
 
-// SecondsForm is how a hosted model takes a length.
-type SecondsForm int
-
-// A length of eight seconds is 8, "8" or "8s".
-const (
-	SecondsNumber SecondsForm = iota
-	SecondsText
-	SecondsWithUnit
-)
-
 // Hosted is one model of a vendor that hosts many, each with names of its own for what a request says. The names that nearly
-// all of them have are duration, aspect_ratio, resolution, generate_audio, negative_prompt, seed and fps.
+// all of them have are prompt, duration, aspect_ratio, resolution, size, generate_audio, negative_prompt, seed and fps.
 type Hosted struct {
 	// Model is what it takes: what stands there has a field, nothing else has.
 	Model providers.VideoModel
 	// Inputs are the names of the inputs by role. Those of references take a list.
 	Inputs map[providers.InputRole]string
-	// Length is how it takes seconds.
-	Length SecondsForm
+	// Length is how it takes seconds: 8, "8" or "8s".
+	Length providers.FieldForm
 	// Sound is the name of the switch for sound, "" for generate_audio.
 	Sound string
-	// Needs are the roles without which it makes nothing.
-	Needs []providers.InputRole
 }
 
 // ModelPath is a model's name as a part of an address, each of its words escaped. A channel that takes every name passes on what a
@@ -47,68 +36,84 @@ func ModelPath(model string) (string, error) {
 	return strings.Join(words, "/"), nil
 }
 
-// Members writes a request in the model's own names. Every failure is before anything was sent.
-func (h Hosted) Members(ctx context.Context, req providers.VideoRequest) (map[string]any, error) {
-	shape := req.Shape()
-	if fault := h.Model.Check(shape); fault != nil {
+// Members writes a request in the model's own names, which the operator's fields overrule. Every failure is before anything was
+// sent.
+func (h Hosted) Members(ctx context.Context, req providers.VideoRequest, fields providers.VideoFields) (map[string]any, error) {
+	model, shape := fields.Open(h.Model), req.Shape()
+	if fault := model.Check(shape); fault != nil {
 		return nil, fault
 	}
-	frame, fault := h.Model.Frame(shape)
+	frame, fault := model.Frame(shape)
 	if fault != nil {
 		return nil, fault
 	}
-	for _, role := range h.Needs {
-		if len(req.Of(role)) == 0 {
-			return nil, providers.InvalidField(providers.InputField(role), "The upstream's model needs '%s'.", providers.InputField(role))
-		}
-	}
-	members := make(map[string]any)
-	for name, word := range map[string]string{
-		"prompt": req.Prompt, "negative_prompt": req.NegativePrompt, "aspect_ratio": frame.AspectRatio, "resolution": frame.Resolution, "size": frame.Size,
-	} {
-		if word != "" {
-			members[name] = word
-		}
-	}
-	if err := h.length(members, req.Seconds); err != nil {
+	seconds, err := WholeSeconds(req.Seconds)
+	if err != nil {
 		return nil, err
 	}
-	if req.FPS != 0 && h.Model.FPS == providers.AnyFPS {
-		members["fps"] = req.FPS
+	w := hostedWriter{fields: fields, members: make(map[string]any)}
+	w.word("prompt", "prompt", req.Prompt)
+	w.word("negative_prompt", "negative_prompt", req.NegativePrompt)
+	w.word("aspect_ratio", "aspect_ratio", frame.AspectRatio)
+	w.word("resolution", "resolution", frame.Resolution)
+	w.word("size", "size", frame.Size)
+	if seconds > 0 {
+		w.number("seconds", "duration", h.Length, int64(seconds))
+	}
+	if req.FPS != 0 && model.FPS == providers.AnyFPS {
+		w.number("fps", "fps", "", int64(req.FPS))
 	}
 	if req.Seed != nil {
-		members["seed"] = *req.Seed
+		w.number("seed", "seed", "", *req.Seed)
 	}
-	if req.GenerateAudio != nil && h.Model.Audio == providers.AudioOption {
-		name := h.Sound
-		if name == "" {
-			name = "generate_audio"
-		}
-		members[name] = *req.GenerateAudio
+	if req.GenerateAudio != nil && model.Audio == providers.AudioOption {
+		w.members[w.name("generate_audio", cmp.Or(h.Sound, "generate_audio"))] = *req.GenerateAudio
 	}
-	return members, h.inputs(ctx, members, req)
+	return w.members, h.inputs(ctx, w, req)
 }
 
-func (h Hosted) length(members map[string]any, text string) error {
-	seconds, err := WholeSeconds(text)
-	if err != nil || seconds == 0 {
-		return err
-	}
-	members["duration"] = seconds
-	switch h.Length {
-	case SecondsText:
-		members["duration"] = strconv.Itoa(seconds)
-	case SecondsWithUnit:
-		members["duration"] = strconv.Itoa(seconds) + "s"
-	}
-	return nil
+// hostedWriter writes fields by the model's names for them.
+type hostedWriter struct {
+	fields  providers.VideoFields
+	members map[string]any
 }
 
-func (h Hosted) inputs(ctx context.Context, members map[string]any, req providers.VideoRequest) error {
-	var references []string
+// name is the model's for a field.
+func (w hostedWriter) name(field, usual string) string { return cmp.Or(w.fields[field].Name, usual) }
+
+// word writes a text, where there is one.
+func (w hostedWriter) word(field, usual, text string) {
+	if text == "" {
+		return
+	}
+	switch w.fields[field].As {
+	case providers.AsUpper:
+		text = strings.ToUpper(text)
+	case providers.AsStar:
+		text = strings.Replace(text, "x", "*", 1)
+	}
+	w.members[w.name(field, usual)] = text
+}
+
+// number writes a number as the operator says, else as usual.
+func (w hostedWriter) number(field, usual string, form providers.FieldForm, n int64) {
+	name, text := w.name(field, usual), strconv.FormatInt(n, 10)
+	switch cmp.Or(w.fields[field].As, form) {
+	case providers.AsText:
+		w.members[name] = text
+	case providers.AsUnit:
+		w.members[name] = text + "s"
+	default:
+		w.members[name] = n
+	}
+}
+
+func (h Hosted) inputs(ctx context.Context, w hostedWriter, req providers.VideoRequest) error {
+	lists := make(map[string][]string)
 	for _, input := range req.Inputs {
-		name, ok := h.Inputs[input.Role]
-		if !ok {
+		field := w.fields.Of(input.Role)
+		name := cmp.Or(field.Name, h.Inputs[input.Role])
+		if name == "" {
 			field := providers.InputField(input.Role)
 			return providers.InvalidField(field, "The upstream's model has no field for '%s'.", field)
 		}
@@ -116,12 +121,12 @@ func (h Hosted) inputs(ctx context.Context, members map[string]any, req provider
 		if err != nil {
 			return err
 		}
-		if input.Role == providers.Reference {
-			references = append(references, text)
-			members[name] = references
+		if field.As == providers.AsList || field.As == "" && input.Role == providers.Reference {
+			lists[name] = append(lists[name], text)
+			w.members[name] = lists[name]
 			continue
 		}
-		members[name] = text
+		w.members[name] = text
 	}
 	return nil
 }

@@ -151,11 +151,24 @@ type Channel struct {
 	OpenValues bool               `yaml:"open_values" doc:"let enum values pass that the contract does not list"`
 	Dialect    string             `yaml:"dialect" doc:"of vendor openai: both, chat (the upstream has no /responses) or responses (it has no /chat/completions); the other one is translated"`
 	Translate  bool               `yaml:"translate" doc:"translate calls in other chat formats for it; false: calls in its own formats alone"`
-	// Traits are words by the beginning of an upstream name.
-	Traits map[string][]string `yaml:"traits" doc:"beginning of an upstream name: what such models can, in place of what the name is known for; the words stand in providers/translate/README.md"`
+	ModelFacts
 	// AllowPrivateResults is for upstreams of the operator's own.
 	AllowPrivateResults bool `yaml:"allow_private_results" doc:"read results at private and loopback addresses too, where links and redirects lead away from base_url's own origin"`
 	Disabled            bool `yaml:"disabled" doc:"take it out of routing; running tasks go on"`
+}
+
+// ModelFacts are what a channel says of upstream models, by the beginning of their names.
+type ModelFacts struct {
+	Traits map[string][]string         `yaml:"traits" doc:"beginning of an upstream name: what such models can, in place of what the name is known for; the words stand in providers/translate/README.md"`
+	Fields map[string]map[string]Field `yaml:"fields" doc:"of vendors fal and replicate; beginning of an upstream name: our field: the name that such models have for it, or {name, as}; \"\": they have no such field. The fields stand in providers/README.md"`
+}
+
+// Field says what a model calls a field of a video request. In the file a text alone is the name, and an empty one, Absent.
+type Field struct {
+	Name string `yaml:"name"`
+	As   string `yaml:"as"`
+
+	Absent bool
 }
 
 // Default returns the values of absent keys. It is valid: everything on this machine, no channel, no token.

@@ -19,6 +19,7 @@ import (
 func testVendors() providers.Catalog {
 	return providers.Catalog{
 		"openai": {Name: "openai"},
+		"hosts":  {Name: "hosts", NamesFields: true},
 		"vendorc": {Name: "vendorc", CheckKey: func(key providers.Secret) error {
 			if !strings.Contains(key.Reveal(), ":") {
 				return errors.New("wants ACCESS_KEY:SECRET_KEY")
@@ -102,7 +103,7 @@ func TestWholeFile(t *testing.T) {
 	want.Channels = []config.Channel{{
 		Name: "main", Vendor: "openai", BaseURL: "https://api.example.test/v1", Keys: []providers.Secret{"sk-upstream"},
 		Models: map[string]string{"gpt-4o": "", "fast": "gpt-4o-mini"}, Groups: []string{"default"}, Weight: 1,
-		Dialect: "chat", Traits: map[string][]string{"gpt-4o": {"reasons"}, "mistral-": {}},
+		Dialect: "chat", ModelFacts: config.ModelFacts{Traits: map[string][]string{"gpt-4o": {"reasons"}, "mistral-": {}}},
 	}}
 	want.Aliases = map[string]string{"gpt-4o-2024-05-13": "gpt-4o"}
 	if !reflect.DeepEqual(got, want) {
@@ -125,6 +126,7 @@ func TestDefaultsAreValid(t *testing.T) {
 
 const (
 	token   = "tokens:\n  - {name: a, key: k, "
+	hosting = "channels:\n  - {name: a, vendor: hosts, base_url: http://u.test, keys: [k], models: {m: }, "
 	channel = "channels:\n  - {name: a, vendor: openai, base_url: http://u.test, keys: [k], models: {m: }, "
 )
 
@@ -219,8 +221,8 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"unit", "prices: {m: {unit: 5}}\n", "1:14: prices.m.unit: \"5\" is unknown; known are 1, 1K, 1M"},
 		{"price", "prices: {m: {second: -1}}\n", "1:14: prices.m.second: \"-1\": want a decimal amount, not negative"},
 
-		{"vendor", "channels:\n  - name: a\n    vendor: opnai\n    base_url: http://u\n    keys: [k]\n    models: {m: }\n", `3:5: channels[0].vendor: "opnai" is unknown; known are openai, vendorc`},
-		{"no vendor", "channels: [{name: a, base_url: \"http://u\", keys: [k], models: {m: }}]\n", "channels[0].vendor: is missing; known are openai, vendorc"},
+		{"vendor", "channels:\n  - name: a\n    vendor: opnai\n    base_url: http://u\n    keys: [k]\n    models: {m: }\n", `3:5: channels[0].vendor: "opnai" is unknown; known are hosts, openai, vendorc`},
+		{"no vendor", "channels: [{name: a, base_url: \"http://u\", keys: [k], models: {m: }}]\n", "channels[0].vendor: is missing; known are hosts, openai, vendorc"},
 		{"base url", "channels:\n  - {name: a, vendor: openai, base_url: u.test, keys: [k], models: {m: }}\n", "2:31: channels[0].base_url: wants http://host or https://host"},
 		{"user in url", "channels:\n  - {name: a, vendor: openai, base_url: \"http://u:hidden@u.test\", keys: [k], models: {m: }}\n", "2:31: channels[0].base_url: wants no user and password"},
 		{"the vendor's url", "channels:\n  - {name: a, vendor: vendorc, base_url: \"http://u.test/v1\", keys: [\"k:l\"], models: {m: }}\n", "2:32: channels[0].base_url: wants no /v1"},
@@ -238,6 +240,14 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"alias of nothing", "aliases: {a: }\n", "aliases: a name is empty"},
 		{"dialect", channel + "dialect: completions}\n", "channels[0].dialect: \"completions\" is unknown; known are both, chat, responses"},
 		{"dialect of another vendor", "channels:\n  - {name: a, vendor: vendorc, base_url: http://u.test, keys: [\"k:l\"], models: {m: }, dialect: chat}\n", "channels[0].dialect: is of vendor openai alone"},
+		{"fields of another vendor", channel + "fields: {m: {image: i}}}\n", "2:82: channels[0].fields: is of vendors that host many models alone, which openai does not"},
+		{"field", hosting + "fields: {a/b.c: {images: i}}}\n", "2:98: channels[0].fields.a/b.c.images: is no field; known are aspect_ratio, audio, "},
+		{"field's key", hosting + "fields: {a/b.c: {image: {nam: i}}}}\n", "2:106: channels[0].fields.a/b.c.image.nam: unknown key; known here are as, name"},
+		{"field's form", hosting + "fields: {a: {seconds: {name: d, as: list}}}}\n", `channels[0].fields.a.seconds: "list" is no way to write it; known are ["number" "text" "unit"]`},
+		{"field's one form", hosting + "fields: {a: {aspect_ratio: {as: text}}}}\n", `channels[0].fields.a.aspect_ratio: is written in one way alone; leave "as" out`},
+		{"field without a name", hosting + "fields: {a: {prompt: }}}\n", "channels[0].fields.a.prompt: wants a name: each model has a prompt"},
+		{"fields of one name", hosting + "fields: {a: {image: x, last_image: x}}}\n", "channels[0].fields.a.last_image: has the name of image; "},
+		{"field of another type", hosting + "fields: {a: {image: [x]}}}\n", "channels[0].fields.a.image: wants keys and values, not a list"},
 		{"trait", channel + "traits: {m: [reason]}}\n", "channels[0].traits.m[0]: \"reason\" is no trait; known are adaptive, "},
 		{"no group", channel + "groups: []}\n", "channels[0].groups: wants at least one group"},
 		{"empty group", channel + "groups: [\"\"]}\n", "channels[0].groups[0]: is empty"},

@@ -100,8 +100,24 @@ func (c Channel) route() providers.Channel {
 	return providers.Channel{
 		Name: c.Name, Vendor: c.Vendor, BaseURL: strings.TrimRight(c.BaseURL, "/"), Keys: c.Keys, Models: c.Models, Groups: c.Groups,
 		Priority: c.Priority, Weight: c.Weight, MaxJobs: c.MaxJobs, OpenValues: c.OpenValues,
-		Dialect: c.Dialect, NativeOnly: !c.Translate, Traits: c.Traits, AllowPrivateResults: c.AllowPrivateResults, Disabled: c.Disabled,
+		Dialect: c.Dialect, NativeOnly: !c.Translate, ModelFacts: c.facts(), AllowPrivateResults: c.AllowPrivateResults, Disabled: c.Disabled,
 	}
+}
+
+// facts are what the router's channel knows of models.
+func (f ModelFacts) facts() providers.ModelFacts {
+	facts := providers.ModelFacts{Traits: f.Traits}
+	for model, fields := range f.Fields {
+		if facts.Fields == nil {
+			facts.Fields = make(map[string]providers.VideoFields, len(f.Fields))
+		}
+		named := make(providers.VideoFields, len(fields))
+		for name, field := range fields {
+			named[name] = providers.VideoField{Name: field.Name, As: providers.FieldForm(field.As), Absent: field.Absent}
+		}
+		facts.Fields[model] = named
+	}
+	return facts
 }
 
 const (

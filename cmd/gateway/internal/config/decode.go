@@ -126,6 +126,8 @@ func (d *decoder) value(key string, node *yaml.Node, into reflect.Value) {
 		d.add(key, at, "there is no anchor &%s", strings.TrimPrefix(node.Tag, "!"))
 	case node.Style&yaml.TaggedStyle != 0:
 		d.add(key, at, "YAML tags are not used here")
+	case into.Type() == reflect.TypeFor[Field]() && node.Kind == yaml.ScalarNode:
+		d.field(key, at, node, into)
 	case isNull(node):
 	case into.Kind() == reflect.Struct && into.Type() != reflect.TypeFor[time.Time]():
 		d.fields(key, node, into)
@@ -201,6 +203,15 @@ func (d *decoder) fields(key string, node *yaml.Node, into reflect.Value) {
 			d.add(path, placeOf(p.key), "unknown key; known here are %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 	}
+}
+
+// field reads the name of a Field that stands alone.
+func (d *decoder) field(key string, at place, node *yaml.Node, into reflect.Value) {
+	var name string
+	if !isNull(node) {
+		d.scalar(key, at, node, reflect.ValueOf(&name).Elem())
+	}
+	into.Set(reflect.ValueOf(Field{Name: name, Absent: name == ""}))
 }
 
 func (d *decoder) entries(key string, node *yaml.Node, into reflect.Value) {

@@ -60,7 +60,7 @@ func written(value reflect.Value) string {
 			return ""
 		}
 		return `["` + strings.Join(v, `", "`) + `"]`
-	case []providers.Secret, map[string]string, map[string][]string:
+	case []providers.Secret, map[string]string, map[string][]string, map[string]map[string]Field:
 		return ""
 	default:
 		return fmt.Sprint(v)

@@ -256,6 +256,7 @@ func (v *validator) channel(at string, c Channel, vendors providers.Catalog) {
 	}
 	v.models(at+".models", c.Models)
 	v.dialect(at, c)
+	v.fields(at+".fields", c.facts().Fields, vendor)
 	if len(c.Groups) == 0 {
 		v.add(at+".groups", "wants at least one group")
 	}
@@ -308,6 +309,21 @@ func (v *validator) dialect(at string, c Channel) {
 		for i, word := range c.Traits[model] {
 			if err := translate.CheckTrait(word); err != nil {
 				v.add(key(at+".traits."+model, i), "%v", err)
+			}
+		}
+	}
+}
+
+// fields checks what models call the fields of a video request.
+func (v *validator) fields(at string, models map[string]providers.VideoFields, vendor providers.Vendor) {
+	if len(models) > 0 && vendor.Name != "" && !vendor.NamesFields {
+		v.add(at, "is of vendors that host many models alone, which %s does not", vendor.Name)
+		return
+	}
+	for _, model := range slices.Sorted(maps.Keys(models)) {
+		for _, name := range slices.Sorted(maps.Keys(models[model])) {
+			if err := models[model].Check(name); err != nil {
+				v.add(at+"."+model+"."+name, "%v", err)
 			}
 		}
 	}

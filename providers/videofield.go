@@ -1,0 +1,161 @@
+package providers
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// VideoField says what a hosted model calls one field of a request, and how it is written there.
+type VideoField struct {
+	// Name is the model's own; "" for the usual one.
+	Name string
+	// As is how the value is written; "" for the usual way.
+	As FieldForm
+	// Absent: the model has no such field, so that a request which sets it is refused.
+	Absent bool
+}
+
+// FieldForm is a way to write a value.
+type FieldForm string
+
+// The ways to write a value.
+const (
+	AsNumber FieldForm = "number" // 8, of seconds, fps and seed
+	AsText   FieldForm = "text"   // "8", of seconds, fps and seed
+	AsUnit   FieldForm = "unit"   // "8s", of seconds
+	AsUpper  FieldForm = "upper"  // "720P", of resolution
+	AsStar   FieldForm = "star"   // "1280*720", of size
+	AsList   FieldForm = "list"   // a list of inputs, which several fields may share
+	AsOne    FieldForm = "one"    // one input that stands in no list
+)
+
+// VideoFields are what one hosted model calls the fields of a request, by VideoFieldNames. A field that is missing has its
+// usual name.
+type VideoFields map[string]VideoField
+
+// videoFieldForms are the fields that may have another name at a model, with the ways to write them.
+func videoFieldForms() map[string][]FieldForm {
+	inputs, numbers := []FieldForm{AsOne, AsList}, []FieldForm{AsNumber, AsText}
+	return map[string][]FieldForm{
+		"prompt": nil, "negative_prompt": nil, "image": inputs, "last_image": inputs, "reference_images": inputs, "video": inputs,
+		"extend": inputs, "audio": inputs, "seconds": {AsNumber, AsText, AsUnit}, "size": {AsStar}, "aspect_ratio": nil,
+		"resolution": {AsUpper}, "fps": numbers, "seed": numbers, "generate_audio": nil,
+	}
+}
+
+// VideoFieldNames are the fields that may have another name at a model, in the words of the generic format; extend is a video
+// to go on from.
+func VideoFieldNames() []string { return slices.Sorted(maps.Keys(videoFieldForms())) }
+
+// roleFields are the fields of inputs.
+func roleFields() map[string]InputRole {
+	return map[string]InputRole{
+		"image": FirstFrame, "last_image": LastFrame, "reference_images": Reference, "video": SourceVideo, "extend": ExtendVideo, "audio": SourceAudio,
+	}
+}
+
+// Of is what the model calls the inputs of a role.
+func (f VideoFields) Of(role InputRole) VideoField {
+	if role == ExtendVideo {
+		return f["extend"]
+	}
+	return f[InputField(role)]
+}
+
+// Check tells what is wrong with the field of that name, and nil for nothing.
+func (f VideoFields) Check(name string) error {
+	forms, known := videoFieldForms()[name]
+	field := f[name]
+	switch {
+	case !known:
+		return fmt.Errorf("is no field; known are %s", strings.Join(VideoFieldNames(), ", "))
+	case field.Absent && name == "prompt":
+		return errors.New("wants a name: each model has a prompt")
+	case field.As != "" && len(forms) == 0:
+		return errors.New("is written in one way alone; leave \"as\" out")
+	case field.As != "" && !slices.Contains(forms, field.As):
+		return fmt.Errorf("%q is no way to write it; known are %q", field.As, forms)
+	}
+	for _, other := range slices.Sorted(maps.Keys(f)) {
+		if field.Name != "" && other < name && f[other].Name == field.Name && !(f.listed(name) && f.listed(other)) {
+			return fmt.Errorf("has the name of %s; only inputs that are all written as a list may share one", other)
+		}
+	}
+	return nil
+}
+
+// listed tells whether a field is written as a list.
+func (f VideoFields) listed(name string) bool {
+	return f[name].As == AsList || name == "reference_images" && f[name].As == ""
+}
+
+// maxNamedReferences bounds the references of a model to which the operator gave a field for them.
+const maxNamedReferences = 9
+
+// Open is what a model takes whose fields these are: it has those that are named, and none that is absent. What it has not been
+// known for takes every word.
+func (f VideoFields) Open(m VideoModel) VideoModel {
+	if len(f) == 0 {
+		return m
+	}
+	for name, list := range map[string]*[]string{
+		"seconds": &m.Seconds, "size": &m.Sizes, "aspect_ratio": &m.AspectRatios, "resolution": &m.Resolutions,
+	} {
+		switch field, named := f[name]; {
+		case field.Absent:
+			*list = nil
+		case named && *list == nil:
+			*list = AnyWord()
+		}
+	}
+	for name, takes := range map[string]*bool{"negative_prompt": &m.Negative, "seed": &m.Seed} {
+		if field, named := f[name]; named {
+			*takes = !field.Absent
+		}
+	}
+	if field, named := f["fps"]; named {
+		m.FPS = AnyFPS
+		if field.Absent {
+			m.FPS = 0
+		}
+	}
+	if field, named := f["generate_audio"]; named {
+		m.Audio = AudioOption
+		if field.Absent {
+			m.Audio = AudioNever
+		}
+	}
+	m.Inputs = f.inputs(m.Inputs)
+	return m
+}
+
+// inputs are a model's with those that are named and without those that are absent.
+func (f VideoFields) inputs(known []VideoInput) []VideoInput {
+	fields := roleFields()
+	inputs := slices.Clone(known)
+	for _, name := range []string{"image", "last_image", "reference_images", "video", "extend", "audio"} {
+		role := fields[name]
+		field, named := f[name]
+		at := slices.IndexFunc(inputs, func(input VideoInput) bool { return input.Role == role })
+		switch {
+		case !named:
+			continue
+		case field.Absent:
+			inputs = slices.DeleteFunc(inputs, func(input VideoInput) bool { return input.Role == role })
+			continue
+		case at < 0:
+			at = len(inputs)
+			inputs = append(inputs, VideoInput{Role: role})
+			if role == Reference {
+				inputs[at].Max = maxNamedReferences
+			}
+		}
+		if field.As == AsOne {
+			inputs[at].Max = 1
+		}
+	}
+	return inputs
+}
