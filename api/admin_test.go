@@ -55,7 +55,7 @@ func newAdminEnvOn(t *testing.T, client *redis.Client, change func(*api.Options)
 		routes := options.Router.(*router.Router)
 		options.Tokens = o.store
 		options.Admin = admin.Options{
-			Key: admin.NewKey(adminKey), Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Usage: o.usage,
+			Key: admin.NewKey(adminKey), Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Counter: o.operator, Usage: o.usage,
 			Channels: func(context.Context) ([]router.ChannelState, error) {
 				states := routes.States()
 				routes.Describe(states)
@@ -101,6 +101,9 @@ type operator struct {
 	cursors []string
 	did     []string
 	err     error
+
+	deliveries []tasks.DeliveryFilter
+	made       tasks.Task // that Task returns
 }
 
 func (o *operator) Page(_ context.Context, filter tasks.Filter, cursor []byte, limit int) ([]tasks.Listed, []byte, error) {

@@ -123,6 +123,7 @@ func New(o Options) *Server {
 	gemini.Add(longRunning, s.calls, begin, read)
 	openai.Add(group(openAI), s.calls, openai.Options{ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel})
 	s.videos.Add(group(openAI), group(vendorC))
+	o.Admin.Content = s.videos.ServeContent
 	admin.Add(s.api, openAI, o.Admin, o.Prices)
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux)

@@ -16,6 +16,9 @@ import (
 // NotifyType is the workflow that delivers the end of a task to a webhook.
 const NotifyType = "Notify"
 
+// NotifyPrefix begins the workflow ids of deliveries; the task's id follows.
+const NotifyPrefix = "notify_"
+
 // Where a delivery stands, as the Temporal UI lists it under AttrState.
 const (
 	PhaseDelivering  Phase = "delivering"
@@ -57,7 +60,7 @@ func eventID(taskID string, state State) string {
 // NotifyID is the workflow id of the delivery that the task ended so. An end that an operator's retry undid is told
 // apart, and that of an earlier task with the same id.
 func (in Input) NotifyID(state State) string {
-	id := "notify_" + in.TaskID + "_" + string(state)
+	id := NotifyPrefix + in.TaskID + "_" + string(state)
 	if in.Revision >= revisionGenerations {
 		id += "_" + in.Generation
 	}

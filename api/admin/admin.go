@@ -43,6 +43,9 @@ type Options struct {
 	// Tasks are those of all tokens, Webhooks their deliveries.
 	Tasks    Operator
 	Webhooks Redeliverer
+	// Counter counts them; Content serves what they made.
+	Counter Counter
+	Content ServeContent
 	// Usage is the ledger, Money what tokens with a budget have spent and reserved.
 	Usage UsageReader
 	Money Settler
@@ -71,6 +74,7 @@ func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
 	s.addUsage(g)
 	s.addUnsettled(g)
 	s.addTasks(g)
+	s.addWatch(g)
 }
 
 // letIn lets in who has the admin key, and operators whom this process knows.

@@ -22,7 +22,10 @@ import (
 type Operator interface {
 	// Page reads tasks newest first behind a cursor, empty for the first page; next is empty at the end.
 	Page(ctx context.Context, filter tasks.Filter, cursor []byte, limit int) (found []tasks.Listed, next []byte, err error)
+	// Deliveries reads deliveries of webhooks as Page reads tasks.
+	Deliveries(ctx context.Context, filter tasks.DeliveryFilter, cursor []byte, limit int) (found []tasks.ListedDelivery, next []byte, err error)
 	Show(ctx context.Context, id string) (tasks.Story, error)
+	Task(ctx context.Context, id string) (tasks.Task, error)
 	Cancel(ctx context.Context, id string) error
 	Fail(ctx context.Context, id, reason string) error
 	// Wait returns the task when it has ended, or as it is after so long.
@@ -53,6 +56,7 @@ type tasksQuery struct {
 	State   string `query:"state" enum:"queued,submitting,polling,archiving,completed,failed" doc:"Tasks in this state"`
 	Stuck   bool   `query:"stuck" doc:"Those that have been in their state for longer than usual"`
 	Since   string `query:"since" doc:"Those made since a date or a time of RFC 3339"`
+	Until   string `query:"until" doc:"Those made before a date or a time of RFC 3339"`
 	After   string `query:"after" doc:"The cursor of the page before"`
 	Limit   int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Length of the page"`
 }
@@ -76,7 +80,8 @@ type taskAnswer struct {
 func (s *service) addTasks(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListTasks", Method: http.MethodGet, Path: tasksPath, Summary: "List the tasks of all tokens",
-		Description: "Newest first, as Temporal's visibility knows them, a moment late.", Responses: edge.DeclareDefault(),
+		Description: "Newest first, as Temporal's visibility knows them, a moment late. Who asks for the same page within two seconds gets the same answer.",
+		Responses:   edge.DeclareDefault(),
 	}, s.listTasks)
 	huma.Register(g, huma.Operation{
 		OperationID: "adminGetTask", Method: http.MethodGet, Path: taskPath, Summary: "Tell all there is to know of a task",
@@ -148,7 +153,7 @@ func newNotice(n tasks.Notice) adminNotice {
 const redeliverWait = 10 * time.Second
 
 func (s *service) listTasks(ctx context.Context, in *tasksQuery) (*struct{ Body adminTaskList }, error) {
-	since, err := moment("since", in.Since)
+	since, until, err := span(in.Since, in.Until)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +169,7 @@ func (s *service) listTasks(ctx context.Context, in *tasksQuery) (*struct{ Body 
 		return nil, err
 	}
 	found, next, err := s.Tasks.Page(ctx, tasks.Filter{
-		Token: token, Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck, Since: since,
+		Token: token, Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck, Since: since, Until: until,
 	}, cursor, in.Limit)
 	if err != nil {
 		return nil, err
@@ -173,10 +178,27 @@ func (s *service) listTasks(ctx context.Context, in *tasksQuery) (*struct{ Body 
 	if found == nil {
 		list.Data = []tasks.Listed{}
 	}
-	if len(next) > 0 {
-		list.After = new(writeCursor(next))
-	}
+	list.After = after(next)
 	return &struct{ Body adminTaskList }{list}, nil
+}
+
+// span reads the times between which something was made.
+func span(sinceText, untilText string) (since, until time.Time, err error) {
+	if since, err = moment("since", sinceText); err != nil {
+		return since, until, err
+	}
+	if until, err = moment("until", untilText); err == nil && !until.IsZero() && !since.Before(until) {
+		err = providers.InvalidField("until", "Invalid request: 'until' does not lie after 'since'.")
+	}
+	return since, until, err
+}
+
+// after is the cursor of the next page as clients have it, nil at the end.
+func after(next []byte) *string {
+	if len(next) == 0 {
+		return nil
+	}
+	return new(writeCursor(next))
 }
 
 // writeCursor writes a cursor of the engine's with a checksum in front: what is none of its cursors the engine answers in

@@ -17,6 +17,7 @@ import (
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // addContent adds GET and HEAD /v1/videos/{task_id}/content.
@@ -70,30 +71,63 @@ func (s *Service) serveOutput(x *edge.Request, r *http.Request, id string, index
 		return err
 	}
 	x.Outcome.Model = task.Request.Model
-	if task.State != workflows.Completed || expired(task) || index >= len(task.Outputs) {
-		return noContent()
-	}
-	output := task.Outputs[index]
-	if variant != "" {
-		pictures := output.Variants
-		output.Object = ""
-		for _, picture := range pictures {
-			if picture.Name == variant {
-				output.Object, output.ContentType, output.Size, output.SHA256 = picture.Object, picture.ContentType, picture.Size, picture.SHA256
-			}
-		}
-		if output.Object == "" {
-			return noContent()
-		}
+	output, err := outputOf(task, index, variant)
+	if err != nil {
+		return err
 	}
 	if err := x.WhilePermitted(); err != nil {
 		return err
 	}
+	return s.send(x, r, task, output)
+}
+
+// ServeContent answers with the output of a task that the query names, to whoever may have it: the caller has asked.
+func (s *Service) ServeContent(x *edge.Request, r *http.Request, task tasks.Task) error {
+	index, variant, err := outputAsked(r)
+	if err != nil {
+		return err
+	}
+	output, err := outputOf(task, index, variant)
+	if err != nil {
+		return err
+	}
+	return s.send(x, r, task, output)
+}
+
+// output is what an answer is made of.
+type output struct {
+	object, contentType, sha256 string
+	size                        int64
+}
+
+// outputOf is one of a task's outputs, or a variant of it; NotFound where there is none.
+func outputOf(task tasks.Task, index int, variant string) (output, error) {
+	if task.State != workflows.Completed || expired(task) || index >= len(task.Outputs) {
+		return output{}, noContent()
+	}
+	whole := task.Outputs[index]
+	if variant == "" {
+		return output{whole.Object, contentType(whole.ContentType, variant), whole.SHA256, whole.Size}, nil
+	}
+	var found output
+	for _, picture := range whole.Variants {
+		if picture.Name == variant {
+			found = output{picture.Object, contentType(picture.ContentType, variant), picture.SHA256, picture.Size}
+		}
+	}
+	if found.object == "" {
+		return output{}, noContent()
+	}
+	return found, nil
+}
+
+// send answers with an output.
+func (s *Service) send(x *edge.Request, r *http.Request, task tasks.Task, of output) error {
 	header := x.Header()
-	header.Set("Content-Type", contentType(output.ContentType, variant))
+	header.Set("Content-Type", of.contentType)
 	header.Set("Content-Security-Policy", "sandbox")
-	header.Set("Etag", `"`+output.SHA256+`"`)
-	content := &outputReader{ctx: r.Context(), archive: s.options.Archive, key: output.Object, size: output.Size}
+	header.Set("Etag", `"`+of.sha256+`"`)
+	content := &outputReader{ctx: r.Context(), archive: s.options.Archive, key: of.object, size: of.size}
 	defer content.close()
 	late := &lateWriter{Writer: x.Paced(), x: x}
 	keepRange(r.Header)

@@ -29,6 +29,7 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		},
 		Tasks:    tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace),
 		Webhooks: service,
+		Counter:  tasks.NewCounter(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue),
 		Usage:    ledger.NewReader(p.redis),
 		Money:    p.settler(),
 		Channels: p.health.States,

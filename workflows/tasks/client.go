@@ -62,7 +62,7 @@ type ClientOptions struct {
 type Client struct {
 	temporal   client.Client
 	opts       ClientOptions
-	reads      reads
+	reads      *reads
 	watches    watches
 	unknownIDs *unknownIDs
 	readQueue  *readQueue

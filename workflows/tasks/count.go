@@ -22,24 +22,83 @@ type Counts struct {
 	Workers int64
 }
 
+const (
+	// censusFor is how long a census is told: its figures are for people.
+	censusFor = 10 * time.Second
+	// censusTimeout bounds one census.
+	censusTimeout = 10 * time.Second
+	// censusPast is how far back a census looks for what has failed.
+	censusPast = 24 * time.Hour
+)
+
+// Census is Counts and what failed lately.
+type Census struct {
+	Counts
+
+	// Failed are the tasks that failed within the last 24 hours, Undelivered the webhooks that were given up in that time.
+	Failed, Undelivered int64
+	// At is when it was taken.
+	At time.Time
+}
+
+// Counter takes a census of a namespace's tasks for all who ask. It is safe for concurrent use.
+type Counter struct {
+	temporal             client.Client
+	namespace, taskQueue string
+	taken                *shared[struct{}, Census]
+}
+
+// NewCounter makes a Counter over a Temporal client, which stays the caller's to close.
+func NewCounter(temporal client.Client, namespace, taskQueue string) *Counter {
+	return &Counter{temporal: temporal, namespace: namespace, taskQueue: taskQueue, taken: newShared[struct{}, Census](censusFor)}
+}
+
+// Census is one that is at most ten seconds old. It costs a handful of visibility requests, which all who ask in that time
+// share. Its error is an Overloaded *providers.Fault.
+func (c *Counter) Census(ctx context.Context) (Census, error) {
+	return c.taken.do(ctx, struct{}{}, func(ctx context.Context) (Census, error) {
+		ctx, cancel := context.WithTimeout(ctx, censusTimeout)
+		defer cancel()
+		census := Census{At: time.Now().UTC()}
+		var err error
+		if census.Counts, err = CountTasks(ctx, c.temporal, c.namespace, c.taskQueue); err != nil {
+			return Census{}, away("The task engine", err)
+		}
+		since := census.At.Add(-censusPast).Format(time.RFC3339)
+		for _, part := range []struct {
+			count *int64
+			of    string
+			phase workflows.Phase
+		}{{&census.Failed, "Video", workflows.PhaseFailed}, {&census.Undelivered, workflows.NotifyType, workflows.PhaseUndelivered}} {
+			query := fmt.Sprintf("WorkflowType = '%s' AND %s = '%s' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '%s'", part.of, workflows.AttrState, part.phase, since)
+			if *part.count, err = count(ctx, c.temporal, c.namespace, query); err != nil {
+				return Census{}, away("The task engine", err)
+			}
+		}
+		return census, nil
+	})
+}
+
+// count asks visibility how many executions a query finds.
+func count(ctx context.Context, temporal client.Client, namespace, query string) (int64, error) {
+	answer, err := temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: query})
+	if err != nil {
+		return 0, fmt.Errorf("count tasks: %w", err)
+	}
+	return answer.GetCount(), nil
+}
+
 // CountTasks counts the namespace's tasks. It costs a handful of visibility requests.
 func CountTasks(ctx context.Context, temporal client.Client, namespace, taskQueue string) (Counts, error) {
 	c := Counts{Phases: make(map[workflows.Phase]int64)}
-	count := func(query string) (int64, error) {
-		answer, err := temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: namespace, Query: query})
-		if err != nil {
-			return 0, fmt.Errorf("count tasks: %w", err)
-		}
-		return answer.GetCount(), nil
-	}
 	var err error
 	for _, phase := range []workflows.Phase{workflows.PhaseQueued, workflows.PhaseSubmitting, workflows.PhasePolling, workflows.PhaseArchiving} {
 		query := fmt.Sprintf("WorkflowType = 'Video' AND ExecutionStatus = 'Running' AND %s = '%s'", workflows.AttrState, phase)
-		if c.Phases[phase], err = count(query); err != nil {
+		if c.Phases[phase], err = count(ctx, temporal, namespace, query); err != nil {
 			return Counts{}, err
 		}
 	}
-	if c.Stuck, err = count(workflows.StuckQuery(time.Now())); err != nil {
+	if c.Stuck, err = count(ctx, temporal, namespace, workflows.StuckQuery(time.Now())); err != nil {
 		return Counts{}, err
 	}
 	queue, err := temporal.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)

@@ -22,6 +22,13 @@ import (
 const (
 	// operatorPage is how many executions one visibility request reads; such requests are few and dear.
 	operatorPage = 500
+	// pageFor is how long a page serves all who ask for the same one: a cluster answers ten visibility queries a second, and
+	// an operator's browsers ask again every two seconds.
+	pageFor = 2 * time.Second
+	// pageTimeout bounds the read of a page.
+	pageTimeout = 10 * time.Second
+	// pagesAtOnce bounds the pages that are read at a time, of different filters.
+	pagesAtOnce = 2
 	// retryReason stands in the history of a task whose archive is tried again.
 	retryReason = "retry archive"
 )
@@ -31,11 +38,28 @@ const (
 type Operator struct {
 	temporal  client.Client
 	namespace string
+	pages     *shared[pageAsked, pageRead]
+	turns     chan struct{}
+}
+
+// pageAsked is what pages are shared by: a visibility query without the times that count from now.
+type pageAsked struct {
+	filter any
+	cursor string
+	limit  int
+}
+
+// pageRead is a page as visibility has it.
+type pageRead struct {
+	executions []*workflowpb.WorkflowExecutionInfo
+	next       []byte
 }
 
 // NewOperator makes an Operator over a Temporal client, which stays the caller's to close.
 func NewOperator(temporal client.Client, namespace string) *Operator {
-	return &Operator{temporal: temporal, namespace: namespace}
+	return &Operator{
+		temporal: temporal, namespace: namespace, pages: newShared[pageAsked, pageRead](pageFor), turns: make(chan struct{}, pagesAtOnce),
+	}
 }
 
 // Filter chooses tasks; the zero value chooses all.
@@ -44,8 +68,8 @@ type Filter struct {
 	Phase                 workflows.Phase
 	// Stuck chooses those that have been in their phase for longer than usual.
 	Stuck bool
-	// Since chooses those created at the time or later.
-	Since time.Time
+	// Since chooses those created at the time or later, Until those created before it.
+	Since, Until time.Time
 }
 
 // Query is the filter as a visibility query, which the Temporal UI takes as well. Its times are absolute: those of
@@ -55,21 +79,40 @@ func (f Filter) Query(now time.Time) (string, error) {
 	if f.Stuck {
 		terms[0] = workflows.StuckQuery(now)
 	}
-	for _, term := range []struct{ name, value, param string }{
-		{workflows.AttrToken, f.Token, "token"}, {workflows.AttrModel, f.Model, "model"}, {workflows.AttrChannel, f.Channel, "channel"}, {workflows.AttrState, string(f.Phase), "state"},
-	} {
+	terms, err := keywords(terms, keyword{workflows.AttrToken, f.Token, "token"}, keyword{workflows.AttrModel, f.Model, "model"},
+		keyword{workflows.AttrChannel, f.Channel, "channel"}, keyword{workflows.AttrState, string(f.Phase), "state"})
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(append(terms, within(f.Since, f.Until)...), " AND "), nil
+}
+
+// keyword is a search attribute, the value that it must have ("": any), and the request's own name for it.
+type keyword struct{ name, value, param string }
+
+// keywords adds the terms of search attributes.
+func keywords(terms []string, of ...keyword) ([]string, error) {
+	for _, word := range of {
 		switch {
-		case term.value == "":
-		case strings.ContainsAny(term.value, `'"\`):
-			return "", providers.InvalidField(term.param, "%q has characters that no query takes.", term.value)
+		case word.value == "":
+		case strings.ContainsAny(word.value, `'"\`):
+			return nil, providers.InvalidField(word.param, "%q has characters that no query takes.", word.value)
 		default:
-			terms = append(terms, fmt.Sprintf("%s = '%s'", term.name, term.value))
+			terms = append(terms, fmt.Sprintf("%s = '%s'", word.name, word.value))
 		}
 	}
-	if !f.Since.IsZero() {
-		terms = append(terms, fmt.Sprintf("StartTime >= '%s'", f.Since.UTC().Format(time.RFC3339)))
+	return terms, nil
+}
+
+// within are the terms of executions that were started since one time and before another; a zero time bounds nothing.
+func within(since, until time.Time) (terms []string) {
+	if !since.IsZero() {
+		terms = append(terms, fmt.Sprintf("StartTime >= '%s'", since.UTC().Format(time.RFC3339)))
 	}
-	return strings.Join(terms, " AND "), nil
+	if !until.IsZero() {
+		terms = append(terms, fmt.Sprintf("StartTime < '%s'", until.UTC().Format(time.RFC3339)))
+	}
+	return terms
 }
 
 // Listed is a task as visibility knows it, a moment late.
@@ -117,20 +160,37 @@ func (o *Operator) Runs(ctx context.Context, id string) (bool, error) {
 }
 
 // Page reads at most limit tasks of the filter, newest first, behind a cursor, which is empty for the first page. next is
-// the cursor behind these, empty at the end; the last page may hold nothing.
+// the cursor behind these, empty at the end; the last page may hold nothing. Who asks for the same page within two seconds
+// gets the same answer.
 func (o *Operator) Page(ctx context.Context, filter Filter, cursor []byte, limit int) (tasks []Listed, next []byte, err error) {
 	query, err := filter.Query(time.Now())
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := o.page(ctx, query, cursor, min(limit, operatorPage))
+	answer, err := o.sharedPage(ctx, pageAsked{filter, string(cursor), min(limit, operatorPage)}, query)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, info := range answer.GetExecutions() {
+	for _, info := range answer.executions {
 		tasks = append(tasks, listed(info))
 	}
-	return tasks, answer.GetNextPageToken(), nil
+	return tasks, answer.next, nil
+}
+
+// sharedPage reads a page, or gives the one that was read for another a moment ago.
+func (o *Operator) sharedPage(ctx context.Context, asked pageAsked, query string) (pageRead, error) {
+	return o.pages.do(ctx, asked, func(ctx context.Context) (pageRead, error) {
+		ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+		defer cancel()
+		select {
+		case o.turns <- struct{}{}:
+			defer func() { <-o.turns }()
+		case <-ctx.Done():
+			return pageRead{}, away("The task engine", ctx.Err())
+		}
+		answer, err := o.page(ctx, query, []byte(asked.cursor), asked.limit)
+		return pageRead{answer.GetExecutions(), answer.GetNextPageToken()}, err
+	})
 }
 
 func (o *Operator) page(ctx context.Context, query string, cursor []byte, size int) (*workflowservice.ListWorkflowExecutionsResponse, error) {
@@ -286,6 +346,14 @@ func (o *Operator) Cancel(ctx context.Context, id string) error {
 		return o.explain(id, err)
 	}
 	return nil
+}
+
+// Task reads a task of any token; one under removal is a Conflict.
+func (o *Operator) Task(ctx context.Context, id string) (Task, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	task, _, err := o.find(ctx, id)
+	return task, err
 }
 
 // Wait returns the task when it has ended, or as it is after so long.

@@ -12,28 +12,36 @@ import (
 const readFor = time.Second
 
 // reads shares looks at the same task among the readers of one process.
-type reads struct {
-	mu    *sync.Mutex
-	looks map[string]*look
+type reads = shared[string, Task]
+
+func newReads() *reads { return newShared[string, Task](readFor) }
+
+// shared lets the readers of one process share what costs the engine a request.
+type shared[K comparable, V any] struct {
+	mu    sync.Mutex
+	life  time.Duration
+	looks map[K]*look[V]
 }
 
 // look is one read, under way or done.
-type look struct {
-	done chan struct{}
-	at   time.Time // when it began: what has happened since it does not tell
-	task Task
-	err  error
+type look[V any] struct {
+	done  chan struct{}
+	at    time.Time // when it began: what has happened since it does not tell
+	value V
+	err   error
 }
 
-func newReads() reads { return reads{mu: &sync.Mutex{}, looks: make(map[string]*look)} }
+func newShared[K comparable, V any](life time.Duration) *shared[K, V] {
+	return &shared[K, V]{life: life, looks: make(map[K]*look[V])}
+}
 
-// do answers from a look that began at most readFor ago, waiting for its end, or takes one. A failed look serves only those who
-// waited for it. The look goes on when its first reader leaves.
-func (r reads) do(ctx context.Context, id string, read func(context.Context) (Task, error)) (Task, error) {
+// do answers from a look that began at most its life ago, waiting for its end, or takes one. A failed look serves only those who
+// waited for it. The look goes on when its first reader leaves. Who changes what it returns changes it for others.
+func (r *shared[K, V]) do(ctx context.Context, key K, read func(context.Context) (V, error)) (V, error) {
 	r.mu.Lock()
-	l, ok := r.looks[id]
+	l, ok := r.looks[key]
 	if ok {
-		ok = time.Since(l.at) < readFor
+		ok = time.Since(l.at) < r.life
 		select {
 		case <-l.done:
 			ok = ok && l.err == nil
@@ -41,35 +49,36 @@ func (r reads) do(ctx context.Context, id string, read func(context.Context) (Ta
 		}
 	}
 	if !ok {
-		l = &look{done: make(chan struct{}), at: time.Now()}
-		r.looks[id] = l
-		go r.take(context.WithoutCancel(ctx), id, l, read)
+		l = &look[V]{done: make(chan struct{}), at: time.Now()}
+		r.looks[key] = l
+		go r.take(context.WithoutCancel(ctx), key, l, read)
 	}
 	r.mu.Unlock()
 	select {
 	case <-l.done:
-		return l.task, l.err
+		return l.value, l.err
 	case <-ctx.Done():
-		return Task{}, providers.AsFault(ctx.Err())
+		var none V
+		return none, providers.AsFault(ctx.Err())
 	}
 }
 
 // take does the look; read bounds itself in time.
-func (r reads) take(ctx context.Context, id string, l *look, read func(context.Context) (Task, error)) {
-	l.task, l.err = read(ctx)
+func (r *shared[K, V]) take(ctx context.Context, key K, l *look[V], read func(context.Context) (V, error)) {
+	l.value, l.err = read(ctx)
 	close(l.done)
-	time.AfterFunc(readFor, func() {
+	time.AfterFunc(r.life, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.looks[id] == l {
-			delete(r.looks, id)
+		if r.looks[key] == l {
+			delete(r.looks, key)
 		}
 	})
 }
 
-// forget drops what was read of a task, so that the next read looks again.
-func (r reads) forget(id string) {
+// forget drops what was read of a key, so that the next read looks again.
+func (r *shared[K, V]) forget(key K) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.looks, id)
+	delete(r.looks, key)
 }

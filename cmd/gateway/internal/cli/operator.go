@@ -21,6 +21,7 @@ type videoListCmd struct {
 	State   string `help:"Tasks in this state: queued, submitting, polling, archiving, completed, failed." enum:",queued,submitting,polling,archiving,completed,failed" default:""`
 	Stuck   bool   `help:"Tasks that have been in their state for longer than usual."`
 	Since   string `help:"Tasks made since a date, an RFC 3339 time, or a duration ago such as 24h." placeholder:"WHEN"`
+	Until   string `help:"Tasks made before such a time." placeholder:"WHEN"`
 	Limit   int    `help:"List at most this many tasks; 0: all." default:"50"`
 	Query   bool   `help:"Print the query for the Temporal UI instead."`
 }
@@ -31,7 +32,11 @@ func (c *videoListCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return &UsageError{Err: fmt.Errorf("--since: %w", err)}
 	}
-	filter := tasks.Filter{Token: c.Token, Model: c.Model, Channel: c.Channel, Phase: workflows.Phase(c.State), Stuck: c.Stuck, Since: since}
+	until, err := parseSince(c.Until, time.Now())
+	if err != nil {
+		return &UsageError{Err: fmt.Errorf("--until: %w", err)}
+	}
+	filter := tasks.Filter{Token: c.Token, Model: c.Model, Channel: c.Channel, Phase: workflows.Phase(c.State), Stuck: c.Stuck, Since: since, Until: until}
 	query, err := filter.Query(time.Now())
 	if err != nil {
 		return &UsageError{Err: err}

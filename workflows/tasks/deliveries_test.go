@@ -1,0 +1,184 @@
+package tasks_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"modelrelay/providers"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+// fakeCatalogue is an engine's visibility that answers every query with the same executions and counts its queries.
+type fakeCatalogue struct {
+	client.Client
+
+	executions []*workflowpb.WorkflowExecutionInfo
+	lists      atomic.Int64
+	counts     atomic.Int64
+	mu         sync.Mutex
+	queries    []string
+}
+
+func (c *fakeCatalogue) note(query string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queries = append(c.queries, query)
+}
+
+func (c *fakeCatalogue) ListWorkflow(_ context.Context, in *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	c.lists.Add(1)
+	c.note(in.GetQuery())
+	return &workflowservice.ListWorkflowExecutionsResponse{Executions: c.executions, NextPageToken: []byte("next")}, nil
+}
+
+func (c *fakeCatalogue) CountWorkflow(_ context.Context, in *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+	c.counts.Add(1)
+	c.note(in.GetQuery())
+	answer := &workflowservice.CountWorkflowExecutionsResponse{Count: 1}
+	switch query := in.GetQuery(); {
+	case strings.Contains(query, "'queued'"):
+		answer.Count = 12
+	case strings.Contains(query, "'failed'"):
+		answer.Count = 2
+	case strings.Contains(query, "'Notify'"):
+		answer.Count = 3
+	}
+	return answer, nil
+}
+
+func (c *fakeCatalogue) DescribeTaskQueue(context.Context, string, enumspb.TaskQueueType) (*workflowservice.DescribeTaskQueueResponse, error) {
+	return &workflowservice.DescribeTaskQueueResponse{Pollers: []*taskqueuepb.PollerInfo{{Identity: "one"}, {Identity: "one"}, {Identity: "two"}}}, nil
+}
+
+func listedExecution(t *testing.T, id string, status enumspb.WorkflowExecutionStatus, attributes map[string]string) *workflowpb.WorkflowExecutionInfo {
+	t.Helper()
+	fields := make(map[string]*commonpb.Payload)
+	for name, value := range attributes {
+		payload, err := converter.GetDefaultDataConverter().ToPayload(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields[name] = payload
+	}
+	return &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: "run"}, Status: status,
+		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: fields},
+	}
+}
+
+// TestDeliveries lists webhooks by where they stand, with the task that each is of.
+func TestDeliveries(t *testing.T) {
+	t.Parallel()
+	engine := &fakeCatalogue{executions: []*workflowpb.WorkflowExecutionInfo{
+		listedExecution(t, "notify_video_1_completed", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, map[string]string{
+			workflows.AttrState: "delivering", workflows.AttrToken: "anna", workflows.AttrModel: "sora-2",
+		}),
+		listedExecution(t, "notify_video_2_failed_gen1", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, map[string]string{workflows.AttrState: "undelivered"}),
+		listedExecution(t, "notify_video_3_completed", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, map[string]string{workflows.AttrState: "delivering"}),
+	}}
+	operator := tasks.NewOperator(engine, "default")
+	filter := tasks.DeliveryFilter{Token: "anna", Phase: workflows.PhaseUndelivered, Since: time.Unix(1000, 0), Until: time.Unix(2000, 0)}
+	found, next, err := operator.Deliveries(t.Context(), filter, nil, 50)
+	if err != nil || len(found) != 3 || string(next) != "next" {
+		t.Fatalf("got %v, %q, %v", found, next, err)
+	}
+	for i, want := range []tasks.ListedDelivery{
+		{Task: "video_1", Event: "video.completed", State: workflows.PhaseDelivering, Token: "anna", Model: "sora-2"},
+		{Task: "video_2", Event: "video.failed", State: workflows.PhaseUndelivered},
+		{Task: "video_3", Event: "video.completed", State: workflows.PhaseUndelivered},
+	} {
+		got := found[i]
+		if got.Task != want.Task || got.Event != want.Event || got.State != want.State || got.Token != want.Token || got.Model != want.Model {
+			t.Errorf("delivery %d: got %+v, want %+v", i, got, want)
+		}
+		if got.Path != "/namespaces/default/workflows/"+got.ID+"/run" {
+			t.Errorf("path %s", got.Path)
+		}
+	}
+	const want = "WorkflowType = 'Notify' AND ExecutionStatus != 'ContinuedAsNew' AND TaskToken = 'anna' AND TaskState = 'undelivered'" +
+		" AND StartTime >= '1970-01-01T00:16:40Z' AND StartTime < '1970-01-01T00:33:20Z'"
+	if engine.queries[0] != want {
+		t.Errorf("asked %s,\nwant %s", engine.queries[0], want)
+	}
+	if _, _, err := operator.Deliveries(t.Context(), tasks.DeliveryFilter{Token: "' OR ''='"}, nil, 50); kindOf(err) != providers.Invalid {
+		t.Errorf("a token with a quote: %v", err)
+	}
+}
+
+// TestPagesAreShared: twenty tabs that show the same page cost one visibility query in two seconds; another page, or the same
+// one later, is read for itself.
+func TestPagesAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		engine := &fakeCatalogue{}
+		operator := tasks.NewOperator(engine, "default")
+		page := func(filter tasks.Filter, cursor string) {
+			if _, next, err := operator.Page(t.Context(), filter, []byte(cursor), 50); err != nil || string(next) != "next" {
+				t.Errorf("page: %q, %v", next, err)
+			}
+		}
+		var tabs sync.WaitGroup
+		for range 20 {
+			tabs.Go(func() { page(tasks.Filter{Stuck: true}, "") })
+		}
+		tabs.Wait()
+		if got := engine.lists.Load(); got != 1 {
+			t.Errorf("%d queries for one page, want 1", got)
+		}
+		page(tasks.Filter{Stuck: true}, "next")
+		page(tasks.Filter{Until: time.Unix(2000, 0)}, "")
+		if got := engine.lists.Load(); got != 3 {
+			t.Errorf("%d queries for three pages, want 3", got)
+		}
+		if last := engine.queries[2]; !strings.HasSuffix(last, " AND StartTime < '1970-01-01T00:33:20Z'") {
+			t.Errorf("until: asked %s", last)
+		}
+		<-time.After(2 * time.Second) // of the bubble
+		page(tasks.Filter{Stuck: true}, "")
+		if got := engine.lists.Load(); got != 4 {
+			t.Errorf("%d queries after two seconds, want 4", got)
+		}
+	})
+}
+
+// TestCensus counts once for all who ask within ten seconds.
+func TestCensus(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		engine := &fakeCatalogue{}
+		counter := tasks.NewCounter(engine, "default", "video")
+		var first tasks.Census
+		for range 5 {
+			census, err := counter.Census(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			first = census
+		}
+		if first.Phases[workflows.PhaseQueued] != 12 || first.Stuck != 1 || first.Failed != 2 || first.Undelivered != 3 || first.Workers != 2 || first.At.IsZero() {
+			t.Errorf("counted %+v", first)
+		}
+		asked := engine.counts.Load()
+		if asked != int64(len(first.Phases))+3 {
+			t.Errorf("%d queries for five readers", asked)
+		}
+		<-time.After(10 * time.Second) // of the bubble
+		if next, err := counter.Census(t.Context()); err != nil || !next.At.After(first.At) || engine.counts.Load() != 2*asked {
+			t.Errorf("ten seconds later: taken at %s, %v, %d queries", next.At, err, engine.counts.Load())
+		}
+	})
+}
