@@ -1,6 +1,6 @@
 // Package upstream fakes the AI vendors the gateway talks to, for the development stack and for end-to-end, crash, chaos
-// and load tests: one HTTP server, one path prefix per vendor, and a control interface that lets a test decide what
-// happens to which call. Nothing is random but ids. It imports nothing of the product.
+// and load tests: one HTTP server, one path prefix and one package per vendor, and a control interface that lets a test decide what
+// happens to which call. [modelrelay/dev/upstream/fake] is what they share and says how to add a vendor. Nothing is random but ids. It imports nothing of the product.
 //
 // # Vendors
 //

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"modelrelay/dev/upstream/jobs"
 )
 
 // Options say where the fakes listen, what they keep and how fast they are.
@@ -56,12 +58,12 @@ const stopGrace = 2 * time.Second
 // Run serves the fakes until ctx ends, which is no error. Calls still under way then, hanging ones as well, are cut.
 func Run(ctx context.Context, o Options) error {
 	o = o.withDefaults()
-	jobs, err := openJobs(o.Data)
+	store, err := jobs.Open(o.Data)
 	if err != nil {
 		return fmt.Errorf("open upstream jobs: %w", err)
 	}
 	defer func() {
-		if err := jobs.close(); err != nil {
+		if err := store.Close(); err != nil {
 			o.Log.Error("upstream jobs not closed", "error", err)
 		}
 	}()
@@ -70,18 +72,18 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("listen for upstream calls: %w", err)
 	}
-	s := newServer(ctx, o, jobs)
+	s := newServer(ctx, o, store)
 	server := &http.Server{
-		Handler:           s.mux,
+		Handler:           s.Mux,
 		ReadHeaderTimeout: 30 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnState:         s.connections.observe,
+		ConnState:         s.Connections.Observe,
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
-	o.Log.Info("upstream listening", "address", listener.Addr().String(), "jobs", jobs.count())
+	o.Log.Info("upstream listening", "address", listener.Addr().String(), "jobs", store.Count())
 	if o.Ready != nil {
 		o.Ready(listener.Addr().String())
 	}

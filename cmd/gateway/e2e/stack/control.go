@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Control drives the fake upstreams: see dev/upstream.
+// Control drives the fake upstreams: dev/upstream/doc.go explains it.
 type Control struct {
 	t    *testing.T
 	Base string
