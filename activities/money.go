@@ -1,11 +1,13 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"strconv"
 	"time"
 
+	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
 )
@@ -32,11 +34,33 @@ type Money struct {
 	Prices  *pricing.List
 }
 
-// Footage is how much video a task asks for or made.
+// Footage is what video a task asks for or made.
 type Footage struct {
 	// Seconds is the length of one video as decimal text, "" where nobody says it.
 	Seconds string `json:"seconds,omitempty"`
 	Videos  int    `json:"videos,omitempty"` // 0: 1
+	// Resolution is a word, and Audio "true" or "false"; "" where nobody says it.
+	Resolution string `json:"resolution,omitempty"`
+	Audio      string `json:"audio,omitempty"`
+	// Tokens are those that the vendor counted, of all videos together.
+	Tokens providers.VideoTokens `json:"tokens,omitzero"`
+}
+
+// Asked is the footage of a request.
+func Asked(r providers.VideoRequest) Footage {
+	f := Footage{Seconds: r.Seconds, Videos: r.N, Resolution: providers.ResolutionWord(r.Resolution, r.Width, r.Height)}
+	if r.GenerateAudio != nil {
+		f.Audio = strconv.FormatBool(*r.GenerateAudio)
+	}
+	return f
+}
+
+// Made is the footage of a job that is done, with so many videos: what the vendor says, else what was asked for.
+func (f Footage) Made(status providers.VideoStatus, videos int) Footage {
+	return Footage{
+		Seconds: cmp.Or(status.Seconds, f.Seconds), Videos: videos, Tokens: status.Tokens, Audio: cmp.Or(status.Audio, f.Audio),
+		Resolution: cmp.Or(providers.ResolutionWord(status.Resolution, 0, 0), f.Resolution, providers.ResolutionWord("", status.Width, status.Height)),
+	}
 }
 
 // Measure is what it is charged for.
@@ -45,8 +69,12 @@ func (f Footage) Measure() pricing.Measure {
 	if err != nil || seconds <= 0 || math.IsInf(seconds, 0) || math.IsNaN(seconds) {
 		seconds = unsaidSeconds
 	}
-	length := min(seconds, longestVideo) * float64(max(1, f.Videos))
-	return pricing.Measure{Requests: 1, Video: time.Duration(math.Round(length*1000)) * time.Millisecond}
+	videos := max(1, f.Videos)
+	length := min(seconds, longestVideo) * float64(videos)
+	return pricing.Measure{
+		Requests: 1, Usage: providers.Usage{Input: max(0, f.Tokens.Input), Output: max(0, f.Tokens.Output)},
+		Video: time.Duration(math.Round(length*1000)) * time.Millisecond, Videos: int64(videos), Resolution: f.Resolution, Sound: pricing.Sound(f.Audio),
+	}
 }
 
 // Ending is how a task ended, for its money.
@@ -71,17 +99,18 @@ type Bill struct {
 	At      time.Time `json:"at,omitzero"`
 }
 
-// bill settles a task's money. A task that failed costs nothing; one whose outcome nobody knows costs what it would have,
-// since an upstream may want to be paid.
+// bill settles a task's money. A task that failed costs nothing; one whose outcome nobody knows costs what it may have, as
+// its reservation did, since an upstream may want to be paid.
 func (a *Activities) bill(ctx context.Context, token string, b Bill) error {
 	end := ledger.TaskEnd{ID: b.Reservation, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: ledger.Outcome(b.Ending)}
-	if b.Ending != EndedFailed {
-		measure := b.Footage.Measure()
-		price, _ := a.Money.Prices.Of(b.Model)
-		end.Cost = int64(price.Cost(measure))
-		if b.Ending == EndedCompleted {
-			end.Video = measure.Video
-		}
+	measure := b.Footage.Measure()
+	price, _ := a.Money.Prices.Of(b.Model)
+	switch b.Ending {
+	case EndedCompleted:
+		end.Cost, end.Video = int64(price.Cost(measure)), measure.Video
+		end.InputTokens, end.OutputTokens = measure.Usage.Input, measure.Usage.Output
+	case EndedUnknown:
+		end.Cost = int64(price.Most(measure))
 	}
 	return a.Money.Budgets.Settle(ctx, end)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"modelrelay/activities"
+	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/storagetest"
@@ -60,5 +61,53 @@ func TestSettleBillsOnce(t *testing.T) {
 	}
 	if err := acts.Settle(t.Context(), activities.SettleInput{TaskID: "old", Token: "demo"}); err != nil {
 		t.Errorf("a task of old: %v", err)
+	}
+}
+
+// TestSettleByWhatWasMade: what the vendor says of a video counts before what was asked for, and the tokens that it
+// counted stand in the ledger; an unknown end costs what was reserved.
+func TestSettleByWhatWasMade(t *testing.T) {
+	t.Parallel()
+	redis := storagetest.Redis(t)
+	budgets := ledger.NewBudgets(redis, nil)
+	rate := func(text string, per int64) *pricing.Rate {
+		r, err := pricing.ParseRate(text, per)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	tiers := []pricing.Tier{{Resolution: "720p", Second: rate("0.1", 1)}, {Resolution: "1080p", Sound: pricing.SoundOn, Video: rate("3", 1)}, {Resolution: "1080p", Second: rate("0.2", 1)}}
+	acts := &activities.Activities{Money: activities.Money{Budgets: budgets, Prices: pricing.NewList(map[string]pricing.Price{
+		"tiered": {Tiers: tiers, VideoSecond: rate("1", 1)}, "counted": {Output: rate("10", 1_000_000), VideoSecond: rate("0.1", 1)},
+	})}}
+	day := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	on := true
+	asked := activities.Asked(providers.VideoRequest{Seconds: "10", Width: 1280, Height: 720, GenerateAudio: &on})
+	open := activities.Asked(providers.VideoRequest{Seconds: "10"})
+	for name, c := range map[string]struct {
+		model   string
+		footage activities.Footage
+		ending  activities.Ending
+		want    ledger.Row
+	}{
+		"asked":      {"tiered", asked.Made(providers.VideoStatus{}, 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000}},
+		"pixels":     {"tiered", asked.Made(providers.VideoStatus{Width: 1120, Height: 832}, 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000}},
+		"the word":   {"tiered", asked.Made(providers.VideoStatus{Resolution: "1080P", Seconds: "5"}, 2), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 6_000_000_000}},
+		"made so":    {"tiered", open.Made(providers.VideoStatus{Width: 1080, Height: 1920, Audio: "false"}, 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 2_000_000_000}},
+		"not known":  {"tiered", open.Made(providers.VideoStatus{}, 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 10_000_000_000}},
+		"unknown":    {"tiered", asked, activities.EndedUnknown, ledger.Row{Failed: 1, Cost: 1_000_000_000}},
+		"tokens":     {"counted", open.Made(providers.VideoStatus{Tokens: providers.VideoTokens{Input: 5, Output: 20_000}}, 1), activities.EndedCompleted, ledger.Row{InputTokens: 5, OutputTokens: 20_000, Video: 10 * time.Second, Cost: 200_000_000}},
+		"none said":  {"counted", open.Made(providers.VideoStatus{}, 1), activities.EndedCompleted, ledger.Row{Video: 10 * time.Second, Cost: 1_000_000_000}},
+		"not billed": {"counted", open.Made(providers.VideoStatus{Tokens: providers.VideoTokens{Output: 20_000}}, 1), activities.EndedFailed, ledger.Row{Failed: 1}},
+	} {
+		bill := activities.Bill{Reservation: name, Model: c.model, Channel: "main", Ending: c.ending, Footage: c.footage, At: day}
+		if err := acts.Settle(t.Context(), activities.SettleInput{TaskID: name, Token: name, Bill: &bill}); err != nil {
+			t.Fatal(err)
+		}
+		c.want.Day, c.want.Token, c.want.Model, c.want.Channel, c.want.Tasks = "2026-01-31", name, c.model, "main", 1
+		if rows, err := ledger.NewReader(redis).Read(t.Context(), day, day, name); err != nil || !slices.Equal(rows, []ledger.Row{c.want}) {
+			t.Errorf("%s: got %+v, %v\nwant %+v", name, rows, err, c.want)
+		}
 	}
 }

@@ -109,7 +109,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		a.changed(ctx, in.Job.TaskID)
 		a.observe(ctx, in.Job, took(in.Job, p, status), log)
 		a.release(ctx, in.Job)
-		return status, nil
+		return a.Catalog[pick.Channel.Vendor].Made(pick.Model, status), nil
 	case providers.JobFailed:
 		log.Info("job failed", "code", failureCode(status))
 		a.release(ctx, in.Job)

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 )
@@ -71,6 +72,27 @@ func (v Vendor) CheckVideo(c Channel, model string, shape VideoShape) *Fault {
 		return nil
 	}
 	return known.Check(shape)
+}
+
+// Made completes what a vendor says of a job that is done by what its model always makes.
+func (v Vendor) Made(model string, status VideoStatus) VideoStatus {
+	if v.VideoModels == nil {
+		return status
+	}
+	known, ok := v.VideoModels(model)
+	if !ok {
+		return status
+	}
+	if len(known.Resolutions) == 1 && !takesAny(known.Resolutions) {
+		status.Resolution = cmp.Or(status.Resolution, known.Resolutions[0])
+	}
+	switch known.Audio {
+	case AudioAlways:
+		status.Audio = cmp.Or(status.Audio, "true")
+	case AudioNever:
+		status.Audio = cmp.Or(status.Audio, "false")
+	}
+	return status
 }
 
 // Convention is what the OpenTelemetry conventions for generative AI call the vendor's service.

@@ -171,10 +171,21 @@ type VideoStatus struct {
 	Seconds string `json:"seconds,omitempty"`
 	Width   int    `json:"width,omitempty"`
 	Height  int    `json:"height,omitempty"`
+	// Resolution is the vendor's word for the size, and Audio whether the video has sound: "true", "false", or "" where it does not
+	// say. Tokens are what it counts. All are of a job that is done.
+	Resolution string      `json:"resolution,omitempty"`
+	Audio      string      `json:"audio,omitempty"`
+	Tokens     VideoTokens `json:"tokens,omitzero"`
 	// Took is how long a job that is done took by the vendor's own clock, 0 where it does not say.
 	Took time.Duration `json:"took,omitempty"`
 	// Failure says why a job failed; nil otherwise.
 	Failure *VideoFailure `json:"failure,omitempty"`
+}
+
+// VideoTokens are what a vendor that bills by tokens counts for a job; zero where it does not say.
+type VideoTokens struct {
+	Input  int64 `json:"input,omitempty"`
+	Output int64 `json:"output,omitempty"`
 }
 
 // VideoFailure is why a job ended without a video, in words that may be shown to the client.

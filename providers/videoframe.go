@@ -149,6 +149,35 @@ func resolutionOf(width, height int) string {
 	return "4k"
 }
 
+// Makes tells whether the model may make a video of a resolution, a word as ResolutionWord writes it, with sound ("true") or
+// without ("false"); "" says nothing.
+func (m VideoModel) Makes(resolution, audio string) bool {
+	if audio == "true" && m.Audio == AudioNever || audio == "false" && m.Audio == AudioAlways {
+		return false
+	}
+	if resolution == "" || m.Resolutions == nil && m.Sizes == nil || takesAny(m.Resolutions) || takesAny(m.Sizes) {
+		return true
+	}
+	is := func(word string) bool {
+		width, height := pixelsOf(word)
+		return ResolutionWord(word, 0, 0) == resolution || width > 0 && resolutionOf(width, height) == resolution
+	}
+	return slices.ContainsFunc(m.Resolutions, is) || slices.ContainsFunc(m.Sizes, is)
+}
+
+// ResolutionWord is the one word for a resolution that was given as a word, or as pixels where there is none; "" for neither.
+func ResolutionWord(word string, width, height int) string {
+	const fourK, asPixels = "4k", "2160p"
+	word = strings.ToLower(strings.TrimSpace(word))
+	switch {
+	case word == asPixels:
+		return fourK
+	case word == "" && width > 0 && height > 0:
+		return resolutionOf(width, height)
+	}
+	return word
+}
+
 // pixelsOf reads "1280x720"; 0, 0 for another word.
 func pixelsOf(size string) (width, height int) {
 	w, h, _ := strings.Cut(size, "x")

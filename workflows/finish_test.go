@@ -219,15 +219,20 @@ func TestVideoIsBilled(t *testing.T) {
 	t.Parallel()
 	unknown := &activities.Record{Kind: providers.Upstream, Message: "lost", Finished: true}
 	lost := providers.VideoStatus{State: providers.JobFailed, Failure: &providers.VideoFailure{Code: "bad"}}
-	asked := activities.Footage{Seconds: "8", Videos: 1}
+	asked := activities.Footage{Seconds: "8", Videos: 1, Audio: "true"}
+	counted := done
+	counted.Seconds, counted.Resolution, counted.Tokens = "", "480P", providers.VideoTokens{Output: 7}
 	for name, tc := range map[string]struct {
 		submit *activities.Record
 		status providers.VideoStatus
 		want   activities.Bill
 	}{
-		"completed": {nil, done, activities.Bill{Ending: activities.EndedCompleted, Footage: activities.Footage{Seconds: done.Seconds, Videos: 1}}},
-		"failed":    {nil, lost, activities.Bill{Ending: activities.EndedFailed}},
-		"unknown":   {unknown, done, activities.Bill{Ending: activities.EndedUnknown, Footage: asked}},
+		"completed": {nil, done, activities.Bill{Ending: activities.EndedCompleted, Footage: activities.Footage{Seconds: done.Seconds, Videos: 1, Resolution: "720p", Audio: "true"}}},
+		"counted": {nil, counted, activities.Bill{Ending: activities.EndedCompleted, Footage: activities.Footage{
+			Seconds: asked.Seconds, Videos: 1, Resolution: "480p", Audio: "true", Tokens: counted.Tokens,
+		}}},
+		"failed":  {nil, lost, activities.Bill{Ending: activities.EndedFailed}},
+		"unknown": {unknown, done, activities.Bill{Ending: activities.EndedUnknown, Footage: asked}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -253,9 +258,6 @@ func TestVideoIsBilled(t *testing.T) {
 				t.Error("no time of the end")
 			}
 			tc.want.Reservation, tc.want.Model, tc.want.Channel, tc.want.At = in.Reservation, "sora-2", "main", got.At
-			if tc.want.Ending == activities.EndedCompleted && tc.want.Footage.Seconds == "" {
-				tc.want.Footage.Seconds = asked.Seconds
-			}
 			if got != tc.want {
 				t.Errorf("got  %+v\nwant %+v", got, tc.want)
 			}

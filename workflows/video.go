@@ -6,7 +6,6 @@
 package workflows
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -50,6 +49,8 @@ type video struct {
 	stopping string
 	// failedAt is the channel of the last job, whose failure lets another follow; "" for none.
 	failedAt string
+	// made is what the vendor says of the job that is done.
+	made providers.VideoStatus
 	// acts only names the activities to the SDK; it stays nil and nothing calls it.
 	acts *activities.Activities
 }
@@ -76,6 +77,7 @@ func (v *video) run(ctx workflow.Context) (Result, error) {
 		}
 		v.elsewhere(workflow.Now(ctx), job, *failure)
 	}
+	v.made = status
 	outputs, failure, err := v.archive(ctx, job, status)
 	if err != nil || failure != nil {
 		return failed(failure, ProgressArchiving).of(job), err
@@ -176,7 +178,7 @@ func (v *video) bill(result Result) *activities.Bill {
 	switch {
 	case result.State == Completed:
 		b.Ending = activities.EndedCompleted
-		b.Footage = activities.Footage{Seconds: cmp.Or(result.Seconds, v.in.Footage.Seconds), Videos: len(result.Outputs)}
+		b.Footage = v.in.Footage.Made(v.made, len(result.Outputs))
 	case result.Failure != nil && result.Failure.Code == CodeUpstreamUnknown:
 		b.Ending, b.Footage = activities.EndedUnknown, v.in.Footage
 	}

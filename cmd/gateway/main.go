@@ -103,8 +103,9 @@ func (m *Main) Run(ctx context.Context) error {
 	}
 	program := &cli.Program{
 		Globals: commands.Globals, Stdout: m.Stdout, Stderr: m.Stderr, Terminal: m.Terminal, OnClose: m.onClose,
-		Load: func() (config.Config, error) { return m.loadConfig(commands.Config) },
-		Open: func() (*cli.Services, error) { return m.open(commands.Config) },
+		Load:    func() (config.Config, error) { return m.loadConfig(commands.Config) },
+		Vendors: vendors,
+		Open:    func() (*cli.Services, error) { return m.open(commands.Config) },
 	}
 	return call.Run(m, &commands.Globals, program)
 }

@@ -181,7 +181,7 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	rekeyed := w.parts.adminKey.Load(cfg.AdminKey)
 	log := w.parts.log
 	if tokens != nil { // a worker has no use for keys
-		logWarnings(log, cfg.Warnings())
+		logWarnings(log, cfg.Warnings(w.parts.catalog))
 	}
 	log.Info("configuration loaded", "file", w.file, "channels", len(cfg.Channels), "tokens", len(cfg.Tokens))
 	if rekeyed {

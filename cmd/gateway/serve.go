@@ -30,7 +30,7 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	if err != nil {
 		return err
 	}
-	logWarnings(p.log, p.cfg.Warnings())
+	logWarnings(p.log, p.cfg.Warnings(p.catalog))
 	tokens, err := p.seedTokens(ctx, m)
 	if err != nil {
 		return err

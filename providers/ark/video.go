@@ -128,8 +128,20 @@ type task struct {
 		VideoURL upstream.Loose `json:"video_url"`
 	} `json:"content"`
 	Duration   upstream.Loose  `json:"duration"`
+	Resolution upstream.Loose  `json:"resolution"`
+	Sound      json.RawMessage `json:"generate_audio"`
+	Usage      json.RawMessage `json:"usage"`
 	Identifier upstream.Loose  `json:"safety_identifier"`
 	Error      json.RawMessage `json:"error"`
+}
+
+// tokens are what the vendor bills.
+func (t task) tokens() providers.VideoTokens {
+	var usage struct {
+		Output upstream.Loose `json:"completion_tokens"`
+	}
+	_ = json.Unmarshal(t.Usage, &usage) // another shape counts nothing
+	return providers.VideoTokens{Output: usage.Output.Count()}
 }
 
 // status reads the vendor's words. An unknown one, and none at all, means still running.
@@ -145,6 +157,10 @@ func (t task) status(key providers.Secret) (providers.VideoStatus, error) {
 		}
 		s.State, s.Outputs, s.NextPoll, s.Seconds = providers.JobDone, 1, 0, t.Duration.Number()
 		s.Took, s.Dies = upstream.Took(t.Created, t.Updated), t.Updated.Time()
+		s.Resolution, s.Tokens = providers.Cut(string(t.Resolution), providers.WordLimit), t.tokens()
+		if on := string(t.Sound); on == "true" || on == "false" {
+			s.Audio = on
+		}
 		if s.Dies.IsZero() {
 			s.Dies = time.Now()
 		}

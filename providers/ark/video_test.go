@@ -300,3 +300,19 @@ func TestVideoFindNothing(t *testing.T) {
 		t.Errorf("got %v, asked %d times", err, asked)
 	}
 }
+
+// TestBill: the vendor says what it made, and counts tokens; what has another shape counts nothing and loses no video.
+func TestBill(t *testing.T) {
+	t.Parallel()
+	for usage, want := range map[string]providers.VideoTokens{
+		`{"completion_tokens":108900,"total_tokens":108900}`: {Output: 108900}, `[]`: {}, `{"completion_tokens":{}}`: {}, `{"completion_tokens":-1}`: {},
+	} {
+		adapter, to := at(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"id":"1","status":"succeeded","content":{"video_url":"http://x/"},"usage":`+usage+`,"resolution":"720p","generate_audio":false}`)
+		})
+		status, err := adapter.Poll(t.Context(), to, providers.Ticket{Job: "1"})
+		if err != nil || status.State != providers.JobDone || status.Tokens != want || status.Resolution != "720p" || status.Audio != "false" {
+			t.Errorf("%s: got %+v, %v", usage, status, err)
+		}
+	}
+}

@@ -54,22 +54,27 @@ func (i interaction) video() content {
 	return content{}
 }
 
-// billed tells whether video was counted.
-func (i interaction) billed() bool {
+// tokens are those of the input, and those of the video that was made, which the vendor bills.
+func (i interaction) tokens() (tokens providers.VideoTokens) {
 	var usage struct {
+		Input  upstream.Loose `json:"total_input_tokens"`
 		Output []struct {
 			Modality upstream.Loose `json:"modality"`
 			Tokens   upstream.Loose `json:"tokens"`
 		} `json:"output_tokens_by_modality"`
 	}
 	_ = json.Unmarshal(i.Usage, &usage) // another shape counts nothing
+	tokens.Input = usage.Input.Count()
 	for _, one := range usage.Output {
-		if one.Modality == "video" && one.Tokens != "" && one.Tokens != "0" {
-			return true
+		if one.Modality == "video" {
+			tokens.Output += one.Tokens.Count()
 		}
 	}
-	return false
+	return tokens
 }
+
+// billed tells whether video was counted.
+func (i interaction) billed() bool { return i.tokens().Output > 0 }
 
 // status reads the vendor's words. An unknown one, and none at all, means still running.
 func (i interaction) status(key providers.Secret) (providers.VideoStatus, error) {
@@ -85,7 +90,7 @@ func (i interaction) status(key providers.Secret) (providers.VideoStatus, error)
 		video := i.video()
 		switch {
 		case video != (content{}):
-			s.State, s.Outputs, s.NextPoll = providers.JobDone, 1, 0
+			s.State, s.Outputs, s.NextPoll, s.Tokens = providers.JobDone, 1, 0, i.tokens()
 			i.times(&s, video.URI != "")
 		case i.billed() || i.words() == "": // the answer has another shape than is known, and may have a video
 			return providers.VideoStatus{}, upstream.BrokenAnswer("completed without a video", nil)

@@ -392,3 +392,20 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+// TestBill: tokens of video are what the vendor bills; other modalities are no video.
+func TestBill(t *testing.T) {
+	t.Parallel()
+	for usage, want := range map[string]providers.VideoTokens{
+		`{"total_input_tokens":12,"total_output_tokens":34800,"output_tokens_by_modality":[{"modality":"text","tokens":48},{"modality":"video","tokens":34752}]}`: {Input: 12, Output: 34752},
+		`{}`: {}, `7`: {},
+	} {
+		adapter, to := at(t, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"id":"1","status":"completed","steps":[{"type":"model_output","content":[{"type":"video","uri":"http://x/"}]}],"usage":`+usage+`}`)
+		})
+		status, err := adapter.Poll(t.Context(), to, providers.Ticket{Job: "1"})
+		if err != nil || status.State != providers.JobDone || status.Tokens != want {
+			t.Errorf("%s: got %+v, %v", usage, status, err)
+		}
+	}
+}

@@ -99,9 +99,12 @@ func (m *Money) UnmarshalText(text []byte) error {
 type Price struct {
 	// Input, Cached and Output are per token. Cached input costs what Input does where Cached is nil.
 	Input, Cached, Output *Rate
-	// Request is per call or task, Image per image made, AudioSecond per second of audio heard or made, VideoSecond per
-	// second of video made.
-	Request, Image, AudioSecond, VideoSecond *Rate
+	// Request is per call or task, Image per image made, AudioSecond per second of audio heard or made.
+	Request, Image, AudioSecond *Rate
+	// VideoSecond is per second of video made and Video per video, where no tier fits.
+	VideoSecond, Video *Rate
+	// Tiers are prices of videos by what they are like. The first that fits stands in place of VideoSecond and Video.
+	Tiers []Tier
 }
 
 // Rate is the exact price of one of something, in billionths of the currency, as a fraction. It is immutable.
@@ -132,11 +135,24 @@ type Measure struct {
 	Usage    providers.Usage
 	// Video is the length of what was made. Of lengths, what is below a millisecond does not count.
 	Video time.Duration
+	// Videos is how many were made, and what they are like.
+	Videos     int64
+	Resolution string // as providers.ResolutionWord writes it; "" where nobody knows
+	Sound      Sound
 }
 
 // Cost is what a measure costs: each counter for itself, rounded up to the next billionth. A cost that Money cannot hold
-// is the most it can.
+// is the most it can. Output tokens, where they have a price and were counted, stand in place of the length and the number
+// of videos.
 func (p Price) Cost(m Measure) Money {
+	second, video := p.tier(m)
+	if p.Output != nil && m.Usage.Output > 0 {
+		second, video = nil, nil
+	}
+	return p.cost(m, second, video)
+}
+
+func (p Price) cost(m Measure, second, video *Rate) Money {
 	cached := p.Cached
 	if cached == nil {
 		cached = p.Input
@@ -154,7 +170,8 @@ func (p Price) Cost(m Measure) Money {
 		{p.Output, m.Usage.Output, 1},
 		{p.Image, m.Usage.Images, 1},
 		{p.AudioSecond, m.Usage.Audio.Milliseconds(), mostPieces},
-		{p.VideoSecond, m.Video.Milliseconds(), mostPieces},
+		{second, m.Video.Milliseconds(), mostPieces},
+		{video, m.Videos, 1},
 	} {
 		total = total.plus(item.rate.of(item.count, item.of))
 	}

@@ -38,6 +38,16 @@ func (l Loose) Number() string {
 	return s
 }
 
+// Count reads a number of sensible size that is not negative, and leaves out what is behind its point; 0 for anything else.
+func (l Loose) Count() int64 {
+	const sense = 1 << 40
+	n, err := strconv.ParseFloat(string(l), 64)
+	if err != nil || !(0 < n && n < sense) {
+		return 0
+	}
+	return int64(n)
+}
+
 // Percent reads a progress of 0 to 100, with a percent sign or without; -1 for anything else.
 func (l Loose) Percent() int {
 	p, err := strconv.ParseFloat(strings.TrimSuffix(string(l), "%"), 64)

@@ -188,6 +188,7 @@ type TaskEnd struct {
 	At                        time.Time // whose day counts; zero: now
 	Outcome                   Outcome
 	Video                     time.Duration // made, all outputs together
+	InputTokens, OutputTokens int64         // that the vendor counted
 	Cost                      int64         // in billionths
 }
 
@@ -199,7 +200,7 @@ func (b *Budgets) Settle(ctx context.Context, e TaskEnd) error {
 	if at.IsZero() {
 		at = time.Now()
 	}
-	first := counters{inTasks: 1, inVideo: e.Video.Milliseconds(), inCost: storage.BoundAmount(e.Cost)}
+	first := counters{inTasks: 1, inVideo: e.Video.Milliseconds(), inInput: e.InputTokens, inOutput: e.OutputTokens, inCost: storage.BoundAmount(e.Cost)}
 	later := first
 	later[inTasks] = 0
 	if e.Outcome != TaskCompleted {

@@ -75,7 +75,7 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	shape := req.Shape()
 	start := workflows.Input{
 		Revision: workflows.RevisionNow, TaskID: id, Generation: generation, Created: now, Token: c.in.TokenID, Group: c.in.Group, Weight: c.in.Weight, Lane: c.in.Lane,
-		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: activities.Footage{Seconds: req.Seconds, Videos: req.N},
+		Reservation: id + "." + rand.Text()[:reservationLetters], Footage: activities.Asked(*req),
 		Format: c.in.Format, Model: req.Model, Several: req.N > 1, Video: &shape, Pin: pin, Notify: c.in.TokenWebhook || req.WebhookURL != "", Limits: c.opts.Limits,
 	}
 	load, err := place(*req, &start, &m)
@@ -232,7 +232,7 @@ func (c *creation) reserve(ctx context.Context, start workflows.Input) error {
 	}
 	price, _ := c.opts.Prices.Of(start.Model)
 	err := c.opts.Budgets.Reserve(ctx, ledger.Estimate{
-		ID: start.Reservation, Token: c.in.TokenID, Model: start.Model, Budget: c.in.Budget, Amount: int64(price.Cost(start.Footage.Measure())),
+		ID: start.Reservation, Token: c.in.TokenID, Model: start.Model, Budget: c.in.Budget, Amount: int64(price.Most(start.Footage.Measure())),
 	})
 	switch {
 	case errors.Is(err, ledger.ErrBudget):

@@ -26,7 +26,9 @@ func videoPrices(t *testing.T) *pricing.List {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pricing.NewList(map[string]pricing.Price{"sora-2": {VideoSecond: second}})
+	return pricing.NewList(map[string]pricing.Price{"sora-2": {VideoSecond: second}, "tiered": {VideoSecond: second, Tiers: []pricing.Tier{
+		{Resolution: "720p", Second: second}, {Resolution: "4k", Video: second},
+	}}})
 }
 
 func newPaying(t *testing.T, redis *redis.Client) (*tasks.Client, *fakeEngine) {
@@ -95,5 +97,33 @@ func TestCreateWithoutTheBudget(t *testing.T) {
 	var fault *providers.Fault
 	if !errors.As(err, &fault) || fault.Kind != providers.Overloaded || engine.count() != 1 {
 		t.Errorf("got %v and %d tasks, want a 503 and 1", err, engine.count())
+	}
+}
+
+// TestCreateReservesByWhatIsAsked: a resolution has its tier, and where none is named the dearest that may fit is reserved.
+func TestCreateReservesByWhatIsAsked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		req  providers.VideoRequest
+		want int64
+	}{
+		"a word":  {providers.VideoRequest{Resolution: "4k"}, unit / 10},
+		"pixels":  {providers.VideoRequest{Width: 2160, Height: 3840}, unit / 10},
+		"unknown": {providers.VideoRequest{}, unit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redis := storagetest.Redis(t)
+			service, _ := newPaying(t, redis)
+			c.req.Model, c.req.Prompt, c.req.Seconds = "tiered", "a cat", "10"
+			in := create(c.req)
+			in.Budget = 2
+			if _, err := service.Create(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := ledger.NewBudgets(redis, nil).Balance(t.Context(), "demo"); err != nil || got != (ledger.Balance{Reserved: c.want}) {
+				t.Errorf("balance %+v, %v, want %d reserved", got, err, c.want)
+			}
+		})
 	}
 }

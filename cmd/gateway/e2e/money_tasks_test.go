@@ -78,7 +78,7 @@ func (m *money) task(i int) {
 	random, prompt := m.random(3, i), promptOf(i)
 	params := openai.VideoNewParams{
 		Prompt: prompt, Model: []openai.VideoModel{"sora-2-fast", "sora-2-pro-fast", "sora-2-fast", "sora-2-fast-fail"}[random.IntN(4)],
-		Seconds: []openai.VideoSeconds{"4", "8", "12"}[random.IntN(3)],
+		Seconds: []openai.VideoSeconds{"4", "8", "12"}[random.IntN(3)], Size: openai.VideoSize1280x720,
 	}
 	ctx, cancel := context.WithTimeout(m.t.Context(), moneyTimeout)
 	defer cancel()
@@ -130,7 +130,7 @@ func (m *money) create(ctx context.Context, g *stack.Gateway, params openai.Vide
 // priceOf is what a video of a model and so many seconds costs.
 func priceOf(model openai.VideoModel, seconds int64) int64 {
 	if model == "sora-2-pro-fast" {
-		return proRequest + proSecond*seconds
+		return proRequest + proVideo + proSecond*seconds
 	}
 	return videoRequest + videoSecond*seconds
 }

@@ -54,16 +54,16 @@ const (
 	// The price of a token, in billionths: of input, of output, and of a call beside them. Those of the second model differ.
 	callInput, callOutput, callRequest = 3, 7, 1000
 	miniInput, miniOutput, miniRequest = 2, 5, 11
-	// A second of video, and a task.
-	videoSecond, videoRequest = 100_000_000, 10_000_000
-	proSecond, proRequest     = 300_000_000, 20_000_000
-	moneyPrices               = `prices:
+	// A second of video, and a task; of the second model a video as well, as its tier for 720p says.
+	videoSecond, videoRequest       = 100_000_000, 10_000_000
+	proSecond, proVideo, proRequest = 300_000_000, 50_000_000, 20_000_000
+	moneyPrices                     = `prices:
   gpt-4o: {input: 0.000000003, output: 0.000000007, unit: 1, request: 0.000001}
   gpt-4o-held: {input: 0.000000003, output: 0.000000007, unit: 1, request: 0.000001}
   gpt-4o-mini: {input: 0.002, output: 0.005, request: 0.000000011}
   sora-2-fast: {second: 0.1, request: 0.01}
   sora-2-fast-fail: {second: 0.1, request: 0.01}
-  sora-2-pro-fast: {second: 0.3, request: 0.02}
+  sora-2-pro-fast: {second: 9, request: 0.02, tiers: [{resolution: 1080p, second: 8}, {resolution: 720p, second: 0.3, video: 0.05}]}
 `
 	// moneyRedis has everybody wait for Redis as long as a busy machine needs: while it counts as away each gateway limits for
 	// itself, and reserves nothing.

@@ -17,6 +17,7 @@ import (
 
 	"modelrelay/api/admin"
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/storage/taskindex"
@@ -38,6 +39,8 @@ type Program struct {
 	Terminal bool
 	// Load reads the configuration file.
 	Load func() (config.Config, error)
+	// Vendors is the catalog by which the file is read.
+	Vendors func() providers.Catalog
 	// Open puts together what the configuration file names. Nothing of it is asked before a command does.
 	Open func() (*Services, error)
 	// OnClose has something released when the command is done.

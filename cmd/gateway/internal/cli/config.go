@@ -33,7 +33,7 @@ func (configCheckCmd) Run(ctx context.Context, p *Program) error {
 	if err != nil {
 		return err
 	}
-	s := cfg.Summarize(p.Config)
+	s := cfg.Summarize(p.Config, p.Vendors())
 	mend := lookAtTemporal(ctx, cfg)
 	s.Temporal = "ok"
 	if mend != nil {

@@ -129,12 +129,24 @@ type Relay struct {
 type Price struct {
 	Input       Amount `yaml:"input" doc:"per unit of input tokens"`
 	CachedInput Amount `yaml:"cached_input" doc:"per unit of cached input tokens; absent: what input says"`
-	Output      Amount `yaml:"output" doc:"per unit of output tokens"`
+	Output      Amount `yaml:"output" doc:"per unit of output tokens; a video whose vendor counts them costs them in place of second and video"`
 	Unit        string `yaml:"unit" doc:"tokens of one unit: 1, 1K or 1M"`
 	Request     Amount `yaml:"request" doc:"per call that was answered, and per video task that completed"`
 	Image       Amount `yaml:"image" doc:"per image made"`
 	AudioSecond Amount `yaml:"audio_second" doc:"per second of audio, where the upstream says how long it was"`
-	Second      Amount `yaml:"second" doc:"per second of video made"`
+	Second      Amount `yaml:"second" doc:"per second of video made, where no tier fits"`
+	Video       Amount `yaml:"video" doc:"per video made, where no tier fits; beside second"`
+	// Tiers are tried in their order.
+	Tiers []Tier `yaml:"tiers"`
+}
+
+// Tier is what videos of one kind cost.
+type Tier struct {
+	Resolution string `yaml:"resolution" doc:"a word such as 720p or 4k, in any case, that of pixels their shorter side's: the tier is for such videos; absent: for every resolution. The first tier that fits counts in place of the price's own second and video"`
+	// Audio is true or false, "" for either.
+	Audio  string `yaml:"audio" doc:"true: for videos with sound, false: for those without; absent: for both"`
+	Second Amount `yaml:"second" doc:"per second of such a video"`
+	Video  Amount `yaml:"video" doc:"per such video; beside second"`
 }
 
 // Channel is one configured way to one upstream.

@@ -63,7 +63,7 @@ relay:    {max_body: 64MiB, first_byte_timeout: 120s, idle_timeout: 120s, max_at
 tokens:
   - {name: demo, key: sk-demo, group: default, models: ["*"], requests_per_minute: 600, tokens_per_minute: 0, concurrency: 0, max_tasks: 0, max_sockets: 0,
      budget: 0, weight: 1, lane: normal, expires: "", networks: [], operations: [], webhook_url: "", webhook_secret: "", disabled: false}
-prices: {gpt-4o: {input: 2.5, cached_input: 1.25, output: 10, unit: 1M}, sora-2: {second: 0.1, request: 0.000000001}}
+prices: {gpt-4o: {input: 2.5, cached_input: 1.25, output: 10, unit: 1M}, sora-2: {second: 0.1, request: 0.000000001, video: 0.5, tiers: [{resolution: 1080P, audio: true, second: 0.3, video: 1}]}}
 channels:
   - name: main
     vendor: openai
@@ -98,7 +98,10 @@ func TestWholeFile(t *testing.T) {
 	}}
 	want.Prices = map[string]config.Price{
 		"gpt-4o": {Input: "2.5", CachedInput: "1.25", Output: "10", Unit: "1M"},
-		"sora-2": {Second: "0.1", Request: "0.000000001", Unit: "1M"},
+		"sora-2": {
+			Second: "0.1", Request: "0.000000001", Unit: "1M", Video: "0.5",
+			Tiers: []config.Tier{{Resolution: "1080P", Audio: "true", Second: "0.3", Video: "1"}},
+		},
 	}
 	want.Channels = []config.Channel{{
 		Name: "main", Vendor: "openai", BaseURL: "https://api.example.test/v1", Keys: []providers.Secret{"sk-upstream"},
@@ -219,6 +222,10 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"token twice", "tokens:\n  - {name: a, key: k}\n  - {name: a, key: l}\n", "3:6: tokens[1].name: is the same as tokens[0].name"},
 		{"key twice", "tokens:\n  - {name: a, key: k}\n  - {name: b, key: k}\n", "3:15: tokens[1].key: is the same as tokens[0].key"},
 		{"unit", "prices: {m: {unit: 5}}\n", "1:14: prices.m.unit: \"5\" is unknown; known are 1, 1K, 1M"},
+		{"tier of nothing", "prices: {m: {tiers: [{resolution: 720p}]}}\n", "1:22: prices.m.tiers[0]: wants second or video"},
+		{"tier by pixels", "prices: {m: {tiers: [{resolution: 1280x720, video: 1}]}}\n", "prices.m.tiers[0].resolution: wants a word such as 720p"},
+		{"tier with some sound", "prices: {m: {tiers: [{audio: yes, video: 1}]}}\n", "prices.m.tiers[0].audio: \"yes\" is unknown; known are true, false"},
+		{"tier's price", "prices: {m: {tiers: [{video: x}]}}\n", "prices.m.tiers[0].video: \"x\": want a decimal amount"},
 		{"price", "prices: {m: {second: -1}}\n", "1:14: prices.m.second: \"-1\": want a decimal amount, not negative"},
 
 		{"vendor", "channels:\n  - name: a\n    vendor: opnai\n    base_url: http://u\n    keys: [k]\n    models: {m: }\n", `3:5: channels[0].vendor: "opnai" is unknown; known are hosts, openai, vendorc`},

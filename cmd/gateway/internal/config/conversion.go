@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"modelrelay/providers"
-	"modelrelay/providers/pricing"
 	"modelrelay/storage/tokens"
 )
 
@@ -46,45 +45,6 @@ func (c Config) Named() iter.Seq[string] {
 			}
 		}
 	}
-}
-
-// PriceList is what the file charges for each model.
-func (c Config) PriceList() map[string]pricing.Price {
-	list := make(map[string]pricing.Price, len(c.Prices))
-	for model, price := range c.Prices {
-		list[model], _ = price.list() // Validate refused the others
-	}
-	return list
-}
-
-// list is the price as calls are charged by it, and what is wrong with it.
-func (p Price) list() (pricing.Price, []Problem) {
-	var price pricing.Price
-	var problems []Problem
-	unit := units()[p.Unit]
-	if unit == 0 {
-		unit = 1 // what is wrong with the unit is said elsewhere
-	}
-	for _, rate := range []struct {
-		key    string
-		amount Amount
-		per    int64
-		into   **pricing.Rate
-	}{
-		{"input", p.Input, unit, &price.Input},
-		{"cached_input", p.CachedInput, unit, &price.Cached},
-		{"output", p.Output, unit, &price.Output},
-		{"request", p.Request, 1, &price.Request},
-		{"image", p.Image, 1, &price.Image},
-		{"audio_second", p.AudioSecond, 1, &price.AudioSecond},
-		{"second", p.Second, 1, &price.VideoSecond},
-	} {
-		var err error
-		if *rate.into, err = rate.amount.rate(rate.per); err != nil {
-			problems = append(problems, Problem{Key: rate.key, Message: err.Error()})
-		}
-	}
-	return price, problems
 }
 
 // Routes are the file's channels for the router.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/providers"
 )
 
 // TestSecretFiles: a key may stand in a file, whose path begins at the configuration's folder; one that cannot be read is a
@@ -68,7 +69,7 @@ func TestUnpricedModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got string
-		for _, warning := range cfg.Warnings() {
+		for _, warning := range cfg.Warnings(testVendors()) {
 			got += warning.Key + ": " + warning.Message
 		}
 		if got != want {
@@ -76,3 +77,50 @@ func TestUnpricedModels(t *testing.T) {
 		}
 	}
 }
+
+// TestTiersThatNeverFit are named, and so is a price by which a video reserves nothing.
+func TestTiersThatNeverFit(t *testing.T) {
+	t.Parallel()
+	vendors := testVendors()
+	vendors["films"] = providers.Vendor{Name: "films", Video: noVideos{}, VideoModels: func(model string) (providers.VideoModel, bool) {
+		return map[string]providers.VideoModel{
+			"up":   {Resolutions: []string{"720p", "1080p"}, Audio: providers.AudioNever},
+			"size": {Sizes: []string{"1280x720", "2160x3840"}, Audio: providers.AudioAlways},
+		}[model], model != "new"
+	}}
+	const channel = "channels: [{name: c, vendor: films, base_url: \"http://u\", keys: [k], models: {m: up, s: size, n: new}}]\n"
+	for prices, want := range map[string]string{
+		"m: {tiers: [{resolution: 720p, second: 1}, {video: 1}, {resolution: 1080p, video: 1}]}":                      `prices.m.tiers[2]: can never fit: tiers[1] comes first`,
+		"m: {tiers: [{resolution: 720P, second: 1}, {resolution: 720p, audio: false, second: 1}]}":                    `prices.m.tiers[1]: can never fit: tiers[0] comes first`,
+		"m: {tiers: [{resolution: 4k, second: 1}]}":                                                                   `prices.m.tiers[0]: can never fit: no channel of the model makes such a video`,
+		"m: {tiers: [{audio: true, second: 1}]}":                                                                      `prices.m.tiers[0]: can never fit: no channel`,
+		"s: {tiers: [{resolution: 720p, second: 1}, {resolution: 2160p, second: 1}, {resolution: 1080p, second: 1}]}": `prices.s.tiers[2]: can never fit: no channel`,
+		"s: {tiers: [{audio: false, second: 1}]}":                                                                     `prices.s.tiers[0]: can never fit: no channel`,
+		"n: {tiers: [{resolution: 4k, second: 1}]}":                                                                   "",
+		"absent: {tiers: [{resolution: 4k, second: 1}]}":                                                              "",
+		"m: {output: 1}":            "prices.m: has output, but neither second nor video",
+		"m: {output: 1, second: 1}": "",
+		"m: {tiers: [{audio: false, video: 0}, {audio: false, resolution: 720p, video: 1}]}": `prices.m.tiers[1]: can never fit`,
+	} {
+		all := prices
+		for _, model := range []string{"m", "s", "n"} {
+			if !strings.HasPrefix(prices, model+":") {
+				all += ", " + model + ": {second: 1}"
+			}
+		}
+		cfg, err := config.Parse("gateway.yaml", []byte("prices: {"+all+"}\n"+channel), testEnv, vendors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, warning := range cfg.Warnings(vendors) {
+			got += warning.Key + ": " + warning.Message
+		}
+		if want == "" && got != "" || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q, want %q", prices, got, want)
+		}
+	}
+}
+
+// noVideos stands for an adapter that nobody calls.
+type noVideos struct{ providers.VideoAdapter }

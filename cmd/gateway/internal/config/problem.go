@@ -1,11 +1,11 @@
 package config
 
 import (
-	"fmt"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
+
+	"modelrelay/providers"
 )
 
 // Problem is one thing wrong with the configuration. Its message never holds a secret.
@@ -62,8 +62,9 @@ func (e *Error) LogValue() slog.Value {
 // one always passes, so its length is its lock. The gateway's own keys are longer.
 const guessable = 20
 
-// Warnings are what a valid configuration does that its operator may not want. Their messages hold no secret.
-func (c Config) Warnings() []Problem {
+// Warnings are what a valid configuration does that its operator may not want. Their messages hold no secret. The
+// vendors' tables say what can be made.
+func (c Config) Warnings(vendors providers.Catalog) []Problem {
 	v := &validator{}
 	short := func(at, text string) {
 		if text != "" && len(text) < guessable {
@@ -77,29 +78,6 @@ func (c Config) Warnings() []Problem {
 	if c.Admin.Listen != "" && c.AdminKey == "" {
 		v.add("admin.listen", "opens nothing as long as admin_key is empty")
 	}
-	if free := c.unpriced(); len(c.Prices) > 0 && len(free) > 0 {
-		list := strings.Join(free[:min(len(free), maxUnpriced)], ", ")
-		if more := len(free) - maxUnpriced; more > 0 {
-			list += fmt.Sprintf(" and %d more", more)
-		}
-		v.add("prices", "has none for %s: their calls cost nothing", list)
-	}
+	v.prices(c, vendors)
 	return v.problems
-}
-
-// maxUnpriced bounds the names of models in a warning.
-const maxUnpriced = 10
-
-// unpriced are the models that channels list by name and that have no price, in the order of their names.
-func (c Config) unpriced() []string {
-	var models []string
-	for _, channel := range c.Channels {
-		for model := range channel.Models {
-			if _, priced := c.Prices[model]; !priced && !channel.Disabled && !strings.Contains(model, "*") {
-				models = append(models, strconv.Quote(model))
-			}
-		}
-	}
-	slices.Sort(models)
-	return slices.Compact(models)
 }

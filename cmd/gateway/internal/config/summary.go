@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"modelrelay/providers"
 )
 
 // Summary is what a configuration would load, without secrets.
@@ -40,9 +42,9 @@ type ChannelSummary struct {
 }
 
 // Summarize says what the configuration of the file would load. Nobody has looked at Temporal yet.
-func (c Config) Summarize(file string) Summary {
+func (c Config) Summarize(file string, vendors providers.Catalog) Summary {
 	s := Summary{File: file, Listen: c.Listen, Tokens: []TokenSummary{}, Channels: []ChannelSummary{}, Warnings: []string{}}
-	for _, warning := range c.Warnings() {
+	for _, warning := range c.Warnings(vendors) {
 		s.Warnings = append(s.Warnings, warning.String())
 	}
 	for _, t := range c.Tokens {

@@ -217,14 +217,6 @@ func (v *validator) tokenName(at, name string) {
 	}
 }
 
-func (v *validator) price(at string, p Price) {
-	v.oneOf(at+".unit", p.Unit, "1", "1K", "1M")
-	_, problems := p.list()
-	for _, problem := range problems {
-		v.add(at+"."+problem.Key, "%s", problem.Message)
-	}
-}
-
 func (v *validator) channel(at string, c Channel, vendors providers.Catalog) {
 	v.filled(at+".name", c.Name)
 	vendor, known := vendors[c.Vendor]

@@ -1,0 +1,175 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/pricing"
+)
+
+// PriceList is what the file charges for each model.
+func (c Config) PriceList() map[string]pricing.Price {
+	list := make(map[string]pricing.Price, len(c.Prices))
+	for model, price := range c.Prices {
+		list[model], _ = price.list() // Validate refused the others
+	}
+	return list
+}
+
+// amount is one amount of the file, what it is for, and where it goes.
+type amount struct {
+	key  string
+	text Amount
+	per  int64
+	into **pricing.Rate
+}
+
+// rates reads amounts, and says what is wrong with them.
+func rates(amounts ...amount) []Problem {
+	var problems []Problem
+	for _, a := range amounts {
+		var err error
+		if *a.into, err = a.text.rate(a.per); err != nil {
+			problems = append(problems, Problem{Key: a.key, Message: err.Error()})
+		}
+	}
+	return problems
+}
+
+// list is the price as calls are charged by it, and what is wrong with it.
+func (p Price) list() (pricing.Price, []Problem) {
+	var price pricing.Price
+	unit := units()[p.Unit]
+	if unit == 0 {
+		unit = 1 // what is wrong with the unit is said elsewhere
+	}
+	problems := rates(
+		amount{"input", p.Input, unit, &price.Input},
+		amount{"cached_input", p.CachedInput, unit, &price.Cached},
+		amount{"output", p.Output, unit, &price.Output},
+		amount{"request", p.Request, 1, &price.Request},
+		amount{"image", p.Image, 1, &price.Image},
+		amount{"audio_second", p.AudioSecond, 1, &price.AudioSecond},
+		amount{"second", p.Second, 1, &price.VideoSecond},
+		amount{"video", p.Video, 1, &price.Video},
+	)
+	for i, t := range p.Tiers {
+		tier := pricing.Tier{Resolution: providers.ResolutionWord(t.Resolution, 0, 0), Sound: pricing.Sound(t.Audio)}
+		at := key("tiers", i) + "."
+		problems = append(problems, rates(amount{at + "second", t.Second, 1, &tier.Second}, amount{at + "video", t.Video, 1, &tier.Video})...)
+		price.Tiers = append(price.Tiers, tier)
+	}
+	return price, problems
+}
+
+// maxTiers bounds the tiers of one price: each task looks at them in turn.
+const maxTiers = 100
+
+// price checks the price of one model.
+func (v *validator) price(at string, p Price) {
+	v.oneOf(at+".unit", p.Unit, "1", "1K", "1M")
+	_, problems := p.list()
+	for _, problem := range problems {
+		v.add(at+"."+problem.Key, "%s", problem.Message)
+	}
+	if len(p.Tiers) > maxTiers {
+		v.add(at+".tiers", "has more than %d entries", maxTiers)
+	}
+	for i, tier := range p.Tiers {
+		at := key(at+".tiers", i)
+		if tier.Audio != "" {
+			v.oneOf(at+".audio", tier.Audio, string(pricing.SoundOn), string(pricing.SoundOff))
+		}
+		if strings.ContainsAny(tier.Resolution, "xX*") {
+			v.add(at+".resolution", "wants a word such as 720p, that of the shorter side, in place of pixels")
+		}
+		if tier.Second == "" && tier.Video == "" {
+			v.add(at, "wants second or video; 0 costs nothing")
+		}
+	}
+}
+
+// prices warns of models without a price, of tiers that never count, and of videos that reserve nothing.
+func (v *validator) prices(c Config, vendors providers.Catalog) {
+	if free := c.unpriced(); len(c.Prices) > 0 && len(free) > 0 {
+		list := strings.Join(free[:min(len(free), maxUnpriced)], ", ")
+		if more := len(free) - maxUnpriced; more > 0 {
+			list += fmt.Sprintf(" and %d more", more)
+		}
+		v.add("prices", "has none for %s: their calls cost nothing", list)
+	}
+	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
+		v.tiers(c, vendors, model)
+	}
+}
+
+// tiers warns of the tiers of a model's price that no video ever fits.
+func (v *validator) tiers(c Config, vendors providers.Catalog, model string) {
+	price, _ := c.Prices[model].list()
+	tables, whole := c.videoTables(vendors, model)
+	if len(tables) > 0 && price.Output != nil && price.VideoSecond == nil && price.Video == nil && len(price.Tiers) == 0 {
+		v.add("prices."+model, "has output, but neither second nor video: a video reserves nothing of a budget, and its tokens are known only once it is made")
+	}
+	for i, tier := range price.Tiers {
+		at := key("prices."+model+".tiers", i)
+		if first := slices.IndexFunc(price.Tiers[:i], func(before pricing.Tier) bool { return before.Covers(tier) }); first >= 0 {
+			v.add(at, "can never fit: tiers[%d] comes first and fits whatever it does", first)
+			continue
+		}
+		makes := func(table providers.VideoModel) bool { return table.Makes(tier.Resolution, string(tier.Sound)) }
+		if whole && !slices.ContainsFunc(tables, makes) {
+			v.add(at, "can never fit: no channel of the model makes such a video")
+		}
+	}
+}
+
+// videoTables are what the vendors say of a model that channels list by its name. It is whole where every such channel's vendor
+// knows the model, and there is one.
+func (c Config) videoTables(vendors providers.Catalog, model string) (tables []providers.VideoModel, whole bool) {
+	whole = true
+	for _, channel := range c.Channels {
+		upstream, listed := channel.Models[model]
+		for name := range channel.Models {
+			listed = listed || providers.IsPattern(name) // which may stand for it
+		}
+		vendor := vendors[channel.Vendor]
+		if channel.Disabled || !listed || vendor.Video == nil {
+			continue
+		}
+		if upstream == "" {
+			upstream = model
+		}
+		var table providers.VideoModel
+		known := false
+		if _, exact := channel.Models[model]; exact && vendor.VideoModels != nil {
+			table, known = vendor.VideoModels(upstream)
+		}
+		if !known {
+			whole = false
+			continue
+		}
+		tables = append(tables, table)
+	}
+	return tables, whole && len(tables) > 0
+}
+
+// maxUnpriced bounds the names of models in a warning.
+const maxUnpriced = 10
+
+// unpriced are the models that channels list by name and that have no price, in the order of their names.
+func (c Config) unpriced() []string {
+	var models []string
+	for _, channel := range c.Channels {
+		for model := range channel.Models {
+			if _, priced := c.Prices[model]; !priced && !channel.Disabled && !strings.Contains(model, "*") {
+				models = append(models, strconv.Quote(model))
+			}
+		}
+	}
+	slices.Sort(models)
+	return slices.Compact(models)
+}
