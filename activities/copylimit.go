@@ -15,13 +15,15 @@ const (
 	// slowShare is the part of the places, one in so many, that copies of slow sources have, and that one channel alone
 	// leaves to the others.
 	slowShare = 4
+	// dyingSoon is the life of a result that is copied before all others: of several vendors it is an hour, of one six minutes.
+	dyingSoon = time.Hour
 )
 
 // errCrowded: so many copies of the channel wait for a place in this worker that it takes no more of them.
 var errCrowded = errors.New("too many copies of the channel wait")
 
-// CopyLimit is how many copies a worker makes at a time. One channel has all of them but a quarter, and whoever has the fewest
-// goes first, so that a channel whose results trickle stops no other's. A copy that was found to be slow goes on in a quarter
+// CopyLimit is how many copies a worker makes at a time. One channel has all of them but a quarter. What dies soon goes before
+// what does not; else whoever has the fewest goes first, so that a channel whose results trickle stops no other's. A copy that was found to be slow goes on in a quarter
 // of the places, one of each channel where there are several, and is left alone there: it takes as long as it takes.
 //
 // Nil is any number of places. Safe for concurrent use.
@@ -44,7 +46,8 @@ type copyLane struct {
 type waiting struct {
 	dies  time.Time // when what it copies goes; zero: not known
 	since int64
-	in    chan struct{} // closed when it has its place
+	in    chan struct{} // closed when it has its place, or was put out of the line
+	out   bool          // put out
 }
 
 // NewCopyLimit makes that many places, at least 2.
@@ -61,22 +64,19 @@ func (p *CopyLimit) take(ctx context.Context, to copyLane, dies time.Time) error
 		return nil
 	}
 	p.mu.Lock()
-	if len(p.lines[to]) >= placeLine {
+	p.inLine++
+	w := &waiting{dies: dies, since: p.inLine, in: make(chan struct{})}
+	if !p.enter(to, w) {
 		p.mu.Unlock()
 		return errCrowded
 	}
-	p.inLine++
-	w := &waiting{dies: dies, since: p.inLine, in: make(chan struct{})}
-	line := p.lines[to]
-	at := len(line)
-	for at > 0 && w.before(line[at-1]) {
-		at--
-	}
-	p.lines[to] = slices.Insert(line, at, w)
 	p.admit()
 	p.mu.Unlock()
 	select {
 	case <-w.in:
+		if w.out {
+			return errCrowded
+		}
 		return nil
 	case <-ctx.Done():
 	}
@@ -84,12 +84,36 @@ func (p *CopyLimit) take(ctx context.Context, to copyLane, dies time.Time) error
 	defer p.mu.Unlock()
 	select {
 	case <-w.in: // at the same moment
+		if w.out {
+			return errCrowded
+		}
 		p.taken[to]--
 		p.admit()
 	default:
 		p.drop(to, slices.Index(p.lines[to], w))
 	}
 	return context.Cause(ctx)
+}
+
+// enter puts a copy into its line, which is in the order of ends. Where the line is full the last of it comes back later: the
+// copy itself, unless what it copies dies before what another does.
+func (p *CopyLimit) enter(to copyLane, w *waiting) bool {
+	line := p.lines[to]
+	at := len(line)
+	for at > 0 && w.before(line[at-1]) {
+		at--
+	}
+	if len(line) >= placeLine {
+		if at == len(line) {
+			return false
+		}
+		last := len(line) - 1
+		line[last].out = true
+		close(line[last].in)
+		line = slices.Delete(line, last, last+1)
+	}
+	p.lines[to] = slices.Insert(line, at, w)
+	return true
 }
 
 // give gives a place back.
@@ -141,18 +165,30 @@ func (p *CopyLimit) drop(from copyLane, at int) {
 	}
 }
 
-// next is the line whose first may have a place: of the channel with the fewest, then the one that has waited longest.
+// next is the line whose first may have a place: of those whose first dies soon, where there are any, that of the channel with
+// the fewest places, then the one that dies first or else has waited longest.
 func (p *CopyLimit) next() (to copyLane, found bool) {
+	now := time.Now()
 	for of, line := range p.lines {
-		if !p.fits(of) {
-			continue
-		}
-		has, best := p.held(of.channel), p.held(to.channel)
-		if !found || has < best || has == best && line[0].since < p.lines[to][0].since {
+		if p.fits(of) && (!found || p.earlier(of, line[0], to, p.lines[to][0], now)) {
 			to, found = of, true
 		}
 	}
 	return to, found
+}
+
+// earlier tells whether the first of one line goes before the first of another.
+func (p *CopyLimit) earlier(of copyLane, w *waiting, than copyLane, other *waiting, now time.Time) bool {
+	if soon := w.soon(now); soon != other.soon(now) {
+		return soon
+	}
+	if has, best := p.held(of.channel), p.held(than.channel); has != best {
+		return has < best
+	}
+	if w.soon(now) && !w.dies.Equal(other.dies) {
+		return w.dies.Before(other.dies)
+	}
+	return w.since < other.since
 }
 
 // fits tells whether a place in the lane is free.
@@ -174,6 +210,9 @@ func (p *CopyLimit) fits(to copyLane) bool {
 func (p *CopyLimit) held(channel string) int {
 	return p.taken[copyLane{channel, false}] + p.taken[copyLane{channel, true}]
 }
+
+// soon: it dies soon.
+func (w *waiting) soon(now time.Time) bool { return !w.dies.IsZero() && w.dies.Sub(now) <= dyingSoon }
 
 // before: what dies first goes first; else who came first.
 func (w *waiting) before(other *waiting) bool {

@@ -84,6 +84,86 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
+// TestPlacesDying: of several channels, what dies soon goes first, however many places its channel has, and what dies later has its
+// turn by places and by waiting.
+func TestPlacesDying(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := activities.NewCopyLimit(4)
+		var all sync.WaitGroup
+		defer all.Wait()
+		var in []string
+		take := func(channel string, dies time.Duration) {
+			all.Go(func() {
+				var at time.Time
+				if dies > 0 {
+					at = time.Now().Add(dies)
+				}
+				if err := p.Take(t.Context(), channel, false, at); err != nil {
+					t.Error(err)
+				}
+				in = append(in, fmt.Sprintf("%s %s", channel, dies))
+			})
+			synctest.Wait()
+		}
+		take("fal", time.Minute)
+		take("fal", time.Minute)
+		take("other", 0)
+		take("other", 0)
+		in = nil
+		take("third", 0)
+		take("other", 24*time.Hour)
+		take("luma", time.Hour)
+		take("replicate", 30*time.Minute)
+		take("fal", 6*time.Minute)
+		for _, give := range []string{"other", "other", "fal", "fal", "luma"} {
+			p.Give(give, false)
+			synctest.Wait()
+		}
+		// Of those that die soon the channels without a place come first, and of these what dies first.
+		if want := []string{"replicate 30m0s", "luma 1h0m0s", "fal 6m0s", "third 0s", "other 24h0m0s"}; !slices.Equal(in, want) {
+			t.Errorf("got in: %q, want %q", in, want)
+		}
+	})
+}
+
+// TestPlacesLineFull: what dies first takes the last one's place in a full line.
+func TestPlacesLineFull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := activities.NewCopyLimit(2)
+		if err := p.Take(t.Context(), "a", false, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		var crowded, had []time.Duration
+		enter := func(dies time.Duration) {
+			all.Go(func() {
+				switch err := p.Take(t.Context(), "a", false, time.Now().Add(dies)); {
+				case err == nil:
+					had = append(had, dies)
+					p.Give("a", false)
+				case errors.Is(err, activities.ErrCrowded):
+					crowded = append(crowded, dies)
+				default:
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		for n := range activities.PlaceLine {
+			enter(time.Duration(n+1) * time.Hour)
+		}
+		enter(6 * time.Minute)
+		enter(1000 * time.Hour)
+		p.Give("a", false)
+		all.Wait()
+		if want := []time.Duration{activities.PlaceLine * time.Hour, 1000 * time.Hour}; !slices.Equal(crowded, want) || had[0] != 6*time.Minute {
+			t.Errorf("put out: %v, want %v; first was %v", crowded, want, had[0])
+		}
+	})
+}
+
 // TestPlacesLine is bounded for each channel, and who leaves it is out.
 func TestPlacesLine(t *testing.T) {
 	t.Parallel()

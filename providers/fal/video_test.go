@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"modelrelay/providers"
 	"modelrelay/providers/fal"
@@ -271,4 +272,16 @@ func TestVideoFields(t *testing.T) {
 	}
 	exchange.Facts = providers.ModelFacts{}
 	exchange.Refuses(t, "last_image", req)
+}
+
+// TestVideoLife: a result is kept for an hour, and a large one for six minutes.
+func TestVideoLife(t *testing.T) {
+	t.Parallel()
+	for padding, life := range map[int]time.Duration{0: time.Hour, 10_000: 6 * time.Minute} {
+		began := time.Now()
+		got, err := poll(t, "", 200, `{"video":{"url":"https://h/1"},"note":"`+strings.Repeat("x", padding)+`"}`)
+		if err != nil || got.Dies.Before(began.Add(life)) || got.Dies.After(time.Now().Add(life)) {
+			t.Errorf("%d more bytes: dies at %s, %v, want %s after %s", padding, got.Dies, err, life, began)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"modelrelay/providers"
 	"modelrelay/providers/luma"
@@ -125,5 +126,16 @@ func TestVideoCreate(t *testing.T) {
 		if fault := providers.AsFault(err); fault == nil || fault.Param != field || fault.Accepted != providers.NotAccepted || body != "" {
 			t.Errorf("%s: got %v, sent %q", field, err, body)
 		}
+	}
+}
+
+// TestVideoLife: a link is good for an hour.
+func TestVideoLife(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	table := providertest.VideoExchange{New: func(client *http.Client) providers.VideoAdapter { return luma.NewVideos(client) }, Answer: `{"id":"1","state":"completed","output":[{"type":"video","url":"https://h/1"}]}`}
+	got, err := table.Poll(t, providers.Ticket{Job: "1"})
+	if err != nil || got.State != providers.JobDone || got.Dies.Before(began.Add(time.Hour)) || got.Dies.After(time.Now().Add(time.Hour)) {
+		t.Errorf("got %+v, %v, want it to die an hour after %s", got, err, began)
 	}
 }
