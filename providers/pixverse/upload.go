@@ -18,9 +18,7 @@ func (v *Videos) uploads(ctx context.Context, to providers.Target, req providers
 	for _, input := range req.Inputs {
 		id, err := v.upload(ctx, to, input)
 		if err != nil {
-			fault := *providers.AsFault(err)
-			fault.Accepted = providers.NotAccepted
-			return &fault
+			return upstream.Unpaid(err)
 		}
 		plan.put(input.Role, id)
 	}

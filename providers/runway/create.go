@@ -8,9 +8,10 @@ import (
 	"modelrelay/providers/upstream"
 )
 
-// createBody writes a create and says where it goes. Every failure is before anything was sent.
-func createBody(ctx context.Context, name string, req providers.VideoRequest) (path string, body []byte, err error) {
-	known, shape := modelOf(name), req.Shape()
+// createBody writes a create and says where it goes, after its large inputs were uploaded. Every failure is before a task was
+// made.
+func (v *Videos) createBody(ctx context.Context, to providers.Target, req providers.VideoRequest) (path string, body []byte, err error) {
+	known, shape := modelOf(to.Model), req.Shape()
 	if fault := known.Check(shape); fault != nil {
 		return "", nil, fault
 	}
@@ -18,14 +19,15 @@ func createBody(ctx context.Context, name string, req providers.VideoRequest) (p
 	if err := known.refuse(at, req); err != nil {
 		return "", nil, err
 	}
-	members := map[string]any{"model": name}
+	members := map[string]any{"model": to.Model}
 	if err := known.frame(at, shape, req, members); err != nil {
 		return "", nil, err
 	}
 	if err := known.words(req, members); err != nil {
 		return "", nil, err
 	}
-	if err := known.inputs(ctx, req, members); err != nil {
+	place := func(input providers.Media) (string, error) { return v.place(ctx, to, input) }
+	if err := known.inputs(place, req, members); err != nil {
 		return "", nil, err
 	}
 	body, err = upstream.Encode(req, members)
@@ -128,11 +130,11 @@ func (m model) words(req providers.VideoRequest, members map[string]any) error {
 	return nil
 }
 
-// inputs writes what the video is made from.
-func (m model) inputs(ctx context.Context, req providers.VideoRequest, members map[string]any) error {
+// inputs writes what the video is made from; place says where an input is.
+func (m model) inputs(place func(providers.Media) (string, error), req providers.VideoRequest, members map[string]any) error {
 	var images, references, sounds []map[string]string
 	for _, input := range req.Inputs {
-		uri, err := upstream.InputText(ctx, input)
+		uri, err := place(input)
 		if err != nil {
 			return err
 		}

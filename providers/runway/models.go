@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// maxData bounds an input in bytes: as a data URI, in Base64, it may have 5 MB.
-	maxData = 3_700_000
+	// maxData bounds an input in bytes that goes as a data URI: in Base64 it may have 5 MB. A larger one is uploaded, up to
+	// maxUpload.
+	maxData, maxUpload = 3_700_000, 200_000_000
 	// maxReferences and the others are the vendor's, of images and prompts.
 	maxReferences, maxManyReferences, maxWanReferences     = 9, 30, 10
 	maxPrompt, maxHorsePrompt, maxSeedPrompt, maxNewPrompt = 1000, 2500, 3500, 15000
@@ -61,28 +62,28 @@ func modelOf(name string) model {
 }
 
 func first() providers.VideoInput {
-	return providers.VideoInput{Role: providers.FirstFrame, MaxBytes: maxData}
+	return providers.VideoInput{Role: providers.FirstFrame, MaxBytes: maxUpload}
 }
 
 func last() providers.VideoInput {
 	with := providers.FirstFrame
-	return providers.VideoInput{Role: providers.LastFrame, MaxBytes: maxData, With: &with}
+	return providers.VideoInput{Role: providers.LastFrame, MaxBytes: maxUpload, With: &with}
 }
 
 func references(most int) providers.VideoInput {
-	return providers.VideoInput{Role: providers.Reference, Max: most, MaxBytes: maxData}
+	return providers.VideoInput{Role: providers.Reference, Max: most, MaxBytes: maxUpload}
 }
 
 func source() providers.VideoInput {
-	return providers.VideoInput{Role: providers.SourceVideo, MaxBytes: maxData}
+	return providers.VideoInput{Role: providers.SourceVideo, MaxBytes: maxUpload}
 }
 
 func extend() providers.VideoInput {
-	return providers.VideoInput{Role: providers.ExtendVideo, MaxBytes: maxData}
+	return providers.VideoInput{Role: providers.ExtendVideo, MaxBytes: maxUpload}
 }
 
 func sound() providers.VideoInput {
-	return providers.VideoInput{Role: providers.SourceAudio, MaxBytes: maxData}
+	return providers.VideoInput{Role: providers.SourceAudio, MaxBytes: maxUpload}
 }
 
 func modelNamed(name string) (model, bool) {

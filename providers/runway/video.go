@@ -18,7 +18,7 @@ import (
 )
 
 // Wire facts of this package: @runwayml/sdk 4.20.1 (src/resources/tasks.ts, text-to-video.ts, image-to-video.ts,
-// video-to-video.ts, src/lib/polling.ts), docs.dev.runwayml.com/errors/task-failures, runwayml/sdk-node issue 28.
+// video-to-video.ts, uploads.ts, src/lib/polling.ts), docs.dev.runwayml.com/errors/task-failures, runwayml/sdk-node issue 28.
 
 // BaseURL is the vendor's own address; paths begin with /v1.
 const BaseURL = "https://api.dev.runwayml.com"
@@ -49,7 +49,7 @@ func authorize(req *http.Request, key providers.Secret) error {
 
 // Submit starts a task.
 func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	path, body, err := createBody(ctx, to.Model, req)
+	path, body, err := v.createBody(ctx, to, req)
 	if err != nil {
 		return providers.Ticket{}, err
 	}

@@ -201,7 +201,7 @@ func TestVideoRefusals(t *testing.T) {
 		{"seedance2", "reference_images", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{image, link(providers.Reference)}}},
 		{"seedance2", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{image, link(providers.SourceVideo)}}},
 		{"seedance2_5", "video", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{link(providers.ExtendVideo), link(providers.SourceVideo)}}},
-		{"gen4.5", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Object: "o", ContentType: "image/png", Size: 4 << 20}}}},
+		{"gen4.5", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Object: "o", ContentType: "image/png", Size: 201_000_000}}}},
 		{"gen4.5", "image", providers.VideoRequest{Prompt: "p", Inputs: []providers.Media{{Object: "o", ContentType: "image/gif", Size: 4}}}},
 	} {
 		providertest.VideoExchange{New: newVideos, Model: tc.model, Answer: `{"id":"1"}`}.Refuses(t, tc.field, tc.req)

@@ -53,16 +53,13 @@ func (r *Results) Link(ctx context.Context, channel providers.Channel, link stri
 // The type is read from the first bytes, whatever the upstream says. What is neither a video nor a picture is a *Fault: some
 // upstreams say with a 200 that a result is gone. The caller closes Video.Body.
 func (r *Results) Open(channel providers.Channel, get *http.Request) (providers.Video, error) {
-	base, err := url.Parse(channel.BaseURL)
+	client, err := r.client(channel)
 	if err != nil {
-		return providers.Video{}, BrokenAnswer("base address", err)
-	}
-	client := &http.Client{CheckRedirect: redirect, Transport: r.near}
-	if !channel.AllowPrivateResults {
-		client.Transport = border{own: base, near: r.near, far: r.far}
+		return providers.Video{}, err
 	}
 	resp, err := Send(client, get)
 	if err != nil {
+		base, _ := url.Parse(channel.BaseURL) // the client has read it
 		return providers.Video{}, afar(err, sameOrigin(base, get.URL))
 	}
 	head := make([]byte, headLength)
@@ -79,6 +76,19 @@ func (r *Results) Open(channel providers.Channel, get *http.Request) (providers.
 	}
 	body := opened{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
 	return providers.Video{Body: body, Length: resp.ContentLength, ContentType: kind}, nil
+}
+
+// client goes where the upstream of a channel leads.
+func (r *Results) client(channel providers.Channel) (*http.Client, error) {
+	base, err := url.Parse(channel.BaseURL)
+	if err != nil {
+		return nil, BrokenAnswer("base address", err)
+	}
+	client := &http.Client{CheckRedirect: redirect, Transport: r.near}
+	if !channel.AllowPrivateResults {
+		client.Transport = border{own: base, near: r.near, far: r.far}
+	}
+	return client, nil
 }
 
 // opened is a body some of which has been read.

@@ -1,0 +1,57 @@
+package runway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// place says where an input is: its link, its bytes in a data URI, or, where it is larger than those may be, the vendor's own
+// address for what was uploaded, which lives for a day and costs nothing.
+func (v *Videos) place(ctx context.Context, to providers.Target, input providers.Media) (string, error) {
+	if input.URL != "" || input.Size <= maxData {
+		return upstream.InputText(ctx, input)
+	}
+	name := "input." + extension(input.ContentType)
+	body, err := json.Marshal(map[string]string{"filename": name, "type": "ephemeral"})
+	if err != nil {
+		return "", providers.Unwritable(err)
+	}
+	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/v1/uploads", Body: body})
+	if err != nil {
+		return "", upstream.Unpaid(err)
+	}
+	var made struct {
+		UploadURL upstream.Loose            `json:"uploadUrl"`
+		Fields    map[string]upstream.Loose `json:"fields"`
+		URI       upstream.Loose            `json:"runwayUri"`
+	}
+	if err := upstream.Decode(answer.Body, &made); err != nil {
+		return "", upstream.Unpaid(err)
+	}
+	if made.UploadURL == "" || made.URI == "" {
+		return "", upstream.Unpaid(upstream.BrokenAnswer("an upload without an address", nil))
+	}
+	fields := make(map[string]string, len(made.Fields))
+	for field, value := range made.Fields {
+		fields[field] = string(value)
+	}
+	return string(made.URI), v.jobs.Upload(ctx, to, string(made.UploadURL), fields, name, input)
+}
+
+// extension is what the name of a file of the type ends with.
+func extension(kind string) string {
+	switch _, sub, _ := strings.Cut(kind, "/"); sub {
+	case "png", "jpeg", "webp", "mp4", "webm", "wav":
+		return sub
+	case "quicktime":
+		return "mov"
+	case "mpeg":
+		return "mp3"
+	}
+	return "bin"
+}
