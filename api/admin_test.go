@@ -16,6 +16,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/api/admin"
+	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
@@ -27,7 +28,17 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-const adminKey = "admin-key-of-the-tests"
+const (
+	adminKey  = "admin-key-of-the-tests"
+	viewerKey = "viewer-key-of-the-tests"
+)
+
+// adminOperators are one of each role.
+func adminOperators() []admin.OperatorKey {
+	return []admin.OperatorKey{
+		{Name: "admin", Role: edge.RoleOperator, Key: adminKey}, {Name: "vera", Role: edge.RoleViewer, Key: viewerKey},
+	}
+}
 
 // adminEnv is a gateway whose operator's operations work on a real store.
 type adminEnv struct {
@@ -55,7 +66,7 @@ func newAdminEnvOn(t *testing.T, client *redis.Client, change func(*api.Options)
 		routes := options.Router.(*router.Router)
 		options.Tokens = o.store
 		options.Admin = admin.Options{
-			Key: admin.NewKey(adminKey), Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Counter: o.operator, Usage: o.usage,
+			Operators: admin.NewOperators(adminOperators()), Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Counter: o.operator, Usage: o.usage,
 			Channels: func(context.Context) ([]router.ChannelState, error) {
 				states := routes.States()
 				routes.Describe(states)

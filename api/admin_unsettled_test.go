@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"modelrelay/api"
 	"modelrelay/api/admin"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage/ledger"
@@ -115,29 +114,5 @@ func TestAdminUnsettled(t *testing.T) {
 	}
 	if !strings.Contains(o.log.String(), `"subject":"video_2"`) {
 		t.Errorf("the log does not say what was charged: %s", o.log.String())
-	}
-}
-
-// TestAdminKeyChanges: a new key holds at once, and none closes the operations.
-func TestAdminKeyChanges(t *testing.T) {
-	t.Parallel()
-	key := admin.NewKey(adminKey)
-	server, _ := storagetest.Miniredis(t)
-	o := newAdminEnvOn(t, storagetest.Client(t, "redis://"+server.Addr()), func(options *api.Options) { options.Admin.Key = key })
-	ask := func(with string) int {
-		return o.do(t, request("GET", "/admin/tokens", "", "Authorization", "Bearer "+with)).Code
-	}
-	if got := ask(adminKey); got != 200 {
-		t.Fatalf("the first key: got %d", got)
-	}
-	if !key.Load("another-admin-key") || key.Load("another-admin-key") {
-		t.Error("a key changes when it is another one")
-	}
-	if old, now := ask(adminKey), ask("another-admin-key"); old != 401 || now != 200 {
-		t.Errorf("after the change: the old key %d, the new one %d", old, now)
-	}
-	key.Load("")
-	if old, none := ask("another-admin-key"), ask(""); old != 404 || none != 404 {
-		t.Errorf("without a key: got %d and %d", old, none)
 	}
 }

@@ -34,8 +34,8 @@ func apiConfig() huma.Config {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`. A token may be held to source networks and to operations: each " +
 			"operation's `x-permission` (relay, video or realtime) is the word that it belongs to; what has none is open to every token.",
 	}, admin.Scheme: {
-		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <ADMIN_KEY>`, the deployment's `admin_key`; without one there is " +
-			"nothing at these paths, and where it has an `admin.listen` they are at that address alone. After ten wrong keys within a minute a network is told to wait; the right key always passes.",
+		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <ADMIN_KEY>`, the deployment's `admin_key` or the key of one of its `operators`, of whom " +
+			"viewers may send GET alone; without any there is nothing at these paths, and where it has an `admin.listen` they are at that address alone. After ten wrong keys within a minute a network is told to wait; the right key always passes.",
 	}}
 	for _, other := range otherCredentials() {
 		config.Components.SecuritySchemes[other.scheme] = &huma.SecurityScheme{
@@ -86,7 +86,7 @@ func categories() []*huma.Tag {
 		{Name: "Moderations"},
 		{Name: edge.RealtimeTag},
 		{Name: edge.VideoTag, Description: "Tasks: made in one of four formats, read in any of them"},
-		{Name: admin.Tag, Description: "For operators; needs the admin key in place of a token"},
+		{Name: admin.Tag, Description: "For operators; needs an operator's key in place of a token"},
 	}
 }
 

@@ -93,7 +93,9 @@ type Server struct {
 	handler http.Handler
 	// adminHandler serves the operator's operations where they have an address of their own.
 	adminHandler http.Handler
-	proxies      edge.Proxies
+	// inside serves all operations.
+	inside  http.Handler
+	proxies edge.Proxies
 	// What the listeners hold, have turned away, and whether one of them is full.
 	connections, turnedAway, full atomic.Int64
 }
@@ -133,7 +135,7 @@ func New(o Options) *Server {
 	if o.AdminApart {
 		public = door(public, false)
 	}
-	s.handler, s.adminHandler = e.Handler(public), e.Handler(door(mux, true))
+	s.handler, s.adminHandler, s.inside = e.Handler(public), e.Handler(door(mux, true)), e.Handler(mux)
 	return s
 }
 
@@ -142,6 +144,10 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // AdminHandler serves the operator's routes and the health of the process, for a listener of their own.
 func (s *Server) AdminHandler() http.Handler { return s.adminHandler }
+
+// InsideHandler serves every route to requests that the process makes of itself, whose contexts edge.As makes. No listener
+// may have it: with AdminApart the operator's routes would be in public.
+func (s *Server) InsideHandler() http.Handler { return s.inside }
 
 // door serves the operator's paths alone, or all but them; the process's health always.
 func door(next http.Handler, operators bool) http.Handler {

@@ -6,16 +6,11 @@ package admin
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"net/http"
-	"sync/atomic"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
-	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/storage/tokens"
@@ -28,14 +23,12 @@ const (
 	Scheme = "admin"
 	// Tag is their category in the document.
 	Tag = "admin"
-	// mostWrongKeys is how many wrong keys a network may send within a minute: enough for a person who mistypes.
-	mostWrongKeys = 10
 )
 
 // Options are what the operator's operations work with. All of it stays the caller's.
 type Options struct {
-	// Key opens them; while there is none, there is nothing at their paths.
-	Key *Key
+	// Operators are let in; while there is none, there is nothing at their paths.
+	Operators *Operators
 	// Tokens are the client tokens; CheckToken returns one that is made or changed as it is stored, or a *providers.Fault
 	// that names the field that is wrong.
 	Tokens     TokenKeeper
@@ -57,15 +50,14 @@ type Options struct {
 type service struct {
 	Options
 
-	prices    *pricing.List
-	wrongKeys edge.WrongKeys
+	prices *pricing.List
 }
 
 // Add adds the operator's operations to an API. Their faults have the format; prices, which may be nil, are what models cost.
 func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
 	s := &service{Options: o, prices: prices}
 	g := edge.NewGroup(api, edge.GroupOptions{
-		Formats: []*edge.Format{format}, Title: "Admin", Enter: s.letIn, Security: []map[string][]string{{Scheme: {}}},
+		Formats: []*edge.Format{format}, Title: "Admin", Enter: s.Operators.letIn, Security: []map[string][]string{{Scheme: {}}},
 		Kinds: faultKinds, Words: faultWords,
 	})
 	g.UseSimpleModifier(func(op *huma.Operation) { op.Tags = []string{Tag} })
@@ -75,74 +67,6 @@ func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
 	s.addUnsettled(g)
 	s.addTasks(g)
 	s.addWatch(g)
-}
-
-// letIn lets in who has the admin key, and operators whom this process knows.
-func (s *service) letIn(x *edge.Request, r *http.Request) error {
-	if who := edge.InsiderOf(r.Context()); who != nil {
-		return insider(who, r)
-	}
-	adminKey := s.Key.current()
-	if adminKey == "" {
-		return edge.NothingHere()
-	}
-	key := edge.Bearer(r)
-	if key == "" {
-		return providers.Faultf(providers.Unauthenticated, "No admin key was given. Send it as \"Authorization: Bearer <ADMIN_KEY>\".")
-	}
-	// Digests have one length, so that the time of the comparison does not tell the key's.
-	given, right := sha256.Sum256([]byte(key)), sha256.Sum256([]byte(adminKey.Reveal()))
-	if subtle.ConstantTimeCompare(given[:], right[:]) == 1 {
-		r.Header.Set("Content-Type", "application/json") // a body is JSON, whatever it is called
-		return nil
-	}
-	if wait := s.wrongKeys.Note(x.Source(), mostWrongKeys, time.Now()); wait > 0 {
-		return &providers.Fault{
-			Kind: providers.RateLimited, Message: "Too many wrong admin keys came from this network.", RetryAfter: wait, Err: edge.ErrWrongKey,
-		}
-	}
-	return &providers.Fault{Kind: providers.Unauthenticated, Message: "The admin key is wrong.", Err: edge.ErrWrongKey}
-}
-
-// insider lets in an operator for whom this process asks itself.
-func insider(who *edge.Insider, r *http.Request) error {
-	switch {
-	case who.Operator != "" && who.Role == edge.RoleOperator:
-	case who.Operator != "" && who.Role == edge.RoleViewer && (r.Method == http.MethodGet || r.Method == http.MethodHead):
-	case who.Operator != "":
-		return providers.Faultf(providers.Forbidden, "A viewer may change nothing.")
-	default:
-		return edge.NothingHere()
-	}
-	r.Header.Set("Content-Type", "application/json") // a body is JSON, whatever it is called
-	return nil
-}
-
-// Key opens the operator's operations and may change while they are served. nil is none, which closes them. It is
-// safe for concurrent use.
-type Key struct {
-	key atomic.Pointer[providers.Secret]
-}
-
-// NewKey starts with a key; "" is none.
-func NewKey(key providers.Secret) *Key {
-	k := new(Key)
-	k.Load(key)
-	return k
-}
-
-// Load replaces the key, for requests that come from now on, and tells whether it is another.
-func (k *Key) Load(key providers.Secret) bool {
-	before := k.key.Swap(&key)
-	return before == nil || *before != key
-}
-
-// current is the key that counts now, "" for none.
-func (k *Key) current() providers.Secret {
-	if k == nil {
-		return ""
-	}
-	return *k.key.Load()
 }
 
 type adminChannelList struct {

@@ -54,7 +54,7 @@ func faultKinds(op *huma.Operation) []providers.Kind {
 		kinds = append(kinds, providers.Invalid)
 	}
 	if op.Method != http.MethodGet {
-		kinds = append(kinds, providers.Conflict)
+		kinds = append(kinds, providers.Forbidden, providers.Conflict)
 	}
 	return kinds
 }
@@ -63,11 +63,13 @@ func faultKinds(op *huma.Operation) []providers.Kind {
 func faultWords(kind providers.Kind) string {
 	switch kind {
 	case providers.Unauthenticated:
-		return "The admin key is missing or wrong"
+		return "The operator's key is missing or wrong"
+	case providers.Forbidden:
+		return "A viewer's key opens GET alone"
 	case providers.NotFound:
-		return "There is no such token or task, or the deployment has no admin key"
+		return "There is no such token or task, or the deployment has no operator"
 	case providers.RateLimited:
-		return "Too many wrong admin keys from this network"
+		return "Too many wrong keys from this network"
 	case providers.Conflict:
 		return "The state of the token or task does not allow this"
 	case providers.Overloaded:

@@ -120,7 +120,7 @@ func (s *service) addTasks(g *edge.Group) {
 		OperationID: "adminRedeliver", Method: http.MethodPost, Path: taskPath + "/redeliver", Summary: "Deliver the event of a task's end to its webhook again",
 		Description: "The event keeps its id. Waits up to ten seconds for the receiver; the delivery goes on without this request.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*struct{ Body adminNotice }, error) {
-		edge.Of(ctx).Subject = in.ID
+		edge.Of(ctx).Act.Subject = in.ID
 		notice, err := s.Webhooks.Redeliver(ctx, in.ID, redeliverWait)
 		if err != nil {
 			return nil, err
@@ -263,7 +263,7 @@ func (s *service) endTask(ctx context.Context, id string, err error) (*taskAnswe
 
 // showTask renders a task, or what went wrong before.
 func (s *service) showTask(ctx context.Context, id string, err error) (*taskAnswer, error) {
-	edge.Of(ctx).Subject = id
+	edge.Of(ctx).Act.Subject = id
 	var story tasks.Story
 	if err == nil {
 		story, err = s.Tasks.Show(ctx, id)

@@ -64,11 +64,11 @@ type tokenAnswer struct {
 // answerToken renders a token, or what went wrong with the one that was named.
 func (s *service) answerToken(ctx context.Context, name string, token tokens.Token, err error) (*tokenAnswer, error) {
 	x := edge.Of(ctx)
-	x.Subject = name
+	x.Act.Subject = name
 	if err != nil {
 		return nil, storeFault("token", name, err)
 	}
-	x.Subject = token.ID
+	x.Act.Subject = token.ID
 	one := []adminToken{newToken(token, time.Now())}
 	_ = s.balances(ctx, one) // what was asked for is done, and they are not the answer's point
 	return &tokenAnswer{Body: one[0]}, nil

@@ -148,7 +148,7 @@ func (s *service) addUnsettled(g *edge.Group) {
 }
 
 func (s *service) endUnsettled(ctx context.Context, in *unsettledName, charge bool) (*unsettledAnswer, error) {
-	edge.Of(ctx).Subject = in.ID
+	edge.Of(ctx).Act.Subject = in.ID
 	token, err := s.tokenID(ctx, in.Token)
 	if err != nil {
 		return nil, err

@@ -139,8 +139,8 @@ func (s *service) addContent(g *edge.Group) {
 }
 
 func (s *service) serveContent(x *edge.Request, r *http.Request) error {
-	x.Subject = r.PathValue("task_id")
-	task, err := s.Tasks.Task(r.Context(), x.Subject)
+	x.Act.Subject = r.PathValue("task_id")
+	task, err := s.Tasks.Task(r.Context(), x.Act.Subject)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (e *Edge) logAccess(x *Request) {
 	if operation == "" {
 		operation = "unknown"
 	}
-	var room [23]slog.Attr
+	var room [24]slog.Attr
 	attrs := append(room[:0],
 		slog.String("method", x.http.Method), slog.String("operation", operation), slog.Int("status", x.shownStatus()),
 		slog.Float64("ms", float64(time.Since(x.Start).Microseconds())/1000), slog.Int64("bytes", x.bytes),
@@ -37,8 +37,11 @@ func (e *Edge) logAccess(x *Request) {
 	if x.Caller != nil {
 		attrs = append(attrs, slog.String("token", x.Caller.Name))
 	}
-	if x.Subject != "" {
-		attrs = append(attrs, slog.String("subject", x.Subject))
+	if x.Act.By != nil {
+		attrs = append(attrs, slog.String("operator", x.Act.By.Name))
+	}
+	if x.Act.Subject != "" {
+		attrs = append(attrs, slog.String("subject", x.Act.Subject))
 	}
 	if o.Model != "" {
 		attrs = append(attrs, slog.String("model", o.Model))

@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"net/http"
 
 	"modelrelay/providers"
 	"modelrelay/storage/tokens"
@@ -17,6 +18,30 @@ const (
 	// RoleViewer may see everything and change nothing.
 	RoleViewer Role = "viewer"
 )
+
+// Operator is one of those who operate the gateway.
+type Operator struct {
+	Name string
+	Role Role
+	// Key is the fingerprint of its key: another one says that the key was replaced. "" where no key was asked for.
+	Key string
+}
+
+// Permit is nil where the operator may send a request of the method: viewers read alone.
+func (o Operator) Permit(method string) error {
+	if o.Role == RoleOperator || method == http.MethodGet || method == http.MethodHead {
+		return nil
+	}
+	return providers.Faultf(providers.Forbidden, "A viewer may change nothing.")
+}
+
+// Act is what is found out of an operator's request.
+type Act struct {
+	// By is who sent it, nil as long as nobody is known.
+	By *Operator
+	// Subject is what it is about, such as a token's id.
+	Subject string
+}
 
 // Insider is who a request that this process makes of its own server acts for: an operator, or the holder of a token. It
 // stands in the request's context, where nothing that comes over the network can put it.

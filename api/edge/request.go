@@ -30,8 +30,8 @@ type Request struct {
 	Operation string
 	// Caller is the authenticated token, nil on routes that need none.
 	Caller *tokens.Token
-	// Subject is what an operator's operation is about, such as a token's id; "" for all others.
-	Subject string
+	// Act is what an operator's operation does; zero for all others.
+	Act Act
 	// Fault is how it failed, nil as long as it did not.
 	Fault     *providers.Fault
 	Outcome   Outcome

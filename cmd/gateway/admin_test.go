@@ -34,8 +34,8 @@ func (s *serving) admin(key, method, path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestReloadOfTheAdminKey: another key in the file holds without a restart, and so does none.
-func TestReloadOfTheAdminKey(t *testing.T) {
+// TestReloadOfOperators: another key in the file holds without a restart, another operator, another role, and none.
+func TestReloadOfOperators(t *testing.T) {
 	t.Parallel()
 	server, _ := storagetest.Miniredis(t)
 	text := configFor("redis://"+server.Addr(), "http://127.0.0.1:1", "sk-demo", "")
@@ -43,19 +43,27 @@ func TestReloadOfTheAdminKey(t *testing.T) {
 	if code, body := s.admin("first-admin-key", "GET", "/admin/tokens"); code != 200 {
 		t.Fatalf("at the start: %d %s", code, body)
 	}
-	s.rewrite("admin_key: second-admin-key\n" + text)
-	s.err.line(t, 1, `"msg":"the admin key changed","open":true`)
-	for key, want := range map[string]int{"first-admin-key": 401, "second-admin-key": 200} {
+	s.rewrite("admin_key: second-admin-key\noperators: [{name: vera, key: key-of-vera, role: viewer}]\n" + text)
+	s.err.line(t, 1, `"msg":"operators changed","operators":["admin","vera"],"open":true`)
+	for key, want := range map[string]int{"first-admin-key": 401, "second-admin-key": 200, "key-of-vera": 200} {
 		if code, body := s.admin(key, "GET", "/admin/tokens"); code != want {
 			t.Errorf("%s after the change: %d %s, want %d", key, code, body, want)
 		}
 	}
-	s.rewrite(text)
-	s.err.line(t, 1, `"msg":"the admin key changed","open":false`)
-	if code, body := s.admin("second-admin-key", "GET", "/admin/tokens"); code != 404 {
-		t.Errorf("without a key: %d %s", code, body)
+	if code, body := s.admin("key-of-vera", "DELETE", "/admin/tokens/none"); code != 403 {
+		t.Errorf("a viewer deletes: %d %s", code, body)
 	}
-	if log := s.err.String(); strings.Contains(log, "after a restart") || strings.Contains(log, "second-admin-key") {
+	s.rewrite("operators: [{name: vera, key: key-of-vera, role: operator}]\n" + text)
+	s.err.line(t, 2, `"msg":"operators changed","operators":["admin","vera"],"open":true`)
+	if code, body := s.admin("key-of-vera", "DELETE", "/admin/tokens/none"); code != 404 {
+		t.Errorf("no viewer any more: %d %s", code, body)
+	}
+	s.rewrite(text)
+	s.err.line(t, 1, `"msg":"operators changed","operators":["vera"],"open":false`)
+	if code, body := s.admin("key-of-vera", "GET", "/admin/tokens"); code != 404 {
+		t.Errorf("without operators: %d %s", code, body)
+	}
+	if log := s.err.String(); strings.Contains(log, "after a restart") || strings.Contains(log, "second-admin-key") || strings.Contains(log, "key-of-vera") {
 		t.Errorf("log:\n%s", log)
 	}
 }
@@ -80,7 +88,7 @@ func TestReloadOfASecretFile(t *testing.T) {
 	if err := os.Rename(file+".new", file); err != nil {
 		t.Fatal(err)
 	}
-	s.err.line(t, 1, `"msg":"the admin key changed","open":true`)
+	s.err.line(t, 1, `"msg":"operators changed","operators":["admin"],"open":true`)
 	if code, body := s.admin("second-admin-key", "GET", "/admin/tokens"); code != 200 {
 		t.Errorf("after the change: %d %s", code, body)
 	}

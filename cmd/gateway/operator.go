@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelrelay/api/admin"
+	"modelrelay/api/edge"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
@@ -18,8 +19,8 @@ import (
 // admin is what the operations under /admin work with: the functions of the operator's commands.
 func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options {
 	return admin.Options{
-		Key:    p.adminKey,
-		Tokens: store,
+		Operators: p.operators,
+		Tokens:    store,
 		CheckToken: func(t tokens.Token) (tokens.Token, error) {
 			checked, problem := config.CheckToken(t, p.cfg.Webhooks)
 			if problem != nil {
@@ -34,6 +35,16 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		Money:    p.settler(),
 		Channels: p.health.States,
 	}
+}
+
+// operatorKeys are the configuration's operators.
+func operatorKeys(cfg config.Config) []admin.OperatorKey {
+	all := cfg.AllOperators()
+	keys := make([]admin.OperatorKey, len(all))
+	for i, o := range all {
+		keys[i] = admin.OperatorKey{Name: o.Name, Role: edge.Role(o.Role), Key: o.Key}
+	}
+	return keys
 }
 
 // open puts together what the operator's commands work with, from the configuration file.

@@ -21,7 +21,7 @@ import (
 // settle is how long a file must be left alone before it is read: editors and mounts change it in several steps.
 const settle = 200 * time.Millisecond
 
-// watcher reloads channels, aliases, tokens, prices and the admin key when the configuration file, or a file that it reads a secret from, changes, or the process is told to hang up.
+// watcher reloads channels, aliases, tokens, prices and operators when the configuration file, or a file that it reads a secret from, changes, or the process is told to hang up.
 type watcher struct {
 	file   string
 	parse  func(text []byte) (config.Config, error)
@@ -159,7 +159,7 @@ func (w *watcher) read(ctx context.Context, tokens *tokens.Store) {
 // errEmptied is why an empty file counts as broken here: somebody is writing it, or failed to. It would shut every client out.
 var errEmptied = errors.New("the file is empty")
 
-// take uses the text's channels, aliases, tokens, prices and admin key, or leaves everything as it is when there is anything wrong with it.
+// take uses the text's channels, aliases, tokens, prices and operators, or leaves everything as it is when there is anything wrong with it.
 func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	defer func() { w.seen = w.withSecrets(text) }()
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -178,14 +178,14 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	w.parts.metrics.Learn(cfg.Routes(), cfg.Named(), w.parts.catalog)
 	w.parts.prices.Load(cfg.PriceList())
 	w.parts.router.Load(cfg.Routes(), cfg.Aliases)
-	rekeyed := w.parts.adminKey.Load(cfg.AdminKey)
+	changed := w.parts.operators.Load(operatorKeys(cfg))
 	log := w.parts.log
 	if tokens != nil { // a worker has no use for keys
 		logWarnings(log, cfg.Warnings(w.parts.catalog))
 	}
 	log.Info("configuration loaded", "file", w.file, "channels", len(cfg.Channels), "tokens", len(cfg.Tokens))
-	if rekeyed {
-		log.Info("the admin key changed", "open", cfg.AdminKey != "")
+	if len(changed) > 0 {
+		log.Info("operators changed", "operators", changed, "open", w.parts.operators.Any())
 	}
 	if keys := config.RestartKeys(w.parts.cfg, cfg); len(keys) > 0 {
 		log.Warn("these keys take effect after a restart", "keys", keys)

@@ -28,8 +28,8 @@ func TestWarnings(t *testing.T) {
 	}
 
 	s := serve(t, text, "--worker=false")
-	s.rewrite("admin_key: too-short\n" + text)
-	for n, want := range []string{"tokens[1].key: has fewer", "admin_key: has fewer"} { // at the start, and at the reload
+	s.rewrite("operators: [{name: anna, key: sk-annas-guess, role: operator}]\nadmin_key: too-short\n" + text)
+	for n, want := range []string{"tokens[1].key: has fewer", "operators[0].key: has fewer"} { // at the start, and at the reload
 		line := s.err.line(t, n+1, "may not be what is wanted")
 		if !strings.Contains(line, want) || strings.Contains(line, short) || strings.Contains(line, "tokens[0]") {
 			t.Errorf("want %q, logged %s", want, line)

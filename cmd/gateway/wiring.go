@@ -55,8 +55,9 @@ type parts struct {
 	router   *router.Router
 	health   *healthSharer
 	prices   *pricing.List
-	adminKey *admin.Key
-	metrics  *metrics.Metrics
+	// operators may use /admin.
+	operators *admin.Operators
+	metrics   *metrics.Metrics
 	// receivers are where webhooks lead.
 	receivers *activities.Receivers
 }
@@ -102,7 +103,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.prices = pricing.NewList(cfg.PriceList())
-	p.adminKey = admin.NewKey(cfg.AdminKey)
+	p.operators = admin.NewOperators(operatorKeys(cfg))
 	p.health = newHealthSharer(channelhealth.New(p.redis), p.log)
 	p.router = router.New(p.catalog, cfg.Routes(), &router.Options{
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,

@@ -18,8 +18,10 @@ import (
 // reload changes without a restart. An absent key keeps the value of Default, and null counts as absent.
 type Config struct {
 	Listen   string           `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
-	AdminKey providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin; empty: /admin answers 404"`
+	AdminKey providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin, of the operator called admin; empty, and without operators: /admin answers 404"`
 	Admin    Admin            `yaml:"admin"`
+	// Operators have keys of their own.
+	Operators []Operator `yaml:"operators" live:"true"`
 	// TrustedProxies are networks, one address each or a range.
 	TrustedProxies []string         `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies, whose X-Forwarded-For or Forwarded names the address that a request comes from; empty: headers do not count"`
 	CORS           CORS             `yaml:"cors"`
@@ -46,6 +48,13 @@ func (c Config) SecretFiles() []string { return c.secretFiles }
 // Admin is where the operator's operations are.
 type Admin struct {
 	Listen string `yaml:"listen" doc:"address of /admin, such as a private network's; then the API's own has no /admin; empty: at listen"`
+}
+
+// Operator is one of those who operate the gateway.
+type Operator struct {
+	Name string           `yaml:"name" doc:"unique; the audit log names it"`
+	Key  providers.Secret `yaml:"key" doc:"bearer key of /admin, as admin_key"`
+	Role string           `yaml:"role" doc:"operator: may do everything; viewer: may read (GET) and change nothing"`
 }
 
 // CORS opens the API to pages of other origins.

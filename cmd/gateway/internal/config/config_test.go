@@ -50,6 +50,7 @@ func parse(text string) (config.Config, error) {
 const fullConfig = `listen: 127.0.0.1:8080
 admin_key: ${ADMIN}
 admin:    {listen: 10.1.0.1:8081}
+operators: [{name: anna, key: "${ADMIN}-of-anna", role: operator}, {name: vera, key: k, role: viewer}]
 trusted_proxies: [10.0.0.0/8, "::1"]
 cors:     {origins: ["https://app.example.com", "http://localhost:3000"]}
 metrics:  {listen: 127.0.0.1:9464}
@@ -90,6 +91,7 @@ func TestWholeFile(t *testing.T) {
 	}
 	want := config.Default()
 	want.AdminKey, want.Admin.Listen, want.TrustedProxies = "admin-secret", "10.1.0.1:8081", []string{"10.0.0.0/8", "::1"}
+	want.Operators = []config.Operator{{Name: "anna", Key: "admin-secret-of-anna", Role: "operator"}, {Name: "vera", Key: "k", Role: "viewer"}}
 	want.CORS.Origins = []string{"https://app.example.com", "http://localhost:3000"}
 	want.Archive.AccessKey, want.Archive.SecretKey, want.Archive.PublicEndpoint = "x", "y", "http://127.0.0.1:9000"
 	want.Tokens = []config.Token{{
@@ -163,6 +165,15 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"tag", "listen: !!str x\n", "1:9: listen: YAML tags are not used here"},
 		{"lost alias", "listen: *a\n", "1:9: listen: there is no anchor &a"},
 		{"second document", "listen: 127.0.0.1:1\n---\nlisten: 127.0.0.1:2\n", "3:1: one document is expected"},
+		{"operator without a name", "operators:\n- {key: k, role: viewer}\n", "2:3: operators[0].name: is missing"},
+		{"operator without a role", "operators:\n- {name: a, key: k}\n", "2:3: operators[0].role: is missing; known are operator, viewer"},
+		{"operator without a key", "operators: [{name: a, role: viewer}]\n", "operators[0].key: is missing"},
+		{"operator of another role", "operators: [{name: a, key: k, role: root}]\n", `operators[0].role: "root" is unknown; known are operator, viewer`},
+		{"operator called admin", "operators: [{name: admin, key: k, role: viewer}]\n", "operators[0].name: is the name of the operator of admin_key"},
+		{"operator with a reserved name", "operators: [{name: cli, key: k, role: viewer}]\n", `operators[0].name: "cli" is reserved`},
+		{"operator with the admin key", "admin_key: k\noperators: [{name: a, key: k, role: viewer}]\n", "operators[0].key: is the same as admin_key"},
+		{"operator with a token's key", token + "group: g}\noperators: [{name: a, key: k, role: viewer}]\n", "operators[0].key: is the same as tokens[0].key"},
+		{"operator twice", "operators: [{name: a, key: k, role: viewer}, {name: a, key: l, role: viewer}]\n", "operators[1].name: is the same as operators[0].name"},
 		{"unset variable", "admin_key: ${NOT_SET}\n", "1:12: admin_key: the environment variable NOT_SET is not set"},
 		{"unset variable in a list", channel + "groups: [\"${NOT_SET}\"]}\n", "channels[0].groups[0]: the environment variable NOT_SET is not set"},
 		{"bad variable", "admin_key: ${1X}\n", "1:12: admin_key: ${ begins the name of an environment variable"},

@@ -72,11 +72,14 @@ func (c Config) Warnings(vendors providers.Catalog) []Problem {
 		}
 	}
 	short("admin_key", c.AdminKey.Reveal())
+	for i, operator := range c.Operators {
+		short(key("operators", i)+".key", operator.Key.Reveal())
+	}
 	for i, token := range c.Tokens {
 		short(key("tokens", i)+".key", token.Key.Reveal())
 	}
-	if c.Admin.Listen != "" && c.AdminKey == "" {
-		v.add("admin.listen", "opens nothing as long as admin_key is empty")
+	if c.Admin.Listen != "" && len(c.AllOperators()) == 0 {
+		v.add("admin.listen", "opens nothing as long as admin_key is empty and there are no operators")
 	}
 	v.prices(c, vendors)
 	return v.problems

@@ -42,6 +42,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 		}
 	}
 	v.front(c)
+	v.operators(c)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "json", "text")
 	v.services(c)

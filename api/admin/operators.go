@@ -1,0 +1,151 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+// mostWrongKeys is how many wrong keys a network may send within a minute: enough for a person who mistypes.
+const mostWrongKeys = 10
+
+// OperatorKey is an operator with its key.
+type OperatorKey struct {
+	Name string
+	Role edge.Role
+	Key  providers.Secret
+}
+
+// Operators are those who are let in. They may change while they are served; nil are none. It is safe for concurrent use.
+type Operators struct {
+	list  atomic.Pointer[[]operator]
+	wrong edge.WrongKeys
+}
+
+// operator is one of them. The digest stands for the key, so that all have one length.
+type operator struct {
+	edge.Operator
+
+	digest [sha256.Size]byte
+}
+
+// NewOperators starts with a list, whose names are unique. One without a key is none.
+func NewOperators(list []OperatorKey) *Operators {
+	o := new(Operators)
+	o.Load(list)
+	return o
+}
+
+// Load replaces the list, for requests that come from now on, and names the operators that came, left or have another key
+// or role now, in the order of their names.
+func (o *Operators) Load(list []OperatorKey) (changed []string) {
+	next := make([]operator, 0, len(list))
+	for _, given := range list {
+		if given.Key != "" {
+			next = append(next, operator{
+				edge.Operator{Name: given.Name, Role: given.Role, Key: given.Key.Fingerprint()}, sha256.Sum256([]byte(given.Key.Reveal())),
+			})
+		}
+	}
+	before := o.list.Swap(&next)
+	if before == nil {
+		before = new([]operator)
+	}
+	missing := func(from, in []operator) {
+		for _, one := range from {
+			if !slices.Contains(in, one) {
+				changed = append(changed, one.Name)
+			}
+		}
+	}
+	missing(*before, next)
+	missing(next, *before)
+	slices.Sort(changed)
+	return slices.Compact(changed)
+}
+
+// all are the operators now.
+func (o *Operators) all() []operator {
+	if o == nil {
+		return nil
+	}
+	return *o.list.Load()
+}
+
+// Any tells whether there is an operator at all.
+func (o *Operators) Any() bool { return len(o.all()) > 0 }
+
+// ByName finds an operator, as it is now; false: there is none of this name.
+func (o *Operators) ByName(name string) (edge.Operator, bool) {
+	for _, one := range o.all() {
+		if one.Name == name {
+			return one.Operator, true
+		}
+	}
+	return edge.Operator{}, false
+}
+
+// ByKey finds the operator of a key; false: it is nobody's. How long it takes tells nothing of any key.
+func (o *Operators) ByKey(key string) (found edge.Operator, ok bool) {
+	digest := sha256.Sum256([]byte(key))
+	for _, one := range o.all() {
+		if subtle.ConstantTimeCompare(digest[:], one.digest[:]) == 1 {
+			found, ok = one.Operator, true
+		}
+	}
+	return found, ok
+}
+
+// Wrong counts a wrong key that came from an address. It returns how long the address's network is to wait, 0 while it has
+// sent no more than a person who mistypes.
+func (o *Operators) Wrong(source netip.Addr) time.Duration {
+	return o.wrong.Note(source, mostWrongKeys, time.Now())
+}
+
+// letIn lets in operators: those who send their key, and those for whom this process asks itself.
+func (o *Operators) letIn(x *edge.Request, r *http.Request) error {
+	by, err := o.operatorOf(x.Source(), r)
+	if err != nil {
+		return err
+	}
+	x.Act.By = &by
+	if err := by.Permit(r.Method); err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json") // a body is JSON, whatever it is called
+	return nil
+}
+
+// operatorOf finds who sent a request.
+func (o *Operators) operatorOf(source netip.Addr, r *http.Request) (edge.Operator, error) {
+	if who := edge.InsiderOf(r.Context()); who != nil {
+		if who.Operator == "" { // a token's holder
+			return edge.Operator{}, edge.NothingHere()
+		}
+		return edge.Operator{Name: who.Operator, Role: who.Role}, nil
+	}
+	if !o.Any() {
+		return edge.Operator{}, edge.NothingHere()
+	}
+	key := edge.Bearer(r)
+	if key == "" {
+		return edge.Operator{}, providers.Faultf(providers.Unauthenticated, "No admin key was given. Send it as \"Authorization: Bearer <ADMIN_KEY>\".")
+	}
+	known, ok := o.ByKey(key)
+	if ok {
+		return known, nil
+	}
+	if wait := o.Wrong(source); wait > 0 {
+		return known, &providers.Fault{
+			Kind: providers.RateLimited, Message: "Too many wrong admin keys came from this network.", RetryAfter: wait, Err: edge.ErrWrongKey,
+		}
+	}
+	return known, &providers.Fault{Kind: providers.Unauthenticated, Message: "The admin key is wrong.", Err: edge.ErrWrongKey}
+}

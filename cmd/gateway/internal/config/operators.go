@@ -1,0 +1,59 @@
+package config
+
+import (
+	"slices"
+
+	"modelrelay/providers"
+)
+
+// AdminName is the operator whose key is admin_key.
+const AdminName = "admin"
+
+// Roles of operators.
+const (
+	RoleOperator = "operator"
+	RoleViewer   = "viewer"
+)
+
+const maxOperatorName = 64
+
+// reservedNames stand for others in the audit log.
+func reservedNames() []string { return []string{AdminName, "cli", "file", "console"} }
+
+// operators checks who may operate the gateway. A key that opens two things would make it unclear who came.
+func (v *validator) operators(c Config) {
+	for i, operator := range c.Operators {
+		at := key("operators", i)
+		v.filled(at+".name", operator.Name)
+		switch {
+		case len(operator.Name) > maxOperatorName:
+			v.add(at+".name", "is longer than %d bytes", maxOperatorName)
+		case !providers.Plain(operator.Name):
+			v.add(at+".name", "holds a control character")
+		case operator.Name == AdminName:
+			v.add(at+".name", "is the name of the operator of admin_key")
+		case slices.Contains(reservedNames(), operator.Name):
+			v.add(at+".name", "%q is reserved", operator.Name)
+		}
+		v.tokenKey(at+".key", operator.Key.Reveal())
+		v.oneOf(at+".role", operator.Role, RoleOperator, RoleViewer)
+		if given := operator.Key; given != "" {
+			if given == c.AdminKey {
+				v.add(at+".key", "is the same as admin_key")
+			}
+			if twin := slices.IndexFunc(c.Tokens, func(t Token) bool { return t.Key == given }); twin >= 0 {
+				v.add(at+".key", "is the same as %s.key", key("tokens", twin))
+			}
+		}
+	}
+	v.unique("operators", "name", len(c.Operators), func(i int) string { return c.Operators[i].Name })
+	v.unique("operators", "key", len(c.Operators), func(i int) string { return c.Operators[i].Key.Reveal() })
+}
+
+// AllOperators are those who may operate the gateway, the one of admin_key first.
+func (c Config) AllOperators() []Operator {
+	if c.AdminKey == "" {
+		return c.Operators
+	}
+	return slices.Concat([]Operator{{Name: AdminName, Key: c.AdminKey, Role: RoleOperator}}, c.Operators)
+}
