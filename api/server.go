@@ -78,6 +78,8 @@ type Options struct {
 	// Seen is called with every request that is over but probes, in the goroutine that served it; it must not wait. nil:
 	// nobody counts.
 	Seen func(edge.Seen)
+	// Called is told of every call, as edge.Options has it.
+	Called edge.Called
 	// Log takes one info line per request; nil is silent.
 	Log *slog.Logger
 	// Version is the program's own, for /healthz.
@@ -105,7 +107,7 @@ func New(o Options) *Server {
 	openAI, anthropicA, geminiB, vendorC := openai.Format(), anthropic.Format(), gemini.Format(), videos.VendorCFormat()
 	e := edge.New(edge.Options{
 		Tokens: o.Tokens, Limits: o.Limits, Proxies: o.Proxies, Origins: o.Origins, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
-		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Log: o.Log,
+		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Log: o.Log,
 	}, anthropicA, geminiB, vendorC, openAI)
 	s := &Server{
 		edge: e, calls: calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Ledger: o.Ledger, Prices: o.Prices}), proxies: o.Proxies,

@@ -33,6 +33,8 @@ type Call struct {
 	ContentType string
 	// RequestID names the client's request in logs.
 	RequestID string
+	// Trail is told of each request that the call takes; nil: nobody asks.
+	Trail *Trail
 	// Header holds only the client headers that may travel upstream; never a credential.
 	Header http.Header
 	Body   []byte
@@ -188,6 +190,8 @@ type RealtimeCall struct {
 	Query  url.Values
 	// RequestID names the client's request in logs.
 	RequestID string
+	// Trail is that of Call.
+	Trail *Trail
 	// Token is the stable id of the token that calls.
 	Token string
 }

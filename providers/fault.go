@@ -74,6 +74,8 @@ type Reply struct {
 	Body        []byte
 	// Format is the dialect the body is written in.
 	Format Format
+	// RequestID is what the upstream calls the request, "" where it does not say.
+	RequestID string
 }
 
 // Fault is every failure a client may learn of. Message is safe to show: it never holds a key, a prompt or an

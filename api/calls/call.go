@@ -104,7 +104,7 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
 	if err := x.WhilePermitted(); err != nil { // since the body began to come
 		return err
 	}
-	call.RequestID, call.Token, call.Key, o.Sent = x.ID, x.Caller.ID, x.Key(), time.Now()
+	call.RequestID, call.Token, call.Key, call.Trail, o.Sent = x.ID, x.Caller.ID, x.Key(), &o.Trail, time.Now()
 	answer, err := c.options.Relay.Do(r.Context(), x.Caller.Group, call.Call)
 	call.Body = nil // nobody needs it any more, however long the answer takes
 	x.ReleaseBody()

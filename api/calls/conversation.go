@@ -50,7 +50,7 @@ func (c *Calls) Converse(x *edge.Request, r *http.Request, call providers.Realti
 	c.sockets.Add(1)
 	defer c.sockets.Add(-1)
 	o.Operation, o.Sent = providers.Realtime, time.Now()
-	call.RequestID, call.Token = x.ID, x.Caller.ID
+	call.RequestID, call.Token, call.Trail = x.ID, x.Caller.ID, &o.Trail
 	session, err := c.options.Relay.Realtime(r.Context(), x.Caller.Group, call)
 	if err != nil {
 		c.recordSession(x, price, true)

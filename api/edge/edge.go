@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,8 @@ type Options struct {
 	// Seen is called with every request that is over but probes, in the goroutine that served it; it must not wait. nil:
 	// nobody counts.
 	Seen func(Seen)
+	// Called is told of every call; nil: nobody keeps a log of them.
+	Called Called
 	// Log takes one info line per request; nil is silent.
 	Log *slog.Logger
 }
@@ -66,6 +69,7 @@ type Edge struct {
 	insideKey string
 	bodies    *bodyMemory
 	discards  discards
+	records   sync.Pool    // of *calllog.Record
 	requests  atomic.Int64 // under way
 	draining  atomic.Bool
 	stopping  chan struct{} // closed once draining

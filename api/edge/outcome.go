@@ -70,6 +70,8 @@ type Outcome struct {
 	// Provider is what telemetry's conventions call the vendor, Task the id of the task that a create made.
 	Provider, Task string
 	Attempts       int
+	// Trail is the way of a call through its channels.
+	Trail providers.Trail
 	// Sent is when a call was handed to the relay, and Answered when its answer began to come; zero where that did not
 	// happen.
 	Sent, Answered time.Time

@@ -28,6 +28,9 @@ type Request struct {
 	Format *Format
 	// Operation is the pattern of the route, "" where none matched.
 	Operation string
+	// operationID is the operation's name in the document, and called tells that it is one of those that the log of calls has.
+	operationID string
+	called      bool
 	// Caller is the authenticated token, nil on routes that need none.
 	Caller *tokens.Token
 	// Act is what an operator's operation does; zero for all others.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"modelrelay/providers"
@@ -71,6 +72,7 @@ func (x *Request) finish() {
 	x.edge.logAccess(x)
 	x.endTrace()
 	x.edge.tell(x)
+	x.edge.tellCalled(x)
 	x.ReleaseBody()
 	if !aborted {
 		x.edge.discard(x)
@@ -99,18 +101,56 @@ func (e *Edge) recovered(x *Request, panicked any) (aborted bool) {
 	return false
 }
 
+// The form of a request id of ours: a word, when the request came in ms, and what tells it from the others of that time. It is
+// in base32 of ascending letters, so that ids sort by their time.
+const (
+	idPrefix      = "req_"
+	idTimeLetters = 9  // 45 bits, which last beyond the year 3000
+	idRoomLetters = 16 // 80 bits
+	idLetters     = "0123456789abcdefghijklmnopqrstuv"
+)
+
+func newRequestID(now time.Time) string {
+	var id [len(idPrefix) + idTimeLetters + idRoomLetters]byte
+	copy(id[:], idPrefix)
+	ms := now.UnixMilli()
+	for i := len(idPrefix) + idTimeLetters - 1; i >= len(idPrefix); i-- {
+		id[i] = idLetters[ms&31]
+		ms >>= 5
+	}
+	random := id[len(idPrefix)+idTimeLetters:]
+	_, _ = rand.Read(random) // never fails
+	for i, b := range random {
+		random[i] = idLetters[b&31]
+	}
+	return string(id[:])
+}
+
+// RequestTime is when a request came, by its id; false where the id is not one of ours.
+func RequestTime(id string) (time.Time, bool) {
+	letters, ok := strings.CutPrefix(id, idPrefix)
+	if !ok || len(letters) != idTimeLetters+idRoomLetters || strings.Trim(letters, idLetters) != "" {
+		return time.Time{}, false
+	}
+	ms := int64(0)
+	for _, c := range []byte(letters[:idTimeLetters]) {
+		ms = ms<<5 | int64(strings.IndexByte(idLetters, c))
+	}
+	return time.UnixMilli(ms).UTC(), true
+}
+
 // requestID keeps a client's own safe id, else draws one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get("X-Request-Id")
 	if id == "" || len(id) > maxRequestID {
-		return "req_" + rand.Text()
+		return newRequestID(time.Now())
 	}
 	for i := range len(id) {
 		switch c := id[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
 		case c == '-' || c == '_' || c == '.' || c == ':' || c == '/' || c == '+' || c == '=' || c == '@':
 		default:
-			return "req_" + rand.Text()
+			return newRequestID(time.Now())
 		}
 	}
 	return id

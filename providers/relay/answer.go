@@ -28,6 +28,8 @@ type Answer struct {
 	Stream bool
 
 	Channel, Vendor, UpstreamModel string
+	// RequestID is what the upstream calls the request, "" where it does not say.
+	RequestID string
 	// Provider is what telemetry's conventions call the vendor.
 	Provider string
 	// Attempts is how many requests the call took.

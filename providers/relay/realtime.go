@@ -61,7 +61,7 @@ func (r *Relay) Realtime(ctx context.Context, group string, call providers.Realt
 	want := router.Want{Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: providers.RealtimeSession()}
 	var err error
 	d := dialing{r, call, session}
-	session.Attempts, err = r.fallOver(ctx, call.RequestID, want, attempts{d.prepare, d.send})
+	session.Attempts, err = r.fallOver(ctx, want, attempts{call.RequestID, call.Trail, d.prepare, d.send})
 	if err != nil {
 		return nil, err
 	}
@@ -81,13 +81,13 @@ func (d *dialing) prepare(context.Context, router.Pick) (at providers.Endpoint, 
 }
 
 // send is that of attempts.
-func (d *dialing) send(ctx context.Context, to router.Pick, span *upstream.Span) (int, *providers.Fault) {
+func (d *dialing) send(ctx context.Context, to router.Pick, span *upstream.Span) (reply, *providers.Fault) {
 	d.session.span = span
 	return d.relay.dial(ctx, to, d.call, d.session)
 }
 
 // dial opens one target's conversation for the session.
-func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.RealtimeCall, session *Session) (int, *providers.Fault) {
+func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.RealtimeCall, session *Session) (reply, *providers.Fault) {
 	dialing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	clock := newWatch(cancel, r.firstByte)
@@ -101,7 +101,7 @@ func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.Realtim
 		session.underway.End()
 		fault := providers.AsFault(err)
 		scrub(fault, to.Key)
-		return 0, fault
+		return reply{}, fault
 	}
 	session.span.Answered(http.StatusSwitchingProtocols, false)
 	session.Channel, session.Vendor, session.UpstreamModel = to.Channel.Name, to.Channel.Vendor, to.Model
@@ -109,7 +109,7 @@ func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.Realtim
 	if shape := r.counters[counting{to.Channel.Vendor, providers.RealtimeSession()}]; shape != nil {
 		session.usage = usage.NewConversation(shape)
 	}
-	return http.StatusSwitchingProtocols, nil
+	return reply{http.StatusSwitchingProtocols, session.upstream.RequestID()}, nil
 }
 
 // Close drops a session that is not run.

@@ -148,11 +148,11 @@ func (r *Relay) Do(ctx context.Context, group string, call providers.Call) (*Ans
 		call.Edits = append(slices.Clip(call.Edits), own...)
 	}
 	s := sending{relay: r, call: call}
-	tried, err := r.fallOver(ctx, call.RequestID, want, attempts{s.prepare, s.send})
+	took, err := r.fallOver(ctx, want, attempts{call.RequestID, call.Trail, s.prepare, s.send})
 	if err != nil {
 		return nil, err
 	}
-	s.answer.Attempts = tried
+	s.answer.Attempts = took
 	return s.answer, nil
 }
 
@@ -185,11 +185,11 @@ func (s *sending) prepare(ctx context.Context, to router.Pick) (at providers.End
 }
 
 // send is that of attempts.
-func (s *sending) send(ctx context.Context, to router.Pick, span *upstream.Span) (status int, fault *providers.Fault) {
+func (s *sending) send(ctx context.Context, to router.Pick, span *upstream.Span) (said reply, fault *providers.Fault) {
 	if s.answer, fault = s.relay.attempt(ctx, to, s.call, s.translation, span); fault != nil {
-		return 0, fault
+		return said, fault
 	}
-	return s.answer.Status, nil
+	return reply{s.answer.Status, s.answer.RequestID}, nil
 }
 
 // Left is the error of a call that was given up when an upstream had all of it, which may want to be paid for the answer
@@ -209,19 +209,28 @@ func (l *Left) Error() string { return l.Fault.Error() }
 // Unwrap returns the fault.
 func (l *Left) Unwrap() error { return l.Fault }
 
+// reply is what an upstream said of an attempt that succeeded: the status, and what it calls the request.
+type reply struct {
+	status    int
+	requestID string
+}
+
 // attempts are what is done with the targets that the router picks, one after the other.
 type attempts struct {
+	// requestID is the client's, trail is told of each attempt.
+	requestID string
+	trail     *providers.Trail
 	// prepare says which endpoint of the target is asked, or that the call cannot be sent there, which is no attempt. answered:
 	// there is an answer already, and nothing to ask.
 	prepare func(ctx context.Context, to router.Pick) (at providers.Endpoint, answered bool, fault *providers.Fault)
 	// send sends to the target. The context and the span are the attempt's; it ends the span where there is no fault.
-	send func(ctx context.Context, to router.Pick, span *upstream.Span) (status int, fault *providers.Fault)
+	send func(ctx context.Context, to router.Pick, span *upstream.Span) (said reply, fault *providers.Fault)
 }
 
 // fallOver makes attempts at the targets the router picks until one succeeds, and tells the router, the log and the
 // trace of each. It returns how many it took. The error is the last attempt's fault; where there was none, the first of those
 // that say that the call cannot be sent, or the router's.
-func (r *Relay) fallOver(ctx context.Context, requestID string, want router.Want, try attempts) (int, error) {
+func (r *Relay) fallOver(ctx context.Context, want router.Want, try attempts) (int, error) {
 	var last, makers, unfit *providers.Fault
 	for attempts := 1; attempts <= r.attempts; attempts++ {
 		to, err := r.router.Pick(want)
@@ -254,20 +263,20 @@ func (r *Relay) fallOver(ctx context.Context, requestID string, want router.Want
 			step.From, step.To = want.Endpoint, at
 		}
 		traced, span := upstream.StartSpan(ctx, r.tracer, r.catalog[to.Channel.Vendor], to.Target, step)
-		status, fault := try.send(traced, to, span)
+		said, fault := try.send(traced, to, span)
 		if ctx.Err() != nil && fault != nil {
 			delivered := fault.Delivered
 			fault = providers.AsFault(context.Cause(ctx))
 			span.End(fault)
 			r.router.Report(to, &providers.Fault{Kind: providers.Canceled})
-			r.note(ctx, requestID, to, attempts, began, status, fault)
+			r.note(ctx, try, to, tried{attempts, time.Since(began), said}, fault)
 			if delivered {
 				return 0, &Left{Channel: to.Channel.Name, Provider: r.catalog[to.Channel.Vendor].Convention(), Attempts: attempts, Fault: fault}
 			}
 			return 0, fault
 		}
 		r.router.Report(to, fault)
-		r.note(ctx, requestID, to, attempts, began, status, fault)
+		r.note(ctx, try, to, tried{attempts, time.Since(began), said}, fault)
 		if fault == nil {
 			return attempts, nil
 		}
@@ -321,7 +330,7 @@ func (r *Relay) attempt(
 	}
 	body.upstream = resp.Body
 	answer := &Answer{
-		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header),
+		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
 		Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention(),
 	}
 	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; shape != nil && isText(resp.Header) {
@@ -352,25 +361,34 @@ func (r *Relay) attempt(
 	return answer, nil
 }
 
+// tried is an attempt that is over: the how manieth of its call it was, how long it took, and what was said where it succeeded.
+type tried struct {
+	number int
+	took   time.Duration
+	said   reply
+}
+
 // note tells and logs one attempt. The upstream's own words go along where they speak of a key or a channel; those about a
 // request may repeat it.
-func (r *Relay) note(
-	ctx context.Context, requestID string, to router.Pick, attempt int, began time.Time, status int, fault *providers.Fault,
-) {
-	if r.tried != nil {
-		tried := Attempt{Channel: to.Channel.Name, Number: attempt}
-		if fault != nil {
-			tried.Fault = fault.Kind
+func (r *Relay) note(ctx context.Context, try attempts, to router.Pick, t tried, fault *providers.Fault) {
+	one := providers.Try{Channel: to.Channel.Name, Key: to.Fingerprint(), RequestID: t.said.requestID, Took: t.took}
+	if fault != nil {
+		one.Fault, one.Code = fault.Kind, fault.Code
+		if fault.Upstream != nil {
+			one.RequestID = fault.Upstream.RequestID
 		}
-		r.tried(tried)
+	}
+	try.trail.Add(one)
+	if r.tried != nil {
+		r.tried(Attempt{Channel: one.Channel, Number: t.number, Fault: one.Fault})
 	}
 	if !r.log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 10)
-	attrs = append(attrs, slog.String("channel", to.Channel.Name), slog.String("upstream_model", to.Model), slog.Int("attempt", attempt))
+	attrs := make([]slog.Attr, 0, 11)
+	attrs = append(attrs, slog.String("channel", to.Channel.Name), slog.String("upstream_model", to.Model), slog.Int("attempt", t.number))
 	if fault == nil {
-		attrs = append(attrs, slog.Int("status", status))
+		attrs = append(attrs, slog.Int("status", t.said.status))
 	} else {
 		if fault.Upstream != nil {
 			attrs = append(attrs, slog.Int("status", fault.Upstream.Status))
@@ -386,9 +404,12 @@ func (r *Relay) note(
 			attrs = append(attrs, slog.String("cause", fault.Err.Error()))
 		}
 	}
-	attrs = append(attrs, slog.Int64("ms", time.Since(began).Milliseconds()))
-	if requestID != "" {
-		attrs = append(attrs, slog.String("request_id", requestID))
+	attrs = append(attrs, slog.Int64("ms", t.took.Milliseconds()))
+	if one.RequestID != "" {
+		attrs = append(attrs, slog.String("upstream_request_id", one.RequestID))
+	}
+	if try.requestID != "" {
+		attrs = append(attrs, slog.String("request_id", try.requestID))
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, "attempt", attrs...)
 }

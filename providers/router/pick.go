@@ -16,6 +16,8 @@ type Pick struct {
 	providers.Target
 	// Translated: the channel does not take the call as it is, and gets it in another format.
 	Translated bool
+	// fingerprint is that of the key.
+	fingerprint string
 	// picked is when it was handed out, on the router's clock.
 	picked time.Duration
 	// token is whose call it is for, blamed what Want.Blamed says of it.
@@ -24,6 +26,9 @@ type Pick struct {
 	// channel and key are how the two are doing.
 	channel, key *health
 }
+
+// Fingerprint is that of the pick's key, worked out when the configuration was read.
+func (p Pick) Fingerprint() string { return p.fingerprint }
 
 // For is the pick for a call of the token, where Resolve was not told. Blamed is that of Want.
 func (p Pick) For(token string, blamed bool) Pick {
@@ -160,9 +165,9 @@ func (c *choice) target(want *Want, now time.Duration) Pick {
 	channel := c.route.channel
 	channel.turn.Add(1)
 	return Pick{
-		Target:     providers.Target{Channel: channel.Channel, Key: c.key.secret, Model: c.route.upstream(want)},
-		Translated: c.way == translated,
-		picked:     now, token: want.Token, blamed: want.Blamed, channel: channel.health, key: c.key.health,
+		Target:      providers.Target{Channel: channel.Channel, Key: c.key.secret, Model: c.route.upstream(want)},
+		Translated:  c.way == translated,
+		fingerprint: c.key.fingerprint, picked: now, token: want.Token, blamed: want.Blamed, channel: channel.health, key: c.key.health,
 	}
 }
 

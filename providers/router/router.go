@@ -255,7 +255,7 @@ func (r *Router) Resolve(channel, keyFingerprint, model string) (Pick, error) {
 	}
 	key := found.keys[i]
 	return Pick{
-		Target: providers.Target{Channel: found.Channel, Key: key.secret, Model: upstream},
-		picked: r.now(), channel: found.health, key: key.health,
+		Target:      providers.Target{Channel: found.Channel, Key: key.secret, Model: upstream},
+		fingerprint: key.fingerprint, picked: r.now(), channel: found.health, key: key.health,
 	}, nil
 }

@@ -138,6 +138,7 @@ func (j *Jobs) Refuse(answer JobAnswer, status int, key providers.Secret, paid b
 	fault := Refusal(status, answer.Header)
 	fault.Upstream = &providers.Reply{
 		Status: answer.Status, ContentType: answer.Header.Get("Content-Type"), Body: answer.Body[:min(len(answer.Body), MaxErrorBody)],
+		RequestID: RequestID(answer.Header),
 	}
 	return j.explain(fault, key, paid)
 }

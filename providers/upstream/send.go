@@ -58,7 +58,9 @@ func Send(client *http.Client, req *http.Request) (*http.Response, error) {
 	// A body that breaks off is worth what came of it: the status has said what happened.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, MaxErrorBody))
 	fault := Refusal(resp.StatusCode, resp.Header)
-	fault.Upstream = &providers.Reply{Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: body}
+	fault.Upstream = &providers.Reply{
+		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: body, RequestID: RequestID(resp.Header),
+	}
 	return nil, fault
 }
 

@@ -34,11 +34,16 @@ const (
 // it; Ping and the closes may be called at any time. Pings of the peer are answered while its messages are awaited.
 type Socket struct {
 	conn *websocket.Conn
+	// requestID is what an upstream calls its handshake.
+	requestID string
 	// reads counts beginnings and ends of waits for the peer: odd while one lasts.
 	reads atomic.Uint64
 	// free holds one token while nothing is being written.
 	free chan struct{}
 }
+
+// RequestID is what the upstream calls the request that opened the conversation, "" where it does not say.
+func (s *Socket) RequestID() string { return s.requestID }
 
 func newSocket() *Socket {
 	s := &Socket{free: make(chan struct{}, 1)}
@@ -58,7 +63,7 @@ func DialSocket(ctx context.Context, client *http.Client, address string, header
 	})
 	switch {
 	case err == nil:
-		s.conn = conn
+		s.conn, s.requestID = conn, RequestID(resp.Header)
 		conn.SetReadLimit(MaxMessage)
 		return s, nil
 	case resp == nil:
@@ -69,7 +74,9 @@ func DialSocket(ctx context.Context, client *http.Client, address string, header
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body) // the library has read it, bounded
 	fault := Refusal(resp.StatusCode, resp.Header)
-	fault.Upstream = &providers.Reply{Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: body}
+	fault.Upstream = &providers.Reply{
+		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: body, RequestID: RequestID(resp.Header),
+	}
 	return nil, fault
 }
 

@@ -1,0 +1,62 @@
+package edge
+
+import (
+	"net/http"
+	"time"
+
+	"modelrelay/storage/calllog"
+)
+
+// Called takes the record of a call, a conversation or the create of a task that is over, or that was refused. It must not wait,
+// and must keep nothing of the record: the next call has it.
+type Called func(record *calllog.Record)
+
+// tellCalled shows a call that is over to the log of calls.
+func (e *Edge) tellCalled(x *Request) {
+	if e.options.Called == nil || !x.called {
+		return
+	}
+	r, _ := e.records.Get().(*calllog.Record)
+	if r == nil {
+		r = new(calllog.Record)
+	}
+	x.record(r)
+	e.options.Called(r)
+	*r = calllog.Record{Tries: r.Tries[:0]} // it must hold on to nothing of the request
+	clear(r.Tries[:cap(r.Tries)])
+	e.records.Put(r)
+}
+
+// record fills the record of a request that is over.
+func (x *Request) record(r *calllog.Record) {
+	o := &x.Outcome
+	r.At = x.Start
+	r.Names = calllog.Names{ID: x.ID, Trace: traceID(x.span), Task: o.Task}
+	if x.Caller != nil {
+		r.Token, r.TokenName = x.Caller.ID, x.Caller.Name
+	}
+	if agents := x.http.Header["User-Agent"]; len(agents) > 0 {
+		r.Agent = agents[0]
+	}
+	r.Asked = calllog.Asked{Operation: x.operationID, Format: string(x.Format.Name), Model: o.Model, Stream: o.Stream}
+	r.Outcome = calllog.Outcome{Channel: o.Channel, Status: x.shownStatus(), Bytes: x.bytes}
+	if x.Fault != nil {
+		r.Fault, r.Words, r.Code = string(x.Fault.Kind), x.Fault.Message, x.Fault.Code
+	}
+	r.Before, r.Took = x.since(o.Sent), time.Since(x.Start)
+	if !o.Answered.IsZero() {
+		r.First = x.since(x.first)
+	}
+	r.Used = calllog.Used{
+		Input: o.Usage.Input, Cached: o.Usage.Cached, Output: o.Usage.Output, Images: o.Usage.Images, Audio: o.Usage.Audio,
+		Cost: int64(o.Cost), Priced: o.Priced, Estimated: o.Estimated,
+	}
+	for _, t := range o.Trail.Tries() {
+		r.Tries = append(r.Tries, calllog.Try{
+			Channel: t.Channel, Key: t.Key, Fault: string(t.Fault), Vendor: t.RequestID, Took: t.Took,
+		})
+	}
+	if r.Status == 0 && r.Fault == "" { // a conversation, whose answer is its protocol
+		r.Status = http.StatusSwitchingProtocols
+	}
+}

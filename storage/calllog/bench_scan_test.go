@@ -1,0 +1,37 @@
+package calllog_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"modelrelay/storage/calllog"
+	"modelrelay/storage/storagetest"
+)
+
+// BenchmarkScan looks through a whole log of 100,000 calls without a hit.
+func BenchmarkScan(b *testing.B) {
+	client := storagetest.Redis(b)
+	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour})
+	for i := range calllog.DefaultRecent {
+		r := full()
+		r.Status, r.Fault, r.Words, r.Code, r.Task, r.Tries = 200, "", "", "", "", r.Tries[1:]
+		r.Model, r.Agent, r.ID = "gpt-4o", "OpenAI/Python 2.8.1", fmt.Sprintf("req_%026d", i)
+		log.Add(&r)
+		if i%5000 == 0 {
+			if err := log.Flush(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	if err := log.Close(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%d calls in %d bytes of Redis", client.XLen(b.Context(), "mr:calls").Val(), client.MemoryUsage(b.Context(), "mr:calls", 0).Val())
+	for b.Loop() {
+		page, err := calllog.NewReader(client).Scan(b.Context(), calllog.Filter{Model: "none"}, calllog.Range{Limit: 50})
+		if err != nil || len(page.Calls) > 0 || page.Next == "" && page.Looked < calllog.DefaultRecent {
+			b.Fatal(page.Looked, err)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package calllog
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// CheckLine fails unless a record's line is one line of JSON, by whose id it is found, and with no members but its own.
+func CheckLine(t *testing.T, r *Record) {
+	t.Helper()
+	text := string(end(r.append(nil), 0))
+	if strings.ContainsAny(text, "\n\r") || !json.Valid([]byte(text)) {
+		t.Fatalf("line %q", text)
+	}
+	got, err := parse(text)
+	if err != nil || got.Token != "" || got.Fault != "" {
+		t.Fatalf("%q: got %+v, %v", text, got, err)
+	}
+	if m := (Filter{Token: "x"}).matcher(); m.fits(text) {
+		t.Fatalf("%q has a token", text)
+	}
+	if len(r.ID) > 0 && len(r.ID) <= idMost {
+		if m := (Filter{ID: r.ID}).matcher(); !m.fits(text) {
+			t.Fatalf("%q is not found", text)
+		}
+	}
+}
