@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	chatPath  = "/v1/chat/completions"
-	chatModel = "gpt-4o-mini"
+	chatPath     = "/v1/chat/completions"
+	messagesPath = "/v1/messages"
+	chatModel    = "gpt-4o-mini"
 	// chatText is about what makes a request, and an answer that repeats it, 1 KB each.
 	chatText = 400
 	// warmUp is the share of a round that goes before the first, to fill pools and open connections.
@@ -121,7 +122,7 @@ func chatRound(ctx context.Context, to target, want []byte, connections, request
 		return round{}, fmt.Errorf("%s: %w", to.name, err)
 	}
 	defer closeAll(clients)
-	request := post(to, chatBody(cmp.Or(to.model, chatModel)))
+	request := post(to, to.chatBody())
 	latencies := make([][]time.Duration, connections)
 	var left atomic.Int64
 	left.Store(int64(requests))
@@ -162,6 +163,23 @@ func chatRound(ctx context.Context, to target, want []byte, connections, request
 		done.latencies = append(done.latencies, some...)
 	}
 	return done, nil
+}
+
+// chatPath is where the target takes chats.
+func (t target) chatPath() string {
+	if t.messages {
+		return messagesPath
+	}
+	return chatPath
+}
+
+// chatBody is the request in the target's format.
+func (t target) chatBody() []byte {
+	if t.messages {
+		return fmt.Appendf(nil, `{"model":%q,"system":%q,"messages":[{"role":"user","content":%q}],"temperature":0.7,"max_tokens":500}`,
+			t.model, words(), words())
+	}
+	return chatBody(cmp.Or(t.model, chatModel))
 }
 
 // chatBody is the request: instructions and a question of the same length, about 1 KB in all.

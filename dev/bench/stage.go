@@ -55,7 +55,9 @@ type target struct {
 	prefix, key string // of the path, and of the Authorization header
 	// model and streamModel are asked for in place of the load's own; "" for those.
 	model, streamModel string
-	pid                int
+	// messages: the chats are of Anthropic's format.
+	messages bool
+	pid      int
 }
 
 func (s *stage) prepare(ctx context.Context) error {

@@ -34,6 +34,9 @@ func translatedChat(ctx context.Context, s *stage, report *Report) error {
 	if err != nil {
 		return err
 	}
+	// Both ask the same model of the same upstream: a slower upstream lets fewer calls share a round trip to Redis, which is no
+	// cost of the translation.
+	native.messages, native.model = true, translatedModel
 	want, err := s.expectedChat(ctx)
 	if err != nil {
 		return err
@@ -57,7 +60,7 @@ func translatedChat(ctx context.Context, s *stage, report *Report) error {
 	if err != nil {
 		return err
 	}
-	load := fmt.Sprintf("chat translated to Anthropic's format, beside one that is not, %d connections", o.Connections)
+	load := fmt.Sprintf("chat translated to Anthropic's format, beside one in that format, %d connections", o.Connections)
 	report.add(load, "CPU per 1,000", "s", cpu, ratioAtMost(1.4))
 	report.add(load, "latency p50", "ms", p50, nil)
 	return nil

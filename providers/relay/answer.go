@@ -56,11 +56,11 @@ func (a *Answer) Usage() (providers.Usage, bool) {
 	if !a.Counts() {
 		return providers.Usage{}, false
 	}
-	return a.body.scanner.Usage()
+	return a.body.counter.Usage()
 }
 
 // Counts tells whether answers of this kind say how many tokens they took.
-func (a *Answer) Counts() bool { return a.body != nil && a.body.scanner != nil }
+func (a *Answer) Counts() bool { return a.body != nil && a.body.counter != nil }
 
 // passed copies the headers that describe the body, and no other: an upstream's cookies, limits and ids are not the
 // client's business.
@@ -91,6 +91,12 @@ func (w watch) stop() { w.timer.Stop() }
 // itself, so it is about one event.
 const peek = 512
 
+// counter is what knows what an answer used so far: a usage.Scanner of the upstream's bytes, or the translation that reads
+// them anyway. It is false when no tokens were counted.
+type counter interface {
+	Usage() (providers.Usage, bool)
+}
+
 // body is an answer's body on its way to the client.
 type body struct {
 	upstream  io.ReadCloser
@@ -102,7 +108,8 @@ type body struct {
 
 	underway router.InFlight // until the body ends
 	span     *upstream.Span
-	scanner  *usage.Scanner // nil where nothing is counted
+	counter  counter        // nil where nothing is counted
+	scanner  *usage.Scanner // the counter that sees the bytes as they pass; nil where there is none, or another one
 	hider    *usage.Hider   // nil where nothing is hidden
 
 	peeked [peek]byte
@@ -199,8 +206,8 @@ func (b *body) trace() {
 	if b.span == nil {
 		return
 	}
-	if b.scanner != nil {
-		if used, counted := b.scanner.Usage(); counted {
+	if b.counter != nil {
+		if used, counted := b.counter.Usage(); counted {
 			b.span.Used(used)
 		}
 	}

@@ -333,8 +333,10 @@ func (r *Relay) attempt(
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
 		Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention(),
 	}
-	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; shape != nil && isText(resp.Header) {
+	scans := translation == nil || !translation.Counts() // else the answer is read for its counts anyway
+	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; scans && shape != nil && isText(resp.Header) {
 		body.scanner = usage.NewScanner(shape, answer.Stream)
+		body.counter = body.scanner
 		if r.makers != nil && translation == nil && shape.Named() {
 			body.scanner.Find(shape, r.made(call, to.Target))
 		}

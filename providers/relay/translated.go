@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"modelrelay/providers"
@@ -20,7 +21,14 @@ func (a *Answer) translate(translation *translate.Translation, upstream *body, k
 			Kind: providers.Upstream, Message: "The upstream's answer is encoded, so that it cannot be read.", Blame: providers.BlameChannel, Odd: true,
 		}
 	}
-	a.translated = translation.Answer(upstream, a.Stream)
+	var length int64
+	if said := a.Header.Get("Content-Length"); said != "" {
+		length, _ = strconv.ParseInt(said, 10, 64) // 0 of nonsense: not known
+	}
+	a.translated = translation.Answer(upstream, a.Stream, length)
+	if translation.Counts() {
+		upstream.counter = a.translated
+	}
 	if fault := a.translated.Begin(); fault != nil {
 		_ = upstream.Close() // the fault says it all
 		said := shown(fault, key)

@@ -19,6 +19,7 @@ type Answer struct {
 	t *Translation
 	// from gives the upstream's bytes; stream reads its events, nil of a document.
 	from   io.Reader
+	length int64 // of a document; 0 or less: not known
 	stream *form.Stream
 	reader form.AnswerReader
 	writer form.AnswerWriter
@@ -34,6 +35,9 @@ type Answer struct {
 	said, media bool
 	thought     thought
 	kept        []form.State // for the next call of a tool
+	// counts are what the upstream counted last, images those that it made.
+	counts form.Counts
+	images int64
 }
 
 // thought is the text of the block that is being thought, for its signature.
@@ -42,9 +46,13 @@ type thought struct {
 	text  []byte
 }
 
+// usualEvents is how many events one event or short document of an upstream gives rise to.
+const usualEvents = 4
+
 // Answer makes the client's answer of the upstream's bytes. stream: they are server-sent events, whatever was asked for.
-func (t *Translation) Answer(from io.Reader, stream bool) *Answer {
-	a := &Answer{t: t, from: from}
+// length is how many bytes there are, 0 or less where that is not known.
+func (t *Translation) Answer(from io.Reader, stream bool, length int64) *Answer {
+	a := &Answer{t: t, from: from, length: length, events: make([]form.Event, 0, usualEvents)}
 	if t.document == nil {
 		a.reader, a.writer = t.reader.reader(), t.writer.writer(t.ask)
 	}
@@ -67,6 +75,16 @@ func (a *Answer) Begin() *providers.Fault {
 		return providers.AsFault(a.err)
 	}
 	return nil
+}
+
+// Counts tells whether Usage can say anything: chats count, and other calls' documents are not read for it.
+func (t *Translation) Counts() bool { return t.document == nil }
+
+// Usage is what the upstream counted so far, as it is read for the client; false when it counted no tokens. Images may be
+// counted all the same.
+func (a *Answer) Usage() (providers.Usage, bool) {
+	used := providers.Usage{Input: a.counts.Input, Cached: a.counts.Read, Output: a.counts.Output, Images: a.images}
+	return used, used.Input > 0 || used.Output > 0
 }
 
 // Over tells whether the answer was read and written to its end, so that what it used is known.
@@ -160,7 +178,7 @@ func (a *Answer) end(err error) {
 
 // whole reads a document. One that breaks off is not asked for again: its upstream wants to be paid for it.
 func (a *Answer) whole() {
-	document, err := io.ReadAll(io.LimitReader(a.from, maxDocument+1))
+	document, err := a.read()
 	switch {
 	case err != nil:
 		a.begun, a.err = true, providers.AsFault(err)
@@ -179,6 +197,24 @@ func (a *Answer) whole() {
 	if a.err == nil {
 		a.err = io.EOF
 	}
+}
+
+// A document is read into memory of its length: at once where that is known and no more than mostAtOnce, in bytes, and else
+// beginning with firstRoom.
+const (
+	firstRoom  = 4 << 10
+	mostAtOnce = 1 << 20
+)
+
+// read reads a document, or as much of one that is too long as shows that.
+func (a *Answer) read() ([]byte, error) {
+	room := int64(firstRoom)
+	if a.length > 0 {
+		room = min(a.length, mostAtOnce) + bytes.MinRead // for the end of what comes
+	}
+	document := bytes.NewBuffer(make([]byte, 0, room))
+	_, err := document.ReadFrom(io.LimitReader(a.from, maxDocument+1))
+	return document.Bytes(), err
 }
 
 // documentOf makes the client's document of the upstream's, of calls that are no chats.
@@ -218,9 +254,14 @@ func (a *Answer) write() (stopped bool) {
 		case form.EventPing:
 			a.pings++
 			a.begun = a.begun || a.pings > patience
-		case form.EventStart, form.EventCounts:
+		case form.EventStart:
+		case form.EventCounts:
+			a.counts = *e.Counts
 		case form.EventMedia:
 			a.media = true
+			if e.Image {
+				a.images++
+			}
 			continue
 		case form.EventFailed:
 			a.fail(e.Fault)

@@ -198,7 +198,7 @@ func TestPairsBroken(t *testing.T) {
 				if fault != nil {
 					t.Fatal(fault)
 				}
-				answer := tr.Answer(strings.NewReader(stream[:n]), true)
+				answer := tr.Answer(strings.NewReader(stream[:n]), true, 0)
 				if answer.Begin() != nil {
 					continue // another upstream is asked
 				}

@@ -330,7 +330,7 @@ func TestPairsGoOn(t *testing.T) {
 // read gives a client's answer of an upstream's.
 func read(t *testing.T, tr *translate.Translation, upstream string, stream bool) string {
 	t.Helper()
-	answer := tr.Answer(strings.NewReader(upstream), stream)
+	answer := tr.Answer(strings.NewReader(upstream), stream, int64(len(upstream)))
 	if fault := answer.Begin(); fault != nil {
 		t.Fatalf("%+v", fault)
 	}

@@ -4,6 +4,7 @@ import "modelrelay/providers/translate/form"
 
 // completion writes a whole answer.
 func (w *writer) completion() {
+	w.out.Grow(w.held + form.DocumentRoom)
 	w.out.Begin()
 	w.head(&w.out, "chat.completion")
 	w.out.Key("choices")

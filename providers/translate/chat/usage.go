@@ -10,19 +10,19 @@ func (a *answer) count(usage form.Value, to []form.Event) []form.Event {
 	c := form.Counts{}
 	var hit int64
 	for name, value := range usage.Members() {
-		n, _ := value.Int()
+		n, _ := value.Count()
 		switch string(name.Decoded()) {
 		case "prompt_tokens":
 			c.Input = n
 		case "completion_tokens":
 			c.Output = n
 		case "prompt_tokens_details":
-			c.Read, _ = value.Get("cached_tokens").Int()
-			c.Write, _ = value.Get("cache_write_tokens").Int()
-			c.AudioIn, _ = value.Get("audio_tokens").Int()
+			c.Read, _ = value.Get("cached_tokens").Count()
+			c.Write, _ = value.Get("cache_write_tokens").Count()
+			c.AudioIn, _ = value.Get("audio_tokens").Count()
 		case "completion_tokens_details":
-			c.Reasoning, _ = value.Get("reasoning_tokens").Int()
-			c.AudioOut, _ = value.Get("audio_tokens").Int()
+			c.Reasoning, _ = value.Get("reasoning_tokens").Count()
+			c.AudioOut, _ = value.Get("audio_tokens").Count()
 		case "prompt_cache_hit_tokens", "cached_tokens": // of DeepSeek, and of Moonshot
 			hit = n
 		}

@@ -22,7 +22,7 @@ const (
 	EventCallBegin
 	EventCallArgs
 	EventCallEnd
-	// EventMedia tells that the answer has a medium, which no other dialect can say.
+	// EventMedia tells that the answer has a medium, which no other dialect can say: an Image or another one.
 	EventMedia
 	// EventStop tells why Choice ended, once it is known that nothing follows.
 	EventStop
@@ -49,6 +49,7 @@ type Event struct {
 	Logprobs Value
 	Call     Call
 	State    State
+	Image    bool
 	Stop     Stop
 	Counts   *Counts
 	Fault    *providers.Fault

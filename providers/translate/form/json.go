@@ -3,6 +3,7 @@ package form
 import (
 	"bytes"
 	"iter"
+	"math"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -77,6 +78,21 @@ func (v Value) Int() (int64, bool) {
 		return 0, false
 	}
 	return int64(f), true
+}
+
+// maxCount bounds what is read as a number of tokens, so that sums of them are numbers too.
+const maxCount = 1 << 40
+
+// Count reads a number of tokens, a fraction rounded. What cannot be one is 0 and false.
+func (v Value) Count() (int64, bool) {
+	n, whole := v.Int()
+	if f, ok := v.Float(); !whole && ok && f >= 0 && f <= maxCount {
+		n, whole = int64(math.Round(f)), true
+	}
+	if !whole || n < 0 || n > maxCount {
+		return 0, false
+	}
+	return n, true
 }
 
 // Float reads a number; false where the value is none.
@@ -201,8 +217,20 @@ func skip(v []byte, at int) int {
 	return at
 }
 
+// shortText is how far the end of a string is looked for byte by byte: names and numbers of tokens end sooner than a search
+// over many bytes at once begins.
+const shortText = 16
+
 // skipText returns the end of the string that begins at a place.
 func skipText(v []byte, at int) int {
+	for i, c := range v[at+1 : min(at+1+shortText, len(v))] {
+		if c == '"' {
+			return at + 1 + i + 1
+		}
+		if c == '\\' {
+			break
+		}
+	}
 	for end := at + 1; end < len(v); {
 		quote := bytes.IndexByte(v[end:], '"')
 		if quote < 0 {

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,6 +11,9 @@ import (
 
 // referAbove is the length from which a value is a piece of the payload of its own rather than a copy, in bytes.
 const referAbove = 4 << 10
+
+// DocumentRoom is about what a whole answer takes beside its texts, in bytes.
+const DocumentRoom = 1 << 10
 
 // payloadRoom is the memory with which a request's body begins, in bytes: what a short one needs.
 const payloadRoom = 2 << 10
@@ -178,6 +182,9 @@ func (o *Out) Payload() providers.Payload {
 	o.cut()
 	return o.pieces
 }
+
+// Grow makes room for so many more bytes, so that a document of a known length is not moved while it grows.
+func (o *Out) Grow(n int) { o.buf = slices.Grow(o.buf, n) }
 
 // Len is how many bytes were copied so far.
 func (o *Out) Len() int { return len(o.buf) }

@@ -42,8 +42,13 @@ func (t Text) String() string { return string(t.Decoded()) }
 
 // Is tells whether the text says s.
 func (t Text) Is(s string) bool {
-	if t.Plain() {
-		return string(t.Inner()) == s
+	switch inner := t.Inner(); {
+	case len(inner) < len(s): // an escape is longer than what it says
+		return false
+	case len(inner) == len(s):
+		return string(inner) == s && t.Plain()
+	case t.Plain():
+		return false
 	}
 	return string(t.Decoded()) == s
 }

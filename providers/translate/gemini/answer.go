@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -54,7 +55,20 @@ func (r *reader) chunk(v form.Value, to []form.Event) []form.Event {
 	if r.over || !v.IsObject() {
 		return to
 	}
-	if failed := v.Get("error"); failed.IsObject() {
+	var failed, candidates, feedback, usage form.Value
+	for name, value := range v.Members() {
+		switch string(name.Decoded()) {
+		case "error":
+			failed = value
+		case "candidates":
+			candidates = value
+		case "promptFeedback":
+			feedback = value
+		case "usageMetadata":
+			usage = value
+		}
+	}
+	if failed.IsObject() {
 		r.over = true
 		return append(to, form.Event{Kind: form.EventFailed, Fault: faultOf(failed)})
 	}
@@ -62,47 +76,34 @@ func (r *reader) chunk(v form.Value, to []form.Event) []form.Event {
 		r.started = true
 		to = append(to, form.Event{Kind: form.EventStart})
 	}
-	var usage form.Value
-	for name, value := range v.Members() {
-		switch {
-		case name.Is("candidates"):
-			for i, candidate := range value.Items() {
-				to = r.candidate(candidate, i, to)
-			}
-		case name.Is("promptFeedback"):
-			r.blocked = r.blocked || !value.Get("blockReason").Text().Empty()
-		case name.Is("usageMetadata") && value.IsObject():
-			usage = value
-		}
+	for i, candidate := range candidates.Items() {
+		to = r.candidate(candidate, i, to)
 	}
-	if usage != nil && !r.over {
+	r.blocked = r.blocked || !feedback.Get("blockReason").Text().Empty()
+	if usage.IsObject() && !r.over {
 		r.counts = countsOf(usage)
 		to = append(to, form.Event{Kind: form.EventCounts, Counts: &r.counts})
 	}
 	return to
 }
 
-// maxCount bounds what is read as a number of tokens, so that sums of them are numbers too.
-const maxCount = 1 << 40
-
 // countsOf reads a usageMetadata.
 func countsOf(usage form.Value) (counts form.Counts) {
 	for name, value := range usage.Members() {
-		n, _ := value.Int()
-		n = min(max(n, 0), maxCount)
-		switch {
-		case name.Is("promptTokenCount"), name.Is("toolUsePromptTokenCount"):
+		n, _ := value.Count()
+		switch string(name.Decoded()) {
+		case "promptTokenCount", "toolUsePromptTokenCount":
 			counts.Input += n
-		case name.Is("cachedContentTokenCount"):
+		case "cachedContentTokenCount":
 			counts.Read = n
-		case name.Is("candidatesTokenCount"):
+		case "candidatesTokenCount":
 			counts.Output += n
-		case name.Is("thoughtsTokenCount"):
+		case "thoughtsTokenCount":
 			counts.Output += n
 			counts.Reasoning = n
-		case name.Is("promptTokensDetails"):
+		case "promptTokensDetails":
 			counts.AudioIn = soundOf(value)
-		case name.Is("candidatesTokensDetails"):
+		case "candidatesTokensDetails":
 			counts.AudioOut = soundOf(value)
 		}
 	}
@@ -113,7 +114,7 @@ func countsOf(usage form.Value) (counts form.Counts) {
 func soundOf(details form.Value) (tokens int64) {
 	for _, detail := range details.Items() {
 		if detail.Get("modality").Text().Is("AUDIO") {
-			n, _ := detail.Get("tokenCount").Int()
+			n, _ := detail.Get("tokenCount").Count()
 			tokens += n
 		}
 	}
@@ -125,16 +126,16 @@ func (r *reader) candidate(v form.Value, index int, to []form.Event) []form.Even
 	var parts, logprobs form.Value
 	var reason form.Text
 	for name, value := range v.Members() {
-		switch {
-		case name.Is("content"):
+		switch string(name.Decoded()) {
+		case "content":
 			parts = value.Get("parts")
-		case name.Is("index"):
+		case "index":
 			if n, ok := value.Int(); ok {
 				index = int(min(max(n, -1), maxChoice+1))
 			}
-		case name.Is("finishReason"):
+		case "finishReason":
 			reason = value.Text()
-		case name.Is("logprobsResult"):
+		case "logprobsResult":
 			logprobs = value
 		}
 	}
@@ -176,7 +177,7 @@ func (r *reader) candidate(v form.Value, index int, to []form.Event) []form.Even
 func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
 	var text, signature form.Text
 	var call form.Value
-	thought, media := false, false
+	thought, media, image := false, false, false
 	for name, value := range v.Members() {
 		switch {
 		case name.Is("text"):
@@ -189,6 +190,7 @@ func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
 			call = value
 		case name.Is("inlineData"), name.Is("fileData"):
 			media = true
+			image = bytes.HasPrefix(value.Get("mimeType").Text().Decoded(), []byte("image/"))
 		}
 	}
 	switch {
@@ -198,7 +200,7 @@ func (c *candidate) part(v form.Value, to []form.Event) []form.Event {
 		}
 		return c.call(call, to)
 	case media:
-		return append(to, form.Event{Kind: form.EventMedia, Choice: c.index, Block: c.block(form.BlockMedia)})
+		return append(to, form.Event{Kind: form.EventMedia, Choice: c.index, Block: c.block(form.BlockMedia), Image: image})
 	case thought:
 		if !text.Empty() {
 			to = append(to, form.Event{Kind: form.EventThought, Choice: c.index, Block: c.block(form.BlockThought), Text: text})

@@ -377,6 +377,11 @@ func (w *writer) end() {
 		w.out.Plain("[]")
 		return
 	}
+	room := form.DocumentRoom
+	for _, a := range w.answers {
+		room += a.parts.Len()
+	}
+	w.out.Grow(room)
 	w.out.Begin()
 	w.out.Key("candidates")
 	w.out.BeginArray()

@@ -12,7 +12,7 @@ func (w *message) begin() {
 	w.out.Begin()
 	w.out.Literal(`"type":"message_start"`)
 	w.out.Key("message")
-	w.whole("[]")
+	w.whole([]byte("[]"))
 	w.ends()
 	w.ping()
 }
@@ -20,7 +20,7 @@ func (w *message) begin() {
 func (w *message) ping() { w.out.Plain("event: ping\ndata: {\"type\":\"ping\"}\n\n") }
 
 // whole writes the message with its content, which is an array. Without an end yet it has none of the reasons for it.
-func (w *message) whole(content string) {
+func (w *message) whole(content []byte) {
 	out := &w.out
 	out.Begin()
 	out.Key("id")
@@ -29,7 +29,7 @@ func (w *message) whole(content string) {
 	out.Key("model")
 	out.String(w.ask.Model)
 	out.Key("content")
-	out.Literal(content)
+	out.Raw(content)
 	w.reason()
 	out.Literal(`"container":null,"diagnostics":null`)
 	out.Key("usage")
@@ -47,7 +47,8 @@ func (w *message) end() {
 	if !w.ask.Stream {
 		content := w.inContent()
 		content.EndArray()
-		w.whole(string(content.Bytes()))
+		w.out.Grow(content.Len() + form.DocumentRoom)
+		w.whole(content.Bytes())
 		w.content.Reset(0)
 		return
 	}

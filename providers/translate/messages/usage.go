@@ -13,7 +13,7 @@ type usage struct {
 func (u *usage) read(value form.Value) bool {
 	for name, member := range value.Members() {
 		set := func(count *int64, value form.Value) {
-			if n, ok := value.Int(); ok {
+			if n, ok := value.Count(); ok {
 				*count = n
 			}
 		}
@@ -70,7 +70,7 @@ func writeUsage(out *form.Out, c *form.Counts) {
 }
 
 // ReadCounted reads the answer of a count; false where it has none.
-func ReadCounted(document form.Value) (int64, bool) { return document.Get("input_tokens").Int() }
+func ReadCounted(document form.Value) (int64, bool) { return document.Get("input_tokens").Count() }
 
 // WriteCounted writes the answer of a count.
 func WriteCounted(n int64) []byte {

@@ -170,7 +170,7 @@ func (a *answer) count(usage form.Value, to []form.Event) []form.Event {
 		{usage.Get("output_tokens"), &counts.Output},
 		{usage.At("output_tokens_details", "reasoning_tokens"), &counts.Reasoning},
 	} {
-		*field.count, _ = field.value.Int()
+		*field.count, _ = field.value.Count()
 	}
 	return append(to, form.Event{Kind: form.EventCounts, Counts: counts})
 }

@@ -54,6 +54,7 @@ func (w *writer) end() {
 	w.phase = over
 	status, reason := ending(w.stop)
 	if !w.ask.Stream {
+		w.out.Grow(len(w.kept) + len(w.ask.Echo) + form.DocumentRoom)
 		w.response(status, reason, nil)
 		return
 	}
