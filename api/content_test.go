@@ -43,7 +43,7 @@ func TestContent(t *testing.T) {
 	}{
 		{"whole", "GET", path, nil, 200, clip, map[string]string{
 			"Content-Type": "video/mp4", "Content-Length": "10", "Etag": `"aa"`, "Last-Modified": modified, "Accept-Ranges": "bytes",
-			"Cache-Control": "private, no-store", "Content-Security-Policy": "sandbox", "X-Content-Type-Options": "nosniff",
+			"Cache-Control": "private, no-store", "Content-Security-Policy": "default-src 'none'; sandbox", "X-Content-Type-Options": "nosniff",
 		}},
 		{"head", "HEAD", path, nil, 200, "", map[string]string{"Content-Type": "video/mp4", "Content-Length": "10", "Etag": `"aa"`, "Accept-Ranges": "bytes"}},
 		{"the second", "GET", path + "?index=1", nil, 200, "other", map[string]string{"Content-Type": "video/webm", "Content-Length": "5", "Etag": `"bb"`}},
@@ -180,7 +180,7 @@ func TestContentIsNoPage(t *testing.T) {
 		for path, want := range map[string]string{"": test.video, "&variant=thumbnail": test.picture} {
 			rec := g.do(t, request("GET", "/v1/videos/video_1/content?index=1"+path, ""))
 			header := rec.Header()
-			if rec.Code != 200 || header.Get("Content-Type") != want || header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Content-Security-Policy") != "sandbox" {
+			if rec.Code != 200 || header.Get("Content-Type") != want || header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Content-Security-Policy") != "default-src 'none'; sandbox" {
 				t.Errorf("%q%s: got %d with %v, want %s", test.called, path, rec.Code, header, want)
 			}
 		}

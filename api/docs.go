@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	_ "embed" // the page and its script
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"modelrelay/api/console"
 	"modelrelay/api/edge"
 )
 
@@ -38,8 +40,6 @@ func (s *Server) addDocs(mux chi.Router) {
 	}
 	mux.Get("/openapi.json", document("application/json", asJSON))
 	mux.Get("/openapi.yaml", document("application/yaml", asYAML))
-	mux.Get(rootPath, root)
-	mux.Head(rootPath, root)
 	mux.Get("/docs", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", docsPolicy)
 		w.Header().Set("Referrer-Policy", "no-referrer")
@@ -51,6 +51,46 @@ func (s *Server) addDocs(mux chi.Router) {
 	})
 }
 
+// consoleRoot is the folder of the console's paths.
+const consoleRoot = console.Root
+
+// addConsole adds the pages of a browser, which have the landing page too. Who is no browser finds what there is without
+// them.
+func (s *Server) addConsole(mux chi.Router, pages http.Handler) {
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		pages.ServeHTTP(w, r)
+		edge.At(w).Operation = cmp.Or(operationOf(r.Pattern), consoleRoot)
+	}
+	mux.HandleFunc(consoleRoot, serve)
+	mux.HandleFunc(consoleRoot+"/*", serve)
+	addRoot(mux, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !forBrowser(r) {
+			root(w, r)
+			return
+		}
+		w.Header().Set("Vary", "Accept, Cookie, Accept-Language")
+		pages.ServeHTTP(w, r)
+		edge.At(w).Operation = rootPath
+	}))
+}
+
+// operationOf is the path of a pattern that may begin with a method.
+func operationOf(pattern string) string {
+	_, path, found := strings.Cut(pattern, " ")
+	if !found {
+		return pattern
+	}
+	return path
+}
+
+func addRoot(mux chi.Router, serve http.Handler) {
+	mux.Method(http.MethodGet, rootPath, serve)
+	mux.Method(http.MethodHead, rootPath, serve)
+}
+
+// forBrowser tells whether a page is wanted.
+func forBrowser(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+
 // rootPath is what people and tools open to see whether anything is there.
 const rootPath = "/"
 
@@ -61,7 +101,7 @@ const rootLine = "Model Relay answers here. /docs lists the paths that there are
 func root(w http.ResponseWriter, r *http.Request) {
 	edge.At(w).Operation = rootPath
 	w.Header().Set("Vary", "Accept")
-	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+	if !forBrowser(r) {
 		document("text/plain; charset=utf-8", []byte(rootLine))(w, r)
 		return
 	}

@@ -423,7 +423,7 @@ func TestRoot(t *testing.T) {
 	} {
 		rec := g.do(t, request(test.method, "/", "", "Authorization", "", "Accept", test.accept))
 		page := test.kind != "text/plain; charset=utf-8"
-		if rec.Code != 200 || rec.Header().Get("Content-Type") != test.kind || (rec.Header().Get("Content-Security-Policy") != "") != page ||
+		if rec.Code != 200 || rec.Header().Get("Content-Type") != test.kind || (rec.Header().Get("Content-Security-Policy") != "default-src 'none'; sandbox") != page ||
 			strings.HasPrefix(rec.Body.String(), "<!doctype html>") != page {
 			t.Errorf("%s with %q: got %d, %v, %s", test.method, test.accept, rec.Code, rec.Header(), rec.Body)
 		}

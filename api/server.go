@@ -47,6 +47,10 @@ type Options struct {
 	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through
 	// this server.
 	Links videos.Links
+	// Console, where it is set, makes the pages of a browser at "/" and below /console. It is given the whole API as it
+	// serves requests of this process's own (edge.WithInsider). ConsoleApart: they are at ConsoleHandler alone.
+	Console      func(inside http.Handler) http.Handler
+	ConsoleApart bool
 	// Health are the checks of /readyz.
 	Health []Check
 	// Admin is for the operator's operations. AdminApart: they are at AdminHandler alone, and Handler has none.
@@ -93,11 +97,10 @@ type Server struct {
 	videos  *videos.Service
 	api     huma.API
 	handler http.Handler
-	// adminHandler serves the operator's operations where they have an address of their own.
-	adminHandler http.Handler
-	// inside serves all operations.
-	inside  http.Handler
-	proxies edge.Proxies
+	// adminHandler serves the operator's operations where they have an address of their own, consoleHandler the pages of a
+	// browser, and inside serves all operations.
+	adminHandler, consoleHandler, inside http.Handler
+	proxies                              edge.Proxies
 	// What the listeners hold, have turned away, and whether one of them is full.
 	connections, turnedAway, full atomic.Int64
 }
@@ -131,13 +134,24 @@ func New(o Options) *Server {
 	admin.Add(s.api, openAI, o.Admin, o.Prices)
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux)
+	s.inside = e.Handler(mux)
+	if o.Console != nil {
+		s.addConsole(mux, o.Console(s.inside))
+	} else {
+		addRoot(mux, http.HandlerFunc(root))
+	}
 	health := &health{edge: e, version: o.Version, checks: o.Health}
 	health.routes(mux)
 	public := e.CORS(mux)
+	var apart []string
 	if o.AdminApart {
-		public = door(public, false)
+		apart = append(apart, admin.Root)
 	}
-	s.handler, s.adminHandler, s.inside = e.Handler(public), e.Handler(door(mux, true)), e.Handler(mux)
+	if o.ConsoleApart {
+		apart = append(apart, consoleRoot)
+	}
+	s.handler, s.adminHandler = e.Handler(without(public, apart)), e.Handler(only(mux, admin.Root))
+	s.consoleHandler = e.Handler(only(mux, consoleRoot))
 	return s
 }
 
@@ -147,22 +161,42 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // AdminHandler serves the operator's routes and the health of the process, for a listener of their own.
 func (s *Server) AdminHandler() http.Handler { return s.adminHandler }
 
-// InsideHandler serves every route to requests that the process makes of itself, whose contexts edge.As makes. No listener
-// may have it: with AdminApart the operator's routes would be in public.
+// InsideHandler serves every route to requests that the process makes of itself, whose contexts edge.WithInsider makes. No
+// listener may have it: with AdminApart the operator's routes would be in public.
 func (s *Server) InsideHandler() http.Handler { return s.inside }
 
-// door serves the operator's paths alone, or all but them; the process's health always.
-func door(next http.Handler, operators bool) http.Handler {
+// ConsoleHandler serves the pages of a browser and the health of the process, for a listener of their own.
+func (s *Server) ConsoleHandler() http.Handler { return s.consoleHandler }
+
+// only serves the paths of one folder and the process's health; the console's listener has the landing page as well.
+func only(next http.Handler, folder string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
-		admins := path == admin.Root || strings.HasPrefix(path, admin.Root+"/")
-		if admins != operators && path != edge.AlivePath && path != edge.ReadyPath {
+		if !below(path, folder) && path != edge.AlivePath && path != edge.ReadyPath && (folder != consoleRoot || path != rootPath) {
 			edge.NotFound(w, r)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
+
+// without serves all paths but those of folders.
+func without(next http.Handler, folders []string) http.Handler {
+	if len(folders) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, folder := range folders {
+			if below(r.URL.Path, folder) {
+				edge.NotFound(w, r)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
 // HTTPServer is a server for a handler with the limits that a public listener needs. There is no timeout over a whole
 // request: a stream may last for hours. Bodies and unread answers have their own.

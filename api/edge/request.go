@@ -56,7 +56,7 @@ type answer struct {
 	// patience is how long the client may leave an answer unread; one of any length is written through a Writer.
 	patience time.Duration
 	// fixed are the values of headers that most answers have. The header's slices point into it.
-	fixed [3]string
+	fixed [4]string
 }
 
 type requestKey struct{}

@@ -18,6 +18,10 @@ const maxRequestID = 128
 // Probe is the operation of the health routes and of browsers' preflights, whose log lines nobody wants.
 const Probe = "probe"
 
+// notAPage is the policy of answers: whatever a model, a vendor or a client put into one, a browser that opens it runs
+// nothing of it. Pages set their own.
+const notAPage = "default-src 'none'; sandbox"
+
 // The paths of the health routes, which are not traced.
 const (
 	AlivePath = "/healthz"
@@ -42,9 +46,10 @@ func (e *Edge) begin(w http.ResponseWriter, r *http.Request) *Request {
 	}
 	x.presence.source = e.options.Proxies.source(r)
 	e.requests.Add(1)
-	x.fixed = [...]string{x.ID, "nosniff", "private, no-store"}
+	x.fixed = [...]string{x.ID, "nosniff", "private, no-store", notAPage}
 	w.Header()["X-Request-Id"] = x.fixed[0:1:1]
 	w.Header()["X-Content-Type-Options"] = x.fixed[1:2:2]
+	w.Header()["Content-Security-Policy"] = x.fixed[3:4:4]
 	if len(r.TransferEncoding) > 0 || !r.ProtoAtLeast(1, 1) {
 		// A length beside the encoding, in which somebody in front may see another end of the request, would have to end the
 		// connection. net/http hides whether there was one.

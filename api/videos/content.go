@@ -125,7 +125,6 @@ func outputOf(task tasks.Task, index int, variant string) (output, error) {
 func (s *Service) send(x *edge.Request, r *http.Request, task tasks.Task, of output) error {
 	header := x.Header()
 	header.Set("Content-Type", of.contentType)
-	header.Set("Content-Security-Policy", "sandbox")
 	header.Set("Etag", `"`+of.sha256+`"`)
 	content := &outputReader{ctx: r.Context(), archive: s.options.Archive, key: of.object, size: of.size}
 	defer content.close()

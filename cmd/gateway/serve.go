@@ -68,9 +68,6 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	for _, s := range servers {
 		background.Go(func() { failed <- s.server.Serve(s.listener) })
 	}
-	if len(servers) > 1 {
-		p.log.Info("the operator's operations are apart", "address", servers[1].listener.Addr().String())
-	}
 	p.log.Info("listening", "address", servers[0].listener.Addr().String(), "worker", c.Worker, "connections", connections, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
 	select {
 	case err := <-failed:
@@ -162,8 +159,20 @@ func (p *parts) listen(ctx context.Context, edge *api.Server, open *openCalls, c
 	}
 	err := start(p.cfg.Listen, edge.Handler(), connections)
 	if err == nil && p.cfg.Admin.Listen != "" {
-		if err = start(p.cfg.Admin.Listen, edge.AdminHandler(), adminConnections); err != nil {
-			_ = servers[0].listener.Close() // no call was accepted
+		err = start(p.cfg.Admin.Listen, edge.AdminHandler(), adminConnections)
+		if err == nil {
+			p.log.Info("the operator's operations are apart", "address", servers[len(servers)-1].listener.Addr().String())
+		}
+	}
+	if err == nil && p.cfg.Console.Enabled && p.cfg.Console.Listen != "" {
+		err = start(p.cfg.Console.Listen, edge.ConsoleHandler(), adminConnections)
+		if err == nil {
+			p.log.Info("the console is apart", "address", servers[len(servers)-1].listener.Addr().String())
+		}
+	}
+	if err != nil {
+		for _, s := range servers {
+			_ = s.listener.Close() // no call was accepted
 		}
 	}
 	return servers, err

@@ -172,6 +172,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Router: p.router,
 		Tasks:  tasks,
 		Admin:  p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "", Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
+		Console: p.console(tokens), ConsoleApart: p.cfg.Console.Listen != "",
 		Tokens: tokens, Limits: limits, Ledger: usage, Prices: p.prices, Archive: p.archive, Links: links,
 		Health:            p.checks(tokens),
 		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,

@@ -41,9 +41,11 @@ const (
 //	session:<hash>           string  a Session as JSON, until it ends
 //	sessions:<kind>:<name>   zset    the hashes of one operator's or token's sessions, by when they end at the latest
 //	sign-in:<hash>           string  a Link as JSON, until it is used or too old
+//	once:<hash>              string  a word that was given
 func sessionKey(id string) string        { return storage.Prefix + "session:" + id }
 func ownerKey(kind, owner string) string { return storage.Prefix + "sessions:" + kind + ":" + owner }
 func linkKey(id string) string           { return storage.Prefix + "sign-in:" + id }
+func onceKey(id string) string           { return storage.Prefix + "once:" + id }
 
 // hash is the form in which secrets are kept.
 func hash(secret string) string {
@@ -261,4 +263,10 @@ func readLink(answer *redis.StringCmd) (Link, error) {
 		return link, fmt.Errorf("use a sign-in link: %w: its record is broken", storage.ErrNotFound)
 	}
 	return link, nil
+}
+
+// Once tells whether a word is given for the first time within Longest.
+func (t *Store) Once(ctx context.Context, word string) (first bool, err error) {
+	first, err = t.client.SetNX(ctx, onceKey(hash(word)), "", Longest).Result()
+	return first, storage.RedisError("note a form", err)
 }

@@ -25,6 +25,7 @@ type Config struct {
 	// TrustedProxies are networks, one address each or a range.
 	TrustedProxies []string         `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies, whose X-Forwarded-For or Forwarded names the address that a request comes from; empty: headers do not count"`
 	CORS           CORS             `yaml:"cors"`
+	Console        Console          `yaml:"console"`
 	Metrics        Metrics          `yaml:"metrics"`
 	Log            Log              `yaml:"log"`
 	Redis          Redis            `yaml:"redis"`
@@ -35,6 +36,7 @@ type Config struct {
 	Relay          Relay            `yaml:"relay"`
 	Tokens         []Token          `yaml:"tokens" live:"true"`
 	Prices         map[string]Price `yaml:"prices" live:"true"`
+	Currency       string           `yaml:"currency" doc:"unit of prices, as the console writes it behind amounts, such as USD; empty: none"`
 	Channels       []Channel        `yaml:"channels" live:"true"`
 	// Aliases are public names of models by the names that clients may ask for in their place.
 	Aliases map[string]string `yaml:"aliases" live:"true" doc:"name that clients ask for: public name that it stands for, before anything else is looked at; permissions, prices and limits are the public name's"`
@@ -60,6 +62,15 @@ type Operator struct {
 // CORS opens the API to pages of other origins.
 type CORS struct {
 	Origins []string `yaml:"origins" doc:"origins whose pages may call /v1 and /v1beta from a browser, such as https://app.example.com, or * for every one; empty: none. Never with the browser's own credentials"`
+}
+
+// Console is the gateway in a browser.
+type Console struct {
+	Enabled  bool          `yaml:"enabled" doc:"serve the console at /console, and a page for browsers at /"`
+	Listen   string        `yaml:"listen" doc:"address of /console, such as a private network's; then the API's own has no /console; empty: at listen"`
+	URL      string        `yaml:"url" doc:"address at which people open the console, such as https://gateway.example.com; empty: they sign in on loopback alone (localhost, 127.0.0.1)"`
+	Idle     time.Duration `yaml:"idle" doc:"how long a session lasts that nobody uses; 12 hours is the longest in any case"`
+	TraceURL string        `yaml:"trace_url" doc:"address of a trace in your tracing, with {trace_id} in it; empty: none"`
 }
 
 // Metrics is where Prometheus reads; never the public listener.
@@ -196,6 +207,7 @@ type Field struct {
 func Default() Config {
 	return Config{
 		Listen:   "127.0.0.1:8080",
+		Console:  Console{Enabled: true, Idle: 30 * time.Minute},
 		Metrics:  Metrics{Listen: "127.0.0.1:9464"},
 		Log:      Log{Level: "info", Format: "json"},
 		Redis:    Redis{URL: "redis://127.0.0.1:6379/0"},

@@ -43,6 +43,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	}
 	v.front(c)
 	v.operators(c)
+	v.console(c)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.oneOf("log.format", c.Log.Format, "json", "text")
 	v.services(c)

@@ -1,0 +1,169 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// maxAnswer bounds what one call of the API may answer to a page.
+const maxAnswer = 8 << 20
+
+// Problem is the API's refusal of a call, in its words.
+type Problem struct {
+	Status    int
+	Message   string
+	Code      string
+	Param     string // the field that is wrong, "" for none
+	RequestID string
+	Retry     int // seconds to wait; 0: not said
+}
+
+// Error gives the message.
+func (p *Problem) Error() string { return p.Message }
+
+// Away tells whether a service that the API needs did not answer.
+func (p *Problem) Away() bool { return p.Status == http.StatusServiceUnavailable }
+
+// Missing tells whether there is no such thing.
+func (p *Problem) Missing() bool { return p.Status == http.StatusNotFound }
+
+// Changed tells whether the thing is another than it was.
+func (p *Problem) Changed() bool { return p.Status == http.StatusConflict }
+
+// Get reads a path of the API for who has signed in, as JSON into a value. The error is a *Problem where the API refuses.
+func (v *View) Get(path string, query url.Values, into any) error {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return v.Do(http.MethodGet, path, nil, into)
+}
+
+// Do calls the API for who has signed in. body is sent as JSON, nil for none; into may be nil.
+func (v *View) Do(method, path string, body, into any) error {
+	return v.DoAs(v.Who, method, path, body, into)
+}
+
+// DoAs is Do for somebody else, whom the caller has the right to act for.
+func (v *View) DoAs(who Who, method, path string, body, into any) error {
+	var sent io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("encode for %s: %w", path, err)
+		}
+		sent = bytes.NewReader(raw)
+	}
+	r, err := v.inside(v.R.Context(), who, method, path, sent)
+	if err != nil {
+		return err
+	}
+	answer := &recorder{header: make(http.Header), most: maxAnswer}
+	v.s.o.API.ServeHTTP(answer, r)
+	if answer.over {
+		return &Problem{Status: http.StatusBadGateway, Message: "The answer is too large for a page."}
+	}
+	if answer.status >= http.StatusBadRequest {
+		return problemOf(answer)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer.body.Bytes(), into); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// inside makes a request of the API that acts for somebody. Nothing of the browser's own goes with it but where it comes
+// from and what it calls itself.
+func (v *View) inside(ctx context.Context, who Who, method, path string, body io.Reader) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(v.s.o.As(ctx, who), method, path, body)
+	if err != nil {
+		return nil, fmt.Errorf("call %s: %w", path, err)
+	}
+	r.RequestURI = path
+	r.RemoteAddr, r.Host, r.TLS = v.R.RemoteAddr, v.R.Host, v.R.TLS
+	for _, name := range []string{"X-Forwarded-For", "Forwarded", "User-Agent"} {
+		if values := v.R.Header.Values(name); len(values) > 0 {
+			r.Header[name] = values
+		}
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, nil
+}
+
+// problemOf reads a refusal in the shape of the operator's operations and of OpenAI's.
+func problemOf(a *recorder) *Problem {
+	p := &Problem{Status: a.status, RequestID: a.header.Get("X-Request-Id")}
+	p.Retry, _ = strconv.Atoi(a.header.Get("Retry-After"))
+	var said struct {
+		Error struct {
+			Message string  `json:"message"`
+			Code    string  `json:"code"`
+			Param   *string `json:"param"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(a.body.Bytes(), &said) == nil {
+		p.Message, p.Code = said.Error.Message, said.Error.Code
+		if said.Error.Param != nil {
+			p.Param = *said.Error.Param
+		}
+	}
+	if p.Message == "" {
+		p.Message = http.StatusText(a.status)
+	}
+	return p
+}
+
+// asProblem is the API's refusal in an error; nil for another error.
+func asProblem(err error) *Problem {
+	p, _ := errors.AsType[*Problem](err)
+	return p
+}
+
+// recorder keeps an answer of the API.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+	most   int
+	over   bool
+}
+
+// Header is the answer's.
+func (a *recorder) Header() http.Header { return a.header }
+
+// WriteHeader notes the status.
+func (a *recorder) WriteHeader(status int) {
+	if a.status == 0 && status >= http.StatusOK {
+		a.status = status
+	}
+}
+
+// Write keeps the body, up to a bound.
+func (a *recorder) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	if a.body.Len()+len(p) > a.most {
+		a.over = true
+		return 0, io.ErrShortWrite
+	}
+	return a.body.Write(p)
+}
+
+// Segment is a text as one segment of a path.
+func Segment(text string) string {
+	if text == "." || text == ".." { // which a server would take for folders
+		return strings.ReplaceAll(text, ".", "%2E")
+	}
+	return url.PathEscape(text)
+}

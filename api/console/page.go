@@ -1,0 +1,226 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// page is one kind of page. How to add one stands in README.md.
+type page struct {
+	// name is of its template, pages/<name>.html; its title is the word title.<name>.
+	name string
+	// path is below Root as http.ServeMux has it: "/tokens/{token}".
+	path string
+	// roles may open it; for others there is nothing.
+	roles []Role
+	// nav is the word nav.<nav> of its entry in the navigation, "" for none; under is the entry of the page that it is
+	// below. key opens it, after a g.
+	nav, under, key string
+	// scripts are modules beside app.js, by their names.
+	scripts []string
+	// show reads what the page shows. An error that is a *Problem is shown in the frame.
+	show func(v *View) (any, error)
+	// csv writes the page's table, nil for none: ?format=csv
+	csv func(v *View, data any) (*Table, error)
+	// acts do what its forms ask for, by the value of their field "do".
+	acts map[string]act
+}
+
+// act does what a form asks for. It returns a path of the gateway to go on to, or data for the page, which is then the
+// answer and nowhere else: that is for secrets that are shown once. An error that is a *Problem shows the page again, with
+// what was typed.
+type act struct {
+	roles []Role
+	do    func(v *View) (to string, data any, err error)
+}
+
+// Groups of roles.
+func staff() []Role     { return []Role{Operator, Viewer} }
+func everybody() []Role { return []Role{Operator, Viewer, Holder} }
+
+func (p *page) admits(role Role) bool { return slices.Contains(p.roles, role) }
+
+//go:embed pages
+var pageFiles embed.FS
+
+// looks are the templates: language, then page.
+type looks map[string]map[string]*template.Template
+
+// parseLooks parses every page with the layout and the parts (pages/_*.html), once for each language.
+func parseLooks(w words) looks {
+	parts, err := fs.Glob(pageFiles, "pages/_*.html")
+	if err != nil {
+		panic("console: " + err.Error()) // a pattern that is right
+	}
+	names, err := fs.Glob(pageFiles, "pages/*.html")
+	if err != nil {
+		panic("console: " + err.Error())
+	}
+	all := make(looks)
+	for _, language := range languages() {
+		base := template.New("").Funcs(template.FuncMap{
+			"t":    func(key string, pairs ...any) string { return w.say(language, key, pairs...) },
+			"dict": dict, "list": func(items ...any) []any { return items },
+		})
+		base = template.Must(base.ParseFS(pageFiles, parts...))
+		all[language] = make(map[string]*template.Template)
+		for _, file := range names {
+			name := strings.TrimSuffix(path.Base(file), ".html")
+			if strings.HasPrefix(name, "_") {
+				continue
+			}
+			all[language][name] = template.Must(template.Must(base.Clone()).ParseFS(pageFiles, file))
+		}
+	}
+	return all
+}
+
+// dict makes a map for a part of a template: name, value, name, value.
+func dict(pairs ...any) (map[string]any, error) {
+	m := make(map[string]any, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, errors.New("dict: a name is no text")
+		}
+		m[name] = pairs[i+1]
+	}
+	return m, nil
+}
+
+func randomWord() string { return rand.Text() }
+
+// show answers a GET.
+func (s *Server) show(v *View, p page) {
+	v.page = &p
+	if !p.admits(v.Who.Role) {
+		s.fail(v, http.StatusNotFound, "refused.nothing")
+		return
+	}
+	data, err := p.show(v)
+	if err != nil {
+		s.failed(v, err)
+		return
+	}
+	if p.csv != nil && v.Query("format") == "csv" {
+		s.answerCSV(v, p, data)
+		return
+	}
+	s.render(v, http.StatusOK, p.name, data)
+}
+
+// act answers a POST.
+func (s *Server) act(v *View, p page) {
+	v.page = &p
+	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxForm)
+	if err := v.R.ParseForm(); err != nil {
+		s.fail(v, http.StatusBadRequest, "refused.form")
+		return
+	}
+	v.form = v.R.PostForm
+	a, ok := p.acts[v.form.Get("do")]
+	switch {
+	case !p.admits(v.Who.Role), !ok:
+		s.fail(v, http.StatusNotFound, "refused.nothing")
+		return
+	case !slices.Contains(a.roles, v.Who.Role):
+		s.fail(v, http.StatusForbidden, "refused.role")
+		return
+	}
+	if once := v.form.Get("once"); once != "" {
+		first, err := s.o.Sessions.Once(v.R.Context(), v.Session.ID+" "+cut(once, 64))
+		if err != nil {
+			s.fail(v, http.StatusServiceUnavailable, "session.away")
+			return
+		}
+		if !first {
+			s.fail(v, http.StatusConflict, "refused.twice")
+			return
+		}
+	}
+	to, data, err := a.do(v)
+	status := http.StatusOK
+	switch problem := asProblem(err); {
+	case err == nil && to != "":
+		v.redirect(to)
+		return
+	case err == nil && data != nil: // a secret, for once
+	case err == nil:
+		v.redirect(v.R.URL.EscapedPath())
+		return
+	case problem != nil:
+		v.Problem, status = problem, problem.Status
+		if data, err = p.show(v); err != nil {
+			s.failed(v, err)
+			return
+		}
+	default:
+		s.failed(v, err)
+		return
+	}
+	s.render(v, status, p.name, data)
+}
+
+// failed answers with what kept a page from being made.
+func (s *Server) failed(v *View, err error) {
+	problem := asProblem(err)
+	if errors.Is(err, ErrAway) {
+		s.fail(v, http.StatusServiceUnavailable, "session.away")
+		return
+	}
+	if problem == nil {
+		s.o.Log.ErrorContext(v.R.Context(), "a page of the console failed", "page", v.R.Pattern, "error", err.Error())
+		s.fail(v, http.StatusInternalServerError, "refused.defect")
+		return
+	}
+	v.Problem = problem
+	s.render(v, problem.Status, "problem", problem)
+}
+
+// render writes a page. It is made whole before the first byte is sent, so that a defect is a page of its own.
+func (s *Server) render(v *View, status int, name string, data any) {
+	v.Page, v.Status, v.Data = name, status, data
+	look := s.looks[v.lang][name]
+	if look == nil {
+		panic("console: no template pages/" + name + ".html")
+	}
+	var out bytes.Buffer
+	if err := look.ExecuteTemplate(&out, "layout", v); err != nil {
+		if name == "sentence" {
+			panic(fmt.Sprintf("console: %v", err)) // the page of defects has one
+		}
+		s.o.Log.ErrorContext(v.R.Context(), "a page of the console was not made", "page", name, "error", err.Error())
+		s.fail(v, http.StatusInternalServerError, "refused.defect")
+		return
+	}
+	body := out.Bytes()
+	h := v.W.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	if strings.Contains(v.R.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		h.Set("Vary", h.Get("Vary")+", Accept-Encoding")
+		body = pack(body, gzip.BestSpeed)
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	v.W.WriteHeader(status)
+	_, _ = v.W.Write(body) // a browser that is gone needs no answer
+}
+
+// Scripts are the page's modules.
+func (v *View) Scripts() []string {
+	if v.page == nil || v.Page != v.page.name {
+		return nil
+	}
+	return v.page.scripts
+}

@@ -1,0 +1,135 @@
+package console
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Token is a token as the operator's operations show it.
+type Token struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	State string `json:"state"`
+	Hint  string `json:"hint"`
+	Group string `json:"group"`
+
+	Models     []string   `json:"models"`
+	Operations []string   `json:"operations"`
+	Networks   []string   `json:"networks"`
+	Expires    *time.Time `json:"expires"`
+	Budget     float64    `json:"budget"`
+	Spent      *float64   `json:"spent"`
+	Reserved   *float64   `json:"reserved"`
+
+	TokenLimits
+	TokenRest
+}
+
+// TokenLimits are its limits by their names; 0 is none.
+type TokenLimits struct {
+	RequestsPerMinute int `json:"requests_per_minute"`
+	TokensPerMinute   int `json:"tokens_per_minute"`
+	Concurrency       int `json:"concurrency"`
+	MaxTasks          int `json:"max_tasks"`
+	MaxSockets        int `json:"max_sockets"`
+	ReadsPerMinute    int `json:"reads_per_minute"`
+	MaxWatchers       int `json:"max_watchers"`
+}
+
+// TokenRest is what else there is of a token.
+type TokenRest struct {
+	Weight        int        `json:"weight"`
+	Lane          string     `json:"lane"`
+	WebhookURL    string     `json:"webhook_url"`
+	WebhookSigned bool       `json:"webhook_signed"`
+	Disabled      bool       `json:"disabled"`
+	Seeded        bool       `json:"seeded"`
+	CreatedAt     *time.Time `json:"created_at"`
+	LastUsed      *time.Time `json:"last_used"`
+	Key           string     `json:"key"`
+	WebhookSecret string     `json:"webhook_secret"`
+}
+
+type tokensData struct {
+	Table  *Table
+	Groups []string
+}
+
+// tokensPage lists the tokens.
+func tokensPage() page {
+	return page{
+		name: "tokens", path: "/tokens", roles: staff(), nav: "tokens", key: "k",
+		show: showTokens,
+		csv:  func(_ *View, data any) (*Table, error) { return data.(tokensData).Table, nil }, //nolint:forcetypeassert // of show
+	}
+}
+
+func showTokens(v *View) (any, error) {
+	q := url.Values{"limit": {"50"}}
+	for _, name := range []string{"q", "state", "group", "sort", "after"} {
+		if value := v.Query(name); value != "" {
+			q.Set(name, value)
+		}
+	}
+	var list struct {
+		Data  []Token `json:"data"`
+		After *string `json:"after"`
+	}
+	if err := v.Get("/admin/tokens", q, &list); err != nil {
+		return nil, err
+	}
+	table := &Table{
+		ID: "tokens", Caption: "tokens.caption", Empty: "tokens.empty", CSV: true,
+		Columns: []Column{
+			{Word: "token.name", Sort: "name"}, {Word: "token.state"}, {Word: "token.hint"}, {Word: "token.group"}, {Word: "token.models"},
+			{Word: "token.limits", Number: true}, {Word: "token.spent", Number: true, Sort: "spent"}, {Word: "token.last_used", Sort: "last_used"},
+			{Word: "token.expires", Sort: "expires"},
+		},
+	}
+	var groups []string
+	for _, token := range list.Data {
+		table.Rows = append(table.Rows, tokenRow(v, token))
+		groups = append(groups, token.Group)
+	}
+	if list.After != nil && *list.After != "" {
+		table.Next = v.With("after", *list.After)
+	}
+	slices.Sort(groups)
+	return tokensData{table, slices.Compact(groups)}, nil
+}
+
+func tokenRow(v *View, t Token) Row {
+	name := Cell{Text: t.Name, Link: v.To("tokens", t.ID)}
+	if t.Seeded {
+		name.Note = v.T("token.seeded")
+	}
+	limits := Cell{}
+	if t.RequestsPerMinute > 0 {
+		limits.Text = v.T("token.per_minute", "n", v.Number(t.RequestsPerMinute))
+	}
+	spent := Cell{}
+	if t.Budget > 0 && t.Spent != nil {
+		spent = Cell{Text: v.T("token.of", "spent", money(t.Spent), "budget", v.Money(t.Budget)), Bar: Share(*t.Spent, t.Budget)}
+	}
+	expires := Cell{}
+	if t.Expires != nil {
+		expires.Time = *t.Expires
+	}
+	used := Cell{}
+	if t.LastUsed != nil {
+		used.Time = *t.LastUsed
+	}
+	return Row{ID: t.ID, Cells: []Cell{
+		name, stateCell(t.State), {Text: t.Hint, Code: true}, {Text: t.Group}, {Text: strings.Join(t.Models, ", ")},
+		limits, spent, used, expires,
+	}}
+}
+
+// stateCell is a token's state: a mark and a word.
+func stateCell(state string) Cell {
+	marks := map[string]string{"active": "working", "disabled": "paused", "expired": "waiting", "revoked": "failed"}
+	return Cell{Word: "state." + state, Mark: cmp.Or(marks[state], "waiting")}
+}

@@ -1,0 +1,35 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+)
+
+type youData struct {
+	Sessions []Session
+	This     string
+}
+
+// youPage is about who has signed in: their sessions, and how they want to see the console.
+func youPage() page {
+	mine := everybody()
+	return page{
+		name: "you", path: "/you", roles: mine, key: "u",
+		show: func(v *View) (any, error) {
+			list, err := v.s.o.Sessions.List(v.R.Context(), v.Who.Kind, v.Who.Owner)
+			if errors.Is(err, ErrAway) {
+				return nil, &Problem{Status: http.StatusServiceUnavailable, Message: v.T("session.away")}
+			}
+			return youData{Sessions: list, This: v.Session.ID}, err
+		},
+		acts: map[string]act{
+			"end": {mine, func(v *View) (string, any, error) {
+				return Root + "/you?done=ended", nil, v.s.o.Sessions.End(v.R.Context(), v.Who.Kind, v.Who.Owner, v.Form("session"))
+			}},
+			"everywhere": {mine, func(v *View) (string, any, error) {
+				v.s.clearCookie(v)
+				return Root + "/sign-in", nil, v.s.o.Sessions.EndAll(v.R.Context(), v.Who.Kind, v.Who.Owner)
+			}},
+		},
+	}
+}

@@ -1,0 +1,4 @@
+package console
+
+// auditPages are those of the log of changes.
+func auditPages() []page { return nil }

@@ -1,0 +1,4 @@
+package console
+
+// callPages are those of the log of calls.
+func callPages() []page { return nil }

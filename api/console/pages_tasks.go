@@ -1,0 +1,4 @@
+package console
+
+// taskPages are those of tasks.
+func taskPages() []page { return nil }

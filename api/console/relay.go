@@ -1,0 +1,58 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// relayed are the operations that pages call as a token, by the beginning of their paths.
+func relayed() []string {
+	return []string{
+		"/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1beta/models/", "/v1/images/generations", "/v1/audio/speech",
+		"/v1/audio/transcriptions", "/v1/videos", "/v1/models",
+	}
+}
+
+// relay hands a request of a page's script to the API as a token: the holder's own, or the one that an operator names.
+// The answer passes as it comes, with the API's own policy, under which it is no page.
+func (s *Server) relay(v *View) {
+	token := v.R.PathValue("token")
+	prefix := Root + "/as/" + Segment(token)
+	path, found := strings.CutPrefix(v.R.URL.EscapedPath(), prefix)
+	known := slices.ContainsFunc(relayed(), func(begin string) bool {
+		return path == begin || strings.HasPrefix(path, strings.TrimSuffix(begin, "/")+"/")
+	})
+	if !found || !known || strings.Contains(path, "..") {
+		s.fail(v, http.StatusNotFound, "refused.nothing")
+		return
+	}
+	who := Who{Kind: "token", Owner: token, Role: Holder}
+	switch {
+	case v.Who.Role == Holder && v.Who.Owner == token:
+	case v.Who.Role == Operator:
+	default:
+		s.fail(v, http.StatusNotFound, "refused.nothing")
+		return
+	}
+	if v.R.URL.RawQuery != "" {
+		path += "?" + v.R.URL.RawQuery
+	}
+	r, err := v.inside(v.R.Context(), who, v.R.Method, path, v.R.Body)
+	if err != nil {
+		s.fail(v, http.StatusNotFound, "refused.nothing")
+		return
+	}
+	r.ContentLength, r.TransferEncoding = v.R.ContentLength, v.R.TransferEncoding
+	r.Proto, r.ProtoMajor, r.ProtoMinor = v.R.Proto, v.R.ProtoMajor, v.R.ProtoMinor
+	r.Header.Del("Content-Type")
+	for _, name := range []string{"Content-Type", "Accept", "Idempotency-Key", "Range", "If-Range", "If-None-Match", "Last-Event-Id", "Anthropic-Version"} {
+		if values := v.R.Header.Values(name); len(values) > 0 {
+			r.Header[name] = values
+		}
+	}
+	for _, name := range []string{"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Vary"} {
+		v.W.Header().Del(name)
+	}
+	s.o.API.ServeHTTP(v.W, r)
+}

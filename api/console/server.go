@@ -1,0 +1,261 @@
+// Package console is the gateway in a browser: pages for operators and for holders of a token. It is a client of the API
+// that it is given as a handler, and does nothing that the API would not do for who has signed in. It imports the standard
+// library alone: what it works with are functions and handlers of its composer.
+package console
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Root is the folder of the console's paths.
+const Root = "/console"
+
+// Role is what somebody may do.
+type Role string
+
+// The roles.
+const (
+	// Operator sees and changes everything.
+	Operator Role = "operator"
+	// Viewer sees everything and changes nothing.
+	Viewer Role = "viewer"
+	// Holder has one token, and sees what is that token's.
+	Holder Role = "holder"
+)
+
+// Who is somebody who may sign in.
+type Who struct {
+	// Kind is "operator" or "token", Owner the operator's name or the token's stable id, and Name what people call it.
+	Kind, Owner, Name string
+	Role              Role
+	// Fingerprint is that of the key that opens the console for them; it changes with the key.
+	Fingerprint string
+}
+
+// Session is somebody who has signed in, as its store keeps it.
+type Session struct {
+	ID          string
+	Kind        string
+	Owner       string
+	Fingerprint string
+	Since       time.Time
+	Seen        time.Time
+	Agent       string
+	From        string
+}
+
+// Errors of Options' functions.
+var (
+	// ErrUnknown: there is no such session, link, key or owner, or no longer.
+	ErrUnknown = errors.New("unknown")
+	// ErrAway: nobody can tell at the moment.
+	ErrAway = errors.New("away")
+)
+
+// WaitError is the refusal of a network that sent too many wrong keys.
+type WaitError struct{ For time.Duration }
+
+// Error says so.
+func (e *WaitError) Error() string { return "too many wrong keys: wait " + e.For.String() }
+
+// Sessions keeps who has signed in. Errors are ErrUnknown, ErrAway, or a defect's.
+type Sessions interface {
+	// Begin starts a session; secret is for the browser.
+	Begin(ctx context.Context, s Session) (secret string, err error)
+	Find(ctx context.Context, secret string) (Session, error)
+	List(ctx context.Context, kind, owner string) ([]Session, error)
+	End(ctx context.Context, kind, owner, id string) error
+	EndAll(ctx context.Context, kind, owner string) error
+	// Offer makes a sign-in link's code, Peek says whom it lets in, and Take uses it up.
+	Offer(ctx context.Context, kind, owner string, lasts time.Duration) (code string, err error)
+	Peek(ctx context.Context, code string) (kind, owner string, err error)
+	Take(ctx context.Context, code string) (kind, owner string, err error)
+	// Once tells whether the word is given for the first time, within Session's longest life.
+	Once(ctx context.Context, word string) (first bool, err error)
+}
+
+// Options are what a console works with. All of it stays the caller's, and all but URL, the texts and Log is needed.
+type Options struct {
+	// API serves the whole API to requests whose context As has made.
+	API http.Handler
+	// As returns the context of a request of ours that acts for somebody.
+	As func(ctx context.Context, who Who) context.Context
+	// Key finds whose a key is that came with a request: ErrUnknown for a wrong one, which is counted against the request's
+	// network, a *WaitError once that had too many, ErrAway.
+	Key func(r *http.Request, key string) (Who, error)
+	// Lookup finds who an owner is now: ErrUnknown for one that may no longer sign in.
+	Lookup func(ctx context.Context, kind, owner string) (Who, error)
+	// Opened tells whether there is any operator; without one the sign-in says how to add one.
+	Opened func() bool
+	// Source is the address that a request comes from, "" where it is not known.
+	Source   func(r *http.Request) string
+	Sessions Sessions
+	// URL is the one address at which people sign in; nil: loopback alone.
+	URL *url.URL
+	// TraceURL leads to the operator's tracing, with {trace_id} in it; "" for none.
+	TraceURL string
+	// Currency is written behind amounts of money; "" for nothing.
+	Currency string
+	// Version is the program's own.
+	Version string
+	// Log is told of defects; nil is silent.
+	Log *slog.Logger
+}
+
+// Server is the console's handler. It is safe for concurrent use and there is nothing to close.
+type Server struct {
+	o       Options
+	words   words
+	looks   looks
+	assets  *assets
+	pages   []page
+	handler http.Handler
+}
+
+// New makes a console. It panics where its own templates, words or assets are broken.
+func New(o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{o: o, words: loadWords(), assets: loadAssets(), pages: allPages()}
+	s.looks = parseLooks(s.words)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.landing)
+	mux.HandleFunc("GET "+Root+"/assets/", s.assets.serve)
+	mux.Handle("GET "+Root+"/sign-in", s.open(s.showSignIn))
+	mux.Handle("POST "+Root+"/sign-in", s.open(s.signIn))
+	mux.Handle("GET "+Root+"/enter/{code}", s.open(s.showLink))
+	mux.Handle("POST "+Root+"/enter/{code}", s.open(s.useLink))
+	mux.Handle("POST "+Root+"/sign-out", s.open(s.signOut))
+	mux.Handle("POST "+Root+"/look", s.open(s.setLook))
+	mux.Handle(Root+"/as/{token}/", s.signedIn(s.relay))
+	for _, p := range s.pages {
+		path := Root + p.path
+		mux.Handle("GET "+path, s.signedIn(func(v *View) { s.show(v, p) }))
+		if len(p.acts) > 0 {
+			mux.Handle("POST "+path, s.signedIn(func(v *View) { s.act(v, p) }))
+		}
+	}
+	mux.Handle(Root+"/", s.open(func(v *View) { s.nothingHere(v) }))
+	mux.Handle(Root, s.open(func(v *View) { s.nothingHere(v) })) // a method that it does not take
+	s.handler = s.guard(mux)
+	return s
+}
+
+// ServeHTTP serves Root and what is below it, and "/".
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// policy is that of every page. It has no exception: no page has an inline script, style or handler, and no script can
+// make HTML.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// guard sets the headers of every page and turns away what must not reach one: foreign hosts and forged requests.
+func (s *Server) guard(next http.Handler) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Vary", "Cookie, Accept-Language")
+		switch {
+		case r.URL.Path == "/":
+		case !s.knownHost(r):
+			s.refuse(w, r, http.StatusNotFound, "refused.host")
+			return
+		case safe(r.Method):
+		case r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "", protection.Check(r) != nil:
+			s.refuse(w, r, http.StatusForbidden, "refused.forged")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func safe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+}
+
+// knownHost tells whether people may sign in at the host that a request names.
+func (s *Server) knownHost(r *http.Request) bool {
+	if s.o.URL != nil {
+		return strings.EqualFold(r.Host, s.o.URL.Host)
+	}
+	return loopback(r.Host)
+}
+
+// loopback tells the hosts that are this machine for whoever names them, with or without a port.
+func loopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}
+
+// secure tells whether browsers reach the console by https.
+func (s *Server) secure() bool { return s.o.URL != nil && s.o.URL.Scheme == "https" }
+
+// open is the handler of a page that needs no session.
+func (s *Server) open(do func(v *View)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { do(s.view(w, r)) })
+}
+
+// signedIn is the handler of what needs a session. Without one it leads to the sign-in; a link from another site comes
+// without its strict cookie and is loaded once more, from here.
+func (s *Server) signedIn(do func(v *View)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := s.view(w, r)
+		secret := s.cookie(r)
+		if secret == "" && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" {
+			s.render(v, http.StatusOK, "again", nil)
+			return
+		}
+		err := s.find(v, secret)
+		switch {
+		case err == nil:
+			do(v)
+		case errors.Is(err, ErrUnknown):
+			s.clearCookie(v)
+			if !safe(r.Method) || r.Header.Get("Sec-Fetch-Dest") == "empty" { // a script asks: it shows the page that it is on
+				s.fail(v, http.StatusUnauthorized, "session.over")
+				return
+			}
+			v.redirect(Root + "/sign-in?" + url.Values{"next": {next(r.URL.RequestURI())}}.Encode())
+		default:
+			s.fail(v, http.StatusServiceUnavailable, "session.away")
+		}
+	})
+}
+
+// refuse answers before anybody knows who asks: a page with one sentence.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, status int, word string) {
+	s.fail(s.view(w, r), status, word)
+}
+
+// fail answers with a page that has one sentence.
+func (s *Server) fail(v *View, status int, word string) {
+	s.render(v, status, "sentence", map[string]string{"Word": word})
+}
+
+func (s *Server) nothingHere(v *View) {
+	// Who has signed in keeps the frame around it.
+	_ = s.find(v, s.cookie(v.R))
+	s.fail(v, http.StatusNotFound, "refused.nothing")
+}

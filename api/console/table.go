@@ -1,0 +1,134 @@
+package console
+
+import (
+	"bytes"
+	"encoding/csv"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Table is a table of a page: cards where the page is narrow, and the same rows as CSV. The template is "table".
+type Table struct {
+	// ID is the element's, unique in the page. Caption is a word.
+	ID, Caption string
+	Columns     []Column
+	Rows        []Row
+	// Empty is the word for no rows at all, and what comes next. A filter without hits has its own.
+	Empty string
+	// Next is the address of the older rows, "" at the end.
+	Next string
+	// CSV: the page has csv.
+	CSV bool
+	// Select makes each row one that can be chosen: a box of this name with the row's ID, in the form that is around.
+	Select string
+}
+
+// Column is one column. Word is its heading, and the name of its values in a card.
+type Column struct {
+	Word string
+	// Number stands to the right in figures of one width.
+	Number bool
+	// Sort is the value of "sort" that orders by it, "" where nothing does.
+	Sort string
+}
+
+// Row is one row. Its first cell is its heading.
+type Row struct {
+	ID    string
+	Cells []Cell
+}
+
+// Cell is one value: a text, a time, a mark, or several of them.
+type Cell struct {
+	Text string
+	// Word is a key in place of Text.
+	Word string
+	// Link is an address; see View.To.
+	Link string
+	// Mark is one of: working trial hand paused failed done running waiting.
+	Mark string
+	// Time is shown in the reader's zone.
+	Time time.Time
+	// Code is shown in letters of one width.
+	Code bool
+	// Note is a quieter line below.
+	Note string
+	// Bar is a share of 0 to 1 that is drawn; nil for none.
+	Bar *float64
+}
+
+// Text is a cell with a text.
+func Text(text string) Cell { return Cell{Text: text} }
+
+// When is a cell with a time; the zero time is a dash.
+func When(t time.Time) Cell { return Cell{Time: t} }
+
+// Share draws one number of another.
+func Share(of, whole float64) *float64 {
+	if whole <= 0 {
+		return nil
+	}
+	share := max(0, min(1, of/whole))
+	return &share
+}
+
+// Width is the length of a cell's bar, of 100.
+func (c Cell) Width() int { return int(*c.Bar * 100) }
+
+// Dash tells whether there is nothing in the cell.
+func (c Cell) Dash() bool { return c.Text == "" && c.Word == "" && c.Time.IsZero() }
+
+// plain is the cell for a spreadsheet.
+func (c Cell) plain(v *View) string {
+	switch {
+	case !c.Time.IsZero():
+		return c.Time.UTC().Format(time.RFC3339)
+	case c.Word != "":
+		return v.T(c.Word)
+	default:
+		return c.Text
+	}
+}
+
+// harmless keeps a spreadsheet from taking a text for a formula.
+func harmless(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) && !isNumber(text) {
+		return "'" + text
+	}
+	return text
+}
+
+func isNumber(text string) bool {
+	return strings.Trim(strings.TrimPrefix(text, "-"), "0123456789.,") == "" && strings.ContainsAny(text, "0123456789")
+}
+
+// answerCSV answers with the rows that the page shows.
+func (s *Server) answerCSV(v *View, p page, data any) {
+	table, err := p.csv(v, data)
+	if err != nil {
+		s.failed(v, err)
+		return
+	}
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	head := make([]string, len(table.Columns))
+	for i, column := range table.Columns {
+		head[i] = v.T(column.Word)
+	}
+	_ = w.Write(head) // into memory
+	for _, row := range table.Rows {
+		line := make([]string, len(row.Cells))
+		for i, cell := range row.Cells {
+			line[i] = harmless(cell.plain(v))
+		}
+		_ = w.Write(line)
+	}
+	w.Flush()
+	h := v.W.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="`+p.name+`.csv"`)
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	v.W.WriteHeader(http.StatusOK)
+	_, _ = v.W.Write(out.Bytes())
+}

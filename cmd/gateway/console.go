@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"modelrelay/api/console"
+	"modelrelay/api/edge"
+	"modelrelay/cmd/gateway/internal/cli"
+	"modelrelay/storage"
+	"modelrelay/storage/sessions"
+	"modelrelay/storage/tokens"
+)
+
+// Kinds of those who sign in to the console.
+const (
+	operatorKind = "operator"
+	tokenKind    = "token"
+)
+
+// console returns what makes the console over the API; nil where it is switched off.
+func (p *parts) console(store *tokens.Store) func(inside http.Handler) http.Handler {
+	if !p.cfg.Console.Enabled {
+		return nil
+	}
+	people := &people{parts: p, tokens: store}
+	return func(inside http.Handler) http.Handler {
+		return console.New(console.Options{
+			API: inside, As: people.as, Key: people.key, Lookup: people.lookup, Opened: p.operators.Any,
+			Source: func(r *http.Request) string {
+				if source := edge.Of(r.Context()).Source(); source.IsValid() {
+					return source.String()
+				}
+				return ""
+			},
+			Sessions: consoleSessions{sessions.New(p.redis, p.cfg.Console.Idle)},
+			URL:      p.cfg.ConsoleURL(), TraceURL: p.cfg.Console.TraceURL, Currency: p.cfg.Currency,
+			Version: cli.ThisBuild().Version, Log: p.log,
+		})
+	}
+}
+
+// people are those who may sign in: operators, and holders of tokens.
+type people struct {
+	*parts
+
+	tokens *tokens.Store
+}
+
+// as lets a request of the console act for somebody.
+func (p *people) as(ctx context.Context, who console.Who) context.Context {
+	inside := &edge.Insider{}
+	switch who.Kind {
+	case operatorKind:
+		inside.Operator, inside.Role = who.Owner, edge.Role(who.Role)
+	case tokenKind:
+		inside.Token, inside.Find = who.Owner, p.find
+	}
+	return edge.WithInsider(ctx, inside)
+}
+
+func (p *people) find(ctx context.Context, id string) (*tokens.Token, error) {
+	token, _, err := p.tokens.Credential(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &token, nil
+}
+
+// key finds whose a key is. It asks for both kinds whatever the first one says.
+func (p *people) key(r *http.Request, key string) (console.Who, error) {
+	operator, isOperator := p.operators.ByKey(key)
+	token, err := p.tokens.Authenticate(r.Context(), key)
+	if err == nil {
+		err = token.Usable(time.Now())
+	}
+	switch {
+	case isOperator && key != "":
+		return ofOperator(operator), nil
+	case err == nil:
+		return ofToken(*token, tokens.Fingerprint(key)), nil
+	case errors.Is(err, storage.ErrUnavailable):
+		return console.Who{}, console.ErrAway
+	}
+	if wait := p.operators.Wrong(edge.Of(r.Context()).Source()); wait > 0 {
+		return console.Who{}, &console.WaitError{For: wait}
+	}
+	return console.Who{}, console.ErrUnknown
+}
+
+// lookup finds who an owner is now.
+func (p *people) lookup(ctx context.Context, kind, owner string) (console.Who, error) {
+	switch kind {
+	case operatorKind:
+		if operator, ok := p.operators.ByName(owner); ok {
+			return ofOperator(operator), nil
+		}
+	case tokenKind:
+		token, fingerprint, err := p.tokens.Credential(ctx, owner)
+		if err == nil {
+			err = token.Usable(time.Now())
+		}
+		switch {
+		case err == nil:
+			return ofToken(token, fingerprint), nil
+		case errors.Is(err, storage.ErrUnavailable):
+			return console.Who{}, console.ErrAway
+		}
+	}
+	return console.Who{}, console.ErrUnknown
+}
+
+func ofOperator(o edge.Operator) console.Who {
+	return console.Who{Kind: operatorKind, Owner: o.Name, Name: o.Name, Role: console.Role(o.Role), Fingerprint: o.Key}
+}
+
+func ofToken(t tokens.Token, fingerprint string) console.Who {
+	return console.Who{Kind: tokenKind, Owner: t.ID, Name: t.Name, Role: console.Holder, Fingerprint: fingerprint}
+}
+
+// consoleSessions are the sessions in Redis as the console asks for them. It implements console.Sessions.
+type consoleSessions struct{ store *sessions.Store }
+
+// forConsole is an error of the store in the console's words.
+func forConsole(err error) error {
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return console.ErrUnknown
+	case errors.Is(err, storage.ErrUnavailable):
+		return console.ErrAway
+	default:
+		return err
+	}
+}
+
+// Begin starts a session.
+func (c consoleSessions) Begin(ctx context.Context, s console.Session) (string, error) {
+	secret, _, err := c.store.Begin(ctx, sessions.Session(s))
+	return secret, forConsole(err)
+}
+
+// Find returns the session of a browser's secret.
+func (c consoleSessions) Find(ctx context.Context, secret string) (console.Session, error) {
+	s, err := c.store.Find(ctx, secret)
+	return console.Session(s), forConsole(err)
+}
+
+// List returns an owner's sessions.
+func (c consoleSessions) List(ctx context.Context, kind, owner string) ([]console.Session, error) {
+	list, err := c.store.List(ctx, kind, owner)
+	if err != nil {
+		return nil, forConsole(err)
+	}
+	shown := make([]console.Session, len(list))
+	for i, s := range list {
+		shown[i] = console.Session(s)
+	}
+	return shown, nil
+}
+
+// End ends one of an owner's sessions.
+func (c consoleSessions) End(ctx context.Context, kind, owner, id string) error {
+	return forConsole(c.store.End(ctx, kind, owner, id))
+}
+
+// EndAll ends all of an owner's sessions.
+func (c consoleSessions) EndAll(ctx context.Context, kind, owner string) error {
+	return forConsole(c.store.EndAll(ctx, kind, owner))
+}
+
+// Offer makes a link's code.
+func (c consoleSessions) Offer(ctx context.Context, kind, owner string, lasts time.Duration) (string, error) {
+	code, err := c.store.Offer(ctx, sessions.Link{Kind: kind, Owner: owner}, lasts)
+	return code, forConsole(err)
+}
+
+// Peek tells whom a code lets in.
+func (c consoleSessions) Peek(ctx context.Context, code string) (kind, owner string, err error) {
+	link, err := c.store.Peek(ctx, code)
+	return link.Kind, link.Owner, forConsole(err)
+}
+
+// Take uses a code up.
+func (c consoleSessions) Take(ctx context.Context, code string) (kind, owner string, err error) {
+	link, err := c.store.Take(ctx, code)
+	return link.Kind, link.Owner, forConsole(err)
+}
+
+// Once tells whether a word comes for the first time.
+func (c consoleSessions) Once(ctx context.Context, word string) (bool, error) {
+	first, err := c.store.Once(ctx, word)
+	return first, forConsole(err)
+}

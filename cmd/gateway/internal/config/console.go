@@ -1,0 +1,53 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// longestIdle is the longest life of a session: nothing that lasts longer would be idle.
+	longestIdle = 12 * time.Hour
+	// maxCurrency is longer than any unit that people write behind an amount.
+	maxCurrency = 12
+)
+
+// console checks where the console is and how people come to it.
+func (v *validator) console(c Config) {
+	if at := c.Console.Listen; at != "" {
+		v.address("console.listen", at)
+		_, port, _ := net.SplitHostPort(at)
+		if (at == c.Listen || at == c.Metrics.Listen || at == c.Admin.Listen) && port != "0" {
+			v.add("console.listen", "is the address of another listener; leave it empty to have /console at listen")
+		}
+	}
+	if c.Console.URL != "" {
+		if address, ok := v.httpURL("console.url", c.Console.URL); ok && (strings.Trim(address.Path, "/") != "" || address.RawQuery != "" || address.User != nil) {
+			v.add("console.url", "wants the address of the host alone, such as https://gateway.example.com")
+		}
+	}
+	v.positive("console.idle", c.Console.Idle)
+	if c.Console.Idle > longestIdle {
+		v.add("console.idle", "is longer than %s, the longest life of a session", formatDuration(longestIdle))
+	}
+	if c.Console.TraceURL != "" {
+		filled := strings.ReplaceAll(c.Console.TraceURL, "{trace_id}", "0")
+		if _, ok := v.httpURL("console.trace_url", filled); ok && filled == c.Console.TraceURL {
+			v.add("console.trace_url", "wants {trace_id} where the trace's id goes")
+		}
+	}
+	if len(c.Currency) > maxCurrency || strings.ContainsFunc(c.Currency, func(r rune) bool { return r < ' ' }) {
+		v.add("currency", "wants a short unit such as USD")
+	}
+}
+
+// ConsoleURL is the address at which people open the console; nil: loopback alone.
+func (c Config) ConsoleURL() *url.URL {
+	if c.Console.URL == "" {
+		return nil
+	}
+	address, _ := url.Parse(c.Console.URL) // it was checked
+	return address
+}
