@@ -8,9 +8,9 @@ import (
 	"modelrelay/dev/settings"
 )
 
-// printStack says what a person needs: where everything is, a token, commands to paste. Its last line is the ready
-// line.
-func (s *stack) printStack(at places, config *gatewayConfig) {
+// printStack says what a person needs: where everything is, a token, commands to paste, and a link to the console unless it
+// is "". Its last line is the ready line.
+func (s *stack) printStack(at places, config *gatewayConfig, console string) {
 	token := config.token
 	url := "http://" + at.gateway
 	gateway := quote(s.shown(s.gatewayBinary()))
@@ -43,6 +43,9 @@ The video's workflow, in a browser:
   http://%s/namespaces/%s/workflows
 
 `, chat("", "", "Say hello"), chat("-N ", `"stream":true,`, "Tell me a story"), url, token, gateway, url, config.admin, at.ui, settings.Namespace)
+	if console != "" {
+		fmt.Fprintln(s.stdout, "console", console)
+	}
 	fmt.Fprintln(s.stdout, readyWord, url)
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -112,8 +113,25 @@ func (s *stack) up(ctx context.Context) error {
 	if err := s.startGateway(ctx, at.gateway); err != nil {
 		return err
 	}
-	s.printStack(at, config)
+	s.printStack(at, config, s.consoleLink(ctx))
 	return nil
+}
+
+// consoleLinkLasts is time enough to see the link, also for who fetches a coffee while the stack compiles.
+const consoleLinkLasts = "2h"
+
+// consoleLink asks the gateway's own command for an address that signs the reader in to the console; "" where there is none,
+// as in a configuration that switches the console off.
+func (s *stack) consoleLink(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, gatewayStart)
+	defer cancel()
+	command := exec.CommandContext(ctx, s.gatewayBinary(), "console", "--for", consoleLinkLasts, "--config", s.gatewayConfig()) //nolint:gosec // the program that this one has built
+	out, err := command.Output()
+	if err != nil {
+		s.events.Warn("there is no link to the console", "error", err)
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // claim settles every address, so that one that is taken is named before anything was started.
