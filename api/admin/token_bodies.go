@@ -38,6 +38,8 @@ type adminToken struct {
 	Disabled      bool       `json:"disabled"`
 	Seeded        bool       `json:"seeded" doc:"It stands in the configuration file and changes there"`
 	CreatedAt     *time.Time `json:"created_at"`
+	LastUsed      *time.Time `json:"last_used" doc:"When the ledger was last told of a call of it, or of the end of a task; null: never, or before this was noted"`
+	Version       int64      `json:"version" doc:"Grows with each change; what a change sends back that must not undo another one"`
 
 	Key           string `json:"key,omitempty" doc:"The key, in the answer that made it and nowhere else"`
 	WebhookSecret string `json:"webhook_secret,omitempty" doc:"The webhook secret, in the answer that made it and nowhere else"`
@@ -57,17 +59,25 @@ func newToken(t tokens.Token, now time.Time) adminToken {
 		Models: orNone(t.Models), Operations: orNone(t.Operations), Networks: orNone(t.Networks), Expires: timeOrNull(t.Expires),
 		LimitChange: tokens.AllLimits(t.Limits), Budget: t.Budget, Weight: t.Weight, Lane: t.Lane,
 		WebhookURL: t.WebhookURL, WebhookSigned: t.WebhookSecret != "", Disabled: t.Disabled, Seeded: t.Seeded,
-		CreatedAt: timeOrNull(t.CreatedAt),
+		CreatedAt: timeOrNull(t.CreatedAt), Version: t.Version,
 	}
 }
 
-// balances fills in what tokens with a budget have spent and reserved.
+// balances fills in when tokens were last used, and what those with a budget have spent and reserved.
 func (s *service) balances(ctx context.Context, tokens []adminToken) error {
-	var ids []string
+	var all, ids []string
 	for _, token := range tokens {
+		all = append(all, token.ID)
 		if token.Budget > 0 {
 			ids = append(ids, token.ID)
 		}
+	}
+	used, err := s.Money.LastUsed(ctx, all)
+	if err != nil {
+		return err
+	}
+	for i := range tokens {
+		tokens[i].LastUsed = timeOrNull(used[tokens[i].ID])
 	}
 	if len(ids) == 0 {
 		return nil
@@ -113,6 +123,22 @@ type adminTokenCreate struct {
 	Name string `json:"name" minLength:"1" doc:"For people; unique"`
 	TokenChange
 	_ struct{} `json:"-" additionalProperties:"false"`
+}
+
+// adminTokenUpdate is a change of a token, made from what it was at a version.
+type adminTokenUpdate struct {
+	TokenChange
+	Version *int64   `json:"version,omitempty" minimum:"0" doc:"The version that the change was made from: 409 where the token has another one by now; absent: whatever it is"`
+	_       struct{} `json:"-" additionalProperties:"false"`
+}
+
+// made is nil where the token is as it was when the change was made.
+func (c *adminTokenUpdate) made(from tokens.Token) error {
+	if c.Version == nil || *c.Version == from.Version {
+		return nil
+	}
+	return providers.Faultf(providers.Conflict, "The token %q was changed meanwhile: it has version %d now, and this change was made from version %d. Read it and change it again.",
+		from.Name, from.Version, *c.Version)
 }
 
 // madeHere asks for a webhook secret of the gateway's making.

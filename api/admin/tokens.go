@@ -15,7 +15,8 @@ import (
 
 // TokenKeeper makes and changes tokens, as tokens.Store does.
 type TokenKeeper interface {
-	List(ctx context.Context) ([]tokens.Token, error)
+	Page(ctx context.Context, q tokens.PageQuery) (tokens.Page, error)
+	Count(ctx context.Context) (int64, error)
 	Find(ctx context.Context, idOrName string) (tokens.Token, error)
 	Create(ctx context.Context, token tokens.Token) (tokens.Token, string, error)
 	Update(ctx context.Context, idOrName string, change func(*tokens.Token) error) (tokens.Token, error)
@@ -32,16 +33,6 @@ const (
 
 // defaultGroup is that of a token that names none.
 const defaultGroup = "default"
-
-type adminTokenList struct {
-	Object string       `json:"object" enum:"list"`
-	Data   []adminToken `json:"data" nullable:"false"`
-}
-
-type tokensQuery struct {
-	Group string `query:"group" doc:"Tokens of this group"`
-	State string `query:"state" enum:"active,disabled,expired,revoked" doc:"Tokens in this state"`
-}
 
 // TokenName is the path of one token. It is exported as TokenChange is.
 type TokenName struct {
@@ -78,7 +69,8 @@ func (s *service) answerToken(ctx context.Context, name string, token tokens.Tok
 func (s *service) addTokens(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListTokens", Method: http.MethodGet, Path: tokensPath, Summary: "List the tokens",
-		Description: "By name; revoked ones too.", Responses: edge.DeclareDefault(),
+		Description: "By name unless another order is asked for; revoked ones too. A page looks at 5,000 tokens at most: one that is shorter than its limit goes on behind after.",
+		Responses:   edge.DeclareDefault(),
 	}, s.listTokens)
 	huma.Register(g, huma.Operation{
 		OperationID: "adminCreateToken", Method: http.MethodPost, Path: tokensPath, Summary: "Make a token",
@@ -93,7 +85,7 @@ func (s *service) addTokens(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminUpdateToken", Method: http.MethodPatch, Path: tokenPath, Summary: "Change a token",
 		Description: "What is absent stays. The change holds in every process within a second. A token of the configuration file " +
-			"changes there: 409.",
+			"changes there: 409, as where its version is another than the change's.",
 		Responses: edge.DeclareDefault(),
 	}, s.updateToken)
 	huma.Register(g, huma.Operation{
@@ -137,27 +129,6 @@ func (s *service) addTokens(g *edge.Group) {
 	})
 }
 
-func (s *service) listTokens(ctx context.Context, in *tokensQuery) (*struct{ Body adminTokenList }, error) {
-	if err := plainFilters("group", in.Group); err != nil {
-		return nil, err
-	}
-	tokens, err := s.Tokens.List(ctx)
-	if err != nil {
-		return nil, storeFault("token", "", err)
-	}
-	list, now := adminTokenList{Object: "list", Data: []adminToken{}}, time.Now()
-	for _, token := range tokens {
-		if in.Group != "" && token.Group != in.Group || in.State != "" && token.State(now) != in.State {
-			continue
-		}
-		list.Data = append(list.Data, newToken(token, now))
-	}
-	if err := s.balances(ctx, list.Data); err != nil {
-		return nil, storeFault("token", "", err)
-	}
-	return &struct{ Body adminTokenList }{list}, nil
-}
-
 func (s *service) createToken(ctx context.Context, in *struct{ Body adminTokenCreate }) (*tokenAnswer, error) {
 	secret := in.Body.secret()
 	token := tokens.Token{Name: in.Body.Name, Group: defaultGroup, Weight: 1, Lane: slots.LaneNormal}
@@ -179,12 +150,15 @@ func (s *service) createToken(ctx context.Context, in *struct{ Body adminTokenCr
 func (s *service) updateToken(ctx context.Context, in *struct {
 	TokenName
 
-	Body TokenChange
+	Body adminTokenUpdate
 },
 ) (*tokenAnswer, error) {
 	secret := in.Body.secret()
 	token, err := s.Tokens.Update(ctx, in.Token, func(token *tokens.Token) error {
-		err := in.Body.apply(token, secret)
+		err := in.Body.made(*token)
+		if err == nil {
+			err = in.Body.apply(token, secret)
+		}
 		if err == nil {
 			*token, err = s.CheckToken(*token)
 		}

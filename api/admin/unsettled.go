@@ -18,6 +18,8 @@ import (
 type Settler interface {
 	// Balances are those of tokens, by their ids, as ledger.Budgets has them.
 	Balances(ctx context.Context, tokenIDs []string) (map[string]ledger.Balance, error)
+	// LastUsed tells when the ledger was last told of tokens, by their ids, as ledger.Budgets does.
+	LastUsed(ctx context.Context, tokenIDs []string) (map[string]time.Time, error)
 	// Unsettled lists it, the oldest first.
 	Unsettled(ctx context.Context, filter UnsettledFilter) ([]Unsettled, error)
 	// Release ends a reservation, as ledger.Budgets does.

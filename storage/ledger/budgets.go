@@ -19,7 +19,7 @@ import (
 
 // The keys. Those with a capital name are part of admission's script as well.
 //
-//	budget:<token id>       hash    spent, reserved, c<lease> and t<estimate> -> "<amount> <since, ms> <model>"
+//	budget:<token id>       hash    spent, reserved, used (unix seconds), c<lease> and t<estimate> -> "<amount> <since, ms> <model>"
 //	budgets                 set     token ids that ever reserved
 //	process:<process>       string  the process works on its reservations, a minute after the last sign of life
 //	claims:<task id>        set     the task's fields in its token's budget, one for each create, until it is settled
@@ -122,6 +122,30 @@ func (b *Budgets) Balances(ctx context.Context, tokenIDs []string) (map[string]B
 		}
 	}
 	return balances, nil
+}
+
+// LastUsed tells by token id when the ledger was last told of a call of the token, or of the end of a task. One that it was
+// never told of is not among them.
+func (b *Budgets) LastUsed(ctx context.Context, tokenIDs []string) (map[string]time.Time, error) {
+	used := make(map[string]time.Time, len(tokenIDs))
+	for part := range slices.Chunk(tokenIDs, readTogether) {
+		answers := make([]*redis.SliceCmd, len(part))
+		_, err := b.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, id := range part {
+				answers[i] = pipe.HMGet(ctx, BudgetKey(id), "used")
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, storage.RedisError("read last uses", err)
+		}
+		for i, id := range part {
+			if at := amountOf(answers[i].Val()[0]); at > 0 {
+				used[id] = time.Unix(at, 0).UTC()
+			}
+		}
+	}
+	return used, nil
 }
 
 func amountOf(value any) int64 {

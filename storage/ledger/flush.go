@@ -48,7 +48,7 @@ type usageRow struct {
 const usageScript = BudgetFunctions + ledgerFunctions + `
 if tonumber(redis.call('GET', KEYS[1]) or 0) >= tonumber(ARGV[1]) then return {} end
 redis.call('SET', KEYS[1], ARGV[1], 'EX', 604800)
-local a, row, refused = 3, 0, {}
+local a, row, refused, used = 3, 0, {}, redis.call('TIME')[1]
 local function try(row, part, ...) -- what it closes over must not change: gopher-lua loses that in the error of a pcall
 	local ok, err = pcall(part, ...)
 	if not ok then refused[#refused + 1] = row .. ' ' .. tostring(type(err) == 'table' and err.err or err) end
@@ -56,6 +56,7 @@ end
 for k = 2, #KEYS, 3 do
 	try(row, add, KEYS[k], KEYS[k + 1], ARGV[a], cjson.decode(ARGV[a + 1]), ARGV[2])
 	if ARGV[a + 2] ~= '0' then try(row, redis.call, 'HINCRBY', KEYS[k + 2], 'spent', ARGV[a + 2]) end
+	redis.pcall('HSET', KEYS[k + 2], 'used', used) -- for people: nothing is lost with it
 	for _, lease in ipairs(cjson.decode(ARGV[a + 3])) do try(row, amend, KEYS[k + 2], 'c' .. lease, -1) end
 	a, row = a + 4, row + 1
 end

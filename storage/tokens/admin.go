@@ -19,7 +19,7 @@ const idPrefix = "tok_"
 // errChanged says that a token changed between reading and writing it.
 var errChanged = errors.New("token changed meanwhile")
 
-// Create stores a new token and returns its key, which is shown nowhere else and kept nowhere. ID, Hint, Seeded and
+// Create stores a new token and returns its key, which is shown nowhere else and kept nowhere. ID, Hint, Seeded, Version and
 // CreatedAt are set here; an empty Name becomes the id. storage.ErrExists: the name is in use; a revoked token's is not.
 func (t *Store) Create(ctx context.Context, token Token) (created Token, key string, err error) {
 	token.ID = idPrefix + randomLetters(20)
@@ -30,7 +30,7 @@ func (t *Store) Create(ctx context.Context, token Token) (created Token, key str
 	}
 	key = NewKey()
 	token.Hint = hint(key)
-	token.Seeded, token.Revoked = false, false
+	token.Seeded, token.Revoked, token.Version = false, false, 1
 	token.CreatedAt = time.Now().UTC().Truncate(time.Second)
 	err = t.replace(ctx, replacement{sum: sumOf(key), token: token, claim: claimNew})
 	if err != nil {
@@ -117,6 +117,9 @@ func (t *Store) edit(ctx context.Context, idOrName string, change func(record) (
 		if err != nil {
 			return Token{}, err
 		}
+		if !next.token.Seeded { // of those the file is the only version
+			next.token.Version = found.token.Version + 1
+		}
 		err = t.replace(ctx, next)
 		if errors.Is(err, errChanged) {
 			idOrName = found.token.ID
@@ -151,16 +154,14 @@ func (t *Store) find(ctx context.Context, idOrName string) (record, error) {
 		}
 	}
 	// A revoked token has lost its name, but people still ask for it.
-	all, err := t.all(ctx)
+	all, err := t.named(ctx, idOrName)
 	if err != nil {
 		return record{}, err
 	}
-	for _, r := range slices.Backward(all) {
-		if r.token.Name == idOrName {
-			return r, nil
-		}
+	if len(all) == 0 {
+		return record{}, storage.ErrNotFound
 	}
-	return record{}, storage.ErrNotFound
+	return all[len(all)-1], nil
 }
 
 func (t *Store) all(ctx context.Context) ([]record, error) {
@@ -208,7 +209,7 @@ const (
 // replaceScript writes a token's record, its two indexes and the change that every process follows in one step, if
 // all is still as it was read.
 //
-//	KEYS tokens, names, old record, new record, changes
+//	KEYS tokens, names, old record, new record, changes, index
 //	ARGV id, name, hash of the id now or "", new hash, old record or "", new record, claim, nonce, displaced id or "", its name
 const replaceScript = `
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[3] then return 'changed' end
@@ -221,9 +222,11 @@ end
 if ARGV[9] ~= '' and redis.call('HGET', KEYS[1], ARGV[9]) == ARGV[4] then
 	redis.call('HDEL', KEYS[1], ARGV[9])
 	if redis.call('HGET', KEYS[2], ARGV[10]) == ARGV[9] then redis.call('HDEL', KEYS[2], ARGV[10]) end
+	redis.call('ZREM', KEYS[6], ARGV[10] .. '\0' .. ARGV[9])
 end
 redis.call('SET', KEYS[4], ARGV[6])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
+redis.call('ZADD', KEYS[6], 0, ARGV[2] .. '\0' .. ARGV[1])
 if ARGV[7] == 'new' or ARGV[7] == 'take' then
 	redis.call('HSET', KEYS[2], ARGV[2], ARGV[1])
 elseif ARGV[7] == 'free' and redis.call('HGET', KEYS[2], ARGV[2]) == ARGV[1] then
@@ -246,7 +249,7 @@ func (t *Store) replace(ctx context.Context, r replacement) error {
 		oldKey = tokenKey(r.old.sum.String())
 	}
 	answer, err := redis.NewScript(replaceScript).Run(ctx, t.client,
-		[]string{tokensKey, tokenNamesKey, oldKey, newKey, tokenChangesKey},
+		[]string{tokensKey, tokenNamesKey, oldKey, newKey, tokenChangesKey, tokenIndexKey},
 		r.token.ID, r.token.Name, r.index, r.sum.String(), r.old.raw, raw, string(r.claim), randomLetters(12),
 		r.displaced.ID, r.displaced.Name).Text()
 	switch {

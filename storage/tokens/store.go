@@ -32,10 +32,12 @@ const (
 //	token:<key hash>  string  one token as JSON
 //	tokens            hash    token id -> key hash
 //	token-names       hash    token name -> token id, names in use only
+//	token-index       zset    "<name> NUL <id>" of every token, all with score 0: ordered by name
 //	token-changes     list    "<nonce> <key hash>", newest first, the last 256 changes
 const (
 	tokensKey       = storage.Prefix + "tokens"
 	tokenNamesKey   = storage.Prefix + "token-names"
+	tokenIndexKey   = storage.Prefix + "token-index"
 	tokenChangesKey = storage.Prefix + "token-changes"
 )
 
@@ -62,6 +64,8 @@ type Store struct {
 	known   *lru.Cache[keySum, *Token]
 	unknown *lru.Cache[keySum, int64] // until when, in unix nanoseconds
 	lookups storage.Batch[*lookup]
+
+	indexing sync.Mutex // held while the index is made
 
 	caching sync.Mutex    // held while a record is cached, and while changed grows
 	changed atomic.Uint64 // counts the changes seen; a record read before one is not cached after it

@@ -141,6 +141,9 @@ func TestTokensKeepNoKeyAndShowNoSecret(t *testing.T) {
 			for _, field := range fields {
 				held += field + server.HGet(name, field)
 			}
+		case "zset":
+			members, _ := server.ZMembers(name)
+			held += strings.Join(members, "")
 		default:
 			t.Fatalf("%s is a %s: look into it too", name, server.Type(name))
 		}

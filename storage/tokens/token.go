@@ -60,7 +60,10 @@ type Token struct {
 	Revoked   bool      `json:"revoked,omitempty"` // by an operator, for good; such a token is Disabled as well
 	Seeded    bool      `json:"seeded,omitempty"`  // stands in the configuration file
 	CreatedAt time.Time `json:"created_at,omitzero"`
-	Hint      string    `json:"hint,omitempty"` // "sk-…abcd", the key's last four characters, for people
+	// Version counts the changes of a token that is not of the configuration file, from 1; 0: nobody has changed it since they
+	// are counted.
+	Version int64  `json:"version,omitempty"`
+	Hint    string `json:"hint,omitempty"` // "sk-…abcd", the key's last four characters, for people
 }
 
 // Allows tells whether the token may see a public model name. A "*" stands for any run of characters, slashes too.

@@ -60,7 +60,7 @@ func (t *Store) Update(ctx context.Context, idOrName string, change func(*Token)
 		if err := change(&token); err != nil {
 			return replacement{}, err
 		}
-		token.ID, token.Name, token.Hint, token.CreatedAt = r.token.ID, r.token.Name, r.token.Hint, r.token.CreatedAt
+		token.ID, token.Name, token.Hint, token.CreatedAt, token.Version = r.token.ID, r.token.Name, r.token.Hint, r.token.CreatedAt, r.token.Version
 		token.Seeded, token.Revoked, token.OldWebhookSecrets = false, false, r.token.OldWebhookSecrets
 		if token.WebhookSecret != r.token.WebhookSecret {
 			now := time.Now()

@@ -1,0 +1,184 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/tokens"
+)
+
+// sortedTokens is among how many tokens a list is sorted by anything but their names: all of them are read for each page.
+const sortedTokens = 10_000
+
+// partOfID is the length from which a part is looked for in ids and hints, most letters of which mean nothing.
+const partOfID = 4
+
+// The orders of a list of tokens.
+const (
+	byName     = "name"
+	bySpent    = "spent"
+	byLastUsed = "last_used"
+	byExpiry   = "expires"
+	byAge      = "created_at"
+)
+
+type adminTokenList struct {
+	Object string       `json:"object" enum:"list"`
+	Data   []adminToken `json:"data" nullable:"false"`
+	After  *string      `json:"after" doc:"What to send as after for the next page, which may be empty; null at the end"`
+}
+
+type tokensQuery struct {
+	Q     string `query:"q" maxLength:"128" doc:"Tokens whose name holds this, in any case; from four characters on, also those whose id or hint does"`
+	Group string `query:"group" doc:"Tokens of this group"`
+	State string `query:"state" enum:"active,disabled,expired,revoked" doc:"Tokens in this state"`
+	Sort  string `query:"sort" enum:"name,spent,last_used,expires,created_at" default:"name" doc:"name: by name; spent, last_used, created_at: the most, or the latest, first; expires: the next first, those that never do last. All but name: of deployments with at most 10,000 tokens"`
+	After string `query:"after" doc:"The cursor of the page before"`
+	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Length of the page"`
+}
+
+// wanted tells whether a token fits the query.
+func (q *tokensQuery) wanted(now time.Time) func(*tokens.Token) bool {
+	part := strings.ToLower(q.Q)
+	return func(t *tokens.Token) bool {
+		return (q.Group == "" || t.Group == q.Group) && (q.State == "" || t.State(now) == q.State) &&
+			(strings.Contains(strings.ToLower(t.Name), part) ||
+				len(part) >= partOfID && (strings.Contains(strings.ToLower(t.ID), part) || strings.Contains(strings.ToLower(t.Hint), part)))
+	}
+}
+
+func (s *service) listTokens(ctx context.Context, in *tokensQuery) (*struct{ Body adminTokenList }, error) {
+	if err := plainFilters("group", in.Group, "q", in.Q); err != nil {
+		return nil, err
+	}
+	cursor, ok := readCursor(in.After)
+	if !ok {
+		return nil, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
+	}
+	list, now := adminTokenList{Object: "list"}, time.Now()
+	var found []tokens.Token
+	var next []byte
+	var err error
+	if in.Sort == byName || in.Sort == "" {
+		var page tokens.Page
+		page, err = s.Tokens.Page(ctx, tokens.PageQuery{After: string(cursor), Limit: in.Limit, Wanted: in.wanted(now)})
+		found, next = page.Tokens, []byte(page.Next)
+	} else {
+		found, next, err = s.sortTokens(ctx, in, cursor, now)
+	}
+	if err != nil {
+		return nil, storeFault("token", "", err)
+	}
+	list.Data, list.After = make([]adminToken, len(found)), after(next)
+	for i, token := range found {
+		list.Data[i] = newToken(token, now)
+	}
+	if err := s.balances(ctx, list.Data); err != nil {
+		return nil, storeFault("token", "", err)
+	}
+	return &struct{ Body adminTokenList }{list}, nil
+}
+
+// place is where a token stands in an order: the least first, and those that are equal by id.
+type place struct {
+	Sort  string `json:"sort"`
+	Value int64  `json:"value"`
+	ID    string `json:"id"`
+}
+
+func (p place) compare(other place) int {
+	return cmp.Or(cmp.Compare(p.Value, other.Value), cmp.Compare(p.ID, other.ID))
+}
+
+// sortTokens reads all tokens that fit and returns those of a page in another order than by name, with the cursor behind them.
+func (s *service) sortTokens(ctx context.Context, in *tokensQuery, cursor []byte, now time.Time) (page []tokens.Token, next []byte, err error) {
+	var last *place
+	if len(cursor) > 0 {
+		last = new(place)
+		if json.Unmarshal(cursor, last) != nil || last.Sort != in.Sort {
+			return nil, nil, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
+		}
+	}
+	count, err := s.Tokens.Count(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if count > sortedTokens {
+		return nil, nil, providers.InvalidField("sort", "Invalid request: there are %d tokens, and more than %d are listed by name alone; 'q', 'group' and 'state' narrow that list.", count, sortedTokens)
+	}
+	var all []tokens.Token
+	for from := ""; ; {
+		part, err := s.Tokens.Page(ctx, tokens.PageQuery{After: from, Limit: sortedTokens, Wanted: in.wanted(now)})
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, part.Tokens...)
+		if from = part.Next; from == "" || len(all) > sortedTokens {
+			break
+		}
+	}
+	places, err := s.places(ctx, in.Sort, all)
+	if err != nil {
+		return nil, nil, err
+	}
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return places[a].compare(places[b]) })
+	for _, i := range order {
+		switch {
+		case last != nil && places[i].compare(*last) <= 0:
+		case len(page) == in.Limit:
+			return page, next, nil
+		default:
+			page = append(page, all[i])
+			next, _ = json.Marshal(places[i]) // a number and two texts
+		}
+	}
+	return page, nil, nil
+}
+
+// never is behind every time.
+const never = int64(1) << 62
+
+// places tells where tokens stand in an order.
+func (s *service) places(ctx context.Context, sort string, all []tokens.Token) ([]place, error) {
+	ids := make([]string, len(all))
+	for i, token := range all {
+		ids[i] = token.ID
+	}
+	var spent map[string]ledger.Balance
+	var used map[string]time.Time
+	var err error
+	switch sort {
+	case bySpent:
+		spent, err = s.Money.Balances(ctx, ids)
+	case byLastUsed:
+		used, err = s.Money.LastUsed(ctx, ids)
+	}
+	places := make([]place, len(all))
+	for i, token := range all {
+		at := &places[i]
+		at.Sort, at.ID = sort, token.ID
+		switch sort {
+		case bySpent:
+			at.Value = -spent[token.ID].Spent
+		case byLastUsed:
+			at.Value = -used[token.ID].Unix()
+		case byAge:
+			at.Value = -token.CreatedAt.Unix()
+		case byExpiry:
+			if at.Value = never; !token.Expires.IsZero() {
+				at.Value = token.Expires.Unix()
+			}
+		}
+	}
+	return places, err
+}
