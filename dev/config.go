@@ -177,6 +177,49 @@ func (s *stack) serviceSections(at places, token string) []gatewayyaml.Section {
     keys: [sk-upstream-one]
     models: {kling-3.0: , kling-3.0-omni: }
     groups: [default]
+  - name: hailuo
+    vendor: hailuo
+    base_url: http://%[1]s/hailuo
+    keys: [sk-upstream-one]
+    models: {MiniMax-H3: , MiniMax-Hailuo-02: }
+    groups: [default]
+  - name: wan
+    vendor: wan
+    base_url: http://%[1]s/wan/api/v1
+    keys: [sk-upstream-one]
+    models: {wan3.0-video: , wan2.7-t2v: , wan2.7-i2v: }
+    groups: [default]
+  - name: vidu
+    vendor: vidu
+    base_url: http://%[1]s/vidu
+    keys: [sk-upstream-one]
+    models: {viduq3-turbo: }
+    groups: [default]
+  - name: pixverse
+    vendor: pixverse
+    base_url: http://%[1]s/pixverse
+    keys: [sk-upstream-one]
+    models: {pixverse-v6: v6}
+    groups: [default]
+  - name: zhipu
+    vendor: zhipu
+    base_url: http://%[1]s/zhipu
+    keys: [sk-upstream-one]
+    models: {cogvideox-3: }
+    groups: [default]
+  - name: fal
+    vendor: fal
+    base_url: http://%[1]s/fal
+    keys: [sk-upstream-one]
+    models: {veo-3.1-fal: fal-ai/veo3.1, mover: some-one/mover}
+    fields: {some-one/mover: {image: start_image_url, last_image: end_image_url, seconds: {name: duration, as: text}}}
+    groups: [default]
+  - name: replicate
+    vendor: replicate
+    base_url: http://%[1]s/replicate/v1
+    keys: [sk-upstream-one]
+    models: {veo-3.1-replicate: google/veo-3.1}
+    groups: [default]
   - name: chained
     vendor: generic
     base_url: http://%[1]s/generic/v1

@@ -12,9 +12,17 @@
 //	/gemini/       v1beta (and v1) models[/{id}], :generateContent, :streamGenerateContent, :countTokens, :embedContent, :batchEmbedContents
 //	/vendorc/      ?Action=CVSync2AsyncSubmitTask|CVSync2AsyncGetResult&Version=2022-08-31
 //	/kling/        {text-to-video,image-to-video,omni-video}/{model}, tasks?task_ids|external_task_ids
+//	/hailuo/       v1/video_generation, v1/query/video_generation, v1/files/retrieve, v2/video_generation[/{id}], v2/query/video_generation/{id}
+//	/wan/api/v1/   services/aigc/{video-generation,image2video}/video-synthesis, tasks/{id}[/cancel]
+//	/vidu/ent/v2/  {text2video,img2video,start-end2video,reference2video,extend}, tasks[/{id}/{creations,cancel}]
+//	/pixverse/openapi/v2/  {image,media}/upload, video/{text,img,transition,fusion,extend}/generate, video/result/{id}
+//	/zhipu/        videos/generations, async-result/{id}
+//	/fal/          {owner}/{app}[/…], {owner}/{app}/requests/{id}[/{status,cancel}]
+//	/replicate/v1/ models/{owner}/{name}/predictions, deployments/…, predictions[/{id}[/cancel]]
 //	/media/        result links: no key, signed, 403 once they expired
 //
-// A base URL for a channel is what the vendor's SDK takes: …/openai/v1, …/generic/v1, …/anthropic, …/gemini, …/vendorc/, …/kling.
+// A base URL for a channel is what the vendor's SDK takes: …/openai/v1, …/generic/v1, …/anthropic, …/gemini, …/vendorc/, …/kling,
+// …/hailuo, …/wan, …/vidu, …/pixverse, …/zhipu, …/fal, …/replicate/v1.
 //
 // Keys begin with sk-upstream; what follows is free, so that tests can tell channels apart by it. For vendor C the access key begins
 // with ak-upstream and its secret key is sk-upstream and what follows in the access key (ak-upstream-1, sk-upstream-1);
@@ -90,7 +98,9 @@
 // Operations: chat, completions, embeddings, responses, responses.compact, responses.input_tokens, moderations, rerank, images.generations, images.edits,
 // images.content, audio.speech, audio.transcriptions, audio.translations, models, realtime, video.create, video.get, video.list,
 // video.content, video.delete, video.remix, video.cancel (openai, generic); messages, messages.count_tokens, models (anthropic);
-// generate, stream, count_tokens, embed, embed.batch, models (gemini); video.create, video.get, video.content (vendorc, kling);
+// generate, stream, count_tokens, embed, embed.batch, models (gemini); video.create, video.get, video.content (vendorc, kling, zhipu);
+// the same and video.link, video.cancel (hailuo), video.cancel (wan, replicate), video.list, video.cancel (vidu), upload (pixverse),
+// video.result, video.cancel (fal);
 // unknown for every other path.
 //
 // # Rules

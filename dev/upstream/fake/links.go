@@ -34,6 +34,14 @@ func (s *Server) VideoLink(x *Exchange, j *jobs.Job, output int) string {
 	return s.Link(x, fmt.Sprintf("/media/%s/%s/%d.mp4", j.Vendor, j.ID, output), s.LinkLife(j))
 }
 
+// coverFile is the picture of a job's video.
+const coverFile = "cover.webp"
+
+// CoverLink returns a link to a picture of a job's video.
+func (s *Server) CoverLink(x *Exchange, j *jobs.Job) string {
+	return s.Link(x, fmt.Sprintf("/media/%s/%s/%s", j.Vendor, j.ID, coverFile), s.LinkLife(j))
+}
+
 // Links are the rules by which a vendor hands out results.
 type Links struct {
 	// Authenticate, when set, wants the vendor's key as well; a link alone is not enough then.
@@ -85,6 +93,11 @@ func RefuseLink(x *Exchange, p Problem) {
 }
 
 func (s *Server) answerLink(x *Exchange) {
+	if x.HTTP.PathValue("output") == coverFile {
+		x.Accept()
+		x.Bytes(http.StatusOK, "image/webp", s.Clip.Thumbnail)
+		return
+	}
 	output, err := strconv.Atoi(strings.TrimSuffix(x.HTTP.PathValue("output"), ".mp4"))
 	j, changeErr := s.Look(x)
 	if err != nil || changeErr != nil || j.Forgotten || output < 0 || output >= j.Outputs {

@@ -16,6 +16,9 @@ type Control struct {
 	Base string
 }
 
+// For is the control for a test within the stack's own.
+func (c *Control) For(t *testing.T) *Control { return &Control{t: t, Base: c.Base} }
+
 // Job is what an upstream knows of a video job.
 type Job struct {
 	ID          string `json:"id"`
