@@ -51,7 +51,7 @@ func everybody() []Role { return []Role{Operator, Viewer, Holder} }
 
 func (p *page) admits(role Role) bool { return slices.Contains(p.roles, role) }
 
-//go:embed pages
+//go:embed all:pages
 var pageFiles embed.FS
 
 // looks are the templates: language, then page.

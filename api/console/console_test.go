@@ -1,0 +1,529 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// house is a console over an API of the test's, with sessions in memory.
+type house struct {
+	server   *Server
+	sessions *memory
+	api      http.Handler
+
+	mu     sync.Mutex
+	people map[string]Who // by kind and owner
+	keys   map[string]Who
+	asked  []asked // of the API
+}
+
+type asked struct {
+	who    Who
+	method string
+	path   string
+}
+
+type whoKey struct{}
+
+// newHouse opens a console with an operator, a viewer and a holder, whose keys are their names. api answers for the API; nil: 404.
+func newHouse(t *testing.T, api http.HandlerFunc) *house {
+	t.Helper()
+	h := &house{sessions: &memory{sessions: make(map[string]Session), links: make(map[string][2]string), words: make(map[string]bool)}}
+	anna := Who{Kind: "operator", Owner: "anna", Name: "anna", Role: Operator, Fingerprint: "a1"}
+	vera := Who{Kind: "operator", Owner: "vera", Name: "vera", Role: Viewer, Fingerprint: "v1"}
+	app := Who{Kind: "token", Owner: "tok_app", Name: "app", Role: Holder, Fingerprint: "t1"}
+	h.keys = map[string]Who{"anna": anna, "vera": vera, "app": app}
+	h.people = make(map[string]Who)
+	for _, who := range h.keys {
+		h.people[who.Kind+who.Owner] = who
+	}
+	if api == nil {
+		api = func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusNotFound, "There is nothing at this path.")
+		}
+	}
+	h.api = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, _ := r.Context().Value(whoKey{}).(Who)
+		h.mu.Lock()
+		h.asked = append(h.asked, asked{who, r.Method, r.URL.Path})
+		h.mu.Unlock()
+		api(w, r)
+	})
+	h.server = New(Options{
+		API: h.api,
+		As:  func(ctx context.Context, who Who) context.Context { return context.WithValue(ctx, whoKey{}, who) },
+		Key: func(_ *http.Request, key string) (Who, error) {
+			if who, ok := h.keys[key]; ok {
+				return who, nil
+			}
+			return Who{}, ErrUnknown
+		},
+		Lookup: func(_ context.Context, kind, owner string) (Who, error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if who, ok := h.people[kind+owner]; ok {
+				return who, nil
+			}
+			return Who{}, ErrUnknown
+		},
+		Opened: func() bool { return true }, Source: func(*http.Request) string { return "127.0.0.1" },
+		Sessions: h.sessions, Currency: "USD", Version: "test",
+	})
+	return h
+}
+
+// refuse answers as the API does.
+func refuse(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("X-Request-Id", "req_test")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": message, "param": nil, "code": "x"}})
+}
+
+// browser is one that has a cookie.
+type browser struct {
+	h      *house
+	cookie *http.Cookie
+}
+
+// as signs somebody in with a key.
+func (h *house) as(t *testing.T, key string) *browser {
+	t.Helper()
+	b := &browser{h: h}
+	rec := b.post("/console/sign-in", url.Values{"key": {key}})
+	if rec.Code != http.StatusSeeOther || b.cookie == nil {
+		t.Fatalf("sign in as %s: got %d, %s", key, rec.Code, rec.Body)
+	}
+	return b
+}
+
+func (b *browser) do(r *http.Request) *httptest.ResponseRecorder {
+	if b.cookie != nil {
+		r.AddCookie(b.cookie)
+	}
+	rec := httptest.NewRecorder()
+	b.h.server.ServeHTTP(rec, r)
+	for _, c := range rec.Result().Cookies() {
+		if c.Name == plainCookie || c.Name == secureCookie {
+			b.cookie = c
+			if c.MaxAge < 0 {
+				b.cookie = nil
+			}
+		}
+	}
+	return rec
+}
+
+func (b *browser) get(path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, "http://localhost:8080"+path, http.NoBody)
+	return b.do(r)
+}
+
+func (b *browser) post(path string, form url.Values) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "http://localhost:8080"+path, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.Header.Set("Origin", "http://localhost:8080")
+	return b.do(r)
+}
+
+// memory keeps sessions for a test.
+type memory struct {
+	mu       sync.Mutex
+	sessions map[string]Session
+	links    map[string][2]string
+	words    map[string]bool
+	away     bool
+}
+
+func (m *memory) lock() (func(), error) {
+	m.mu.Lock()
+	if m.away {
+		m.mu.Unlock()
+		return nil, ErrAway
+	}
+	return m.mu.Unlock, nil
+}
+
+// Begin starts a session.
+func (m *memory) Begin(_ context.Context, s Session) (string, error) {
+	unlock, err := m.lock()
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	secret := randomWord()
+	s.ID, s.Since, s.Seen = "id-"+secret, time.Now(), time.Now()
+	m.sessions[secret] = s
+	return secret, nil
+}
+
+// Find returns one.
+func (m *memory) Find(_ context.Context, secret string) (Session, error) {
+	unlock, err := m.lock()
+	if err != nil {
+		return Session{}, err
+	}
+	defer unlock()
+	s, ok := m.sessions[secret]
+	if !ok {
+		return s, ErrUnknown
+	}
+	return s, nil
+}
+
+// List returns an owner's.
+func (m *memory) List(_ context.Context, kind, owner string) ([]Session, error) {
+	unlock, err := m.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var list []Session
+	for _, s := range m.sessions {
+		if s.Kind == kind && s.Owner == owner {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+func (m *memory) end(fits func(Session) bool) error {
+	unlock, err := m.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for secret, s := range m.sessions {
+		if fits(s) {
+			delete(m.sessions, secret)
+		}
+	}
+	return nil
+}
+
+// End ends one.
+func (m *memory) End(_ context.Context, kind, owner, id string) error {
+	return m.end(func(s Session) bool { return s.Kind == kind && s.Owner == owner && s.ID == id })
+}
+
+// EndAll ends an owner's.
+func (m *memory) EndAll(_ context.Context, kind, owner string) error {
+	return m.end(func(s Session) bool { return s.Kind == kind && s.Owner == owner })
+}
+
+// Offer makes a link.
+func (m *memory) Offer(_ context.Context, kind, owner string, _ time.Duration) (string, error) {
+	unlock, err := m.lock()
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	code := randomWord()
+	m.links[code] = [2]string{kind, owner}
+	return code, nil
+}
+
+// Peek reads one.
+func (m *memory) Peek(_ context.Context, code string) (kind, owner string, err error) {
+	unlock, err := m.lock()
+	if err != nil {
+		return "", "", err
+	}
+	defer unlock()
+	link, ok := m.links[code]
+	if !ok {
+		return "", "", ErrUnknown
+	}
+	return link[0], link[1], nil
+}
+
+// Take uses one up.
+func (m *memory) Take(ctx context.Context, code string) (kind, owner string, err error) {
+	kind, owner, err = m.Peek(ctx, code)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.links, code)
+	return kind, owner, err
+}
+
+// Once notes a word.
+func (m *memory) Once(_ context.Context, word string) (bool, error) {
+	unlock, err := m.lock()
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	first := !m.words[word]
+	m.words[word] = true
+	return first, nil
+}
+
+var (
+	inlineScript = regexp.MustCompile(`<script[^>]*>[^<]+`)
+	handler      = regexp.MustCompile(`(?i)<[^>]*\son[a-z]+\s*=`)
+	styled       = regexp.MustCompile(`(?i)<[^>]*\sstyle\s*=|<style`)
+	address      = regexp.MustCompile(`(?:href|src|action|formaction|poster)="([^"]*)"`)
+	rawKey       = regexp.MustCompile(`>[a-z]+(?:\.[a-z_-]+)+<`)
+)
+
+// checkPage looks at what holds for every page.
+func checkPage(t *testing.T, what string, rec *httptest.ResponseRecorder) {
+	t.Helper()
+	h, body := rec.Header(), rec.Body.String()
+	if got := h.Get("Content-Security-Policy"); got != policy {
+		t.Errorf("%s: policy is %q", what, got)
+	}
+	for name, want := range map[string]string{
+		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Content-Type": "text/html; charset=utf-8",
+	} {
+		if got := h.Get(name); got != want {
+			t.Errorf("%s: %s is %q, want %q", what, name, got, want)
+		}
+	}
+	for name, bad := range map[string]*regexp.Regexp{"an inline script": inlineScript, "a handler": handler, "a style": styled} {
+		if found := bad.FindString(body); found != "" {
+			t.Errorf("%s: has %s: %s", what, name, found)
+		}
+	}
+	for _, found := range address.FindAllStringSubmatch(body, -1) {
+		if to := found[1]; strings.HasPrefix(to, "/") || strings.Contains(to, "://") || strings.HasPrefix(to, "javascript:") {
+			t.Errorf("%s: has an absolute address: %s", what, to)
+		}
+	}
+	if found := rawKey.FindString(body); found != "" {
+		t.Errorf("%s: shows a key in place of a text: %s", what, found)
+	}
+	if n := strings.Count(body, "<h1"); n != 1 {
+		t.Errorf("%s: has %d h1, want one", what, n)
+	}
+	if strings.Contains(body, "ZgotmplZ") || strings.Contains(body, "<no value>") || strings.Contains(body, "%!") {
+		t.Errorf("%s: a value was not written: %.3000s", what, body)
+	}
+}
+
+// params of paths, for pages of one thing.
+var pathParameter = regexp.MustCompile(`\{[a-z]+\}`)
+
+// Every page, for every role, where the API has nothing and where it is away.
+func TestEveryPage(t *testing.T) {
+	t.Parallel()
+	for state, api := range map[string]http.HandlerFunc{
+		"away": func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusServiceUnavailable, "Redis does not answer.")
+		},
+		"empty": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(`{"object":"list","data":[],"after":null}`))
+		},
+	} {
+		h := newHouse(t, api)
+		for key, who := range h.keys {
+			b := h.as(t, key)
+			for i := range h.server.pages {
+				p := &h.server.pages[i]
+				for _, language := range languages() {
+					path := Root + pathParameter.ReplaceAllString(p.path, "x")
+					r := httptest.NewRequest(http.MethodGet, "http://localhost:8080"+path, http.NoBody)
+					r.Header.Set("Accept-Language", language)
+					rec := b.do(r)
+					what := state + " " + key + " " + language + " " + path
+					checkPage(t, what, rec)
+					if !slices.Contains(p.roles, who.Role) && rec.Code != http.StatusNotFound {
+						t.Errorf("%s: got %d for one who may not see it, want 404", what, rec.Code)
+					}
+					if slices.Contains(p.roles, who.Role) && rec.Code >= 500 && rec.Code != http.StatusServiceUnavailable {
+						t.Errorf("%s: got %d, %s", what, rec.Code, rec.Body)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What needs no session.
+func TestEntryPages(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	b := &browser{h: h}
+	checkPage(t, "sign-in", b.get("/console/sign-in"))
+	checkPage(t, "landing", b.get("/"))
+	code, err := h.sessions.Offer(t.Context(), "operator", "anna", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // looking at a link uses nothing up
+		rec := b.get("/console/enter/" + code)
+		checkPage(t, "enter", rec)
+		if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), "anna") {
+			t.Errorf("enter: got %d, %s", rec.Code, rec.Body)
+		}
+	}
+	if rec := b.post("/console/enter/"+code, nil); rec.Code != http.StatusSeeOther || b.cookie == nil {
+		t.Errorf("use of a link: got %d", rec.Code)
+	}
+	if rec := b.post("/console/enter/"+code, nil); rec.Code != http.StatusNotFound {
+		t.Errorf("second use of a link: got %d, want 404", rec.Code)
+	}
+	h.sessions.away = true
+	for _, path := range []string{"/console/you", "/console/enter/x"} {
+		if rec := b.get(path); rec.Code != http.StatusServiceUnavailable || !strings.Contains(rec.Body.String(), "Redis") {
+			t.Errorf("%s with Redis away: got %d, want 503", path, rec.Code)
+		}
+	}
+}
+
+// Who is not allowed reads nothing, and learns nothing of what is there.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	request := func(method, address string, header ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, address, strings.NewReader("key=anna"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		return (&browser{h: h}).do(r)
+	}
+	for what, test := range map[string]struct {
+		rec  *httptest.ResponseRecorder
+		want int
+	}{
+		"another host":             {request("GET", "http://gateway.example/console/sign-in"), 404},
+		"another host's landing":   {request("GET", "http://gateway.example/"), 200},
+		"a host like loopback":     {request("GET", "http://localhost.example/console/sign-in"), 404},
+		"loopback by address":      {request("GET", "http://[::1]:8080/console/sign-in"), 200},
+		"no origin at all":         {request("POST", "http://localhost/console/sign-in"), 403},
+		"another site":             {request("POST", "http://localhost/console/sign-in", "Sec-Fetch-Site", "cross-site", "Origin", "http://evil.example"), 403},
+		"another port":             {request("POST", "http://localhost:8080/console/sign-in", "Sec-Fetch-Site", "same-site", "Origin", "http://localhost:3000"), 403},
+		"an old browser elsewhere": {request("POST", "http://localhost/console/sign-in", "Origin", "http://evil.example"), 403},
+		"its own form":             {request("POST", "http://localhost/console/sign-in", "Sec-Fetch-Site", "same-origin", "Origin", "http://localhost"), 303},
+		"nobody":                   {request("GET", "http://localhost/console/tokens"), 303},
+		"nobody's script":          {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Dest", "empty"), 401},
+		"a link from elsewhere":    {request("GET", "http://localhost/console/tokens", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), 200},
+		"a foreign asset folder":   {request("GET", "http://localhost/console/assets/x/app.js"), 404},
+	} {
+		if test.rec.Code != test.want {
+			t.Errorf("%s: got %d, want %d: %.200s", what, test.rec.Code, test.want, test.rec.Body)
+		}
+	}
+	if rec := request("GET", "http://localhost/console/tokens", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"); !strings.Contains(rec.Body.String(), `http-equiv="refresh"`) {
+		t.Error("a link from elsewhere is not loaded once more")
+	}
+	if rec := request("GET", "http://gateway.example/"); strings.Contains(rec.Body.String(), "console/sign-in") {
+		t.Error("the landing page of another host offers a sign-in")
+	}
+}
+
+// Sessions begin anew at each sign-in, and end with their key.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	b := h.as(t, "anna")
+	first := b.cookie
+	if !first.HttpOnly || first.SameSite != http.SameSiteStrictMode || first.Path != Root || first.Name != plainCookie {
+		t.Errorf("cookie: %+v", first)
+	}
+	b.post("/console/sign-in", url.Values{"key": {"anna"}})
+	if b.cookie.Value == first.Value {
+		t.Error("a sign-in kept the session that was there before it")
+	}
+	old := &browser{h: h, cookie: first}
+	if rec := old.get("/console/you"); rec.Code != http.StatusSeeOther {
+		t.Errorf("the session before: got %d, want the sign-in", rec.Code)
+	}
+	stranger := &browser{h: h, cookie: &http.Cookie{Name: plainCookie, Value: "chosen-by-somebody"}}
+	stranger.post("/console/sign-in", url.Values{"key": {"anna"}})
+	if stranger.cookie == nil || stranger.cookie.Value == "chosen-by-somebody" {
+		t.Error("a session was fixed from outside")
+	}
+	wrong := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {"wrong"}})
+	empty := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {""}})
+	if wrong.Code != http.StatusForbidden || wrong.Body.String() != empty.Body.String() || strings.Contains(wrong.Body.String(), `value="wrong"`) {
+		t.Errorf("refusals differ or repeat the key: %d, %d", wrong.Code, empty.Code)
+	}
+	h.mu.Lock()
+	anna := h.people["operatoranna"]
+	anna.Fingerprint = "a2"
+	h.people["operatoranna"] = anna
+	h.mu.Unlock()
+	if rec := b.get("/console/you"); rec.Code != http.StatusSeeOther {
+		t.Errorf("after the key was replaced: got %d, want the sign-in", rec.Code)
+	}
+	holder := h.as(t, "app")
+	if rec := holder.post("/console/sign-out", nil); rec.Code != http.StatusSeeOther || holder.cookie != nil {
+		t.Errorf("sign-out: got %d", rec.Code)
+	}
+	if n := len(h.sessions.sessions); n != 1 { // the stranger's alone, whose key is replaced too
+		t.Errorf("%d sessions are left, want one", n)
+	}
+}
+
+// A page that a form leads to is one of the console's.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	for to, want := range map[string]string{
+		"": Root, "/": Root, "//evil.example": Root, "https://evil.example": Root, "/console//evil": Root, "/console/../admin": Root,
+		"/console\\evil": Root, "/consolex": Root, "/console/sign-in": Root, "/console": "/console", "/console/tokens?q=a": "/console/tokens?q=a", "/console?x=1": "/console?x=1",
+	} {
+		if got := next(to); got != want {
+			t.Errorf("%q: got %q, want %q", to, got, want)
+		}
+	}
+}
+
+// A holder calls the API as its own token alone, a viewer not at all.
+func TestRelayIsTheTokensOwn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	for key, test := range map[string]map[string]int{
+		"app":  {"tok_app": 200, "tok_other": 404},
+		"vera": {"tok_app": 404},
+		"anna": {"tok_app": 200, "tok_other": 200},
+	} {
+		for token, want := range test {
+			r := httptest.NewRequest(http.MethodPost, "http://localhost:8080/console/as/"+token+"/v1/chat/completions", strings.NewReader("{}"))
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+			if rec := h.as(t, key).do(r); rec.Code != want {
+				t.Errorf("%s as %s: got %d, want %d", key, token, rec.Code, want)
+			}
+		}
+	}
+	b := h.as(t, "anna")
+	for _, path := range []string{"/admin/tokens", "/v1/../admin/tokens", "/v1/files", "/v1/videosx", "/v1/videos/..%2f..%2fadmin"} {
+		if rec := b.get("/console/as/tok_app" + path); rec.Code == http.StatusOK {
+			t.Errorf("%s: got 200", path)
+		}
+	}
+	for _, call := range h.asked {
+		if call.path != "/v1/chat/completions" || call.who.Kind != "token" {
+			t.Errorf("the API was asked %+v", call)
+		}
+	}
+}
+
+func TestLinksFromEverywhere(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	for path, want := range map[string]string{
+		"/": "./console/tokens/a%2Fb", "/console": "./console/tokens/a%2Fb", "/console/tokens": "../console/tokens/a%2Fb", "/console/tokens/a%2Fb": "../../console/tokens/a%2Fb",
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
+		got := h.server.view(httptest.NewRecorder(), r).To("tokens", "a/b")
+		if got != want {
+			t.Errorf("from %s: got %s, want %s", path, got, want)
+		}
+		base, _ := url.Parse("http://localhost" + path)
+		if led, err := base.Parse(got); err != nil || led.EscapedPath() != "/console/tokens/a%2Fb" {
+			t.Errorf("from %s: %s leads to %v", path, got, led)
+		}
+	}
+}
