@@ -46,8 +46,8 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if err != nil {
 		return nil, err
 	}
-	if own["callback_url"] != nil {
-		return nil, providers.InvalidField("callback_url", "The gateway watches the job itself: 'callback_url' cannot be given.")
+	if err := upstream.Reserved(req, "callback_url"); err != nil {
+		return nil, err
 	}
 	if err := refuseTogether(model, req, frame); err != nil {
 		return nil, err
@@ -71,10 +71,7 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if err != nil {
 		return nil, err
 	}
-	if len(body) > maxBody {
-		return nil, &providers.Fault{Kind: providers.TooLarge, Message: "The inputs are larger than the 64 MB that the upstream takes.", Accepted: providers.NotAccepted}
-	}
-	return body, nil
+	return body, upstream.Fits(body, maxBody)
 }
 
 // settings are the members beside the content.

@@ -22,14 +22,9 @@ const (
 // Find looks through the vendor's list of a week's jobs for the one that bears the attempt's safety_identifier. That it is not
 // there proves nothing: how soon the list shows a job is not documented.
 func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
-	unknown := func(err error) error {
-		fault := *providers.AsFault(err)
-		fault.Accepted = providers.AcceptedUnknown
-		return &fault
-	}
 	name, err := named(req)
 	if err != nil {
-		return providers.Ticket{}, unknown(err)
+		return providers.Ticket{}, upstream.Undecided(err)
 	}
 	if name == "" {
 		return providers.Ticket{}, &providers.Fault{
@@ -40,12 +35,12 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	for page := 1; page <= mostPages; page++ {
 		if page > 1 {
 			if err := pause(ctx); err != nil {
-				return providers.Ticket{}, unknown(err)
+				return providers.Ticket{}, upstream.Undecided(err)
 			}
 		}
 		items, err := v.list(ctx, to, page)
 		if err != nil {
-			return providers.Ticket{}, unknown(err)
+			return providers.Ticket{}, upstream.Undecided(err)
 		}
 		for _, one := range items {
 			if string(one.Identifier) == name && one.ID != "" {
@@ -62,14 +57,10 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 // list is a page of the jobs of the target's model. Keys with rights of their own may list no others.
 func (v *Videos) list(ctx context.Context, to providers.Target, page int) ([]task, error) {
 	query := url.Values{"page_num": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(pageSize)}, "filter.model": {to.Model}}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: tasksPath + "?" + query.Encode()})
-	if err != nil {
-		return nil, err
-	}
 	var list struct {
 		Items []task `json:"items"`
 	}
-	err = upstream.Decode(answer.Body, &list)
+	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: tasksPath + "?" + query.Encode()}, &list)
 	return list.Items, err
 }
 

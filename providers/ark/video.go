@@ -43,12 +43,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: tasksPath, Body: body, Paid: true})
-	if err != nil {
-		return providers.Ticket{}, err
-	}
 	var made task
-	if err := upstream.Decode(answer.Body, &made); err != nil {
+	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: tasksPath, Body: body, Paid: true}, &made); err != nil {
 		return providers.Ticket{}, err
 	}
 	if made.ID == "" {
@@ -60,11 +56,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 // Poll reads the job.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	t, err := v.task(ctx, to, ticket)
-	if upstream.Forgotten(err) {
-		return upstream.ForgottenJob(), nil
-	}
 	if err != nil {
-		return providers.VideoStatus{}, err
+		return upstream.Unread(err)
 	}
 	return t.status(to.Key)
 }
@@ -109,12 +102,8 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 }
 
 func (v *Videos) task(ctx context.Context, to providers.Target, ticket providers.Ticket) (task, error) {
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: tasksPath + "/" + url.PathEscape(ticket.Job)})
-	if err != nil {
-		return task{}, err
-	}
 	var t task
-	err = upstream.Decode(answer.Body, &t)
+	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: tasksPath + "/" + url.PathEscape(ticket.Job)}, &t)
 	return t, err
 }
 

@@ -54,15 +54,11 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/" + path, Body: body, Paid: true})
-	if err != nil {
-		return providers.Ticket{}, err
-	}
 	var made struct {
 		RequestID   upstream.Loose `json:"request_id"`
 		ResponseURL upstream.Loose `json:"response_url"`
 	}
-	if err := upstream.Decode(answer.Body, &made); err != nil {
+	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/" + path, Body: body, Paid: true}, &made); err != nil {
 		return providers.Ticket{}, err
 	}
 	if made.RequestID == "" {
@@ -93,11 +89,8 @@ func appOf(to providers.Target, named string) string {
 // Poll reads the request's state, and once it is done its result, which alone tells a video from a failure.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: requestPath(to, ticket) + "/status"})
-	if upstream.Forgotten(err) {
-		return upstream.ForgottenJob(), nil
-	}
 	if err != nil {
-		return providers.VideoStatus{}, err
+		return upstream.Unread(err)
 	}
 	var s state
 	if err := upstream.Decode(answer.Body, &s); err != nil {

@@ -43,12 +43,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/generations", Body: body, Paid: true})
-	if err != nil {
-		return providers.Ticket{}, err
-	}
 	var made generation
-	if err := upstream.Decode(answer.Body, &made); err != nil {
+	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: "/generations", Body: body, Paid: true}, &made); err != nil {
 		return providers.Ticket{}, err
 	}
 	if made.ID == "" {
@@ -60,11 +56,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 // Poll reads the job.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	g, err := v.generation(ctx, to, ticket)
-	if upstream.Forgotten(err) {
-		return upstream.ForgottenJob(), nil
-	}
 	if err != nil {
-		return providers.VideoStatus{}, err
+		return upstream.Unread(err)
 	}
 	return g.status(to.Key)
 }
@@ -86,12 +79,8 @@ func (v *Videos) Open(ctx context.Context, to providers.Target, ticket providers
 }
 
 func (v *Videos) generation(ctx context.Context, to providers.Target, ticket providers.Ticket) (generation, error) {
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/generations/" + url.PathEscape(ticket.Job)})
-	if err != nil {
-		return generation{}, err
-	}
 	var g generation
-	err = upstream.Decode(answer.Body, &g)
+	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: "/generations/" + url.PathEscape(ticket.Job)}, &g)
 	return g, err
 }
 

@@ -80,7 +80,10 @@ func createBody(ctx context.Context, model, before string, req providers.VideoRe
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseTogether(req, own, before); err != nil {
+	if err := upstream.Reserved(req, "stream"); err != nil {
+		return nil, err
+	}
+	if err := refuseTogether(req, before); err != nil {
 		return nil, err
 	}
 	seconds, err := upstream.WholeSeconds(req.Seconds)
@@ -123,10 +126,7 @@ func createBody(ctx context.Context, model, before string, req providers.VideoRe
 	if err != nil {
 		return nil, err
 	}
-	if len(body) > maxBody {
-		return nil, &providers.Fault{Kind: providers.TooLarge, Message: "The inputs are larger than the 100 MB that the upstream takes.", Accepted: providers.NotAccepted}
-	}
-	return body, nil
+	return body, upstream.Fits(body, maxBody)
 }
 
 // input is the prompt, behind the inputs where there are some.
@@ -174,12 +174,10 @@ func taskOf(req providers.VideoRequest) string {
 }
 
 // refuseTogether refuses what the vendor does not take with one another.
-func refuseTogether(req providers.VideoRequest, own map[string]json.RawMessage, before string) error {
+func refuseTogether(req providers.VideoRequest, before string) error {
 	edit, extend := len(req.Of(providers.SourceVideo)), len(req.Of(providers.ExtendVideo))
 	images := len(req.Inputs) - edit - extend
 	switch {
-	case own["stream"] != nil:
-		return providers.InvalidField("stream", "The gateway watches the job itself: 'stream' cannot be given.")
 	case before != "" && len(req.Inputs) > 0:
 		return providers.InvalidField(providers.InputField(req.Inputs[0].Role), "The upstream changes a video by a prompt alone.")
 	case edit > 0 && extend > 0, edit+extend > 0 && images > 0:

@@ -59,12 +59,8 @@ func (v *Videos) create(ctx context.Context, to providers.Target, before string,
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: interactionsPath, Body: body, Paid: true, Inline: true})
-	if err != nil {
-		return providers.Ticket{}, err
-	}
 	var made interaction
-	if err := upstream.Decode(answer.Body, &made); err != nil {
+	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: interactionsPath, Body: body, Paid: true, Inline: true}, &made); err != nil {
 		return providers.Ticket{}, err
 	}
 	if made.ID == "" {

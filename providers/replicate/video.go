@@ -40,12 +40,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true})
-	if err != nil {
-		return providers.Ticket{}, err
-	}
 	var made prediction
-	if err := upstream.Decode(answer.Body, &made); err != nil {
+	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true}, &made); err != nil {
 		return providers.Ticket{}, err
 	}
 	if made.ID == "" {
@@ -91,11 +87,8 @@ func createBody(ctx context.Context, to providers.Target, req providers.VideoReq
 // Poll reads the job.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	p, err := v.prediction(ctx, to, ticket)
-	if upstream.Forgotten(err) {
-		return upstream.ForgottenJob(), nil
-	}
 	if err != nil {
-		return providers.VideoStatus{}, err
+		return upstream.Unread(err)
 	}
 	return p.status(to.Key)
 }
@@ -123,12 +116,8 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 }
 
 func (v *Videos) prediction(ctx context.Context, to providers.Target, ticket providers.Ticket) (prediction, error) {
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/predictions/" + url.PathEscape(ticket.Job)})
-	if err != nil {
-		return prediction{}, err
-	}
 	var p prediction
-	err = upstream.Decode(answer.Body, &p)
+	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: "/predictions/" + url.PathEscape(ticket.Job)}, &p)
 	return p, err
 }
 

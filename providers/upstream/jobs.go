@@ -101,6 +101,15 @@ func (j *Jobs) Do(ctx context.Context, to providers.Target, r JobRequest) (JobAn
 	return JobAnswer{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
 }
 
+// Read is Do for an answer that is a JSON object, which it reads into a struct.
+func (j *Jobs) Read(ctx context.Context, to providers.Target, r JobRequest, into any) error {
+	answer, err := j.Do(ctx, to, r)
+	if err != nil {
+		return err
+	}
+	return Decode(answer.Body, into)
+}
+
 // Request makes the request without sending it.
 func (j *Jobs) Request(ctx context.Context, to providers.Target, r JobRequest) (*http.Request, error) {
 	var body io.Reader
@@ -203,6 +212,14 @@ func ForgottenJob() providers.VideoStatus {
 		State: providers.JobForgotten, Progress: -1,
 		Failure: &providers.VideoFailure{Code: providers.FailedForgotten, Message: "The upstream no longer knows the job."},
 	}
+}
+
+// Unread is the status of a job whose record could not be read: that of a forgotten one where the vendor does not know it.
+func Unread(err error) (providers.VideoStatus, error) {
+	if Forgotten(err) {
+		return ForgottenJob(), nil
+	}
+	return providers.VideoStatus{}, err
 }
 
 // FailedJob is the status of a job that ended without a video: word is the vendor's for that, code one of the Failed words of

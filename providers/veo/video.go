@@ -204,11 +204,8 @@ func (v *Videos) operation(ctx context.Context, to providers.Target, ticket prov
 // Poll reads the operation.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	o, err := v.operation(ctx, to, ticket)
-	if upstream.Forgotten(err) {
-		return upstream.ForgottenJob(), nil
-	}
 	if err != nil {
-		return providers.VideoStatus{}, err
+		return upstream.Unread(err)
 	}
 	return o.status(to.Key)
 }

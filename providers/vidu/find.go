@@ -31,9 +31,7 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	ticket, err := v.find(ctx, to, req)
 	switch {
 	case err != nil:
-		fault := *providers.AsFault(err)
-		fault.Accepted = providers.AcceptedUnknown // of the submit the look says nothing
-		return providers.Ticket{}, &fault
+		return providers.Ticket{}, upstream.Undecided(err)
 	case ticket.Job != "":
 		return ticket, nil
 	}

@@ -50,14 +50,10 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true})
-	if err != nil {
-		return providers.Ticket{}, err
-	}
 	var made struct {
 		TaskID upstream.Loose `json:"task_id"`
 	}
-	if err := upstream.Decode(answer.Body, &made); err != nil {
+	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true}, &made); err != nil {
 		return providers.Ticket{}, err
 	}
 	if made.TaskID == "" {
@@ -69,11 +65,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 // Poll reads the task.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	t, err := v.task(ctx, to, ticket.Job)
-	if upstream.Forgotten(err) {
-		return upstream.ForgottenJob(), nil
-	}
 	if err != nil {
-		return providers.VideoStatus{}, err
+		return upstream.Unread(err)
 	}
 	return t.status(to.Key)
 }
@@ -137,12 +130,8 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 }
 
 func (v *Videos) task(ctx context.Context, to providers.Target, id string) (task, error) {
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/tasks/" + url.PathEscape(id) + "/creations"})
-	if err != nil {
-		return task{}, err
-	}
 	var t task
-	err = upstream.Decode(answer.Body, &t)
+	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: "/tasks/" + url.PathEscape(id) + "/creations"}, &t)
 	return t, err
 }
 

@@ -53,12 +53,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.jobs.Do(ctx, to, create)
-	if err != nil {
-		return providers.Ticket{}, err
-	}
 	var made job
-	if err := upstream.Decode(answer.Body, &made); err != nil {
+	if err := v.jobs.Read(ctx, to, create, &made); err != nil {
 		return providers.Ticket{}, err
 	}
 	if made.Output.TaskID == "" {
@@ -85,11 +81,8 @@ func based(to providers.Target, ticket providers.Ticket) providers.Target {
 // Poll reads the job.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	j, err := v.job(ctx, to, ticket)
-	if upstream.Forgotten(err) {
-		return upstream.ForgottenJob(), nil
-	}
 	if err != nil {
-		return providers.VideoStatus{}, err
+		return upstream.Unread(err)
 	}
 	return j.status(to.Key)
 }
@@ -134,12 +127,8 @@ func (v *Videos) Cancel(ctx context.Context, to providers.Target, ticket provide
 func jobPath(ticket providers.Ticket) string { return "/tasks/" + url.PathEscape(ticket.Job) }
 
 func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (job, error) {
-	answer, err := v.jobs.Do(ctx, based(to, ticket), upstream.JobRequest{Path: jobPath(ticket)})
-	if err != nil {
-		return job{}, err
-	}
 	var j job
-	err = upstream.Decode(answer.Body, &j)
+	err := v.jobs.Read(ctx, based(to, ticket), upstream.JobRequest{Path: jobPath(ticket)}, &j)
 	return j, err
 }
 

@@ -35,14 +35,10 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 	if err != nil {
 		return providers.Ticket{}, err
 	}
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true})
-	if err != nil {
-		return providers.Ticket{}, err
-	}
 	var made struct {
 		RequestID upstream.Loose `json:"request_id"`
 	}
-	if err := upstream.Decode(answer.Body, &made); err != nil {
+	if err := v.jobs.Read(ctx, to, upstream.JobRequest{Method: http.MethodPost, Path: path, Body: body, Paid: true}, &made); err != nil {
 		return providers.Ticket{}, err
 	}
 	if made.RequestID == "" {
@@ -54,11 +50,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 // Poll reads the job.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	j, err := v.job(ctx, to, ticket)
-	if upstream.Forgotten(err) {
-		return upstream.ForgottenJob(), nil
-	}
 	if err != nil {
-		return providers.VideoStatus{}, err
+		return upstream.Unread(err)
 	}
 	return j.status(to.Key)
 }

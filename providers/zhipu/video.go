@@ -63,11 +63,8 @@ func (v *Videos) Submit(ctx context.Context, to providers.Target, req providers.
 // Poll reads the job.
 func (v *Videos) Poll(ctx context.Context, to providers.Target, ticket providers.Ticket) (providers.VideoStatus, error) {
 	j, err := v.job(ctx, to, ticket)
-	if upstream.Forgotten(err) {
-		return upstream.ForgottenJob(), nil
-	}
 	if err != nil {
-		return providers.VideoStatus{}, err
+		return upstream.Unread(err)
 	}
 	return j.status(to.Key)
 }
@@ -101,12 +98,8 @@ func (v *Videos) open(ctx context.Context, to providers.Target, ticket providers
 }
 
 func (v *Videos) job(ctx context.Context, to providers.Target, ticket providers.Ticket) (job, error) {
-	answer, err := v.jobs.Do(ctx, to, upstream.JobRequest{Path: "/async-result/" + url.PathEscape(ticket.Job)})
-	if err != nil {
-		return job{}, err
-	}
 	var j job
-	err = upstream.Decode(answer.Body, &j)
+	err := v.jobs.Read(ctx, to, upstream.JobRequest{Path: "/async-result/" + url.PathEscape(ticket.Job)}, &j)
 	return j, err
 }
 
