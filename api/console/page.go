@@ -71,7 +71,7 @@ func parseLooks(w words) looks {
 	for _, language := range languages() {
 		base := template.New("").Funcs(template.FuncMap{
 			"t":    func(key string, pairs ...any) string { return w.say(language, key, pairs...) },
-			"dict": dict, "list": func(items ...any) []any { return items },
+			"dict": dict, "state": stateCell, "list": func(items ...any) []any { return items },
 		})
 		base = template.Must(base.ParseFS(pageFiles, parts...))
 		all[language] = make(map[string]*template.Template)

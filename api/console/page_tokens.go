@@ -2,8 +2,10 @@ package console
 
 import (
 	"cmp"
+	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -49,13 +51,16 @@ type TokenRest struct {
 	Seeded        bool       `json:"seeded"`
 	CreatedAt     *time.Time `json:"created_at"`
 	LastUsed      *time.Time `json:"last_used"`
+	Version       int64      `json:"version"`
 	Key           string     `json:"key"`
 	WebhookSecret string     `json:"webhook_secret"`
 }
 
 type tokensData struct {
-	Table  *Table
-	Groups []string
+	// Outcomes say what became of each of the selected ones.
+	Outcomes []Outcome
+	Table    *Table
+	Groups   []string
 }
 
 // tokensPage lists the tokens.
@@ -64,6 +69,11 @@ func tokensPage() page {
 		name: "tokens", path: "/tokens", roles: staff(), nav: "tokens", key: "k",
 		show: showTokens,
 		csv:  func(_ *View, data any) (*Table, error) { return data.(tokensData).Table, nil }, //nolint:forcetypeassert // of show
+		acts: map[string]act{
+			"disable": {[]Role{Operator}, func(v *View) (string, any, error) { return bulk(v, map[string]any{"disabled": true}) }},
+			"enable":  {[]Role{Operator}, func(v *View) (string, any, error) { return bulk(v, map[string]any{"disabled": false}) }},
+			"change":  {[]Role{Operator}, bulkChange},
+		},
 	}
 }
 
@@ -82,7 +92,7 @@ func showTokens(v *View) (any, error) {
 		return nil, err
 	}
 	table := &Table{
-		ID: "tokens", Caption: "tokens.caption", Empty: "tokens.empty", CSV: true,
+		ID: "tokens", Caption: "tokens.caption", Empty: "tokens.empty", CSV: true, Select: selectable(v),
 		Columns: []Column{
 			{Word: "token.name", Sort: "name"}, {Word: "token.state"}, {Word: "token.hint"}, {Word: "token.group"}, {Word: "token.models"},
 			{Word: "token.limits", Number: true}, {Word: "token.spent", Number: true, Sort: "spent"}, {Word: "token.last_used", Sort: "last_used"},
@@ -98,7 +108,7 @@ func showTokens(v *View) (any, error) {
 		table.Next = v.With("after", *list.After)
 	}
 	slices.Sort(groups)
-	return tokensData{table, slices.Compact(groups)}, nil
+	return tokensData{Table: table, Groups: slices.Compact(groups)}, nil
 }
 
 func tokenRow(v *View, t Token) Row {
@@ -127,6 +137,71 @@ func tokenRow(v *View, t Token) Row {
 		limits, spent, used, expires,
 	}}
 }
+
+// selectable is the name of the boxes of rows, for who may change them.
+func selectable(v *View) string {
+	if v.May() {
+		return "id"
+	}
+	return ""
+}
+
+// mostSelected bounds what one form changes.
+const mostSelected = 100
+
+// bulk changes the selected tokens and says of each how it went.
+func bulk(v *View, change map[string]any) (string, any, error) {
+	ids := v.form["id"]
+	if len(ids) > mostSelected {
+		ids = ids[:mostSelected]
+	}
+	if len(ids) == 0 {
+		return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("bulk.none")}
+	}
+	data, err := showTokens(v)
+	if err != nil {
+		return "", nil, err
+	}
+	shown := data.(tokensData) //nolint:forcetypeassert // of showTokens
+	for _, id := range ids {
+		outcome := Outcome{Name: id}
+		var token Token
+		if err := v.Do(http.MethodPatch, "/admin/tokens/"+Segment(id), change, &token); err != nil {
+			problem := asProblem(err)
+			if problem == nil {
+				return "", nil, err
+			}
+			outcome.Refused = problem.Message
+		} else {
+			outcome.Name = token.Name
+		}
+		shown.Outcomes = append(shown.Outcomes, outcome)
+	}
+	if fresh, err := showTokens(v); err == nil {
+		shown.Table = fresh.(tokensData).Table //nolint:forcetypeassert // of showTokens
+	}
+	return "", shown, nil
+}
+
+// bulkChange sets one field of the selected tokens.
+func bulkChange(v *View) (string, any, error) {
+	field, value := v.Form("field"), v.Form("value")
+	switch field {
+	case "group", "expires":
+		return bulk(v, map[string]any{field: value})
+	case "requests_per_minute", "tokens_per_minute", "max_tasks":
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			return "", nil, &Problem{Status: http.StatusBadRequest, Param: "value", Message: v.T("bulk.number")}
+		}
+		return bulk(v, map[string]any{field: n})
+	default:
+		return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("bulk.none")}
+	}
+}
+
+// Outcome is what became of one of several things.
+type Outcome struct{ Name, Refused string }
 
 // stateCell is a token's state: a mark and a word.
 func stateCell(state string) Cell {

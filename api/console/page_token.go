@@ -1,0 +1,282 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tokenData is one token, or the form of a new one.
+type tokenData struct {
+	Token Token
+	New   bool
+	// Secret is what this answer alone shows.
+	Secret *shownOnce
+	// Now are the models that it may call, as the gateway tells its holder; Unread says why they are not there.
+	Now    []string
+	Unread string
+	// Made and Passed are the answers of this page alone.
+	Link string
+}
+
+// shownOnce is a new key or webhook secret, with all that a client needs beside it.
+type shownOnce struct {
+	Key, WebhookSecret string
+	Base               string
+	Snippets           []Snippet
+}
+
+// All is what "copy all" copies: what a program's environment wants.
+func (s *shownOnce) All() string {
+	var lines []string
+	if s.Key != "" {
+		lines = append(lines, "GATEWAY_TOKEN="+s.Key, "OPENAI_API_KEY="+s.Key, "OPENAI_BASE_URL="+s.Base+"/v1", "ANTHROPIC_BASE_URL="+s.Base)
+	}
+	if s.WebhookSecret != "" {
+		lines = append(lines, "WEBHOOK_SECRET="+s.WebhookSecret)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// newTokenPage is the form of a new token.
+func newTokenPage() page {
+	return page{
+		name: "token", path: "/tokens/new", roles: []Role{Operator}, under: "tokens",
+		show: func(v *View) (any, error) {
+			data := tokenData{New: true, Token: Token{Group: "default", TokenRest: TokenRest{Weight: 1, Lane: "normal"}}}
+			if like := v.Query("like"); like != "" {
+				if err := v.Get(tokenPath(like), nil, &data.Token); err != nil {
+					return nil, err
+				}
+				data.Token.Name, data.Token.ID, data.Token.Seeded = "", "", false
+			}
+			return data, nil
+		},
+		acts: map[string]act{"create": {[]Role{Operator}, createToken}},
+	}
+}
+
+// tokenPage is one token.
+func tokenPage() page {
+	operators := []Role{Operator}
+	return page{
+		name: "token", path: "/tokens/{token}", roles: staff(), under: "tokens",
+		show: showToken,
+		acts: map[string]act{
+			"change": {operators, func(v *View) (string, any, error) {
+				change, err := v.tokenChange(false)
+				if err == nil {
+					err = v.Do(http.MethodPatch, tokenPath(v.R.PathValue("token")), change, nil)
+				}
+				return tokenHere(v, "token-changed"), nil, err
+			}},
+			"disable": {operators, func(v *View) (string, any, error) {
+				return tokenHere(v, "token-disabled"), nil, v.Do(http.MethodPatch, tokenPath(v.R.PathValue("token")), map[string]any{"disabled": true}, nil)
+			}},
+			"enable": {operators, func(v *View) (string, any, error) {
+				return tokenHere(v, "token-enabled"), nil, v.Do(http.MethodPatch, tokenPath(v.R.PathValue("token")), map[string]any{"disabled": false}, nil)
+			}},
+			"rotate": {operators, func(v *View) (string, any, error) { return tokenSecret(v, "/rotate") }},
+			"secret": {operators, func(v *View) (string, any, error) { return tokenSecret(v, "/rotate-webhook-secret") }},
+			"revoke": {operators, func(v *View) (string, any, error) {
+				var token Token
+				if err := v.Get(tokenPath(v.R.PathValue("token")), nil, &token); err != nil {
+					return "", nil, err
+				}
+				if v.Form("typed") != token.Name {
+					return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("token.revoke.typed", "name", token.Name)}
+				}
+				return Root + "/tokens?done=token-revoked", nil, v.Do(http.MethodDelete, tokenPath(token.ID), nil, nil)
+			}},
+			"link": {operators, tokenLink},
+		},
+	}
+}
+
+func tokenPath(id string) string { return "/admin/tokens/" + Segment(id) }
+
+func tokenHere(v *View, done string) string {
+	return Root + "/tokens/" + Segment(v.R.PathValue("token")) + "?done=" + done
+}
+
+func showToken(v *View) (any, error) {
+	var data tokenData
+	if err := v.Get(tokenPath(v.R.PathValue("token")), nil, &data.Token); err != nil {
+		return nil, err
+	}
+	if data.Token.State == "active" {
+		data.Now, data.Unread = v.modelsOf(data.Token.ID)
+	}
+	return data, nil
+}
+
+// modelsOf are the models that a token may call, as its holder is told.
+func (v *View) modelsOf(id string) (names []string, unread string) {
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := v.DoAs(Who{Kind: "token", Owner: id, Role: Holder}, http.MethodGet, "/v1/models", nil, &list); err != nil {
+		return nil, err.Error()
+	}
+	for _, model := range list.Data {
+		names = append(names, model.ID)
+	}
+	slices.Sort(names)
+	return names, ""
+}
+
+// createToken makes a token; its key is in the answer and nowhere else.
+func createToken(v *View) (string, any, error) {
+	change, err := v.tokenChange(true)
+	if err != nil {
+		return "", nil, err
+	}
+	change["name"] = v.Form("name")
+	var data tokenData
+	if err := v.Do(http.MethodPost, "/admin/tokens", change, &data.Token); err != nil {
+		return "", nil, err
+	}
+	data.once(v)
+	return "", data, nil
+}
+
+// tokenSecret gives a token a new key or webhook secret, which is in the answer and nowhere else.
+func tokenSecret(v *View, verb string) (string, any, error) {
+	var data tokenData
+	if err := v.Do(http.MethodPost, tokenPath(v.R.PathValue("token"))+verb, nil, &data.Token); err != nil {
+		return "", nil, err
+	}
+	data.once(v)
+	return "", data, nil
+}
+
+// once takes the secrets out of the token, so that they are written at one place.
+func (d *tokenData) once(v *View) {
+	base := v.s.base(v.R)
+	d.Now, d.Unread = v.modelsOf(d.Token.ID)
+	model := "gpt-4o-mini"
+	if len(d.Now) > 0 && !slices.Contains(d.Now, model) {
+		model = d.Now[0]
+	}
+	d.Secret = &shownOnce{Key: d.Token.Key, WebhookSecret: d.Token.WebhookSecret, Base: base}
+	if d.Secret.Key != "" {
+		d.Secret.Snippets = snippets(base, snippetChat, model, "Hello")
+	}
+	d.Token.Key, d.Token.WebhookSecret = "", ""
+}
+
+// tokenLink makes a link by which the token's holder signs in.
+func tokenLink(v *View) (string, any, error) {
+	data, err := showToken(v)
+	if err != nil {
+		return "", nil, err
+	}
+	token := data.(tokenData) //nolint:forcetypeassert // of showToken
+	if token.Token.State != "active" {
+		return "", nil, &Problem{Status: http.StatusConflict, Message: v.T("token.link.state")}
+	}
+	code, err := v.s.o.Sessions.Offer(v.R.Context(), "token", token.Token.ID, linkLasts)
+	if err != nil {
+		return "", nil, err
+	}
+	token.Link = v.s.base(v.R) + Root + "/enter/" + code
+	return "", token, nil
+}
+
+// tokenChange reads the form of a token. What the API would refuse, it refuses; here are only numbers that are none.
+func (v *View) tokenChange(fresh bool) (map[string]any, error) {
+	change := map[string]any{
+		"group": v.Form("group"), "models": splitList(v.Form("models")), "networks": splitList(v.Form("networks")), "operations": v.form["operations"],
+		"lane": v.Form("lane"), "webhook_url": v.Form("webhook_url"), "expires": v.Form("expires"),
+	}
+	if v.form["operations"] == nil || len(v.form["operations"]) == 3 { // all of them is no limit
+		change["operations"] = []string{}
+	}
+	for _, field := range append(limitFields(), "weight") {
+		text := v.Form(field)
+		if text == "" && field == "weight" {
+			text = "1"
+		}
+		n, err := strconv.Atoi(orZero(text))
+		if err != nil {
+			return nil, &Problem{Status: http.StatusBadRequest, Param: field, Message: v.T("token.number")}
+		}
+		change[field] = n
+	}
+	budget, err := strconv.ParseFloat(orZero(v.Form("budget")), 64)
+	if err != nil {
+		return nil, &Problem{Status: http.StatusBadRequest, Param: "budget", Message: v.T("token.number")}
+	}
+	change["budget"] = budget
+	switch version, err := strconv.ParseInt(v.Form("version"), 10, 64); {
+	case fresh:
+		if change["webhook_url"] != "" {
+			change["webhook_secret"] = "new"
+		}
+	case err == nil:
+		change["version"] = version
+	}
+	return change, nil
+}
+
+// limitFields are the limits that the form has, in its order.
+func limitFields() []string {
+	return []string{"requests_per_minute", "tokens_per_minute", "concurrency", "max_tasks", "max_sockets", "reads_per_minute", "max_watchers"}
+}
+
+func orZero(text string) string {
+	if text == "" {
+		return "0"
+	}
+	return text
+}
+
+// splitList splits a list that a person typed.
+func splitList(text string) []string {
+	list := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' || r == '\uff0c' })
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// Fields are the limits of the form with their values.
+func (t Token) Fields() []NamedNumber {
+	values := []int{t.RequestsPerMinute, t.TokensPerMinute, t.Concurrency, t.MaxTasks, t.MaxSockets, t.ReadsPerMinute, t.MaxWatchers}
+	list := make([]NamedNumber, len(values))
+	for i, field := range limitFields() {
+		list[i] = NamedNumber{Name: field, Word: "limit." + field, Value: values[i]}
+	}
+	return list
+}
+
+// NamedNumber is a number of a form.
+type NamedNumber struct {
+	Name, Word string
+	Value      int
+}
+
+// May tells whether the token may be used for operations of a word.
+func (t Token) May(operation string) bool {
+	return len(t.Operations) == 0 || slices.Contains(t.Operations, operation)
+}
+
+// Until is when the token ends, as its form writes it.
+func (t Token) Until() string {
+	if t.Expires == nil {
+		return ""
+	}
+	return t.Expires.UTC().Format(time.RFC3339)
+}
+
+// List is a list as its form writes it.
+func (t Token) List(name string) string {
+	if name == "networks" {
+		return strings.Join(t.Networks, ", ")
+	}
+	return strings.Join(t.Models, ", ")
+}
