@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"modelrelay/dev/upstream/anthropic"
+	"modelrelay/dev/upstream/ark"
 	"modelrelay/dev/upstream/fake"
 	"modelrelay/dev/upstream/fal"
 	"modelrelay/dev/upstream/gemini"
@@ -11,12 +12,17 @@ import (
 	"modelrelay/dev/upstream/hailuo"
 	"modelrelay/dev/upstream/jobs"
 	"modelrelay/dev/upstream/kling"
+	"modelrelay/dev/upstream/luma"
+	"modelrelay/dev/upstream/omni"
 	"modelrelay/dev/upstream/openai"
 	"modelrelay/dev/upstream/pixverse"
 	"modelrelay/dev/upstream/replicate"
+	"modelrelay/dev/upstream/runway"
 	"modelrelay/dev/upstream/vendorc"
+	"modelrelay/dev/upstream/veo"
 	"modelrelay/dev/upstream/vidu"
 	"modelrelay/dev/upstream/wan"
+	"modelrelay/dev/upstream/xai"
 	"modelrelay/dev/upstream/zhipu"
 )
 
@@ -25,17 +31,23 @@ func vendors() []func(*fake.Server) {
 	return []func(*fake.Server){
 		anthropic.Serve,
 		fal.Serve,
+		ark.Serve,
 		gemini.Serve,
 		generic.Serve,
 		hailuo.Serve,
 		kling.Serve,
+		luma.Serve,
+		omni.Serve,
 		openai.Serve,
 		pixverse.Serve,
 		replicate.Serve,
-		vendorc.Serve,
 		vidu.Serve,
 		wan.Serve,
 		zhipu.Serve,
+		runway.Serve,
+		veo.Serve,
+		vendorc.Serve,
+		xai.Serve,
 	}
 }
 

@@ -3,6 +3,7 @@ package fake
 import (
 	"encoding/base64"
 	"mime"
+	"net/http"
 	"strings"
 
 	"modelrelay/dev/upstream/jobs"
@@ -49,3 +50,11 @@ func (m Media) Describe(spec *jobs.Job) {
 	}
 	spec.InputSHA256, spec.InputBytes = DigestOf(shown), len(shown)
 }
+
+// IsImage says whether the bytes are an image, as far as their head tells; an address may lead to one.
+func (m Media) IsImage() bool {
+	return m.URL != "" || strings.HasPrefix(http.DetectContentType(m.Data), "image/") || strings.Contains(string(m.Data[:min(len(m.Data), heifHead)]), "ftyphei")
+}
+
+// heifHead is where the brand of an HEIF file stands, in bytes.
+const heifHead = 12

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -17,6 +18,15 @@ type Vendor struct {
 	Authenticate func(x *Exchange) (key string, refusal *Problem)
 	// Refuse answers with the vendor's error body.
 	Refuse func(x *Exchange, p Problem)
+	// Unknown is the refusal of an id of a job that the vendor does not know; nil: a 404.
+	Unknown func(id string) Problem
+}
+
+func (v *Vendor) unknown(id string) Problem {
+	if v.Unknown != nil {
+		return v.Unknown(id)
+	}
+	return Problem{Status: http.StatusNotFound, Kind: NotFound, Message: "Video with id '" + id + "' not found."}
 }
 
 // kind is a class of refusal; each vendor has its own word for it.
@@ -44,6 +54,11 @@ type Problem struct {
 	Message string
 
 	Violations []strict.Violation // of a vendor that lists them
+}
+
+// Invalidf is the 400 that most refusals of a create are; param is the member that is wrong, "" for none.
+func Invalidf(param, format string, args ...any) *Problem {
+	return &Problem{Status: http.StatusBadRequest, Kind: Invalid, Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
 // Refused words a refusal of the strict rules as a problem; nil stays nil.

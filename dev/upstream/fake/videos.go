@@ -1,9 +1,14 @@
 package fake
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -97,7 +102,7 @@ func (s *Server) Poll(x *Exchange) *jobs.Job {
 	case err != nil:
 		x.Operation.Vendor.Refuse(x, notKept(err))
 	case j.Forgotten:
-		x.Operation.Vendor.Refuse(x, unknownJob(j.ID))
+		x.Operation.Vendor.Refuse(x, x.Operation.Vendor.unknown(j.ID))
 	default:
 		x.Accept()
 		return j
@@ -152,10 +157,6 @@ func notKept(err error) Problem {
 	return Problem{Status: http.StatusInternalServerError, Kind: Internal, Message: err.Error()}
 }
 
-func unknownJob(id string) Problem {
-	return Problem{Status: http.StatusNotFound, Kind: NotFound, Message: "Video with id '" + id + "' not found."}
-}
-
 // ParseID finds the job that {id} in an operation's path names.
 func (s *Server) ParseID(x *Exchange) *Problem { return s.ParseJob(x, x.HTTP.PathValue("id")) }
 
@@ -163,7 +164,7 @@ func (s *Server) ParseID(x *Exchange) *Problem { return s.ParseJob(x, x.HTTP.Pat
 func (s *Server) ParseJob(x *Exchange, id string) *Problem {
 	x.Job = s.Jobs.Find(x.Operation.Vendor.Name, id)
 	if x.Job == nil {
-		p := unknownJob(id)
+		p := x.Operation.Vendor.unknown(id)
 		return &p
 	}
 	x.Model, x.Prompt = x.Job.Model, x.Job.Prompt
@@ -184,6 +185,32 @@ func (s *Server) ServeContent(x *Exchange, j *jobs.Job, output int) {
 	x.Header().Set("Content-Type", "video/mp4")
 	http.ServeContent(x, x.HTTP, "", time.Time{}, s.Clip.Content(j.Mark(output), j.Bytes))
 }
+
+// Inline answers with v as JSON, where [InlineOf] stands for an output of the job in Base64. The output is written as it is made.
+func (s *Server) Inline(x *Exchange, j *jobs.Job, v any) {
+	doc, err := json.Marshal(v)
+	if err != nil {
+		http.Error(x, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	x.Header().Set("Content-Type", "application/json")
+	x.WriteHeader(http.StatusOK)
+	for output := range j.Outputs {
+		before, after, found := bytes.Cut(doc, []byte(InlineOf(output)))
+		if !found {
+			break
+		}
+		_, _ = x.Write(before) // a client gone is counted by its context
+		encoder := base64.NewEncoder(base64.StdEncoding, x)
+		_, _ = io.Copy(encoder, s.Clip.Content(j.Mark(output), j.Bytes))
+		_ = encoder.Close()
+		doc = after
+	}
+	_, _ = x.Write(doc)
+}
+
+// InlineOf stands for an output in what [Server.Inline] writes; outputs stand there in their order.
+func InlineOf(output int) string { return fmt.Sprintf("the bytes of output %d in Base64", output) }
 
 // DigestOf returns the SHA-256 of b in hex.
 func DigestOf(b []byte) string {

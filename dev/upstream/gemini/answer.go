@@ -9,6 +9,7 @@ import (
 	"modelrelay/dev/upstream/chat"
 	"modelrelay/dev/upstream/clip"
 	"modelrelay/dev/upstream/fake"
+	"modelrelay/dev/upstream/googleapi"
 	"modelrelay/dev/upstream/strict/gemini"
 )
 
@@ -138,7 +139,7 @@ func answerGenerateStream(x *fake.Exchange) {
 	x.Accept()
 	events := x.HTTP.URL.Query().Get("alt") == "sse"
 	r := chat.ReplyTo(x, q.question(x))
-	if chat.Breaks(x, &r, events, func(p fake.Problem) { x.Event("", errorBody(p)) }) {
+	if chat.Breaks(x, &r, events, func(p fake.Problem) { x.Event("", googleapi.ErrorBody(p)) }) {
 		return
 	}
 	parts, finish, shell := q.reply(x, &r)

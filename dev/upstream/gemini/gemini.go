@@ -10,13 +10,14 @@ import (
 
 	"modelrelay/dev/upstream/chat"
 	"modelrelay/dev/upstream/fake"
+	"modelrelay/dev/upstream/googleapi"
 	"modelrelay/dev/upstream/strict"
 	"modelrelay/dev/upstream/strict/gemini"
 )
 
 // Serve serves the Gemini dialect under /gemini/v1beta and, as its SDK may be told, /gemini/v1.
 func Serve(s *fake.Server) {
-	v := &fake.Vendor{Name: "gemini", Authenticate: headerKey, Refuse: Refuse}
+	v := &fake.Vendor{Name: "gemini", Authenticate: googleapi.Key, Refuse: googleapi.Refuse}
 	checker := gemini.New(func(bound, signature string) (issued, unchanged bool) {
 		return chat.Sealed(sealSignature, bound, signature)
 	})
@@ -50,74 +51,7 @@ func Serve(s *fake.Server) {
 }
 
 func refusePath(x *fake.Exchange) {
-	Refuse(x, fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Message: "Requested entity was not found."})
-}
-
-// headerKey takes the key from x-goog-api-key or the query. A wrong key is a bad request here, not a 401.
-func headerKey(x *fake.Exchange) (string, *fake.Problem) {
-	key := x.HTTP.Header.Get("X-Goog-Api-Key")
-	if key == "" {
-		key = x.HTTP.URL.Query().Get("key")
-	}
-	switch {
-	case key == "":
-		return "", &fake.Problem{
-			Status: http.StatusForbidden, Kind: fake.Forbidden,
-			Message: "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.",
-		}
-	case !strings.HasPrefix(key, fake.KeyPrefix):
-		return key, &fake.Problem{
-			Status: http.StatusBadRequest, Kind: fake.Invalid, Code: "API_KEY_INVALID",
-			Message: "API key not valid. Please pass a valid API key.",
-		}
-	}
-	return key, nil
-}
-
-// Refuse answers with the vendor's error.
-func Refuse(x *fake.Exchange, p fake.Problem) { x.JSON(p.Status, errorBody(p)) }
-
-// errorBody is {"error":{code,message,status,details}}; a code becomes the reason in an ErrorInfo.
-func errorBody(p fake.Problem) map[string]any {
-	fields := map[string]any{"code": p.Status, "message": p.Message, "status": statusOf(p)}
-	if p.Code != "" {
-		fields["details"] = []any{map[string]any{
-			"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": p.Code, "domain": "googleapis.com",
-			"metadata": map[string]string{"service": "generativelanguage.googleapis.com"},
-		}}
-	}
-	if len(p.Violations) > 0 {
-		var list []map[string]string
-		for _, v := range p.Violations {
-			list = append(list, map[string]string{"field": v.Field, "description": v.Description})
-		}
-		fields["details"] = []any{map[string]any{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": list}}
-	}
-	return map[string]any{"error": fields}
-}
-
-func statusOf(p fake.Problem) string {
-	if p.Status == http.StatusGatewayTimeout {
-		return "DEADLINE_EXCEEDED"
-	}
-	switch p.Kind {
-	case fake.Unauthenticated:
-		return "UNAUTHENTICATED"
-	case fake.Forbidden:
-		return "PERMISSION_DENIED"
-	case fake.NotFound:
-		return "NOT_FOUND"
-	case fake.Conflict:
-		return "ABORTED"
-	case fake.RateLimited:
-		return "RESOURCE_EXHAUSTED"
-	case fake.Internal:
-		return "INTERNAL"
-	case fake.Overloaded:
-		return "UNAVAILABLE"
-	case fake.Invalid, fake.Mismatch:
-	}
-	return "INVALID_ARGUMENT"
+	googleapi.Refuse(x, fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Message: "Requested entity was not found."})
 }
 
 type content struct {

@@ -138,6 +138,18 @@ func (j *Job) Fault(now time.Time) *Fault {
 	return DefaultFault()
 }
 
+// FaultAs is why the job came to a bad end, with the vendor's own code where nobody gave the job one.
+func (j *Job) FaultAs(now time.Time, code string) Fault {
+	f := *DefaultFault()
+	if found := j.Fault(now); found != nil {
+		f = *found
+	}
+	if f.Code == DefaultFault().Code {
+		f.Code = code
+	}
+	return f
+}
+
 // DefaultFault is why jobs fail that nobody gave a reason.
 func DefaultFault() *Fault {
 	return &Fault{Code: "internal_error", Message: "Video generation failed. Please try again."}
