@@ -181,7 +181,7 @@ func (s *stack) startServices(ctx context.Context, at places) error {
 			return err
 		}
 	}
-	return nil
+	return s.keepAccount(ctx, at.upstream)
 }
 
 func (s *stack) service(name string, args ...string) *part {

@@ -12,21 +12,31 @@
 //	/gemini/       v1beta (and v1) models[/{id}], :generateContent, :streamGenerateContent, :countTokens, :embedContent, :batchEmbedContents
 //	/vendorc/      ?Action=CVSync2AsyncSubmitTask|CVSync2AsyncGetResult&Version=2022-08-31
 //	/kling/        {text-to-video,image-to-video,omni-video}/{model}, tasks?task_ids|external_task_ids
+//	/ark/api/v3/   contents/generations/tasks[/{id}]: create, get, list (found by safety_identifier), delete
 //	/hailuo/       v1/video_generation, v1/query/video_generation, v1/files/retrieve, v2/video_generation[/{id}], v2/query/video_generation/{id}
-//	/wan/api/v1/   services/aigc/{video-generation,image2video}/video-synthesis, tasks/{id}[/cancel]
-//	/vidu/ent/v2/  {text2video,img2video,start-end2video,reference2video,extend}, tasks[/{id}/{creations,cancel}]
+//	/luma/v1/      generations[/{id}]
+//	/omni/v1beta/  (and v1) interactions[/{id}[/cancel]], files/{id}[:download], which want the key
 //	/pixverse/openapi/v2/  {image,media}/upload, video/{text,img,transition,fusion,extend}/generate, video/result/{id}
+//	/runway/v1/    {text,image,video}_to_video, tasks/{id} (DELETE cancels, or deletes what has ended), uploads, organization
+//	/veo/          v1/projects/{p}/locations/{l}/publishers/google/models/{m}:predictLongRunning|:fetchPredictOperation with tokens of
+//	               /veo/token, for which /veo/service_account.json hands out a key; v1beta/models/{m}:predictLongRunning,
+//	               /operations/{id}, files/{id}:download with an API key
+//	/vidu/ent/v2/  {text2video,img2video,start-end2video,reference2video,extend}, tasks[/{id}/{creations,cancel}]
+//	/wan/api/v1/   services/aigc/{video-generation,image2video}/video-synthesis, tasks/{id}[/cancel]
+//	/xai/v1/       videos/{generations,edits,extensions}, videos/{id}
 //	/zhipu/        videos/generations, async-result/{id}
 //	/fal/          {owner}/{app}[/…], {owner}/{app}/requests/{id}[/{status,cancel}]
 //	/replicate/v1/ models/{owner}/{name}/predictions, deployments/…, predictions[/{id}[/cancel]]
 //	/media/        result links: no key, signed, 403 once they expired
 //
 // A base URL for a channel is what the vendor's SDK takes: …/openai/v1, …/generic/v1, …/anthropic, …/gemini, …/vendorc/, …/kling,
-// …/hailuo, …/wan, …/vidu, …/pixverse, …/zhipu, …/fal, …/replicate/v1.
+// …/ark/api/v3, …/hailuo, …/luma/v1, …/omni/v1beta, …/pixverse, …/runway, …/veo/v1/projects/PROJECT/locations/LOCATION or …/veo/v1beta,
+// …/vidu, …/wan, …/xai/v1, …/zhipu, …/fal, …/replicate/v1.
 //
 // Keys begin with sk-upstream; what follows is free, so that tests can tell channels apart by it. For vendor C the access key begins
 // with ak-upstream and its secret key is sk-upstream and what follows in the access key (ak-upstream-1, sk-upstream-1);
-// the V4 signature is verified. Any other key earns the vendor's own refusal.
+// the V4 signature is verified. Any other key earns the vendor's own refusal. Calls of Veo on Google Cloud count under the key that is
+// their account's address.
 //
 // # Answers
 //
@@ -98,9 +108,9 @@
 // Operations: chat, completions, embeddings, responses, responses.compact, responses.input_tokens, moderations, rerank, images.generations, images.edits,
 // images.content, audio.speech, audio.transcriptions, audio.translations, models, realtime, video.create, video.get, video.list,
 // video.content, video.delete, video.remix, video.cancel (openai, generic); messages, messages.count_tokens, models (anthropic);
-// generate, stream, count_tokens, embed, embed.batch, models (gemini); video.create, video.get, video.content (vendorc, kling, zhipu);
-// the same and video.link, video.cancel (hailuo), video.cancel (wan, replicate), video.list, video.cancel (vidu), upload (pixverse),
-// video.result, video.cancel (fal);
+// generate, stream, count_tokens, embed, embed.batch, models (gemini); video.create, video.get, video.content (all that make videos; a
+// result that stands in an answer counts as video.get), video.list, video.cancel, video.delete, models, account (where the vendor has them),
+// files.get (omni), uploads, uploads.content (runway), token (veo), video.link (hailuo), upload (pixverse), video.result (fal);
 // unknown for every other path.
 //
 // # Rules

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"modelrelay/cmd/gateway/e2e/stack"
@@ -23,6 +24,8 @@ type adapterRow struct {
 	model, pictured string
 	// needsImage: the model makes none from text.
 	needsImage bool
+	// account: the key is a service account's.
+	account bool
 	// unknown is a name that the vendor does not have; "" where it is told only when the job runs.
 	unknown string
 	// seconds is a length that it makes.
@@ -33,6 +36,13 @@ type adapterRow struct {
 
 func adapterRows() []adapterRow {
 	return []adapterRow{
+		{name: "ark", vendor: "ark", path: "/ark/api/v3", model: "doubao-seedance-2-0-260128", pictured: "doubao-seedance-2-5-260628", unknown: "unknown", seconds: "5", cancels: true, remembers: true},
+		{name: "luma", vendor: "luma", path: "/luma/v1", model: "ray-3.2", pictured: "ray-3.2", unknown: "unknown", seconds: "5"},
+		{name: "omni", vendor: "omni", path: "/omni/v1beta", model: "gemini-omni-1.2-flash", pictured: "gemini-omni-1.1-flash", unknown: "unknown", seconds: "6", cancels: true},
+		{name: "runway", vendor: "runway", path: "/runway", model: "gen4.5", pictured: "gen4_turbo", unknown: "unknown", seconds: "5", cancels: true},
+		{name: "veo", vendor: "veo", path: "/veo/v1/projects/p/locations/us-central1", account: true, model: "veo-3.1-generate-001", pictured: "veo-3.1-fast-generate-001", unknown: "unknown", seconds: "8"},
+		{name: "veo by key", vendor: "veo", path: "/veo/v1beta", model: "veo-3.1-generate-preview", pictured: "veo-3.1-generate-preview", unknown: "unknown", seconds: "8"},
+		{name: "xai", vendor: "xai", path: "/xai/v1", model: "grok-imagine-video", pictured: "grok-imagine-video-1.5", unknown: "unknown", seconds: "6"},
 		{name: "hailuo first", vendor: "hailuo", path: "/hailuo", model: "MiniMax-Hailuo-02", pictured: "MiniMax-Hailuo-02", unknown: "unknown", seconds: "6"},
 		{name: "hailuo second", vendor: "hailuo", path: "/hailuo", model: "MiniMax-H3", pictured: "MiniMax-H3", seconds: "5", cancels: true},
 		{name: "wan 2.7", vendor: "wan", path: "/wan", model: "wan2.7-t2v", pictured: "wan2.7-i2v", unknown: "unknown", seconds: "5", cancels: true},
@@ -61,6 +71,9 @@ func TestAdapters(t *testing.T) {
 			a := adapterTest{adapterRow: row, adapter: vendors[row.vendor].Video, control: s.Control.For(t), to: providers.Target{
 				Channel: providers.Channel{Name: row.name, Vendor: row.vendor, BaseURL: "http://" + s.UpstreamAt + row.path}, Key: "sk-upstream-adapters",
 			}}
+			if row.account {
+				a.to.Key = providers.Secret(s.ServiceAccount())
+			}
 			a.life(t)
 			a.fails(t)
 			a.forgets(t)
@@ -203,6 +216,9 @@ func (a adapterTest) refuses(t *testing.T) {
 		inputs = []providers.Media{inputImage()}
 	}
 	to.Key = "wrong"
+	if a.account { // one that was never handed out
+		to.Key = providers.Secret(strings.Replace(a.to.Key.Reveal(), `"private_key_id":"`, `"private_key_id":"x`, 1))
+	}
 	_, err := a.adapter.Submit(t.Context(), to, a.request("with a wrong key", inputs...))
 	if fault := providers.AsFault(err); fault == nil || fault.Accepted != providers.NotAccepted || fault.Blame != providers.BlameKey || fault.Key != providers.KeyRefused {
 		t.Errorf("a wrong key: got %+v", fault)

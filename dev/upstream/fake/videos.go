@@ -200,6 +200,7 @@ func (s *Server) Inline(x *Exchange, j *jobs.Job, v any) {
 		if !found {
 			break
 		}
+		s.Jobs.Downloaded(j.ID)
 		_, _ = x.Write(before) // a client gone is counted by its context
 		encoder := base64.NewEncoder(base64.StdEncoding, x)
 		_, _ = io.Copy(encoder, s.Clip.Content(j.Mark(output), j.Bytes))

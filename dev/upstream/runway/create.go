@@ -30,7 +30,8 @@ type create struct {
 	References     []source        `json:"references"`
 	more
 
-	media []fake.Media
+	media   []fake.Media
+	uploads *uploads
 }
 
 // more are members that the fake takes as they are.
@@ -89,8 +90,8 @@ func rulesOf(model, route string) (rules, bool) {
 	return rules{}, false
 }
 
-func parseCreate(x *fake.Exchange, route string) *fake.Problem {
-	q := new(create)
+func (s *api) parseCreate(x *fake.Exchange, route string) *fake.Problem {
+	q := &create{uploads: &s.uploads}
 	p := x.DecodeKnown(q)
 	x.Request, x.Model, x.Prompt = q, q.Model, q.PromptText
 	switch {
@@ -220,10 +221,10 @@ func (q *create) readMedia(route string) *fake.Problem {
 }
 
 func (q *create) read(name, uri string, most int, image bool) *fake.Problem {
-	if strings.HasPrefix(uri, "runway://") {
-		return nil
-	}
 	m, ok := fake.ReadURL(uri)
+	if strings.HasPrefix(uri, uploadScheme) {
+		m, ok = q.uploads.find(uri)
+	}
 	switch {
 	case len(uri) > most:
 		return &fake.Problem{Status: http.StatusBadRequest, Kind: fake.Invalid, Param: name, Message: "The data URI is too large."}

@@ -16,18 +16,25 @@ import (
 // version is the one that each request must name.
 const version = "2024-11-06"
 
-type api struct{ *fake.Server }
+type api struct {
+	*fake.Server
+
+	uploads uploads
+}
 
 // Serve serves the API under /runway/v1.
 func Serve(server *fake.Server) {
-	s := &api{server}
+	s := &api{Server: server, uploads: uploads{digests: map[string]fake.Media{}}}
 	v := &fake.Vendor{Name: "runway", Authenticate: authenticate, Refuse: refuse}
 	s.ServeLinks(v.Name, nil)
 	for _, route := range []string{"text_to_video", "image_to_video", "video_to_video"} {
-		s.Handle("POST /runway/v1/"+route, fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, route) }, Answer: s.answerCreate})
+		s.Handle("POST /runway/v1/"+route, fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return s.parseCreate(x, route) }, Answer: s.answerCreate})
 	}
 	s.Handle("GET /runway/v1/tasks/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerTask})
 	s.Handle("DELETE /runway/v1/tasks/{id}", fake.Operation{Vendor: v, Name: "video.cancel", Parse: s.ParseID, Answer: s.answerDelete})
+	s.Handle("POST /runway/v1/uploads", fake.Operation{Vendor: v, Name: "uploads", Parse: parseUpload, Answer: s.answerUpload})
+	open := &fake.Vendor{Name: v.Name, Authenticate: fake.LinkKey, Refuse: fake.RefuseLink}
+	s.Handle("POST /runway/uploads/{id}", fake.Operation{Vendor: open, Name: "uploads.content", Answer: s.answerUploaded})
 	s.Handle("GET /runway/v1/organization", fake.Operation{Vendor: v, Name: "account", Answer: answerOrganization})
 	s.Handle("/runway/", fake.Operation{Vendor: v, Name: "unknown", Answer: func(x *fake.Exchange) {
 		refuse(x, fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Message: "Not found"})

@@ -26,6 +26,7 @@ type Job struct {
 	Prompt      string `json:"prompt"`
 	Submissions int    `json:"submissions"`
 	Polls       int    `json:"polls"`
+	Downloads   int    `json:"downloads"`
 	SHA256      string `json:"sha256"`
 	InputSHA256 string `json:"input_sha256"`
 	State       string `json:"state"`
