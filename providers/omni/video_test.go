@@ -365,22 +365,21 @@ func TestVideoInline(t *testing.T) {
 	}
 }
 
-const inlineSize = 50 << 20
+// inlineSize is that of a large video within an answer, and mostMemory what may be allocated for it, in bytes.
+const inlineSize, mostMemory = 50 << 20, 8 << 20
 
 func BenchmarkPoll(b *testing.B) {
 	adapter, to := at(b, inline(inlineSize))
-	b.ReportAllocs()
-	for b.Loop() {
+	providertest.Bounded(b, mostMemory, func() {
 		if got, err := adapter.Poll(b.Context(), to, providers.Ticket{Job: "1"}); err != nil || got.State != providers.JobDone {
 			b.Fatalf("got %+v, %v", got, err)
 		}
-	}
+	})
 }
 
 func BenchmarkOpen(b *testing.B) {
 	adapter, to := at(b, inline(inlineSize))
-	b.ReportAllocs()
-	for b.Loop() {
+	providertest.Bounded(b, mostMemory, func() {
 		video, err := adapter.Open(b.Context(), to, providers.Ticket{Job: "1"}, 0)
 		if err != nil {
 			b.Fatal(err)
@@ -390,7 +389,7 @@ func BenchmarkOpen(b *testing.B) {
 		if err != nil || n != inlineSize {
 			b.Fatalf("got %d bytes, %v", n, err)
 		}
-	}
+	})
 }
 
 // TestBill: tokens of video are what the vendor bills; other modalities are no video.

@@ -448,24 +448,23 @@ func TestVideoInline(t *testing.T) {
 	}
 }
 
-const inlineSize = 50 << 20
+// inlineSize is that of a large video within an answer, and mostMemory what may be allocated for it, in bytes.
+const inlineSize, mostMemory = 50 << 20, 8 << 20
 
 func BenchmarkPoll(b *testing.B) {
 	adapter, to := at(b, inline(inlineSize))
 	to = onCloud(b, to, newService(b))
-	b.ReportAllocs()
-	for b.Loop() {
+	providertest.Bounded(b, mostMemory, func() {
 		if got, err := adapter.Poll(b.Context(), to, ticket()); err != nil || got.State != providers.JobDone {
 			b.Fatalf("got %+v, %v", got, err)
 		}
-	}
+	})
 }
 
 func BenchmarkOpen(b *testing.B) {
 	adapter, to := at(b, inline(inlineSize))
 	to = onCloud(b, to, newService(b))
-	b.ReportAllocs()
-	for b.Loop() {
+	providertest.Bounded(b, mostMemory, func() {
 		video, err := adapter.Open(b.Context(), to, ticket(), 1)
 		if err != nil {
 			b.Fatal(err)
@@ -475,5 +474,5 @@ func BenchmarkOpen(b *testing.B) {
 		if err != nil || n != inlineSize {
 			b.Fatalf("got %d bytes, %v", n, err)
 		}
-	}
+	})
 }
