@@ -22,13 +22,12 @@ const (
 // task is the vendor's job, in the words of either API.
 type task struct{ id, external, word, reason, link, seconds string }
 
-// readTasks takes the list of an answer apart, or its one object.
-func readTasks(data json.RawMessage) []json.RawMessage {
-	var list []json.RawMessage
-	if json.Unmarshal(data, &list) == nil {
-		return list
+// readTasks takes the list of an answer apart; single tells that it is its one object.
+func readTasks(data json.RawMessage) (list []json.RawMessage, single bool) {
+	if json.Unmarshal(data, &list) == nil && list != nil {
+		return list, false
 	}
-	return []json.RawMessage{data}
+	return []json.RawMessage{data}, true
 }
 
 // readTask reads a job, whichever API it is of.

@@ -90,7 +90,8 @@ func (v *Videos) Find(ctx context.Context, to providers.Target, req providers.Vi
 	if err != nil {
 		return providers.Ticket{}, upstream.Undecided(err)
 	}
-	for _, one := range readTasks(data) {
+	list, _ := readTasks(data)
+	for _, one := range list {
 		if readTask(one).external == req.IdempotencyKey {
 			return made.ticket(to, one)
 		}
@@ -137,10 +138,16 @@ func (v *Videos) task(ctx context.Context, to providers.Target, ticket providers
 	if err != nil {
 		return task{}, err
 	}
-	for _, one := range readTasks(data) {
-		if job := readTask(one); job.id == ticket.Job {
+	list, nameless := readTasks(data)
+	for _, one := range list {
+		job := readTask(one)
+		if job.id == ticket.Job {
 			return job, nil
 		}
+		nameless = nameless || job.id == ""
+	}
+	if h.Legacy != "" || nameless { // that does not know of a job says so by its code
+		return task{}, upstream.BrokenAnswer("no job", nil)
 	}
 	return task{}, errMissing
 }

@@ -27,6 +27,7 @@ func TestVideo(t *testing.T) {
 		New:     adapter,
 		Channel: providers.Channel{Vendor: "kling"},
 		Answers: os.DirFS("testdata/video"),
+		Lists:   true,
 		Step: func(req *http.Request) providertest.VideoStep {
 			switch {
 			case req.Method == http.MethodPost && (req.URL.Path == "/text-to-video/up" || req.URL.Path == "/image-to-video/up"):

@@ -72,6 +72,8 @@ type VideoSubject struct {
 	// CancelReads names the answer about a job that a Canceler reads before it stops the job, "queued" for one; "" where it reads
 	// none.
 	CancelReads string
+	// Lists: the answer about a job is a list of jobs, and one in which it is not says that it is forgotten.
+	Lists bool
 	// RemixPrompt reads the prompt of a remix; nil where it is the body's "prompt".
 	RemixPrompt func(*http.Request) (string, error)
 }
@@ -92,6 +94,10 @@ func TestVideo(t *testing.T, subject VideoSubject) {
 	t.Run("submit limited", s.submitLimited)
 	t.Run("submit fails", s.submitFails)
 	t.Run("submit meets garbage", s.submitGarbage)
+	t.Run("submit meets oddities", s.submitOdd)
+	t.Run("poll meets oddities", s.pollOdd)
+	t.Run("huge errors", s.hugeErrors)
+	t.Run("redirected", s.redirected)
 	t.Run("long answers", s.longAnswers)
 	t.Run("submit meets nobody", s.submitNobody)
 	t.Run("submit alone", s.submitAlone)
