@@ -70,6 +70,8 @@ type Activities struct {
 	Index *taskindex.Index
 	// Changes carries hints that a task changed; nil: none.
 	Changes *taskindex.Changes
+	// Audit is put into the archive day by day; nil: there is none.
+	Audit AuditLog
 	// Executions ends and deletes tasks; the worker sets it.
 	Executions Executions
 	// Webhooks and Receivers are what Deliver needs.
@@ -97,6 +99,8 @@ type Bounds struct {
 	MaxOutputBytes int64
 	// TaskAge is the age from which no task needs an object beside its outputs; 0: they stay.
 	TaskAge time.Duration
+	// AuditRetention is how long the archive keeps a day of the audit log after its end; 0: for ever.
+	AuditRetention time.Duration
 }
 
 // Assignment is the channel and key one attempt uses. It holds no secret, so it may stand in history.

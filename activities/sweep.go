@@ -22,7 +22,7 @@ type Swept struct {
 	Objects int      `json:"objects,omitempty"`
 }
 
-// SweepOutputs removes the outputs whose day of expiry is over. Running it again finds the rest.
+// SweepOutputs removes the outputs whose day of expiry is over, and looks after the days of the audit log. Running it again finds the rest.
 func (a *Activities) SweepOutputs(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
@@ -39,6 +39,9 @@ func (a *Activities) SweepOutputs(ctx context.Context) (Swept, error) {
 		}
 		swept.Days = append(swept.Days, path.Base(folder))
 		a.Log.InfoContext(ctx, "expired outputs removed", "day", path.Base(folder))
+	}
+	if err := a.sweepAudit(ctx, time.Now()); err != nil {
+		return swept, again(record(err), 0)
 	}
 	return swept, nil
 }

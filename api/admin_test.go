@@ -20,6 +20,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
+	"modelrelay/storage/audit"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/storagetest"
@@ -47,6 +48,7 @@ type adminEnv struct {
 	store    *tokens.Store
 	usage    *ledger.Usage
 	operator *operator
+	audit    *audit.Log
 	key      string
 }
 
@@ -59,14 +61,14 @@ func newAdminEnv(t *testing.T) *adminEnv {
 // newAdminEnvOn is newAdminEnv with its Redis, and with other options where change is not nil.
 func newAdminEnvOn(t *testing.T, client *redis.Client, change func(*api.Options)) *adminEnv {
 	t.Helper()
-	o := &adminEnv{store: tokens.New(client, nil), usage: ledger.NewUsage(client, nil), operator: &operator{}, key: adminKey}
+	o := &adminEnv{store: tokens.New(client, nil), usage: ledger.NewUsage(client, nil), operator: &operator{}, audit: audit.New(client, nil), key: adminKey}
 	t.Cleanup(o.store.Close)
 	t.Cleanup(func() { _ = o.usage.Close(context.WithoutCancel(t.Context())) })
 	o.gateway = newGateway(t, nil, func(g *gateway, options *api.Options) {
 		routes := options.Router.(*router.Router)
 		options.Tokens = o.store
 		options.Admin = admin.Options{
-			Operators: admin.NewOperators(adminOperators()), Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Counter: o.operator, Usage: o.usage,
+			Operators: admin.NewOperators(adminOperators()), Audit: o.audit, Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Counter: o.operator, Usage: o.usage,
 			Channels: func(context.Context) ([]router.ChannelState, error) {
 				states := routes.States()
 				routes.Describe(states)

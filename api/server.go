@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -23,6 +24,7 @@ import (
 	"modelrelay/api/videos"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
+	"modelrelay/storage/audit"
 )
 
 // Limits of the HTTP server itself.
@@ -107,10 +109,14 @@ type Server struct {
 
 // New makes the server with all its operations. It starts nothing and listens nowhere.
 func New(o Options) *Server {
+	var acted func(context.Context, audit.Entry)
+	if o.Admin.Audit != nil {
+		acted = o.Admin.Audit.Record
+	}
 	openAI, anthropicA, geminiB, vendorC := openai.Format(), anthropic.Format(), gemini.Format(), videos.VendorCFormat()
 	e := edge.New(edge.Options{
 		Tokens: o.Tokens, Limits: o.Limits, Proxies: o.Proxies, Origins: o.Origins, MaxBody: o.MaxBody, BodyMemory: o.BodyMemory,
-		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Log: o.Log,
+		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Acted: acted, Log: o.Log,
 	}, anthropicA, geminiB, vendorC, openAI)
 	s := &Server{
 		edge: e, calls: calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Ledger: o.Ledger, Prices: o.Prices}), proxies: o.Proxies,

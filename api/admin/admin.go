@@ -42,6 +42,8 @@ type Options struct {
 	// Usage is the ledger, Money what tokens with a budget have spent and reserved.
 	Usage UsageReader
 	Money Settler
+	// Audit keeps what operators do; nil: nobody does.
+	Audit Auditor
 	// Channels lists how the channels are doing.
 	Channels func(ctx context.Context) ([]router.ChannelState, error)
 }
@@ -66,6 +68,7 @@ func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
 	s.addUsage(g)
 	s.addUnsettled(g)
 	s.addTasks(g)
+	s.addAudit(g)
 	s.addWatch(g)
 }
 

@@ -6,8 +6,12 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
@@ -110,17 +114,29 @@ func (o *Operators) Wrong(source netip.Addr) time.Duration {
 }
 
 // letIn lets in operators: those who send their key, and those for whom this process asks itself.
-func (o *Operators) letIn(x *edge.Request, r *http.Request) error {
+func (o *Operators) letIn(x *edge.Request, r *http.Request, op *huma.Operation) error {
 	by, err := o.operatorOf(x.Source(), r)
 	if err != nil {
 		return err
 	}
-	x.Act.By = &by
+	x.Act.By, x.Act.What = &by, wordOf(op)
 	if err := by.Permit(r.Method); err != nil {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json") // a body is JSON, whatever it is called
 	return nil
+}
+
+// wordOf is an operation's in the audit log: create_token of adminCreateToken.
+func wordOf(op *huma.Operation) string {
+	var word strings.Builder
+	for i, letter := range strings.TrimPrefix(op.OperationID, Tag) {
+		if unicode.IsUpper(letter) && i > 0 {
+			word.WriteByte('_')
+		}
+		word.WriteRune(unicode.ToLower(letter))
+	}
+	return word.String()
 }
 
 // operatorOf finds who sent a request.

@@ -14,6 +14,7 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/providers"
 	"modelrelay/storage"
+	"modelrelay/storage/audit"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
@@ -107,6 +108,7 @@ func (s *service) addTasks(g *edge.Group) {
 		}
 	},
 	) (*taskAnswer, error) {
+		edge.Of(ctx).Act.Changes = []audit.Change{audit.Set("reason", in.Body.Reason)}
 		return s.endTask(ctx, in.ID, s.Tasks.Fail(ctx, in.ID, in.Body.Reason))
 	})
 	huma.Register(g, huma.Operation{

@@ -9,6 +9,7 @@ import (
 
 	"modelrelay/api/edge"
 	"modelrelay/internal/secret"
+	"modelrelay/storage/audit"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
 )
@@ -96,7 +97,9 @@ func (s *service) addTokens(g *edge.Group) {
 		token, err := s.Tokens.Find(ctx, in.Token)
 		if err == nil {
 			err = s.Tokens.Revoke(ctx, token.ID)
+			before := token
 			token.Disabled, token.Revoked = true, true
+			edge.Of(ctx).Act.Changes = TokenChanges(before, token)
 		}
 		return s.answerToken(ctx, in.Token, token, err)
 	})
@@ -105,6 +108,7 @@ func (s *service) addTokens(g *edge.Group) {
 		Description: "The answer holds the new key; the one before is unknown within a second.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TokenName) (*tokenAnswer, error) {
 		token, key, err := s.Tokens.Rotate(ctx, in.Token)
+		edge.Of(ctx).Act.Changes = []audit.Change{audit.Set("hint", token.Hint)}
 		answer, err := s.answerToken(ctx, in.Token, token, err)
 		if err == nil {
 			answer.Body.Key = key
@@ -132,6 +136,7 @@ func (s *service) addTokens(g *edge.Group) {
 func (s *service) createToken(ctx context.Context, in *struct{ Body adminTokenCreate }) (*tokenAnswer, error) {
 	secret := in.Body.secret()
 	token := tokens.Token{Name: in.Body.Name, Group: defaultGroup, Weight: 1, Lane: slots.LaneNormal}
+	plain := token
 	err := in.Body.apply(&token, secret)
 	if err == nil {
 		token, err = s.CheckToken(token)
@@ -139,6 +144,7 @@ func (s *service) createToken(ctx context.Context, in *struct{ Body adminTokenCr
 	var key string
 	if err == nil {
 		token, key, err = s.Tokens.Create(ctx, token)
+		edge.Of(ctx).Act.Changes = TokenChanges(plain, token)
 	}
 	answer, err := s.answerToken(ctx, in.Body.Name, token, err)
 	if err == nil {
@@ -154,7 +160,9 @@ func (s *service) updateToken(ctx context.Context, in *struct {
 },
 ) (*tokenAnswer, error) {
 	secret := in.Body.secret()
+	var before tokens.Token
 	token, err := s.Tokens.Update(ctx, in.Token, func(token *tokens.Token) error {
+		before = *token
 		err := in.Body.made(*token)
 		if err == nil {
 			err = in.Body.apply(token, secret)
@@ -164,6 +172,7 @@ func (s *service) updateToken(ctx context.Context, in *struct {
 		}
 		return err
 	})
+	edge.Of(ctx).Act.Changes = TokenChanges(before, token)
 	answer, err := s.answerToken(ctx, in.Token, token, err)
 	if err == nil {
 		answer.Body.WebhookSecret = secret

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
+	"modelrelay/storage/audit"
 	"modelrelay/storage/ledger"
 )
 
@@ -79,6 +81,15 @@ func EndUnsettled(ctx context.Context, from Settler, filter UnsettledFilter, cha
 		ended = append(ended, u)
 	}
 	return ended, nil
+}
+
+// UnsettledChanges are reservations that were ended, for the audit log.
+func UnsettledChanges(ended []Unsettled) []audit.Change {
+	changes := make([]audit.Change, len(ended))
+	for i, u := range ended {
+		changes[i] = audit.Change{Field: u.ID, Old: json.RawMessage(pricing.Money(u.Amount).String())}
+	}
+	return changes
 }
 
 // Paths of the reservations.
@@ -160,6 +171,7 @@ func (s *service) endUnsettled(ctx context.Context, in *unsettledName, charge bo
 		filter.ID = in.ID
 	}
 	ended, err := EndUnsettled(ctx, s.Money, filter, charge)
+	edge.Of(ctx).Act.Changes = UnsettledChanges(ended)
 	switch {
 	case err != nil:
 		return nil, storeFault("reservation", in.ID, err)

@@ -91,16 +91,22 @@ func (u UsageRow) Cells(by []string) []string {
 	return append(cells, u.Cost.String())
 }
 
-// Record is Cells for a CSV file. Programs that show one take a text that begins like a formula for a formula, and behind
-// a channel open to every name clients make up models: such a name gets an apostrophe in front, which those hide.
+// Record is Cells for a CSV file.
 func (u UsageRow) Record(by []string) []string {
 	cells := u.Cells(by)
 	for i, name := range cells[:len(by)] {
-		if name != "" && strings.ContainsRune("=+-@\t\r", rune(name[0])) {
-			cells[i] = "'" + name
-		}
+		cells[i] = plainCell(name)
 	}
 	return cells
+}
+
+// plainCell is a text as a cell of a CSV file. Programs that show one take a text that begins like a formula for a formula,
+// and clients make up names: such a text gets an apostrophe in front, which those hide.
+func plainCell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
 }
 
 // usageList is the answer in JSON.

@@ -139,7 +139,7 @@ func (s *service) addContent(g *edge.Group) {
 }
 
 func (s *service) serveContent(x *edge.Request, r *http.Request) error {
-	x.Act.Subject = r.PathValue("task_id")
+	x.Act.Subject, x.Act.Audited = r.PathValue("task_id"), r.Method == http.MethodGet
 	task, err := s.Tasks.Task(r.Context(), x.Act.Subject)
 	if err != nil {
 		return err

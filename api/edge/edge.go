@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
+	"modelrelay/storage/audit"
 )
 
 // Defaults of Options.
@@ -53,6 +54,9 @@ type Options struct {
 	Seen func(Seen)
 	// Called is told of every call; nil: nobody keeps a log of them.
 	Called Called
+	// Acted is called with what operators do or try, before the answer is complete; its context may have ended. nil: nobody
+	// keeps it.
+	Acted func(context.Context, audit.Entry)
 	// Log takes one info line per request; nil is silent.
 	Log *slog.Logger
 }

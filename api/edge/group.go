@@ -19,7 +19,7 @@ type GroupOptions struct {
 	// Title begins the names of their faults in the OpenAPI document; "" means that of the one format.
 	Title string
 	// Enter lets a request in that is none of a client's; nil: clients authenticate, and are held to their limits.
-	Enter func(x *Request, r *http.Request) error
+	Enter func(x *Request, r *http.Request, op *huma.Operation) error
 	// Security are the ways to authenticate, as the document has them.
 	Security []map[string][]string
 	// Kinds are those of the faults that an operation may answer with, and Words say what a kind means to whoever reads the
@@ -78,7 +78,7 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation) error {
 		x.Header().Set(x.Format.RequestID, x.ID)
 	}
 	if g.options.Enter != nil {
-		return g.options.Enter(x, r)
+		return g.options.Enter(x, r, op)
 	}
 	x.operationID, x.called = op.OperationID, op.Metadata[limitKey] == callLimit
 	if err := x.authenticate(r, permissionOf(op)); err != nil {

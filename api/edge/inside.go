@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"modelrelay/providers"
+	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
 )
 
@@ -39,8 +40,31 @@ func (o Operator) Permit(method string) error {
 type Act struct {
 	// By is who sent it, nil as long as nobody is known.
 	By *Operator
-	// Subject is what it is about, such as a token's id.
-	Subject string
+	// What it does, in a word of the audit log, and Subject what it is about, such as a token's id.
+	What, Subject string
+	// Changes are what it changed.
+	Changes []audit.Change
+	// Audited: it stands in the audit log though it only reads. What does more stands there always.
+	Audited bool
+}
+
+// audit notes in the audit log what an operator did or tried.
+func (x *Request) audit() {
+	by := x.Act.By
+	reads := x.http.Method == http.MethodGet || x.http.Method == http.MethodHead
+	if x.edge.options.Acted == nil || by == nil || reads && !x.Act.Audited {
+		return
+	}
+	entry := audit.Entry{
+		By: audit.Operator, Who: by.Name, What: x.Act.What, Subject: x.Act.Subject, Changes: x.Act.Changes, Outcome: audit.Done, RequestID: x.ID,
+	}
+	if x.Source().IsValid() {
+		entry.From = x.Source().String()
+	}
+	if x.Fault != nil {
+		entry.Outcome, entry.Reason, entry.Changes = audit.Refused, x.Fault.Message, nil
+	}
+	x.edge.options.Acted(x.presence.ctx, entry)
 }
 
 // Insider is who a request that this process makes of its own server acts for: an operator, or the holder of a token. It

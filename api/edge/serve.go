@@ -74,6 +74,7 @@ func (x *Request) finish() {
 	x.presence.end(nil)
 	aborted := x.edge.recovered(x, panicked)
 	x.Admission.release()
+	x.audit()
 	x.edge.logAccess(x)
 	x.endTrace()
 	x.edge.tell(x)

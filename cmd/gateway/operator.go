@@ -20,6 +20,7 @@ import (
 func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options {
 	return admin.Options{
 		Operators: p.operators,
+		Audit:     p.audit,
 		Tokens:    store,
 		CheckToken: func(t tokens.Token) (tokens.Token, error) {
 			checked, problem := config.CheckToken(t, p.cfg.Webhooks)

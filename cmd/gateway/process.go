@@ -56,6 +56,18 @@ func (p *parts) attend(ctx context.Context, watch *watcher, tokens *tokens.Store
 	all.Go(func() { watch.run(ctx, tokens) })
 	all.Go(func() { p.health.run(ctx) })
 	all.Go(func() { countTasks(ctx) })
+	all.Go(func() { p.flushAudit(ctx) })
+}
+
+// auditEvery is how often entries of the audit log are written that Redis did not take at once.
+const auditEvery = 5 * time.Second
+
+// flushAudit writes such entries until ctx ends, and a last time then.
+func (p *parts) flushAudit(ctx context.Context) {
+	for sleep(ctx, auditEvery) == nil {
+		_ = p.audit.Flush(ctx) // Record has told of it
+	}
+	_ = p.audit.Flush(context.WithoutCancel(ctx))
 }
 
 // retryAfter is the wait before a background job that failed is tried again. Such a failure never ends the process:

@@ -15,6 +15,7 @@ import (
 
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/storage/audit"
 	"modelrelay/storage/tokens"
 )
 
@@ -28,6 +29,8 @@ type watcher struct {
 	hangup <-chan os.Signal
 	parts  *parts
 
+	// cfg is the configuration that holds.
+	cfg config.Config
 	// seen is what was read last, whether it was good or not, and secrets are the files that it names.
 	seen    []byte
 	secrets []string
@@ -35,7 +38,7 @@ type watcher struct {
 
 func newWatcher(m *Main, g *cli.Globals, p *parts, text []byte) *watcher {
 	parse := func(text []byte) (config.Config, error) { return config.Parse(g.Config, text, m.Env, p.catalog) }
-	w := &watcher{file: g.Config, parse: parse, hangup: m.Hangup, parts: p, secrets: p.cfg.SecretFiles()}
+	w := &watcher{file: g.Config, parse: parse, hangup: m.Hangup, parts: p, cfg: p.cfg, secrets: p.cfg.SecretFiles()}
 	w.seen = w.withSecrets(text)
 	return w
 }
@@ -150,7 +153,7 @@ func (w *watcher) look(ctx context.Context, tokens *tokens.Store) {
 func (w *watcher) read(ctx context.Context, tokens *tokens.Store) {
 	text, err := os.ReadFile(w.file)
 	if err != nil {
-		w.refuse(err)
+		w.refuse(ctx, tokens, err)
 		return
 	}
 	w.take(ctx, tokens, text)
@@ -163,7 +166,7 @@ var errEmptied = errors.New("the file is empty")
 func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	defer func() { w.seen = w.withSecrets(text) }()
 	if len(bytes.TrimSpace(text)) == 0 {
-		w.refuse(errEmptied)
+		w.refuse(ctx, tokens, errEmptied)
 		return
 	}
 	cfg, err := w.parse(text)
@@ -172,9 +175,13 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 		err = tokens.Seed(ctx, cfg.Seeds())
 	}
 	if err != nil {
-		w.refuse(err)
+		w.refuse(ctx, tokens, err)
 		return
 	}
+	if changes := config.Changes(w.cfg, cfg); len(changes) > 0 {
+		w.audit(ctx, tokens, audit.Entry{Changes: changes})
+	}
+	w.cfg = cfg
 	w.parts.metrics.Learn(cfg.Routes(), cfg.Named(), w.parts.catalog)
 	w.parts.prices.Load(cfg.PriceList())
 	w.parts.router.Load(cfg.Routes(), cfg.Aliases)
@@ -192,8 +199,19 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	}
 }
 
+// audit notes that the file was read again. Processes that only work are silent: they follow what the others do.
+func (w *watcher) audit(ctx context.Context, tokens *tokens.Store, entry audit.Entry) {
+	if tokens == nil {
+		return
+	}
+	entry.By, entry.What, entry.Subject = audit.File, audit.Reload, filepath.Base(w.file)
+	entry.From, _ = os.Hostname() // "" where the system does not say
+	w.parts.audit.Record(ctx, entry)
+}
+
 // refuse lists in the log what is wrong with the file.
-func (w *watcher) refuse(err error) {
+func (w *watcher) refuse(ctx context.Context, tokens *tokens.Store, err error) {
+	w.audit(ctx, tokens, audit.Entry{Reason: err.Error()})
 	reason := any(err)
 	if problems := (*config.Error)(nil); errors.As(err, &problems) {
 		reason = problems // as a list

@@ -30,6 +30,7 @@ import (
 	"modelrelay/storage"
 	"modelrelay/storage/affinity"
 	"modelrelay/storage/archive"
+	"modelrelay/storage/audit"
 	"modelrelay/storage/channelhealth"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
@@ -57,6 +58,7 @@ type parts struct {
 	prices   *pricing.List
 	// operators may use /admin.
 	operators *admin.Operators
+	audit     *audit.Log
 	metrics   *metrics.Metrics
 	// receivers are where webhooks lead.
 	receivers *activities.Receivers
@@ -103,6 +105,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.prices = pricing.NewList(cfg.PriceList())
+	p.audit = audit.New(p.redis, p.log)
 	p.operators = admin.NewOperators(operatorKeys(cfg))
 	p.health = newHealthSharer(channelhealth.New(p.redis), p.log)
 	p.router = router.New(p.catalog, cfg.Routes(), &router.Options{
@@ -227,10 +230,11 @@ func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
 		Index: p.index(), Changes: taskindex.NewChanges(p.redis), Slots: slots.New(p.redis),
 		Money:      activities.Money{Budgets: p.budgets(), Prices: p.prices},
 		Executions: tasks.NewExecutions(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue),
+		Audit:      p.audit,
 		Webhooks:   tokens, Receivers: p.receivers, Told: p.metrics.Told(), Tracer: p.tracer, Log: p.log,
 		Bounds: activities.Bounds{
 			PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
-			Copies: activities.NewCopyLimit(p.cfg.Video.Copies), TaskAge: p.taskLife(),
+			Copies: activities.NewCopyLimit(p.cfg.Video.Copies), TaskAge: p.taskLife(), AuditRetention: p.cfg.Audit.Retention,
 		},
 	}
 	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"modelrelay/storage/audit"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
@@ -109,20 +110,20 @@ type videoFailCmd struct {
 
 // Run ends a task as failed.
 func (c *videoFailCmd) Run(ctx context.Context, p *Program) error {
-	return p.end(ctx, c.ID, c.Wait, func(ctx context.Context, operator *tasks.Operator) error {
+	return p.end(ctx, "fail_task", []audit.Change{audit.Set("reason", c.Reason)}, c.ID, c.Wait, func(ctx context.Context, operator *tasks.Operator) error {
 		return operator.Fail(ctx, c.ID, c.Reason)
 	})
 }
 
 // end does what ends a task, and waits for the end. It fails where the task has not ended by then.
-func (p *Program) end(ctx context.Context, id string, most time.Duration, do func(context.Context, *tasks.Operator) error) error {
+func (p *Program) end(ctx context.Context, what string, changes []audit.Change, id string, most time.Duration, do func(context.Context, *tasks.Operator) error) error {
 	s, err := p.Open()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout+max(0, most))
 	defer cancel()
-	if err := do(ctx, s.Operator); err != nil {
+	if err := note(ctx, s.Redis, what, id, changes, do(ctx, s.Operator)); err != nil {
 		return err
 	}
 	task, err := s.Operator.Wait(ctx, id, most)
@@ -153,7 +154,7 @@ func (c *videoRetryArchiveCmd) Run(ctx context.Context, p *Program) error {
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
 	run, err := s.Operator.RetryArchive(ctx, c.ID)
-	if err != nil {
+	if err := note(ctx, s.Redis, "retry_archive", c.ID, nil, err); err != nil {
 		return err
 	}
 	if p.JSON {
@@ -179,7 +180,7 @@ func (videoReindexCmd) Run(ctx context.Context, p *Program) error {
 		}
 		return s.Index.Restore(ctx, task.Token, task.TaskID, task.Created, task.Unfinished)
 	})
-	if err != nil {
+	if err := note(ctx, s.Redis, "reindex", "", []audit.Change{audit.Set("tasks", all)}, err); err != nil {
 		return fmt.Errorf("after %d tasks: %w", all, err)
 	}
 	if p.JSON {
@@ -201,7 +202,7 @@ func (c *videoRedeliverCmd) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	notice, err := s.Tasks.Redeliver(ctx, c.ID, c.Wait)
-	if err != nil {
+	if err := note(ctx, s.Redis, "redeliver", c.ID, nil, err); err != nil {
 		return err
 	}
 	if p.JSON {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"modelrelay/api/admin"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/internal/secret"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/storage"
+	"modelrelay/storage/audit"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
@@ -60,8 +63,10 @@ func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
 	if err := change.apply(&token, cfg.Webhooks); err != nil {
 		return err
 	}
-	return p.withTokens(func(store *tokens.Store) error {
+	return p.withAudit(func(store *tokens.Store, client *redis.Client) error {
+		plain := tokens.Token{Group: config.DefaultGroup, Weight: 1, Lane: slots.LaneNormal}
 		made.Token, made.Key, err = store.Create(ctx, token)
+		err = note(ctx, client, "create_token", cmp.Or(made.ID, c.Name), admin.TokenChanges(plain, made.Token), err)
 		if errors.Is(err, storage.ErrExists) {
 			return fmt.Errorf("a token named %q exists already", c.Name)
 		}
@@ -149,11 +154,14 @@ type tokenRevokeCmd struct {
 
 // Run revokes the token.
 func (c *tokenRevokeCmd) Run(ctx context.Context, p *Program) error {
-	return p.withTokens(func(store *tokens.Store) error {
+	return p.withAudit(func(store *tokens.Store, client *redis.Client) error {
 		t, err := store.Find(ctx, c.Token)
 		if err == nil {
 			err = store.Revoke(ctx, c.Token)
 		}
+		ended := t
+		ended.Disabled, ended.Revoked = true, true
+		err = note(ctx, client, "revoke_token", cmp.Or(t.ID, c.Token), admin.TokenChanges(t, ended), err)
 		if err != nil {
 			return tokenError(c.Token, err)
 		}
@@ -178,7 +186,7 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 	if c.Overlap < 0 {
 		return &UsageError{Err: errors.New("--overlap: is negative")}
 	}
-	return p.withTokens(func(store *tokens.Store) error {
+	return p.withAudit(func(store *tokens.Store, client *redis.Client) error {
 		var (
 			made   newToken
 			secret secret.Text
@@ -187,8 +195,10 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 		if c.WebhookSecret {
 			made.Token, secret, err = store.RotateWebhookSecret(ctx, c.Token, c.Overlap)
 			made.NewWebhookSecret = secret.Reveal()
+			err = note(ctx, client, "rotate_webhook_secret", cmp.Or(made.ID, c.Token), nil, err)
 		} else {
 			made.Token, made.Key, err = store.Rotate(ctx, c.Token)
+			err = note(ctx, client, "rotate_token", cmp.Or(made.ID, c.Token), []audit.Change{audit.Set("hint", made.Hint)}, err)
 		}
 		if err != nil {
 			return tokenError(c.Token, err)
@@ -199,11 +209,18 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 
 // withTokens opens the token store of the configuration for one piece of work.
 func (p *Program) withTokens(work func(*tokens.Store) error) error {
-	return p.withStores(func(store *tokens.Store, _ *ledger.Budgets) error { return work(store) })
+	return p.withAudit(func(store *tokens.Store, _ *redis.Client) error { return work(store) })
 }
 
 // withStores is withTokens with their money.
 func (p *Program) withStores(work func(*tokens.Store, *ledger.Budgets) error) error {
+	return p.withAudit(func(store *tokens.Store, client *redis.Client) error {
+		return work(store, ledger.NewBudgets(client, nil))
+	})
+}
+
+// withAudit is withTokens with the Redis where what is done to them is noted.
+func (p *Program) withAudit(work func(*tokens.Store, *redis.Client) error) error {
 	cfg, err := p.Load()
 	if err != nil {
 		return err
@@ -215,7 +232,7 @@ func (p *Program) withStores(work func(*tokens.Store, *ledger.Budgets) error) er
 	p.OnClose(client.Close)
 	store := openTokens(client)
 	defer store.Close()
-	return work(store, ledger.NewBudgets(client, nil))
+	return work(store, client)
 }
 
 // openTokens opens the token store for one piece of work; a command tells itself what goes wrong.

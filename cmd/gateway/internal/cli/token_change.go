@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/api/admin"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/internal/secret"
 	"modelrelay/storage/tokens"
@@ -96,8 +100,13 @@ func (c *tokenUpdateCmd) Run(ctx context.Context, p *Program) error {
 		return err
 	}
 	made := newToken{NewWebhookSecret: change.made}
-	return p.withTokens(func(store *tokens.Store) error {
-		made.Token, err = store.Update(ctx, c.Token, func(t *tokens.Token) error { return change.apply(t, cfg.Webhooks) })
+	return p.withAudit(func(store *tokens.Store, client *redis.Client) error {
+		var before tokens.Token
+		made.Token, err = store.Update(ctx, c.Token, func(t *tokens.Token) error {
+			before = *t
+			return change.apply(t, cfg.Webhooks)
+		})
+		err = note(ctx, client, "update_token", cmp.Or(made.ID, c.Token), admin.TokenChanges(before, made.Token), err)
 		if usage := (*UsageError)(nil); errors.As(err, &usage) {
 			return usage
 		}

@@ -44,11 +44,15 @@ func (c *Usage) end(ctx context.Context, p *Program, s *Services, filter admin.U
 		filter.ID = id
 	}
 	ended, err := admin.EndUnsettled(ctx, s.Unsettled, filter, charge)
-	if err != nil {
-		return err
+	if err == nil && filter.ID != "" && len(ended) == 0 {
+		err = fmt.Errorf("there is no unsettled reservation %q", id)
 	}
-	if filter.ID != "" && len(ended) == 0 {
-		return fmt.Errorf("there is no unsettled reservation %q", id)
+	what := "refund_unsettled"
+	if charge {
+		what = "charge_unsettled"
+	}
+	if err := note(ctx, s.Redis, what, id, admin.UnsettledChanges(ended), err); err != nil {
+		return err
 	}
 	_, sum := admin.NewUnsettledRows(ended)
 	if c.Format == "json" {

@@ -88,7 +88,7 @@ type videoCancelCmd struct {
 // Run cancels the task and shows it.
 func (c *videoCancelCmd) Run(ctx context.Context, p *Program) error {
 	if c.Operator {
-		return p.end(ctx, c.ID, c.Wait, func(ctx context.Context, operator *tasks.Operator) error { return operator.Cancel(ctx, c.ID) })
+		return p.end(ctx, "cancel_task", nil, c.ID, c.Wait, func(ctx context.Context, operator *tasks.Operator) error { return operator.Cancel(ctx, c.ID) })
 	}
 	client, err := c.client(p)
 	if err != nil {

@@ -22,6 +22,7 @@ type Config struct {
 	Admin    Admin            `yaml:"admin"`
 	// Operators have keys of their own.
 	Operators []Operator `yaml:"operators" live:"true"`
+	Audit     Audit      `yaml:"audit"`
 	// TrustedProxies are networks, one address each or a range.
 	TrustedProxies []string         `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies, whose X-Forwarded-For or Forwarded names the address that a request comes from; empty: headers do not count"`
 	CORS           CORS             `yaml:"cors"`
@@ -57,6 +58,11 @@ type Operator struct {
 	Name string           `yaml:"name" doc:"unique; the audit log names it"`
 	Key  providers.Secret `yaml:"key" doc:"bearer key of /admin, as admin_key"`
 	Role string           `yaml:"role" doc:"operator: may do everything; viewer: may read (GET) and change nothing"`
+}
+
+// Audit is the log of what operators change.
+type Audit struct {
+	Retention time.Duration `yaml:"retention" doc:"how long the archive keeps a finished day of the audit log (audit/<day>.jsonl); 0: for ever"`
 }
 
 // CORS opens the API to pages of other origins.
@@ -208,6 +214,7 @@ func Default() Config {
 	return Config{
 		Listen:   "127.0.0.1:8080",
 		Console:  Console{Enabled: true, Idle: 30 * time.Minute},
+		Audit:    Audit{Retention: 400 * 24 * time.Hour},
 		Metrics:  Metrics{Listen: "127.0.0.1:9464"},
 		Log:      Log{Level: "info", Format: "json"},
 		Redis:    Redis{URL: "redis://127.0.0.1:6379/0"},

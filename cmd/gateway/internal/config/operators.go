@@ -22,6 +22,7 @@ func reservedNames() []string { return []string{AdminName, "cli", "file", "conso
 
 // operators checks who may operate the gateway. A key that opens two things would make it unclear who came.
 func (v *validator) operators(c Config) {
+	v.notNegative("audit.retention", c.Audit.Retention)
 	for i, operator := range c.Operators {
 		at := key("operators", i)
 		v.filled(at+".name", operator.Name)

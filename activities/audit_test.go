@@ -1,0 +1,43 @@
+package activities_test
+
+import (
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"modelrelay/storage/audit"
+	"modelrelay/storage/storagetest"
+)
+
+// TestSweepAudit puts finished days into the archive, once, and removes those whose retention is over.
+func TestSweepAudit(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UTC()
+	file := func(ago int) string { return "audit/" + now.AddDate(0, 0, -ago).Format(time.DateOnly) + ".jsonl" }
+	r, bucket := sweeper(t, file(400), file(11), file(9), "audit/notes.txt")
+	log := audit.New(storagetest.Redis(t), nil)
+	for ago, subject := range []string{"today", "yesterday"} {
+		log.Record(t.Context(), audit.Entry{Time: now.AddDate(0, 0, -ago), By: audit.CLI, What: "revoke_token", Subject: subject})
+	}
+	r.acts.Audit, r.acts.Bounds.AuditRetention = log, 10*24*time.Hour
+	for range 2 {
+		if _, err := sweep(t, r, r.acts.SweepOutputs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{file(1), file(9), "audit/notes.txt"}
+	slices.Sort(want)
+	if got := bucket.Keys(); !slices.Equal(got, want) {
+		t.Errorf("left %v, want %v", got, want)
+	}
+	object, err := bucket.Open(t.Context(), file(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer object.Close()
+	line, err := log.Unfiled(t.Context(), now)
+	if text, _ := io.ReadAll(object); err != nil || len(line) != 0 || !slices.Contains([]string{"\n"}, string(text[len(text)-1:])) {
+		t.Errorf("filed %q; to be filed %v, %v", text, line, err)
+	}
+}

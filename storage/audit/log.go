@@ -1,0 +1,210 @@
+// Package audit keeps what operators, commands and the configuration file change: who, when, from where, what, of which old
+// value to which new one. The newest entries are in Redis; finished days go into the archive. Nothing edits an entry. It does
+// not know what the operations are.
+package audit
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+)
+
+const (
+	// Recent is how many entries can be read: the newest ones.
+	Recent = 10_000
+	// dayMost bounds a day's file, in entries: far beyond what people do, and a guard against programs.
+	dayMost = 100_000
+	// dayKept is how long a day waits in Redis for the archive.
+	dayKept = 8 * 24 * time.Hour
+	// waitingMost bounds what a process keeps while Redis is away, in entries; the oldest go. The log has them all.
+	waitingMost = 1_000
+	// writeWithin bounds the wait of a request for its entry.
+	writeWithin = time.Second
+	// readTogether is how many entries one look at Redis brings.
+	readTogether = 500
+)
+
+// The keys:
+//
+//	audit             stream  the newest entries, each as JSON under "entry"
+//	audit:<day>       list    a day's entries as JSON, the oldest first
+//	audit-days        set     days whose file lacks entries
+const (
+	entriesKey = storage.Prefix + "audit"
+	daysKey    = storage.Prefix + "audit-days"
+	entryField = "entry"
+)
+
+func dayKey(day string) string { return storage.Prefix + "audit:" + day }
+
+// Log records entries. Safe for concurrent use.
+type Log struct {
+	client *redis.Client
+	log    *slog.Logger
+
+	mu sync.Mutex
+	// waiting are entries that Redis did not take, the oldest first.
+	waiting []Entry
+}
+
+// New uses the client, which stays the caller's. Each entry is also one line of the log; nil is silent.
+func New(client *redis.Client, log *slog.Logger) *Log {
+	return &Log{client: client, log: cmp.Or(log, slog.New(slog.DiscardHandler))}
+}
+
+// Record keeps an entry. It waits for Redis for a second at most; while that is away the entry waits in this process for
+// the next one, or for Flush. It may be called with a context that has ended.
+func (l *Log) Record(ctx context.Context, entry Entry) {
+	entry = entry.bounded(time.Now())
+	l.log.LogAttrs(ctx, slog.LevelInfo, "audit", entry.attrs()...)
+	l.mu.Lock()
+	l.waiting = append(l.waiting, entry)
+	l.mu.Unlock()
+	if err := l.Flush(context.WithoutCancel(ctx)); err != nil {
+		l.log.LogAttrs(ctx, slog.LevelWarn, "audit entries wait for redis", slog.Any("error", err))
+	}
+}
+
+// Flush writes the entries that wait. It is called now and then, and before the process ends.
+func (l *Log) Flush(ctx context.Context) error {
+	l.mu.Lock()
+	entries := l.waiting
+	l.waiting = nil
+	l.mu.Unlock()
+	if len(entries) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	_, err := l.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		days := map[string]bool{}
+		for _, entry := range entries {
+			raw, err := json.Marshal(entry)
+			if err != nil {
+				return fmt.Errorf("encode an audit entry: %w", err)
+			}
+			day := entry.Time.Format(time.DateOnly)
+			days[day] = true
+			pipe.XAdd(ctx, &redis.XAddArgs{Stream: entriesKey, MaxLen: Recent, Approx: true, Values: []string{entryField, string(raw)}})
+			pipe.RPush(ctx, dayKey(day), raw)
+		}
+		for day := range days {
+			pipe.LTrim(ctx, dayKey(day), -dayMost, -1)
+			pipe.Expire(ctx, dayKey(day), dayKept)
+			pipe.SAdd(ctx, daysKey, day)
+		}
+		return nil
+	})
+	if err != nil {
+		l.mu.Lock()
+		l.waiting = append(entries, l.waiting...)
+		l.waiting = l.waiting[max(0, len(l.waiting)-waitingMost):]
+		l.mu.Unlock()
+	}
+	return storage.RedisError("write the audit log", err)
+}
+
+// Filter selects entries; an empty field selects all.
+type Filter struct {
+	By, Who, What, Subject, Outcome string
+	// Since is the earliest time, and Until the first that is not selected any more.
+	Since, Until time.Time
+}
+
+func (f Filter) selects(e Entry) bool {
+	for _, pair := range [][2]string{{f.By, string(e.By)}, {f.Who, e.Who}, {f.What, e.What}, {f.Subject, e.Subject}, {f.Outcome, e.Outcome}} {
+		if pair[0] != "" && pair[0] != pair[1] {
+			return false
+		}
+	}
+	return !e.Time.Before(f.Since) && (f.Until.IsZero() || e.Time.Before(f.Until))
+}
+
+// IsCursor tells whether a text may be a cursor of Page; "" is one.
+func IsCursor(text string) bool {
+	return text == "" || len(text) <= 41 && strings.Trim(text, "0123456789-") == "" && strings.Count(text, "-") == 1 && text[0] != '-'
+}
+
+// Page reads so many of the newest entries that the filter selects, newest first, behind a cursor that a page before it
+// gave; "" is the beginning. next is "" at the end. It looks at Recent entries at most.
+func (l *Log) Page(ctx context.Context, filter Filter, cursor string, limit int) (found []Entry, next string, err error) {
+	from := "+"
+	if cursor != "" {
+		from = "(" + cursor
+	}
+	for {
+		part, err := l.client.XRevRangeN(ctx, entriesKey, from, "-", readTogether).Result()
+		if err != nil {
+			return nil, "", storage.RedisError("read the audit log", err)
+		}
+		for _, message := range part {
+			from = "(" + message.ID
+			var entry Entry
+			raw, _ := message.Values[entryField].(string)
+			if json.Unmarshal([]byte(raw), &entry) != nil || !filter.selects(entry) {
+				continue
+			}
+			if len(found) == limit {
+				return found, next, nil
+			}
+			found, next = append(found, entry), message.ID
+		}
+		if len(part) < readTogether {
+			return found, "", nil
+		}
+	}
+}
+
+// Unfiled lists the finished days whose file lacks entries.
+func (l *Log) Unfiled(ctx context.Context, now time.Time) ([]string, error) {
+	days, err := l.client.SMembers(ctx, daysKey).Result()
+	if err != nil {
+		return nil, storage.RedisError("read the days of the audit log", err)
+	}
+	today := now.UTC().Format(time.DateOnly)
+	days = slices.DeleteFunc(days, func(day string) bool { return day >= today })
+	slices.Sort(days)
+	return days, nil
+}
+
+// Day reads the entries of a day as the lines of a file, and how many they are.
+func (l *Log) Day(ctx context.Context, day string) (lines []byte, entries int, err error) {
+	list, err := l.client.LRange(ctx, dayKey(day), 0, -1).Result()
+	if err != nil {
+		return nil, 0, storage.RedisError("read a day of the audit log", err)
+	}
+	for _, entry := range list {
+		lines = append(append(lines, entry...), '\n')
+	}
+	return lines, len(list), nil
+}
+
+// filedScript forgets that a day is to be filed, unless it has grown meanwhile.
+const filedScript = `
+if redis.call('LLEN', KEYS[1]) == tonumber(ARGV[2]) then redis.call('SREM', KEYS[2], ARGV[1]) end
+return 1
+`
+
+// Filed says that a day's file has so many entries.
+func (l *Log) Filed(ctx context.Context, day string, entries int) error {
+	err := redis.NewScript(filedScript).Run(ctx, l.client, []string{dayKey(day), daysKey}, day, entries).Err()
+	return storage.RedisError("note a day of the audit log", err)
+}
+
+// union are the names of both, in order.
+func union[V any](a, b map[string]V) []string {
+	all := slices.Concat(slices.Collect(maps.Keys(a)), slices.Collect(maps.Keys(b)))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
