@@ -14,6 +14,8 @@ import (
 type Router interface {
 	// Models lists by name what the group can call.
 	Models(group string) []router.Model
+	// Model is one of them, or one that is not listed and that the group can call all the same.
+	Model(group, name string) (router.Model, bool)
 	// Public is the public name of the model that a client asks for.
 	Public(asked string) string
 	// Serves tells whether some channel would take it, one that rests too.
@@ -66,13 +68,13 @@ func (c *Calls) Models(caller *tokens.Token) []router.Model {
 	return seen
 }
 
-// Model is the one of Models that has the name.
+// Model is what a call of the caller would be taken for under the name, listed or not.
 func (c *Calls) Model(caller *tokens.Token, name string) (router.Model, error) {
 	if err := CheckModel(name); err != nil {
 		return router.Model{}, err
 	}
-	for _, model := range c.Models(caller) {
-		if model.ID == name {
+	if model, known := c.options.Router.Model(caller.Group, name); known {
+		if model, ok := visible(caller, model); ok {
 			return model, nil
 		}
 	}

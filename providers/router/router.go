@@ -11,6 +11,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -237,6 +238,19 @@ type Model struct {
 // Models lists by name what the group can call, aliases too. A channel's patterns add none. The caller must not change
 // the list.
 func (r *Router) Models(group string) []Model { return r.table.Load().models[group] }
+
+// Model is what Models would say of a name that a group can call, also of one that is not listed because only the patterns of
+// channels fit it; false for one that it cannot.
+func (r *Router) Model(group, name string) (Model, bool) {
+	t := r.table.Load()
+	listed := t.models[group]
+	if i, found := slices.BinarySearchFunc(listed, name, func(m Model, name string) int { return strings.Compare(m.ID, name) }); found {
+		return listed[i], true
+	}
+	model, known := newModel(name, r.routes(&Want{Group: group, Model: name}))
+	model.Public = name
+	return model, known
+}
 
 // Resolve finds the channel and the key that a ticket remembers, disabled channels too. A model the channel no longer
 // maps keeps its public name. The error is ErrChannelGone.

@@ -141,7 +141,7 @@ func openAITraits(model string) form.OpenAITraits {
 	}
 	return form.OpenAITraits{
 		Reasons: true, NoneEffort: v.atLeast(5, 1), MinimalEffort: !v.atLeast(5, 1),
-		XHigh: v.atLeast(5, 2) || strings.Contains(rest, "codex-max"), Breakpoints: v.atLeast(5, 6),
+		XHigh: v.atLeast(5, 2) || strings.Contains(rest, "codex-max"), MaxEffort: v.atLeast(5, 6), Breakpoints: v.atLeast(5, 6),
 	}
 }
 
@@ -193,6 +193,7 @@ func traitFields(t *form.Traits) map[string][]*bool {
 		"inline_system": {&t.Anthropic.InlineSystem},
 		"level":         {&t.Gemini.Level}, "pro": {&t.Gemini.Pro}, "thinks": {&t.Gemini.Thinks}, "urls": {&t.Gemini.URLs},
 		"reasons": {&t.OpenAI.Reasons}, "none_effort": {&t.OpenAI.NoneEffort}, "minimal_effort": {&t.OpenAI.MinimalEffort},
+		"max_effort":  {&t.OpenAI.MaxEffort},
 		"breakpoints": {&t.OpenAI.Breakpoints}, "imitator": {&t.OpenAI.Imitator},
 	}
 }

@@ -196,12 +196,17 @@ func (s *Store) Find(ctx context.Context, owner Owner, names []string) map[strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, findWithin)
 	defer cancel()
-	values, err := s.client.HMGet(ctx, entriesKey(owner.ID), ids...).Result()
-	if s.out.Note(ctx, time.Now(), storage.RedisError("find what a model wants back", err)) != nil {
+	pipe := s.client.Pipeline()
+	values, times := pipe.HMGet(ctx, entriesKey(owner.ID), ids...), pipe.ZMScore(ctx, timesKey(owner.ID), ids...)
+	_, err = pipe.Exec(ctx)
+	now := time.Now()
+	if s.out.Note(ctx, now, storage.RedisError("find what a model wants back", err)) != nil {
 		return found
 	}
-	for i, value := range values {
-		if sealed, is := value.(string); is {
+	// The entries of an owner end together, a day after the last one was kept: each one's own day is over by its time.
+	oldest := float64(now.Add(-kept).UnixMilli())
+	for i, value := range values.Val() {
+		if sealed, is := value.(string); is && times.Val()[i] > oldest {
 			open(missing[i], sealed)
 		}
 	}

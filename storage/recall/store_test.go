@@ -54,6 +54,30 @@ func TestStore(t *testing.T) {
 	there.Keep(mine, "call_4", []byte("here"))
 }
 
+// TestEachDayEnds: what was kept a day ago is not found, though later entries of its token keep it in Redis.
+func TestEachDayEnds(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	client := storagetest.Client(t, "redis://"+server.Addr())
+	mine := recall.Owner{ID: "tok_1", Key: "sk-mine"}
+	store := recall.New(client, nil)
+	store.Keep(mine, "old", []byte("old"))
+	store.Close()
+	for _, key := range server.Keys() {
+		if names, err := server.ZMembers(key); err == nil {
+			if _, err := server.ZAdd(key, float64(time.Now().Add(-24*time.Hour-time.Second).UnixMilli()), names[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	store = recall.New(client, nil)
+	t.Cleanup(store.Close)
+	store.Keep(mine, "new", []byte("new"))
+	if got := store.Find(t.Context(), mine, []string{"old", "new"}); len(got) != 1 || string(got["new"]) != "new" {
+		t.Errorf("got %q, want what was kept today", got)
+	}
+}
+
 // TestOldestMakesRoom: what one token keeps is bounded, and the newest stays.
 func TestOldestMakesRoom(t *testing.T) {
 	t.Parallel()

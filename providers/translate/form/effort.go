@@ -54,10 +54,12 @@ func (p *Prompt) Effort(traits OpenAITraits, loss *Loss) string {
 	case word == "minimal" && !traits.MinimalEffort:
 		loss.Change(field)
 		return "low"
+	case word == "max" && traits.MaxEffort:
+		return word
 	case (word == "xhigh" || word == "max") && !traits.XHigh:
 		loss.Change(field)
 		return "high"
-	case word == "max" && !traits.Breakpoints: // both came with gpt-5.6; those from gpt-5.2 on end with xhigh
+	case word == "max": // those from gpt-5.2 on end with xhigh
 		loss.Change(field)
 		return "xhigh"
 	}

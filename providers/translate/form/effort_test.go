@@ -17,7 +17,8 @@ func TestEffort(t *testing.T) {
 		gpt5  = form.OpenAITraits{Reasons: true, MinimalEffort: true}
 		gpt51 = form.OpenAITraits{Reasons: true, NoneEffort: true}
 		gpt52 = form.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true}
-		gpt56 = form.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true, Breakpoints: true}
+		gpt56 = form.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true, MaxEffort: true}
+		marks = form.OpenAITraits{Reasons: true, XHigh: true, Breakpoints: true}
 	)
 	effort := func(word string) form.Thinking { return form.Thinking{Mode: form.ThinkingEffort, Effort: word} }
 	budget := func(n int64) form.Thinking { return form.Thinking{Mode: form.ThinkingBudget, Budget: n} }
@@ -48,6 +49,8 @@ func TestEffort(t *testing.T) {
 		// The words of gpt-5.2 end with xhigh: https://community.openai.com/t/request-for-compatibility-matrix/1371738
 		{effort("max"), gpt52, "xhigh", false, true},
 		{effort("max"), gpt56, "max", false, false},
+		{effort("max"), form.OpenAITraits{Reasons: true, MaxEffort: true}, "max", false, false},
+		{effort("max"), marks, "xhigh", false, true},
 		{budget(-1), o3, "", false, false},
 		{budget(1024), o3, "low", false, false},
 		{budget(4095), o3, "low", false, false},

@@ -8,13 +8,41 @@ import (
 // JSONLine is the instruction to answer in JSON, for upstreams that have no field for it or want the word besides.
 const JSONLine = "Answer in JSON."
 
+// Described is the schema with what the output is for in its description, for upstreams that have no other place for it: with
+// the schema's own behind it. Beside a reference it has no place; carried tells whether nothing of it is lost.
+func (o Output) Described() (schema Value, carried bool) {
+	switch {
+	case o.Description.Blank():
+		return o.Schema, true
+	case !o.Schema.IsObject() || !o.Schema.Get("$ref").Absent():
+		return o.Schema, false
+	}
+	texts := []Text{o.Description}
+	if own := o.Schema.Get("description").Text(); !own.Blank() && string(own) != string(o.Description) {
+		texts = append(texts, own)
+	}
+	out := new(Out)
+	out.Begin()
+	out.Key("description")
+	out.Text(Join("\n", texts...))
+	for name, value := range o.Schema.Members() {
+		if !name.Is("description") {
+			out.Name(name)
+			out.Raw(value)
+		}
+	}
+	out.End()
+	return out.Bytes(), true
+}
+
 // Line is the instruction to answer in the format, for upstreams that have no field for it; nil for plain text.
 func (o Output) Line() Text {
 	switch o.Kind {
 	case OutputJSON:
 		return Quote(JSONLine)
 	case OutputSchema:
-		return Quote("Answer in JSON, with nothing around it, that fits this JSON Schema:\n" + string(o.Schema))
+		schema, _ := o.Described()
+		return Quote("Answer in JSON, with nothing around it, that fits this JSON Schema:\n" + string(schema))
 	}
 	return nil
 }

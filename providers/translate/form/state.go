@@ -13,6 +13,20 @@ const envelopePrefix = "mr1."
 // known to refuse the thought.
 const Unsigned = envelopePrefix + "n."
 
+// Hide is a thought that no vendor signed and that the client does not want to see, as it stands in the place of state: its
+// upstream wants it back.
+func Hide(thought Text) string { return Unsigned + base64.RawURLEncoding.EncodeToString(thought) }
+
+// Hidden is the thought that Hide put there, nil where there is none.
+func Hidden(text []byte) Text {
+	rest, ours := bytes.CutPrefix(text, []byte(Unsigned))
+	thought, err := base64.RawURLEncoding.AppendDecode(nil, rest)
+	if !ours || err != nil || !Valid(thought) {
+		return nil
+	}
+	return Trim(thought).Text()
+}
+
 // Enveloped tells whether what comes back in the place of state was put there by a translation. What OpenEnvelope does not read
 // of it is no state.
 func Enveloped(text []byte) bool { return bytes.HasPrefix(text, []byte(envelopePrefix)) }

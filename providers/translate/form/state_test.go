@@ -134,3 +134,19 @@ func TestEnvelopeIsOfJSON(t *testing.T) {
 		t.Errorf("got %q, %t", state, ok)
 	}
 }
+
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	thought := form.Text(`"h\n\ud83d"`)
+	if got := form.Hidden([]byte(form.Hide(thought))); string(got) != string(thought) {
+		t.Errorf("got %s, want %s", got, thought)
+	}
+	for _, none := range []string{"", "mr1.n.", "mr1.n.!", "mr1.n.e30", "mr1.g.ImhtIg", "ImhtIg"} {
+		if got := form.Hidden([]byte(none)); got != nil {
+			t.Errorf("%q: got %s", none, got)
+		}
+	}
+	if _, ours := form.OpenEnvelope([]byte(form.Hide(thought))); ours || !form.Enveloped([]byte(form.Hide(thought))) {
+		t.Error("it is no state of a vendor's, and a translation put it there")
+	}
+}

@@ -41,8 +41,8 @@ type GeminiTraits struct {
 type OpenAITraits struct {
 	// Reasons: the answer's length is bounded by max_completion_tokens, and sampling and stop texts are refused.
 	Reasons bool
-	// NoneEffort: thinking can be turned off; MinimalEffort: it can be made minimal; XHigh: xhigh is known, and max where Breakpoints is set too.
-	NoneEffort, MinimalEffort, XHigh bool
+	// NoneEffort: thinking can be turned off; MinimalEffort: it can be made minimal; XHigh: xhigh is known; MaxEffort: max is.
+	NoneEffort, MinimalEffort, XHigh, MaxEffort bool
 	// Breakpoints: cache breakpoints are taken.
 	Breakpoints bool
 	// Imitator: the model is another vendor's behind OpenAI's dialect. It takes back what it thought, and Google's signatures,

@@ -98,12 +98,13 @@ func (w *writing) output(c *configuration) {
 	if out.Kind != form.OutputSchema || out.Schema.Absent() {
 		return
 	}
-	fit, changed, fault := form.FitSchema(out.Schema, w.p.Fields[form.FieldOutput], form.Gemini)
+	described, carried := out.Described()
+	fit, changed, fault := form.FitSchema(described, w.p.Fields[form.FieldOutput], form.Gemini)
 	if fault != nil {
 		w.fail(fault)
 		return
 	}
-	if changed || !out.Description.Empty() { // what it is for has no place here
+	if changed || !carried {
 		w.loss.Change(w.p.Fields[form.FieldOutput])
 	}
 	c.key("responseJsonSchema")

@@ -244,8 +244,7 @@ func TestWrites(t *testing.T) {
 		},
 		"a schema that is described": {
 			prompt: form.Prompt{Turns: hi, Output: form.Output{Kind: form.OutputSchema, Schema: form.Value(`{"type":"object"}`), Description: form.Quote("d")}}, to: third(),
-			want:    `{` + contents + `,"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object"}}}`,
-			changed: []string{"response_format"},
+			want: `{` + contents + `,"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object","description":"d"}}}`,
 		},
 		"JSON beside tools, second generation": {
 			prompt: form.Prompt{Turns: hi, Tools: []form.Tool{{Name: "g"}}, Output: form.Output{Kind: form.OutputJSON}}, to: second(),

@@ -228,8 +228,9 @@ func (w *writer) schema() (form.Value, *providers.Fault) {
 		return nil, nil
 	}
 	field := w.p.Fields[form.FieldOutput]
-	schema, changed, fault := form.FitSchema(w.p.Output.Schema, field, form.Messages)
-	if changed || !w.p.Output.Description.Empty() {
+	described, carried := w.p.Output.Described()
+	schema, changed, fault := form.FitSchema(described, field, form.Messages)
+	if changed || !carried {
 		w.loss.Change(field)
 	}
 	return schema, fault

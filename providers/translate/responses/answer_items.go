@@ -1,6 +1,10 @@
 package responses
 
-import "modelrelay/providers/translate/form"
+import (
+	"bytes"
+
+	"modelrelay/providers/translate/form"
+)
 
 // piece is what an event may say.
 type piece struct {
@@ -189,7 +193,7 @@ func (a *answer) endItem(p *piece, to []form.Event) []form.Event {
 		if len(item.parts) == 0 || item.parts[0].open {
 			to = a.restOf(p, "content", true, to)
 		}
-		if sealed := p.item.Get("encrypted_content").Text(); !sealed.Empty() && string(sealed.Inner()) != form.Unsigned {
+		if sealed := p.item.Get("encrypted_content").Text(); !sealed.Empty() && !bytes.HasPrefix(sealed.Inner(), []byte(form.Unsigned)) {
 			block := item.block
 			if block < 0 {
 				block = a.block()

@@ -220,10 +220,10 @@ func TestReaderDocuments(t *testing.T) {
 // What the writer writes, the reader reads as the same events, streamed and whole.
 func TestReaderReadsWriter(t *testing.T) {
 	t.Parallel()
-	ask := form.Ask{Model: "m", Stream: true, Custom: map[string]bool{"patch": true}}
+	ask := form.Ask{Model: "m", Stream: true, ShowThought: true, Custom: map[string]bool{"patch": true}}
 	events := answer(form.StopCalls, thought(0, "h"), thought(0, "m"), text(1, "a"), text(1, "b"), text(2, "c\n"),
 		form.Event{Kind: form.EventRefusal, Block: 3, Text: form.Text(`"no"`)}, call(4, "c1", "f", `{"x"`, `:1}`), call(5, "c2", "patch", `{"input":"`, `i\"j`, `"}`), call(6, "c3", "g", "{}"))
-	written1, whole := written(ask, events...), written(form.Ask{Model: "m", Custom: ask.Custom}, events...)
+	written1, whole := written(ask, events...), written(form.Ask{Model: "m", ShowThought: true, Custom: ask.Custom}, events...)
 	var lines strings.Builder
 	for line := range strings.Lines(string(written1)) {
 		if data, ok := strings.CutPrefix(line, "data: "); ok {

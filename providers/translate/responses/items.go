@@ -194,6 +194,8 @@ func (r *reading) readThought(item *inputItem) {
 	case !ours:
 		if !sealed.Empty() && !form.Enveloped(sealed.Inner()) {
 			thought.State = []form.State{{Kind: form.StateOpenAI, Data: sealed.Inner(), ID: item.id.String()}}
+		} else if hidden := form.Hidden(sealed.Inner()); thought.Text == nil {
+			thought.Text = hidden
 		}
 	case state.Kind == form.StateAnthropic, state.Kind == form.StateRedacted:
 		thought = form.Block{Kind: form.BlockState, State: []form.State{state}, At: item.at}

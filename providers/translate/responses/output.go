@@ -1,8 +1,6 @@
 package responses
 
 import (
-	"cmp"
-
 	"modelrelay/providers/translate/form"
 )
 
@@ -41,6 +39,7 @@ type item struct {
 	logprobs []byte // of the part, without brackets
 	sealed   string // encrypted_content
 	custom   []byte // the input of a custom tool so far, as the inside of a text of JSON
+	hidden   []byte // what was thought and is not shown, as a text of JSON without its last quote
 }
 
 // keep appends to the output.
@@ -123,7 +122,17 @@ func (w *writer) thought(event *form.Event) {
 	}
 	if w.item.kind != reasoning || w.item.block != event.Block {
 		w.openReasoning()
-		w.openPart(summary, event.Block)
+		if w.ask.ShowThought {
+			w.openPart(summary, event.Block)
+		}
+		w.item.block = event.Block
+	}
+	if !w.ask.ShowThought {
+		if w.item.hidden == nil {
+			w.item.hidden = append(w.item.hidden, '"')
+		}
+		w.item.hidden = append(w.item.hidden, event.Text.Inner()...)
+		return
 	}
 	w.kept = append(w.kept, event.Text.Inner()...)
 	if w.beginOf(summary.delta()) {
@@ -138,6 +147,18 @@ func (w *writer) openReasoning() {
 	w.open(reasoning, "rs_")
 	w.keep(`{"type":"reasoning","id":"`, w.item.id, `","summary":[`)
 	w.added("]}")
+}
+
+// sealed is what stands for the thought of the item that ends: what its vendor wants back of it, or the thought where that is
+// not shown.
+func (w *writer) sealed() string {
+	switch {
+	case w.item.sealed != "":
+		return w.item.sealed
+	case w.item.hidden != nil:
+		return form.Hide(append(w.item.hidden, '"'))
+	}
+	return form.Unsigned
 }
 
 // state writes what a vendor wants back: with the thought that is open, or in an item of its own, in front of what follows or
@@ -215,7 +236,7 @@ func (w *writer) closeItem() {
 		w.keep(`],"status":"`, w.messageStatus(), `"}`)
 	case reasoning:
 		w.closePart()
-		w.keep(`],"encrypted_content":"`, cmp.Or(w.item.sealed, form.Unsigned), `"}`)
+		w.keep(`],"encrypted_content":"`, w.sealed(), `"}`)
 	case functionCall:
 		w.closeFunction()
 	case customCall:

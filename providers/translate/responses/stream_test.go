@@ -236,7 +236,7 @@ func TestWriter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ask := form.Ask{
-				Model: "claude", Stream: true, Echo: echoOf(t, `{"temperature":0.5}`), Custom: map[string]bool{"patch": true},
+				Model: "claude", Stream: true, ShowThought: true, Echo: echoOf(t, `{"temperature":0.5}`), Custom: map[string]bool{"patch": true},
 				Spaces: map[string]form.Space{"files__read": {Namespace: "files", Name: "read"}},
 			}
 			stream := written(ask, test.events...)
@@ -362,6 +362,35 @@ func TestWriterAllocatesNothing(t *testing.T) {
 		}
 		if n := testing.AllocsPerRun(10, func() { w.Write(&event); w.Take() }); n != 0 {
 			t.Errorf("%v allocations for a %s", n, name)
+		}
+	}
+}
+
+// TestThoughtsThatAreNotShown: a client that asked for no summary sees none, and still brings back what its upstream wants.
+func TestThoughtsThatAreNotShown(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{false, true} {
+		body := written(form.Ask{Model: "m", Stream: stream}, answer(form.StopEnd, thought(0, "h"), thought(0, `m\n`), text(1, "a"))...)
+		if strings.Contains(string(body), "reasoning_summary") || strings.Contains(string(body), `"hm`) {
+			t.Errorf("stream %t: the thought is shown: %s", stream, body)
+		}
+		response := form.Value(body)
+		if stream {
+			translatetest.CheckResponses(t, body)
+			response = lastResponse(t, body)
+		}
+		items := response.Get("output")
+		if items.Len() != 2 {
+			t.Fatalf("stream %t: got %s", stream, items)
+		}
+		call := providers.Call{Body: []byte(`{"input":` + strings.TrimSuffix(string(items), "]") + `,{"role":"user","content":"go on"}]}`)}
+		prompt, _, fault := responses.Read(call, new(form.Loss))
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		blocks := prompt.Turns[0].Blocks
+		if blocks[0].Kind != form.BlockThought || !blocks[0].Text.Is("hm\n") || len(blocks[0].State) != 0 {
+			t.Errorf("stream %t: got back %+v of %s", stream, blocks[0], items)
 		}
 	}
 }

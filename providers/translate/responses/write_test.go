@@ -12,7 +12,7 @@ import (
 
 // Models as their traits say.
 func reasons() form.OpenAITraits {
-	return form.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true, Breakpoints: true}
+	return form.OpenAITraits{Reasons: true, NoneEffort: true, XHigh: true, MaxEffort: true, Breakpoints: true}
 }
 
 func whole(payload providers.Payload) string { return string(slices.Concat(payload...)) }
