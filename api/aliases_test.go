@@ -70,3 +70,72 @@ func TestAliases(t *testing.T) {
 		t.Errorf("got %d %s", rec.Code, rec.Body)
 	}
 }
+
+// TestModelsOfPatterns: a name that only the pattern of a channel fits is told like a listed model, to those who may call it,
+// and lists do not have it.
+func TestModelsOfPatterns(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+		catalog := providers.Catalog{"openai": {Name: "openai", Endpoints: []providers.Endpoint{chat}, Relay: g.upstream}}
+		routes := router.New(catalog, []providers.Channel{{
+			Name: "main", Vendor: "openai", Keys: []providers.Secret{"k"}, Groups: []string{"default"}, Models: map[string]string{"gpt-4o": "", "claude-haiku-*": ""},
+		}}, nil)
+		o.Router, o.Relay = routes, relay.New(routes, catalog, nil)
+	})
+	for _, test := range []struct {
+		path, token string
+		status      int
+		want        string
+	}{
+		{"/v1/models/claude-haiku-4-5", goodKey, 200, `"id":"claude-haiku-4-5"`},
+		{"/v1beta/models/claude-haiku-4-5", goodKey, 200, `"name":"models/claude-haiku-4-5"`},
+		{"/v1/models/claude-opus-5", goodKey, 404, `claude-opus-5`},
+		{"/v1/models/claude-haiku-4-5", "sk-few", 404, `claude-haiku-4-5`},
+	} {
+		rec := g.do(t, request("GET", test.path, "", "Authorization", "Bearer "+test.token))
+		if rec.Code != test.status || !strings.Contains(rec.Body.String(), test.want) {
+			t.Errorf("%s: got %d %s, want %d with %s", test.path, rec.Code, rec.Body, test.status, test.want)
+		}
+	}
+	if rec := g.do(t, request("GET", "/v1/models", "")); strings.Contains(rec.Body.String(), "claude") {
+		t.Errorf("got the list %s", rec.Body)
+	}
+}
+
+// TestVideosUnderAliases: a task is made, counted and permitted under the public name, and every answer about it has the name
+// that was asked for.
+func TestVideosUnderAliases(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+		catalog := providers.Catalog{"openai": {Name: "openai", Video: struct{ providers.VideoAdapter }{}}}
+		routes := router.New(catalog, []providers.Channel{{
+			Name: "main", Vendor: "openai", Keys: []providers.Secret{"k"}, Groups: []string{"default"}, Models: map[string]string{"sora-2": ""},
+		}}, &router.Options{Aliases: map[string]string{"sora-latest": "sora-2"}})
+		o.Router, o.Relay = routes, relay.New(routes, catalog, nil)
+	})
+	for _, test := range []struct{ path, read, body, want string }{
+		{"/v1/videos", "/v1/videos/", `{"model":"sora-latest","prompt":"a cat"}`, `"model":"sora-latest"`},
+		{"/v1/video/generations", "/v1/video/generations/", `{"model":"sora-latest","prompt":"a cat"}`, `"model":"sora-latest"`},
+		{"/v1beta/models/sora-latest:predictLongRunning", "/v1beta/models/sora-latest/operations/", `{"instances":[{"prompt":"a cat"}]}`, `"name":"models/sora-latest/operations/`},
+	} {
+		rec := g.do(t, request("POST", test.path, test.body))
+		if rec.Code/100 != 2 || !strings.Contains(rec.Body.String(), test.want) {
+			t.Errorf("%s: got %d %s, want %s", test.path, rec.Code, rec.Body, test.want)
+			continue
+		}
+		created := g.tasks.creates[len(g.tasks.creates)-1]
+		if created.Request.Model != "sora-2" || created.Request.Asked != "sora-latest" {
+			t.Errorf("%s: made a task of %q, asked as %q", test.path, created.Request.Model, created.Request.Asked)
+		}
+		var named struct{ ID, Name string }
+		decode(t, rec.Body.Bytes(), &named)
+		id := named.ID + named.Name[strings.LastIndexByte(named.Name, '/')+1:]
+		if rec := g.do(t, request("GET", test.read+id, "")); rec.Code != 200 || !strings.Contains(rec.Body.String(), test.want) {
+			t.Errorf("%s: got %d %s, want %s", test.read, rec.Code, rec.Body, test.want)
+		}
+	}
+	rec := g.do(t, request("POST", "/v1/videos", `{"model":"sora-latest","prompt":"a cat"}`, "Authorization", "Bearer sk-few"))
+	if got := rec.Body.String(); rec.Code != 404 || !strings.Contains(got, `\"sora-latest\"`) {
+		t.Errorf("got %d %s, want 404 under the alias' name", rec.Code, got)
+	}
+}

@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -400,6 +402,42 @@ func TestForeignStreamsBreakOff(t *testing.T) {
 					t.Errorf("got ledger %+v, want one call that failed and costs what came", g.ledger.entries)
 				}
 			})
+		}
+	}
+}
+
+// TestTranslatedArrayError: a stream of format B without events whose upstream breaks off ends with the error as the last
+// element of its array, from upstreams of every format.
+func TestTranslatedArrayError(t *testing.T) {
+	t.Parallel()
+	pieces := map[string]string{"chat": chatHelloEvents, "responses": responseHelloEvents, "messages": messageHelloEvents}
+	for name, channel := range foreign() {
+		stream := pieces[name]
+		if stream == "" { // its own
+			continue
+		}
+		last := strings.Index(stream, `"Hel"`)
+		cut := last + strings.Index(stream[last:], "\n\n") + 2
+		g := foreignGateway(t, channel, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, stream[:cut])
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		})
+		rec := g.do(t, request("POST", "/v1beta/models/asked:streamGenerateContent", geminiBody))
+		var elements []struct {
+			Candidates []json.RawMessage
+			Error      struct {
+				Code   int
+				Status string
+			}
+		}
+		if err := json.Unmarshal(rec.Body.Bytes(), &elements); err != nil || rec.Code != 200 {
+			t.Errorf("%s: got %d, %v: %s", name, rec.Code, err, rec.Body)
+			continue
+		}
+		if n := len(elements); n < 2 || elements[n-1].Error.Code != 502 || elements[n-1].Error.Status != "INTERNAL" || len(elements[0].Candidates) != 1 {
+			t.Errorf("%s: got %s, want the text and the error behind it", name, rec.Body)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,8 +12,10 @@ import (
 // VideoRequest is the canonical form of a video create, whatever format it came in. It stands in workflow histories,
 // so it holds neither credentials nor media bytes.
 type VideoRequest struct {
-	// Model is the public name; the upstream's is in Target.
+	// Model is the public name; the upstream's is in Target. Asked is the name under which the client asked for it where that is
+	// an alias: answers show it, no adapter sends it.
 	Model          string `json:"model"`
+	Asked          string `json:"asked,omitempty"`
 	Prompt         string `json:"prompt,omitempty"`
 	NegativePrompt string `json:"negative_prompt,omitempty"`
 	// Inputs are images, videos and sounds, each with its role.
@@ -48,6 +51,9 @@ type VideoRequest struct {
 	// IdempotencyKey is stable over all tries of one attempt. Adapters whose upstream honours such a key send it.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 }
+
+// Named is the name under which the client asked for the model.
+func (r VideoRequest) Named() string { return cmp.Or(r.Asked, r.Model) }
 
 // Parameters are the members of Metadata and Extra by name, Extra's where both have one: what the caller gave the vendor
 // beside the contract's fields. The map is the caller's to change and never nil.

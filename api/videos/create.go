@@ -65,7 +65,9 @@ func (s *Service) complete(x *edge.Request, req *providers.VideoRequest, bare bo
 	if err := calls.CheckModel(req.Model); err != nil {
 		return err
 	}
-	req.Model = s.options.Router.Public(req.Model)
+	if public := s.options.Router.Public(req.Model); public != req.Model {
+		req.Asked, req.Model = req.Model, public
+	}
 	if err := s.checks.readMetadata(req); err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (s *Service) served(x *edge.Request, format providers.Format, req providers
 	channels := s.options.Router
 	switch {
 	case !x.Caller.Allows(req.Model):
-		return calls.ModelNotFound(req.Model)
+		return calls.ModelNotFound(req.Named())
 	case channels.Serves(want):
 		return nil
 	}
@@ -140,7 +142,7 @@ func (s *Service) served(x *edge.Request, format providers.Format, req providers
 	if channels.Serves(want) {
 		return inFormat(format, providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model."))
 	}
-	return calls.ModelNotFound(req.Model)
+	return calls.ModelNotFound(req.Named())
 }
 
 // inFormat is the fault of a field under the name that a format has for it.

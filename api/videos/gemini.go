@@ -140,7 +140,7 @@ func (s *Service) beginGemini(x *edge.Request, r *http.Request, model string, ch
 }
 
 func operationName(task tasks.Task) string {
-	return "models/" + task.Request.Model + "/operations/" + task.ID
+	return "models/" + task.Request.Named() + "/operations/" + task.ID
 }
 
 func newGeminiOperation(task tasks.Task, base string) geminiOperation {

@@ -53,14 +53,14 @@ type genericVideo struct {
 
 func newGenericCreated(task tasks.Task) genericCreated {
 	return genericCreated{
-		ID: task.ID, TaskID: task.ID, Object: "video", Model: task.Request.Model, Status: string(task.State),
+		ID: task.ID, TaskID: task.ID, Object: "video", Model: task.Request.Named(), Status: string(task.State),
 		Progress: task.Progress, CreatedAt: task.CreatedAt.Unix(),
 	}
 }
 
 func newGenericVideo(task tasks.Task, urls []string) genericVideo {
 	video := genericVideo{
-		ID: task.ID, TaskID: task.ID, Object: "video", Model: task.Request.Model, Status: string(task.State),
+		ID: task.ID, TaskID: task.ID, Object: "video", Model: task.Request.Named(), Status: string(task.State),
 		Progress: task.Progress, CreatedAt: task.CreatedAt.Unix(), CompletedAt: unixOrNull(task.CompletedAt),
 		ExpiresAt: unixOrNull(task.ExpiresAt), URLs: urls, Error: newFailure(task.Failure), Metadata: task.Request.Metadata,
 	}

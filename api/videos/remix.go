@@ -69,7 +69,7 @@ func (s *Service) remix(x *edge.Request, r *http.Request, req providers.VideoReq
 	if err != nil {
 		return tasks.Task{}, err
 	}
-	req.Model, req.Size = source.Request.Model, source.Request.Size
+	req.Model, req.Asked, req.Size = source.Request.Model, source.Request.Asked, source.Request.Size
 	req.Seconds = cmp.Or(source.Request.Seconds, source.Seconds)
 	req.Width, req.Height = source.Width, source.Height
 	if err := s.complete(x, &req, false); err != nil {

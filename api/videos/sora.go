@@ -59,7 +59,7 @@ func (openAIFailure) Schema(huma.Registry) *huma.Schema {
 
 func newOpenAIVideo(task tasks.Task) openAIVideo {
 	video := openAIVideo{
-		ID: task.ID, Object: "video", Model: task.Request.Model, Status: string(task.State), Progress: task.Progress,
+		ID: task.ID, Object: "video", Model: task.Request.Named(), Status: string(task.State), Progress: task.Progress,
 		CreatedAt: task.CreatedAt.Unix(), CompletedAt: unixOrNull(task.CompletedAt), ExpiresAt: unixOrNull(task.ExpiresAt),
 		Seconds: cmp.Or(task.Request.Seconds, task.Seconds, defaultSeconds), Size: orNull(task.Request.Size),
 		Prompt: orNull(task.Request.Prompt), Metadata: task.Request.Metadata,

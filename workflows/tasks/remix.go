@@ -30,13 +30,13 @@ func (c *creation) source(ctx context.Context, req *providers.VideoRequest) (*ac
 			Kind: providers.Invalid, Param: "video_id", Accepted: providers.NotAccepted, Message: "The upstream of this video cannot remix it.",
 		}
 	}
-	req.Model, req.Source = task.Request.Model, &task.Job.Ticket
+	req.Model, req.Asked, req.Source = task.Request.Model, task.Request.Asked, &task.Job.Ticket
 	return &to, nil
 }
 
 // takeOver gives a remix what it has of its source.
 func takeOver(req *providers.VideoRequest, from providers.VideoRequest) {
-	req.Model, req.Seconds, req.Size, req.Width, req.Height = from.Model, from.Seconds, from.Size, from.Width, from.Height
+	req.Model, req.Asked, req.Seconds, req.Size, req.Width, req.Height = from.Model, from.Asked, from.Seconds, from.Size, from.Width, from.Height
 }
 
 // askedHash tells requests apart by what their callers said, which is less than the whole request where that is a remix.

@@ -370,7 +370,7 @@ func TestWriterAllocatesNothing(t *testing.T) {
 func TestThoughtsThatAreNotShown(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []bool{false, true} {
-		body := written(form.Ask{Model: "m", Stream: stream}, answer(form.StopEnd, thought(0, "h"), thought(0, `m\n`), text(1, "a"))...)
+		body := written(form.Ask{Model: "m", Stream: stream, Echo: echoOf(t, `{}`)}, answer(form.StopEnd, thought(0, "h"), thought(0, "m"), text(1, "a"))...)
 		if strings.Contains(string(body), "reasoning_summary") || strings.Contains(string(body), `"hm`) {
 			t.Errorf("stream %t: the thought is shown: %s", stream, body)
 		}
@@ -389,7 +389,7 @@ func TestThoughtsThatAreNotShown(t *testing.T) {
 			t.Fatal(fault)
 		}
 		blocks := prompt.Turns[0].Blocks
-		if blocks[0].Kind != form.BlockThought || !blocks[0].Text.Is("hm\n") || len(blocks[0].State) != 0 {
+		if blocks[0].Kind != form.BlockThought || !blocks[0].Text.Is("hm") || len(blocks[0].State) != 0 {
 			t.Errorf("stream %t: got back %+v of %s", stream, blocks[0], items)
 		}
 	}
