@@ -140,7 +140,7 @@ func New(o Options) *Server {
 	admin.Add(s.api, openAI, o.Admin, o.Prices)
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux)
-	s.inside = e.Handler(mux)
+	s.inside = anew(e.Handler(mux))
 	if o.Console != nil {
 		s.addConsole(mux, o.Console(s.inside))
 	} else {
@@ -170,6 +170,13 @@ func (s *Server) AdminHandler() http.Handler { return s.adminHandler }
 // InsideHandler serves every route to requests that the process makes of itself, whose contexts edge.WithInsider makes. No
 // listener may have it: with AdminApart the operator's routes would be in public.
 func (s *Server) InsideHandler() http.Handler { return s.inside }
+
+// anew serves requests that were made while another one is routed, whose context they have, as requests of their own.
+func anew(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil))))
+	})
+}
 
 // ConsoleHandler serves the pages of a browser and the health of the process, for a listener of their own.
 func (s *Server) ConsoleHandler() http.Handler { return s.consoleHandler }

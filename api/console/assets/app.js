@@ -218,3 +218,38 @@ function step(by) {
   row.scrollIntoView({ block: 'nearest' });
 }
 document.querySelector('[role=alert]')?.focus();
+
+// <tab-set>: of its sections with data-tab one is shown; without scripts all are.
+class TabSet extends HTMLElement {
+  connectedCallback() {
+    const sections = [...this.querySelectorAll(':scope > [data-tab]')];
+    if (sections.length < 2 || this.querySelector('.tabs')) return;
+    const bar = document.createElement('div');
+    bar.className = 'tabs';
+    bar.setAttribute('role', 'tablist');
+    const tabs = sections.map((section, at) => {
+      const tab = document.createElement('button');
+      tab.type = 'button';
+      tab.textContent = section.dataset.tab;
+      tab.setAttribute('role', 'tab');
+      section.setAttribute('role', 'tabpanel');
+      section.setAttribute('aria-label', section.dataset.tab);
+      section.querySelector('h3')?.remove();
+      tab.addEventListener('click', () => choose(at));
+      tab.addEventListener('keydown', (event) => {
+        const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (by) { choose((at + by + tabs.length) % tabs.length); tabs[(at + by + tabs.length) % tabs.length].focus(); event.preventDefault(); }
+      });
+      bar.append(tab);
+      return tab;
+    });
+    const choose = (chosen) => tabs.forEach((tab, at) => {
+      tab.setAttribute('aria-selected', String(at === chosen));
+      tab.tabIndex = at === chosen ? 0 : -1;
+      sections[at].hidden = at !== chosen;
+    });
+    this.prepend(bar);
+    choose(0);
+  }
+}
+customElements.define('tab-set', TabSet);

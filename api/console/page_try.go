@@ -1,0 +1,189 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// consoleToken is the token that operators try with unless they choose another one. It is made when it is first needed, and
+// its key is thrown away.
+const consoleToken = "console"
+
+// tryModel is a model that may be tried.
+type tryModel struct {
+	ID      string   `json:"id"`
+	Formats []string `json:"formats"`
+	Video   *struct {
+		Seconds []string `json:"seconds"`
+		Sizes   []string `json:"sizes"`
+	} `json:"video"`
+	Price json.RawMessage `json:"price"`
+}
+
+// Seconds and Sizes are a video model's, as an attribute holds them.
+func (m tryModel) Seconds() string {
+	if m.Video == nil {
+		return ""
+	}
+	return strings.Join(m.Video.Seconds, " ")
+}
+
+// Sizes are written as Seconds are.
+func (m tryModel) Sizes() string {
+	if m.Video == nil {
+		return ""
+	}
+	return strings.Join(m.Video.Sizes, " ")
+}
+
+// Cost is the model's price as the list has it, "" for none.
+func (m tryModel) Cost() string {
+	if string(m.Price) == "null" {
+		return ""
+	}
+	return string(m.Price)
+}
+
+type tryData struct {
+	Kind, As, AsName string
+	Models           []tryModel
+	Model            string
+	Prompt           string
+	Tokens           []Token // that an operator may choose
+	Snippets         []Snippet
+	Unread           string
+}
+
+// Kinds of what can be tried, in the order of their tabs.
+func tryKinds() []string { return []string{"chat", "image", "speech", "transcribe", "video"} }
+
+// tryPage tries models as a token.
+func tryPage() page {
+	return page{
+		name: "try", path: "/try", roles: []Role{Operator, Holder}, nav: "try", key: "p", scripts: []string{"try.js"},
+		show: func(v *View) (any, error) {
+			kind := v.Query("kind")
+			if !slices.Contains(tryKinds(), kind) {
+				kind = "chat"
+			}
+			data := tryData{Kind: kind, Model: v.Query("model"), Prompt: cut(v.Query("prompt"), 2<<10)}
+			if err := data.choose(v); err != nil {
+				return nil, err
+			}
+			data.Models = slices.DeleteFunc(data.Models, func(m tryModel) bool { return !m.serves(kind) })
+			if data.Model == "" {
+				data.Model = preferred(data.Models, kind)
+			}
+			if kind == snippetChat || kind == snippetVideo {
+				data.Snippets = snippets(v.s.base(v.R), kind, "MODEL_HERE", "PROMPT_HERE")
+			}
+			return data, nil
+		},
+	}
+}
+
+// choose settles whose token is tried with, and reads its models.
+func (d *tryData) choose(v *View) error {
+	if v.Who.Role == Holder {
+		d.As, d.AsName = v.Who.Owner, v.Who.Name
+		return d.read(v, v.Who)
+	}
+	var list struct {
+		Data []Token `json:"data"`
+	}
+	if err := v.Get("/admin/tokens", url.Values{"state": {"active"}, "limit": {"100"}}, &list); err != nil {
+		return err
+	}
+	d.As, d.AsName, d.Tokens = consoleToken, consoleToken, list.Data
+	for _, token := range list.Data {
+		if token.ID == v.Query("as") {
+			d.As, d.AsName = token.ID, token.Name
+		}
+	}
+	if d.As != consoleToken {
+		return d.read(v, Who{Kind: "token", Owner: d.As, Role: Holder})
+	}
+	var models struct {
+		Data []tryModel `json:"data"`
+	}
+	err := v.Get("/admin/models", nil, &models)
+	if err == nil {
+		d.Models = models.Data
+		return nil
+	}
+	for _, token := range list.Data { // what another token may call is a list to choose from as good
+		if token.Group == "default" && len(token.Operations) == 0 {
+			return d.read(v, Who{Kind: "token", Owner: token.ID, Role: Holder})
+		}
+	}
+	return nil
+}
+
+func (d *tryData) read(v *View, who Who) error {
+	var models struct {
+		Data []tryModel `json:"data"`
+	}
+	if err := v.DoAs(who, http.MethodGet, "/v1/models", nil, &models); err != nil {
+		d.Unread = err.Error()
+		return nil //nolint:nilerr // any name can be typed, and the page says why there is no list
+	}
+	d.Models = models.Data
+	return nil
+}
+
+// serves tells whether a model may be of a kind: by its formats where they are known, else by its table and its name.
+func (m tryModel) serves(kind string) bool {
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(m.ID), word) })
+	}
+	image, sound, text := has("image", "dall-e", "imagen"), has("tts", "speech"), has("whisper", "transcribe")
+	switch kind {
+	case "video":
+		return m.Video != nil
+	case "image":
+		return image
+	case "speech":
+		return sound
+	case "transcribe":
+		return text
+	default:
+		return m.Video == nil && !image && !sound && !text && !has("embed", "moderation", "rerank", "realtime")
+	}
+}
+
+// preferred is the model that a form begins with.
+func preferred(models []tryModel, kind string) string {
+	first := map[string][]string{"chat": {"gpt-4o-mini"}, "video": {"sora-2"}}
+	for _, m := range models {
+		if slices.Contains(first[kind], m.ID) {
+			return m.ID
+		}
+	}
+	if len(models) > 0 {
+		return models[0].ID
+	}
+	return ""
+}
+
+// consoleTokenID finds the token that operators try with, and makes it where fresh says so.
+func (v *View) consoleTokenID(fresh bool) (string, error) {
+	var token Token
+	err := v.Get("/admin/tokens/"+consoleToken, nil, &token)
+	if err == nil && token.State == "active" {
+		return token.ID, nil
+	}
+	if problem := asProblem(err); err != nil && (problem == nil || !problem.Missing()) {
+		return "", err
+	}
+	if !fresh || token.State == "disabled" || token.State == "expired" {
+		return "", &Problem{Status: http.StatusNotFound, Message: v.T("try.console.missing")}
+	}
+	err = v.Do(http.MethodPost, "/admin/tokens", map[string]any{"name": consoleToken}, &token)
+	if problem := asProblem(err); problem != nil && problem.Changed() { // another process was faster
+		err = v.Get("/admin/tokens/"+consoleToken, nil, &token)
+	}
+	return token.ID, err
+}
