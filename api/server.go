@@ -64,6 +64,9 @@ type Options struct {
 	// Origins are those whose pages may call /v1 and /v1beta from a browser, "*" for every one; none: only pages of this
 	// server's own.
 	Origins []string
+	// PublicURL is where clients reach the server, for the addresses that answers hold, without a slash at its end; "": the
+	// host that a request names.
+	PublicURL string
 	// DefaultVideoModel serves video creates that name no model; "" refuses them.
 	DefaultVideoModel string
 	// DefaultModerationModel serves moderations that name no model; "" refuses them.
@@ -120,7 +123,7 @@ func New(o Options) *Server {
 	}, anthropicA, geminiB, vendorC, openAI)
 	s := &Server{
 		edge: e, calls: calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Ledger: o.Ledger, Prices: o.Prices}), proxies: o.Proxies,
-		videos: videos.New(e, videos.Options{Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, DefaultModel: o.DefaultVideoModel}),
+		videos: videos.New(e, videos.Options{Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, DefaultModel: o.DefaultVideoModel, PublicURL: o.PublicURL}),
 	}
 	mux := chi.NewMux()
 	mux.NotFound(edge.NotFound)
@@ -134,6 +137,7 @@ func New(o Options) *Server {
 	longRunning := group(geminiB)
 	begin, read := s.videos.AddGemini(longRunning)
 	gemini.Add(longRunning, s.calls, begin, read)
+	gemini.AddInteractions(longRunning, s.calls, s.videos.AddInteractions(longRunning))
 	openai.Add(group(openAI), s.calls, openai.Options{ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel})
 	s.videos.Add(group(openAI), group(vendorC))
 	o.Admin.Content = s.videos.ServeContent

@@ -54,7 +54,7 @@ func newCutter(t *testing.T) *gateway {
 func TestVideoSources(t *testing.T) {
 	t.Parallel()
 	own := func(role providers.InputRole, id string) providers.Media {
-		return providers.Media{Role: role, Object: "tasks/" + id + "/0", ContentType: "video/mp4", Size: 500, SHA256: "abc"}
+		return providers.Media{Role: role, Object: "tasks/" + id + "/0", ContentType: "video/mp4", Size: 500, SHA256: "abc", From: id}
 	}
 	upload := func(name string) providers.Media {
 		return providers.Media{Role: providers.SourceVideo, Name: name, ContentType: "video/mp4", Size: int64(len(mp4)), Data: []byte(mp4)}
@@ -176,5 +176,61 @@ func TestVideoSourcesSDK(t *testing.T) {
 	}
 	if _, err := client.Videos.GetCharacter(t.Context(), "content"); !errors.As(err, &refused) || refused.StatusCode != 400 {
 		t.Errorf("get character: %v", err)
+	}
+}
+
+// TestVideoSourceRepeated: a repeat of an edit or an extension finds its task by its key when its source is gone or has
+// not completed; another request does not.
+func TestVideoSourceRepeated(t *testing.T) {
+	t.Parallel()
+	g := newCutter(t)
+	for _, path := range []string{"edits", "extensions"} {
+		g.tasks.creates = nil
+		g.tasks.put(tasks.Task{
+			ID: sourceID, Token: "good", State: workflows.Completed, Request: providers.VideoRequest{Model: "cut"},
+			Outputs: []activities.Output{{Object: "o", ContentType: "video/mp4", Size: 5, SHA256: "abc"}},
+		})
+		body := `{"prompt":"p","video":{"id":"` + sourceID + `"}}`
+		path = "/v1/videos/" + path
+		if rec := g.do(t, request("POST", path, body, "Idempotency-Key", "k")); rec.Code != 200 {
+			t.Fatalf("got %d %s", rec.Code, rec.Body)
+		}
+		g.tasks.drop(sourceID)
+		for _, tc := range []struct {
+			name, body, key string
+			status          int
+			want            string
+		}{
+			{"the repeat", body, "k", 200, `"id":"video_1"`},
+			{"another prompt", strings.Replace(body, `"p"`, `"q"`, 1), "k", 422, "idempotency_mismatch"},
+			{"another key", body, "l", 404, "not_found"},
+		} {
+			rec := g.do(t, request("POST", path, tc.body, "Idempotency-Key", tc.key))
+			if rec.Code != tc.status || !strings.Contains(rec.Body.String(), tc.want) {
+				t.Errorf("%s %s: got %d %s, want %d with %s", path, tc.name, rec.Code, rec.Body, tc.status, tc.want)
+			}
+		}
+		if rec := g.do(t, request("POST", path, body)); rec.Code != 404 || len(g.tasks.creates) != 1 {
+			t.Errorf("without a key: got %d %s", rec.Code, rec.Body)
+		}
+	}
+}
+
+// TestPublicURL: the addresses in answers begin with the configured one, whatever host the client asked.
+func TestPublicURL(t *testing.T) {
+	t.Parallel()
+	for public, want := range map[string]string{"": "http://example.com/v1beta/files/", "https://ai.example.org/gate": "https://ai.example.org/gate/v1beta/files/"} {
+		g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.PublicURL = public })
+		g.tasks.put(tasks.Task{
+			ID: sourceID, Token: "good", State: workflows.Completed, Request: providers.VideoRequest{Model: "sora-2"}, Outputs: []activities.Output{{Object: "o"}},
+		})
+		rec := g.do(t, request("GET", "/v1beta/models/sora-2/operations/"+sourceID, ""))
+		if !strings.Contains(rec.Body.String(), `"uri":"`+want) {
+			t.Errorf("%q: got %s", public, rec.Body)
+		}
+		rec = g.do(t, request("POST", "/vendorC/?Action=CVSync2AsyncGetResult&Version=2022-08-31", `{"task_id":"`+sourceID+`"}`))
+		if !strings.Contains(rec.Body.String(), `"video_url":"`+strings.TrimSuffix(want, "/v1beta/files/")+"/v1/videos/") {
+			t.Errorf("%q: format C got %s", public, rec.Body)
+		}
 	}
 }

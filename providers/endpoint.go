@@ -24,6 +24,7 @@ const (
 	CountTokens     Operation = "count_tokens"
 	InputTokens     Operation = "input_tokens" // OpenAI's count of a response's input, which no client calls
 	GenerateContent Operation = "generate_content"
+	Interactions    Operation = "interactions"
 	StreamContent   Operation = "stream_content" // GenerateContent in pieces: events, or the elements of one JSON array
 	Embeddings      Operation = "embeddings"
 	BatchEmbeddings Operation = "batch_embeddings"

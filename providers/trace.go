@@ -25,7 +25,7 @@ func (o Operation) Convention() string {
 		return "chat"
 	case Completions:
 		return "text_completion"
-	case GenerateContent, StreamContent:
+	case GenerateContent, StreamContent, Interactions:
 		return "generate_content"
 	case Embeddings, BatchEmbeddings:
 		return "embeddings"

@@ -112,6 +112,8 @@ type Media struct {
 	ContentType string    `json:"content_type,omitempty"`
 	Size        int64     `json:"size,omitempty"`
 	SHA256      string    `json:"sha256,omitempty"`
+	// From names the task whose video the input is, "" for none. What it names is what the bytes are.
+	From string `json:"from,omitempty"`
 	// Data are the bytes of an upload that is not in the archive yet; nil afterwards.
 	Data []byte `json:"-"`
 	// Open reads the object's bytes from the start; the caller closes. Set for adapters where Object is set.

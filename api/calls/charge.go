@@ -68,7 +68,7 @@ func guessInput(length int64) int64 { return min(length/edge.BytesPerToken, maxI
 func answersText(operation providers.Operation) bool {
 	switch operation {
 	case providers.Chat, providers.Completions, providers.Responses, providers.CompactResponse, providers.Messages,
-		providers.GenerateContent, providers.StreamContent:
+		providers.GenerateContent, providers.StreamContent, providers.Interactions:
 		return true
 	default:
 		return false

@@ -69,6 +69,21 @@ func (x *Request) authenticate(r *http.Request, permission string) error {
 	return nil
 }
 
+// The words that Permit takes.
+const (
+	RelayPermission = tokens.OperationRelay
+	VideoPermission = tokens.OperationVideo
+)
+
+// Permit tells whether the caller may go on with what is an operation of this word: nil, or why not. It holds from then on.
+func (x *Request) Permit(permission string) error {
+	if err := permit(x.Caller, x.Source(), permission); err != nil {
+		return err
+	}
+	x.edge.callers.setPermission(&x.presence, permission)
+	return nil
+}
+
 // keyOf is what the request's caller is known by: its key, and for an insider, who has none, a secret of this process.
 func (e *Edge) keyOf(f *Format, inside *Insider, r *http.Request) string {
 	if inside != nil {

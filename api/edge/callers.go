@@ -82,6 +82,13 @@ func (c *callers) join(p *presence) {
 	c.sweepLater()
 }
 
+// setPermission notes which word of a token's operations the request turned out to belong to.
+func (c *callers) setPermission(p *presence, permission string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.permission = permission
+}
+
 // leave notes that the request is over. One that never joined may leave.
 func (c *callers) leave(p *presence) {
 	if p.state == nil {

@@ -159,14 +159,21 @@ func Calls() map[string]any { return map[string]any{limitKey: callLimit} }
 // Reads marks an operation that reads a task, or looks for one.
 func Reads() map[string]any { return map[string]any{limitKey: readLimit} }
 
+// permitKey is where an operation's metadata says that its handler calls Permit.
+const permitKey = "permit"
+
+// CallsAsRead is Calls of an operation whose body decides which word of a token's operations it belongs to: its handler calls
+// Permit once it has read it.
+func CallsAsRead() map[string]any { return map[string]any{limitKey: callLimit, permitKey: true} }
+
 // permissionKey is where the OpenAPI document says of an operation which word of a token's operations it belongs to.
 const permissionKey = "x-permission"
 
 // permissionOf is the word of a token's operations that an operation belongs to, by its category in the document; "" for
-// the model lists, which every token may read.
+// the model lists, which every token may read, and for what its handler permits.
 func permissionOf(op *huma.Operation) string {
 	switch {
-	case slices.Contains(op.Tags, ModelsTag):
+	case slices.Contains(op.Tags, ModelsTag), op.Metadata[permitKey] == true:
 		return ""
 	case slices.Contains(op.Tags, VideoTag):
 		return tokens.OperationVideo

@@ -28,7 +28,7 @@ func Format() *edge.Format {
 func speaks(r *http.Request) bool {
 	path := r.URL.Path
 	switch {
-	case strings.HasPrefix(path, "/v1beta/"):
+	case strings.HasPrefix(path, "/v1beta/"), path == "/v1"+interactionsPath, strings.HasPrefix(path, "/v1"+interactionsPath+"/"):
 		return true
 	case path != "/v1/models" && !strings.HasPrefix(path, "/v1/models/"):
 		return false

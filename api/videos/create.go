@@ -44,7 +44,7 @@ func (s *Service) create(d dialect) edge.Handler {
 		if err := s.complete(x, &req, d.bare); err != nil {
 			return err
 		}
-		task, err := s.start(x, r, d.format, req)
+		task, err := s.start(x, r, wordsOf(d.format), req)
 		if err != nil {
 			return err
 		}
@@ -92,12 +92,12 @@ func tooLong(name string) *providers.Fault {
 }
 
 // start makes the task of a canonical request, if its caller may use the model and some channel makes videos with it.
-func (s *Service) start(x *edge.Request, r *http.Request, format providers.Format, req providers.VideoRequest) (tasks.Task, error) {
-	create, err := newCreate(x, r, format, req)
+func (s *Service) start(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest) (tasks.Task, error) {
+	create, err := newCreate(x, r, in.format, req)
 	if err != nil {
 		return tasks.Task{}, err
 	}
-	if err := s.served(x, format, req); err != nil {
+	if err := s.served(x, in, req); err != nil {
 		return s.repeated(x, r, create, err)
 	}
 	if x.Caller.Budget > 0 { // the task's own money is reserved by its start
@@ -117,7 +117,7 @@ func (s *Service) start(x *edge.Request, r *http.Request, format providers.Forma
 
 // served tells whether the caller may use the request's model, and some channel makes what is asked for with it: nil, or why
 // not. Open circuits are no reason to refuse: a task waits for them.
-func (s *Service) served(x *edge.Request, format providers.Format, req providers.VideoRequest) error {
+func (s *Service) served(x *edge.Request, in wording, req providers.VideoRequest) error {
 	shape := req.Shape()
 	want := router.Want{
 		Group: x.Caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}, Several: req.N > 1, Video: &shape,
@@ -133,21 +133,28 @@ func (s *Service) served(x *edge.Request, format providers.Format, req providers
 		return nil
 	}
 	if fault := channels.Refusal(want); fault != nil {
-		return inFormat(format, fault)
+		return in.fault(fault)
 	}
 	want.Several = false
 	if fault := channels.Refusal(want); fault != nil {
-		return inFormat(format, fault)
+		return in.fault(fault)
 	}
 	if channels.Serves(want) {
-		return inFormat(format, providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model."))
+		return in.fault(providers.InvalidField("n", "Invalid request: 'n' above 1 is not possible with this model."))
 	}
 	return calls.ModelNotFound(req.Named())
 }
 
-// inFormat is the fault of a field under the name that a format has for it.
-func inFormat(format providers.Format, fault *providers.Fault) *providers.Fault {
-	names := map[providers.Format]map[string]string{
+// wording is how a format names the fields that channels refuse.
+type wording struct {
+	format providers.Format
+	// names are its own, by those of providers.VideoModel.Check where they differ.
+	names map[string]string
+}
+
+// wordsOf is the wording of a format's creates.
+func wordsOf(format providers.Format) wording {
+	return wording{format, map[providers.Format]map[string]string{
 		providers.Generic: {"seconds": "duration"},
 		providers.OpenAI:  {"image": "input_reference", "width": "size"},
 		providers.VendorC: {"seconds": "frames", "image": "image_urls"},
@@ -155,8 +162,12 @@ func inFormat(format providers.Format, fault *providers.Fault) *providers.Fault 
 			"seconds": "durationSeconds", "aspect_ratio": "aspectRatio", "negative_prompt": "negativePrompt", "generate_audio": "generateAudio",
 			"n": "sampleCount", "last_image": "lastFrame", "reference_images": "referenceImages",
 		},
-	}[format]
-	name, other := names[fault.Param]
+	}[format]}
+}
+
+// fault is the fault of a field under the format's own name.
+func (w wording) fault(fault *providers.Fault) *providers.Fault {
+	name, other := w.names[fault.Param]
 	if !other {
 		return fault
 	}

@@ -80,16 +80,20 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 			OperationID: "getVideoOperation", Method: http.MethodGet, Path: "/v1beta/models/{model}/operations/{operation}", Tags: tags,
 			Summary: "Get a video task, format B", Metadata: edge.Reads(),
 			Parameters: []*huma.Param{
-				edge.PathParameter("model", "Model id; it may hold slashes and colons"), edge.PathParameter("operation", "Video task id"),
+				edge.PathParameter("model", "Model id; it may hold slashes and colons"), edge.PathParameter("operation", "Video task id"), waitParameter(),
 			},
 			Responses: body.DeclareAnswer[geminiOperation](registry, "The operation"),
 		},
 		Handle: func(x *edge.Request, r *http.Request, id string) error {
-			task, err := s.read(r.Context(), id, 0)
+			wait, err := parseWait([]byte(r.URL.Query().Get("wait")))
 			if err != nil {
 				return err
 			}
-			return x.JSON(newGeminiOperation(task, origin(r)))
+			task, err := s.read(r.Context(), id, wait)
+			if err != nil {
+				return err
+			}
+			return x.JSON(newGeminiOperation(task, s.origin(r)))
 		},
 	}
 	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
@@ -117,22 +121,8 @@ func (s *Service) beginGemini(x *edge.Request, r *http.Request, model string, ch
 	if err != nil {
 		return err
 	}
-	if source != "" {
-		id, index := parseFile(source)
-		input, _, err := s.output(x, r, id, index)
-		if err != nil {
-			return err
-		}
-		input.Role = providers.ExtendVideo
-		if err := addInput(&req, "video", input); err != nil {
-			return err
-		}
-	}
 	req.Model = model
-	if err := s.complete(x, &req, false); err != nil {
-		return err
-	}
-	task, err := s.start(x, r, providers.Gemini, req)
+	task, err := s.workOn(x, r, wordsOf(providers.Gemini), req, work{source, providers.ExtendVideo})
 	if err != nil {
 		return err
 	}
@@ -159,8 +149,7 @@ func newGeminiOperation(task tasks.Task, base string) geminiOperation {
 		response := geminiVideoResponse{Samples: []geminiVideoSample{}}
 		if !expired(task) {
 			for index := range task.Outputs {
-				uri := base + filesPath + fileID(task.ID, index) + ":download?alt=media"
-				response.Samples = append(response.Samples, geminiVideoSample{geminiVideoFile{uri}})
+				response.Samples = append(response.Samples, geminiVideoSample{geminiVideoFile{fileURI(base, task.ID, index)}})
 			}
 		}
 		operation.Response = &geminiOperationResponse{response}
@@ -196,6 +185,11 @@ const (
 	// taskLetters are the characters of a task's id behind the prefix.
 	taskLetters = 26
 )
+
+// fileURI is where the file of a task's output is.
+func fileURI(base, task string, index int) string {
+	return base + filesPath + fileID(task, index) + ":download?alt=media"
+}
 
 func fileID(task string, index int) string {
 	id := filePrefix + strings.TrimPrefix(task, taskPrefix)

@@ -86,15 +86,8 @@ func (s *Service) readGemini(x *edge.Request, r *http.Request, check *body.Check
 	if err := readParameters(&req, parameters, &extra); err != nil {
 		return req, "", err
 	}
-	if webhook := b.Value("webhookConfig"); webhook != nil {
-		at := body.Member(webhook, "uris")
-		uris := webhook[at.From:at.To]
-		for at := range body.Items(uris) {
-			if req.WebhookURL != "" {
-				return req, "", providers.InvalidField("webhookConfig", "Invalid request: 'webhookConfig' must name one address.")
-			}
-			req.WebhookURL = string(body.Unquote(uris[at.From:at.To]))
-		}
+	if req.WebhookURL, err = readWebhook(b.Value("webhookConfig"), "webhookConfig"); err != nil {
+		return req, "", err
 	}
 	switch {
 	case len(req.NegativePrompt) > maxEchoed:
@@ -106,6 +99,22 @@ func (s *Service) readGemini(x *edge.Request, r *http.Request, check *body.Check
 		err = checkNesting("", req.Extra)
 	}
 	return req, source, err
+}
+
+// readWebhook reads the one address of a webhook's configuration, "" for none.
+func readWebhook(config []byte, field string) (address string, err error) {
+	if config == nil {
+		return "", nil
+	}
+	at := body.Member(config, "uris")
+	uris := config[at.From:at.To]
+	for at := range body.Items(uris) {
+		if address != "" {
+			return "", providers.InvalidField(field, "Invalid request: '%s' must name one address.", field)
+		}
+		address = string(body.Unquote(uris[at.From:at.To]))
+	}
+	return address, nil
 }
 
 // camelCase writes "last_frame" as "lastFrame": readers of protocol buffers take both.

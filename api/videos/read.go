@@ -31,6 +31,14 @@ type waitQuery struct {
 
 func (q waitQuery) wait() time.Duration { return time.Duration(q.Wait) * time.Second }
 
+// waitParameter declares the wait of a status read that is not registered with waitQuery.
+func waitParameter() *huma.Param {
+	return &huma.Param{
+		Name: "wait", In: "query", Description: "Seconds to wait for the next change before the task is answered as it is",
+		Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(maxWait.Seconds())},
+	}
+}
+
 // parseWait reads a wait in seconds; empty is none.
 func parseWait(text []byte) (time.Duration, error) {
 	if len(text) == 0 {
@@ -136,6 +144,19 @@ func (s *Service) outputURLs(ctx context.Context, task tasks.Task, base string) 
 		}
 	}
 	return urls
+}
+
+// origin begins the addresses that answers hold: the gateway's own where it is configured, else that at which the client
+// reached it, behind a proxy that says so too.
+func (s *Service) origin(r *http.Request) string {
+	if s.options.PublicURL != "" {
+		return s.options.PublicURL
+	}
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
 }
 
 // expired tells whether a task's videos are gone, or about to be swept.

@@ -48,7 +48,7 @@ func (s *Service) addRemix(g *edge.Group, tags []string) {
 			return err
 		}
 		req.RemixOf = r.PathValue("task_id")
-		task, err := s.remix(x, r, req)
+		task, err := s.remix(x, r, wordsOf(providers.OpenAI), req)
 		if err != nil {
 			return err
 		}
@@ -57,10 +57,10 @@ func (s *Service) addRemix(g *edge.Group, tags []string) {
 }
 
 // remix starts the remix of the video RemixOf. A repeat needs that video no more.
-func (s *Service) remix(x *edge.Request, r *http.Request, req providers.VideoRequest) (tasks.Task, error) {
+func (s *Service) remix(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest) (tasks.Task, error) {
 	source, err := s.options.Tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
-		create, bad := newCreate(x, r, providers.OpenAI, req)
+		create, bad := newCreate(x, r, in.format, req)
 		if bad != nil {
 			return tasks.Task{}, bad
 		}
@@ -75,7 +75,7 @@ func (s *Service) remix(x *edge.Request, r *http.Request, req providers.VideoReq
 	if err := s.complete(x, &req, false); err != nil {
 		return tasks.Task{}, err
 	}
-	return s.start(x, r, providers.OpenAI, req)
+	return s.start(x, r, in, req)
 }
 
 // readRemix reads what is to change. Everything else belongs to the source: a field that says something of it is refused.

@@ -1,8 +1,6 @@
 package videos
 
 import (
-	"cmp"
-	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -10,7 +8,6 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
 
@@ -85,7 +82,7 @@ func (s *Service) addSources(g *edge.Group, tags []string) {
 			if err != nil {
 				return err
 			}
-			task, err := s.workOn(x, r, req, source, operation.role)
+			task, err := s.workOn(x, r, wordsOf(providers.OpenAI), req, work{source, operation.role})
 			if err != nil {
 				return err
 			}
@@ -151,59 +148,6 @@ func (s *Service) readSourceBody(x *edge.Request, r *http.Request, check *body.C
 		return req, "", err
 	}
 	return req, "", addInput(&req, "video", input)
-}
-
-// workOn starts the edit or the extension of a source, as the role says.
-func (s *Service) workOn(x *edge.Request, r *http.Request, req providers.VideoRequest, source string, role providers.InputRole) (tasks.Task, error) {
-	asked := req
-	if source != "" {
-		input, model, err := s.output(x, r, source, 0)
-		if err != nil {
-			return tasks.Task{}, err
-		}
-		req.Model = cmp.Or(req.Model, model)
-		if err := addInput(&req, "video", input); err != nil {
-			return tasks.Task{}, err
-		}
-	}
-	if err := s.complete(x, &req, false); err != nil {
-		return tasks.Task{}, err
-	}
-	for i := range req.Inputs {
-		if req.Inputs[i].Role == providers.SourceVideo {
-			req.Inputs[i].Role = role
-		}
-	}
-	refused := s.served(x, providers.OpenAI, req)
-	if fault, ok := errors.AsType[*providers.Fault](refused); ok && fault.Param == "video" && source != "" && role == providers.SourceVideo && s.sameAs(&asked) {
-		asked.RemixOf = source
-		task, err := s.remix(x, r, asked)
-		if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Param == "video_id" { // nor does the upstream remix
-			return tasks.Task{}, refused
-		}
-		return task, err
-	}
-	return s.start(x, r, providers.OpenAI, req)
-}
-
-// sameAs tells whether a request wants everything but the prompt as its source has it, as a remix does.
-func (s *Service) sameAs(req *providers.VideoRequest) bool {
-	return req.Model == "" && req.Seconds == "" && req.Size == "" && len(req.Inputs) == 0 && s.checks.refuseFields(req) == nil
-}
-
-// output is a video of a completed task of the caller, as an input, and the task's model.
-func (s *Service) output(x *edge.Request, r *http.Request, id string, index int) (providers.Media, string, error) {
-	task, err := s.options.Tasks.Find(r.Context(), id, x.Caller.ID)
-	if err != nil {
-		return providers.Media{}, "", err
-	}
-	if task.State != workflows.Completed || expired(task) || index >= len(task.Outputs) {
-		return providers.Media{}, "", providers.InvalidField("video", "Invalid request: 'video' must be a completed video that has not expired.")
-	}
-	video := task.Outputs[index]
-	return providers.Media{
-		Role: providers.SourceVideo, Object: video.Object, ContentType: contentType(video.ContentType, ""), Size: video.Size, SHA256: video.SHA256,
-	}, task.Request.Model, nil
 }
 
 // addCharacters adds POST /v1/videos/characters and GET /v1/videos/characters/{character_id}, which say that there are none.

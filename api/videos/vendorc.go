@@ -169,7 +169,7 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 		if data.Status = "expired"; !expired(task) {
 			data.Status = "done"
 		}
-		for _, url := range v.service.outputURLs(r.Context(), task, origin(r)) {
+		for _, url := range v.service.outputURLs(r.Context(), task, v.service.origin(r)) {
 			data.VideoURL = url
 			break // the vendor makes one
 		}
@@ -198,15 +198,6 @@ func vendorCFailure(code string) int {
 		}
 	}
 	return vendorCOther
-}
-
-// origin is the address at which the client reached the gateway, behind a proxy that says so too.
-func origin(r *http.Request) string {
-	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
 }
 
 // VendorCFormat is the dialect of vendor C's one path.

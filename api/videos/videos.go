@@ -59,6 +59,8 @@ type Options struct {
 	Router calls.Router
 	// DefaultModel serves creates that name no model; "" refuses them.
 	DefaultModel string
+	// PublicURL begins the addresses that answers hold, without a slash at its end; "": the host that a request names.
+	PublicURL string
 }
 
 // Service is the operations on video tasks. It is safe for concurrent use.

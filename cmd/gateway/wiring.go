@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -177,8 +178,8 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Admin:  p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "", Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
 		Console: p.console(tokens), ConsoleApart: p.cfg.Console.Listen != "",
 		Tokens: tokens, Limits: limits, Ledger: usage, Prices: p.prices, Archive: p.archive, Links: links,
-		Health:            p.checks(tokens),
-		DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
+		Health:    p.checks(tokens),
+		PublicURL: strings.TrimRight(p.cfg.PublicURL, "/"), DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
 		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),
 		BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(os.DirFS("/"))),
 		Log:        p.log, Seen: p.metrics.Seen(), Tracer: p.tracer, Version: cli.ThisBuild().Version,

@@ -22,8 +22,8 @@ type Relayer struct {
 
 // operation is how one operation is called.
 type operation struct {
-	// verb follows the model in the path.
-	verb string
+	// verb follows the model in the path; of the one operation whose body names the model it is "", and path is its path.
+	verb, path string
 	// usage says where the answer counts tokens, streamed or not.
 	usage providers.UsageShape
 }
@@ -45,6 +45,12 @@ func operations() map[providers.Operation]operation {
 		providers.CountTokens:     {verb: "countTokens"},
 		providers.Embeddings:      {verb: "embedContent", usage: embedded},
 		providers.BatchEmbeddings: {verb: "batchEmbedContents", usage: embedded},
+		providers.Interactions: {path: "interactions", usage: providers.UsageShape{
+			Input:  []string{"usage.total_input_tokens", "usage.total_tool_use_tokens", "interaction.usage.total_input_tokens", "interaction.usage.total_tool_use_tokens"},
+			Cached: []string{"usage.total_cached_tokens", "interaction.usage.total_cached_tokens"},
+			Output: []string{"usage.total_output_tokens", "usage.total_thought_tokens", "interaction.usage.total_output_tokens", "interaction.usage.total_thought_tokens"},
+			Answer: []string{"id", "interaction.id"},
+		}},
 	}
 }
 
@@ -79,15 +85,22 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if !ok || call.Endpoint.Format != providers.Gemini {
 		return nil, providers.Faultf(providers.Internal, "The gateway sent a call to a vendor that does not serve it.")
 	}
-	path, ok := modelPath(to.Model)
-	if !ok {
-		return nil, &providers.Fault{
-			Kind: providers.ModelNotFound, Message: "No upstream model has such a name.", Param: "model", Accepted: providers.NotAccepted,
+	path := operation.path
+	if path == "" {
+		model, ok := modelPath(to.Model)
+		if !ok {
+			return nil, &providers.Fault{
+				Kind: providers.ModelNotFound, Message: "No upstream model has such a name.", Param: "model", Accepted: providers.NotAccepted,
+			}
 		}
+		path = model + ":" + operation.verb
 	}
-	address, answer := to.Channel.BaseURL+"/v1beta/"+path+":"+operation.verb, "application/json"
+	address, answer := to.Channel.BaseURL+"/v1beta/"+path, "application/json"
 	if call.Stream {
-		address, answer = address+"?alt=sse", "text/event-stream"
+		answer = "text/event-stream"
+		if operation.path == "" { // a body that names its model says that it wants events
+			address += "?alt=sse"
+		}
 	}
 	req, err := upstream.NewPost(ctx, address, call.Payload(to.Model))
 	if err != nil {

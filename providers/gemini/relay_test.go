@@ -24,6 +24,7 @@ var (
 	stream      = providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}
 	countTokens = providers.Endpoint{Format: providers.Gemini, Operation: providers.CountTokens}
 	embed       = providers.Endpoint{Format: providers.Gemini, Operation: providers.Embeddings}
+	interact    = providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}
 	batchEmbed  = providers.Endpoint{Format: providers.Gemini, Operation: providers.BatchEmbeddings}
 )
 
@@ -61,6 +62,9 @@ func TestRelayer(t *testing.T) {
 		}, {
 			Endpoint: batchEmbed, Path: "/v1beta/models/up:batchEmbedContents", Body: `{"requests":[` + content + `]}`,
 			AnswerType: "application/json", Answer: fixture(t, "batch_embed.json"),
+		}, {
+			Endpoint: interact, Path: "/v1beta/interactions", Body: `{"model":"up","input":"hi"}`,
+			AnswerType: "application/json", Answer: fixture(t, "interaction.json"), Stream: fixture(t, "interaction.sse"),
 		}},
 	})
 }
@@ -81,6 +85,7 @@ func TestAddress(t *testing.T) {
 		{"m?key=x#y z%", embed, false, "/v1beta/models/m%3Fkey=x%23y%20z%25:embedContent"},
 		{"m", stream, false, "/v1beta/models/m:streamGenerateContent"},
 		{"m", stream, true, "/v1beta/models/m:streamGenerateContent?alt=sse"},
+		{"m/../n", interact, true, "/v1beta/interactions"},
 		{"../m", generate, false, ""},
 		{"a/./m", generate, false, ""},
 		{"a//m", generate, false, ""},

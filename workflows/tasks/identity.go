@@ -72,7 +72,10 @@ func requestHash(req providers.VideoRequest) (string, error) {
 	req.IdempotencyKey, req.Source = "", nil
 	req.Inputs = append([]providers.Media(nil), req.Inputs...)
 	for i := range req.Inputs {
-		req.Inputs[i].Object = "" // where the bytes lie says nothing about them
+		req.Inputs[i].Object = ""                   // where the bytes lie says nothing about them
+		if from := req.Inputs[i].From; from != "" { // nor are they needed: a repeat may come when they are gone
+			req.Inputs[i] = providers.Media{Role: req.Inputs[i].Role, From: from}
+		}
 	}
 	doc, err := canonical(req)
 	if err != nil {

@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"strings"
 	"testing"
 
 	"modelrelay/activities"
@@ -68,5 +69,33 @@ func TestRemixRepeated(t *testing.T) {
 				t.Errorf("%d tasks, want the remix alone", engine.count())
 			}
 		})
+	}
+}
+
+// TestEditRepeated: the repeat of an edit finds its task by its key when its source is gone, whatever is known of that still.
+func TestEditRepeated(t *testing.T) {
+	t.Parallel()
+	engine := &fakeEngine{}
+	service := tasks.NewClient(engine, options(&fakeArchive{docs: make(map[string][]byte)}, storagetest.Redis(t)))
+	source := "video_" + strings.Repeat("0", 26)
+	edit := func(model string, input providers.Media) tasks.Create {
+		input.Role, input.From = providers.SourceVideo, source
+		return create(providers.VideoRequest{Model: model, Prompt: "a dog", Inputs: []providers.Media{input}})
+	}
+	made := mustCreate(t, service, edit("cut", providers.Media{URL: "https://h/made.mp4", ContentType: "video/mp4", Size: 5, SHA256: "abc"}))
+	for name, repeat := range map[string]tasks.Create{
+		"all":          edit("cut", providers.Media{URL: "https://h/made.mp4", ContentType: "video/mp4", Size: 5, SHA256: "abc"}),
+		"source alone": edit("cut", providers.Media{}), "no model": edit("", providers.Media{}),
+	} {
+		if got, err := service.Repeated(t.Context(), repeat); err != nil || got.ID != made.ID {
+			t.Errorf("%s: got %+v, %v, want %s", name, got, err, made.ID)
+		}
+	}
+	other := edit("", providers.Media{})
+	other.Request.Inputs[0].From += "#1"
+	for name, repeat := range map[string]tasks.Create{"another model": edit("other", providers.Media{}), "another video": other} {
+		if got, err := service.Repeated(t.Context(), repeat); kindOf(err) != providers.Mismatch {
+			t.Errorf("%s: got %+v, %v, want a mismatch", name, got, err)
+		}
 	}
 }

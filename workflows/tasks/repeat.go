@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"modelrelay/providers"
@@ -121,6 +122,9 @@ func (c *creation) repeatKnown(ctx context.Context, id string) (Task, memo, erro
 	req := c.in.Request
 	if req.Model == "" && req.RemixOf != "" && req.RemixOf == task.Request.RemixOf { // the source is gone
 		takeOver(&req, task.Request)
+	}
+	if req.Model == "" && slices.ContainsFunc(req.Inputs, func(input providers.Media) bool { return input.From != "" }) {
+		req.Model = task.Request.Model // its source's, which is gone
 	}
 	if hash, err := requestHash(req); err != nil || m.Token != c.in.TokenID || m.Hash != hash {
 		return Task{}, memo{}, &providers.Fault{

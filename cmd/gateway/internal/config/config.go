@@ -17,9 +17,11 @@ import (
 // Config is the whole configuration file. The doc tags are the words of README.md's table; `live:"true"` marks what a
 // reload changes without a restart. An absent key keeps the value of Default, and null counts as absent.
 type Config struct {
-	Listen   string           `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
-	AdminKey providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin, of the operator called admin; empty, and without operators: /admin answers 404"`
-	Admin    Admin            `yaml:"admin"`
+	Listen string `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
+	// PublicURL is where clients reach the gateway.
+	PublicURL string           `yaml:"public_url" doc:"address at which clients reach the gateway, such as https://gateway.example.com, for the links that answers hold; empty: the host that each request names"`
+	AdminKey  providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin, of the operator called admin; empty, and without operators: /admin answers 404"`
+	Admin     Admin            `yaml:"admin"`
 	// Operators have keys of their own.
 	Operators []Operator `yaml:"operators" live:"true"`
 	Audit     Audit      `yaml:"audit"`

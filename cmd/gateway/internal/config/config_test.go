@@ -48,6 +48,7 @@ func parse(text string) (config.Config, error) {
 
 // fullConfig is every key of the file at once.
 const fullConfig = `listen: 127.0.0.1:8080
+public_url: https://gateway.example.com/ai
 admin_key: ${ADMIN}
 admin:    {listen: 10.1.0.1:8081}
 operators: [{name: anna, key: "${ADMIN}-of-anna", role: operator}, {name: vera, key: k, role: viewer}]
@@ -92,6 +93,7 @@ func TestWholeFile(t *testing.T) {
 	want := config.Default()
 	want.AdminKey, want.Admin.Listen, want.TrustedProxies = "admin-secret", "10.1.0.1:8081", []string{"10.0.0.0/8", "::1"}
 	want.Operators = []config.Operator{{Name: "anna", Key: "admin-secret-of-anna", Role: "operator"}, {Name: "vera", Key: "k", Role: "viewer"}}
+	want.PublicURL = "https://gateway.example.com/ai"
 	want.CORS.Origins = []string{"https://app.example.com", "http://localhost:3000"}
 	want.Archive.AccessKey, want.Archive.SecretKey, want.Archive.PublicEndpoint = "x", "y", "http://127.0.0.1:9000"
 	want.Tokens = []config.Token{{
@@ -233,6 +235,8 @@ func TestProblemsNameKeyLineAndColumn(t *testing.T) {
 		{"token twice", "tokens:\n  - {name: a, key: k}\n  - {name: a, key: l}\n", "3:6: tokens[1].name: is the same as tokens[0].name"},
 		{"key twice", "tokens:\n  - {name: a, key: k}\n  - {name: b, key: k}\n", "3:15: tokens[1].key: is the same as tokens[0].key"},
 		{"unit", "prices: {m: {unit: 5}}\n", "1:14: prices.m.unit: \"5\" is unknown; known are 1, 1K, 1M"},
+		{"public address without a scheme", "public_url: gateway.example.com\n", "1:1: public_url: wants http://host or https://host"},
+		{"public address with a query", "public_url: https://h/?a=b\n", "1:1: public_url: wants nothing after ?"},
 		{"tier of nothing", "prices: {m: {tiers: [{resolution: 720p}]}}\n", "1:22: prices.m.tiers[0]: wants second or video"},
 		{"tier by pixels", "prices: {m: {tiers: [{resolution: 1280x720, video: 1}]}}\n", "prices.m.tiers[0].resolution: wants a word such as 720p"},
 		{"tier with some sound", "prices: {m: {tiers: [{audio: yes, video: 1}]}}\n", "prices.m.tiers[0].audio: \"yes\" is unknown; known are true, false"},

@@ -70,6 +70,11 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 
 // front checks who may connect to which listener.
 func (v *validator) front(c Config) {
+	if c.PublicURL != "" {
+		if address, ok := v.httpURL("public_url", c.PublicURL); ok && (address.RawQuery != "" || address.ForceQuery) {
+			v.add("public_url", "wants nothing after ?")
+		}
+	}
 	if at := c.Admin.Listen; at != "" {
 		v.address("admin.listen", at)
 		_, port, _ := net.SplitHostPort(at)

@@ -1,0 +1,107 @@
+package gemini
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/calls"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+// interactionsPath is where interactions are, behind either of the format's prefixes.
+const interactionsPath = "/interactions"
+
+// geminiInteraction is the body of an interaction, as far as the gateway reads one. It is never filled.
+type geminiInteraction struct {
+	Model       string         `json:"model,omitempty" doc:"Model id; or agent names an agent, which channels list like a model"`
+	Agent       string         `json:"agent,omitempty"`
+	Input       anyInput       `json:"input,omitzero" doc:"A text, a content, or an array of contents"`
+	Background  bool           `json:"background,omitempty" doc:"True for a video"`
+	Stream      bool           `json:"stream,omitempty"`
+	Store       bool           `json:"store,omitempty"`
+	Previous    string         `json:"previous_interaction_id,omitempty"`
+	Response    objectOrMany   `json:"response_format,omitzero" doc:"type video makes a video: with aspect_ratio, resolution, duration (6s) and delivery (uri)"`
+	Generation  map[string]any `json:"generation_config,omitempty"`
+	WebhookConf map[string]any `json:"webhook_config,omitempty" doc:"Of a video: uris, one address"`
+}
+
+// anyInput is a text, an object or an array of objects.
+type anyInput struct{}
+
+// Schema implements huma.SchemaProvider.
+func (anyInput) Schema(huma.Registry) *huma.Schema {
+	return body.AnyOf(body.Text(), body.AnyObject(), body.ArrayOf(body.AnyObject()))
+}
+
+// objectOrMany is an object or an array of objects.
+type objectOrMany struct{}
+
+// Schema implements huma.SchemaProvider.
+func (objectOrMany) Schema(huma.Registry) *huma.Schema {
+	return body.AnyOf(body.AnyObject(), body.ArrayOf(body.AnyObject()))
+}
+
+// BeginVideo begins the video of a checked interaction; false for one that makes no video.
+type BeginVideo func(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error)
+
+// AddInteractions adds the create of interactions below both prefixes of the format: those of a video are begun, others relayed as
+// they are.
+func AddInteractions(g *edge.Group, c *calls.Calls, begin BeginVideo) {
+	registry := g.OpenAPI().Components.Schemas
+	check := body.NewChecker[geminiInteraction](registry, "generation_config.max_output_tokens")
+	for _, under := range [...]struct{ prefix, suffix string }{{"/v1beta", ""}, {"/v1", "V1"}} {
+		prefix, suffix := under.prefix, under.suffix
+		g.Handle(huma.Operation{
+			OperationID: "createInteraction" + suffix, Method: http.MethodPost, Path: prefix + interactionsPath, Tags: []string{"Interactions"},
+			Summary: "Create an interaction, " + prefix,
+			Description: "With background and a response_format of type video it makes a video task, at any vendor, and needs a token that may " +
+				"make videos. Any other reaches a Gemini upstream untouched, and needs one that may call models.",
+			Parameters: []*huma.Param{{
+				Name: "Idempotency-Key", In: "header", Description: "Of a video: a create that is repeated with its key returns the first one's task",
+				Schema: body.Text(),
+			}},
+			RequestBody: body.DeclareJSON[geminiInteraction](registry), Responses: calls.DeclareAnswer("The interaction, or its events", true),
+			Metadata: edge.CallsAsRead(),
+		}, func(x *edge.Request, r *http.Request) error {
+			raw, err := x.ReadBody(r)
+			if err != nil {
+				return err
+			}
+			b, err := check.Check(raw)
+			if err != nil {
+				return err
+			}
+			if taken, err := begin(x, r, b); taken || err != nil {
+				return err
+			}
+			return relayInteraction(c, x, r, b)
+		})
+	}
+}
+
+// relayInteraction relays an interaction that makes no video. Its answer is not kept here: what works on behind it could never be
+// read.
+func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, b *body.JSON) error {
+	if err := x.Permit(edge.RelayPermission); err != nil {
+		return err
+	}
+	if b.Flag("background") {
+		return providers.InvalidField("background", "Invalid request: 'background' is possible with a video alone: "+
+			"'response_format' with the type video. Any other interaction is answered at once, or streamed.")
+	}
+	call := calls.JSONCall(providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}, b)
+	if call.Model == "" {
+		call.Model, call.ModelAt = b.Text("agent"), b.Span("agent")
+	}
+	if err := calls.CheckModel(call.Model); err != nil {
+		return err
+	}
+	call.Output, call.Header = body.WholeMember(b.Value("generation_config"), "max_output_tokens"), calls.KeepHeader(r, "Accept")
+	if previous := b.Text("previous_interaction_id"); previous != "" {
+		call.ContinuesFrom = []providers.Made{{ID: previous, Param: "previous_interaction_id"}}
+	}
+	return c.Do(x, r, call)
+}

@@ -1,0 +1,191 @@
+package videos
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/providers/router"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+// Interaction is a task as format B shows an interaction.
+type Interaction struct {
+	ID      string             `json:"id" doc:"Video task id"`
+	Object  string             `json:"object" enum:"interaction"`
+	Model   string             `json:"model"`
+	Status  string             `json:"status" enum:"in_progress,completed,failed,cancelled"`
+	Created string             `json:"created" format:"date-time"`
+	Updated string             `json:"updated" format:"date-time" doc:"When it ended, or was last read"`
+	Input   string             `json:"input,omitempty" doc:"The prompt; where include_input asks for it"`
+	Steps   []interactionStep  `json:"steps" nullable:"false" doc:"The videos, as what the model put out; none until it has completed, and none once they have expired"`
+	Errors  []interactionError `json:"errors,omitempty" nullable:"false" doc:"Why a failed task failed"`
+	// Progress and QueuePosition are beyond the format's own members.
+	Progress      int `json:"progress" minimum:"0" maximum:"100" doc:"Percent; 100 only when completed"`
+	QueuePosition int `json:"queue_position,omitempty" minimum:"1" doc:"While it waits for a place at a full upstream: 1 is next"`
+}
+
+type interactionStep struct {
+	Type    string               `json:"type" enum:"model_output"`
+	Content []interactionContent `json:"content" nullable:"false"`
+}
+
+type interactionContent struct {
+	Type     string `json:"type" enum:"video"`
+	MIMEType string `json:"mime_type"`
+	URI      string `json:"uri" doc:"Where the file is, for the token that made it"`
+}
+
+type interactionError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// interactionOf shows a task, with the addresses of its files below base.
+func interactionOf(task tasks.Task, base string) Interaction {
+	i := Interaction{
+		ID: task.ID, Object: "interaction", Model: task.Request.Model, Status: "in_progress", Steps: []interactionStep{},
+		Created: task.CreatedAt.UTC().Format(time.RFC3339), Updated: task.CompletedAt.UTC().Format(time.RFC3339),
+		Progress: task.Progress, QueuePosition: task.QueuePosition,
+	}
+	if task.CompletedAt.IsZero() {
+		i.Updated = time.Now().UTC().Format(time.RFC3339)
+	}
+	switch task.State {
+	case workflows.Failed:
+		i.Status = "failed"
+		failure := task.Failure
+		if failure == nil {
+			failure = &providers.VideoFailure{Code: workflows.CodeInternal, Message: "The task failed."}
+		}
+		if failure.Code == workflows.CodeCancelled {
+			i.Status = "cancelled"
+		}
+		i.Errors = []interactionError{{failure.Code, failure.Message}}
+	case workflows.Completed:
+		i.Status = "completed"
+		if expired(task) || len(task.Outputs) == 0 {
+			break
+		}
+		var videos []interactionContent
+		for index, output := range task.Outputs {
+			videos = append(videos, interactionContent{"video", contentType(output.ContentType, ""), fileURI(base, task.ID, index)})
+		}
+		i.Steps = append(i.Steps, interactionStep{"model_output", videos})
+	}
+	return i
+}
+
+// AddInteractions adds what reads, cancels and deletes the tasks of format B's interactions, and returns what begins one.
+func (s *Service) AddInteractions(g *edge.Group) (begin func(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error)) {
+	registry := g.OpenAPI().Components.Schemas
+	id := edge.PathParameter("interaction", "Video task id")
+	for _, under := range [...]struct{ prefix, suffix string }{{"/v1beta", ""}, {"/v1", "V1"}} {
+		prefix, suffix := under.prefix, under.suffix
+		for _, operation := range [...]struct {
+			huma.Operation
+
+			handle func(x *edge.Request, r *http.Request, id string) (any, error)
+		}{
+			{huma.Operation{
+				OperationID: "getInteraction", Method: http.MethodGet, Summary: "Get the interaction of a video task",
+				Parameters: []*huma.Param{id, waitParameter(), {
+					Name: "include_input", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer the prompt too",
+				}},
+				Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
+			}, s.interaction},
+			{huma.Operation{
+				OperationID: "cancelInteraction", Method: http.MethodPost, Path: "/cancel", Summary: "Cancel the interaction of a video task",
+				Description: cancelWords, Parameters: []*huma.Param{id}, Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
+			}, s.cancelInteraction},
+			{huma.Operation{
+				OperationID: "deleteInteraction", Method: http.MethodDelete, Summary: "Delete the interaction of a video task",
+				Parameters: []*huma.Param{id}, Responses: body.DeclareAnswer[struct{}](registry, "It is deleted"),
+			}, s.deleteInteraction},
+		} {
+			op := operation.Operation
+			op.OperationID, op.Path, op.Summary = op.OperationID+suffix, prefix+"/interactions/{interaction}"+op.Path, op.Summary+", "+prefix
+			op.Tags, op.Metadata = []string{edge.VideoTag}, edge.Reads()
+			g.Handle(op, func(x *edge.Request, r *http.Request) error {
+				answer, err := operation.handle(x, r, r.PathValue("interaction"))
+				if err != nil {
+					return err
+				}
+				return x.JSON(answer)
+			})
+		}
+	}
+	return s.beginInteraction
+}
+
+// beginInteraction makes the task of an interaction that asks for a video in the background; false for any other.
+func (s *Service) beginInteraction(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error) {
+	if !isVideo(b) {
+		return false, nil
+	}
+	if !b.Flag("background") {
+		relayed := router.Want{Group: x.Caller.Group, Model: s.options.Router.Public(b.Text("model")), Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}}
+		if s.options.Router.Serves(relayed) {
+			return false, nil
+		}
+		return true, providers.InvalidField("background", "Invalid request: 'background' must be true for a video.")
+	}
+	if err := x.Permit(edge.VideoPermission); err != nil {
+		return true, err
+	}
+	req, on, err := readInteraction(b)
+	if err != nil {
+		return true, err
+	}
+	task, err := s.workOn(x, r, interactionWords(), req, on)
+	if err != nil {
+		return true, err
+	}
+	return true, x.JSON(interactionOf(task, s.origin(r)))
+}
+
+// interaction is the task of an interaction's id.
+func (s *Service) interaction(_ *edge.Request, r *http.Request, id string) (any, error) {
+	query := r.URL.Query()
+	if stream := query.Get("stream"); stream != "" && stream != "false" {
+		return nil, providers.InvalidField("stream", "Invalid request: an interaction that makes a video has no stream; 'wait' waits for a change.")
+	}
+	wait, err := parseWait([]byte(query.Get("wait")))
+	if err != nil {
+		return nil, err
+	}
+	task, err := s.read(r.Context(), id, wait)
+	if err != nil {
+		return nil, err
+	}
+	i := interactionOf(task, s.origin(r))
+	if query.Get("include_input") == "true" {
+		i.Input = task.Request.Prompt
+	}
+	return i, nil
+}
+
+// cancelInteraction cancels the task of an interaction's id.
+func (s *Service) cancelInteraction(x *edge.Request, r *http.Request, id string) (any, error) {
+	task, err := s.options.Tasks.Cancel(r.Context(), id, x.Caller.ID)
+	return interactionOf(task, s.origin(r)), err
+}
+
+// deleteInteraction deletes the task of an interaction's id.
+func (s *Service) deleteInteraction(x *edge.Request, r *http.Request, id string) (any, error) {
+	return struct{}{}, s.options.Tasks.Delete(r.Context(), id, x.Caller.ID)
+}
+
+// interactionWords are the names of fields that channels refuse.
+func interactionWords() wording {
+	const response = "response_format."
+	return wording{providers.Gemini, map[string]string{
+		"seconds": response + "duration", "aspect_ratio": response + "aspect_ratio", "resolution": response + "resolution", "prompt": "input",
+		"image": "input", "last_image": "input", "reference_images": "input", "video": "input", "audio": "input", "seed": "generation_config.seed",
+	}}
+}

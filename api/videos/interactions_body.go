@@ -1,0 +1,325 @@
+package videos
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"modelrelay/api/body"
+	"modelrelay/providers"
+	"modelrelay/workflows/tasks"
+)
+
+// isVideo tells whether the checked body of an interaction asks for a video.
+func isVideo(b *body.JSON) bool { return videoFormat(b.Value("response_format")) != nil }
+
+// videoFormat is the response format that is a video, nil where there is none. Of several formats each must be one.
+func videoFormat(format []byte) []byte {
+	if len(format) > 0 && format[0] == '[' {
+		var found []byte
+		for at := range body.Items(format) {
+			if found = videoFormat(format[at.From:at.To]); found == nil {
+				return nil
+			}
+		}
+		return found
+	}
+	if len(format) == 0 || format[0] != '{' {
+		return nil
+	}
+	if at := body.Member(format, "type"); string(body.Unquote(format[at.From:at.To])) != "video" {
+		return nil
+	}
+	return format
+}
+
+// readInteraction reads an interaction that asks for a video. What is not read here of it, and of its generation_config,
+// reaches the vendor as its own parameters.
+func readInteraction(b *body.JSON) (req providers.VideoRequest, on work, err error) {
+	refuse := func(field, why string) error {
+		return providers.InvalidField(field, "Invalid request: '%s' %s.", field, why)
+	}
+	format := b.Value("response_format")
+	switch {
+	case b.Flag("stream"):
+		return req, on, refuse("stream", "is not possible with a video; a GET of the interaction waits for it")
+	case string(b.Value("store")) == "false":
+		return req, on, refuse("store", "must be true for what is made in the background")
+	case format[0] == '[' && several(format):
+		return req, on, refuse("response_format", "must be one video")
+	}
+	req.Model = b.Text("model")
+	if err := readResponse(&req, videoFormat(format)); err != nil {
+		return req, on, err
+	}
+	var extra []byte
+	task, err := readGeneration(&req, b.Value("generation_config"), &extra)
+	if err != nil {
+		return req, on, err
+	}
+	known := []string{"model", "input", "background", "stream", "store", "previous_interaction_id", "response_format", "response_modalities", "generation_config", "webhook_config"}
+	for nameAt, at := range body.Members(b.Raw) {
+		name, value := b.Raw[nameAt.From:nameAt.To], b.Raw[at.From:at.To]
+		if !slices.Contains(known, string(body.Unquote(name))) && !isNull(value) {
+			extra = body.AppendMember(extra, name, value)
+		}
+	}
+	if req.WebhookURL, err = readWebhook(b.Value("webhook_config"), "webhook_config"); err != nil {
+		return req, on, err
+	}
+	switch {
+	case len(extra) > maxExtra:
+		return req, on, tooMuchExtra()
+	case extra != nil:
+		req.Extra = append(extra, '}')
+		if err := checkNesting("", req.Extra); err != nil {
+			return req, on, err
+		}
+	}
+	in := interactionInput{req: &req, task: task}
+	if err := in.read(b.Value("input")); err != nil {
+		return req, on, err
+	}
+	on, err = in.finish(b.Text("previous_interaction_id"))
+	return req, on, err
+}
+
+func isNull(value []byte) bool { return bytes.Equal(value, []byte("null")) }
+
+func several(array []byte) bool {
+	n := 0
+	for range body.Items(array) {
+		n++
+	}
+	return n > 1
+}
+
+// readResponse reads what the video must be like.
+func readResponse(req *providers.VideoRequest, format []byte) (err error) {
+	for nameAt, at := range body.Members(format) {
+		name, value := string(body.Unquote(format[nameAt.From:nameAt.To])), format[at.From:at.To]
+		field, word := "response_format."+name, strings.ToLower(strings.TrimSpace(string(body.Unquote(value))))
+		if isNull(value) {
+			continue
+		}
+		if value[0] != '"' && name != "duration" {
+			return providers.InvalidField(field, "Invalid request: '%s' must be a string.", field)
+		}
+		switch name {
+		case "type":
+		case "aspect_ratio":
+			req.AspectRatio = word
+		case "resolution":
+			req.Resolution = word
+		case "duration":
+			if value[0] != '"' {
+				word = numeral(value)
+			}
+			req.Seconds, err = parseSeconds(field, strings.TrimSuffix(word, "s"))
+		case "delivery":
+			if word != "uri" {
+				err = providers.InvalidField(field, "Invalid request: '%s' must be uri: videos are read at their address.", field)
+			}
+		default:
+			err = providers.InvalidField(field, "Invalid request: '%s' is not possible here.", field)
+		}
+		if err == nil && len(word) > maxWord {
+			err = providers.InvalidField(field, "Invalid request: '%s' is too long.", field)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readGeneration reads how to make it: the vendor's word for what is to be done with the input, "" for none. The rest of the
+// configuration is put to the extra members.
+func readGeneration(req *providers.VideoRequest, config []byte, extra *[]byte) (task string, err error) {
+	var rest []byte
+	for nameAt, at := range body.Members(config) {
+		name, value := config[nameAt.From:nameAt.To], config[at.From:at.To]
+		switch string(body.Unquote(name)) {
+		case "seed":
+			if !isNull(value) {
+				req.Seed, err = readSeed(value)
+			}
+		case "video_config":
+			var others []byte
+			for nameAt, at := range body.Members(value) {
+				if member := value[nameAt.From:nameAt.To]; string(body.Unquote(member)) != "task" {
+					others = body.AppendMember(others, member, value[at.From:at.To])
+				}
+			}
+			if others != nil {
+				rest = body.AppendMember(rest, name, append(others, '}'))
+			}
+			if at := body.Member(value, "task"); at != (providers.Span{}) {
+				task = string(body.Unquote(value[at.From:at.To]))
+			}
+		default:
+			rest = body.AppendMember(rest, name, value)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if rest != nil {
+		*extra = body.AppendMember(*extra, []byte(`"generation_config"`), append(rest, '}'))
+	}
+	return task, nil
+}
+
+// The words for what is done with the input.
+const (
+	taskField     = "generation_config.video_config.task"
+	taskText      = "text_to_video"
+	taskImage     = "image_to_video"
+	taskReference = "reference_to_video"
+	taskEdit      = "edit"
+	taskExtend    = "extend"
+)
+
+// interactionInput is the input of an interaction as it is read.
+type interactionInput struct {
+	req    *providers.VideoRequest
+	task   string
+	images int
+	// source is the file of ours that the input names as its video, "" for none.
+	source string
+}
+
+// read reads an input: a text, a content, or a list of contents or of steps with contents.
+func (in *interactionInput) read(input []byte) error {
+	if len(input) == 0 || isNull(input) {
+		return nil
+	}
+	switch input[0] {
+	case '"':
+		in.prompt(body.Unquote(input))
+		return nil
+	case '[':
+		for at := range body.Items(input) {
+			if err := in.read(input[at.From:at.To]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case '{':
+		return in.content(input)
+	}
+	return providers.InvalidField("input", "Invalid request: 'input' must be a text, a content, or an array of contents.")
+}
+
+func (in *interactionInput) prompt(text []byte) {
+	if in.req.Prompt != "" && len(text) > 0 {
+		in.req.Prompt += "\n"
+	}
+	in.req.Prompt += string(text)
+}
+
+// content reads one content, or the contents of what a user said.
+func (in *interactionInput) content(content []byte) error {
+	member := func(name string) []byte {
+		at := body.Member(content, name)
+		return content[at.From:at.To]
+	}
+	switch kind := string(body.Unquote(member("type"))); kind {
+	case "user_input":
+		return in.read(member("content"))
+	case "text":
+		in.prompt(body.Unquote(member("text")))
+		return nil
+	case "image":
+		in.images++
+		return in.media(providers.FirstFrame, member("data"), member("uri"))
+	case "audio":
+		return in.media(providers.SourceAudio, member("data"), member("uri"))
+	case "video":
+		if in.source = fileOf(string(body.Unquote(member("uri")))); in.source != "" {
+			return nil
+		}
+		return in.media(providers.SourceVideo, member("data"), member("uri"))
+	default:
+		return providers.InvalidField("input", "Invalid request: 'input' holds %q, of which no video is made; 'previous_interaction_id' goes on from an earlier one.", providers.Cut(kind, maxWord))
+	}
+}
+
+// media adds an input of bytes in Base64, or of an address.
+func (in *interactionInput) media(role providers.InputRole, data, uri []byte) error {
+	text := body.Unquote(uri)
+	if len(data) > 0 && !isNull(data) {
+		text = body.Unquote(data)
+	}
+	input, err := newMedia(role, "input", text)
+	if err != nil {
+		return err
+	}
+	return addInput(in.req, "input", input)
+}
+
+// finish gives the inputs their roles, by the word for what is done with them.
+func (in *interactionInput) finish(before string) (on work, err error) {
+	wrong := func(why string) (work, error) {
+		return work{}, providers.InvalidField(taskField, "Invalid request: '%s' %s.", taskField, why)
+	}
+	on = work{source: in.source, role: providers.SourceVideo}
+	if before != "" {
+		if !tasks.IsTaskID(before) {
+			return on, providers.InvalidField("previous_interaction_id", "Invalid request: 'previous_interaction_id' names no interaction that made a video here.")
+		}
+		if on.source != "" {
+			return on, providers.InvalidField("previous_interaction_id", "Invalid request: 'previous_interaction_id' stands beside a video in 'input'.")
+		}
+		on.source = before
+	}
+	videos := len(in.req.Of(providers.SourceVideo))
+	if on.source != "" {
+		videos++
+	}
+	switch in.task {
+	case "":
+		if in.images > 1 {
+			return wrong("must say what several images are for: image_to_video or reference_to_video")
+		}
+	case taskText:
+		if in.images+videos > 0 {
+			return wrong("is text_to_video, and 'input' holds more than a text")
+		}
+	case taskImage:
+		if in.images < 1 || in.images > 2 || videos > 0 {
+			return wrong("is image_to_video, which takes the first image, or the first and the last")
+		}
+		if in.images == 2 {
+			in.roleOf(1, providers.LastFrame)
+		}
+	case taskReference:
+		for i := range in.images {
+			in.roleOf(i, providers.Reference)
+		}
+	case taskEdit, taskExtend:
+		if videos != 1 {
+			return wrong("is " + in.task + ", which takes one video")
+		}
+		if in.task == taskExtend {
+			on.role = providers.ExtendVideo
+		}
+	default:
+		return wrong("must be text_to_video, image_to_video, reference_to_video, edit or extend")
+	}
+	return on, nil
+}
+
+// roleOf gives image number i its role.
+func (in *interactionInput) roleOf(i int, role providers.InputRole) {
+	inputs := in.req.Inputs
+	for at := range inputs {
+		if kind := inputs[at].Role; kind == providers.SourceVideo || kind == providers.SourceAudio {
+			continue
+		}
+		if i--; i < 0 {
+			inputs[at].Role = role
+			return
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package videos
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+// work is what a create does with a video: the role says whether it edits the video or goes on from it. The source is the
+// id of a task of ours, or of its file, "" where the video is among the request's inputs.
+type work struct {
+	source string
+	role   providers.InputRole
+}
+
+// workOn starts the edit or the extension of a source. An edit that no model takes is a remix where that says as much.
+func (s *Service) workOn(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest, on work) (tasks.Task, error) {
+	asked := req
+	if on.source != "" {
+		model, err := s.addSource(x, r, &req, on)
+		if err != nil {
+			return s.repeatedWork(x, r, in, asked, on, err)
+		}
+		req.Model = cmp.Or(req.Model, model)
+	}
+	if err := s.complete(x, &req, false); err != nil {
+		return tasks.Task{}, err
+	}
+	for i := range req.Inputs {
+		if req.Inputs[i].Role == providers.SourceVideo {
+			req.Inputs[i].Role = on.role
+		}
+	}
+	refused := s.served(x, in, req)
+	if fault, ok := errors.AsType[*providers.Fault](refused); ok && fault.Param == "video" && s.remixes(asked, on) {
+		asked.RemixOf, _ = parseSource(on.source)
+		task, err := s.remix(x, r, in, asked)
+		if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Param == "video_id" { // nor does the upstream remix
+			return tasks.Task{}, refused
+		}
+		return task, err
+	}
+	return s.start(x, r, in, req)
+}
+
+// remixes tells whether a remix is an edit as it is asked for: it has everything but the prompt from its source.
+func (s *Service) remixes(asked providers.VideoRequest, on work) bool {
+	return on.source != "" && on.role == providers.SourceVideo &&
+		asked.Model == "" && asked.Seconds == "" && asked.Size == "" && len(asked.Inputs) == 0 && s.checks.refuseFields(&asked) == nil
+}
+
+// repeatedWork answers an edit or an extension whose source is not there, as otherwise says: a repeat needs it no more.
+func (s *Service) repeatedWork(x *edge.Request, r *http.Request, in wording, asked providers.VideoRequest, on work, otherwise error) (tasks.Task, error) {
+	req := asked
+	create, err := newCreate(x, r, in.format, req)
+	if err != nil || create.IdempotencyKey == "" && !create.Repeat {
+		return tasks.Task{}, otherwise
+	}
+	named := req.Model != ""
+	if !named { // the task that is repeated knows its source's
+		req.Model = "unknown"
+	}
+	if err := addInput(&req, "video", providers.Media{Role: on.role, From: sourceName(parseSource(on.source))}); err != nil {
+		return tasks.Task{}, err
+	}
+	if err := s.complete(x, &req, false); err != nil {
+		return tasks.Task{}, otherwise
+	}
+	if !named {
+		req.Model, x.Outcome.Model = "", ""
+	}
+	create.Request = req
+	task, err := s.repeated(x, r, create, otherwise)
+	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.Mismatch && s.remixes(asked, on) {
+		asked.RemixOf, _ = parseSource(on.source)
+		return s.remix(x, r, in, asked)
+	}
+	return task, err
+}
+
+// addSource gives a request the video of a completed task of the caller, and returns the task's model.
+func (s *Service) addSource(x *edge.Request, r *http.Request, req *providers.VideoRequest, on work) (model string, err error) {
+	id, index := parseSource(on.source)
+	task, err := s.options.Tasks.Find(r.Context(), id, x.Caller.ID)
+	if err != nil {
+		return "", err
+	}
+	if task.State != workflows.Completed || expired(task) || index >= len(task.Outputs) {
+		return "", providers.InvalidField("video", "Invalid request: 'video' must be a completed video that has not expired.")
+	}
+	video := task.Outputs[index]
+	return task.Request.Model, addInput(req, "video", providers.Media{
+		Role: on.role, Object: video.Object, ContentType: contentType(video.ContentType, ""), Size: video.Size, SHA256: video.SHA256,
+		From: sourceName(id, index),
+	})
+}
+
+// parseSource is the task that a source names by its own id or a file's, and which of its videos.
+func parseSource(source string) (task string, index int) {
+	if task, index = parseFile(source); task != "" {
+		return task, index
+	}
+	return source, 0
+}
+
+// sourceName names a video of a task, whichever way a client did.
+func sourceName(task string, index int) string {
+	if index == 0 {
+		return task
+	}
+	return task + "#" + strconv.Itoa(index)
+}
