@@ -206,28 +206,7 @@ func (s *Stack) EveryVendor() string {
     keys: [sk-upstream-chained]
     models: {generic-video-fast: , generic-video-manual: , generic-video-fast-fail: }
     groups: [default]
-`, s.UpstreamAt) + s.moreVideoVendors()
-}
-
-// moreVideoVendors are channels of the vendors that host models and of those in China, by public names that say whose.
-func (s *Stack) moreVideoVendors() string {
-	var channels strings.Builder
-	for _, c := range []struct{ vendor, path, model string }{
-		{"hailuo", "/hailuo", "MiniMax-H3"},
-		{"wan", "/wan", "wan3.0-video"},
-		{"vidu", "/vidu", "viduq3-turbo"},
-		{"pixverse", "/pixverse", "v6"},
-		{"zhipu", "/zhipu", "cogvideox-3"},
-		{"fal", "/fal", "some-one/mover"},
-		{"replicate", "/replicate/v1", "some-one/mover"},
-	} {
-		fmt.Fprintf(&channels, "  - {name: %[1]s, vendor: %[1]s, base_url: \"http://%[2]s%[3]s\", keys: [sk-upstream-%[1]s], groups: [default], models: {", c.vendor, s.UpstreamAt, c.path)
-		for _, way := range []string{"fast", "manual", "fast-fail"} {
-			fmt.Fprintf(&channels, "%s-video-%s: %s-%s, ", c.vendor, way, c.model, way)
-		}
-		channels.WriteString("}}\n")
-	}
-	return channels.String()
+`, s.UpstreamAt)
 }
 
 // Pairs is a channel for each kind of chat upstream, as YAML list items. That of OpenAI's Responses alone and Anthropic's have, as
