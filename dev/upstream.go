@@ -13,7 +13,7 @@ type upstreamCommand struct {
 	VideoMin      time.Duration `default:"15s" help:"The shortest time a video job takes."`
 	VideoMax      time.Duration `default:"25s" help:"The longest time a video job takes."`
 	ChunkInterval time.Duration `default:"20ms" help:"The time between two events of a stream; negative: none."`
-	LinkLife      time.Duration `default:"1h" help:"How long the link to a result works."`
+	LinkLife      time.Duration `help:"How long the link to a result works; as long as its vendor says by default."`
 }
 
 // Run serves the upstreams that only pretend.

@@ -28,7 +28,7 @@ type Options struct {
 	VideoMin, VideoMax time.Duration
 	// ChunkInterval is the time between two events of a stream; zero means 20 ms, negative none.
 	ChunkInterval time.Duration
-	// LinkLife is how long a result link works; zero means one hour.
+	// LinkLife is how long a result link works; zero means what the vendor says, else an hour.
 	LinkLife time.Duration
 }
 
@@ -45,9 +45,6 @@ func (o Options) withDefaults() Options {
 	o.VideoMax = max(o.VideoMin, o.VideoMax)
 	if o.ChunkInterval == 0 {
 		o.ChunkInterval = 20 * time.Millisecond
-	}
-	if o.LinkLife == 0 {
-		o.LinkLife = time.Hour
 	}
 	return o
 }

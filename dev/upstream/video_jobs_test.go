@@ -12,6 +12,8 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -364,4 +366,52 @@ func (f *fake) grant(t *testing.T, account, change map[string]any) answer {
 	assertion := strings.Join(append(parts, base64.RawURLEncoding.EncodeToString(signature)), ".")
 	form := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}}
 	return f.do(t, "POST", "/veo/token", form.Encode(), "Authorization", "", "Content-Type", "application/x-www-form-urlencoded")
+}
+
+// TestLinkLife: links live as long as their vendor says, from the job's end where it says that, unless the fakes are told another life.
+func TestLinkLife(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		life    time.Duration
+		vendor  string
+		want    time.Duration
+		renewed bool
+	}{
+		{0, "runway", 24 * time.Hour, true}, {0, "luma", time.Hour, true}, {0, "ark", 24 * time.Hour, false}, {0, "xai", time.Hour, true}, {time.Minute, "ark", time.Minute, false},
+	} {
+		t.Run(tc.vendor+" "+tc.life.String(), func(t *testing.T) {
+			t.Parallel()
+			f := start(t, upstream.Options{LinkLife: tc.life, VideoMin: time.Millisecond, VideoMax: time.Millisecond})
+			i := slices.IndexFunc(videoVendors(), func(v videoVendor) bool { return v.name == tc.vendor })
+			v := videoVendors()[i]
+			made := f.call(t, v.create, v.body, v.header)
+			id, _ := dig(made.json(t), v.id).(string)
+			read := func() time.Time {
+				var link string
+				eventually(t, func() bool {
+					got := f.call(t, strings.ReplaceAll(v.read, "{id}", id), v.ask, v.header)
+					if len(got.body) > 0 {
+						link, _ = dig(got.json(t), v.link).(string)
+					}
+					return link != ""
+				})
+				at, err := url.Parse(link)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ms, err := strconv.ParseInt(at.Query().Get("expires"), 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return time.UnixMilli(ms)
+			}
+			first := read()
+			if left := time.Until(first); left > tc.want || left < tc.want-time.Minute {
+				t.Errorf("got a link of %s, want %s", left, tc.want)
+			}
+			if second := read(); second.After(first.Add(time.Millisecond)) && !tc.renewed {
+				t.Errorf("asking again gives a link until %s, want %s", second, first)
+			}
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 
@@ -226,6 +227,7 @@ func TestKillAtVideoVendors(t *testing.T) {
 	}
 	worker.Start()
 	front.Start()
+	restarted := time.Now()
 
 	for _, v := range vendors {
 		for _, phase := range []string{submitting, polling, archiving} {
@@ -235,6 +237,7 @@ func TestKillAtVideoVendors(t *testing.T) {
 			} else if ended := front.AwaitEnd(ids[prompt], stack.CrashTimeout); ended.Error.Code != workflows.CodeUpstreamUnknown {
 				t.Errorf("%s: ended as %s %s, want %s", prompt, ended.Status, ended.Error.Code, workflows.CodeUpstreamUnknown)
 			}
+			t.Logf("%s: over %s after the restart", prompt, time.Since(restarted).Round(time.Second))
 		}
 	}
 	wantPaidOnce(t, s, vendors, ids)

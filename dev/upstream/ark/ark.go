@@ -29,7 +29,7 @@ func Serve(server *fake.Server) {
 	v := &fake.Vendor{Name: "ark", Authenticate: authenticate, Refuse: refuse, Unknown: func(id string) fake.Problem {
 		return fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Code: "ResourceNotFound", Message: "The specified resource " + id + " is not found."}
 	}}
-	s.ServeLinks(v.Name, &fake.Links{NoHead: true})
+	s.ServeLinks(v.Name, &fake.Links{Life: 24 * time.Hour, FromEnd: true, NoHead: true})
 	s.Handle("POST "+tasks, fake.Operation{Vendor: v, Name: "video.create", Parse: parseCreate, Answer: s.answerCreate})
 	s.Handle("GET "+tasks, fake.Operation{Vendor: v, Name: "video.list", Answer: s.answerList})
 	s.Handle("GET "+tasks+"/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerGet})

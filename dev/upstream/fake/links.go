@@ -29,9 +29,16 @@ func signLink(path, expires string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// VideoLink returns a link to one output of a job.
+// VideoLink returns a link to one output of a job that ended.
 func (s *Server) VideoLink(x *Exchange, j *jobs.Job, output int) string {
-	return s.Link(x, fmt.Sprintf("/media/%s/%s/%d.mp4", j.Vendor, j.ID, output), s.LinkLife(j))
+	life := s.LinkLife(j)
+	if l := s.links[j.Vendor]; l != nil && l.FromEnd && j.LinkLife == 0 {
+		now := time.Now()
+		if ended := j.Ended(now); ended != nil {
+			life -= now.Sub(time.Unix(*ended, 0))
+		}
+	}
+	return s.Link(x, fmt.Sprintf("/media/%s/%s/%d.mp4", j.Vendor, j.ID, output), life)
 }
 
 // coverFile is the picture of a job's video.
@@ -44,17 +51,22 @@ func (s *Server) CoverLink(x *Exchange, j *jobs.Job) string {
 
 // Links are the rules by which a vendor hands out results.
 type Links struct {
+	// Life is how long a link works; 0: an hour. Settings.LinkLife and the rule "link" go before it.
+	Life time.Duration
+	// FromEnd: it counts from the job's end, so that asking again gives no longer life; else from the answer that has the link.
+	FromEnd bool
 	// Authenticate, when set, wants the vendor's key as well; a link alone is not enough then.
 	Authenticate func(x *Exchange) (key string, refusal *Problem)
 	// NoHead says that a link is signed for GET alone.
 	NoHead bool
 }
 
-// ServeLinks serves the result links of a vendor; l may be nil: a link needs no key. Their calls count as its video.content.
+// ServeLinks serves the result links of a vendor; l may be nil: a link of an hour that needs no key. Their calls count as its video.content.
 func (s *Server) ServeLinks(name string, l *Links) {
 	if l == nil {
 		l = new(Links)
 	}
+	s.links[name] = l
 	v := &Vendor{Name: name, Authenticate: l.check, Refuse: RefuseLink}
 	s.Handle("GET /media/"+name+"/{id}/{output}", Operation{v, "video.content", s.ParseID, s.answerLink})
 }

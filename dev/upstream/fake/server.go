@@ -21,7 +21,7 @@ type Settings struct {
 	VideoMin, VideoMax time.Duration
 	// ChunkInterval is the time between two events of a stream; negative: none.
 	ChunkInterval time.Duration
-	// LinkLife is how long a result link works.
+	// LinkLife is how long a result link works; 0: as long as the vendor says.
 	LinkLife time.Duration
 }
 
@@ -37,7 +37,8 @@ type Server struct {
 	Jobs        *jobs.Store
 	Clip        *clip.Clip
 	Connections connections
-	scratch     sync.Pool // of *scratch
+	scratch     sync.Pool         // of *scratch
+	links       map[string]*Links // by vendor; made with the operations
 }
 
 // New returns a server of the control interface, to which vendors add theirs. When ctx ends, calls end as if their clients were still there.
@@ -51,6 +52,7 @@ func New(ctx context.Context, o Settings, jobs *jobs.Store) *Server {
 		rules:    newRules(),
 		Jobs:     jobs,
 		Clip:     clip.New(),
+		links:    map[string]*Links{},
 	}
 	s.routeControl()
 	return s

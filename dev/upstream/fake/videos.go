@@ -176,7 +176,18 @@ func (s *Server) LinkLife(j *jobs.Job) time.Duration {
 	if j.LinkLife > 0 {
 		return time.Duration(j.LinkLife) * time.Millisecond
 	}
-	return s.Settings.LinkLife
+	if l := s.links[j.Vendor]; s.Settings.LinkLife == 0 && l != nil && l.Life > 0 {
+		return l.Life
+	}
+	return s.UsualLinkLife()
+}
+
+// UsualLinkLife is how long links work of which the vendor does not say it.
+func (s *Server) UsualLinkLife() time.Duration {
+	if s.Settings.LinkLife > 0 {
+		return s.Settings.LinkLife
+	}
+	return time.Hour
 }
 
 // ServeContent sends one output, ranges and HEAD included.

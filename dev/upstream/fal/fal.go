@@ -21,7 +21,7 @@ type api struct{ *fake.Server }
 func Serve(server *fake.Server) {
 	s := &api{server}
 	v := &fake.Vendor{Name: name, Authenticate: fake.SchemeKey("Key"), Refuse: refuse}
-	s.ServeLinks(name, nil)
+	s.ServeLinks(name, &fake.Links{Life: 7 * 24 * time.Hour, FromEnd: true})
 	s.Handle("POST /fal/{owner}/{app}", fake.Operation{Vendor: v, Name: "video.create", Parse: parseCreate, Answer: s.answerCreate})
 	s.Handle("POST /fal/{owner}/{app}/{path...}", fake.Operation{Vendor: v, Name: "video.create", Parse: parseCreate, Answer: s.answerCreate})
 	const request = "/fal/{owner}/{app}/requests/{id}"

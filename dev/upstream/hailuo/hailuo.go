@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"modelrelay/dev/upstream/fake"
 	"modelrelay/dev/upstream/jobs"
@@ -21,7 +22,7 @@ type api struct{ *fake.Server }
 // each look, and the first API refuses with a 200.
 func Serve(server *fake.Server) {
 	s := &api{server}
-	s.ServeLinks(name, nil)
+	s.ServeLinks(name, &fake.Links{Life: 9 * time.Hour})
 	first := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: refuseFirst}
 	s.Handle("POST /hailuo/v1/video_generation", fake.Operation{Vendor: first, Name: "video.create", Parse: parseFirst, Answer: s.answerFirst})
 	s.Handle("GET /hailuo/v1/query/video_generation", fake.Operation{Vendor: first, Name: "video.get", Parse: s.parseFirstQuery, Answer: s.answerFirstQuery})

@@ -19,7 +19,7 @@ type api struct{ *fake.Server }
 func Serve(server *fake.Server) {
 	s := &api{server}
 	v := &fake.Vendor{Name: "luma", Authenticate: fake.BearerKey, Refuse: refuse}
-	s.ServeLinks(v.Name, nil)
+	s.ServeLinks(v.Name, &fake.Links{Life: time.Hour})
 	s.Handle("POST /luma/v1/generations", fake.Operation{Vendor: v, Name: "video.create", Parse: s.parseCreate, Answer: s.answerCreate})
 	s.Handle("GET /luma/v1/generations/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerGet})
 	s.Handle("/luma/", fake.Operation{Vendor: v, Name: "unknown", Answer: func(x *fake.Exchange) {

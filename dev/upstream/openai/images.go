@@ -98,7 +98,7 @@ func (s *api) answerImage(x *fake.Exchange) {
 		picture := clip.Paint(q.Prompt, i)
 		if q.Format == "url" {
 			name := base64.RawURLEncoding.EncodeToString([]byte(q.Prompt[:min(len(q.Prompt), 100)]))
-			data = append(data, map[string]string{"url": s.Link(x, fmt.Sprintf("/media/images/%s/%d.png", name, i), s.Settings.LinkLife)})
+			data = append(data, map[string]string{"url": s.Link(x, fmt.Sprintf("/media/images/%s/%d.png", name, i), s.UsualLinkLife())})
 			continue
 		}
 		data = append(data, map[string]string{"b64_json": base64.StdEncoding.EncodeToString(picture)})

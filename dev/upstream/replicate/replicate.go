@@ -27,7 +27,7 @@ type api struct{ *fake.Server }
 func Serve(server *fake.Server) {
 	s := &api{server}
 	v := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: refuse}
-	s.ServeLinks(name, nil)
+	s.ServeLinks(name, &fake.Links{Life: time.Hour, FromEnd: true})
 	for _, path := range []string{"/models/{owner}/{model}/predictions", "/deployments/{owner}/{model}/predictions", "/predictions"} {
 		s.Handle("POST "+root+path, fake.Operation{Vendor: v, Name: "video.create", Parse: parseCreate, Answer: s.answerCreate})
 	}

@@ -26,7 +26,7 @@ type api struct {
 func Serve(server *fake.Server) {
 	s := &api{Server: server, uploads: uploads{digests: map[string]fake.Media{}}}
 	v := &fake.Vendor{Name: "runway", Authenticate: authenticate, Refuse: refuse}
-	s.ServeLinks(v.Name, nil)
+	s.ServeLinks(v.Name, &fake.Links{Life: 24 * time.Hour})
 	for _, route := range []string{"text_to_video", "image_to_video", "video_to_video"} {
 		s.Handle("POST /runway/v1/"+route, fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return s.parseCreate(x, route) }, Answer: s.answerCreate})
 	}

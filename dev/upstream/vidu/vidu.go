@@ -24,7 +24,7 @@ type api struct{ *fake.Server }
 func Serve(server *fake.Server) {
 	s := &api{server}
 	v := &fake.Vendor{Name: name, Authenticate: fake.SchemeKey("Token"), Refuse: refuse}
-	s.ServeLinks(name, nil)
+	s.ServeLinks(name, &fake.Links{Life: 24 * time.Hour})
 	for _, mode := range []string{"text2video", "img2video", "start-end2video", "reference2video", "extend"} {
 		s.Handle("POST "+root+"/"+mode, fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, mode) }, Answer: s.answerCreate})
 	}

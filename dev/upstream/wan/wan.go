@@ -26,7 +26,7 @@ type api struct{ *fake.Server }
 func Serve(server *fake.Server) {
 	s := &api{server}
 	v := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: refuse}
-	s.ServeLinks(name, &fake.Links{NoHead: true})
+	s.ServeLinks(name, &fake.Links{Life: 24 * time.Hour, FromEnd: true, NoHead: true})
 	for _, path := range []string{"/services/aigc/video-generation/video-synthesis", "/services/aigc/image2video/video-synthesis"} {
 		framed := strings.Contains(path, "image2video")
 		s.Handle("POST "+root+path, fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, framed) }, Answer: s.answerCreate})

@@ -24,7 +24,7 @@ type api struct{ *fake.Server }
 func Serve(server *fake.Server) {
 	s := &api{server}
 	v := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: refuse}
-	s.ServeLinks(name, nil)
+	s.ServeLinks(name, &fake.Links{Life: 24 * time.Hour, FromEnd: true})
 	s.Handle("POST /zhipu/videos/generations", fake.Operation{Vendor: v, Name: "video.create", Parse: s.parseCreate, Answer: s.answerCreate})
 	s.Handle("GET /zhipu/async-result/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerResult})
 }
