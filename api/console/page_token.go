@@ -183,6 +183,7 @@ func tokenLink(v *View) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
+	v.s.note(v, Act{Who: v.Who, What: linkWord, Subject: token.Token.ID})
 	token.Link = v.s.base(v.R) + Root + "/enter/" + code
 	return "", token, nil
 }

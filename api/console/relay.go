@@ -44,6 +44,9 @@ func (s *Server) relay(v *View) {
 		}
 		who.Owner = id
 	}
+	if v.Who.Role == Operator && !safe(v.R.Method) {
+		s.note(v, Act{Who: v.Who, What: tryWord, Subject: who.Owner})
+	}
 	if v.R.URL.RawQuery != "" {
 		path += "?" + v.R.URL.RawQuery
 	}

@@ -82,6 +82,13 @@ type Sessions interface {
 	Once(ctx context.Context, word string) (first bool, err error)
 }
 
+// Act is what somebody did, or was refused, at the console's own door.
+type Act struct {
+	Who Who
+	// What is a word such as sign_in, Subject what it is about, Refused why it was not done, "" for done.
+	What, Subject, Refused string
+}
+
 // Options are what a console works with. All of it stays the caller's, and all but URL, the texts and Log is needed.
 type Options struct {
 	// API serves the whole API to requests whose context As has made.
@@ -95,6 +102,9 @@ type Options struct {
 	Lookup func(ctx context.Context, kind, owner string) (Who, error)
 	// Opened tells whether there is any operator; without one the sign-in says how to add one.
 	Opened func() bool
+	// Note writes into the audit log what the console lets happen itself: sign-ins, their end, links and whose token is tried.
+	// nil: nobody does.
+	Note func(r *http.Request, act Act)
 	// Source is the address that a request comes from, "" where it is not known.
 	Source   func(r *http.Request) string
 	Sessions Sessions

@@ -121,6 +121,7 @@ func (s *Server) signIn(v *View) {
 	if err == nil {
 		err = s.begin(v, who)
 	}
+	s.note(v, Act{Who: who, What: signInWord, Subject: who.Name, Refused: reason(err)})
 	status, wait := http.StatusForbidden, (*WaitError)(nil)
 	switch {
 	case err == nil:
@@ -159,6 +160,7 @@ func (s *Server) useLink(v *View) {
 	if err == nil {
 		err = s.begin(v, who)
 	}
+	s.note(v, Act{Who: who, What: signInWord, Subject: who.Name, Refused: reason(err)})
 	if err != nil {
 		s.stale(v, err)
 		return
@@ -168,6 +170,35 @@ func (s *Server) useLink(v *View) {
 		return
 	}
 	v.redirect(Root + "/setup")
+}
+
+// Words of the audit log.
+const (
+	signInWord  = "sign_in"
+	signOutWord = "sign_out"
+	linkWord    = "make_sign_in_link"
+	tryWord     = "try_as_token"
+)
+
+func (s *Server) note(v *View, act Act) {
+	if s.o.Note != nil {
+		s.o.Note(v.R, act)
+	}
+}
+
+// reason is why somebody was refused, without what they sent.
+func reason(err error) string {
+	wait := (*WaitError)(nil)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &wait):
+		return "too many wrong keys"
+	case errors.Is(err, ErrUnknown):
+		return "unknown key or link"
+	default:
+		return "not to be told at the moment"
+	}
 }
 
 // stale answers a link that does not work.
@@ -185,6 +216,7 @@ func (s *Server) signOut(v *View) {
 			s.fail(v, http.StatusServiceUnavailable, "session.away")
 			return
 		}
+		s.note(v, Act{Who: v.Who, What: signOutWord, Subject: v.Who.Name})
 	}
 	s.clearCookie(v)
 	v.redirect(Root + "/sign-in")

@@ -10,6 +10,7 @@ import (
 	"modelrelay/api/edge"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/storage"
+	"modelrelay/storage/audit"
 	"modelrelay/storage/sessions"
 	"modelrelay/storage/tokens"
 )
@@ -35,6 +36,7 @@ func (p *parts) console(store *tokens.Store) func(inside http.Handler) http.Hand
 				}
 				return ""
 			},
+			Note:     people.note,
 			Sessions: consoleSessions{sessions.New(p.redis, p.cfg.Console.Idle)},
 			URL:      p.cfg.ConsoleURL(), TraceURL: p.cfg.Console.TraceURL, Currency: p.cfg.Currency,
 			Version: cli.ThisBuild().Version, Log: p.log,
@@ -110,6 +112,22 @@ func (p *people) lookup(ctx context.Context, kind, owner string) (console.Who, e
 		}
 	}
 	return console.Who{}, console.ErrUnknown
+}
+
+// note writes an act into the audit log.
+func (p *people) note(r *http.Request, act console.Act) {
+	x := edge.Of(r.Context())
+	entry := audit.Entry{Who: act.Who.Owner, What: act.What, Subject: act.Subject, Reason: act.Refused, RequestID: x.ID}
+	switch act.Who.Kind {
+	case operatorKind:
+		entry.By = audit.Operator
+	case tokenKind:
+		entry.By = audit.Token
+	}
+	if source := x.Source(); source.IsValid() {
+		entry.From = source.String()
+	}
+	p.audit.Record(r.Context(), entry)
 }
 
 func ofOperator(o edge.Operator) console.Who {

@@ -1,0 +1,122 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// probes are what somebody may write to become a part of a page.
+func probes() []string {
+	list := []string{
+		`<script>alert(1)</script>`, `"><script>alert(1)</script>`, `'><img src=x onerror=alert(1)>`, `<img src=x onerror=alert(1)>`,
+		`<svg onload=alert(1)>`, `<svg><script>alert(1)</script></svg>`, `<body onload=alert(1)>`, `<iframe src=javascript:alert(1)>`,
+		`<a href="javascript:alert(1)">x</a>`, `javascript:alert(1)`, `data:text/html,<script>alert(1)</script>`, `" onmouseover="alert(1)`,
+		`' onfocus='alert(1)' autofocus='`, "` onload=alert(1) x=`", `{{.}}`, `{{template "layout" .}}`, `${alert(1)}`, `<!--<script>`, `--><script>alert(1)</script>`,
+		`</title><script>alert(1)</script>`, `</textarea><script>alert(1)</script>`, `</style><script>alert(1)</script>`, `<style>*{display:none}</style>`,
+		`<link rel=stylesheet href=//evil.example>`, `<meta http-equiv=refresh content="0;url=//evil.example">`, `<base href=//evil.example>`,
+		`<form action=//evil.example><button>x`, `<input onfocus=alert(1) autofocus>`, `<video src=x onerror=alert(1)>`, `<details open ontoggle=alert(1)>`,
+		`<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>`, `<template><script>alert(1)</script></template>`, `<object data=//evil.example>`,
+		`<applet code=//evil.example>`, `<try-call data-to=//evil.example>`, `<live-region every=0>`, `<tab-set>`, "\u2028alert(1)\u2029", "\x00<script>", "<scr\x00ipt>alert(1)</script>",
+		`&lt;script&gt;alert(1)&lt;/script&gt;`, `&#60;script&#62;`, `%3Cscript%3Ealert(1)%3C/script%3E`, `\u003cscript\u003e`, `<ſcript>alert(1)</ſcript>`,
+		`+ADw-script+AD4-alert(1)+ADw-/script+AD4-`, `]]><script>alert(1)</script>`, `<?xml version="1.0"?><x/>`, `<x onclick=alert(1)>x`, `<button popovertarget=x>`,
+		`<button commandfor="revoke" command="show-modal">`, `x" command="show-modal" commandfor="revoke`, `x" name="do" value="revoke`, `../../admin`, `..%2f..%2fadmin`, `?done=token-revoked`, `#"><script>`,
+		"a\r\nSet-Cookie: relay=x", "‮txt.exe", strings.Repeat("<b>", 500),
+	}
+	return list
+}
+
+// attribute is the value of one, in which a quote is written otherwise.
+var attribute = regexp.MustCompile(`="[^"]*"`)
+
+var tag = regexp.MustCompile(`<[a-zA-Z!?/]`)
+
+// What others wrote is text on every page that shows it, and adds no element and no attribute that the templates do not have.
+func TestWhatOthersWroteIsText(t *testing.T) {
+	t.Parallel()
+	pagesWith := func(text string) map[string]string {
+		token := map[string]any{
+			"id": text, "name": text, "state": "active", "hint": text, "group": text, "models": []string{text}, "operations": []string{}, "networks": []string{text},
+			"lane": text, "webhook_url": text, "spent": 1, "budget": 2, "key": text, "webhook_secret": text,
+		}
+		h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method == http.MethodPatch:
+				raw, _ := json.Marshal(map[string]any{"error": map[string]any{"message": text, "param": text, "code": text}})
+				w.Header().Set("X-Request-Id", text)
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = w.Write(raw)
+			case r.URL.Path == "/admin/tokens" && r.Method == http.MethodGet, r.URL.Path == "/v1/models", r.URL.Path == "/admin/models", r.URL.Path == "/admin/channels":
+				raw, _ := json.Marshal(map[string]any{"data": []any{token}, "after": text})
+				_, _ = w.Write(raw)
+			default:
+				raw, _ := json.Marshal(token)
+				_, _ = w.Write(raw)
+			}
+		})
+		b := h.as(t, "anna")
+		agent := httptest.NewRequest(http.MethodPost, "http://localhost:8080/console/sign-in", strings.NewReader("key=anna"))
+		agent.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		agent.Header.Set("Sec-Fetch-Site", "same-origin")
+		agent.Header.Set("User-Agent", text)
+		b.do(agent)
+		q := url.QueryEscape(text)
+		return map[string]string{
+			"tokens":  b.get("/console/tokens?q=" + q + "&group=" + q + "&sort=" + q + "&done=" + q).Body.String(),
+			"token":   b.get("/console/tokens/x").Body.String(),
+			"like":    b.get("/console/tokens/new?like=" + q).Body.String(),
+			"made":    b.post("/console/tokens/new", url.Values{"do": {"create"}, "name": {text}, "group": {text}}).Body.String(),
+			"refused": b.post("/console/tokens/x", url.Values{"do": {"change"}, "models": {text}, "group": {text}, "webhook_url": {text}, "lane": {text}}).Body.String(),
+			"number":  b.post("/console/tokens/x", url.Values{"do": {"change"}, "max_tasks": {text}}).Body.String(),
+			"try":     b.get("/console/try?model=" + q + "&prompt=" + q + "&as=" + q + "&kind=" + q).Body.String(),
+			"you":     b.get("/console/you").Body.String(),
+			"setup":   b.get("/console/setup").Body.String(),
+			"nothing": b.get("/console/" + url.PathEscape(text)).Body.String(),
+			"sign-in": (&browser{h: h}).get("/console/sign-in?next=" + q).Body.String(),
+			"no link": (&browser{h: h}).get("/console/enter/" + url.PathEscape(text)).Body.String(),
+		}
+	}
+	plain := pagesWith("harmless")
+	for i, probe := range probes() {
+		for name, body := range pagesWith(probe) {
+			if got, want := len(tag.FindAllString(body, -1)), len(tag.FindAllString(plain[name], -1)); got != want {
+				t.Errorf("probe %d %.40q: %s has %d tags, want %d", i, probe, name, got, want)
+			}
+			bare := attribute.ReplaceAllString(body, `=""`)
+			if handler.MatchString(bare) || styled.MatchString(bare) || inlineScript.MatchString(bare) {
+				t.Errorf("probe %d %.40q: %s has a script, style or handler", i, probe, name)
+			}
+			for _, found := range address.FindAllStringSubmatch(body, -1) {
+				if to := found[1]; strings.HasPrefix(to, "/") || strings.Contains(to, "://") || strings.HasPrefix(strings.ToLower(to), "javascript:") {
+					t.Errorf("probe %d %.40q: %s leads to %s", i, probe, name, to)
+				}
+			}
+		}
+	}
+}
+
+// A spreadsheet takes no cell for a formula.
+func TestCellsAreHarmless(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"=1+1": "'=1+1", "+1+cmd|' /C calc'!A0": "'+1+cmd|' /C calc'!A0", "-2+3": "'-2+3", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1",
+		"-1.50": "-1.50", "1,200": "1,200", "app": "app", "": "",
+	} {
+		if got := harmless(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestMoney(t *testing.T) {
+	t.Parallel()
+	for amount, want := range map[float64]string{0: "0.00", 0.4: "0.400", 0.0002: "0.000200", 1234567.5: "1,234,567.50", 12: "12.00", -1234: "-1,234.00"} {
+		if got := money(amount); got != want {
+			t.Errorf("%v: got %s, want %s", amount, got, want)
+		}
+	}
+}
