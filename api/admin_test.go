@@ -69,6 +69,7 @@ func newAdminEnvOn(t *testing.T, client *redis.Client, change func(*api.Options)
 		options.Tokens = o.store
 		options.Admin = admin.Options{
 			Operators: admin.NewOperators(adminOperators()), Audit: o.audit, Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Counter: o.operator, Usage: o.usage,
+			Desk: desk{routes},
 			Channels: func(context.Context) ([]router.ChannelState, error) {
 				states := routes.States()
 				routes.Describe(states)
@@ -106,6 +107,28 @@ func (o *adminEnv) tell(t *testing.T, status int, method, path, body string, int
 	}
 	reflect.ValueOf(into).Elem().SetZero() // what an answer leaves out is not what the last one said
 	decode(t, rec.Body.Bytes(), into)
+}
+
+// desk is the router's own, without other processes; its upstream has one answer.
+type desk struct{ *router.Router }
+
+func (d desk) Has(channel string) bool {
+	_, has := d.Channel(channel)
+	return has
+}
+
+func (d desk) Pause(_ context.Context, channel string, pause *router.Pause) error {
+	d.Router.Pause(channel, pause)
+	return nil
+}
+
+func (d desk) Wake(_ context.Context, channel string) error {
+	d.Router.Wake(channel)
+	return nil
+}
+
+func (d desk) Try(_ context.Context, trial admin.ChannelTrial) (admin.ChannelTested, error) {
+	return admin.ChannelTested{Object: "channel.test", Test: true, Channel: trial.Channel, OK: trial.Key == "", Said: trial.Prompt, Status: 200}, nil
 }
 
 // operator keeps tasks in memory.
@@ -163,7 +186,7 @@ func adminPaths(t *testing.T, g *gateway) map[string]documented {
 	found := make(map[string]documented)
 	for name, op := range operations {
 		if strings.Contains(name, " /admin/") {
-			found[strings.NewReplacer("{token}", "good", "{task_id}", "video_1").Replace(name)] = op
+			found[strings.NewReplacer("{token}", "good", "{name}", "main", "{task_id}", "video_1").Replace(name)] = op
 		}
 	}
 	if len(found) < 15 {

@@ -44,6 +44,8 @@ type Options struct {
 	Money Settler
 	// Audit keeps what operators do; nil: nobody does.
 	Audit Auditor
+	// Desk pauses, wakes and tests channels.
+	Desk ChannelDesk
 	// Channels lists how the channels are doing.
 	Channels func(ctx context.Context) ([]router.ChannelState, error)
 }
@@ -65,6 +67,7 @@ func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
 	g.UseSimpleModifier(func(op *huma.Operation) { op.Tags = []string{Tag} })
 	s.addTokens(g)
 	s.addChannels(g)
+	s.addChannelVerbs(g)
 	s.addUsage(g)
 	s.addUnsettled(g)
 	s.addTasks(g)

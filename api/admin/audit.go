@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -211,7 +212,7 @@ func TokenChanges(before, after tokens.Token) []audit.Change {
 		}
 		return newToken(t, now)
 	}
-	changes := audit.Diff(shown(before), shown(after))
+	changes := slices.DeleteFunc(audit.Diff(shown(before), shown(after)), func(c audit.Change) bool { return c.Field == "version" })
 	if before.WebhookSecret != after.WebhookSecret {
 		changes = append(changes, audit.Set("webhook_secret", "changed"))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/providers/router"
 	"modelrelay/storage/channelhealth"
+	"modelrelay/storage/slots"
 )
 
 const (
@@ -26,6 +27,7 @@ const (
 type healthSharer struct {
 	store  *channelhealth.Store
 	router *router.Router
+	slots  *slots.Store
 	log    *slog.Logger
 
 	mu sync.Mutex
@@ -52,6 +54,12 @@ type cooldownRecord struct {
 	Slow     bool            `json:"slow,omitempty"`
 	Asked    bool            `json:"asked,omitempty"`
 	Trouble  *router.Trouble `json:"trouble,omitempty"`
+	// Paused is a channel that an operator pauses, for as long as the cooldown has left, or lets in again. Woken is one whose
+	// cooldowns an operator ends.
+	Paused string `json:"paused,omitempty"`
+	Woken  string `json:"woken,omitempty"`
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 func newHealthSharer(store *channelhealth.Store, log *slog.Logger) *healthSharer {
@@ -82,6 +90,18 @@ func (s *healthSharer) publish(cooldown router.Cooldown) {
 	s.unsent[name] = pendingCooldown{channelhealth.Cooldown{Name: name, Left: cooldown.Left, Text: text}, time.Now().Add(cooldown.Left)}
 	s.mu.Unlock()
 	s.wakeUp()
+}
+
+// tell publishes an operator's word at once.
+func (s *healthSharer) tell(ctx context.Context, cooldown channelhealth.Cooldown, record cooldownRecord) error {
+	text, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	cooldown.Text = text
+	ctx, cancel := context.WithTimeout(ctx, shareTimeout)
+	defer cancel()
+	return s.store.Publish(ctx, cooldown)
 }
 
 func (s *healthSharer) wakeUp() {
@@ -181,6 +201,17 @@ func (s *healthSharer) apply(cooldown channelhealth.Cooldown) {
 	if json.Unmarshal(cooldown.Text, &text) != nil { // another version wrote it, in another form
 		return
 	}
+	switch {
+	case text.Paused != "" && cooldown.Left > 0:
+		s.router.Pause(text.Paused, &router.Pause{Until: time.Now().Add(cooldown.Left).UTC(), By: text.By, Reason: text.Reason})
+		return
+	case text.Paused != "":
+		s.router.Pause(text.Paused, nil)
+		return
+	case text.Woken != "":
+		s.router.Wake(text.Woken)
+		return
+	}
 	s.router.Learn(router.Cooldown{
 		Channel: cmp.Or(text.Channel, text.Circuit), Upstream: text.Upstream, Key: text.Key, Model: text.Model, Circuit: text.Circuit != "",
 		Left: cooldown.Left, Length: text.Length, Slow: text.Slow, Asked: text.Asked, Trouble: text.Trouble,
@@ -227,5 +258,5 @@ func (s *healthSharer) States(ctx context.Context) ([]router.ChannelState, error
 	}
 	states := router.MergeStates(merged, own)
 	s.router.Describe(states)
-	return states, nil
+	return states, countSlots(ctx, s.slots, states)
 }

@@ -35,6 +35,7 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		Usage:    ledger.NewReader(p.redis),
 		Money:    p.settler(),
 		Channels: p.health.States,
+		Desk:     p.desk(),
 	}
 }
 
@@ -60,7 +61,7 @@ func (m *Main) open(file string) (*cli.Services, error) {
 	}
 	return &cli.Services{
 		Config: cfg, Redis: p.redis, Prices: p.prices, Index: p.index(), Tasks: p.tasks(),
-		Operator: tasks.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States,
+		Operator: tasks.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States, Desk: p.desk(),
 	}, nil
 }
 

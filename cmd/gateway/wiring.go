@@ -113,7 +113,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
 		CooldownWindow: cfg.Relay.CooldownWindow, Aliases: cfg.Aliases, Reaches: translate.Reaches, Tell: p.health.publish,
 	})
-	p.health.router = p.router
+	p.health.router, p.health.slots = p.router, slots.New(p.redis)
 	return p, p.metrics.WatchChannels(p.router)
 }
 

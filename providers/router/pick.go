@@ -68,7 +68,7 @@ func (r *Router) Pick(want Want) (Pick, error) {
 			// Enough others try it.
 			want.Except, full = append(slices.Clip(want.Except), found.last.route.channel.Name), lastResortRetry
 		default:
-			return Pick{}, nowhere(want, found.served, cmp.Or(found.soon, full))
+			return Pick{}, r.nowhere(want, found.served, cmp.Or(found.soon, full))
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (c *choice) target(want *Want, now time.Duration) Pick {
 func maker(routes []route, want *Want) choice {
 	for i := range routes {
 		channel := routes[i].channel
-		if channel.Name != want.Maker.Channel || routes[i].way(want) != native || want.excepts(channel.Name) {
+		if channel.Name != want.Maker.Channel || routes[i].way(want) != native || want.excepts(channel.Name) || channel.pauseLeft() > 0 {
 			continue
 		}
 		for _, key := range channel.keys {
@@ -200,6 +200,9 @@ func (w *Want) exceptsKey(channel, fingerprint string) bool {
 // all was tried. What is open has both.
 func (r *route) freeKey(now time.Duration, want *Want, rules *rules) (*keyState, standing, time.Duration) {
 	c, model := r.channel, r.upstream(want)
+	if left := c.pauseLeft(); left > 0 {
+		return nil, barred, left
+	}
 	channel, left := c.health.channelStanding(now, model, want.Token, rules)
 	if channel == barred || want.Patient && channel == open {
 		return nil, barred, left

@@ -53,8 +53,9 @@ type Router struct {
 	tell    func(Cooldown)
 	start   time.Time
 
-	load  sync.Mutex
-	table atomic.Pointer[table]
+	load   sync.Mutex
+	pauses pauses
+	table  atomic.Pointer[table]
 }
 
 // Want is what a call or task needs of a channel.
@@ -95,7 +96,7 @@ func New(catalog providers.Catalog, channels []providers.Channel, opts *Options)
 	if opts == nil {
 		opts = new(Options)
 	}
-	r := &Router{catalog: catalog, reaches: opts.Reaches, tell: opts.Tell, start: time.Now(), rules: rules{
+	r := &Router{pauses: pauses{}, catalog: catalog, reaches: opts.Reaches, tell: opts.Tell, start: time.Now(), rules: rules{
 		failures: cmp.Or(max(opts.CooldownFailures, 0), DefaultCooldownFailures),
 		share:    cmp.Or(max(opts.CooldownShare, 0), DefaultCooldownShare),
 		window:   cmp.Or(max(opts.CooldownWindow, 0), DefaultCooldownWindow),
@@ -165,7 +166,7 @@ func (r *Router) Candidates(want Want) ([]providers.Channel, error) {
 		if fault := r.Refusal(want); fault != nil {
 			return nil, fault
 		}
-		return nil, nowhere(want, served, soon)
+		return nil, r.nowhere(want, served, soon)
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.trial, b.trial), cmp.Compare(b.channel.Priority, a.channel.Priority), cmp.Compare(a.place, b.place))
@@ -178,12 +179,15 @@ func (r *Router) Candidates(want Want) ([]providers.Channel, error) {
 }
 
 // nowhere is the fault of a want that no channel takes: served tells whether one could, soon when the first is there again.
-func nowhere(want Want, served bool, soon time.Duration) *providers.Fault {
+func (r *Router) nowhere(want Want, served bool, soon time.Duration) *providers.Fault {
 	name := cmp.Or(want.Asked, want.Model)
 	if !served {
 		fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", name)
 		fault.Param, fault.Accepted = "model", providers.NotAccepted
 		return fault
+	}
+	if r.paused(want) {
+		return pausedFault(name, soon)
 	}
 	fault := providers.Faultf(providers.Overloaded, "No channel for the model %q is available at the moment.", name)
 	fault.RetryAfter, fault.Accepted = soon, providers.NotAccepted

@@ -98,11 +98,13 @@ const (
 	// StateHalfOpen: the cooldown is over, and nothing has been answered since.
 	StateHalfOpen = "half-open"
 	StateDisabled = "disabled"
+	// StatePaused: an operator keeps it out of routing for a while.
+	StatePaused = "paused"
 )
 
 // CircuitState is how it stands with a circuit, or of a key that is cooling down.
 type CircuitState struct {
-	// State is closed, open or half-open; that of a channel may be disabled.
+	// State is closed, open or half-open; that of a channel may be disabled or paused.
 	State string `json:"state"`
 	// RestLeft is how long the cooldown lasts, in seconds; 0 where it is not open.
 	RestLeft float64 `json:"rest_left"`
@@ -149,11 +151,25 @@ type ChannelState struct {
 	// Processes is how many processes the figures are of.
 	Processes int `json:"processes"`
 	HealthState
+	// Pause is nil where it is not paused.
+	Pause *Pause `json:"pause,omitempty"`
+	// Served are the public names of its models, patterns among them. States leaves them out, and the slots.
+	Served []string `json:"served,omitempty"`
+	// Slots are the jobs at a channel whose jobs in flight are limited.
+	Slots *Slots `json:"slots,omitempty"`
 	// Models are those of its models that are not closed; the state of the channel is that of all of them.
 	Models []ModelHealth `json:"models,omitempty"`
 	Keys   []KeyHealth   `json:"keys"`
 	// Videos are those of its models that make videos, by name, where the vendor's table knows them. States leaves them out.
 	Videos []ChannelVideo `json:"videos,omitempty"`
+}
+
+// Slots are the places for jobs at a channel.
+type Slots struct {
+	// Max is how many there are, Taken how many jobs have one, Line how many tasks wait.
+	Max   int `json:"max"`
+	Taken int `json:"taken"`
+	Line  int `json:"line"`
 }
 
 // ChannelVideo is one model of a channel that makes videos, and what it takes.
@@ -163,12 +179,17 @@ type ChannelVideo struct {
 	Video    providers.VideoTable `json:"video"`
 }
 
-// Describe gives each of the channels its Videos, as far as this process's configuration has it.
+// Describe gives each of the channels its Videos, the names of its models and how many slots it has, as far as this
+// process's configuration has it.
 func (r *Router) Describe(states []ChannelState) {
 	channels := r.table.Load().channels
 	for i := range states {
 		if channel := channels[states[i].Name]; channel != nil {
 			states[i].Videos = channel.videos()
+			states[i].Served = slices.Sorted(maps.Keys(channel.Models))
+			if channel.MaxJobs > 0 {
+				states[i].Slots = &Slots{Max: channel.MaxJobs}
+			}
 		}
 	}
 }
@@ -199,6 +220,9 @@ func (r *Router) States() []ChannelState {
 			Name: channel.Name, Vendor: channel.Vendor, Groups: channel.Groups, Priority: channel.Priority, Weight: max(channel.Weight, 1),
 			Processes: 1, HealthState: channel.health.state(now, &r.rules), Models: channel.health.models(now, &r.rules),
 			Keys: make([]KeyHealth, 0, len(channel.keys)),
+		}
+		if state.Pause = channel.pausedNow(); state.Pause != nil {
+			state.State = StatePaused
 		}
 		if channel.Disabled {
 			state.State = StateDisabled
@@ -299,6 +323,7 @@ func MergeStates(lists ...[]ChannelState) []ChannelState {
 			known := &merged[i]
 			known.Processes += state.Processes
 			known.add(state.HealthState)
+			known.Pause = cmp.Or(known.Pause, state.Pause)
 			known.Models = addModels(known.Models, state.Models)
 			for _, key := range state.Keys {
 				at := slices.IndexFunc(known.Keys, func(other KeyHealth) bool { return other.Fingerprint == key.Fingerprint })
@@ -336,7 +361,7 @@ func addModel(models []ModelHealth, other ModelHealth) []ModelHealth {
 
 // worse is what an operator should see of two views.
 func (c CircuitState) worse(other CircuitState) CircuitState {
-	order := []string{StateClosed, StateHalfOpen, StateOpen, StateDisabled}
+	order := []string{StateClosed, StateHalfOpen, StateOpen, StatePaused, StateDisabled}
 	if slices.Index(order, other.State) > slices.Index(order, c.State) {
 		c.State = other.State
 	}

@@ -77,6 +77,7 @@ type channelState struct {
 	// translated are the endpoints whose calls the channel gets in another format.
 	translated []providers.Endpoint
 	health     *health
+	pause      *atomic.Pointer[Pause]
 	keys       []*keyState
 	// seed places the channel for an affinity, the same in every process.
 	seed uint64
@@ -108,6 +109,7 @@ func (r *Router) newTable(channels []providers.Channel, aliases map[string]strin
 			before = old.channels[channel.Name]
 		}
 		state := newChannelState(channel, r.catalog[channel.Vendor], before)
+		state.pause = r.pauseOf(channel.Name)
 		state.translated = r.translations(state)
 		t.channels[channel.Name] = state
 		if !channel.Disabled {

@@ -12,11 +12,19 @@ import (
 
 // Channels is gateway channels.
 type Channels struct {
+	List   channelsListCmd  `cmd:"" default:"withargs" help:"Show how the channels and their keys are doing."`
+	Pause  channelPauseCmd  `cmd:"" help:"Keep a channel out of routing for a while, within a second; its video jobs go on."`
+	Resume channelResumeCmd `cmd:"" help:"End a channel's pause."`
+	Wake   channelWakeCmd   `cmd:"" help:"End the cooldowns of a channel, its models and keys."`
+	Test   channelsTestCmd  `cmd:"" help:"Ask each channel that chats, or one, for a short chat, and say what came of it. The vendor bills it."`
+}
+
+type channelsListCmd struct {
 	Models bool `help:"Show what their video models take."`
 }
 
 // Run shows how the processes that serve find the channels.
-func (c Channels) Run(ctx context.Context, p *Program) error {
+func (c *channelsListCmd) Run(ctx context.Context, p *Program) error {
 	s, err := p.Open()
 	if err != nil {
 		return err

@@ -59,6 +59,8 @@ type Services struct {
 	Unsettled admin.Settler
 	// Channels lists the channels as the processes that serve find them.
 	Channels func(context.Context) ([]router.ChannelState, error)
+	// Desk pauses, wakes and tests them.
+	Desk admin.ChannelDesk
 }
 
 // UsageError says that the arguments are wrong; nothing was done.

@@ -1,0 +1,161 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/providers/router"
+	"modelrelay/storage"
+	"modelrelay/storage/audit"
+)
+
+// ChannelDesk does what operators do with channels.
+type ChannelDesk interface {
+	// Pause keeps a channel out of routing in every process within a second, or with nil lets it in again.
+	Pause(ctx context.Context, channel string, pause *router.Pause) error
+	// Wake ends the cooldowns of a channel and its keys in every process within a second.
+	Wake(ctx context.Context, channel string) error
+	// Try makes one attempt at a channel.
+	Try(ctx context.Context, trial ChannelTrial) (ChannelTested, error)
+	// Has tells whether the configuration has the channel.
+	Has(channel string) bool
+}
+
+// ChannelTrial is what is tried.
+type ChannelTrial struct {
+	Channel, Model, Prompt string
+	// Key is used in place of the channel's own, unless it is "", and forgotten.
+	Key    providers.Secret
+	Stream bool
+}
+
+// ChannelTested is what came of it.
+type ChannelTested struct {
+	Object    string  `json:"object" enum:"channel.test"`
+	Test      bool    `json:"test" doc:"Always true: no token pays, and nothing of it counts for or against the channel"`
+	Channel   string  `json:"channel"`
+	OK        bool    `json:"ok" doc:"The upstream answered with a status of 2xx"`
+	Operation string  `json:"operation" doc:"What the upstream was asked, in its own format"`
+	Model     string  `json:"model"`
+	Upstream  string  `json:"upstream_model"`
+	Key       string  `json:"key" doc:"Fingerprint of the key"`
+	Status    int     `json:"status" doc:"The upstream's; 0: it has not answered"`
+	Said      string  `json:"said" doc:"What the upstream said, 8 KiB of it at most"`
+	RequestID string  `json:"upstream_request_id,omitempty"`
+	FirstByte float64 `json:"first_byte_ms" doc:"When its answer began; 0: it did not"`
+	Took      float64 `json:"ms"`
+	Fault     string  `json:"fault,omitempty" doc:"How the gateway would take it, where it is no answer"`
+	Reason    string  `json:"reason,omitempty"`
+}
+
+// Bounds of a pause.
+const (
+	mostPauseMinutes = 30 * 24 * 60
+	mostPauseReason  = 200
+)
+
+const channelPath = Root + "/channels/{name}"
+
+// ChannelName is the path of one channel. It is exported as TokenChange is.
+type ChannelName struct {
+	Name string `path:"name" doc:"The channel's name"`
+}
+
+type channelAnswer struct {
+	Body router.ChannelState
+}
+
+// addChannelVerbs adds what operators do with channels.
+func (s *service) addChannelVerbs(g *edge.Group) {
+	huma.Register(g, huma.Operation{
+		OperationID: "adminPauseChannel", Method: http.MethodPost, Path: channelPath + "/pause", Summary: "Pause a channel",
+		Description: "No call goes there and no new video job, in any process within a second; video jobs that run there go on being polled. " +
+			"It holds over restarts. A pause that is there already is replaced.", Responses: edge.DeclareDefault(),
+	}, func(ctx context.Context, in *struct {
+		ChannelName
+
+		Body struct {
+			Minutes int      `json:"minutes" minimum:"1" maximum:"43200" doc:"How long"`
+			Reason  string   `json:"reason,omitempty" maxLength:"200" doc:"What other operators read"`
+			_       struct{} `json:"-" additionalProperties:"false"`
+		}
+	},
+	) (*channelAnswer, error) {
+		x := edge.Of(ctx)
+		x.Act.Changes = []audit.Change{audit.Set("minutes", in.Body.Minutes), audit.Set("reason", in.Body.Reason)}
+		pause := &router.Pause{Until: time.Now().Add(time.Duration(in.Body.Minutes) * time.Minute).UTC(), By: x.Act.By.Name, Reason: in.Body.Reason}
+		return s.channelDone(ctx, in.Name, func() error { return s.Desk.Pause(ctx, in.Name, pause) })
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "adminResumeChannel", Method: http.MethodPost, Path: channelPath + "/resume", Summary: "End a channel's pause",
+		Description: "In every process within a second. One that is not paused stays as it is.", Responses: edge.DeclareDefault(),
+	}, func(ctx context.Context, in *ChannelName) (*channelAnswer, error) {
+		return s.channelDone(ctx, in.Name, func() error { return s.Desk.Pause(ctx, in.Name, nil) })
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "adminWakeChannel", Method: http.MethodPost, Path: channelPath + "/wake", Summary: "End a channel's cooldowns",
+		Description: "Those of its models and keys too, in every process within a second. What goes on failing cools down again.", Responses: edge.DeclareDefault(),
+	}, func(ctx context.Context, in *ChannelName) (*channelAnswer, error) {
+		return s.channelDone(ctx, in.Name, func() error { return s.Desk.Wake(ctx, in.Name) })
+	})
+	huma.Register(g, huma.Operation{
+		OperationID: "adminTestChannel", Method: http.MethodPost, Path: channelPath + "/test", Summary: "Test a channel",
+		Description: "One short chat at this channel with one key: no other is tried, no token pays, and a paused or resting channel is asked as well. " +
+			"The answer has the upstream's own words, also where it refuses. The upstream bills it.", Responses: edge.DeclareDefault(),
+	}, s.testChannel)
+}
+
+func (s *service) testChannel(ctx context.Context, in *struct {
+	ChannelName
+
+	Body *struct {
+		Key    string   `json:"key,omitempty" maxLength:"16384" doc:"Used in place of the channel's first key, and forgotten"`
+		Model  string   `json:"model,omitempty" maxLength:"256" doc:"Public name of one of its models; absent: the first by name"`
+		Stream bool     `json:"stream,omitempty" doc:"Ask for a stream"`
+		Prompt string   `json:"prompt,omitempty" maxLength:"4000" doc:"What the model is asked; absent: to say hello"`
+		_      struct{} `json:"-" additionalProperties:"false"`
+	}
+},
+) (*struct{ Body ChannelTested }, error) {
+	trial := ChannelTrial{Channel: in.Name}
+	x := edge.Of(ctx)
+	x.Act.Subject = in.Name
+	if in.Body != nil {
+		trial.Key, trial.Model, trial.Stream, trial.Prompt = providers.Secret(in.Body.Key), in.Body.Model, in.Body.Stream, in.Body.Prompt
+		x.Act.Changes = []audit.Change{audit.Set("model", in.Body.Model), audit.Set("stream", in.Body.Stream), audit.Set("own_key", in.Body.Key != "")}
+	}
+	if !s.Desk.Has(in.Name) {
+		return nil, storeFault("channel", in.Name, storage.ErrNotFound)
+	}
+	tested, err := s.Desk.Try(ctx, trial)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body ChannelTested }{tested}, nil
+}
+
+// channelDone does something with a channel and answers with how the channel is doing now.
+func (s *service) channelDone(ctx context.Context, name string, do func() error) (*channelAnswer, error) {
+	edge.Of(ctx).Act.Subject = name
+	if !s.Desk.Has(name) {
+		return nil, storeFault("channel", name, storage.ErrNotFound)
+	}
+	if err := do(); err != nil {
+		return nil, storeFault("channel", name, err)
+	}
+	states, err := s.Channels(ctx)
+	if err != nil {
+		return nil, storeFault("channel", name, err)
+	}
+	at := slices.IndexFunc(states, func(state router.ChannelState) bool { return state.Name == name })
+	if at < 0 { // the configuration changed meanwhile
+		return nil, storeFault("channel", name, storage.ErrNotFound)
+	}
+	return &channelAnswer{Body: states[at]}, nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"modelrelay/api/admin"
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
+	"modelrelay/storage/channelhealth"
+	"modelrelay/storage/slots"
+)
+
+// channelDesk is what operators do with channels. It implements admin.ChannelDesk.
+type channelDesk struct {
+	health *healthSharer
+	relay  *relay.Relay
+}
+
+func (p *parts) desk() channelDesk {
+	return channelDesk{p.health, relay.New(p.router, p.catalog, &relay.Options{FirstByte: p.cfg.Relay.FirstByteTimeout, Log: p.log})}
+}
+
+// Has implements admin.ChannelDesk.
+func (d channelDesk) Has(channel string) bool {
+	_, has := d.health.router.Channel(channel)
+	return has
+}
+
+// Pause implements admin.ChannelDesk.
+func (d channelDesk) Pause(ctx context.Context, channel string, pause *router.Pause) error {
+	s := d.health
+	record := cooldownRecord{Paused: channel}
+	cooldown := channelhealth.Cooldown{Name: "pause " + url.QueryEscape(channel)}
+	// A pause that is there ends first: a longer one would stand against a shorter one.
+	err := s.tell(ctx, cooldown, record)
+	if err == nil && pause != nil {
+		record.By, record.Reason, cooldown.Left = pause.By, pause.Reason, time.Until(pause.Until)
+		err = s.tell(ctx, cooldown, record)
+	}
+	if err != nil {
+		return err
+	}
+	s.router.Pause(channel, pause)
+	return s.publishStates(ctx)
+}
+
+// Wake implements admin.ChannelDesk.
+func (d channelDesk) Wake(ctx context.Context, channel string) error {
+	s := d.health
+	s.router.Wake(channel)
+	if err := s.tell(ctx, channelhealth.Cooldown{Name: "wake " + url.QueryEscape(channel)}, cooldownRecord{Woken: channel}); err != nil {
+		return err
+	}
+	return s.send(ctx) // the ends of this process's own cooldowns
+}
+
+// Try implements admin.ChannelDesk.
+func (d channelDesk) Try(ctx context.Context, trial admin.ChannelTrial) (admin.ChannelTested, error) {
+	channel, _ := d.health.router.Channel(trial.Channel)
+	result, err := d.relay.Try(ctx, relay.Trial{Channel: channel, Key: trial.Key, Model: trial.Model, Prompt: trial.Prompt, Stream: trial.Stream})
+	if err != nil {
+		return admin.ChannelTested{}, err
+	}
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	tested := admin.ChannelTested{
+		Object: "channel.test", Test: true, Channel: trial.Channel, OK: result.Fault == nil && result.Status/100 == 2, Operation: result.Endpoint.String(),
+		Model: result.Model, Upstream: result.Upstream, Key: result.Key, Status: result.Status, Said: result.Said, RequestID: result.RequestID,
+		FirstByte: ms(result.FirstByte), Took: ms(result.Took),
+	}
+	if result.Fault != nil {
+		tested.Fault, tested.Reason = string(result.Fault.Kind), providers.Shown(result.Fault.Message)
+	}
+	return tested, nil
+}
+
+// countSlots gives channels with limited jobs how many have a place, and how many wait.
+func countSlots(ctx context.Context, store *slots.Store, states []router.ChannelState) error {
+	var names []string
+	var at []*router.Slots
+	for _, state := range states {
+		if state.Slots != nil {
+			names, at = append(names, state.Name), append(at, state.Slots)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	counts, err := store.States(ctx, names)
+	if err != nil {
+		return fmt.Errorf("count the jobs of channels: %w", err)
+	}
+	for i, count := range counts {
+		at[i].Taken, at[i].Line = int(count.Held), int(count.Waiting)
+	}
+	return nil
+}

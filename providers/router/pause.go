@@ -1,0 +1,136 @@
+package router
+
+import (
+	"sync/atomic"
+	"time"
+
+	"modelrelay/providers"
+)
+
+// Pause is a channel that an operator keeps out of routing for a while: no call goes there and no new job, while jobs that run
+// are polled.
+type Pause struct {
+	// Until is its end.
+	Until time.Time `json:"until"`
+	// By is the operator, Reason why.
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// pauses are those of channels, by name. A channel that leaves the configuration and comes back is paused as long.
+type pauses map[string]*atomic.Pointer[Pause]
+
+// pauseOf is where the pause of a channel stands. The caller holds r.load.
+func (r *Router) pauseOf(name string) *atomic.Pointer[Pause] {
+	of := r.pauses[name]
+	if of == nil {
+		of = new(atomic.Pointer[Pause])
+		r.pauses[name] = of
+	}
+	return of
+}
+
+// Pause pauses a channel, or with nil ends its pause.
+func (r *Router) Pause(channel string, pause *Pause) {
+	r.load.Lock()
+	defer r.load.Unlock()
+	r.pauseOf(channel).Store(pause)
+}
+
+// pauseLeft is how long the channel is still paused, 0 where it is not.
+func (c *channelState) pauseLeft() time.Duration {
+	pause := c.pause.Load()
+	if pause == nil {
+		return 0
+	}
+	return max(0, time.Until(pause.Until))
+}
+
+// pausedNow is the channel's pause as long as it lasts, else nil.
+func (c *channelState) pausedNow() *Pause {
+	if c.pauseLeft() == 0 {
+		return nil
+	}
+	return c.pause.Load()
+}
+
+// paused tells whether every channel that serves the want is paused.
+func (r *Router) paused(want Want) bool {
+	routes, some := r.routes(&want), false
+	for i := range routes {
+		if !routes[i].serves(&want) {
+			continue
+		}
+		if some = true; routes[i].channel.pauseLeft() == 0 {
+			return false
+		}
+	}
+	return some
+}
+
+// Channel is the one of this name; false: the configuration has none.
+func (r *Router) Channel(name string) (providers.Channel, bool) {
+	state := r.table.Load().channels[name]
+	if state == nil {
+		return providers.Channel{}, false
+	}
+	return state.Channel, true
+}
+
+// Wake ends every cooldown of a channel, its keys and models in this process, and tells of their ends. It tells whether the
+// configuration has the channel.
+func (r *Router) Wake(channel string) bool {
+	state := r.table.Load().channels[channel]
+	if state == nil {
+		return false
+	}
+	now := r.now()
+	of := Cooldown{Channel: state.Name, Upstream: upstreamOf(state.Channel)}
+	r.wake(now, state.health, of)
+	for _, key := range state.keys {
+		keyOf := of
+		keyOf.Key = key.fingerprint
+		r.wake(now, key.health, keyOf)
+	}
+	return true
+}
+
+// wake ends the cooldowns of a channel or a key.
+func (r *Router) wake(now time.Duration, h *health, of Cooldown) {
+	told := func(model string, circuit bool) {
+		if r.tell != nil {
+			news := of
+			news.Model, news.Circuit = model, circuit
+			r.tell(news)
+		}
+	}
+	h.whole.wake(now)
+	told("", true)
+	for model, c := range h.circuits.all {
+		c.wake(now)
+		told(model, true)
+	}
+	if of.Key == "" { // cooldowns are keys' alone
+		return
+	}
+	h.cooldown.learn(now, 0, 0)
+	told("", false)
+	for model, cooldown := range h.cooldowns.all {
+		cooldown.learn(now, 0, 0)
+		told(model, false)
+	}
+}
+
+// wake closes the circuit for all tokens.
+func (c *circuit) wake(now time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.close(now)
+}
+
+// pausedFault is the refusal of a want whose channels are all paused.
+func pausedFault(name string, soon time.Duration) *providers.Fault {
+	fault := providers.Faultf(providers.Overloaded, "Every channel for the model %q is paused by an operator.", name)
+	fault.RetryAfter, fault.Accepted = soon, providers.NotAccepted
+	return fault
+}
