@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"strings"
 )
 
 type youData struct {
@@ -32,4 +33,26 @@ func youPage() page {
 			}},
 		},
 	}
+}
+
+// Browser is a user agent as people call it: the browser with its version, and the system. Of one that is not known it is the
+// beginning.
+func (v *View) Browser(agent string) string {
+	name := cut(agent, 40)
+	for _, known := range []struct{ mark, name string }{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Version/", "Safari"}} {
+		if _, rest, ok := strings.Cut(agent, known.mark); ok {
+			version, _, _ := strings.Cut(rest, ".")
+			name = known.name + " " + cut(version, 8)
+			break
+		}
+	}
+	for _, system := range []struct{ mark, name string }{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"Linux", "Linux"}} {
+		if strings.Contains(agent, system.mark) {
+			return name + " · " + system.name
+		}
+	}
+	if name == "" {
+		return v.T("you.agent.none")
+	}
+	return name
 }

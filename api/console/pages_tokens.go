@@ -6,4 +6,4 @@ func tokenPages() []page {
 }
 
 // yourPages are the page of who has signed in, and finding.
-func yourPages() []page { return []page{youPage()} }
+func yourPages() []page { return []page{youPage(), findPage()} }

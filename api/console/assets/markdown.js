@@ -18,7 +18,9 @@ function block(out, lines, i, depth) {
   if (fence) {
     const code = [];
     for (i++; i < lines.length && !lines[i].trim().startsWith(fence[1]); i++) code.push(lines[i]);
-    out.append(element('pre', element('code', code.join('\n'))));
+    const made = element('pre', element('code', code.join('\n')));
+    made.tabIndex = 0;
+    out.append(made);
     return i + 1;
   }
   const heading = /^(#{1,6})\s+(.*)$/.exec(line);

@@ -74,9 +74,9 @@ class TryCall extends HTMLElement {
 
   choices(name, list) {
     const select = this.form.elements[name];
-    if (!select || select.tagName !== 'SELECT') return;
+    if (!select || select.tagName !== 'SELECT' || !list) return; // not known: what stands there is as good
     const before = select.value;
-    const offered = list ? list.split(' ') : [];
+    const offered = list.split(' ');
     while (select.options.length > 1) select.remove(1);
     for (const value of offered) select.add(new Option(value, value));
     select.value = offered.includes(before) ? before : offered[0] && name === 'seconds' ? offered[0] : '';
@@ -341,8 +341,8 @@ class TryCall extends HTMLElement {
     const id = this.headers?.get('x-request-id');
     if (id) line.append(element('small', `${this.words.id} `, this.dataset.call ? linkTo(`${this.dataset.call}/${encodeURIComponent(id)}`, id) : element('code', id)));
     if (this.raw?.request || this.raw?.answer) {
-      const raw = element('details', element('summary', this.words.raw), element('h3', this.words.request), element('pre', element('code', this.raw.request)),
-        element('h3', this.words.answer), element('pre', element('code', this.raw.answer)));
+      const raw = element('details', element('summary', this.words.raw), element('h3', this.words.request), scrolled(this.raw.request),
+        element('h3', this.words.answer), scrolled(this.raw.answer));
       line.append(raw);
     }
     into.append(line);
@@ -388,3 +388,10 @@ as?.addEventListener('change', () => {
     if (dialog.returnValue === 'yes') as.form.submit(); else as.value = as.dataset.as;
   }, { once: true });
 });
+
+/** A text in letters of one width, which the keyboard reaches to scroll it. */
+function scrolled(text) {
+  const made = element('pre', element('code', text));
+  made.tabIndex = 0;
+  return made;
+}
