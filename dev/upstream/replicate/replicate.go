@@ -81,29 +81,27 @@ func parseCreate(x *fake.Exchange) *fake.Problem {
 	return check(x.Model, q.Input)
 }
 
-// schemaOf are the members that an official model takes; false for one of which nothing is known.
-func schemaOf(model string) (members, needs []string, known bool) {
+// schemaOf are the members that an official model takes, of which it needs the prompt; false for one of which nothing is known.
+func schemaOf(model string) (members []string, known bool) {
 	switch {
 	case strings.HasPrefix(model, "google/veo-3.1"):
-		return []string{"prompt", "aspect_ratio", "duration", "image", "last_frame", "reference_images", "negative_prompt", "resolution", "generate_audio", "seed"}, []string{"prompt"}, true
+		return []string{"prompt", "aspect_ratio", "duration", "image", "last_frame", "reference_images", "negative_prompt", "resolution", "generate_audio", "seed"}, true
 	case strings.HasPrefix(model, "kwaivgi/kling-v2.6"):
-		return []string{"prompt", "start_image", "aspect_ratio", "duration", "generate_audio", "negative_prompt"}, []string{"prompt"}, true
+		return []string{"prompt", "start_image", "aspect_ratio", "duration", "generate_audio", "negative_prompt"}, true
 	case strings.HasPrefix(model, "minimax/video-01"):
-		return []string{"prompt", "prompt_optimizer", "first_frame_image", "subject_reference"}, []string{"prompt"}, true
+		return []string{"prompt", "prompt_optimizer", "first_frame_image", "subject_reference"}, true
 	}
-	return nil, nil, false
+	return nil, false
 }
 
 // check is what a model's schema refuses: nothing is made then.
 func check(model string, input map[string]json.RawMessage) *fake.Problem {
-	members, needs, known := schemaOf(model)
+	members, known := schemaOf(model)
 	if !known {
 		return nil
 	}
-	for _, member := range needs {
-		if input[member] == nil {
-			return unprocessable("- input: " + member + " is required")
-		}
+	if input["prompt"] == nil {
+		return unprocessable("- input: prompt is required")
 	}
 	for member := range input {
 		if !slices.Contains(members, member) {
