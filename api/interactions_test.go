@@ -137,6 +137,16 @@ func TestInteractionOfTask(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %s", tc.path, rec.Code, rec.Body, tc.want)
 		}
 	}
+	film := mp4 + strings.Repeat("\x00", 500-len(mp4))
+	g.archive["tasks/"+sourceID+"/0"] = []byte(film)
+	for _, prefix := range []string{"/v1", "/v1beta"} {
+		if rec := g.do(t, request("GET", prefix+"/files/video0123456789abcdefghijklmnop:download?alt=media", "")); rec.Code != 200 || rec.Body.String() != film {
+			t.Errorf("%s: got %d %q", prefix, rec.Code, rec.Body)
+		}
+		if rec := g.do(t, request("GET", prefix+"/files/video_x:download", "")); rec.Code != 404 || !strings.Contains(rec.Body.String(), `"status":"NOT_FOUND"`) {
+			t.Errorf("%s: got %d %q", prefix, rec.Code, rec.Body)
+		}
+	}
 	if rec := g.do(t, request("POST", "/v1beta/interactions/video_runs/cancel", "")); rec.Code != 200 || !strings.Contains(rec.Body.String(), `"id":"video_runs"`) {
 		t.Errorf("cancel: got %d %s", rec.Code, rec.Body)
 	}

@@ -30,6 +30,8 @@ func speaks(r *http.Request) bool {
 	switch {
 	case strings.HasPrefix(path, "/v1beta/"), path == "/v1"+interactionsPath, strings.HasPrefix(path, "/v1"+interactionsPath+"/"):
 		return true
+	case strings.HasPrefix(path, "/v1/files/"): // OpenAI's are not here
+		return strings.HasSuffix(path, ":download")
 	case path != "/v1/models" && !strings.HasPrefix(path, "/v1/models/"):
 		return false
 	case r.Method == http.MethodPost && strings.Contains(path, ":"):

@@ -96,20 +96,27 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 			return x.JSON(newGeminiOperation(task, s.origin(r)))
 		},
 	}
-	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
-	g.HandleAt(filesPath+"*", huma.Operation{
-		OperationID: "downloadVideoFile", Method: http.MethodGet, Path: filesPath + "{file}:download", Tags: tags,
-		Summary: "Get the video file, format B", Description: "As getVideoContent does.", Metadata: edge.Reads(),
-		Parameters: []*huma.Param{edge.PathParameter("file", "File id, as in an operation's uri")},
-		Responses:  map[string]*huma.Response{"200": {Description: "The video", Content: map[string]*huma.MediaType{"video/*": file}}},
-	}, func(x *edge.Request, r *http.Request) error {
-		id, index := parseFile(fileOf(filesPath + edge.PathTail(r)))
-		if id == "" {
-			return noContent()
-		}
-		return s.serveOutput(x, r, id, index, "")
-	})
+	s.addFiles(g, tags)
 	return begin, read
+}
+
+// addFiles adds the download of files below both prefixes of the format: @google/genai 3.x reads below /v1.
+func (s *Service) addFiles(g *edge.Group, tags []string) {
+	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	for _, under := range [...]struct{ path, suffix string }{{filesPath, ""}, {"/v1/files/", "V1"}} {
+		g.HandleAt(under.path+"*", huma.Operation{
+			OperationID: "downloadVideoFile" + under.suffix, Method: http.MethodGet, Path: under.path + "{file}:download", Tags: tags,
+			Summary: "Get the video file, format B", Description: "As getVideoContent does.", Metadata: edge.Reads(),
+			Parameters: []*huma.Param{edge.PathParameter("file", "File id, as in an operation's uri")},
+			Responses:  map[string]*huma.Response{"200": {Description: "The video", Content: map[string]*huma.MediaType{"video/*": file}}},
+		}, func(x *edge.Request, r *http.Request) error {
+			id, index := parseFile(fileOf(filesPath + edge.PathTail(r)))
+			if id == "" {
+				return noContent()
+			}
+			return s.serveOutput(x, r, id, index, "")
+		})
+	}
 }
 
 // beginGemini serves predictLongRunning.

@@ -36,12 +36,13 @@ func TestNodeSDKs(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests in %s: %v", nodeDir, err)
 	}
-	g := newFormats(t)
+	const public = "https://gateway.example"
+	g := newFormats(t, "public_url: "+public+"\n")
 	front, certificate := secured(t, g.Address)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			// One after the other: what upstreams saw last is looked up by operation and model.
-			runNode(t, node, g, "test/"+filepath.Base(file), "GATEWAY_TLS_URL=https://"+front, "NODE_EXTRA_CA_CERTS="+certificate)
+			runNode(t, node, g, "test/"+filepath.Base(file), "GATEWAY_TLS_URL=https://"+front, "NODE_EXTRA_CA_CERTS="+certificate, "GATEWAY_PUBLIC_URL="+public)
 		})
 	}
 	g.WantNoSecretsLogged(t, promptWord)

@@ -53,7 +53,7 @@ func spoiledModels() map[string]map[string]any {
 }
 
 // newFormats starts a stack and a gateway before its upstreams of all vendors.
-func newFormats(t *testing.T) *stack.Gateway {
+func newFormats(t *testing.T, sections ...string) *stack.Gateway {
 	t.Helper()
 	s := stack.New(t)
 	models := map[string]string{
@@ -77,7 +77,7 @@ func newFormats(t *testing.T) *stack.Gateway {
 		}
 	}
 	return s.StartGateway(stack.GatewayOptions{
-		Channels: channels.String(), Relay: "moderation_model: omni-moderation-latest, realtime_model: gpt-realtime", AdminKey: stack.AdminKey,
+		Channels: channels.String() + strings.Join(sections, ""), Relay: "moderation_model: omni-moderation-latest, realtime_model: gpt-realtime", AdminKey: stack.AdminKey,
 	})
 }
 

@@ -42,3 +42,15 @@ test('a video that fails', {timeout: 120_000}, async () => {
 	assert.ok(video.error.code && video.error.message)
 	await assert.rejects(client.videos.downloadContent(video.id), OpenAI.NotFoundError)
 })
+
+test('edits, extensions and characters', {timeout: 120_000}, async () => {
+	const source = await end((await client.videos.create({model: 'sora-2-fast', prompt: 'a lighthouse'})).id)
+	const edited = await end((await client.videos.edit({prompt: 'at night', video: {id: source.id}})).id)
+	assert.deepEqual([edited.status, edited.remixed_from_video_id], ['completed', source.id])
+	// The upstream makes variations of its own videos and takes no others.
+	await assert.rejects(client.videos.extend({prompt: 'it leaves', seconds: '4', video: {id: source.id}}), OpenAI.BadRequestError)
+	const film = await toFile(await (await client.videos.downloadContent(source.id)).arrayBuffer(), 'film.mp4', {type: 'video/mp4'})
+	await assert.rejects(client.videos.edit({prompt: 'at night', video: film}), OpenAI.BadRequestError)
+	await assert.rejects(client.videos.createCharacter({name: 'Ann', video: film}), OpenAI.BadRequestError)
+	await assert.rejects(client.videos.getCharacter('char_1'), OpenAI.BadRequestError)
+})
