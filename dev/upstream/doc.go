@@ -27,7 +27,7 @@
 //	/zhipu/        videos/generations, async-result/{id}
 //	/fal/          {owner}/{app}[/…], {owner}/{app}/requests/{id}[/{status,cancel}]
 //	/replicate/v1/ models/{owner}/{name}/predictions, deployments/…, predictions[/{id}[/cancel]]
-//	/media/        result links: no key, signed, 403 once they expired
+//	/media/        result links: no key, signed, as long as their vendor says or Options do; 403 once they expired
 //
 // A base URL for a channel is what the vendor's SDK takes: …/openai/v1, …/generic/v1, …/anthropic, …/gemini, …/vendorc/, …/kling,
 // …/ark/api/v3, …/hailuo, …/luma/v1, …/omni/v1beta, …/pixverse, …/runway, …/veo/v1/projects/PROJECT/locations/LOCATION or …/veo/v1beta,

@@ -17,7 +17,10 @@ import (
 // maxWait bounds a long poll.
 const maxWait = 60 * time.Second
 
-func (s *Server) routeControl() {
+// control is the control interface of a server.
+type control struct{ *Server }
+
+func (s control) route() {
 	routes := map[string]func(w http.ResponseWriter, r *http.Request) (any, error){
 		"GET /_control/rules":           s.listRules,
 		"POST /_control/rules":          s.addRule,
@@ -73,11 +76,11 @@ func filterOf(r *http.Request) tallyFilter {
 	return tallyFilter{vendor: q.Get("vendor"), operation: q.Get("operation"), key: q.Get("key"), model: q.Get("model")}
 }
 
-func (s *Server) listRules(http.ResponseWriter, *http.Request) (any, error) {
+func (s control) listRules(http.ResponseWriter, *http.Request) (any, error) {
 	return map[string]any{"rules": s.rules.all()}, nil
 }
 
-func (s *Server) addRule(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) addRule(_ http.ResponseWriter, r *http.Request) (any, error) {
 	added := new(rule)
 	if err := decodeControl(r, added); err != nil {
 		return nil, err
@@ -88,7 +91,7 @@ func (s *Server) addRule(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return map[string]string{"id": s.rules.add(added)}, nil
 }
 
-func (s *Server) removeRules(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) removeRules(_ http.ResponseWriter, r *http.Request) (any, error) {
 	id := r.PathValue("id")
 	if !s.rules.remove(id) && id != "" {
 		return nil, unknownError("no rule " + id)
@@ -96,7 +99,7 @@ func (s *Server) removeRules(_ http.ResponseWriter, r *http.Request) (any, error
 	return map[string]any{"rules": s.rules.all()}, nil
 }
 
-func (s *Server) releaseCalls(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) releaseCalls(_ http.ResponseWriter, r *http.Request) (any, error) {
 	id := r.URL.Query().Get("rule")
 	if !s.rules.release(id) {
 		return nil, unknownError("no rule " + id)
@@ -105,7 +108,7 @@ func (s *Server) releaseCalls(_ http.ResponseWriter, r *http.Request) (any, erro
 }
 
 // waitForCalls answers 200 whether the count was reached or not; reached says which.
-func (s *Server) waitForCalls(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) waitForCalls(_ http.ResponseWriter, r *http.Request) (any, error) {
 	q := r.URL.Query()
 	count, err := strconv.ParseInt(q.Get("count"), 10, 64)
 	if err != nil {
@@ -132,7 +135,7 @@ func (s *Server) waitForCalls(_ http.ResponseWriter, r *http.Request) (any, erro
 
 // showStats counts calls of the selected vendor, operation, key and model, and the jobs of the selected vendor, key and
 // model; jobs=false leaves the list of jobs out.
-func (s *Server) showStats(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) showStats(_ http.ResponseWriter, r *http.Request) (any, error) {
 	f := filterOf(r)
 	found := s.Jobs.List(jobFilter(f))
 	submissions := 0
@@ -171,7 +174,7 @@ type jobView struct {
 	Length    int64  `json:"length"` // of the same, in bytes
 }
 
-func (s *Server) jobViews(list []jobs.Job) []jobView {
+func (s control) jobViews(list []jobs.Job) []jobView {
 	views := make([]jobView, 0, len(list))
 	now := time.Now()
 	for i := range list {
@@ -184,7 +187,7 @@ func (s *Server) jobViews(list []jobs.Job) []jobView {
 	return views
 }
 
-func (s *Server) listJobs(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) listJobs(_ http.ResponseWriter, r *http.Request) (any, error) {
 	prompt := r.URL.Query().Get("contains")
 	chosen := jobFilter(filterOf(r))
 	return map[string]any{"jobs": s.jobViews(s.Jobs.List(func(j *jobs.Job) bool {
@@ -192,7 +195,7 @@ func (s *Server) listJobs(_ http.ResponseWriter, r *http.Request) (any, error) {
 	}))}, nil
 }
 
-func (s *Server) showJob(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) showJob(_ http.ResponseWriter, r *http.Request) (any, error) {
 	j := s.Jobs.Get(r.PathValue("id"))
 	if j == nil {
 		return nil, unknownError("no job " + r.PathValue("id"))
@@ -201,7 +204,7 @@ func (s *Server) showJob(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // driveJob puts a job into a state: {state, progress, error: {code, message}, word, size}. What is left out stays.
-func (s *Server) driveJob(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) driveJob(_ http.ResponseWriter, r *http.Request) (any, error) {
 	var order struct {
 		State     string      `json:"state"`
 		Progress  *int        `json:"progress"`
@@ -250,7 +253,7 @@ func (s *Server) driveJob(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return s.jobViews([]jobs.Job{*j})[0], nil
 }
 
-func (s *Server) listRequests(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) listRequests(_ http.ResponseWriter, r *http.Request) (any, error) {
 	n := 0
 	if text := r.URL.Query().Get("last"); text != "" {
 		var err error
@@ -262,7 +265,7 @@ func (s *Server) listRequests(_ http.ResponseWriter, r *http.Request) (any, erro
 }
 
 // reset ends rules and scripts, lets held calls go, and forgets counts, requests and jobs; keep=jobs leaves the jobs.
-func (s *Server) reset(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) reset(_ http.ResponseWriter, r *http.Request) (any, error) {
 	s.rules.reset()
 	s.Scripts.Remove("")
 	s.ledger.reset()
@@ -275,7 +278,7 @@ func (s *Server) reset(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return map[string]bool{"reset": true}, nil
 }
 
-func (s *Server) addScript(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) addScript(_ http.ResponseWriter, r *http.Request) (any, error) {
 	added := new(script.Script)
 	if err := decodeControl(r, added); err != nil {
 		return nil, err
@@ -286,11 +289,11 @@ func (s *Server) addScript(_ http.ResponseWriter, r *http.Request) (any, error) 
 	return map[string]string{"id": s.Scripts.Add(added)}, nil
 }
 
-func (s *Server) listScripts(http.ResponseWriter, *http.Request) (any, error) {
+func (s control) listScripts(http.ResponseWriter, *http.Request) (any, error) {
 	return map[string]any{"scripts": s.Scripts.All()}, nil
 }
 
-func (s *Server) removeScripts(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s control) removeScripts(_ http.ResponseWriter, r *http.Request) (any, error) {
 	id := r.PathValue("id")
 	if !s.Scripts.Remove(id) && id != "" {
 		return nil, unknownError("no script " + id)

@@ -54,7 +54,7 @@ func New(ctx context.Context, o Settings, jobs *jobs.Store) *Server {
 		Clip:     clip.New(),
 		links:    map[string]*Links{},
 	}
-	s.routeControl()
+	control{s}.route()
 	return s
 }
 

@@ -25,7 +25,7 @@ type VideoVendor struct {
 	Content string
 }
 
-// VideoVendors are all vendors that make videos.
+// VideoVendors are all vendors that make videos. A row is all that the tests over all of them need of a new one.
 func VideoVendors() []VideoVendor {
 	return []VideoVendor{
 		{Name: "openai", Path: "/openai/v1", Model: "sora-2", Seconds: 4, Size: "1280x720", Image: true},
