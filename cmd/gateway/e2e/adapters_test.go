@@ -36,7 +36,6 @@ type adapterRow struct {
 
 func adapterRows() []adapterRow {
 	return []adapterRow{
-		{name: "kling", vendor: "kling", path: "/kling", model: "kling-3.0", pictured: "kling-3.0", unknown: "unknown", seconds: "5", remembers: true},
 		{name: "ark", vendor: "ark", path: "/ark/api/v3", model: "doubao-seedance-2-0-260128", pictured: "doubao-seedance-2-5-260628", unknown: "unknown", seconds: "5", cancels: true, remembers: true},
 		{name: "kling", vendor: "kling", path: "/kling", model: "kling-3.0", pictured: "kling-3.0", unknown: "unknown", seconds: "5", remembers: true},
 		{name: "luma", vendor: "luma", path: "/luma/v1", model: "ray-3.2", pictured: "ray-3.2", unknown: "unknown", seconds: "5"},
