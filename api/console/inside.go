@@ -53,7 +53,7 @@ func (v *View) Do(method, path string, body, into any) error {
 
 // DoAs is Do for somebody else, whom the caller has the right to act for.
 func (v *View) DoAs(who Who, method, path string, body, into any) error {
-	var sent io.Reader
+	var sent io.Reader = http.NoBody // a handler may read what has no body
 	if body != nil {
 		raw, err := json.Marshal(body)
 		if err != nil {

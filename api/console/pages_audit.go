@@ -1,4 +1,4 @@
 package console
 
 // auditPages are those of the log of changes.
-func auditPages() []page { return nil }
+func auditPages() []page { return []page{auditPage()} }

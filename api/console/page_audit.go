@@ -1,0 +1,101 @@
+package console
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// auditEntry is an entry of the audit log as the operator's operations show it.
+type auditEntry struct {
+	Time    time.Time `json:"time"`
+	By      string    `json:"by"`
+	Who     string    `json:"who"`
+	From    string    `json:"from"`
+	What    string    `json:"what"`
+	Subject string    `json:"subject"`
+	Outcome string    `json:"outcome"`
+	Reason  string    `json:"reason"`
+	Changes []struct {
+		Field string          `json:"field"`
+		Old   json.RawMessage `json:"old"`
+		New   json.RawMessage `json:"new"`
+	} `json:"changes"`
+}
+
+func auditPage() page {
+	return page{
+		name: "audit", path: "/audit", roles: staff(), nav: "audit", key: "u",
+		show: showAudit,
+		csv:  func(_ *View, data any) (*Table, error) { return data.(*Table), nil }, //nolint:forcetypeassert // of show
+	}
+}
+
+func showAudit(v *View) (any, error) {
+	q := url.Values{"limit": {"50"}}
+	for _, name := range []string{"by", "who", "what", "subject", "outcome", "since", "until", "after"} {
+		if value := v.Query(name); value != "" {
+			q.Set(name, value)
+		}
+	}
+	var list struct {
+		Data  []auditEntry `json:"data"`
+		After *string      `json:"after"`
+	}
+	if err := v.Get("/admin/audit", q, &list); err != nil {
+		return nil, err
+	}
+	table := &Table{
+		ID: "audit", Caption: "audit.caption", Empty: "audit.empty", CSV: true,
+		Columns: []Column{
+			{Word: "audit.time"}, {Word: "audit.who"}, {Word: "audit.what"}, {Word: "audit.subject"}, {Word: "audit.changes"}, {Word: "audit.from"}, {Word: "audit.outcome"},
+		},
+	}
+	for _, entry := range list.Data {
+		outcome := Cell{Text: entry.Outcome, Mark: "failed", Note: entry.Reason}
+		if entry.Outcome == "done" {
+			outcome = Cell{Word: "audit.done", Mark: "done"}
+		} else if entry.Outcome == "refused" {
+			outcome.Text, outcome.Word = "", "audit.refused"
+		}
+		who := Cell{Text: entry.Who, Link: v.With("who", entry.Who)}
+		if entry.Who == "" {
+			who = Text(entry.By)
+		} else if entry.By != entry.Who {
+			who.Note = entry.By
+		}
+		table.Rows = append(table.Rows, Row{Cells: []Cell{
+			When(entry.Time), who, {Text: entry.What, Code: true, Link: v.With("what", entry.What)}, {Text: entry.Subject, Code: true, Link: linkOf(v, "subject", entry.Subject)},
+			Text(changesOf(entry)), Text(entry.From), outcome,
+		}})
+	}
+	if list.After != nil && *list.After != "" {
+		table.Next = v.With("after", *list.After)
+	}
+	return table, nil
+}
+
+// linkOf is the page with a filter, "" for one without a value.
+func linkOf(v *View, name, value string) string {
+	if value == "" {
+		return ""
+	}
+	return v.With(name, value)
+}
+
+// changesOf are the changes of an entry in a line.
+func changesOf(entry auditEntry) string {
+	lines := make([]string, 0, len(entry.Changes))
+	for _, change := range entry.Changes {
+		old, now := "–", "–"
+		if len(change.Old) > 0 {
+			old = string(change.Old)
+		}
+		if len(change.New) > 0 {
+			now = string(change.New)
+		}
+		lines = append(lines, change.Field+": "+old+" → "+now)
+	}
+	return strings.Join(lines, "; ")
+}
