@@ -31,10 +31,15 @@ type Answer struct {
 	begun bool // the client gets what was written: something was said
 	pings int  // before that
 	over  bool // everything was written
+	heard
+	thought thought
+	kept    []form.State // for the next call of a tool
+}
+
+// heard is what the upstream has said so far.
+type heard struct {
 	// said tells of content that the client can be shown, media of some that it cannot.
 	said, media bool
-	thought     thought
-	kept        []form.State // for the next call of a tool
 	// counts are what the upstream counted last, images those that it made.
 	counts form.Counts
 	images int64

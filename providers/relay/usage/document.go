@@ -122,13 +122,23 @@ type document struct {
 	word    [maxWord]byte
 	length  int // of word; beyond maxWord it was too long
 
+	tally
+	// answer is what names the answer, as far as it was read; named: to its end. Neither is reset: the first counts.
+	answer []byte
+	named  bool
+	arrays
+}
+
+// tally is what the counters of a document say.
+type tally struct {
 	counts [counters]int64
 	seen   [counters]bool
 	// stale are counters of an earlier element of an array at the root, which a later one overrules.
 	stale [counters]bool
-	// answer is what names the answer, as far as it was read; named: to its end. Neither is reset: the first counts.
-	answer []byte
-	named  bool
+}
+
+// arrays are what is known of a document's arrays that matter.
+type arrays struct {
 	// content and hollow: the content array was seen, with items in it or without.
 	content, hollow bool
 	// items of the arrays that count; within: one of them is being read.

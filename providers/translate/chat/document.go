@@ -37,13 +37,13 @@ func (w *writer) message(c *said) {
 	w.out.Begin()
 	w.out.Literal(`"role":"assistant"`)
 	w.out.Key("content")
-	w.orNull(c.text, len(c.calls) > 0 || c.refused)
+	orNull(&w.out, c.text, len(c.calls) > 0 || c.refused)
 	if len(c.thought) > 0 {
 		w.out.Key("reasoning_content")
 		w.out.Quoted(c.thought)
 	}
 	w.out.Key("refusal")
-	w.orNull(c.refusal, true)
+	orNull(&w.out, c.refusal, true)
 	w.out.Literal(`"annotations":[]`)
 	if len(c.calls) > 0 && w.ask.Legacy {
 		w.out.Key("function_call")
@@ -74,12 +74,12 @@ func (w *writer) function(call *saidCall) {
 }
 
 // orNull writes the inside of a text, or null where there is none and it may be.
-func (w *writer) orNull(inner []byte, null bool) {
+func orNull(out *form.Out, inner []byte, null bool) {
 	if len(inner) == 0 && null {
-		w.out.Null()
+		out.Literal("null")
 		return
 	}
-	w.out.Quoted(inner)
+	out.Quoted(inner)
 }
 
 // whole is the input of a call that was held.

@@ -189,7 +189,7 @@ func (w *writing) assistant(blocks []form.Block, current bool) *providers.Fault 
 	w.Key("content")
 	switch {
 	case len(texts) == 0:
-		w.Null()
+		w.Literal("null")
 	case w.marked(said):
 		w.parts(said)
 	default:
@@ -226,16 +226,14 @@ func (w *writing) call(block *form.Block) {
 	w.End()
 	for _, state := range block.State {
 		if w.to.Imitator && state.Kind == form.StateGemini {
-			w.signature(state)
+			writeSignature(w.Out, state.Data)
 			break
 		}
 	}
 	w.End()
 }
 
-// signature writes Google's state beside a call, as its endpoint of this dialect has it.
-func (w *writing) signature(state form.State) { writeSignature(w.Out, state.Data) }
-
+// writeSignature writes Google's state beside a call, as its endpoint of this dialect has it.
 func writeSignature(out *form.Out, data []byte) {
 	out.Key("extra_content")
 	out.Begin()

@@ -182,7 +182,7 @@ func (w *writer) closeChoice(finish string, logprobs form.Value) {
 	w.writeLogprobs(logprobs)
 	w.out.Key("finish_reason")
 	if finish == "" {
-		w.out.Null()
+		w.out.Literal("null")
 	} else {
 		w.out.String(finish)
 	}
@@ -193,7 +193,7 @@ func (w *writer) closeChoice(finish string, logprobs form.Value) {
 func (w *writer) writeLogprobs(content form.Value) {
 	w.out.Key("logprobs")
 	if content.Absent() {
-		w.out.Null()
+		w.out.Literal("null")
 		return
 	}
 	w.out.Begin()

@@ -58,14 +58,23 @@ func (o *Out) Name(name Text) {
 	o.put(':')
 }
 
-// Raw writes a value as it is, null where it is absent.
-func (o *Out) Raw(value []byte) {
-	if len(value) == 0 {
-		o.Null()
+// Raw writes a value as it is, which may stand in several pieces: null where it is absent.
+func (o *Out) Raw(pieces ...[]byte) {
+	from := len(pieces)
+	for i, piece := range pieces {
+		if len(piece) > 0 {
+			from = i
+			break
+		}
+	}
+	if from == len(pieces) {
+		o.Literal("null")
 		return
 	}
 	o.value()
-	o.bytes(value)
+	for _, piece := range pieces[from:] {
+		o.bytes(piece)
+	}
 }
 
 // Literal writes a value, or several members without their braces, as it is.
@@ -103,14 +112,6 @@ func (o *Out) Quoted(parts ...[]byte) {
 	o.put('"')
 }
 
-// Parts writes one value that stands in several pieces.
-func (o *Out) Parts(parts ...[]byte) {
-	o.value()
-	for _, part := range parts {
-		o.bytes(part)
-	}
-}
-
 // Int writes a number.
 func (o *Out) Int(n int64) {
 	o.value()
@@ -124,9 +125,6 @@ func (o *Out) Bool(yes bool) {
 	o.buf = strconv.AppendBool(o.buf, yes)
 	o.last = 'e'
 }
-
-// Null writes null.
-func (o *Out) Null() { o.Literal("null") }
 
 // Field writes a member whose value is raw, nothing where that is absent.
 func (o *Out) Field(name string, value []byte) {

@@ -17,7 +17,7 @@ func writeAll(o *form.Out, long []byte) {
 	o.BeginArray()
 	o.Int(-1)
 	o.Bool(true)
-	o.Null()
+	o.Literal("null")
 	o.String("x\"\n")
 	o.Text(form.Text(`"\u00e9"`))
 	o.Text(nil)

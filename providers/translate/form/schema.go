@@ -271,7 +271,7 @@ func openAPIValue(out *Out, member *schemaNode, null bool) {
 				out.Raw(item.value)
 			}
 		}
-		out.Null()
+		out.Literal("null")
 		out.EndArray()
 	case isLimit(name) && member.value.IsText() && isNumber(member.value.Text().Inner()):
 		out.Raw(member.value.Text().Inner())

@@ -319,7 +319,7 @@ func logprobsOf(v form.Value) form.Value {
 		out.Key("logprob")
 		out.Raw(v.Get("logProbability"))
 		out.Key("bytes")
-		out.Null()
+		out.Literal("null")
 	}
 	out.BeginArray()
 	for i, chosen := range v.Get("chosenCandidates").Items() {

@@ -83,7 +83,7 @@ func (w *message) reason() {
 	if reason == "stop_sequence" && w.stop.Sequence != nil {
 		out.Text(w.stop.Sequence)
 	} else {
-		out.Null()
+		out.Literal("null")
 	}
 	out.Literal(`"stop_details":null`)
 }

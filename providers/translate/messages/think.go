@@ -44,7 +44,7 @@ type plan struct {
 }
 
 // think plans the thinking. What the client asked for and does not get is named.
-func (w *writer) think() *providers.Fault {
+func (w *arranged) think() *providers.Fault {
 	w.length()
 	t, tr, field := w.p.Thinking, w.traits, w.p.Fields[form.FieldThinking]
 	defer w.keepThoughts()
@@ -80,7 +80,7 @@ func (w *writer) think() *providers.Fault {
 }
 
 // length plans how long the answer may be.
-func (w *writer) length() {
+func (w *arranged) length() {
 	limit := w.traits.MaxOutput
 	if limit <= 0 {
 		limit = anyOutput
@@ -98,7 +98,7 @@ func (w *writer) length() {
 }
 
 // effort is the vendor's word for an effort, "" for none.
-func (w *writer) effort(word string) string {
+func (w *arranged) effort(word string) string {
 	switch {
 	case word == "" || !w.traits.Effort:
 		return ""
@@ -113,7 +113,7 @@ func (w *writer) effort(word string) string {
 
 // planBudget plans thinking by a number of tokens: less than the answer's length. Where turns with calls came without what
 // the vendor's model thought of them, it refuses thinking, which is left out then.
-func (w *writer) planBudget() {
+func (w *arranged) planBudget() {
 	t, field := w.p.Thinking, w.p.Fields[form.FieldThinking]
 	budget := t.Budget
 	if t.Mode != form.ThinkingBudget || budget < 0 {
@@ -139,7 +139,7 @@ func (w *writer) planBudget() {
 
 // stateGone tells whether the turns with calls whose results come last began without a thought: the first of them must have
 // one. Those behind it need none, as a model may think once for several of them.
-func (w *writer) stateGone() bool {
+func (w *arranged) stateGone() bool {
 	first, open := -1, false
 	for i, turn := range slices.Backward(w.turns) {
 		if turn.Role == form.User {
@@ -159,7 +159,7 @@ func isKind(kind form.BlockKind) func(form.Block) bool {
 
 // keepThoughts puts the thoughts of each turn first, as the vendor wants them, or leaves them out where the model does not
 // think: it refuses them then.
-func (w *writer) keepThoughts() {
+func (w *arranged) keepThoughts() {
 	isThought := isKind(form.BlockThought)
 	keep := w.plan.on || w.traits.AlwaysThinks || w.p.Thinking.Mode == form.ThinkingUnset && w.traits.Adaptive && !w.traits.Budget
 	for i := range w.turns {
@@ -223,7 +223,7 @@ func (w *writer) writeThinking() *providers.Fault {
 }
 
 // schema is that of the answer in the vendor's words, nil where it is said in another place.
-func (w *writer) schema() (form.Value, *providers.Fault) {
+func (w *arranged) schema() (form.Value, *providers.Fault) {
 	if !w.formatted() {
 		return nil, nil
 	}
@@ -237,6 +237,6 @@ func (w *writer) schema() (form.Value, *providers.Fault) {
 }
 
 // formatted tells whether the answer's format is a field, rather than an instruction.
-func (w *writer) formatted() bool {
+func (w *arranged) formatted() bool {
 	return w.p.Output.Kind == form.OutputSchema && w.traits.Schema && w.p.Output.Schema.IsObject()
 }

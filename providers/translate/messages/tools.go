@@ -82,7 +82,7 @@ func (r *reader) choice(value form.Value) {
 func nameRule() form.NameRule { return form.NameRule{Max: maxToolLen} }
 
 // pickTools picks the tools that may be called, and refuses a choice that the model cannot follow.
-func (w *writer) pickTools() *providers.Fault {
+func (w *arranged) pickTools() *providers.Fault {
 	choice, field := w.p.Choice, w.p.Fields[form.FieldChoice]
 	w.tools = w.p.Tools
 	if len(choice.Names) > 0 {
@@ -105,7 +105,7 @@ func (w *writer) pickTools() *providers.Fault {
 }
 
 // forced tells whether a tool must be called.
-func (w *writer) forced() bool { return w.p.Choice.Mode == form.ChoiceAny && len(w.tools) > 0 }
+func (w *arranged) forced() bool { return w.p.Choice.Mode == form.ChoiceAny && len(w.tools) > 0 }
 
 // writeTools writes the tools and which of them must be called.
 func (w *writer) writeTools() *providers.Fault {

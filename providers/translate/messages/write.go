@@ -28,7 +28,7 @@ func WriteCount(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payl
 }
 
 func write(p *form.Prompt, to form.Target, loss *form.Loss, count bool) (providers.Payload, *providers.Fault) {
-	w := &writer{p: p, traits: to.Traits.Anthropic, loss: loss, out: form.NewPayload()}
+	w := &writer{arranged: arranged{p: p, traits: to.Traits.Anthropic, loss: loss}, out: form.NewPayload()}
 	for _, step := range []func() *providers.Fault{w.refuse, w.arrange, w.pickTools, w.think} {
 		if fault := step(); fault != nil {
 			return nil, fault
@@ -53,16 +53,21 @@ func write(p *form.Prompt, to form.Target, loss *form.Loss, count bool) (provide
 	return w.out.Payload(), nil
 }
 
-// writer writes one call.
-type writer struct {
+// arranged is a call as the vendor takes it: its turns and tools, and how much is thought about them.
+type arranged struct {
 	p      *form.Prompt
 	traits form.AnthropicTraits
 	loss   *form.Loss
-	out    *form.Out
-	system []form.Block
 	turns  []form.Turn
 	tools  []form.Tool
 	plan   plan
+}
+
+// writer writes one call.
+type writer struct {
+	arranged
+	out    *form.Out
+	system []form.Block
 	// skipFixed and skipTurns are how many marks are left out: of tools and system, and of turns.
 	skipFixed, skipTurns int
 }

@@ -42,18 +42,29 @@ type item struct {
 	hidden   []byte // what was thought and is not shown, as a text of JSON without its last quote
 }
 
+// output writes the items of one answer. They stand in kept as they will in the response, the last of them as far as it has come.
+type output struct {
+	ask    form.Ask
+	out    form.Out // to be sent
+	kept   []byte
+	item   item
+	items  int // begun so far
+	number int64
+	stop   form.StopReason
+}
+
 // keep appends to the output.
-func (w *writer) keep(pieces ...string) {
+func (w *output) keep(pieces ...string) {
 	for _, piece := range pieces {
 		w.kept = append(w.kept, piece...)
 	}
 }
 
 // keepText appends the inside of a text, or a text of ours.
-func (w *writer) keepText(text string) { w.kept = append(w.kept, form.Quote(text)...) }
+func (w *output) keepText(text string) { w.kept = append(w.kept, form.Quote(text)...) }
 
 // open begins an item with all that is known of it; more of it follows in kept behind what members has.
-func (w *writer) open(kind itemKind, prefix string) {
+func (w *output) open(kind itemKind, prefix string) {
 	w.closeItem()
 	if w.items > 0 {
 		w.keep(",")
@@ -63,19 +74,19 @@ func (w *writer) open(kind itemKind, prefix string) {
 }
 
 // added tells the client of an item that has begun: as much of it as stands in kept, and what closes it so far.
-func (w *writer) added(closing string) {
+func (w *output) added(closing string) {
 	if !w.begin("response.output_item.added") {
 		return
 	}
 	w.out.Key("output_index")
 	w.out.Int(int64(w.items - 1))
 	w.out.Key("item")
-	w.out.Parts(w.kept[w.item.from:], []byte(closing))
+	w.out.Raw(w.kept[w.item.from:], []byte(closing))
 	w.finish()
 }
 
 // text writes a piece of text or of a refusal.
-func (w *writer) text(event *form.Event, kind partKind) {
+func (w *output) text(event *form.Event, kind partKind) {
 	if event.Text.Empty() {
 		return
 	}
@@ -116,7 +127,7 @@ func (w *writer) text(event *form.Event, kind partKind) {
 }
 
 // thought writes a piece of what the model thought.
-func (w *writer) thought(event *form.Event) {
+func (w *output) thought(event *form.Event) {
 	if event.Text.Empty() {
 		return
 	}
@@ -143,7 +154,7 @@ func (w *writer) thought(event *form.Event) {
 	}
 }
 
-func (w *writer) openReasoning() {
+func (w *output) openReasoning() {
 	w.open(reasoning, "rs_")
 	w.keep(`{"type":"reasoning","id":"`, w.item.id, `","summary":[`)
 	w.added("]}")
@@ -151,7 +162,7 @@ func (w *writer) openReasoning() {
 
 // sealed is what stands for the thought of the item that ends: what its vendor wants back of it, or the thought where that is
 // not shown.
-func (w *writer) sealed() string {
+func (w *output) sealed() string {
 	switch {
 	case w.item.sealed != "":
 		return w.item.sealed
@@ -163,7 +174,7 @@ func (w *writer) sealed() string {
 
 // state writes what a vendor wants back: with the thought that is open, or in an item of its own, in front of what follows or
 // behind the text before.
-func (w *writer) state(event *form.Event) {
+func (w *output) state(event *form.Event) {
 	state := &event.State
 	ofOpen := w.item.kind == reasoning
 	switch state.Kind {
@@ -185,7 +196,7 @@ func (w *writer) state(event *form.Event) {
 }
 
 // beginCall begins a call of a tool under the name that the client knows.
-func (w *writer) beginCall(event *form.Event) {
+func (w *output) beginCall(event *form.Event) {
 	kind, prefix, word, input := functionCall, "fc_", "function_call", "arguments"
 	if w.ask.Custom[event.Call.Name] {
 		kind, prefix, word, input = customCall, "ctc_", "custom_tool_call", "input"
@@ -208,7 +219,7 @@ func (w *writer) beginCall(event *form.Event) {
 }
 
 // arguments writes a piece of a call's input. That of a custom tool is told apart from JSON once it is whole.
-func (w *writer) arguments(piece form.Text) {
+func (w *output) arguments(piece form.Text) {
 	switch {
 	case piece.Empty():
 	case w.item.kind == customCall:
@@ -218,7 +229,7 @@ func (w *writer) arguments(piece form.Text) {
 	}
 }
 
-func (w *writer) input(event string, piece form.Text) {
+func (w *output) input(event string, piece form.Text) {
 	w.kept = append(w.kept, piece.Inner()...)
 	if w.beginOf(event) {
 		w.out.Field("delta", piece)
@@ -227,7 +238,7 @@ func (w *writer) input(event string, piece form.Text) {
 }
 
 // closeItem closes the item that is open, if any.
-func (w *writer) closeItem() {
+func (w *output) closeItem() {
 	switch w.item.kind {
 	case noItem:
 		return
@@ -252,14 +263,14 @@ func (w *writer) closeItem() {
 }
 
 // messageStatus is that of a message that ends now: incomplete where the answer was cut off within it.
-func (w *writer) messageStatus() string {
+func (w *output) messageStatus() string {
 	if status, _ := ending(w.stop); status == statusIncomplete {
 		return statusIncomplete
 	}
 	return statusCompleted
 }
 
-func (w *writer) closeFunction() {
+func (w *output) closeFunction() {
 	if len(w.kept) == w.item.textFrom {
 		w.input("response.function_call_arguments.delta", form.Text(`"{}"`))
 	}
@@ -275,7 +286,7 @@ func (w *writer) closeFunction() {
 	w.keep(`,"status":"`, status, `"}`)
 }
 
-func (w *writer) closeCustom() {
+func (w *output) closeCustom() {
 	custom := make(form.Text, 0, len(w.item.custom)+2)
 	custom = append(append(append(custom, '"'), w.item.custom...), '"')
 	w.item.custom = nil
@@ -295,7 +306,7 @@ func (w *writer) closeCustom() {
 }
 
 // textSince closes the text that begins in kept, behind its quote, at a place, and returns it.
-func (w *writer) textSince(from int) form.Text {
+func (w *output) textSince(from int) form.Text {
 	w.keep(`"`)
 	return form.Text(w.kept[from-1:])
 }
@@ -320,7 +331,7 @@ func (k partKind) opens() string {
 }
 
 // place writes where a part stands.
-func (w *writer) place() {
+func (w *output) place() {
 	if w.item.part == summary {
 		w.out.Key("summary_index")
 	} else {
@@ -329,7 +340,7 @@ func (w *writer) place() {
 	w.out.Int(int64(w.item.parts - 1))
 }
 
-func (w *writer) openPart(kind partKind, block int) {
+func (w *output) openPart(kind partKind, block int) {
 	if w.item.parts > 0 {
 		w.keep(",")
 	}
@@ -348,12 +359,12 @@ func (w *writer) openPart(kind partKind, block int) {
 	if w.beginOf(name) {
 		w.place()
 		w.out.Key("part")
-		w.out.Parts(w.kept[w.item.partFrom:], []byte(closing))
+		w.out.Raw(w.kept[w.item.partFrom:], []byte(closing))
 		w.finish()
 	}
 }
 
-func (w *writer) closePart() {
+func (w *output) closePart() {
 	kind := w.item.part
 	if kind == noPart {
 		return
@@ -368,7 +379,7 @@ func (w *writer) closePart() {
 		}
 		if kind == outputText {
 			w.out.Key("logprobs")
-			w.out.Parts([]byte("["), w.item.logprobs, []byte("]"))
+			w.out.Raw([]byte("["), w.item.logprobs, []byte("]"))
 		}
 		w.finish()
 	}

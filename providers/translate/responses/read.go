@@ -18,12 +18,17 @@ const (
 	includeLogprobs  = "message.output_text.logprobs"
 )
 
-// reading is the work of Read.
-type reading struct {
+// found is what Read gives, as far as it has come.
+type found struct {
 	prompt *form.Prompt
 	loss   *form.Loss
 	ask    *form.Ask
 	fault  *providers.Fault
+}
+
+// reading is the work of Read.
+type reading struct {
+	found
 	// topLogprobs is kept until it is known whether logprobs are asked for at all.
 	topLogprobs form.Value
 	choice      form.Value
@@ -35,7 +40,7 @@ type reading struct {
 // Read reads a client's call. What it names in loss is unknown to every dialect. Faults name the client's field.
 func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *providers.Fault) {
 	ask := form.Ask{Model: call.Model, Stream: call.Stream, WantsUsage: true}
-	r := &reading{prompt: &form.Prompt{From: form.Responses}, loss: loss, ask: &ask}
+	r := &reading{found: found{prompt: &form.Prompt{From: form.Responses}, loss: loss, ask: &ask}}
 	r.prompt.Fields[form.FieldTurns] = "input"
 	r.prompt.Fields[form.FieldResultID] = "call_id"
 	r.prompt.Fields[form.FieldCache] = "prompt_cache_breakpoint"
@@ -62,29 +67,29 @@ func Read(call providers.Call, loss *form.Loss) (*form.Prompt, form.Ask, *provid
 }
 
 // refuse keeps the first fault.
-func (r *reading) refuse(fault *providers.Fault) {
+func (r *found) refuse(fault *providers.Fault) {
 	if r.fault == nil {
 		r.fault = fault
 	}
 }
 
 // set notes what the client calls a field.
-func (r *reading) set(field form.Field, name string) { r.prompt.Fields[field] = name }
+func (r *found) set(field form.Field, name string) { r.prompt.Fields[field] = name }
 
 // own keeps a field that only this vendor knows.
-func (r *reading) own(name string, value form.Value) {
+func (r *found) own(name string, value form.Value) {
 	if value.Says() {
 		r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Value: value})
 	}
 }
 
 // must keeps what makes the answer another one, so that other vendors refuse it.
-func (r *reading) must(name string) {
+func (r *found) must(name string) {
 	r.prompt.Own = append(r.prompt.Own, form.Member{Name: name, Must: true})
 }
 
 // unknown notes a field that no dialect has.
-func (r *reading) unknown(name string, value form.Value) {
+func (r *found) unknown(name string, value form.Value) {
 	if value.Says() {
 		r.loss.Drop(name)
 	}

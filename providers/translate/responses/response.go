@@ -108,7 +108,7 @@ func (w *writer) response(status, reason string, fault *providers.Fault) {
 		out.String(faultMessage(fault))
 		out.End()
 	} else {
-		out.Null()
+		out.Literal("null")
 	}
 	out.Key("incomplete_details")
 	if reason != "" {
@@ -117,7 +117,7 @@ func (w *writer) response(status, reason string, fault *providers.Fault) {
 		out.String(reason)
 		out.End()
 	} else {
-		out.Null()
+		out.Literal("null")
 	}
 	out.Key("model")
 	out.String(w.ask.Model)
@@ -126,10 +126,10 @@ func (w *writer) response(status, reason string, fault *providers.Fault) {
 	}
 	out.Literal(`"background":false,"previous_response_id":null,"access_programs":null,"store":false`)
 	out.Key("output")
-	out.Parts([]byte("["), w.kept, []byte("]"))
+	out.Raw([]byte("["), w.kept, []byte("]"))
 	out.Key("usage")
 	if status == statusInProgress {
-		out.Null()
+		out.Literal("null")
 	} else {
 		w.usage()
 	}

@@ -18,25 +18,18 @@ const idDigits = 24
 
 // NewWriter returns the writer of a client's answer: the events of a response, or the response.
 func NewWriter(ask form.Ask) form.AnswerWriter {
-	w := &writer{ask: ask, id: form.NewID("resp_", idDigits), created: time.Now().Unix()}
+	w := &writer{output: output{ask: ask}, id: form.NewID("resp_", idDigits), created: time.Now().Unix()}
 	w.blocks = form.NewSequencer(false, w.event)
 	return w
 }
 
-// writer writes one answer. The items of its output stand in kept as they will in the response, the last of them as far as it
-// has come.
+// writer writes one answer.
 type writer struct {
-	ask     form.Ask
+	output
 	blocks  *form.Sequencer
-	out     form.Out // to be sent
-	kept    []byte
-	item    item
-	items   int // begun so far
-	number  int64
 	id      string
 	created int64
 	counts  form.Counts
-	stop    form.StopReason
 	phase   phase
 	taken   bool
 	fault   *providers.Fault
@@ -121,7 +114,7 @@ func (w *writer) event(event *form.Event) {
 }
 
 // begin opens an event; false where the client wants no stream.
-func (w *writer) begin(name string) bool {
+func (w *output) begin(name string) bool {
 	if !w.ask.Stream {
 		return false
 	}
@@ -135,7 +128,7 @@ func (w *writer) begin(name string) bool {
 }
 
 // finish closes an event. The number stands last, where whoever follows the stream finds it beside what the answer says.
-func (w *writer) finish() {
+func (w *output) finish() {
 	w.out.Key("sequence_number")
 	w.out.Int(w.number)
 	w.number++
@@ -144,7 +137,7 @@ func (w *writer) finish() {
 }
 
 // beginOf opens an event of the item that is open.
-func (w *writer) beginOf(name string) bool {
+func (w *output) beginOf(name string) bool {
 	if !w.begin(name) {
 		return false
 	}

@@ -63,14 +63,12 @@ func (w *writing) instructions(system []form.Block) bool {
 		return false
 	}
 	for i := range system {
-		w.dropMark(&system[i])
+		w.DropMark(system[i].Cache, system[i].At, w.loss)
 	}
 	w.Key("instructions")
 	w.Text(form.Join("\n\n", texts...))
 	return true
 }
-
-func (w *writing) dropMark(block *form.Block) { w.DropMark(block.Cache, block.At, w.loss) }
 
 // item begins an item.
 func (w *writing) item(kind string) {
@@ -135,7 +133,7 @@ func (w *writing) result(block *form.Block) *providers.Fault {
 	said, media := result.Say(), result.Media()
 	marked := block.Cache != form.NoMark && w.to.Breakpoints
 	if len(media) == 0 && !marked {
-		w.dropMark(block)
+		w.DropMark(block.Cache, block.At, w.loss)
 		w.Text(said)
 		w.End()
 		return nil
@@ -156,7 +154,7 @@ func (w *writing) assistant(blocks []form.Block) *providers.Fault {
 	var last []byte // the sealed thought that was written last, which several calls may have brought back
 	for i := 0; i < len(blocks); i++ {
 		block := &blocks[i]
-		w.dropMark(block)
+		w.DropMark(block.Cache, block.At, w.loss)
 		if block.Kind == form.BlockThought {
 			thoughts = append(thoughts, block)
 			continue
@@ -175,7 +173,7 @@ func (w *writing) assistant(blocks []form.Block) *providers.Fault {
 		case form.BlockText:
 			end := i + 1
 			for end < len(blocks) && blocks[end].Kind == form.BlockText && w.sealed(blocks[end].State) == nil {
-				w.dropMark(&blocks[end])
+				w.DropMark(blocks[end].Cache, blocks[end].At, w.loss)
 				end++
 			}
 			w.said(blocks[i:end])

@@ -33,7 +33,7 @@ func (w *writing) part(block *form.Block) *providers.Fault {
 	if block.Cache != form.NoMark && w.to.Breakpoints {
 		w.Literal(`"prompt_cache_breakpoint":{"mode":"explicit"}`)
 	} else {
-		w.dropMark(block)
+		w.DropMark(block.Cache, block.At, w.loss)
 	}
 	w.End()
 	return nil

@@ -19,7 +19,11 @@ func (w *writing) tools() {
 		if tool.Custom {
 			w.grammar(&tool.Grammar)
 		} else {
-			w.schema(tool)
+			// Whether it is strict is always said: where nothing is, the vendor makes it strict if it can
+			// (https://platform.openai.com/docs/guides/function-calling).
+			w.Field("parameters", tool.Parameters())
+			w.Key("strict")
+			w.Bool(tool.Strict != nil && *tool.Strict)
 		}
 		w.End()
 	}
@@ -46,14 +50,6 @@ func (w *writing) grammar(grammar *form.Grammar) {
 	w.Field("syntax", grammar.Syntax)
 	w.Field("definition", grammar.Definition)
 	w.End()
-}
-
-// schema writes what a function takes. Whether it is strict is always said: where nothing is, the vendor makes it strict if it
-// can (https://platform.openai.com/docs/guides/function-calling).
-func (w *writing) schema(tool *form.Tool) {
-	w.Field("parameters", tool.Parameters())
-	w.Key("strict")
-	w.Bool(tool.Strict != nil && *tool.Strict)
 }
 
 func (w *writing) choice() {
