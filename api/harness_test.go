@@ -82,8 +82,8 @@ func newGateway(tb testing.TB, answer relayer, change func(*gateway, *api.Option
 	own := relay.New(router, catalog, &relay.Options{MaxAttempts: 1})
 	options := api.Options{
 		Relay: own, Router: router, Tasks: g.tasks,
-		Tokens: g.tokens, Limits: &g.limits, Ledger: &g.ledger, Archive: g.archive,
-		Log: slog.New(slog.NewJSONHandler(g.log, nil)), Version: "test",
+		Stores:    api.Stores{Tokens: g.tokens, Limits: &g.limits, Ledger: &g.ledger, Archive: g.archive},
+		Telemetry: api.Telemetry{Log: slog.New(slog.NewJSONHandler(g.log, nil))}, Version: "test",
 	}
 	if change != nil {
 		change(g, &options)

@@ -37,27 +37,18 @@ const (
 // Options are what a Server works with. Relay, Router, Tasks, Tokens, Limits, Ledger and Archive are needed to serve;
 // without them it still knows its OpenAPI document. They stay the caller's.
 type Options struct {
-	Relay   calls.Relay
-	Router  calls.Router
-	Tasks   videos.Tasks
-	Tokens  edge.Tokens
-	Limits  edge.Limits
-	Ledger  calls.Ledger
-	Archive videos.Archive
+	Operator
+	Stores
+	Defaults
+	Bodies
+	Telemetry
+	Relay  calls.Relay
+	Router calls.Router
+	Tasks  videos.Tasks
 	// Prices are what calls cost; nil charges nothing.
 	Prices *pricing.List
-	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through
-	// this server.
-	Links videos.Links
-	// Console, where it is set, makes the pages of a browser at "/" and below /console. It is given the whole API as it
-	// serves requests of this process's own (edge.WithInsider). ConsoleApart: they are at ConsoleHandler alone.
-	Console      func(inside http.Handler) http.Handler
-	ConsoleApart bool
 	// Health are the checks of /readyz.
 	Health []Check
-	// Admin is for the operator's operations. AdminApart: they are at AdminHandler alone, and Handler has none.
-	Admin      admin.Options
-	AdminApart bool
 	// Proxies are the networks of reverse proxies whose X-Forwarded-For and Forwarded name the address that a request
 	// comes from; none: the connection's own address counts.
 	Proxies []netip.Prefix
@@ -67,12 +58,39 @@ type Options struct {
 	// PublicURL is where clients reach the server, for the addresses that answers hold, without a slash at its end; "": the
 	// host that a request names.
 	PublicURL string
-	// DefaultVideoModel serves video creates that name no model; "" refuses them.
-	DefaultVideoModel string
-	// DefaultModerationModel serves moderations that name no model; "" refuses them.
-	DefaultModerationModel string
-	// DefaultRealtimeModel serves realtime conversations that name no model; "" refuses them.
-	DefaultRealtimeModel string
+	// Version is the program's own, for /healthz.
+	Version string
+}
+
+// Operator is what an operator has of the server.
+type Operator struct {
+	// Admin is for the operator's operations. AdminApart: they are at AdminHandler alone, and Handler has none.
+	Admin      admin.Options
+	AdminApart bool
+	// Console, where it is set, makes the pages of a browser at "/" and below /console. It is given the whole API as it
+	// serves requests of this process's own (edge.WithInsider). ConsoleApart: they are at ConsoleHandler alone.
+	Console      func(inside http.Handler) http.Handler
+	ConsoleApart bool
+}
+
+// Stores keep tokens, their limits, what they used, and videos.
+type Stores struct {
+	Tokens  edge.Tokens
+	Limits  edge.Limits
+	Ledger  calls.Ledger
+	Archive videos.Archive
+	// Links, where it is set, makes the addresses of finished videos, which need no token then; nil has them read through
+	// this server.
+	Links videos.Links
+}
+
+// Defaults are the models that serve requests which name none; "" refuses them.
+type Defaults struct {
+	DefaultVideoModel, DefaultModerationModel, DefaultRealtimeModel string
+}
+
+// Bodies bound what requests and answers may take; every zero field means the default.
+type Bodies struct {
 	// MaxBody is the largest request body in bytes; 0 means edge.DefaultMaxBody.
 	MaxBody int64
 	// BodyMemory is what all request bodies under way may hold together, in bytes, and half of it what those of one token
@@ -82,17 +100,18 @@ type Options struct {
 	BodyTimeout time.Duration
 	// WriteTimeout is how long a client may leave an answer's next bytes unread; 0 means edge.DefaultWriteTimeout.
 	WriteTimeout time.Duration
+}
+
+// Telemetry is told of requests. Nothing of it may wait.
+type Telemetry struct {
 	// Tracer makes a span of each request but probes; nil: no spans.
 	Tracer trace.Tracer
-	// Seen is called with every request that is over but probes, in the goroutine that served it; it must not wait. nil:
-	// nobody counts.
+	// Seen is called with every request that is over but probes, in the goroutine that served it; nil: nobody counts.
 	Seen func(edge.Seen)
 	// Called is told of every call, as edge.Options has it.
 	Called edge.Called
 	// Log takes one info line per request; nil is silent.
 	Log *slog.Logger
-	// Version is the program's own, for /healthz.
-	Version string
 }
 
 // Server is the gateway's HTTP server. It is safe for concurrent use.

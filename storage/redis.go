@@ -94,3 +94,30 @@ func servesNot(answer string) bool {
 	}
 	return false
 }
+
+// Follow calls hear for what is published on a channel of Redis, one after the other, until ctx ends or the client is closed;
+// hear must not block. While Redis is away nothing is heard, and what was said meanwhile is lost. subscribed, where it is not nil,
+// is called whenever the line to Redis stands anew.
+func Follow(ctx context.Context, client *redis.Client, channel string, subscribed func(), hear func(payload string)) {
+	sub := client.Subscribe(ctx, channel) // looks after its connection by itself
+	defer sub.Close()                     //nolint:errcheck // nothing is lost with it
+	messages := sub.ChannelWithSubscriptions()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case message, open := <-messages:
+			if !open { // the client was closed
+				return
+			}
+			switch m := message.(type) {
+			case *redis.Subscription:
+				if subscribed != nil {
+					subscribed()
+				}
+			case *redis.Message:
+				hear(m.Payload)
+			}
+		}
+	}
+}

@@ -64,7 +64,7 @@ const auditEvery = 5 * time.Second
 
 // flushAudit writes such entries until ctx ends, and a last time then.
 func (p *parts) flushAudit(ctx context.Context) {
-	for sleep(ctx, auditEvery) == nil {
+	for cli.Sleep(ctx, auditEvery) == nil {
 		_ = p.audit.Flush(ctx) // Record has told of it
 	}
 	_ = p.audit.Flush(context.WithoutCancel(ctx))
@@ -84,20 +84,8 @@ func (p *parts) prepareArchive(ctx context.Context) {
 		if !told {
 			p.log.Warn("archive is not ready, waiting", "error", err)
 		}
-		if sleep(ctx, retryAfter) != nil {
+		if cli.Sleep(ctx, retryAfter) != nil {
 			return
 		}
-	}
-}
-
-// sleep waits; it returns ctx's error when that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

@@ -175,14 +175,22 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		}),
 		Router: p.router,
 		Tasks:  tasks,
-		Admin:  p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "", Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
-		Console: p.console(tokens), ConsoleApart: p.cfg.Console.Listen != "",
-		Tokens: tokens, Limits: limits, Ledger: usage, Prices: p.prices, Archive: p.archive, Links: links,
+		Operator: api.Operator{
+			Admin: p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "",
+			Console: p.console(tokens), ConsoleApart: p.cfg.Console.Listen != "",
+		},
+		Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
+		PublicURL: strings.TrimRight(p.cfg.PublicURL, "/"),
+		Stores:    api.Stores{Tokens: tokens, Limits: limits, Ledger: usage, Archive: p.archive, Links: links},
+		Prices:    p.prices,
 		Health:    p.checks(tokens),
-		PublicURL: strings.TrimRight(p.cfg.PublicURL, "/"), DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
-		DefaultRealtimeModel: p.cfg.Relay.RealtimeModel, MaxBody: int64(p.cfg.Relay.MaxBody),
-		BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(os.DirFS("/"))),
-		Log:        p.log, Seen: p.metrics.Seen(), Tracer: p.tracer, Version: cli.ThisBuild().Version,
+		Defaults: api.Defaults{
+			DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,
+			DefaultRealtimeModel: p.cfg.Relay.RealtimeModel,
+		},
+		Bodies:    api.Bodies{MaxBody: int64(p.cfg.Relay.MaxBody), BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(os.DirFS("/")))},
+		Telemetry: api.Telemetry{Log: p.log, Seen: p.metrics.Seen(), Tracer: p.tracer},
+		Version:   cli.ThisBuild().Version,
 	})
 	return edge, p.metrics.WatchServer(edge, tokens, limits, usage)
 }

@@ -38,7 +38,7 @@ func runWorker(ctx context.Context, worker *workflows.Worker, log *slog.Logger) 
 			return
 		}
 		log.Error("worker stopped, it is started again", "error", err, "after", retryAfter.String())
-		if sleep(ctx, retryAfter) != nil {
+		if cli.Sleep(ctx, retryAfter) != nil {
 			return
 		}
 	}

@@ -138,31 +138,13 @@ func (s *Store) Cooldowns(ctx context.Context) ([]Cooldown, error) {
 // Follow calls hear for what other processes tell, until ctx ends or the client is closed; hear must not block. subscribed is called, where it
 // is not nil, whenever the line to Redis stands anew: what was told before that was missed, and Cooldowns has it.
 func (s *Store) Follow(ctx context.Context, subscribed func(), hear func(Cooldown)) {
-	sub := s.client.Subscribe(ctx, newsKey) // looks after its connection by itself
-	defer sub.Close()                       //nolint:errcheck // nothing is lost with it
-	messages := sub.ChannelWithSubscriptions()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case message, open := <-messages:
-			if !open { // the client was closed
-				return
-			}
-			switch m := message.(type) {
-			case *redis.Subscription:
-				if subscribed != nil {
-					subscribed()
-				}
-			case *redis.Message:
-				var news published
-				// Nonsense is not ours, and our own words are known.
-				if json.Unmarshal([]byte(m.Payload), &news) == nil && news.Process != s.process && news.Name != "" {
-					hear(Cooldown{Name: news.Name, Left: time.Duration(news.Left) * time.Millisecond, Text: news.Text})
-				}
-			}
+	storage.Follow(ctx, s.client, newsKey, subscribed, func(payload string) {
+		var news published
+		// Nonsense is not ours, and our own words are known.
+		if json.Unmarshal([]byte(payload), &news) == nil && news.Process != s.process && news.Name != "" {
+			hear(Cooldown{Name: news.Name, Left: time.Duration(news.Left) * time.Millisecond, Text: news.Text})
 		}
-	}
+	})
 }
 
 // Show tells operators of this process's figures, any JSON. They count for fifteen seconds.

@@ -43,27 +43,14 @@ func (c *Changes) Publish(ctx context.Context, change Change) error {
 // is heard; after that hints come again, those of the meantime are lost. ready, where not nil, is closed when the first
 // subscription stands.
 func (c *Changes) Follow(ctx context.Context, ready chan<- struct{}, hear func(Change)) {
-	sub := c.client.Subscribe(ctx, changesChannel) // looks after its connection by itself
-	defer sub.Close()                              //nolint:errcheck // nothing is lost with it
-	messages := sub.ChannelWithSubscriptions()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case message, open := <-messages:
-			if !open { // the client was closed
-				return
-			}
-			switch m := message.(type) {
-			case *redis.Subscription:
-				if ready != nil {
-					close(ready)
-					ready = nil
-				}
-			case *redis.Message:
-				id, ended := strings.CutPrefix(m.Payload, "-")
-				hear(Change{TaskID: id, Ended: ended})
-			}
+	subscribed := func() {
+		if ready != nil {
+			close(ready)
+			ready = nil
 		}
 	}
+	storage.Follow(ctx, c.client, changesChannel, subscribed, func(payload string) {
+		id, ended := strings.CutPrefix(payload, "-")
+		hear(Change{TaskID: id, Ended: ended})
+	})
 }

@@ -133,7 +133,7 @@ func (c *gatewayClient) do(ctx context.Context, r request) (*http.Response, erro
 		if try == 1 && wait > 0 {
 			c.note(fmt.Sprintf("The gateway cannot serve this now, trying again: %v", err))
 		}
-		if err := sleep(ctx, min(wait, clientPauseMost)); err != nil {
+		if err := Sleep(ctx, min(wait, clientPauseMost)); err != nil {
 			return nil, err
 		}
 	}
@@ -277,8 +277,8 @@ func (t *videoTask) fields() fields {
 	}
 }
 
-// sleep waits; it returns ctx's error when that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits; it returns ctx's error when that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -84,7 +84,7 @@ func (v *videoClient) download(ctx context.Context, id string, index int, output
 			return fetched{}, fmt.Errorf("%w; the same command goes on where it stopped", err)
 		}
 		if idle > 0 {
-			if err := sleep(ctx, clientPause); err != nil {
+			if err := Sleep(ctx, clientPause); err != nil {
 				return fetched{}, err
 			}
 		}

@@ -168,7 +168,7 @@ func (v *videoClient) await(ctx context.Context, id string, every time.Duration)
 		if task.ended() {
 			return task, nil
 		}
-		if err := sleep(ctx, every-time.Since(asked)); err != nil {
+		if err := Sleep(ctx, every-time.Since(asked)); err != nil {
 			return nil, err
 		}
 	}
