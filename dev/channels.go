@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // fakeChannel is a channel to one of the fake upstreams.
@@ -64,6 +65,9 @@ func channelText(upstream, account string) string {
 	return text.String()
 }
 
+// accountTimeout bounds the making of a service account's key, which takes a busy machine seconds.
+const accountTimeout = 30 * time.Second
+
 // accountFile is where the service account for the fake of Google Cloud is kept.
 func (s *stack) accountFile() string { return filepath.Join(s.data, "google-account.json") }
 
@@ -81,7 +85,8 @@ func (s *stack) keepAccount(ctx context.Context, upstream string) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	client := &http.Client{Timeout: accountTimeout}
+	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("ask for a service account: %w", err)
 	}

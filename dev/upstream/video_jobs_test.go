@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -347,9 +348,7 @@ func (f *fake) grant(t *testing.T, account, change map[string]any) answer {
 		"iss": account["client_email"], "aud": account["token_uri"], "scope": "https://www.googleapis.com/auth/cloud-platform",
 		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
 	}
-	for name, value := range change {
-		claims[name] = value
-	}
+	maps.Copy(claims, change)
 	var parts []string
 	for _, part := range []any{map[string]any{"alg": "RS256", "typ": "JWT", "kid": account["private_key_id"]}, claims} {
 		b, err := json.Marshal(part)

@@ -113,7 +113,7 @@ func (s *api) task(x *fake.Exchange, j *jobs.Job) map[string]any {
 	if j.Lookup != "" {
 		t["safety_identifier"] = j.Lookup
 	}
-	word := ""
+	var word string
 	switch state {
 	case jobs.Queued:
 		word = "queued"

@@ -149,7 +149,8 @@ func (q *create) read(one item) *fake.Problem {
 			return fake.Invalidf("content", "An item of type %q has that payload alone.", one.Type)
 		}
 	}
-	role, at := one.Role, (*place)(nil)
+	role := one.Role
+	var at *place
 	var roles []string
 	switch one.Type {
 	case "image_url":

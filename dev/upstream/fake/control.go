@@ -3,6 +3,7 @@ package fake
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -46,7 +47,7 @@ func (s control) route() {
 			v, err := answer(w, r)
 			if err != nil {
 				status, v = http.StatusBadRequest, map[string]string{"error": err.Error()}
-				if _, unknown := err.(unknownError); unknown { //nolint:errorlint // made by the handlers here, never wrapped
+				if _, unknown := errors.AsType[unknownError](err); unknown {
 					status = http.StatusNotFound
 				}
 			}

@@ -185,7 +185,7 @@ func (s *api) generation(x *fake.Exchange, j *jobs.Job) map[string]any {
 		"id": j.ID, "type": "video", "model": j.Model, "created_at": time.UnixMilli(j.Created).UTC().Format(time.RFC3339Nano),
 		"output": []any{}, "failure_reason": nil, "failure_code": nil,
 	}
-	word := ""
+	var word string
 	switch state, _ := j.At(now); state {
 	case jobs.Queued:
 		word = "queued"

@@ -190,7 +190,7 @@ func (s *api) answer(x *fake.Exchange, j *jobs.Job) {
 	i := map[string]any{
 		"id": j.ID, "object": "interaction", "model": j.Model, "created": time.UnixMilli(j.Created).UTC().Format(time.RFC3339), "updated": updated.UTC().Format(time.RFC3339),
 	}
-	word := ""
+	var word string
 	switch state {
 	case jobs.Queued:
 		word = "queued"

@@ -92,7 +92,7 @@ func (s *api) answerTask(x *fake.Exchange) {
 	}
 	now := time.Now()
 	task := map[string]any{"id": j.ID, "createdAt": time.UnixMilli(j.Created).UTC().Format(time.RFC3339Nano), "estimatedCost": map[string]int{"credits": credits}}
-	word := ""
+	var word string
 	switch state, progress := j.At(now); state {
 	case jobs.Queued:
 		word = "PENDING"

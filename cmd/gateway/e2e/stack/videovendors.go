@@ -21,7 +21,7 @@ type VideoVendor struct {
 	Image, Named bool
 	// Finds: a job whose answer was lost is looked up. Repeats: it is by the create itself, under its idempotency key.
 	Finds, Repeats bool
-	// Content is the operation whose answer holds the result; "": video.content.
+	// Content is the operation whose answer holds the result; "" for video.content, the answer of a link.
 	Content string
 }
 
