@@ -121,6 +121,14 @@ func TestFieldsOfAnotherVideoFormatAtFault(t *testing.T) {
 		{generations, `"width":640,"size":"1280x720"`, "size"},
 		{"/v1/videos", `"seconds":"4","duration":10`, "duration"},
 		{"/v1/videos", `"n":3`, "n"}, // no channel of the model makes several
+		{"/v1/videos", `"input_reference":"https://h/a","input_reference_role":"first"`, "input_reference_role"},
+		{"/v1/videos", `"input_reference":"https://h/a","input_reference_role":["reference","reference"]`, "input_reference_role"},
+		{"/v1/videos", `"input_reference_role":["reference"]`, "input_reference_role"},
+		{"/v1/videos", `"input_reference":"https://h/a","input_reference_role":[7]`, "input_reference_role"},
+		{generations, `"generate_audio":"yes"`, "generate_audio"},
+		{generations, `"resolution":720`, "resolution"},
+		{generations, `"aspect_ratio":"` + strings.Repeat("1", 65) + `"`, "aspect_ratio"},
+		{generations, `"fps":0`, "fps"},
 		{submitPath, `"seconds":"10s"`, ""},
 		{submitPath, `"metadata":[]`, ""},
 	} {

@@ -2,6 +2,7 @@ package providers
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -129,6 +130,50 @@ func TestVideoTable(t *testing.T) {
 	} {
 		if got, err := json.Marshal(tc.model.Table()); err != nil || string(got) != tc.want {
 			t.Errorf("%s: got %s, %v, want %s", tc.name, got, err, tc.want)
+		}
+	}
+}
+
+// TestOneFrameRate: a model's own rate passes although it has no field for one, any other is refused with the one it has.
+func TestOneFrameRate(t *testing.T) {
+	t.Parallel()
+	model := VideoModel{FPS: 24}
+	if fault := model.Check(VideoShape{FPS: 24}); fault != nil {
+		t.Errorf("its own: %v", fault)
+	}
+	if fault := model.Check(VideoShape{FPS: 30}); fault == nil || fault.Param != "fps" || !strings.Contains(fault.Message, "takes 24") {
+		t.Errorf("another: %v", fault)
+	}
+	model.FPS = AnyFPS
+	if fault := model.Check(VideoShape{FPS: 30}); fault != nil {
+		t.Errorf("any: %v", fault)
+	}
+}
+
+// TestMakes: which videos a model may make, by words and by pixels, and what the vendor's answer lacks.
+func TestMakes(t *testing.T) {
+	t.Parallel()
+	model := VideoModel{Resolutions: []string{"720p", "4k"}, Sizes: []string{"480x854"}, Audio: AudioNever}
+	for _, tc := range []struct {
+		resolution, audio string
+		want              bool
+	}{{"720p", "", true}, {"4k", "false", true}, {"480p", "", true}, {"1080p", "", false}, {"", "true", false}, {"", "", true}} {
+		if got := model.Makes(tc.resolution, tc.audio); got != tc.want {
+			t.Errorf("%q, %q: got %v", tc.resolution, tc.audio, got)
+		}
+	}
+	vendor := Vendor{VideoModels: func(string) (VideoModel, bool) {
+		return VideoModel{Resolutions: []string{"720p"}, Audio: AudioAlways}, true
+	}}
+	if got := vendor.Made("m", VideoStatus{}); got.Resolution != "720p" || got.Audio != "true" {
+		t.Errorf("got %+v", got)
+	}
+	if got := vendor.Made("m", VideoStatus{Resolution: "1080p", Audio: "false"}); got.Resolution != "1080p" || got.Audio != "false" {
+		t.Errorf("what the vendor says: got %+v", got)
+	}
+	for word, want := range map[string]string{"2160P": "4k", " 720P ": "720p", "": "1080p"} {
+		if got := ResolutionWord(word, 1080, 1920); got != want {
+			t.Errorf("%q: got %s", word, got)
 		}
 	}
 }
