@@ -17,7 +17,10 @@ type Control struct {
 }
 
 // For is the control for a test within the stack's own.
-func (c *Control) For(t *testing.T) *Control { return &Control{t: t, Base: c.Base} }
+func (c *Control) For(t *testing.T) *Control {
+	t.Helper()
+	return &Control{t: t, Base: c.Base}
+}
 
 // Job is what an upstream knows of a video job.
 type Job struct {
