@@ -115,7 +115,7 @@ func TestAdminContent(t *testing.T) {
 		if rec.Code != test.status || test.body != "" && rec.Body.String() != test.body {
 			t.Errorf("%s %s %s: got %d %s, want %d %s", test.method, test.path, test.ranges, rec.Code, rec.Body, test.status, test.body)
 		}
-		if rec.Code == 200 && (rec.Header().Get("Content-Security-Policy") != "sandbox" || rec.Header().Get("X-Content-Type-Options") != "nosniff" ||
+		if rec.Code == 200 && (rec.Header().Get("Content-Security-Policy") != "default-src 'none'; sandbox" || rec.Header().Get("X-Content-Type-Options") != "nosniff" ||
 			rec.Header().Get("Cache-Control") != "private, no-store") {
 			t.Errorf("%s %s: headers %v", test.method, test.path, rec.Header())
 		}
