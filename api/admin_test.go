@@ -24,6 +24,7 @@ import (
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -68,7 +69,7 @@ func newAdminEnvOn(t *testing.T, client *redis.Client, change func(*api.Options)
 		routes := options.Router.(*router.Router)
 		options.Tokens = o.store
 		options.Admin = admin.Options{
-			Operators: admin.NewOperators(adminOperators()), Audit: o.audit, Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Counter: o.operator, Usage: o.usage,
+			Operators: admin.NewOperators(adminOperators()), Audit: o.audit, Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Counter: o.operator, Catalogue: routes, Durations: taskindex.NewDurations(client), Usage: o.usage,
 			Desk: desk{routes},
 			Channels: func(context.Context) ([]router.ChannelState, error) {
 				states := routes.States()

@@ -30,6 +30,7 @@ func apiConfig() huma.Config {
 	config.Servers = []*huma.Server{{URL: "/", Description: "Where this document is served"}}
 	// An amount of money is a JSON number, though its type is also a text elsewhere.
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[pricing.Money](), reflect.TypeFor[float64]())
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[pricing.Decimal](), reflect.TypeFor[*float64]())
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{bearerScheme: {
 		Type: "http", Scheme: "bearer", Description: "`Authorization: Bearer <API_TOKEN>`. A token may be held to source networks and to operations: each " +
 			"operation's `x-permission` (relay, video or realtime) is the word that it belongs to; what has none is open to every token.",

@@ -46,6 +46,12 @@ type Options struct {
 	Audit Auditor
 	// Desk pauses, wakes and tests channels.
 	Desk ChannelDesk
+	// Catalogue lists the models of the channels, Durations how long their videos take.
+	Catalogue Catalogue
+	Durations Durations
+	// Setup are the checks of the set-up, Version is the program's own.
+	Setup   []SetupCheck
+	Version string
 	// Channels lists how the channels are doing.
 	Channels func(ctx context.Context) ([]router.ChannelState, error)
 }
@@ -55,6 +61,8 @@ type service struct {
 	Options
 
 	prices *pricing.List
+	uses   modelUses
+	setup  setupState
 }
 
 // Add adds the operator's operations to an API. Their faults have the format; prices, which may be nil, are what models cost.
@@ -73,6 +81,9 @@ func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
 	s.addTasks(g)
 	s.addAudit(g)
 	s.addWatch(g)
+	s.addSetup(g)
+	s.addModels(g)
+	s.addPrices(g)
 }
 
 type adminChannelList struct {

@@ -85,6 +85,10 @@ func (v *View) DoAs(who Who, method, path string, body, into any) error {
 // inside makes a request of the API that acts for somebody. Nothing of the browser's own goes with it but where it comes
 // from and what it calls itself.
 func (v *View) inside(ctx context.Context, who Who, method, path string, body io.Reader) (*http.Request, error) {
+	typed := body != nil
+	if body == nil {
+		body = http.NoBody // a handler may read what a server gives it
+	}
 	r, err := http.NewRequestWithContext(v.s.o.As(ctx, who), method, path, body)
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", path, err)
@@ -96,7 +100,7 @@ func (v *View) inside(ctx context.Context, who Who, method, path string, body io
 			r.Header[name] = values
 		}
 	}
-	if body != nil {
+	if typed {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	return r, nil

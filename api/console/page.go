@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/rand"
 	"embed"
@@ -33,6 +34,8 @@ type page struct {
 	show func(v *View) (any, error)
 	// csv writes the page's table, nil for none: ?format=csv
 	csv func(v *View, data any) (*Table, error)
+	// most is what a form of it may send in bytes; 0 is maxForm.
+	most int64
 	// acts do what its forms ask for, by the value of their field "do".
 	acts map[string]act
 }
@@ -44,6 +47,9 @@ type act struct {
 	roles []Role
 	do    func(v *View) (to string, data any, err error)
 }
+
+// formMargin is for what a browser writes around the fields of a form.
+const formMargin = 4 << 10
 
 // Groups of roles.
 func staff() []Role     { return []Role{Operator, Viewer} }
@@ -123,8 +129,10 @@ func (s *Server) show(v *View, p page) {
 // act answers a POST.
 func (s *Server) act(v *View, p page) {
 	v.page = &p
-	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxForm)
-	if err := v.R.ParseForm(); err != nil {
+	most := cmp.Or(p.most, maxForm)
+	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, most+formMargin)
+	err := v.R.ParseMultipartForm(most + formMargin) // all of it in memory
+	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
 		s.fail(v, http.StatusBadRequest, "refused.form")
 		return
 	}

@@ -1,4 +1,4 @@
 package console
 
 // taskPages are those of tasks.
-func taskPages() []page { return nil }
+func taskPages() []page { return []page{tasksPage(), taskPage()} }

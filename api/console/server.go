@@ -147,6 +147,7 @@ func New(o Options) *Server {
 	mux.Handle("POST "+Root+"/sign-out", s.open(s.signOut))
 	mux.Handle("POST "+Root+"/look", s.open(s.setLook))
 	mux.Handle(Root+"/as/{token}/", s.signedIn(s.relay))
+	mux.Handle("GET "+Root+"/tasks/{id}/content", s.signedIn(s.taskContent))
 	for _, p := range s.pages {
 		path := Root + p.path
 		mux.Handle("GET "+path, s.signedIn(func(v *View) { s.show(v, p) }))

@@ -12,12 +12,14 @@ import (
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/storage/ledger"
+	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows/tasks"
 )
 
 // admin is what the operations under /admin work with: the functions of the operator's commands.
 func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options {
+	counter := tasks.NewCounter(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
 	return admin.Options{
 		Operators: p.operators,
 		Audit:     p.audit,
@@ -31,11 +33,14 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		},
 		Tasks:    tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace),
 		Webhooks: service,
-		Counter:  tasks.NewCounter(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue),
+		Counter:  counter,
 		Usage:    ledger.NewReader(p.redis),
 		Money:    p.settler(),
 		Channels: p.health.States,
 		Desk:     p.desk(),
+
+		Setup: p.setupChecks(counter), Version: cli.ThisBuild().Version,
+		Catalogue: p.router, Durations: taskindex.NewDurations(p.redis),
 	}
 }
 

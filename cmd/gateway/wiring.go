@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -48,6 +49,7 @@ import (
 // there at the start.
 type parts struct {
 	cfg      config.Config
+	loaded   atomic.Pointer[config.Config] // cfg with what the last reload changed
 	log      *slog.Logger
 	tracer   trace.Tracer // nil: nothing is traced
 	redis    *redis.Client
@@ -75,6 +77,7 @@ func vendors() providers.Catalog { return catalog.New(upstream.NewClient(nil)) }
 // wire makes the parts that API and worker share. Main's Close releases them.
 func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p := &parts{cfg: cfg, log: newLogger(m.Stderr, cfg.Log), tracer: m.tracer}
+	p.loaded.Store(&cfg)
 	var err error
 	if p.redis, err = storage.OpenRedis(cfg.Redis.URL.Reveal(), nil); err != nil {
 		return nil, fmt.Errorf("open redis: %w", err)
@@ -114,8 +117,12 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 		CooldownWindow: cfg.Relay.CooldownWindow, Aliases: cfg.Aliases, Reaches: translate.Reaches, Tell: p.health.publish,
 	})
 	p.health.router, p.health.slots = p.router, slots.New(p.redis)
+	p.health.store.Introduce(introduce())
 	return p, p.metrics.WatchChannels(p.router)
 }
+
+// current is the configuration as it was loaded last.
+func (p *parts) current() config.Config { return *p.loaded.Load() }
 
 // dialTemporal makes a client that connects when it is first used. counts may be nil. The tracer, where not nil, follows
 // what the client starts, and the workers over it.

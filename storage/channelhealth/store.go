@@ -40,6 +40,7 @@ type Store struct {
 	client  *redis.Client
 	process string
 	script  *redis.Script
+	about   []byte
 }
 
 // New uses the client, which stays the caller's.
@@ -47,18 +48,23 @@ func New(client *redis.Client) *Store {
 	return &Store{client: client, process: rand.Text()[:12], script: redis.NewScript(publishScript)}
 }
 
+// Introduce says what Show tells of this process beside its figures, any JSON. It is called before any other method.
+func (s *Store) Introduce(about []byte) { s.about = about }
+
 // The keys, and the channel of news.
 //
 //	rests              hash    what cools down -> "<end in ms> <JSON>", an hour longer than the last cooldown
 //	rest-news          channel a cooldown that begins, grows or ends, as JSON
 //	figures            zset    process -> when it last showed its figures, in s
 //	figures:<process>  string  its channels' states as JSON, fifteen seconds
+//	about:<process>    string  what it says of itself as JSON, fifteen seconds
 const (
 	cooldownsKey = storage.Prefix + "rests"
 	newsKey      = storage.Prefix + "rest-news"
 	processesKey = storage.Prefix + "figures"
 )
 
+func aboutKey(process string) string   { return storage.Prefix + "about:" + process }
 func figuresKey(process string) string { return storage.Prefix + "figures:" + process }
 
 // publishScript remembers or ends one cooldown and tells everybody. Redis's own clock counts, so that those of the processes
@@ -151,6 +157,9 @@ func (s *Store) Follow(ctx context.Context, subscribed func(), hear func(Cooldow
 func (s *Store) Show(ctx context.Context, figures []byte) error {
 	_, err := s.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 		pipe.Set(ctx, figuresKey(s.process), figures, figuresKept)
+		if s.about != nil {
+			pipe.Set(ctx, aboutKey(s.process), s.about, figuresKept)
+		}
 		pipe.ZAdd(ctx, processesKey, redis.Z{Score: float64(time.Now().Unix()), Member: s.process})
 		pipe.Expire(ctx, processesKey, kept)
 		return nil
@@ -161,11 +170,31 @@ func (s *Store) Show(ctx context.Context, figures []byte) error {
 // Hide takes this process's figures back when it ends.
 func (s *Store) Hide(ctx context.Context) error {
 	_, err := s.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.Del(ctx, figuresKey(s.process))
+		pipe.Del(ctx, figuresKey(s.process), aboutKey(s.process))
 		pipe.ZRem(ctx, processesKey, s.process)
 		return nil
 	})
 	return storage.RedisError("hide figures", err)
+}
+
+// Abouts gives what the processes that are alive say of themselves, in no order.
+func (s *Store) Abouts(ctx context.Context) ([][]byte, error) {
+	processes, err := s.client.ZRange(ctx, processesKey, 0, -1).Result()
+	if err != nil || len(processes) == 0 {
+		return nil, storage.RedisError("read processes", err)
+	}
+	names := make([]string, len(processes))
+	for i, process := range processes {
+		names[i] = aboutKey(process)
+	}
+	values, err := s.client.MGet(ctx, names...).Result()
+	var all [][]byte
+	for _, value := range values {
+		if text, ok := value.(string); ok {
+			all = append(all, []byte(text))
+		}
+	}
+	return all, storage.RedisError("read processes", err)
 }
 
 // Figures gives what the processes that are alive show, in no order.

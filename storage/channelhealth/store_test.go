@@ -88,6 +88,7 @@ func TestHealthFigures(t *testing.T) {
 	server, _ := storagetest.Miniredis(t)
 	client := storagetest.Client(t, "redis://"+server.Addr())
 	one, two := channelhealth.New(client), channelhealth.New(client)
+	two.Introduce([]byte("v2"))
 	shown := func() []string {
 		t.Helper()
 		figures, err := one.Figures(t.Context())
@@ -116,11 +117,17 @@ func TestHealthFigures(t *testing.T) {
 	if got := shown(); !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("got %q", got)
 	}
+	if abouts, err := one.Abouts(t.Context()); err != nil || len(abouts) != 1 || string(abouts[0]) != "v2" {
+		t.Errorf("introduced: %q, %v", abouts, err)
+	}
 	if err := two.Hide(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := shown(); !slices.Equal(got, []string{"1"}) {
 		t.Errorf("got %q after one has ended", got)
+	}
+	if abouts, err := one.Abouts(t.Context()); err != nil || len(abouts) != 0 {
+		t.Errorf("introduced after it has ended: %q, %v", abouts, err)
 	}
 	server.FastForward(16 * time.Second)
 	if got := shown(); len(got) != 0 {

@@ -3,8 +3,6 @@ package taskindex
 import (
 	"context"
 	"net/url"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -55,15 +53,6 @@ func (d *Durations) Usual(ctx context.Context, channel, model string) (time.Dura
 	if err != nil {
 		return 0, false, storage.RedisError("read usual duration", err)
 	}
-	known := make([]int64, 0, len(values))
-	for _, v := range values {
-		if ms, err := strconv.ParseInt(v, 10, 64); err == nil {
-			known = append(known, ms)
-		}
-	}
-	if len(known) < durationsNeeded {
-		return 0, false, nil
-	}
-	slices.Sort(known)
-	return time.Duration(known[len(known)/2]) * time.Millisecond, true, nil
+	median, ok := medianOf(values)
+	return median, ok, nil
 }

@@ -1,0 +1,161 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/providers/pricing"
+	"modelrelay/providers/router"
+)
+
+const (
+	// priceListMost is the largest price list: the public ones have one to two MB.
+	priceListMost = 8 << 20
+	// priceListTimeout is how long one may take to arrive.
+	priceListTimeout = time.Minute
+)
+
+type adminPriceChange struct {
+	Model  string      `json:"model"`
+	Found  string      `json:"found" doc:"The list's name for it"`
+	Change string      `json:"change" enum:"new,changed,same"`
+	Before *ModelPrice `json:"before" doc:"null: it has no price"`
+	After  *ModelPrice `json:"after" doc:"What the list says, and of the price that it has what the list says nothing of"`
+}
+
+type adminAmbiguous struct {
+	Model string   `json:"model"`
+	Found []string `json:"found" nullable:"false" doc:"Entries of the list that say different things"`
+}
+
+type adminPriceDraft struct {
+	Object    string             `json:"object" enum:"price_draft"`
+	Source    string             `json:"source" enum:"litellm,models.dev,openrouter"`
+	YAML      string             `json:"yaml" doc:"What is new or changed, to be put into the configuration file's prices; empty: nothing is"`
+	Data      []adminPriceChange `json:"data" nullable:"false" doc:"Models that the list has"`
+	Ambiguous []adminAmbiguous   `json:"ambiguous" nullable:"false"`
+	Missing   []string           `json:"missing" nullable:"false" doc:"Models that the list does not have"`
+}
+
+// addPrices adds the draft of prices.
+func (s *service) addPrices(g *edge.Group) {
+	huma.Register(g, huma.Operation{
+		OperationID: "adminDraftPrices", Method: http.MethodPost, Path: Root + "/prices/draft", Summary: "Draft prices from a public list",
+		Description: "The body is LiteLLM's model_prices_and_context_window.json, models.dev's api.json or OpenRouter's /api/v1/models, up to 8 MiB. Nothing is " +
+			"fetched and nothing is changed: the answer has YAML to put into the configuration file, and what it differs in. Prices for long " +
+			"inputs, for tiers and for tools are not read; the list's currency is taken for the file's.",
+		MaxBodyBytes: priceListMost, BodyReadTimeout: priceListTimeout, Responses: edge.DeclareDefault(),
+	}, s.draftPrices)
+}
+
+func (s *service) draftPrices(_ context.Context, in *struct {
+	Body json.RawMessage `doc:"The list"`
+},
+) (*struct{ Body adminPriceDraft }, error) {
+	offers, err := pricing.ParseOffers(in.Body)
+	if err != nil {
+		return nil, &providers.Fault{Kind: providers.Invalid, Message: "Invalid request: this is none of the price lists that are read: " + pricing.ErrOffers.Error() + ".", Err: err}
+	}
+	draft := adminPriceDraft{Object: "price_draft", Source: offers.Source, Data: []adminPriceChange{}, Ambiguous: []adminAmbiguous{}, Missing: []string{}}
+	models, _ := s.Catalogue.Catalogue()
+	var yaml bytes.Buffer
+	for _, model := range models {
+		if model.Public != model.ID {
+			continue // an alias costs what its model does
+		}
+		offer, found, others := find(offers, model)
+		switch {
+		case len(others) > 0:
+			draft.Ambiguous = append(draft.Ambiguous, adminAmbiguous{model.ID, others})
+		case !found:
+			draft.Missing = append(draft.Missing, model.ID)
+		default:
+			change := s.change(model.ID, offer)
+			draft.Data = append(draft.Data, change)
+			if change.Change != "same" {
+				writePrice(&yaml, model.ID, change.After)
+			}
+		}
+	}
+	if yaml.Len() > 0 {
+		draft.YAML = "prices:\n" + yaml.String()
+	}
+	return &struct{ Body adminPriceDraft }{draft}, nil
+}
+
+// find looks for a model under the names that its channels' upstreams have for it, and then under its own.
+func find(offers *pricing.Offers, model router.Listed) (offer pricing.Offer, found bool, others []string) {
+	for _, channel := range model.Channels {
+		var also []string
+		if offer, found, also = offers.Find(channel.Vendor, channel.Upstream); found {
+			return offer, true, nil
+		}
+		if others == nil {
+			others = also
+		}
+	}
+	if others != nil {
+		return offer, false, others
+	}
+	return offers.Find(model.Vendor, model.ID)
+}
+
+// change is what an offer makes of a model's price.
+func (s *service) change(model string, offer pricing.Offer) adminPriceChange {
+	change := adminPriceChange{Model: model, Found: offer.Name, Change: "new", After: new(ModelPrice)}
+	if price, ok := s.prices.Of(model); ok {
+		change.Before, change.Change = newModelPrice(price), "same"
+		*change.After = *change.Before
+	}
+	for _, part := range []struct {
+		into *pricing.Decimal
+		from pricing.Decimal
+	}{
+		{&change.After.Input, offer.Input}, {&change.After.CachedInput, offer.Cached}, {&change.After.Output, offer.Output},
+		{&change.After.Request, offer.Request}, {&change.After.Image, offer.Image}, {&change.After.AudioSecond, offer.AudioSecond},
+		{&change.After.Second, offer.Second},
+	} {
+		if part.from == "" || part.from == *part.into {
+			continue
+		}
+		*part.into = part.from
+		if change.Before != nil {
+			change.Change = "changed"
+		}
+	}
+	return change
+}
+
+// writePrice writes one entry of the configuration file's prices.
+func writePrice(yaml *bytes.Buffer, model string, price *ModelPrice) {
+	name, _ := json.Marshal(model) // a text can be written, and YAML reads what JSON writes
+	parts := func(of ...string) string {
+		var written []string
+		for i := 0; i < len(of); i += 2 {
+			if of[i+1] != "" {
+				written = append(written, of[i]+": "+of[i+1])
+			}
+		}
+		return strings.Join(written, ", ")
+	}
+	body := parts("input", string(price.Input), "cached_input", string(price.CachedInput), "output", string(price.Output), "request", string(price.Request),
+		"image", string(price.Image), "audio_second", string(price.AudioSecond), "second", string(price.Second), "video", string(price.Video))
+	var tiers []string
+	for _, tier := range price.Tiers {
+		tiers = append(tiers, "{"+parts("resolution", tier.Resolution, "audio", tier.Audio, "second", string(tier.Second), "video", string(tier.Video))+"}")
+	}
+	if len(tiers) > 0 {
+		body = strings.Join(slices.DeleteFunc([]string{body, "tiers: [" + strings.Join(tiers, ", ") + "]"}, func(part string) bool { return part == "" }), ", ")
+	}
+	fmt.Fprintf(yaml, "  %s: {%s}\n", name, body)
+}

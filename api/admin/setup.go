@@ -1,0 +1,147 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/edge"
+)
+
+const (
+	// SetupTimeout bounds each check of the set-up: what takes longer is as good as away for whoever looks.
+	SetupTimeout = 4 * time.Second
+	// setupFor is how long findings serve all who ask.
+	setupFor = 2 * time.Second
+)
+
+// SetupStatus is how it stands with one part of the set-up.
+type SetupStatus string
+
+// What it may be.
+const (
+	// SetupOK: nothing is to be done.
+	SetupOK SetupStatus = "ok"
+	// SetupWarning: it works, and somebody may want to do something.
+	SetupWarning SetupStatus = "warning"
+	// SetupFailed: something does not work.
+	SetupFailed SetupStatus = "failed"
+	// SetupUnknown: nobody can tell now.
+	SetupUnknown SetupStatus = "unknown"
+)
+
+// SetupFinding is what a check has found.
+type SetupFinding struct {
+	Status SetupStatus `json:"status" enum:"ok,warning,failed,unknown"`
+	// Message says what was found. Nothing in it is secret.
+	Message string `json:"message"`
+	// Mend is the command, or the key of the configuration, that mends it; "" for nothing to do.
+	Mend string `json:"mend,omitempty" doc:"The command, or the lines of the configuration file, that mend it"`
+}
+
+// SetupCheck looks at one part of the set-up.
+type SetupCheck struct {
+	// Name is a word such as redis.
+	Name string
+	// Check looks until ctx ends. An error is a defect of a part that could not be asked: SetupUnknown.
+	Check func(ctx context.Context) ([]SetupFinding, error)
+}
+
+// SetupResult is how it stands with one part, for operators.
+type SetupResult struct {
+	Name     string         `json:"name"`
+	Status   SetupStatus    `json:"status" enum:"ok,warning,failed,unknown" doc:"The worst of its findings"`
+	Findings []SetupFinding `json:"findings" nullable:"false"`
+	Latency  float64        `json:"latency_ms"`
+}
+
+type adminSetup struct {
+	Object    string        `json:"object" enum:"setup"`
+	Status    SetupStatus   `json:"status" enum:"ok,warning,failed,unknown" doc:"The worst of all"`
+	Version   string        `json:"version" doc:"Of the process that answers"`
+	CheckedAt time.Time     `json:"checked_at"`
+	Data      []SetupResult `json:"data" nullable:"false"`
+}
+
+// setupState is the last look at the set-up, shared by all who ask a moment later.
+type setupState struct {
+	mu   sync.Mutex
+	last adminSetup
+}
+
+// addSetup adds the look at the set-up.
+func (s *service) addSetup(g *edge.Group) {
+	huma.Register(g, huma.Operation{
+		OperationID: "adminGetSetup", Method: http.MethodGet, Path: Root + "/setup", Summary: "Look at the set-up",
+		Description: "Checks what the gateway stands on, each part for itself and all at once, and names the command that mends what is wrong. " +
+			"It answers within five seconds whatever is away; answers of the last two seconds are shared.",
+		Responses: edge.DeclareDefault(),
+	}, func(ctx context.Context, _ *struct{}) (*struct{ Body adminSetup }, error) {
+		return &struct{ Body adminSetup }{s.lookAtSetup(ctx)}, nil
+	})
+}
+
+// lookAtSetup runs all checks, or repeats what they said a moment ago.
+func (s *service) lookAtSetup(ctx context.Context) adminSetup {
+	s.setup.mu.Lock()
+	defer s.setup.mu.Unlock()
+	if time.Since(s.setup.last.CheckedAt) < setupFor {
+		return s.setup.last
+	}
+	ctx = context.WithoutCancel(ctx) // who leaves must not make the next one read that
+	found := adminSetup{Object: "setup", Status: SetupOK, Version: s.Version, Data: make([]SetupResult, len(s.Setup))}
+	var all sync.WaitGroup
+	for i, check := range s.Setup {
+		all.Go(func() { found.Data[i] = RunSetupCheck(ctx, check) })
+	}
+	all.Wait()
+	for _, check := range found.Data {
+		found.Status = worse(found.Status, check.Status)
+	}
+	found.CheckedAt = time.Now().UTC()
+	s.setup.last = found
+	return found
+}
+
+// RunSetupCheck runs one check for SetupTimeout at most. One that does not mind its context is left behind.
+func RunSetupCheck(ctx context.Context, check SetupCheck) SetupResult {
+	ctx, cancel := context.WithTimeout(ctx, SetupTimeout)
+	defer cancel()
+	type result struct {
+		findings []SetupFinding
+		err      error
+	}
+	began, done := time.Now(), make(chan result, 1)
+	go func() {
+		findings, err := check.Check(ctx)
+		done <- result{findings, err}
+	}()
+	shown := SetupResult{Name: check.Name, Status: SetupOK, Findings: []SetupFinding{}}
+	select {
+	case r := <-done:
+		shown.Findings = append(shown.Findings, r.findings...)
+		if r.err != nil {
+			shown.Findings = append(shown.Findings, SetupFinding{Status: SetupUnknown, Message: "It could not be checked: " + r.err.Error()})
+		}
+	case <-ctx.Done():
+		shown.Findings = append(shown.Findings, SetupFinding{Status: SetupUnknown, Message: fmt.Sprintf("No answer within %s.", SetupTimeout)})
+	}
+	shown.Latency = float64(time.Since(began).Microseconds()) / 1000
+	for _, finding := range shown.Findings {
+		shown.Status = worse(shown.Status, finding.Status)
+	}
+	return shown
+}
+
+// worse is what an operator should see of two.
+func worse(a, b SetupStatus) SetupStatus {
+	rank := map[SetupStatus]int{SetupOK: 0, SetupUnknown: 1, SetupWarning: 2, SetupFailed: 3}
+	if rank[b] > rank[a] {
+		return b
+	}
+	return a
+}

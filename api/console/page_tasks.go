@@ -1,0 +1,309 @@
+package console
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// mostChosen is how many tasks one form works on.
+const mostChosen = 100
+
+// listedTask is a task in the operators' list.
+type listedTask struct {
+	ID      string     `json:"id"`
+	Token   string     `json:"token"`
+	Model   string     `json:"model"`
+	Channel string     `json:"channel"`
+	Phase   string     `json:"phase"`
+	Created time.Time  `json:"created"`
+	Closed  time.Time  `json:"closed"`
+	Due     *time.Time `json:"due"`
+	Code    string     `json:"code"`
+}
+
+// taskCounts is how many tasks there are.
+type taskCounts struct {
+	Queued      int64     `json:"queued"`
+	Submitting  int64     `json:"submitting"`
+	Polling     int64     `json:"polling"`
+	Archiving   int64     `json:"archiving"`
+	Stuck       int64     `json:"stuck"`
+	Failed      int64     `json:"failed"`
+	Undelivered int64     `json:"undelivered"`
+	Workers     int64     `json:"workers"`
+	CountedAt   time.Time `json:"counted_at"`
+}
+
+// taskTab is a way to look at the tasks, with how many there are; "" where that is not known.
+type taskTab struct {
+	Word, Address, Count string
+	Here                 bool
+}
+
+type tasksData struct {
+	Table  *Table
+	Tabs   []taskTab
+	Counts *taskCounts
+	States []string
+	// Ask is what is to be done with the chosen tasks, before it is done. Results tell what came of it.
+	Ask     *taskQuestion
+	Results *Table
+	Holder  bool
+	Webhook bool
+}
+
+// taskQuestion asks before something is done to several tasks.
+type taskQuestion struct {
+	Do  string
+	IDs []string
+}
+
+// Count is how many tasks it is about.
+func (q taskQuestion) Count() string { return strconv.Itoa(len(q.IDs)) }
+
+// tasksPage lists tasks: of all tokens for operators, their own for holders.
+func tasksPage() page {
+	ask := func(do string) act {
+		return act{[]Role{Operator}, func(v *View) (string, any, error) { return workOnTasks(v, do) }}
+	}
+	return page{
+		name: "tasks", path: "/tasks", roles: everybody(), nav: "tasks", key: "t",
+		show: func(v *View) (any, error) { return showTasks(v) },
+		csv:  func(_ *View, data any) (*Table, error) { return data.(*tasksData).Table, nil }, //nolint:forcetypeassert // of show
+		acts: map[string]act{"cancel": ask("cancel"), "fail": ask("fail"), "redeliver": ask("redeliver")},
+	}
+}
+
+func showTasks(v *View) (*tasksData, error) {
+	if v.Who.Role == Holder {
+		return showOwnTasks(v)
+	}
+	data := &tasksData{States: []string{"queued", "submitting", "polling", "archiving", "completed", "failed"}, Webhook: v.Query("view") == "webhooks"}
+	var counts taskCounts
+	if err := v.Get("/admin/tasks/counts", nil, &counts); err == nil { // the list stands without them
+		data.Counts = &counts
+	}
+	data.Tabs = taskTabs(v, data.Counts)
+	if data.Webhook {
+		table, err := deliveriesTable(v)
+		data.Table = table
+		return data, err
+	}
+	q := url.Values{"limit": {"50"}}
+	for _, name := range []string{"token", "model", "channel", "state", "since", "until", "after"} {
+		if value := v.Query(name); value != "" {
+			q.Set(name, value)
+		}
+	}
+	switch v.Query("view") {
+	case "stuck":
+		q.Set("stuck", "true")
+	case "failed":
+		q.Set("state", "failed")
+	}
+	var list struct {
+		Data  []listedTask `json:"data"`
+		After *string      `json:"after"`
+	}
+	if err := v.Get("/admin/tasks", q, &list); err != nil {
+		return nil, err
+	}
+	data.Table = &Table{
+		ID: "tasks", Caption: "tasks.caption", Empty: "tasks.empty", CSV: true,
+		Columns: []Column{
+			{Word: "task.id"}, {Word: "task.state"}, {Word: "task.model"}, {Word: "task.token"}, {Word: "task.channel"}, {Word: "task.created"}, {Word: "task.ended"},
+		},
+	}
+	if v.May() {
+		data.Table.Select = "task"
+	}
+	for _, task := range list.Data {
+		data.Table.Rows = append(data.Table.Rows, taskRow(v, task))
+	}
+	if list.After != nil && len(list.Data) > 0 {
+		data.Table.Next = v.With("after", *list.After)
+	}
+	return data, nil
+}
+
+func taskTabs(v *View, counts *taskCounts) []taskTab {
+	tabs := []taskTab{{Word: "tasks.all"}, {Word: "tasks.stuck"}, {Word: "tasks.failed"}, {Word: "tasks.webhooks"}}
+	views := []string{"", "stuck", "failed", "webhooks"}
+	for i := range tabs {
+		tabs[i].Address, tabs[i].Here = v.With("view", views[i], "state", ""), v.Query("view") == views[i]
+	}
+	if counts != nil {
+		all := counts.Queued + counts.Submitting + counts.Polling + counts.Archiving
+		for i, n := range []int64{all, counts.Stuck, counts.Failed, counts.Undelivered} {
+			tabs[i].Count = v.Number(n)
+		}
+	}
+	return tabs
+}
+
+func taskRow(v *View, t listedTask) Row {
+	state := taskState(t.Phase)
+	if t.Code != "" {
+		state.Note = t.Code
+	}
+	if t.Due != nil && t.Due.Before(time.Now()) {
+		state.Mark, state.Note = "hand", v.T("task.overdue")
+	}
+	return Row{ID: t.ID, Cells: []Cell{
+		{Text: t.ID, Code: true, Link: v.To("tasks", t.ID)}, state, {Text: t.Model}, {Text: t.Token, Link: v.To("tokens", t.Token)}, {Text: t.Channel},
+		When(t.Created), When(t.Closed),
+	}}
+}
+
+// taskState is a task's state, in the operators' words or in its client's: a mark and a word.
+func taskState(state string) Cell {
+	marks := map[string]string{
+		"completed": "done", "failed": "failed", "polling": "running", "in_progress": "running", "archiving": "running", "submitting": "running",
+		"delivering": "running", "delivered": "done", "undelivered": "failed",
+	}
+	return Cell{Word: "task.state." + cmp.Or(state, "queued"), Mark: cmp.Or(marks[state], "waiting")}
+}
+
+// deliveriesTable lists the webhooks that were given up.
+func deliveriesTable(v *View) (*Table, error) {
+	q := url.Values{"limit": {"50"}}
+	for _, name := range []string{"token", "model", "since", "until", "after"} {
+		if value := v.Query(name); value != "" {
+			q.Set(name, value)
+		}
+	}
+	var list struct {
+		Data []struct {
+			Task    string    `json:"task"`
+			Event   string    `json:"event"`
+			Token   string    `json:"token"`
+			Model   string    `json:"model"`
+			State   string    `json:"state"`
+			Created time.Time `json:"created"`
+			Closed  time.Time `json:"closed"`
+		} `json:"data"`
+		After *string `json:"after"`
+	}
+	if err := v.Get("/admin/deliveries", q, &list); err != nil {
+		return nil, err
+	}
+	table := &Table{
+		ID: "webhooks", Caption: "webhooks.caption", Empty: "webhooks.empty", CSV: true,
+		Columns: []Column{
+			{Word: "task.id"}, {Word: "task.state"}, {Word: "webhook.event"}, {Word: "task.model"}, {Word: "task.token"}, {Word: "webhook.begun"}, {Word: "webhook.ended"},
+		},
+	}
+	if v.May() {
+		table.Select = "task"
+	}
+	for _, d := range list.Data {
+		table.Rows = append(table.Rows, Row{ID: d.Task, Cells: []Cell{
+			{Text: d.Task, Code: true, Link: v.To("tasks", d.Task)}, taskState(d.State), taskState(strings.TrimPrefix(d.Event, "video.")), {Text: d.Model},
+			{Text: d.Token, Link: v.To("tokens", d.Token)}, When(d.Created), When(d.Closed),
+		}})
+	}
+	if list.After != nil && len(list.Data) > 0 {
+		table.Next = v.With("after", *list.After)
+	}
+	return table, nil
+}
+
+// video is a task as its client reads it.
+type video struct {
+	ID        string `json:"id"`
+	Model     string `json:"model"`
+	Status    string `json:"status"`
+	Progress  int    `json:"progress"`
+	Created   int64  `json:"created_at"`
+	Completed *int64 `json:"completed_at"`
+	Expires   *int64 `json:"expires_at"`
+	Seconds   string `json:"seconds"`
+	Size      string `json:"size"`
+	Prompt    string `json:"prompt"`
+	Position  int    `json:"queue_position"`
+	Error     *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// showOwnTasks lists a holder's.
+func showOwnTasks(v *View) (*tasksData, error) {
+	q := url.Values{"limit": {"50"}}
+	if after := v.Query("after"); after != "" {
+		q.Set("after", after)
+	}
+	var list struct {
+		Data    []video `json:"data"`
+		HasMore bool    `json:"has_more"`
+	}
+	if err := v.Get("/v1/videos", q, &list); err != nil {
+		return nil, err
+	}
+	table := &Table{
+		ID: "tasks", Caption: "tasks.own", Empty: "tasks.own.empty", CSV: true,
+		Columns: []Column{{Word: "task.id"}, {Word: "task.state"}, {Word: "task.progress", Number: true}, {Word: "task.model"}, {Word: "task.created"}, {Word: "task.ended"}},
+	}
+	for _, one := range list.Data {
+		state := taskState(one.Status)
+		if one.Error != nil {
+			state.Note = one.Error.Code
+		}
+		table.Rows = append(table.Rows, Row{ID: one.ID, Cells: []Cell{
+			{Text: one.ID, Code: true, Link: v.To("tasks", one.ID)}, state, {Text: v.T("task.percent", "n", strconv.Itoa(one.Progress))}, {Text: one.Model},
+			When(time.Unix(one.Created, 0)), When(moment(one.Completed)),
+		}})
+	}
+	if list.HasMore && len(list.Data) > 0 {
+		table.Next = v.With("after", list.Data[len(list.Data)-1].ID)
+	}
+	return &tasksData{Table: table, Holder: true}, nil
+}
+
+// moment is a time in Unix seconds; the zero time of nil.
+func moment(seconds *int64) time.Time {
+	if seconds == nil {
+		return time.Time{}
+	}
+	return time.Unix(*seconds, 0)
+}
+
+// workOnTasks does something to the chosen tasks, once that is confirmed, and tells of each what came of it.
+func workOnTasks(v *View, do string) (string, any, error) {
+	ids := slices.Compact(slices.Sorted(slices.Values(v.form["task"])))
+	switch {
+	case len(ids) == 0:
+		return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("tasks.none")}
+	case len(ids) > mostChosen:
+		return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("tasks.many", "n", strconv.Itoa(mostChosen))}
+	}
+	data, err := showTasks(v)
+	if err != nil {
+		return "", nil, err
+	}
+	if v.Form("sure") == "" {
+		data.Ask = &taskQuestion{Do: do, IDs: ids}
+		return "", data, nil
+	}
+	var body any
+	if do == "fail" {
+		body = map[string]string{"reason": v.Form("reason")}
+	}
+	data.Results = &Table{ID: "results", Caption: "tasks.results", Columns: []Column{{Word: "task.id"}, {Word: "tasks.result"}}}
+	for _, id := range ids {
+		result := Cell{Word: "tasks.result.ok", Mark: "done"}
+		if err := v.Do(http.MethodPost, "/admin/tasks/"+Segment(id)+"/"+do, body, nil); err != nil {
+			result = Cell{Text: err.Error(), Mark: "failed"}
+		}
+		data.Results.Rows = append(data.Results.Rows, Row{ID: id, Cells: []Cell{{Text: id, Code: true, Link: v.To("tasks", id)}, result}})
+	}
+	if fresh, err := showTasks(v); err == nil { // as they are now
+		data.Table, data.Counts, data.Tabs = fresh.Table, fresh.Counts, fresh.Tabs
+	}
+	return "", data, nil
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"modelrelay/api/admin"
+	"modelrelay/cmd/gateway/internal/cli"
+	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+const (
+	// clockSlack is how far two clocks may differ: windows of limits and sessions are minutes long, and a store refuses
+	// requests from a quarter of an hour on.
+	clockSlack = 2 * time.Second
+	// triedWithin is how far back the ledger is read for channels that were never tried, and triedFor how long that serves.
+	triedWithin = 30 * 24 * time.Hour
+	triedFor    = time.Minute
+	// mostNamed is how many names one finding lists.
+	mostNamed = 20
+)
+
+// setup looks at what the gateway stands on, for operators.
+type setup struct {
+	parts   *parts
+	counter *tasks.Counter
+	usage   *ledger.Reader
+
+	mu    sync.Mutex
+	tried map[string]bool // channels that were called within triedWithin
+	at    time.Time
+}
+
+// setupChecks are the checks of GET /admin/setup.
+func (p *parts) setupChecks(counter *tasks.Counter) []admin.SetupCheck {
+	s := &setup{parts: p, counter: counter, usage: ledger.NewReader(p.redis)}
+	return []admin.SetupCheck{
+		{Name: "redis", Check: s.redis},
+		{Name: "temporal", Check: s.temporal},
+		{Name: "store", Check: s.store},
+		{Name: "workers", Check: s.workers},
+		{Name: "configuration", Check: s.configuration},
+		{Name: "models", Check: s.models},
+		{Name: "channels", Check: s.channels},
+		{Name: "clocks", Check: s.clocks},
+		{Name: "versions", Check: s.versions},
+		{Name: "console", Check: s.console},
+	}
+}
+
+func fine(format string, args ...any) []admin.SetupFinding {
+	return []admin.SetupFinding{{Status: admin.SetupOK, Message: fmt.Sprintf(format, args...)}}
+}
+
+func finding(status admin.SetupStatus, mend, format string, args ...any) []admin.SetupFinding {
+	return []admin.SetupFinding{{Status: status, Message: fmt.Sprintf(format, args...), Mend: mend}}
+}
+
+func (s *setup) redis(ctx context.Context) ([]admin.SetupFinding, error) {
+	if err := storage.PingRedis(ctx, s.parts.redis); err != nil {
+		return finding(admin.SetupFailed, `redis-cli -u "$REDIS_URL" SET ping 1`,
+			"Redis does not take writes: known tokens go on for relay.redis_grace (%s), video tasks need an Idempotency-Key, limits are each process's own.", s.parts.cfg.Relay.RedisGrace), nil
+	}
+	count, err := s.parts.redis.HLen(ctx, storage.Prefix+"tokens").Result()
+	if err != nil {
+		return nil, storage.RedisError("count tokens", err)
+	}
+	if count == 0 {
+		return finding(admin.SetupWarning, "gateway token create --name app", "Redis answers. There is no token yet, so nobody can call."), nil
+	}
+	return fine("It answers and takes writes; it has %d tokens.", count), nil
+}
+
+func (s *setup) temporal(ctx context.Context) ([]admin.SetupFinding, error) {
+	cfg := s.parts.cfg
+	if _, err := s.parts.temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		return finding(admin.SetupFailed, "temporal operator cluster health --address "+cfg.Temporal.Address,
+			"Temporal does not answer: video tasks wait, new ones are refused with 503, relayed calls go on."), nil
+	}
+	err := workflows.CheckNamespace(ctx, s.parts.temporal, cfg.Temporal.Namespace, cfg.Video.Retention)
+	if err != nil {
+		message, mend, found := strings.Cut(err.Error(), "; run: ")
+		if !found {
+			mend = "temporal operator namespace create --namespace " + cfg.Temporal.Namespace + fmt.Sprintf(" --retention %dh", int(workflows.KeptFor(cfg.Video.Retention).Hours()))
+		}
+		return finding(admin.SetupFailed, mend, "%s", message), nil
+	}
+	return fine("It answers, and the namespace %q keeps tasks long enough.", cfg.Temporal.Namespace), nil
+}
+
+func (s *setup) store(ctx context.Context) ([]admin.SetupFinding, error) {
+	if err := s.parts.archive.Ping(ctx); err != nil {
+		return finding(admin.SetupFailed, fmt.Sprintf("archive: {endpoint: …, bucket: %s, access_key: …, secret_key: …}", s.parts.cfg.Archive.Bucket),
+			"The store does not answer, or refuses: finished videos are tried again for %s, creates with media are refused.", s.parts.cfg.Video.ArchiveDeadline), nil
+	}
+	return fine("It answers; the bucket is %q.", s.parts.cfg.Archive.Bucket), nil
+}
+
+func (s *setup) workers(ctx context.Context) ([]admin.SetupFinding, error) {
+	census, err := s.counter.Census(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var unfinished int64
+	for _, n := range census.Phases {
+		unfinished += n
+	}
+	switch {
+	case census.Workers == 0:
+		return finding(admin.SetupFailed, "gateway worker", "No process works on video tasks of the task queue %q; %d wait.", s.parts.cfg.Temporal.TaskQueue, unfinished), nil
+	case census.Stuck > 0:
+		return finding(admin.SetupWarning, "gateway video list --stuck", "%d processes work; %d of %d unfinished tasks are in their state for longer than usual.", census.Workers, census.Stuck, unfinished), nil
+	}
+	return fine("%d processes work on %d unfinished tasks.", census.Workers, unfinished), nil
+}
+
+// configuration is what gateway config check warns of, keys that can be guessed among it.
+func (s *setup) configuration(context.Context) ([]admin.SetupFinding, error) {
+	cfg := s.parts.current()
+	var found []admin.SetupFinding
+	for _, warning := range cfg.Warnings(s.parts.catalog) {
+		found = append(found, finding(admin.SetupWarning, "gateway config check", "%s", warning.String())...)
+	}
+	if len(cfg.Channels) == 0 {
+		found = append(found, finding(admin.SetupFailed, "channels:\n  - {name: main, vendor: openai, keys: [\"${OPENAI_API_KEY}\"], models: {gpt-4o: }}",
+			"There is no channel, so there is no model to call.")...)
+	}
+	if found == nil {
+		return fine("The file has %d channels, %d tokens and nothing to warn of.", len(cfg.Channels), len(cfg.Tokens)), nil
+	}
+	return found, nil
+}
+
+// models are those that the file names and no channel serves, and those that have no price.
+func (s *setup) models(context.Context) ([]admin.SetupFinding, error) {
+	cfg := s.parts.current()
+	listed, open := s.parts.router.Catalogue()
+	served := make(map[string]bool, len(listed))
+	var unpriced, unserved []string
+	for _, model := range listed {
+		served[model.ID] = true
+		if _, priced := s.parts.prices.Of(model.Public); !priced && model.Public == model.ID {
+			unpriced = append(unpriced, model.ID)
+		}
+	}
+	for model := range cfg.Named() {
+		if !served[model] && len(open) == 0 && !slices.Contains(unserved, model) {
+			unserved = append(unserved, model)
+		}
+	}
+	slices.Sort(unserved)
+	var found []admin.SetupFinding
+	if len(unserved) > 0 {
+		found = append(found, finding(admin.SetupWarning, "channels: [{models: {"+unserved[0]+": }}]", "No channel serves: %s.", some(unserved))...)
+	}
+	switch {
+	case len(unpriced) > 0 && len(cfg.Prices) > 0:
+		found = append(found, finding(admin.SetupWarning, "prices: {"+unpriced[0]+": {input: …, output: …}}", "Without a price, and so free of charge: %s.", some(unpriced))...)
+	case len(unpriced) > 0:
+		found = append(found, fine("No model has a price: nothing is charged, and budgets hold nobody.")...)
+	}
+	if found == nil {
+		return fine("Each of %d models has a channel and a price.", len(listed)), nil
+	}
+	return found, nil
+}
+
+// some lists names, but not without end.
+func some(names []string) string {
+	if len(names) > mostNamed {
+		return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-mostNamed)
+	}
+	return strings.Join(names, ", ")
+}
+
+// channels are those that rest, and those that nobody has tried.
+func (s *setup) channels(ctx context.Context) ([]admin.SetupFinding, error) {
+	states, err := s.parts.health.States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tried, err := s.triedChannels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var resting, never []string
+	for _, state := range states {
+		switch {
+		case state.State == "open" || state.State == "half-open":
+			resting = append(resting, state.Name)
+		case state.State != "disabled" && !tried[state.Name] && state.LastFault == nil && state.CallsPerMinute == 0:
+			never = append(never, state.Name)
+		}
+	}
+	var found []admin.SetupFinding
+	if len(resting) > 0 {
+		found = append(found, finding(admin.SetupWarning, "gateway channels", "Resting after failures: %s.", some(resting))...)
+	}
+	if len(never) > 0 {
+		found = append(found, finding(admin.SetupWarning, "gateway channels test "+never[0], "Not tried within 30 days: %s.", some(never))...)
+	}
+	if found == nil {
+		return fine("%d channels, each of them tried.", len(states)), nil
+	}
+	return found, nil
+}
+
+// triedChannels are those that the ledger has calls or tasks of.
+func (s *setup) triedChannels(ctx context.Context) (map[string]bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if now.Sub(s.at) < triedFor {
+		return s.tried, nil
+	}
+	rows, err := s.usage.Read(ctx, now.Add(-triedWithin), now, "")
+	if err != nil {
+		return nil, err
+	}
+	tried := make(map[string]bool)
+	for _, row := range rows {
+		tried[row.Channel] = true
+	}
+	s.tried, s.at = tried, now
+	return tried, nil
+}
+
+// clocks compares this process's with Redis's, by which all processes count.
+func (s *setup) clocks(ctx context.Context) ([]admin.SetupFinding, error) {
+	before := time.Now()
+	theirs, err := s.parts.redis.Time(ctx).Result()
+	if err != nil {
+		return nil, storage.RedisError("read the clock", err)
+	}
+	after := time.Now()
+	off := time.Duration(0)
+	switch {
+	case theirs.Before(before):
+		off = before.Sub(theirs)
+	case theirs.After(after):
+		off = theirs.Sub(after)
+	}
+	if off > clockSlack {
+		return finding(admin.SetupWarning, "timedatectl set-ntp true", "The clocks of this machine and of Redis differ by %s: limits, sessions and signatures go wrong.", off.Round(time.Millisecond)), nil
+	}
+	return fine("The clocks of this machine and of Redis agree within %s.", max(off, after.Sub(before)).Round(time.Millisecond)), nil
+}
+
+// about is what a process says of itself to operators.
+type about struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+}
+
+// introduce is this process's about.
+func introduce() []byte {
+	build := cli.ThisBuild()
+	host, _ := os.Hostname() // one that cannot be told is ""
+	text, _ := json.Marshal(about{Version: build.Version, Commit: build.Commit, Host: host, PID: os.Getpid()})
+	return text
+}
+
+// versions are those of all processes, which should be one.
+func (s *setup) versions(ctx context.Context) ([]admin.SetupFinding, error) {
+	texts, err := s.parts.health.store.Abouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hosts := make(map[string][]string)
+	for _, text := range texts {
+		var a about
+		if json.Unmarshal(text, &a) == nil {
+			version := strings.TrimSpace(a.Version + " " + a.Commit)
+			hosts[version] = append(hosts[version], fmt.Sprintf("%s (%d)", a.Host, a.PID))
+		}
+	}
+	var versions []string
+	processes := 0
+	for version, on := range hosts {
+		slices.Sort(on)
+		processes += len(on)
+		versions = append(versions, version+" on "+some(on))
+	}
+	slices.Sort(versions)
+	if len(versions) > 1 {
+		return finding(admin.SetupWarning, "gateway version", "Processes have several versions: %s.", strings.Join(versions, "; ")), nil
+	}
+	return fine("%d processes: %s.", processes, strings.Join(versions, "")), nil
+}
+
+// console looks at where people sign in.
+func (s *setup) console(context.Context) ([]admin.SetupFinding, error) {
+	cfg := s.parts.cfg
+	switch at := cfg.ConsoleURL(); {
+	case !cfg.Console.Enabled:
+		return fine("It is switched off (console.enabled)."), nil
+	case at == nil:
+		return finding(admin.SetupWarning, "console: {url: https://gateway.example.com}", "console.url is not set: people sign in on this machine alone."), nil
+	case at.Scheme != "https":
+		return finding(admin.SetupWarning, "console: {url: https://"+at.Host+"}", "console.url has no https: keys and sessions can be read on the way."), nil
+	case len(cfg.AllOperators()) == 0:
+		return finding(admin.SetupWarning, "operators:\n  - {name: anna, key: ${ANNA_KEY}, role: operator}", "There is no operator who could sign in."), nil
+	}
+	return fine("People sign in at %s.", cfg.Console.URL), nil
+}

@@ -1,0 +1,53 @@
+package pricing
+
+import (
+	"bytes"
+	"math/big"
+	"strings"
+)
+
+// Decimal is an exact decimal number, "" for none. In JSON it is a number.
+type Decimal string
+
+// MarshalJSON writes the number as it is; null for none.
+func (d Decimal) MarshalJSON() ([]byte, error) {
+	if d == "" {
+		return []byte("null"), nil
+	}
+	return []byte(d), nil
+}
+
+// UnmarshalJSON reads a number or a text; null is none.
+func (d *Decimal) UnmarshalJSON(text []byte) error {
+	text = bytes.Trim(text, `"`)
+	if *d = ""; string(text) == "null" {
+		return nil
+	}
+	if _, err := decimal(string(text)); err != nil {
+		return err
+	}
+	*d = Decimal(text)
+	return nil
+}
+
+// mostDigits bounds what is shown behind the point: prices come in units of the currency for a million tokens.
+const mostDigits = 15
+
+// Per is the rate for so many pieces, as ParseRate read it; "" of nil.
+func (r *Rate) Per(pieces int64) Decimal {
+	if r == nil {
+		return ""
+	}
+	amount := new(big.Rat).SetFrac(new(big.Int).SetUint64(r.num), new(big.Int).SetUint64(r.den))
+	amount.Mul(amount, big.NewRat(pieces, moneyUnit))
+	return shortest(amount)
+}
+
+// shortest writes a number without needless zeros.
+func shortest(amount *big.Rat) Decimal {
+	text := amount.FloatString(mostDigits)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return Decimal(text)
+}
