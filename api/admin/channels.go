@@ -54,12 +54,6 @@ type ChannelTested struct {
 	Reason    string  `json:"reason,omitempty"`
 }
 
-// Bounds of a pause.
-const (
-	mostPauseMinutes = 30 * 24 * 60
-	mostPauseReason  = 200
-)
-
 const channelPath = Root + "/channels/{name}"
 
 // ChannelName is the path of one channel. It is exported as TokenChange is.
