@@ -46,6 +46,7 @@ class TryCall extends HTMLElement {
     });
     this.form.querySelector('[data-stop]')?.addEventListener('click', () => this.abort?.abort());
     this.form.addEventListener('input', () => this.look());
+    this.form.querySelector('button:not([type=button])').disabled = false; // until here a press would only load the page
     this.look();
     const id = this.dataset.address !== undefined && new URLSearchParams(location.search).get('id');
     if (id && this.dataset.kind === 'video') this.follow(id);
