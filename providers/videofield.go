@@ -80,7 +80,7 @@ func (f VideoFields) Check(name string) error {
 		return fmt.Errorf("%q is no way to write it; known are %q", field.As, forms)
 	}
 	for _, other := range slices.Sorted(maps.Keys(f)) {
-		if field.Name != "" && other < name && f[other].Name == field.Name && !(f.listed(name) && f.listed(other)) {
+		if field.Name != "" && other < name && f[other].Name == field.Name && (!f.listed(name) || !f.listed(other)) {
 			return fmt.Errorf("has the name of %s; only inputs that are all written as a list may share one", other)
 		}
 	}

@@ -121,8 +121,12 @@ func (s *service) change(model string, offer pricing.Offer) adminPriceChange {
 		into *pricing.Decimal
 		from pricing.Decimal
 	}{
-		{&change.After.Input, offer.Input}, {&change.After.CachedInput, offer.Cached}, {&change.After.Output, offer.Output},
-		{&change.After.Request, offer.Request}, {&change.After.Image, offer.Image}, {&change.After.AudioSecond, offer.AudioSecond},
+		{&change.After.Input, offer.Input},
+		{&change.After.CachedInput, offer.Cached},
+		{&change.After.Output, offer.Output},
+		{&change.After.Request, offer.Request},
+		{&change.After.Image, offer.Image},
+		{&change.After.AudioSecond, offer.AudioSecond},
 		{&change.After.Second, offer.Second},
 	} {
 		if part.from == "" || part.from == *part.into {

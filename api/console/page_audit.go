@@ -66,7 +66,9 @@ func showAudit(v *View) (any, error) {
 			who.Note = entry.By
 		}
 		table.Rows = append(table.Rows, Row{Cells: []Cell{
-			When(entry.Time), who, {Text: entry.What, Code: true, Link: v.With("what", entry.What)}, {Text: entry.Subject, Code: true, Link: linkOf(v, "subject", entry.Subject)},
+			When(entry.Time), who,
+			{Text: entry.What, Code: true, Link: v.With("what", entry.What)},
+			{Text: entry.Subject, Code: true, Link: linkOf(v, "subject", entry.Subject)},
 			Text(changesOf(entry)), Text(entry.From), outcome,
 		}})
 	}

@@ -103,8 +103,14 @@ func showChannels(v *View) (any, error) {
 	table := &Table{
 		ID: "channels", Caption: "channels.caption", Empty: "channels.empty", CSV: true,
 		Columns: []Column{
-			{Word: "channel.name"}, {Word: "channel.state"}, {Word: "channel.calls", Number: true}, {Word: "channel.faults", Number: true},
-			{Word: "channel.jobs", Number: true}, {Word: "channel.models"}, {Word: "channel.groups"}, {Word: "channel.fault"},
+			{Word: "channel.name"},
+			{Word: "channel.state"},
+			{Word: "channel.calls", Number: true},
+			{Word: "channel.faults", Number: true},
+			{Word: "channel.jobs", Number: true},
+			{Word: "channel.models"},
+			{Word: "channel.groups"},
+			{Word: "channel.fault"},
 		},
 	}
 	for _, c := range channels {
@@ -124,7 +130,8 @@ func showChannels(v *View) (any, error) {
 			models += " …"
 		}
 		table.Rows = append(table.Rows, Row{ID: c.Name, Cells: []Cell{
-			{Text: c.Name, Link: v.To("channels", c.Name), Note: c.Vendor}, state, Text(v.Number(c.Calls)), Text(v.Number(c.Faults)), jobs,
+			{Text: c.Name, Link: v.To("channels", c.Name), Note: c.Vendor},
+			state, Text(v.Number(c.Calls)), Text(v.Number(c.Faults)), jobs,
 			Text(models), Text(strings.Join(c.Groups, ", ")), c.fault(),
 		}})
 	}

@@ -38,8 +38,14 @@ func (p *modelPrice) say(v *View) string {
 		word   string
 		amount *float64
 	}{
-		{"price.input", p.Input}, {"price.cached", p.CachedInput}, {"price.output", p.Output}, {"price.request", p.Request}, {"price.image", p.Image},
-		{"price.audio", p.AudioSecond}, {"price.second", p.Second}, {"price.video", p.Video},
+		{"price.input", p.Input},
+		{"price.cached", p.CachedInput},
+		{"price.output", p.Output},
+		{"price.request", p.Request},
+		{"price.image", p.Image},
+		{"price.audio", p.AudioSecond},
+		{"price.second", p.Second},
+		{"price.video", p.Video},
 	} {
 		if part.amount != nil {
 			parts = append(parts, v.T(part.word, "sum", v.Money(part.amount)))
@@ -125,8 +131,14 @@ func showModels(v *View) (*modelsData, error) {
 	data.Table = &Table{
 		ID: "models", Caption: "models.caption", Empty: "models.empty", CSV: true,
 		Columns: []Column{
-			{Word: "model.id"}, {Word: "model.formats"}, {Word: "model.serves"}, {Word: "model.groups"}, {Word: "model.price"}, {Word: "model.usual", Number: true},
-			{Word: "model.use", Number: true}, {Word: "usage.cost", Number: true},
+			{Word: "model.id"},
+			{Word: "model.formats"},
+			{Word: "model.serves"},
+			{Word: "model.groups"},
+			{Word: "model.price"},
+			{Word: "model.usual", Number: true},
+			{Word: "model.use", Number: true},
+			{Word: "usage.cost", Number: true},
 		},
 	}
 	for _, model := range list.Data {

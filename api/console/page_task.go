@@ -207,8 +207,12 @@ func (d *taskData) tables(v *View) {
 			fault = Cell{Text: a.Fault.Kind + ": " + a.Fault.Message, Mark: "failed"}
 		}
 		d.Attempts.Rows = append(d.Attempts.Rows, Row{Cells: []Cell{
-			{Text: strconv.Itoa(a.Number)}, {Text: a.Assignment.Channel, Note: a.Assignment.Vendor}, {Text: a.Assignment.Model}, {Text: a.Assignment.Key, Code: true},
-			{Text: a.Job, Code: true}, When(a.At), fault,
+			{Text: strconv.Itoa(a.Number)},
+			{Text: a.Assignment.Channel, Note: a.Assignment.Vendor},
+			{Text: a.Assignment.Model},
+			{Text: a.Assignment.Key, Code: true},
+			{Text: a.Job, Code: true},
+			When(a.At), fault,
 		}})
 	}
 	d.Waits = &Table{ID: "waits", Caption: "task.waits", Columns: []Column{{Word: "step.name"}, {Word: "task.state"}, {Word: "step.tries", Number: true}, {Word: "step.next"}, {Word: "step.fault"}}}

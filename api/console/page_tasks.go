@@ -155,7 +155,11 @@ func taskRow(v *View, t listedTask) Row {
 		state.Mark, state.Note = "hand", v.T("task.overdue")
 	}
 	return Row{ID: t.ID, Cells: []Cell{
-		{Text: t.ID, Code: true, Link: v.To("tasks", t.ID)}, state, {Text: t.Model}, {Text: t.Token, Link: v.To("tokens", t.Token)}, {Text: t.Channel},
+		{Text: t.ID, Code: true, Link: v.To("tasks", t.ID)},
+		state,
+		{Text: t.Model},
+		{Text: t.Token, Link: v.To("tokens", t.Token)},
+		{Text: t.Channel},
 		When(t.Created), When(t.Closed),
 	}}
 }
@@ -203,8 +207,11 @@ func deliveriesTable(v *View) (*Table, error) {
 	}
 	for _, d := range list.Data {
 		table.Rows = append(table.Rows, Row{ID: d.Task, Cells: []Cell{
-			{Text: d.Task, Code: true, Link: v.To("tasks", d.Task)}, taskState(d.State), taskState(strings.TrimPrefix(d.Event, "video.")), {Text: d.Model},
-			{Text: d.Token, Link: v.To("tokens", d.Token)}, When(d.Created), When(d.Closed),
+			{Text: d.Task, Code: true, Link: v.To("tasks", d.Task)},
+			taskState(d.State), taskState(strings.TrimPrefix(d.Event, "video.")),
+			{Text: d.Model},
+			{Text: d.Token, Link: v.To("tokens", d.Token)},
+			When(d.Created), When(d.Closed),
 		}})
 	}
 	if list.After != nil && len(list.Data) > 0 {
@@ -255,7 +262,10 @@ func showOwnTasks(v *View) (*tasksData, error) {
 			state.Note = one.Error.Code
 		}
 		table.Rows = append(table.Rows, Row{ID: one.ID, Cells: []Cell{
-			{Text: one.ID, Code: true, Link: v.To("tasks", one.ID)}, state, {Text: v.T("task.percent", "n", strconv.Itoa(one.Progress))}, {Text: one.Model},
+			{Text: one.ID, Code: true, Link: v.To("tasks", one.ID)},
+			state,
+			{Text: v.T("task.percent", "n", strconv.Itoa(one.Progress))},
+			{Text: one.Model},
 			When(time.Unix(one.Created, 0)), When(moment(one.Completed)),
 		}})
 	}

@@ -94,8 +94,14 @@ func showTokens(v *View) (any, error) {
 	table := &Table{
 		ID: "tokens", Caption: "tokens.caption", Empty: "tokens.empty", CSV: true, Select: selectable(v),
 		Columns: []Column{
-			{Word: "token.name", Sort: "name"}, {Word: "token.state"}, {Word: "token.hint"}, {Word: "token.group"}, {Word: "token.models"},
-			{Word: "token.limits", Number: true}, {Word: "token.spent", Number: true, Sort: "spent"}, {Word: "token.last_used", Sort: "last_used"},
+			{Word: "token.name", Sort: "name"},
+			{Word: "token.state"},
+			{Word: "token.hint"},
+			{Word: "token.group"},
+			{Word: "token.models"},
+			{Word: "token.limits", Number: true},
+			{Word: "token.spent", Number: true, Sort: "spent"},
+			{Word: "token.last_used", Sort: "last_used"},
 			{Word: "token.expires", Sort: "expires"},
 		},
 	}
@@ -133,7 +139,10 @@ func tokenRow(v *View, t Token) Row {
 		used.Time = *t.LastUsed
 	}
 	return Row{ID: t.ID, Cells: []Cell{
-		name, stateCell(t.State), {Text: t.Hint, Code: true}, {Text: t.Group}, {Text: strings.Join(t.Models, ", ")},
+		name, stateCell(t.State),
+		{Text: t.Hint, Code: true},
+		{Text: t.Group},
+		{Text: strings.Join(t.Models, ", ")},
 		limits, spent, used, expires,
 	}}
 }

@@ -168,8 +168,13 @@ func (d *usageData) sums(v *View, rows []usageRow) {
 	d.Table = &Table{
 		ID: "sums", Caption: "usage.caption", Empty: "usage.empty", CSV: true,
 		Columns: []Column{
-			{Word: "usage." + d.By}, {Word: "usage.cost", Number: true}, {Word: "usage.requests", Number: true}, {Word: "usage.tasks", Number: true},
-			{Word: "usage.failed", Number: true}, {Word: "usage.input", Number: true}, {Word: "usage.output", Number: true},
+			{Word: "usage." + d.By},
+			{Word: "usage.cost", Number: true},
+			{Word: "usage.requests", Number: true},
+			{Word: "usage.tasks", Number: true},
+			{Word: "usage.failed", Number: true},
+			{Word: "usage.input", Number: true},
+			{Word: "usage.output", Number: true},
 		},
 	}
 	var total float64

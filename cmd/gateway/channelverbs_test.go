@@ -53,7 +53,7 @@ func TestChannelVerbs(t *testing.T) {
 		testwait.Eventually(t, what, storagetest.Patience, func() bool { return chats(s) == want })
 	}
 	become(there, "the channel answers", 200)
-	code, body := (post(here, "some-admin-key", "/admin/channels/main/pause", `{"minutes":60,"reason":"billing"}`))
+	code, body := post(here, "some-admin-key", "/admin/channels/main/pause", `{"minutes":60,"reason":"billing"}`)
 	if code != 200 || !strings.Contains(body, `"state":"paused"`) || chats(here) != 503 {
 		t.Fatalf("pause: %d %s", code, body)
 	}
@@ -90,7 +90,7 @@ func TestChannelVerbs(t *testing.T) {
 	if chats(here) != 200 {
 		t.Error("a test with a wrong key counts against the channel")
 	}
-	if code, body := (here.admin("some-admin-key", "GET", "/admin/audit?subject=main&by=cli")); code != 200 || strings.Count(body, `"what"`) != 4 {
+	if code, body := here.admin("some-admin-key", "GET", "/admin/audit?subject=main&by=cli"); code != 200 || strings.Count(body, `"what"`) != 4 {
 		t.Errorf("audit: %d %s", code, body)
 	}
 }

@@ -64,11 +64,13 @@ func TestCost(t *testing.T) {
 		"rounded up":              {pricing.Price{Input: rate(t, "1", 3*moneyUnit)}, pricing.Measure{Usage: providers.Usage{Input: 1}}, "0.000000001"},
 		"a video": {
 			pricing.Price{VideoSecond: rate(t, "0.1", 1), Video: rate(t, "0.5", 1), Request: rate(t, "0.01", 1)},
-			pricing.Measure{Requests: 1, Video: 8 * time.Second, Videos: 2}, "1.81",
+			pricing.Measure{Requests: 1, Video: 8 * time.Second, Videos: 2},
+			"1.81",
 		},
 		"tokens in place of seconds": {
 			pricing.Price{Input: rate(t, "1", million), Output: rate(t, "17.5", million), VideoSecond: rate(t, "0.1", 1), Video: rate(t, "9", 1)},
-			pricing.Measure{Videos: 1, Video: 6 * time.Second, Usage: providers.Usage{Input: 100, Output: 34752}}, "0.60826",
+			pricing.Measure{Videos: 1, Video: 6 * time.Second, Usage: providers.Usage{Input: 100, Output: 34752}},
+			"0.60826",
 		},
 		"tokens that nobody counted": {
 			pricing.Price{Output: rate(t, "17.5", million), VideoSecond: rate(t, "0.1", 1)}, pricing.Measure{Videos: 1, Video: 6 * time.Second}, "0.6",

@@ -31,7 +31,8 @@ func TestTranslatedUsage(t *testing.T) {
 		{"thoughts and tools", "gemini", `{` + geminiPart + `,"usageMetadata":{"promptTokenCount":7,"toolUsePromptTokenCount":3,"cachedContentTokenCount":2,"candidatesTokenCount":5,"thoughtsTokenCount":11}}`, false, true, providers.Usage{Input: 10, Cached: 2, Output: 16}},
 		{
 			"images", "gemini", `{"candidates":[{"content":{"parts":[{"text":"Hi"},{"inlineData":{"mimeType":"image/png","data":"QUJD"}},{"inlineData": {"mimeType": "image/png","data":"QUJD"}}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":5}}`,
-			false, true, providers.Usage{Input: 7, Output: 5, Images: 2},
+			false, true,
+			providers.Usage{Input: 7, Output: 5, Images: 2},
 		},
 		{"an answer that breaks off", "messages", strings.TrimSuffix(messagesHi, messagesEnd), true, true, providers.Usage{Input: 7, Output: 1}},
 		{"later counts", "gemini", geminiHi, true, true, providers.Usage{Input: 7, Output: 2}},

@@ -102,11 +102,12 @@ func (r *Relay) Try(ctx context.Context, trial Trial) (TrialResult, error) {
 			}
 		}
 	}
-	known := false
-	if result.Upstream, known = trial.Channel.UpstreamModel(result.Model); !known || result.Model == "" {
+	name, known := trial.Channel.UpstreamModel(result.Model)
+	if !known || result.Model == "" {
 		return result, providers.InvalidField("model", "Invalid request: 'model' must be one that the channel %q serves.", trial.Channel.Name)
 	}
-	to := providers.Target{Channel: trial.Channel, Key: trial.Key, Model: result.Upstream}
+	result.Upstream = name
+	to := providers.Target{Channel: trial.Channel, Key: trial.Key, Model: name}
 	if to.Key == "" && len(trial.Channel.Keys) > 0 {
 		to.Key = trial.Channel.Keys[0]
 	}

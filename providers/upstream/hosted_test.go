@@ -29,7 +29,8 @@ func TestHostedFields(t *testing.T) {
 		want   string // the members, or the field of a refusal
 	}{
 		{
-			"other names", providers.VideoFields{
+			"other names",
+			providers.VideoFields{
 				"prompt": {Name: "text"}, "image": {Name: "start_image_url"}, "last_image": {Name: "tail"}, "seconds": {Name: "len", As: providers.AsUnit},
 				"resolution": {Name: "quality", As: providers.AsUpper}, "seed": {As: providers.AsText}, "fps": {Name: "rate"}, "generate_audio": {Name: "sound"},
 			},
@@ -40,22 +41,26 @@ func TestHostedFields(t *testing.T) {
 			`{"len":"8s","quality":"768P","rate":24,"seed":"7","sound":true,"start_image_url":"https://h/","tail":"https://h/last_frame","text":"p"}`,
 		},
 		{
-			"a size with a star", providers.VideoFields{"size": {As: providers.AsStar}, "aspect_ratio": {Absent: true}, "resolution": {Absent: true}},
+			"a size with a star",
+			providers.VideoFields{"size": {As: providers.AsStar}, "aspect_ratio": {Absent: true}, "resolution": {Absent: true}},
 			providers.VideoRequest{Width: 1280, Height: 720, Seconds: "5"},
 			`{"duration":"5","size":"1280*720"}`,
 		},
 		{
-			"inputs that share a list", providers.VideoFields{"image": {Name: "urls", As: providers.AsList}, "reference_images": {Name: "urls"}},
+			"inputs that share a list",
+			providers.VideoFields{"image": {Name: "urls", As: providers.AsList}, "reference_images": {Name: "urls"}},
 			providers.VideoRequest{Inputs: []providers.Media{link(providers.FirstFrame), link(providers.Reference)}},
 			`{"urls":["https://h/","https://h/reference"]}`,
 		},
 		{
-			"one reference alone", providers.VideoFields{"reference_images": {Name: "subject", As: providers.AsOne}},
+			"one reference alone",
+			providers.VideoFields{"reference_images": {Name: "subject", As: providers.AsOne}},
 			providers.VideoRequest{Inputs: []providers.Media{link(providers.Reference)}},
 			`{"subject":"https://h/reference"}`,
 		},
 		{
-			"one reference of two", providers.VideoFields{"reference_images": {Name: "subject", As: providers.AsOne}},
+			"one reference of two",
+			providers.VideoFields{"reference_images": {Name: "subject", As: providers.AsOne}},
 			providers.VideoRequest{Inputs: []providers.Media{link(providers.Reference), link(providers.Reference)}},
 			"reference_images",
 		},

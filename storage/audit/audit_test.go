@@ -57,8 +57,12 @@ func TestLog(t *testing.T) {
 		filter audit.Filter
 		want   string
 	}{
-		{audit.Filter{Outcome: audit.Refused}, "3"}, {audit.Filter{By: "cli"}, "3"}, {audit.Filter{Subject: "tok_5"}, "5"}, {audit.Filter{What: "none"}, ""},
-		{audit.Filter{Since: start.Add(5 * time.Minute)}, "6 5"}, {audit.Filter{Until: start.Add(2 * time.Minute)}, "1 0"},
+		{audit.Filter{Outcome: audit.Refused}, "3"},
+		{audit.Filter{By: "cli"}, "3"},
+		{audit.Filter{Subject: "tok_5"}, "5"},
+		{audit.Filter{What: "none"}, ""},
+		{audit.Filter{Since: start.Add(5 * time.Minute)}, "6 5"},
+		{audit.Filter{Until: start.Add(2 * time.Minute)}, "1 0"},
 	} {
 		if got, next := read(test.filter, "", 50); strings.Join(got, " ") != test.want || next != "" {
 			t.Errorf("%+v: got %v, next %q", test.filter, got, next)

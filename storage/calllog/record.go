@@ -4,6 +4,7 @@ package calllog
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -85,9 +86,9 @@ type Try struct {
 
 // VendorID is what the last upstream that said so calls the request, "" for none.
 func (r *Record) VendorID() string {
-	for i := len(r.Tries) - 1; i >= 0; i-- {
-		if r.Tries[i].Vendor != "" {
-			return r.Tries[i].Vendor
+	for _, try := range slices.Backward(r.Tries) {
+		if try.Vendor != "" {
+			return try.Vendor
 		}
 	}
 	return ""

@@ -42,7 +42,8 @@ const (
 //	sessions:<kind>:<name>   zset    the hashes of one operator's or token's sessions, by when they end at the latest
 //	sign-in:<hash>           string  a Link as JSON, until it is used or too old
 //	once:<hash>              string  a word that was given
-func sessionKey(id string) string        { return storage.Prefix + "session:" + id }
+func sessionKey(id string) string { return storage.Prefix + "session:" + id }
+
 func ownerKey(kind, owner string) string { return storage.Prefix + "sessions:" + kind + ":" + owner }
 func linkKey(id string) string           { return storage.Prefix + "sign-in:" + id }
 func onceKey(id string) string           { return storage.Prefix + "once:" + id }

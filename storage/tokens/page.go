@@ -48,7 +48,7 @@ func (t *Store) Page(ctx context.Context, q PageQuery) (Page, error) {
 		from = "(" + q.After
 	}
 	for looked := 0; looked < PageLooks; {
-		entries, err := t.client.ZRangeByLex(ctx, tokenIndexKey, &redis.ZRangeBy{Min: from, Max: "+", Count: readTogether}).Result()
+		entries, err := t.indexed(ctx, from, "+", readTogether)
 		if err != nil {
 			return Page{}, storage.RedisError("list tokens", err)
 		}
@@ -75,9 +75,14 @@ func (t *Store) Page(ctx context.Context, q PageQuery) (Page, error) {
 	return page, nil
 }
 
+// indexed are at most so many entries of the index between two, which are written as ZRANGE's BYLEX has them.
+func (t *Store) indexed(ctx context.Context, from, to string, most int64) ([]string, error) {
+	return t.client.ZRangeArgs(ctx, redis.ZRangeArgs{Key: tokenIndexKey, Start: from, Stop: to, ByLex: true, Count: most}).Result()
+}
+
 // last leaves out the cursor of a page behind which nothing comes.
 func (t *Store) last(ctx context.Context, page Page) (Page, error) {
-	more, err := t.client.ZRangeByLex(ctx, tokenIndexKey, &redis.ZRangeBy{Min: "(" + page.Next, Max: "+", Count: 1}).Result()
+	more, err := t.indexed(ctx, "("+page.Next, "+", 1)
 	if err != nil {
 		return Page{}, storage.RedisError("list tokens", err)
 	}
@@ -189,7 +194,7 @@ func (t *Store) addToIndex(ctx context.Context) error {
 // clearIndex takes out of the index what is no token any more.
 func (t *Store) clearIndex(ctx context.Context) error {
 	for from := "-"; ; {
-		entries, err := t.client.ZRangeByLex(ctx, tokenIndexKey, &redis.ZRangeBy{Min: from, Max: "+", Count: readTogether}).Result()
+		entries, err := t.indexed(ctx, from, "+", readTogether)
 		if err != nil {
 			return storage.RedisError("list tokens", err)
 		}
@@ -220,7 +225,7 @@ func (t *Store) named(ctx context.Context, name string) ([]record, error) {
 	if err := t.index(ctx); err != nil {
 		return nil, err
 	}
-	entries, err := t.client.ZRangeByLex(ctx, tokenIndexKey, &redis.ZRangeBy{Min: "[" + name + "\x00", Max: "(" + name + "\x01", Count: readTogether}).Result()
+	entries, err := t.indexed(ctx, "["+name+"\x00", "("+name+"\x01", readTogether)
 	if err != nil {
 		return nil, storage.RedisError("read token", err)
 	}
