@@ -1,0 +1,146 @@
+package traffic
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/storage"
+)
+
+const (
+	// settled is how long after its end a minute is the same for good: calls are counted when they end, and written within
+	// seconds. What an outage delays for longer is missed by who has read the minute before.
+	settled = 5 * time.Minute
+	// readTogether is how many minutes are read in one round trip.
+	readTogether = 200
+	// minutesMost are all that there are.
+	minutesMost = int(Kept / time.Minute)
+)
+
+// Row is what was counted of one minute, model and channel.
+type Row struct {
+	Minute         time.Time // its start
+	Model, Channel string    // "": no model was named, no channel answered
+	Sums
+}
+
+// Reader reads what Traffic has written, and remembers minutes that are over. Safe for concurrent use.
+type Reader struct {
+	client *redis.Client
+
+	mu   sync.Mutex
+	past map[int64][]Row
+}
+
+// NewReader reads through the client, which stays the caller's.
+func NewReader(client *redis.Client) *Reader {
+	return &Reader{client: client, past: make(map[int64][]Row)}
+}
+
+// Read returns the rows of the minutes that begin within [from, to), by minute; of a longer range than Traffic keeps, the last.
+func (r *Reader) Read(ctx context.Context, from, to time.Time) ([]Row, error) {
+	now := time.Now()
+	last := (min(to.Unix(), now.Unix()+secondsOfMinute) - 1) / secondsOfMinute
+	first := max((from.Unix()+secondsOfMinute-1)/secondsOfMinute, now.Unix()/secondsOfMinute-int64(minutesMost), last-int64(minutesMost))
+	minutes := make(map[int64][]Row)
+	var unknown []int64
+	r.mu.Lock()
+	for minute := first; minute <= last; minute++ {
+		if rows, known := r.past[minute]; known {
+			minutes[minute] = rows
+		} else {
+			unknown = append(unknown, minute)
+		}
+	}
+	r.mu.Unlock()
+	for part := range slices.Chunk(unknown, readTogether) {
+		if err := r.fetch(ctx, part, minutes); err != nil {
+			return nil, err
+		}
+	}
+	r.remember(unknown, minutes, now)
+	var rows []Row
+	for minute := first; minute <= last; minute++ {
+		rows = append(rows, minutes[minute]...)
+	}
+	return rows, nil
+}
+
+func (r *Reader) fetch(ctx context.Context, minutes []int64, into map[int64][]Row) error {
+	answers := make([]*redis.MapStringStringCmd, len(minutes))
+	_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, minute := range minutes {
+			answers[i] = pipe.HGetAll(ctx, minuteKey(minute))
+		}
+		return nil
+	})
+	if err != nil {
+		return storage.RedisError("read traffic", err)
+	}
+	for i, minute := range minutes {
+		into[minute] = rowsOf(minute, answers[i].Val())
+	}
+	return nil
+}
+
+// remember keeps the minutes that were read and are over, and forgets those that nobody may ask for any more.
+func (r *Reader) remember(read []int64, minutes map[int64][]Row, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, minute := range read {
+		if now.Unix()-(minute+1)*secondsOfMinute > int64(settled/time.Second) {
+			r.past[minute] = minutes[minute]
+		}
+	}
+	if len(r.past) <= minutesMost {
+		return
+	}
+	for minute := range r.past {
+		if minute < now.Unix()/secondsOfMinute-int64(minutesMost) {
+			delete(r.past, minute)
+		}
+	}
+}
+
+// rowsOf puts the fields of a minute together. A field it does not know is left out.
+func rowsOf(minute int64, fields map[string]string) []Row {
+	names := strings.Fields(counterNames)
+	found := make(map[[2]string]*Row)
+	for field, text := range fields {
+		parts := strings.Split(field, " ")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if len(parts) != 3 || err != nil {
+			continue
+		}
+		counter := slices.Index(names, parts[2])
+		model, errModel := url.QueryUnescape(parts[0])
+		channel, errChannel := url.QueryUnescape(parts[1])
+		if counter < 0 || errModel != nil || errChannel != nil {
+			continue
+		}
+		row := found[[2]string{model, channel}]
+		if row == nil {
+			row = &Row{Minute: time.Unix(minute*secondsOfMinute, 0).UTC(), Model: model, Channel: channel}
+			found[[2]string{model, channel}] = row
+		}
+		*row.counters()[counter] = n
+	}
+	rows := make([]Row, 0, len(found))
+	for _, row := range found {
+		rows = append(rows, *row)
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		if a.Model != b.Model {
+			return strings.Compare(a.Model, b.Model)
+		}
+		return strings.Compare(a.Channel, b.Channel)
+	})
+	return rows
+}
