@@ -15,6 +15,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"go.opentelemetry.io/otel/trace"
 
+	"modelrelay/api/account"
 	"modelrelay/api/admin"
 	"modelrelay/api/anthropic"
 	"modelrelay/api/calls"
@@ -159,6 +160,9 @@ func New(o Options) *Server {
 	gemini.AddInteractions(longRunning, s.calls, s.videos.AddInteractions(longRunning))
 	openai.Add(group(openAI), s.calls, openai.Options{ModerationModel: o.DefaultModerationModel, RealtimeModel: o.DefaultRealtimeModel})
 	s.videos.Add(group(openAI), group(vendorC))
+	account.Add(group(openAI), account.Options{
+		Limits: o.Limits, Money: o.Admin.Money, Usage: o.Admin.Usage, Logs: o.Admin.Logs, Prices: o.Prices, Models: s.calls.Models,
+	})
 	o.Admin.Content = s.videos.ServeContent
 	admin.Add(s.api, openAI, o.Admin, o.Prices)
 	dropHumaErrors(s.api.OpenAPI())

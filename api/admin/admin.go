@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"modelrelay/api/edge"
+	"modelrelay/api/logs"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/storage/tokens"
@@ -52,6 +53,8 @@ type Options struct {
 	// Setup are the checks of the set-up, Version is the program's own.
 	Setup   []SetupCheck
 	Version string
+	// Logs are the log of calls and their sums.
+	Logs logs.Options
 	// Channels lists how the channels are doing.
 	Channels func(ctx context.Context) ([]router.ChannelState, error)
 }
@@ -84,6 +87,7 @@ func Add(api huma.API, format *edge.Format, o Options, prices *pricing.List) {
 	s.addSetup(g)
 	s.addModels(g)
 	s.addPrices(g)
+	logs.AddOperator(g, Root, s.Logs, s.tokenID)
 }
 
 type adminChannelList struct {

@@ -125,46 +125,88 @@ type usageQuery struct {
 	csv          bool
 }
 
-// addUsage adds the ledger.
-func (s *service) addUsage(g *edge.Group) {
+// UsageGroups are the words that sums of the ledger may be by.
+type UsageGroups struct {
+	// All may be asked for, Standard are those where nobody asks.
+	All, Standard []string
+	// Tokens: the query may name one.
+	Tokens bool
+}
+
+// AllUsage are the sums that operators read.
+func AllUsage() UsageGroups {
+	return UsageGroups{All: ledger.Groups(), Standard: []string{ledger.ByDay, ledger.ByToken, ledger.ByModel}, Tokens: true}
+}
+
+// OwnUsage are the sums that a token reads of its own: it learns nothing of the deployment's channels.
+func OwnUsage() UsageGroups {
+	both := []string{ledger.ByDay, ledger.ByModel}
+	return UsageGroups{All: both, Standard: both}
+}
+
+// UsageResponses declares the sums in JSON and CSV.
+func UsageResponses(registry huma.Registry) map[string]*huma.Response {
+	responses := body.DeclareAnswer[usageList](registry, "The sums")
+	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	return responses
+}
+
+// UsageParameters are those of an operation that answers as ServeUsage does.
+func UsageParameters(groups UsageGroups) []*huma.Param {
 	text := &huma.Schema{Type: huma.TypeString}
 	words := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}}
-	for _, word := range ledger.Groups() {
+	for _, word := range groups.All {
 		words.Items.Enum = append(words.Items.Enum, word)
 	}
-	responses := body.DeclareAnswer[usageList](g.OpenAPI().Components.Schemas, "The sums")
-	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: text}
+	last := len(groups.Standard) - 1
+	list := []*huma.Param{
+		{Name: "from", In: "query", Schema: text, Description: "First day (UTC), a date or a time; 30 days up to the last where it is absent"},
+		{Name: "to", In: "query", Schema: text, Description: "Last day; today where it is absent"},
+		{Name: "token", In: "query", Schema: text, Description: "Id or name"},
+		{Name: "model", In: "query", Schema: text, Description: "Public name"},
+		{
+			Name: "group_by", In: "query", Schema: words, Explode: new(false),
+			Description: "What the sums are by, with commas between; " + strings.Join(groups.Standard[:last], ", ") + " and " + groups.Standard[last] +
+				" where it is absent, one sum of all where it is empty",
+		},
+		{
+			Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"json", "csv"}},
+			Description: "csv also by the header Accept: text/csv",
+		},
+	}
+	if !groups.Tokens {
+		list = slices.DeleteFunc(list, func(p *huma.Param) bool { return p.Name == "token" })
+	}
+	return list
+}
+
+// addUsage adds the ledger.
+func (s *service) addUsage(g *edge.Group) {
 	g.Handle(huma.Operation{
 		OperationID: "adminUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "What was used",
 		Description: "Sums of the ledger by day, token, model and channel. A call is in it about a second after its end.",
-		Parameters: []*huma.Param{
-			{Name: "from", In: "query", Schema: text, Description: "First day (UTC), a date or a time; 30 days up to the last where it is absent"},
-			{Name: "to", In: "query", Schema: text, Description: "Last day; today where it is absent"},
-			{Name: "token", In: "query", Schema: text, Description: "Id or name"},
-			{Name: "model", In: "query", Schema: text, Description: "Public name"},
-			{
-				Name: "group_by", In: "query", Schema: words, Explode: new(false),
-				Description: "What the sums are by, with commas between; day, token and model where it is absent, one sum of all where it is empty",
-			},
-			{
-				Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"json", "csv"}},
-				Description: "csv also by the header Accept: text/csv",
-			},
-		},
-		Responses: responses,
+		Parameters:  UsageParameters(AllUsage()),
+		Responses:   UsageResponses(g.OpenAPI().Components.Schemas),
 	}, s.readUsage)
 }
 
 // readUsage answers with sums of the ledger.
 func (s *service) readUsage(x *edge.Request, r *http.Request) error {
-	query, err := parseUsage(r, time.Now())
+	return ServeUsage(x, r, AllUsage(), s.tokenID, s.Usage, s.prices)
+}
+
+// ServeUsage answers with sums of the ledger, of the token whose id tokenID returns for what the query names.
+func ServeUsage(
+	x *edge.Request, r *http.Request, groups UsageGroups, tokenID func(ctx context.Context, named string) (string, error), from UsageReader, prices *pricing.List,
+) error {
+	query, err := parseUsage(r, groups, time.Now())
 	if err != nil {
 		return err
 	}
-	if query.token, err = s.tokenID(r.Context(), query.token); err != nil {
+	if query.token, err = tokenID(r.Context(), query.token); err != nil {
 		return err
 	}
-	rows, err := s.Usage.Read(r.Context(), query.from, query.to, query.token)
+	rows, err := from.Read(r.Context(), query.from, query.to, query.token)
 	if err != nil {
 		return storeFault("token", query.token, err)
 	}
@@ -179,15 +221,15 @@ func (s *service) readUsage(x *edge.Request, r *http.Request) error {
 		Object: "list", From: query.from.Format(time.DateOnly), To: query.to.Format(time.DateOnly), Data: make([]UsageRow, len(sums)),
 	}
 	for i, sum := range sums {
-		list.Data[i] = NewUsageRow(sum, s.prices)
+		list.Data[i] = NewUsageRow(sum, prices)
 	}
 	return x.JSON(list)
 }
 
-func parseUsage(r *http.Request, now time.Time) (usageQuery, error) {
+func parseUsage(r *http.Request, groups UsageGroups, now time.Time) (usageQuery, error) {
 	values := r.URL.Query()
 	query := usageQuery{
-		token: values.Get("token"), model: values.Get("model"), by: []string{ledger.ByDay, ledger.ByToken, ledger.ByModel},
+		token: values.Get("token"), model: values.Get("model"), by: groups.Standard,
 		csv: edge.HeaderLists(r.Header, "Accept", "text/csv"),
 	}
 	var err error
@@ -209,8 +251,8 @@ func parseUsage(r *http.Request, now time.Time) (usageQuery, error) {
 	if words, given := values["group_by"]; given {
 		query.by = nil
 		for _, word := range strings.FieldsFunc(strings.Join(words, ","), func(r rune) bool { return r == ',' || r == ' ' }) {
-			if !slices.Contains(ledger.Groups(), word) {
-				return query, providers.InvalidField("group_by", "Invalid request: 'group_by' takes %s.", strings.Join(ledger.Groups(), ", "))
+			if !slices.Contains(groups.All, word) {
+				return query, providers.InvalidField("group_by", "Invalid request: 'group_by' takes %s.", strings.Join(groups.All, ", "))
 			}
 			if !slices.Contains(query.by, word) {
 				query.by = append(query.by, word)

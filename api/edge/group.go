@@ -170,10 +170,10 @@ func CallsAsRead() map[string]any { return map[string]any{limitKey: callLimit, p
 const permissionKey = "x-permission"
 
 // permissionOf is the word of a token's operations that an operation belongs to, by its category in the document; "" for
-// the model lists, which every token may read, and for what its handler permits.
+// the model lists and what is its own, which every token may read, and for what its handler permits.
 func permissionOf(op *huma.Operation) string {
 	switch {
-	case slices.Contains(op.Tags, ModelsTag), op.Metadata[permitKey] == true:
+	case slices.Contains(op.Tags, ModelsTag), slices.Contains(op.Tags, AccountTag), op.Metadata[permitKey] == true:
 		return ""
 	case slices.Contains(op.Tags, VideoTag):
 		return tokens.OperationVideo

@@ -15,6 +15,7 @@ const (
 	ModelsTag   = "Model list"
 	VideoTag    = "Video" // all that is a task
 	RealtimeTag = "Realtime"
+	AccountTag  = "Account" // what is a token's own
 )
 
 // declareFaults adds to an operation the answers to what can go wrong with it, each a component that the operations of a

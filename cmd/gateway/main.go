@@ -166,6 +166,7 @@ type commands struct {
 	Token    cli.Token    `cmd:"" help:"Make, list and end client tokens."`
 	Video    cli.Video    `cmd:"" help:"Make and fetch videos through a gateway; list and operate the tasks of all tokens."`
 	Usage    cli.Usage    `cmd:"" help:"Show what was used and what it cost; settle reservations that are left behind."`
+	Calls    cli.Calls    `cmd:"" help:"Show the log of calls."`
 	Channels cli.Channels `cmd:"" help:"Show how the channels and their keys are doing."`
 	Console  cli.Console  `cmd:"" help:"Print a link that signs one person in to the console in a browser."`
 	Check    cli.Config   `cmd:"" name:"config" help:"Check the configuration file."`

@@ -41,6 +41,7 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 
 		Setup: p.setupChecks(counter), Version: cli.ThisBuild().Version,
 		Catalogue: p.router, Durations: taskindex.NewDurations(p.redis),
+		Logs: p.logs(),
 	}
 }
 

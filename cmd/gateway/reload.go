@@ -184,6 +184,7 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	w.cfg = cfg
 	w.parts.metrics.Learn(cfg.Routes(), cfg.Named(), w.parts.catalog)
 	w.parts.loaded.Store(&cfg)
+	w.parts.models.load(cfg)
 	w.parts.prices.Load(cfg.PriceList())
 	w.parts.router.Load(cfg.Routes(), cfg.Aliases)
 	changed := w.parts.operators.Load(operatorKeys(cfg))

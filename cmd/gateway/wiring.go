@@ -59,6 +59,7 @@ type parts struct {
 	router   *router.Router
 	health   *healthSharer
 	prices   *pricing.List
+	models   *knownModels
 	// operators may use /admin.
 	operators *admin.Operators
 	audit     *audit.Log
@@ -110,6 +111,8 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	m.onClose(func() error { p.receivers.Close(); return nil })
 	p.prices = pricing.NewList(cfg.PriceList())
 	p.audit = audit.New(p.redis, p.log)
+	p.models = new(knownModels)
+	p.models.load(cfg)
 	p.operators = admin.NewOperators(operatorKeys(cfg))
 	p.health = newHealthSharer(channelhealth.New(p.redis), p.log)
 	p.router = router.New(p.catalog, cfg.Routes(), &router.Options{
@@ -170,6 +173,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	m.onClose(func() error { answers.Close(); return nil })
 	recalled := recall.New(p.redis, &recall.Options{Log: p.log})
 	m.onClose(func() error { recalled.Close(); return nil })
+	called, callLog := p.callLog(m)
 	var links videos.Links
 	if p.cfg.Video.PresignedURLs {
 		links = p.archive
@@ -196,10 +200,10 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 			DefaultRealtimeModel: p.cfg.Relay.RealtimeModel,
 		},
 		Bodies:    api.Bodies{MaxBody: int64(p.cfg.Relay.MaxBody), BodyMemory: p.cfg.Relay.BodyMemory(memoryLimit(os.DirFS("/")))},
-		Telemetry: api.Telemetry{Log: p.log, Seen: p.metrics.Seen(), Tracer: p.tracer},
+		Telemetry: api.Telemetry{Log: p.log, Seen: p.metrics.Seen(), Called: called, Tracer: p.tracer},
 		Version:   cli.ThisBuild().Version,
 	})
-	return edge, p.metrics.WatchServer(edge, tokens, limits, usage)
+	return edge, p.metrics.WatchServer(edge, metrics.Stores{Tokens: tokens, Limits: limits, Usage: usage, Calls: callLog})
 }
 
 // tasks makes the starter and reader of video tasks.

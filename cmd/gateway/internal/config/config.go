@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/router"
+	"modelrelay/storage/calllog"
 )
 
 // Config is the whole configuration file. The doc tags are the words of README.md's table; `live:"true"` marks what a
@@ -37,6 +38,7 @@ type Config struct {
 	Video          Video            `yaml:"video"`
 	Webhooks       Webhooks         `yaml:"webhooks"`
 	Relay          Relay            `yaml:"relay"`
+	Calls          Calls            `yaml:"calls"`
 	Tokens         []Token          `yaml:"tokens" live:"true"`
 	Prices         map[string]Price `yaml:"prices" live:"true"`
 	Currency       string           `yaml:"currency" doc:"unit of prices, as the console writes it behind amounts, such as USD; empty: none"`
@@ -153,6 +155,11 @@ type Relay struct {
 	ModerationModel  string        `yaml:"moderation_model" doc:"model of a moderation that names none; empty: 400"`
 }
 
+// Calls is the log of requests.
+type Calls struct {
+	Recent int `yaml:"recent" doc:"newest calls that the log in Redis keeps, some 600 bytes each; 0: there is no log"`
+}
+
 // Price is what one model costs, in the operator's one currency. An amount that is absent is not charged.
 type Price struct {
 	Input       Amount `yaml:"input" doc:"per unit of input tokens"`
@@ -232,6 +239,7 @@ func Default() Config {
 			CooldownShare: router.DefaultCooldownShare, CooldownWindow: router.DefaultCooldownWindow,
 			Grace: 30 * time.Second, RedisGrace: 10 * time.Minute,
 		},
+		Calls: Calls{Recent: calllog.DefaultRecent},
 	}
 }
 

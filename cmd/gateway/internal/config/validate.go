@@ -49,6 +49,9 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	v.services(c)
 	v.video(c.Video)
 	v.relay(c.Relay)
+	if c.Calls.Recent < 0 || c.Calls.Recent > mostCalls {
+		v.add("calls.recent", "wants 0 to 10000000")
+	}
 	for i, token := range c.Tokens {
 		at := key("tokens", i)
 		v.tokenName(at+".name", token.Name)
@@ -67,6 +70,9 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	v.unique("channels", "name", len(c.Channels), func(i int) string { return c.Channels[i].Name })
 	return v.problems
 }
+
+// mostCalls is how many calls the log may keep: a look through them all takes Redis some ten seconds by then.
+const mostCalls = 10_000_000
 
 // front checks who may connect to which listener.
 func (v *validator) front(c Config) {

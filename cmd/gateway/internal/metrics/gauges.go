@@ -9,6 +9,7 @@ import (
 
 	"modelrelay/api"
 	"modelrelay/providers/router"
+	"modelrelay/storage/calllog"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/tokens"
@@ -83,8 +84,17 @@ func is(yes bool) int64 {
 	return 0
 }
 
+// Stores are those of the HTTP side that go on while Redis is away.
+type Stores struct {
+	Tokens *tokens.Store
+	Limits *limits.Limiter
+	Usage  *ledger.Usage
+	// Calls is the log of calls, nil for none.
+	Calls *calllog.Log
+}
+
 // WatchServer shows what the HTTP side has open, and how it gets on with Redis.
-func (m *Metrics) WatchServer(server *api.Server, tokens *tokens.Store, limits *limits.Limiter, usage *ledger.Usage) error {
+func (m *Metrics) WatchServer(server *api.Server, with Stores) error {
 	if m == nil {
 		return nil
 	}
@@ -97,6 +107,7 @@ func (m *Metrics) WatchServer(server *api.Server, tokens *tokens.Store, limits *
 	turnedAway := in.seen("gateway.connections.turned_away", "Connections that were closed at once, because their network held half of all places.")
 	away := in.gauge("gateway.redis.away", "1 while Redis does not answer the part: known tokens go on from memory, limits count for this process alone, usage is kept.")
 	failures := in.seen("gateway.redis.write_failures", "Batches that Redis did not take; they are sent again, but for rows of the ledger that it refuses (usage_refused).")
+	dropped := in.seen("gateway.calls.dropped", "Records of calls that the log lost, because too many waited for Redis, or because it refuses them.")
 	part := func(name string) metric.ObserveOption { return metric.WithAttributes(attribute.String("part", name)) }
 	ofTokens, ofLimits, ofUsage, ofRefused := part("tokens"), part("limits"), part("usage"), part("usage_refused")
 	return m.observe(in, func(_ context.Context, o metric.Observer) {
@@ -107,11 +118,15 @@ func (m *Metrics) WatchServer(server *api.Server, tokens *tokens.Store, limits *
 		o.ObserveInt64(connections, open.Connections)
 		o.ObserveInt64(full, is(open.Full))
 		o.ObserveInt64(turnedAway, open.TurnedAway)
-		o.ObserveInt64(away, is(tokens.Away()), ofTokens)
-		o.ObserveInt64(away, is(limits.Away()), ofLimits)
-		o.ObserveInt64(away, is(usage.Away()), ofUsage)
-		o.ObserveInt64(failures, limits.Failures(), ofLimits)
-		o.ObserveInt64(failures, usage.Failures(), ofUsage)
-		o.ObserveInt64(failures, usage.Refused(), ofRefused)
-	}, requests, sockets, watchers, connections, full, turnedAway, away, failures)
+		o.ObserveInt64(away, is(with.Tokens.Away()), ofTokens)
+		o.ObserveInt64(away, is(with.Limits.Away()), ofLimits)
+		o.ObserveInt64(away, is(with.Usage.Away()), ofUsage)
+		if with.Calls != nil {
+			o.ObserveInt64(away, is(with.Calls.Away()), part("calls"))
+			o.ObserveInt64(dropped, with.Calls.Dropped())
+		}
+		o.ObserveInt64(failures, with.Limits.Failures(), ofLimits)
+		o.ObserveInt64(failures, with.Usage.Failures(), ofUsage)
+		o.ObserveInt64(failures, with.Usage.Refused(), ofRefused)
+	}, requests, sockets, watchers, connections, full, turnedAway, away, failures, dropped)
 }

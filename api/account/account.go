@@ -1,0 +1,159 @@
+// Package account shows a token what is its own: what it may do, what is left of its limits and its budget, what it used, and
+// its calls. It changes nothing.
+package account
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/admin"
+	"modelrelay/api/edge"
+	"modelrelay/api/logs"
+	"modelrelay/providers"
+	"modelrelay/providers/pricing"
+	"modelrelay/providers/router"
+	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/limits"
+	"modelrelay/storage/tokens"
+)
+
+// Root is the folder of the token's own paths.
+const Root = "/v1/token"
+
+// Balances tells what tokens have spent and reserved, as ledger.Budgets does.
+type Balances interface {
+	Balances(ctx context.Context, tokenIDs []string) (map[string]ledger.Balance, error)
+}
+
+// Options are what the operations work with. It stays the caller's.
+type Options struct {
+	Limits edge.Limits
+	Money  Balances
+	Usage  admin.UsageReader
+	Logs   logs.Options
+	Prices *pricing.List
+	// Models lists what a token can call.
+	Models func(caller *tokens.Token) []router.Model
+}
+
+type service struct{ Options }
+
+// token is a token as it sees itself.
+type token struct {
+	Object     string     `json:"object" enum:"token"`
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Hint       string     `json:"hint" doc:"The key's last characters"`
+	Group      string     `json:"group"`
+	Expires    *time.Time `json:"expires" doc:"When it ends; null: never"`
+	Models     []string   `json:"models" nullable:"false" doc:"The names that it can call now"`
+	Operations []string   `json:"operations" nullable:"false" doc:"What it may do: relay, video, realtime"`
+	Limits     tokenLimit `json:"limits"`
+	Budget     *budget    `json:"budget" doc:"Null: it has none"`
+}
+
+type tokenLimit struct {
+	Requests    window `json:"requests_per_minute"`
+	Tokens      window `json:"tokens_per_minute" doc:"Model tokens, input and output"`
+	Concurrency int    `json:"concurrency" doc:"Calls at a time; 0: no limit"`
+	MaxTasks    int    `json:"max_tasks" doc:"Unfinished video tasks; 0: no limit"`
+	MaxSockets  int    `json:"max_sockets" doc:"Open realtime conversations of each gateway process; 0: no limit"`
+	Reads       int    `json:"reads_per_minute" doc:"Reads of video tasks, of each gateway process; 0: no limit"`
+}
+
+type window struct {
+	Limit     int `json:"limit" doc:"0: no limit"`
+	Remaining int `json:"remaining"`
+	Reset     int `json:"reset_seconds" doc:"Until nothing of it is used, if nothing more comes"`
+}
+
+type budget struct {
+	Limit     pricing.Money `json:"limit" doc:"In units of the prices"`
+	Spent     pricing.Money `json:"spent"`
+	Reserved  pricing.Money `json:"reserved" doc:"By calls and tasks under way"`
+	Remaining pricing.Money `json:"remaining" doc:"Never negative"`
+}
+
+// Add adds the operations to a group of clients' operations.
+func Add(g *edge.Group, o Options) {
+	s := &service{o}
+	tags := []string{edge.AccountTag}
+	huma.Register(g, huma.Operation{
+		OperationID: "getOwnToken", Method: http.MethodGet, Path: Root, Summary: "What the token may do, and what is left",
+		Description: "Limits and what is left of them, the budget, the models that it can call now, and when it ends.",
+		Tags:        tags, Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
+	}, s.show)
+	g.Handle(huma.Operation{
+		OperationID: "getOwnUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "What the token used",
+		Description: "Sums of the ledger by day and model. A call is in it about a second after its end.", Tags: tags, Metadata: edge.Reads(),
+		Parameters: admin.UsageParameters(admin.OwnUsage()), Responses: admin.UsageResponses(g.OpenAPI().Components.Schemas),
+	}, s.usage)
+	logs.AddOwn(g, Root, edge.AccountTag, o.Logs)
+}
+
+func (s *service) show(ctx context.Context, _ *struct{}) (*struct{ Body token }, error) {
+	caller := edge.Of(ctx).Caller
+	shown := token{
+		Object: "token", ID: caller.ID, Name: caller.Name, Hint: caller.Hint, Group: caller.Group, Models: []string{}, Operations: permitted(caller),
+		Limits: tokenLimit{
+			Concurrency: caller.Concurrency, MaxTasks: caller.MaxTasks, MaxSockets: caller.Sockets().Concurrency, Reads: caller.Reads(),
+		},
+	}
+	if !caller.Expires.IsZero() {
+		shown.Expires = &caller.Expires
+	}
+	for _, model := range s.Models(caller) {
+		shown.Models = append(shown.Models, model.ID)
+	}
+	// A call of nothing says where the windows stand and takes nothing of them.
+	grant, err := s.Limits.Admit(ctx, storage.Allowance{
+		Token: caller.ID, RequestsPerMinute: caller.RequestsPerMinute, TokensPerMinute: caller.TokensPerMinute,
+	}, limits.Cost{})
+	if err != nil {
+		return nil, err
+	}
+	grant.Release(0)
+	shown.Limits.Requests, shown.Limits.Tokens = windowOf(grant.Requests), windowOf(grant.Tokens)
+	if caller.Budget > 0 {
+		if shown.Budget, err = s.budget(ctx, caller); err != nil {
+			return nil, err
+		}
+	}
+	return &struct{ Body token }{shown}, nil
+}
+
+func (s *service) budget(ctx context.Context, caller *tokens.Token) (*budget, error) {
+	found, err := s.Money.Balances(ctx, []string{caller.ID})
+	if errors.Is(err, storage.ErrUnavailable) {
+		return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The budget cannot be read at the moment.", RetryAfter: time.Second, Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	of := found[caller.ID]
+	limit := storage.Billionths(caller.Budget)
+	return &budget{
+		Limit: pricing.Money(limit), Spent: pricing.Money(of.Spent), Reserved: pricing.Money(of.Reserved),
+		Remaining: pricing.Money(max(0, limit-of.Spent-of.Reserved)),
+	}, nil
+}
+
+func windowOf(w limits.Window) window {
+	return window{Limit: w.Limit, Remaining: w.Remaining, Reset: int((w.Reset + time.Second - 1) / time.Second)}
+}
+
+// permitted are the words of what a token may do.
+func permitted(caller *tokens.Token) []string {
+	all := []string{tokens.OperationRelay, tokens.OperationVideo, tokens.OperationRealtime}
+	return slices.DeleteFunc(all, func(word string) bool { return !caller.Permits(word) })
+}
+
+func (s *service) usage(x *edge.Request, r *http.Request) error {
+	return admin.ServeUsage(x, r, admin.OwnUsage(), func(context.Context, string) (string, error) { return x.Caller.ID, nil }, s.Usage, s.Prices)
+}

@@ -1,0 +1,186 @@
+// Package logs shows the log of calls and the sums of traffic, to operators whole, and to a token what is its own.
+//
+// It reads stores and names no format. It must not know who may read: the groups of its operations do.
+package logs
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"modelrelay/providers/pricing"
+	"modelrelay/storage/calllog"
+)
+
+// Call is a call of the log as it is read, in JSON.
+type Call struct {
+	Object string    `json:"object" enum:"call"`
+	At     time.Time `json:"at" doc:"When it came"`
+	callNames
+	callAsked
+	callOutcome
+	callUsed
+	Attempts []Attempt `json:"attempts" nullable:"false" doc:"The requests to upstreams that it took, in their order"`
+	Skipped  int64     `json:"skipped,omitempty" doc:"Calls of the same token that were refused in the same second and have no record of their own"`
+	Cursor   string    `json:"cursor" doc:"Its place in the log"`
+}
+
+type callNames struct {
+	ID        string `json:"id" doc:"The request's id, as its answer has it in x-request-id"`
+	TraceID   string `json:"trace_id,omitempty" doc:"Of a call that is traced"`
+	VendorID  string `json:"vendor_request_id,omitempty" doc:"What the upstream calls the request, where it says so"`
+	TaskID    string `json:"task_id,omitempty" doc:"The task that it made"`
+	Token     string `json:"token,omitempty" doc:"Token id; absent where nobody was let in"`
+	TokenName string `json:"token_name,omitempty"`
+	UserAgent string `json:"user_agent,omitempty" doc:"Its first 80 bytes"`
+}
+
+type callAsked struct {
+	Operation string `json:"operation" doc:"The operation's id in this document"`
+	Format    string `json:"format"`
+	Model     string `json:"model,omitempty" doc:"Public name; absent where the call was refused before it was read"`
+	Stream    bool   `json:"stream"`
+}
+
+type callOutcome struct {
+	Channel   string   `json:"channel,omitempty" doc:"The channel that answered"`
+	Status    int      `json:"status" doc:"499: the client left before the end"`
+	Fault     string   `json:"fault,omitempty" doc:"Kind of fault; absent where it did not fail"`
+	Message   string   `json:"message,omitempty" doc:"What the client was told of the fault"`
+	Code      string   `json:"code,omitempty" doc:"The upstream's own word for the fault"`
+	BeforeMS  float64  `json:"before_ms,omitempty" doc:"Until it was handed to an upstream: reading, checking, limits"`
+	FirstByte *float64 `json:"first_byte_ms" doc:"Until the client was sent the first byte of an upstream's answer; null: there was none"`
+	MS        float64  `json:"ms" doc:"Until its end"`
+	Bytes     int64    `json:"bytes" doc:"Of the answer"`
+}
+
+type callUsed struct {
+	InputTokens  int64         `json:"input_tokens"`
+	CachedTokens int64         `json:"cached_tokens"`
+	OutputTokens int64         `json:"output_tokens"`
+	Images       int64         `json:"images"`
+	AudioSeconds float64       `json:"audio_seconds"`
+	Cost         pricing.Money `json:"cost" doc:"In units of the prices"`
+	Priced       bool          `json:"priced" doc:"The model had a price"`
+	Estimated    bool          `json:"estimated" doc:"The upstream did not say what was used"`
+}
+
+// Attempt is one request to an upstream.
+type Attempt struct {
+	Channel  string  `json:"channel,omitempty"`
+	Key      string  `json:"key,omitempty" doc:"Fingerprint of the channel's key"`
+	Outcome  string  `json:"outcome" doc:"ok, or the kind of fault"`
+	MS       float64 `json:"ms"`
+	VendorID string  `json:"vendor_request_id,omitempty"`
+}
+
+// outcomeOK is the outcome of an attempt whose answer began.
+const outcomeOK = "ok"
+
+// NewCall renders a call for operators.
+func NewCall(c calllog.Call) Call {
+	call := Call{
+		Object: "call", At: c.At, Cursor: c.Place, Attempts: make([]Attempt, len(c.Tries)), Skipped: c.Skipped,
+		callNames: callNames{
+			ID: c.ID, TraceID: c.Trace, VendorID: c.VendorID(), TaskID: c.Task, Token: c.Token, TokenName: c.TokenName, UserAgent: c.Agent,
+		},
+		callAsked: callAsked{Operation: c.Operation, Format: c.Format, Model: c.Model, Stream: c.Stream},
+		callOutcome: callOutcome{
+			Channel: c.Channel, Status: c.Status, Fault: c.Fault, Message: c.Words, Code: c.Code, BeforeMS: inMS(c.Before), MS: inMS(c.Took), Bytes: c.Bytes,
+		},
+		callUsed: callUsed{
+			InputTokens: c.Input, CachedTokens: c.Cached, OutputTokens: c.Output, Images: c.Images, AudioSeconds: c.Audio.Seconds(),
+			Cost: pricing.Money(c.Cost), Priced: c.Priced, Estimated: c.Estimated,
+		},
+	}
+	if c.First > 0 {
+		call.FirstByte = new(inMS(c.First))
+	}
+	for i, t := range c.Tries {
+		call.Attempts[i] = Attempt{Channel: t.Channel, Key: t.Key, Outcome: outcomeOK, MS: inMS(t.Took), VendorID: t.Vendor}
+		if t.Fault != "" {
+			call.Attempts[i].Outcome = t.Fault
+		}
+	}
+	return call
+}
+
+// Own is the call as its token reads it: without the deployment's channels, keys and vendors.
+func (c Call) Own() Call {
+	c.VendorID, c.Channel, c.Code = "", "", ""
+	attempts := make([]Attempt, len(c.Attempts))
+	for i, attempt := range c.Attempts {
+		attempts[i] = Attempt{Outcome: attempt.Outcome, MS: attempt.MS}
+	}
+	c.Attempts = attempts
+	return c
+}
+
+func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// Head names the columns of Cells.
+func Head() []string {
+	return strings.Fields("at id trace_id vendor_request_id task_id token token_name operation format model stream channel status fault message code " +
+		"before_ms first_byte_ms ms input_tokens cached_tokens output_tokens images audio_seconds cost estimated bytes user_agent attempts")
+}
+
+// Cells is the call as text, in the order of Head.
+func (c Call) Cells() []string {
+	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+	whole := func(n int64) string { return strconv.FormatInt(n, 10) }
+	first := ""
+	if c.FirstByte != nil {
+		first = number(*c.FirstByte)
+	}
+	attempts := make([]string, len(c.Attempts))
+	for i, a := range c.Attempts {
+		attempts[i] = strings.TrimSpace(a.Channel + " " + a.Outcome + " " + number(a.MS))
+	}
+	return []string{
+		c.At.UTC().Format("2006-01-02T15:04:05.000Z"), c.ID, c.TraceID, c.VendorID, c.TaskID, c.Token, c.TokenName, c.Operation, c.Format, c.Model,
+		strconv.FormatBool(c.Stream), c.Channel, strconv.Itoa(c.Status), c.Fault, c.Message, c.Code, number(c.BeforeMS), first, number(c.MS),
+		whole(c.InputTokens), whole(c.CachedTokens), whole(c.OutputTokens), whole(c.Images), number(c.AudioSeconds), c.Cost.String(),
+		strconv.FormatBool(c.Estimated), whole(c.Bytes), c.UserAgent, strings.Join(attempts, "; "),
+	}
+}
+
+// Table writes calls as CSV.
+type Table struct{ rows *csv.Writer }
+
+// NewTable begins a table with its head.
+func NewTable(w io.Writer) Table {
+	t := Table{csv.NewWriter(w)}
+	_ = t.rows.Write(Head()) // Flush tells
+	return t
+}
+
+// Write adds calls.
+func (t Table) Write(calls []Call) {
+	for _, call := range calls {
+		cells := call.Cells()
+		for i := range cells {
+			cells[i] = safeCell(cells[i])
+		}
+		_ = t.rows.Write(cells) // Flush tells
+	}
+}
+
+// Flush writes what is left, and tells what could not be written.
+func (t Table) Flush() error {
+	t.rows.Flush()
+	return t.rows.Error()
+}
+
+// safeCell keeps programs that show tables from taking a stranger's text for a formula: an apostrophe, which they hide, stands
+// in front of it. A number stays one.
+func safeCell(text string) string {
+	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return text
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return text
+	}
+	return "'" + text
+}

@@ -1,0 +1,236 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/body"
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/storage"
+	"modelrelay/storage/calllog"
+	"modelrelay/storage/traffic"
+)
+
+// CallReader reads the log of calls, as calllog.Reader does.
+type CallReader interface {
+	Scan(ctx context.Context, filter calllog.Filter, within calllog.Range) (calllog.Page, error)
+}
+
+// TrafficReader reads sums by minute, as traffic.Reader does.
+type TrafficReader interface {
+	Read(ctx context.Context, from, to time.Time) ([]traffic.Row, error)
+}
+
+// Options are what is read. It stays the caller's.
+type Options struct {
+	// Calls is the log; nil: the deployment keeps none.
+	Calls   CallReader
+	Traffic TrafficReader
+}
+
+// List is a page of calls.
+type List struct {
+	Object string     `json:"object" enum:"list"`
+	Data   []Call     `json:"data" nullable:"false"`
+	Looked int        `json:"looked_at" doc:"Calls that were looked at for this page"`
+	Back   *time.Time `json:"looked_back_to" doc:"When the last of them was written; null: there was none"`
+	After  *string    `json:"after" doc:"What to send as after to look on; null: there is nothing further back. A page may be short, or empty, where a filter fits few calls: it takes two seconds at most"`
+	Newest *string    `json:"newest" doc:"What to send as newer for the calls that come from now on; null: there is no call"`
+}
+
+// service is the operations of one group.
+type service struct {
+	Options
+
+	// whose is what the caller may see, and how it is shown.
+	whose func(ctx context.Context, q *calllog.Filter) error
+	shown func(Call) Call
+}
+
+// AddOperator adds the operations over all calls. tokenID finds a token's id by its id or name.
+func AddOperator(g *edge.Group, root string, o Options, tokenID func(ctx context.Context, idOrName string) (string, error)) {
+	s := &service{
+		Options: o, shown: func(c Call) Call { return c },
+		whose: func(ctx context.Context, f *calllog.Filter) (err error) {
+			f.Token, err = tokenID(ctx, f.Token)
+			return err
+		},
+	}
+	const words = "The log has the newest calls, conversations and creates of tasks (calls.recent), those that were refused too, about a second after their end. " +
+		"It knows nothing of what was said."
+	s.add(g, "admin", root, words, parameters(true), nil)
+	s.addTraffic(g, root)
+}
+
+// AddOwn adds the operations over the calls of the token that asks.
+func AddOwn(g *edge.Group, root, tag string, o Options) {
+	s := &service{
+		Options: o, shown: Call.Own,
+		whose: func(ctx context.Context, f *calllog.Filter) error {
+			x := edge.Of(ctx)
+			f.Token, f.Channel = x.Caller.ID, ""
+			return x.TakeReads(scanReads)
+		},
+	}
+	s.add(g, "own", root, "The token's own calls, newest first, about a second after their end.", parameters(false), []string{tag})
+}
+
+// scanReads is what a look into the log takes of a token's reads: it may go through all calls of all tokens.
+const scanReads = 500
+
+func (s *service) add(g *edge.Group, prefix, root, words string, parameters []*huma.Param, tags []string) {
+	responses := body.DeclareAnswer[List](g.OpenAPI().Components.Schemas, "The calls, the newest first")
+	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	g.Handle(huma.Operation{
+		OperationID: prefix + "ListCalls", Method: http.MethodGet, Path: root + "/calls", Summary: "List calls", Description: words,
+		Parameters: parameters, Responses: responses, Tags: tags,
+	}, s.list)
+	g.Handle(huma.Operation{
+		OperationID: prefix + "GetCall", Method: http.MethodGet, Path: root + "/calls/{id}", Summary: "Find a call",
+		Description: "By any of its ids: the request's, its trace's, the upstream's, or that of the task that it made. Of several, the newest.",
+		Parameters:  []*huma.Param{edge.PathParameter("id", "Any of the call's ids")}, Tags: tags,
+		Responses: body.DeclareAnswer[Call](g.OpenAPI().Components.Schemas, "The call"),
+	}, s.find)
+}
+
+// list answers with a page or a table.
+func (s *service) list(x *edge.Request, r *http.Request) error {
+	q, err := parse(r)
+	if err != nil {
+		return err
+	}
+	if s.Calls == nil {
+		return noLog()
+	}
+	if err := s.whose(r.Context(), &q.filter); err != nil {
+		return err
+	}
+	if q.csv {
+		return s.table(x, r, q)
+	}
+	page, err := s.scan(r.Context(), q.filter, q.within)
+	if err != nil {
+		return err
+	}
+	return x.JSON(s.render(page))
+}
+
+func (s *service) render(page calllog.Page) List {
+	list := List{
+		Object: "list", Data: s.calls(page), Looked: page.Looked, After: textOrNull(page.Next), Newest: textOrNull(page.Newest),
+	}
+	if !page.Back.IsZero() {
+		list.Back = &page.Back
+	}
+	return list
+}
+
+func (s *service) calls(page calllog.Page) []Call {
+	calls := make([]Call, len(page.Calls))
+	for i, call := range page.Calls {
+		calls[i] = s.shown(NewCall(call))
+	}
+	return calls
+}
+
+func (s *service) scan(ctx context.Context, filter calllog.Filter, within calllog.Range) (calllog.Page, error) {
+	page, err := s.Calls.Scan(ctx, filter, within)
+	switch {
+	case errors.Is(err, calllog.ErrPlace):
+		field := "after"
+		if within.After == "" {
+			field = "newer"
+		}
+		return page, providers.InvalidField(field, "Invalid request: '%s' is no cursor of this list.", field)
+	case errors.Is(err, storage.ErrUnavailable):
+		return page, &providers.Fault{Kind: providers.Overloaded, Message: "The log of calls does not answer at the moment.", RetryAfter: time.Second, Err: err}
+	}
+	return page, err
+}
+
+// tableFor is how long calls are looked for at most to fill a table.
+const tableFor = 20 * time.Second
+
+// table answers with CSV, page by page.
+func (s *service) table(x *edge.Request, r *http.Request, q query) error {
+	ends, left := time.Now().Add(tableFor), q.within.Limit
+	page, err := s.scan(r.Context(), q.filter, q.within)
+	if err != nil {
+		return err
+	}
+	x.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	x.Header().Set("Content-Disposition", `attachment; filename="calls.csv"`)
+	table := NewTable(x.Paced())
+	for {
+		table.Write(s.calls(page))
+		left -= len(page.Calls)
+		if err := table.Flush(); err != nil {
+			return edge.ClientGone(err)
+		}
+		if page.Next == "" || left <= 0 || time.Now().After(ends) {
+			return nil
+		}
+		q.within.After, q.within.Limit = page.Next, left
+		if page, err = s.scan(r.Context(), q.filter, q.within); err != nil {
+			return err
+		}
+	}
+}
+
+// kindOf says how far a search went that found nothing.
+func notFound(id string, page calllog.Page) error {
+	words := fmt.Sprintf("No call has the id %q.", id)
+	if page.Looked > 0 {
+		words = fmt.Sprintf("None of the last %d calls, back to %s, has the id %q.", page.Looked, page.Back.Format(time.RFC3339), id)
+	}
+	return &providers.Fault{Kind: providers.NotFound, Message: words}
+}
+
+// earlier is how long before its id a call may have come, by another process's clock.
+const earlier = time.Minute
+
+// find answers with one call.
+func (s *service) find(x *edge.Request, r *http.Request) error {
+	filter := calllog.Filter{ID: r.PathValue("id")}
+	if s.Calls == nil {
+		return noLog()
+	}
+	if err := s.whose(r.Context(), &filter); err != nil {
+		return err
+	}
+	if at, ours := edge.RequestTime(filter.ID); ours {
+		filter.Since = at.Add(-earlier)
+	}
+	page, err := s.scan(r.Context(), filter, calllog.Range{Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(page.Calls) == 0 {
+		return notFound(filter.ID, page)
+	}
+	return x.JSON(s.calls(page)[0])
+}
+
+func noLog() error {
+	return &providers.Fault{Kind: providers.NotFound, Message: "This deployment keeps no log of calls: calls.recent is 0."}
+}
+
+func textOrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// groups are the words of group_by.
+func groups() []string { return []string{"channel", "model"} }
+
+// isGroup tells whether a word is one of them.
+func isGroup(word string) bool { return slices.Contains(groups(), word) }

@@ -1,0 +1,173 @@
+package logs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+	"modelrelay/providers/pricing"
+	"modelrelay/storage"
+	"modelrelay/storage/traffic"
+)
+
+// Traffic is what was counted of calls in one step of time.
+type Traffic struct {
+	At       time.Time     `json:"at" doc:"When the step begins"`
+	Channel  *string       `json:"channel,omitempty" doc:"Channel that answered, empty: none; absent where the sums are not by channel"`
+	Model    *string       `json:"model,omitempty" doc:"Public name; other: names that the configuration does not have; absent where the sums are not by model"`
+	Requests int64         `json:"requests"`
+	Failed   int64         `json:"failed"`
+	Tokens   int64         `json:"tokens" doc:"Input and output"`
+	Cost     pricing.Money `json:"cost" doc:"In units of the prices"`
+	FirstP50 float64       `json:"first_byte_p50_ms" doc:"Within so long half of the answers began, as far as their buckets tell; 0: none began"`
+	FirstP95 float64       `json:"first_byte_p95_ms"`
+	First    []int64       `json:"first_byte" nullable:"false" doc:"Answers whose first byte came within 100, 250, 500, 1,000, 2,500, 5,000, 15,000 ms, and later"`
+}
+
+// TrafficList is a series of them.
+type TrafficList struct {
+	Object string    `json:"object" enum:"list"`
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+	Step   int       `json:"step_seconds"`
+	Data   []Traffic `json:"data" nullable:"false"`
+}
+
+type trafficQuery struct {
+	From    string `query:"from" doc:"A date or a time of RFC 3339; an hour before to where it is absent. What is more than 26 hours ago is not known"`
+	To      string `query:"to" doc:"Now where it is absent"`
+	Step    string `query:"step" doc:"Length of a step, such as 1m or 15m, in whole minutes; all: one step of all; absent: so that there are about sixty"`
+	GroupBy string `query:"group_by" doc:"channel, model, or both with a comma between; absent: sums of all calls"`
+}
+
+// defaultRange and usualSteps are what is shown where nobody says otherwise.
+const (
+	defaultRange = time.Hour
+	usualSteps   = 60
+)
+
+func (s *service) addTraffic(g *edge.Group, root string) {
+	huma.Register(g, huma.Operation{
+		OperationID: "adminTraffic", Method: http.MethodGet, Path: root + "/traffic", Summary: "Calls by time",
+		Description: "What was counted of relayed calls, conversations and creates of tasks by the minute in which they ended, over the last 26 hours; steps without calls are absent. What is charged stands in the ledger: see adminUsage.",
+		Responses:   edge.DeclareDefault(),
+	}, func(ctx context.Context, in *trafficQuery) (*struct{ Body TrafficList }, error) {
+		list, by, err := in.read(time.Now().UTC())
+		if err != nil {
+			return nil, err
+		}
+		rows, err := s.Traffic.Read(ctx, list.From, list.To)
+		if errors.Is(err, storage.ErrUnavailable) {
+			return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The store does not answer at the moment.", RetryAfter: time.Second, Err: err}
+		}
+		if err != nil {
+			return nil, err
+		}
+		list.Data = sumTraffic(rows, list.From, time.Duration(list.Step)*time.Second, by)
+		return &struct{ Body TrafficList }{list}, nil
+	})
+}
+
+// read reads the query: the list's times, and the words that its sums are by.
+func (q *trafficQuery) read(now time.Time) (list TrafficList, by []string, err error) {
+	list.Object = "list"
+	if list.To, err = moment("to", q.To); err != nil {
+		return list, nil, err
+	}
+	if list.To.IsZero() {
+		list.To = now
+	}
+	if list.From, err = moment("from", q.From); err != nil {
+		return list, nil, err
+	}
+	if list.From.IsZero() {
+		list.From = list.To.Add(-defaultRange)
+	}
+	if oldest := now.Add(-traffic.Kept); list.From.Before(oldest) {
+		list.From = oldest
+	}
+	list.From = list.From.Truncate(time.Minute)
+	if !list.From.Before(list.To) {
+		return list, nil, providers.InvalidField("from", "Invalid request: 'from' does not lie before 'to', or 'to' is more than 26 hours ago.")
+	}
+	step, err := stepOf(q.Step, list.To.Sub(list.From))
+	if err != nil {
+		return list, nil, err
+	}
+	list.Step = int(step / time.Second)
+	for _, word := range strings.FieldsFunc(q.GroupBy, func(r rune) bool { return r == ',' || r == ' ' }) {
+		if !isGroup(word) {
+			return list, nil, providers.InvalidField("group_by", "Invalid request: 'group_by' takes %s.", strings.Join(groups(), ", "))
+		}
+		by = append(by, word)
+	}
+	return list, by, nil
+}
+
+func stepOf(text string, span time.Duration) (time.Duration, error) {
+	switch text {
+	case "all":
+		return (span + time.Minute - 1).Truncate(time.Minute) + time.Minute, nil
+	case "":
+		return max(time.Minute, (span/usualSteps + time.Minute - 1).Truncate(time.Minute)), nil
+	}
+	step, err := time.ParseDuration(text)
+	if err != nil || step < time.Minute || step%time.Minute != 0 || step > traffic.Kept {
+		return 0, providers.InvalidField("step", "Invalid request: 'step' must be a number of whole minutes such as 5m, or all.")
+	}
+	return step, nil
+}
+
+// sumTraffic adds rows up by steps that count from a time, and by words.
+func sumTraffic(rows []traffic.Row, from time.Time, step time.Duration, by []string) []Traffic {
+	type place struct {
+		step           time.Duration
+		channel, model string
+	}
+	sums := make(map[place]*traffic.Sums)
+	for _, row := range rows {
+		at := place{step: row.Minute.Sub(from) / step * step}
+		if slices.Contains(by, "channel") {
+			at.channel = row.Channel
+		}
+		if slices.Contains(by, "model") {
+			at.model = row.Model
+		}
+		if sums[at] == nil {
+			sums[at] = new(traffic.Sums)
+		}
+		sums[at].Add(row.Sums)
+	}
+	list := make([]Traffic, 0, len(sums))
+	for at, sum := range sums {
+		one := Traffic{
+			At: from.Add(at.step), Requests: sum.Requests, Failed: sum.Failed, Tokens: sum.Tokens, Cost: pricing.Money(sum.Cost),
+			FirstP50: inMS(sum.Quantile(0.5)), FirstP95: inMS(sum.Quantile(0.95)), First: sum.First[:],
+		}
+		if slices.Contains(by, "channel") {
+			one.Channel = &at.channel
+		}
+		if slices.Contains(by, "model") {
+			one.Model = &at.model
+		}
+		list = append(list, one)
+	}
+	word := func(text *string) string {
+		if text == nil {
+			return ""
+		}
+		return *text
+	}
+	slices.SortFunc(list, func(a, b Traffic) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(word(a.Channel), word(b.Channel)), cmp.Compare(word(a.Model), word(b.Model)))
+	})
+	return list
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"modelrelay/api/edge"
+	"modelrelay/api/logs"
+	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/providers"
+	"modelrelay/storage/calllog"
+	"modelrelay/storage/traffic"
+)
+
+// knownModels are the models that the configuration names. It is safe for concurrent use.
+type knownModels struct {
+	names atomic.Pointer[map[string]bool]
+}
+
+// load takes over the names of a configuration.
+func (k *knownModels) load(cfg config.Config) {
+	names := make(map[string]bool)
+	for _, channel := range cfg.Routes() {
+		for model := range channel.Models {
+			if !providers.IsPattern(model) {
+				names[model] = true
+			}
+		}
+	}
+	for model := range cfg.Named() {
+		names[model] = true
+	}
+	k.names.Store(&names)
+}
+
+func (k *knownModels) has(model string) bool {
+	names := k.names.Load()
+	return names != nil && (*names)[model]
+}
+
+// callLog opens the log of calls and their sums for writing. Main's Close writes what waits.
+func (p *parts) callLog(m *Main) (edge.Called, *calllog.Log) {
+	sums := traffic.New(p.redis, &traffic.Options{Known: p.models.has, Log: p.log})
+	m.onClose(p.flush("traffic", sums.Close))
+	count := func(r *calllog.Record) {
+		if r.Token == "" { // strangers who try keys are no traffic
+			return
+		}
+		sums.Add(traffic.Entry{
+			At: time.Now(), Model: r.Model, Channel: r.Channel, Failed: failed(r), Tokens: r.Input + r.Output, Cost: r.Cost, First: r.First,
+		})
+	}
+	if p.cfg.Calls.Recent == 0 {
+		return count, nil
+	}
+	log := calllog.New(p.redis, &calllog.Options{Recent: p.cfg.Calls.Recent, Log: p.log})
+	m.onClose(p.flush("calls", log.Close))
+	return func(r *calllog.Record) {
+		count(r)
+		log.Add(r)
+	}, log
+}
+
+// failed tells the calls that speak against the deployment or its upstreams: not those that were refused for what the client
+// itself asked, nor those that it left.
+func failed(r *calllog.Record) bool {
+	return r.Failed() && r.Fault != string(providers.Canceled) && (len(r.Tries) > 0 || r.Status >= http.StatusInternalServerError)
+}
+
+// logs reads what processes have written of calls.
+func (p *parts) logs() logs.Options {
+	o := logs.Options{Traffic: traffic.NewReader(p.redis)}
+	if p.cfg.Calls.Recent > 0 {
+		o.Calls = calllog.NewReader(p.redis)
+	}
+	return o
+}
