@@ -44,7 +44,7 @@ type TrafficList struct {
 type trafficQuery struct {
 	From    string `query:"from" doc:"A date or a time of RFC 3339; an hour before to where it is absent. What is more than 26 hours ago is not known"`
 	To      string `query:"to" doc:"Now where it is absent"`
-	Step    string `query:"step" doc:"Length of a step, such as 1m or 15m, in whole minutes; all: one step of all; absent: so that there are about sixty"`
+	Step    string `query:"step" doc:"Length of a step, such as 1m or 15m, in whole minutes; all: one step of all; absent: so that there are sixty or some more"`
 	GroupBy string `query:"group_by" doc:"channel, model, or both with a comma between; absent: sums of all calls"`
 }
 
@@ -117,7 +117,7 @@ func stepOf(text string, span time.Duration) (time.Duration, error) {
 	case "all":
 		return (span + time.Minute - 1).Truncate(time.Minute) + time.Minute, nil
 	case "":
-		return max(time.Minute, (span/usualSteps + time.Minute - 1).Truncate(time.Minute)), nil
+		return max(time.Minute, (span / usualSteps).Truncate(time.Minute)), nil
 	}
 	step, err := time.ParseDuration(text)
 	if err != nil || step < time.Minute || step%time.Minute != 0 || step > traffic.Kept {

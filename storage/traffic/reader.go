@@ -18,8 +18,8 @@ const (
 	// settled is how long after its end a minute is the same for good: calls are counted when they end, and written within
 	// seconds. What an outage delays for longer is missed by who has read the minute before.
 	settled = 5 * time.Minute
-	// readTogether is how many minutes are read in one round trip.
-	readTogether = 200
+	// readTogether is how many minutes are read in one round trip: about what Redis hands out in a millisecond.
+	readTogether = 50
 	// minutesMost are all that there are.
 	minutesMost = int(Kept / time.Minute)
 )
