@@ -1,11 +1,345 @@
 package console
 
+import (
+	"net/url"
+	"strings"
+	"time"
+)
+
 // homePages are the first page, for operators and for holders.
 func homePages() []page { return []page{startPage()} }
 
-// startPage leads to what there is for who has signed in.
+// startPage is Overview for operators, and Home for holders.
 func startPage() page {
-	return page{name: "start", path: "", roles: everybody(), show: func(*View) (any, error) {
-		return struct{}{}, nil
+	return page{name: "start", path: "", roles: everybody(), nav: "start", key: "o", show: func(v *View) (any, error) {
+		if v.Staff() {
+			return showOverview(v)
+		}
+		return showHome(v)
 	}}
+}
+
+// Hand is something that needs somebody's hand.
+type Hand struct{ Mark, Text, Link, Note string }
+
+type overviewData struct {
+	// Mark and Health are the state of all in a sentence.
+	Mark, Health string
+	Hands        []Hand
+	Charts       []Chart
+	By           *Table
+	Tasks        *overviewCounts
+	// Last is the span that is shown, By what the table is by.
+	Last, Group string
+	At          time.Time
+	// Away are the words of parts that did not answer.
+	Away []string
+}
+
+type overviewCounts struct {
+	Queued      int64 `json:"queued"`
+	Submitting  int64 `json:"submitting"`
+	Polling     int64 `json:"polling"`
+	Archiving   int64 `json:"archiving"`
+	Stuck       int64 `json:"stuck"`
+	Failed      int64 `json:"failed"`
+	Undelivered int64 `json:"undelivered"`
+	Workers     int64 `json:"workers"`
+}
+
+// Running are the tasks that vendors work on, or whose results are copied.
+func (c overviewCounts) Running() int64 { return c.Submitting + c.Polling + c.Archiving }
+
+// trafficList is a series of the API.
+type trafficList struct {
+	From time.Time    `json:"from"`
+	To   time.Time    `json:"to"`
+	Step int          `json:"step_seconds"`
+	Data []trafficSum `json:"data"`
+}
+
+type trafficSum struct {
+	At       time.Time `json:"at"`
+	Channel  string    `json:"channel"`
+	Model    string    `json:"model"`
+	Requests int64     `json:"requests"`
+	Failed   int64     `json:"failed"`
+	Tokens   int64     `json:"tokens"`
+	Cost     float64   `json:"cost"`
+	First    float64   `json:"first_byte_p95_ms"`
+}
+
+// channelNow is how a channel is doing.
+type channelNow struct {
+	Name     string  `json:"name"`
+	State    string  `json:"state"`
+	RestLeft float64 `json:"rest_left"`
+}
+
+// part reads one part of a page that lives without it, and notes it where it does not answer. It tells whether it did.
+func (d *overviewData) part(v *View, word, path string, query url.Values, into any) (bool, error) {
+	err := v.Get(path, query, into)
+	if err == nil {
+		return true, nil
+	}
+	problem := asProblem(err)
+	if problem == nil {
+		return false, err
+	}
+	if !problem.Missing() {
+		d.Away = append(d.Away, word)
+	}
+	return false, nil
+}
+
+func showOverview(v *View) (any, error) {
+	d := &overviewData{Last: "1h", Group: "channel", At: time.Now()}
+	if v.Query("last") == "24h" {
+		d.Last = "24h"
+	}
+	if v.Query("by") == "model" {
+		d.Group = "model"
+	}
+	for _, read := range []func(*View) error{d.readChannels, d.readTasks, d.readMoney, d.readTokens, d.readTraffic} {
+		if err := read(v); err != nil {
+			return nil, err
+		}
+	}
+	if len(d.Away) > 0 {
+		var parts []string
+		for _, word := range d.Away {
+			parts = append(parts, v.T(word))
+		}
+		d.Mark, d.Health = "failed", v.T("home.health.away", "what", strings.Join(parts, ", "))
+	}
+	return d, nil
+}
+
+// readChannels finds the channels that rest, and says of all how it is.
+func (d *overviewData) readChannels(v *View) error {
+	var list struct {
+		Data []channelNow `json:"data"`
+	}
+	ok, err := d.part(v, "home.part.channels", "/admin/channels", nil, &list)
+	if !ok || err != nil {
+		return err
+	}
+	all, rest := 0, 0
+	for _, c := range list.Data {
+		switch c.State {
+		case "disabled":
+			continue
+		case "open":
+			rest++
+			d.Hands = append(d.Hands, Hand{"hand", v.T("home.rests", "name", c.Name), v.To("channels", c.Name), v.T("home.rests.left", "left", Lasted(1000*c.RestLeft))})
+		}
+		all++
+	}
+	switch {
+	case all == 0:
+		d.Mark, d.Health = "hand", v.T("home.health.none")
+	case rest == all:
+		d.Mark, d.Health = "failed", v.T("home.health.bad")
+	case rest > 0:
+		d.Mark, d.Health = "working", v.T("home.health.rest", "n", v.Number(rest), "all", v.Number(all))
+	default:
+		d.Mark, d.Health = "working", v.T("home.health.ok")
+	}
+	return nil
+}
+
+func (d *overviewData) readTasks(v *View) error {
+	counts := new(overviewCounts)
+	ok, err := d.part(v, "home.part.tasks", "/admin/tasks/counts", nil, counts)
+	if !ok || err != nil {
+		return err
+	}
+	d.Tasks = counts
+	if counts.Workers == 0 && counts.Queued+counts.Running() > 0 {
+		d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.workers"), Link: v.To("setup")})
+	}
+	if counts.Stuck > 0 {
+		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.stuck", "n", v.Number(counts.Stuck)), Link: v.To("tasks") + "?stuck=true"})
+	}
+	if counts.Failed > 0 {
+		d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.failed", "n", v.Number(counts.Failed)), Link: v.To("tasks") + "?state=failed"})
+	}
+	if counts.Undelivered > 0 {
+		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.undelivered", "n", v.Number(counts.Undelivered)), Link: v.To("tasks")})
+	}
+	return nil
+}
+
+func (d *overviewData) readMoney(v *View) error {
+	var list struct {
+		Data   []struct{} `json:"data"`
+		Amount float64    `json:"amount"`
+	}
+	ok, err := d.part(v, "home.part.money", "/admin/usage/unsettled", nil, &list)
+	if ok && len(list.Data) > 0 {
+		d.Hands = append(d.Hands, Hand{"hand", v.T("home.unsettled", "n", v.Number(len(list.Data))), v.To("usage"), v.Money(list.Amount)})
+	}
+	return err
+}
+
+// What is said of tokens: those that have used so much of their budget, and those that end so soon.
+const (
+	nearBudget = 0.9
+	nearExpiry = 7 * 24 * time.Hour
+)
+
+func (d *overviewData) readTokens(v *View) error {
+	for _, sort := range []string{"spent", "expires"} {
+		var list struct {
+			Data []Token `json:"data"`
+		}
+		ok, err := d.part(v, "home.part.tokens", "/admin/tokens", url.Values{"state": {"active"}, "sort": {sort}, "limit": {"20"}}, &list)
+		if !ok || err != nil {
+			return err
+		}
+		for _, t := range list.Data {
+			near := t.Budget > 0 && t.Spent != nil && *t.Spent >= nearBudget*t.Budget
+			ends := t.Expires != nil && time.Until(*t.Expires) < nearExpiry
+			switch {
+			case sort == "spent" && near:
+				d.Hands = append(d.Hands, Hand{"waiting", v.T("home.budget", "name", t.Name, "share", v.Number(int(100**t.Spent/t.Budget))), v.To("tokens", t.ID), ""})
+			case sort == "expires" && ends:
+				d.Hands = append(d.Hands, Hand{"waiting", v.T("home.expires", "name", t.Name), v.To("tokens", t.ID), t.Expires.UTC().Format("2006-01-02 15:04") + " " + v.T("utc")})
+			}
+		}
+	}
+	return nil
+}
+
+// readTraffic draws the charts.
+func (d *overviewData) readTraffic(v *View) error {
+	span := lasts()[d.Last]
+	from := d.At.Add(-span).UTC().Format(time.RFC3339)
+	var series, sums trafficList
+	ok, err := d.part(v, "home.part.traffic", "/admin/traffic", url.Values{"from": {from}}, &series)
+	if !ok || err != nil {
+		return err
+	}
+	if ok, err = d.part(v, "home.part.traffic", "/admin/traffic", url.Values{"from": {from}, "step": {"all"}, "group_by": {d.Group}}, &sums); !ok || err != nil {
+		return err
+	}
+	d.Charts = chartsOf(v, series)
+	d.By = d.table(v, sums)
+	return nil
+}
+
+func chartsOf(v *View, list trafficList) []Chart {
+	step := time.Duration(list.Step) * time.Second
+	var requests, failed, tokens int64
+	var cost float64
+	charts := make([]Chart, 4)
+	words := []string{"requests", "errors", "first", "spend"}
+	for i, word := range words {
+		charts[i] = Chart{ID: "chart-" + word, Word: "home.chart." + word, From: list.From, To: list.To, Step: step}
+	}
+	slowest := 0.0
+	for _, s := range list.Data {
+		requests, failed, tokens, cost = requests+s.Requests, failed+s.Failed, tokens+s.Tokens, cost+s.Cost
+		slowest = max(slowest, s.First)
+		points := []Point{
+			{s.At, float64(s.Requests), float64(s.Failed), v.Number(s.Requests)}, {s.At, float64(s.Failed), float64(s.Failed), v.Number(s.Failed)},
+			{s.At, s.First, 0, Lasted(s.First)}, {s.At, s.Cost, 0, money(s.Cost)},
+		}
+		for i, p := range points {
+			charts[i].Points = append(charts[i].Points, p)
+		}
+	}
+	charts[0].Figure = v.Number(requests)
+	charts[1].Figure = percent(failed, requests)
+	charts[2].Figure = v.T("home.most", "ms", Lasted(slowest))
+	charts[3].Figure = v.Money(cost)
+	return charts
+}
+
+// percent is a share in percent, with a digit where it is small.
+func percent(of, whole int64) string {
+	if whole == 0 {
+		return "0 %"
+	}
+	return strings.TrimSuffix(drawn(100*float64(of)/float64(whole)), ".0") + " %"
+}
+
+func (d *overviewData) table(v *View, list trafficList) *Table {
+	table := &Table{
+		ID: "by", Caption: "home.by." + d.Group, Empty: "home.by.empty",
+		Columns: []Column{
+			{Word: "call." + d.Group}, {Word: "home.chart.requests", Number: true}, {Word: "home.chart.errors", Number: true},
+			{Word: "home.chart.first", Number: true}, {Word: "call.tokens", Number: true}, {Word: "home.chart.spend", Number: true},
+		},
+	}
+	for _, s := range list.Data {
+		name := Cell{Text: s.Channel + s.Model}
+		if name.Text == "" {
+			name.Word = "home.none"
+		} else {
+			name.Link = v.To("calls") + "?" + url.Values{d.Group: {name.Text}}.Encode()
+		}
+		errors := Cell{Text: percent(s.Failed, s.Requests)}
+		if s.Failed > 0 {
+			errors.Link = v.To("calls") + "?" + url.Values{d.Group: {s.Channel + s.Model}, "status": {"failed"}}.Encode()
+		}
+		table.Rows = append(table.Rows, Row{Cells: []Cell{
+			name, {Text: v.Number(s.Requests)}, errors, {Text: Lasted(s.First)}, {Text: v.Number(s.Tokens)}, {Text: money(s.Cost)},
+		}})
+	}
+	return table
+}
+
+// ownToken is a token as it sees itself.
+type ownToken struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Hint       string     `json:"hint"`
+	Group      string     `json:"group"`
+	Expires    *time.Time `json:"expires"`
+	Models     []string   `json:"models"`
+	Operations []string   `json:"operations"`
+	Limits     struct {
+		Requests    ownWindow `json:"requests_per_minute"`
+		Tokens      ownWindow `json:"tokens_per_minute"`
+		Concurrency int       `json:"concurrency"`
+		MaxTasks    int       `json:"max_tasks"`
+	} `json:"limits"`
+	Budget *struct {
+		Limit     float64 `json:"limit"`
+		Spent     float64 `json:"spent"`
+		Reserved  float64 `json:"reserved"`
+		Remaining float64 `json:"remaining"`
+	} `json:"budget"`
+}
+
+type ownWindow struct {
+	Limit     int `json:"limit"`
+	Remaining int `json:"remaining"`
+}
+
+type homeData struct {
+	ownToken
+
+	Calls *Table
+	// Left is the bar of the budget, 0 to 600.
+	Left string
+}
+
+// showHome is a token's own first page.
+func showHome(v *View) (any, error) {
+	var d homeData
+	if err := v.Get("/v1/token", nil, &d.ownToken); err != nil {
+		return nil, err
+	}
+	if b := d.Budget; b != nil && b.Limit > 0 {
+		d.Left = drawn(chartWidth * max(0, min(1, b.Remaining/b.Limit)))
+	}
+	var list callsList
+	if err := v.Get("/v1/token/calls", url.Values{"limit": {"10"}}, &list); err != nil && asProblem(err) == nil {
+		return nil, err
+	}
+	d.Calls = callsTable(v, list.Data)
+	d.Calls.CSV = false
+	return d, nil
 }

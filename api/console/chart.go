@@ -1,0 +1,118 @@
+package console
+
+import (
+	"fmt"
+	"time"
+)
+
+// Chart is a series over time that is drawn as bars, beside its numbers as a table. The template is "chart".
+type Chart struct {
+	// ID is the element's. Word is what it shows, Figure the sum or the like that stands beside it.
+	ID, Word, Figure string
+	From, To         time.Time
+	Step             time.Duration
+	Points           []Point
+}
+
+// Point is a value of one step. Bad is the part of it that is drawn in another colour; Text is what the table says.
+type Point struct {
+	At         time.Time
+	Value, Bad float64
+	Text       string
+}
+
+// Bar is one rectangle of a drawing, in its own units.
+type Bar struct {
+	X, Y, Width, Height string
+	// Class is "", or "bad".
+	Class string
+	// Title is what a pointer over it is told.
+	Title string
+}
+
+// The size of a chart's drawing, in its own units.
+const (
+	chartWidth  = 600.0
+	chartHeight = 72.0
+	// leastBar is what a value above nothing is drawn with at least.
+	leastBar = 1.5
+)
+
+// Bars are the rectangles of the chart.
+func (c Chart) Bars() []Bar {
+	span := c.To.Sub(c.From)
+	if span <= 0 || c.Step <= 0 {
+		return nil
+	}
+	most := c.Most()
+	width := max(1, chartWidth*float64(c.Step)/float64(span))
+	var bars []Bar
+	for _, p := range c.Points {
+		if p.Value <= 0 || p.At.Before(c.From) || !p.At.Before(c.To) {
+			continue
+		}
+		x := chartWidth * float64(p.At.Sub(c.From)) / float64(span)
+		title := p.At.UTC().Format("15:04") + " " + p.Text
+		bars = append(bars, newBar(x, width, max(leastBar, chartHeight*p.Value/most), "", title))
+		if p.Bad > 0 {
+			bars = append(bars, newBar(x, width, max(leastBar, chartHeight*p.Bad/most), "bad", title))
+		}
+	}
+	return bars
+}
+
+// newBar is a bar that stands on the ground.
+func newBar(x, width, height float64, class, title string) Bar {
+	return Bar{
+		X: drawn(x), Y: drawn(chartHeight - height), Width: drawn(max(0.5, width-1)), Height: drawn(height), Class: class, Title: title,
+	}
+}
+
+// Most is the largest value, 1 where there is none.
+func (c Chart) Most() float64 {
+	most := 0.0
+	for _, p := range c.Points {
+		most = max(most, p.Value)
+	}
+	if most == 0 {
+		return 1
+	}
+	return most
+}
+
+// ViewBox is that of the drawing.
+func (c Chart) ViewBox() string { return fmt.Sprintf("0 0 %g %g", chartWidth, chartHeight) }
+
+// drawn writes a length of a drawing.
+func drawn(f float64) string { return fmt.Sprintf("%.1f", f) }
+
+// Part is a stretch of time of one call.
+type Part struct {
+	// Word is a key, Name what it is of, "" for nothing.
+	Word, Name string
+	MS         float64
+	Failed     bool
+}
+
+// PartBars draws parts one behind the other, in a box of 600 by 16.
+func PartBars(parts []Part) []Bar {
+	whole := 0.0
+	for _, p := range parts {
+		whole += p.MS
+	}
+	if whole <= 0 {
+		return nil
+	}
+	var bars []Bar
+	x := 0.0
+	for i, p := range parts {
+		width := chartWidth * p.MS / whole
+		class := [...]string{"", "second", "third"}[i%3]
+		if p.Failed {
+			class = "bad"
+		}
+		bars = append(bars, Bar{X: drawn(x), Y: "0", Width: drawn(max(1, width-1)), Height: "16", Class: class})
+		x += width
+	}
+	return bars
+}
