@@ -8,6 +8,7 @@ import (
 
 	"modelrelay/api/admin"
 	"modelrelay/api/edge"
+	"modelrelay/api/gemini"
 	"modelrelay/providers/pricing"
 )
 
@@ -79,6 +80,7 @@ func categories() []*huma.Tag {
 		{Name: "Responses format", Description: "OpenAI's responses"},
 		{Name: "Messages format (format A)", Description: "Format A is Anthropic's"},
 		{Name: "Format B content generation", Description: "Format B is Google Gemini's, under `/v1beta` and `/v1`"},
+		{Name: gemini.InteractionsTag, Description: "Format B's newer way: videos as tasks at any vendor, all else at a Gemini upstream"},
 		{Name: "Completions"},
 		{Name: "Embeddings"},
 		{Name: "Image generation"},

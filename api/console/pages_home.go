@@ -242,8 +242,10 @@ func chartsOf(v *View, list trafficList) []Chart {
 		requests, failed, tokens, cost = requests+s.Requests, failed+s.Failed, tokens+s.Tokens, cost+s.Cost
 		slowest = max(slowest, s.First)
 		points := []Point{
-			{s.At, float64(s.Requests), float64(s.Failed), v.Number(s.Requests)}, {s.At, float64(s.Failed), float64(s.Failed), v.Number(s.Failed)},
-			{s.At, s.First, 0, Lasted(s.First)}, {s.At, s.Cost, 0, money(s.Cost)},
+			{s.At, float64(s.Requests), float64(s.Failed), v.Number(s.Requests)},
+			{s.At, float64(s.Failed), float64(s.Failed), v.Number(s.Failed)},
+			{s.At, s.First, 0, Lasted(s.First)},
+			{s.At, s.Cost, 0, money(s.Cost)},
 		}
 		for i, p := range points {
 			charts[i].Points = append(charts[i].Points, p)
@@ -268,8 +270,12 @@ func (d *overviewData) table(v *View, list trafficList) *Table {
 	table := &Table{
 		ID: "by", Caption: "home.by." + d.Group, Empty: "home.by.empty",
 		Columns: []Column{
-			{Word: "call." + d.Group}, {Word: "home.chart.requests", Number: true}, {Word: "home.chart.errors", Number: true},
-			{Word: "home.chart.first", Number: true}, {Word: "call.tokens", Number: true}, {Word: "home.chart.spend", Number: true},
+			{Word: "call." + d.Group},
+			{Word: "home.chart.requests", Number: true},
+			{Word: "home.chart.errors", Number: true},
+			{Word: "home.chart.first", Number: true},
+			{Word: "call.tokens", Number: true},
+			{Word: "home.chart.spend", Number: true},
 		},
 	}
 	for _, s := range list.Data {

@@ -44,6 +44,9 @@ func (objectOrMany) Schema(huma.Registry) *huma.Schema {
 	return body.AnyOf(body.AnyObject(), body.ArrayOf(body.AnyObject()))
 }
 
+// InteractionsTag is the category of interactions in the document.
+const InteractionsTag = "Interactions"
+
 // BeginVideo begins the video of a checked interaction; false for one that makes no video.
 type BeginVideo func(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error)
 
@@ -55,7 +58,7 @@ func AddInteractions(g *edge.Group, c *calls.Calls, begin BeginVideo) {
 	for _, under := range [...]struct{ prefix, suffix string }{{"/v1beta", ""}, {"/v1", "V1"}} {
 		prefix, suffix := under.prefix, under.suffix
 		g.Handle(huma.Operation{
-			OperationID: "createInteraction" + suffix, Method: http.MethodPost, Path: prefix + interactionsPath, Tags: []string{"Interactions"},
+			OperationID: "createInteraction" + suffix, Method: http.MethodPost, Path: prefix + interactionsPath, Tags: []string{InteractionsTag},
 			Summary: "Create an interaction, " + prefix,
 			Description: "With background and a response_format of type video it makes a video task, at any vendor, and needs a token that may " +
 				"make videos. Any other reaches a Gemini upstream untouched, and needs one that may call models.",
