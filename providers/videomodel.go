@@ -45,6 +45,12 @@ const (
 // AnyWord is a list of a VideoModel that takes everything.
 func AnyWord() []string { return []string{"*"} }
 
+// Tells is false for a table that has nothing to tell of a model: it takes every word, as AnyVideoModel does, and the model
+// may as well be none of videos.
+func (m VideoModel) Tells() bool {
+	return !slices.Equal(m.Seconds, AnyWord()) || !slices.Equal(m.Sizes, AnyWord()) || !slices.Equal(m.Resolutions, AnyWord())
+}
+
 // AnyVideoModel is a model of a vendor whose table is not known, such as a compatible server: it takes every word, one
 // video, and the inputs.
 func AnyVideoModel(inputs ...VideoInput) VideoModel {

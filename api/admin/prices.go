@@ -145,9 +145,9 @@ func writePrice(yaml *bytes.Buffer, model string, price *ModelPrice) {
 	name, _ := json.Marshal(model) // a text can be written, and YAML reads what JSON writes
 	parts := func(of ...string) string {
 		var written []string
-		for i := 0; i < len(of); i += 2 {
-			if of[i+1] != "" {
-				written = append(written, of[i]+": "+of[i+1])
+		for pair := range slices.Chunk(of, 2) {
+			if name, value := pair[0], pair[1]; value != "" {
+				written = append(written, name+": "+value)
 			}
 		}
 		return strings.Join(written, ", ")

@@ -136,7 +136,7 @@ func (s *Server) act(v *View, p page) {
 		s.fail(v, http.StatusBadRequest, "refused.form")
 		return
 	}
-	v.form = v.R.PostForm
+	v.form = v.R.PostForm //nolint:forbidigo // a request's form, not the client's function
 	a, ok := p.acts[v.form.Get("do")]
 	switch {
 	case !p.admits(v.Who.Role), !ok:

@@ -54,9 +54,10 @@ func showAudit(v *View) (any, error) {
 	}
 	for _, entry := range list.Data {
 		outcome := Cell{Text: entry.Outcome, Mark: "failed", Note: entry.Reason}
-		if entry.Outcome == "done" {
+		switch entry.Outcome {
+		case "done":
 			outcome = Cell{Word: "audit.done", Mark: "done"}
-		} else if entry.Outcome == "refused" {
+		case "refused":
 			outcome.Text, outcome.Word = "", "audit.refused"
 		}
 		who := Cell{Text: entry.Who, Link: v.With("who", entry.Who)}

@@ -209,7 +209,7 @@ func showOwnModels(v *View) (*modelsData, error) {
 func draftPrices(v *View) (string, any, error) {
 	text := v.form.Get("list")
 	if file, _, err := v.R.FormFile("file"); err == nil {
-		defer file.Close() //nolint:errcheck // it was read
+		defer file.Close()
 		raw, err := io.ReadAll(io.LimitReader(file, mostPrices))
 		if err != nil {
 			return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("prices.unread"), Param: "file"}

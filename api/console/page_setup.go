@@ -43,7 +43,11 @@ func setupPage() page {
 
 // setup looks at everything. What does not answer is a line of its own.
 func (v *View) setup() setupData {
-	data := setupData{Model: "gpt-4o-mini", VideoModel: "sora-2"}
+	var list struct {
+		Data []tryModel `json:"data"`
+	}
+	_ = v.Get("/admin/models", nil, &list) // any name can be typed
+	data := setupData{Model: preferred(list.Data, snippetChat), VideoModel: preferred(list.Data, snippetVideo)}
 	data.Checks, data.Version = v.healthChecks()
 	services := check{Word: "setup.services", State: "ok"}
 	for _, c := range data.Checks {
@@ -63,7 +67,7 @@ func (v *View) setup() setupData {
 	if v.s.o.URL != nil && v.s.o.URL.Scheme == "http" && !loopback(v.s.o.URL.Host) {
 		data.Checks = append(data.Checks, check{Word: "setup.plain", State: "warn", Mend: "console: {url: https://" + v.s.o.URL.Host + "}"})
 	}
-	data.Try = snippets(v.s.base(v.R), snippetChat, data.Model, "Hello")
+	data.Try = snippets(v.s.base(v.R), snippetChat, cmp.Or(data.Model, "MODEL"), "Hello")
 	return data
 }
 

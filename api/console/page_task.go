@@ -177,12 +177,12 @@ func showTask(v *View) (any, error) {
 	for i := range data.Outputs {
 		data.Outputs[i].Index = i
 	}
-	data.tables(v)
+	data.tables()
 	return data, nil
 }
 
 // tables makes what a story has several of.
-func (d *taskData) tables(v *View) {
+func (d *taskData) tables() {
 	d.Steps = &Table{ID: "steps", Caption: "task.steps", Empty: "task.steps.empty", Columns: []Column{
 		{Word: "step.name"}, {Word: "step.at"}, {Word: "step.took", Number: true}, {Word: "step.tries", Number: true}, {Word: "step.fault"},
 	}}

@@ -140,9 +140,10 @@ func (m tryModel) serves(kind string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(m.ID), word) })
 	}
 	image, sound, text := has("image", "dall-e", "imagen"), has("tts", "speech"), has("whisper", "transcribe")
+	video := m.Video != nil || has("sora", "video") // a compatible server's videos have no table
 	switch kind {
 	case "video":
-		return m.Video != nil
+		return video
 	case "image":
 		return image
 	case "speech":
@@ -150,22 +151,22 @@ func (m tryModel) serves(kind string) bool {
 	case "transcribe":
 		return text
 	default:
-		return m.Video == nil && !image && !sound && !text && !has("embed", "moderation", "rerank", "realtime")
+		return !video && !image && !sound && !text && !has("embed", "moderation", "rerank", "realtime")
 	}
 }
 
-// preferred is the model that a form begins with.
+// preferred is the model that a form of a kind begins with: a well-known one, else the first that serves it, "" for none.
 func preferred(models []tryModel, kind string) string {
-	first := map[string][]string{"chat": {"gpt-4o-mini"}, "video": {"sora-2"}}
+	known, first := map[string]string{snippetChat: "gpt-4o-mini", snippetVideo: "sora-2"}[kind], ""
 	for _, m := range models {
-		if slices.Contains(first[kind], m.ID) {
-			return m.ID
+		if m.ID == known {
+			return known
+		}
+		if first == "" && m.serves(kind) {
+			first = m.ID
 		}
 	}
-	if len(models) > 0 {
-		return models[0].ID
-	}
-	return ""
+	return first
 }
 
 // consoleTokenID finds the token that operators try with, and makes it where fresh says so.

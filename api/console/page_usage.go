@@ -121,7 +121,7 @@ func showUsage(v *View) (*usageData, error) {
 	}
 	if err := v.Get("/admin/usage/unsettled", nil, &unsettled); err != nil {
 		data.Away = err.Error()
-		return data, nil
+		return data, nil //nolint:nilerr // the rest of the page stands
 	}
 	data.Unsettled = unsettledTable(v, unsettled.Data)
 	return data, nil

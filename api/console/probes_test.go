@@ -25,7 +25,7 @@ func probes() []string {
 		`&lt;script&gt;alert(1)&lt;/script&gt;`, `&#60;script&#62;`, `%3Cscript%3Ealert(1)%3C/script%3E`, `\u003cscript\u003e`, `<ſcript>alert(1)</ſcript>`,
 		`+ADw-script+AD4-alert(1)+ADw-/script+AD4-`, `]]><script>alert(1)</script>`, `<?xml version="1.0"?><x/>`, `<x onclick=alert(1)>x`, `<button popovertarget=x>`,
 		`<button commandfor="revoke" command="show-modal">`, `x" command="show-modal" commandfor="revoke`, `x" name="do" value="revoke`, `../../admin`, `..%2f..%2fadmin`, `?done=token-revoked`, `#"><script>`,
-		"a\r\nSet-Cookie: relay=x", "‮txt.exe", strings.Repeat("<b>", 500),
+		"a\r\nSet-Cookie: relay=x", "\u202etxt.exe", strings.Repeat("<b>", 500),
 	}
 	return list
 }

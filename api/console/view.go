@@ -60,7 +60,7 @@ func (s *Server) setLook(v *View) {
 	_ = v.R.ParseForm() // what did not arrive changes nothing
 	values := url.Values{"l": {v.look.Lang}, "t": {v.look.Theme}, "z": {v.look.Zone}, "k": {v.look.Keys}}
 	for field, key := range map[string]string{"lang": "l", "theme": "t", "zone": "z", "keys": "k"} {
-		if _, given := v.R.PostForm[field]; given {
+		if v.R.PostForm.Has(field) { //nolint:forbidigo // a request's form, not the client's function
 			values.Set(key, cut(v.R.PostFormValue(field), 64))
 		}
 	}
@@ -68,7 +68,7 @@ func (s *Server) setLook(v *View) {
 	if s.secure() {
 		path = "/"
 	}
-	http.SetCookie(v.W, &http.Cookie{
+	http.SetCookie(v.W, &http.Cookie{ //nolint:gosec // Secure wherever the console is reached by https
 		Name: lookName, Value: values.Encode(), Path: path, MaxAge: 365 * 24 * 60 * 60, HttpOnly: true, Secure: s.secure(), SameSite: http.SameSiteStrictMode,
 	})
 	v.redirect(back(v.R.PostFormValue("next")))
@@ -119,11 +119,11 @@ func (v *View) Link(path string) string {
 
 // To is the address of a page of the console; parts of the path are escaped.
 func (v *View) To(parts ...string) string {
-	path := Root
+	path := []string{Root}
 	for _, part := range parts {
-		path += "/" + Segment(part)
+		path = append(path, Segment(part))
 	}
-	return v.Link(path)
+	return v.Link(strings.Join(path, "/"))
 }
 
 // Asset is the address of a file that pages load.

@@ -134,7 +134,7 @@ func sumTraffic(rows []traffic.Row, from time.Time, step time.Duration, by []str
 	}
 	sums := make(map[place]*traffic.Sums)
 	for _, row := range rows {
-		at := place{step: row.Minute.Sub(from) / step * step}
+		at := place{step: row.Minute.Sub(from).Truncate(step)}
 		if slices.Contains(by, "channel") {
 			at.channel = row.Channel
 		}

@@ -28,6 +28,9 @@ func (s *Service) workOn(x *edge.Request, r *http.Request, in wording, req provi
 			return s.repeatedWork(x, r, in, asked, on, err)
 		}
 		req.Model = cmp.Or(req.Model, model)
+		if asked.Model == model {
+			asked.Model = "" // naming the source's own model asks for nothing else
+		}
 	}
 	if err := s.complete(x, &req, false); err != nil {
 		return tasks.Task{}, err
@@ -38,7 +41,7 @@ func (s *Service) workOn(x *edge.Request, r *http.Request, in wording, req provi
 		}
 	}
 	refused := s.served(x, in, req)
-	if fault, ok := errors.AsType[*providers.Fault](refused); ok && fault.Param == "video" && s.remixes(asked, on) {
+	if fault, ok := errors.AsType[*providers.Fault](refused); ok && fault.Param == cmp.Or(in.names["video"], "video") && s.remixes(asked, on) {
 		asked.RemixOf, _ = parseSource(on.source)
 		task, err := s.remix(x, r, in, asked)
 		if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Param == "video_id" { // nor does the upstream remix

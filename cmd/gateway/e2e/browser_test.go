@@ -32,9 +32,9 @@ const (
 // requests to other hosts.
 type chromiumTab struct {
 	t    *testing.T
-	ctx  context.Context
-	base string // the gateway's address
-	axe  string // "" where it is not installed, which needBrowser does not allow
+	ctx  context.Context //nolint:containedctx // the browser lives as long as its test
+	base string          // the gateway's address
+	axe  string          // "" where it is not installed, which needBrowser does not allow
 
 	mu    sync.Mutex
 	wrong []string

@@ -21,7 +21,7 @@ const screens = repo + "/api/console/testdata"
 func consoleGateway(t *testing.T, s *stack.Stack) *stack.Gateway {
 	t.Helper()
 	return s.StartGateway(stack.GatewayOptions{
-		AdminKey: "admin-key-of-this-test", Channels: s.Channel("main", "sk-upstream-main", ""),
+		AdminKey: "admin-key-of-this-test", Channels: strings.Replace(s.Channel("main", "sk-upstream-main", ""), "gpt-4o: ", "gpt-4o-mini: ", 1),
 	})
 }
 
