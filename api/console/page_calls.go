@@ -77,15 +77,17 @@ type callsList struct {
 	After  *string    `json:"after"`
 }
 
-// callPages are those of the log of calls.
-func callPages() []page {
-	return []page{
-		{
-			name: "calls", path: "/calls", roles: everybody(), nav: "calls", key: "c", show: showCalls,
-			csv: func(_ *View, data any) (*Table, error) { return data.(callsData).Table, nil }, //nolint:forcetypeassert // of show
-		},
-		{name: "call", path: "/calls/{id}", roles: everybody(), under: "calls", show: showCall},
+// callsPage is the log of calls, the caller's own for a holder.
+func callsPage() page {
+	return page{
+		name: "calls", path: "/calls", roles: everybody(), nav: "calls", key: "c", show: showCalls,
+		csv: func(_ *View, data any) (*Table, error) { return data.(callsData).Table, nil }, //nolint:forcetypeassert // of show
 	}
+}
+
+// callPage is one of them, by any of its ids.
+func callPage() page {
+	return page{name: "call", path: "/calls/{id}", roles: everybody(), under: "calls", show: showCall}
 }
 
 type callsData struct {

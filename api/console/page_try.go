@@ -140,7 +140,7 @@ func (m tryModel) serves(kind string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(m.ID), word) })
 	}
 	image, sound, text := has("image", "dall-e", "imagen"), has("tts", "speech"), has("whisper", "transcribe")
-	video := m.Video != nil || has("sora", "video") // a compatible server's videos have no table
+	video := m.Video != nil || has("sora-", "-video", "video-") // a compatible server's videos have no table
 	switch kind {
 	case "video":
 		return video

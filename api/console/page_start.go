@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// homePages are the first page, for operators and for holders.
-func homePages() []page { return []page{startPage()} }
-
 // startPage is Overview for operators, and Home for holders.
 func startPage() page {
 	return page{name: "start", path: "", roles: everybody(), nav: "start", key: "o", show: func(v *View) (any, error) {

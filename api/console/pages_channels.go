@@ -1,4 +1,0 @@
-package console
-
-// channelPages are those of channels and models.
-func channelPages() []page { return []page{channelsPage(), channelPage(), modelsPage()} }
