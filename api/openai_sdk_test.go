@@ -17,6 +17,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"modelrelay/api"
+	"modelrelay/internal/testwait"
 	"modelrelay/storage/ledger"
 )
 
@@ -37,17 +38,21 @@ func wasSent(t *testing.T, up *fakeOpenAI, path string, members ...string) {
 // counted checks the ledger's last entry.
 func counted(t *testing.T, g *gateway, input, cached, output int64) {
 	t.Helper()
-	g.ledger.mu.Lock()
-	defer g.ledger.mu.Unlock()
-	if len(g.ledger.entries) == 0 {
-		t.Fatal("nothing in the ledger")
+	var got ledger.Entry
+	// An answer whose length is known is read to its end before its call is settled.
+	if testwait.InTime(t, patience, func() bool {
+		g.ledger.mu.Lock()
+		defer g.ledger.mu.Unlock()
+		if len(g.ledger.entries) == 0 {
+			return false
+		}
+		got = g.ledger.entries[len(g.ledger.entries)-1]
+		got.Images, got.Audio = 0, 0 // relay's tests look at them
+		return got == ledger.Entry{Token: "good", Model: got.Model, Channel: "main", Requests: 1, InputTokens: input, CachedTokens: cached, OutputTokens: output}
+	}) {
+		return
 	}
-	got := g.ledger.entries[len(g.ledger.entries)-1]
-	got.Images, got.Audio = 0, 0 // relay's tests look at them
-	want := ledger.Entry{Token: "good", Model: got.Model, Channel: "main", Requests: 1, InputTokens: input, CachedTokens: cached, OutputTokens: output}
-	if got != want {
-		t.Errorf("got ledger %+v, want %+v", got, want)
-	}
+	t.Errorf("got ledger %+v, want %d, %d and %d tokens", got, input, cached, output)
 }
 
 // drain reads a stream of the SDK to its end and counts its events.
