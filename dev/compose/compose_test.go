@@ -282,7 +282,7 @@ func TestGatewayAcceptsConfig(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/gateway", "config", "check", "--config", file)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOWORK=off", "DEMO_TOKEN=sk-demo", "ARCHIVE_ACCESS_KEY=a", "ARCHIVE_SECRET_KEY=b")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "ADMIN_KEY=an-operators-key-of-a-test", "DEMO_TOKEN=sk-demo", "ARCHIVE_ACCESS_KEY=a", "ARCHIVE_SECRET_KEY=b")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("config check: got %v\n%s\nwant no complaint", err, out)
 	}
