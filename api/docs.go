@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/go-chi/chi/v5"
 
@@ -28,18 +29,20 @@ var docsScript []byte
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// addDocs adds the OpenAPI document and the page that shows it.
+// addDocs adds the OpenAPI document, which is encoded when somebody first asks for it, and the page that shows it.
 func (s *Server) addDocs(mux chi.Router) {
-	asJSON, err := json.Marshal(s.api.OpenAPI())
-	if err != nil {
-		panic(fmt.Sprintf("api: the openapi document does not encode: %v", err)) // it depends on nothing but this code
+	encoded := func(contentType string, encode func() ([]byte, error)) http.HandlerFunc {
+		doc := sync.OnceValue(func() []byte {
+			doc, err := encode()
+			if err != nil {
+				panic(fmt.Sprintf("api: the openapi document does not encode: %v", err)) // it depends on nothing but this code
+			}
+			return doc
+		})
+		return func(w http.ResponseWriter, r *http.Request) { document(contentType, doc())(w, r) }
 	}
-	asYAML, err := s.api.OpenAPI().YAML()
-	if err != nil {
-		panic(fmt.Sprintf("api: the openapi document does not encode: %v", err))
-	}
-	mux.Get("/openapi.json", document("application/json", asJSON))
-	mux.Get("/openapi.yaml", document("application/yaml", asYAML))
+	mux.Get("/openapi.json", encoded("application/json", func() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) }))
+	mux.Get("/openapi.yaml", encoded("application/yaml", s.api.OpenAPI().YAML))
 	mux.Get("/docs", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", docsPolicy)
 		w.Header().Set("Referrer-Policy", "no-referrer")
