@@ -34,8 +34,6 @@ type page struct {
 	show func(v *View) (any, error)
 	// csv writes the page's table, nil for none: ?format=csv
 	csv func(v *View, data any) (*Table, error)
-	// most is what a form of it may send in bytes; 0 is maxForm.
-	most int64
 	// acts do what its forms ask for, by the value of their field "do".
 	acts map[string]act
 }
@@ -46,6 +44,19 @@ type page struct {
 type act struct {
 	roles []Role
 	do    func(v *View) (to string, data any, err error)
+	// most is what its form may send in bytes; 0 is maxForm.
+	most int64
+}
+
+// mostFrom is what a form of the page may send in bytes when it comes from a role, and whether that role has any form here.
+// It is asked before anything is read: who may do little must not send much.
+func (p *page) mostFrom(role Role) (most int64, found bool) {
+	for _, a := range p.acts {
+		if slices.Contains(a.roles, role) {
+			most, found = max(most, cmp.Or(a.most, maxForm)), true
+		}
+	}
+	return most, found
 }
 
 // formMargin is for what a browser writes around the fields of a form.
@@ -129,7 +140,15 @@ func (s *Server) show(v *View, p page) {
 // act answers a POST.
 func (s *Server) act(v *View, p page) {
 	v.page = &p
-	most := cmp.Or(p.most, maxForm)
+	if !p.admits(v.Who.Role) {
+		s.fail(v, http.StatusNotFound, "refused.nothing")
+		return
+	}
+	most, mayAct := p.mostFrom(v.Who.Role)
+	if !mayAct {
+		s.fail(v, http.StatusForbidden, "refused.role")
+		return
+	}
 	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, most+formMargin)
 	err := v.R.ParseMultipartForm(most + formMargin) // all of it in memory
 	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
@@ -139,7 +158,7 @@ func (s *Server) act(v *View, p page) {
 	v.form = v.R.PostForm //nolint:forbidigo // a request's form, not the client's function
 	a, ok := p.acts[v.form.Get("do")]
 	switch {
-	case !p.admits(v.Who.Role), !ok:
+	case !ok:
 		s.fail(v, http.StatusNotFound, "refused.nothing")
 		return
 	case !slices.Contains(a.roles, v.Who.Role):

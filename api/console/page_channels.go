@@ -162,7 +162,7 @@ type channelData struct {
 
 func channelPage() page {
 	verb := func(name, done string, body func(v *View) map[string]any) act {
-		return act{[]Role{Operator}, func(v *View) (string, any, error) {
+		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
 			var sent any
 			if body != nil {
 				sent = body(v)
@@ -181,7 +181,7 @@ func channelPage() page {
 			}),
 			"resume": verb("resume", "channel-resumed", nil),
 			"wake":   verb("wake", "channel-woken", nil),
-			"test":   {[]Role{Operator}, testChannel},
+			"test":   {roles: []Role{Operator}, do: testChannel},
 		},
 	}
 }

@@ -107,7 +107,7 @@ func (d *taskData) Archivable() bool { return d.Code == "archive_failed" }
 // taskPage shows one task: the video, how far it is, and how it got there.
 func taskPage() page {
 	post := func(verb string) act {
-		return act{[]Role{Operator}, func(v *View) (string, any, error) {
+		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
 			var body any
 			if verb == "fail" {
 				body = map[string]string{"reason": v.Form("reason")}
@@ -121,7 +121,7 @@ func taskPage() page {
 	return page{
 		name: "task", path: "/tasks/{id}", roles: everybody(), under: "tasks", show: showTask,
 		acts: map[string]act{
-			"cancel": {[]Role{Operator, Holder}, func(v *View) (string, any, error) {
+			"cancel": {roles: []Role{Operator, Holder}, do: func(v *View) (string, any, error) {
 				if v.Who.Role == Operator {
 					return post("cancel").do(v)
 				}
@@ -129,10 +129,10 @@ func taskPage() page {
 				return Root + "/tasks/" + Segment(id) + "?done=task-cancel", nil, v.Do(http.MethodPost, "/v1/videos/"+Segment(id)+"/cancel", nil, nil)
 			}},
 			"fail": post("fail"), "retry-archive": post("retry-archive"), "redeliver": post("redeliver"),
-			"delete": {own, func(v *View) (string, any, error) {
+			"delete": {roles: own, do: func(v *View) (string, any, error) {
 				return Root + "/tasks?done=task-delete", nil, v.Do(http.MethodDelete, "/v1/videos/"+Segment(v.R.PathValue("id")), nil, nil)
 			}},
-			"remix": {own, func(v *View) (string, any, error) {
+			"remix": {roles: own, do: func(v *View) (string, any, error) {
 				var made video
 				err := v.Do(http.MethodPost, "/v1/videos/"+Segment(v.R.PathValue("id"))+"/remix", map[string]string{"prompt": v.Form("prompt")}, &made)
 				return Root + "/tasks/" + Segment(made.ID), nil, err

@@ -69,7 +69,7 @@ func (q taskQuestion) Count() string { return strconv.Itoa(len(q.IDs)) }
 // tasksPage lists tasks: of all tokens for operators, their own for holders.
 func tasksPage() page {
 	ask := func(do string) act {
-		return act{[]Role{Operator}, func(v *View) (string, any, error) { return workOnTasks(v, do) }}
+		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) { return workOnTasks(v, do) }}
 	}
 	return page{
 		name: "tasks", path: "/tasks", roles: everybody(), nav: "tasks", key: "t",

@@ -54,7 +54,7 @@ func newTokenPage() page {
 			}
 			return data, nil
 		},
-		acts: map[string]act{"create": {[]Role{Operator}, createToken}},
+		acts: map[string]act{"create": {roles: []Role{Operator}, do: createToken}},
 	}
 }
 
@@ -65,22 +65,22 @@ func tokenPage() page {
 		name: "token", path: "/tokens/{token}", roles: staff(), under: "tokens",
 		show: showToken,
 		acts: map[string]act{
-			"change": {operators, func(v *View) (string, any, error) {
+			"change": {roles: operators, do: func(v *View) (string, any, error) {
 				change, err := v.tokenChange(false)
 				if err == nil {
 					err = v.Do(http.MethodPatch, tokenPath(v.R.PathValue("token")), change, nil)
 				}
 				return tokenHere(v, "token-changed"), nil, err
 			}},
-			"disable": {operators, func(v *View) (string, any, error) {
+			"disable": {roles: operators, do: func(v *View) (string, any, error) {
 				return tokenHere(v, "token-disabled"), nil, v.Do(http.MethodPatch, tokenPath(v.R.PathValue("token")), map[string]any{"disabled": true}, nil)
 			}},
-			"enable": {operators, func(v *View) (string, any, error) {
+			"enable": {roles: operators, do: func(v *View) (string, any, error) {
 				return tokenHere(v, "token-enabled"), nil, v.Do(http.MethodPatch, tokenPath(v.R.PathValue("token")), map[string]any{"disabled": false}, nil)
 			}},
-			"rotate": {operators, func(v *View) (string, any, error) { return tokenSecret(v, "/rotate") }},
-			"secret": {operators, func(v *View) (string, any, error) { return tokenSecret(v, "/rotate-webhook-secret") }},
-			"revoke": {operators, func(v *View) (string, any, error) {
+			"rotate": {roles: operators, do: func(v *View) (string, any, error) { return tokenSecret(v, "/rotate") }},
+			"secret": {roles: operators, do: func(v *View) (string, any, error) { return tokenSecret(v, "/rotate-webhook-secret") }},
+			"revoke": {roles: operators, do: func(v *View) (string, any, error) {
 				var token Token
 				if err := v.Get(tokenPath(v.R.PathValue("token")), nil, &token); err != nil {
 					return "", nil, err
@@ -90,7 +90,7 @@ func tokenPage() page {
 				}
 				return Root + "/tokens?done=token-revoked", nil, v.Do(http.MethodDelete, tokenPath(token.ID), nil, nil)
 			}},
-			"link": {operators, tokenLink},
+			"link": {roles: operators, do: tokenLink},
 		},
 	}
 }

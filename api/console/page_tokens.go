@@ -70,9 +70,9 @@ func tokensPage() page {
 		show: showTokens,
 		csv:  func(_ *View, data any) (*Table, error) { return data.(tokensData).Table, nil }, //nolint:forcetypeassert // of show
 		acts: map[string]act{
-			"disable": {[]Role{Operator}, func(v *View) (string, any, error) { return bulk(v, map[string]any{"disabled": true}) }},
-			"enable":  {[]Role{Operator}, func(v *View) (string, any, error) { return bulk(v, map[string]any{"disabled": false}) }},
-			"change":  {[]Role{Operator}, bulkChange},
+			"disable": {roles: []Role{Operator}, do: func(v *View) (string, any, error) { return bulk(v, map[string]any{"disabled": true}) }},
+			"enable":  {roles: []Role{Operator}, do: func(v *View) (string, any, error) { return bulk(v, map[string]any{"disabled": false}) }},
+			"change":  {roles: []Role{Operator}, do: bulkChange},
 		},
 	}
 }

@@ -74,7 +74,7 @@ func (q moneyQuestion) Count() string { return strconv.Itoa(len(q.IDs)) }
 // usagePage is about money: what was spent, and what nobody will settle.
 func usagePage() page {
 	settle := func(do string) act {
-		return act{[]Role{Operator}, func(v *View) (string, any, error) { return settleMoney(v, do) }}
+		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) { return settleMoney(v, do) }}
 	}
 	return page{
 		name: "usage", path: "/usage", roles: staff(), nav: "usage", key: "m",

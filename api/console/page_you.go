@@ -24,10 +24,10 @@ func youPage() page {
 			return youData{Sessions: list, This: v.Session.ID}, err
 		},
 		acts: map[string]act{
-			"end": {mine, func(v *View) (string, any, error) {
+			"end": {roles: mine, do: func(v *View) (string, any, error) {
 				return Root + "/you?done=ended", nil, v.s.o.Sessions.End(v.R.Context(), v.Who.Kind, v.Who.Owner, v.Form("session"))
 			}},
-			"everywhere": {mine, func(v *View) (string, any, error) {
+			"everywhere": {roles: mine, do: func(v *View) (string, any, error) {
 				v.s.clearCookie(v)
 				return Root + "/sign-in", nil, v.s.o.Sessions.EndAll(v.R.Context(), v.Who.Kind, v.Who.Owner)
 			}},

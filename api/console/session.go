@@ -14,8 +14,11 @@ const (
 	plainCookie = "relay"
 	// maxKey is longer than any key.
 	maxKey = 1 << 10
-	// maxForm bounds what a form may send.
-	maxForm = 1 << 20
+	// maxForm bounds what a form may send that has no bound of its own: it is held in memory. A hundred chosen things are
+	// less than a tenth of it.
+	maxForm = 128 << 10
+	// maxEntry bounds what a form may send that needs no session: a key, or how somebody wants to see the console.
+	maxEntry = 8 << 10
 	// mostAgent is how much of a browser's name is kept, in bytes.
 	mostAgent = 120
 	// linkLasts is how long a sign-in link that an operator makes for a token's holder works.
@@ -111,7 +114,7 @@ func (s *Server) showSignIn(v *View) {
 
 // signIn takes a key. What it refuses reads alike, whatever was wrong.
 func (s *Server) signIn(v *View) {
-	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxForm)
+	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxEntry)
 	data := signInData{Next: next(v.R.PostFormValue("next")), Opened: s.o.Opened()}
 	key := strings.TrimSpace(v.R.PostFormValue("key"))
 	if len(key) > maxKey {

@@ -56,7 +56,7 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) *View {
 
 // setLook notes how somebody wants to see the console, and leads back to where they were.
 func (s *Server) setLook(v *View) {
-	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxForm)
+	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxEntry)
 	_ = v.R.ParseForm() // what did not arrive changes nothing
 	values := url.Values{"l": {v.look.Lang}, "t": {v.look.Theme}, "z": {v.look.Zone}, "k": {v.look.Keys}}
 	for field, key := range map[string]string{"lang": "l", "theme": "t", "zone": "z", "keys": "k"} {
