@@ -290,7 +290,7 @@ func (s *fakeTasks) Repeated(_ context.Context, create tasks.Create) (tasks.Task
 	for _, before := range s.creates {
 		switch {
 		case before.TokenID != create.TokenID || before.IdempotencyKey != create.IdempotencyKey:
-		case before.Request.Prompt != create.Request.Prompt:
+		case before.Request.Prompt != create.Request.Prompt, before.Request.RemixOf != create.Request.RemixOf:
 			return tasks.Task{}, providers.Faultf(providers.Mismatch, "The idempotency key was used with another request.")
 		default:
 			return s.byID["video_1"], nil

@@ -216,6 +216,42 @@ func TestVideoSourceRepeated(t *testing.T) {
 	}
 }
 
+// TestVideoSourceRemixRepeated: an edit that is a remix, as its model edits nothing, is found again when its source is gone; so is
+// one that names the model that the source has, and no other.
+func TestVideoSourceRemixRepeated(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, first, again string
+		status             int
+	}{
+		{"without a model", "", "", 200},
+		{"its source's model", "sora-2", "sora-2", 200},
+		{"another model", "sora-2", "cut", 422},
+	} {
+		g := newCutter(t)
+		source := tasks.Task{
+			ID: "video_ponmlkjihgfedcba9876543210", Token: "good", State: workflows.Completed, Request: providers.VideoRequest{Model: "sora-2"},
+			Outputs: []activities.Output{{Object: "o", ContentType: "video/mp4", Size: 5, SHA256: "abc"}},
+		}
+		g.tasks.put(source)
+		body := func(model string) string {
+			if model != "" {
+				model = `"model":"` + model + `",`
+			}
+			return `{` + model + `"background":true,"response_format":{"type":"video"},"previous_interaction_id":"` + source.ID + `","input":"p"}`
+		}
+		first := g.do(t, request("POST", "/v1beta/interactions", body(tc.first), "Idempotency-Key", "k"))
+		if first.Code != 200 || len(g.tasks.creates) != 1 || g.tasks.creates[0].Request.RemixOf != source.ID {
+			t.Fatalf("%s: got %d %s", tc.name, first.Code, first.Body)
+		}
+		g.tasks.drop(source.ID)
+		rec := g.do(t, request("POST", "/v1beta/interactions", body(tc.again), "Idempotency-Key", "k"))
+		if rec.Code != tc.status || len(g.tasks.creates) != 1 {
+			t.Errorf("%s: got %d %s, want %d", tc.name, rec.Code, rec.Body, tc.status)
+		}
+	}
+}
+
 // TestPublicURL: the addresses in answers begin with the configured one, whatever host the client asked.
 func TestPublicURL(t *testing.T) {
 	t.Parallel()

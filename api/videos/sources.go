@@ -28,7 +28,7 @@ func (s *Service) workOn(x *edge.Request, r *http.Request, in wording, req provi
 			return s.repeatedWork(x, r, in, asked, on, err)
 		}
 		req.Model = cmp.Or(req.Model, model)
-		if asked.Model == model {
+		if s.options.Router.Public(asked.Model) == model {
 			asked.Model = "" // naming the source's own model asks for nothing else
 		}
 	}
@@ -80,9 +80,15 @@ func (s *Service) repeatedWork(x *edge.Request, r *http.Request, in wording, ask
 	}
 	create.Request = req
 	task, err := s.repeated(x, r, create, otherwise)
+	model := s.options.Router.Public(asked.Model)
+	asked.Model = "" // whether it was the source's, the remix tells
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.Mismatch && s.remixes(asked, on) {
 		asked.RemixOf, _ = parseSource(on.source)
-		return s.remix(x, r, in, asked)
+		remix, other := s.remix(x, r, in, asked)
+		if other == nil && model != "" && remix.Request.Model != model {
+			return tasks.Task{}, err
+		}
+		return remix, other
 	}
 	return task, err
 }
