@@ -24,7 +24,12 @@ type house struct {
 	people map[string]Who // by kind and owner
 	keys   map[string]Who
 	asked  []asked // of the API
+	noted  []Act
+	wrong  int // keys and links
 }
+
+// mostWrong is how many wrong keys and links a house takes before it tells who comes to wait.
+const mostWrong = 10
 
 type asked struct {
 	who    Who
@@ -74,6 +79,19 @@ func newHouse(t *testing.T, api http.HandlerFunc) *house {
 				return who, nil
 			}
 			return Who{}, ErrUnknown
+		},
+		Wrong: func(*http.Request) time.Duration {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if h.wrong++; h.wrong > mostWrong {
+				return time.Minute
+			}
+			return 0
+		},
+		Note: func(_ *http.Request, act Act) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.noted = append(h.noted, act)
 		},
 		Opened: func() bool { return true }, Source: func(*http.Request) string { return "127.0.0.1" },
 		Sessions: h.sessions, Currency: "USD", Version: "test",
@@ -142,6 +160,7 @@ type memory struct {
 	links    map[string][2]string
 	words    map[string]bool
 	away     bool
+	full     bool // nobody may begin one more
 }
 
 func (m *memory) lock() (func(), error) {
@@ -160,6 +179,9 @@ func (m *memory) Begin(_ context.Context, s Session) (string, error) {
 		return "", err
 	}
 	defer unlock()
+	if m.full {
+		return "", &WaitError{For: time.Minute}
+	}
 	secret := randomWord()
 	s.ID, s.Since, s.Seen = "id-"+secret, time.Now(), time.Now()
 	m.sessions[secret] = s
@@ -256,7 +278,7 @@ func (m *memory) Take(ctx context.Context, code string) (kind, owner string, err
 }
 
 // Once notes a word.
-func (m *memory) Once(_ context.Context, word string) (bool, error) {
+func (m *memory) Once(_ context.Context, _, _, word string) (bool, error) {
 	unlock, err := m.lock()
 	if err != nil {
 		return false, err

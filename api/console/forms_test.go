@@ -4,8 +4,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // countingBody is a body of zeros that says how much of it was read.
@@ -58,5 +60,37 @@ func TestFormsAreBounded(t *testing.T) {
 				t.Errorf("%q at %s as %s: %d bytes were read, want %d at most", test.who, test.path, kind, body.read, test.most)
 			}
 		}
+	}
+}
+
+// Attempts to sign in fill the audit log only as long as they are few: a stranger, or a holder who signs in without end, must
+// not push out what operators did.
+func TestSignInsAreBounded(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	b := &browser{h: h}
+	for n := range 3 * mostWrong {
+		wrong := b.post("/console/sign-in", url.Values{"key": {"wrong"}})
+		link := b.post("/console/enter/wrong", nil)
+		want := [2]int{http.StatusForbidden, http.StatusNotFound}
+		if 2*n >= mostWrong { // keys and links count together
+			want = [2]int{http.StatusTooManyRequests, http.StatusTooManyRequests}
+		}
+		if got := [2]int{wrong.Code, link.Code}; got != want {
+			t.Errorf("attempt %d: got %v, want %v", n, got, want)
+		}
+	}
+	checkPage(t, "wait", b.post("/console/enter/wrong", nil))
+	if got := len(h.noted); got != mostWrong {
+		t.Errorf("%d attempts were noted, want %d", got, mostWrong)
+	}
+	code, _ := h.sessions.Offer(t.Context(), "operator", "anna", time.Minute)
+	if rec := b.post("/console/enter/"+code, nil); rec.Code != http.StatusSeeOther {
+		t.Errorf("a good link after that: got %d, want 303", rec.Code)
+	}
+	h.sessions.full = true
+	before := len(h.noted)
+	if rec := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {"app"}}); rec.Code != http.StatusTooManyRequests || len(h.noted) != before {
+		t.Errorf("one sign-in too many: got %d with %d notes, want 429 without", rec.Code, len(h.noted)-before)
 	}
 }

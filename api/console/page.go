@@ -166,7 +166,7 @@ func (s *Server) act(v *View, p page) {
 		return
 	}
 	if once := v.form.Get("once"); once != "" {
-		first, err := s.o.Sessions.Once(v.R.Context(), v.Session.ID+" "+cut(once, 64))
+		first, err := s.o.Sessions.Once(v.R.Context(), v.Who.Kind, v.Who.Owner, cut(once, 64))
 		if err != nil {
 			s.fail(v, http.StatusServiceUnavailable, "session.away")
 			return

@@ -61,15 +61,15 @@ var (
 	ErrAway = errors.New("away")
 )
 
-// WaitError is the refusal of a network that sent too many wrong keys.
+// WaitError is the refusal of a network that sent too many wrong keys, and of an owner who signed in too often.
 type WaitError struct{ For time.Duration }
 
 // Error says so.
-func (e *WaitError) Error() string { return "too many wrong keys: wait " + e.For.String() }
+func (e *WaitError) Error() string { return "too many attempts to sign in: wait " + e.For.String() }
 
 // Sessions keeps who has signed in. Errors are ErrUnknown, ErrAway, or a defect's.
 type Sessions interface {
-	// Begin starts a session; secret is for the browser.
+	// Begin starts a session; secret is for the browser. A *WaitError refuses it to an owner who has begun many.
 	Begin(ctx context.Context, s Session) (secret string, err error)
 	Find(ctx context.Context, secret string) (Session, error)
 	List(ctx context.Context, kind, owner string) ([]Session, error)
@@ -79,8 +79,9 @@ type Sessions interface {
 	Offer(ctx context.Context, kind, owner string, lasts time.Duration) (code string, err error)
 	Peek(ctx context.Context, code string) (kind, owner string, err error)
 	Take(ctx context.Context, code string) (kind, owner string, err error)
-	// Once tells whether the word is given for the first time, within Session's longest life.
-	Once(ctx context.Context, word string) (first bool, err error)
+	// Once tells whether an owner gives a word for the first time within a session's longest life. It may forget the oldest
+	// of many hundreds.
+	Once(ctx context.Context, kind, owner, word string) (first bool, err error)
 }
 
 // Act is what somebody did, or was refused, at the console's own door.
@@ -96,9 +97,11 @@ type Options struct {
 	API http.Handler
 	// As returns the context of a request of ours that acts for somebody.
 	As func(ctx context.Context, who Who) context.Context
-	// Key finds whose a key is that came with a request: ErrUnknown for a wrong one, which is counted against the request's
-	// network, a *WaitError once that had too many, ErrAway.
+	// Key finds whose a key is that came with a request: ErrUnknown for a wrong one, ErrAway.
 	Key func(r *http.Request, key string) (Who, error)
+	// Wrong counts a wrong key or link against the request's network, and returns how long that is to wait, 0 as long as it
+	// sent few.
+	Wrong func(r *http.Request) time.Duration
 	// Lookup finds who an owner is now: ErrUnknown for one that may no longer sign in.
 	Lookup func(ctx context.Context, kind, owner string) (Who, error)
 	// Opened tells whether there is any operator; without one the sign-in says how to add one.

@@ -121,10 +121,7 @@ func (s *Server) signIn(v *View) {
 		key = "" // as wrong as any other
 	}
 	who, err := s.o.Key(v.R, key)
-	if err == nil {
-		err = s.begin(v, who)
-	}
-	s.note(v, Act{Who: who, What: signInWord, Subject: who.Name, Refused: reason(err)})
+	err = s.signedInBy(v, who, err)
 	status, wait := http.StatusForbidden, (*WaitError)(nil)
 	switch {
 	case err == nil:
@@ -160,11 +157,7 @@ func (s *Server) useLink(v *View) {
 	if err == nil {
 		who, err = s.o.Lookup(v.R.Context(), kind, owner)
 	}
-	if err == nil {
-		err = s.begin(v, who)
-	}
-	s.note(v, Act{Who: who, What: signInWord, Subject: who.Name, Refused: reason(err)})
-	if err != nil {
+	if err = s.signedInBy(v, who, err); err != nil {
 		s.stale(v, err)
 		return
 	}
@@ -173,6 +166,22 @@ func (s *Server) useLink(v *View) {
 		return
 	}
 	v.redirect(Root + "/setup")
+}
+
+// signedInBy begins the session of somebody whom a key or a link names; err is that of finding out. It notes the attempt in
+// the audit log, unless it is one too many: strangers, and a holder who signs in without end, must not fill that.
+func (s *Server) signedInBy(v *View, who Who, err error) error {
+	if err == nil {
+		err = s.begin(v, who)
+	} else if errors.Is(err, ErrUnknown) {
+		if wait := s.o.Wrong(v.R); wait > 0 {
+			err = &WaitError{For: wait}
+		}
+	}
+	if _, tooMany := errors.AsType[*WaitError](err); !tooMany {
+		s.note(v, Act{Who: who, What: signInWord, Subject: who.Name, Refused: reason(err)})
+	}
+	return err
 }
 
 // Words of the audit log.
@@ -191,12 +200,9 @@ func (s *Server) note(v *View, act Act) {
 
 // reason is why somebody was refused, without what they sent.
 func reason(err error) string {
-	wait := (*WaitError)(nil)
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &wait):
-		return "too many wrong keys"
 	case errors.Is(err, ErrUnknown):
 		return "unknown key or link"
 	default:
@@ -208,6 +214,10 @@ func reason(err error) string {
 func (s *Server) stale(v *View, err error) {
 	if errors.Is(err, ErrUnknown) {
 		s.fail(v, http.StatusNotFound, "enter.stale")
+		return
+	}
+	if _, tooMany := errors.AsType[*WaitError](err); tooMany {
+		s.fail(v, http.StatusTooManyRequests, "enter.wait")
 		return
 	}
 	s.fail(v, http.StatusServiceUnavailable, "session.away")

@@ -29,7 +29,7 @@ func (p *parts) console(store *tokens.Store) func(inside http.Handler) http.Hand
 	people := &people{parts: p, tokens: store}
 	return func(inside http.Handler) http.Handler {
 		return console.New(console.Options{
-			API: inside, As: people.as, Key: people.key, Lookup: people.lookup, Opened: p.operators.Any,
+			API: inside, As: people.as, Key: people.key, Wrong: people.wrong, Lookup: people.lookup, Opened: p.operators.Any,
 			Source: func(r *http.Request) string {
 				if source := edge.Of(r.Context()).Source(); source.IsValid() {
 					return source.String()
@@ -86,10 +86,12 @@ func (p *people) key(r *http.Request, key string) (console.Who, error) {
 	case errors.Is(err, storage.ErrUnavailable):
 		return console.Who{}, console.ErrAway
 	}
-	if wait := p.operators.Wrong(edge.Of(r.Context()).Source()); wait > 0 {
-		return console.Who{}, &console.WaitError{For: wait}
-	}
 	return console.Who{}, console.ErrUnknown
+}
+
+// wrong counts a wrong key or link against its network.
+func (p *people) wrong(r *http.Request) time.Duration {
+	return p.operators.Wrong(edge.Of(r.Context()).Source())
 }
 
 // lookup finds who an owner is now.
@@ -143,7 +145,10 @@ type consoleSessions struct{ store *sessions.Store }
 
 // forConsole is an error of the store in the console's words.
 func forConsole(err error) error {
+	tooMany := (*sessions.TooManyError)(nil)
 	switch {
+	case errors.As(err, &tooMany):
+		return &console.WaitError{For: tooMany.For}
 	case errors.Is(err, storage.ErrNotFound):
 		return console.ErrUnknown
 	case errors.Is(err, storage.ErrUnavailable):
@@ -207,7 +212,7 @@ func (c consoleSessions) Take(ctx context.Context, code string) (kind, owner str
 }
 
 // Once tells whether a word comes for the first time.
-func (c consoleSessions) Once(ctx context.Context, word string) (bool, error) {
-	first, err := c.store.Once(ctx, word)
+func (c consoleSessions) Once(ctx context.Context, kind, owner, word string) (bool, error) {
+	first, err := c.store.Once(ctx, kind, owner, word)
 	return first, forConsole(err)
 }

@@ -31,6 +31,12 @@ const (
 	seenEvery = 20 * time.Second
 	// mostOfOne is how many sessions one operator or token has: a new one ends the oldest.
 	mostOfOne = 50
+	// mostBegun is how many sessions one operator or token begins within begunWithin. Each is an entry of the audit log, which
+	// one hostile holder must not fill.
+	mostBegun   = 20
+	begunWithin = time.Minute
+	// mostWords is how many words one operator or token has in Once: the oldest is forgotten for a new one.
+	mostWords = 500
 
 	secretBytes = 32 // of a session
 	codeBytes   = 16 // of a link, which is short-lived
@@ -41,12 +47,15 @@ const (
 //	session:<hash>           string  a Session as JSON, until it ends
 //	sessions:<kind>:<name>   zset    the hashes of one operator's or token's sessions, by when they end at the latest
 //	sign-in:<hash>           string  a Link as JSON, until it is used or too old
-//	once:<hash>              string  a word that was given
+//	begun:<kind>:<name>      string  how many sessions one operator or token has begun within a minute
+//	once:<kind>:<name>       zset    the hashes of the words that one operator or token has given, by when
 func sessionKey(id string) string { return storage.Prefix + "session:" + id }
 
 func ownerKey(kind, owner string) string { return storage.Prefix + "sessions:" + kind + ":" + owner }
 func linkKey(id string) string           { return storage.Prefix + "sign-in:" + id }
-func onceKey(id string) string           { return storage.Prefix + "once:" + id }
+
+func begunKey(kind, owner string) string { return storage.Prefix + "begun:" + kind + ":" + owner }
+func onceKey(kind, owner string) string  { return storage.Prefix + "once:" + kind + ":" + owner }
 
 // hash is the form in which secrets are kept.
 func hash(secret string) string {
@@ -60,6 +69,15 @@ func newSecret(n int) string {
 	_, _ = rand.Read(b) // never fails: the program ends instead
 	return base64.RawURLEncoding.EncodeToString(b)
 }
+
+// TooManyError refuses a session to an owner who has begun many of late.
+type TooManyError struct {
+	// For is how long to wait.
+	For time.Duration
+}
+
+// Error says so.
+func (e *TooManyError) Error() string { return "too many sessions were begun: wait " + e.For.String() }
 
 // Session is somebody who has signed in.
 type Session struct {
@@ -99,8 +117,12 @@ func New(client *redis.Client, idle time.Duration) *Store {
 	return &Store{client: client, idle: cmp.Or(idle, DefaultIdle)}
 }
 
-// Begin starts a session and returns it with the secret for its browser. ID, Since and Seen are set here.
+// Begin starts a session and returns it with the secret for its browser. ID, Since and Seen are set here. A *TooManyError
+// refuses it to an owner who begins them without end.
 func (t *Store) Begin(ctx context.Context, s Session) (secret string, begun Session, err error) {
+	if err := t.countBegun(ctx, s); err != nil {
+		return "", Session{}, err
+	}
 	secret = newSecret(secretBytes)
 	s.ID, s.Since = hash(secret), time.Now().UTC().Truncate(time.Second)
 	s.Seen = s.Since
@@ -127,6 +149,25 @@ func (t *Store) Begin(ctx context.Context, s Session) (secret string, begun Sess
 		return "", Session{}, storage.RedisError("begin session", err)
 	}
 	return secret, s, nil
+}
+
+// countBegun counts one more session of an owner.
+func (t *Store) countBegun(ctx context.Context, s Session) error {
+	key := begunKey(s.Kind, s.Owner)
+	var begun *redis.IntCmd
+	_, err := t.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.SetNX(ctx, key, 0, begunWithin)
+		begun = p.Incr(ctx, key)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return storage.RedisError("begin session", err)
+	case begun.Val() > mostBegun:
+		return &TooManyError{For: begunWithin}
+	default:
+		return nil
+	}
 }
 
 // Find returns the session of a browser's secret and notes that it is used. storage.ErrNotFound: there is none, or it is
@@ -266,8 +307,18 @@ func readLink(answer *redis.StringCmd) (Link, error) {
 	return link, nil
 }
 
-// Once tells whether a word is given for the first time within Longest.
-func (t *Store) Once(ctx context.Context, word string) (first bool, err error) {
-	first, err = t.client.SetNX(ctx, onceKey(hash(word)), "", Longest).Result()
-	return first, storage.RedisError("note a form", err)
+// Once tells whether an owner gives a word for the first time within Longest, or since mostWords others.
+func (t *Store) Once(ctx context.Context, kind, owner, word string) (first bool, err error) {
+	key := onceKey(kind, owner)
+	var added *redis.IntCmd
+	_, err = t.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		added = p.ZAddNX(ctx, key, redis.Z{Score: float64(time.Now().UnixMilli()), Member: hash(word)})
+		p.ZRemRangeByRank(ctx, key, 0, -mostWords-1)
+		p.Expire(ctx, key, Longest)
+		return nil
+	})
+	if err != nil {
+		return false, storage.RedisError("note a form", err)
+	}
+	return added.Val() == 1, nil
 }

@@ -140,3 +140,84 @@ func TestLink(t *testing.T) {
 		t.Errorf("away: got %v, want ErrUnavailable", err)
 	}
 }
+
+// One owner, however often they sign in, has a bounded number of sessions, begins them at a bounded rate, and takes nothing
+// from another.
+func TestSessionsAreBounded(t *testing.T) {
+	t.Parallel()
+	const (
+		atOnce = 50 // sessions of one
+		minute = 20 // sessions that one begins within a minute
+	)
+	server, _ := storagetest.Miniredis(t)
+	store := sessions.New(storagetest.Client(t, "redis://"+server.Addr()), time.Hour)
+	mallory := sessions.Session{Kind: "token", Owner: "mallory"}
+	if _, _, err := store.Begin(t.Context(), mallory); err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n < atOnce+5; n++ {
+		tooMany := (*sessions.TooManyError)(nil)
+		if _, _, err := store.Begin(t.Context(), mallory); errors.As(err, &tooMany) {
+			if n%minute != 0 || tooMany.For <= 0 {
+				t.Fatalf("session %d was refused: %v", n, err)
+			}
+			if _, _, err := store.Begin(t.Context(), sessions.Session{Kind: "operator", Owner: "mallory"}); err != nil {
+				t.Fatalf("somebody else: %v", err)
+			}
+			server.FastForward(time.Minute)
+			if _, _, err := store.Begin(t.Context(), mallory); err != nil {
+				t.Fatalf("a minute later: %v", err)
+			}
+		} else if err != nil || n%minute == 0 {
+			t.Fatalf("session %d: got %v", n, err)
+		}
+	}
+	if list, err := store.List(t.Context(), "token", "mallory"); err != nil || len(list) != atOnce {
+		t.Errorf("got %d sessions, %v; want %d", len(list), err, atOnce)
+	}
+	kept := 0
+	for _, key := range server.Keys() {
+		if strings.HasPrefix(key, "mr:session:") {
+			kept++
+		}
+	}
+	if kept != atOnce+2 { // somebody else's two
+		t.Errorf("Redis has %d sessions, want %d", kept, atOnce+2)
+	}
+}
+
+// A word counts once for its owner; many words of one take no more of Redis than a few hundred.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	server, stop := storagetest.Miniredis(t)
+	store := sessions.New(storagetest.Client(t, "redis://"+server.Addr()), 0)
+	give := func(kind, word string) bool {
+		t.Helper()
+		first, err := store.Once(t.Context(), kind, "mallory", word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return first
+	}
+	if !give("token", "a") || give("token", "a") || !give("token", "b") || !give("operator", "a") {
+		t.Error("a word did not count once for each owner")
+	}
+	for n := range 1000 {
+		give("token", strings.Repeat("x", n+2))
+	}
+	if give("token", strings.Repeat("x", 1001)) {
+		t.Error("the newest word was forgotten")
+	}
+	members, err := server.ZMembers("mr:once:token:mallory")
+	if err != nil || len(members) != 500 || len(server.Keys()) != 2 {
+		t.Errorf("Redis has %d words in %d keys, %v; want 500 in 2", len(members), len(server.Keys()), err)
+	}
+	server.FastForward(12 * time.Hour)
+	if keys := server.Keys(); len(keys) != 0 {
+		t.Errorf("after a day's work Redis has %v", keys)
+	}
+	stop()
+	if _, err := store.Once(t.Context(), "token", "mallory", "c"); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("away: got %v, want ErrUnavailable", err)
+	}
+}
