@@ -4,6 +4,7 @@
 package ark
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -50,29 +51,16 @@ func authenticate(x *fake.Exchange) (string, *fake.Problem) {
 // refuse answers {"error":{code,message,param,type}}.
 func refuse(x *fake.Exchange, p fake.Problem) {
 	id := fake.RandomID(32)
-	code, class := p.Code, "BadRequest"
-	switch {
-	case p.Status == http.StatusUnauthorized:
-		class = "Unauthorized"
-	case p.Status == http.StatusForbidden:
-		class = "Forbidden"
-	case p.Status == http.StatusNotFound:
-		class = "NotFound"
-	case p.Status == http.StatusTooManyRequests:
-		class = "TooManyRequests"
-	case p.Status >= http.StatusInternalServerError:
-		class = "InternalServerError"
-	}
-	if code == "" {
-		code = map[string]string{
-			"BadRequest": "InvalidParameter", "Unauthorized": "AuthenticationError", "Forbidden": "AccessDenied", "NotFound": "NotFound",
-			"TooManyRequests": "AccountRateLimitExceeded", "InternalServerError": "InternalServiceError",
-		}[class]
-	}
+	said := fake.ByStatus[struct{ class, code string }]{
+		http.StatusUnauthorized: {"Unauthorized", "AuthenticationError"}, http.StatusForbidden: {"Forbidden", "AccessDenied"},
+		http.StatusNotFound: {"NotFound", "NotFound"}, http.StatusTooManyRequests: {"TooManyRequests", "AccountRateLimitExceeded"},
+		http.StatusInternalServerError: {"InternalServerError", "InternalServiceError"}, 0: {"BadRequest", "InvalidParameter"},
+	}.Of(p.Status)
+	code := cmp.Or(p.Code, said.code)
 	x.Header().Set("X-Request-Id", id)
 	x.Header().Set("X-Error-Code", code)
 	x.JSON(p.Status, map[string]any{"error": map[string]string{
-		"code": code, "message": p.Message + " Request id: " + id, "param": p.Param, "type": class,
+		"code": code, "message": p.Message + " Request id: " + id, "param": p.Param, "type": said.class,
 	}})
 }
 

@@ -117,3 +117,18 @@ func BearerKey(x *Exchange) (string, *Problem) {
 	}
 	return key, nil
 }
+
+// ByStatus is what a vendor says for the statuses of its refusals, such as its codes. 500 stands for every status above it
+// that is not named, 0 for every other one.
+type ByStatus[T any] map[int]T
+
+// Of returns what is said for the status.
+func (b ByStatus[T]) Of(status int) T {
+	if found, named := b[status]; named {
+		return found
+	}
+	if status >= http.StatusInternalServerError {
+		return b[http.StatusInternalServerError]
+	}
+	return b[0]
+}

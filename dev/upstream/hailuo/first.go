@@ -136,17 +136,10 @@ func (s *api) parseFirstQuery(x *fake.Exchange) *fake.Problem {
 }
 
 func (s *api) answerFirstQuery(x *fake.Exchange) {
-	s.Jobs.Polled(x.Job.ID)
-	j, err := s.Look(x)
-	switch {
-	case err != nil:
-		refuseFirst(x, fake.Problem{Status: http.StatusInternalServerError, Message: err.Error()})
-		return
-	case j.Forgotten:
-		refuseFirst(x, *unknownTask())
+	j := s.Poll(x)
+	if j == nil {
 		return
 	}
-	x.Accept()
 	answer := map[string]any{"task_id": j.ID, "file_id": "", "base_resp": fine()}
 	word := "Fail"
 	now := time.Now()

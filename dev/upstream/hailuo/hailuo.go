@@ -23,11 +23,12 @@ type api struct{ *fake.Server }
 func Serve(server *fake.Server) {
 	s := &api{server}
 	s.ServeLinks(name, &fake.Links{Life: 9 * time.Hour})
-	first := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: refuseFirst}
+	unknown := func(string) fake.Problem { return *unknownTask() }
+	first := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: refuseFirst, Unknown: unknown}
 	s.Handle("POST /hailuo/v1/video_generation", fake.Operation{Vendor: first, Name: "video.create", Parse: parseFirst, Answer: s.answerFirst})
 	s.Handle("GET /hailuo/v1/query/video_generation", fake.Operation{Vendor: first, Name: "video.get", Parse: s.parseFirstQuery, Answer: s.answerFirstQuery})
 	s.Handle("GET /hailuo/v1/files/retrieve", fake.Operation{Vendor: first, Name: "video.link", Parse: s.parseFile, Answer: s.answerFile})
-	second := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: refuseSecond}
+	second := &fake.Vendor{Name: name, Authenticate: fake.BearerKey, Refuse: refuseSecond, Unknown: unknown}
 	s.Handle("POST /hailuo/v2/video_generation", fake.Operation{Vendor: second, Name: "video.create", Parse: parseSecond, Answer: s.answerSecond})
 	s.Handle("GET /hailuo/v2/query/video_generation/{id}", fake.Operation{Vendor: second, Name: "video.get", Parse: s.parseSecondQuery, Answer: s.answerSecondQuery})
 	s.Handle("DELETE /hailuo/v2/video_generation/{id}", fake.Operation{Vendor: second, Name: "video.cancel", Parse: s.parseSecondQuery, Answer: s.answerDelete})
@@ -45,19 +46,10 @@ func codeOf(p fake.Problem) int {
 	if code, err := strconv.Atoi(p.Code); err == nil {
 		return code
 	}
-	switch {
-	case p.Status == http.StatusUnauthorized:
-		return 1004
-	case p.Status == http.StatusForbidden:
-		return 2061
-	case p.Status == http.StatusPaymentRequired:
-		return 1008
-	case p.Status == http.StatusTooManyRequests:
-		return 1002
-	case p.Status >= http.StatusInternalServerError:
-		return 1000
-	}
-	return 2013
+	return fake.ByStatus[int]{
+		http.StatusUnauthorized: 1004, http.StatusForbidden: 2061, http.StatusPaymentRequired: 1008, http.StatusTooManyRequests: 1002,
+		http.StatusInternalServerError: 1000, 0: 2013,
+	}.Of(p.Status)
 }
 
 func invalid(message string) *fake.Problem {

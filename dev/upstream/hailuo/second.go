@@ -15,21 +15,15 @@ import (
 
 // refuseSecond answers with a status of its own, and the code at the end of the message.
 func refuseSecond(x *fake.Exchange, p fake.Problem) {
-	kind, status := "bad_request_error", p.Status
-	switch {
-	case status == http.StatusUnauthorized:
-		kind = "authorized_error"
-	case status == http.StatusPaymentRequired:
-		kind = "insufficient_balance_error"
-	case status == http.StatusUnprocessableEntity:
-		kind = "unprocessable_entity_error"
-	case status == http.StatusTooManyRequests:
-		kind = "rate_limit_error"
-	case status >= http.StatusInternalServerError:
-		kind = "server_error"
-	case status == http.StatusNotFound:
+	status := p.Status
+	if status == http.StatusNotFound {
 		status = http.StatusBadRequest
 	}
+	kind := fake.ByStatus[string]{
+		http.StatusUnauthorized: "authorized_error", http.StatusPaymentRequired: "insufficient_balance_error",
+		http.StatusUnprocessableEntity: "unprocessable_entity_error", http.StatusTooManyRequests: "rate_limit_error",
+		http.StatusInternalServerError: "server_error", 0: "bad_request_error",
+	}.Of(status)
 	x.JSON(status, map[string]any{"type": "error", "request_id": fake.RandomID(32), "error": map[string]string{
 		"type": kind, "message": fmt.Sprintf("%s (%d)", p.Message, codeOf(p)), "http_code": strconv.Itoa(status),
 	}})
@@ -144,17 +138,10 @@ func (s *api) parseSecondQuery(x *fake.Exchange) *fake.Problem {
 }
 
 func (s *api) answerSecondQuery(x *fake.Exchange) {
-	s.Jobs.Polled(x.Job.ID)
-	j, err := s.Look(x)
-	switch {
-	case err != nil:
-		refuseSecond(x, fake.Problem{Status: http.StatusInternalServerError, Message: err.Error()})
-		return
-	case j.Forgotten:
-		refuseSecond(x, *unknownTask())
+	j := s.Poll(x)
+	if j == nil {
 		return
 	}
-	x.Accept()
 	now := time.Now()
 	task := map[string]any{
 		"id": j.ID, "model": j.Model, "created_at": j.Created / 1000, "updated_at": now.Unix(), "resolution": j.Size, "task_type": "generation", "modality": "video",

@@ -37,22 +37,10 @@ func answer(x *fake.Exchange, status, code int, message string, data any) {
 func refuse(x *fake.Exchange, p fake.Problem) {
 	code, err := strconv.Atoi(p.Code)
 	if err != nil {
-		switch {
-		case p.Status == http.StatusUnauthorized:
-			code = 1002
-		case p.Status == http.StatusForbidden:
-			code = 1103
-		case p.Status == http.StatusNotFound:
-			code = 1203
-		case p.Status == http.StatusTooManyRequests:
-			code = 1302
-		case p.Status == http.StatusServiceUnavailable:
-			code = 5001
-		case p.Status >= http.StatusInternalServerError:
-			code = 5000
-		default:
-			code = 1201
-		}
+		code = fake.ByStatus[int]{
+			http.StatusUnauthorized: 1002, http.StatusForbidden: 1103, http.StatusNotFound: 1203, http.StatusTooManyRequests: 1302,
+			http.StatusServiceUnavailable: 5001, http.StatusInternalServerError: 5000, 0: 1201,
+		}.Of(p.Status)
 	}
 	answer(x, p.Status, code, p.Message, nil)
 }

@@ -29,14 +29,16 @@ type api struct {
 // uploads, and one whose Ai-trace-id was seen makes no second video.
 func Serve(server *fake.Server) {
 	s := &api{Server: server, uploaded: map[uint64]fake.Media{}}
-	v := &fake.Vendor{Name: name, Authenticate: authenticate, Refuse: refuse}
+	v := &fake.Vendor{Name: name, Authenticate: authenticate, Refuse: refuse, Unknown: func(string) fake.Problem {
+		return *refused(500008, "The requested data not found.")
+	}}
 	s.ServeLinks(name, nil)
 	s.Handle("POST "+root+"/image/upload", fake.Operation{Vendor: v, Name: "upload", Answer: func(x *fake.Exchange) { s.answerUpload(x, "image", "image_url") }})
 	s.Handle("POST "+root+"/media/upload", fake.Operation{Vendor: v, Name: "upload", Answer: func(x *fake.Exchange) { s.answerUpload(x, "file", "file_url") }})
 	for _, mode := range []string{"text", "img", "transition", "fusion", "extend"} {
 		s.Handle("POST "+root+"/video/"+mode+"/generate", fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return s.parseCreate(x, mode) }, Answer: s.answerCreate})
 	}
-	s.Handle("GET "+root+"/video/result/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.parseResult, Answer: s.answerResult})
+	s.Handle("GET "+root+"/video/result/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerResult})
 }
 
 // authenticate wants an id of the request beside the key.
@@ -62,21 +64,12 @@ func refuse(x *fake.Exchange, p fake.Problem) {
 	code, err := strconv.Atoi(p.Code)
 	status := http.StatusOK
 	if err != nil {
-		switch {
-		case p.Status == http.StatusUnauthorized:
-			code = 400012
-		case p.Status == http.StatusForbidden:
-			code = 500020
-		case p.Status == http.StatusNotFound:
-			code = 500008
-		case p.Status == http.StatusTooManyRequests:
-			code = 500044
-		case p.Status == http.StatusPaymentRequired:
-			code = 500090
-		case p.Status >= http.StatusInternalServerError:
-			code, status = 99999, p.Status
-		default:
-			code = 400017
+		code = fake.ByStatus[int]{
+			http.StatusUnauthorized: 400012, http.StatusForbidden: 500020, http.StatusNotFound: 500008, http.StatusTooManyRequests: 500044,
+			http.StatusPaymentRequired: 500090, http.StatusInternalServerError: 99999, 0: 400017,
+		}.Of(p.Status)
+		if p.Status >= http.StatusInternalServerError {
+			status = p.Status
 		}
 	}
 	answer(x, status, code, p.Message, nil)
@@ -144,30 +137,16 @@ func (s *api) answerCreate(x *fake.Exchange) {
 	}
 }
 
-func (s *api) parseResult(x *fake.Exchange) *fake.Problem {
-	if p := s.ParseID(x); p != nil {
-		return refused(500008, "The requested data not found.")
-	}
-	return nil
-}
-
 // The vendor's numbers for the states of a job.
 const (
 	done, running, failed = 1, 5, 8
 )
 
 func (s *api) answerResult(x *fake.Exchange) {
-	s.Jobs.Polled(x.Job.ID)
-	j, err := s.Look(x)
-	switch {
-	case err != nil:
-		refuse(x, fake.Problem{Status: http.StatusInternalServerError, Message: err.Error()})
-		return
-	case j.Forgotten:
-		refuse(x, *refused(500008, "The requested data not found."))
+	j := s.Poll(x)
+	if j == nil {
 		return
 	}
-	x.Accept()
 	id, _ := strconv.ParseUint(j.ID, 10, 64) // made here
 	resp := map[string]any{"id": id, "prompt": j.Prompt, "url": "", "seed": 0, "outputWidth": 0, "outputHeight": 0}
 	status := failed

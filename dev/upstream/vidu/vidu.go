@@ -23,33 +23,25 @@ type api struct{ *fake.Server }
 // the list of jobs but makes none of two creates one.
 func Serve(server *fake.Server) {
 	s := &api{server}
-	v := &fake.Vendor{Name: name, Authenticate: fake.SchemeKey("Token"), Refuse: refuse}
+	v := &fake.Vendor{Name: name, Authenticate: fake.SchemeKey("Token"), Refuse: refuse, Unknown: func(string) fake.Problem {
+		return fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Code: "TaskNotFound", Message: "task not found"}
+	}}
 	s.ServeLinks(name, &fake.Links{Life: 24 * time.Hour})
 	for _, mode := range []string{"text2video", "img2video", "start-end2video", "reference2video", "extend"} {
 		s.Handle("POST "+root+"/"+mode, fake.Operation{Vendor: v, Name: "video.create", Parse: func(x *fake.Exchange) *fake.Problem { return parseCreate(x, mode) }, Answer: s.answerCreate})
 	}
-	s.Handle("GET "+root+"/tasks/{id}/creations", fake.Operation{Vendor: v, Name: "video.get", Parse: s.parseTask, Answer: s.answerTask})
+	s.Handle("GET "+root+"/tasks/{id}/creations", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerTask})
 	s.Handle("GET "+root+"/tasks", fake.Operation{Vendor: v, Name: "video.list", Answer: s.answerList})
-	s.Handle("POST "+root+"/tasks/{id}/cancel", fake.Operation{Vendor: v, Name: "video.cancel", Parse: s.parseTask, Answer: s.answerCancel})
+	s.Handle("POST "+root+"/tasks/{id}/cancel", fake.Operation{Vendor: v, Name: "video.cancel", Parse: s.ParseID, Answer: s.answerCancel})
 }
 
 func refuse(x *fake.Exchange, p fake.Problem) {
 	reason := p.Code
 	if reason == "" || reason == "invalid_type" {
-		switch {
-		case p.Status == http.StatusUnauthorized:
-			reason = "Unauthorized"
-		case p.Status == http.StatusForbidden:
-			reason = "Forbidden"
-		case p.Status == http.StatusNotFound:
-			reason = "TaskNotFound"
-		case p.Status == http.StatusTooManyRequests:
-			reason = "TooManyRequests"
-		case p.Status >= http.StatusInternalServerError:
-			reason = "InternalServiceFailure"
-		default:
-			reason = "BadRequest"
-		}
+		reason = fake.ByStatus[string]{
+			http.StatusUnauthorized: "Unauthorized", http.StatusForbidden: "Forbidden", http.StatusNotFound: "TaskNotFound",
+			http.StatusTooManyRequests: "TooManyRequests", http.StatusInternalServerError: "InternalServiceFailure", 0: "BadRequest",
+		}.Of(p.Status)
 	}
 	x.JSON(p.Status, map[string]any{"code": p.Status, "reason": reason, "message": p.Message, "metadata": map[string]string{"trace_id": fake.RandomID(32)}})
 }
@@ -84,15 +76,6 @@ func seconds(j *jobs.Job) int {
 }
 
 func created(j *jobs.Job) string { return time.UnixMilli(j.Created).UTC().Format(time.RFC3339Nano) }
-
-// parseTask finds the job that {id} names, and reads the id in a cancel's body.
-func (s *api) parseTask(x *fake.Exchange) *fake.Problem {
-	if p := s.ParseID(x); p != nil {
-		p.Code, p.Message = "TaskNotFound", "task not found"
-		return p
-	}
-	return nil
-}
 
 // creation is what a job made.
 type creation struct {

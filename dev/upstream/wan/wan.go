@@ -38,18 +38,10 @@ func Serve(server *fake.Server) {
 func refuse(x *fake.Exchange, p fake.Problem) {
 	code := p.Code
 	if code == "" || code == "invalid_api_key" || code == "invalid_type" {
-		switch {
-		case p.Status == http.StatusUnauthorized:
-			code = "InvalidApiKey"
-		case p.Status == http.StatusForbidden:
-			code = "AccessDenied"
-		case p.Status == http.StatusTooManyRequests:
-			code = "Throttling.RateQuota"
-		case p.Status >= http.StatusInternalServerError:
-			code = "InternalError"
-		default:
-			code = "InvalidParameter"
-		}
+		code = fake.ByStatus[string]{
+			http.StatusUnauthorized: "InvalidApiKey", http.StatusForbidden: "AccessDenied", http.StatusTooManyRequests: "Throttling.RateQuota",
+			http.StatusInternalServerError: "InternalError", 0: "InvalidParameter",
+		}.Of(p.Status)
 	}
 	x.JSON(p.Status, map[string]string{"code": code, "message": p.Message, "request_id": fake.RandomID(32)})
 }

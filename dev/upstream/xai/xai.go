@@ -3,6 +3,7 @@
 package xai
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -48,19 +49,11 @@ func shown(key string) string {
 
 // refuse answers {"code","error"}.
 func refuse(x *fake.Exchange, p fake.Problem) {
-	code := "Client specified an invalid argument"
-	switch {
-	case p.Code != "":
-		code = p.Code
-	case p.Status == http.StatusNotFound:
-		code = "Some requested entity was not found"
-	case p.Status == http.StatusForbidden:
-		code = "The caller does not have permission to execute the specified operation"
-	case p.Status == http.StatusTooManyRequests:
-		code = "Some resource has been exhausted"
-	case p.Status >= http.StatusInternalServerError:
-		code = "The service is currently unavailable"
-	}
+	code := cmp.Or(p.Code, fake.ByStatus[string]{
+		http.StatusNotFound: "Some requested entity was not found", http.StatusForbidden: "The caller does not have permission to execute the specified operation",
+		http.StatusTooManyRequests: "Some resource has been exhausted", http.StatusInternalServerError: "The service is currently unavailable",
+		0: "Client specified an invalid argument",
+	}.Of(p.Status))
 	x.JSON(p.Status, map[string]string{"code": code, "error": p.Message})
 }
 

@@ -32,20 +32,10 @@ func Serve(server *fake.Server) {
 func refuse(x *fake.Exchange, p fake.Problem) {
 	code := p.Code
 	if _, err := strconv.Atoi(code); err != nil {
-		switch {
-		case p.Status == http.StatusUnauthorized:
-			code = "1000"
-		case p.Status == http.StatusForbidden:
-			code = "1220"
-		case p.Status == http.StatusNotFound:
-			code = "1200"
-		case p.Status == http.StatusTooManyRequests:
-			code = "1302"
-		case p.Status >= http.StatusInternalServerError:
-			code = "1230"
-		default:
-			code = "1210"
-		}
+		code = fake.ByStatus[string]{
+			http.StatusUnauthorized: "1000", http.StatusForbidden: "1220", http.StatusNotFound: "1200", http.StatusTooManyRequests: "1302",
+			http.StatusInternalServerError: "1230", 0: "1210",
+		}.Of(p.Status)
 	}
 	x.JSON(p.Status, map[string]any{"error": map[string]string{"code": code, "message": p.Message}})
 }
