@@ -80,18 +80,11 @@ func auditHead() []string {
 	return []string{"time", "by", "who", "from", "what", "subject", "changes", "outcome", "reason", "request_id"}
 }
 
-// record is the entry as a row of a table.
-func (e auditEntry) record() []string {
+// auditRow is an entry as a row of a table.
+func auditRow(e audit.Entry) []string {
 	changes := make([]string, len(e.Changes))
 	for i, change := range e.Changes {
-		old, now := "–", "–"
-		if raw, ok := change.Old.(json.RawMessage); ok {
-			old = string(raw)
-		}
-		if raw, ok := change.New.(json.RawMessage); ok {
-			now = string(raw)
-		}
-		changes[i] = change.Field + ": " + old + " → " + now
+		changes[i] = change.String()
 	}
 	cells := []string{
 		e.Time.Format(time.RFC3339), string(e.By), e.Who, e.From, e.What, e.Subject, strings.Join(changes, "; "), e.Outcome, e.Reason, e.RequestID,
@@ -148,7 +141,7 @@ func (s *service) readAudit(x *edge.Request, r *http.Request) error {
 		out := csv.NewWriter(x.Paced())
 		_ = out.Write(auditHead()) // Error tells below
 		for _, entry := range found {
-			_ = out.Write(newAuditEntry(entry).record())
+			_ = out.Write(auditRow(entry))
 		}
 		out.Flush()
 		if err := out.Error(); err != nil {

@@ -77,6 +77,19 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// TestLineOfText: a log whose lines are no JSON shows values, not their bytes.
+func TestLineOfText(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	log := audit.New(storagetest.Redis(t), slog.New(slog.NewTextHandler(&lines, nil)))
+	log.Record(t.Context(), audit.Entry{By: audit.Operator, What: "update_token", Changes: []audit.Change{
+		{Field: "disabled", Old: json.RawMessage("false"), New: json.RawMessage("true")}, audit.Set("models", []string{"a b"}),
+	}})
+	if want := `changes="disabled: false → true; models: – → [\"a b\"]"`; !strings.Contains(lines.String(), want) {
+		t.Errorf("want %s in %s", want, lines.String())
+	}
+}
+
 // TestDays: a finished day is filed once, whole, and again when it grew meanwhile.
 func TestDays(t *testing.T) {
 	t.Parallel()

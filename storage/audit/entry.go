@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"log/slog"
 	"strings"
@@ -63,6 +64,23 @@ type Change struct {
 	Field string          `json:"field"`
 	Old   json.RawMessage `json:"old,omitempty"`
 	New   json.RawMessage `json:"new,omitempty"`
+}
+
+// String is the change for people: field: old → new, the values as JSON.
+func (c Change) String() string {
+	value := func(raw json.RawMessage) string { return cmp.Or(string(raw), "–") }
+	return c.Field + ": " + value(c.Old) + " → " + value(c.New)
+}
+
+// changes are those of one entry. A log whose lines are no JSON has them as text.
+type changes []Change
+
+func (all changes) String() string {
+	lines := make([]string, len(all))
+	for i, change := range all {
+		lines[i] = change.String()
+	}
+	return strings.Join(lines, "; ")
 }
 
 // Set is a Change to a value from none.
@@ -144,7 +162,7 @@ func (e Entry) attrs() []slog.Attr {
 		}
 	}
 	if len(e.Changes) > 0 {
-		list = append(list, slog.Any("changes", e.Changes))
+		list = append(list, slog.Any("changes", changes(e.Changes)))
 	}
 	return list
 }
