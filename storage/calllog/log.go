@@ -170,13 +170,15 @@ func (l *Log) recycle(b *block) {
 
 // skips tells whether a refused call has no record of its own.
 func (l *Log) skips(r *Record) bool {
-	who, known := l.refusers[r.Token]
+	token := r.Token
+	who, known := l.refusers[token]
 	if !known && len(l.refusers) >= refusersMost {
-		who, known = l.refusers[""]
+		token = ""
+		who, known = l.refusers[token]
 	}
 	if !known {
 		who = new(refuser)
-		l.refusers[r.Token] = who
+		l.refusers[token] = who
 	}
 	if who.kept < refusedMost {
 		who.kept++

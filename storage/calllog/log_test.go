@@ -244,6 +244,24 @@ func TestRefusalsLeaveRoom(t *testing.T) {
 	}
 }
 
+// TestManyRefusers: of more tokens than are told apart, the rest count as one.
+func TestManyRefusers(t *testing.T) {
+	t.Parallel()
+	client := storagetest.Redis(t)
+	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour})
+	const told, more = 1000, 500
+	for i := range told + more {
+		log.Add(&calllog.Record{At: noon, Caller: calllog.Caller{Token: fmt.Sprint("tok_", i)}, Outcome: calllog.Outcome{Status: 429, Fault: "rate_limited"}})
+	}
+	if err := log.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page := scan(t, calllog.NewReader(client), calllog.Filter{}, calllog.Range{Limit: 2 * (told + more)})
+	if len(page.Calls) != told+11 || page.Calls[0].Skipped != more-11 {
+		t.Errorf("%d records, the newest stands for %d more", len(page.Calls), page.Calls[0].Skipped)
+	}
+}
+
 // TestRedisAway: the newest 10,000 wait, each comes once.
 func TestRedisAway(t *testing.T) {
 	t.Parallel()
