@@ -31,10 +31,7 @@ func logWarnings(log *slog.Logger, warnings []config.Problem) {
 		return
 	}
 	told := warnings[:min(len(warnings), mostWarnings)]
-	lines := make([]string, 0, len(told)+1)
-	for _, warning := range told {
-		lines = append(lines, warning.String())
-	}
+	lines := config.LinesOf(told)
 	if more := len(warnings) - len(told); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}

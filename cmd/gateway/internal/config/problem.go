@@ -51,12 +51,22 @@ func (e *Error) Error() string {
 
 // LogValue lists the problems.
 func (e *Error) LogValue() slog.Value {
-	problems := make([]string, 0, len(e.Problems))
-	for _, problem := range e.Problems {
-		problems = append(problems, problem.String())
-	}
-	return slog.AnyValue(problems)
+	return slog.AnyValue(LinesOf(e.Problems))
 }
+
+// Lines are problems in the log: a list where its lines are JSON, else one text in which semicolons part them.
+type Lines []string
+
+// LinesOf are the problems as they are printed.
+func LinesOf(problems []Problem) Lines {
+	lines := make(Lines, 0, len(problems))
+	for _, problem := range problems {
+		lines = append(lines, problem.String())
+	}
+	return lines
+}
+
+func (l Lines) String() string { return strings.Join(l, "; ") }
 
 // guessable is the length below which a key of the file counts as one that can be guessed: wrong keys are slowed, but a right
 // one always passes, so its length is its lock. The gateway's own keys are longer.
