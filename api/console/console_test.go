@@ -514,6 +514,7 @@ func TestRelayIsTheTokensOwn(t *testing.T) {
 		for token, want := range test {
 			r := httptest.NewRequest(http.MethodPost, "http://localhost:8080/console/as/"+token+"/v1/chat/completions", strings.NewReader("{}"))
 			r.Header.Set("Sec-Fetch-Site", "same-origin")
+			r.Header.Set(paysHeader, token)
 			if rec := h.as(t, key).do(r); rec.Code != want {
 				t.Errorf("%s as %s: got %d, want %d", key, token, rec.Code, want)
 			}
@@ -528,6 +529,52 @@ func TestRelayIsTheTokensOwn(t *testing.T) {
 	for _, call := range h.asked {
 		if call.path != "/v1/chat/completions" || call.who.Kind != "token" {
 			t.Errorf("the API was asked %+v", call)
+		}
+	}
+}
+
+// An operator's call that another token pays for says so, and stands in the audit log; so does looking at that token's video.
+func TestWhoPaysIsSaid(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/admin/tokens/console" {
+			_, _ = w.Write([]byte(`{"id":"tok_console","state":"active"}`))
+			return
+		}
+		_, _ = w.Write([]byte("{}"))
+	})
+	for _, test := range []struct {
+		who, method, token, path, pays string
+		status                         int
+		noted                          string // what, and of whom
+	}{
+		{"anna", "POST", "tok_app", "/v1/chat/completions", "", 428, ""},
+		{"anna", "POST", "tok_app", "/v1/chat/completions", "tok_other", 428, ""},
+		{"anna", "DELETE", "tok_app", "/v1/videos/video_1", "", 428, ""},
+		{"anna", "POST", "tok_app", "/v1/chat/completions", "tok_app", 200, tryWord + " tok_app"},
+		{"anna", "POST", consoleToken, "/v1/chat/completions", "", 200, tryWord + " tok_console"},
+		{"anna", "GET", "tok_app", "/v1/videos/video_1", "", 200, ""},
+		{"anna", "GET", "tok_app", "/v1/videos/video_1/content", "", 200, watchWord + " video_1"},
+		{"app", "POST", "tok_app", "/v1/chat/completions", "", 200, ""},
+		{"app", "GET", "tok_app", "/v1/videos/video_1/content", "", 200, ""},
+		{"vera", "GET", "tok_app", "/v1/videos/video_1", "", 404, ""},
+		{"vera", "POST", consoleToken, "/v1/chat/completions", consoleToken, 404, ""},
+	} {
+		b := h.as(t, test.who)
+		h.noted, h.asked = nil, nil
+		r := httptest.NewRequest(test.method, "http://localhost:8080/console/as/"+test.token+test.path, strings.NewReader("{}"))
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		if test.pays != "" {
+			r.Header.Set(paysHeader, test.pays)
+		}
+		rec := b.do(r)
+		noted := ""
+		for _, act := range h.noted {
+			noted += act.What + " " + act.Subject
+		}
+		reached := slices.ContainsFunc(h.asked, func(a asked) bool { return a.path == test.path })
+		if rec.Code != test.status || noted != test.noted || reached != (test.status == 200) {
+			t.Errorf("%+v: got %d, noted %q, reached %t", test, rec.Code, noted, reached)
 		}
 	}
 }

@@ -181,6 +181,10 @@ func relayed() []string {
 	}
 }
 
+// paysHeader names the token that an operator has agreed shall pay for a call, where it is not the console's own. A page asks
+// first; the header is what says so to the server, and no form or link can send it.
+const paysHeader = "Console-Pays"
+
 // relay hands a request of a page's script to the API as a token: the holder's own, or the one that an operator names.
 // The answer passes as it comes, with the API's own policy, under which it is no page.
 func (s *Server) relay(v *View) {
@@ -210,8 +214,15 @@ func (s *Server) relay(v *View) {
 		}
 		who.Owner = id
 	}
-	if v.Who.Role == Operator && !safe(v.R.Method) {
+	switch {
+	case v.Who.Role != Operator:
+	case !safe(v.R.Method) && token != consoleToken && v.R.Header.Get(paysHeader) != token:
+		s.relayFailed(v, &Problem{Status: http.StatusPreconditionRequired, Message: v.T("try.pays.missing")})
+		return
+	case !safe(v.R.Method):
 		s.note(v, Act{Who: v.Who, What: tryWord, Subject: who.Owner})
+	case token != consoleToken && strings.HasSuffix(path, "/content"):
+		s.note(v, Act{Who: v.Who, What: watchWord, Subject: taskOf(path)})
 	}
 	if v.R.URL.RawQuery != "" {
 		path += "?" + v.R.URL.RawQuery
@@ -233,6 +244,12 @@ func (s *Server) relay(v *View) {
 		v.W.Header().Del(name)
 	}
 	s.o.API.ServeHTTP(v.W, r)
+}
+
+// taskOf is the id in the path of a task's content.
+func taskOf(path string) string {
+	path = strings.TrimSuffix(path, "/content")
+	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
 // relayFailed answers a script with what kept its call from being made.

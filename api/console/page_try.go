@@ -55,6 +55,8 @@ type tryData struct {
 	Tokens           []Token // that an operator may choose
 	Snippets         []Snippet
 	Unread           string
+	// Pays is the token of somebody else that pays for an operator's tries, "" for none.
+	Pays string
 }
 
 // Kinds of what can be tried, in the order of their tabs.
@@ -100,7 +102,7 @@ func (d *tryData) choose(v *View) error {
 	d.As, d.AsName, d.Tokens = consoleToken, consoleToken, list.Data
 	for _, token := range list.Data {
 		if token.ID == v.Query("as") {
-			d.As, d.AsName = token.ID, token.Name
+			d.As, d.AsName, d.Pays = token.ID, token.Name, token.ID
 		}
 	}
 	if d.As != consoleToken {

@@ -190,6 +190,7 @@ const (
 	signOutWord = "sign_out"
 	linkWord    = "make_sign_in_link"
 	tryWord     = "try_as_token"
+	watchWord   = "get_task_content" // as /admin has it
 )
 
 func (s *Server) note(v *View, act Act) {

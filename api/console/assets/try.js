@@ -122,6 +122,10 @@ class TryCall extends HTMLElement {
   /** Sends, and throws what the API refuses in its own words. */
   async send(path, body, headers = {}) {
     const form = body instanceof FormData;
+    if (this.dataset.pays) {
+      if (!(await this.agreed())) throw Object.assign(new Error('refused'), { said: this.words.stopped });
+      headers = { ...headers, 'Console-Pays': this.dataset.pays };
+    }
     this.raw.request = `POST ${path.split('?')[0]}\n\n` + (form ? '(form)' : JSON.stringify(body, null, 2));
     const answer = await fetch(this.to + path, {
       method: 'POST', body: form ? body : JSON.stringify(body), signal: this.abort.signal, redirect: 'error',
@@ -135,6 +139,14 @@ class TryCall extends HTMLElement {
       throw Object.assign(new Error('refused'), { said: saidIn(text) || `${answer.status}` });
     }
     return answer;
+  }
+
+  /** Asks, once for each page, whether somebody else's token shall pay. */
+  agreed() {
+    const dialog = document.getElementById('pays');
+    if (dialog.returnValue === 'yes') return true;
+    dialog.showModal();
+    return new Promise((done) => dialog.addEventListener('close', () => done(dialog.returnValue === 'yes'), { once: true }));
   }
 
   keep(text) { if (this.raw.answer.length < mostRaw) this.raw.answer += text.slice(0, mostRaw - this.raw.answer.length); }
@@ -376,19 +388,6 @@ function snippet(template, id, values) {
 }
 
 customElements.define('try-call', TryCall);
-
-// Whose token pays is asked before it does.
-const as = document.querySelector('select[data-as]');
-as?.addEventListener('change', () => {
-  const dialog = document.getElementById('pays');
-  if (as.value === 'console') { as.form.submit(); return; }
-  dialog.querySelector('[data-who]').textContent = as.selectedOptions[0].textContent;
-  dialog.returnValue = '';
-  dialog.showModal();
-  dialog.addEventListener('close', () => {
-    if (dialog.returnValue === 'yes') as.form.submit(); else as.value = as.dataset.as;
-  }, { once: true });
-});
 
 /** A text in letters of one width, which the keyboard reaches to scroll it. */
 function scrolled(text) {
