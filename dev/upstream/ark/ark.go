@@ -68,7 +68,7 @@ func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
 	spec := jobs.Job{
 		ID: "cgt-" + time.Now().UTC().Format("20060102150405") + "-" + fake.RandomWord(5), Seconds: strconv.Itoa(q.seconds()), Size: q.Resolution,
-		RequestSHA: fake.DigestOf(x.Body), Lookup: q.SafetyIdentifier, Failure: q.late(),
+		Lookup: q.SafetyIdentifier, Failure: q.late(),
 	}
 	for _, m := range q.media {
 		m.Describe(&spec)

@@ -15,7 +15,7 @@
 // A create's Parse sets x.Model, x.Prompt and x.Request and returns what the vendor would refuse; [Exchange.Decode] ignores
 // members it does not know, [Exchange.DecodeKnown] refuses them. [ReadURL] and [ReadBase64] read media. Its Answer calls
 //
-//	j := s.Submit(x, jobs.Job{ID: …, Lookup: …, Seconds: …, RequestSHA: fake.DigestOf(x.Body)})
+//	j := s.Submit(x, jobs.Job{ID: …, Lookup: …, Seconds: …})
 //
 // which makes the job, counts it as paid, and returns nil after it refused the call. A read's Parse is [Server.ParseID] or
 // [Server.ParseJob], and its Answer calls [Server.Poll]; lists come from [Server.Filtered], cancels go through [Server.Cancel].

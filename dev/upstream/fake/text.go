@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/hex"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -52,6 +53,23 @@ func RandomID(n int) string {
 	var b [32]byte
 	_, _ = rand.Read(b[:n/2]) // never fails
 	return hex.EncodeToString(b[:n/2])
+}
+
+// RandomUUID returns a random id in the form of a UUID.
+func RandomUUID() string {
+	id := RandomID(32)
+	return strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
+}
+
+// RandomNumber returns a random number of that many digits, at most 19, which fits into an int64.
+func RandomNumber(digits int) string {
+	var b [19]byte
+	_, _ = rand.Read(b[:]) // never fails
+	for i := range b {
+		b[i] = '0' + b[i]%10
+	}
+	b[0] = '1' + (b[0]-'0')%8
+	return string(b[:digits])
 }
 
 // RandomWord returns n random lower-case letters and digits, at most 32.

@@ -15,11 +15,14 @@ import (
 	"modelrelay/dev/upstream/jobs"
 )
 
-// Submit creates the job behind a create call, as the model's name and the rules shape it. It returns nil after it
-// refused the call.
+// Submit creates the job behind a create call, as the model's name and the rules shape it. Calls are equal when their bodies
+// are, unless spec has a RequestSHA. It returns nil after it refused the call.
 func (s *Server) Submit(x *Exchange, spec jobs.Job) *jobs.Job {
 	spec.Vendor, spec.Model, spec.Prompt, spec.Key = x.Operation.Vendor.Name, x.Model, x.Prompt, x.Key
 	spec.Outputs = max(1, spec.Outputs)
+	if spec.RequestSHA == "" {
+		spec.RequestSHA = DigestOf(x.Body)
+	}
 	spec.Created = time.Now().UnixMilli()
 	behaviour := BehaviourOf(x.Model)
 	switch {

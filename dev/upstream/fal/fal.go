@@ -70,7 +70,7 @@ func app(model string) string {
 }
 
 func (s *api) answerCreate(x *fake.Exchange) {
-	spec := jobs.Job{ID: requestID(), RequestSHA: fake.DigestOf(x.Body), Seconds: "5", Width: 1280, Height: 720}
+	spec := jobs.Job{ID: fake.RandomUUID(), Seconds: "5", Width: 1280, Height: 720}
 	if wrong := fake.RequestOf[create](x).wrong; wrong != nil {
 		doc, err := json.Marshal(wrong)
 		if err != nil {
@@ -96,12 +96,6 @@ func (s *api) answerCreate(x *fake.Exchange) {
 	x.JSON(http.StatusOK, map[string]any{
 		"status": "IN_QUEUE", "request_id": j.ID, "response_url": at, "status_url": at + "/status", "cancel_url": at + "/cancel", "queue_position": 0,
 	})
-}
-
-// requestID makes an id in the form of a UUID.
-func requestID() string {
-	id := fake.RandomID(32)
-	return id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:]
 }
 
 // parseRequest finds a job under its owner and app.

@@ -143,7 +143,7 @@ func (s *api) generationURL(x *fake.Exchange, j *jobs.Job, output int) string {
 func (s *api) answerGeneration(x *fake.Exchange) {
 	q := fake.RequestOf[generation](x)
 	spec := jobs.Job{
-		ID: "video_" + fake.RandomWord(26), Width: q.Width, Height: q.Height, Outputs: min(max(1, q.N), openai.MaxImages), RequestSHA: fake.DigestOf(x.Body), Metadata: q.Metadata,
+		ID: "video_" + fake.RandomWord(26), Width: q.Width, Height: q.Height, Outputs: min(max(1, q.N), openai.MaxImages), Metadata: q.Metadata,
 		Size: strconv.Itoa(q.Width) + "x" + strconv.Itoa(q.Height),
 	}
 	if q.Duration != nil {

@@ -109,7 +109,7 @@ func (q *firstCreate) checkFrame() *fake.Problem {
 
 func (s *api) answerFirst(x *fake.Exchange) {
 	q := fake.RequestOf[firstCreate](x)
-	spec := jobs.Job{ID: newID(), RequestSHA: fake.DigestOf(x.Body), Seconds: "6", Width: 1366, Height: 768}
+	spec := jobs.Job{ID: fake.RandomNumber(15), Seconds: "6", Width: 1366, Height: 768}
 	if q.Duration != nil {
 		spec.Seconds = strconv.Itoa(*q.Duration)
 	}

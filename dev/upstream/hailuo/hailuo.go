@@ -4,7 +4,6 @@
 package hailuo
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,10 +35,6 @@ func Serve(server *fake.Server) {
 
 // isSecond tells whether a model is the second API's.
 func isSecond(model string) bool { return strings.HasPrefix(strings.ToLower(model), "minimax-h3") }
-
-func newID() string {
-	return strconv.FormatUint(400_000_000_000_000+rand.Uint64N(99_999_999_999_999), 10) //nolint:gosec // an id, no secret
-}
 
 // codeOf is the vendor's code for a problem.
 func codeOf(p fake.Problem) int {

@@ -4,7 +4,6 @@ package kling
 
 import (
 	"encoding/base64"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -163,7 +162,7 @@ type output struct {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	spec := jobs.Job{ID: strconv.FormatUint(800_000_000_000_000_000+rand.Uint64N(99_999_999_999_999_999), 10), RequestSHA: fake.DigestOf(x.Body), Lookup: q.Options.ExternalID} //nolint:gosec // an id, no secret
+	spec := jobs.Job{ID: fake.RandomNumber(18), Lookup: q.Options.ExternalID}
 	spec.Seconds = strconv.Itoa(max(q.Settings.Duration, 5))
 	for _, part := range q.Contents {
 		if m, ok := fake.ReadBase64(part.URL); ok {

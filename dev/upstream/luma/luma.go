@@ -159,10 +159,9 @@ func (s *api) read(name string, r *ref) (fake.Media, *fake.Problem) {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	id := fake.RandomID(32)
 	spec := jobs.Job{
-		ID:      strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-"),
-		Seconds: strings.TrimSuffix(q.Video.Duration, "s"), Size: q.Video.Resolution, RequestSHA: fake.DigestOf(x.Body),
+		ID:      fake.RandomUUID(),
+		Seconds: strings.TrimSuffix(q.Video.Duration, "s"), Size: q.Video.Resolution,
 	}
 	for _, m := range q.frames {
 		m.Describe(&spec)

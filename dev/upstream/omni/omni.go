@@ -142,7 +142,7 @@ func fileURI(x *fake.Exchange, j *jobs.Job) string {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	spec := jobs.Job{ID: idPrefix + fake.RandomWord(26), Seconds: strings.TrimSuffix(q.format.Duration, "s"), Size: q.format.Resolution, RequestSHA: fake.DigestOf(x.Body), Remixed: q.Previous}
+	spec := jobs.Job{ID: idPrefix + fake.RandomWord(26), Seconds: strings.TrimSuffix(q.format.Duration, "s"), Size: q.format.Resolution, Remixed: q.Previous}
 	for _, m := range q.media {
 		m.Describe(&spec)
 	}

@@ -172,7 +172,7 @@ func (s *api) parseRemix(x *fake.Exchange) *fake.Problem {
 
 func (s *api) answerVideoCreate(x *fake.Exchange) {
 	q := fake.RequestOf[videoRequest](x)
-	spec := jobs.Job{ID: "video_" + fake.RandomID(48), Seconds: q.Seconds, Size: q.Size, RequestSHA: fake.DigestOf(x.Body)}
+	spec := jobs.Job{ID: "video_" + fake.RandomID(48), Seconds: q.Seconds, Size: q.Size}
 	if q.remixed != nil {
 		spec.Remixed = q.remixed.ID
 		if x.Operation.Vendor.Name == "generic" { // a gateway of our kind, unlike the vendor

@@ -3,7 +3,6 @@
 package pixverse
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"sync"
@@ -75,10 +74,6 @@ func refuse(x *fake.Exchange, p fake.Problem) {
 	answer(x, status, code, p.Message, nil)
 }
 
-func number() uint64 {
-	return 300_000_000_000_000 + rand.Uint64N(99_999_999_999_999) //nolint:gosec // an id, no secret
-}
-
 // answerUpload keeps a picture or a video.
 func (s *api) answerUpload(x *fake.Exchange, file, link string) {
 	form, p := fake.ParseForm(x)
@@ -101,13 +96,14 @@ func (s *api) answerUpload(x *fake.Exchange, file, link string) {
 		return
 	}
 	x.Accept()
-	id := number()
+	text := fake.RandomNumber(15)
+	id, _ := strconv.ParseUint(text, 10, 64) // made here
 	s.mu.Lock()
 	s.uploaded[id] = m
 	s.mu.Unlock()
-	resp := map[string]any{"img_id": id, "img_url": "https://media.pixverse.ai/upload/" + strconv.FormatUint(id, 10)}
+	resp := map[string]any{"img_id": id, "img_url": "https://media.pixverse.ai/upload/" + text}
 	if file == "file" {
-		resp = map[string]any{"media_id": id, "media_type": "video", "url": "https://media.pixverse.ai/upload/" + strconv.FormatUint(id, 10)}
+		resp = map[string]any{"media_id": id, "media_type": "video", "url": "https://media.pixverse.ai/upload/" + text}
 	}
 	answer(x, http.StatusOK, 0, "Success", resp)
 }
@@ -122,9 +118,10 @@ func (s *api) input(id uint64) (fake.Media, bool) {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	spec := jobs.Job{ID: strconv.FormatUint(number(), 10), Seconds: strconv.Itoa(q.Duration), Width: 1280, Height: 720}
+	spec := jobs.Job{ID: fake.RandomNumber(15), Seconds: strconv.Itoa(q.Duration), Width: 1280, Height: 720}
 	// Another create with the same id is taken for the same, whatever it says.
 	spec.Idempotency = name + " " + x.HTTP.Header.Get("Ai-trace-id")
+	spec.RequestSHA = spec.Idempotency
 	for _, id := range q.inputs() {
 		if m, ok := s.input(id); ok {
 			m.Describe(&spec)

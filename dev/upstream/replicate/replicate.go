@@ -119,7 +119,7 @@ func check(model string, input map[string]json.RawMessage) *fake.Problem {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	spec := jobs.Job{ID: strings.ToLower(fake.RandomID(26)), RequestSHA: fake.DigestOf(x.Body), Seconds: "5"}
+	spec := jobs.Job{ID: strings.ToLower(fake.RandomID(26)), Seconds: "5"}
 	for _, member := range []string{"image", "start_image", "first_frame_image", "first_frame"} {
 		var text string
 		if json.Unmarshal(q.Input[member], &text) != nil {

@@ -71,9 +71,7 @@ func answerOrganization(x *fake.Exchange) {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	id := fake.RandomID(32)
-	id = strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")
-	spec := jobs.Job{ID: id, Seconds: fmt.Sprint(q.Duration), Size: q.Ratio, RequestSHA: fake.DigestOf(x.Body)}
+	spec := jobs.Job{ID: fake.RandomUUID(), Seconds: fmt.Sprint(q.Duration), Size: q.Ratio}
 	for _, m := range q.media {
 		m.Describe(&spec)
 	}

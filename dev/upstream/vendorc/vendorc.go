@@ -5,7 +5,6 @@ package vendorc
 import (
 	"encoding/base64"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -136,8 +135,7 @@ func parseSubmitTask(x *fake.Exchange) *fake.Problem {
 
 func (s *api) answerSubmitTask(x *fake.Exchange) {
 	q := fake.RequestOf[submitTask](x)
-	id := 7_000_000_000_000_000_000 + rand.Uint64N(999_999_999_999_999_999) //nolint:gosec // an id, no secret
-	spec := jobs.Job{ID: strconv.FormatUint(id, 10), RequestSHA: fake.DigestOf(x.Body)}
+	spec := jobs.Job{ID: fake.RandomNumber(19)}
 	if len(q.Images) > 0 {
 		image, _ := base64.StdEncoding.DecodeString(q.Images[0]) // decoded before
 		spec.InputSHA256, spec.InputBytes = fake.DigestOf(image), len(image)

@@ -89,10 +89,9 @@ func (s *api) parseFetch(x *fake.Exchange) *fake.Problem {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	id := fake.RandomID(32)
 	spec := jobs.Job{
-		ID:      strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-"),
-		Seconds: strconv.Itoa(q.Parameters.seconds()), Size: q.Parameters.Resolution, Outputs: q.Parameters.samples(), RequestSHA: fake.DigestOf(x.Body),
+		ID:      fake.RandomUUID(),
+		Seconds: strconv.Itoa(q.Parameters.seconds()), Size: q.Parameters.Resolution, Outputs: q.Parameters.samples(),
 	}
 	for _, m := range q.media {
 		m.Describe(&spec)

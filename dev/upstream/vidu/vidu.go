@@ -3,7 +3,6 @@
 package vidu
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"time"
@@ -48,7 +47,7 @@ func refuse(x *fake.Exchange, p fake.Problem) {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	spec := jobs.Job{ID: strconv.FormatUint(800_000_000_000_000_000+rand.Uint64N(99_999_999_999_999_999), 10), RequestSHA: fake.DigestOf(x.Body), Lookup: q.Payload} //nolint:gosec // an id, no secret
+	spec := jobs.Job{ID: fake.RandomNumber(18), Lookup: q.Payload}
 	spec.Seconds, spec.Size = "5", q.Resolution
 	if q.Duration != nil {
 		spec.Seconds = strconv.Itoa(*q.Duration)

@@ -210,8 +210,7 @@ func (q *create) add(one place, image bool) *fake.Problem {
 
 func (s *api) answerCreate(x *fake.Exchange) {
 	q := fake.RequestOf[create](x)
-	id := fake.RandomID(32)
-	spec := jobs.Job{ID: strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-"), Seconds: "6", Size: q.Resolution, RequestSHA: fake.DigestOf(x.Body)}
+	spec := jobs.Job{ID: fake.RandomUUID(), Seconds: "6", Size: q.Resolution}
 	if q.Duration != nil {
 		spec.Seconds = strconv.Itoa(*q.Duration)
 	}

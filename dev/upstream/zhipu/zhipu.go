@@ -4,7 +4,6 @@ package zhipu
 
 import (
 	"encoding/json"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -135,7 +134,7 @@ func (s *api) answerCreate(x *fake.Exchange) {
 		refuse(x, *refused("1231", "You already have this request: "+q.RequestID))
 		return
 	}
-	spec := jobs.Job{ID: strconv.FormatUint(8_000_000_000_000_000_000+rand.Uint64N(999_999_999_999_999_999), 10), RequestSHA: fake.DigestOf(x.Body), Lookup: q.RequestID, Seconds: "5"} //nolint:gosec // an id, no secret
+	spec := jobs.Job{ID: fake.RandomNumber(19), Lookup: q.RequestID, Seconds: "5"}
 	if q.Duration != nil {
 		spec.Seconds = strconv.Itoa(*q.Duration)
 	}
