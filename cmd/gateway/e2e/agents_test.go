@@ -152,7 +152,7 @@ func codingAgents() []codingAgent {
 // TestAgents lets each coding agent read and edit a file on models of every vendor.
 func TestAgents(t *testing.T) {
 	t.Parallel()
-	node, err := filepath.Abs(installedNode(t))
+	node, err := filepath.Abs(installedNode(t, needAgents))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type chromiumTab struct {
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // the browser lives as long as its test
 	base string          // the gateway's address
-	axe  string          // "" where it is not installed, which needBrowser does not allow
+	axe  string          // the text of axeFile
 
 	mu    sync.Mutex
 	wrong []string
@@ -42,18 +42,20 @@ type chromiumTab struct {
 	allowed []string
 }
 
-// newBrowser starts Chromium and signs in with a link of the gateway's own command.
-func newBrowser(t *testing.T, g *stack.Gateway, who ...string) *chromiumTab {
+// wantBrowser leaves a test out unless a browser is asked for, and fails it where that is missing.
+func wantBrowser(t *testing.T) {
 	t.Helper()
-	if _, err := os.Stat(chromium); err != nil {
-		if os.Getenv(needBrowser) != "" {
-			t.Fatalf("no browser: %v", err)
-		}
-		t.Skip("no Chromium here")
-	}
 	if os.Getenv(needBrowser) == "" {
 		t.Skip(needBrowser + " is not set")
 	}
+	if _, err := os.Stat(chromium); err != nil {
+		t.Fatalf("no browser: %v", err)
+	}
+}
+
+// newBrowser starts Chromium and signs in with a link of the gateway's own command.
+func newBrowser(t *testing.T, g *stack.Gateway, who ...string) *chromiumTab {
+	t.Helper()
 	b := &chromiumTab{t: t, base: g.URL()}
 	source, err := os.ReadFile(axeFile)
 	if err != nil {

@@ -28,9 +28,7 @@ func consoleGateway(t *testing.T, s *stack.Stack) *stack.Gateway {
 // From the printed link to a chat that is answered and a video that plays, and all of it again after a reload.
 func TestConsoleFirstMinute(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(needBrowser) == "" {
-		t.Skip(needBrowser + " is not set")
-	}
+	wantBrowser(t)
 	g := consoleGateway(t, stack.New(t))
 	b := newBrowser(t, g)
 	if heading := b.text("h1"); heading != "Set-up" {
@@ -58,6 +56,7 @@ func TestConsoleFirstMinute(t *testing.T) {
 func (b *chromiumTab) record(name string) {
 	b.t.Helper()
 	b.see(1280, "light", "en")
+	b.await("the top of the page", `(scrollTo(0, 0), scrollY === 0)`)
 	png := b.shoot()
 	if len(png) > 150<<10 {
 		b.t.Errorf("%s has %d bytes, want 150 KiB at most", name, len(png))
@@ -76,9 +75,7 @@ func (b *chromiumTab) record(name string) {
 // A token is made, copied, used, changed, rotated and revoked in the browser, and its key is in one answer alone.
 func TestConsoleTokens(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(needBrowser) == "" {
-		t.Skip(needBrowser + " is not set")
-	}
+	wantBrowser(t)
 	g := consoleGateway(t, stack.NewRelay(t, nil))
 	b := newBrowser(t, g)
 	b.open("/console/tokens/new")
@@ -145,9 +142,7 @@ func TestConsoleTokens(t *testing.T) {
 // A holder signs in with a link, sees what is theirs, and is out as soon as the token is.
 func TestConsoleHolder(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(needBrowser) == "" {
-		t.Skip(needBrowser + " is not set")
-	}
+	wantBrowser(t)
 	g := consoleGateway(t, stack.NewRelay(t, nil))
 	key := strings.TrimSpace(g.Run("token", "create", "--name", "holder"))
 	if at := strings.Index(key, "sk-"); at >= 0 {

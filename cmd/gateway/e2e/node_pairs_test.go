@@ -13,7 +13,7 @@ const unpaced = "--chunk-interval=-1ms"
 // TestNodePairs runs the tests of dev/node/pairs: clients that talk in every chat dialect, on models of every vendor.
 func TestNodePairs(t *testing.T) {
 	t.Parallel()
-	node := installedNode(t)
+	node := installedNode(t, needNode)
 	files, err := filepath.Glob(nodeDir + "/pairs/*.test.js")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests in %s: %v", nodeDir, err)
