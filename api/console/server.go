@@ -142,27 +142,43 @@ func New(o Options) *Server {
 	s := &Server{o: o, words: loadWords(), assets: loadAssets(), pages: allPages()}
 	s.looks = parseLooks(s.words)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", s.landing)
-	mux.HandleFunc("GET "+Root+"/assets/", s.assets.serve)
-	mux.Handle("GET "+Root+"/sign-in", s.open(s.showSignIn))
-	mux.Handle("POST "+Root+"/sign-in", s.open(s.signIn))
-	mux.Handle("GET "+Root+"/enter/{code}", s.open(s.showLink))
-	mux.Handle("POST "+Root+"/enter/{code}", s.open(s.useLink))
-	mux.Handle("POST "+Root+"/sign-out", s.open(s.signOut))
-	mux.Handle("POST "+Root+"/look", s.open(s.setLook))
-	mux.Handle(Root+"/as/{token}/", s.signedIn(s.relay))
-	mux.Handle("GET "+Root+"/tasks/{id}/content", s.signedIn(s.taskContent))
-	for _, p := range s.pages {
-		path := Root + p.path
-		mux.Handle("GET "+path, s.signedIn(func(v *View) { s.show(v, p) }))
-		if len(p.acts) > 0 {
-			mux.Handle("POST "+path, s.signedIn(func(v *View) { s.act(v, p) }))
-		}
+	for _, route := range s.routes() {
+		mux.Handle(route.pattern, route.handler)
 	}
-	mux.Handle(Root+"/", s.open(func(v *View) { s.nothingHere(v) }))
-	mux.Handle(Root, s.open(func(v *View) { s.nothingHere(v) })) // a method that it does not take
 	s.handler = s.guard(mux)
 	return s
+}
+
+// route is one pattern of http.ServeMux.
+type route struct {
+	pattern string
+	handler http.Handler
+}
+
+// routes are all there are. Who may use which stands in the table of a test.
+func (s *Server) routes() []route {
+	list := []route{
+		{"GET /{$}", http.HandlerFunc(s.landing)},
+		{"GET " + Root + "/assets/", http.HandlerFunc(s.assets.serve)},
+		{"GET " + Root + "/sign-in", s.open(s.showSignIn)},
+		{"POST " + Root + "/sign-in", s.open(s.signIn)},
+		{"GET " + Root + "/enter/{code}", s.open(s.showLink)},
+		{"POST " + Root + "/enter/{code}", s.open(s.useLink)},
+		{"POST " + Root + "/sign-out", s.open(s.signOut)},
+		{"POST " + Root + "/look", s.open(s.setLook)},
+		{Root + "/as/{token}/", s.signedIn(s.relay)},
+		{"GET " + Root + "/tasks/{id}/content", s.signedIn(s.taskContent)},
+	}
+	for _, p := range s.pages {
+		list = append(list, route{"GET " + Root + p.path, s.signedIn(func(v *View) { s.show(v, p) })})
+		if len(p.acts) > 0 {
+			list = append(list, route{"POST " + Root + p.path, s.signedIn(func(v *View) { s.act(v, p) })})
+		}
+	}
+	return append(list,
+		route{Root + "/", s.open(s.nothingHere)},
+		route{Root, s.open(s.nothingHere)}, // a method that it does not take
+	)
 }
 
 // ServeHTTP serves Root and what is below it, and "/".
