@@ -56,9 +56,9 @@ func vendorLimits() []videoLimits {
 
 // asked is a video that is asked for, before a format words it. An image is an address, or bytes in Base64.
 type asked struct {
-	prompt, seconds, size, ratio string
-	first, last                  string
-	references                   []string
+	prompt, seconds, size, ratio, resolution string
+	first, last                              string
+	references                               []string
 }
 
 const addressOfImage = "https://h.example/a.png"
@@ -82,13 +82,13 @@ func shownFormats() map[string]func(model string, a asked) (path, body string) {
 	return map[string]func(string, asked) (string, string){
 		"sora": func(model string, a asked) (string, string) {
 			return "/v1/videos", write(map[string]any{
-				"model": model, "prompt": a.prompt, "seconds": a.seconds, "size": a.size, "aspect_ratio": a.ratio, "image": a.first,
+				"model": model, "prompt": a.prompt, "seconds": a.seconds, "size": a.size, "aspect_ratio": a.ratio, "resolution": a.resolution, "image": a.first,
 				"last_image": a.last, "reference_images": list(a.references),
 			})
 		},
 		"generic": func(model string, a asked) (string, string) {
 			members := map[string]any{
-				"model": model, "prompt": a.prompt, "aspect_ratio": a.ratio, "image": a.first, "last_image": a.last,
+				"model": model, "prompt": a.prompt, "aspect_ratio": a.ratio, "resolution": a.resolution, "image": a.first, "last_image": a.last,
 				"reference_images": list(a.references),
 			}
 			if seconds, err := strconv.Atoi(a.seconds); err == nil {
@@ -101,7 +101,7 @@ func shownFormats() map[string]func(model string, a asked) (path, body string) {
 			return generations, write(members)
 		},
 		"vendor C": func(model string, a asked) (string, string) {
-			if a.last != "" || a.references != nil || a.size != "" {
+			if a.last != "" || a.references != nil || a.size != "" || a.resolution != "" {
 				return "", "" // it has no such words
 			}
 			members := map[string]any{"model": model, "prompt": a.prompt, "aspect_ratio": a.ratio}
@@ -137,7 +137,7 @@ func shownFormats() map[string]func(model string, a asked) (path, body string) {
 				instance["referenceImages"] = references
 			}
 			maps.DeleteFunc(instance, func(_ string, value any) bool { return value == "" || value == nil })
-			parameters := map[string]any{"aspectRatio": a.ratio}
+			parameters := map[string]any{"aspectRatio": a.ratio, "resolution": a.resolution}
 			if seconds, err := strconv.Atoi(a.seconds); err == nil {
 				parameters["durationSeconds"] = seconds
 			}
@@ -199,11 +199,7 @@ func TestVideoBadInput(t *testing.T) {
 	for _, l := range vendorLimits() {
 		t.Run(l.vendor+" "+l.model, func(t *testing.T) {
 			t.Parallel()
-			g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
-				o.Router = router.New(vendors, []providers.Channel{{
-					Name: "main", Vendor: l.vendor, BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{l.model: ""}, Groups: []string{"default"},
-				}}, nil)
-			})
+			g := newVideoGateway(t, vendors, l.vendor, l.model)
 			for format, show := range shownFormats() {
 				for name, a := range l.bad() {
 					path, body := show(l.model, a)
@@ -229,6 +225,73 @@ func TestVideoBadInput(t *testing.T) {
 	}
 }
 
+// newVideoGateway is a gateway with one model of a vendor.
+func newVideoGateway(t *testing.T, vendors providers.Catalog, vendor, model string) *gateway {
+	t.Helper()
+	return newGateway(t, nil, func(_ *gateway, o *api.Options) {
+		o.Router = router.New(vendors, []providers.Channel{{
+			Name: "main", Vendor: vendor, BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{model: ""}, Groups: []string{"default"},
+		}}, nil)
+	})
+}
+
+// TestVideoBadTogether: what a model takes, but not together, is refused at the create as well, in each format.
+func TestVideoBadTogether(t *testing.T) {
+	t.Parallel()
+	vendors := catalog.New(http.DefaultClient)
+	image, picture := addressOfImage, base64.StdEncoding.EncodeToString([]byte("\x89PNG\r\n\x1a\n image"))
+	for _, tc := range []struct {
+		vendor, model, like string
+		asked, taken        asked
+	}{
+		{"ark", "doubao-seedance-2-5-260628", "a ratio", asked{ratio: "16:9", first: image}, asked{ratio: "16:9"}},
+		{"hailuo", "MiniMax-Hailuo-02", "a length", asked{seconds: "10", resolution: "1080p"}, asked{seconds: "6", resolution: "1080p"}},
+		{"hailuo", "MiniMax-Hailuo-02", "a resolution", asked{resolution: "512p"}, asked{resolution: "512p", first: image}},
+		{"hailuo", "MiniMax-H3", "a ratio", asked{ratio: "16:9", first: image}, asked{ratio: "16:9"}},
+		{"kling", "kling-3.0", "a ratio", asked{ratio: "16:9", first: image}, asked{ratio: "16:9"}},
+		{"kling", "kling-2.6", "a resolution", asked{first: image, last: image}, asked{first: image, last: image, resolution: "1080p"}},
+		{"kling", "kling-o1", "a length", asked{seconds: "7"}, asked{seconds: "10"}},
+		{"luma", "ray-3.2", "a length", asked{seconds: "10", first: image}, asked{seconds: "10"}},
+		{"pixverse", "v5.6", "a length", asked{seconds: "10", resolution: "1080p"}, asked{seconds: "10", resolution: "720p"}},
+		{"pixverse", "v6", "a ratio", asked{ratio: "16:9", first: image}, asked{ratio: "16:9"}},
+		{"runway", "gen4.5", "a size", asked{size: "1104x832"}, asked{size: "1104x832", first: image}},
+		{"veo", "veo-3.1-generate-001", "a length", asked{seconds: "4", references: []string{picture}}, asked{seconds: "8", references: []string{picture}}},
+		{"veo", "veo-3.1-generate-preview", "a length", asked{seconds: "4", resolution: "1080p"}, asked{seconds: "8", resolution: "1080p"}},
+		{"vidu", "viduq3-turbo", "a ratio", asked{ratio: "16:9", first: image}, asked{ratio: "16:9"}},
+		{"wan", "wan2.7-r2v", "a ratio", asked{ratio: "16:9", first: image, references: []string{image}}, asked{ratio: "16:9", references: []string{image}}},
+		{"xai", "grok-imagine-video", "a length", asked{seconds: "15", references: []string{image}}, asked{seconds: "15"}},
+		{"zhipu", "viduq1-start-end", "a last frame without a first", asked{first: image}, asked{first: image, last: image}},
+	} {
+		t.Run(tc.vendor+" "+tc.model+" "+tc.like, func(t *testing.T) {
+			t.Parallel()
+			g := newVideoGateway(t, vendors, tc.vendor, tc.model)
+			tc.asked.prompt, tc.taken.prompt = "a cat", "a cat"
+			shown := 0
+			for format, show := range shownFormats() {
+				if path, body := show(tc.model, tc.asked); path != "" {
+					shown++
+					rec := g.do(t, request("POST", path, body))
+					said := strings.ToLower(rec.Body.String())
+					named := slices.ContainsFunc(wordsFor(tc.like), func(word string) bool { return strings.Contains(said, "'"+word) })
+					if rec.Code != http.StatusBadRequest || !named || len(g.tasks.creates) > 0 {
+						t.Errorf("%s: got %d %s", format, rec.Code, shortly(rec.Body.String()))
+					}
+					g.tasks.creates = nil
+				}
+				if path, body := show(tc.model, tc.taken); path != "" {
+					if rec := g.do(t, request("POST", path, body)); rec.Code != http.StatusOK {
+						t.Errorf("what it makes in %s: got %d %s", format, rec.Code, shortly(rec.Body.String()))
+					}
+					g.tasks.creates = nil
+				}
+			}
+			if shown == 0 {
+				t.Error("no format can ask for it")
+			}
+		})
+	}
+}
+
 // wordsFor are the beginnings of the fields that a refusal may name.
 func wordsFor(name string) []string {
 	switch name {
@@ -238,6 +301,8 @@ func wordsFor(name string) []string {
 		return []string{"size", "width"}
 	case "a ratio":
 		return []string{"aspect"}
+	case "a resolution":
+		return []string{"resolution"}
 	case "a last frame without a first":
 		return []string{"last"}
 	case "too many references", "references beside a frame":

@@ -27,6 +27,9 @@ type Vendor struct {
 	// VideoModels is the vendor's table of what its models take, by the upstream's name; false for a model that is not in it, whose
 	// requests pass unchecked. nil: there is no table.
 	VideoModels func(model string) (VideoModel, bool)
+	// RefuseVideo is the fault of what a model takes, but not together, as far as a request's shape tells, which the model's table
+	// takes; nil where there is none. The adapter asks it as well. nil: the table says everything.
+	RefuseVideo func(model string, shape VideoShape) *Fault
 	// NamesFields tells that Video writes a request by Channel.Fields: the vendor hosts models that have names of their own.
 	NamesFields bool
 	// Realtime opens conversations; nil where it has none.
@@ -71,7 +74,10 @@ func (v Vendor) CheckVideo(c Channel, model string, shape VideoShape) *Fault {
 	if !ok {
 		return nil
 	}
-	return known.Check(shape)
+	if fault := known.Check(shape); fault != nil || v.RefuseVideo == nil {
+		return fault
+	}
+	return v.RefuseVideo(model, shape)
 }
 
 // Made completes what a vendor says of a job that is done by what its model always makes.

@@ -125,6 +125,31 @@ func (r VideoRequest) Shape() VideoShape {
 	return shape
 }
 
+// Count is how many inputs of a role there are.
+func (s VideoShape) Count(role InputRole) int {
+	n := 0
+	for _, input := range s.Inputs {
+		if input.Role == role {
+			n++
+		}
+	}
+	return n
+}
+
+// Has tells whether there are inputs of a role.
+func (s VideoShape) Has(role InputRole) bool { return s.Count(role) > 0 }
+
+// RatioField is the field by which the request says a ratio: the words of one, or pixels.
+func (s VideoShape) RatioField() string {
+	switch {
+	case s.AspectRatio != "":
+		return "aspect_ratio"
+	case s.Size != "":
+		return "size"
+	}
+	return "width"
+}
+
 // Check tells whether the model takes a request: nil, or the fault of the field that it does not take, with what it takes
 // instead. The field's name is that of the generic format but for "seconds" and "size".
 func (m VideoModel) Check(s VideoShape) *Fault {
@@ -200,9 +225,6 @@ func InputField(role InputRole) string {
 }
 
 func (m VideoModel) checkInputs(s VideoShape) *Fault {
-	has := func(role InputRole) bool {
-		return slices.ContainsFunc(s.Inputs, func(input InputShape) bool { return input.Role == role })
-	}
 	count := make(map[InputRole]int)
 	for _, input := range s.Inputs {
 		field := InputField(input.Role)
@@ -215,7 +237,7 @@ func (m VideoModel) checkInputs(s VideoShape) *Fault {
 		if most := max(known.Max, 1); count[input.Role] > most {
 			return InvalidField(field, "Invalid request: '%s' holds more than this model takes, which is %d.", field, most)
 		}
-		if known.With != nil && !has(*known.With) {
+		if known.With != nil && !s.Has(*known.With) {
 			return InvalidField(field, "Invalid request: this model takes '%s' only together with '%s'.", field, InputField(*known.With))
 		}
 		if fault := known.check(field, input); fault != nil {
@@ -223,11 +245,11 @@ func (m VideoModel) checkInputs(s VideoShape) *Fault {
 		}
 	}
 	for _, known := range m.Inputs {
-		if field := InputField(known.Role); known.Needed && !has(known.Role) {
+		if field := InputField(known.Role); known.Needed && !s.Has(known.Role) {
 			return InvalidField(field, "Invalid request: this model needs '%s'.", field)
 		}
 	}
-	if m.Apart && has(Reference) && (has(FirstFrame) || has(LastFrame)) {
+	if m.Apart && s.Has(Reference) && (s.Has(FirstFrame) || s.Has(LastFrame)) {
 		return InvalidField("reference_images", "Invalid request: this model takes no 'reference_images' beside 'image' and 'last_image'.")
 	}
 	return nil

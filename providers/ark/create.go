@@ -49,8 +49,8 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if err := upstream.Reserved(req, "callback_url"); err != nil {
 		return nil, err
 	}
-	if err := refuseTogether(model, req, frame); err != nil {
-		return nil, err
+	if fault := refuse(table, model, shape); fault != nil {
+		return nil, fault
 	}
 	members, err := settings(model, table, req, frame)
 	if err != nil {
@@ -143,10 +143,18 @@ func contents(ctx context.Context, req providers.VideoRequest) ([]item, error) {
 	return items, nil
 }
 
-// refuseTogether refuses what the vendor does not take with one another. Seedance 2.5 says so of a fixed ratio only after
+// RefuseVideo refuses what the vendor does not take with one another. Seedance 2.5 says so of a fixed ratio only after
 // minutes in the queue.
-func refuseTogether(model string, req providers.VideoRequest, frame providers.Frame) error {
-	name, has := family(model), func(role providers.InputRole) bool { return len(req.Of(role)) > 0 }
+func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+	return refuse(modelOf(model), model, shape)
+}
+
+func refuse(table providers.VideoModel, model string, shape providers.VideoShape) *providers.Fault {
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return fault
+	}
+	name, has := family(model), shape.Has
 	framed, edit := has(providers.FirstFrame) || has(providers.LastFrame), has(providers.SourceVideo)
 	video := edit || has(providers.ExtendVideo)
 	switch fixed := frame.AspectRatio != "" && frame.AspectRatio != adaptive; {
@@ -155,28 +163,17 @@ func refuseTogether(model string, req providers.VideoRequest, frame providers.Fr
 	case framed && has(providers.SourceAudio):
 		return providers.InvalidField("audio", "The upstream takes no 'audio' beside 'image' and 'last_image'.")
 	case edit && has(providers.ExtendVideo):
-		return providers.InvalidField("video", "The upstream either edits a video or extends one.")
+		return providers.InvalidField("video", "The upstream edits a 'video' or extends one, not both.")
 	case strings.HasPrefix(name, "seedance-2-0") && has(providers.SourceAudio) && !video && !has(providers.Reference):
 		return providers.InvalidField("audio", "This model takes 'audio' only beside 'reference_images' or 'video'.")
 	case name == seedance25 && (framed || video) && fixed:
-		return providers.InvalidField(ratioField(req), "This model keeps the ratio of its frames and of a source video: '%s' cannot be given.", ratioField(req))
-	case name == seedance25 && edit && req.Seconds != "":
+		return providers.InvalidField(shape.RatioField(), "This model keeps the ratio of its frames and of a source video: '%s' cannot be given.", shape.RatioField())
+	case name == seedance25 && edit && shape.Seconds != "":
 		return providers.InvalidField("seconds", "This model keeps the source video's length: 'seconds' cannot be given.")
 	case strings.HasPrefix(name, "seedance-1-0") && !framed && frame.AspectRatio == adaptive:
 		return providers.InvalidField("aspect_ratio", "This model takes 'adaptive' only with an image.")
 	}
 	return nil
-}
-
-// ratioField is the field of the request that says a ratio.
-func ratioField(req providers.VideoRequest) string {
-	switch {
-	case req.AspectRatio != "":
-		return "aspect_ratio"
-	case req.Size != "":
-		return "size"
-	}
-	return "width"
 }
 
 // identifier is the safety_identifier of an attempt, which the vendor shows again with the job. It takes 64 characters.

@@ -44,6 +44,7 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     ark.BaseURL,
 			Video:       ark.NewVideos(client),
 			VideoModels: ark.VideoModels,
+			RefuseVideo: ark.RefuseVideo,
 		},
 		"fal": {
 			Name:        "fal",
@@ -72,12 +73,14 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     hailuo.BaseURL,
 			Video:       hailuo.NewVideos(client),
 			VideoModels: hailuo.VideoModels,
+			RefuseVideo: hailuo.RefuseVideo,
 		},
 		"kling": {
 			Name:        "kling",
 			BaseURL:     kling.BaseURL,
 			Video:       kling.NewVideos(client),
 			VideoModels: kling.VideoModels,
+			RefuseVideo: kling.RefuseVideo,
 			CheckKey:    kling.CheckKey,
 		},
 		"luma": {
@@ -85,6 +88,7 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     luma.BaseURL,
 			Video:       luma.NewVideos(client),
 			VideoModels: luma.VideoModels,
+			RefuseVideo: luma.RefuseVideo,
 		},
 		"omni": {
 			Name:        "omni",
@@ -92,6 +96,7 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     omni.BaseURL,
 			Video:       omni.NewVideos(client),
 			VideoModels: omni.VideoModels,
+			RefuseVideo: omni.RefuseVideo,
 		},
 		"openai": {
 			Name:        "openai",
@@ -108,6 +113,7 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     pixverse.BaseURL,
 			Video:       pixverse.NewVideos(client),
 			VideoModels: pixverse.VideoModels,
+			RefuseVideo: pixverse.RefuseVideo,
 		},
 		"replicate": {
 			Name:        "replicate",
@@ -121,6 +127,7 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     runway.BaseURL,
 			Video:       runway.NewVideos(client),
 			VideoModels: runway.VideoModels,
+			RefuseVideo: runway.RefuseVideo,
 		},
 		"vendorc": {
 			Name:        "vendorc",
@@ -135,6 +142,7 @@ func New(client *http.Client) providers.Catalog {
 			Video:        veo.NewVideos(client),
 			Several:      true,
 			VideoModels:  veo.VideoModels,
+			RefuseVideo:  veo.RefuseVideo,
 			CheckBaseURL: veo.CheckBaseURL,
 			CheckKey:     veo.CheckKey,
 		},
@@ -143,12 +151,14 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     vidu.BaseURL,
 			Video:       vidu.NewVideos(client),
 			VideoModels: vidu.VideoModels,
+			RefuseVideo: vidu.RefuseVideo,
 		},
 		"wan": {
 			Name:        "wan",
 			BaseURL:     wan.BaseURL,
 			Video:       wan.NewVideos(client),
 			VideoModels: wan.VideoModels,
+			RefuseVideo: wan.RefuseVideo,
 		},
 		"xai": {
 			Name:        "xai",
@@ -156,12 +166,14 @@ func New(client *http.Client) providers.Catalog {
 			BaseURL:     xai.BaseURL,
 			Video:       xai.NewVideos(client),
 			VideoModels: xai.VideoModels,
+			RefuseVideo: xai.RefuseVideo,
 		},
 		"zhipu": {
 			Name:        "zhipu",
 			BaseURL:     zhipu.BaseURL,
 			Video:       zhipu.NewVideos(client),
 			VideoModels: zhipu.VideoModels,
+			RefuseVideo: zhipu.RefuseVideo,
 		},
 	}
 }

@@ -25,22 +25,9 @@ func firstBody(ctx context.Context, model string, req providers.VideoRequest) ([
 	if fault := table.Check(shape); fault != nil {
 		return nil, fault
 	}
-	if len(req.Inputs) == 0 {
-		if req.Prompt == "" {
-			return nil, providers.InvalidField("prompt", "The upstream needs a 'prompt' where there is no image.")
-		}
-		table.AspectRatios = []string{"16:9"} // of pixels: the video is wide
-	}
-	frame, fault := table.Frame(shape)
+	frame, seconds, fault := firstFrame(table, shape)
 	if fault != nil {
 		return nil, fault
-	}
-	seconds, err := upstream.WholeSeconds(req.Seconds)
-	if err != nil {
-		return nil, err
-	}
-	if err := refuseTogether(req, frame.Resolution, seconds); err != nil {
-		return nil, err
 	}
 	if err := upstream.Reserved(req, callback); err != nil {
 		return nil, err
@@ -72,17 +59,45 @@ func firstBody(ctx context.Context, model string, req providers.VideoRequest) ([
 	return upstream.Encode(req, members)
 }
 
-// refuseTogether refuses what the first API does not make together.
-func refuseTogether(req providers.VideoRequest, resolution string, seconds int) error {
+// RefuseVideo refuses what the vendor does not take with one another.
+func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+	if second(model) {
+		return refuseSecond(shape)
+	}
+	_, _, fault := firstFrame(firstOf(model), shape)
+	return fault
+}
+
+// firstFrame is the size and the length of a create of the first API, which refuses what it does not make together.
+func firstFrame(table providers.VideoModel, shape providers.VideoShape) (frame providers.Frame, seconds int, fault *providers.Fault) {
 	const longSeconds = 10
-	low := resolution == "512p"
+	if len(shape.Inputs) == 0 {
+		table.AspectRatios = []string{"16:9"} // of pixels: the video is wide
+	}
+	if frame, fault = table.Frame(shape); fault != nil {
+		return frame, 0, fault
+	}
+	seconds, err := upstream.WholeSeconds(shape.Seconds)
+	low := frame.Resolution == "512p"
 	switch {
-	case resolution == "1080p" && seconds == longSeconds:
-		return providers.InvalidField("seconds", "The upstream makes no %d seconds in 1080p.", longSeconds)
-	case low && len(req.Of(providers.FirstFrame)) == 0:
-		return providers.InvalidField("resolution", "The upstream makes 512p only from an image.")
-	case low && len(req.Of(providers.LastFrame)) > 0:
-		return providers.InvalidField("resolution", "The upstream makes no 512p with a 'last_image'.")
+	case err != nil:
+		fault = providers.AsFault(err)
+	case len(shape.Inputs) == 0 && shape.Prompt == 0:
+		fault = providers.InvalidField("prompt", "The upstream needs a 'prompt' where there is no image.")
+	case frame.Resolution == "1080p" && seconds == longSeconds:
+		fault = providers.InvalidField("seconds", "The upstream makes no 'seconds' of %d in 1080p.", longSeconds)
+	case low && !shape.Has(providers.FirstFrame):
+		fault = providers.InvalidField("resolution", "The upstream makes a 'resolution' of 512p only from an image.")
+	case low && shape.Has(providers.LastFrame):
+		fault = providers.InvalidField("resolution", "The upstream makes no 'resolution' of 512p with a 'last_image'.")
+	}
+	return frame, seconds, fault
+}
+
+// refuseSecond refuses what the second API does not make together.
+func refuseSecond(shape providers.VideoShape) *providers.Fault {
+	if shape.Has(providers.FirstFrame) && shape.AspectRatio != "" {
+		return providers.InvalidField("aspect_ratio", "The upstream keeps the ratio of the image: 'aspect_ratio' cannot be given.")
 	}
 	return nil
 }
@@ -99,6 +114,9 @@ func secondBody(ctx context.Context, model string, req providers.VideoRequest) (
 	}
 	frame, fault := table.Frame(shape)
 	if fault != nil {
+		return nil, fault
+	}
+	if fault := refuseSecond(shape); fault != nil {
 		return nil, fault
 	}
 	seconds, err := upstream.WholeSeconds(req.Seconds)
@@ -120,12 +138,10 @@ func secondBody(ctx context.Context, model string, req providers.VideoRequest) (
 	members["content"] = content
 	ratio := frame.AspectRatio
 	switch {
-	case framed && req.AspectRatio != "":
-		return nil, providers.InvalidField("aspect_ratio", "The upstream keeps the ratio of the image: 'aspect_ratio' cannot be given.")
 	case framed:
 		ratio = ""
 	case ratio == "adaptive" && len(content) == 1:
-		return nil, providers.InvalidField("aspect_ratio", "The upstream adapts the ratio only to an image.")
+		return nil, providers.InvalidField("aspect_ratio", "The upstream adapts the 'aspect_ratio' only to an image.")
 	case ratio == "" && len(content) == 1 && fields["ratio"] == nil:
 		ratio = usualRatio
 	}

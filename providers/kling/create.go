@@ -53,8 +53,8 @@ func newCreate(ctx context.Context, to providers.Target, req providers.VideoRequ
 		return create{}, err
 	}
 	w := wish{VideoRequest: req, model: to.Model, seconds: seconds, ratio: frame.AspectRatio, resolution: frame.Resolution}
-	if err := w.refuseTogether(); err != nil {
-		return create{}, err
+	if fault := refuse(table, to.Model, shape); fault != nil {
+		return create{}, fault
 	}
 	if err := w.read(ctx); err != nil {
 		return create{}, err
@@ -85,51 +85,47 @@ func (w *wish) read(ctx context.Context) error {
 	return nil
 }
 
-// loud tells a request for sound.
-func (w *wish) loud() bool { return w.GenerateAudio != nil && *w.GenerateAudio }
-
 func (w *wish) has(role providers.InputRole) bool { return len(w.Of(role)) > 0 }
 
 // framed tells that the first frame, or the video to change, decides the video's shape.
 func (w *wish) framed() bool { return w.has(providers.FirstFrame) || w.has(providers.SourceVideo) }
 
-// refuseTogether refuses what the vendor does not take with one another, and what it would take and leave out.
-func (w *wish) refuseTogether() error {
+// RefuseVideo refuses what the vendor does not take with one another, and what it would take and leave out.
+func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+	return refuse(modelOf(model, legacyName(model)), model, shape)
+}
+
+func refuse(table providers.VideoModel, model string, shape providers.VideoShape) *providers.Fault {
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return fault
+	}
 	old := false
-	switch w.model {
+	switch model {
 	case "kling-2.6", "kling-v2-6", "kling-2.5-turbo", "kling-v2-5-turbo":
 		old = true
 	}
-	edit := w.has(providers.SourceVideo)
-	frames := w.has(providers.FirstFrame) || w.has(providers.LastFrame)
-	plainO1 := (w.model == "kling-o1" || w.model == "kling-video-o1") && !w.has(providers.LastFrame) && !w.has(providers.Reference) && !edit
+	edit, first, last := shape.Has(providers.SourceVideo), shape.Has(providers.FirstFrame), shape.Has(providers.LastFrame)
+	loud := shape.GenerateAudio != nil && *shape.GenerateAudio
+	plainO1 := (model == "kling-o1" || model == "kling-video-o1") && !last && !shape.Has(providers.Reference) && !edit
+	seconds, err := upstream.WholeSeconds(shape.Seconds)
 	switch {
-	case old && w.resolution != fullHD && (w.loud() || w.has(providers.LastFrame)):
+	case err != nil:
+		return providers.AsFault(err)
+	case old && frame.Resolution != fullHD && (loud || last):
 		return providers.InvalidField("resolution", "The upstream makes sound, and a last frame, with this model in 1080p only: 'resolution' must say so.")
-	case edit && frames:
-		return providers.InvalidField("video", "The upstream takes no frames beside a video to change.")
-	case edit && w.seconds > 0:
+	case edit && (first || last):
+		return providers.InvalidField("video", "The upstream takes no frames beside a 'video' to change.")
+	case edit && seconds > 0:
 		return providers.InvalidField("seconds", "The upstream keeps the source video's length: 'seconds' cannot be given.")
-	case edit && w.loud():
-		return providers.InvalidField("generate_audio", "The upstream makes no sound for a video to change.")
-	case plainO1 && w.seconds != 0 && w.seconds != 5 && w.seconds != 10:
-		return providers.InvalidField("seconds", "The upstream makes 5 or 10 seconds from a text or a first frame with this model.")
-	case w.ratio != "" && w.framed():
-		return providers.InvalidField(w.shapeField(), "The upstream gives the video the shape of its first frame: only 'resolution' can be given beside it.")
+	case edit && loud:
+		return providers.InvalidField("generate_audio", "The upstream makes no sound for a video to change: 'generate_audio' cannot be true.")
+	case plainO1 && seconds != 0 && seconds != 5 && seconds != 10:
+		return providers.InvalidField("seconds", "With this model 'seconds' must be 5 or 10 for a video from a text or a first frame.")
+	case frame.AspectRatio != "" && (first || edit):
+		return providers.InvalidField(shape.RatioField(), "The upstream gives the video the shape of its first frame: '%s' cannot be given beside it, 'resolution' can.", shape.RatioField())
 	}
 	return nil
-}
-
-// shapeField is the field by which the request says a ratio.
-func (w *wish) shapeField() string {
-	switch {
-	case w.AspectRatio != "":
-		return "aspect_ratio"
-	case w.Size != "":
-		return "size"
-	default:
-		return "width"
-	}
 }
 
 // newCreate writes the create of the API with the model in the path. That ignores a member at a wrong level, and bills the job

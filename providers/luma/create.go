@@ -52,8 +52,8 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseTogether(req, seconds); err != nil {
-		return nil, err
+	if fault := RefuseVideo(model, shape); fault != nil {
+		return nil, fault
 	}
 	// The vendor makes an image where neither is said.
 	members := map[string]any{"model": model, "type": "video", "prompt": req.Prompt}
@@ -108,13 +108,15 @@ func mergeVideo(members, video map[string]any, req providers.VideoRequest) error
 	return nil
 }
 
-// refuseTogether refuses what the vendor does not take together.
-func refuseTogether(req providers.VideoRequest, seconds int) error {
-	frames := len(req.Of(providers.FirstFrame)) + len(req.Of(providers.LastFrame))
+// RefuseVideo refuses what the vendor does not take together, whatever the model.
+func RefuseVideo(_ string, shape providers.VideoShape) *providers.Fault {
+	seconds, err := upstream.WholeSeconds(shape.Seconds)
 	switch {
-	case seconds == longSeconds && frames > 0:
-		return providers.InvalidField("seconds", "The upstream makes no %d seconds from frames.", longSeconds)
-	case seconds > 0 && len(req.Of(providers.SourceVideo)) > 0:
+	case err != nil:
+		return providers.AsFault(err)
+	case seconds == longSeconds && (shape.Has(providers.FirstFrame) || shape.Has(providers.LastFrame)):
+		return providers.InvalidField("seconds", "The upstream makes no 'seconds' of %d from frames.", longSeconds)
+	case seconds > 0 && shape.Has(providers.SourceVideo):
 		return providers.InvalidField("seconds", "The upstream keeps the source video's length: 'seconds' cannot be given.")
 	}
 	return nil

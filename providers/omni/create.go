@@ -83,8 +83,11 @@ func createBody(ctx context.Context, model, before string, req providers.VideoRe
 	if err := upstream.Reserved(req, "stream"); err != nil {
 		return nil, err
 	}
-	if err := refuseTogether(req, before); err != nil {
-		return nil, err
+	if before != "" && len(req.Inputs) > 0 {
+		return nil, providers.InvalidField(providers.InputField(req.Inputs[0].Role), "The upstream changes a video by a prompt alone.")
+	}
+	if fault := RefuseVideo(model, shape); fault != nil {
+		return nil, fault
 	}
 	seconds, err := upstream.WholeSeconds(req.Seconds)
 	if err != nil {
@@ -173,16 +176,14 @@ func taskOf(req providers.VideoRequest) string {
 	return ""
 }
 
-// refuseTogether refuses what the vendor does not take with one another.
-func refuseTogether(req providers.VideoRequest, before string) error {
-	edit, extend := len(req.Of(providers.SourceVideo)), len(req.Of(providers.ExtendVideo))
-	images := len(req.Inputs) - edit - extend
+// RefuseVideo refuses what the vendor does not take with one another, whatever the model.
+func RefuseVideo(_ string, shape providers.VideoShape) *providers.Fault {
+	edit, extend := shape.Count(providers.SourceVideo), shape.Count(providers.ExtendVideo)
+	images := len(shape.Inputs) - edit - extend
 	switch {
-	case before != "" && len(req.Inputs) > 0:
-		return providers.InvalidField(providers.InputField(req.Inputs[0].Role), "The upstream changes a video by a prompt alone.")
 	case edit > 0 && extend > 0, edit+extend > 0 && images > 0:
 		return providers.InvalidField("video", "The upstream takes one 'video' and nothing beside it.")
-	case req.Prompt == "" && images == 0:
+	case shape.Prompt == 0 && images == 0:
 		return providers.InvalidField("prompt", "The upstream needs a 'prompt'.")
 	}
 	return nil

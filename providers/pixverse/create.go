@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"modelrelay/providers"
@@ -15,7 +16,7 @@ const (
 	maxFile                               = 20 << 20
 	maxPrompt, maxLongPrompt              = 2048, 5000
 	maxReferences, maxManyReferences      = 3, 7
-	longSeconds, oldLongSeconds, nameSize = "10", "8", 30
+	longSeconds, oldLongSeconds, nameSize = 10, 8, 30
 	fullHD                                = "1080p"
 )
 
@@ -55,7 +56,7 @@ func VideoModels(name string) (providers.VideoModel, bool) {
 		table.Seconds, table.AspectRatios = upstream.SecondsFrom(1, 15), append(table.AspectRatios, "2:3", "3:2", "21:9")
 		table.MaxPrompt, table.Audio, references = maxLongPrompt, providers.AudioOption, maxManyReferences
 	case "v5.6", "v5.5":
-		table.Seconds, table.Audio, references = append(table.Seconds, longSeconds), providers.AudioOption, maxManyReferences
+		table.Seconds, table.Audio, references = append(table.Seconds, strconv.Itoa(longSeconds)), providers.AudioOption, maxManyReferences
 	case "v5", "v4.5":
 		references = maxReferences
 	case "v4", "v3.5":
@@ -88,20 +89,15 @@ type plan struct {
 
 // planOf checks and plans a create. Nothing is sent before.
 func planOf(model string, req providers.VideoRequest) (*plan, error) {
-	table, shape, at := modelOf(model), req.Shape(), modeOf(req)
+	table, shape := modelOf(model), req.Shape()
+	at := modeOf(shape)
 	if fault := table.Check(shape); fault != nil {
 		return nil, fault
 	}
-	wide := at == fromText || at == fromReferences
-	if !wide { // the video has the ratio of its picture, and there is no field for another
-		table.AspectRatios = nil
-	}
-	if at == fromFrames || at == fromVideo {
-		table.MaxPrompt = maxPrompt
-	}
-	if fault := table.Check(shape); fault != nil {
+	if fault := RefuseVideo(model, shape); fault != nil {
 		return nil, fault
 	}
+	table = in(table, at)
 	frame, fault := table.Frame(shape)
 	if fault != nil {
 		return nil, fault
@@ -111,8 +107,10 @@ func planOf(model string, req providers.VideoRequest) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{mode: at}
-	if p.names, err = refuseTogether(model, at, req, frame.Resolution); err != nil {
-		return nil, err
+	if at == fromReferences {
+		if p.names, err = namesOf(req); err != nil {
+			return nil, err
+		}
 	}
 	fields, err := req.Parameters()
 	if err != nil {
@@ -129,7 +127,7 @@ func planOf(model string, req providers.VideoRequest) (*plan, error) {
 	}
 	set("duration", seconds > 0, seconds, usualSeconds)
 	set("quality", frame.Resolution != "", frame.Resolution, usualQuality)
-	if wide {
+	if at.wide() {
 		set("aspect_ratio", frame.AspectRatio != "", frame.AspectRatio, usualRatio)
 	}
 	if req.Seed != nil {
@@ -142,9 +140,9 @@ func planOf(model string, req providers.VideoRequest) (*plan, error) {
 }
 
 // modeOf is the way of a create.
-func modeOf(req providers.VideoRequest) mode {
+func modeOf(shape providers.VideoShape) mode {
 	at := fromText
-	for _, input := range req.Inputs {
+	for _, input := range shape.Inputs {
 		switch input.Role {
 		case providers.ExtendVideo:
 			return fromVideo
@@ -162,17 +160,46 @@ func modeOf(req providers.VideoRequest) mode {
 // named finds the names of references in a prompt.
 var named = regexp.MustCompile(`@([^\s@]+)`)
 
-// refuseTogether refuses what the vendor does not take together, and reads the names of the references.
-func refuseTogether(model string, at mode, req providers.VideoRequest, quality string) (names []string, err error) {
+// wide tells that a create says a ratio. Elsewhere the video has that of its picture, and there is no field for another.
+func (m mode) wide() bool { return m == fromText || m == fromReferences }
+
+// in is what a model takes in one of its modes.
+func in(table providers.VideoModel, at mode) providers.VideoModel {
+	if !at.wide() {
+		table.AspectRatios = nil
+	}
+	if at == fromFrames || at == fromVideo {
+		table.MaxPrompt = maxPrompt
+	}
+	return table
+}
+
+// RefuseVideo refuses what the vendor does not take together, and what a model does not make in the mode of a create.
+func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+	at := modeOf(shape)
+	table := in(modelOf(model), at)
+	if fault := table.Check(shape); fault != nil {
+		return fault
+	}
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return fault
+	}
+	seconds, err := upstream.WholeSeconds(shape.Seconds)
 	newer := model == "v5.5" || model == "v5.6"
 	switch {
-	case at == fromVideo && len(req.Inputs) > 1:
-		return nil, providers.InvalidField("video", "The upstream takes 'video' alone.")
-	case quality == fullHD && (newer && req.Seconds == longSeconds || model == "v3.5" && req.Seconds == oldLongSeconds):
-		return nil, providers.InvalidField("seconds", "The upstream makes no %s seconds in %s with this model.", req.Seconds, fullHD)
-	case at != fromReferences:
-		return nil, nil
+	case err != nil:
+		return providers.AsFault(err)
+	case at == fromVideo && len(shape.Inputs) > 1:
+		return providers.InvalidField("video", "The upstream takes 'video' alone.")
+	case frame.Resolution == fullHD && (newer && seconds == longSeconds || model == "v3.5" && seconds == oldLongSeconds):
+		return providers.InvalidField("seconds", "The upstream makes no 'seconds' of %d in %s with this model.", seconds, fullHD)
 	}
+	return nil
+}
+
+// namesOf reads the names of the references, which stand in the prompt.
+func namesOf(req providers.VideoRequest) (names []string, err error) {
 	for _, match := range named.FindAllStringSubmatch(req.Prompt, -1) {
 		if !slices.Contains(names, match[1]) {
 			names = append(names, match[1])

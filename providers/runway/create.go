@@ -15,11 +15,10 @@ func (v *Videos) createBody(ctx context.Context, to providers.Target, req provid
 	if fault := known.Check(shape); fault != nil {
 		return "", nil, fault
 	}
-	at := routeOf(req)
-	if err := known.refuse(at, req); err != nil {
-		return "", nil, err
+	if fault := known.refuse(shape); fault != nil {
+		return "", nil, fault
 	}
-	members := map[string]any{"model": to.Model}
+	at, members := routeOf(shape), map[string]any{"model": to.Model}
 	if err := known.frame(at, shape, req, members); err != nil {
 		return "", nil, err
 	}
@@ -35,9 +34,9 @@ func (v *Videos) createBody(ctx context.Context, to providers.Target, req provid
 }
 
 // routeOf is the way of a create: references go with a text.
-func routeOf(req providers.VideoRequest) route {
+func routeOf(shape providers.VideoShape) route {
 	at := fromText
-	for _, input := range req.Inputs {
+	for _, input := range shape.Inputs {
 		switch input.Role {
 		case providers.SourceVideo, providers.ExtendVideo:
 			return fromVideo
@@ -48,27 +47,37 @@ func routeOf(req providers.VideoRequest) route {
 	return at
 }
 
-// refuse refuses what a route does not take.
-func (m model) refuse(at route, req providers.VideoRequest) error {
-	frames := len(req.Of(providers.FirstFrame)) + len(req.Of(providers.LastFrame))
-	switch {
-	case at == fromText && m.textless && req.Prompt == "" && len(req.Inputs) == 0:
-		return providers.InvalidField("prompt", "The upstream needs a 'prompt' where there is no image.")
-	case at == fromVideo && frames > 0:
-		return providers.InvalidField("image", "The upstream takes no 'image' beside 'video'.")
-	case len(req.Of(providers.SourceVideo)) > 0 && len(req.Of(providers.ExtendVideo)) > 0:
-		return providers.InvalidField("video", "The upstream takes one 'video'.")
-	}
-	return nil
+// RefuseVideo refuses what a route does not take.
+func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+	return modelOf(model).refuse(shape)
 }
 
-// frame writes the size: "ratio" in pixels or as a word, "resolution" as a word.
-func (m model) frame(at route, shape providers.VideoShape, req providers.VideoRequest, members map[string]any) error {
+func (m model) refuse(shape providers.VideoShape) *providers.Fault {
+	at := routeOf(shape)
+	switch {
+	case at == fromText && m.textless && shape.Prompt == 0 && len(shape.Inputs) == 0:
+		return providers.InvalidField("prompt", "The upstream needs a 'prompt' where there is no image.")
+	case at == fromVideo && (shape.Has(providers.FirstFrame) || shape.Has(providers.LastFrame)):
+		return providers.InvalidField("image", "The upstream takes no 'image' beside 'video'.")
+	case shape.Has(providers.SourceVideo) && shape.Has(providers.ExtendVideo):
+		return providers.InvalidField("video", "The upstream takes one 'video'.")
+	}
+	_, fault := m.in(at).Frame(shape)
+	return fault
+}
+
+// in is what the model takes on a route.
+func (m model) in(at route) providers.VideoModel {
 	table := m.VideoModel
 	if only, ok := m.on[at]; ok {
 		table.Sizes, table.AspectRatios, table.Resolutions = only.sizes, only.ratios, only.resolutions
 	}
-	frame, fault := table.Frame(shape)
+	return table
+}
+
+// frame writes the size: "ratio" in pixels or as a word, "resolution" as a word.
+func (m model) frame(at route, shape providers.VideoShape, req providers.VideoRequest, members map[string]any) error {
+	frame, fault := m.in(at).Frame(shape)
 	if fault != nil {
 		return fault
 	}

@@ -303,7 +303,7 @@ func Fits(body []byte, most int) error {
 	return nil
 }
 
-// WholeSeconds reads a length that a vendor takes as an integer; 0 for "".
+// WholeSeconds reads a length that a vendor takes as an integer; 0 for "". The error is a *providers.Fault.
 func WholeSeconds(text string) (int, error) {
 	if text == "" {
 		return 0, nil

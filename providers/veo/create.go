@@ -20,6 +20,8 @@ const (
 	maxSeed = 1<<32 - 1
 	// long is the one length, in seconds, of a video from references, and of a large one at the Gemini API.
 	long = 8
+	// preview ends the Gemini API's names.
+	preview = "-preview"
 )
 
 // VideoModels is the table of the vendor's models.
@@ -28,14 +30,14 @@ func VideoModels(model string) (providers.VideoModel, bool) {
 		Seconds: []string{"4", "6", "8"}, AspectRatios: []string{"16:9", "9:16"}, Resolutions: []string{"720p", "1080p", "4k"},
 		FPS: frameRate, Audio: providers.AudioOption, N: maxSamples, Negative: true, Seed: true, Apart: true, Inputs: inputs(),
 	}
-	switch name, preview := strings.CutSuffix(model, "-preview"); strings.TrimSuffix(name, "-001") {
+	switch name, isPreview := strings.CutSuffix(model, preview); strings.TrimSuffix(name, "-001") {
 	case "veo-3.1-generate", "veo-3.1-fast-generate":
-		if preview { // the Gemini API's
+		if isPreview { // the Gemini API's
 			table.Audio, table.Seed = providers.AudioAlways, false
 		}
 	case "veo-3.1-lite-generate": // whether it takes a last frame is not documented
 		table.Resolutions, table.Inputs = table.Resolutions[:2], table.Inputs[:1]
-		if preview {
+		if isPreview {
 			table.Audio, table.Seed = providers.AudioAlways, false
 		}
 	case "veo-2.0-generate":
@@ -92,8 +94,8 @@ func createBody(ctx context.Context, model string, cloud bool, req providers.Vid
 	if fault != nil {
 		return nil, fault
 	}
-	if err := refuseTogether(cloud, req, frame); err != nil {
-		return nil, err
+	if fault := refuse(table, cloud, shape); fault != nil {
+		return nil, fault
 	}
 	parameters, err := parametersOf(table, cloud, req, frame)
 	if err != nil {
@@ -201,28 +203,36 @@ func parametersOf(table providers.VideoModel, cloud bool, req providers.VideoReq
 	return parameters, nil
 }
 
-// refuseTogether refuses what the vendor does not take with one another, or not at the Gemini API.
-func refuseTogether(cloud bool, req providers.VideoRequest, frame providers.Frame) error {
-	has := func(role providers.InputRole) bool { return len(req.Of(role)) > 0 }
-	extend := has(providers.ExtendVideo)
-	seconds, err := upstream.WholeSeconds(req.Seconds)
+// RefuseVideo refuses what the vendor does not take with one another. The names of previews are the Gemini API's.
+func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+	return refuse(modelOf(model), !strings.HasSuffix(model, preview), shape)
+}
+
+// refuse refuses what the vendor does not take with one another, or not at the Gemini API.
+func refuse(table providers.VideoModel, cloud bool, shape providers.VideoShape) *providers.Fault {
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return fault
+	}
+	extend := shape.Has(providers.ExtendVideo)
+	seconds, err := upstream.WholeSeconds(shape.Seconds)
 	switch invalid := providers.InvalidField; {
 	case err != nil:
-		return err
-	case extend && len(req.Inputs) > 1:
+		return providers.AsFault(err)
+	case extend && len(shape.Inputs) > 1:
 		return invalid("video", "The upstream takes one 'video' and nothing beside it.")
-	case extend && req.Seconds != "":
+	case extend && shape.Seconds != "":
 		return invalid("seconds", "The upstream adds 7 seconds to a 'video': 'seconds' cannot be given.")
-	case has(providers.Reference) && seconds != 0 && seconds != long:
-		return invalid("seconds", "The upstream makes %d seconds from references.", long)
-	case req.Prompt == "" && !has(providers.FirstFrame) && !extend:
+	case shape.Has(providers.Reference) && seconds != 0 && seconds != long:
+		return invalid("seconds", "From references 'seconds' must be %d.", long)
+	case shape.Prompt == 0 && !shape.Has(providers.FirstFrame) && !extend:
 		return invalid("prompt", "The upstream needs a 'prompt'.")
-	case !cloud && req.Seed != nil:
+	case !cloud && shape.Seed:
 		return invalid("seed", "The Gemini API takes no 'seed' for videos.")
-	case !cloud && req.GenerateAudio != nil && !*req.GenerateAudio:
-		return invalid("generate_audio", "The Gemini API makes no videos without sound.")
+	case !cloud && shape.GenerateAudio != nil && !*shape.GenerateAudio:
+		return invalid("generate_audio", "The Gemini API makes no videos without sound: 'generate_audio' cannot be false.")
 	case !cloud && seconds != 0 && seconds != long && (frame.Resolution == "1080p" || frame.Resolution == "4k"):
-		return invalid("seconds", "The Gemini API makes %d seconds in this resolution.", long)
+		return invalid("seconds", "In this resolution the Gemini API makes only 'seconds' of %d.", long)
 	}
 	return nil
 }

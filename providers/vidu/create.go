@@ -8,9 +8,9 @@ import (
 )
 
 // modeOf is the way of a create.
-func modeOf(req providers.VideoRequest) mode {
+func modeOf(shape providers.VideoShape) mode {
 	at := fromText
-	for _, input := range req.Inputs {
+	for _, input := range shape.Inputs {
 		switch input.Role {
 		case providers.ExtendVideo:
 			return fromVideo
@@ -25,22 +25,29 @@ func modeOf(req providers.VideoRequest) mode {
 	return at
 }
 
+// RefuseVideo refuses what a model does not make in the mode of a create.
+func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+	at := modeOf(shape)
+	if at == fromVideo && len(shape.Inputs) > 1 {
+		return providers.InvalidField("video", "The upstream takes 'video' alone.")
+	}
+	return in(modelOf(model), model, at).Check(shape)
+}
+
 // createBody writes a create and says where it goes. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
-	table, shape, at := modelOf(model), req.Shape(), modeOf(req)
+	table, shape := modelOf(model), req.Shape()
 	if fault := table.Check(shape); fault != nil {
 		return "", nil, fault
 	}
 	if err := upstream.Reserved(req, "payload", "callback_url"); err != nil {
 		return "", nil, err
 	}
-	if at == fromVideo && len(req.Inputs) > 1 {
-		return "", nil, providers.InvalidField("video", "The upstream takes 'video' alone.")
-	}
-	table = in(table, model, at)
-	if fault := table.Check(shape); fault != nil {
+	if fault := RefuseVideo(model, shape); fault != nil {
 		return "", nil, fault
 	}
+	at := modeOf(shape)
+	table = in(table, model, at)
 	frame, fault := table.Frame(shape)
 	if fault != nil {
 		return "", nil, fault

@@ -41,8 +41,14 @@ func request(ctx context.Context, model string, req providers.VideoRequest) (ups
 	if fault != nil {
 		return upstream.JobRequest{}, fault
 	}
-	if err := known.refuseTogether(model, req, frame); err != nil {
-		return upstream.JobRequest{}, err
+	switch {
+	case req.Prompt == "" && len(req.Inputs) == 0 && !ownInput(req):
+		return upstream.JobRequest{}, providers.InvalidField("prompt", "The upstream needs a 'prompt' or an input.")
+	case utf8.RuneCountInString(req.NegativePrompt) > maxNegative:
+		return upstream.JobRequest{}, providers.InvalidField("negative_prompt", "The upstream takes %d characters of 'negative_prompt'.", maxNegative)
+	}
+	if fault := known.refuse(model, shape); fault != nil {
+		return upstream.JobRequest{}, fault
 	}
 	input, err := known.input(ctx, req)
 	if err != nil {
@@ -175,24 +181,27 @@ func (f family) parameters(model string, req providers.VideoRequest, frame provi
 	return members, nil
 }
 
-// refuseTogether refuses what the vendor does not take with one another.
-func (f family) refuseTogether(model string, req providers.VideoRequest, frame providers.Frame) error {
-	has := func(role providers.InputRole) bool { return len(req.Of(role)) > 0 }
-	first, last, clip, sound := has(providers.FirstFrame), has(providers.LastFrame), has(providers.ExtendVideo), has(providers.SourceAudio)
-	source, references := has(providers.SourceVideo), len(req.Of(providers.Reference))+len(req.Of(providers.SourceVideo))
+// RefuseVideo refuses what the vendor does not take with one another.
+func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+	known, ok := familyOf(model)
+	if !ok {
+		known = anyFamily()
+	}
+	return known.refuse(model, shape)
+}
+
+func (f family) refuse(model string, shape providers.VideoShape) *providers.Fault {
+	first, last, clip, sound := shape.Has(providers.FirstFrame), shape.Has(providers.LastFrame), shape.Has(providers.ExtendVideo), shape.Has(providers.SourceAudio)
+	source, references := shape.Has(providers.SourceVideo), shape.Count(providers.Reference)+shape.Count(providers.SourceVideo)
 	invalid := providers.InvalidField
 	switch {
-	case req.Prompt == "" && len(req.Inputs) == 0 && !ownInput(req):
-		return invalid("prompt", "The upstream needs a 'prompt' or an input.")
-	case utf8.RuneCountInString(req.NegativePrompt) > maxNegative:
-		return invalid("negative_prompt", "The upstream takes %d characters of 'negative_prompt'.", maxNegative)
 	case f.references > 0 && references > f.references:
-		return invalid("reference_images", "This model takes %d references, images and videos together.", f.references)
+		return invalid("reference_images", "This model takes %d 'reference_images', counting a 'video'.", f.references)
 	case f.table.Apart && (first || last) && source:
 		return invalid("video", "This model takes no 'video' beside 'image' and 'last_image'.")
 	case f.table.Apart && (first || last) && sound:
 		return invalid("audio", "This model takes no 'audio' beside 'image' and 'last_image'.")
-	case sound && f.table.Audio == providers.AudioOption && req.GenerateAudio != nil && !*req.GenerateAudio:
+	case sound && f.table.Audio == providers.AudioOption && shape.GenerateAudio != nil && !*shape.GenerateAudio:
 		return invalid("generate_audio", "This model takes 'audio' only for a video with sound.")
 	case f.form == framesForm && !last:
 		return invalid("last_image", "This model needs an 'image' and a 'last_image'.")
@@ -202,15 +211,18 @@ func (f family) refuseTogether(model string, req providers.VideoRequest, frame p
 		return invalid("video", "This model needs a 'video'.")
 	}
 	if !f.takes(providers.ExtendVideo) { // all but the video from an image of 2.7
-		switch seconds, err := upstream.WholeSeconds(req.Seconds); {
+		frame, fault := f.table.Frame(shape)
+		switch seconds, err := upstream.WholeSeconds(shape.Seconds); {
+		case fault != nil:
+			return fault
 		case err != nil:
-			return err
+			return providers.AsFault(err)
 		case strings.HasPrefix(model, "wan2.7-r2v") && source && seconds > maxFromVideo:
 			return invalid("seconds", "This model makes %d seconds at most from a 'video'.", maxFromVideo)
 		case strings.HasPrefix(model, "wan2.7-r2v") && references == 0:
 			return invalid("reference_images", "This model needs 'reference_images' or a 'video'.")
 		case first && f.references > 0 && frame.AspectRatio != "":
-			return invalid("aspect_ratio", "This model keeps the ratio of the 'image': none can be given.")
+			return invalid("aspect_ratio", "This model keeps the ratio of the 'image': 'aspect_ratio' cannot be given.")
 		}
 		return nil
 	}

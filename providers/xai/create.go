@@ -61,6 +61,9 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if fault != nil {
 		return "", nil, fault
 	}
+	if fault := refuse(table, shape); fault != nil {
+		return "", nil, fault
+	}
 	seconds, err := upstream.WholeSeconds(req.Seconds)
 	if err != nil {
 		return "", nil, err
@@ -99,29 +102,35 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 			path, members["video"] = "/videos/extensions", at
 		}
 	}
-	if err := refuseTogether(path, members, seconds); err != nil {
-		return "", nil, err
-	}
 	body, err = upstream.Encode(req, members)
 	return path, body, err
 }
 
-// refuseTogether refuses what the vendor does not take with one another, whatever the model.
-func refuseTogether(path string, members map[string]any, seconds int) error {
-	for _, word := range [...]struct {
-		field string
-		wrong bool
-	}{
-		{"seconds", path == "/videos/edits" && members["duration"] != nil},
-		{"aspect_ratio", path != "/videos/generations" && members["aspect_ratio"] != nil},
-		{"resolution", path != "/videos/generations" && members["resolution"] != nil},
-	} {
-		if word.wrong {
-			return providers.InvalidField(word.field, "The upstream keeps the source video's own: '%s' cannot be given.", word.field)
-		}
+// RefuseVideo refuses what the vendor does not take with one another, whatever the model.
+func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+	return refuse(modelOf(model), shape)
+}
+
+func refuse(table providers.VideoModel, shape providers.VideoShape) *providers.Fault {
+	frame, fault := table.Frame(shape)
+	if fault != nil {
+		return fault
 	}
-	if members["reference_images"] != nil && seconds > maxReferenceSeconds {
-		return providers.InvalidField("seconds", "The upstream makes %d seconds at most from references.", maxReferenceSeconds)
+	seconds, err := upstream.WholeSeconds(shape.Seconds)
+	edit := shape.Has(providers.SourceVideo)
+	work := edit || shape.Has(providers.ExtendVideo)
+	const kept = "The upstream keeps the source video's own: '%s' cannot be given."
+	switch {
+	case err != nil:
+		return providers.AsFault(err)
+	case edit && seconds > 0:
+		return providers.InvalidField("seconds", kept, "seconds")
+	case work && frame.AspectRatio != "":
+		return providers.InvalidField("aspect_ratio", kept, "aspect_ratio")
+	case work && frame.Resolution != "":
+		return providers.InvalidField("resolution", kept, "resolution")
+	case shape.Has(providers.Reference) && seconds > maxReferenceSeconds:
+		return providers.InvalidField("seconds", "From references 'seconds' is at most %d.", maxReferenceSeconds)
 	}
 	return nil
 }

@@ -63,6 +63,19 @@ func modelOf(model string) providers.VideoModel {
 	return known
 }
 
+// RefuseVideo refuses what the vendor does not take with one another.
+func RefuseVideo(model string, shape providers.VideoShape) *providers.Fault {
+	switch {
+	case shape.Prompt == 0 && len(shape.Inputs) == 0:
+		return providers.InvalidField("prompt", "The upstream needs a 'prompt' or an image.")
+	case strings.HasSuffix(model, "-start-end") && !shape.Has(providers.LastFrame):
+		return providers.InvalidField("last_image", "This model needs an 'image' and a 'last_image'.")
+	case shape.FPS != 0 && shape.FPS != usualRate && shape.FPS != doubleRate:
+		return providers.InvalidField("fps", "The upstream takes 'fps' of %d or %d.", usualRate, doubleRate)
+	}
+	return nil
+}
+
 // createBody writes a create. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table, shape := modelOf(model), req.Shape()
@@ -77,13 +90,8 @@ func createBody(ctx context.Context, model string, req providers.VideoRequest) (
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case req.Prompt == "" && len(req.Inputs) == 0:
-		return nil, providers.InvalidField("prompt", "The upstream needs a 'prompt' or an image.")
-	case strings.HasSuffix(model, "-start-end") && len(req.Of(providers.LastFrame)) == 0:
-		return nil, providers.InvalidField("last_image", "The upstream needs a first and a last frame with this model.")
-	case req.FPS != 0 && req.FPS != usualRate && req.FPS != doubleRate:
-		return nil, providers.InvalidField("fps", "The upstream makes %d or %d frames a second.", usualRate, doubleRate)
+	if fault := RefuseVideo(model, shape); fault != nil {
+		return nil, fault
 	}
 	members := map[string]any{"model": model}
 	for name, word := range map[string]string{"prompt": req.Prompt, "size": frame.Size, "aspect_ratio": frame.AspectRatio, "request_id": req.IdempotencyKey} {
