@@ -169,6 +169,7 @@ type commands struct {
 	Calls    cli.Calls    `cmd:"" help:"Show the log of calls."`
 	Channels cli.Channels `cmd:"" help:"Show how the channels and their keys are doing."`
 	Console  cli.Console  `cmd:"" help:"Print a link that signs one person in to the console in a browser."`
+	Health   cli.Health   `cmd:"" help:"Ask a running gateway or worker of this configuration how it is."`
 	Check    cli.Config   `cmd:"" name:"config" help:"Check the configuration file."`
 	OpenAPI  cli.OpenAPI  `cmd:"" name:"openapi" help:"Print the OpenAPI document."`
 	Version  cli.Version  `cmd:"" help:"Print the version."`

@@ -137,6 +137,30 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestGatewayImage holds that the gateway's image is its binary alone, that nobody is root in it, and that its health
+// checks need nothing else.
+func TestGatewayImage(t *testing.T) {
+	t.Parallel()
+	_, stage, found := strings.Cut(text(t, "Dockerfile"), "\nFROM scratch AS gateway\n")
+	stage, _, ended := strings.Cut(stage, "\nFROM ")
+	if !found || !ended {
+		t.Fatal("the gateway's image is not made from nothing")
+	}
+	for _, line := range []string{"USER 65532:65532\n", `CMD ["gateway", "health"]`, `ENTRYPOINT ["gateway"]`, "/usr/share/sbom/"} {
+		if !strings.Contains(stage, line) {
+			t.Errorf("the gateway's image lacks %q", line)
+		}
+	}
+	if strings.Contains(stage, "RUN ") {
+		t.Error("the gateway's image runs a program of its own, but has none")
+	}
+	for _, name := range []string{"gateway", "worker"} {
+		if check := compose(t).Services[name].Healthcheck; check != nil && (len(check.Test) < 2 || check.Test[0] != "CMD" || check.Test[1] != "gateway") {
+			t.Errorf("%s: its health check %v runs what the image does not have", name, check.Test)
+		}
+	}
+}
+
 // atLeast compares two versions of three numbers below 1000.
 func atLeast(have, want string) bool {
 	pad := func(version string) string {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -27,6 +28,7 @@ import (
 
 const (
 	metricsPath = "/metrics"
+	healthPath  = "/healthz"
 	// scrapeTimeout bounds one reading of the metrics: Prometheus gives up after ten seconds unless told otherwise.
 	scrapeTimeout = 10 * time.Second
 	// scrapesAtOnce is one for each of a pair of Prometheus servers, and as many for curious people.
@@ -126,6 +128,11 @@ func (m *Metrics) Listen(ctx context.Context, addr string) (stop func(), err err
 		return nil, fmt.Errorf("metrics.listen: %w: give every process of this machine an address of its own, or \"\" for none", err)
 	}
 	mux := http.NewServeMux()
+	// The worker has no other address at which a supervisor can see that it lives.
+	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"status":"ok"}`+"\n")
+	})
 	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
 		MaxRequestsInFlight: scrapesAtOnce, Timeout: scrapeTimeout,

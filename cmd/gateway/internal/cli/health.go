@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Health is gateway health.
+type Health struct {
+	For string `help:"Ask the API whether relay or video works; without it, whether a gateway or worker of this configuration lives." placeholder:"PART"`
+}
+
+const (
+	// healthTimeout bounds the whole look: a supervisor's own bound is usually five seconds, and then says nothing.
+	healthTimeout = 4 * time.Second
+	// healthBody bounds what is read of the answer; /readyz is less than 1 KiB.
+	healthBody = 64 << 10
+)
+
+// Run asks the process beside it: /healthz at metrics.listen, which serve and worker both have, or with --for the API's
+// /readyz at listen. It fails where that does not answer 200. The image has no shell and no other client for its health
+// check.
+func (h *Health) Run(ctx context.Context, p *Program) error {
+	cfg, err := p.Load()
+	if err != nil {
+		return err
+	}
+	key, address, path := "metrics.listen", cfg.Metrics.Listen, "/healthz"
+	switch h.For {
+	case "":
+	case "relay", "video":
+		key, address, path = "listen", cfg.Listen, "/readyz?for="+h.For
+	default:
+		return &UsageError{Err: fmt.Errorf("--for: wants relay or video, not %q", h.For)}
+	}
+	if address == "" {
+		return fmt.Errorf("%s is empty: nobody can be asked there", key)
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	answer, err := askHere(ctx, key, address, path)
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return printJSON(p.Stdout, json.RawMessage(answer))
+	}
+	fmt.Fprintln(p.Stdout, "ok")
+	return nil
+}
+
+// askHere gets a path from this machine's own process at a configured address and returns its body where the answer is
+// 200. key is the configuration key of the address.
+func askHere(ctx context.Context, key, address, path string) ([]byte, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	if port == "0" {
+		return nil, fmt.Errorf("%s: port 0 is another one at every start: give it one of its own", key)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // it listens at every address, so at this one
+		if ip != nil && ip.To4() == nil {
+			host = "::1"
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+path, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	// No proxy: the process is on this machine.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		var wrapped *url.Error // its own words repeat the address and the method
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		return nil, fmt.Errorf("%s: no answer: %w", key, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, healthBody))
+	if err != nil {
+		return nil, fmt.Errorf("%s: the answer broke off: %w", key, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s: %s", key, response.Status, strings.TrimSpace(string(body)))
+	}
+	return body, nil
+}
