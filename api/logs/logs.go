@@ -52,6 +52,8 @@ type service struct {
 	// whose is what the caller may see, and how it is shown.
 	whose func(ctx context.Context, q *calllog.Filter) error
 	shown func(Call) Call
+	// own: the calls are those of the token that asks.
+	own bool
 }
 
 // AddOperator adds the operations over all calls. tokenID finds a token's id by its id or name.
@@ -72,7 +74,7 @@ func AddOperator(g *edge.Group, root string, o Options, tokenID func(ctx context
 // AddOwn adds the operations over the calls of the token that asks.
 func AddOwn(g *edge.Group, root, tag string, o Options) {
 	s := &service{
-		Options: o, shown: Call.Own,
+		Options: o, shown: Call.Own, own: true,
 		whose: func(ctx context.Context, f *calllog.Filter) error {
 			x := edge.Of(ctx)
 			f.Token, f.Channel = x.Caller.ID, ""
@@ -141,6 +143,9 @@ func (s *service) calls(page calllog.Page) []Call {
 }
 
 func (s *service) scan(ctx context.Context, filter calllog.Filter, within calllog.Range) (calllog.Page, error) {
+	if s.own {
+		within.For = filter.Token
+	}
 	page, err := s.Calls.Scan(ctx, filter, within)
 	switch {
 	case errors.Is(err, calllog.ErrPlace):
@@ -184,7 +189,7 @@ func (s *service) table(x *edge.Request, r *http.Request, q query) error {
 	}
 }
 
-// kindOf says how far a search went that found nothing.
+// notFound says how far a search went that found nothing.
 func notFound(id string, page calllog.Page) error {
 	words := fmt.Sprintf("No call has the id %q.", id)
 	if page.Looked > 0 {

@@ -318,6 +318,39 @@ func TestScansShare(t *testing.T) {
 	}
 }
 
+// TestOneScanEach: scans that one asks for at the same time leave turns to others.
+func TestOneScanEach(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(storagetest.Redis(t).Options())
+	t.Cleanup(func() { _ = client.Close() })
+	gate := &gate{reached: make(chan struct{}, 100), open: make(chan struct{})}
+	client.AddHook(gate)
+	reader := calllog.NewReader(client)
+	var scans sync.WaitGroup
+	look := func(who string, back int) {
+		scans.Go(func() {
+			filter := calllog.Filter{Model: "none"}
+			within := calllog.Range{For: who, Limit: 1, After: fmt.Sprintf("%d-0", back+1)} // each reads for itself
+			if _, err := reader.Scan(t.Context(), filter, within); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for i := range 8 {
+		look("greedy", i)
+	}
+	<-gate.reached
+	look("other", 100) // with all turns taken it would wait for one that cannot end
+	<-gate.reached
+	select {
+	case <-gate.reached:
+		t.Error("one has several scans at a time")
+	default:
+	}
+	close(gate.open)
+	scans.Wait()
+}
+
 func FuzzRecord(f *testing.F) {
 	f.Add("a", `"`, "\x00\xff")
 	f.Fuzz(func(t *testing.T, id, model, words string) {

@@ -35,13 +35,14 @@ type Reader struct {
 	client *redis.Client
 	turns  chan struct{}
 
-	mu     sync.Mutex
-	chunks []*chunk // the last used at the end
+	mu      sync.Mutex
+	chunks  []*chunk                 // the last used at the end
+	looking map[string]chan struct{} // closed when the scan of that one is over
 }
 
 // NewReader reads what Logs have written. The client stays the caller's.
 func NewReader(client *redis.Client) *Reader {
-	return &Reader{client: client, turns: make(chan struct{}, scansMost)}
+	return &Reader{client: client, turns: make(chan struct{}, scansMost), looking: make(map[string]chan struct{})}
 }
 
 // Call is a call of the log at its place in it.
@@ -70,6 +71,9 @@ type Range struct {
 	After, Above string
 	// Limit is how many calls it finds at most; at least 1.
 	Limit int
+	// For is who looks: each has one scan at a time, so that who asks much waits behind themselves alone; "" as many as there
+	// are turns.
+	For string
 }
 
 // Scan looks for calls, the newest first, for two seconds at most: Page says how far it came. The error is
@@ -88,12 +92,11 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 			return page, ErrPlace
 		}
 	}
-	select {
-	case r.turns <- struct{}{}:
-		defer func() { <-r.turns }()
-	case <-ctx.Done():
-		return page, ctx.Err()
+	done, err := r.begin(ctx, within.For)
+	if err != nil {
+		return page, err
 	}
+	defer done()
 	s := scan{matcher: filter.matcher(), within: within, page: page}
 	ends := time.Now().Add(scanMost)
 	for size := firstChunk; ; size = nextChunk {
@@ -110,6 +113,39 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 		if below = "(" + s.page.Next; time.Now().After(ends) || ctx.Err() != nil {
 			return s.page, ctx.Err()
 		}
+	}
+}
+
+// begin waits for a turn, which lasts until done is called.
+func (r *Reader) begin(ctx context.Context, who string) (done func(), err error) {
+	over := make(chan struct{})
+	for waits := who != ""; waits; {
+		r.mu.Lock()
+		before := r.looking[who]
+		if waits = before != nil; !waits {
+			r.looking[who] = over
+		}
+		r.mu.Unlock()
+		if waits {
+			select {
+			case <-before:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	}
+	end := func() {
+		r.mu.Lock()
+		delete(r.looking, who)
+		r.mu.Unlock()
+		close(over)
+	}
+	select {
+	case r.turns <- struct{}{}:
+		return func() { <-r.turns; end() }, nil
+	case <-ctx.Done():
+		end()
+		return nil, ctx.Err()
 	}
 }
 
