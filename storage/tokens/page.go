@@ -138,23 +138,35 @@ func (t *Store) entries(ctx context.Context, entries []string) ([]record, error)
 // index makes the index of names where it lacks a token: the tokens are older than it, or a process that does not know it has
 // written some.
 func (t *Store) index(ctx context.Context) error {
-	var all, indexed *redis.IntCmd
-	_, err := t.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		all, indexed = pipe.HLen(ctx, tokensKey), pipe.ZCard(ctx, tokenIndexKey)
-		return nil
-	})
-	if err != nil {
-		return storage.RedisError("list tokens", err)
-	}
-	if all.Val() == indexed.Val() {
-		return nil
+	lacks, err := t.indexLacks(ctx)
+	if err != nil || lacks == t.indexing.broken.Load() {
+		return err
 	}
 	t.indexing.Lock()
 	defer t.indexing.Unlock()
+	if lacks, err = t.indexLacks(ctx); err != nil || lacks == t.indexing.broken.Load() {
+		return err // another one has made it meanwhile
+	}
 	if err := t.addToIndex(ctx); err != nil {
 		return err
 	}
-	return t.clearIndex(ctx)
+	if err := t.clearIndex(ctx); err != nil {
+		return err
+	}
+	if lacks, err = t.indexLacks(ctx); err == nil {
+		t.indexing.broken.Store(lacks)
+	}
+	return err
+}
+
+// indexLacks is how many tokens more there are than the index has.
+func (t *Store) indexLacks(ctx context.Context) (int64, error) {
+	var all, indexed *redis.IntCmd
+	_, err := t.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		all, indexed = pipe.HLen(ctx, tokensKey), pipe.ZCard(ctx, tokenIndexKey)
+		return nil
+	})
+	return all.Val() - indexed.Val(), storage.RedisError("list tokens", err)
 }
 
 // addToIndex puts all tokens into the index.

@@ -65,7 +65,11 @@ type Store struct {
 	unknown *lru.Cache[keySum, int64] // until when, in unix nanoseconds
 	lookups storage.Batch[*lookup]
 
-	indexing sync.Mutex // held while the index is made
+	indexing struct {
+		sync.Mutex // held while the index is made
+		// broken is how many tokens the index lacked when it was made: those whose records cannot be read have no names.
+		broken atomic.Int64
+	}
 
 	caching sync.Mutex    // held while a record is cached, and while changed grows
 	changed atomic.Uint64 // counts the changes seen; a record read before one is not cached after it
