@@ -33,15 +33,12 @@ func (d channelDesk) Has(channel string) bool {
 // Pause implements admin.ChannelDesk.
 func (d channelDesk) Pause(ctx context.Context, channel string, pause *router.Pause) error {
 	s := d.health
-	record := cooldownRecord{Paused: channel}
-	cooldown := channelhealth.Cooldown{Name: "pause " + url.QueryEscape(channel)}
-	// A pause that is there ends first: a longer one would stand against a shorter one.
-	err := s.tell(ctx, cooldown, record)
-	if err == nil && pause != nil {
-		record.By, record.Reason, cooldown.Left = pause.By, pause.Reason, time.Until(pause.Until)
-		err = s.tell(ctx, cooldown, record)
+	record := cooldownRecord{Resumed: channel}
+	cooldown := channelhealth.Cooldown{Name: "pause " + url.QueryEscape(channel), Left: router.PauseMost, Firm: true}
+	if pause != nil {
+		record, cooldown.Left = cooldownRecord{Paused: channel, By: pause.By, Reason: pause.Reason}, time.Until(pause.Until)
 	}
-	if err != nil {
+	if err := s.tell(ctx, cooldown, record); err != nil {
 		return err
 	}
 	s.router.Pause(channel, pause)

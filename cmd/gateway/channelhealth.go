@@ -54,12 +54,14 @@ type cooldownRecord struct {
 	Slow     bool            `json:"slow,omitempty"`
 	Asked    bool            `json:"asked,omitempty"`
 	Trouble  *router.Trouble `json:"trouble,omitempty"`
-	// Paused is a channel that an operator pauses, for as long as the cooldown has left, or lets in again. Woken is one whose
-	// cooldowns an operator ends.
-	Paused string `json:"paused,omitempty"`
-	Woken  string `json:"woken,omitempty"`
-	By     string `json:"by,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	// Paused is a channel that an operator pauses, for as long as the cooldown has left. Resumed is one that an operator lets in
+	// again: the word is kept as long as a pause may last, for processes that did not hear it. Woken is one whose cooldowns an
+	// operator ends.
+	Paused  string `json:"paused,omitempty"`
+	Resumed string `json:"resumed,omitempty"`
+	Woken   string `json:"woken,omitempty"`
+	By      string `json:"by,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 func newHealthSharer(store *channelhealth.Store, log *slog.Logger) *healthSharer {
@@ -202,11 +204,11 @@ func (s *healthSharer) apply(cooldown channelhealth.Cooldown) {
 		return
 	}
 	switch {
-	case text.Paused != "" && cooldown.Left > 0:
+	case text.Paused != "":
 		s.router.Pause(text.Paused, &router.Pause{Until: time.Now().Add(cooldown.Left).UTC(), By: text.By, Reason: text.Reason})
 		return
-	case text.Paused != "":
-		s.router.Pause(text.Paused, nil)
+	case text.Resumed != "":
+		s.router.Pause(text.Resumed, nil)
 		return
 	case text.Woken != "":
 		s.router.Wake(text.Woken)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"modelrelay/internal/testwait"
+	"modelrelay/storage"
 	"modelrelay/storage/storagetest"
 )
 
@@ -74,6 +75,15 @@ func TestChannelVerbs(t *testing.T) {
 	for _, s := range []*serving{here, there, late} {
 		become(s, "resumed by a command", 200)
 	}
+	// Who hears of a pause late, and not of its end, learns of that when the line to Redis stands anew.
+	server.Publish(storage.Prefix+"rest-news", `{"process":"x","name":"pause main","left":3600000,"text":{"paused":"main"}}`)
+	become(there, "paused by word alone", 503)
+	server.Close()
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	become(there, "resumed when Redis is back", 200)
+	become(here, "resumed when Redis is back", 200)
 	if stdout, stderr, code := run(t, nil, "channels", "wake", "main", "--config", path); code != 0 {
 		t.Errorf("wake: %s%s", stdout, stderr)
 	}

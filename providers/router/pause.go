@@ -7,6 +7,9 @@ import (
 	"modelrelay/providers"
 )
 
+// PauseMost is how long a pause may last: a channel that is to stay out for longer leaves the configuration.
+const PauseMost = 30 * 24 * time.Hour
+
 // Pause is a channel that an operator keeps out of routing for a while: no call goes there and no new job, while jobs that run
 // are polled.
 type Pause struct {

@@ -32,6 +32,8 @@ type Cooldown struct {
 	Left time.Duration
 	// Text is the writer's own account, any JSON. It is not looked at.
 	Text json.RawMessage
+	// Firm takes the place of one that ends later; without it the later end holds. It is the writer's, and not read back.
+	Firm bool
 }
 
 // Store shares between processes which channels cool down, and how each process finds them. It is all advice: without it
@@ -68,10 +70,10 @@ func aboutKey(process string) string   { return storage.Prefix + "about:" + proc
 func figuresKey(process string) string { return storage.Prefix + "figures:" + process }
 
 // publishScript remembers or ends one cooldown and tells everybody. Redis's own clock counts, so that those of the processes
-// may differ. A cooldown that ends before one known already is no news.
+// may differ. A cooldown that ends before one known already is no news, unless it is firm.
 //
 //	KEYS   cooldowns, the channel of news
-//	ARGV   name, ms left (0: it has ended), text, ms that a cooldown is kept after its end, the news
+//	ARGV   name, ms left (0: it has ended), text, ms that a cooldown is kept after its end, the news, 1 for a firm one
 const publishScript = `
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -80,7 +82,7 @@ if left <= 0 then
 	redis.call('HDEL', KEYS[1], ARGV[1])
 else
 	local known = redis.call('HGET', KEYS[1], ARGV[1])
-	if known and tonumber(string.match(known, '^%d+')) >= now + left then return 0 end
+	if ARGV[6] ~= '1' and known and tonumber(string.match(known, '^%d+')) >= now + left then return 0 end
 	redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now + left) .. ' ' .. ARGV[3])
 	local life = left + ARGV[4]
 	if redis.call('PTTL', KEYS[1]) < life then redis.call('PEXPIRE', KEYS[1], life) end
@@ -103,13 +105,17 @@ func (s *Store) Publish(ctx context.Context, cooldown Cooldown) error {
 	if cooldown.Left > 0 {
 		left = max(left, 1)
 	}
+	firm := 0
+	if cooldown.Firm {
+		firm = 1
+	}
 	news, err := json.Marshal(published{Process: s.process, Name: cooldown.Name, Left: left, Text: cooldown.Text})
 	if err != nil {
 		return fmt.Errorf("tell of a cooldown: %w", err)
 	}
 	keys := []string{cooldownsKey, newsKey}
 	return storage.RedisError("tell of a cooldown", s.script.Run(ctx, s.client, keys,
-		cooldown.Name, left, string(cooldown.Text), kept.Milliseconds(), news).Err())
+		cooldown.Name, left, string(cooldown.Text), kept.Milliseconds(), news, firm).Err())
 }
 
 // Cooldowns lists the cooldowns that all processes know, and those that are over and nothing has ended since.

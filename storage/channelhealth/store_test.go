@@ -55,6 +55,10 @@ func TestHealthRests(t *testing.T) {
 	if left := rests[0].Left; left <= 50*time.Second || left > time.Minute {
 		t.Errorf("got %s left of a minute", left)
 	}
+	tell(here, channelhealth.Cooldown{Name: "a 1", Left: time.Second, Text: []byte(`{"why":"firm"}`), Firm: true})
+	if got := <-heard; got.Left != time.Second || string(got.Text) != `{"why":"firm"}` {
+		t.Errorf("heard %+v, want the firm one", got)
+	}
 	// One that is over stays known: whether it has helped nobody has said yet.
 	tell(here, channelhealth.Cooldown{Name: "short", Left: time.Millisecond, Text: []byte(`{}`)})
 	testwait.Eventually(t, "a rest that is over", storagetest.Patience, func() bool {

@@ -17,9 +17,6 @@ import (
 // mostSaid bounds what is printed of an upstream's words, in bytes.
 const mostSaid = 300
 
-// mostPause bounds a pause, as /admin does.
-const mostPause = 30 * 24 * time.Hour
-
 type channelPauseCmd struct {
 	Name   string        `arg:"" help:"The channel's name."`
 	For    time.Duration `help:"How long, such as 30m or 8h; 30 days at most." default:"1h"`
@@ -28,7 +25,7 @@ type channelPauseCmd struct {
 
 // Run pauses the channel.
 func (c *channelPauseCmd) Run(ctx context.Context, p *Program) error {
-	if c.For < time.Minute || c.For > mostPause {
+	if c.For < time.Minute || c.For > router.PauseMost {
 		return &UsageError{Err: errors.New("--for: wants 1m to 720h")}
 	}
 	pause := &router.Pause{Until: time.Now().Add(c.For).UTC(), By: string(audit.CLI), Reason: c.Reason}
