@@ -1,54 +1,95 @@
 package storage
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// RedisOptions tunes the client. Nil, and zero in a field, mean the default.
+// RedisOptions says where Redis is beside its URL, and tunes the client. Nil, and zero in a field, mean the default.
 type RedisOptions struct {
 	Timeout  time.Duration // to dial, to write, to read one answer; default 1 s
 	PoolSize int           // connections kept; default 64, more are opened when callers need them
+	// Username and Password are those of Redis's access list, in place of the URL's.
+	Username, Password string
+	// TLS is asked at every new connection, so that files may change; only for rediss://. Nil: the roots of the system. An
+	// empty ServerName stands for the host that is dialed.
+	TLS func() (*tls.Config, error)
+	// Sentinel finds the primary, in place of the URL's host and port.
+	Sentinel RedisSentinel
 }
+
+// RedisSentinel says which sentinels know the primary. The zero value: none do.
+type RedisSentinel struct {
+	Master             string   // name of the primary among the sentinels
+	Addresses          []string // host:port; one that answers names the others
+	Username, Password string   // of the sentinels themselves
+}
+
+const (
+	defaultTimeout = time.Second // above it Redis counts as away
+	defaultPool    = 64          // connections kept
+	// idleFor ends connections that a busy moment opened, and that nobody needs any more.
+	idleFor = 5 * time.Minute
+	// The one repeat of a command comes soon: its caller waits.
+	minBackoff, maxBackoff = 5 * time.Millisecond, 20 * time.Millisecond
+)
 
 // OpenRedis makes a client that fails fast: a call to a Redis that is away ends within about two timeouts, one
 // try and one more. A URL may name its own timeouts: dial_timeout, read_timeout, write_timeout and pool_timeout, as in
 // redis://host/0?read_timeout=5s, for a Redis that is far away or slow. It does not connect. The caller closes the client,
 // after everything that uses it.
 func OpenRedis(url string, opts *RedisOptions) (*redis.Client, error) {
+	if opts == nil {
+		opts = &RedisOptions{}
+	}
+	ro, err := clientOptions(url, opts)
+	if err != nil {
+		return nil, err
+	}
+	if opts.Sentinel.Master == "" {
+		return redis.NewClient(ro), nil
+	}
+	client := redis.NewFailoverClient(failoverOptions(ro, opts.Sentinel))
+	client.AddHook(unknownPrimary{opts.Sentinel.Master})
+	return client, nil
+}
+
+// clientOptions are those of a client of one server.
+func clientOptions(url string, opts *RedisOptions) (*redis.Options, error) {
 	ro, err := redis.ParseURL(url)
 	if err != nil {
 		// The library's error may repeat the URL, which may hold a password.
 		return nil, errors.New("redis url: want redis://[user:password@]host:port/db")
 	}
-	timeout, pool := time.Second, 64
-	if opts != nil && opts.Timeout > 0 {
-		timeout = opts.Timeout
+	if opts.Username != "" {
+		ro.Username = opts.Username
 	}
-	if opts != nil && opts.PoolSize > 0 {
-		pool = opts.PoolSize
+	if opts.Password != "" {
+		ro.Password = opts.Password
 	}
+	timeout := cmp.Or(opts.Timeout, defaultTimeout)
 	for _, of := range []*time.Duration{&ro.DialTimeout, &ro.ReadTimeout, &ro.WriteTimeout, &ro.PoolTimeout} {
 		if *of == 0 {
 			*of = timeout
 		}
 	}
+	ro.Dialer = newDialer(ro, opts.TLS).dial
 	ro.ContextTimeoutEnabled = true
 	ro.DialerRetries = 1
 	ro.MaxRetries = 1
-	ro.MinRetryBackoff, ro.MaxRetryBackoff = 5*time.Millisecond, 20*time.Millisecond
-	ro.PoolSize = pool
-	ro.MaxIdleConns = pool
-	ro.ConnMaxIdleTime = 5 * time.Minute
+	ro.MinRetryBackoff, ro.MaxRetryBackoff = minBackoff, maxBackoff
+	ro.PoolSize = cmp.Or(opts.PoolSize, defaultPool)
+	ro.MaxIdleConns = ro.PoolSize
+	ro.ConnMaxIdleTime = idleFor
 	ro.DisableIdentity = true
 	ro.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return redis.NewClient(ro), nil
+	return ro, nil
 }
 
 // pingKey holds a sign that Redis takes writes.
@@ -61,38 +102,6 @@ const pingTTL = time.Minute
 // error is ErrUnavailable when it does not.
 func PingRedis(ctx context.Context, client *redis.Client) error {
 	return RedisError("ping redis", client.Set(ctx, pingKey, "", pingTTL).Err())
-}
-
-// RedisError adds what was being done and sorts the error: redis.Nil is ErrNotFound, an answer of Redis stays
-// what it is unless Redis says that it cannot serve now, a caller's cancellation stays a cancellation, and
-// everything else (dial, timeout, a closed connection, no free connection) is ErrUnavailable.
-func RedisError(doing string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, redis.Nil):
-		return fmt.Errorf("%s: %w", doing, ErrNotFound)
-	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	if answer, ok := errors.AsType[redis.Error](err); ok && !servesNot(answer.Error()) {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
-}
-
-// servesNot tells the answers of a Redis that is up but cannot do its work now: loading its file, a replica cut
-// off, out of memory, refusing our credentials.
-func servesNot(answer string) bool {
-	for _, prefix := range []string{
-		"LOADING", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "BUSY", "TRYAGAIN", "MISCONF", "OOM", "NOREPLICAS",
-		"NOAUTH", "WRONGPASS", "NOPERM", "ERR max number of clients",
-	} {
-		if strings.HasPrefix(answer, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // Follow calls hear for what is published on a channel of Redis, one after the other, until ctx ends or the client is closed;

@@ -80,7 +80,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	p := &parts{cfg: cfg, log: newLogger(m.Stderr, cfg.Log), tracer: m.tracer}
 	p.loaded.Store(&cfg)
 	var err error
-	if p.redis, err = storage.OpenRedis(cfg.Redis.URL.Reveal(), nil); err != nil {
+	if p.redis, err = storage.OpenRedis(cfg.Redis.URL.Reveal(), cfg.Redis.Options()); err != nil {
 		return nil, fmt.Errorf("open redis: %w", err)
 	}
 	m.onClose(p.redis.Close)

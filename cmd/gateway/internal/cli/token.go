@@ -225,7 +225,7 @@ func (p *Program) withAudit(work func(*tokens.Store, *redis.Client) error) error
 	if err != nil {
 		return err
 	}
-	client, err := storage.OpenRedis(cfg.Redis.URL.Reveal(), nil)
+	client, err := storage.OpenRedis(cfg.Redis.URL.Reveal(), cfg.Redis.Options())
 	if err != nil {
 		return fmt.Errorf("open redis: %w", err)
 	}

@@ -94,12 +94,6 @@ type Log struct {
 	Format string `yaml:"format" doc:"json or text"`
 }
 
-// Redis holds tokens, limits and usage.
-type Redis struct {
-	// URL may carry a password, so it prints as a secret.
-	URL providers.Secret `yaml:"url" doc:"redis://[user:password@]host:port/db, or rediss:// for TLS; a slow one takes ?read_timeout=5s (default 1s, then it counts as away)"`
-}
-
 // Temporal runs the video tasks.
 type Temporal struct {
 	Address   string `yaml:"address" doc:"host:port of the Temporal frontend"`
@@ -261,6 +255,7 @@ func Parse(file string, text []byte, env func(string) (string, bool), vendors pr
 	cfg := Default()
 	dec := &decoder{env: env, folder: filepath.Dir(file), places: map[string]place{}, lost: map[place]bool{}}
 	dec.document(text, &cfg)
+	inFolder(dec.folder, &cfg.Redis.TLS.CA, &cfg.Redis.TLS.Cert, &cfg.Redis.TLS.Key)
 	if len(dec.problems) == 0 {
 		for _, problem := range cfg.Validate(vendors) {
 			dec.addAt(problem.Key, problem.Message)

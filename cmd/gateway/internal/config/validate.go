@@ -11,7 +11,6 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 	"modelrelay/providers/translate"
-	"modelrelay/storage"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
 )
@@ -103,9 +102,7 @@ func (v *validator) front(c Config) {
 }
 
 func (v *validator) services(c Config) {
-	if _, err := storage.OpenRedis(c.Redis.URL.Reveal(), nil); err != nil {
-		v.add("redis.url", "wants redis://[user:password@]host:port/db")
-	}
+	checkRedis(v, c.Redis)
 	v.address("temporal.address", c.Temporal.Address)
 	v.filled("temporal.namespace", c.Temporal.Namespace)
 	v.filled("temporal.task_queue", c.Temporal.TaskQueue)

@@ -1,0 +1,154 @@
+// Package certs reads certificates and keys from files, and again when the files change, so that a certificate is replaced
+// without a restart. It knows no service and no configuration.
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// maxFile bounds a file, in bytes: the roots of a whole system are a quarter of it.
+const maxFile = 1 << 20
+
+// Files name what a client needs to speak TLS. All may be empty.
+type Files struct {
+	CA         string // PEM certificates of those who may sign the server's; empty: the system's roots
+	Cert, Key  string // PEM: what the client shows; both or none
+	ServerName string // name in the server's certificate; empty: the host that is dialed
+}
+
+// Parts of Files, as problems name them.
+const (
+	PartCA   = "ca"
+	PartCert = "cert"
+	PartKey  = "key"
+)
+
+// Problem is a file that cannot be used.
+type Problem struct {
+	Part string
+	Err  error
+}
+
+// Error names the part.
+func (p *Problem) Error() string { return p.Part + ": " + p.Err.Error() }
+
+// Unwrap returns the reason.
+func (p *Problem) Unwrap() error { return p.Err }
+
+// Check reads the files and tells the first problem, nil for none.
+func (f Files) Check() *Problem {
+	config, err := f.load()
+	if problem, ok := errors.AsType[*Problem](err); ok {
+		return problem
+	}
+	for i := range config.Certificates {
+		if leaf := config.Certificates[i].Leaf; time.Now().After(leaf.NotAfter) {
+			return &Problem{PartCert, fmt.Errorf("%s expired on %s", f.Cert, leaf.NotAfter.UTC().Format(time.DateOnly))}
+		}
+	}
+	return nil
+}
+
+// load reads the files. Its error is a *Problem.
+func (f Files) load() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.ServerName}
+	if f.CA != "" {
+		text, err := read(f.CA)
+		if err != nil {
+			return nil, &Problem{PartCA, err}
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, &Problem{PartCA, fmt.Errorf("%s holds no certificate in PEM", f.CA)}
+		}
+	}
+	switch {
+	case f.Cert == "" && f.Key == "":
+		return config, nil
+	case f.Cert == "":
+		return nil, &Problem{PartCert, errors.New("is missing beside key")}
+	case f.Key == "":
+		return nil, &Problem{PartKey, errors.New("is missing beside cert")}
+	}
+	cert, err := read(f.Cert)
+	if err != nil {
+		return nil, &Problem{PartCert, err}
+	}
+	key, err := read(f.Key)
+	if err != nil {
+		return nil, &Problem{PartKey, err}
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, &Problem{PartCert, fmt.Errorf("%s and %s are no pair: %w", f.Cert, f.Key, err)}
+	}
+	config.Certificates = []tls.Certificate{pair}
+	return config, nil
+}
+
+// read reads a file. Its error names the file.
+func read(path string) ([]byte, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the file cannot be read: %w", err)
+	case len(text) > maxFile:
+		return nil, fmt.Errorf("the file %s is larger than %d KiB", path, maxFile>>10)
+	}
+	return text, nil
+}
+
+// Source gives the newest configuration of its files. Safe for concurrent use.
+type Source struct {
+	files Files
+
+	mu     sync.Mutex
+	config *tls.Config    // nil: nothing was read yet
+	found  [3]os.FileInfo // what config was read from; nil for no file
+}
+
+// NewSource makes a source. It reads nothing yet.
+func NewSource(files Files) *Source { return &Source{files: files} }
+
+// Config is the configuration as the files have it now, which the caller must not change. Files that cannot be used count only
+// where none could before: while a certificate and its key are being replaced, one of them is the old one for a moment.
+func (s *Source) Config() (*tls.Config, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := [3]os.FileInfo{stat(s.files.CA), stat(s.files.Cert), stat(s.files.Key)}
+	if s.config != nil && sameFile(found[0], s.found[0]) && sameFile(found[1], s.found[1]) && sameFile(found[2], s.found[2]) {
+		return s.config, nil
+	}
+	config, err := s.files.load()
+	switch {
+	case err == nil:
+		s.config, s.found = config, found
+	case s.config == nil:
+		return nil, err
+	}
+	return s.config, nil
+}
+
+func stat(path string) os.FileInfo {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+func sameFile(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}

@@ -1,0 +1,109 @@
+package config_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"modelrelay/cmd/gateway/internal/config"
+)
+
+// writeCertificate writes a certificate that ends at the given time, and its key.
+func writeCertificate(t *testing.T, cert, key string, ends time.Time) {
+	t.Helper()
+	pair, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway"}, NotBefore: ends.Add(-48 * time.Hour), NotAfter: ends,
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &pair.PublicKey, pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(path, kind string, bytes []byte) {
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(cert, "CERTIFICATE", der)
+	write(key, "PRIVATE KEY", secret)
+}
+
+// TestRedis: what is wrong with the way to Redis names its key and its line.
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	writeCertificate(t, at("good.pem"), at("good.key"), time.Now().Add(24*time.Hour))
+	writeCertificate(t, at("old.pem"), at("old.key"), time.Now().Add(-time.Hour))
+	if err := os.WriteFile(at("empty.pem"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load := func(text string) (config.Config, error) {
+		return config.Parse(at("gateway.yaml"), []byte(text), testEnv, testVendors())
+	}
+	const secure = "redis:\n  url: rediss://redis.internal:6379/0\n"
+	for text, want := range map[string]string{
+		"redis: {username: relay}":                                                      "1:1: redis.password: is missing beside username",
+		"redis:\n  tls: {ca: good.pem}":                                                 "2:3: redis.tls: wants redis.url to begin with rediss://",
+		secure + "  tls: {ca: none.pem}":                                                "3:9: redis.tls.ca: the file cannot be read: open " + at("none.pem"),
+		secure + "  tls: {ca: empty.pem}":                                               "redis.tls.ca: " + at("empty.pem") + " holds no certificate",
+		secure + "  tls: {cert: good.pem}":                                              "redis.tls.key: is missing beside cert",
+		secure + "  tls: {key: good.key}":                                               "redis.tls.cert: is missing beside key",
+		secure + "  tls: {cert: good.pem, key: none.key}":                               "redis.tls.key: the file cannot be read",
+		secure + "  tls: {cert: good.pem, key: old.key}":                                "redis.tls.cert: " + at("good.pem") + " and " + at("old.key") + " are no pair",
+		secure + "  tls: {cert: old.pem, key: old.key}":                                 "redis.tls.cert: " + at("old.pem") + " expired on ",
+		"redis:\n  sentinel: {master: gateway}":                                         "redis.sentinel.addresses: is missing beside master",
+		"redis:\n  sentinel: {addresses: [\"a:26379\"]}":                                "redis.sentinel.master: is missing",
+		"redis:\n  sentinel: {password: x}":                                             "redis.sentinel.master: is missing",
+		"redis:\n  sentinel: {master: m, addresses: [\"a:26379\", b]}":                  `redis.sentinel.addresses[1]: "b" is no host:port`,
+		"redis:\n  sentinel: {master: m, addresses: [\"a:26379\"], username: sentinel}": "redis.sentinel.password: is missing beside username",
+	} {
+		if _, err := load(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngot %v\nwant %s", text, err, want)
+		}
+	}
+	cfg, err := load(secure + "  username: relay\n  password: " + testPassword + "\n  tls: {ca: good.pem, cert: good.pem, key: good.key, server_name: redis}\n  sentinel: {master: m, addresses: [\"a:26379\"], password: s}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := cfg.Redis.Options()
+	if opts.Username != "relay" || opts.Password != testPassword || opts.Sentinel.Master != "m" || opts.Sentinel.Password != "s" || opts.Sentinel.Addresses[0] != "a:26379" {
+		t.Errorf("got %+v", opts)
+	}
+	first, err := opts.TLS()
+	if err != nil || first.ServerName != "redis" || first.RootCAs == nil || len(first.Certificates) != 1 {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	// A certificate that is replaced counts from the next connection on; a half of a pair does not.
+	if err := os.Rename(at("old.key"), at("good.key")); err != nil {
+		t.Fatal(err)
+	}
+	if half, err := opts.TLS(); err != nil || half != first {
+		t.Errorf("while only the key is new: got %p, %v, want the pair before", half, err)
+	}
+	if err := os.Rename(at("old.pem"), at("good.pem")); err != nil {
+		t.Fatal(err)
+	}
+	if next, err := opts.TLS(); err != nil || next == first || string(next.Certificates[0].Certificate[0]) == string(first.Certificates[0].Certificate[0]) {
+		t.Errorf("both are new: got %p, %v, want another than %p", next, err, first)
+	}
+}
+
+const testPassword = "server-secret"

@@ -1,0 +1,102 @@
+package storage
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// keepAlive finds out that a machine is gone with which nobody speaks.
+const keepAlive = 15 * time.Second
+
+// dialer opens connections to Redis and to sentinels.
+type dialer struct {
+	timeout time.Duration // for the connection and the handshake together
+	tls     func() (*tls.Config, error)
+}
+
+// newDialer reads from the options of a URL whether connections are encrypted.
+func newDialer(ro *redis.Options, secure func() (*tls.Config, error)) dialer {
+	d := dialer{timeout: ro.DialTimeout}
+	if ofURL := ro.TLSConfig; ofURL != nil {
+		ofURL.ServerName = "" // other hosts are dialed as well
+		d.tls = func() (*tls.Config, error) { return ofURL, nil }
+		if secure != nil {
+			d.tls = secure
+		}
+	}
+	return d
+}
+
+func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	conn, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
+	if err != nil || d.tls == nil {
+		return conn, err
+	}
+	config, err := d.tls()
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	if config.ServerName == "" {
+		config = config.Clone()
+		config.ServerName, _, _ = net.SplitHostPort(address) // it was dialed
+	}
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("handshake with %s: %w", address, err)
+	}
+	return secured, nil
+}
+
+// failoverOptions are those of a client that asks sentinels for the primary at each new connection, and leaves the old ones
+// when they name another.
+func failoverOptions(ro *redis.Options, of RedisSentinel) *redis.FailoverOptions {
+	return &redis.FailoverOptions{
+		MasterName: of.Master, SentinelAddrs: of.Addresses, SentinelUsername: of.Username, SentinelPassword: of.Password,
+		Dialer: ro.Dialer, Protocol: ro.Protocol, Username: ro.Username, Password: ro.Password, DB: ro.DB,
+		DialTimeout: ro.DialTimeout, ReadTimeout: ro.ReadTimeout, WriteTimeout: ro.WriteTimeout, PoolTimeout: ro.PoolTimeout,
+		ContextTimeoutEnabled: ro.ContextTimeoutEnabled, DialerRetries: ro.DialerRetries,
+		MaxRetries: ro.MaxRetries, MinRetryBackoff: ro.MinRetryBackoff, MaxRetryBackoff: ro.MaxRetryBackoff,
+		PoolSize: ro.PoolSize, MaxIdleConns: ro.MaxIdleConns, ConnMaxIdleTime: ro.ConnMaxIdleTime,
+		DisableIdentity: ro.DisableIdentity,
+	}
+}
+
+// unknownPrimary turns the answers of sentinels into errors of their own: what a sentinel does not know must not look like a
+// key that Redis does not have.
+type unknownPrimary struct{ master string }
+
+// DialHook implements redis.Hook.
+func (u unknownPrimary) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := next(ctx, network, address)
+		answer, answered := errors.AsType[redis.Error](err)
+		switch {
+		case err == nil:
+			return conn, nil
+		case errors.Is(err, redis.Nil):
+			return nil, fmt.Errorf("primary %q: %w", u.master, errPrimary)
+		case answered && !strings.HasPrefix(answer.Error(), "LOADING"):
+			return nil, fmt.Errorf("primary %q: %w: %v", u.master, errSentinel, err) //nolint:errorlint // as an answer of Redis it would mean something else
+		}
+		return nil, err
+	}
+}
+
+// ProcessHook implements redis.Hook.
+func (unknownPrimary) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (unknownPrimary) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}

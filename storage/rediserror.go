@@ -1,0 +1,85 @@
+package storage
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// RedisError adds what was being done and sorts the error: redis.Nil is ErrNotFound, an answer of Redis stays
+// what it is unless Redis says that it cannot serve now, a caller's cancellation stays a cancellation, and
+// everything else (dial, timeout, a closed connection, no free connection) is ErrUnavailable. Where the cause is one that an
+// operator mends, the error names the key of the configuration.
+func RedisError(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, redis.Nil):
+		return fmt.Errorf("%s: %w", doing, ErrNotFound)
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if answer, ok := errors.AsType[redis.Error](err); ok && !servesNot(answer.Error()) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if remedy := remedyOf(err); remedy != "" {
+		return fmt.Errorf("%s: %w: %s: %w", doing, ErrUnavailable, remedy, err)
+	}
+	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
+}
+
+// servesNot tells the answers of a Redis that is up but cannot do its work now: loading its file, a replica cut
+// off, out of memory, refusing our credentials.
+func servesNot(answer string) bool {
+	for _, prefix := range []string{
+		"LOADING", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "BUSY", "TRYAGAIN", "MISCONF", "OOM", "NOREPLICAS",
+		"NOAUTH", "WRONGPASS", "NOPERM", "ERR max number of clients",
+	} {
+		if strings.HasPrefix(answer, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// errPrimary says that no sentinel that answers knows the primary.
+var errPrimary = errors.New("unknown to the sentinels")
+
+// errSentinel says that the sentinels refuse our credentials.
+var errSentinel = errors.New("the sentinels refuse us")
+
+// remedyOf is what an operator looks at, "" where nothing in the configuration causes the error.
+func remedyOf(err error) string {
+	var (
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+	)
+	text := err.Error()
+	switch {
+	case errors.Is(err, errPrimary):
+		return "see redis.sentinel.master"
+	case errors.Is(err, errSentinel):
+		return "see redis.sentinel.username and redis.sentinel.password"
+	case errors.As(err, &authority):
+		return "the server's certificate is of another authority than redis.tls.ca"
+	case errors.As(err, &name):
+		return "the server's certificate is for another name: see redis.tls.server_name"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "the server's certificate is not valid at this time"
+	case strings.Contains(text, "remote error: tls:"):
+		return "the server refuses our certificate: see redis.tls.cert and redis.tls.key"
+	case strings.Contains(text, "does not look like a TLS handshake"):
+		return "the server speaks no TLS: redis.url begins with rediss://"
+	}
+	for _, prefix := range []string{"NOAUTH", "WRONGPASS", "ERR AUTH", "NOPERM"} {
+		if answer, ok := errors.AsType[redis.Error](err); ok && strings.HasPrefix(answer.Error(), prefix) {
+			return "the server refuses us: see redis.username, redis.password, and those in redis.url"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,70 @@
+package storagetest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/internal/testwait"
+)
+
+// Failover is a primary, its replica, and three sentinels that replace it when it is gone.
+type Failover struct {
+	Servers   []*Process // the primary comes first
+	Sentinels []*Process
+}
+
+// What a Failover is called, and its credentials.
+const (
+	FailoverMaster           = "gateway"
+	FailoverUser             = "relay"
+	FailoverPassword         = "server-secret"
+	FailoverSentinelPassword = "sentinel-secret"
+)
+
+// StartFailover starts them and waits until the sentinels know each other and the replica follows.
+func StartFailover(tb testing.TB) *Failover {
+	tb.Helper()
+	user := "user " + FailoverUser + " on >" + FailoverPassword + " ~* &* +@all"
+	lines := []string{user, "user default off", "masteruser " + FailoverUser, "masterauth " + FailoverPassword, `save ""`, "repl-diskless-sync-delay 0"}
+	f := &Failover{Servers: []*Process{StartProcess(tb, lines...)}}
+	primary := strings.ReplaceAll(f.Servers[0].Address, ":", " ")
+	f.Servers = append(f.Servers, StartProcess(tb, append(lines, "replicaof "+primary)...))
+	for range 3 {
+		f.Sentinels = append(f.Sentinels, StartSentinel(tb, "requirepass "+FailoverSentinelPassword,
+			"sentinel monitor "+FailoverMaster+" "+primary+" 2",
+			"sentinel auth-user "+FailoverMaster+" "+FailoverUser, "sentinel auth-pass "+FailoverMaster+" "+FailoverPassword,
+			"sentinel sentinel-pass "+FailoverSentinelPassword,
+			"sentinel down-after-milliseconds "+FailoverMaster+" 1000", "sentinel failover-timeout "+FailoverMaster+" 1000"))
+	}
+	for _, sentinel := range f.Sentinels {
+		client := sentinel.Client(tb, func(o *redis.Options) { o.Password = FailoverSentinelPassword })
+		testwait.Eventually(tb, "the sentinels", Patience, func() bool {
+			known, _ := client.Do(tb.Context(), "SENTINEL", "CKQUORUM", FailoverMaster).Text()
+			seen, _ := client.Do(tb.Context(), "SENTINEL", "REPLICAS", FailoverMaster).Slice()
+			return strings.HasPrefix(known, "OK 3") && len(seen) == 1
+		})
+	}
+	replica := f.Client(tb, 1)
+	testwait.Eventually(tb, "the replica", Patience, func() bool {
+		role, _ := replica.Do(tb.Context(), "ROLE").Slice()
+		return len(role) > 3 && role[3] == "connected"
+	})
+	return f
+}
+
+// Client speaks to one of the servers itself.
+func (f *Failover) Client(tb testing.TB, server int) *redis.Client {
+	tb.Helper()
+	return f.Servers[server].Client(tb, func(o *redis.Options) { o.Username, o.Password = FailoverUser, FailoverPassword })
+}
+
+// Addresses are those of the sentinels.
+func (f *Failover) Addresses() []string {
+	var addresses []string
+	for _, sentinel := range f.Sentinels {
+		addresses = append(addresses, sentinel.Address)
+	}
+	return addresses
+}

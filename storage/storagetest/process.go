@@ -1,0 +1,126 @@
+package storagetest
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/internal/testwait"
+)
+
+// serverVariable names the program of a real Redis: redis-server unless it is set, or valkey-server.
+const serverVariable = "MODELRELAY_TEST_REDIS_SERVER"
+
+// Process is a real server of Redis, or a sentinel, with an address and a folder of its own, which a test may kill and start
+// again. It ends with the test.
+type Process struct {
+	Address string // 127.0.0.1:port
+	// Dir holds its data and its configuration, which it may write itself.
+	Dir string
+
+	args []string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the running one has ended
+	out  *Log
+}
+
+// StartProcess starts a server with the given lines of configuration, beside its address and its folder, and waits until it
+// accepts connections. A test on a machine without the program is skipped.
+func StartProcess(tb testing.TB, lines ...string) *Process {
+	tb.Helper()
+	return startProcess(tb, nil, lines)
+}
+
+// StartSentinel is StartProcess of a sentinel.
+func StartSentinel(tb testing.TB, lines ...string) *Process {
+	tb.Helper()
+	return startProcess(tb, []string{"--sentinel"}, lines)
+}
+
+func startProcess(tb testing.TB, args, lines []string) *Process {
+	tb.Helper()
+	p := &Process{Address: freeAddress(tb), Dir: tb.TempDir(), out: new(Log)}
+	host, port, _ := net.SplitHostPort(p.Address)
+	file := filepath.Join(p.Dir, "redis.conf")
+	text := strings.Join(append([]string{"bind " + host, "port " + port, "dir " + p.Dir}, lines...), "\n") + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	p.args = append([]string{file}, args...)
+	tb.Cleanup(p.Kill)
+	p.Start(tb)
+	return p
+}
+
+// Start runs the server, again after a Kill.
+func (p *Process) Start(tb testing.TB) {
+	tb.Helper()
+	program := os.Getenv(serverVariable) //nolint:forbidigo // only tests come here
+	if program == "" {
+		program = "redis-server"
+		if _, err := exec.LookPath(program); err != nil {
+			tb.Skip("redis-server is not installed: apt-get install redis-server")
+		}
+	}
+	p.cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), program, p.args...) //nolint:gosec // the tester names it
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
+	if err := p.cmd.Start(); err != nil {
+		tb.Fatalf("%s: %v", serverVariable, err)
+	}
+	ended := make(chan struct{})
+	p.done = ended
+	go func() {
+		defer close(ended)
+		_ = p.cmd.Wait() // it was killed
+	}()
+	testwait.Eventually(tb, "the server at "+p.Address, Patience, func() bool {
+		select {
+		case <-ended:
+			tb.Fatalf("%s ended:\n%s", program, p.out)
+		default:
+		}
+		conn, err := (&net.Dialer{}).DialContext(tb.Context(), "tcp", p.Address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+}
+
+// Kill ends the server at once, as kill -9 does.
+func (p *Process) Kill() {
+	if p.cmd == nil || p.cmd.Process == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.done
+}
+
+// Client speaks to the server itself, without a gateway's ways; closed at the end of the test. change may be nil.
+func (p *Process) Client(tb testing.TB, change func(*redis.Options)) *redis.Client {
+	tb.Helper()
+	opts := &redis.Options{Addr: p.Address}
+	if change != nil {
+		change(opts)
+	}
+	client := redis.NewClient(opts)
+	tb.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// freeAddress is an address on which nobody listens.
+func freeAddress(tb testing.TB) string {
+	tb.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // it has no connection
+	return listener.Addr().String()
+}
