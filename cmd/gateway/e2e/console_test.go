@@ -38,7 +38,7 @@ func TestConsoleFirstMinute(t *testing.T) {
 	b.await("an answer to the chat", `document.querySelector('.answer')?.textContent.length > 0 && document.querySelector('.facts-line')`)
 	b.press("#make-video")
 	b.await("a video that plays", `document.querySelector('video')?.currentTime > 0`)
-	b.await("the last tick", `document.querySelectorAll('#steps-in .mark.done').length === 5`)
+	b.await("the last tick", `document.querySelectorAll('#steps-in .mark.done').length === 5 && document.querySelector('.head p').textContent === '5 of 5'`)
 	b.check("set-up")
 	b.record("setup.png")
 
