@@ -101,6 +101,8 @@ type Bounds struct {
 	TaskAge time.Duration
 	// AuditRetention is how long the archive keeps a day of the audit log after its end; 0: for ever.
 	AuditRetention time.Duration
+	// CallsRetention is how long the archive keeps a day of the history of calls after its end; 0: nothing is removed.
+	CallsRetention time.Duration
 }
 
 // Assignment is the channel and key one attempt uses. It holds no secret, so it may stand in history.

@@ -14,6 +14,8 @@ const (
 	// auditFolder has a file of each finished day, audit/2026-11-22.jsonl, with an entry a line.
 	auditFolder = "audit/"
 	auditEnding = ".jsonl"
+	// callsFolder has a folder of each day of the history of calls, calls/2026-11-22/.
+	callsFolder = "calls/"
 )
 
 // AuditLog is what the sweep needs of the audit log. *audit.Log implements it.
@@ -59,6 +61,27 @@ func (a *Activities) sweepAudit(ctx context.Context, now time.Time) error {
 		if err := a.Objects.Delete(ctx, object.Key); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// sweepCalls removes the days of the history of calls whose retention is over.
+func (a *Activities) sweepCalls(ctx context.Context, now time.Time) error {
+	if a.Bounds.CallsRetention <= 0 {
+		return nil
+	}
+	for folder, err := range a.Objects.Folders(ctx, callsFolder) {
+		if err != nil {
+			return err
+		}
+		day, err := time.Parse(time.DateOnly, path.Base(folder))
+		if err != nil || now.Sub(day) < a.Bounds.CallsRetention+dayLength {
+			continue // not ours, or not yet
+		}
+		if err := a.Objects.DeletePrefix(ctx, folder); err != nil {
+			return err
+		}
+		a.Log.InfoContext(ctx, "calls whose retention is over removed", "day", path.Base(folder))
 	}
 	return nil
 }

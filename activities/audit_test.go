@@ -41,3 +41,27 @@ func TestSweepAudit(t *testing.T) {
 		t.Errorf("filed %q; to be filed %v, %v", text, line, err)
 	}
 }
+
+// TestSweepCalls removes the days of the history of calls whose retention is over, and nothing where there is none.
+func TestSweepCalls(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UTC()
+	file := func(ago int) string {
+		return "calls/" + now.AddDate(0, 0, -ago).Format(time.DateOnly) + "/07/A-1-2.jsonl.zst"
+	}
+	r, bucket := sweeper(t, file(0), file(2), file(30), file(32), "calls/notes/a.txt")
+	for _, retention := range []time.Duration{0, 30 * 24 * time.Hour} {
+		r.acts.Bounds.CallsRetention = retention
+		if _, err := sweep(t, r, r.acts.SweepOutputs); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{file(0), file(2), file(30), file(32), "calls/notes/a.txt"}
+		if retention > 0 {
+			want = slices.Delete(want, 3, 4)
+		}
+		slices.Sort(want)
+		if got := bucket.Keys(); !slices.Equal(got, want) {
+			t.Errorf("retention %v: left %v, want %v", retention, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"path"
 	"time"
 
@@ -22,7 +23,8 @@ type Swept struct {
 	Objects int      `json:"objects,omitempty"`
 }
 
-// SweepOutputs removes the outputs whose day of expiry is over, and looks after the days of the audit log. Running it again finds the rest.
+// SweepOutputs removes the outputs whose day of expiry is over, and looks after the days of the audit log and of the
+// history of calls. Running it again finds the rest.
 func (a *Activities) SweepOutputs(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
@@ -40,7 +42,7 @@ func (a *Activities) SweepOutputs(ctx context.Context) (Swept, error) {
 		swept.Days = append(swept.Days, path.Base(folder))
 		a.Log.InfoContext(ctx, "expired outputs removed", "day", path.Base(folder))
 	}
-	if err := a.sweepAudit(ctx, time.Now()); err != nil {
+	if err := errors.Join(a.sweepAudit(ctx, time.Now()), a.sweepCalls(ctx, time.Now())); err != nil {
 		return swept, again(record(err), 0)
 	}
 	return swept, nil

@@ -65,8 +65,8 @@ func AddOperator(g *edge.Group, root string, o Options, tokenID func(ctx context
 			return err
 		},
 	}
-	const words = "The log has the newest calls, conversations and creates of tasks (calls.recent), those that were refused too, about a second after their end. " +
-		"It knows nothing of what was said."
+	const words = "The log has the newest calls, conversations and creates of tasks (calls.recent), those that were refused too, about a second after their end, " +
+		"and behind them the history of the archive (calls.retention), file by file of five minutes. It knows nothing of what was said."
 	s.add(g, "admin", root, words, parameters(true), nil)
 	s.addTraffic(g, root)
 }
@@ -198,7 +198,7 @@ func notFound(id string, page calllog.Page) error {
 	return &providers.Fault{Kind: providers.NotFound, Message: words}
 }
 
-// earlier is how long before its id a call may have come, by another process's clock.
+// earlier is how long before or after its id a call may have come, by another process's clock.
 const earlier = time.Minute
 
 // find answers with one call.
@@ -211,17 +211,28 @@ func (s *service) find(x *edge.Request, r *http.Request) error {
 		return err
 	}
 	if at, ours := edge.RequestTime(filter.ID); ours {
-		filter.Since = at.Add(-earlier)
+		filter.Since, filter.Until = at.Add(-earlier), at.Add(earlier)
 	}
-	page, err := s.scan(r.Context(), filter, calllog.Range{Limit: 1})
-	if err != nil {
-		return err
+	within, all := calllog.Range{Limit: 1}, calllog.Page{}
+	for ends := time.Now().Add(findFor); ; {
+		page, err := s.scan(r.Context(), filter, within)
+		if err != nil {
+			return err
+		}
+		if len(page.Calls) > 0 {
+			return x.JSON(s.calls(page)[0])
+		}
+		if page.Looked > 0 {
+			all.Looked, all.Back = all.Looked+page.Looked, page.Back
+		}
+		if within.After = page.Next; page.Next == "" || time.Now().After(ends) {
+			return notFound(filter.ID, all)
+		}
 	}
-	if len(page.Calls) == 0 {
-		return notFound(filter.ID, page)
-	}
-	return x.JSON(s.calls(page)[0])
 }
+
+// findFor is how long a call is looked for, about: an id of ours says when it came, another may be anywhere.
+const findFor = 4 * time.Second
 
 func noLog() error {
 	return &providers.Fault{Kind: providers.NotFound, Message: "This deployment keeps no log of calls: calls.recent is 0."}

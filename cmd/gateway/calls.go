@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"io"
+	"iter"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -9,6 +13,7 @@ import (
 	"modelrelay/api/logs"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
+	"modelrelay/storage/archive"
 	"modelrelay/storage/calllog"
 	"modelrelay/storage/traffic"
 )
@@ -54,7 +59,13 @@ func (p *parts) callLog(m *Main) (edge.Called, *calllog.Log) {
 	if p.cfg.Calls.Recent == 0 {
 		return count, nil
 	}
-	log := calllog.New(p.redis, &calllog.Options{Recent: p.cfg.Calls.Recent, Log: p.log})
+	options := calllog.Options{Recent: p.cfg.Calls.Recent, Log: p.log}
+	if files := p.callFiles(); files != nil {
+		history := calllog.NewHistory(files, &calllog.HistoryOptions{Log: p.log})
+		m.onClose(p.flush("history of calls", history.Close)) // after the log, which still tells it
+		options.History = history.Take
+	}
+	log := calllog.New(p.redis, &options)
 	m.onClose(p.flush("calls", log.Close))
 	return func(r *calllog.Record) {
 		count(r)
@@ -72,7 +83,49 @@ func failed(r *calllog.Record) bool {
 func (p *parts) logs() logs.Options {
 	o := logs.Options{Traffic: traffic.NewReader(p.redis)}
 	if p.cfg.Calls.Recent > 0 {
-		o.Calls = calllog.NewReader(p.redis)
+		o.Calls = calllog.NewReader(p.redis, p.callFiles())
 	}
 	return o
+}
+
+// callFiles keeps the history of calls; nil: it is off.
+func (p *parts) callFiles() calllog.HistoryFiles {
+	if p.cfg.Calls.Retention == 0 {
+		return nil
+	}
+	return callFiles{p.archive}
+}
+
+// callFiles are the archive as the log of calls knows it.
+type callFiles struct{ store *archive.Store }
+
+// Put implements calllog.HistoryFiles.
+func (f callFiles) Put(ctx context.Context, name string, content []byte) error {
+	_, err := f.store.Put(ctx, name, bytes.NewReader(content), int64(len(content)), archive.PutOptions{ContentType: "application/zstd"})
+	return err
+}
+
+// Open implements calllog.HistoryFiles.
+func (f callFiles) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
+	object, err := f.store.Open(ctx, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return object, object.Object().Size, nil
+}
+
+// Folders implements calllog.HistoryFiles.
+func (f callFiles) Folders(ctx context.Context, folder string) iter.Seq2[string, error] {
+	return f.store.Folders(ctx, folder)
+}
+
+// List implements calllog.HistoryFiles.
+func (f callFiles) List(ctx context.Context, folder string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for object, err := range f.store.List(ctx, folder) {
+			if !yield(object.Key, err) {
+				return
+			}
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
+	"modelrelay/storage/calllog"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
@@ -68,6 +69,7 @@ func (m *Main) open(file string) (*cli.Services, error) {
 	return &cli.Services{
 		Config: cfg, Redis: p.redis, Prices: p.prices, Index: p.index(), Tasks: p.tasks(),
 		Operator: tasks.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States, Desk: p.desk(),
+		Calls: calllog.NewReader(p.redis, p.callFiles()),
 	}, nil
 }
 

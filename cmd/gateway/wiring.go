@@ -255,6 +255,7 @@ func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
 		Bounds: activities.Bounds{
 			PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
 			Copies: activities.NewCopyLimit(p.cfg.Video.Copies), TaskAge: p.taskLife(), AuditRetention: p.cfg.Audit.Retention,
+			CallsRetention: p.cfg.Calls.Retention,
 		},
 	}
 	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{

@@ -29,7 +29,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 	b.Logf("%d calls in %d bytes of Redis", client.XLen(b.Context(), "mr:calls").Val(), client.MemoryUsage(b.Context(), "mr:calls", 0).Val())
 	for b.Loop() {
-		page, err := calllog.NewReader(client).Scan(b.Context(), calllog.Filter{Model: "none"}, calllog.Range{Limit: 50})
+		page, err := calllog.NewReader(client, nil).Scan(b.Context(), calllog.Filter{Model: "none"}, calllog.Range{Limit: 50})
 		if err != nil || len(page.Calls) > 0 || page.Next == "" && page.Looked < calllog.DefaultRecent {
 			b.Fatal(page.Looked, err)
 		}

@@ -19,7 +19,7 @@ import (
 // The keys:
 //
 //	calls                stream  field "c": one call as a line of JSON, the newest last
-//	calls-seq:<process>  string  the last batch of one process, so that none is written twice
+//	calls-seq:<process>  string  the number and place of one process's last batch, so that none is written twice
 const streamKey = storage.Prefix + "calls"
 
 func sequenceKey(process string) string { return storage.Prefix + "calls-seq:" + process }
@@ -46,9 +46,10 @@ type Options struct {
 	Recent int
 	// FlushEvery is how long a record waits for company; default one second.
 	FlushEvery time.Duration
-	// History takes every record's line once, in blocks of lines that each end with a line feed, from one goroutine; the bytes are
-	// the log's again when it returns. nil: there is none.
-	History func(lines []byte)
+	// History takes every record's line once, in blocks of lines that each end with a line feed, one block at a time; the bytes are
+	// the log's again when it returns. written is when Redis took them, by its clock and in ms; 0: it did not, and will not.
+	// nil: there is none.
+	History func(lines []byte, written int64)
 	Log     *slog.Logger // nil: silent
 }
 
@@ -65,12 +66,13 @@ type Log struct {
 	out     storage.Outage
 	script  *redis.Script
 	recent  int
-	history func([]byte)
+	history func(lines []byte, written int64)
 	process string
 
 	mu       sync.Mutex
 	filling  *block
 	full     []*block // the oldest first
+	lost     []*block // that the history does not have, where there is one; few
 	free     []*block
 	refusers map[string]*refuser
 
@@ -88,7 +90,6 @@ type Log struct {
 type block struct {
 	lines   []byte
 	ends    []int // of each line, its line feed included
-	told    bool  // the history has it
 	refused int   // times
 }
 
@@ -149,7 +150,11 @@ func (l *Log) next() {
 		oldest := l.full[0]
 		l.full = append(l.full[:0], l.full[1:]...)
 		l.dropped.Add(int64(len(oldest.ends)))
-		l.recycle(oldest)
+		if l.history != nil && len(l.lost) < lostMost {
+			l.lost = append(l.lost, oldest)
+		} else {
+			l.recycle(oldest)
+		}
 	}
 	if n := len(l.free); n > 0 {
 		l.filling, l.free = l.free[n-1], l.free[:n-1]
@@ -158,12 +163,15 @@ func (l *Log) next() {
 	}
 }
 
+// lostMost is how many blocks that Redis will not have wait for the history, which looks for them each second.
+const lostMost = waitingMost / blockRecords
+
 // freeMost is how many blocks are kept for later.
 const freeMost = 4
 
 func (l *Log) recycle(b *block) {
 	if len(l.free) < freeMost {
-		b.lines, b.ends, b.told, b.refused = b.lines[:0], b.ends[:0], false, 0
+		b.lines, b.ends, b.refused = b.lines[:0], b.ends[:0], 0
 		l.free = append(l.free, b)
 	}
 }
@@ -223,7 +231,16 @@ func (l *Log) run(ctx context.Context, every time.Duration) {
 func (l *Log) Close(ctx context.Context) error {
 	l.stop()
 	<-l.done
-	return l.Flush(ctx)
+	err := l.Flush(ctx)
+	if err != nil && l.history != nil {
+		l.sending.Lock()
+		defer l.sending.Unlock()
+		for b := l.take(true); b != nil; b = l.take(true) {
+			l.history(b.lines, 0)
+			l.unsure = nil
+		}
+	}
+	return err
 }
 
 // Flush writes what waits.
@@ -242,16 +259,14 @@ func (l *Log) Dropped() int64 { return l.dropped.Load() }
 func (l *Log) send(ctx context.Context, all bool) error {
 	l.sending.Lock()
 	defer l.sending.Unlock()
+	l.tellLost()
 	for {
 		b := l.take(all)
 		if b == nil {
 			return nil
 		}
-		if !b.told && l.history != nil {
-			l.history(b.lines)
-		}
-		b.told = true
-		err := l.out.Note(ctx, time.Now(), l.write(ctx, b))
+		written, err := l.write(ctx, b)
+		err = l.out.Note(ctx, time.Now(), err)
 		if err != nil && (errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil) {
 			return err
 		}
@@ -262,10 +277,24 @@ func (l *Log) send(ctx context.Context, all bool) error {
 			l.dropped.Add(int64(len(b.ends)))
 			l.log.LogAttrs(ctx, slog.LevelError, "redis refuses calls of the log", slog.Int("calls", len(b.ends)), slog.Any("error", err))
 		}
+		if l.history != nil {
+			l.history(b.lines, written)
+		}
 		l.unsure = nil
 		l.mu.Lock()
 		l.recycle(b)
 		l.mu.Unlock()
+	}
+}
+
+// tellLost gives the history what Redis will not have.
+func (l *Log) tellLost() {
+	l.mu.Lock()
+	lost := l.lost
+	l.lost = nil
+	l.mu.Unlock()
+	for _, b := range lost {
+		l.history(b.lines, 0)
 	}
 }
 
@@ -288,18 +317,26 @@ func (l *Log) take(all bool) *block {
 	return l.unsure
 }
 
-// addScript adds a batch unless its number was added before.
+// addScript adds a batch unless its number was added before. Its answer is the last place of the batch, whose calls all have one
+// time: that is how the history knows what Redis still has.
 //
 //	KEYS  the stream, the sequence
 //	ARGV  number, how many calls are kept, then the lines
 const addScript = `
-if tonumber(redis.call('GET', KEYS[2]) or 0) >= tonumber(ARGV[1]) then return 0 end
-redis.call('SET', KEYS[2], ARGV[1], 'EX', 86400)
-for i = 3, #ARGV do redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'c', ARGV[i]) end
-return #ARGV - 2
+local number, place = string.match(redis.call('GET', KEYS[2]) or '0', '^(%d+) ?(.*)$')
+if tonumber(number or 0) >= tonumber(ARGV[1]) then return place end
+local id = '*'
+for i = 3, #ARGV do
+  place = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], id, 'c', ARGV[i])
+  local time, of = string.match(place, '^(%d+)-(%d+)$')
+  id = time .. '-' .. string.format('%d', of + 1)
+end
+redis.call('SET', KEYS[2], ARGV[1] .. ' ' .. place, 'EX', 86400)
+return place
 `
 
-func (l *Log) write(ctx context.Context, b *block) error {
+// write gives a block to Redis. written is when it took it, in ms.
+func (l *Log) write(ctx context.Context, b *block) (written int64, err error) {
 	args := make([]any, 0, len(b.ends)+2)
 	args = append(args, strconv.FormatInt(l.number, 10), strconv.Itoa(l.recent))
 	from := 0
@@ -307,5 +344,12 @@ func (l *Log) write(ctx context.Context, b *block) error {
 		args = append(args, b.lines[from:at-1])
 		from = at
 	}
-	return storage.RedisError("write calls", l.script.Run(ctx, l.client, []string{streamKey, sequenceKey(l.process)}, args...).Err())
+	place, err := l.script.Run(ctx, l.client, []string{streamKey, sequenceKey(l.process)}, args...).Text()
+	if err != nil {
+		return 0, storage.RedisError("write calls", err)
+	}
+	if at, ok := writtenAt(place); ok {
+		written = at.UnixMilli()
+	}
+	return written, nil
 }

@@ -67,7 +67,7 @@ func TestRecordComesBackAsItWas(t *testing.T) {
 	client := storagetest.Redis(t)
 	want := full()
 	write(t, client, want)
-	got := scan(t, calllog.NewReader(client), calllog.Filter{}, calllog.Range{}).Calls
+	got := scan(t, calllog.NewReader(client, nil), calllog.Filter{}, calllog.Range{}).Calls
 	if len(got) != 1 || !reflect.DeepEqual(got[0].Record, want) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
@@ -91,7 +91,7 @@ func TestLongTextsAreCut(t *testing.T) {
 	if len(line) > 6000 {
 		t.Errorf("a record of %d bytes", len(line))
 	}
-	got := scan(t, calllog.NewReader(client), calllog.Filter{}, calllog.Range{}).Calls
+	got := scan(t, calllog.NewReader(client, nil), calllog.Filter{}, calllog.Range{}).Calls
 	if len(got) != 1 || len(got[0].Tries) != 8 || got[0].Tries[7].Vendor != "last" || !strings.HasPrefix(got[0].Model, "éé") {
 		t.Errorf("got %+v", got)
 	}
@@ -109,7 +109,7 @@ func TestFilters(t *testing.T) {
 		At: noon.Add(2 * time.Minute), Names: calllog.Names{ID: `x","model":"forged`}, Outcome: calllog.Outcome{Status: 401, Fault: "unauthenticated"},
 	}
 	write(t, client, full(), plain, nobody)
-	reader := calllog.NewReader(client)
+	reader := calllog.NewReader(client, nil)
 	yes, no := true, false
 	for name, tc := range map[string]struct {
 		filter calllog.Filter
@@ -167,7 +167,7 @@ func TestPages(t *testing.T) {
 		})
 	}
 	write(t, client, records...)
-	reader := calllog.NewReader(client)
+	reader := calllog.NewReader(client, nil)
 	var got []string
 	looked, after := 0, ""
 	for {
@@ -187,7 +187,7 @@ func TestPages(t *testing.T) {
 	if newest.Calls[0].ID != "req_2999" || newest.Newest != newest.Calls[0].Place {
 		t.Fatalf("newest %+v", newest.Calls[0])
 	}
-	above := scan(t, calllog.NewReader(client), calllog.Filter{}, calllog.Range{Above: newest.Calls[3].Place})
+	above := scan(t, calllog.NewReader(client, nil), calllog.Filter{}, calllog.Range{Above: newest.Calls[3].Place})
 	if len(above.Calls) != 3 || above.Calls[2].ID != "req_2997" || above.Next != "" {
 		t.Errorf("above: %+v", above)
 	}
@@ -231,7 +231,7 @@ func TestRefusalsLeaveRoom(t *testing.T) {
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	reader := calllog.NewReader(client)
+	reader := calllog.NewReader(client, nil)
 	loop := scan(t, reader, calllog.Filter{Token: "loop", Status: 429}, calllog.Range{}).Calls
 	if len(loop) != 11 || loop[0].ID != "req_4999" || loop[0].Skipped != 4989 {
 		t.Errorf("%d records, the newest %+v", len(loop), loop[0])
@@ -256,7 +256,7 @@ func TestManyRefusers(t *testing.T) {
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	page := scan(t, calllog.NewReader(client), calllog.Filter{}, calllog.Range{Limit: 2 * (told + more)})
+	page := scan(t, calllog.NewReader(client, nil), calllog.Filter{}, calllog.Range{Limit: 2 * (told + more)})
 	if len(page.Calls) != told+11 || page.Calls[0].Skipped != more-11 {
 		t.Errorf("%d records, the newest stands for %d more", len(page.Calls), page.Calls[0].Skipped)
 	}
@@ -281,7 +281,7 @@ func TestRedisAway(t *testing.T) {
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	calls := scan(t, calllog.NewReader(client), calllog.Filter{}, calllog.Range{Limit: 20_000}).Calls
+	calls := scan(t, calllog.NewReader(client, nil), calllog.Filter{}, calllog.Range{Limit: 20_000}).Calls
 	if kept := int64(len(calls)); kept+log.Dropped() != 12_000 || kept < 10_000 || calls[0].ID != "req_11999" {
 		t.Fatalf("%d calls are written, %d dropped, the newest %s", kept, log.Dropped(), calls[0].ID)
 	}
@@ -307,7 +307,7 @@ func TestScansShare(t *testing.T) {
 	t.Cleanup(func() { _ = counted.Close() })
 	hook := new(counts)
 	counted.AddHook(hook)
-	reader := calllog.NewReader(counted)
+	reader := calllog.NewReader(counted, nil)
 	var scans sync.WaitGroup
 	for range 4 {
 		scans.Go(func() { scan(t, reader, calllog.Filter{Model: "none"}, calllog.Range{}) })
@@ -325,7 +325,7 @@ func TestOneScanEach(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	gate := &gate{reached: make(chan struct{}, 100), open: make(chan struct{})}
 	client.AddHook(gate)
-	reader := calllog.NewReader(client)
+	reader := calllog.NewReader(client, nil)
 	var scans sync.WaitGroup
 	look := func(who string, back int) {
 		scans.Go(func() {

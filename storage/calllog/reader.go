@@ -1,6 +1,7 @@
 package calllog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -33,6 +34,7 @@ const (
 // Reader reads the log. Safe for concurrent use. Scans that go on beside one another share what they read.
 type Reader struct {
 	client *redis.Client
+	files  HistoryFiles // nil: there is no history
 	turns  chan struct{}
 
 	mu      sync.Mutex
@@ -40,9 +42,10 @@ type Reader struct {
 	looking map[string]chan struct{} // closed when the scan of that one is over
 }
 
-// NewReader reads what Logs have written. The client stays the caller's.
-func NewReader(client *redis.Client) *Reader {
-	return &Reader{client: client, turns: make(chan struct{}, scansMost), looking: make(map[string]chan struct{})}
+// NewReader reads what Logs have written and, behind Redis' calls, what Histories have put into files; nil: there are none.
+// The client and the files stay the caller's.
+func NewReader(client *redis.Client, files HistoryFiles) *Reader {
+	return &Reader{client: client, files: files, turns: make(chan struct{}, scansMost), looking: make(map[string]chan struct{})}
 }
 
 // Call is a call of the log at its place in it.
@@ -76,12 +79,14 @@ type Range struct {
 	For string
 }
 
-// Scan looks for calls, the newest first, for two seconds at most: Page says how far it came. The error is
-// storage.ErrUnavailable, or that of a place that is none.
+// Scan looks for calls, the newest first, for two seconds at most: Page says how far it came. A page is of Redis' calls or of the
+// history's: the last one of Redis' ends short, and the history begins with the next. A range above a place ends in Redis. The
+// error is storage.ErrUnavailable, or that of a place that is none.
 func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, error) {
 	page := Page{Next: within.After}
 	below := "+"
-	if within.After != "" {
+	past := r.files != nil && strings.HasPrefix(within.After, pastMark)
+	if within.After != "" && !past {
 		if _, ok := writtenAt(within.After); !ok {
 			return page, ErrPlace
 		}
@@ -98,16 +103,23 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 	}
 	defer done()
 	s := scan{matcher: filter.matcher(), within: within, page: page}
+	if past {
+		return r.scanPast(ctx, s)
+	}
 	ends := time.Now().Add(scanMost)
 	for size := firstChunk; ; size = nextChunk {
 		entries, err := r.read(ctx, below, size)
 		if err != nil {
 			return s.page, err
 		}
-		if s.look(entries) || len(entries) < size {
-			if !s.more {
-				s.page.Next = ""
-			}
+		enough := s.look(entries)
+		switch {
+		case enough && !s.more:
+			s.page.Next = ""
+		case !enough && len(entries) < size:
+			s.page.Next = r.seam(s.page, within)
+		}
+		if enough || len(entries) < size {
 			return s.page, nil
 		}
 		if below = "(" + s.page.Next; time.Now().After(ends) || ctx.Err() != nil {
@@ -147,6 +159,18 @@ func (r *Reader) begin(ctx context.Context, who string) (done func(), err error)
 		end()
 		return nil, ctx.Err()
 	}
+}
+
+// seam is the place at which the history begins behind a page that came to the end of Redis' calls, "" where there is none.
+func (r *Reader) seam(page Page, within Range) string {
+	if r.files == nil || within.Above != "" {
+		return ""
+	}
+	at := pastPlace{seam: newestSeam}
+	if oldest, ok := writtenAt(cmp.Or(page.Next, within.After)); ok {
+		at.seam = oldest.UnixMilli()
+	}
+	return at.String()
 }
 
 // ErrPlace says that a text is no place in the log.

@@ -130,8 +130,8 @@ func (r *Record) append(b []byte) []byte {
 	b = appendText(b, "words", r.Words, wordsMost)
 	b = appendText(b, "code", r.Code, idMost)
 	b = appendNumber(b, "before_us", r.Before.Microseconds())
-	b = appendNumber(b, "first_ms", r.First.Milliseconds())
-	b = appendNumber(b, "ms", r.Took.Milliseconds())
+	b = appendNumber(b, "first_ms", upMS(r.First))
+	b = appendNumber(b, "ms", upMS(r.Took))
 	b = appendNumber(b, "input", r.Input)
 	b = appendNumber(b, "cached", r.Cached)
 	b = appendNumber(b, "output", r.Output)
@@ -145,6 +145,9 @@ func (r *Record) append(b []byte) []byte {
 	b = appendText(b, "agent", r.Agent, agentMost)
 	return r.appendTries(b)
 }
+
+// upMS is a duration in ms, rounded up: what happened took time.
+func upMS(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // appendTries writes the tries: the first, and of too many the last.
 func (r *Record) appendTries(b []byte) []byte {

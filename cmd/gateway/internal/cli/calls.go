@@ -17,7 +17,7 @@ import (
 	"modelrelay/storage/calllog"
 )
 
-// Calls is gateway calls. It works on Redis directly, so it needs no running gateway.
+// Calls is gateway calls. It works on Redis and the archive directly, so it needs no running gateway.
 type Calls struct {
 	ID string `arg:"" optional:"" help:"Show one call, by any of its ids: the request's, its trace's, the upstream's, or that of the task that it made."`
 
@@ -60,7 +60,7 @@ func (c *Calls) Run(ctx context.Context, p *Program) error {
 		}
 		filter.Token = found.ID
 	}
-	reader := calllog.NewReader(s.Redis)
+	reader := s.Calls
 	switch {
 	case c.ID != "":
 		return c.one(ctx, p, reader, filter)

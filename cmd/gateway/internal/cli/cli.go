@@ -20,6 +20,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
+	"modelrelay/storage/calllog"
 	"modelrelay/storage/taskindex"
 	"modelrelay/workflows/tasks"
 )
@@ -61,6 +62,8 @@ type Services struct {
 	Channels func(context.Context) ([]router.ChannelState, error)
 	// Desk pauses, wakes and tests them.
 	Desk admin.ChannelDesk
+	// Calls reads the log of calls.
+	Calls *calllog.Reader
 }
 
 // UsageError says that the arguments are wrong; nothing was done.

@@ -48,9 +48,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	v.services(c)
 	v.video(c.Video)
 	v.relay(c.Relay)
-	if c.Calls.Recent < 0 || c.Calls.Recent > mostCalls {
-		v.add("calls.recent", "wants 0 to 10000000")
-	}
+	checkCalls(v, c.Calls)
 	for i, token := range c.Tokens {
 		at := key("tokens", i)
 		v.tokenName(at+".name", token.Name)
@@ -72,6 +70,17 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 
 // mostCalls is how many calls the log may keep: a look through them all takes Redis some ten seconds by then.
 const mostCalls = 10_000_000
+
+// checkCalls checks the log of calls.
+func checkCalls(v *validator, c Calls) {
+	if c.Recent < 0 || c.Recent > mostCalls {
+		v.add("calls.recent", "wants 0 to 10000000")
+	}
+	v.notNegative("calls.retention", c.Retention)
+	if c.Retention > 0 && c.Recent == 0 {
+		v.add("calls.retention", "wants calls.recent above 0: the history goes on where that ends")
+	}
+}
 
 // front checks who may connect to which listener.
 func (v *validator) front(c Config) {

@@ -1,0 +1,274 @@
+package calllog_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"modelrelay/storage"
+	"modelrelay/storage/calllog"
+	"modelrelay/storage/storagetest"
+)
+
+// memoryFiles are an archive in memory. Away refuses.
+type memoryFiles struct {
+	mu    sync.Mutex
+	away  bool
+	files map[string][]byte
+	opens int
+	// stored, where not nil, is told of each file.
+	stored chan string
+}
+
+func (m *memoryFiles) Put(_ context.Context, name string, content []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.away {
+		return storage.ErrUnavailable
+	}
+	if m.files == nil {
+		m.files = map[string][]byte{}
+	}
+	if m.files[name] != nil {
+		return fmt.Errorf("%s is written twice", name)
+	}
+	m.files[name] = slices.Clone(content)
+	if m.stored != nil {
+		m.stored <- name
+	}
+	return nil
+}
+
+func (m *memoryFiles) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.opens++
+	if m.away {
+		return nil, 0, storage.ErrUnavailable
+	}
+	content, ok := m.files[name]
+	if !ok {
+		return nil, 0, storage.ErrNotFound
+	}
+	return io.NopCloser(bytes.NewReader(content)), int64(len(content)), nil
+}
+
+func (m *memoryFiles) names() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names := make([]string, 0, len(m.files))
+	for name := range m.files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (m *memoryFiles) Folders(_ context.Context, folder string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		last := ""
+		for _, name := range m.names() {
+			rest, below := strings.CutPrefix(name, folder)
+			base, _, deeper := strings.Cut(rest, "/")
+			if below && deeper && base != last && !yield(folder+base+"/", nil) {
+				return
+			}
+			last = base
+		}
+	}
+}
+
+func (m *memoryFiles) List(_ context.Context, folder string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, name := range m.names() {
+			if strings.HasPrefix(name, folder) && !yield(name, nil) {
+				return
+			}
+		}
+	}
+}
+
+// every finds all calls that a filter selects, page by page.
+func every(t *testing.T, r *calllog.Reader, f calllog.Filter, limit int) (ids []string, looked int) {
+	t.Helper()
+	for after := ""; ; {
+		page := scan(t, r, f, calllog.Range{After: after, Limit: limit})
+		for _, call := range page.Calls {
+			ids = append(ids, call.ID)
+		}
+		looked += page.Looked
+		if after = page.Next; after == "" {
+			return ids, looked
+		}
+	}
+}
+
+// The history has what Redis has forgotten, and each call is read once, over the seam and over the pages.
+func TestHistoryGoesOnWhereRedisEnds(t *testing.T) {
+	t.Parallel()
+	client, files := storagetest.Redis(t), new(memoryFiles)
+	history := calllog.NewHistory(files, &calllog.HistoryOptions{Lines: 100 << 10})
+	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour, Recent: 300, History: history.Take})
+	const calls = 2000
+	var want []string
+	for i := range calls {
+		r := full()
+		r.At, r.ID, r.Task, r.Trace = noon.Add(time.Duration(i)*time.Millisecond), fmt.Sprintf("req_%04d", i), "", ""
+		if r.Model = "gpt"; i%100 == 0 {
+			r.Model = "rare"
+		}
+		log.Add(&r)
+		want = append(want, r.ID)
+	}
+	for _, end := range []func(context.Context) error{log.Close, history.Close} {
+		if err := end(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := client.XLen(t.Context(), "mr:calls").Val()
+	if kept >= calls || len(files.names()) < 5 {
+		t.Fatalf("%d calls in Redis, files %v: nothing to be tested", kept, files.names())
+	}
+	reader := calllog.NewReader(client, files)
+	slices.Reverse(want)
+	for _, limit := range []int{7, 250, 1000} {
+		got, looked := every(t, reader, calllog.Filter{}, limit)
+		if !slices.Equal(got, want) || looked != calls {
+			t.Fatalf("limit %d: %d calls, %d looked at, want all %d in their order", limit, len(got), looked, calls)
+		}
+	}
+	rare, _ := every(t, reader, calllog.Filter{Model: "rare"}, 3)
+	if len(rare) != calls/100 || rare[0] != "req_1900" || rare[len(rare)-1] != "req_0000" {
+		t.Errorf("a model in the history: %v", rare)
+	}
+	if one, _ := every(t, reader, calllog.Filter{ID: "req_0003"}, 1); !slices.Equal(one, []string{"req_0003"}) {
+		t.Errorf("a call of the history by its id: %v", one)
+	}
+	first := scan(t, reader, calllog.Filter{}, calllog.Range{Limit: calls})
+	if first.Next == "" || len(first.Calls) != int(kept) {
+		t.Errorf("the first page has %d calls, Redis %d", len(first.Calls), kept)
+	}
+	if live := scan(t, reader, calllog.Filter{}, calllog.Range{Above: first.Newest}); live.Next != "" || live.Looked != 0 {
+		t.Errorf("what is new: %+v", live)
+	}
+	if without, _ := every(t, calllog.NewReader(client, nil), calllog.Filter{}, calls); len(without) != int(kept) {
+		t.Errorf("without a history: %d calls", len(without))
+	}
+}
+
+// A time is looked for in the files that may have it alone, and what a record holds comes back whole.
+func TestHistoryOpensWhatATimeNeeds(t *testing.T) {
+	t.Parallel()
+	client, files := storagetest.Redis(t), new(memoryFiles)
+	history := calllog.NewHistory(files, &calllog.HistoryOptions{Lines: 1})
+	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour, History: history.Take})
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	var want []calllog.Record
+	for i := range 6 {
+		r := full()
+		r.At, r.ID = now.Add(time.Duration(i-20)*time.Hour), fmt.Sprintf("req_%d", i)
+		log.Add(&r)
+		if err := log.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, r)
+	}
+	for _, end := range []func(context.Context) error{log.Close, history.Close} {
+		if err := end(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client.Del(t.Context(), "mr:calls")
+	reader := calllog.NewReader(client, files)
+	got, _ := every(t, reader, calllog.Filter{Until: now.Add(-18 * time.Hour)}, 10)
+	if !slices.Equal(got, []string{"req_1", "req_0"}) || files.opens != 2 {
+		t.Errorf("before a time: %v, %d files opened", got, files.opens)
+	}
+	files.opens = 0
+	if got, _ := every(t, reader, calllog.Filter{Since: now.Add(time.Hour)}, 10); got != nil || files.opens != 0 {
+		t.Errorf("after the last: %v, %d files opened", got, files.opens)
+	}
+	page := scan(t, reader, calllog.Filter{}, calllog.Range{})
+	page = scan(t, reader, calllog.Filter{}, calllog.Range{After: page.Next, Limit: 1})
+	if len(page.Calls) != 1 || fmt.Sprint(page.Calls[0].Record) != fmt.Sprint(want[5]) {
+		t.Errorf("got  %+v\nwant %+v", page.Calls, want[5])
+	}
+}
+
+// An archive that is away costs nothing but the oldest files, and the relay no wait.
+func TestHistoryWaitsForTheArchive(t *testing.T) {
+	t.Parallel()
+	client, files := storagetest.Redis(t), &memoryFiles{away: true, stored: make(chan string, 10)}
+	history := calllog.NewHistory(files, &calllog.HistoryOptions{Lines: 1, Again: time.Millisecond})
+	line := func(i int) []byte { return fmt.Appendf(nil, "{\"at\":%d,\"id\":\"req_%d\"}\n", noon.UnixMilli(), i) }
+	for i := range 6 {
+		history.Take(line(i), int64(i+1))
+	}
+	if err := history.Flush(t.Context()); err == nil {
+		t.Error("an archive that is away takes files")
+	}
+	if got := history.Dropped(); got != 2 {
+		t.Errorf("%d calls were dropped, want those of the two oldest files", got)
+	}
+	reader := calllog.NewReader(client, files)
+	files.mu.Lock()
+	files.away = false
+	files.mu.Unlock()
+	for range 4 {
+		<-files.stored
+	}
+	if got, _ := every(t, reader, calllog.Filter{}, 10); len(got) != 4 {
+		t.Errorf("read %v", got)
+	}
+	files.mu.Lock()
+	files.away = true
+	files.mu.Unlock()
+	first := scan(t, reader, calllog.Filter{}, calllog.Range{})
+	if _, err := reader.Scan(t.Context(), calllog.Filter{}, calllog.Range{After: first.Next, Limit: 1}); err == nil {
+		t.Error("an archive that is away: no error")
+	}
+	_ = history.Close(t.Context())
+}
+
+// What is no file of ours, and what is no place, harms nobody.
+func TestHistoryOfStrangers(t *testing.T) {
+	t.Parallel()
+	client, files := storagetest.Redis(t), new(memoryFiles)
+	var packed bytes.Buffer
+	w, err := zstd.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(w, "no json\n{\"at\":1}\n\n{\"at\":")
+	_ = w.Close()
+	for name, content := range map[string][]byte{
+		"calls/2026-01-31/12/A-1-2.jsonl.zst": []byte("no zstd"),
+		"calls/2026-01-31/12/A-1-3.jsonl.zst": packed.Bytes(),
+		"calls/2026-01-31/12/A-1-4.jsonl.zst": packed.Bytes()[:9],
+		"calls/2026-01-31/12/notes.txt":       nil,
+		"calls/2026-01-31/noon/A-1-2":         nil,
+		"calls/notes/12/A-1-2.jsonl.zst":      nil,
+	} {
+		if err := files.Put(t.Context(), name, append(content, 0)[:len(content)]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader := calllog.NewReader(client, files)
+	if ids, _ := every(t, reader, calllog.Filter{Model: "gpt"}, 10); ids != nil {
+		t.Errorf("found %v", ids)
+	}
+	for _, place := range []string{"h", "h-1", "h1/2026-01-31", "h1/2026-01-31/24", "h1/2026-01-31/12/A", "h1/2026-01-31/12/A-1-2/x", "h1/../12/A-1-2/0", "h1/2026-01-31/12/A-1-2/0/0"} {
+		if _, err := reader.Scan(t.Context(), calllog.Filter{}, calllog.Range{After: place, Limit: 1}); err == nil {
+			t.Errorf("%q is a place", place)
+		}
+	}
+}

@@ -1,0 +1,332 @@
+package calllog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"modelrelay/storage"
+)
+
+const (
+	// pastMost is how many packed bytes of the history one page reads, after which it ends; that of Redis' calls ends by time, as
+	// this one does as well.
+	pastMost = 64 << 20
+	// longestCall is how long before the end of its file a call may have come: who looks for calls before a time looks at no
+	// file that was begun so long after it.
+	longestCall = 24 * time.Hour
+	// unpackedMost bounds what is unpacked of one file: twice of what is put into one.
+	unpackedMost = 2 * fileLines
+	// newestSeam is a seam above which there is nothing: Redis had no call.
+	newestSeam = 1<<53 - 1
+)
+
+// historyFile is a file of the history by its name.
+type historyFile struct {
+	name string
+	// from is when the earliest of its calls came, to when it was closed.
+	from, to time.Time
+}
+
+var errNoHistory = errors.New("no file of the history of calls")
+
+// parseHistory reads a file's name.
+func parseHistory(name string) (historyFile, error) {
+	base, ours := strings.CutSuffix(path.Base(name), historyEnding)
+	parts := strings.Split(base, "-")
+	if !ours || len(parts) != 3 {
+		return historyFile{}, errNoHistory
+	}
+	from, err := strconv.ParseUint(parts[1], 10, 62)
+	if err != nil {
+		return historyFile{}, errNoHistory
+	}
+	to, err := strconv.ParseUint(parts[2], 10, 62)
+	if err != nil {
+		return historyFile{}, errNoHistory
+	}
+	return historyFile{name: name, from: time.UnixMilli(int64(from)), to: time.UnixMilli(int64(to))}, nil
+}
+
+// read unpacks a file. One that is not ours, or is gone meanwhile, is empty.
+func (f historyFile) read(ctx context.Context, files HistoryFiles) (lines string, size int64, err error) {
+	content, size, err := files.Open(ctx, f.name)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", 0, nil
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	defer content.Close()
+	unpacked, err := zstd.NewReader(content, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(8<<20), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return "", size, nil //nolint:nilerr // a stranger's file
+	}
+	defer unpacked.Close()
+	var text strings.Builder
+	_, err = io.Copy(&text, io.LimitReader(unpacked, unpackedMost))
+	if errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil {
+		return "", size, err
+	}
+	return text.String(), size, nil // as far as it could be unpacked
+}
+
+// pastPlace is where a scan stands in the history: behind what lies above the seam, and behind a line of a file.
+type pastPlace struct {
+	// seam is when Redis took the oldest call that it still has, in ms: what it took later is read there.
+	seam int64
+	// hour is the folder, such as 2026-11-22/16; "": the newest. file is the base of a file's name in it without its ending;
+	// "": the folder's newest. offset is where the line begins in it.
+	hour, file string
+	offset     int
+}
+
+// pastMark begins a place of the history; one of Redis begins with a digit.
+const pastMark = "h"
+
+func (p pastPlace) String() string {
+	text := pastMark + strconv.FormatInt(p.seam, 10)
+	if p.hour != "" {
+		text += "/" + p.hour
+	}
+	if p.file != "" {
+		text += "/" + p.file + "/" + strconv.Itoa(p.offset)
+	}
+	return text
+}
+
+// parsePast reads a place of the history.
+func parsePast(text string) (pastPlace, error) {
+	parts := strings.Split(strings.TrimPrefix(text, pastMark), "/")
+	if n := len(parts); n != 1 && n != 3 && n != 5 {
+		return pastPlace{}, ErrPlace
+	}
+	var p pastPlace
+	seam, err := strconv.ParseUint(parts[0], 10, 53)
+	if err != nil {
+		return p, ErrPlace
+	}
+	p.seam = int64(seam)
+	if len(parts) > 1 {
+		p.hour = parts[1] + "/" + parts[2]
+		if _, err := time.Parse(hourLayout, p.hour); err != nil {
+			return p, ErrPlace
+		}
+	}
+	if len(parts) > 3 {
+		p.file = parts[3]
+		offset, err := strconv.ParseUint(parts[4], 10, 31)
+		if _, bad := parseHistory(p.file + historyEnding); bad != nil || err != nil {
+			return p, ErrPlace
+		}
+		p.offset = int(offset)
+	}
+	return p, nil
+}
+
+// pastScan is one page of the history under way.
+type pastScan struct {
+	scan
+
+	at   pastPlace
+	kept map[string]bool // ids of the calls that Redis took at the seam and still has
+	read int64           // packed bytes
+	ends time.Time
+}
+
+// scanPast looks for calls in the history, the newest file first. The calls of one process stand in their order; those of several
+// come file by file, which hold five minutes at most.
+func (r *Reader) scanPast(ctx context.Context, s scan) (Page, error) {
+	at, err := parsePast(s.within.After)
+	if err != nil {
+		return s.page, err
+	}
+	p := &pastScan{scan: s, at: at, ends: time.Now().Add(scanMost)}
+	if p.kept, err = r.keptAt(ctx, at.seam); err != nil {
+		return p.page, err
+	}
+	hours, err := r.hours(ctx, p)
+	if err != nil {
+		return p.page, err
+	}
+	for _, hour := range hours {
+		if p.over() {
+			p.more, p.page.Next = true, pastPlace{seam: at.seam, hour: hour}.String()
+			break
+		}
+		enough, err := r.scanHour(ctx, p, hour)
+		if err != nil || enough {
+			return p.page, err
+		}
+	}
+	if !p.more {
+		p.page.Next = ""
+	}
+	return p.page, nil
+}
+
+// over tells whether the page has looked for long enough.
+func (p *pastScan) over() bool { return p.read >= pastMost || time.Now().After(p.ends) }
+
+// keptAt are the ids of the calls that Redis took at a time.
+func (r *Reader) keptAt(ctx context.Context, ms int64) (map[string]bool, error) {
+	at := strconv.FormatInt(ms, 10)
+	messages, err := r.client.XRangeN(ctx, streamKey, at, at, nextChunk).Result()
+	if err != nil {
+		return nil, storage.RedisError("read calls", err)
+	}
+	kept := make(map[string]bool, len(messages))
+	for _, message := range messages {
+		line, _ := message.Values["c"].(string)
+		kept[textOf(line, "id")] = true
+	}
+	return kept, nil
+}
+
+// textOf is the text of a line's member as it is written there, "" where it has none.
+func textOf(line, name string) string {
+	_, rest, found := strings.Cut(line, `,"`+name+`":"`)
+	if !found {
+		return ""
+	}
+	text, _, _ := strings.Cut(rest, `"`)
+	return text
+}
+
+// hours are the folders that may hold what is looked for, the newest first, from the scan's place on.
+func (r *Reader) hours(ctx context.Context, p *pastScan) ([]string, error) {
+	since, until := p.matcher.filter.Since, p.matcher.filter.Until
+	var days, hours []string
+	for folder, err := range r.files.Folders(ctx, HistoryFolder) {
+		if err != nil {
+			return nil, err
+		}
+		name := path.Base(folder)
+		day, err := time.Parse(time.DateOnly, name)
+		switch {
+		case err != nil, p.at.hour != "" && name > p.at.hour[:len(name)]:
+		case !since.IsZero() && day.Add(25*time.Hour).Before(since), !until.IsZero() && day.After(until.Add(longestCall)):
+		default:
+			days = append(days, name)
+		}
+	}
+	slices.Sort(days)
+	for _, day := range slices.Backward(days) {
+		var within []string
+		for folder, err := range r.files.Folders(ctx, HistoryFolder+day+"/") {
+			if err != nil {
+				return nil, err
+			}
+			name := day + "/" + path.Base(folder)
+			hour, err := time.Parse(hourLayout, name)
+			switch {
+			case err != nil, p.at.hour != "" && name > p.at.hour:
+			case !since.IsZero() && hour.Add(2*time.Hour).Before(since), !until.IsZero() && hour.After(until.Add(longestCall)):
+			default:
+				within = append(within, name)
+			}
+		}
+		slices.Sort(within)
+		slices.Reverse(within)
+		if hours = append(hours, within...); len(hours) >= hoursMost {
+			break
+		}
+	}
+	return hours, nil
+}
+
+// hoursMost is how many folders one page looks at, about; a page of more ends where they end.
+const hoursMost = 1000
+
+// scanHour looks at the files of an hour; true: it is enough.
+func (r *Reader) scanHour(ctx context.Context, p *pastScan, hour string) (enough bool, err error) {
+	var files []historyFile
+	for name, err := range r.files.List(ctx, HistoryFolder+hour+"/") {
+		if err != nil {
+			return false, err
+		}
+		if file, err := parseHistory(name); err == nil {
+			files = append(files, file)
+		}
+	}
+	slices.SortFunc(files, compareFiles)
+	since, until := p.matcher.filter.Since, p.matcher.filter.Until
+	for _, file := range files {
+		below := unpackedMost + 1
+		if hour == p.at.hour && p.at.file != "" {
+			at, _ := parseHistory(p.at.file + historyEnding) // it was looked at
+			at.name = HistoryFolder + hour + "/" + p.at.file + historyEnding
+			switch order := compareFiles(file, at); {
+			case order < 0:
+				continue
+			case order == 0:
+				below = p.at.offset
+			}
+		}
+		if !since.IsZero() && file.to.Before(since) || !until.IsZero() && !file.from.Before(until) {
+			continue
+		}
+		if p.over() {
+			p.more, p.page.Next = true, p.place(hour, file, unpackedMost)
+			return true, nil
+		}
+		lines, size, err := file.read(ctx, r.files)
+		if err != nil {
+			return false, err
+		}
+		p.read += size
+		if p.lookBack(lines[:min(len(lines), below)], func(offset int) string { return p.place(hour, file, offset) }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// compareFiles puts the file that was closed last first.
+func compareFiles(a, b historyFile) int {
+	return cmp.Or(b.to.Compare(a.to), cmp.Compare(b.name, a.name))
+}
+
+func (p *pastScan) place(hour string, file historyFile, offset int) string {
+	base := strings.TrimSuffix(path.Base(file.name), historyEnding)
+	return pastPlace{seam: p.at.seam, hour: hour, file: base, offset: offset}.String()
+}
+
+// lookBack looks at lines, the last first; true: it is enough.
+func (p *pastScan) lookBack(lines string, place func(offset int) string) bool {
+	for len(lines) > 0 {
+		offset := strings.LastIndexByte(lines[:len(lines)-1], '\n') + 1
+		line := lines[offset:]
+		lines = lines[:offset]
+		written := numberOf(line, "written")
+		if written > p.at.seam || written == p.at.seam && p.kept[textOf(line, "id")] {
+			continue // Redis has it
+		}
+		if written == 0 {
+			written = cameAt(line) + numberOf(line, "ms")
+		}
+		p.page.Looked++
+		p.page.Back = time.UnixMilli(written).UTC()
+		if !p.matcher.fits(line) {
+			continue
+		}
+		record, err := parse(line)
+		if err != nil {
+			continue // a stranger's
+		}
+		p.page.Calls = append(p.page.Calls, Call{record, place(offset)})
+		if len(p.page.Calls) >= p.within.Limit {
+			p.more, p.page.Next = true, place(offset)
+			return true
+		}
+	}
+	return false
+}
