@@ -52,6 +52,7 @@ type GatewayOptions struct {
 	Args           []string // of the command line, "serve" by default
 	Video          string   // members of the video section
 	Relay          string   // members of the relay section
+	Calls          string   // members of the calls section
 	Channels       string   // instead of the usual ones, as YAML list items; {self} is the gateway's own address
 	Tokens         string   // beside the usual ones, as YAML list items
 	Webhooks       string   // members of the webhooks section
@@ -100,12 +101,13 @@ temporal: {address: %s, namespace: default, task_queue: %s}
 archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
 video: {%s}
 relay: {%s}
+calls: {%s}
 webhooks: {%s}
 tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
 %schannels:
-%s`, g.Address, o.AdminKey, o.TrustedProxies, o.RedisAt, o.RedisQuery, o.TemporalAt, TaskQueue, o.ArchiveAt, Bucket, AccessKey, SecretKey, o.Video, o.Relay, o.Webhooks, Token, Token, o.Tokens, o.Channels)
+%s`, g.Address, o.AdminKey, o.TrustedProxies, o.RedisAt, o.RedisQuery, o.TemporalAt, TaskQueue, o.ArchiveAt, Bucket, AccessKey, SecretKey, o.Video, o.Relay, o.Calls, o.Webhooks, Token, Token, o.Tokens, o.Channels)
 	if err := os.WriteFile(g.ConfigFile, []byte(text), 0o600); err != nil {
 		s.T.Fatal(err)
 	}
