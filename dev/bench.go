@@ -27,6 +27,7 @@ type benchCommand struct {
 	SlowReaders int `default:"1" help:"Clients that stand still, in each round, 1 or 0."`
 	Bodies      int `default:"3" help:"Bodies of 20 MB in each round; 0: none."`
 	Tasks       int `default:"0" help:"Video tasks, made one after the other on a whole stack; 0: none."`
+	Lives       int `default:"0" help:"Video tasks from their create to their webhook, and what each process of the stack spends on one; 0: none."`
 	Line        int `default:"0" help:"Video tasks of one tenant that fill a channel of 20 jobs before another one's 5 come; 0: none."`
 	Crowd       int `default:"0" help:"Video tasks at once, each process of the stack apart; 0: none. Some of them to their end, then all while they stand: 10000 take about ten minutes."`
 	Places      int `default:"2000" help:"How many jobs of the crowd the upstream takes at once."`
@@ -51,7 +52,7 @@ func (c *benchCommand) Run(e environment) error {
 	}
 	return measure(e, c.Keep, c.Limit, func(ctx context.Context, o bench.Options) error {
 		o.Rounds, o.Connections, o.Requests, o.Streams = c.Rounds, c.Connections, c.Requests, c.Streams
-		o.Leavers, o.SlowReaders, o.Bodies, o.Tasks, o.Line = c.Leavers, c.SlowReaders, c.Bodies, c.Tasks, c.Line
+		o.Leavers, o.SlowReaders, o.Bodies, o.Tasks, o.Lives, o.Line = c.Leavers, c.SlowReaders, c.Bodies, c.Tasks, c.Lives, c.Line
 		o.Crowd, o.Places, o.Large = c.Crowd, c.Places, c.Large
 		report, err := bench.Run(ctx, o)
 		return errors.Join(err, printed(e, c.JSON, report))
@@ -123,6 +124,7 @@ func (c *benchCommand) quick() {
 	c.Leavers = min(c.Leavers, 10)
 	c.Bodies = min(c.Bodies, 1)
 	c.Tasks = min(c.Tasks, 5)
+	c.Lives = min(c.Lives, 40)
 	c.Line = min(c.Line, 40)
 	c.Crowd = min(c.Crowd, 100)
 	c.Places = min(c.Places, 25)

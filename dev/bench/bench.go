@@ -30,6 +30,7 @@ type Options struct {
 	SlowReaders int // clients that stand still, in each round; 0 or 1
 	Bodies      int // large bodies, in each round; 0: none
 	Tasks       int // video tasks, made one after the other; 0: none
+	Lives       int // video tasks from their create to their webhook, with what each process spends on one; 0: none
 	Line        int // video tasks of one tenant that fill a channel before another one's few come; 0: none
 	Crowd       int // video tasks at once; 0: none
 	Places      int // for jobs of the crowd at the upstream, the others stand in line; 0: no limit
@@ -45,6 +46,7 @@ const (
 	maxLeavers     = 1_000
 	maxBodies      = 50
 	maxTasks       = 1_000
+	maxLives       = 5_000
 	maxLine        = 10_000
 	maxCrowd       = 20_000
 	maxLarge       = 4 << 10
@@ -63,6 +65,7 @@ func (o Options) check() error {
 		{"slow readers", o.SlowReaders, 0, 1},
 		{"bodies", o.Bodies, 0, maxBodies},
 		{"tasks", o.Tasks, 0, maxTasks},
+		{"lives", o.Lives, 0, maxLives},
 		{"line", o.Line, 0, maxLine},
 		{"crowd", o.Crowd, 0, maxCrowd},
 		{"places", o.Places, 0, maxCrowd},
@@ -104,6 +107,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		{"slow reader", o.SlowReaders, slow},
 		{"bodies", o.Bodies, bodies},
 		{"tasks", o.Tasks, tasks},
+		{"lives", o.Lives, lives},
 		{"line", o.Line, line},
 		{"crowd", o.Crowd, crowd},
 		{"large", o.Large, large},

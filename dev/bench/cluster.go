@@ -22,9 +22,14 @@ type cluster struct {
 	base                           string // of the front
 }
 
-// cluster starts Temporal, a store, and a front and a worker whose one channel has places for so many jobs, 0 for no
-// limit. They end with the load.
-func (s *stage) cluster(ctx context.Context, places int) (*cluster, error) {
+// setting is how a cluster is set up.
+type setting struct {
+	places  int    // for jobs at the one channel; 0: no limit
+	webhook string // hears of every task's end; "": nobody does
+}
+
+// cluster starts Temporal, a store, a front and a worker. They end with the load.
+func (s *stage) cluster(ctx context.Context, set setting) (*cluster, error) {
 	c := new(cluster)
 	for _, part := range []struct {
 		into *(*child)
@@ -49,7 +54,7 @@ func (s *stage) cluster(ctx context.Context, places int) (*cluster, error) {
 		return nil, err
 	}
 	config := filepath.Join(s.options.Data, "cluster.yaml")
-	if err := os.WriteFile(config, s.clusterConfig(c, addr, places), 0o600); err != nil {
+	if err := os.WriteFile(config, s.clusterConfig(c, addr, set), 0o600); err != nil {
 		return nil, fmt.Errorf("write the configuration: %w", err)
 	}
 	// The worker first: it gives Temporal what the front's tasks need.
@@ -65,7 +70,11 @@ func (s *stage) cluster(ctx context.Context, places int) (*cluster, error) {
 	return c, nil
 }
 
-func (s *stage) clusterConfig(c *cluster, listen string, places int) []byte {
+func (s *stage) clusterConfig(c *cluster, listen string, set setting) []byte {
+	webhook := ""
+	if set.webhook != "" {
+		webhook = ", webhook_url: \"" + set.webhook + "\", webhook_secret: " + hookSecret
+	}
 	return fmt.Appendf(nil, `listen: %s
 metrics: {listen: 127.0.0.1:0}
 log: {level: info, format: json}
@@ -73,11 +82,12 @@ redis: {url: redis://%s/1}
 temporal: {address: %s}
 archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
 video: {max_output_bytes: 8GiB}
+webhooks: {allow_private_networks: true}
 tokens:
-  - {name: bench, key: %s, requests_per_minute: 1000000000, reads_per_minute: -1}
+  - {name: bench, key: %s, requests_per_minute: 1000000000, reads_per_minute: -1%s}
 channels:
   - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }, max_jobs: %d}
-`, listen, s.redis.addr, c.temporal.addr, c.store.addr, bucket, accessKey, secretKey, clientKey, s.upstream.addr, upstreamKey, places)
+`, listen, s.redis.addr, c.temporal.addr, c.store.addr, bucket, accessKey, secretKey, clientKey, webhook, s.upstream.addr, upstreamKey, set.places)
 }
 
 // spent is the CPU time of the cluster's processes.

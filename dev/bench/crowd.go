@@ -50,6 +50,7 @@ type herd struct {
 	temporal client.Client
 	model    string
 	places   int
+	first    int // number of the herd's first task
 	ids      []string
 	creates  []time.Duration
 	reads    []time.Duration
@@ -76,7 +77,7 @@ func crowd(ctx context.Context, s *stage, report *Report) error {
 
 // flock creates tasks as fast as the gateway takes them, lets clients read them, and looks on until they are over.
 func flock(ctx context.Context, s *stage, report *Report, tasks, places int, model string) error {
-	c, err := s.cluster(ctx, places)
+	c, err := s.cluster(ctx, setting{places: places})
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (h *herd) create(ctx context.Context) error {
 		if time.Since(began) > crowdCreates {
 			return nil
 		}
-		prompt := fmt.Sprintf("%s%06d", h.name(), i)
+		prompt := fmt.Sprintf("%s%06d", h.name(), h.first+i)
 		body := fmt.Appendf(nil, `{"model":%q,"prompt":%q}`, h.model, prompt)
 		var made task
 		for since := time.Now(); made.ID == ""; h.creates[i] = time.Since(since) {

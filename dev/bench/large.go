@@ -26,7 +26,7 @@ const (
 func large(ctx context.Context, s *stage, report *Report) error {
 	ctx, cancel := context.WithTimeout(ctx, largeDeadline)
 	defer cancel()
-	c, err := s.cluster(ctx, 0)
+	c, err := s.cluster(ctx, setting{})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,249 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+)
+
+const (
+	// lifeModel is a job of three polls: after 2, 6 and 14 s, or where its length is known after 5, 9.5 and 11.5 s.
+	lifeModel = "clip-10s"
+	// lifeAlone is which share of the tasks is made while the worker stands still, so that what a create costs is told from
+	// what follows it; lifeAloneMost bounds them: the worker's long polls must not end meanwhile.
+	lifeAlone, lifeAloneMost = 5, 200
+	// lifeLimit bounds the time until the last webhook.
+	lifeLimit = 5 * time.Minute
+	// lifeSample is of how many tasks the histories are read.
+	lifeSample = 25
+	// hookSecret signs the webhooks.
+	hookSecret = "whsec_YmVuY2hiZW5jaGJlbmNoYmVuY2hiZW5jaA=="
+)
+
+// hooks hears of the ends of tasks.
+type hooks struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	at     map[string]time.Time // by task
+	came   chan struct{}        // has room for one: somebody came
+}
+
+func newHooks() *hooks {
+	h := &hooks{at: make(map[string]time.Time), came: make(chan struct{}, 1)}
+	h.server = httptest.NewServer(h)
+	return h
+}
+
+// ServeHTTP takes one event.
+func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var event struct {
+		Type string `json:"type"`
+		Data struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&event); err != nil || event.Type != "video.completed" {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	h.mu.Lock()
+	if _, twice := h.at[event.Data.ID]; !twice {
+		h.at[event.Data.ID] = time.Now()
+	}
+	h.mu.Unlock()
+	select {
+	case h.came <- struct{}{}:
+	default:
+	}
+}
+
+// await returns when so many tasks were told of, and how long after since each was, in order.
+func (h *hooks) await(ctx context.Context, tasks int, since time.Time) ([]time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, lifeLimit)
+	defer cancel()
+	for {
+		h.mu.Lock()
+		told := len(h.at)
+		h.mu.Unlock()
+		if told >= tasks {
+			break
+		}
+		select {
+		case <-h.came:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %d of %d webhooks came: %w", ErrBroken, told, tasks, ctx.Err())
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var after []time.Duration
+	for _, at := range h.at {
+		after = append(after, at.Sub(since))
+	}
+	slices.Sort(after)
+	return after, nil
+}
+
+// lives measures whole lives of tasks: create, submit, three polls, archive, settle, webhook. The first of them are made while
+// the worker stands still, which tells what a create costs; the others while it works.
+func lives(ctx context.Context, s *stage, report *Report) error {
+	heard := newHooks()
+	defer heard.server.Close()
+	c, err := s.cluster(ctx, setting{webhook: heard.server.URL})
+	if err != nil {
+		return err
+	}
+	n := s.options.Lives
+	first := &herd{stage: s, cluster: c, model: lifeModel, ids: make([]string, min(max(1, n/lifeAlone), lifeAloneMost))}
+	rest := &herd{stage: s, cluster: c, model: lifeModel, ids: make([]string, n), first: len(first.ids)}
+	for _, h := range []*herd{first, rest} {
+		h.creates = make([]time.Duration, len(h.ids))
+		h.client = &http.Client{Timeout: answerTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: crowdCreators}}
+		defer h.client.CloseIdleConnections()
+	}
+	began := time.Now()
+	start, err := c.spent()
+	if err != nil {
+		return err
+	}
+	alone, trips, err := first.alone(ctx)
+	if err != nil {
+		return err
+	}
+	if err := rest.create(ctx); err != nil {
+		return err
+	}
+	ends, err := heard.await(ctx, len(first.ids)+len(rest.ids), began)
+	if err != nil {
+		return err
+	}
+	end, err := c.spent()
+	if err != nil {
+		return err
+	}
+	events, err := lifeEvents(ctx, c, rest.ids)
+	if err != nil {
+		return err
+	}
+	var (
+		load, all = fmt.Sprintf("%d lives of tasks", len(ends)), float64(len(ends))
+		cost      = end.less(start)
+		// The first and the last tenth wait for jobs, the others for the machine.
+		most, least = ends[len(ends)*9/10], ends[len(ends)/10]
+		add         = func(figure, unit string, value float64, want *Target) {
+			report.add(load, figure, unit, series{gateway: []float64{value}}, want)
+		}
+		made = float64(len(first.ids))
+	)
+	add("Temporal, CPU of a task", "ms", milliseconds(cost.temporal)/all, atMost(45))
+	add("worker, CPU of a task", "ms", milliseconds(cost.worker)/all, atMost(15))
+	add("front, CPU of a task", "ms", milliseconds(cost.front)/all, atMost(2))
+	add("tasks over a second", "1/s", all*0.8/(most-least).Seconds(), atLeast(35))
+	add("history events of a task", "", events.video, nil)
+	add("workflow tasks of a task", "", events.steps, nil)
+	add("history events of its webhook", "", events.notify, nil)
+	add("created a second", "1/s", float64(len(rest.ids))/rest.created.Seconds(), atLeast(300))
+	add("create p50", "ms", milliseconds(quantile(rest.creates, 0.50)), atMost(20))
+	add("create p99", "ms", milliseconds(quantile(rest.creates, 0.99)), nil)
+	load = fmt.Sprintf("%d creates, the worker stands still", len(first.ids))
+	add("created a second", "1/s", made/first.created.Seconds(), nil)
+	add("create p50", "ms", milliseconds(quantile(first.creates, 0.50)), nil)
+	add("Temporal, CPU of a create", "ms", milliseconds(alone.temporal)/made, nil)
+	add("front, CPU of a create", "ms", milliseconds(alone.front)/made, nil)
+	if trips > 0 {
+		add("round trips to Redis of a create", "", float64(trips)/made, nil)
+	}
+	return nil
+}
+
+// alone creates the herd's tasks while the worker stands still. trips is how often Redis read from its clients meanwhile, 0
+// where it does not tell.
+func (h *herd) alone(ctx context.Context) (cost spent, trips int64, err error) {
+	var before, after spent
+	worker := h.worker.process.Pid()
+	if err := syscall.Kill(worker, syscall.SIGSTOP); err != nil {
+		return cost, 0, fmt.Errorf("stop the worker: %w", err)
+	}
+	defer func() { err = errors.Join(err, syscall.Kill(worker, syscall.SIGCONT)) }()
+	reads, err := redisReads(ctx, h.redis.addr)
+	if err != nil {
+		return cost, 0, err
+	}
+	if before, err = h.spent(); err != nil {
+		return cost, 0, err
+	}
+	if err := h.create(ctx); err != nil {
+		return cost, 0, err
+	}
+	if after, err = h.spent(); err != nil {
+		return cost, 0, err
+	}
+	now, err := redisReads(ctx, h.redis.addr)
+	return after.less(before), now - reads, err
+}
+
+// redisReads is how often Redis has read from a client's connection, which is once for each round trip; 0 where it does not tell.
+func redisReads(ctx context.Context, addr string) (int64, error) {
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	defer c.Close()
+	text, err := c.Info(ctx, "stats").Result()
+	if err != nil {
+		return 0, nil //nolint:nilerr // the embedded one knows no such section
+	}
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "total_reads_processed:"); ok {
+			return strconv.ParseInt(value, 10, 64)
+		}
+	}
+	return 0, nil
+}
+
+// lived is what the histories of a task have, on average.
+type lived struct{ video, steps, notify float64 }
+
+// lifeEvents counts in the histories of some of the tasks, and of their webhooks.
+func lifeEvents(ctx context.Context, c *cluster, ids []string) (sum lived, err error) {
+	temporal, err := client.Dial(client.Options{HostPort: c.temporal.addr, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		return sum, fmt.Errorf("reach Temporal: %w", err)
+	}
+	defer temporal.Close()
+	n := min(lifeSample, len(ids))
+	for _, id := range ids[:n] {
+		var child string
+		for history := temporal.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); history.HasNext(); {
+			event, err := history.Next()
+			if err != nil {
+				return sum, fmt.Errorf("read the history of %s: %w", id, err)
+			}
+			sum.video++
+			if event.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+				sum.steps++
+			}
+			if started := event.GetChildWorkflowExecutionStartedEventAttributes(); started != nil {
+				child = started.GetWorkflowExecution().GetWorkflowId()
+			}
+		}
+		described, err := temporal.DescribeWorkflowExecution(ctx, child, "")
+		if err != nil {
+			return sum, fmt.Errorf("describe the webhook of %s: %w", id, err)
+		}
+		sum.notify += float64(described.GetWorkflowExecutionInfo().GetHistoryLength())
+	}
+	return lived{sum.video / float64(n), sum.steps / float64(n), sum.notify / float64(n)}, nil
+}
