@@ -120,6 +120,9 @@ func openStore(file string) (*config.SQL, error) {
 		return nil, fmt.Errorf("look for the database: %w", err)
 	}
 	store := sqlStore(file, "wal")
+	if err := trim(store); err != nil {
+		return nil, fmt.Errorf("trim the database: %w", err)
+	}
 	attributes := map[string]enums.IndexedValueType{}
 	for _, name := range settings.SearchAttributes() {
 		attributes[name] = enums.INDEXED_VALUE_TYPE_KEYWORD
