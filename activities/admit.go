@@ -9,6 +9,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"modelrelay/activities/beats"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
@@ -153,7 +154,7 @@ func (a *Activities) stand(ctx context.Context, in AwaitInput, w Waiting) (Admis
 		return Admission{}, fail(Record{Kind: providers.Timeout, Message: "No upstream had room for the task in time.", Deadline: true})
 	}
 	w.Listed = a.relist(ctx, in.Admit.Waiter.TaskID, in.Entry, w.Listed)
-	activity.RecordHeartbeat(ctx, w)
+	activity.RecordHeartbeat(beats.WithAnswer(ctx), w)
 	return Admission{}, pending(fmt.Sprintf("place %d at %s", w.Position, w.Channel), min(time.Duration(w.Again), left))
 }
 

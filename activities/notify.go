@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/activity"
 
+	"modelrelay/activities/beats"
 	"modelrelay/providers"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
@@ -112,6 +113,8 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (Delivery, er
 			log.Warn("heartbeat unreadable, starting over", "err", err)
 			d = Delivery{}
 		}
+	} else {
+		d.Tries = int(activity.GetInfo(ctx).Attempt) - 1 // whose workers died
 	}
 	d.Next = time.Time{}
 	to, err := a.receiver(ctx, in)
@@ -152,7 +155,9 @@ func (a *Activities) tell(ctx context.Context, in DeliverInput, to tokens.Webhoo
 	}
 	d.Host, d.Status = hostOf(to.URL), 0
 	d.Tries++
-	activity.RecordHeartbeat(ctx, d) // a try whose worker dies counts
+	if d.Tries > 1 {
+		activity.RecordHeartbeat(ctx, d) // a try whose worker dies counts; the first does by the number of the activity's tries
+	}
 	end := a.traceDelivery(ctx, d)
 	got, err := a.Receivers.post(ctx, to.URL, http.Header{
 		"Content-Type": {"application/json"}, "User-Agent": {upstream.Agent},
@@ -232,7 +237,7 @@ func (d Delivery) again(ctx context.Context, in DeliverInput, log *slog.Logger, 
 	}
 	wait = min(wait, left)
 	d.Reason, d.Next = shorten(reason), time.Now().Add(wait).UTC().Truncate(time.Second)
-	activity.RecordHeartbeat(ctx, d)
+	activity.RecordHeartbeat(beats.WithAnswer(ctx), d)
 	log.Info("event to be delivered again", "host", d.Host, "status", d.Status, "tries", d.Tries, "reason", d.Reason, "next", d.Next)
 	r := Record{Kind: providers.Upstream, Message: d.Reason, Status: d.Status}
 	if d.Away > 0 {

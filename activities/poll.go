@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
+	"modelrelay/activities/beats"
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 	"modelrelay/providers/upstream"
@@ -144,7 +145,7 @@ func (a *Activities) wait(ctx context.Context, in PollInput, p Progress, delay t
 	delay = min(delay, left)
 	p.Next = time.Now().Add(delay)
 	p.Listed = a.relist(ctx, in.Job.TaskID, in.Entry, p.Listed)
-	activity.RecordHeartbeat(ctx, p)
+	activity.RecordHeartbeat(beats.WithAnswer(ctx), p)
 	a.hold(ctx, in.Job.TaskID, in.Job.Assignment, delay)
 	if p.Fault != nil {
 		return providers.VideoStatus{}, again(*p.Fault, delay)

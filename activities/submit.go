@@ -320,9 +320,9 @@ func (a *Activities) request(ctx context.Context, in SubmitInput) (providers.Vid
 	return req, nil
 }
 
-// heartbeats calls record at once and then every few seconds. The returned function ends it and waits for its end.
+// heartbeats calls record every few seconds: an activity that is over before the first of them costs the engine none. The
+// returned function ends it and waits for its end.
 func heartbeats(record func()) (stop func()) {
-	record()
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

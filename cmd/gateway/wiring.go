@@ -16,6 +16,7 @@ import (
 	temporallog "go.temporal.io/sdk/log"
 
 	"modelrelay/activities"
+	"modelrelay/activities/beats"
 	"modelrelay/api"
 	"modelrelay/api/admin"
 	"modelrelay/api/videos"
@@ -134,6 +135,7 @@ func dialTemporal(cfg config.Temporal, log *slog.Logger, counts client.MetricsHa
 		HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: temporallog.NewStructuredLogger(log.With("part", "temporal")),
 		MetricsHandler: counts,
 	}
+	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, beats.Join())
 	if tracer != nil {
 		options.Interceptors = append(options.Interceptors, tracing.New(tracer))
 	}
