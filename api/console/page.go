@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // page is one kind of page. How to add one stands in README.md.
@@ -71,11 +72,21 @@ func (p *page) admits(role Role) bool { return slices.Contains(p.roles, role) }
 //go:embed all:pages
 var pageFiles embed.FS
 
-// looks are the templates: language, then page.
-type looks map[string]map[string]*template.Template
+// looks are the templates by language and page. Those of a language are parsed for who first reads it: they take five
+// megabytes, which a process whose console nobody opens does not need.
+type looks map[string]func() map[string]*template.Template
 
-// parseLooks parses every page with the layout and the parts (pages/_*.html), once for each language.
-func parseLooks(w words) looks {
+// newLooks makes the looks of the words.
+func newLooks(w words) looks {
+	all := make(looks)
+	for _, language := range languages() {
+		all[language] = sync.OnceValue(func() map[string]*template.Template { return parseLooks(w, language) })
+	}
+	return all
+}
+
+// parseLooks parses every page of a language with the layout and the parts (pages/_*.html).
+func parseLooks(w words, language string) map[string]*template.Template {
 	parts, err := fs.Glob(pageFiles, "pages/_*.html")
 	if err != nil {
 		panic("console: " + err.Error()) // a pattern that is right
@@ -84,23 +95,19 @@ func parseLooks(w words) looks {
 	if err != nil {
 		panic("console: " + err.Error())
 	}
-	all := make(looks)
-	for _, language := range languages() {
-		base := template.New("").Funcs(template.FuncMap{
-			"t":    func(key string, pairs ...any) string { return w.say(language, key, pairs...) },
-			"dict": dict, "state": stateCell, "list": func(items ...any) []any { return items },
-		})
-		base = template.Must(base.ParseFS(pageFiles, parts...))
-		all[language] = make(map[string]*template.Template)
-		for _, file := range names {
-			name := strings.TrimSuffix(path.Base(file), ".html")
-			if strings.HasPrefix(name, "_") {
-				continue
-			}
-			all[language][name] = template.Must(template.Must(base.Clone()).ParseFS(pageFiles, file))
+	base := template.New("").Funcs(template.FuncMap{
+		"t":    func(key string, pairs ...any) string { return w.say(language, key, pairs...) },
+		"dict": dict, "state": stateCell, "list": func(items ...any) []any { return items },
+	})
+	base = template.Must(base.ParseFS(pageFiles, parts...))
+	pages := make(map[string]*template.Template)
+	for _, file := range names {
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		if !strings.HasPrefix(name, "_") {
+			pages[name] = template.Must(template.Must(base.Clone()).ParseFS(pageFiles, file))
 		}
 	}
-	return all
+	return pages
 }
 
 // dict makes a map for a part of a template: name, value, name, value.
@@ -218,7 +225,7 @@ func (s *Server) failed(v *View, err error) {
 // render writes a page. It is made whole before the first byte is sent, so that a defect is a page of its own.
 func (s *Server) render(v *View, status int, name string, data any) {
 	v.Page, v.Status, v.Data = name, status, data
-	look := s.looks[v.lang][name]
+	look := s.looks[v.lang]()[name]
 	if look == nil {
 		panic("console: no template pages/" + name + ".html")
 	}

@@ -134,13 +134,13 @@ type Server struct {
 	handler http.Handler
 }
 
-// New makes a console. It panics where its own templates, words or assets are broken.
+// New makes a console. It panics where its own words or assets are broken.
 func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{o: o, words: loadWords(), assets: loadAssets(), pages: allPages()}
-	s.looks = parseLooks(s.words)
+	s.looks = newLooks(s.words)
 	mux := http.NewServeMux()
 	for _, route := range s.routes() {
 		mux.Handle(route.pattern, route.handler)
