@@ -5,6 +5,8 @@ import "time"
 // Try is one request of a call to an upstream, or one dial of a conversation.
 type Try struct {
 	Channel string
+	// Model is the upstream's name of the model.
+	Model string
 	// Key is the fingerprint of the channel's key.
 	Key string
 	// Fault is how it failed, "" where its answer began; Code is the upstream's own word for it.
@@ -22,8 +24,8 @@ type Trail struct {
 	room  [usualTries]Try
 }
 
-// usualTries are as many as a call makes where nobody sets another relay.max_attempts: they need no memory of their own.
-const usualTries = 3
+// usualTries are as many as a call makes that does not fall over: they need no memory of their own.
+const usualTries = 1
 
 // Add adds a try. A nil Trail keeps none.
 func (t *Trail) Add(try Try) {

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -102,8 +103,8 @@ func relay(c *calls.Calls, name providers.Operation, check *body.Checker) edge.H
 			return err
 		}
 		call := calls.JSONCall(endpoint, b)
-		call.Header = calls.KeepHeader(r, "Accept", "Anthropic-Beta")
-		call.Header.Set("Anthropic-Version", version)
+		call.Header = http.Header{"Anthropic-Version": {version}}
+		maps.Copy(call.Header, calls.KeepHeader(r, "Anthropic-Beta"))
 		call.Events.Last, call.InputFirst = isStop, true
 		call.Output = max(body.Whole(b.Value("max_tokens")), body.WholeMember(b.Value("thinking"), "budget_tokens"))
 		call.Affinity = affinityOf(x, b)

@@ -181,12 +181,15 @@ func JSONCall(endpoint providers.Endpoint, b *body.JSON) Call {
 	}
 }
 
-// KeepHeader picks the client's headers of these names, which may travel upstream with its call: what it accepts and what
-// opts into features. Credentials and the client's own account never do.
+// KeepHeader picks the client's headers of these names, which may travel upstream with its call: what opts into features.
+// Credentials and the client's own account never do. It is nil where the client sent none of them.
 func KeepHeader(r *http.Request, names ...string) http.Header {
-	header := make(http.Header, len(names)+1)
+	var header http.Header
 	for _, name := range names {
 		if values := r.Header[name]; len(values) > 0 {
+			if header == nil {
+				header = make(http.Header, len(names))
+			}
 			header[name] = values
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"modelrelay/internal/logline"
 	"modelrelay/providers"
 )
 
@@ -25,58 +26,72 @@ func (e *Edge) logAccess(x *Request) {
 	if operation == "" {
 		operation = "unknown"
 	}
-	var room [24]slog.Attr
-	attrs := append(room[:0],
-		slog.String("method", x.http.Method), slog.String("operation", operation), slog.Int("status", x.shownStatus()),
-		slog.Float64("ms", float64(time.Since(x.Start).Microseconds())/1000), slog.Int64("bytes", x.bytes),
-		slog.String("request_id", x.ID),
-	)
+	line := e.lines.Begin(log, level, "request")
+	line.Text("method", x.http.Method).Text("operation", operation).Int("status", int64(x.shownStatus())).
+		Milliseconds("ms", time.Since(x.Start)).Int("bytes", x.bytes).Text("request_id", x.ID)
 	if id := traceID(x.span); id != "" {
-		attrs = append(attrs, slog.String("trace_id", id))
+		line.Text("trace_id", id)
 	}
 	if x.Caller != nil {
-		attrs = append(attrs, slog.String("token", x.Caller.Name))
+		line.Text("token", x.Caller.Name)
 	}
 	if x.Act.By != nil {
-		attrs = append(attrs, slog.String("operator", x.Act.By.Name))
+		line.Text("operator", x.Act.By.Name)
 	}
 	if x.Act.Subject != "" {
-		attrs = append(attrs, slog.String("subject", x.Act.Subject))
+		line.Text("subject", x.Act.Subject)
 	}
 	if o.Model != "" {
-		attrs = append(attrs, slog.String("model", o.Model))
+		line.Text("model", o.Model)
 	}
 	if o.Channel != "" {
-		attrs = append(attrs, slog.String("channel", o.Channel), slog.Int("attempts", o.Attempts))
+		line.Text("channel", o.Channel).Int("attempts", int64(o.Attempts))
 	}
+	logUpstream(line, o)
 	if o.Translated != (providers.Endpoint{}) {
-		attrs = append(attrs, slog.String("translated", o.Translated.String()))
+		line.Text("translated", o.Translated.String())
 	}
 	if !o.Sent.IsZero() {
-		attrs = append(attrs, slog.Int64("before_us", x.since(o.Sent).Microseconds()))
+		line.Int("before_us", x.since(o.Sent).Microseconds())
 	}
 	if !o.Answered.IsZero() { // else the only byte is the fault's, and "ms" says when
-		attrs = append(attrs, slog.Int64("first_byte_ms", x.since(x.first).Milliseconds()))
+		line.Int("first_byte_ms", x.since(x.first).Milliseconds())
 	}
 	if o.Usage != (providers.Usage{}) {
-		attrs = append(attrs, slog.Int64("input_tokens", o.Usage.Input), slog.Int64("output_tokens", o.Usage.Output))
+		line.Int("input_tokens", o.Usage.Input).Int("output_tokens", o.Usage.Output)
 	}
 	if o.Usage.Cached > 0 {
-		attrs = append(attrs, slog.Int64("cached_tokens", o.Usage.Cached))
+		line.Int("cached_tokens", o.Usage.Cached)
 	}
 	if o.Priced {
-		attrs = append(attrs, slog.String("cost", o.Cost.String()))
+		line.Text("cost", o.Cost.String())
 	}
 	if o.Estimated {
-		attrs = append(attrs, slog.Bool("estimated", true))
+		line.True("estimated")
 	}
 	if x.Fault != nil {
-		attrs = logFault(attrs, x.Fault)
+		logFault(line, x.Fault)
 		if turnedAway(x.Fault) && x.Source().IsValid() {
-			attrs = append(attrs, slog.String("source", x.Source().String()))
+			line.Text("source", x.Source().String())
 		}
 	}
-	log.LogAttrs(ctx, level, "request", attrs...)
+	e.lines.End(ctx, line)
+}
+
+// logUpstream adds what the upstream that answered knows the call by: its own name of the model where that is another, and
+// of the request. The relay has a line of its own for each attempt of a call that fell over.
+func logUpstream(line *logline.Line, o *Outcome) {
+	tries := o.Trail.Tries()
+	if len(tries) == 0 || o.Channel == "" {
+		return
+	}
+	last := &tries[len(tries)-1]
+	if last.Model != "" && last.Model != o.Model {
+		line.Text("upstream_model", last.Model)
+	}
+	if last.RequestID != "" {
+		line.Text("upstream_request_id", last.RequestID)
+	}
 }
 
 // turnedAway tells the faults of which an operator wants to know where they come from.
@@ -85,13 +100,12 @@ func turnedAway(fault *providers.Fault) bool {
 }
 
 // logFault adds what a fault says beyond its kind to the access log line.
-func logFault(attrs []slog.Attr, fault *providers.Fault) []slog.Attr {
-	attrs = append(attrs, slog.String("fault", string(fault.Kind)))
+func logFault(line *logline.Line, fault *providers.Fault) {
+	line.Text("fault", string(fault.Kind))
 	if fault.Param != "" {
-		attrs = append(attrs, slog.String("param", fault.Param))
+		line.Text("param", fault.Param)
 	}
 	if fault.Err != nil {
-		attrs = append(attrs, slog.Any("error", fault.Err))
+		line.Text("error", fault.Err.Error())
 	}
-	return attrs
 }

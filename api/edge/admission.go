@@ -145,10 +145,20 @@ func (f *Format) showLimit(header http.Header, name string, window limits.Window
 	case f.Limit != nil:
 		f.Limit(header, name, window)
 	default:
-		header.Set("x-ratelimit-limit-"+name, strconv.Itoa(window.Limit))
-		header.Set("x-ratelimit-remaining-"+name, strconv.Itoa(window.Remaining))
-		header.Set("x-ratelimit-reset-"+name, resetText(window.Reset))
+		names := limitHeaders(name)
+		values := []string{strconv.Itoa(window.Limit), strconv.Itoa(window.Remaining), resetText(window.Reset)}
+		for i, name := range names {
+			header[name] = values[i : i+1 : i+1]
+		}
 	}
+}
+
+// limitHeaders are the names of the headers of a limit: what it is, what is left of it, and when it is whole again.
+func limitHeaders(name string) [3]string {
+	if name == "tokens" {
+		return [3]string{"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"}
+	}
+	return [3]string{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}
 }
 
 // resetText is a duration as the vendors write it: "120ms", "1s", "6m0s".

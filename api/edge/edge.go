@@ -17,6 +17,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"modelrelay/internal/logline"
 	"modelrelay/providers"
 	"modelrelay/storage/audit"
 )
@@ -73,7 +74,8 @@ type Edge struct {
 	insideKey string
 	bodies    *bodyMemory
 	discards  discards
-	records   sync.Pool    // of *calllog.Record
+	records   sync.Pool // of *calllog.Record
+	lines     logline.Pool
 	requests  atomic.Int64 // under way
 	draining  atomic.Bool
 	stopping  chan struct{} // closed once draining

@@ -102,7 +102,7 @@ func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, b *body.
 	if err := calls.CheckModel(call.Model); err != nil {
 		return err
 	}
-	call.Output, call.Header = body.WholeMember(b.Value("generation_config"), "max_output_tokens"), calls.KeepHeader(r, "Accept")
+	call.Output = body.WholeMember(b.Value("generation_config"), "max_output_tokens")
 	if previous := b.Text("previous_interaction_id"); previous != "" {
 		call.ContinuesFrom = []providers.Made{{ID: previous, Param: "previous_interaction_id"}}
 	}

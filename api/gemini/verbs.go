@@ -152,7 +152,7 @@ func relay(c *calls.Calls, x *edge.Request, r *http.Request, model string, to ro
 	if call.NamesAt, err = modelNames(b, model); err != nil {
 		return err
 	}
-	call.Model, call.ModelAt, call.Header = model, providers.Span{}, calls.KeepHeader(r, "Accept")
+	call.Model, call.ModelAt = model, providers.Span{}
 	call.Stream = to.verb.streams && r.URL.Query().Get("alt") == "sse"
 	call.Output, call.N = sizeOf(b)
 	return c.Do(x, r, call)

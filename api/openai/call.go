@@ -141,7 +141,7 @@ func (a adder) relayForm(
 	return a.calls.Do(x, r, call)
 }
 
-func keepHeader(r *http.Request) http.Header { return calls.KeepHeader(r, "Accept", "Openai-Beta") }
+func keepHeader(r *http.Request) http.Header { return calls.KeepHeader(r, "Openai-Beta") }
 
 // isDone tells the last event of a stream.
 func isDone(events []byte) bool {

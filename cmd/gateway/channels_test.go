@@ -121,9 +121,10 @@ channels:
 	}
 	// The other gateway spends no attempt on any.
 	await("the other gateway's knowledge", func(map[string]router.ChannelState) bool {
-		at := strings.Count(second.err.String(), `"msg":"attempt"`)
+		fellOver, one := strings.Count(second.err.String(), `"msg":"attempt"`), strings.Count(second.err.String(), `"attempts":1`)
 		chat(second)
-		return strings.Count(second.err.String(), `"msg":"attempt"`) == at+1
+		log := second.err.String()
+		return strings.Count(log, `"msg":"attempt"`) == fellOver && strings.Count(log, `"attempts":1`) == one+1
 	})
 
 	await("the other gateway's knowledge of the model", func(map[string]router.ChannelState) bool {

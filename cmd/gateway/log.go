@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/internal/logline"
 )
 
 // newLogger writes the process's log in the shape the configuration asks for. Validate knows the words; others mean
@@ -15,11 +16,10 @@ func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
 	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
 		level = slog.LevelInfo
 	}
-	opts := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "text" {
-		return slog.New(slog.NewTextHandler(w, opts))
+		return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 	}
-	return slog.New(slog.NewJSONHandler(w, opts))
+	return slog.New(logline.NewHandler(w, level))
 }
 
 // mostWarnings is how many of them one line of the log tells: a file may hold thousands of tokens.

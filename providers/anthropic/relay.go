@@ -91,13 +91,13 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if call.Stream {
 		answer = "text/event-stream"
 	}
-	req.Header = http.Header{
-		"X-Api-Key":         {to.Key.Reveal()},
-		"Anthropic-Version": {cmp.Or(call.Header.Get("Anthropic-Version"), defaultVersion)},
-		"Content-Type":      {"application/json"},
-		"Accept":            {answer},
-		"User-Agent":        {upstream.Agent},
-	}
+	req.Header = upstream.Header(
+		"X-Api-Key", to.Key.Reveal(),
+		"Anthropic-Version", cmp.Or(call.Header.Get("Anthropic-Version"), defaultVersion),
+		"Content-Type", "application/json",
+		"Accept", answer,
+		"User-Agent", upstream.Agent,
+	)
 	if beta := call.Header.Values("Anthropic-Beta"); len(beta) > 0 {
 		req.Header["Anthropic-Beta"] = slices.Clone(beta)
 	}

@@ -66,12 +66,12 @@ func (r *Relayer) Relay(ctx context.Context, to providers.Target, call providers
 	if call.Stream && operation.streams != nil {
 		answers = operation.streams
 	}
-	req.Header = http.Header{
-		"Authorization": {"Bearer " + to.Key.Reveal()},
-		"Content-Type":  {cmp.Or(call.ContentType, typeJSON)},
-		"Accept":        {strings.Join(answers, ", ")},
-		"User-Agent":    {upstream.Agent},
-	}
+	req.Header = upstream.Header(
+		"Authorization", "Bearer "+to.Key.Reveal(),
+		"Content-Type", cmp.Or(call.ContentType, typeJSON),
+		"Accept", strings.Join(answers, ", "),
+		"User-Agent", upstream.Agent,
+	)
 	// Beta opts into features. What names an organization or a project belongs to the key, which is not the client's.
 	if beta := call.Header.Values("OpenAI-Beta"); len(beta) > 0 {
 		req.Header["Openai-Beta"] = beta

@@ -99,12 +99,12 @@ type counter interface {
 
 // body is an answer's body on its way to the client.
 type body struct {
-	upstream  io.ReadCloser
-	clock     watch
-	idle      time.Duration
-	cancel    context.CancelCauseFunc
-	callerErr func() error // of the caller's context
-	cause     func() error // why the upstream request was cancelled, nil as long as it was not
+	upstream io.ReadCloser
+	clock    watch
+	idle     time.Duration
+	cancel   context.CancelCauseFunc
+	// caller is the caller's context, and sent the upstream request's, whose cause says why it was cancelled.
+	caller, sent context.Context //nolint:containedctx // they live within one attempt, as the body does
 
 	underway router.InFlight // until the body ends
 	span     *upstream.Span
@@ -181,10 +181,10 @@ func (b *body) ending(err error) error {
 	}
 	var fault *providers.Fault
 	switch {
-	case errors.As(b.cause(), &fault):
+	case errors.As(context.Cause(b.sent), &fault):
 		return fault
-	case b.callerErr() != nil:
-		return &providers.Fault{Kind: providers.Canceled, Message: "The request was canceled.", Err: b.callerErr()}
+	case b.caller.Err() != nil:
+		return &providers.Fault{Kind: providers.Canceled, Message: "The request was canceled.", Err: b.caller.Err()}
 	default:
 		return &providers.Fault{
 			Kind: providers.Upstream, Message: "The upstream broke off its answer.", Blame: providers.BlameChannel, Err: err,
@@ -215,8 +215,8 @@ func (b *body) trace() {
 	switch {
 	case b.err != nil && !errors.Is(b.err, io.EOF):
 		fault = providers.AsFault(b.err)
-	case b.err == nil && b.callerErr() != nil:
-		fault = providers.AsFault(b.callerErr())
+	case b.err == nil && b.caller.Err() != nil:
+		fault = providers.AsFault(b.caller.Err())
 	}
 	b.span.End(fault)
 }

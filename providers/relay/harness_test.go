@@ -108,7 +108,7 @@ func benchOf(tb testing.TB, opts *relay.Options, channels []providers.Channel) b
 	if opts == nil {
 		opts = new(relay.Options)
 	}
-	opts.Log = slog.New(slog.NewJSONHandler(log, nil))
+	opts.Log = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return bench{relay.New(router, vendors, opts), router, log}
 }
 

@@ -47,7 +47,7 @@ type Options struct {
 	Door *translate.Door
 	// Makers remembers who made which answer, for the calls that go on from it; nil: nobody does.
 	Makers Makers
-	// Log gets one line per attempt; nil means none.
+	// Log gets one line per attempt, at debug level for those of a call that did not fall over; nil means none.
 	Log *slog.Logger
 	// Tracer makes a span of each attempt of a call whose context has one; nil: no spans.
 	Tracer trace.Tracer
@@ -314,7 +314,7 @@ func (r *Relay) attempt(
 	}
 	sent, cancel := context.WithCancelCause(ctx)
 	clock := newWatch(cancel, r.firstByte)
-	body := &body{clock: clock, idle: r.idle, cancel: cancel, callerErr: ctx.Err, cause: func() error { return context.Cause(sent) }}
+	body := &body{clock: clock, idle: r.idle, cancel: cancel, caller: ctx, sent: sent}
 	body.underway.Begin(to)
 	resp, err := vendor.Relay.Relay(sent, to.Target, call) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
@@ -370,10 +370,11 @@ type tried struct {
 	said   reply
 }
 
-// note tells and logs one attempt. The upstream's own words go along where they speak of a key or a channel; those about a
+// note tells and logs one attempt. That of a call which did not fall over has no line of its own but for who debugs: the
+// access log says all of it. The upstream's own words go along where they speak of a key or a channel; those about a
 // request may repeat it.
 func (r *Relay) note(ctx context.Context, try attempts, to router.Pick, t tried, fault *providers.Fault) {
-	one := providers.Try{Channel: to.Channel.Name, Key: to.Fingerprint(), RequestID: t.said.requestID, Took: t.took}
+	one := providers.Try{Channel: to.Channel.Name, Model: to.Model, Key: to.Fingerprint(), RequestID: t.said.requestID, Took: t.took}
 	if fault != nil {
 		one.Fault, one.Code = fault.Kind, fault.Code
 		if fault.Upstream != nil {
@@ -384,7 +385,11 @@ func (r *Relay) note(ctx context.Context, try attempts, to router.Pick, t tried,
 	if r.tried != nil {
 		r.tried(Attempt{Channel: one.Channel, Number: t.number, Fault: one.Fault})
 	}
-	if !r.log.Enabled(ctx, slog.LevelInfo) {
+	level := slog.LevelInfo
+	if fault == nil && t.number == 1 {
+		level = slog.LevelDebug
+	}
+	if !r.log.Enabled(ctx, level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 11)
@@ -413,7 +418,7 @@ func (r *Relay) note(ctx context.Context, try attempts, to router.Pick, t tried,
 	if try.requestID != "" {
 		attrs = append(attrs, slog.String("request_id", try.requestID))
 	}
-	r.log.LogAttrs(ctx, slog.LevelInfo, "attempt", attrs...)
+	r.log.LogAttrs(ctx, level, "attempt", attrs...)
 }
 
 // isText tells whether the answer can be read for counts: it is not encoded, and JSON or events.

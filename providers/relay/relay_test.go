@@ -44,7 +44,7 @@ func TestDo(t *testing.T) {
 	}
 	lines := b.log.lines(t)
 	if len(lines) != 1 || lines[0]["channel"] != "a" || lines[0]["attempt"] != 1.0 || lines[0]["status"] != 200.0 || lines[0]["ms"] == nil ||
-		lines[0]["request_id"] != "my-id" || lines[0]["fault"] != nil {
+		lines[0]["request_id"] != "my-id" || lines[0]["fault"] != nil || lines[0]["level"] != "DEBUG" {
 		t.Errorf("got log %v", lines)
 	}
 }

@@ -31,9 +31,9 @@ func TestTrail(t *testing.T) {
 	}
 	_ = answer.Body.Close()
 	want := []providers.Try{
-		{Channel: "a", Fault: providers.Upstream, RequestID: "first"},
-		{Channel: "b", Fault: providers.RateLimited},
-		{Channel: "c", RequestID: "third"},
+		{Channel: "a", Model: "m", Fault: providers.Upstream, RequestID: "first"},
+		{Channel: "b", Model: "m", Fault: providers.RateLimited},
+		{Channel: "c", Model: "m", RequestID: "third"},
 	}
 	got := trail.Tries()
 	if len(got) != len(want) {
