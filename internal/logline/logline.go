@@ -157,4 +157,3 @@ func appendEscaped(b []byte, text string) []byte {
 	_ = encoder.Encode(text) // a string always encodes
 	return append(b, bytes.TrimSuffix(escaped.Bytes(), []byte("\n"))...)
 }
-

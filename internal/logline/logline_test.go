@@ -55,7 +55,9 @@ func TestLine(t *testing.T) {
 
 func FuzzLine(f *testing.F) {
 	f.Add("text\n", int64(1), int64(1500))
-	f.Fuzz(func(t *testing.T, text string, number, took int64) { same(t, slog.LevelInfo, []string{text}, number, time.Duration(took)) })
+	f.Fuzz(func(t *testing.T, text string, number, took int64) {
+		same(t, slog.LevelInfo, []string{text}, number, time.Duration(took))
+	})
 }
 
 // TestLines: lines of both kinds do not mix, and a logger with attributes of its own keeps them.
