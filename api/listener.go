@@ -19,18 +19,25 @@ const (
 	fullSaidEvery = time.Minute
 )
 
+// ListenOptions say what stands in front of a listener; nil: nothing does.
+type ListenOptions struct {
+	// ProxyProtocol: a connection of one of Options.Proxies begins with a header of the PROXY protocol, and counts as one of
+	// the client that this names. Without the header it is closed. Others' headers are no request.
+	ProxyProtocol bool
+}
+
 // Listen listens at a TCP address with a bounded number of places, at least one. A connection holds its place until it is
-// closed, a WebSocket too. While all are held the listener accepts nothing: connections wait in the kernel's queue. One
+// closed, a WebSocket too, and each request over HTTP/2 one more. While all are held the listener accepts nothing: connections wait in the kernel's queue. One
 // network (an IPv6 /64 is one) holds half of the places at most, beyond which its connections are closed at once;
 // Options.Proxies may hold all, because many clients come through them.
-func (s *Server) Listen(ctx context.Context, address string, places int) (net.Listener, error) {
+func (s *Server) Listen(ctx context.Context, address string, places int, opts *ListenOptions) (net.Listener, error) {
 	tcp, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	return &listener{
 		TCPListener: tcp.(*net.TCPListener), //nolint:forcetypeassert // it was asked for
-		server:      s, places: make(chan struct{}, places), share: max(1, places/sharesOfPlaces),
+		server:      s, introduced: opts != nil && opts.ProxyProtocol, places: make(chan struct{}, places), share: max(1, places/sharesOfPlaces),
 		networks: make(map[netip.Prefix]int), closed: make(chan struct{}),
 	}, nil
 }
@@ -39,16 +46,19 @@ type listener struct {
 	*net.TCPListener
 
 	server *Server
-	places chan struct{} // one message for each that is held
-	share  int           // of places, for one network
-	closed chan struct{}
-	close  sync.Once
+	// introduced: connections of proxies begin with a PROXY header.
+	introduced bool
+	places     chan struct{} // one message for each that is held
+	share      int           // of places, for one network
+	closed     chan struct{}
+	close      sync.Once
 
 	mu sync.Mutex
 	// networks counts the connections of each; who has none is not in it, so it is never longer than there are places.
 	networks map[netip.Prefix]int
-	// When the log was last told that all places, or those of a network, are held.
-	fullSaid, shareSaid time.Time
+	// When the log was last told that all places, or those of a network, are held, and of a PROXY header that did not count or
+	// was missing.
+	fullSaid, shareSaid, headerSaid time.Time
 }
 
 // Accept waits for a place and then for a connection.
@@ -62,8 +72,13 @@ func (l *listener) Accept() (net.Conn, error) {
 			<-l.places
 			return nil, err
 		}
-		if leave, ok := l.enter(peerAt(conn.RemoteAddr())); ok {
-			return &placed{TCPConn: conn, leave: leave}, nil
+		peer := peerAt(conn.RemoteAddr())
+		if leave, ok := l.enter(peer); ok {
+			placed := &placed{TCPConn: conn, listener: l, leave: leave}
+			if l.introduced && l.server.proxies.Trusts(peer) {
+				return &introduced{placed: placed, source: unknownAddr{}}, nil
+			}
+			return placed, nil
 		}
 		_ = conn.Close() // it said nothing yet
 		<-l.places
@@ -92,23 +107,33 @@ func (l *listener) take() bool {
 
 // enter counts a connection until leave is called; false where its network has its share.
 func (l *listener) enter(peer netip.Addr) (leave func(), ok bool) {
-	network, proxy := edge.NetworkOf(peer), l.server.proxies.Trusts(peer)
-	if !proxy && !l.count(network) {
-		l.server.turnedAway.Add(1)
-		if l.due(&l.shareSaid) {
-			l.server.edge.Log().Warn("new connections of a network are closed: it holds its share of the places (a reverse proxy belongs into trusted_proxies)",
-				"address", l.Addr().String(), "network", network.String(), "connections", l.share)
-		}
+	uncount, ok := l.shares(peer)
+	if !ok {
 		return nil, false
 	}
 	l.server.connections.Add(1)
 	return sync.OnceFunc(func() {
-		if !proxy {
-			l.uncount(network)
-		}
+		uncount()
 		l.server.connections.Add(-1)
 		<-l.places
 	}), true
+}
+
+// shares counts a place for a network, which is no proxy's, until uncount is called; false where it has its share.
+func (l *listener) shares(addr netip.Addr) (uncount func(), ok bool) {
+	if l.server.proxies.Trusts(addr) {
+		return func() {}, true
+	}
+	network := edge.NetworkOf(addr)
+	if l.count(network) {
+		return func() { l.uncount(network) }, true
+	}
+	l.server.turnedAway.Add(1)
+	if l.due(&l.shareSaid) {
+		l.server.edge.Log().Warn("new connections of a network are closed: it holds its share of the places (a reverse proxy belongs into trusted_proxies)",
+			"address", l.Addr().String(), "network", network.String(), "connections", l.share)
+	}
+	return nil, false
 }
 
 func (l *listener) count(network netip.Prefix) bool {
@@ -145,27 +170,4 @@ func (l *listener) due(last *time.Time) bool {
 func (l *listener) Close() error {
 	l.close.Do(func() { close(l.closed) })
 	return l.TCPListener.Close()
-}
-
-// placed is a connection that gives its place back when it is closed. It is a TCPConn in all else: the HTTP server looks
-// for its CloseWrite and ReadFrom.
-type placed struct {
-	*net.TCPConn
-
-	leave func()
-}
-
-// Close closes the descriptor before its place is free.
-func (c *placed) Close() error {
-	defer c.leave()
-	return c.TCPConn.Close()
-}
-
-// peerAt is the address at the other end of a connection, the zero Addr where it has none.
-func peerAt(addr net.Addr) netip.Addr {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	return tcp.AddrPort().Addr().Unmap().WithZone("")
 }

@@ -27,11 +27,11 @@ type listening struct {
 
 func listenWith(t *testing.T, g *gateway, places int) listening {
 	t.Helper()
-	l, err := g.Listen(t.Context(), "127.0.0.1:0", places)
+	l, err := g.Listen(t.Context(), "127.0.0.1:0", places, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := g.HTTPServer("", g.Handler())
+	server := g.HTTPServer("", g.Handler(), nil)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	t.Cleanup(func() {
@@ -167,7 +167,7 @@ func TestListenTakesBackConversations(t *testing.T) {
 // copies to it without a buffer, both only where it finds the methods.
 func TestListenGivesTCPConnections(t *testing.T) {
 	t.Parallel()
-	l, err := newGateway(t, nil, nil).Listen(t.Context(), "127.0.0.1:0", 2)
+	l, err := newGateway(t, nil, nil).Listen(t.Context(), "127.0.0.1:0", 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,11 +206,11 @@ func TestListenGivesTCPConnections(t *testing.T) {
 func TestListenEndsWhileFull(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil, nil)
-	l, err := g.Listen(t.Context(), "127.0.0.1:0", 1)
+	l, err := g.Listen(t.Context(), "127.0.0.1:0", 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := g.HTTPServer("", g.Handler())
+	server := g.HTTPServer("", g.Handler(), nil)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	conn := listening{g, l.Addr().String()}.connect(t, "127.0.0.1")

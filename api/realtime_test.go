@@ -65,7 +65,7 @@ func newDialogInABubble(t *testing.T, opts dialogOptions, talk func(ctx context.
 	d := &dialog{shakes: make(chan *http.Request, 100)}
 	upstream := &http.Server{Handler: d.upstream(t, opts, talk), ReadHeaderTimeout: patience}
 	d.open(t, opts, newWire(t, upstream), "http://upstream.test")
-	d.client = newWire(t, d.HTTPServer("", d.Handler()))
+	d.client = newWire(t, d.HTTPServer("", d.Handler(), nil))
 	d.url = "http://gateway.test" + realtimePath
 	return d
 }

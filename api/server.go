@@ -28,13 +28,6 @@ import (
 	"modelrelay/storage/audit"
 )
 
-// Limits of the HTTP server itself.
-const (
-	readHeaderTimeout = 10 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
-)
-
 // Options are what a Server works with. Relay, Router, Tasks, Tokens, Limits, Ledger and Archive are needed to serve;
 // without them it still knows its OpenAPI document. They stay the caller's.
 type Options struct {
@@ -183,8 +176,8 @@ func New(o Options) *Server {
 	if o.ConsoleApart {
 		apart = append(apart, consoleRoot)
 	}
-	s.handler, s.adminHandler = e.Handler(without(public, apart)), e.Handler(only(mux, admin.Root))
-	s.consoleHandler = e.Handler(only(mux, consoleRoot))
+	s.handler, s.adminHandler = e.Handler(streams(without(public, apart))), e.Handler(streams(only(mux, admin.Root)))
+	s.consoleHandler = e.Handler(streams(only(mux, consoleRoot)))
 	return s
 }
 
@@ -238,15 +231,6 @@ func without(next http.Handler, folders []string) http.Handler {
 
 func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// HTTPServer is a server for a handler with the limits that a public listener needs. There is no timeout over a whole
-// request: a stream may last for hours. Bodies and unread answers have their own.
-func (s *Server) HTTPServer(addr string, handler http.Handler) *http.Server {
-	return &http.Server{
-		Addr: addr, Handler: handler, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(s.edge.Log().Handler(), slog.LevelWarn),
-	}
-}
-
 // Drain makes /readyz say that this process is stopping, so that nobody sends it new work, and ends open realtime
 // conversations with "going away", event streams of tasks, and waits for a change. Other requests go on being served.
 func (s *Server) Drain() { s.edge.Drain() }
@@ -258,7 +242,7 @@ type Open struct {
 	// Sockets are realtime conversations, Watchers the event streams of tasks.
 	Sockets, Watchers int64
 	// Connections are those of clients, idle ones too. Full tells that no other is accepted; TurnedAway counts those that
-	// were closed at once since the start, because their network held its share.
+	// were closed at once since the start, because their network held its share, and requests over HTTP/2 that found no place.
 	Connections, TurnedAway int64
 	Full                    bool
 }

@@ -1,15 +1,20 @@
 package api_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
+	"modelrelay/activities"
 	"modelrelay/api"
 	"modelrelay/storage/tokens"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 // TestSourceBehindProxies: the address that networks are compared with is the one that the outermost trusted proxy heard.
@@ -75,6 +80,48 @@ func TestSourceBehindProxies(t *testing.T) {
 			want := netip.MustParseAddr(test.want)
 			if got := ask(netip.PrefixFrom(want, want.BitLen()).String()); got != http.StatusOK {
 				t.Errorf("got %d for the network of %s, want 200", got, want)
+			}
+		})
+	}
+}
+
+// TestSchemeBehindProxies: the links of answers begin as a trusted proxy says that its client began, and nobody else's word counts.
+func TestSchemeBehindProxies(t *testing.T) {
+	t.Parallel()
+	const proxy, stranger = "10.0.0.1:1", "198.51.100.9:1"
+	for _, test := range []struct {
+		name, peer string
+		header     [2]string
+		secured    bool
+		want       string
+	}{
+		{"nothing", proxy, [2]string{}, false, "http"},
+		{"TLS", stranger, [2]string{}, true, "https"},
+		{"a stranger's word", stranger, [2]string{"X-Forwarded-Proto", "https"}, false, "http"},
+		{"a stranger's Forwarded", stranger, [2]string{"Forwarded", "proto=https"}, false, "http"},
+		{"a proxy", proxy, [2]string{"X-Forwarded-Proto", "https"}, false, "https"},
+		{"a proxy of http", proxy, [2]string{"X-Forwarded-Proto", "http"}, false, "http"},
+		{"a claim to the left", proxy, [2]string{"X-Forwarded-Proto", "https, http"}, false, "http"},
+		{"Forwarded", proxy, [2]string{"Forwarded", `for=203.0.113.7;proto=http, for="10.0.0.2";Proto="https"`}, false, "https"},
+		{"Forwarded without", proxy, [2]string{"Forwarded", "proto=https, for=10.0.0.2"}, false, "http"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+				anyVideoModel(g, o)
+				o.Proxies = proxiesOf("10.0.0.0/8")
+			})
+			g.tasks.put(tasks.Task{
+				ID: "video_1", Token: "good", State: workflows.Completed, CreatedAt: day, Progress: 100,
+				ExpiresAt: time.Now().Add(time.Hour), Outputs: []activities.Output{{Object: "a"}},
+			})
+			req := request("POST", resultPath, `{"req_key":"jimeng_t2v","task_id":"video_1","req_json":"{\"return_url\":true}"}`, test.header[0], test.header[1])
+			req.Host, req.RemoteAddr = "videos.example.com", test.peer
+			if test.secured {
+				req.TLS = new(tls.ConnectionState)
+			}
+			if rec, want := g.do(t, req), `"video_url":"`+test.want+`://videos.example.com/`; !strings.Contains(rec.Body.String(), want) {
+				t.Errorf("got %s, want %s", rec.Body, want)
 			}
 		})
 	}

@@ -213,7 +213,10 @@ func TestVendorCLimits(t *testing.T) {
 
 func TestVendorCResult(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, nil, anyVideoModel)
+	g := newGateway(t, nil, func(g *gateway, o *api.Options) {
+		anyVideoModel(g, o)
+		o.Proxies = proxiesOf("192.0.2.1/32") // where the requests of tests come from
+	})
 	later := time.Now().Add(time.Hour)
 	for want, change := range map[string]func(*tasks.Task){
 		`{"status":"in_queue","video_url":"","image_urls":[],"binary_data_base64":[],"resp_data":"","progress":0}`:                    func(*tasks.Task) {},

@@ -8,7 +8,8 @@ import (
 )
 
 // A client that is refused while it still sends its body must be let send on for a while: whoever closes a connection with
-// bytes unread resets it, and the client, or a proxy in front, loses the answer.
+// bytes unread resets it, and the client, or a proxy in front, loses the answer. HTTP/2 asks such a client to stop, and keeps the
+// connection.
 const (
 	// serverReads is how much of a body net/http reads by itself before it answers, in bytes.
 	serverReads = 256 << 10
@@ -56,7 +57,7 @@ func (d *discards) begin(source string) (done func(), ok bool) {
 func (e *Edge) discard(x *Request) {
 	r := x.http
 	unread := r.ContentLength > serverReads || r.ContentLength < 0
-	if x.status < http.StatusBadRequest || !unread || r.Header.Get("Expect") != "" || e.Draining() {
+	if x.status < http.StatusBadRequest || !unread || r.ProtoMajor > 1 || r.Header.Get("Expect") != "" || e.Draining() {
 		return // a client that expects to be told has sent nothing
 	}
 	source := "network " + NetworkOf(x.Source()).String()

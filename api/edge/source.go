@@ -39,6 +39,27 @@ func (p Proxies) source(r *http.Request) netip.Addr {
 	return addr
 }
 
+// Secured tells whether the client speaks TLS: to the gateway itself, or to the trusted proxy that the connection is of, which
+// says so at the end of X-Forwarded-Proto or Forwarded.
+func (e *Edge) Secured(r *http.Request) bool {
+	if r.TLS != nil {
+		return true
+	}
+	if !e.options.Proxies.Trusts(peerOf(r)) {
+		return false
+	}
+	if lines := r.Header["X-Forwarded-Proto"]; len(lines) > 0 {
+		_, _, scheme := lastAddress(lines[len(lines)-1])
+		return strings.EqualFold(strings.TrimSpace(scheme), "https")
+	}
+	lines := r.Header["Forwarded"]
+	if len(lines) == 0 {
+		return false
+	}
+	_, _, scheme := lastPair(lines[len(lines)-1], "proto")
+	return strings.EqualFold(scheme, "https")
+}
+
 // walk follows a header's lines from their end as long as the addresses are proxies'. last cuts the last name off a line.
 func (p Proxies) walk(addr netip.Addr, lines []string, last func(line string) (rest string, more bool, name string)) netip.Addr {
 	for _, line := range slices.Backward(lines) {
@@ -63,9 +84,12 @@ func lastAddress(line string) (rest string, more bool, name string) {
 	return line[:max(at, 0)], at >= 0, line[at+1:]
 }
 
-// lastElement cuts the last element off a line of Forwarded (RFC 7239) and returns what it is for. It reads backwards, so
+// lastElement cuts the last element off a line of Forwarded and returns what it is for.
+func lastElement(line string) (rest string, more bool, name string) { return lastPair(line, "for") }
+
+// lastPair cuts the last element off a line of Forwarded (RFC 7239) and returns one of its values. It reads backwards, so
 // that a quote that a stranger opened before does not hide what a proxy added; no address holds an escaped one.
-func lastElement(line string) (rest string, more bool, name string) {
+func lastPair(line, wanted string) (rest string, more bool, name string) {
 	quoted, start := false, len(line)
 	for start > 0 && (quoted || line[start-1] != ',') {
 		start--
@@ -73,7 +97,7 @@ func lastElement(line string) (rest string, more bool, name string) {
 	}
 	for pair := range strings.SplitSeq(line[start:], ";") {
 		key, value, found := strings.Cut(strings.TrimSpace(pair), "=")
-		if found && strings.EqualFold(key, "for") {
+		if found && strings.EqualFold(key, wanted) {
 			name = value
 			break
 		}

@@ -147,13 +147,13 @@ func (s *Service) outputURLs(ctx context.Context, task tasks.Task, base string) 
 }
 
 // origin begins the addresses that answers hold: the gateway's own where it is configured, else that at which the client
-// reached it, behind a proxy that says so too.
+// reached it, behind a trusted proxy that says so too.
 func (s *Service) origin(r *http.Request) string {
 	if s.options.PublicURL != "" {
 		return s.options.PublicURL
 	}
 	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+	if s.edge.Secured(r) {
 		scheme = "https"
 	}
 	return scheme + "://" + r.Host

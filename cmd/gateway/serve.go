@@ -66,9 +66,9 @@ func (c *serveCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 
 	failed := make(chan error, len(servers))
 	for _, s := range servers {
-		background.Go(func() { failed <- s.server.Serve(s.listener) })
+		background.Go(func() { failed <- api.Serve(s.server, s.listener) })
 	}
-	p.log.Info("listening", "address", servers[0].listener.Addr().String(), "worker", c.Worker, "connections", connections, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
+	p.log.Info("listening", "address", servers[0].listener.Addr().String(), "tls", p.cfg.TLS.Enabled(), "worker", c.Worker, "connections", connections, "channels", len(p.cfg.Channels), "tokens", len(p.cfg.Tokens))
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve: %w", err)
@@ -147,12 +147,14 @@ type openServer struct {
 // in open and live in the context calls. The public server accepts the given number of connections.
 func (p *parts) listen(ctx context.Context, edge *api.Server, open *openCalls, connections int, calls context.Context) ([]openServer, error) { //nolint:revive // two contexts: that of the start, and that of calls
 	var servers []openServer
+	secured := p.cfg.TLS.Config()
 	start := func(address string, handler http.Handler, connections int) error {
-		listener, err := edge.Listen(ctx, address, connections)
+		public := len(servers) == 0 // it alone has proxies in front
+		listener, err := edge.Listen(ctx, address, connections, &api.ListenOptions{ProxyProtocol: public && p.cfg.ProxyProtocol})
 		if err != nil {
 			return err
 		}
-		server := edge.HTTPServer(address, open.count(handler))
+		server := edge.HTTPServer(address, open.count(handler), &api.HTTPOptions{TLS: secured, H2C: public && p.cfg.H2C})
 		server.BaseContext = func(net.Listener) context.Context { return calls }
 		servers = append(servers, openServer{server, listener})
 		return nil

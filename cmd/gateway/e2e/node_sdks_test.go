@@ -1,24 +1,17 @@
 package e2e_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"io"
-	"math/big"
-	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testcert"
+	"modelrelay/internal/testwait"
 )
 
 const (
@@ -38,7 +31,7 @@ func TestNodeSDKs(t *testing.T) {
 	}
 	const public = "https://gateway.example"
 	g := newFormats(t, "public_url: "+public+"\n")
-	front, certificate := secured(t, g.Address)
+	front, certificate := secured(t, g)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			// One after the other: what upstreams saw last is looked up by operation and model.
@@ -78,52 +71,39 @@ func installedNode(t *testing.T, need string) string {
 	return path
 }
 
-// secured listens with TLS and passes what comes to the address. It returns its own, and the file of its certificate.
-func secured(t *testing.T, target string) (addr, certificate string) {
+// secured starts a gateway like the given one that speaks TLS. It returns its address, and the file of its certificate.
+func secured(t *testing.T, g *stack.Gateway) (addr, certificate string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	dir := t.TempDir()
+	pair, at := testcert.New(t, dir), stack.FreeAddr(t)
+	text, err := os.ReadFile(g.ConfigFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	config := filepath.Join(dir, "gateway.yaml")
+	plain := "listen: " + g.Address + "\n"
+	if !strings.Contains(string(text), plain) {
+		t.Fatalf("no %q in %s", plain, text)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
+	listen := "listen: " + at + "\ntls: {cert: tls.crt, key: tls.key}\n"
+	if err := os.WriteFile(config, []byte(strings.Replace(string(text), plain, listen, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	certificate = filepath.Join(t.TempDir(), "certificate.pem")
-	if err := os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			in, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer in.Close()
-				out, err := new(net.Dialer).DialContext(t.Context(), "tcp", target)
-				if err != nil {
-					return
-				}
-				defer out.Close()
-				go func() {
-					_, _ = io.Copy(out, in)
-					_ = out.Close()
-				}()
-				_, _ = io.Copy(in, out)
-			}()
+	running := g.Stack.Launch("gateway with TLS", g.Binary, "serve", "--worker=false", "--config", config)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: testcert.Trusted(pair)}}
+	t.Cleanup(client.CloseIdleConnections)
+	testwait.Eventually(t, "the gateway with TLS answers", stack.ReadyTimeout, func() bool {
+		select {
+		case <-running.Done:
+			t.Fatalf("gateway ended:\n%s", running.Out.Tail(stack.ShownLines))
+		default:
 		}
-	}()
-	return listener.Addr().String(), certificate
+		resp, err := client.Get("https://" + at + "/healthz")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+	return at, pair.Cert
 }

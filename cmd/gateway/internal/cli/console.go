@@ -109,5 +109,9 @@ func consoleAddress(cfg config.Config) string {
 	if ip := net.ParseIP(host); host == "" || ip != nil && !ip.IsLoopback() {
 		host = "localhost" // people sign in on loopback alone
 	}
-	return "http://" + net.JoinHostPort(host, port)
+	scheme := "http://"
+	if cfg.TLS.Enabled() {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(host, port)
 }

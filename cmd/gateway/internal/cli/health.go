@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"modelrelay/cmd/gateway/internal/config"
 )
 
 // Health is gateway health.
@@ -46,7 +49,7 @@ func (h *Health) Run(ctx context.Context, p *Program) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	answer, err := askHere(ctx, key, address, path)
+	answer, err := askHere(ctx, key, address, path, wayIn(cfg, h.For != ""))
 	if err != nil {
 		return err
 	}
@@ -57,9 +60,38 @@ func (h *Health) Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
+// localHeader is a header of the PROXY protocol, version 2, of a proxy that speaks for itself.
+const localHeader = "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
+
+// wayIn is how this machine's own process is connected to: at its API as a client does, else in clear.
+func wayIn(cfg config.Config, public bool) *http.Transport {
+	way := &http.Transport{DisableKeepAlives: true} // no proxy: the process is on this machine
+	if !public {
+		return way
+	}
+	if cfg.TLS.Enabled() {
+		//nolint:gosec // the certificate is for the name that clients use; no secret is sent, and the answer says only that somebody listens
+		way.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
+	}
+	way.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+		if at, ok := conn.LocalAddr().(*net.TCPAddr); ok && cfg.ProxyProtocol && cfg.Trusts(at.AddrPort().Addr().Unmap()) {
+			if _, err := io.WriteString(conn, localHeader); err != nil {
+				_ = conn.Close()
+				return nil, fmt.Errorf("connect: %w", err)
+			}
+		}
+		return conn, nil
+	}
+	return way
+}
+
 // askHere gets a path from this machine's own process at a configured address and returns its body where the answer is
 // 200. key is the configuration key of the address.
-func askHere(ctx context.Context, key, address, path string) ([]byte, error) {
+func askHere(ctx context.Context, key, address, path string, way *http.Transport) ([]byte, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
@@ -73,12 +105,15 @@ func askHere(ctx context.Context, key, address, path string) ([]byte, error) {
 			host = "::1"
 		}
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+path, http.NoBody)
+	scheme := "http://"
+	if way.TLSClientConfig != nil {
+		scheme = "https://"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+net.JoinHostPort(host, port)+path, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	// No proxy: the process is on this machine.
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Transport: way}
 	response, err := client.Do(request)
 	if err != nil {
 		var wrapped *url.Error // its own words repeat the address and the method

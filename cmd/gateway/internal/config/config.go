@@ -19,6 +19,7 @@ import (
 // reload changes without a restart. An absent key keeps the value of Default, and null counts as absent.
 type Config struct {
 	Listen string `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
+	Front
 	// PublicURL is where clients reach the gateway.
 	PublicURL string           `yaml:"public_url" doc:"address at which clients reach the gateway, such as https://gateway.example.com, for the links that answers hold; empty: the host that each request names"`
 	AdminKey  providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin, of the operator called admin; empty, and without operators: /admin answers 404"`
@@ -258,6 +259,7 @@ func Parse(file string, text []byte, env func(string) (string, bool), vendors pr
 	dec := &decoder{env: env, folder: filepath.Dir(file), places: map[string]place{}, lost: map[place]bool{}}
 	dec.document(text, &cfg)
 	inFolder(dec.folder, &cfg.Redis.TLS.CA, &cfg.Redis.TLS.Cert, &cfg.Redis.TLS.Key)
+	inFolder(dec.folder, &cfg.TLS.Cert, &cfg.TLS.Key)
 	if len(dec.problems) == 0 {
 		for _, problem := range cfg.Validate(vendors) {
 			dec.addAt(problem.Key, problem.Message)

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"time"
 
 	"modelrelay/providers"
 )
@@ -91,6 +92,7 @@ func (c Config) Warnings(vendors providers.Catalog) []Problem {
 	if c.Admin.Listen != "" && len(c.AllOperators()) == 0 {
 		v.add("admin.listen", "opens nothing as long as admin_key is empty and there are no operators")
 	}
+	warnFront(v, c, time.Now())
 	v.prices(c, vendors)
 	return v.problems
 }

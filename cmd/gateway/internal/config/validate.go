@@ -41,6 +41,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 		}
 	}
 	v.front(c)
+	checkFront(v, c)
 	v.operators(c)
 	v.console(c)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")

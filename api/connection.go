@@ -1,0 +1,205 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"modelrelay/api/edge"
+	"modelrelay/api/proxyprotocol"
+	"modelrelay/providers"
+)
+
+const (
+	// proxyHeaderTimeout is how long a proxy may take to say whom a connection comes from. It does so at once.
+	proxyHeaderTimeout = 5 * time.Second
+	// fullRetry is when a request that found no place may come again.
+	fullRetry = time.Second
+)
+
+// placed is a connection that gives its place back when it is closed. It is a TCPConn in all else: the HTTP server looks
+// for its CloseWrite and ReadFrom.
+type placed struct {
+	*net.TCPConn
+
+	listener *listener
+	leave    func()
+	// begun: its first bytes were looked at.
+	begun bool
+}
+
+// Close closes the descriptor before its place is free.
+func (c *placed) Close() error {
+	defer c.leave()
+	return c.TCPConn.Close()
+}
+
+// Read tells the log of a header that does not count, which would be read as a broken request.
+func (c *placed) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	if !c.begun && n > 0 {
+		c.begun = true
+		if proxyprotocol.Begins(p[:n]) {
+			c.listener.complain("a connection begins with a PROXY header that does not count: the balancer belongs into trusted_proxies, and proxy_protocol must be true", c.TCPConn.RemoteAddr(), nil)
+		}
+	}
+	return n, err
+}
+
+// complain tells the log of a PROXY header that is wrong, from time to time.
+func (l *listener) complain(message string, peer net.Addr, err error) {
+	if !l.due(&l.headerSaid) {
+		return
+	}
+	attrs := []any{"address", l.Addr().String(), "peer", peerAt(peer).String()}
+	if err != nil {
+		attrs = append(attrs, "error", err)
+	}
+	l.server.edge.Log().Warn(message, attrs...) //nolint:sloglint // the callers' messages are constant
+}
+
+// introduced is a connection of a proxy, which says first whom it comes from. The header is read by whoever uses the connection
+// first, so that a slow one holds nobody up. Until then, and where the proxy did not know, it comes from no address.
+type introduced struct {
+	*placed
+
+	once    sync.Once
+	source  net.Addr
+	uncount func() // gives back the share of the network that it comes from; nil: it has none
+	err     error
+}
+
+// unknownAddr is the address of somebody whom a proxy does not know. It parses as none.
+type unknownAddr struct{}
+
+// Network implements net.Addr.
+func (unknownAddr) Network() string { return "tcp" }
+
+// String implements net.Addr.
+func (unknownAddr) String() string { return "unknown" }
+
+// errShare ends a connection of a network that holds its share of the places.
+var errShare = errors.New("the network holds its share of the places")
+
+// introduce reads the header once.
+func (c *introduced) introduce() {
+	c.once.Do(func() {
+		_ = c.SetReadDeadline(time.Now().Add(proxyHeaderTimeout)) // one that is closed says so when it is read
+		header, err := proxyprotocol.Read(c.TCPConn)
+		_ = c.SetReadDeadline(time.Time{})
+		c.begun = true
+		switch {
+		case err != nil:
+			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // a look whether the port is open; the end of the server
+				c.listener.complain("a connection of a trusted proxy has no good PROXY header and is closed (proxy_protocol is true)", c.TCPConn.RemoteAddr(), err)
+			}
+		case header.Local:
+			c.source = c.TCPConn.RemoteAddr()
+		case header.Source.IsValid():
+			c.source = net.TCPAddrFromAddrPort(header.Source)
+			if uncount, ok := c.listener.shares(header.Source.Addr()); ok {
+				c.uncount = sync.OnceFunc(uncount)
+			} else {
+				err = errShare
+			}
+		}
+		if err != nil {
+			// As an end of the connection, so that the HTTP server closes it without a word.
+			c.err = &net.OpError{Op: "read", Net: "tcp", Addr: c.source, Err: err}
+		}
+	})
+}
+
+// RemoteAddr is whom the connection comes from. It waits for the header.
+func (c *introduced) RemoteAddr() net.Addr {
+	c.introduce()
+	return c.source
+}
+
+// Read reads what follows the header.
+func (c *introduced) Read(p []byte) (int, error) {
+	if c.introduce(); c.err != nil {
+		return 0, c.err
+	}
+	return c.placed.Read(p)
+}
+
+// Close closes the connection; who waits for its header is woken.
+func (c *introduced) Close() error {
+	err := c.placed.Close()
+	c.introduce() // which ends at once
+	if c.uncount != nil {
+		c.uncount()
+	}
+	return err
+}
+
+type listenerKey struct{}
+
+// withListener notes in the context of a connection's requests where it came in.
+func withListener(ctx context.Context, conn net.Conn) context.Context {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	switch c := conn.(type) {
+	case *placed:
+		ctx = context.WithValue(ctx, listenerKey{}, c.listener)
+	case *introduced:
+		ctx = context.WithValue(ctx, listenerKey{}, c.listener)
+	}
+	return ctx
+}
+
+// streams gives each request over HTTP/2 a place of its own beside its connection's: each takes as many files as a connection
+// of HTTP/1 does, and there are many in one. One that finds none, or whose network has its share, is refused.
+func streams(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l, _ := r.Context().Value(listenerKey{}).(*listener)
+		if l == nil || r.ProtoMajor < 2 || r.URL.Path == edge.AlivePath || r.URL.Path == edge.ReadyPath {
+			next.ServeHTTP(w, r)
+			return
+		}
+		x := edge.At(w)
+		leave, fault := l.admit(x.Source())
+		if fault != nil {
+			x.Fail(fault)
+			return
+		}
+		defer leave()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// admit takes a place for a request until leave is called.
+func (l *listener) admit(source netip.Addr) (leave func(), fault *providers.Fault) {
+	select {
+	case l.places <- struct{}{}:
+	default:
+		l.server.turnedAway.Add(1)
+		return nil, &providers.Fault{Kind: providers.Overloaded, Message: "The gateway has no room for more requests at the moment.", RetryAfter: fullRetry}
+	}
+	uncount, ok := l.shares(source)
+	if !ok {
+		<-l.places
+		return nil, &providers.Fault{Kind: providers.RateLimited, Message: "Too many requests are open from this network.", RetryAfter: fullRetry}
+	}
+	return func() {
+		uncount()
+		<-l.places
+	}, nil
+}
+
+// peerAt is the address at the other end of a connection, the zero Addr where it has none.
+func peerAt(addr net.Addr) netip.Addr {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return tcp.AddrPort().Addr().Unmap().WithZone("")
+}

@@ -1,0 +1,92 @@
+package config
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"modelrelay/cmd/gateway/internal/certs"
+)
+
+// Front is how the gateway's listeners speak with what is in front of them.
+type Front struct {
+	TLS ListenTLS `yaml:"tls"`
+	// H2C and ProxyProtocol are of the one listener that proxies and balancers speak to.
+	H2C           bool `yaml:"h2c" doc:"serve HTTP/2 without TLS at listen as well, for proxies that speak it to their backends (Envoy, Caddy's h2c://, Cloud Run); with tls HTTP/2 needs no key"`
+	ProxyProtocol bool `yaml:"proxy_protocol" doc:"connections of trusted_proxies to listen begin with a header of the PROXY protocol (version 1 or 2), which names the address that counts; those without it are closed. Others' headers do not count"`
+}
+
+// ListenTLS is the certificate of the gateway's listeners.
+type ListenTLS struct {
+	Cert string `yaml:"cert" doc:"file of the PEM certificate with its chain; then listen, admin.listen and console.listen speak TLS 1.2 and later, with HTTP/2. Read again when it changes; empty: no TLS"`
+	Key  string `yaml:"key" doc:"file of its PEM key"`
+}
+
+func (t ListenTLS) files() certs.Files { return certs.Files{Cert: t.Cert, Key: t.Key} }
+
+// Enabled tells whether listeners speak TLS.
+func (t ListenTLS) Enabled() bool { return t != ListenTLS{} }
+
+// errNoCertificate cannot happen after Validate.
+var errNoCertificate = errors.New("tls.cert holds no certificate")
+
+// Config is what listeners speak TLS by, with the certificate as its files have it at each handshake; nil: no TLS.
+func (t ListenTLS) Config() *tls.Config {
+	if !t.Enabled() {
+		return nil
+	}
+	source := certs.NewSource(t.files())
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			config, err := source.Config()
+			switch {
+			case err != nil:
+				return nil, fmt.Errorf("tls: %w", err)
+			case len(config.Certificates) == 0:
+				return nil, errNoCertificate
+			}
+			return &config.Certificates[0], nil
+		},
+	}
+}
+
+// certificateEndsSoon is when the end of a certificate is worth a word: renewals that work come weeks before.
+const certificateEndsSoon = 14 * 24 * time.Hour
+
+// checkFront checks how listeners speak.
+func checkFront(v *validator, c Config) {
+	if c.TLS.Enabled() {
+		if problem := c.TLS.files().Check(); problem != nil {
+			v.add("tls."+problem.Part, "%v", problem.Err)
+		}
+		if c.H2C {
+			v.add("h2c", "is for a listener without tls, where HTTP/2 is spoken in any case")
+		}
+	}
+	if c.ProxyProtocol && len(c.TrustedProxies) == 0 {
+		v.add("proxy_protocol", "wants trusted_proxies: headers of nobody else count")
+	}
+}
+
+// warnFront tells of a certificate that ends soon.
+func warnFront(v *validator, c Config, now time.Time) {
+	if !c.TLS.Enabled() {
+		return
+	}
+	config, err := certs.NewSource(c.TLS.files()).Config()
+	if err != nil || len(config.Certificates) == 0 {
+		return // Validate says it
+	}
+	if ends := config.Certificates[0].Leaf.NotAfter; ends.Sub(now) < certificateEndsSoon {
+		v.add("tls.cert", "ends on %s", ends.UTC().Format(time.DateOnly))
+	}
+}
+
+// Trusts tells whether a connection from the address counts as one of a proxy.
+func (c Config) Trusts(addr netip.Addr) bool {
+	return slices.ContainsFunc(c.Proxies(), func(network netip.Prefix) bool { return network.Contains(addr) })
+}
