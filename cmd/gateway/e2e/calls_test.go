@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -139,9 +138,7 @@ func TestCallsCommand(t *testing.T) {
 	t.Parallel()
 	g := stack.NewRelay(t, nil)
 	gateway := g.StartGateway(stack.GatewayOptions{})
-	ctx, cancel := context.WithCancel(t.Context())
-	follow := exec.CommandContext(ctx, stack.Bin.Gateway, "calls", "--follow", "--json", "--status", "failed", "--config", gateway.ConfigFile)
-	follow.Cancel = func() error { return follow.Process.Signal(syscall.SIGINT) }
+	follow := exec.CommandContext(t.Context(), stack.Bin.Gateway, "calls", "--follow", "--json", "--status", "failed", "--config", gateway.ConfigFile)
 	lines, err := follow.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +151,9 @@ func TestCallsCommand(t *testing.T) {
 	if err := json.NewDecoder(lines).Decode(&followed); err != nil || followed.ID != bad || followed.Status != http.StatusNotFound {
 		t.Errorf("followed %+v (%v), want %s", followed, err, bad)
 	}
-	cancel()
+	if err := follow.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
 	if err := follow.Wait(); err != nil {
 		t.Errorf("an interrupted --follow: %v", err)
 	}
