@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -48,18 +49,25 @@ func (c Chart) Bars() []Bar {
 	width := max(1, chartWidth*float64(c.Step)/float64(span))
 	var bars []Bar
 	for _, p := range c.Points {
-		if p.Value <= 0 || p.At.Before(c.From) || !p.At.Before(c.To) {
+		if !drawable(p.Value) || p.At.Before(c.From) || !p.At.Before(c.To) {
 			continue
 		}
 		x := chartWidth * float64(p.At.Sub(c.From)) / float64(span)
-		title := p.At.UTC().Format("15:04") + " " + p.Text
+		layout := "15:04"
+		if c.Step >= 24*time.Hour {
+			layout = time.DateOnly
+		}
+		title := p.At.UTC().Format(layout) + " " + p.Text
 		bars = append(bars, newBar(x, width, max(leastBar, chartHeight*p.Value/most), "", title))
-		if p.Bad > 0 {
+		if drawable(p.Bad) {
 			bars = append(bars, newBar(x, width, max(leastBar, chartHeight*p.Bad/most), "bad", title))
 		}
 	}
 	return bars
 }
+
+// drawable tells the values that have a height: what is no number, or endless, would spoil the whole drawing.
+func drawable(f float64) bool { return f > 0 && !math.IsInf(f, 0) }
 
 // newBar is a bar that stands on the ground.
 func newBar(x, width, height float64, class, title string) Bar {
@@ -72,7 +80,9 @@ func newBar(x, width, height float64, class, title string) Bar {
 func (c Chart) Most() float64 {
 	most := 0.0
 	for _, p := range c.Points {
-		most = max(most, p.Value)
+		if drawable(p.Value) {
+			most = max(most, p.Value)
+		}
 	}
 	if most == 0 {
 		return 1
@@ -100,7 +110,7 @@ func PartBars(parts []Part) []Bar {
 	for _, p := range parts {
 		whole += p.MS
 	}
-	if whole <= 0 {
+	if !drawable(whole) {
 		return nil
 	}
 	var bars []Bar

@@ -39,20 +39,31 @@ func showAudit(v *View) (any, error) {
 			q.Set(name, value)
 		}
 	}
-	var list struct {
-		Data  []auditEntry `json:"data"`
-		After *string      `json:"after"`
-	}
+	var list auditList
 	if err := v.Get("/admin/audit", q, &list); err != nil {
 		return nil, err
 	}
+	table := auditTable(v, list.Data)
+	if list.After != nil && *list.After != "" {
+		table.Next = v.With("after", *list.After)
+	}
+	return table, nil
+}
+
+// auditList is a page of the audit log.
+type auditList struct {
+	Data  []auditEntry `json:"data"`
+	After *string      `json:"after"`
+}
+
+func auditTable(v *View, entries []auditEntry) *Table {
 	table := &Table{
 		ID: "audit", Caption: "audit.caption", Empty: "audit.empty", CSV: true,
 		Columns: []Column{
 			{Word: "audit.time"}, {Word: "audit.who"}, {Word: "audit.what"}, {Word: "audit.subject"}, {Word: "audit.changes"}, {Word: "audit.from"}, {Word: "audit.outcome"},
 		},
 	}
-	for _, entry := range list.Data {
+	for _, entry := range entries {
 		outcome := Cell{Text: entry.Outcome, Mark: "failed", Note: entry.Reason}
 		switch entry.Outcome {
 		case "done":
@@ -60,7 +71,7 @@ func showAudit(v *View) (any, error) {
 		case "refused":
 			outcome.Text, outcome.Word = "", "audit.refused"
 		}
-		who := Cell{Text: entry.Who, Link: v.With("who", entry.Who)}
+		who := Cell{Text: entry.Who, Link: auditLink(v, "who", entry.Who)}
 		if entry.Who == "" {
 			who = Text(entry.By)
 		} else if entry.By != entry.Who {
@@ -68,23 +79,23 @@ func showAudit(v *View) (any, error) {
 		}
 		table.Rows = append(table.Rows, Row{Cells: []Cell{
 			When(entry.Time), who,
-			{Text: entry.What, Code: true, Link: v.With("what", entry.What)},
-			{Text: entry.Subject, Code: true, Link: linkOf(v, "subject", entry.Subject)},
+			{Text: entry.What, Code: true, Link: auditLink(v, "what", entry.What)},
+			{Text: entry.Subject, Code: true, Link: auditLink(v, "subject", entry.Subject)},
 			Text(changesOf(entry)), Text(entry.From), outcome,
 		}})
 	}
-	if list.After != nil && *list.After != "" {
-		table.Next = v.With("after", *list.After)
-	}
-	return table, nil
+	return table
 }
 
-// linkOf is the page with a filter, "" for one without a value.
-func linkOf(v *View, name, value string) string {
-	if value == "" {
+// auditLink is the audit log with a filter, "" for one without a value.
+func auditLink(v *View, name, value string) string {
+	switch {
+	case value == "":
 		return ""
+	case v.Page == "audit":
+		return v.With(name, value)
 	}
-	return v.With(name, value)
+	return v.To("audit") + "?" + url.Values{name: {value}}.Encode()
 }
 
 // changesOf are the changes of an entry in a line.

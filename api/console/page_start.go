@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -324,7 +325,9 @@ type ownWindow struct {
 type homeData struct {
 	ownToken
 
-	Calls *Table
+	Recent []recent
+	// Snippets call one of its models.
+	Snippets []Snippet
 	// Left is the bar of the budget, 0 to 600.
 	Left string
 }
@@ -338,11 +341,26 @@ func showHome(v *View) (any, error) {
 	if b := d.Budget; b != nil && b.Limit > 0 {
 		d.Left = drawn(chartWidth * max(0, min(1, b.Remaining/b.Limit)))
 	}
-	var list callsList
-	if err := v.Get("/v1/token/calls", url.Values{"limit": {"10"}}, &list); err != nil && asProblem(err) == nil {
+	calls, err := recentCalls(v, "home.calls", url.Values{})
+	if err != nil {
 		return nil, err
 	}
-	d.Calls = callsTable(v, list.Data)
-	d.Calls.CSV = false
+	tasks, err := recentOwnTasks(v)
+	if err != nil {
+		return nil, err
+	}
+	d.Recent = []recent{calls, tasks}
+	if len(d.Models) > 0 {
+		d.Snippets = snippets(v.s.base(v.R), snippetChat, chatModel(d.Models), "Hello")
+	}
 	return d, nil
+}
+
+// chatModel is a model for the first call: the usual one where it is there.
+func chatModel(names []string) string {
+	const usual = "gpt-4o-mini"
+	if slices.Contains(names, usual) {
+		return usual
+	}
+	return names[0]
 }

@@ -113,22 +113,28 @@ func showTasks(v *View) (*tasksData, error) {
 	if err := v.Get("/admin/tasks", q, &list); err != nil {
 		return nil, err
 	}
-	data.Table = &Table{
-		ID: "tasks", Caption: "tasks.caption", Empty: "tasks.empty", CSV: true,
-		Columns: []Column{
-			{Word: "task.id"}, {Word: "task.state"}, {Word: "task.model"}, {Word: "task.token"}, {Word: "task.channel"}, {Word: "task.created"}, {Word: "task.ended"},
-		},
-	}
+	data.Table = tasksTable(v, list.Data)
 	if v.May() {
 		data.Table.Select = "task"
-	}
-	for _, task := range list.Data {
-		data.Table.Rows = append(data.Table.Rows, taskRow(v, task))
 	}
 	if list.After != nil && len(list.Data) > 0 {
 		data.Table.Next = v.With("after", *list.After)
 	}
 	return data, nil
+}
+
+// tasksTable lists tasks for operators.
+func tasksTable(v *View, tasks []listedTask) *Table {
+	table := &Table{
+		ID: "tasks", Caption: "tasks.caption", Empty: "tasks.empty", CSV: true,
+		Columns: []Column{
+			{Word: "task.id"}, {Word: "task.state"}, {Word: "task.model"}, {Word: "task.token"}, {Word: "task.channel"}, {Word: "task.created"}, {Word: "task.ended"},
+		},
+	}
+	for _, task := range tasks {
+		table.Rows = append(table.Rows, taskRow(v, task))
+	}
+	return table
 }
 
 func taskTabs(v *View, counts *taskCounts) []taskTab {
@@ -245,13 +251,20 @@ func showOwnTasks(v *View) (*tasksData, error) {
 	if after := v.Query("after"); after != "" {
 		q.Set("after", after)
 	}
-	var list struct {
-		Data    []video `json:"data"`
-		HasMore bool    `json:"has_more"`
-	}
+	var list ownTasks
 	if err := v.Get("/v1/videos", q, &list); err != nil {
 		return nil, err
 	}
+	return &tasksData{Table: ownTasksTable(v, list), Holder: true}, nil
+}
+
+// ownTasks are a token's own tasks as it reads them.
+type ownTasks struct {
+	Data    []video `json:"data"`
+	HasMore bool    `json:"has_more"`
+}
+
+func ownTasksTable(v *View, list ownTasks) *Table {
 	table := &Table{
 		ID: "tasks", Caption: "tasks.own", Empty: "tasks.own.empty", CSV: true,
 		Columns: []Column{{Word: "task.id"}, {Word: "task.state"}, {Word: "task.progress", Number: true}, {Word: "task.model"}, {Word: "task.created"}, {Word: "task.ended"}},
@@ -272,7 +285,7 @@ func showOwnTasks(v *View) (*tasksData, error) {
 	if list.HasMore && len(list.Data) > 0 {
 		table.Next = v.With("after", list.Data[len(list.Data)-1].ID)
 	}
-	return &tasksData{Table: table, Holder: true}, nil
+	return table
 }
 
 // moment is a time in Unix seconds; the zero time of nil.

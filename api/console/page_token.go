@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +18,11 @@ type tokenData struct {
 	// Now are the models that it may call, as the gateway tells its holder; Unread says why they are not there.
 	Now    []string
 	Unread string
-	// Made and Passed are the answers of this page alone.
+	// Link is the answer of this page alone.
 	Link string
+	// Month is what it used in thirty days, Recent its last calls, tasks and changes; nil for a new one.
+	Month  *month
+	Recent []recent
 }
 
 // shownOnce is a new key or webhook secret, with all that a client needs beside it.
@@ -109,7 +113,32 @@ func showToken(v *View) (any, error) {
 	if data.Token.State == "active" {
 		data.Now, data.Unread = v.modelsOf(data.Token.ID)
 	}
-	return data, nil
+	month, err := monthOf(v, data.Token.ID)
+	if err != nil {
+		return nil, err
+	}
+	data.Month = &month
+	calls, err := lastCallsOf(v, data.Token)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := recentTasks(v, data.Token.ID)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := recentAudit(v, data.Token.ID)
+	data.Recent = []recent{calls, tasks, changes}
+	return data, err
+}
+
+// lastCallsOf are the calls of a token around its last use: the log is looked through back to an hour before that, and no further.
+func lastCallsOf(v *View, token Token) (recent, error) {
+	query := url.Values{"token": {token.ID}}
+	if token.LastUsed == nil {
+		return recent{Word: "token.calls", Table: callsTable(v, nil), Link: v.To("calls") + "?" + query.Encode()}, nil
+	}
+	query.Set("since", token.LastUsed.Add(-time.Hour).UTC().Format(time.RFC3339))
+	return recentCalls(v, "token.calls", query)
 }
 
 // modelsOf are the models that a token may call, as its holder is told.
