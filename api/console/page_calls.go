@@ -254,6 +254,8 @@ type callData struct {
 	Parts    []Part
 	Bars     []Bar
 	Attempts *Table
+	// Snippets make a call like this one; what was said in it nobody knows.
+	Snippets []Snippet
 }
 
 // Lasted writes milliseconds for the template.
@@ -272,6 +274,7 @@ func showCall(v *View) (any, error) {
 	data.Parts = partsOf(data.Call)
 	data.Bars = PartBars(data.Parts)
 	data.Attempts = attemptsTable(v, data.Call)
+	data.Snippets = snippetsOf(v.s.base(v.R), data.Call)
 	return data, nil
 }
 

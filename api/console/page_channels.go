@@ -147,17 +147,20 @@ type channelData struct {
 	State   Cell
 	Keys    *Table
 	// Tested is what came of a test, nil where there was none.
-	Tested *struct {
-		OK        bool    `json:"ok"`
-		Operation string  `json:"operation"`
-		Model     string  `json:"model"`
-		Key       string  `json:"key"`
-		Status    int     `json:"status"`
-		Said      string  `json:"said"`
-		FirstByte float64 `json:"first_byte_ms"`
-		Took      float64 `json:"ms"`
-		Reason    string  `json:"reason"`
-	}
+	Tested *channelTest
+}
+
+// channelTest is what came of a test.
+type channelTest struct {
+	OK        bool    `json:"ok"`
+	Operation string  `json:"operation"`
+	Model     string  `json:"model"`
+	Key       string  `json:"key"`
+	Status    int     `json:"status"`
+	Said      string  `json:"said"`
+	FirstByte float64 `json:"first_byte_ms"`
+	Took      float64 `json:"ms"`
+	Reason    string  `json:"reason"`
 }
 
 func channelPage() page {

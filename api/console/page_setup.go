@@ -2,10 +2,11 @@ package console
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
+	"time"
 )
 
 // check is one line of the list: what is right, or what is wrong and the command that mends it.
@@ -15,8 +16,10 @@ type check struct {
 	State string
 	// Said is the gateway's own word for it; Mend a command.
 	Said, Mend string
-	Millis     float64
-	Link       string
+	// Findings say more of a part.
+	Findings []finding
+	Millis   float64
+	Link     string
 }
 
 // Mark is the check's.
@@ -27,10 +30,13 @@ func (c check) Mark() string {
 type setupData struct {
 	Steps, Checks []check
 	Version       string
-	Done          int
-	Try           []Snippet
-	Model         string
-	VideoModel    string
+	At            time.Time
+	// Tested is what came of a test of all channels, nil where there was none.
+	Tested     *Table
+	Done       int
+	Try        []Snippet
+	Model      string
+	VideoModel string
 }
 
 // setupPage is where a new gateway begins: from nothing to the first answer.
@@ -38,6 +44,7 @@ func setupPage() page {
 	return page{
 		name: "setup", path: "/setup", roles: staff(), nav: "setup", key: "s", scripts: []string{"try.js"},
 		show: func(v *View) (any, error) { return v.setup(), nil },
+		acts: map[string]act{"test": {roles: []Role{Operator}, do: testChannels}},
 	}
 }
 
@@ -48,10 +55,10 @@ func (v *View) setup() setupData {
 	}
 	_ = v.Get("/admin/models", nil, &list) // any name can be typed
 	data := setupData{Model: preferred(list.Data, snippetChat), VideoModel: preferred(list.Data, snippetVideo)}
-	data.Checks, data.Version = v.healthChecks()
+	v.setupFindings(&data)
 	services := check{Word: "setup.services", State: "ok"}
 	for _, c := range data.Checks {
-		if c.State != "ok" {
+		if slices.Contains([]string{"", "redis", "temporal", "store", "workers"}, c.Name) && c.State != "ok" && c.State != "warn" {
 			services.State = "bad"
 		}
 	}
@@ -64,45 +71,100 @@ func (v *View) setup() setupData {
 			data.Done++
 		}
 	}
-	if v.s.o.URL != nil && v.s.o.URL.Scheme == "http" && !loopback(v.s.o.URL.Host) {
-		data.Checks = append(data.Checks, check{Word: "setup.plain", State: "warn", Mend: "console: {url: https://" + v.s.o.URL.Host + "}"})
-	}
 	data.Try = snippets(v.s.base(v.R), snippetChat, cmp.Or(data.Model, "MODEL"), "Hello")
 	return data
 }
 
-// healthChecks are those of /readyz.
-func (v *View) healthChecks() (list []check, version string) {
-	r, err := v.inside(v.R.Context(), v.Who, http.MethodGet, "/readyz", nil)
-	if err != nil {
-		return nil, ""
+// setupFindings are those of /admin/setup: a line for each part, and in it each finding with what mends it.
+func (v *View) setupFindings(data *setupData) {
+	var found struct {
+		Version string    `json:"version"`
+		Checked time.Time `json:"checked_at"`
+		Data    []struct {
+			Name     string    `json:"name"`
+			Status   string    `json:"status"`
+			Latency  float64   `json:"latency_ms"`
+			Findings []finding `json:"findings"`
+		} `json:"data"`
 	}
-	answer := &recorder{header: make(http.Header), most: maxAnswer}
-	v.s.o.API.ServeHTTP(answer, r)
-	var said struct {
-		Checks map[string]struct {
-			Status  string  `json:"status"`
-			Error   string  `json:"error"`
-			Latency float64 `json:"latency_ms"`
-		} `json:"checks"`
-		Version string `json:"version"`
+	if err := v.Get("/admin/setup", nil, &found); err != nil {
+		data.Checks = []check{{Word: "setup.checks", State: "bad", Findings: []finding{{Status: "failed", Message: err.Error()}}}}
+		return
 	}
-	if json.Unmarshal(answer.body.Bytes(), &said) != nil {
-		return nil, ""
-	}
-	for name, c := range said.Checks {
-		line := check{Name: name, State: "ok", Said: c.Error, Millis: c.Latency}
-		if v.s.words.has("check." + name) {
-			line.Word = "check." + name
+	data.Version, data.At = found.Version, found.Checked
+	for _, part := range found.Data {
+		line := check{Name: part.Name, State: stateOf(part.Status), Findings: part.Findings, Millis: part.Latency}
+		if v.s.words.has("check." + part.Name) {
+			line.Word = "check." + part.Name
 		}
-		if c.Status != "ok" {
-			line.State, line.Mend = "bad", "gateway config check --connect"
-		}
-		list = append(list, line)
+		data.Checks = append(data.Checks, line)
 	}
-	slices.SortFunc(list, func(a, b check) int { return cmp.Compare(a.Name, b.Name) })
-	return list, said.Version
 }
+
+// finding is one of a part of the set-up: what was found, and what mends it.
+type finding struct {
+	Status  string `json:"status"`
+	Message string `json:"message"`
+	Mend    string `json:"mend"`
+}
+
+// Mark is the finding's.
+func (f finding) Mark() string { return check{State: stateOf(f.Status)}.Mark() }
+
+// stateOf is the state of a check by the word of the API.
+func stateOf(status string) string {
+	return cmp.Or(map[string]string{"ok": "ok", "warning": "warn", "failed": "bad"}[status], "unknown")
+}
+
+// testsMost is how many channels one press tests, testsAtOnce how many of them at a time.
+const (
+	testsMost   = 50
+	testsAtOnce = 4
+)
+
+// testChannels tests each channel with a short chat and shows what came of it.
+func testChannels(v *View) (string, any, error) {
+	channels, err := v.channels()
+	if err != nil {
+		return "", nil, err
+	}
+	channels = slices.DeleteFunc(channels, func(c channelState) bool { return c.State == "disabled" })
+	channels = channels[:min(len(channels), testsMost)]
+	rows := make([]Row, len(channels))
+	var all sync.WaitGroup
+	turns := make(chan struct{}, testsAtOnce)
+	for i, c := range channels {
+		all.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			rows[i] = v.testRow(c.Name)
+		})
+	}
+	all.Wait()
+	data := v.setup()
+	data.Tested = &Table{
+		ID: "tested", Caption: "setup.tested", Empty: "channels.empty", Rows: rows,
+		Columns: []Column{{Word: "channel.name"}, {Word: "channel.tested"}, {Word: "channel.took", Number: true}, {Word: "channel.said"}},
+	}
+	return "", data, nil
+}
+
+// testRow tests one channel.
+func (v *View) testRow(name string) Row {
+	var tested channelTest
+	outcome, said := Cell{Word: "channel.good", Mark: "done"}, ""
+	err := v.Do(http.MethodPost, "/admin/channels/"+Segment(name)+"/test", map[string]any{}, &tested)
+	switch {
+	case err != nil:
+		outcome, said = Cell{Word: "channel.bad", Mark: "failed"}, err.Error()
+	case !tested.OK:
+		outcome, said = Cell{Word: "channel.bad", Mark: "failed"}, cut(tested.Said, saidMost)
+	}
+	return Row{ID: name, Cells: []Cell{{Text: name, Link: v.To("channels", name)}, outcome, {Text: Lasted(tested.Took)}, {Text: said}}}
+}
+
+// saidMost is how much of an upstream's words stands in a row, in bytes.
+const saidMost = 300
 
 // channelStep tells whether anything can answer.
 func (v *View) channelStep() check {

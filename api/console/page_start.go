@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -9,24 +10,46 @@ import (
 
 // startPage is Overview for operators, and Home for holders.
 func startPage() page {
-	return page{name: "start", path: "", roles: everybody(), nav: "start", key: "o", show: func(v *View) (any, error) {
-		if v.Staff() {
-			return showOverview(v)
-		}
-		return showHome(v)
-	}}
+	verb := func(verb, done string) act {
+		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+			return Root + "?done=" + done, nil, v.Do(http.MethodPost, "/admin/channels/"+Segment(v.Form("channel"))+"/"+verb, nil, nil)
+		}}
+	}
+	return page{
+		name: "start", path: "", roles: everybody(), nav: "start", key: "o",
+		show: func(v *View) (any, error) {
+			if v.Staff() {
+				return showOverview(v)
+			}
+			return showHome(v)
+		},
+		acts: map[string]act{"wake": verb("wake", "channel-woken"), "resume": verb("resume", "channel-resumed")},
+	}
 }
 
 // Hand is something that needs somebody's hand.
-type Hand struct{ Mark, Text, Link, Note string }
+type Hand struct {
+	Mark, Text, Link, Note string
+	// Do is what the page itself can do about it, with Channel; "" for nothing.
+	Do, Channel string
+}
+
+// faultNow is the last fault of a channel.
+type faultNow struct {
+	At                   time.Time
+	Channel, Words, Code string
+	Status               int
+}
 
 type overviewData struct {
 	// Mark and Health are the state of all in a sentence.
 	Mark, Health string
 	Hands        []Hand
-	Charts       []Chart
-	By           *Table
-	Tasks        *overviewCounts
+	// Faults are the last ones of channels, the newest first.
+	Faults []faultNow
+	Charts []Chart
+	By     *Table
+	Tasks  *overviewCounts
 	// Last is the span that is shown, By what the table is by.
 	Last, Group string
 	At          time.Time
@@ -72,6 +95,33 @@ type channelNow struct {
 	Name     string  `json:"name"`
 	State    string  `json:"state"`
 	RestLeft float64 `json:"rest_left"`
+	Pause    *struct {
+		Until  time.Time `json:"until"`
+		By     string    `json:"by"`
+		Reason string    `json:"reason"`
+	} `json:"pause"`
+	LastFault *struct {
+		At     time.Time `json:"at"`
+		Kind   string    `json:"kind"`
+		Code   string    `json:"code"`
+		Status int       `json:"status"`
+	} `json:"last_fault"`
+}
+
+// faultsMost is how many last faults the page has.
+const faultsMost = 5
+
+// faultsOf are the last faults of the channels within the page's span.
+func (d *overviewData) faultsOf(v *View, channels []channelNow) {
+	for _, c := range channels {
+		if f := c.LastFault; f != nil && d.At.Sub(f.At) < lasts()[d.Last] {
+			d.Faults = append(d.Faults, faultNow{
+				At: f.At, Channel: c.Name, Words: v.T("fault." + known(v, "fault.", f.Kind)), Code: f.Code, Status: f.Status,
+			})
+		}
+	}
+	slices.SortFunc(d.Faults, func(a, b faultNow) int { return b.At.Compare(a.At) })
+	d.Faults = d.Faults[:min(len(d.Faults), faultsMost)]
 }
 
 // part reads one part of a page that lives without it, and notes it where it does not answer. It tells whether it did.
@@ -129,10 +179,21 @@ func (d *overviewData) readChannels(v *View) error {
 			continue
 		case "open":
 			rest++
-			d.Hands = append(d.Hands, Hand{"hand", v.T("home.rests", "name", c.Name), v.To("channels", c.Name), v.T("home.rests.left", "left", Lasted(1000*c.RestLeft))})
+			d.Hands = append(d.Hands, Hand{
+				Mark: "hand", Text: v.T("home.rests", "name", c.Name), Link: v.To("channels", c.Name), Note: v.T("home.rests.left", "left", Lasted(1000*c.RestLeft)),
+				Do: "wake", Channel: c.Name,
+			})
+		case "paused":
+			hand := Hand{Mark: "paused", Text: v.T("home.paused", "name", c.Name), Link: v.To("channels", c.Name), Do: "resume", Channel: c.Name}
+			if c.Pause != nil {
+				hand.Note = strings.TrimSpace(c.Pause.By + " " + c.Pause.Reason)
+			}
+			d.Hands = append(d.Hands, hand)
+			rest++
 		}
 		all++
 	}
+	d.faultsOf(v, list.Data)
 	switch {
 	case all == 0:
 		d.Mark, d.Health = "hand", v.T("home.health.none")
@@ -175,7 +236,7 @@ func (d *overviewData) readMoney(v *View) error {
 	}
 	ok, err := d.part(v, "home.part.money", "/admin/usage/unsettled", nil, &list)
 	if ok && len(list.Data) > 0 {
-		d.Hands = append(d.Hands, Hand{"hand", v.T("home.unsettled", "n", v.Number(len(list.Data))), v.To("usage"), v.Money(list.Amount)})
+		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.unsettled", "n", v.Number(len(list.Data))), Link: v.To("usage"), Note: v.Money(list.Amount)})
 	}
 	return err
 }
@@ -200,9 +261,11 @@ func (d *overviewData) readTokens(v *View) error {
 			ends := t.Expires != nil && time.Until(*t.Expires) < nearExpiry
 			switch {
 			case sort == "spent" && near:
-				d.Hands = append(d.Hands, Hand{"waiting", v.T("home.budget", "name", t.Name, "share", v.Number(int(100**t.Spent/t.Budget))), v.To("tokens", t.ID), ""})
+				d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", v.Number(int(100**t.Spent/t.Budget))), Link: v.To("tokens", t.ID)})
 			case sort == "expires" && ends:
-				d.Hands = append(d.Hands, Hand{"waiting", v.T("home.expires", "name", t.Name), v.To("tokens", t.ID), t.Expires.UTC().Format("2006-01-02 15:04") + " " + v.T("utc")})
+				d.Hands = append(d.Hands, Hand{
+					Mark: "waiting", Text: v.T("home.expires", "name", t.Name), Link: v.To("tokens", t.ID), Note: t.Expires.UTC().Format("2006-01-02 15:04") + " " + v.T("utc"),
+				})
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func usagePage() page {
 		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) { return settleMoney(v, do) }}
 	}
 	return page{
-		name: "usage", path: "/usage", roles: staff(), nav: "usage", key: "m",
+		name: "usage", path: "/usage", roles: everybody(), nav: "usage", key: "m",
 		show: func(v *View) (any, error) { return showUsage(v) },
 		csv:  func(_ *View, data any) (*Table, error) { return data.(*usageData).Table, nil }, //nolint:forcetypeassert // of show
 		acts: map[string]act{"charge": settle("charge"), "refund": settle("refund")},
@@ -88,7 +88,7 @@ func usagePage() page {
 func usageQuery(v *View, by string) url.Values {
 	q := url.Values{"group_by": {by}}
 	for _, name := range []string{"from", "to", "token", "model"} {
-		if value := v.Query(name); value != "" {
+		if value := v.Query(name); value != "" && (v.Staff() || name != "token") {
 			q.Set(name, value)
 		}
 	}
@@ -96,7 +96,10 @@ func usageQuery(v *View, by string) url.Values {
 }
 
 func showUsage(v *View) (*usageData, error) {
-	data := &usageData{By: "token", Groups: []string{"token", "model", "channel", "day"}}
+	data, root := &usageData{By: "token", Groups: []string{"token", "model", "channel", "day"}}, "/admin/usage"
+	if !v.Staff() {
+		data.By, data.Groups, root = "model", []string{"model", "day"}, "/v1/token/usage"
+	}
 	if slices.Contains(data.Groups, v.Query("by")) {
 		data.By = v.Query("by")
 	}
@@ -105,17 +108,20 @@ func showUsage(v *View) (*usageData, error) {
 		From string     `json:"from"`
 		To   string     `json:"to"`
 	}
-	if err := v.Get("/admin/usage", usageQuery(v, "day"), &days); err != nil {
+	if err := v.Get(root, usageQuery(v, "day"), &days); err != nil {
 		return nil, err
 	}
 	sums = days
 	if data.By != "day" {
-		if err := v.Get("/admin/usage", usageQuery(v, data.By), &sums); err != nil {
+		if err := v.Get(root, usageQuery(v, data.By), &sums); err != nil {
 			return nil, err
 		}
 	}
 	data.chart(v, days.Data, days.From, days.To)
 	data.sums(v, sums.Data)
+	if !v.Staff() { // what is unsettled is the operators'
+		return data, nil
+	}
 	var unsettled struct {
 		Data []unsettledRow `json:"data"`
 	}

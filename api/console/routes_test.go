@@ -41,7 +41,9 @@ func accessTable() []routeRow {
 		{"GET /console/tasks/{id}/content", away, served, served, served, served},
 		{"GET /console/", none, none, none, none, none},
 		{"GET /console", away, served, served, served, served},
-		{"POST /console", none, none, none, none, none},
+		{"PUT /console", none, none, none, none, none},
+		{"POST /console wake", over, denied, denied, denied, served},
+		{"POST /console resume", over, denied, denied, denied, served},
 
 		{"GET /console/calls", away, served, served, served, served},
 		{"GET /console/calls/{id}", away, served, served, served, served},
@@ -72,6 +74,7 @@ func accessTable() []routeRow {
 		{"POST /console/tokens/{token} link", over, none, none, denied, served},
 		{"GET /console/try", away, served, served, none, served},
 		{"GET /console/setup", away, none, none, served, served},
+		{"POST /console/setup test", over, none, none, denied, served},
 		{"GET /console/channels", away, none, none, served, served},
 		{"GET /console/channels/{name}", away, none, none, served, served},
 		{"POST /console/channels/{name} pause", over, none, none, denied, served},
@@ -80,9 +83,9 @@ func accessTable() []routeRow {
 		{"POST /console/channels/{name} test", over, none, none, denied, served},
 		{"GET /console/models", away, served, served, served, served},
 		{"POST /console/models draft", over, denied, denied, denied, served},
-		{"GET /console/usage", away, none, none, served, served},
-		{"POST /console/usage charge", over, none, none, denied, served},
-		{"POST /console/usage refund", over, none, none, denied, served},
+		{"GET /console/usage", away, served, served, served, served},
+		{"POST /console/usage charge", over, denied, denied, denied, served},
+		{"POST /console/usage refund", over, denied, denied, denied, served},
 		{"GET /console/audit", away, none, none, served, served},
 		{"GET /console/you", away, served, served, served, served},
 		{"POST /console/you end", over, served, served, served, served},
@@ -139,7 +142,7 @@ func routeNames(s *Server) []string {
 			names = append(names, "POST "+pattern)
 			pattern = "GET " + pattern
 		case pattern == Root: // what no page takes
-			pattern = "POST " + pattern
+			pattern = "PUT " + pattern
 		default:
 			pattern = "GET " + pattern
 		}
@@ -172,9 +175,14 @@ func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 		path += "nothing"
 	}
 	var rec *httptest.ResponseRecorder
-	if method == http.MethodGet {
+	switch method {
+	case http.MethodGet:
 		rec = b.get(path)
-	} else {
+	case http.MethodPut:
+		r := httptest.NewRequest(method, "http://localhost:8080"+path, http.NoBody)
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		rec = b.do(r)
+	default:
 		rec = b.post(path, url.Values{"do": {do}, "id": {"x"}, "reservation": {"x"}, "reason": {"x"}})
 	}
 	h.mu.Lock()

@@ -35,6 +35,43 @@ func snippets(base, kind, model, prompt string) []Snippet {
 	return []Snippet{{"curl", "curl", curl}, {"python", "Python", python}, {"node", "Node", node}, {"go", "Go", golang}}
 }
 
+// snippetsOf are programs that make a call like one of the log. Of what was said in it the log knows nothing.
+func snippetsOf(base string, c Call) []Snippet {
+	const prompt = "Hello"
+	if c.Model == "" {
+		return nil
+	}
+	m, p := quoted(c.Model), quoted(prompt)
+	stream := ""
+	if c.Stream {
+		stream = `, "stream": true`
+	}
+	message := fmt.Sprintf(`[{"role": "user", "content": %s}]`, p)
+	switch c.Operation {
+	case "createChatCompletion":
+		return snippets(base, snippetChat, c.Model, prompt)
+	case "createVideo":
+		return snippets(base, snippetVideo, c.Model, prompt)
+	case "createResponse":
+		return httpSnippets(base, "/v1/responses", fmt.Sprintf(`{"model": %s, "input": %s%s}`, m, p, stream))
+	case "createMessage":
+		return httpSnippets(base, "/v1/messages", fmt.Sprintf(`{"model": %s, "max_tokens": 1024, "messages": %s%s}`, m, message, stream))
+	case "createEmbedding":
+		return httpSnippets(base, "/v1/embeddings", fmt.Sprintf(`{"model": %s, "input": %s}`, m, p))
+	case "createImage":
+		return httpSnippets(base, "/v1/images/generations", fmt.Sprintf(`{"model": %s, "prompt": %s}`, m, p))
+	case "createSpeech":
+		return httpSnippets(base, "/v1/audio/speech", fmt.Sprintf(`{"model": %s, "input": %s, "voice": "alloy"}`, m, p))
+	}
+	return nil
+}
+
+// httpSnippets send a body to a path: curl and Go.
+func httpSnippets(base, path, body string) []Snippet {
+	curl := fmt.Sprintf("curl %s%s \\\n  -H \"Authorization: Bearer $GATEWAY_TOKEN\" \\\n  -H 'Content-Type: application/json' \\\n  -d %s", base, path, shell(body))
+	return []Snippet{{"curl", "curl", curl}, {"go", "Go", goProgram(base, path, body)}}
+}
+
 func goProgram(base, path, body string) string {
 	return fmt.Sprintf("package main\n\nimport (\n\t\"io\"\n\t\"log\"\n\t\"net/http\"\n\t\"os\"\n\t\"strings\"\n)\n\nfunc main() {\n\tbody := %s\n\treq, err := http.NewRequest(\"POST\", %s, strings.NewReader(body))\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\treq.Header.Set(\"Authorization\", \"Bearer \"+os.Getenv(\"GATEWAY_TOKEN\"))\n\treq.Header.Set(\"Content-Type\", \"application/json\")\n\tres, err := http.DefaultClient.Do(req)\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n\tdefer res.Body.Close()\n\tio.Copy(os.Stdout, res.Body)\n}", quoted(body), quoted(base+path))
 }
