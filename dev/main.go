@@ -32,6 +32,11 @@ type commandLine struct {
 	Upstream upstreamCommand `cmd:"" help:"Run the upstreams that only pretend alone."`
 	Bench    benchCommands   `cmd:"" help:"Measure what the gateway costs, and what clients notice when a channel goes bad."`
 
+	Install installCommand `cmd:"" help:"Prepare this machine for --parts production: build MinIO, name what is not installed."`
+
+	TemporalRole   temporalRoleCommand   `cmd:"" hidden:"" help:"Run one role of a Temporal server on PostgreSQL."`
+	TemporalSchema temporalSchemaCommand `cmd:"" hidden:"" help:"Make the databases of a Temporal server on PostgreSQL."`
+
 	LogLevel slog.Level `default:"warn" placeholder:"LEVEL" help:"What a part writes about itself: debug, info, warn or error."`
 }
 
@@ -51,7 +56,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	exit := -1
 	parser, err := kong.New(&line,
 		kong.Name("dev"),
-		kong.Description("The development stack of the gateway. Nothing to install but Go; everything listens on loopback."),
+		kong.Description("The development stack of the gateway. Nothing to install but Go, unless production's parts are asked for; everything listens on loopback."),
 		kong.Vars{
 			"temporal": settings.TemporalAddress, "ui": settings.UIAddress, "redis": settings.RedisAddress,
 			"s3": settings.StoreAddress, "upstream": settings.UpstreamAddress, "gateway": settings.GatewayAddress,

@@ -52,6 +52,8 @@ type places struct {
 	temporal, ui, redis, s3, upstream, gateway string
 	// metrics are the gateway's; "" where the user's file says where they are.
 	metrics string
+	// sentinels know which Redis is the primary; none where there is only one.
+	sentinels []string
 }
 
 // prepare finds what the stack needs on this machine. A stack that was prepared must be closed.
@@ -157,15 +159,29 @@ func (s *stack) claim(config *gatewayConfig) (at places, err error) {
 		}
 		*a.got = addr.String()
 	}
+	if s.flags.Parts == production {
+		for range redis.SentinelCount {
+			addr, err := loopback.Address("127.0.0.1:0")
+			if err != nil {
+				return places{}, fmt.Errorf("find an address for a sentinel: %w", err)
+			}
+			at.sentinels = append(at.sentinels, addr.String())
+		}
+	}
 	return at, nil
 }
 
 // startServices starts everything but the gateway and returns when all of it answers.
 func (s *stack) startServices(ctx context.Context, at places) error {
+	parts := "--parts=" + string(s.flags.Parts)
+	redisArgs := []string{parts, "--listen", at.redis}
+	for _, addr := range at.sentinels {
+		redisArgs = append(redisArgs, "--sentinels", addr)
+	}
 	services := []*part{
-		s.service("temporal", "--listen", at.temporal, "--ui", at.ui),
-		s.service("redis", "--listen", at.redis),
-		s.service("s3", "--listen", at.s3,
+		s.service("temporal", parts, "--listen", at.temporal, "--ui", at.ui),
+		s.service("redis", redisArgs...),
+		s.service("s3", parts, "--listen", at.s3,
 			"--access-key", settings.AccessKey, "--secret-key", settings.SecretKey, "--bucket", settings.Bucket),
 		s.service("upstream", "--listen", at.upstream),
 	}

@@ -21,6 +21,7 @@ type upCommand struct {
 	Listen   string `placeholder:"ADDR" help:"Address of the gateway; default: the one in --config, else ${gateway}."`
 	Metrics  string `default:"${metrics}" placeholder:"ADDR" help:"Address of the gateway's metrics, unless --config has one."`
 	Services bool   `help:"Everything but the gateway; prints the sections to paste into a gateway.yaml."`
+	Parts    kinds  `enum:"embedded,production" default:"embedded" help:"embedded: nothing to install. production: Temporal's roles apart on PostgreSQL, Redis with a replica and sentinels, MinIO."`
 
 	Temporal string `default:"${temporal}" help:"Address of Temporal."`
 	UI       string `name:"ui" default:"${ui}" help:"Address of the Temporal UI."`
@@ -39,6 +40,11 @@ func (c *upCommand) Run(e environment) (err error) {
 		defer release()
 	}
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once, and its children follow
+	if c.Parts == production {
+		if err := prepareProduction(ctx, e.stderr); err != nil {
+			return err
+		}
+	}
 	s := &stack{flags: c, environment: e, events: e.logger(slog.LevelInfo)}
 	if err := s.prepare(); err != nil {
 		return err
@@ -60,6 +66,10 @@ func underGoRun() bool {
 	return err == nil && strings.Contains(filepath.ToSlash(path), "/go-build")
 }
 
+// passable is the mode of the folder of the stack's state: others may pass and see nothing, for PostgreSQL runs as a user of its
+// own where this one is root.
+const passable = 0o711
+
 // dataFolder returns the folder of the stack's state, and whether it ends with the stack.
 func (c *upCommand) dataFolder(e environment) (dir string, temporary bool, err error) {
 	if c.Data == "" {
@@ -67,10 +77,13 @@ func (c *upCommand) dataFolder(e environment) (dir string, temporary bool, err e
 		if err != nil {
 			return "", false, fmt.Errorf("create a folder for the data: %w", err)
 		}
+		if err := os.Chmod(dir, passable); err != nil {
+			return "", false, fmt.Errorf("open the folder of the data: %w", err)
+		}
 		return dir, true, nil
 	}
 	dir = e.absolute(c.Data)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, passable); err != nil {
 		return "", false, fmt.Errorf("create the data folder: %w", err)
 	}
 	return dir, false, nil

@@ -132,6 +132,9 @@ func TestImages(t *testing.T) {
 			t.Errorf("the Dockerfile's %s is not pinned", line[1])
 		}
 	}
+	if !strings.Contains(dockerfile, "ARG MINIO_VERSION="+settings.MinIOVersion+"\n") {
+		t.Errorf("the Dockerfile builds another MinIO than the stack, %s", settings.MinIOVersion)
+	}
 	if !strings.Contains(dockerfile, "USER nonroot") || !strings.Contains(dockerfile, "CGO_ENABLED=0") {
 		t.Error("the images are not static or run as root")
 	}

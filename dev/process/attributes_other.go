@@ -4,6 +4,6 @@ package process
 
 import "syscall"
 
-func attributes(syscall.Signal) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
+func attributes(_ syscall.Signal, as *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Credential: as}
 }

@@ -22,10 +22,14 @@ type Child struct {
 }
 
 // Start starts cmd. orphaned is the signal the child gets when this process dies without stopping it (Linux only).
-// The child is waited for by a goroutine that ends with it.
+// The child is waited for by a goroutine that ends with it. Of the command's own attributes only its user is kept.
 func Start(cmd *exec.Cmd, orphaned syscall.Signal) (*Child, error) {
 	c := &Child{done: make(chan struct{})}
-	cmd.SysProcAttr = attributes(orphaned)
+	var as *syscall.Credential
+	if cmd.SysProcAttr != nil {
+		as = cmd.SysProcAttr.Credential
+	}
+	cmd.SysProcAttr = attributes(orphaned, as)
 	started := make(chan error, 1)
 	go func() {
 		// Linux sends the signal when the thread that forked ends, so this goroutine keeps its thread to the end.
@@ -57,10 +61,13 @@ func (c *Child) Done() <-chan struct{} { return c.done }
 // It must not be called before Done is closed.
 func (c *Child) Err() error { return c.err }
 
-// Stop asks the process to end and kills it when it has not within grace. It returns when the process has ended, at
-// once where it already had, and reports a kill as an error.
-func (c *Child) Stop(grace time.Duration) error {
-	if err := c.process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+// Stop asks the process to end by SIGTERM and kills it when it has not within grace. It returns when the process has ended,
+// at once where it already had, and reports a kill as an error.
+func (c *Child) Stop(grace time.Duration) error { return c.StopBy(syscall.SIGTERM, grace) }
+
+// StopBy is Stop with another signal to ask by.
+func (c *Child) StopBy(ask syscall.Signal, grace time.Duration) error {
+	if err := c.process.Signal(ask); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("ask it to end: %w", err)
 	}
 	timer := time.NewTimer(grace)

@@ -1,10 +1,11 @@
 // Package redis runs Redis for the development stack: the real redis-server where the machine has one, with its
-// append-only file, else an embedded one that forgets everything at its end. It imports nothing of the rest of the
-// stack but loopback and process.
+// append-only file, else an embedded one that forgets everything at its end; or, as production has it, with a replica and
+// sentinels. It imports nothing of the rest of the stack but loopback, process and supervise.
 package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os/exec"
@@ -32,6 +33,9 @@ type Options struct {
 	// Log receives what happens.
 	Log *slog.Logger
 }
+
+// ErrMissing says that the machine has no redis-server.
+var ErrMissing = errors.New("redis-server is not installed")
 
 // Server returns the path of the machine's redis-server, or "" where PATH has none.
 func Server() string {

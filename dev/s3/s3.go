@@ -1,6 +1,6 @@
-// Package s3 runs an S3 object store in this process that keeps its objects as plain files. One per process: the
-// library has global state and changes the working directory. It imports nothing of the rest of the stack but
-// loopback and settings.
+// Package s3 runs an S3 object store: one in this process that keeps its objects as plain files, or, as production may have it,
+// MinIO. One per process: the library has global state and changes the working directory. It imports nothing of the rest of the
+// stack but loopback, process, settings and supervise.
 package s3
 
 import (

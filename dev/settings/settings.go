@@ -16,6 +16,8 @@ const (
 	Bucket = "videos"
 	// Region is the region the object stores answer to.
 	Region = "us-east-1"
+	// MinIOVersion is the version of MinIO's module that is compiled.
+	MinIOVersion = "v0.0.0-20260212201848-7aac2a2c5b7c"
 )
 
 // Where the services listen unless told otherwise, on either stack.

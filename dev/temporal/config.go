@@ -36,32 +36,7 @@ func newServer(frontend netip.AddrPort, data string, logger *slog.Logger) (tempo
 	if err != nil {
 		return nil, err
 	}
-	cfg := &config.Config{
-		Persistence: config.Persistence{
-			DefaultStore:     storeName,
-			VisibilityStore:  storeName,
-			NumHistoryShards: 1,
-			DataStores:       map[string]config.DataStore{storeName: {SQL: store}},
-		},
-		ClusterMetadata: &cluster.Config{
-			FailoverVersionIncrement: 10,
-			MasterClusterName:        clusterName,
-			CurrentClusterName:       clusterName,
-			ClusterInformation: map[string]cluster.ClusterInformation{
-				clusterName: {Enabled: true, InitialFailoverVersion: 1, RPCAddress: frontend.String()},
-			},
-		},
-		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
-		Services:            map[string]config.Service{},
-		Archival: config.Archival{
-			History:    config.HistoryArchival{State: config.ArchivalDisabled},
-			Visibility: config.VisibilityArchival{State: config.ArchivalDisabled},
-		},
-		PublicClient: config.PublicClient{HostPort: frontend.String()},
-	}
-	cfg.NamespaceDefaults.Archival.History.State = config.ArchivalDisabled
-	cfg.NamespaceDefaults.Archival.Visibility.State = config.ArchivalDisabled
-
+	cfg := baseConfig(frontend.String(), storeName, storeName, 1, map[string]config.DataStore{storeName: {SQL: store}})
 	hosts := map[primitives.ServiceName]static.Hosts{}
 	for _, name := range temporal.DefaultServices {
 		addr := frontend
@@ -74,6 +49,42 @@ func newServer(frontend netip.AddrPort, data string, logger *slog.Logger) (tempo
 		hosts[primitives.ServiceName(name)] = static.SingleLocalHost(addr.String())
 	}
 
+	return assemble(cfg, logger, temporal.ForServices(temporal.DefaultServices), temporal.WithStaticHosts(hosts))
+}
+
+// baseConfig is what every server is configured with, whatever its store and its processes. frontend is where its own clients
+// find it.
+func baseConfig(frontend, store, visibility string, shards int32, stores map[string]config.DataStore) *config.Config {
+	cfg := &config.Config{
+		Persistence: config.Persistence{
+			DefaultStore:     store,
+			VisibilityStore:  visibility,
+			NumHistoryShards: shards,
+			DataStores:       stores,
+		},
+		ClusterMetadata: &cluster.Config{
+			FailoverVersionIncrement: 10,
+			MasterClusterName:        clusterName,
+			CurrentClusterName:       clusterName,
+			ClusterInformation: map[string]cluster.ClusterInformation{
+				clusterName: {Enabled: true, InitialFailoverVersion: 1, RPCAddress: frontend},
+			},
+		},
+		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
+		Services:            map[string]config.Service{},
+		Archival: config.Archival{
+			History:    config.HistoryArchival{State: config.ArchivalDisabled},
+			Visibility: config.VisibilityArchival{State: config.ArchivalDisabled},
+		},
+		PublicClient: config.PublicClient{HostPort: frontend},
+	}
+	cfg.NamespaceDefaults.Archival.History.State = config.ArchivalDisabled
+	cfg.NamespaceDefaults.Archival.Visibility.State = config.ArchivalDisabled
+	return cfg
+}
+
+// assemble makes the server of a configuration; more says which services it has.
+func assemble(cfg *config.Config, logger *slog.Logger, more ...temporal.ServerOption) (temporal.Server, error) {
 	words := serverLog{log: logger}
 	authorizer, err := authorization.GetAuthorizerFromConfig(&cfg.Global.Authorization)
 	if err != nil {
@@ -87,15 +98,13 @@ func newServer(frontend netip.AddrPort, data string, logger *slog.Logger) (tempo
 	for key, value := range settings.DynamicConfig() {
 		dynamic[dynamicconfig.MakeKey(key)] = value
 	}
-	server, err := temporal.NewServer(
+	server, err := temporal.NewServer(append(more,
 		temporal.WithConfig(cfg),
-		temporal.ForServices(temporal.DefaultServices),
-		temporal.WithStaticHosts(hosts),
 		temporal.WithLogger(words),
 		temporal.WithAuthorizer(authorizer),
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return claims }),
 		temporal.WithDynamicConfigClient(dynamic),
-	)
+	)...)
 	if err != nil {
 		return nil, fmt.Errorf("assemble the server: %w", err)
 	}

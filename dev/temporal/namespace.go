@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	namespacepb "go.temporal.io/api/namespace/v1"
 	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -19,14 +21,28 @@ import (
 // askInterval is the pause between two looks at a server that is still starting.
 const askInterval = 50 * time.Millisecond
 
-// ensureNamespace waits until the namespace answers, raises a shorter retention, adds the search attributes a kept
+// ensureNamespace waits until the server answers, makes the namespace where there is none, raises a shorter retention, adds the search attributes a kept
 // database lacks, and returns when a query may name them all.
 func ensureNamespace(ctx context.Context, c client.Client) error {
-	steps := []func(context.Context, client.Client) error{raiseRetention, addSearchAttributes, querySearchAttributes}
+	steps := []func(context.Context, client.Client) error{registerNamespace, raiseRetention, addSearchAttributes, querySearchAttributes}
 	for _, step := range steps {
 		if err := until(ctx, func() error { return step(ctx, c) }); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func registerNamespace(ctx context.Context, c client.Client) error {
+	_, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: settings.Namespace})
+	if absent := (*serviceerror.NamespaceNotFound)(nil); !errors.As(err, &absent) {
+		return err
+	}
+	_, err = c.WorkflowService().RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
+		Namespace: settings.Namespace, WorkflowExecutionRetentionPeriod: durationpb.New(settings.Retention),
+	})
+	if exists := (*serviceerror.NamespaceAlreadyExists)(nil); err != nil && !errors.As(err, &exists) {
+		return fmt.Errorf("register the namespace: %w", err)
 	}
 	return nil
 }

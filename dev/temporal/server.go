@@ -1,5 +1,6 @@
-// Package temporal runs a whole Temporal server with its web UI inside this process: SQLite underneath, one file,
-// everything on the loopback address. It imports nothing of the rest of the stack but loopback and settings.
+// Package temporal runs a Temporal server with its web UI on the loopback address: the whole of it inside this process with
+// SQLite underneath, one file, or, as production has it, each role in a process of its own on PostgreSQL. It imports nothing of
+// the rest of the stack but loopback, settings, supervise and postgres.
 package temporal
 
 import (
@@ -47,15 +48,9 @@ type Options struct {
 // Run serves until ctx ends, then stops in order and returns nil. Killing the process at any moment loses nothing
 // that was acknowledged: the next Run on the same folder goes on.
 func Run(ctx context.Context, o Options) error {
-	frontend, err := loopback.Address(o.Listen)
+	frontend, page, err := o.addresses()
 	if err != nil {
-		return fmt.Errorf("listen address: %w", err)
-	}
-	var page netip.AddrPort
-	if o.UI != "" {
-		if page, err = loopback.Address(o.UI); err != nil {
-			return fmt.Errorf("address of the UI: %w", err)
-		}
+		return err
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -72,7 +67,25 @@ func Run(ctx context.Context, o Options) error {
 			o.Log.Error("temporal did not stop cleanly", "error", err)
 		}
 	}()
-	err = prepare(ctx, frontend.String(), o.Log)
+	return serve(ctx, o, frontend, page)
+}
+
+// addresses settles where the frontend and the UI listen; the UI's is none where there is no UI.
+func (o Options) addresses() (frontend, page netip.AddrPort, err error) {
+	if frontend, err = loopback.Address(o.Listen); err != nil {
+		return frontend, page, fmt.Errorf("listen address: %w", err)
+	}
+	if o.UI != "" {
+		if page, err = loopback.Address(o.UI); err != nil {
+			return frontend, page, fmt.Errorf("address of the UI: %w", err)
+		}
+	}
+	return frontend, page, nil
+}
+
+// serve waits for the frontend, starts the UI where page is an address, and returns when ctx ends.
+func serve(ctx context.Context, o Options, frontend, page netip.AddrPort) error {
+	err := prepare(ctx, frontend.String(), o.Log)
 	switch {
 	case ctx.Err() != nil:
 		return nil

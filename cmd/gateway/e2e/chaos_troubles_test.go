@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	"modelrelay/cmd/gateway/e2e/stack"
@@ -31,10 +30,7 @@ type trouble struct {
 // at the same address. A nil restart leaves that out.
 func (c *chaos) process(name string, restart func(), proc func() *stack.Process) {
 	c.parts = append(c.parts, proc)
-	signal := func(signal syscall.Signal) func() {
-		return func() { _ = proc().Cmd.Process.Signal(signal) }
-	}
-	c.troubles = append(c.troubles, &trouble{name: "stop", of: name, begin: signal(syscall.SIGSTOP), end: signal(syscall.SIGCONT)})
+	c.troubles = append(c.troubles, &trouble{name: "stop", of: name, begin: func() { proc().Pause() }, end: func() { proc().Resume() }})
 	if restart != nil {
 		c.troubles = append(c.troubles, &trouble{name: "kill", of: name, begin: func() { proc().Kill() }, end: restart})
 	}

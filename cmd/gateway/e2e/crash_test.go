@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
@@ -187,7 +186,7 @@ func tickets(t *testing.T, archive *archive.Store, id string) []string {
 func TestKillWorkerBeforeSubmit(t *testing.T) {
 	t.Parallel()
 	s := stack.NewSplit(t, nil)
-	_ = s.S3.Cmd.Process.Signal(syscall.SIGSTOP) // the submit gets as far as the archive
+	s.S3.Pause() // the submit gets as far as the archive
 	video := s.Front.Create(t.Context(), "sora-2-fast", "never begun")
 	temporal := s.TemporalClient()
 	testwait.Eventually(t, "the submit is started", stack.ReadyTimeout, func() bool {
@@ -203,7 +202,7 @@ func TestKillWorkerBeforeSubmit(t *testing.T) {
 		return false
 	})
 	s.Worker.Kill()
-	_ = s.S3.Cmd.Process.Signal(syscall.SIGCONT)
+	s.S3.Resume()
 	for object, err := range s.Archive().List(t.Context(), activities.AttemptsPrefix(video.ID)) {
 		t.Fatalf("the attempt was claimed: %s, %v", object.Key, err)
 	}

@@ -35,7 +35,7 @@ func Build(ctx context.Context, root, dir string) error {
 			return fmt.Errorf("build %s: %w\n%s", step[2], err, out)
 		}
 	}
-	return nil
+	return prepareParts(ctx)
 }
 
 // ShownLines is how much of a process's output a failed test shows: a test has up to ten processes, and what it found must not
@@ -79,10 +79,18 @@ func LaunchBy(t *testing.T, start func(*exec.Cmd) error, name, path string, args
 	return p
 }
 
-// Kill ends the process with SIGKILL and waits for its end.
+// Kill ends the process and all below it with SIGKILL and waits for their end: what listens at an address of the process may be
+// one of them.
 func (p *Process) Kill() {
+	below := descendants(p.Cmd.Process.Pid)
 	_ = p.Cmd.Process.Kill()
 	<-p.Done
+	for _, pid := range below {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	for _, pid := range below {
+		awaitGone(pid)
+	}
 }
 
 // Stop ends the process with SIGTERM and waits for its end.

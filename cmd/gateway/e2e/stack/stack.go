@@ -59,6 +59,8 @@ type Stack struct {
 	TemporalAt, RedisAt, S3At, UpstreamAt string // addresses
 	Temporal, Redis, S3, Upstream         *Process
 	Control                               *Control
+	// Sentinels are the addresses of those that know which Redis is the primary; none where the stack has only one Redis.
+	Sentinels []string
 	// startBy is how processes are started; nil: plainly.
 	startBy func(*exec.Cmd) error
 	// relay: there is neither Temporal nor a store, which relayed calls do not need.
@@ -68,7 +70,8 @@ type Stack struct {
 // New starts Temporal, Redis, the S3 store and the upstreams.
 func New(t *testing.T, upstreamFlags ...string) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: t.TempDir(), TemporalAt: FreeAddr(t), RedisAt: FreeAddr(t), S3At: FreeAddr(t), UpstreamAt: FreeAddr(t)}
+	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: FreeAddr(t), RedisAt: FreeAddr(t), S3At: FreeAddr(t), UpstreamAt: FreeAddr(t)}
+	s.claimSentinels()
 	s.StartTemporal()
 	s.StartRedis()
 	s.StartS3()
@@ -85,8 +88,9 @@ func New(t *testing.T, upstreamFlags ...string) *Stack {
 // NewRelay starts what relayed calls need, Redis and the upstreams, each by start where it is not nil.
 func NewRelay(t *testing.T, start func(*exec.Cmd) error, upstreamFlags ...string) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: t.TempDir(), TemporalAt: Nowhere, S3At: Nowhere, RedisAt: FreeAddr(t), UpstreamAt: FreeAddr(t), startBy: start, relay: true}
-	s.Redis = s.Launch("redis", Bin.Dev, "redis", "--listen", s.RedisAt, "--data", filepath.Join(s.dir, "redis"))
+	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, S3At: Nowhere, RedisAt: FreeAddr(t), UpstreamAt: FreeAddr(t), startBy: start, relay: true}
+	s.claimSentinels()
+	s.StartRedis()
 	s.Upstream = s.Launch("upstream", Bin.Dev, append([]string{
 		"upstream", "--listen", s.UpstreamAt, "--data", filepath.Join(s.dir, "upstream"),
 	}, upstreamFlags...)...)
@@ -99,7 +103,7 @@ func NewRelay(t *testing.T, start func(*exec.Cmd) error, upstreamFlags ...string
 // NewStore starts the S3 store alone.
 func NewStore(t *testing.T) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: t.TempDir(), TemporalAt: Nowhere, RedisAt: Nowhere, UpstreamAt: Nowhere, S3At: FreeAddr(t)}
+	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, RedisAt: Nowhere, UpstreamAt: Nowhere, S3At: FreeAddr(t)}
 	s.StartS3()
 	s.S3.AwaitReady(t)
 	return s
@@ -116,18 +120,27 @@ func (s *Stack) Launch(name, path string, args ...string) *Process {
 
 // StartTemporal starts Temporal, after a kill with what it had written.
 func (s *Stack) StartTemporal() {
-	s.Temporal = Launch(s.T, "temporal", Bin.Dev, "temporal", "--listen", s.TemporalAt, "--ui", "", "--data", filepath.Join(s.dir, "temporal"))
+	s.Temporal = s.part("temporal", s.TemporalAt, "--ui", "")
 }
 
 // StartRedis starts Redis, after a kill with what it had written; the embedded one has forgotten all.
 func (s *Stack) StartRedis() {
-	s.Redis = Launch(s.T, "redis", Bin.Dev, "redis", "--listen", s.RedisAt, "--data", filepath.Join(s.dir, "redis"))
+	var args []string
+	for _, addr := range s.Sentinels {
+		args = append(args, "--sentinels", addr)
+	}
+	s.Redis = s.part("redis", s.RedisAt, args...)
 }
 
 // StartS3 starts the S3 store, after a kill with what it had written.
 func (s *Stack) StartS3() {
-	s.S3 = Launch(s.T, "s3", Bin.Dev, "s3", "--listen", s.S3At, "--data", filepath.Join(s.dir, "s3"),
-		"--access-key", AccessKey, "--secret-key", SecretKey, "--bucket", Bucket)
+	s.S3 = s.part("s3", s.S3At, "--access-key", AccessKey, "--secret-key", SecretKey, "--bucket", Bucket)
+}
+
+// part starts a part of the development stack, of the kind that the tests run on.
+func (s *Stack) part(name, addr string, more ...string) *Process {
+	args := []string{name, "--parts", string(Parts()), "--listen", addr, "--data", filepath.Join(s.dir, name)}
+	return s.Launch(name, Bin.Dev, append(args, more...)...)
 }
 
 // RedisKeeps tells whether the stack's Redis survives a kill.
