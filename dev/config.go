@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"modelrelay/dev/gatewayyaml"
+	"modelrelay/dev/redis"
 	"modelrelay/dev/settings"
 )
 
@@ -20,9 +21,11 @@ type gatewayConfig struct {
 	listen string
 	// metrics: the file says where they are, or that there are none.
 	metrics bool
-	forced  bool   // listen comes from the flag and replaces the file's
-	token   string // the key of the printed commands; ${NAME} in it is left to the shell that runs them
-	admin   string // the operator's key of the printed commands, as token
+	// redis: the file says where Redis is, so the stack's sentinels are nothing to it.
+	redis  bool
+	forced bool   // listen comes from the flag and replaces the file's
+	token  string // the key of the printed commands; ${NAME} in it is left to the shell that runs them
+	admin  string // the operator's key of the printed commands, as token
 }
 
 // readConfig reads the user's file where there is one, and the demo token of this data folder.
@@ -32,6 +35,7 @@ func (s *stack) readConfig() (*gatewayConfig, error) {
 		Listen  string `yaml:"listen"`
 		Admin   string `yaml:"admin_key"`
 		Metrics any    `yaml:"metrics"`
+		Redis   any    `yaml:"redis"`
 		Tokens  []struct {
 			Key string `yaml:"key"`
 		} `yaml:"tokens"`
@@ -45,7 +49,7 @@ func (s *stack) readConfig() (*gatewayConfig, error) {
 			return nil, fmt.Errorf("read the configuration %s: %w", s.flags.Config, err)
 		}
 	}
-	c.metrics = file.Metrics != nil
+	c.metrics, c.redis = file.Metrics != nil, file.Redis != nil
 	if !c.forced {
 		c.listen = os.ExpandEnv(file.Listen)
 	}
@@ -102,6 +106,9 @@ func (c *gatewayConfig) write(file string, sections []gatewayyaml.Section) error
 
 // sections is the gateway.yaml of this stack.
 func (s *stack) sections(at places, config *gatewayConfig) []gatewayyaml.Section {
+	if config.redis {
+		at.sentinels = nil
+	}
 	sections := append([]gatewayyaml.Section{
 		{Key: "admin_key", Text: config.admin},
 		{Key: "listen", Text: at.gateway, Force: config.forced || strings.HasSuffix(config.listen, ":0")},
@@ -129,10 +136,19 @@ const demoPrices = `  gpt-4o: {input: 2.5, cached_input: 1.25, output: 10}
   sora-2: {second: 0.1}
 `
 
+// redisFields say where Redis is, with sentinels who knows that.
+func redisFields(at places) []gatewayyaml.Field {
+	fields := []gatewayyaml.Field{{Key: "url", Value: "redis://" + at.redis + "/0"}}
+	if len(at.sentinels) > 0 {
+		fields = append(fields, gatewayyaml.Field{Key: "sentinel", Value: map[string]any{"master": redis.Master, "addresses": at.sentinels}})
+	}
+	return fields
+}
+
 // serviceSections are the ones that name the stack's services.
 func (s *stack) serviceSections(at places, token string) []gatewayyaml.Section {
 	return []gatewayyaml.Section{
-		{Key: "redis", Fields: []gatewayyaml.Field{{Key: "url", Value: "redis://" + at.redis + "/0"}}},
+		{Key: "redis", Fields: redisFields(at)},
 		{Key: "temporal", Fields: []gatewayyaml.Field{
 			{Key: "address", Value: at.temporal},
 			{Key: "namespace", Value: settings.Namespace},

@@ -18,7 +18,9 @@ import (
 var (
 	chaosSeed  = flag.Uint64("chaos-seed", 1, "seed of TestChaos: the same troubles in the same order; 0: another one every time")
 	chaosTasks = flag.Int("chaos-tasks", 100, "tasks of TestChaos")
-	chaosFor   = flag.Duration("chaos-for", time.Minute, "how long TestChaos makes trouble; tasks come during the first two thirds of it")
+	// chaosWorkers are beside the one of the second gateway.
+	chaosWorkers = flag.Int("chaos-workers", 1, "worker processes of TestChaos that are no gateway")
+	chaosFor     = flag.Duration("chaos-for", time.Minute, "how long TestChaos makes trouble; tasks come during the first two thirds of it")
 )
 
 // chaosEnd is when the last task must have ended, after the last trouble: a submit whose worker was killed is looked for during
@@ -99,18 +101,22 @@ func newChaos(t *testing.T) *chaos {
 	options.Relay = "cooldown: 1s" // the upstreams' faults concern single jobs
 	options.Args = []string{"serve"}
 	c.fronts[1] = c.StartGateway(options)
-	redis, temporal, store := stack.NewLink(t, c.RedisAt), stack.NewLink(t, c.TemporalAt), stack.NewLink(t, c.S3At)
-	options.RedisAt, options.TemporalAt, options.ArchiveAt = redis.Addr(), temporal.Addr(), store.Addr()
+	temporal, store := stack.NewLink(t, c.TemporalAt), stack.NewLink(t, c.S3At)
+	options.TemporalAt, options.ArchiveAt = temporal.Addr(), store.Addr()
+	if stack.Parts() == stack.Embedded { // of production's Redis the sentinels say where it is, and it is not beyond a link
+		redis := stack.NewLink(t, c.RedisAt)
+		options.RedisAt = redis.Addr()
+		c.link("redis", redis)
+		c.troubles = append(c.troubles, &trouble{name: "slow", of: "link to redis", begin: func() { redis.Slow(c.between(slowLeast, slowMost)) }, end: redis.Mend})
+	}
 	options.Args = []string{"serve", "--worker=false"}
 	c.fronts[0] = c.StartGateway(options)
 	options.Args = []string{"worker"}
-	worker := c.StartGateway(options)
-	for _, g := range []*stack.Gateway{c.fronts[0], c.fronts[1], worker} {
-		c.everRun = append(c.everRun, g.Process)
+	for i := range *chaosWorkers {
+		c.gateway(fmt.Sprintf("worker %d", i+1), c.StartGateway(options))
 	}
-	c.process("gateway", c.again(c.fronts[0]), func() *stack.Process { return c.fronts[0].Process })
-	c.process("gateway with worker", c.again(c.fronts[1]), func() *stack.Process { return c.fronts[1].Process })
-	c.process("worker", c.again(worker), func() *stack.Process { return worker.Process })
+	c.gateway("gateway", c.fronts[0])
+	c.gateway("gateway with worker", c.fronts[1])
 	c.process("temporal", func() { c.StartTemporal(); c.Temporal.AwaitReady(c.T) }, func() *stack.Process { return c.Temporal })
 	c.process("s3", func() { c.StartS3(); c.S3.AwaitReady(c.T) }, func() *stack.Process { return c.S3 })
 	restart := func() { c.StartRedis(); c.Redis.AwaitReady(c.T) }
@@ -119,11 +125,16 @@ func newChaos(t *testing.T) *chaos {
 		restart = nil
 	}
 	c.process("redis", restart, func() *stack.Process { return c.Redis })
-	c.link("redis", redis)
 	c.link("temporal", temporal)
 	c.link("s3", store)
-	c.troubles = append(c.troubles, &trouble{name: "slow", of: "link to redis", begin: func() { redis.Slow(c.between(slowLeast, slowMost)) }, end: redis.Mend})
+	c.units()
 	return c
+}
+
+// gateway makes troubles for a process of the gateway's.
+func (c *chaos) gateway(name string, g *stack.Gateway) {
+	c.everRun = append(c.everRun, g.Process)
+	c.process(name, c.again(g), func() *stack.Process { return g.Process })
 }
 
 // again starts a gateway after its end. It waits by itself for what it needs.

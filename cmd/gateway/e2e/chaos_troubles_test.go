@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testwait"
 )
 
 const (
@@ -41,6 +44,47 @@ func (c *chaos) link(to string, l *stack.Link) {
 	c.troubles = append(c.troubles,
 		&trouble{name: "cut", of: "link to " + to, begin: l.Cut, end: l.Mend},
 		&trouble{name: "freeze", of: "link to " + to, begin: l.Freeze, end: l.Mend})
+}
+
+// units makes troubles for each process that production's parts are made of: it is stopped and goes on, or killed, and started
+// again by its part. Embedded parts are one process each.
+func (c *chaos) units() {
+	if stack.Parts() != stack.Production {
+		return
+	}
+	primary := c.RedisClient("")
+	for _, part := range []struct {
+		name  string
+		proc  func() *stack.Process
+		units []string
+	}{
+		{"temporal", func() *stack.Process { return c.Temporal }, []string{"postgres", "history-1", "history-2", "matching", "frontend", "worker"}},
+		{"redis", func() *stack.Process { return c.Redis }, []string{"redis-1", "redis-2", "sentinel-1", "sentinel-2", "sentinel-3"}},
+		{"s3", func() *stack.Process { return c.S3 }, []string{"minio"}},
+	} {
+		for _, unit := range part.units {
+			var pid int
+			at := func() int { pid = part.proc().Unit(c.T, unit); return pid }
+			// Of the part: one trouble each at a time, whole or in parts.
+			c.troubles = append(c.troubles,
+				&trouble{name: "stop " + unit, of: part.name, begin: func() { stack.PauseUnit(at()) }, end: func() { stack.ResumeUnit(pid) }},
+				&trouble{name: "kill " + unit, of: part.name, begin: func() { at(); part.proc().KillUnit(c.T, unit) }, end: func() {
+					part.proc().AwaitUnit(c.T, unit, pid)
+					if part.name == "redis" {
+						c.replicated(primary)
+					}
+				}})
+		}
+	}
+}
+
+// replicated waits until the primary has a replica again: without one there is nothing that could take its place.
+func (c *chaos) replicated(of *redis.Client) {
+	c.T.Helper()
+	testwait.Eventually(c.T, "redis has a replica", stack.ReadyTimeout, func() bool {
+		text, err := of.Info(c.T.Context(), "replication").Result()
+		return err == nil && strings.Contains(text, "state=online")
+	})
 }
 
 // storm makes troubles, at times several at once, until its time is over; then all is well.

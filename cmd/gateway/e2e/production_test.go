@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -128,5 +129,31 @@ func TestKillProduction(t *testing.T) {
 		before := victim.of.Unit(t, victim.name)
 		s.round(victim.name, func() { victim.of.KillUnit(t, victim.name) })
 		victim.of.AwaitUnit(t, victim.name, before)
+	}
+}
+
+// TestFailover kills the primary of Redis while tasks are under way, twice, so that each of the two servers takes the other's
+// place, and at the end all of Redis: what was written after a failover is there when it starts again.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	s := newSiege(t)
+	for _, primary := range []string{"redis-1", "redis-2"} {
+		before := s.Redis.Unit(t, primary)
+		s.round(primary, func() { s.Redis.KillUnit(t, primary) })
+		redis := s.RedisClient("")
+		testwait.Eventually(t, "another primary", stack.ReadyTimeout, func() bool {
+			return redis.Set(t.Context(), "after", primary, 0).Err() == nil
+		})
+		s.Redis.AwaitUnit(t, primary, before)
+		testwait.Eventually(t, "the one that was killed follows", stack.ReadyTimeout, func() bool {
+			text, err := redis.Info(t.Context(), "replication").Result()
+			return err == nil && strings.Contains(text, "state=online")
+		})
+	}
+	s.Redis.Kill()
+	s.StartRedis()
+	s.Redis.AwaitReady(t)
+	if got, err := s.RedisClient("").Get(t.Context(), "after").Result(); got != "redis-2" || err != nil {
+		t.Errorf("got %q %v", got, err)
 	}
 }

@@ -67,8 +67,9 @@ func (s *Stack) StartGateway(o GatewayOptions) *Gateway {
 	if o.TemporalAt == "" {
 		o.TemporalAt = s.TemporalAt
 	}
+	sentinel := ""
 	if o.RedisAt == "" {
-		o.RedisAt = s.RedisAt
+		o.RedisAt, sentinel = s.RedisAt, s.sentinel()
 	}
 	if o.ArchiveAt == "" {
 		o.ArchiveAt = s.S3At
@@ -96,7 +97,7 @@ metrics: {listen: 127.0.0.1:0}
 admin_key: %q
 trusted_proxies: [%s]
 log: {level: debug, format: text}
-redis: {url: "redis://%s/0%s"}
+redis: {url: "redis://%s/0%s"%s}
 temporal: {address: %s, namespace: default, task_queue: %s}
 archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
 video: {%s}
@@ -107,7 +108,7 @@ tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
 %schannels:
-%s`, g.Address, o.AdminKey, o.TrustedProxies, o.RedisAt, o.RedisQuery, o.TemporalAt, TaskQueue, o.ArchiveAt, Bucket, AccessKey, SecretKey, o.Video, o.Relay, o.Calls, o.Webhooks, Token, Token, o.Tokens, o.Channels)
+%s`, g.Address, o.AdminKey, o.TrustedProxies, o.RedisAt, o.RedisQuery, sentinel, o.TemporalAt, TaskQueue, o.ArchiveAt, Bucket, AccessKey, SecretKey, o.Video, o.Relay, o.Calls, o.Webhooks, Token, Token, o.Tokens, o.Channels)
 	if err := os.WriteFile(g.ConfigFile, []byte(text), 0o600); err != nil {
 		s.T.Fatal(err)
 	}

@@ -72,8 +72,11 @@ func dataFolder(t *testing.T) string {
 	return dir
 }
 
-// sentinelCount is how many sentinels the development stack has.
-const sentinelCount = 3
+// sentinelCount is how many sentinels the development stack has, redisMaster their name for the primary.
+const (
+	sentinelCount = 3
+	redisMaster   = "main"
+)
 
 func (s *Stack) claimSentinels() {
 	if Parts() != Production {
@@ -82,6 +85,14 @@ func (s *Stack) claimSentinels() {
 	for range sentinelCount {
 		s.Sentinels = append(s.Sentinels, FreeAddr(s.T))
 	}
+}
+
+// sentinel is a further member of the section redis of a configuration; "" where the stack has only one Redis.
+func (s *Stack) sentinel() string {
+	if len(s.Sentinels) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", sentinel: {master: %s, addresses: [%s]}", redisMaster, strings.Join(s.Sentinels, ", "))
 }
 
 // Unit is the id of the process of a part of production that has the name now: "postgres", "history-1" and so on of Temporal,

@@ -163,7 +163,11 @@ func (s *Stack) TemporalClient() client.Client {
 // RedisClient is a client of the test's own; query is of Redis's URL.
 func (s *Stack) RedisClient(query string) *redis.Client {
 	s.T.Helper()
-	c, err := storage.OpenRedis("redis://"+s.RedisAt+"/0"+query, nil)
+	options := new(storage.RedisOptions)
+	if len(s.Sentinels) > 0 {
+		options.Sentinel = storage.RedisSentinel{Master: redisMaster, Addresses: s.Sentinels}
+	}
+	c, err := storage.OpenRedis("redis://"+s.RedisAt+"/0"+query, options)
 	if err != nil {
 		s.T.Fatal(err)
 	}
