@@ -43,6 +43,7 @@ type benchCommand struct {
 type benchCommands struct {
 	Cost     benchCommand    `cmd:"" default:"withargs" help:"Measure what the gateway costs, side by side with a bare reverse proxy."`
 	Failover failoverCommand `cmd:"" help:"Measure what clients notice when one of three channels is dead, slow, or answers 429."`
+	Scale    scaleCommand    `cmd:"" help:"Measure growing numbers of tasks on several gateways and workers: what each costs every process and every store."`
 }
 
 // Run measures, prints and fails only when an answer was wrong or a process did not do its part.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -107,4 +108,47 @@ func resetPeak(pid int) error {
 		return fmt.Errorf("reset the peak memory of a process: %w", err)
 	}
 	return nil
+}
+
+// treeTime returns the CPU time of a process, of the children of it that have ended, and of those that live, in steps of the
+// kernel's clock, 10 ms.
+func treeTime(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
+	}
+	_, rest, _ := bytes.Cut(text, []byte(") ")) // behind the name, which is in brackets
+	fields := bytes.Fields(rest)
+	const utime, cstime, tick = 11, 14, 10 * time.Millisecond // user, system, and both of the children that have ended
+	if len(fields) <= cstime {
+		return 0, fmt.Errorf("read the CPU time of process %d: %q", pid, text)
+	}
+	var sum time.Duration
+	for _, field := range fields[utime : cstime+1] {
+		n, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the CPU time of process %d: %w", pid, err)
+		}
+		sum += time.Duration(n) * tick
+	}
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, list := range lists {
+		children, err := os.ReadFile(list) //nolint:gosec // the kernel's
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, child := range bytes.Fields(children) {
+			id, err := strconv.Atoi(string(child))
+			if err != nil {
+				return 0, err
+			}
+			if took, err := treeTime(id); err == nil { // else it has just ended, and the parent has its time
+				sum += took
+			}
+		}
+	}
+	return sum, nil
 }

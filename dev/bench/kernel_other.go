@@ -14,6 +14,8 @@ func cpuTime(int) (time.Duration, error) { return 0, errKernel }
 
 func resident(int) (now, peak int64, err error) { return 0, 0, errKernel }
 
+func treeTime(int) (time.Duration, error) { return 0, errKernel }
+
 func resetPeak(int) error { return errKernel }
 
 func shareCore(...int) (func() error, error) { return nil, errKernel }

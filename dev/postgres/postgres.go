@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
@@ -178,4 +180,18 @@ func (s *Server) Ready(ctx context.Context) error {
 		return err
 	}
 	return conn.Close(ctx)
+}
+
+// Running is the address of the server that runs on the state below the folder data.
+func Running(data string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(data, "cluster", "postmaster.pid"))
+	if err != nil {
+		return "", fmt.Errorf("find PostgreSQL: %w", err)
+	}
+	const port, host = 3, 5 // lines of the file, from 0
+	lines := strings.Split(string(text), "\n")
+	if len(lines) <= host {
+		return "", errors.New("find PostgreSQL: it is still starting")
+	}
+	return net.JoinHostPort(lines[host], lines[port]), nil
 }
