@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"modelrelay/api/admin"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/storage/ledger"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -55,6 +57,21 @@ func (p *parts) setupChecks(counter *tasks.Counter) []admin.SetupCheck {
 		{Name: "channels", Check: s.channels},
 		{Name: "clocks", Check: s.clocks},
 		{Name: "versions", Check: s.versions},
+		{Name: "console", Check: s.console},
+	}
+}
+
+// connectChecks are those of gateway config check --connect: what must be well before a process is started, and so
+// nothing of processes that run. The channels come one by one.
+func (p *parts) connectChecks() []admin.SetupCheck {
+	s := &setup{parts: p}
+	return []admin.SetupCheck{
+		{Name: "redis", Check: s.redis},
+		{Name: "temporal", Check: s.temporal},
+		{Name: "store", Check: s.store},
+		{Name: "rights in the bucket", Check: s.rights},
+		{Name: "clock of redis", Check: s.clocks},
+		{Name: "clock of the store", Check: s.storeClock},
 		{Name: "console", Check: s.console},
 	}
 }
@@ -243,7 +260,36 @@ func (s *setup) clocks(ctx context.Context) ([]admin.SetupFinding, error) {
 	if err != nil {
 		return nil, storage.RedisError("read the clock", err)
 	}
-	after := time.Now()
+	return clockFinding("Redis", before, theirs, time.Now()), nil
+}
+
+// rights tries everything that the archive does with its bucket.
+func (s *setup) rights(ctx context.Context) ([]admin.SetupFinding, error) {
+	bucket := s.parts.cfg.Archive.Bucket
+	err := s.parts.archive.CheckRights(ctx)
+	switch {
+	case errors.Is(err, archive.ErrNotHeeded):
+		return finding(admin.SetupWarning, "archive: {endpoint: …} of a store with conditional writes",
+			"The store passes over If-None-Match: two workers that begin one submit in the same moment are told apart by Temporal alone."), nil
+	case err != nil:
+		return finding(admin.SetupFailed, "give the key this right for "+bucket+" and "+bucket+"/*", "archive.access_key may not do all it needs in the bucket %q: %v.", bucket, err), nil
+	}
+	return fine("The key may write, read, list and delete in the bucket %q.", bucket), nil
+}
+
+// storeClock compares this process's clock with the store's, by which signatures hold.
+func (s *setup) storeClock(ctx context.Context) ([]admin.SetupFinding, error) {
+	before := time.Now()
+	theirs, err := s.parts.archive.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The store writes whole seconds.
+	return clockFinding("the store", before.Add(-time.Second), theirs, time.Now()), nil
+}
+
+// clockFinding is how a clock that was read between two times of this process's own stands to it.
+func clockFinding(whose string, before, theirs, after time.Time) []admin.SetupFinding {
 	off := time.Duration(0)
 	switch {
 	case theirs.Before(before):
@@ -252,9 +298,9 @@ func (s *setup) clocks(ctx context.Context) ([]admin.SetupFinding, error) {
 		off = theirs.Sub(after)
 	}
 	if off > clockSlack {
-		return finding(admin.SetupWarning, "timedatectl set-ntp true", "The clocks of this machine and of Redis differ by %s: limits, sessions and signatures go wrong.", off.Round(time.Millisecond)), nil
+		return finding(admin.SetupWarning, "timedatectl set-ntp true", "The clocks of this machine and of %s differ by %s: limits, sessions and signatures go wrong.", whose, off.Round(time.Millisecond))
 	}
-	return fine("The clocks of this machine and of Redis agree within %s.", max(off, after.Sub(before)).Round(time.Millisecond)), nil
+	return fine("The clocks of this machine and of %s agree within %s.", whose, max(off, after.Sub(before)).Round(time.Millisecond))
 }
 
 // about is what a process says of itself to operators.

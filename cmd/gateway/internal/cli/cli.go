@@ -64,6 +64,8 @@ type Services struct {
 	Desk admin.ChannelDesk
 	// Calls reads the log of calls.
 	Calls *calllog.Reader
+	// Connect looks at what a deployment needs, for config check --connect.
+	Connect []admin.SetupCheck
 }
 
 // UsageError says that the arguments are wrong; nothing was done.

@@ -22,16 +22,26 @@ type Config struct {
 	Check configCheckCmd `cmd:"" help:"Read the file and print what it would load."`
 }
 
-type configCheckCmd struct{}
+type configCheckCmd struct {
+	Connect bool `help:"Connect to everything that the file names and try what the gateway needs of it; nothing that costs money."`
+}
 
 // checkTimeout bounds the look at Temporal.
 const checkTimeout = 5 * time.Second
 
-// Run reads the file and, where Temporal can be reached, checks that its namespace keeps tasks long enough.
-func (configCheckCmd) Run(ctx context.Context, p *Program) error {
+// Run reads the file and, where Temporal can be reached, checks that its namespace keeps tasks long enough. With --connect
+// it looks at every service, right and key.
+func (c *configCheckCmd) Run(ctx context.Context, p *Program) error {
 	cfg, err := p.Load()
 	if err != nil {
 		return err
+	}
+	if c.Connect {
+		s, err := p.Open()
+		if err != nil {
+			return err
+		}
+		return connect(ctx, p, s.Connect)
 	}
 	s := cfg.Summarize(p.Config, p.Vendors())
 	mend := lookAtTemporal(ctx, cfg)

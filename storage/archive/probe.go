@@ -1,0 +1,114 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"modelrelay/storage"
+)
+
+// probeFolder holds what CheckRights writes. Nobody else reads or writes there.
+const probeFolder = "probe/"
+
+// ErrNotHeeded says that the store passes over If-None-Match: of two owners who claim a key in the same moment both may
+// get it.
+var ErrNotHeeded = errors.New("the store passes over If-None-Match")
+
+// CheckRights does once, with an object of its own, everything that the archive does with the bucket, and takes it away
+// again: write (in one piece, on a condition, in parts), read, list, delete. The error names the S3 action that is
+// refused.
+func (s *Store) CheckRights(ctx context.Context) error {
+	key := probeFolder + rand.Text()
+	body := []byte("written by gateway config check\n")
+	put := func(opts minio.PutObjectOptions) error {
+		_, err := s.core.PutObject(ctx, s.bucket, key, bytes.NewReader(body), int64(len(body)), "", "", opts)
+		return err
+	}
+	steps := []struct {
+		action string
+		do     func() error
+	}{
+		{"s3:PutObject", func() error { return put(minio.PutObjectOptions{}) }},
+		{"s3:PutObject (If-None-Match)", func() error {
+			opts := minio.PutObjectOptions{}
+			opts.SetMatchETagExcept("*")
+			switch err := put(opts); minio.ToErrorResponse(err).StatusCode {
+			case http.StatusPreconditionFailed:
+				return nil
+			case http.StatusNotImplemented:
+				return ErrNotHeeded
+			default:
+				if err == nil {
+					return ErrNotHeeded
+				}
+				return err
+			}
+		}},
+		{"s3:GetObject", func() error {
+			object, _, _, err := s.core.GetObject(ctx, s.bucket, key, minio.GetObjectOptions{})
+			if err != nil {
+				return err
+			}
+			defer object.Close()
+			got, err := io.ReadAll(io.LimitReader(object, int64(len(body))+1))
+			if err == nil && !bytes.Equal(got, body) {
+				err = errors.New("another object is read than was written")
+			}
+			return err
+		}},
+		{"s3:ListBucket", func() error {
+			for _, err := range s.List(ctx, key) {
+				return err
+			}
+			return errors.New("the object that was just written is not listed")
+		}},
+		{"s3:AbortMultipartUpload", func() error {
+			upload, err := s.core.NewMultipartUpload(ctx, s.bucket, key+"-parts", minio.PutObjectOptions{})
+			if err != nil {
+				return err
+			}
+			return s.core.AbortMultipartUpload(ctx, s.bucket, key+"-parts", upload)
+		}},
+		{"s3:DeleteObject", func() error { return s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}) }},
+	}
+	for i, step := range steps {
+		err := step.do()
+		if err == nil {
+			continue
+		}
+		if i > 0 {
+			_ = s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}) // what may be refused as well
+		}
+		if errors.Is(err, ErrNotHeeded) || errors.Is(err, storage.ErrUnavailable) {
+			return fmt.Errorf("%s: %w", step.action, err)
+		}
+		return s3Error(ctx, step.action, err)
+	}
+	return nil
+}
+
+// Clock is the store's time, to the second, as it writes it into any answer.
+func (s *Store) Clock(ctx context.Context) (time.Time, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, s.core.EndpointURL().String(), http.NoBody)
+	if err != nil {
+		return time.Time{}, err
+	}
+	response, err := s.transport.RoundTrip(request) // unsigned: whatever it answers has a date
+	if err != nil {
+		return time.Time{}, s3Error(ctx, "read the store's clock", err)
+	}
+	response.Body.Close()
+	at, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the store's clock: no date in its answer: %w", err)
+	}
+	return at, nil
+}
