@@ -69,7 +69,7 @@ func (m *Main) open(file string) (*cli.Services, error) {
 	return &cli.Services{
 		Config: cfg, Redis: p.redis, Prices: p.prices, Index: p.index(), Tasks: p.tasks(),
 		Operator: tasks.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States, Desk: p.desk(),
-		Calls: calllog.NewReader(p.redis, p.callFiles()),
+		Calls:   calllog.NewReader(p.redis, p.callFiles()),
 		Connect: p.connectChecks(),
 	}, nil
 }

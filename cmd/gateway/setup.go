@@ -87,7 +87,7 @@ func finding(status admin.SetupStatus, mend, format string, args ...any) []admin
 func (s *setup) redis(ctx context.Context) ([]admin.SetupFinding, error) {
 	if err := storage.PingRedis(ctx, s.parts.redis); err != nil {
 		return finding(admin.SetupFailed, `redis-cli -u "$REDIS_URL" SET ping 1`, //nolint:nilerr // the finding says it
-			"Redis does not take writes: known tokens go on for relay.redis_grace (%s), video tasks need an Idempotency-Key, limits are each process's own.", s.parts.cfg.Relay.RedisGrace), nil
+			"Redis does not take writes: known tokens go on for relay.redis_grace (%s), video tasks need an Idempotency-Key, limits are each process's own (%v).", s.parts.cfg.Relay.RedisGrace, err), nil
 	}
 	count, err := s.parts.redis.HLen(ctx, storage.Prefix+"tokens").Result()
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *setup) temporal(ctx context.Context) ([]admin.SetupFinding, error) {
 	cfg := s.parts.cfg
 	if _, err := s.parts.temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
 		return finding(admin.SetupFailed, "temporal operator cluster health --address "+cfg.Temporal.Address, //nolint:nilerr // the finding says it
-			"Temporal does not answer: video tasks wait, new ones are refused with 503, relayed calls go on."), nil
+			"Temporal does not answer: video tasks wait, new ones are refused with 503, relayed calls go on (%v).", err), nil
 	}
 	err := workflows.CheckNamespace(ctx, s.parts.temporal, cfg.Temporal.Namespace, cfg.Video.Retention)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *setup) temporal(ctx context.Context) ([]admin.SetupFinding, error) {
 func (s *setup) store(ctx context.Context) ([]admin.SetupFinding, error) {
 	if err := s.parts.archive.Ping(ctx); err != nil {
 		return finding(admin.SetupFailed, fmt.Sprintf("archive: {endpoint: …, bucket: %s, access_key: …, secret_key: …}", s.parts.cfg.Archive.Bucket), //nolint:nilerr // the finding says it
-			"The store does not answer, or refuses: finished videos are tried again for %s, creates with media are refused.", s.parts.cfg.Video.ArchiveDeadline), nil
+			"The store does not answer, or refuses: finished videos are tried again for %s, creates with media are refused (%v).", s.parts.cfg.Video.ArchiveDeadline, err), nil
 	}
 	return fine("It answers; the bucket is %q.", s.parts.cfg.Archive.Bucket), nil
 }
