@@ -112,3 +112,37 @@ func TestDashboard(t *testing.T) {
 		t.Errorf("%d panels: the file was not understood", len(seen))
 	}
 }
+
+// TestRunbook holds that the operator's document has an entry for each alert, and for nothing else.
+func TestRunbook(t *testing.T) {
+	t.Parallel()
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string
+				Annotations struct{ Runbook string }
+			}
+		}
+	}
+	read(t, "prometheus/alerts.yml", &rules)
+	var alerts []string
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			alerts = append(alerts, rule.Alert)
+			if rule.Annotations.Runbook == "" {
+				t.Errorf("%s does not say what to do", rule.Alert)
+			}
+		}
+	}
+	_, book, found := strings.Cut(text(t, filepath.Join(root, "cmd/gateway/DEPLOY.md")), "\n## Runbook\n")
+	if !found {
+		t.Fatal("the document has no runbook")
+	}
+	var entries []string
+	for _, heading := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(book, -1) {
+		entries = append(entries, heading[1])
+	}
+	if !slices.Equal(alerts, entries) {
+		t.Errorf("alerts %v\nentries %v", alerts, entries)
+	}
+}

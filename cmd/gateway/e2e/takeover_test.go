@@ -27,6 +27,8 @@ import (
 //	git worktree add ../previous COMMIT
 //	go build -C ../previous -o gateway-previous ./cmd/gateway
 //	go test ./cmd/gateway/e2e -run TestTakeover -v -previous "$(realpath ../previous/gateway-previous)"
+//
+// With -rollback it is the version before that takes over from this one.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	if *previous == "" {
@@ -35,7 +37,11 @@ func TestTakeover(t *testing.T) {
 	const each, places = 25, 5
 	s, receiver := stack.New(t), stack.NewReceiver(t, nil)
 	options := stack.WithReceiver(receiver.URL)
-	options.Binary = *previous
+	before, after := *previous, stack.Bin.Gateway
+	if *rollback {
+		before, after = after, before
+	}
+	options.Binary = before
 	options.Channels = s.Channel("main", "sk-upstream-main", "") + fmt.Sprintf(
 		"  - {name: narrow, vendor: openai, base_url: 'http://%s/openai/v1', keys: [sk-upstream-narrow], models: {queued: sora-2-manual}, groups: [default], max_jobs: %d}\n",
 		s.UpstreamAt, places)
@@ -48,7 +54,7 @@ func TestTakeover(t *testing.T) {
 		testwait.Eventually(t, "the worker works", stack.ReadyTimeout, func() bool { return strings.Contains(worker.Out.Text(), `"worker started"`) })
 	}
 
-	// Under way in the version before. Its answers are not held to this version's document: past the transport of the others.
+	// Under way in the version before. Answers are not held to this version's document: past the transport of the others.
 	plain := &http.Client{Transport: new(http.Transport)}
 	t.Cleanup(plain.CloseIdleConnections)
 	s.Control.AddRule(map[string]any{"operation": "video.create", "model": "sora-2-pro", "action": "hang", "accept": true})
@@ -88,17 +94,17 @@ func TestTakeover(t *testing.T) {
 	}
 	old := stopped.Process
 	for _, g := range []*stack.Gateway{killed, stopped} {
-		g.Binary = stack.Bin.Gateway
+		g.Binary = after
 		g.Start()
 	}
 	s.Control.Clear()
 	old.Stop(t)
 	front.Stop(t)
-	front.Binary = stack.Bin.Gateway
+	front.Binary = after
 	front.Start()
 
 	// Every task ends, the jobs that are moved by hand once they are there; all are listed, and nothing else.
-	sdk := front.SDK(option.WithAPIKey(stack.HookToken))
+	sdk := front.SDK(option.WithAPIKey(stack.HookToken), option.WithHTTPClient(plain))
 	var outcomes map[string]int // by phase and outcome
 	testwait.Eventually(t, "every task ends", stack.CrashTimeout, func() bool {
 		for _, j := range s.Control.Jobs() {
