@@ -11,5 +11,8 @@ func NewAffinity(store *affinity.Store) relay.Makers { return responseAffinity{s
 // MemoryLimit is how much memory a process may take whose system has such files.
 var MemoryLimit = memoryLimit
 
+// Growth is the percentage at which a heap with so much live, and so many roots beside it, grows to floor bytes.
+var Growth = growth
+
 // ConnectionsWithin is how many connections of clients there are within a limit of open files.
 func ConnectionsWithin(files int) (int, error) { return connectionsWithin(files) }

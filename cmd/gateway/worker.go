@@ -17,6 +17,7 @@ func (workerCmd) Run(ctx context.Context, m *Main, g *cli.Globals) error {
 	if err != nil {
 		return err
 	}
+	defer p.spareCollections(m.Env)()
 	countTasks, closeMetrics, err := p.measure(ctx)
 	if err != nil {
 		return err

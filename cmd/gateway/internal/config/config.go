@@ -40,6 +40,7 @@ type Config struct {
 	Webhooks       Webhooks         `yaml:"webhooks"`
 	Relay          Relay            `yaml:"relay"`
 	Calls          Calls            `yaml:"calls"`
+	Memory         Memory           `yaml:"memory"`
 	Tokens         []Token          `yaml:"tokens" live:"true"`
 	Prices         map[string]Price `yaml:"prices" live:"true"`
 	Currency       string           `yaml:"currency" doc:"unit of prices, as the console writes it behind amounts, such as USD; empty: none"`
@@ -236,7 +237,7 @@ func Default() Config {
 			CooldownShare: router.DefaultCooldownShare, CooldownWindow: router.DefaultCooldownWindow,
 			Grace: 30 * time.Second, RedisGrace: 10 * time.Minute,
 		},
-		Calls: Calls{Recent: calllog.DefaultRecent},
+		Calls: Calls{Recent: calllog.DefaultRecent}, Memory: Memory{LeastHeap: defaultLeastHeap},
 	}
 }
 

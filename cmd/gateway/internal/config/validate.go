@@ -49,6 +49,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	v.services(c)
 	v.video(c.Video)
 	v.relay(c.Relay)
+	c.Memory.check(v.add)
 	checkCalls(v, c.Calls)
 	for i, token := range c.Tokens {
 		at := key("tokens", i)
