@@ -1,0 +1,199 @@
+package e2e_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"modelrelay/cmd/gateway/e2e/stack"
+)
+
+// shotsTo has a picture of each page written, for who looks at them.
+var shotsTo = flag.String("shots", "", "folder for a picture of each page of the console")
+
+// probe is what a stranger writes to become a part of a page: it would set a global.
+const probe = `"'><img src=x onerror=globalThis.harmed=1><svg onload=globalThis.harmed=2>`
+
+// Keys and secrets that no page may show.
+func consoleCanaries() []string {
+	return []string{stack.AdminKey, stack.Token, "sk-upstream-main", "sk-upstream-broken", stack.SecretKey}
+}
+
+// staffPages are all pages of an operator; those of one thing have it in them.
+func staffPages(call, task, token string) []string {
+	return []string{
+		"", "/calls", "/calls/" + call, "/calls?status=failed", "/tasks", "/tasks?view=webhooks", "/tasks/" + task, "/tokens", "/tokens/" + token,
+		"/tokens/new", "/channels", "/channels/broken", "/models", "/usage", "/audit", "/try", "/try?kind=video", "/setup", "/you", "/find?q=none",
+		"/find?q=" + url.QueryEscape(probe),
+	}
+}
+
+// look opens a page, holds it to the rules, and takes a picture where one is wanted.
+func (b *chromiumTab) look(name, path string) {
+	b.t.Helper()
+	b.open("/console" + path)
+	b.await("a heading on "+path, `document.querySelector('h1')`)
+	b.check(name + " " + path)
+	harmed, err := evaluate[bool](b, `globalThis.harmed !== undefined || Boolean(document.querySelector('main img[src="x"], [onload], [onerror]'))`)
+	if err != nil || harmed {
+		b.t.Errorf("%s %s: what a stranger wrote is a part of the page (%v)", name, path, err)
+	}
+	text, err := evaluate[string](b, `document.documentElement.outerHTML`)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, canary := range consoleCanaries() {
+		if strings.Contains(text, canary) {
+			b.t.Errorf("%s %s: the page shows a secret", name, path)
+		}
+	}
+	if *shotsTo != "" {
+		file := strings.NewReplacer("/", "-", "?", "-", "=", "-", "%", "-").Replace(name + path)
+		if err := os.WriteFile(filepath.Join(*shotsTo, file[:min(len(file), 80)]+".png"), b.shoot(), 0o600); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// Every page, empty, full of what strangers wrote and of faults, and with services away, in both themes and languages, wide
+// and narrow: no violation of WCAG 2.2 AA, no report of the policy, no error of a script, no secret, nothing sideways.
+func TestConsolePages(t *testing.T) {
+	t.Parallel()
+	wantBrowser(t)
+	s := stack.New(t)
+	options := stack.GatewayOptions{
+		AdminKey: stack.AdminKey,
+		Channels: s.Channel("main", "sk-upstream-main", "") + fmt.Sprintf(`  - {name: broken, vendor: openai, base_url: "http://%s/v1", keys: [sk-upstream-broken], models: {broken-model: }}
+`, stack.Nowhere),
+	}
+	g := s.StartGateway(options)
+	b := newBrowser(t, g)
+	b.see(1280, "dark", "en")
+	b.allow("404") // what is not there
+	for _, path := range staffPages("req_none", "video_none", "none") {
+		b.look("empty", path)
+	}
+	call, task, token := fillConsole(t, g)
+	pages := staffPages(call, task, token)
+	b.see(1280, "light", "en")
+	for _, path := range pages {
+		b.look("full", path)
+	}
+	b.see(320, "dark", "zh-CN")
+	for _, path := range pages {
+		b.look("narrow-zh", path)
+	}
+	g.Run("token", "create", "--name", "holder", "--budget", "5")
+	holder := newBrowser(t, g, "--token", "holder")
+	holder.see(320, "light", "zh-CN")
+	for _, path := range []string{"", "/calls", "/tasks", "/models", "/usage", "/try", "/you", "/find?q=x"} {
+		holder.look("holder", path)
+	}
+	s.Temporal.Kill()
+	s.S3.Kill()
+	b.see(1280, "light", "zh-CN")
+	b.allow("503")
+	for _, path := range []string{"", "/calls", "/tasks", "/tasks/" + task, "/tokens/" + token, "/channels", "/setup", "/usage"} {
+		b.look("away", path)
+	}
+	g.WantNoSecretsLogged(t, consoleCanaries()...)
+}
+
+// fillConsole makes what pages show: calls that went well and badly, a channel that rests, videos, tokens, and texts of strangers
+// wherever they can write one.
+func fillConsole(t *testing.T, g *stack.Gateway) (call, task, token string) {
+	t.Helper()
+	for range 3 {
+		call = chatOnce(t, g, "gpt-4o")
+	}
+	for range 6 {
+		chatOnce(t, g, "broken-model")
+	}
+	g.Call(t, stack.Request{
+		Method: http.MethodPost, Path: "/v1/chat/completions", Header: map[string]string{"User-Agent": probe},
+		Body: map[string]any{"model": probe, "messages": []any{map[string]string{"role": "user", "content": probe}}},
+	})
+	var made struct {
+		ID string `json:"id"`
+	}
+	for i, body := range []string{
+		`{"name":"studio","models":["gpt-*","sora-2"],"budget":10,"requests_per_minute":600,"webhook_url":"https://client.example/hook","webhook_secret":"new"}`,
+		fmt.Sprintf(`{"name":"ends soon","expires":%q}`, time.Now().Add(24*time.Hour).UTC().Format(time.RFC3339)),
+	} {
+		if status, text := g.Admin(http.MethodPost, "/admin/tokens", body, &made); status >= 300 {
+			t.Fatalf("make a token: %d %s", status, text)
+		}
+		if i == 0 {
+			token = made.ID
+		}
+	}
+	if status, text := g.Admin(http.MethodPost, "/admin/channels/main/pause", fmt.Sprintf(`{"minutes":1,"reason":%q}`, probe[:40]), nil); status >= 300 {
+		t.Fatalf("pause: %d %s", status, text)
+	}
+	if status, text := g.Admin(http.MethodPost, "/admin/channels/main/resume", "", nil); status >= 300 {
+		t.Fatalf("resume: %d %s", status, text)
+	}
+	task = g.Create(t.Context(), "sora-2-fast", probe).ID
+	g.AwaitEnd(task, time.Minute)
+	g.AwaitEnd(g.Create(t.Context(), "sora-2-fast-fail", "it fails").ID, time.Minute)
+	g.Create(t.Context(), "sora-2-manual", "it waits")
+	return call, task, token
+}
+
+// tabTo moves the focus with the keyboard until it is on what a selector finds.
+func (b *chromiumTab) tabTo(selector string) {
+	b.t.Helper()
+	b.await("something to go to: "+selector, `document.querySelector(`+quoted(selector)+`)`)
+	for range 200 {
+		if on, err := evaluate[bool](b, `Boolean(document.activeElement?.matches(`+quoted(selector)+`))`); err == nil && on {
+			return
+		}
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	b.t.Fatalf("no way to %s with the keyboard\n%s", selector, b.text("main"))
+}
+
+// The main path with the keyboard alone: from page to page, a token made, found and its page left, a chat sent.
+func TestConsoleKeyboard(t *testing.T) {
+	t.Parallel()
+	wantBrowser(t)
+	g := stack.NewRelay(t, nil).StartGateway(stack.GatewayOptions{AdminKey: stack.AdminKey})
+	b := newBrowser(t, g)
+	at := func(path string) string {
+		return `location.pathname.endsWith(` + quoted(path) + `) && document.readyState === 'complete'`
+	}
+	b.await("set-up or overview", `document.querySelector('nav a[data-key="k"]')`)
+	b.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("k"))
+	b.await("the tokens", at("/tokens"))
+	b.do(chromedp.KeyEvent("?"))
+	b.await("the list of shortcuts", `document.getElementById('shortcuts').open`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.await("its end", `!document.getElementById('shortcuts').open`)
+	b.tabTo(`main a[href$="tokens/new"]`)
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.await("the form", at("/tokens/new"))
+	b.tabTo("#f-name")
+	b.do(chromedp.KeyEvent("typed"), chromedp.KeyEvent(kb.Enter))
+	b.await("the key", `document.querySelector('#secret .copyable code')`)
+	b.do(chromedp.KeyEvent("/"))
+	b.await("the search", `document.activeElement?.id === 'find'`)
+	b.do(chromedp.KeyEvent("typed"), chromedp.KeyEvent(kb.Enter))
+	b.await("what is found", `document.querySelector('h1')?.textContent.includes('typed') || document.querySelector('main a[href*="tokens/"]')`)
+	b.open("/console/tokens")
+	b.await("the rows", `document.querySelector('main tbody tr')`)
+	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent(kb.Enter))
+	b.await("a token", `/\/tokens\/.+/.test(location.pathname)`)
+	b.open("/console/try")
+	b.tabTo("#send")
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.await("an answer", `document.querySelector('.answer')?.textContent.length > 0 && document.querySelector('.facts-line')`)
+}
