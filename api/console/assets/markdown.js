@@ -10,6 +10,9 @@ export function markdown(text) {
 }
 
 const deepest = 8;
+// A text that is meant to be slow must not hold up the page: emphasis and code reach so far, and a longer paragraph has none.
+const longest = 50000;
+const ruled = 2000;
 
 function block(out, lines, i, depth) {
   const line = lines[i];
@@ -41,7 +44,7 @@ function block(out, lines, i, depth) {
     return i;
   }
   if (marker(line) && depth < deepest) return list(out, lines, i, depth);
-  if (line.includes('|') && i + 1 < lines.length && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(lines[i + 1]) && lines[i + 1].includes('-')) return table(out, lines, i);
+  if (line.includes('|') && i + 1 < lines.length && lines[i + 1].length < ruled && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(lines[i + 1]) && lines[i + 1].includes('-')) return table(out, lines, i);
   const paragraph = [line];
   for (i++; i < lines.length && lines[i].trim() && !/^\s*(`{3,}|~{3,}|#{1,6}\s|>)/.test(lines[i]) && !marker(lines[i]); i++) paragraph.push(lines[i]);
   out.append(inline(document.createElement('p'), paragraph.join('\n')));
@@ -98,12 +101,12 @@ function table(out, lines, i) {
   return i;
 }
 
-const spans = /(`+)([\s\S]*?[^`])\1(?!`)|\*\*(?=\S)([\s\S]*?\S)\*\*|__(?=\S)([\s\S]*?\S)__|(?<![\w*])\*(?=\S)([^*\n]*?\S)\*(?!\*)|(?<![\w_])_(?=\S)([^_\n]*?\S)_(?![\w_])|!?\[([^\]\n]{0,500})\]\(\s*<?([^\s)>]{1,2000})>?[^)\n]{0,200}\)|(https?:\/\/[^\s<>"'`)\]]{1,2000})/g;
+const spans = /(?<!`)(`{1,8})(?!`)([\s\S]{0,2000}?[^`])\1(?!`)|\*\*(?=\S)([\s\S]{0,2000}?\S)\*\*|__(?=\S)([\s\S]{0,2000}?\S)__|(?<![\w*])\*(?=\S)([^*\n]{0,2000}?\S)\*(?!\*)|(?<![\w_])_(?=\S)([^_\n]{0,2000}?\S)_(?![\w_])|!?\[([^\]\n]{0,500})\]\(\s*<?([^\s)>]{1,2000})>?[^)\n]{0,200}\)|(https?:\/\/[^\s<>"'`)\]]{1,2000})/g;
 
 /** Puts a text with emphasis, code and links into an element. */
 export function inline(into, text, depth = 0) {
   let at = 0;
-  if (depth < deepest && text.length < 200000) {
+  if (depth < deepest && text.length < longest) {
     for (const found of text.matchAll(spans)) {
       if (found.index > at) into.append(text.slice(at, found.index));
       at = found.index + found[0].length;
