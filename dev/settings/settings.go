@@ -59,6 +59,9 @@ func DynamicConfig() map[string]any {
 		"frontend.namespaceRPS": 20000,
 		// The workers' queue takes turns among tokens, so that one that creates very many tasks at once holds up its own.
 		"matching.enableFairness": true,
+		// A task queue of one process gains nothing by four parts, between which tasks and those who wait for them are sent on.
+		"matching.numTaskqueueReadPartitions":  1,
+		"matching.numTaskqueueWritePartitions": 1,
 		// Nothing calls outside.
 		"frontend.enableServerVersionCheck": false,
 	}
