@@ -66,3 +66,24 @@ func mark(created time.Time) string {
 	}
 	return strconv.FormatInt(created.UnixNano(), 10)
 }
+
+// disturbed:<task id> is a string, there while what was read of the task may be stale.
+func disturbedKey(taskID string) string { return storage.Prefix + "disturbed:" + taskID }
+
+// Disturb marks a task that its token changes: Calm denies it for so long.
+func (x *Index) Disturb(ctx context.Context, taskID string, keep time.Duration) error {
+	return storage.RedisError("mark a change", x.client.Set(ctx, disturbedKey(taskID), anyTask, keep).Err())
+}
+
+// Calm tells whether nobody has changed a task of late, and none with its id is under removal.
+func (x *Index) Calm(ctx context.Context, taskID string) (bool, error) {
+	var marks [2]*redis.IntCmd
+	_, err := x.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		marks[0], marks[1] = p.Exists(ctx, disturbedKey(taskID)), p.Exists(ctx, tombstoneKey(taskID))
+		return nil
+	})
+	if err != nil {
+		return false, storage.RedisError("look for a change", err)
+	}
+	return marks[0].Val()+marks[1].Val() == 0, nil
+}

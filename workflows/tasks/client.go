@@ -75,9 +75,11 @@ func NewClient(temporal client.Client, opts ClientOptions) *Client {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	opts.Namespace = cmp.Or(opts.Namespace, client.DefaultNamespace)
-	return &Client{
-		temporal: temporal, opts: opts, reads: newReads(), watches: newWatches(), unknownIDs: newUnknownIDs(), readQueue: newReadQueue(), prompts: newPromptCache(),
+	c := &Client{
+		temporal: temporal, opts: opts, watches: newWatches(), unknownIDs: newUnknownIDs(), readQueue: newReadQueue(), prompts: newPromptCache(),
 	}
+	c.reads = newReads(c.renewed)
+	return c
 }
 
 // Find reads a task of the token. A task of another token, or one under removal, is NotFound like one that does not
@@ -164,6 +166,7 @@ func (c *Client) Cancel(ctx context.Context, id, tokenID string) (Task, error) {
 	if err != nil || task.Ended() {
 		return task, err
 	}
+	c.disturb(ctx, id)
 	if err := c.temporal.CancelWorkflow(ctx, id, ""); err != nil && !isGone(err) {
 		return Task{}, away("The task engine", fmt.Errorf("cancel %s: %w", id, err))
 	}

@@ -44,7 +44,9 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	if err != nil {
 		return err
 	}
+	others := readFor
 	if err := c.bury(ctx, tokenID, id, task.CreatedAt); err != nil {
+		others = keepFor // they look for the mark, which is not there
 		c.opts.Log.WarnContext(ctx, "removal not hinted", "task", id, "err", err)
 	}
 	run, err := c.remove(ctx, task)
@@ -59,7 +61,7 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	c.opts.Log.InfoContext(ctx, "task deleted", "task", id, "token", tokenID)
 	// Other processes may answer from a look before the removal for so long. A hint would end that, but nobody can tell
 	// whether they have heard it.
-	known := time.NewTimer(readFor)
+	known := time.NewTimer(others)
 	defer known.Stop()
 	wait, cancel := context.WithTimeout(ctx, deleteWait)
 	defer cancel()

@@ -26,7 +26,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 	if err := converter.GetDefaultDataConverter().FromPayload(fields[memoTask], &m); err != nil || fields[memoTask] == nil {
 		return Task{}, memo{}, fmt.Errorf("execution %s is not a video task: %w", id, err)
 	}
-	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: workflows.Queued, run: info.GetExecution().GetRunId()}
+	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: workflows.Queued, seen: now, run: info.GetExecution().GetRunId()}
 	task.removed = marked(answer, m.CreatedAt)
 	if m.Request != nil {
 		task.describe(*m.Request)
@@ -43,7 +43,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 		task.end(unfinishedResult(info))
 		return task, m, nil
 	}
-	task.State, task.Progress = standing(info, answer.GetPendingActivities(), now)
+	task.State, task.Progress, task.beat = standing(info, answer.GetPendingActivities(), now)
 	task.QueuePosition = position(answer.GetPendingActivities())
 	return task, m, nil
 }
@@ -62,27 +62,27 @@ func position(pending []*workflowpb.PendingActivityInfo) int {
 	return 0
 }
 
-// standing is the state and progress of a running task.
-func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (workflows.State, int) {
+// standing is the state and progress of a running task, and what the poll of its job has said.
+func standing(info *workflowpb.WorkflowExecutionInfo, pending []*workflowpb.PendingActivityInfo, now time.Time) (workflows.State, int, *activities.Progress) {
 	switch phaseOf(info) {
 	case workflows.PhasePolling:
 	case workflows.PhaseArchiving, workflows.PhaseCompleted, workflows.PhaseFailed:
-		return workflows.InProgress, workflows.ProgressArchiving
+		return workflows.InProgress, workflows.ProgressArchiving, nil
 	default:
-		return workflows.Queued, 0
+		return workflows.Queued, 0, nil
 	}
 	look := pollOf(pending)
 	if look == nil {
-		return workflows.InProgress, activities.MostShown // the job has ended, the workflow has not gone on yet
+		return workflows.InProgress, activities.MostShown, nil // the job has ended, the workflow has not gone on yet
 	}
 	var p activities.Progress
 	if err := converter.GetDefaultDataConverter().FromPayloads(look.GetHeartbeatDetails(), &p); err != nil {
-		return workflows.Queued, 0 // no look was taken yet
+		return workflows.Queued, 0, nil // no look was taken yet
 	}
 	if p.State != providers.JobRunning {
-		return workflows.Queued, 0
+		return workflows.Queued, 0, &p
 	}
-	return workflows.InProgress, p.Shown(now)
+	return workflows.InProgress, p.Shown(now), &p
 }
 
 // phaseOf is "" where the execution names none.

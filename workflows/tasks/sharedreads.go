@@ -14,14 +14,26 @@ const readFor = time.Second
 // reads shares looks at the same task among the readers of one process.
 type reads = shared[string, Task]
 
-func newReads() *reads { return newShared[string, Task](readFor) }
+// newReads renews what was read of tasks by again.
+func newReads(again func(ctx context.Context, old Task) (Task, bool)) *reads {
+	r := newShared[string, Task](readFor)
+	r.keep, r.again = keepFor, again
+	return r
+}
 
 // shared lets the readers of one process share what costs the engine a request.
 type shared[K comparable, V any] struct {
 	mu    sync.Mutex
 	life  time.Duration
 	looks map[K]*look[V]
+	// keep is how long what was read is kept for again, which makes a new value of it without a read where it can. nil: nothing
+	// is kept.
+	keep  time.Duration
+	again func(ctx context.Context, old V) (V, bool)
 }
+
+// keptMost bounds the looks that are kept beyond their life.
+const keptMost = 20_000
 
 // look is one read, under way or done.
 type look[V any] struct {
@@ -49,9 +61,10 @@ func (r *shared[K, V]) do(ctx context.Context, key K, read func(context.Context)
 		}
 	}
 	if !ok {
+		old := l
 		l = &look[V]{done: make(chan struct{}), at: time.Now()}
 		r.looks[key] = l
-		go r.take(context.WithoutCancel(ctx), key, l, read)
+		go r.take(context.WithoutCancel(ctx), key, l, r.renewing(old, read))
 	}
 	r.mu.Unlock()
 	select {
@@ -63,11 +76,38 @@ func (r *shared[K, V]) do(ctx context.Context, key K, read func(context.Context)
 	}
 }
 
+// renewing is read, or again where that can do without it. old is the look before, nil for none.
+func (r *shared[K, V]) renewing(old *look[V], read func(context.Context) (V, error)) func(context.Context) (V, error) {
+	if r.again == nil || old == nil {
+		return read
+	}
+	select {
+	case <-old.done:
+	default: // it is under way, and takes too long
+		return read
+	}
+	if old.err != nil {
+		return read
+	}
+	return func(ctx context.Context) (V, error) {
+		if value, ok := r.again(ctx, old.value); ok {
+			return value, nil
+		}
+		return read(ctx)
+	}
+}
+
 // take does the look; read bounds itself in time.
 func (r *shared[K, V]) take(ctx context.Context, key K, l *look[V], read func(context.Context) (V, error)) {
 	l.value, l.err = read(ctx)
 	close(l.done)
-	time.AfterFunc(r.life, func() {
+	r.mu.Lock()
+	kept := r.life
+	if r.again != nil && l.err == nil && len(r.looks) <= keptMost {
+		kept = max(r.life, r.keep)
+	}
+	r.mu.Unlock()
+	time.AfterFunc(kept, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.looks[key] == l {

@@ -54,6 +54,9 @@ type Task struct {
 	// removed: the task is being removed, and no reader sees it. run is its execution.
 	removed bool
 	run     string
+	// seen is when the engine was asked about it, and beat what the poll of a job under way had said; nil where there is none.
+	seen time.Time
+	beat *activities.Progress
 	// QueuePosition is how many tasks go first, this one counted, while the task waits for a place at a full channel;
 	// else 0.
 	QueuePosition int

@@ -1,0 +1,69 @@
+package tasks_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+
+	"modelrelay/activities"
+	"modelrelay/providers"
+	"modelrelay/storage/storagetest"
+	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
+)
+
+// TestFindWithoutTheEngine: until a job's next poll its task is read without the engine, with its progress, but by no process
+// after its token has called it off.
+func TestFindWithoutTheEngine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		redis := storagetest.NewServer(t).Client(t)
+		e := &fakeEngine{}
+		process := func() *tasks.Client {
+			return tasks.NewClient(e, options(&fakeArchive{docs: make(map[string][]byte)}, redis))
+		}
+		c, other := process(), process()
+		id := mustCreate(t, c, create(providers.VideoRequest{Model: "m", Prompt: "p"})).ID
+		beat := activities.Progress{
+			State: providers.JobRunning, Percent: 7, Since: time.Now(), Next: time.Now().Add(60 * time.Second), Usual: activities.Duration(100 * time.Second),
+		}
+		e.mu.Lock()
+		e.tasks[id] = execution(t, workflows.PhasePolling, &beat)
+		e.tasks[id].WorkflowExecutionInfo.Execution = &commonpb.WorkflowExecution{WorkflowId: id}
+		e.mu.Unlock()
+		find := func(when string, looks int64, progress int) {
+			t.Helper()
+			before := e.describes.Load()
+			task, err := c.Find(t.Context(), id, "demo")
+			if err != nil || task.State != workflows.InProgress || task.Progress != progress {
+				t.Errorf("%s: got %s %d, %v, want %d", when, task.State, task.Progress, err, progress)
+			}
+			if got := e.describes.Load() - before; got != looks {
+				t.Errorf("%s: the engine was asked %d times, want %d", when, got, looks)
+			}
+		}
+		find("first", 1, 7)
+		<-time.After(2 * time.Second)
+		find("after two seconds", 0, 7)
+		if _, err := c.Find(t.Context(), id, "another"); err == nil {
+			t.Error("another token reads it")
+		}
+		<-time.After(2 * time.Second)
+		find("after four seconds", 0, 7)
+		<-time.After(6 * time.Second)
+		find("after ten seconds", 1, 10)
+		<-time.After(1500 * time.Millisecond)
+		find("a moment later", 0, 11)
+		if _, err := other.Cancel(t.Context(), id, "demo"); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(1100 * time.Millisecond)
+		find("called off elsewhere", 1, 14)
+		<-time.After(time.Minute)
+		find("when the next poll is due", 1, 60)
+		<-time.After(2 * time.Second)
+		find("and not heard of yet", 1, 60)
+	})
+}
