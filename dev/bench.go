@@ -28,10 +28,13 @@ type benchCommand struct {
 	Bodies      int `default:"3" help:"Bodies of 20 MB in each round; 0: none."`
 	Tasks       int `default:"0" help:"Video tasks, made one after the other on a whole stack; 0: none."`
 	Lives       int `default:"0" help:"Video tasks from their create to their webhook, and what each process of the stack spends on one; 0: none."`
+	TaskGrowth  int `default:"0" help:"The most video tasks in flight: 10, 100 and 1000 to their end, 10000 while they stand; 0: none."`
 	Line        int `default:"0" help:"Video tasks of one tenant that fill a channel of 20 jobs before another one's 5 come; 0: none."`
 	Crowd       int `default:"0" help:"Video tasks at once, each process of the stack apart; 0: none. Some of them to their end, then all while they stand: 10000 take about ten minutes."`
 	Places      int `default:"2000" help:"How many jobs of the crowd the upstream takes at once."`
 	Large       int `default:"0" help:"Size of one large video in MiB; 0: none."`
+
+	Pictures string `placeholder:"DIR" help:"Write what grows with a load as pictures here, too."`
 
 	Quick bool          `help:"A size for every change: shows what is broken and little else."`
 	Limit time.Duration `default:"20m" help:"Ends it whatever is left to do."`
@@ -51,9 +54,19 @@ func (c *benchCommand) Run(e environment) error {
 	if c.Quick {
 		c.quick()
 	}
+	pictures := c.Pictures
+	if pictures != "" && !filepath.IsAbs(pictures) {
+		pictures = filepath.Join(e.home, pictures)
+	}
+	if pictures != "" {
+		if err := os.MkdirAll(pictures, 0o750); err != nil {
+			return fmt.Errorf("--pictures: %w", err)
+		}
+	}
 	return measure(e, c.Keep, c.Limit, func(ctx context.Context, o bench.Options) error {
 		o.Rounds, o.Connections, o.Requests, o.Streams = c.Rounds, c.Connections, c.Requests, c.Streams
 		o.Leavers, o.SlowReaders, o.Bodies, o.Tasks, o.Lives, o.Line = c.Leavers, c.SlowReaders, c.Bodies, c.Tasks, c.Lives, c.Line
+		o.TaskGrowth, o.Pictures = c.TaskGrowth, pictures
 		o.Crowd, o.Places, o.Large = c.Crowd, c.Places, c.Large
 		report, err := bench.Run(ctx, o)
 		return errors.Join(err, printed(e, c.JSON, report))
@@ -126,6 +139,7 @@ func (c *benchCommand) quick() {
 	c.Bodies = min(c.Bodies, 1)
 	c.Tasks = min(c.Tasks, 5)
 	c.Lives = min(c.Lives, 40)
+	c.TaskGrowth = min(c.TaskGrowth, 100)
 	c.Line = min(c.Line, 40)
 	c.Crowd = min(c.Crowd, 100)
 	c.Places = min(c.Places, 25)

@@ -19,6 +19,8 @@ type Options struct {
 	Gateway, Floor func(ctx context.Context, file string) error
 	// Data is an empty folder for configuration, logs and state. It stays the caller's.
 	Data string
+	// Pictures is a folder for the pictures of what grows; "": none are made.
+	Pictures string
 	// Log gets a line for every load that begins.
 	Log *slog.Logger
 
@@ -31,6 +33,7 @@ type Options struct {
 	Bodies      int // large bodies, in each round; 0: none
 	Tasks       int // video tasks, made one after the other; 0: none
 	Lives       int // video tasks from their create to their webhook, with what each process spends on one; 0: none
+	TaskGrowth  int // the most video tasks in flight, from 10 in steps of ten times; 0: none
 	Line        int // video tasks of one tenant that fill a channel before another one's few come; 0: none
 	Crowd       int // video tasks at once; 0: none
 	Places      int // for jobs of the crowd at the upstream, the others stand in line; 0: no limit
@@ -66,6 +69,7 @@ func (o Options) check() error {
 		{"bodies", o.Bodies, 0, maxBodies},
 		{"tasks", o.Tasks, 0, maxTasks},
 		{"lives", o.Lives, 0, maxLives},
+		{"task growth", o.TaskGrowth, 0, maxCrowd},
 		{"line", o.Line, 0, maxLine},
 		{"crowd", o.Crowd, 0, maxCrowd},
 		{"places", o.Places, 0, maxCrowd},
@@ -108,6 +112,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		{"bodies", o.Bodies, bodies},
 		{"tasks", o.Tasks, tasks},
 		{"lives", o.Lives, lives},
+		{"task growth", o.TaskGrowth, taskGrowth},
 		{"line", o.Line, line},
 		{"crowd", o.Crowd, crowd},
 		{"large", o.Large, large},

@@ -9,12 +9,16 @@ import (
 	"strconv"
 	"text/tabwriter"
 	"time"
+
+	"modelrelay/dev/bench/growth"
 )
 
 // Report is what a run measured.
 type Report struct {
 	Machine string `json:"machine"` // "2 shared cores, linux/amd64, go1.26.8"
 	Rows    []Row  `json:"rows"`
+	// Charts are the figures over the size of a load.
+	Charts []growth.Chart `json:"charts,omitempty"`
 }
 
 // Row is one figure.
@@ -91,7 +95,13 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
 			row.Load, row.Figure, row.Unit, number(row.Floor), number(row.Gateway), number(row.Ratio), row.Target)
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil || len(r.Charts) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	return growth.Markdown(w, r.Charts...)
 }
 
 // String says what the target is and whether it was met.

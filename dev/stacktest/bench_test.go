@@ -18,7 +18,7 @@ func TestBench(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), program(t), "bench", "--json", "--rounds", "1",
 		"--requests", "500", "--streams", "20", "--leavers", "3", "--bodies", "1", "--tasks", "2",
-		"--lives", "12", "--crowd", "40", "--large", "32")
+		"--lives", "12", "--task-growth", "10", "--crowd", "40", "--large", "32")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
