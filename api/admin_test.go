@@ -60,7 +60,7 @@ func newAdminEnv(t *testing.T) *adminEnv {
 }
 
 // newAdminEnvOn is newAdminEnv with its Redis, and with other options where change is not nil.
-func newAdminEnvOn(t *testing.T, client *redis.Client, change func(*api.Options)) *adminEnv {
+func newAdminEnvOn(t *testing.T, client redis.UniversalClient, change func(*api.Options)) *adminEnv {
 	t.Helper()
 	o := &adminEnv{store: tokens.New(client, nil), usage: ledger.NewUsage(client, nil), operator: &operator{}, audit: audit.New(client, nil), key: adminKey}
 	t.Cleanup(o.store.Close)

@@ -15,7 +15,7 @@ import (
 )
 
 // openFailover opens a client as a gateway does.
-func openFailover(t *testing.T, of *storagetest.Failover, change func(*storage.RedisOptions)) *redis.Client {
+func openFailover(t *testing.T, of *storagetest.Failover, change func(*storage.RedisOptions)) redis.UniversalClient {
 	t.Helper()
 	opts := &storage.RedisOptions{
 		Username: storagetest.FailoverUser, Password: storagetest.FailoverPassword,
@@ -38,7 +38,7 @@ func TestSentinel(t *testing.T) {
 	group := storagetest.StartFailover(t)
 	client := openFailover(t, group, nil)
 	ctx := t.Context()
-	if err := errors.Join(storage.PingRedis(ctx, client), client.Set(ctx, "kept", "1", 0).Err(), client.Wait(ctx, 1, time.Second).Err()); err != nil {
+	if err := errors.Join(storage.PingRedis(ctx, client), client.Set(ctx, "kept", "1", 0).Err(), client.Do(ctx, "WAIT", 1, 1000).Err()); err != nil {
 		t.Fatal(err)
 	}
 	if size := group.Client(t, 0).Do(ctx, "DBSIZE").Val(); size != int64(0) {

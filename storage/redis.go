@@ -22,6 +22,11 @@ type RedisOptions struct {
 	TLS func() (*tls.Config, error)
 	// Sentinel finds the primary, in place of the URL's host and port.
 	Sentinel RedisSentinel
+	// Prefix stands before every key and channel; default Prefix.
+	Prefix string
+	// Cluster says that the URL leads to a node of a Redis Cluster. Scripts touch many keys at once, so all of them are in one
+	// slot: a prefix without a hash tag, as mr:, becomes one itself, as {mr:}.
+	Cluster bool
 }
 
 // RedisSentinel says which sentinels know the primary. The zero value: none do.
@@ -44,7 +49,7 @@ const (
 // try and one more. A URL may name its own timeouts: dial_timeout, read_timeout, write_timeout and pool_timeout, as in
 // redis://host/0?read_timeout=5s, for a Redis that is far away or slow. It does not connect. The caller closes the client,
 // after everything that uses it.
-func OpenRedis(url string, opts *RedisOptions) (*redis.Client, error) {
+func OpenRedis(url string, opts *RedisOptions) (redis.UniversalClient, error) {
 	if opts == nil {
 		opts = &RedisOptions{}
 	}
@@ -52,12 +57,26 @@ func OpenRedis(url string, opts *RedisOptions) (*redis.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Sentinel.Master == "" {
-		return redis.NewClient(ro), nil
+	var client redis.UniversalClient
+	prefix := cmp.Or(opts.Prefix, Prefix)
+	switch {
+	case opts.Cluster:
+		client = redis.NewClusterClient(clusterOptions(ro))
+		if !hashTag(prefix) {
+			prefix = "{" + prefix + "}"
+		}
+	case opts.Sentinel.Master != "":
+		client = redis.NewFailoverClient(failoverOptions(ro, opts.Sentinel))
+		client.AddHook(unknownPrimary{opts.Sentinel.Master})
+	default:
+		client = redis.NewClient(ro)
 	}
-	client := redis.NewFailoverClient(failoverOptions(ro, opts.Sentinel))
-	client.AddHook(unknownPrimary{opts.Sentinel.Master})
-	return client, nil
+	if prefix == Prefix {
+		return client, nil
+	}
+	keys := keyNames{prefix}
+	client.AddHook(keys)
+	return renamed{client, keys}, nil
 }
 
 // clientOptions are those of a client of one server.
@@ -100,14 +119,14 @@ const pingTTL = time.Minute
 
 // PingRedis asks Redis to write a sign of life: one that only reads, as a primary that was demoted, is of no use here. The
 // error is ErrUnavailable when it does not.
-func PingRedis(ctx context.Context, client *redis.Client) error {
+func PingRedis(ctx context.Context, client redis.UniversalClient) error {
 	return RedisError("ping redis", client.Set(ctx, pingKey, "", pingTTL).Err())
 }
 
 // Follow calls hear for what is published on a channel of Redis, one after the other, until ctx ends or the client is closed;
 // hear must not block. While Redis is away nothing is heard, and what was said meanwhile is lost. subscribed, where it is not nil,
 // is called whenever the line to Redis stands anew.
-func Follow(ctx context.Context, client *redis.Client, channel string, subscribed func(), hear func(payload string)) {
+func Follow(ctx context.Context, client redis.UniversalClient, channel string, subscribed func(), hear func(payload string)) {
 	sub := client.Subscribe(ctx, channel) // looks after its connection by itself
 	defer sub.Close()                     //nolint:errcheck // nothing is lost with it
 	messages := sub.ChannelWithSubscriptions()

@@ -31,7 +31,7 @@ func TestOpenRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = slow.Close() })
-	if patient := slow.Options(); patient.ReadTimeout != 7*time.Second || patient.WriteTimeout != time.Second || patient.DialTimeout != time.Second {
+	if patient := slow.(*redis.Client).Options(); patient.ReadTimeout != 7*time.Second || patient.WriteTimeout != time.Second || patient.DialTimeout != time.Second {
 		t.Errorf("read in %v, write in %v, dial in %v; want 7s of the URL and a second of all others", patient.ReadTimeout, patient.WriteTimeout, patient.DialTimeout)
 	}
 	if err := storage.PingRedis(t.Context(), storagetest.Redis(t)); err != nil {
@@ -56,7 +56,7 @@ func TestHangingRedisHoldsNobodyLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opts := *c.Options()
+		opts := *c.(*redis.Client).Options()
 		_ = c.Close()
 		opts.Dialer = func(context.Context, string, string) (net.Conn, error) {
 			conn, _ := net.Pipe() // nobody reads what is written

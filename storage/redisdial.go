@@ -72,6 +72,25 @@ func failoverOptions(ro *redis.Options, of RedisSentinel) *redis.FailoverOptions
 	}
 }
 
+// clusterReload is how old the map of a Redis Cluster may be when a command needs it: that a node is gone makes the library read
+// no other, so this is the longest that a promoted replica goes unnoticed. It costs one command a second.
+const clusterReload = time.Second
+
+// clusterRedirects is how often a command follows a slot that has moved. A node that is gone costs one timeout each time.
+const clusterRedirects = 2
+
+// clusterOptions are those of a client of a Redis Cluster.
+func clusterOptions(ro *redis.Options) *redis.ClusterOptions {
+	return &redis.ClusterOptions{
+		Addrs: []string{ro.Addr}, Dialer: ro.Dialer, Protocol: ro.Protocol, Username: ro.Username, Password: ro.Password,
+		DialTimeout: ro.DialTimeout, ReadTimeout: ro.ReadTimeout, WriteTimeout: ro.WriteTimeout, PoolTimeout: ro.PoolTimeout,
+		ContextTimeoutEnabled: ro.ContextTimeoutEnabled, DialerRetries: ro.DialerRetries,
+		MaxRedirects: clusterRedirects, ClusterStateReloadInterval: clusterReload, MinRetryBackoff: ro.MinRetryBackoff, MaxRetryBackoff: ro.MaxRetryBackoff,
+		PoolSize: ro.PoolSize, MaxIdleConns: ro.MaxIdleConns, ConnMaxIdleTime: ro.ConnMaxIdleTime,
+		DisableIdentity: ro.DisableIdentity, MaintNotificationsConfig: ro.MaintNotificationsConfig,
+	}
+}
+
 // unknownPrimary turns the answers of sentinels into errors of their own: what a sentinel does not know must not look like a
 // key that Redis does not have.
 type unknownPrimary struct{ master string }

@@ -37,7 +37,7 @@ func RedisError(doing string, err error) error {
 func servesNot(answer string) bool {
 	for _, prefix := range []string{
 		"LOADING", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "BUSY", "TRYAGAIN", "MISCONF", "OOM", "NOREPLICAS",
-		"NOAUTH", "WRONGPASS", "NOPERM", "ERR max number of clients",
+		"NOAUTH", "WRONGPASS", "NOPERM", "ERR max number of clients", "MOVED", "ASK", "CROSSSLOT", noCluster,
 	} {
 		if strings.HasPrefix(answer, prefix) {
 			return true
@@ -45,6 +45,9 @@ func servesNot(answer string) bool {
 	}
 	return false
 }
+
+// noCluster begins the answer of a Redis that is no node of a cluster to one who looks for its slots.
+const noCluster = "ERR This instance has cluster support disabled"
 
 // errPrimary says that no sentinel that answers knows the primary.
 var errPrimary = errors.New("unknown to the sentinels")
@@ -76,10 +79,18 @@ func remedyOf(err error) string {
 	case strings.Contains(text, "does not look like a TLS handshake"):
 		return "the server speaks no TLS: redis.url begins with rediss://"
 	}
-	for _, prefix := range []string{"NOAUTH", "WRONGPASS", "ERR AUTH", "NOPERM"} {
-		if answer, ok := errors.AsType[redis.Error](err); ok && strings.HasPrefix(answer.Error(), prefix) {
-			return "the server refuses us: see redis.username, redis.password, and those in redis.url"
-		}
+	answer, ok := errors.AsType[redis.Error](err)
+	if !ok {
+		return ""
+	}
+	code, _, _ := strings.Cut(answer.Error(), " ")
+	switch {
+	case code == "NOAUTH" || code == "WRONGPASS" || code == "NOPERM" || strings.HasPrefix(answer.Error(), "ERR AUTH"):
+		return "the server refuses us: see redis.username, redis.password, and those in redis.url"
+	case code == "MOVED" || code == "ASK" || code == "CROSSSLOT":
+		return "redis.url leads to a Redis Cluster, which wants redis.cluster: true"
+	case strings.HasPrefix(answer.Error(), noCluster):
+		return "redis.url leads to a Redis that is no cluster, but redis.cluster is true"
 	}
 	return ""
 }

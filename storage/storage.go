@@ -5,7 +5,8 @@ package storage
 
 import "errors"
 
-// Prefix stands before every key of this program in Redis, so that one Redis can be shared.
+// Prefix stands before every key of this program in Redis, so that one Redis can be shared. A client may write another in its
+// place.
 const Prefix = "mr:"
 
 var (

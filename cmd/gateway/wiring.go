@@ -53,7 +53,7 @@ type parts struct {
 	loaded   atomic.Pointer[config.Config] // cfg with what the last reload changed
 	log      *slog.Logger
 	tracer   trace.Tracer // nil: nothing is traced
-	redis    *redis.Client
+	redis    redis.UniversalClient
 	temporal client.Client
 	archive  *archive.Store
 	catalog  providers.Catalog

@@ -36,7 +36,7 @@ const (
 // Store remembers for a day who made a response that a later call may go on from: in this process at once, in the others
 // a moment later. While Redis is away each process knows its own. Safe for concurrent use. Close it.
 type Store struct {
-	client *redis.Client
+	client redis.UniversalClient
 	out    storage.Outage
 
 	mu sync.Mutex
@@ -60,7 +60,7 @@ type Options struct {
 }
 
 // New uses the client, which stays the caller's.
-func New(client *redis.Client, opts *Options) *Store {
+func New(client redis.UniversalClient, opts *Options) *Store {
 	if opts == nil {
 		opts = &Options{}
 	}

@@ -50,7 +50,7 @@ func dayKey(day string) string { return storage.Prefix + "audit:" + day }
 
 // Log records entries. Safe for concurrent use.
 type Log struct {
-	client *redis.Client
+	client redis.UniversalClient
 	log    *slog.Logger
 
 	mu sync.Mutex
@@ -59,7 +59,7 @@ type Log struct {
 }
 
 // New uses the client, which stays the caller's. Each entry is also one line of the log; nil is silent.
-func New(client *redis.Client, log *slog.Logger) *Log {
+func New(client redis.UniversalClient, log *slog.Logger) *Log {
 	return &Log{client: client, log: cmp.Or(log, slog.New(slog.DiscardHandler))}
 }
 

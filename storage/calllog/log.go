@@ -61,7 +61,7 @@ const DefaultRecent = 100_000
 // A record is written within about a second. While Redis is away records wait in memory; a process that is killed loses
 // those that wait.
 type Log struct {
-	client  *redis.Client
+	client  redis.UniversalClient
 	log     *slog.Logger
 	out     storage.Outage
 	script  *redis.Script
@@ -101,7 +101,7 @@ type refuser struct {
 }
 
 // New starts a log. The client stays the caller's.
-func New(client *redis.Client, opts *Options) *Log {
+func New(client redis.UniversalClient, opts *Options) *Log {
 	if opts == nil {
 		opts = &Options{}
 	}

@@ -39,7 +39,7 @@ func full() calllog.Record {
 	}
 }
 
-func write(t *testing.T, client *redis.Client, records ...calllog.Record) {
+func write(t *testing.T, client redis.UniversalClient, records ...calllog.Record) {
 	t.Helper()
 	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour})
 	for i := range records {
@@ -303,8 +303,7 @@ func TestScansShare(t *testing.T) {
 		records = append(records, calllog.Record{At: noon, Names: calllog.Names{ID: fmt.Sprint(i)}, Outcome: calllog.Outcome{Status: 200}})
 	}
 	write(t, client, records...)
-	counted := redis.NewClient(client.Options())
-	t.Cleanup(func() { _ = counted.Close() })
+	counted := storagetest.Again(t, client)
 	hook := new(counts)
 	counted.AddHook(hook)
 	reader := calllog.NewReader(counted, nil)
@@ -321,8 +320,7 @@ func TestScansShare(t *testing.T) {
 // TestOneScanEach: scans that one asks for at the same time leave turns to others.
 func TestOneScanEach(t *testing.T) {
 	t.Parallel()
-	client := redis.NewClient(storagetest.Redis(t).Options())
-	t.Cleanup(func() { _ = client.Close() })
+	client := storagetest.Again(t, storagetest.Redis(t))
 	gate := &gate{reached: make(chan struct{}, 100), open: make(chan struct{})}
 	client.AddHook(gate)
 	reader := calllog.NewReader(client, nil)

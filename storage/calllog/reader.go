@@ -33,7 +33,7 @@ const (
 
 // Reader reads the log. Safe for concurrent use. Scans that go on beside one another share what they read.
 type Reader struct {
-	client *redis.Client
+	client redis.UniversalClient
 	files  HistoryFiles // nil: there is no history
 	turns  chan struct{}
 
@@ -44,7 +44,7 @@ type Reader struct {
 
 // NewReader reads what Logs have written and, behind Redis' calls, what Histories have put into files; nil: there are none.
 // The client and the files stay the caller's.
-func NewReader(client *redis.Client, files HistoryFiles) *Reader {
+func NewReader(client redis.UniversalClient, files HistoryFiles) *Reader {
 	return &Reader{client: client, files: files, turns: make(chan struct{}, scansMost), looking: make(map[string]chan struct{})}
 }
 

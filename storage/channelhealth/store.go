@@ -39,14 +39,14 @@ type Cooldown struct {
 // Store shares between processes which channels cool down, and how each process finds them. It is all advice: without it
 // every process finds out for itself. Safe for concurrent use.
 type Store struct {
-	client  *redis.Client
+	client  redis.UniversalClient
 	process string
 	script  *redis.Script
 	about   []byte
 }
 
 // New uses the client, which stays the caller's.
-func New(client *redis.Client) *Store {
+func New(client redis.UniversalClient) *Store {
 	return &Store{client: client, process: rand.Text()[:12], script: redis.NewScript(publishScript)}
 }
 

@@ -62,7 +62,7 @@ const readTogether = 512
 // Budgets holds what tokens have spent and reserved. What it does for tasks happens exactly once however often it is
 // asked for. Safe for concurrent use.
 type Budgets struct {
-	client  *redis.Client
+	client  redis.UniversalClient
 	keep    time.Duration
 	reserve *redis.Script
 	settle  *redis.Script
@@ -76,7 +76,7 @@ type BudgetsOptions struct {
 }
 
 // NewBudgets uses the client, which stays the caller's.
-func NewBudgets(client *redis.Client, opts *BudgetsOptions) *Budgets {
+func NewBudgets(client redis.UniversalClient, opts *BudgetsOptions) *Budgets {
 	if opts == nil {
 		opts = &BudgetsOptions{}
 	}

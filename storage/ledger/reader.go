@@ -19,11 +19,11 @@ const daysMost = int(usageExpire / (24 * time.Hour))
 
 // Reader reads the ledger that Usage writes. Safe for concurrent use.
 type Reader struct {
-	client *redis.Client
+	client redis.UniversalClient
 }
 
 // NewReader reads what Usage has written. The client stays the caller's.
-func NewReader(client *redis.Client) *Reader {
+func NewReader(client redis.UniversalClient) *Reader {
 	return &Reader{client: client}
 }
 

@@ -32,7 +32,7 @@ type UsageOptions struct {
 // Every entry's cost also counts as spent of the token's budget, whether it has one or not: one that is given later
 // covers what was spent before.
 type Usage struct {
-	client *redis.Client
+	client redis.UniversalClient
 	log    *slog.Logger
 	out    storage.Outage
 	script *redis.Script
@@ -113,7 +113,7 @@ const (
 )
 
 // NewUsage starts a ledger that flushes until Close. The client stays the caller's.
-func NewUsage(client *redis.Client, opts *UsageOptions) *Usage {
+func NewUsage(client redis.UniversalClient, opts *UsageOptions) *Usage {
 	if opts == nil {
 		opts = &UsageOptions{}
 	}

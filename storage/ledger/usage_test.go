@@ -123,8 +123,7 @@ func TestUsageCountsOnceWhenAnAnswerIsLost(t *testing.T) {
 	client := storagetest.Redis(t)
 	reader := ledger.NewUsage(client, nil)
 	defer func() { _ = reader.Close(t.Context()) }()
-	lossy := redis.NewClient(client.Options())
-	defer func() { _ = lossy.Close() }()
+	lossy := storagetest.Again(t, client)
 	hook := &lostAnswers{}
 	lossy.AddHook(hook)
 	usage := ledger.NewUsage(lossy, &ledger.UsageOptions{FlushEvery: time.Hour})
@@ -247,8 +246,7 @@ func TestUsageKeepsWhatMayBeTaken(t *testing.T) {
 			t.Parallel()
 			client := storagetest.Redis(t)
 			hook := &refuses{left: tc.times, answer: tc.answer}
-			picky := redis.NewClient(client.Options())
-			defer func() { _ = picky.Close() }()
+			picky := storagetest.Again(t, client)
 			picky.AddHook(hook)
 			usage := ledger.NewUsage(picky, &ledger.UsageOptions{FlushEvery: time.Hour})
 			usage.Record(ledger.Entry{Token: "a", Model: "m", At: january, Requests: 1})

@@ -65,7 +65,7 @@ func BenchmarkAdmit(b *testing.B) {
 	})
 }
 
-func benchmarkAdmit(b *testing.B, client *redis.Client, callers int, token func(int) storage.Allowance, limiter func(int) *limits.Limiter) {
+func benchmarkAdmit(b *testing.B, client redis.UniversalClient, callers int, token func(int) storage.Allowance, limiter func(int) *limits.Limiter) {
 	b.Helper()
 	ctx := b.Context()
 	usage := storagetest.Usage(b, client)

@@ -28,7 +28,7 @@ type gateway struct {
 	usage   *ledger.Usage
 }
 
-func newGateway(client *redis.Client) *gateway {
+func newGateway(client redis.UniversalClient) *gateway {
 	return &gateway{
 		limiter: limits.New(client, &limits.Options{Lease: 2 * time.Second}),
 		usage:   ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: 10 * time.Millisecond}),
@@ -61,7 +61,7 @@ func TestMoneyAddsUp(t *testing.T) {
 
 type moneySim struct {
 	t      *testing.T
-	client *redis.Client
+	client redis.UniversalClient
 	rnd    *rand.Rand
 	tokens []storage.Allowance
 	sums   []served
@@ -95,7 +95,7 @@ func (s *moneySim) run() {
 	live := []*gateway{newGateway(s.client), newGateway(s.client)}
 	// A killed gateway writes nothing any more: its client is cut off for good.
 	var cut atomic.Bool
-	doomedClient := redis.NewClient(s.client.Options())
+	doomedClient := storagetest.Again(s.t, s.client)
 	doomedClient.AddHook(severed{&cut})
 	doomed := newGateway(doomedClient)
 	var callers sync.WaitGroup

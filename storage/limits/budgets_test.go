@@ -223,20 +223,20 @@ func TestChargedAndSettledAfterAll(t *testing.T) {
 	task := ledger.Estimate{ID: "video.CLAIM", Token: "anna", Model: "m", Budget: 10, Amount: unit}
 	for name, tc := range map[string]struct {
 		// end is how it ends in truth.
-		end func(t *testing.T, client *redis.Client, grant limits.Grant, limiter *limits.Limiter)
+		end func(t *testing.T, client redis.UniversalClient, grant limits.Grant, limiter *limits.Limiter)
 		row ledger.Row // of the ledger after it
 	}{
-		"a call that is settled": {func(t *testing.T, client *redis.Client, grant limits.Grant, _ *limits.Limiter) {
+		"a call that is settled": {func(t *testing.T, client redis.UniversalClient, grant limits.Grant, _ *limits.Limiter) {
 			t.Helper()
 			usage := storagetest.Usage(t, client)
 			grant.Settle(1, unit/4)
 			usage.Record(ledger.Entry{Token: "anna", Model: "m", Channel: "c", At: today, Requests: 1, Cost: unit / 4, Reservation: grant.Reservation()})
 			storagetest.FlushUsage(t, usage)
 		}, ledger.Row{Model: "m", Channel: "c", Requests: 1, Cost: unit / 4}},
-		"a call that costs nothing": {func(_ *testing.T, _ *redis.Client, grant limits.Grant, _ *limits.Limiter) {
+		"a call that costs nothing": {func(_ *testing.T, _ redis.UniversalClient, grant limits.Grant, _ *limits.Limiter) {
 			grant.Release(-1)
 		}, ledger.Row{}},
-		"a task that is settled": {func(t *testing.T, client *redis.Client, _ limits.Grant, _ *limits.Limiter) {
+		"a task that is settled": {func(t *testing.T, client redis.UniversalClient, _ limits.Grant, _ *limits.Limiter) {
 			t.Helper()
 			end := ledger.TaskEnd{ID: task.ID, Token: "anna", Model: "m", Channel: "c", At: today, Outcome: ledger.TaskCompleted, Cost: unit / 2}
 			for range 2 {
@@ -245,7 +245,7 @@ func TestChargedAndSettledAfterAll(t *testing.T) {
 				}
 			}
 		}, ledger.Row{Model: "m", Channel: "c", Tasks: 1, Cost: unit / 2}},
-		"a task that was not started": {func(t *testing.T, client *redis.Client, _ limits.Grant, _ *limits.Limiter) {
+		"a task that was not started": {func(t *testing.T, client redis.UniversalClient, _ limits.Grant, _ *limits.Limiter) {
 			t.Helper()
 			if err := ledger.NewBudgets(client, nil).Free(t.Context(), "anna", task.ID); err != nil {
 				t.Fatal(err)

@@ -51,7 +51,7 @@ type Options struct {
 // the call's true cost once that is known, until the ledger has the call: see Usage. While Redis is away each process
 // goes by what it last knew.
 type Limiter struct {
-	client *redis.Client
+	client redis.UniversalClient
 	log    *slog.Logger
 	out    storage.Outage
 	lease  time.Duration
@@ -126,7 +126,7 @@ type admission struct {
 }
 
 // New starts the upkeep of calls in flight until Close. The client stays the caller's.
-func New(client *redis.Client, opts *Options) *Limiter {
+func New(client redis.UniversalClient, opts *Options) *Limiter {
 	if opts == nil {
 		opts = &Options{}
 	}

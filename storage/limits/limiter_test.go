@@ -27,7 +27,7 @@ var (
 	january = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 )
 
-func newLimits(tb testing.TB, client *redis.Client, opts *limits.Options) *limits.Limiter {
+func newLimits(tb testing.TB, client redis.UniversalClient, opts *limits.Options) *limits.Limiter {
 	tb.Helper()
 	limiter := limits.New(client, opts)
 	ctx := context.WithoutCancel(tb.Context())
@@ -230,7 +230,7 @@ func TestTokensAreCountedAsTheyAreSpent(t *testing.T) {
 	t.Parallel()
 	away := storagetest.NewServer(t)
 	away.Leave()
-	for name, client := range map[string]*redis.Client{"redis": storagetest.Redis(t), "without redis": away.Client(t)} {
+	for name, client := range map[string]redis.UniversalClient{"redis": storagetest.Redis(t), "without redis": away.Client(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			limiter := newLimits(t, client, nil)

@@ -33,7 +33,7 @@ func newBatch(process string, lease time.Duration) batch {
 }
 
 // run sends the batch under a number of its own and returns the script's answer.
-func (b *batch) run(ctx context.Context, client *redis.Client) (string, error) {
+func (b *batch) run(ctx context.Context, client redis.UniversalClient) (string, error) {
 	b.encode()
 	b.number++
 	answer, err := b.script.Run(ctx, client, b.keys, b.json, b.lease, b.number, b.keep).Text()

@@ -70,7 +70,7 @@ func (l *lossy) pass(to, from net.Conn, answers bool) {
 }
 
 // lossyRedis is a client of a Redis behind a lossy proxy.
-func lossyRedis(t *testing.T) (*redis.Client, *lossy) {
+func lossyRedis(t *testing.T) (redis.UniversalClient, *lossy) {
 	t.Helper()
 	server, _ := storagetest.Miniredis(t)
 	proxy := newLossy(t, server.Addr())

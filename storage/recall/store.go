@@ -48,7 +48,7 @@ type Owner struct {
 
 // Store keeps entries. Safe for concurrent use. Close it.
 type Store struct {
-	client *redis.Client
+	client redis.UniversalClient
 	out    storage.Outage
 	script *redis.Script
 
@@ -67,7 +67,7 @@ type Options struct {
 }
 
 // New uses the client, which stays the caller's.
-func New(client *redis.Client, opts *Options) *Store {
+func New(client redis.UniversalClient, opts *Options) *Store {
 	if opts == nil {
 		opts = new(Options)
 	}

@@ -108,12 +108,12 @@ type Link struct {
 
 // Store keeps sessions. Safe for concurrent use; there is nothing to close.
 type Store struct {
-	client *redis.Client
+	client redis.UniversalClient
 	idle   time.Duration
 }
 
 // New uses the client, which stays the caller's. idle is how long a session lasts that nobody uses; 0: DefaultIdle.
-func New(client *redis.Client, idle time.Duration) *Store {
+func New(client redis.UniversalClient, idle time.Duration) *Store {
 	return &Store{client: client, idle: cmp.Or(idle, DefaultIdle)}
 }
 

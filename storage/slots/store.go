@@ -51,12 +51,12 @@ const (
 // Nobody is told of a free slot: whoever waits asks again when it was told to. A free slot waits at most a few seconds
 // for those whose turn it is; then it goes to whoever asks.
 type Store struct {
-	client      *redis.Client
+	client      redis.UniversalClient
 	ask, renews *redis.Script
 }
 
 // New uses the client, which stays the caller's.
-func New(client *redis.Client) *Store {
+func New(client redis.UniversalClient) *Store {
 	return &Store{client: client, ask: redis.NewScript(takeScript), renews: redis.NewScript(renewScript)}
 }
 

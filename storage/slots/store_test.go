@@ -233,9 +233,7 @@ func TestSlotsEndByThemselves(t *testing.T) {
 	if got := take(t, store, slots.Ask{Waiter: waiter("c", 0), Channels: one}); got.Channel != "" {
 		t.Errorf("got %+v while the job runs", got)
 	}
-	if err := client.FlushDB(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	storagetest.Empty(t, client)
 	if lost, err := store.Renew(t.Context(), "one", waiter("a", 0).TaskID, time.Minute); !lost || err != nil {
 		t.Errorf("renew after Redis lost its data: lost %t, %v", lost, err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Usage returns a ledger that is written soon, closed at the end of the test.
-func Usage(tb testing.TB, client *redis.Client) *ledger.Usage {
+func Usage(tb testing.TB, client redis.UniversalClient) *ledger.Usage {
 	tb.Helper()
 	usage := ledger.NewUsage(client, &ledger.UsageOptions{FlushEvery: 20 * time.Millisecond})
 	ctx := context.WithoutCancel(tb.Context())
@@ -38,7 +38,7 @@ func FlushUsage(t *testing.T, usage *ledger.Usage) {
 }
 
 // Balance reads what a token has spent and reserved.
-func Balance(t *testing.T, client *redis.Client, token string) ledger.Balance {
+func Balance(t *testing.T, client redis.UniversalClient, token string) ledger.Balance {
 	t.Helper()
 	b, err := ledger.NewBudgets(client, nil).Balance(t.Context(), token)
 	if err != nil {

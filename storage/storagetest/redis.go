@@ -4,7 +4,10 @@ package storagetest
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,11 +18,15 @@ import (
 )
 
 // Redis returns a client of an empty Redis for this test alone, closed at its end: an embedded one whose keys expire
-// in real time, or the real one that the environment variable MODELRELAY_TEST_REDIS names (redis://host:port), of
-// which each test gets a numbered database that is emptied before and after.
-func Redis(tb testing.TB) *redis.Client {
+// in real time, or the real one that the environment variable MODELRELAY_TEST_REDIS names: redis://host:port, of
+// which each test gets a numbered database that is emptied before and after, or cluster://host:port of a Redis Cluster, in
+// which each test has a prefix of its own.
+func Redis(tb testing.TB) redis.UniversalClient {
 	tb.Helper()
 	url := os.Getenv("MODELRELAY_TEST_REDIS") //nolint:forbidigo // only tests come here
+	if node, cluster := strings.CutPrefix(url, "cluster://"); cluster {
+		return inCluster(tb, node)
+	}
 	if url != "" {
 		return realRedis(tb, url)
 	}
@@ -48,6 +55,78 @@ const clientTimeout = 30 * time.Second
 func Client(tb testing.TB, url string) *redis.Client {
 	tb.Helper()
 	client, err := storage.OpenRedis(url, &storage.RedisOptions{Timeout: clientTimeout})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = client.Close() })
+	return client.(*redis.Client) //nolint:forcetypeassert // one server, whose keys begin as ever
+}
+
+// Again opens another client of the Redis to which one of Redis leads, closed at the end of the test.
+func Again(tb testing.TB, client redis.UniversalClient) redis.UniversalClient {
+	tb.Helper()
+	var again redis.UniversalClient
+	switch c := client.(type) {
+	case *redis.Client:
+		again = redis.NewClient(c.Options())
+	case clustered:
+		return c.open(tb)
+	default:
+		tb.Fatalf("%T is no client of Redis", client)
+	}
+	tb.Cleanup(func() { _ = again.Close() })
+	return again
+}
+
+// Empty makes the Redis to which one of Redis leads as it is when it has lost everything.
+func Empty(tb testing.TB, client redis.UniversalClient) {
+	tb.Helper()
+	if c, ok := client.(clustered); ok {
+		c.empty(tb)
+		return
+	}
+	if err := client.FlushDB(tb.Context()).Err(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// clustered is a client of a Redis Cluster for one test.
+type clustered struct {
+	redis.UniversalClient
+	node, prefix string
+}
+
+// inCluster gives a test a prefix of its own, of which it leaves nothing.
+func inCluster(tb testing.TB, node string) redis.UniversalClient {
+	tb.Helper()
+	c := clustered{node: node, prefix: "{" + rand.Text() + "}"}
+	c.UniversalClient = c.open(tb)
+	tb.Cleanup(func() { c.empty(tb) })
+	return c
+}
+
+// empty deletes the keys of the test, all of which are in one slot.
+func (c clustered) empty(tb testing.TB) {
+	tb.Helper()
+	ctx := context.WithoutCancel(tb.Context()) // also used while the test ends
+	nodes := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.node}})
+	defer nodes.Close() //nolint:errcheck // nothing is lost with it
+	node, err := nodes.MasterForKey(ctx, c.prefix)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	keys, err := node.Keys(ctx, c.prefix+"*").Result()
+	for _, key := range keys {
+		err = errors.Join(err, node.Del(ctx, key).Err())
+	}
+	if err != nil {
+		tb.Error(err)
+	}
+}
+
+func (c clustered) open(tb testing.TB) redis.UniversalClient {
+	tb.Helper()
+	client, err := storage.OpenRedis("redis://"+c.node, &storage.RedisOptions{Timeout: clientTimeout, Cluster: true, Prefix: c.prefix})
 	if err != nil {
 		tb.Fatal(err)
 	}

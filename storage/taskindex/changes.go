@@ -22,11 +22,11 @@ type Change struct {
 // Changes passes hints between processes, best effort: one that is lost costs its readers a moment, nothing else. Safe
 // for concurrent use.
 type Changes struct {
-	client *redis.Client
+	client redis.UniversalClient
 }
 
 // NewChanges uses the client, which stays the caller's.
-func NewChanges(client *redis.Client) *Changes {
+func NewChanges(client redis.UniversalClient) *Changes {
 	return &Changes{client: client}
 }
 

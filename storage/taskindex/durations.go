@@ -24,11 +24,11 @@ func durationKey(channel, model string) string {
 
 // Durations remembers how long a model's jobs usually take on a channel. Safe for concurrent use.
 type Durations struct {
-	client *redis.Client
+	client redis.UniversalClient
 }
 
 // NewDurations uses the client, which stays the caller's.
-func NewDurations(client *redis.Client) *Durations {
+func NewDurations(client redis.UniversalClient) *Durations {
 	return &Durations{client: client}
 }
 

@@ -34,7 +34,7 @@ type Entry struct {
 // Index lists the tasks of a token, knows the unfinished ones and those under removal. It holds no truth: it can be
 // lost at any time and be made again from what Temporal knows. Safe for concurrent use.
 type Index struct {
-	client *redis.Client
+	client redis.UniversalClient
 	keep   time.Duration
 	add    *redis.Script
 	page   *redis.Script
@@ -52,7 +52,7 @@ type Options struct {
 }
 
 // New uses the client, which stays the caller's.
-func New(client *redis.Client, opts *Options) *Index {
+func New(client redis.UniversalClient, opts *Options) *Index {
 	if opts == nil {
 		opts = &Options{}
 	}

@@ -138,7 +138,7 @@ func TestTaskIndexRestores(t *testing.T) {
 	}
 	for _, lost := range []bool{false, true} {
 		if lost {
-			client.FlushDB(t.Context())
+			storagetest.Empty(t, client)
 		}
 		restore()
 		listed, err := index.Page(t.Context(), "anna", "", 10, true)

@@ -38,12 +38,12 @@ func repeatKeys(tokenID, requestHash string) []string {
 // Repeats recognises the repeats of creates that carried no idempotency key: those that an SDK marks, and those of clients
 // that were told to come again. Safe for concurrent use.
 type Repeats struct {
-	client      *redis.Client
+	client      redis.UniversalClient
 	begin, note *redis.Script
 }
 
 // NewRepeats uses the client, which stays the caller's.
-func NewRepeats(client *redis.Client) *Repeats {
+func NewRepeats(client redis.UniversalClient) *Repeats {
 	return &Repeats{client: client, begin: redis.NewScript(beginScript), note: redis.NewScript(noteScript)}
 }
 

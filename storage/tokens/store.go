@@ -56,7 +56,7 @@ type Options struct {
 // Tokens that were used are held in memory and followed: one goroutine asks Redis twice per CacheFor for the latest
 // change and reads again what changed. So a call with a known key never waits for Redis.
 type Store struct {
-	client *redis.Client
+	client redis.UniversalClient
 	opts   Options
 	out    storage.Outage
 
@@ -96,7 +96,7 @@ type lookup struct {
 }
 
 // New starts to follow changes in Redis until Close. The client stays the caller's.
-func New(client *redis.Client, opts *Options) *Store {
+func New(client redis.UniversalClient, opts *Options) *Store {
 	t := &Store{client: client, done: make(chan struct{})}
 	t.known, _ = lru.New[keySum, *Token](knownTokens) // fails for no size but one below 1
 	t.unknown, _ = lru.New[keySum, int64](unknownKeys)

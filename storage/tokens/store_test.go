@@ -21,7 +21,7 @@ import (
 	"modelrelay/storage/tokens"
 )
 
-func newTokens(tb testing.TB, client *redis.Client, opts *tokens.Options) *tokens.Store {
+func newTokens(tb testing.TB, client redis.UniversalClient, opts *tokens.Options) *tokens.Store {
 	tb.Helper()
 	store := tokens.New(client, opts)
 	tb.Cleanup(store.Close)

@@ -33,14 +33,14 @@ type Row struct {
 
 // Reader reads what Traffic has written, and remembers minutes that are over. Safe for concurrent use.
 type Reader struct {
-	client *redis.Client
+	client redis.UniversalClient
 
 	mu   sync.Mutex
 	past map[int64][]Row
 }
 
 // NewReader reads through the client, which stays the caller's.
-func NewReader(client *redis.Client) *Reader {
+func NewReader(client redis.UniversalClient) *Reader {
 	return &Reader{client: client, past: make(map[int64][]Row)}
 }
 

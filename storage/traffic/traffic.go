@@ -113,7 +113,7 @@ type Options struct {
 
 // Traffic counts until Close. Safe for concurrent use. While Redis is away the sums wait.
 type Traffic struct {
-	client  *redis.Client
+	client  redis.UniversalClient
 	log     *slog.Logger
 	out     storage.Outage
 	script  *redis.Script
@@ -144,7 +144,7 @@ type row struct {
 }
 
 // New starts to count. The client stays the caller's.
-func New(client *redis.Client, opts *Options) *Traffic {
+func New(client redis.UniversalClient, opts *Options) *Traffic {
 	if opts == nil {
 		opts = &Options{}
 	}

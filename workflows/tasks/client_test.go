@@ -63,7 +63,7 @@ func (s *fakeArchive) DeletePrefix(ctx context.Context, _ string) error {
 }
 
 // options are those of a client over the archive and the Redis.
-func options(objects activities.Objects, connection *redis.Client) tasks.ClientOptions {
+func options(objects activities.Objects, connection redis.UniversalClient) tasks.ClientOptions {
 	return tasks.ClientOptions{
 		TaskQueue: "video", Objects: objects, Repeats: taskindex.NewRepeats(connection),
 		Index: taskindex.New(connection, nil), Changes: taskindex.NewChanges(connection),

@@ -31,7 +31,7 @@ func videoPrices(t *testing.T) *pricing.List {
 	}}})
 }
 
-func newPaying(t *testing.T, redis *redis.Client) (*tasks.Client, *fakeEngine) {
+func newPaying(t *testing.T, redis redis.UniversalClient) (*tasks.Client, *fakeEngine) {
 	t.Helper()
 	e := &fakeEngine{}
 	opts := options(&fakeArchive{docs: make(map[string][]byte)}, redis)

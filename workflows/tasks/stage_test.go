@@ -31,7 +31,7 @@ type staging struct {
 	puts    atomic.Int64
 }
 
-func newStaging(t *testing.T, connection *redis.Client, over func(*fakeEngine) client.Client) *staging {
+func newStaging(t *testing.T, connection redis.UniversalClient, over func(*fakeEngine) client.Client) *staging {
 	t.Helper()
 	s := &staging{
 		engine: &fakeEngine{}, archive: storagetest.NewMemoryArchive(), index: taskindex.New(connection, nil), budgets: ledger.NewBudgets(connection, nil),

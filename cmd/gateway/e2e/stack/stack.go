@@ -161,7 +161,7 @@ func (s *Stack) TemporalClient() client.Client {
 }
 
 // RedisClient is a client of the test's own; query is of Redis's URL.
-func (s *Stack) RedisClient(query string) *redis.Client {
+func (s *Stack) RedisClient(query string) redis.UniversalClient {
 	s.T.Helper()
 	options := new(storage.RedisOptions)
 	if len(s.Sentinels) > 0 {

@@ -11,7 +11,7 @@ import (
 
 // note writes into the audit log what a command did, or tried and failed with err, and returns err. Commands that only read
 // leave nothing there.
-func note(ctx context.Context, client *redis.Client, what, subject string, changes []audit.Change, err error) error {
+func note(ctx context.Context, client redis.UniversalClient, what, subject string, changes []audit.Change, err error) error {
 	entry := audit.Entry{By: audit.CLI, Who: string(audit.CLI), What: what, Subject: subject, Changes: changes}
 	if err != nil {
 		entry.Reason, entry.Changes = err.Error(), nil

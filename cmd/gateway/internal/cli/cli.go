@@ -51,7 +51,7 @@ type Program struct {
 // Services are what an operator's commands work with.
 type Services struct {
 	Config   config.Config
-	Redis    *redis.Client
+	Redis    redis.UniversalClient
 	Prices   *pricing.List
 	Index    *taskindex.Index
 	Tasks    *tasks.Client

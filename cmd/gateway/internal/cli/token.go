@@ -63,7 +63,7 @@ func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
 	if err := change.apply(&token, cfg.Webhooks); err != nil {
 		return err
 	}
-	return p.withAudit(func(store *tokens.Store, client *redis.Client) error {
+	return p.withAudit(func(store *tokens.Store, client redis.UniversalClient) error {
 		plain := tokens.Token{Group: config.DefaultGroup, Weight: 1, Lane: slots.LaneNormal}
 		made.Token, made.Key, err = store.Create(ctx, token)
 		err = note(ctx, client, "create_token", cmp.Or(made.ID, c.Name), admin.TokenChanges(plain, made.Token), err)
@@ -154,7 +154,7 @@ type tokenRevokeCmd struct {
 
 // Run revokes the token.
 func (c *tokenRevokeCmd) Run(ctx context.Context, p *Program) error {
-	return p.withAudit(func(store *tokens.Store, client *redis.Client) error {
+	return p.withAudit(func(store *tokens.Store, client redis.UniversalClient) error {
 		t, err := store.Find(ctx, c.Token)
 		if err == nil {
 			err = store.Revoke(ctx, c.Token)
@@ -186,7 +186,7 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 	if c.Overlap < 0 {
 		return &UsageError{Err: errors.New("--overlap: is negative")}
 	}
-	return p.withAudit(func(store *tokens.Store, client *redis.Client) error {
+	return p.withAudit(func(store *tokens.Store, client redis.UniversalClient) error {
 		var (
 			made   newToken
 			secret secret.Text
@@ -209,18 +209,18 @@ func (c *tokenRotateCmd) Run(ctx context.Context, p *Program) error {
 
 // withTokens opens the token store of the configuration for one piece of work.
 func (p *Program) withTokens(work func(*tokens.Store) error) error {
-	return p.withAudit(func(store *tokens.Store, _ *redis.Client) error { return work(store) })
+	return p.withAudit(func(store *tokens.Store, _ redis.UniversalClient) error { return work(store) })
 }
 
 // withStores is withTokens with their money.
 func (p *Program) withStores(work func(*tokens.Store, *ledger.Budgets) error) error {
-	return p.withAudit(func(store *tokens.Store, client *redis.Client) error {
+	return p.withAudit(func(store *tokens.Store, client redis.UniversalClient) error {
 		return work(store, ledger.NewBudgets(client, nil))
 	})
 }
 
 // withAudit is withTokens with the Redis where what is done to them is noted.
-func (p *Program) withAudit(work func(*tokens.Store, *redis.Client) error) error {
+func (p *Program) withAudit(work func(*tokens.Store, redis.UniversalClient) error) error {
 	cfg, err := p.Load()
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (p *Program) withAudit(work func(*tokens.Store, *redis.Client) error) error
 }
 
 // openTokens opens the token store for one piece of work; a command tells itself what goes wrong.
-func openTokens(client *redis.Client) *tokens.Store {
+func openTokens(client redis.UniversalClient) *tokens.Store {
 	return tokens.New(client, &tokens.Options{Log: slog.New(slog.DiscardHandler)})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"modelrelay/providers"
 	"modelrelay/providers/router"
+	"modelrelay/storage"
 	"modelrelay/storage/calllog"
 )
 
@@ -224,7 +225,7 @@ func Default() Config {
 		Audit:    Audit{Retention: 400 * 24 * time.Hour},
 		Metrics:  Metrics{Listen: "127.0.0.1:9464"},
 		Log:      Log{Level: "info", Format: "json"},
-		Redis:    Redis{URL: "redis://127.0.0.1:6379/0"},
+		Redis:    Redis{URL: "redis://127.0.0.1:6379/0", Prefix: storage.Prefix},
 		Temporal: Temporal{Address: "127.0.0.1:7233", Namespace: "default", TaskQueue: "video"},
 		Archive:  Archive{Endpoint: "http://127.0.0.1:9000", Bucket: "videos", Region: "us-east-1"},
 		Video: Video{

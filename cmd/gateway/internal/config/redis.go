@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -15,6 +16,8 @@ type Redis struct {
 	URL      providers.Secret `yaml:"url" doc:"redis://[user:password@]host:port/db, or rediss:// for TLS; a slow one takes ?read_timeout=5s (default 1s, then it counts as away)"`
 	Username string           `yaml:"username" doc:"user of Redis's access list, in place of the one in url"`
 	Password providers.Secret `yaml:"password" doc:"password, in place of the one in url"`
+	Prefix   string           `yaml:"prefix" doc:"what every key and channel begins with, so that several gateways share one Redis"`
+	Cluster  bool             `yaml:"cluster" doc:"url leads to a Redis Cluster: all keys are in one slot, and their prefix is a hash tag, as {mr:} or one of its own"`
 	TLS      RedisTLS         `yaml:"tls"`
 	Sentinel RedisSentinel    `yaml:"sentinel"`
 }
@@ -42,7 +45,7 @@ func (t RedisTLS) files() certs.Files {
 // Options are what storage opens a client by, beside the URL.
 func (r Redis) Options() *storage.RedisOptions {
 	opts := &storage.RedisOptions{
-		Username: r.Username, Password: r.Password.Reveal(),
+		Username: r.Username, Password: r.Password.Reveal(), Prefix: r.Prefix, Cluster: r.Cluster,
 		Sentinel: storage.RedisSentinel{
 			Master: r.Sentinel.Master, Addresses: r.Sentinel.Addresses,
 			Username: r.Sentinel.Username, Password: r.Sentinel.Password.Reveal(),
@@ -66,6 +69,18 @@ func inFolder(folder string, paths ...*string) {
 // encrypted begins the URL of a Redis that speaks TLS.
 const encrypted = "rediss://"
 
+// maxPrefix bounds what every key begins with, in bytes: it is kept with each.
+const maxPrefix = 64
+
+// redisPath is the path of a URL that was read before.
+func redisPath(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Path
+}
+
 // checkRedis checks how Redis is reached.
 func checkRedis(v *validator, r Redis) {
 	if _, err := storage.OpenRedis(r.URL.Reveal(), nil); err != nil {
@@ -73,6 +88,18 @@ func checkRedis(v *validator, r Redis) {
 	}
 	if r.Username != "" && r.Password == "" {
 		v.add("redis.password", "is missing beside username")
+	}
+	switch {
+	case r.Prefix == "" || len(r.Prefix) > maxPrefix || strings.ContainsFunc(r.Prefix, func(c rune) bool { return c <= ' ' || c > '~' }):
+		v.add("redis.prefix", "wants 1 to %d visible ASCII characters", maxPrefix)
+	case strings.Contains(r.Prefix, "budget:"):
+		v.add("redis.prefix", "holds budget:, by which keys of money are told from others")
+	}
+	if database := strings.Trim(redisPath(r.URL.Reveal()), "/"); r.Cluster && database != "" && database != "0" {
+		v.add("redis.cluster", "wants no database in redis.url: a Redis Cluster has database 0 alone")
+	}
+	if r.Cluster && r.Sentinel.Master != "" {
+		v.add("redis.cluster", "stands beside redis.sentinel: a Redis Cluster replaces its primaries itself")
 	}
 	if r.TLS != (RedisTLS{}) {
 		if !strings.HasPrefix(r.URL.Reveal(), encrypted) {

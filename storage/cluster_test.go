@@ -1,0 +1,143 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/internal/testwait"
+	"modelrelay/storage"
+	"modelrelay/storage/ledger"
+	"modelrelay/storage/limits"
+	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
+)
+
+// TestCluster: in a Redis Cluster all keys are in one slot, where scripts work, and a promoted replica goes on.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	nodes := storagetest.StartCluster(t, true)
+	ctx := t.Context()
+	direct := nodes[0].Client(t, nil)
+
+	// Who does not know that it is a cluster is told, whichever node it asks.
+	for _, node := range nodes[:3] {
+		single := storagetest.Client(t, "redis://"+node.Address)
+		told := ""
+		for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} { // some slot of theirs is elsewhere
+			if err := storage.RedisError("read", single.Get(ctx, key).Err()); errors.Is(err, storage.ErrUnavailable) {
+				told = err.Error()
+			}
+		}
+		if !strings.Contains(told, "redis.cluster: true") {
+			t.Errorf("one node without redis.cluster: got %q", told)
+		}
+	}
+
+	client, err := storage.OpenRedis("redis://"+nodes[0].Address, &storage.RedisOptions{Cluster: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	token := storage.Allowance{Token: "a", RequestsPerMinute: 100, TokensPerMinute: 1000, Concurrency: 10, Budget: 1000}
+	limiter := limits.New(client, nil)
+	grant, err := limiter.Admit(ctx, token, limits.Cost{Requests: 1, Tokens: 1, Money: 10})
+	if err != nil || !grant.Allowed {
+		t.Fatalf("got %+v, %v", grant, err)
+	}
+	if balance := storagetest.Balance(t, client, "a"); balance.Reserved != 10 {
+		t.Errorf("got %+v, want 10 reserved", balance)
+	}
+	usage := ledger.NewUsage(client, nil)
+	usage.Record(ledger.Entry{Token: "a", Model: "m", At: time.Now(), Requests: 1})
+	if err := errors.Join(usage.Flush(ctx), storage.PingRedis(ctx, client)); err != nil {
+		t.Error(err)
+	}
+
+	// What one process says on a channel another hears, whichever node they ask.
+	changes := taskindex.NewChanges(client)
+	heard, ready := make(chan taskindex.Change, 1), make(chan struct{})
+	listening, stop := context.WithCancel(ctx)
+	var follower sync.WaitGroup
+	follower.Go(func() {
+		changes.Follow(listening, ready, func(change taskindex.Change) { heard <- change })
+	})
+	<-ready
+	if err := changes.Publish(ctx, taskindex.Change{TaskID: "t1"}); err != nil {
+		t.Error(err)
+	}
+	if change := <-heard; change.TaskID != "t1" {
+		t.Errorf("heard %+v", change)
+	}
+	stop()
+	follower.Wait()
+
+	slot := direct.ClusterKeySlot(ctx, "{mr:}ping").Val()
+	owner := -1
+	for i, node := range nodes[:3] {
+		keys := node.Client(t, nil).Keys(ctx, "*").Val()
+		for _, key := range keys {
+			if !strings.HasPrefix(key, "{mr:}") {
+				t.Errorf("key %q has another prefix", key)
+			}
+		}
+		if len(keys) > 0 {
+			if owner >= 0 {
+				t.Errorf("nodes %d and %d have keys, want those of slot %d on one", owner, i, slot)
+			}
+			owner = i
+		}
+	}
+	if owner < 0 {
+		t.Fatal("no node has a key")
+	}
+
+	// The replica of the slot's primary takes over.
+	if err := errors.Join(client.Do(ctx, "SET", "mr:kept", "1").Err(), awaitReplica(ctx, nodes[owner].Client(t, nil))); err != nil {
+		t.Fatal(err)
+	}
+	nodes[owner].Kill()
+	start := time.Now()
+	if err := storage.PingRedis(ctx, client); !errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("primary killed: got %v, want ErrUnavailable", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("a call without a primary took %v", took)
+	}
+	testwait.Eventually(t, "the promoted replica", storagetest.Patience, func() bool { return storage.PingRedis(ctx, client) == nil })
+	t.Logf("writes go on %v after the kill", time.Since(start).Round(time.Millisecond))
+	if balance := storagetest.Balance(t, client, "a"); balance.Reserved != 10 {
+		t.Errorf("after the failover: got %+v, want 10 reserved", balance)
+	}
+	grant.Release(1)
+	if _, err := limiter.Close(ctx), usage.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if balance := storagetest.Balance(t, client, "a"); balance.Reserved != 0 {
+		t.Errorf("released after the failover: got %+v, want nothing reserved", balance)
+	}
+}
+
+// awaitReplica returns when a replica has what was written.
+func awaitReplica(ctx context.Context, primary *redis.Client) error {
+	return primary.Do(ctx, "WAIT", 1, 5000).Err()
+}
+
+// TestNoCluster: a Redis that is none is told from one.
+func TestNoCluster(t *testing.T) {
+	t.Parallel()
+	server := storagetest.StartProcess(t)
+	client, err := storage.OpenRedis("redis://"+server.Address, &storage.RedisOptions{Cluster: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	if err := storage.PingRedis(t.Context(), client); !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "redis.cluster is true") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,109 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// errCommand says that it is not known which arguments of a command are keys.
+var errCommand = errors.New("its keys are not known")
+
+// renamed is a client whose keys and channels begin with a prefix of the operator's in place of Prefix, by which the parts of
+// storage name them.
+type renamed struct {
+	redis.UniversalClient
+	keys keyNames
+}
+
+// Subscribe implements redis.UniversalClient: hooks do not see subscriptions.
+func (r renamed) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	names := make([]string, len(channels))
+	for i, channel := range channels {
+		names[i] = r.keys.name(channel)
+	}
+	return r.UniversalClient.Subscribe(ctx, names...)
+}
+
+// keyNames writes another prefix in place of Prefix. It implements redis.Hook.
+type keyNames struct{ prefix string }
+
+func (k keyNames) name(key string) string {
+	if rest, ours := strings.CutPrefix(key, Prefix); ours {
+		return k.prefix + rest
+	}
+	return key
+}
+
+// DialHook implements redis.Hook.
+func (keyNames) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (k keyNames) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if err := k.rename(cmd); err != nil {
+			cmd.SetErr(err)
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (k keyNames) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			if err := k.rename(cmd); err != nil {
+				for _, cmd := range cmds {
+					cmd.SetErr(err)
+				}
+				return err
+			}
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// rename writes the prefix before the keys of a command. A script's keys are those of KEYS.
+func (k keyNames) rename(cmd redis.Cmder) error {
+	args := cmd.Args()
+	from, to := 1, 2
+	switch cmd.Name() {
+	case "multi", "exec", "ping", "time", "wait", "script", "info", "dbsize", "role", "flushdb", "cluster", "command":
+		return nil
+	case "get", "getex", "getdel", "set", "incr", "expire", "pexpire", "pttl", "ttl", "type", "publish", "object",
+		"hget", "hset", "hdel", "hlen", "hmget", "hgetall", "hscan", "hincrby", "hexists",
+		"lindex", "llen", "lrange", "lpush", "rpush", "ltrim",
+		"sadd", "srem", "scard", "smembers", "sismember",
+		"zadd", "zcard", "zrange", "zrem", "zscore", "zmscore", "zremrangebyrank", "zremrangebyscore",
+		"xadd", "xlen", "xrange", "xrevrange", "xtrim", "keys":
+	case "del", "exists", "unlink", "mget":
+		to = len(args)
+	case "eval", "evalsha":
+		n, err := strconv.Atoi(fmt.Sprint(args[2]))
+		if err != nil {
+			return fmt.Errorf("%s: %w", cmd.Name(), errCommand)
+		}
+		from, to = 3, 3+n
+	default:
+		return fmt.Errorf("%s: %w", cmd.Name(), errCommand)
+	}
+	for i := from; i < to; i++ {
+		key, isText := args[i].(string)
+		if !isText {
+			return fmt.Errorf("%s: %w", cmd.Name(), errCommand)
+		}
+		args[i] = k.name(key)
+	}
+	return nil
+}
+
+// hashTag tells whether a Redis Cluster keeps all keys with the prefix in one slot.
+func hashTag(prefix string) bool {
+	_, rest, found := strings.Cut(prefix, "{")
+	return found && strings.Index(rest, "}") > 0
+}
