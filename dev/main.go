@@ -32,6 +32,8 @@ type commandLine struct {
 	Upstream upstreamCommand `cmd:"" help:"Run the upstreams that only pretend alone."`
 	Bench    benchCommands   `cmd:"" help:"Measure what the gateway costs, and what clients notice when a channel goes bad."`
 
+	Chaos chaosCommand `cmd:"" help:"Let every process of a whole deployment fail at random while tasks run, and judge what became of them."`
+
 	Install installCommand `cmd:"" help:"Prepare this machine for --parts production: build MinIO, name what is not installed."`
 
 	TemporalRole   temporalRoleCommand   `cmd:"" hidden:"" help:"Run one role of a Temporal server on PostgreSQL."`

@@ -39,7 +39,7 @@ func (c *chaos) follow(ctx context.Context, task *chaosTask) {
 	}
 	for !task.last.ended() {
 		if !pause(ctx, chaosLook) {
-			c.wrong("%s: not over, last seen %v", task, task.last)
+			c.bad(stuck, "%s: not over, last seen %v", task, task.last)
 			return
 		}
 		if task.cancel && !task.called {
@@ -49,7 +49,7 @@ func (c *chaos) follow(ctx context.Context, task *chaosTask) {
 		var now sighting
 		switch code, _ := c.ask(ctx, c.fronts[task.home()], request{method: http.MethodGet, path: "/v1/videos/" + task.id}, &now); {
 		case code == http.StatusNotFound && !task.is: // an heir's gateway may remember for a moment that its id was nobody's
-			c.wrong("%s: accepted, then not found", task)
+			c.bad(lost, "%s: accepted, then not found", task)
 			return
 		case code != http.StatusOK:
 			continue
@@ -90,7 +90,7 @@ func (c *chaos) make(ctx context.Context, task *chaosTask) bool {
 			return false
 		}
 		if !pause(ctx, max(chaosAgain, after)) {
-			c.wrong("%s: no answer to %d creates", task, task.asked)
+			c.bad(stuck, "%s: no answer to %d creates", task, task.asked)
 			return false
 		}
 	}
@@ -153,10 +153,10 @@ func (c *chaos) remove(ctx context.Context, task *chaosTask) bool {
 			break
 		}
 		if code == http.StatusNotFound {
-			c.wrong("%s: not found, though nobody deleted it", task)
+			c.bad(lost, "%s: not found, though nobody deleted it", task)
 		}
 		if !pause(ctx, chaosAgain) {
-			c.wrong("%s: no answer to %d deletes", task, tries+1)
+			c.bad(stuck, "%s: no answer to %d deletes", task, tries+1)
 			return false
 		}
 	}

@@ -105,7 +105,7 @@ func (c *chaos) adopt(tasks []*chaosTask) (strays map[string][]string) {
 	}
 	for _, task := range tasks {
 		if task.id != "" && !task.gone && !slices.Contains(ids, task.id) {
-			c.wrong("%s: Temporal has no such task", task)
+			c.bad(lost, "%s: Temporal has no such task", task)
 		}
 	}
 	slices.Sort(ids)

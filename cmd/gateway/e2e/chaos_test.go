@@ -41,15 +41,46 @@ type chaos struct {
 	engine   client.Client // Temporal's, beside the links
 	mu       sync.Mutex
 	faults   []string // what was wrong
+	counts   map[fault]int
 }
+
+// fault is a kind of what can be wrong.
+type fault string
+
+// The kinds that nobody may ever see, and what else is wrong.
+const (
+	lost       fault = "lost"        // a task that was accepted is not there, or was paid for nothing
+	twice      fault = "twice"       // paid twice
+	wrongBytes fault = "wrong bytes" // another video, or another image at the upstream
+	stuck      fault = "stuck"       // it does not end
+	other      fault = "other"
+)
 
 // wrong fails the test. What was wrong is said again at its very end, behind the words of all processes.
 func (c *chaos) wrong(format string, args ...any) {
+	c.T.Helper()
+	c.bad(other, format, args...)
+}
+
+// bad is wrong with the kind of what is.
+func (c *chaos) bad(kind fault, format string, args ...any) {
 	c.T.Helper()
 	c.T.Errorf(format, args...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults = append(c.faults, fmt.Sprintf(format, args...))
+	c.counts[kind]++
+}
+
+// summary says how much of each kind was wrong.
+func (c *chaos) summary() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for _, kind := range []fault{lost, twice, wrongBytes, stuck, other} {
+		all = append(all, fmt.Sprintf("%s %d", kind, c.counts[kind]))
+	}
+	return strings.Join(all, ", ")
 }
 
 // TestChaos: tasks over every adapter and through every format, of clients with keys, without, and of SDKs, while each part
@@ -82,8 +113,9 @@ func newChaos(t *testing.T) *chaos {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed: -chaos-seed=%d", seed)
-	c := &chaos{random: rand.New(rand.NewPCG(seed, seed))}
+	c := &chaos{random: rand.New(rand.NewPCG(seed, seed)), counts: make(map[fault]int)}
 	t.Cleanup(func() {
+		t.Logf("seed %d: %s", seed, c.summary())
 		if len(c.faults) > 0 {
 			t.Logf("seed %d: %d faults\n%s", seed, len(c.faults), strings.Join(c.faults, "\n"))
 		}

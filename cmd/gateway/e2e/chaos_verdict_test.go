@@ -77,9 +77,13 @@ var panics = regexp.MustCompile(`(?i).*(?:\bpanic|fatal error:).*(?:\n.*){0,40}`
 // tasks of the same client that it was not told of.
 func (c *chaos) verdict(task *chaosTask, jobs []stack.Job, strays []string) {
 	c.T.Helper()
+	bad := func(kind fault, format string, args ...any) {
+		c.T.Helper()
+		c.bad(kind, "%s ended as %s %s: "+format, append([]any{task, task.last.Status, task.last.code()}, args...)...)
+	}
 	wrong := func(format string, args ...any) {
 		c.T.Helper()
-		c.wrong("%s ended as %s %s: "+format, append([]any{task, task.last.Status, task.last.code()}, args...)...)
+		bad(other, format, args...)
 	}
 	if len(strays) > 0 {
 		// The note of a create that was not answered is in Redis: where that could not be told, an operator was.
@@ -89,7 +93,7 @@ func (c *chaos) verdict(task *chaosTask, jobs []stack.Job, strays []string) {
 				return
 			}
 		}
-		wrong("its client made more than one task: %v, %d jobs", strays, len(jobs))
+		bad(twice, "its client made more than one task: %v, %d jobs", strays, len(jobs))
 	}
 	var paid *stack.Job
 	if len(jobs) > 0 {
@@ -97,18 +101,18 @@ func (c *chaos) verdict(task *chaosTask, jobs []stack.Job, strays []string) {
 	}
 	looksUp := task.vendor == "generic" // its look-up repeats the create with the same idempotency key
 	if len(jobs) > 1 || paid != nil && paid.Submissions > 1 && !looksUp {
-		wrong("paid more than once: %+v", jobs)
+		bad(twice, "paid more than once: %+v", jobs)
 		return
 	}
 	if task.id == "" || task.gone {
 		if task.id == "" && paid != nil {
-			wrong("paid, and there is no task: %+v", jobs)
+			bad(lost, "paid, and there is no task: %+v", jobs)
 		}
 		return
 	}
 	if paid != nil && task.image != nil && !looksUp {
 		if sum := sha256.Sum256(task.image); paid.InputSHA256 != hex.EncodeToString(sum[:]) {
-			wrong("the upstream has another image")
+			bad(wrongBytes, "the upstream has another image")
 		}
 	}
 	switch code := task.last.code(); {
@@ -116,7 +120,7 @@ func (c *chaos) verdict(task *chaosTask, jobs []stack.Job, strays []string) {
 		if paid == nil || paid.State != "completed" || task.fate.refused {
 			wrong("the upstream has no such video: %+v", jobs)
 		} else if got := c.download(task.id); got != paid.SHA256 {
-			wrong("other bytes than the upstream's: %s, want %s", got, paid.SHA256)
+			bad(wrongBytes, "other bytes than the upstream's: %s, want %s", got, paid.SHA256)
 		}
 	case code == workflows.CodeCancelled:
 		if !task.cancel {
@@ -154,7 +158,7 @@ func (c *chaos) download(id string) string {
 	c.T.Helper()
 	got := c.fronts[0].Call(c.T, stack.Request{Path: "/v1/videos/" + id + "/content", Token: stack.HookToken})
 	if got.Status != http.StatusOK {
-		c.wrong("download %s: %d", id, got.Status)
+		c.bad(lost, "download %s: %d", id, got.Status)
 	}
 	return hexSum(got.Body)
 }
