@@ -41,11 +41,11 @@ const (
 	maxProcesses = 16
 	// scaleCreators are the clients of each API that create at once.
 	scaleCreators = 8
-	// scaleFirstRate is how many tasks a second a machine is taken to create before it was measured.
-	scaleFirstRate = 40
-	// scaleSpare is how long a job goes on after the last create, so that for a moment all tasks are at the upstream.
+	// scaleFirstRate is how many tasks a second a machine is taken to submit before it was measured.
+	scaleFirstRate = 10
+	// scaleSpare is how long the first job goes on after the last came, so that for a moment all tasks are at the upstream.
 	scaleSpare = 20 * time.Second
-	// scaleSlack lets creates be slower than at the size before.
+	// scaleSlack lets tasks come slower than at the size before.
 	scaleSlack = 1.5
 	// scalePage is how many tasks are listed at once.
 	scalePage = 1000
@@ -105,15 +105,15 @@ func Scale(ctx context.Context, o ScaleOptions) (report *Report, err error) {
 		if err := r.run(ctx, report); err != nil {
 			return report, fmt.Errorf("%d tasks: %w", size, err)
 		}
-		rate = r.rate()
+		rate = r.coming
 	}
 	return report, nil
 }
 
-// scaleJob is how long the jobs of a size take, where so many tasks are created a second.
+// scaleJob is how long the jobs of a size take, where so many tasks a second come to the upstream.
 func scaleJob(size int, rate float64) time.Duration {
-	creating := time.Duration(scaleSlack * float64(size) / rate * float64(time.Second))
-	return (creating + scaleSpare).Round(time.Second)
+	coming := time.Duration(scaleSlack * float64(size) / rate * float64(time.Second))
+	return (coming + scaleSpare).Round(time.Second)
 }
 
 // scaleRun is one size under way.
@@ -127,6 +127,8 @@ type scaleRun struct {
 	creates []time.Duration
 	created time.Duration // until the last was
 	took    time.Duration // until all were over
+	began   time.Time     // of the first create
+	coming  float64       // tasks that came to the upstream a second
 	refused int           // creates answered 503, which were sent again
 	cpu     map[string]time.Duration
 	kept    map[string]float64 // what the stores have more of after the run
@@ -157,17 +159,17 @@ func (r *scaleRun) run(ctx context.Context, report *Report) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	r.began = time.Now()
 	if err := crew(ctx, scaleCreators*len(r.apis), r.size, func(ctx context.Context, i int) error {
 		return r.create(ctx, i, r.name(), model)
 	}); err != nil {
 		return err
 	}
-	r.created = time.Since(began)
+	r.created = time.Since(r.began)
 	if err := r.over(ctx); err != nil {
 		return err
 	}
-	r.took = time.Since(began)
+	r.took = time.Since(r.began)
 	after, err := r.costs(r.fleet)
 	if err != nil {
 		return err

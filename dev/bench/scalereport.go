@@ -42,6 +42,7 @@ func (r *scaleRun) tell(ctx context.Context, report *Report) error {
 		atUpstream  []span
 		firstEnd    = int64(0)
 		lastArrived = int64(0)
+		lastBegan   = int64(0)
 	)
 	for _, t := range tasks {
 		job, ok := jobs[t.Prompt]
@@ -64,11 +65,13 @@ func (r *scaleRun) tell(ctx context.Context, report *Report) error {
 			firstEnd = over
 		}
 		lastArrived = max(lastArrived, end.UnixMilli())
+		lastBegan = max(lastBegan, job.Created)
 	}
 	if len(jobs) > 0 {
 		return fmt.Errorf("%w: %d tasks are lost", ErrBroken, len(jobs))
 	}
 	n := float64(r.size)
+	r.coming = n / max(1, float64(lastBegan-r.began.UnixMilli())/1000)
 	load := fmt.Sprintf("%d tasks at once", r.size)
 	add := func(figure, unit string, value float64) {
 		report.add(load, figure, unit, series{gateway: []float64{value}}, nil)
@@ -77,6 +80,7 @@ func (r *scaleRun) tell(ctx context.Context, report *Report) error {
 	add("create p50", "ms", milliseconds(quantile(r.creates, 0.50)))
 	add("create p99", "ms", milliseconds(quantile(r.creates, 0.99)))
 	add("creates asked again", "", float64(r.refused))
+	add("submitted a second", "1/s", r.coming)
 	add("most at the upstream", "", float64(most(atUpstream)))
 	add("completed a second, from the first job's end on", "1/s", n/(float64(lastArrived-firstEnd)/1000))
 	add("from a job's end to completed p50", "s", quantile(late, 0.50))
