@@ -79,7 +79,7 @@ func (c *chaos) units() {
 }
 
 // replicated waits until the primary has a replica again: without one there is nothing that could take its place.
-func (c *chaos) replicated(of *redis.Client) {
+func (c *chaos) replicated(of redis.UniversalClient) {
 	c.T.Helper()
 	testwait.Eventually(c.T, "redis has a replica", stack.ReadyTimeout, func() bool {
 		text, err := of.Info(c.T.Context(), "replication").Result()
