@@ -146,6 +146,9 @@ func otherwise(why error) func(Task, error) (Task, error) {
 // may be: a start that was not answered may have got through all the same, and its task needs what was done for it; what
 // stays of one that did not is dropped by the list's readers, and swept in time.
 func (c *creation) notStarted(ctx context.Context, start workflows.Input, err error) (task Task, mine bool, _ error) {
+	if errors.Is(err, errExhausted) {
+		return Task{}, false, exhausted(fmt.Errorf("start %s: %w", start.TaskID, err))
+	}
 	var already *serviceerror.WorkflowExecutionAlreadyStarted
 	there, overloaded := errors.As(err, &already), away("The task engine", fmt.Errorf("start %s: %w", start.TaskID, err))
 	if !there && !refused(err) {
@@ -193,7 +196,8 @@ func (u *undo) run(ctx context.Context) {
 }
 
 func (c *creation) start(ctx context.Context, start workflows.Input, m memo) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	tries := &startTries{began: time.Now()}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, startTriesKey{}, tries), startTimeout)
 	defer cancel()
 	summary := start.Model
 	if c.in.Request.Seconds != "" {
@@ -214,6 +218,9 @@ func (c *creation) start(ctx context.Context, start workflows.Input, m memo) err
 			workflows.Keyword(workflows.AttrState).ValueSet(string(workflows.PhaseQueued)),
 		),
 	}, workflows.Video, start)
+	if err != nil && tries.exhausted() {
+		return fmt.Errorf("%w: %w", errExhausted, err)
+	}
 	return err
 }
 
