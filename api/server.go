@@ -65,6 +65,9 @@ type Operator struct {
 	// serves requests of this process's own (edge.WithInsider). ConsoleApart: they are at ConsoleHandler alone.
 	Console      func(inside http.Handler) http.Handler
 	ConsoleApart bool
+	// Codec, where its Decode is set, decrypts Temporal's payloads for operators at /codec/decode, which is with the operator's
+	// operations.
+	Codec Codec
 }
 
 // Stores keep tokens, their limits, what they used, and videos.
@@ -168,15 +171,18 @@ func New(o Options) *Server {
 	}
 	health := &health{edge: e, version: o.Version, checks: o.Health}
 	health.routes(mux)
+	if o.Codec.Decode != nil {
+		(&codec{o.Codec, o.Admin.Operators}).routes(mux)
+	}
 	public := e.CORS(mux)
 	var apart []string
 	if o.AdminApart {
-		apart = append(apart, admin.Root)
+		apart = append(apart, admin.Root, codecRoot)
 	}
 	if o.ConsoleApart {
 		apart = append(apart, consoleRoot)
 	}
-	s.handler, s.adminHandler = e.Handler(streams(without(public, apart))), e.Handler(streams(only(mux, admin.Root)))
+	s.handler, s.adminHandler = e.Handler(streams(without(public, apart))), e.Handler(streams(only(mux, admin.Root, codecRoot)))
 	s.consoleHandler = e.Handler(streams(only(mux, consoleRoot)))
 	return s
 }
@@ -201,11 +207,12 @@ func anew(next http.Handler) http.Handler {
 // ConsoleHandler serves the pages of a browser and the health of the process, for a listener of their own.
 func (s *Server) ConsoleHandler() http.Handler { return s.consoleHandler }
 
-// only serves the paths of one folder and the process's health; the console's listener has the landing page as well.
-func only(next http.Handler, folder string) http.Handler {
+// only serves the paths of folders and the process's health; the console's listener has the landing page as well.
+func only(next http.Handler, folders ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
-		if !below(path, folder) && path != edge.AlivePath && path != edge.ReadyPath && (folder != consoleRoot || path != rootPath) {
+		known := slices.ContainsFunc(folders, func(folder string) bool { return below(path, folder) || folder == consoleRoot && path == rootPath })
+		if !known && path != edge.AlivePath && path != edge.ReadyPath {
 			edge.NotFound(w, r)
 			return
 		}

@@ -6,9 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/operatorservice/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -22,8 +19,8 @@ const (
 	retentionSlack = 4 * 24 * time.Hour
 	// setupTimeout bounds one try to reach Temporal at the start.
 	setupTimeout = 10 * time.Second
-	// setupRetry is the wait between two such tries.
-	setupRetry = 2 * time.Second
+	// setupRetry is the wait after the first such try, and setupRetryMost the longest: what a namespace lacks somebody has to add.
+	setupRetry, setupRetryMost = 2 * time.Second, 15 * time.Second
 	// stickyMost is how many running tasks a worker remembers between two of their steps, at about 55 KB each. A task has a
 	// dozen steps in its life and is read again from its history, of some thirty events, where it was forgotten.
 	stickyMost = 2_000
@@ -41,7 +38,10 @@ const removalsAtOnce = 2
 
 // WorkerOptions are what a Worker needs.
 type WorkerOptions struct {
-	Namespace, TaskQueue string
+	Namespace *Namespace
+	TaskQueue string
+	// Version is the worker's own.
+	Version Version
 	// Retention of outputs, checked against the namespace's.
 	Retention time.Duration
 	Log       *slog.Logger
@@ -78,6 +78,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			}
 		},
 	}
+	options = w.versioned(ctx, options)
 	run := worker.New(w.temporal, w.opts.TaskQueue, options)
 	Register(run, w.acts)
 	few := options
@@ -100,7 +101,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		defer part.worker.Stop()
 	}
-	w.opts.Log.Info("worker started", "namespace", w.opts.Namespace, "task_queue", w.opts.TaskQueue)
+	w.opts.Log.Info("worker started", "namespace", w.opts.Namespace.name, "task_queue", w.opts.TaskQueue)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -134,21 +135,24 @@ func RegisterRemovals(to worker.Registry, acts *activities.Activities) {
 
 // await waits for Temporal and sets it up; false when the context ended first.
 func (w *Worker) await(ctx context.Context) bool {
-	tick := time.NewTicker(setupRetry)
-	defer tick.Stop()
-	for told := false; ; {
+	told, wait := "", setupRetry
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
 		err := w.setUp(ctx)
 		if err == nil {
 			return true
 		}
-		if !told {
+		if text := err.Error(); text != told {
 			w.opts.Log.Warn("temporal is not ready, waiting", "err", err)
-			told = true
+			told = text
 		}
+		timer.Reset(wait)
+		wait = min(2*wait, setupRetryMost)
 		select {
 		case <-ctx.Done():
 			return false
-		case <-tick.C:
+		case <-timer.C:
 		}
 	}
 }
@@ -157,10 +161,10 @@ func (w *Worker) await(ctx context.Context) bool {
 func (w *Worker) setUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
-	if err := EnsureSearchAttributes(ctx, w.temporal, w.opts.Namespace); err != nil {
+	if err := w.opts.Namespace.Ensure(ctx); err != nil {
 		return err
 	}
-	if err := CheckNamespace(ctx, w.temporal, w.opts.Namespace, w.opts.Retention); err != nil {
+	if err := w.opts.Namespace.Check(ctx, w.opts.Retention); err != nil {
 		w.opts.Log.Warn("namespace needs mending", "err", err)
 	}
 	if err := EnsureSweep(ctx, w.temporal, w.opts.TaskQueue); err != nil {
@@ -170,44 +174,4 @@ func (w *Worker) setUp(ctx context.Context) error {
 		w.opts.Log.Warn("tasks that are ended in the engine's own tools are not settled", "err", err)
 	}
 	return nil
-}
-
-// EnsureSearchAttributes adds those of SearchAttributes that the namespace lacks.
-func EnsureSearchAttributes(ctx context.Context, temporal client.Client, namespace string) error {
-	have, err := temporal.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
-	if err != nil {
-		return fmt.Errorf("list search attributes: %w", err)
-	}
-	missing := make(map[string]enumspb.IndexedValueType)
-	for _, name := range SearchAttributes() {
-		if _, ok := have.GetCustomAttributes()[name]; !ok {
-			missing[name] = enumspb.INDEXED_VALUE_TYPE_KEYWORD
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	_, err = temporal.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: namespace, SearchAttributes: missing})
-	if err != nil {
-		return fmt.Errorf("add search attributes: %w", err)
-	}
-	return nil
-}
-
-// KeptFor is how long a namespace must keep closed tasks whose outputs stay for the retention.
-func KeptFor(retention time.Duration) time.Duration { return retention + retentionSlack }
-
-// CheckNamespace tells, with the command that mends it, when the namespace forgets closed tasks before their outputs
-// have expired.
-func CheckNamespace(ctx context.Context, temporal client.Client, namespace string, retention time.Duration) error {
-	answer, err := temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
-	if err != nil {
-		return fmt.Errorf("describe namespace %q: %w", namespace, err)
-	}
-	kept, needed := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), KeptFor(retention)
-	if kept >= needed {
-		return nil
-	}
-	return fmt.Errorf("namespace %q keeps closed tasks %s, video.retention needs %s; run: temporal operator namespace update --namespace %s --retention %dh",
-		namespace, kept, needed, namespace, int((needed + time.Hour - 1).Hours()))
 }

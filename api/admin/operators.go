@@ -147,10 +147,15 @@ func (o *Operators) operatorOf(source netip.Addr, r *http.Request) (edge.Operato
 		}
 		return edge.Operator{Name: who.Operator, Role: who.Role}, nil
 	}
+	return o.Admit(source, edge.Bearer(r))
+}
+
+// Admit finds the operator of a key that came from an address: NotFound while there is no operator at all, Unauthenticated for a key
+// that is none, RateLimited for too many of them.
+func (o *Operators) Admit(source netip.Addr, key string) (edge.Operator, error) {
 	if !o.Any() {
 		return edge.Operator{}, edge.NothingHere()
 	}
-	key := edge.Bearer(r)
 	if key == "" {
 		return edge.Operator{}, providers.Faultf(providers.Unauthenticated, "No admin key was given. Send it as \"Authorization: Bearer <ADMIN_KEY>\".")
 	}

@@ -22,7 +22,7 @@ import (
 // settle is how long a file must be left alone before it is read: editors and mounts change it in several steps.
 const settle = 200 * time.Millisecond
 
-// watcher reloads channels, aliases, tokens, prices and operators when the configuration file, or a file that it reads a secret from, changes, or the process is told to hang up.
+// watcher reloads channels, aliases, tokens, prices, operators and the keys for Temporal when the configuration file, or a file that it reads a secret from, changes, or the process is told to hang up.
 type watcher struct {
 	file   string
 	parse  func(text []byte) (config.Config, error)
@@ -162,7 +162,7 @@ func (w *watcher) read(ctx context.Context, tokens *tokens.Store) {
 // errEmptied is why an empty file counts as broken here: somebody is writing it, or failed to. It would shut every client out.
 var errEmptied = errors.New("the file is empty")
 
-// take uses the text's channels, aliases, tokens, prices and operators, or leaves everything as it is when there is anything wrong with it.
+// take uses the text's channels, aliases, tokens, prices, operators and the keys for Temporal, or leaves everything as it is when there is anything wrong with it.
 func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	defer func() { w.seen = w.withSecrets(text) }()
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -186,6 +186,9 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	w.parts.loaded.Store(&cfg)
 	w.parts.models.load(cfg)
 	w.parts.prices.Load(cfg.PriceList())
+	if err := w.parts.temporal.Load(cfg.Temporal); err != nil { // what the file may hold was checked
+		w.parts.log.Error("keys of temporal stay as they were", "error", err)
+	}
 	w.parts.router.Load(cfg.Routes(), cfg.Aliases)
 	changed := w.parts.operators.Load(operatorKeys(cfg))
 	log := w.parts.log

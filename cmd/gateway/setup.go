@@ -11,10 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/sdk/client"
-
 	"modelrelay/api/admin"
 	"modelrelay/cmd/gateway/internal/cli"
+	"modelrelay/cmd/gateway/internal/engine"
 	"modelrelay/storage"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/ledger"
@@ -101,17 +100,23 @@ func (s *setup) redis(ctx context.Context) ([]admin.SetupFinding, error) {
 
 func (s *setup) temporal(ctx context.Context) ([]admin.SetupFinding, error) {
 	cfg := s.parts.cfg
-	if _, err := s.parts.temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
-		return finding(admin.SetupFailed, "temporal operator cluster health --address "+cfg.Temporal.Address, //nolint:nilerr // the finding says it
+	if err := s.parts.temporal.Reach(ctx); err != nil {
+		if engine.Misconfigured(err) {
+			return finding(admin.SetupFailed, "gateway config check", "%v", err), nil
+		}
+		return finding(admin.SetupFailed, "temporal operator cluster health --address "+cfg.Temporal.Address,
 			"Temporal does not answer: video tasks wait, new ones are refused with 503, relayed calls go on (%v).", err), nil
 	}
-	err := workflows.CheckNamespace(ctx, s.parts.temporal, cfg.Temporal.Namespace, cfg.Video.Retention)
-	if err != nil {
-		message, mend, found := strings.Cut(err.Error(), "; run: ")
-		if !found {
-			mend = "temporal operator namespace create --namespace " + cfg.Temporal.Namespace + fmt.Sprintf(" --retention %dh", int(workflows.KeptFor(cfg.Video.Retention).Hours()))
+	err := s.parts.temporal.Namespace.Check(ctx, cfg.Video.Retention)
+	if lacks := (*workflows.LackError)(nil); errors.As(err, &lacks) {
+		var found []admin.SetupFinding
+		for _, lack := range lacks.Lacks {
+			found = append(found, finding(admin.SetupFailed, lack.Run, "%s", lack.What)...)
 		}
-		return finding(admin.SetupFailed, mend, "%s", message), nil
+		return found, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	return fine("It answers, and the namespace %q keeps tasks long enough.", cfg.Temporal.Namespace), nil
 }

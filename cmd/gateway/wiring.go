@@ -12,16 +12,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/trace"
-	"go.temporal.io/sdk/client"
-	temporallog "go.temporal.io/sdk/log"
 
 	"modelrelay/activities"
-	"modelrelay/activities/beats"
 	"modelrelay/api"
 	"modelrelay/api/admin"
 	"modelrelay/api/videos"
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/cmd/gateway/internal/engine"
 	"modelrelay/cmd/gateway/internal/metrics"
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
@@ -43,7 +41,6 @@ import (
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
-	"modelrelay/workflows/tracing"
 )
 
 // parts is the program put together from one configuration. Nothing in it needs Redis, Temporal or the archive to be
@@ -54,7 +51,7 @@ type parts struct {
 	log      *slog.Logger
 	tracer   trace.Tracer // nil: nothing is traced
 	redis    redis.UniversalClient
-	temporal client.Client
+	temporal *engine.Engine
 	archive  *archive.Store
 	catalog  providers.Catalog
 	router   *router.Router
@@ -91,7 +88,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 			return nil, err
 		}
 	}
-	if p.temporal, err = dialTemporal(cfg.Temporal, p.log, p.metrics.Temporal(), p.tracer); err != nil {
+	if p.temporal, err = engine.Open(cfg.Temporal, &engine.Options{Log: p.log, Counts: p.metrics.Temporal(), Tracer: p.tracer}); err != nil {
 		return nil, err
 	}
 	m.onClose(func() error { p.temporal.Close(); return nil })
@@ -127,24 +124,6 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 
 // current is the configuration as it was loaded last.
 func (p *parts) current() config.Config { return *p.loaded.Load() }
-
-// dialTemporal makes a client that connects when it is first used. counts may be nil. The tracer, where not nil, follows
-// what the client starts, and the workers over it.
-func dialTemporal(cfg config.Temporal, log *slog.Logger, counts client.MetricsHandler, tracer trace.Tracer) (client.Client, error) {
-	options := client.Options{
-		HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: temporallog.NewStructuredLogger(log.With("part", "temporal")),
-		MetricsHandler: counts,
-	}
-	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, beats.Join())
-	if tracer != nil {
-		options.Interceptors = append(options.Interceptors, tracing.New(tracer))
-	}
-	temporal, err := client.NewLazyClient(options)
-	if err != nil {
-		return nil, fmt.Errorf("open temporal: %w", err)
-	}
-	return temporal, nil
-}
 
 // openTokens opens the token store as Redis has it. Main's Close stops it.
 func (p *parts) openTokens(m *Main) *tokens.Store {
@@ -191,6 +170,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		Operator: api.Operator{
 			Admin: p.admin(tokens, tasks), AdminApart: p.cfg.Admin.Listen != "",
 			Console: p.console(tokens), ConsoleApart: p.cfg.Console.Listen != "",
+			Codec: api.Codec{Decode: p.temporal.DecodeJSON, Origin: p.cfg.Temporal.UIOrigin},
 		},
 		Proxies: p.cfg.Proxies(), Origins: p.cfg.CORS.Origins,
 		PublicURL: strings.TrimRight(p.cfg.PublicURL, "/"),
@@ -260,8 +240,9 @@ func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
 			CallsRetention: p.cfg.Calls.Retention,
 		},
 	}
-	return workflows.NewWorker(p.temporal, acts, workflows.WorkerOptions{
-		Namespace: p.cfg.Temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,
+	return workflows.NewWorker(p.temporal.Client, acts, workflows.WorkerOptions{
+		Namespace: p.temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,
+		Version: workflows.Version{Deployment: p.cfg.Worker.Deployment, BuildID: p.cfg.Worker.BuildID},
 	})
 }
 
@@ -277,7 +258,7 @@ func (p *parts) checks(tokens *tokens.Store) []api.Check {
 			return nil
 		}},
 		{Name: "redis", For: api.VideoPart, Check: func(ctx context.Context) error { return away(storage.PingRedis(ctx, p.redis)) }},
-		{Name: "temporal", For: api.VideoPart, Check: func(ctx context.Context) error { return checkTemporal(ctx, p.temporal, p.cfg) }},
+		{Name: "temporal", For: api.VideoPart, Check: func(ctx context.Context) error { return p.checkTemporal(ctx) }},
 		{Name: "archive", For: api.VideoPart, Check: func(ctx context.Context) error { return away(p.archive.Ping(ctx)) }},
 	}
 }
@@ -292,12 +273,16 @@ func away(err error) error {
 	return errAway
 }
 
-// checkTemporal names the command that mends a namespace which forgets too soon.
-func checkTemporal(ctx context.Context, temporal client.Client, cfg config.Config) error {
-	if _, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+// checkTemporal names the commands that mend a namespace which lacks something.
+func (p *parts) checkTemporal(ctx context.Context) error {
+	if p.temporal.Reach(ctx) != nil {
 		return errAway
 	}
-	return workflows.CheckNamespace(ctx, temporal, cfg.Temporal.Namespace, cfg.Video.Retention)
+	err := p.temporal.Namespace.Check(ctx, p.cfg.Video.Retention)
+	if lacks := (*workflows.LackError)(nil); errors.As(err, &lacks) {
+		return lacks
+	}
+	return away(err)
 }
 
 // flush closes a part that may still have something to write. That Redis is away is no failure of the process.

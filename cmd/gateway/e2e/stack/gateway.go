@@ -58,11 +58,21 @@ type GatewayOptions struct {
 	Webhooks       string   // members of the webhooks section
 	AdminKey       string   // opens /admin
 	TrustedProxies string   // proxies that are trusted, as YAML list items
+	Temporal       string   // members of the temporal section, each with a comma before it
+	More           string   // sections beside the usual ones
 	Binary         string   // of another version
 }
 
 // StartGateway writes a configuration, starts a gateway and waits until it is ready.
 func (s *Stack) StartGateway(o GatewayOptions) *Gateway {
+	s.T.Helper()
+	g := s.Configure(o)
+	g.Start()
+	return g
+}
+
+// Configure is StartGateway of one that nobody starts yet, for its command line.
+func (s *Stack) Configure(o GatewayOptions) *Gateway {
 	s.T.Helper()
 	if o.TemporalAt == "" {
 		o.TemporalAt = s.TemporalAt
@@ -98,7 +108,7 @@ admin_key: %q
 trusted_proxies: [%s]
 log: {level: debug, format: text}
 redis: {url: "redis://%s/0%s"%s}
-temporal: {address: %s, namespace: default, task_queue: %s}
+temporal: {address: "%s", namespace: default, task_queue: %s%s}
 archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
 video: {%s}
 relay: {%s}
@@ -107,12 +117,11 @@ webhooks: {%s}
 tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
-%schannels:
-%s`, g.Address, o.AdminKey, o.TrustedProxies, o.RedisAt, o.RedisQuery, sentinel, o.TemporalAt, TaskQueue, o.ArchiveAt, Bucket, AccessKey, SecretKey, o.Video, o.Relay, o.Calls, o.Webhooks, Token, Token, o.Tokens, o.Channels)
+%s%schannels:
+%s`, g.Address, o.AdminKey, o.TrustedProxies, o.RedisAt, o.RedisQuery, sentinel, o.TemporalAt, TaskQueue, o.Temporal, o.ArchiveAt, Bucket, AccessKey, SecretKey, o.Video, o.Relay, o.Calls, o.Webhooks, Token, Token, o.Tokens, o.More, o.Channels)
 	if err := os.WriteFile(g.ConfigFile, []byte(text), 0o600); err != nil {
 		s.T.Fatal(err)
 	}
-	g.Start()
 	return g
 }
 

@@ -109,6 +109,15 @@ func NewStore(t *testing.T) *Stack {
 	return s
 }
 
+// NewTemporal starts Temporal alone.
+func NewTemporal(t *testing.T) *Stack {
+	t.Helper()
+	s := &Stack{T: t, dir: t.TempDir(), TemporalAt: FreeAddr(t), RedisAt: Nowhere, UpstreamAt: Nowhere, S3At: Nowhere}
+	s.StartTemporal()
+	s.Temporal.AwaitReady(t)
+	return s
+}
+
 // Launch starts a process of the stack.
 func (s *Stack) Launch(name, path string, args ...string) *Process {
 	s.T.Helper()

@@ -97,3 +97,13 @@ func (s *Stack) Knows(id string) bool {
 	}
 	return err == nil
 }
+
+// TemporalStatus is what Temporal says of the execution.
+func (s *Stack) TemporalStatus(id string) enumspb.WorkflowExecutionStatus {
+	s.T.Helper()
+	answer, err := s.TemporalClient().DescribeWorkflowExecution(s.T.Context(), id, "")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return answer.GetWorkflowExecutionInfo().GetStatus()
+}

@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strconv"
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/client"
-	temporallog "go.temporal.io/sdk/log"
-
 	"modelrelay/cmd/gateway/internal/config"
-	"modelrelay/workflows"
+	"modelrelay/cmd/gateway/internal/engine"
 )
 
 // Config is gateway config.
@@ -95,17 +91,18 @@ func printSummary(w io.Writer, s config.Summary) error {
 var errNotLooked = errors.New("not reachable now, its namespace was not checked")
 
 func lookAtTemporal(ctx context.Context, cfg config.Config) error {
-	temporal, err := client.NewLazyClient(client.Options{
-		HostPort: cfg.Temporal.Address, Namespace: cfg.Temporal.Namespace, Logger: temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	})
+	temporal, err := engine.Open(cfg.Temporal, nil)
 	if err != nil {
-		return fmt.Errorf("open temporal: %w", err)
+		return err
 	}
 	defer temporal.Close()
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	if _, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+	if err := temporal.Reach(ctx); err != nil {
+		if engine.Misconfigured(err) {
+			return err
+		}
 		return errNotLooked
 	}
-	return workflows.CheckNamespace(ctx, temporal, cfg.Temporal.Namespace, cfg.Video.Retention)
+	return temporal.Namespace.Check(ctx, cfg.Video.Retention)
 }

@@ -26,11 +26,7 @@ func Changes(before, after Config) []audit.Change {
 		cfg  Config
 		into map[string]leaf
 	}{{before, old}, {after, now}} {
-		for field, value := range keyFields(reflect.ValueOf(side.cfg)) {
-			if field.Tag.Get("live") == "true" {
-				flatten(side.into, field.Tag.Get("yaml"), value)
-			}
-		}
+		flattenLive(side.into, "", reflect.ValueOf(side.cfg))
 	}
 	paths := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(now))
 	slices.Sort(paths)
@@ -41,6 +37,28 @@ func Changes(before, after Config) []audit.Change {
 		}
 	}
 	return changes
+}
+
+// flattenLive lists the leaves of a section that a reload takes.
+func flattenLive(into map[string]leaf, path string, section reflect.Value) {
+	for field, value := range keyFields(section) {
+		at := join(path, field.Tag.Get("yaml"))
+		_, isLeaf := field.Tag.Lookup("doc")
+		switch {
+		case field.Tag.Get("live") == "true":
+			flatten(into, at, value)
+		case value.Kind() == reflect.Struct && !isLeaf:
+			flattenLive(into, at, value)
+		}
+	}
+}
+
+// entryName is what an entry of a list is called.
+func entryName(entry reflect.Value) string {
+	if name := entry.FieldByName("Name"); name.IsValid() {
+		return name.String()
+	}
+	return entry.FieldByName("ID").String()
 }
 
 // flatten lists the leaves below a key that are not empty.
@@ -73,7 +91,7 @@ func flatten(into map[string]leaf, path string, value reflect.Value) {
 		}
 	case value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.Struct:
 		for i := range value.Len() {
-			flatten(into, join(path, value.Index(i).FieldByName("Name").String()), value.Index(i))
+			flatten(into, join(path, entryName(value.Index(i))), value.Index(i))
 		}
 	case value.Kind() == reflect.Map:
 		for _, name := range value.MapKeys() {

@@ -36,6 +36,7 @@ type Config struct {
 	Log            Log              `yaml:"log"`
 	Redis          Redis            `yaml:"redis"`
 	Temporal       Temporal         `yaml:"temporal"`
+	Worker         Worker           `yaml:"worker"`
 	Archive        Archive          `yaml:"archive"`
 	Video          Video            `yaml:"video"`
 	Webhooks       Webhooks         `yaml:"webhooks"`
@@ -95,13 +96,6 @@ type Metrics struct {
 type Log struct {
 	Level  string `yaml:"level" doc:"debug, info, warn or error"`
 	Format string `yaml:"format" doc:"json or text"`
-}
-
-// Temporal runs the video tasks.
-type Temporal struct {
-	Address   string `yaml:"address" doc:"host:port of the Temporal frontend"`
-	Namespace string `yaml:"namespace" doc:"must keep closed workflows for video.retention and four days more"`
-	TaskQueue string `yaml:"task_queue" doc:"task queue that gateway and workers share"`
 }
 
 // Archive is the S3 store of finished videos and input media.
@@ -262,6 +256,7 @@ func Parse(file string, text []byte, env func(string) (string, bool), vendors pr
 	dec.document(text, &cfg)
 	inFolder(dec.folder, &cfg.Redis.TLS.CA, &cfg.Redis.TLS.Cert, &cfg.Redis.TLS.Key)
 	inFolder(dec.folder, &cfg.TLS.Cert, &cfg.TLS.Key)
+	inFolder(dec.folder, &cfg.Temporal.TLS.CA, &cfg.Temporal.TLS.Cert, &cfg.Temporal.TLS.Key)
 	if len(dec.problems) == 0 {
 		for _, problem := range cfg.Validate(vendors) {
 			dec.addAt(problem.Key, problem.Message)

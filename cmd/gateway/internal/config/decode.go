@@ -131,6 +131,9 @@ func (d *decoder) value(key string, node *yaml.Node, into reflect.Value) {
 	case isNull(node):
 	case into.Kind() == reflect.Struct && into.Type() != reflect.TypeFor[time.Time]():
 		d.fields(key, node, into)
+		if section, ok := reflect.TypeAssert[interface{ setGiven() }](into.Addr()); ok {
+			section.setGiven()
+		}
 	case into.Kind() == reflect.Map:
 		d.entries(key, node, into)
 	case into.Kind() == reflect.Slice:

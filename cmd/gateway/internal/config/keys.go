@@ -85,6 +85,9 @@ func Table() string {
 func RestartKeys(before, after Config) []string {
 	var changed []string
 	diffKeys(&changed, "", reflect.ValueOf(before), reflect.ValueOf(after))
+	if before.Temporal.Secure() != after.Temporal.Secure() {
+		changed = append(changed, "temporal.tls")
+	}
 	return changed
 }
 

@@ -114,9 +114,8 @@ func (v *validator) front(c Config) {
 
 func (v *validator) services(c Config) {
 	checkRedis(v, c.Redis)
-	v.address("temporal.address", c.Temporal.Address)
-	v.filled("temporal.namespace", c.Temporal.Namespace)
-	v.filled("temporal.task_queue", c.Temporal.TaskQueue)
+	checkTemporal(v, c.Temporal)
+	checkWorker(v, c.Worker)
 	v.store("archive.endpoint", c.Archive.Endpoint)
 	if c.Archive.PublicEndpoint != "" {
 		v.store("archive.public_endpoint", c.Archive.PublicEndpoint)

@@ -1,0 +1,134 @@
+// Package engine is the program's connection to Temporal: TLS whose files may be replaced, an API key and payload keys that a
+// reload changes, and words for what goes wrong that name the key of the configuration.
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/trace"
+	"go.temporal.io/sdk/client"
+	temporallog "go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"modelrelay/activities/beats"
+	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/providers"
+	"modelrelay/workflows"
+	"modelrelay/workflows/payloads"
+	"modelrelay/workflows/tasks"
+	"modelrelay/workflows/tracing"
+)
+
+// Engine is a client of Temporal that connects when it is first used.
+type Engine struct {
+	client.Client
+
+	// Namespace is where tasks live.
+	Namespace *workflows.Namespace
+
+	codec  *payloads.Codec
+	keys   *payloads.Keys
+	apiKey atomic.Pointer[providers.Secret]
+}
+
+// Options are what an Engine may have; nil is none of it.
+type Options struct {
+	Log *slog.Logger
+	// Counts counts the SDK's requests.
+	Counts client.MetricsHandler
+	// Tracer follows what the client starts, and the workers over it.
+	Tracer trace.Tracer
+}
+
+// Open makes an Engine. Nothing is connected yet. The caller closes it.
+func Open(cfg config.Temporal, o *Options) (*Engine, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	log = log.With("part", "temporal")
+	keys, err := payloads.NewKeys(cfg.Payloads())
+	if err != nil {
+		return nil, fmt.Errorf("temporal.payload_keys: %w", err)
+	}
+	codec, err := payloads.NewCodec(keys)
+	if err != nil {
+		return nil, fmt.Errorf("open temporal: %w", err)
+	}
+	e := &Engine{codec: codec, keys: keys}
+	e.apiKey.Store(&cfg.APIKey)
+	options := client.Options{
+		HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: temporallog.NewStructuredLogger(log), MetricsHandler: o.Counts,
+		Credentials: client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) { return e.apiKey.Load().Reveal(), nil }),
+		ConnectionOptions: client.ConnectionOptions{
+			TLSDisabled: !cfg.Secure(),
+			// The SDK's own interceptors are before these, its tries of a request among them, and what encrypts is the last.
+			DialOptions: []grpc.DialOption{beats.Join(), grpc.WithChainUnaryInterceptor(e.named, tasks.CountRefusals, codec.Interceptor(log))},
+		},
+	}
+	if cfg.Secure() {
+		options.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // the SDK's word for TLS; secured replaces it
+		options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, grpc.WithTransportCredentials(newSecured(cfg.TLS.Files())))
+	}
+	if o.Tracer != nil {
+		options.Interceptors = append(options.Interceptors, tracing.New(o.Tracer))
+	}
+	if e.Client, err = client.NewLazyClient(options); err != nil {
+		return nil, fmt.Errorf("open temporal: %w", err)
+	}
+	e.Namespace = workflows.NewNamespace(e.Client, cfg.Namespace, cfg.Address)
+	return e, nil
+}
+
+// Load takes what a reload changes, for requests that begin from now on.
+func (e *Engine) Load(cfg config.Temporal) error {
+	if err := e.keys.Load(cfg.Payloads()); err != nil {
+		return fmt.Errorf("temporal.payload_keys: %w", err)
+	}
+	e.apiKey.Store(&cfg.APIKey)
+	return nil
+}
+
+// Reach asks whether the server answers. Its error names the key of the configuration where that is to blame.
+func (e *Engine) Reach(ctx context.Context) error {
+	if _, err := e.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		return fmt.Errorf("temporal cannot be reached: %w", err)
+	}
+	return nil
+}
+
+// DecodeJSON decrypts payloads for Temporal's UI and CLI.
+func (e *Engine) DecodeJSON(body []byte) ([]byte, error) { return e.codec.DecodeJSON(body) }
+
+// keyOfAPI begins what goes wrong with the API key.
+const keyOfAPI = "temporal.api_key"
+
+// named names the API key in the server's refusals.
+func (e *Engine) named(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	given := *e.apiKey.Load() != ""
+	switch code := status.Code(err); {
+	case code == codes.Unauthenticated && !given:
+		return status.Error(code, keyOfAPI+": is empty, and the server wants a key: "+status.Convert(err).Message())
+	case code == codes.Unauthenticated:
+		return status.Error(code, keyOfAPI+": the server does not know the key: "+status.Convert(err).Message())
+	case code == codes.PermissionDenied && given:
+		return status.Error(code, keyOfAPI+": the key may not do this in the namespace: "+status.Convert(err).Message())
+	}
+	return err
+}
+
+// Misconfigured tells whether an error is of how Temporal is reached, which waiting does not mend: it names the key.
+func Misconfigured(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), keyOfAPI) || strings.Contains(err.Error(), keyOfTLS))
+}

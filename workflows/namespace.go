@@ -1,0 +1,197 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+)
+
+// Namespace is where tasks live, and what it must have for them: six search attributes, and a retention. It is safe for concurrent
+// use.
+type Namespace struct {
+	temporal client.Client
+	name     string
+	// cloud: it is one of Temporal Cloud, where another tool sets it up.
+	cloud bool
+	// complete: all search attributes were there once. Nobody takes one away.
+	complete atomic.Bool
+}
+
+// NewNamespace is the namespace of a client of Temporal, which stays the caller's. The address, host:port, tells Temporal Cloud from
+// other clusters.
+func NewNamespace(temporal client.Client, name, address string) *Namespace {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	cloud := strings.HasSuffix(host, ".tmprl.cloud") || strings.HasSuffix(host, ".api.temporal.io")
+	return &Namespace{temporal: temporal, name: name, cloud: cloud}
+}
+
+// Lack is one thing that a namespace lacks.
+type Lack struct {
+	// What it is, in a sentence without its end; Run is the command that mends it.
+	What, Run string
+}
+
+// LackError is what a namespace lacks and this program may not, or does not, set up itself.
+type LackError struct{ Lacks []Lack }
+
+// Error names the things, then the commands.
+func (e *LackError) Error() string {
+	what, run := make([]string, len(e.Lacks)), make([]string, len(e.Lacks))
+	for i, lack := range e.Lacks {
+		what[i], run[i] = lack.What, lack.Run
+	}
+	return strings.Join(what, "; ") + "; run: " + strings.Join(run, " && ")
+}
+
+// Check looks for what the namespace lacks for outputs that stay as long as the retention: nil, a *LackError, or why nobody can
+// tell.
+func (n *Namespace) Check(ctx context.Context, retention time.Duration) error {
+	var lacks []Lack
+	lack, err := n.retention(ctx, retention)
+	if _, none := errors.AsType[*serviceerror.NamespaceNotFound](err); none {
+		return &LackError{[]Lack{{What: fmt.Sprintf("there is no namespace %q", n.name), Run: n.create(retention)}}}
+	}
+	if err != nil {
+		return err
+	}
+	missing, err := n.missing(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range missing {
+		lacks = append(lacks, n.attribute(name))
+	}
+	if lack != nil {
+		lacks = append(lacks, *lack)
+	}
+	if len(lacks) > 0 {
+		return &LackError{lacks}
+	}
+	return nil
+}
+
+// Ensure adds the search attributes that the namespace lacks. Where the server does not let it, as a managed namespace, the error is
+// a *LackError with a command for each.
+func (n *Namespace) Ensure(ctx context.Context) error {
+	missing, err := n.missing(ctx)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	add := make(map[string]enumspb.IndexedValueType, len(missing))
+	for _, name := range missing {
+		add[name] = enumspb.INDEXED_VALUE_TYPE_KEYWORD
+	}
+	_, err = n.temporal.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: n.name, SearchAttributes: add})
+	switch {
+	case err == nil:
+		return nil
+	case isManaged(err):
+		lacks := make([]Lack, len(missing))
+		for i, name := range missing {
+			lacks[i] = n.attribute(name)
+		}
+		return &LackError{lacks}
+	}
+	return fmt.Errorf("add search attributes: %w", err)
+}
+
+// missing are the search attributes that are not there.
+func (n *Namespace) missing(ctx context.Context) (missing []string, err error) {
+	if n.complete.Load() {
+		return nil, nil
+	}
+	have, err := n.temporal.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: n.name})
+	switch {
+	case isManaged(err):
+		missing, err = n.unsearchable(ctx)
+	case err != nil:
+		err = fmt.Errorf("list search attributes: %w", err)
+	default:
+		for _, name := range SearchAttributes() {
+			if _, ok := have.GetCustomAttributes()[name]; !ok {
+				missing = append(missing, name)
+			}
+		}
+	}
+	if err == nil && len(missing) == 0 {
+		n.complete.Store(true)
+	}
+	return missing, err
+}
+
+// unsearchable are the search attributes that no search may name: where they cannot be listed, that tells as much.
+func (n *Namespace) unsearchable(ctx context.Context) (missing []string, err error) {
+	for _, name := range SearchAttributes() {
+		_, err := n.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: n.name, Query: name + " = ''"})
+		if _, unknown := errors.AsType[*serviceerror.InvalidArgument](err); unknown {
+			missing = append(missing, name)
+		} else if err != nil {
+			return nil, fmt.Errorf("look for the search attribute %s: %w", name, err)
+		}
+	}
+	return missing, nil
+}
+
+// isManaged tells that the server leaves the set-up of namespaces to somebody else, or does not let this client do it.
+func isManaged(err error) bool {
+	_, denied := errors.AsType[*serviceerror.PermissionDenied](err)
+	_, unknown := errors.AsType[*serviceerror.Unimplemented](err)
+	return denied || unknown
+}
+
+// attribute is the lack of a search attribute.
+func (n *Namespace) attribute(name string) Lack {
+	lack := Lack{What: fmt.Sprintf("namespace %q lacks the search attribute %s", n.name, name)}
+	lack.Run = fmt.Sprintf("temporal operator search-attribute create --namespace %s --name %s --type Keyword", n.name, name)
+	if n.cloud {
+		lack.Run = fmt.Sprintf(`tcld namespace search-attributes add --namespace %s --search-attribute "%s=Keyword"`, n.name, name)
+	}
+	return lack
+}
+
+// KeptFor is how long a namespace must keep closed tasks whose outputs stay for the retention.
+func KeptFor(retention time.Duration) time.Duration { return retention + retentionSlack }
+
+// retention is what the namespace's lacks for outputs that stay so long; nil: nothing.
+func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*Lack, error) {
+	answer, err := n.temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: n.name})
+	if err != nil {
+		return nil, fmt.Errorf("describe namespace %q: %w", n.name, err)
+	}
+	kept, needed := answer.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration(), KeptFor(retention)
+	if kept >= needed {
+		return nil, nil //nolint:nilnil // it lacks nothing
+	}
+	lack := Lack{What: fmt.Sprintf("namespace %q keeps closed tasks %s, video.retention needs %s", n.name, kept, needed)}
+	lack.Run = fmt.Sprintf("temporal operator namespace update --namespace %s --retention %dh", n.name, upTo(needed, time.Hour))
+	if n.cloud {
+		lack.Run = fmt.Sprintf("tcld namespace retention set --namespace %s --retention-days %d", n.name, upTo(needed, day))
+	}
+	return &lack, nil
+}
+
+const day = 24 * time.Hour
+
+// upTo is how many units cover a duration.
+func upTo(d, unit time.Duration) int { return int((d + unit - 1) / unit) }
+
+// create is the command that makes the namespace.
+func (n *Namespace) create(retention time.Duration) string {
+	if n.cloud {
+		return fmt.Sprintf("tcld namespace create --namespace %s --retention-days %d --region …", n.name, upTo(KeptFor(retention), day))
+	}
+	return fmt.Sprintf("temporal operator namespace create --namespace %s --retention %dh", n.name, upTo(KeptFor(retention), time.Hour))
+}
