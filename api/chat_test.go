@@ -343,7 +343,31 @@ func BenchmarkChat(b *testing.B) {
 	})
 }
 
+// chatAllocations are those of one short chat, its test's own request and answer among them: more of them is a step back,
+// fewer are to be written down here.
+const chatAllocations = 62
+
+// TestChatAllocates: a short chat allocates no more than was committed. Unlike its time, that is the same on every machine.
+func TestChatAllocates(t *testing.T) { //nolint:paralleltest // it counts what the process allocates
+	if raceDetector {
+		t.Skip("the race detector lets pools forget")
+	}
+	if got := testing.AllocsPerRun(500, oneChat(t, 180*5, nil)); got != chatAllocations {
+		t.Errorf("got %v allocations of a chat, want %d", got, chatAllocations)
+	}
+}
+
 func benchmarkChat(b *testing.B, size int, tracer trace.Tracer) {
+	b.Helper()
+	chat := oneChat(b, size, tracer)
+	b.ReportAllocs()
+	for b.Loop() {
+		chat()
+	}
+}
+
+// oneChat makes what does a chat of so many bytes.
+func oneChat(b testing.TB, size int, tracer trace.Tracer) func() {
 	b.Helper()
 	answer := `{"id":"x","choices":[{"message":{"content":"` + strings.Repeat("word ", 180) + `"}}],"usage":{"prompt_tokens":11,"completion_tokens":7}}`
 	length := strconv.Itoa(len(answer))
@@ -356,8 +380,7 @@ func benchmarkChat(b *testing.B, size int, tracer trace.Tracer) {
 		o.Tracer = tracer
 	})
 	body := `{"model":"fast","messages":[{"role":"user","content":"` + strings.Repeat("word ", size/5) + `"}]}`
-	b.ReportAllocs()
-	for b.Loop() {
+	return func() {
 		req := request("POST", "/v1/chat/completions", body)
 		rec := &discard{header: make(http.Header, 8)}
 		g.Handler().ServeHTTP(rec, req)
@@ -384,6 +407,9 @@ type discard struct {
 	n      int
 }
 
-func (d *discard) Header() http.Header         { return d.header }
-func (d *discard) WriteHeader(status int)      { d.status = status }
-func (d *discard) Write(p []byte) (int, error) { d.n += len(p); return len(p), nil }
+func (d *discard) Header() http.Header    { return d.header }
+func (d *discard) WriteHeader(status int) { d.status = status }
+
+func (*discard) SetReadDeadline(time.Time) error  { return nil }
+func (*discard) SetWriteDeadline(time.Time) error { return nil }
+func (d *discard) Write(p []byte) (int, error)    { d.n += len(p); return len(p), nil }

@@ -205,7 +205,8 @@ func VendorCFormat() *edge.Format {
 	return &edge.Format{
 		Name: providers.VendorC, Title: "VendorC",
 		Speaks: func(r *http.Request) bool {
-			return slices.Contains(vendorCPaths(), r.URL.Path)
+			paths := vendorCPaths()
+			return slices.Contains(paths[:], r.URL.Path)
 		},
 		Fault: func(fault *providers.Fault, status int, requestID string) any {
 			code := 50000 + status
@@ -219,7 +220,7 @@ func VendorCFormat() *edge.Format {
 }
 
 // vendorCPaths are where the vendor's format is, first under its contract's name, then under the service's own.
-func vendorCPaths() []string { return []string{"/vendorC/", "/vendorC", "/jimeng/", "/jimeng"} }
+func vendorCPaths() [4]string { return [...]string{"/vendorC/", "/vendorC", "/jimeng/", "/jimeng"} }
 
 // vendorCError is the error body of format C.
 type vendorCError struct {
