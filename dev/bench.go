@@ -19,20 +19,21 @@ import (
 )
 
 type benchCommand struct {
-	Rounds      int `default:"5" help:"Rounds of each load; floor and gateway take turns in each."`
-	Connections int `default:"64" help:"Connections of the chat load."`
-	Requests    int `default:"20000" help:"Requests of the chat load in each round; 0: leave it out."`
-	Streams     int `default:"500" help:"Event streams at once; 0: none."`
-	Leavers     int `default:"50" help:"Clients that leave their streams, in each round; 0: none."`
-	SlowReaders int `default:"1" help:"Clients that stand still, in each round, 1 or 0."`
-	Bodies      int `default:"3" help:"Bodies of 20 MB in each round; 0: none."`
-	Tasks       int `default:"0" help:"Video tasks, made one after the other on a whole stack; 0: none."`
-	Lives       int `default:"0" help:"Video tasks from their create to their webhook, and what each process of the stack spends on one; 0: none."`
-	TaskGrowth  int `default:"0" help:"The most video tasks in flight: 10, 100 and 1000 to their end, 10000 while they stand; 0: none."`
-	Line        int `default:"0" help:"Video tasks of one tenant that fill a channel of 20 jobs before another one's 5 come; 0: none."`
-	Crowd       int `default:"0" help:"Video tasks at once, each process of the stack apart; 0: none. Some of them to their end, then all while they stand: 10000 take about ten minutes."`
-	Places      int `default:"2000" help:"How many jobs of the crowd the upstream takes at once."`
-	Large       int `default:"0" help:"Size of one large video in MiB; 0: none."`
+	Rounds       int `default:"5" help:"Rounds of each load; floor and gateway take turns in each."`
+	Connections  int `default:"64" help:"Connections of the chat load."`
+	Requests     int `default:"20000" help:"Requests of the chat load in each round; 0: leave it out."`
+	Streams      int `default:"500" help:"Event streams at once; 0: none."`
+	Leavers      int `default:"50" help:"Clients that leave their streams, in each round; 0: none."`
+	SlowReaders  int `default:"1" help:"Clients that stand still, in each round, 1 or 0."`
+	Bodies       int `default:"3" help:"Bodies of 20 MB in each round; 0: none."`
+	Tasks        int `default:"0" help:"Video tasks, made one after the other on a whole stack; 0: none."`
+	Lives        int `default:"0" help:"Video tasks from their create to their webhook, and what each process of the stack spends on one; 0: none."`
+	TaskGrowth   int `default:"0" help:"The most video tasks in flight: 10, 100 and 1000 to their end, 10000 while they stand; 0: none."`
+	StreamGrowth int `default:"0" help:"The most event streams at once: 1, 64, 500 and 2000 of them; 0: none."`
+	Line         int `default:"0" help:"Video tasks of one tenant that fill a channel of 20 jobs before another one's 5 come; 0: none."`
+	Crowd        int `default:"0" help:"Video tasks at once, each process of the stack apart; 0: none. Some of them to their end, then all while they stand: 10000 take about ten minutes."`
+	Places       int `default:"2000" help:"How many jobs of the crowd the upstream takes at once."`
+	Large        int `default:"0" help:"Size of one large video in MiB; 0: none."`
 
 	Pictures string `placeholder:"DIR" help:"Write what grows with a load as pictures here, too."`
 
@@ -66,7 +67,7 @@ func (c *benchCommand) Run(e environment) error {
 	return measure(e, c.Keep, c.Limit, func(ctx context.Context, o bench.Options) error {
 		o.Rounds, o.Connections, o.Requests, o.Streams = c.Rounds, c.Connections, c.Requests, c.Streams
 		o.Leavers, o.SlowReaders, o.Bodies, o.Tasks, o.Lives, o.Line = c.Leavers, c.SlowReaders, c.Bodies, c.Tasks, c.Lives, c.Line
-		o.TaskGrowth, o.Pictures = c.TaskGrowth, pictures
+		o.StreamGrowth, o.TaskGrowth, o.Pictures = c.StreamGrowth, c.TaskGrowth, pictures
 		o.Crowd, o.Places, o.Large = c.Crowd, c.Places, c.Large
 		report, err := bench.Run(ctx, o)
 		return errors.Join(err, printed(e, c.JSON, report))
@@ -140,6 +141,7 @@ func (c *benchCommand) quick() {
 	c.Tasks = min(c.Tasks, 5)
 	c.Lives = min(c.Lives, 40)
 	c.TaskGrowth = min(c.TaskGrowth, 100)
+	c.StreamGrowth = min(c.StreamGrowth, 64)
 	c.Line = min(c.Line, 40)
 	c.Crowd = min(c.Crowd, 100)
 	c.Places = min(c.Places, 25)

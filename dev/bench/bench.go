@@ -24,20 +24,21 @@ type Options struct {
 	// Log gets a line for every load that begins.
 	Log *slog.Logger
 
-	Rounds      int // of each load; floor and gateway take turns in each
-	Connections int // of the chat load
-	Requests    int // of the chat load, in each round; 0: no chat load
-	Streams     int // at once; 0: none
-	Leavers     int // clients that leave their streams, in each round; 0: none
-	SlowReaders int // clients that stand still, in each round; 0 or 1
-	Bodies      int // large bodies, in each round; 0: none
-	Tasks       int // video tasks, made one after the other; 0: none
-	Lives       int // video tasks from their create to their webhook, with what each process spends on one; 0: none
-	TaskGrowth  int // the most video tasks in flight, from 10 in steps of ten times; 0: none
-	Line        int // video tasks of one tenant that fill a channel before another one's few come; 0: none
-	Crowd       int // video tasks at once; 0: none
-	Places      int // for jobs of the crowd at the upstream, the others stand in line; 0: no limit
-	Large       int // size of one large video in MiB; 0: none
+	Rounds       int // of each load; floor and gateway take turns in each
+	Connections  int // of the chat load
+	Requests     int // of the chat load, in each round; 0: no chat load
+	Streams      int // at once; 0: none
+	Leavers      int // clients that leave their streams, in each round; 0: none
+	SlowReaders  int // clients that stand still, in each round; 0 or 1
+	Bodies       int // large bodies, in each round; 0: none
+	Tasks        int // video tasks, made one after the other; 0: none
+	Lives        int // video tasks from their create to their webhook, with what each process spends on one; 0: none
+	StreamGrowth int // the most event streams at once, from 1 on; 0: none
+	TaskGrowth   int // the most video tasks in flight, from 10 in steps of ten times; 0: none
+	Line         int // video tasks of one tenant that fill a channel before another one's few come; 0: none
+	Crowd        int // video tasks at once; 0: none
+	Places       int // for jobs of the crowd at the upstream, the others stand in line; 0: no limit
+	Large        int // size of one large video in MiB; 0: none
 }
 
 // bounds of Options, so that no slip of a flag keeps the machine busy for hours.
@@ -69,6 +70,7 @@ func (o Options) check() error {
 		{"bodies", o.Bodies, 0, maxBodies},
 		{"tasks", o.Tasks, 0, maxTasks},
 		{"lives", o.Lives, 0, maxLives},
+		{"stream growth", o.StreamGrowth, 0, maxStreams},
 		{"task growth", o.TaskGrowth, 0, maxCrowd},
 		{"line", o.Line, 0, maxLine},
 		{"crowd", o.Crowd, 0, maxCrowd},
@@ -103,9 +105,11 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		run  func(ctx context.Context, s *stage, report *Report) error
 	}{
 		{"chat", o.Requests, chat},
+		{"other proxies", o.Requests, floors},
 		{"translated chat", o.Requests, translatedChat},
 		{"streams", o.Streams, streams},
 		{"translated streams", o.Streams, translatedStreams},
+		{"growing streams", o.StreamGrowth, streamGrowth},
 		{"one core", o.Streams, oneCore},
 		{"leavers", o.Leavers, leavers},
 		{"slow reader", o.SlowReaders, slow},

@@ -73,7 +73,7 @@ func chat(ctx context.Context, s *stage, report *Report) error {
 		return err
 	}
 	load := fmt.Sprintf("chat, %d connections", o.Connections)
-	report.add(load, "CPU per 1,000", "s", cpu, ratioAtMost(1.6))
+	report.add(load, "CPU per 1,000", "s", cpu, ratioAtMost(1.3))
 	report.add(load, "rate", "1/s", rate, nil)
 	report.add(load, "latency p50", "ms", p50, nil)
 	report.add(load, "latency p99", "ms", p99, nil)
@@ -102,7 +102,7 @@ func (s *stage) chatAlone(ctx context.Context, report *Report, want []byte, floo
 	if err != nil {
 		return err
 	}
-	report.add("chat, 1 connection", "added latency p50", "ms", p50, nil)
+	report.add("chat, 1 connection", "added latency p50", "ms", p50, atMost(0.12))
 	report.add("chat, 1 connection", "added latency p99", "ms", p99, nil)
 	return nil
 }

@@ -84,6 +84,12 @@ func (r *Report) add(load, figure, unit string, s series, want *Target) {
 	r.Rows = append(r.Rows, row)
 }
 
+// compare appends a row that has a ratio and no target.
+func (r *Report) compare(load, figure, unit string, s series) {
+	r.add(load, figure, unit, s, ratioAtMost(0))
+	r.Rows[len(r.Rows)-1].Target = nil
+}
+
 // Print writes the report as a table.
 func (r *Report) Print(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "%s\n\n", r.Machine); err != nil {

@@ -96,17 +96,12 @@ func (s *stage) partIn(ctx context.Context, name, folder string) (*child, error)
 
 // pair starts a floor and a gateway.
 func (s *stage) pair(ctx context.Context) (floor, gateway target, err error) {
+	proxy, err := s.proxy(ctx)
+	if err != nil {
+		return target{}, target{}, err
+	}
 	addr, err := freeAddress()
 	if err != nil {
-		return target{}, target{}, err
-	}
-	proxy, err := s.start(ctx, &child{name: "floor", addr: addr}, connects,
-		s.floorBinary(), "--listen", addr, "--upstream", s.upstream.addr)
-	if err != nil {
-		return target{}, target{}, err
-	}
-	s.fresh = append(s.fresh, proxy)
-	if addr, err = freeAddress(); err != nil {
 		return target{}, target{}, err
 	}
 	config := filepath.Join(s.options.Data, "gateway.yaml")

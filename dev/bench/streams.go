@@ -43,11 +43,11 @@ func streams(ctx context.Context, s *stage, report *Report) error {
 		return err
 	}
 	load := fmt.Sprintf("%d streams, %d chunks at %v", n, streamChunks, streamPace)
-	report.add(load, "CPU per 1,000", "s", all.cpu, ratioAtMost(1.3))
+	report.add(load, "CPU per 1,000", "s", all.cpu, ratioAtMost(1.1))
 	report.add(load, "streams cut", "", all.cut, atMost(0))
 	report.add(load, "chunk delay p50", "ms", all.p50, nil)
 	report.add(load, "chunk delay p99", "ms", all.p99, nil)
-	report.add(load, "most RSS while open", "MB", all.resident, atMost(100))
+	report.add(load, "most RSS while open", "MB", all.resident, atMost(80))
 	if n > few {
 		grown := func(from, to []float64) []float64 {
 			return []float64{(to[0] - from[0]) * (1 << 10) / float64(n-few)}

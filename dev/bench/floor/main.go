@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -23,27 +24,48 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:0", "address")
 	upstream := flag.String("upstream", "", "address of the upstream, without a path")
+	pool := flag.Bool("pool", false, "take copy buffers from a pool, where the proxy by itself allocates one per call")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if err := serve(ctx, *listen, *upstream, log); err != nil {
+	if err := serve(ctx, *listen, *upstream, *pool, log); err != nil {
 		fmt.Fprintln(os.Stderr, "floor:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to stop
 	}
 }
+
+// buffers are a pool of the proxy's copy buffers.
+type buffers struct{ sync.Pool }
+
+// bufferSize is that of the proxy's own.
+const bufferSize = 32 << 10
+
+// Get implements httputil.BufferPool.
+func (b *buffers) Get() []byte {
+	if buf, ok := b.Pool.Get().(*[bufferSize]byte); ok {
+		return buf[:]
+	}
+	return make([]byte, bufferSize)
+}
+
+// Put implements httputil.BufferPool.
+func (b *buffers) Put(buf []byte) { b.Pool.Put((*[bufferSize]byte)(buf)) }
 
 // idlePerHost holds the connections of a full load open between its requests.
 const idlePerHost = 4096
 
 // serve serves until ctx ends, which is no error. It reads the body before it passes a request on: without that the
 // proxy cuts streams, because an upstream that answers early ends the body, and with it the client's request.
-func serve(ctx context.Context, listen, upstream string, log *slog.Logger) error {
+func serve(ctx context.Context, listen, upstream string, pool bool, log *slog.Logger) error {
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: upstream}) },
 		FlushInterval: -1,
 		Transport:     &http.Transport{MaxIdleConnsPerHost: idlePerHost, DisableCompression: true},
 		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	if pool {
+		proxy.BufferPool = new(buffers)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {

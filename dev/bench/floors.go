@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// floors measures the short calls of the gateway beside other proxies, for orientation: the floor with a pool of copy
+// buffers, which it lacks by itself, and nginx, where it is installed.
+func floors(ctx context.Context, s *stage, report *Report) error {
+	plain, gateway, err := s.pair(ctx)
+	if err != nil {
+		return err
+	}
+	want, err := s.expectedChat(ctx)
+	if err != nil {
+		return err
+	}
+	others, err := s.otherProxies(ctx, plain)
+	if err != nil {
+		return err
+	}
+	o := s.options
+	for _, to := range append(slices.Clone(others), gateway) {
+		if _, err := chatRound(ctx, to, want, o.Connections, max(o.Connections, o.Requests/warmUp)); err != nil {
+			return err
+		}
+	}
+	for _, other := range others {
+		var cpu series
+		err := takeTurns(o.Rounds, other, gateway, func(to target) error {
+			round, err := chatRound(ctx, to, want, o.Connections, o.Requests)
+			if err == nil {
+				cpu.add(to, round.cpu.Seconds()*1000/float64(o.Requests))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		report.compare(fmt.Sprintf("chat, %d connections, beside %s", o.Connections, other.name), "CPU per 1,000", "s", cpu)
+	}
+	return nil
+}
+
+// otherProxies starts the proxies that floors has beside the plain one.
+func (s *stage) otherProxies(ctx context.Context, like target) ([]target, error) {
+	pooled, err := s.proxy(ctx, "--pool")
+	if err != nil {
+		return nil, err
+	}
+	as := func(name string, c *child) target {
+		other := like
+		other.name, other.addr, other.pid = name, c.addr, c.process.Pid()
+		return other
+	}
+	others := []target{as("the floor with a pool of buffers", pooled)}
+	nginx, err := exec.LookPath("nginx")
+	if err != nil {
+		s.options.Log.Info("nginx is not installed and left out")
+		return others, nil
+	}
+	c, err := s.nginx(ctx, nginx)
+	if err != nil {
+		return nil, err
+	}
+	return append(others, as("nginx", c)), nil
+}
+
+// nginx starts one process of nginx that passes everything to the upstream.
+func (s *stage) nginx(ctx context.Context, program string) (*child, error) {
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	folder := filepath.Join(s.options.Data, "nginx")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("nginx: %w", err)
+	}
+	file := filepath.Join(folder, "nginx.conf")
+	text := fmt.Appendf(nil, `daemon off; master_process off; pid nginx.pid; error_log stderr warn;
+events { worker_connections 4096; }
+http {
+  access_log off; client_body_temp_path body; proxy_temp_path proxy; keepalive_requests 1000000000;
+  upstream up { server %s; keepalive 1024; keepalive_requests 1000000000; }
+  server {
+    listen %s;
+    location / { proxy_pass http://up; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; }
+  }
+}
+`, s.upstream.addr, addr)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, fmt.Errorf("nginx: %w", err)
+	}
+	c, err := s.start(ctx, &child{name: "nginx", addr: addr}, connects, program, "-p", folder, "-c", file)
+	if err != nil {
+		return nil, err
+	}
+	s.fresh = append(s.fresh, c)
+	return c, nil
+}
+
+// proxy starts a floor with arguments beyond the usual ones.
+func (s *stage) proxy(ctx context.Context, args ...string) (*child, error) {
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	args = append([]string{"--listen", addr, "--upstream", s.upstream.addr}, args...)
+	c, err := s.start(ctx, &child{name: "floor", addr: addr}, connects, s.floorBinary(), args...)
+	if err != nil {
+		return nil, err
+	}
+	s.fresh = append(s.fresh, c)
+	return c, nil
+}
