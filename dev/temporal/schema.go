@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/server/common/resolver"
 )
 
-// visibility is the table of executions that lists and counts read. A task writes its row five times, and the server's own
-// schema keeps fifty-six indexes and two full-text tables of it, nearly all of columns that a gateway's executions leave empty.
+// visibility is the table of executions that lists and counts read. A task writes its row seven times, and the server's own
+// schema keeps fifty-eight indexes and two full-text tables of it, nearly all of columns that a gateway's executions leave empty.
 const visibility = "executions_visibility"
 
 // unused are the indexes of visibility by columns that neither the gateway nor the UI's usual lists ask for. Without them
