@@ -45,8 +45,11 @@ func TestAdminChannelVerbs(t *testing.T) {
 	o.tell(t, 200, "POST", "/admin/channels/main/wake", "", &state)
 	const canary = "sk-canary-of-a-typed-key"
 	var tested admin.ChannelTested
-	o.tell(t, 200, "POST", "/admin/channels/main/test", `{"key":"`+canary+`","prompt":"Hello"}`, &tested)
-	if !tested.Test || tested.Said != "Hello" || tested.OK {
+	if o.tell(t, 200, "POST", "/admin/channels/main/test", "", &tested); tested.Paid.Made {
+		t.Error("a test that nobody pays for made something")
+	}
+	o.tell(t, 200, "POST", "/admin/channels/main/test", `{"pay":true,"key":"`+canary+`","prompt":"Hello"}`, &tested)
+	if !tested.Test || tested.Said != "Hello" || tested.OK || !tested.Paid.Made {
 		t.Errorf("tested %+v", tested)
 	}
 	for _, verb := range []string{"pause", "resume", "wake", "test"} {
@@ -60,7 +63,7 @@ func TestAdminChannelVerbs(t *testing.T) {
 		}
 	}
 	entries, _, err := o.audit.Page(t.Context(), audit.Filter{Subject: "main", Outcome: audit.Done}, "", 10)
-	if err != nil || len(entries) != 4 || entries[0].What != "test_channel" || entries[3].What != "pause_channel" || len(entries[3].Changes) != 2 {
+	if err != nil || len(entries) != 5 || entries[0].What != "test_channel" || entries[4].What != "pause_channel" || len(entries[4].Changes) != 2 {
 		t.Errorf("audit %+v, %v", entries, err)
 	}
 	if all := o.ask(t, "GET", "/admin/audit", "").Body.String() + o.log.String(); strings.Contains(all, canary) {

@@ -129,7 +129,10 @@ func (d desk) Wake(_ context.Context, channel string) error {
 }
 
 func (d desk) Try(_ context.Context, trial admin.ChannelTrial) (admin.ChannelTested, error) {
-	return admin.ChannelTested{Object: "channel.test", Test: true, Channel: trial.Channel, OK: trial.Key == "", Said: trial.Prompt, Status: 200}, nil
+	return admin.ChannelTested{
+		ChannelAsked: admin.ChannelAsked{Channel: trial.Channel}, Object: "channel.test", Test: true, OK: trial.Key == "", Said: trial.Prompt, Status: 200,
+		Paid: &admin.ChannelPaid{Made: trial.Pay, Kind: "chat"},
+	}, nil
 }
 
 // operator keeps tasks in memory.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
 	"modelrelay/storage/audit"
@@ -21,7 +23,7 @@ type ChannelDesk interface {
 	Pause(ctx context.Context, channel string, pause *router.Pause) error
 	// Wake ends the cooldowns of a channel and its keys in every process within a second.
 	Wake(ctx context.Context, channel string) error
-	// Try makes one attempt at a channel.
+	// Try asks a channel something free, or what is paid for. It writes the video of a paid test to the trial's To.
 	Try(ctx context.Context, trial ChannelTrial) (ChannelTested, error)
 	// Has tells whether the configuration has the channel.
 	Has(channel string) bool
@@ -30,6 +32,11 @@ type ChannelDesk interface {
 // ChannelTrial is what is tried.
 type ChannelTrial struct {
 	Channel, Model, Prompt string
+	// Pay: make the cheapest video, or a short chat at a channel that chats. Without it nothing is asked that costs money.
+	Pay bool
+	// To gets the bytes of a video, nil for nobody. Told is called once the vendor has taken its job, nil for nobody.
+	To   io.Writer
+	Told func(job string)
 	// Key is used in place of the channel's own, unless it is "", and forgotten.
 	Key    providers.Secret
 	Stream bool
@@ -37,21 +44,44 @@ type ChannelTrial struct {
 
 // ChannelTested is what came of it.
 type ChannelTested struct {
-	Object    string  `json:"object" enum:"channel.test"`
-	Test      bool    `json:"test" doc:"Always true: no token pays, and nothing of it counts for or against the channel"`
-	Channel   string  `json:"channel"`
-	OK        bool    `json:"ok" doc:"The upstream answered with a status of 2xx"`
-	Operation string  `json:"operation" doc:"What the upstream was asked, in its own format"`
-	Model     string  `json:"model"`
-	Upstream  string  `json:"upstream_model"`
-	Key       string  `json:"key" doc:"Fingerprint of the key"`
-	Status    int     `json:"status" doc:"The upstream's; 0: it has not answered"`
-	Said      string  `json:"said" doc:"What the upstream said, 8 KiB of it at most"`
-	RequestID string  `json:"upstream_request_id,omitempty"`
-	FirstByte float64 `json:"first_byte_ms" doc:"When its answer began; 0: it did not"`
-	Took      float64 `json:"ms"`
-	Fault     string  `json:"fault,omitempty" doc:"How the gateway would take it, where it is no answer"`
-	Reason    string  `json:"reason,omitempty"`
+	ChannelAsked
+
+	Object    string       `json:"object" enum:"channel.test"`
+	Test      bool         `json:"test" doc:"Always true: no token pays, and nothing of it counts for or against the channel"`
+	OK        bool         `json:"ok" doc:"Address, key and rights are good, or what was paid for came"`
+	Verdict   string       `json:"verdict" doc:"In a line: that they are good, or what is wrong"`
+	Lacks     []string     `json:"lacks,omitempty" doc:"Upstream models of the channel that the key may not use, as far as the vendor tells"`
+	Status    int          `json:"status" doc:"The upstream's; 0: it has not answered, or nobody asked for its words"`
+	Said      string       `json:"said" doc:"What the upstream said, 8 KiB of it at most"`
+	RequestID string       `json:"upstream_request_id,omitempty"`
+	FirstByte float64      `json:"first_byte_ms" doc:"When its answer began; 0: it did not"`
+	Took      float64      `json:"ms"`
+	Fault     string       `json:"fault,omitempty" doc:"How the gateway would take it, where it is no answer"`
+	Reason    string       `json:"reason,omitempty"`
+	Paid      *ChannelPaid `json:"paid,omitempty" doc:"What a test with pay makes, or has made"`
+}
+
+// ChannelAsked is who was asked what.
+type ChannelAsked struct {
+	Channel   string `json:"channel"`
+	Operation string `json:"operation" doc:"What the upstream was asked: of a chat its operation, else in words"`
+	Model     string `json:"model" doc:"Of a paid test"`
+	Upstream  string `json:"upstream_model"`
+	Key       string `json:"key" doc:"Fingerprint of the key"`
+}
+
+// ChannelPaid is what the vendor bills of a test.
+type ChannelPaid struct {
+	Made       bool           `json:"made" doc:"It was made; false: it is what a test with pay would make"`
+	Kind       string         `json:"kind" enum:"chat,video"`
+	Model      string         `json:"model"`
+	Seconds    string         `json:"seconds,omitempty"`
+	Resolution string         `json:"resolution,omitempty"`
+	Size       string         `json:"size,omitempty"`
+	Price      *pricing.Money `json:"price,omitempty" doc:"By the prices of the configuration; absent: they have none for the model"`
+	Job        string         `json:"job,omitempty" doc:"The vendor's own id of the video's job"`
+	Bytes      int64          `json:"bytes,omitempty" doc:"Of the video, which was read whole"`
+	Type       string         `json:"content_type,omitempty"`
 }
 
 const channelPath = Root + "/channels/{name}"
@@ -100,8 +130,10 @@ func (s *service) addChannelVerbs(g *edge.Group) {
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminTestChannel", Method: http.MethodPost, Path: channelPath + "/test", Summary: "Test a channel",
-		Description: "One short chat at this channel with one key: no other is tried, no token pays, and a paused or resting channel is asked as well. " +
-			"The answer has the upstream's own words, also where it refuses. The upstream bills it.", Responses: edge.DeclareDefault(),
+		Description: "Asks the vendor something free (models, the account, an unknown job) with one key and says in a line whether address, key and rights are good. " +
+			"Its paid member says what a test with pay would make, and its price. With pay, one short chat is made, or the cheapest video, which is followed until it was read: " +
+			"that takes minutes. No other channel or key is tried, no token pays, and a paused or resting channel is asked as well. " +
+			"Of a chat the answer has the upstream's own words, also where it refuses. The upstream bills what is made.", Responses: edge.DeclareDefault(),
 	}, s.testChannel)
 }
 
@@ -110,9 +142,10 @@ func (s *service) testChannel(ctx context.Context, in *struct {
 
 	Body *struct {
 		Key    string   `json:"key,omitempty" maxLength:"16384" doc:"Used in place of the channel's first key, and forgotten"`
-		Model  string   `json:"model,omitempty" maxLength:"256" doc:"Public name of one of its models; absent: the first by name"`
-		Stream bool     `json:"stream,omitempty" doc:"Ask for a stream"`
-		Prompt string   `json:"prompt,omitempty" maxLength:"4000" doc:"What the model is asked; absent: to say hello"`
+		Pay    bool     `json:"pay,omitempty" doc:"Make what the vendor bills: a short chat, or the cheapest video"`
+		Model  string   `json:"model,omitempty" maxLength:"256" doc:"Public name of the model that makes it; absent: of videos the cheapest, else the first by name"`
+		Stream bool     `json:"stream,omitempty" doc:"Ask for the chat as a stream"`
+		Prompt string   `json:"prompt,omitempty" maxLength:"4000" doc:"What a chat is asked; absent: to say hello"`
 		_      struct{} `json:"-" additionalProperties:"false"`
 	}
 },
@@ -121,8 +154,10 @@ func (s *service) testChannel(ctx context.Context, in *struct {
 	x := edge.Of(ctx)
 	x.Act.Subject = in.Name
 	if in.Body != nil {
-		trial.Key, trial.Model, trial.Stream, trial.Prompt = providers.Secret(in.Body.Key), in.Body.Model, in.Body.Stream, in.Body.Prompt
-		x.Act.Changes = []audit.Change{audit.Set("model", in.Body.Model), audit.Set("stream", in.Body.Stream), audit.Set("own_key", in.Body.Key != "")}
+		trial.Key, trial.Model, trial.Stream, trial.Prompt, trial.Pay = providers.Secret(in.Body.Key), in.Body.Model, in.Body.Stream, in.Body.Prompt, in.Body.Pay
+		x.Act.Changes = []audit.Change{
+			audit.Set("model", in.Body.Model), audit.Set("stream", in.Body.Stream), audit.Set("own_key", in.Body.Key != ""), audit.Set("pay", in.Body.Pay),
+		}
 	}
 	if !s.Desk.Has(in.Name) {
 		return nil, storeFault("channel", in.Name, storage.ErrNotFound)

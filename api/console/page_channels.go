@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,6 +154,7 @@ type channelData struct {
 // channelTest is what came of a test.
 type channelTest struct {
 	OK        bool    `json:"ok"`
+	Verdict   string  `json:"verdict"`
 	Operation string  `json:"operation"`
 	Model     string  `json:"model"`
 	Key       string  `json:"key"`
@@ -161,6 +163,14 @@ type channelTest struct {
 	FirstByte float64 `json:"first_byte_ms"`
 	Took      float64 `json:"ms"`
 	Reason    string  `json:"reason"`
+	// Paid is what a paid test makes, or has made.
+	Paid *struct {
+		Made    bool         `json:"made"`
+		Kind    string       `json:"kind"`
+		Model   string       `json:"model"`
+		Seconds string       `json:"seconds"`
+		Price   *json.Number `json:"price"`
+	} `json:"paid"`
 }
 
 func channelPage() page {
@@ -218,7 +228,7 @@ func testChannel(v *View) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	body := map[string]any{"model": v.Form("model"), "prompt": v.Form("prompt"), "stream": v.Form("stream") != ""}
+	body := map[string]any{"model": v.Form("model"), "prompt": v.Form("prompt"), "stream": v.Form("stream") != "", "pay": v.Form("pay") != ""}
 	if key := v.Form("key"); key != "" {
 		body["key"] = key
 	}

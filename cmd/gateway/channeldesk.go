@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"time"
 
-	"modelrelay/api/admin"
 	"modelrelay/providers"
+	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
 	"modelrelay/storage/channelhealth"
@@ -16,12 +16,16 @@ import (
 
 // channelDesk is what operators do with channels. It implements admin.ChannelDesk.
 type channelDesk struct {
-	health *healthSharer
-	relay  *relay.Relay
+	health  *healthSharer
+	relay   *relay.Relay
+	catalog providers.Catalog
+	prices  *pricing.List
 }
 
 func (p *parts) desk() channelDesk {
-	return channelDesk{p.health, relay.New(p.router, p.catalog, &relay.Options{FirstByte: p.cfg.Relay.FirstByteTimeout, Log: p.log})}
+	return channelDesk{
+		p.health, relay.New(p.router, p.catalog, &relay.Options{FirstByte: p.cfg.Relay.FirstByteTimeout, Log: p.log}), p.catalog, p.prices,
+	}
 }
 
 // Has implements admin.ChannelDesk.
@@ -53,25 +57,6 @@ func (d channelDesk) Wake(ctx context.Context, channel string) error {
 		return err
 	}
 	return s.send(ctx) // the ends of this process's own cooldowns
-}
-
-// Try implements admin.ChannelDesk.
-func (d channelDesk) Try(ctx context.Context, trial admin.ChannelTrial) (admin.ChannelTested, error) {
-	channel, _ := d.health.router.Channel(trial.Channel)
-	result, err := d.relay.Try(ctx, relay.Trial{Channel: channel, Key: trial.Key, Model: trial.Model, Prompt: trial.Prompt, Stream: trial.Stream})
-	if err != nil {
-		return admin.ChannelTested{}, err
-	}
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	tested := admin.ChannelTested{
-		Object: "channel.test", Test: true, Channel: trial.Channel, OK: result.Fault == nil && result.Status/100 == 2, Operation: result.Endpoint.String(),
-		Model: result.Model, Upstream: result.Upstream, Key: result.Key, Status: result.Status, Said: result.Said, RequestID: result.RequestID,
-		FirstByte: ms(result.FirstByte), Took: ms(result.Took),
-	}
-	if result.Fault != nil {
-		tested.Fault, tested.Reason = string(result.Fault.Kind), providers.Shown(result.Fault.Message)
-	}
-	return tested, nil
 }
 
 // countSlots gives channels with limited jobs how many have a place, and how many wait.

@@ -143,3 +143,13 @@ func requestPath(to providers.Target, ticket providers.Ticket) string {
 	}
 	return h.App + "/requests/" + url.PathEscape(ticket.Job)
 }
+
+// Check implements providers.Checker, by a look-up of a job that nobody has made.
+func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
+	to.Model = "fal-ai/any"
+	if len(models) > 0 {
+		to.Model = models[0]
+	}
+	_, err := v.jobs.Free(ctx, to, requestPath(to, providers.Ticket{Job: upstream.NobodysJob})+"/status")
+	return upstream.LookedUp(err, nil)
+}

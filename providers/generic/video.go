@@ -218,3 +218,8 @@ func unknown(err error) bool {
 	var fault *providers.Fault
 	return errors.As(err, &fault) && fault.Upstream != nil && (fault.Upstream.Status == http.StatusNotFound || fault.Upstream.Status == http.StatusGone)
 }
+
+// Check implements providers.Checker, by the list of models.
+func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
+	return upstream.NewJobs(v.client, upstream.JobVendor{Name: "generic"}).CheckModels(ctx, to, "/models", models)
+}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,4 +168,14 @@ func (v *Videos) do(ctx context.Context, to providers.Target, r upstream.JobRequ
 		return answer, v.jobs.Refuse(answer, statusOf(code), to.Key, r.Paid)
 	}
 	return answer, nil
+}
+
+// Check implements providers.Checker, by a look-up of a job that nobody has made.
+func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
+	look := v.firstStatus
+	if slices.ContainsFunc(models, second) {
+		look = v.secondStatus
+	}
+	_, err := look(ctx, to, providers.Ticket{Job: "1"})
+	return upstream.LookedUp(err, lost)
 }

@@ -182,3 +182,9 @@ func (v *Videos) ask(ctx context.Context, to providers.Target, r upstream.JobReq
 	}
 	return envelope.Data, nil
 }
+
+// Check implements providers.Checker, by a look-up of a job that nobody has made.
+func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
+	_, err := v.task(ctx, to, providers.Ticket{Job: "1"})
+	return upstream.LookedUp(err, forgotten)
+}

@@ -167,3 +167,9 @@ func reason(body []byte) string {
 	}
 	return string(text)
 }
+
+// Check implements providers.Checker, by a look-up of a job that nobody has made.
+func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
+	_, err := v.generation(ctx, to, providers.Ticket{Job: upstream.NobodysJob})
+	return upstream.LookedUp(err, nil)
+}

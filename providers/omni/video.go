@@ -209,3 +209,8 @@ func fileName(uri upstream.Loose) string {
 	}
 	return name
 }
+
+// Check implements providers.Checker, by the list of models.
+func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
+	return v.jobs.CheckModels(ctx, to, "/models?pageSize=1000", models)
+}

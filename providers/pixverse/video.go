@@ -228,3 +228,9 @@ func lost(err error) bool {
 	fault := providers.AsFault(err)
 	return fault != nil && fault.Upstream != nil && fault.Kind == providers.NotFound
 }
+
+// Check implements providers.Checker, by a look-up of a job that nobody has made.
+func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
+	_, err := v.job(ctx, to, providers.Ticket{Job: "1"})
+	return upstream.LookedUp(err, lost)
+}

@@ -244,3 +244,29 @@ func failureCode(reason string) string {
 	}
 	return providers.FailedVendor
 }
+
+// Check implements providers.Checker, by the account and the models.
+func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
+	checked := providers.Checked{Asked: "the account", Told: true}
+	if _, err := v.jobs.Free(ctx, to, "/account"); err != nil {
+		return checked, err
+	}
+	for _, model := range models {
+		name, _, _ := strings.Cut(model, ":")
+		path, err := upstream.ModelPath(name)
+		switch {
+		case err != nil:
+			return checked, err
+		case !strings.Contains(path, "/"): // a version, whose model it does not name
+			continue
+		case !strings.HasPrefix(path, "deployments/"):
+			path = "models/" + path
+		}
+		if _, err := v.jobs.Free(ctx, to, "/"+path); upstream.Forgotten(err) {
+			checked.Lacks = append(checked.Lacks, model)
+		} else if err != nil {
+			return checked, err
+		}
+	}
+	return checked, nil
+}

@@ -233,3 +233,9 @@ func reason(body []byte) string {
 	}
 	return string(answer.Error) + ": " + strings.Join(said, "; ")
 }
+
+// Check implements providers.Checker, by the account.
+func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
+	_, err := v.jobs.Free(ctx, to, "/v1/organization")
+	return providers.Checked{Asked: "the account"}, err
+}

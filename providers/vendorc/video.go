@@ -135,3 +135,12 @@ func (v *Videos) call(ctx context.Context, client *http.Client, to providers.Tar
 	}
 	return decode(resp, raw)
 }
+
+// Check implements providers.Checker, by a look-up of a job that nobody has made.
+func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
+	_, err := v.result(ctx, to, providers.Ticket{Job: "1"})
+	return upstream.LookedUp(err, func(err error) bool {
+		status, err := jobFailure(err, to.Key)
+		return err == nil && status.Failure != nil
+	})
+}

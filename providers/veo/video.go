@@ -268,3 +268,29 @@ func download(uri string) string {
 	at.RawQuery = query.Encode()
 	return at.String()
 }
+
+// Check implements providers.Checker, by the list of models, or at Google Cloud by a look-up of an operation that nobody has made.
+func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
+	if !isAccount(to.Key) {
+		return v.jobs.CheckModels(ctx, to, "/models?pageSize=1000", models)
+	}
+	to.Model = "veo-3.1-generate-001"
+	if len(models) > 0 {
+		to.Model = models[0]
+	}
+	model, err := v.modelPath(ctx, to)
+	if err != nil {
+		return providers.Checked{}, err
+	}
+	data, err := json.Marshal(handle{Model: model})
+	if err != nil {
+		return providers.Checked{}, providers.Unwritable(err)
+	}
+	base, _, _ := strings.Cut(model, "/publishers/")
+	if at := projectPath.FindString(to.Channel.BaseURL); at != "" {
+		base = at
+	}
+	name := strings.TrimPrefix(base, "/") + model[strings.Index(model, "/publishers/"):] + "/operations/" + upstream.NobodysJob
+	_, err = v.operation(ctx, to, providers.Ticket{Job: name, Data: data})
+	return upstream.LookedUp(err, nil)
+}

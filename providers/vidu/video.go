@@ -230,3 +230,9 @@ func classify(fault *providers.Fault) {
 		fault.RefuseKey(providers.KeyRefused)
 	}
 }
+
+// Check implements providers.Checker, by a look-up of a job that nobody has made.
+func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
+	_, err := v.task(ctx, to, "1")
+	return upstream.LookedUp(err, nil)
+}

@@ -209,3 +209,9 @@ func moment(text upstream.Loose) (time.Time, bool) {
 	at, err := time.ParseInLocation("2006-01-02 15:04:05.999", string(text), time.FixedZone("Beijing", eastOfGreenwich))
 	return at, err == nil
 }
+
+// Check implements providers.Checker, by a look-up of a job that nobody has made.
+func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
+	_, err := v.job(ctx, to, providers.Ticket{Job: upstream.NobodysJob})
+	return upstream.LookedUp(err, nil)
+}

@@ -162,3 +162,8 @@ func classify(fault *providers.Fault) {
 		fault.Kind, fault.Message = providers.ModelNotFound, "The upstream does not have the model."
 	}
 }
+
+// Check implements providers.Checker, by the list of models.
+func (v *Videos) Check(ctx context.Context, to providers.Target, models []string) (providers.Checked, error) {
+	return v.jobs.CheckModels(ctx, to, "/models", models)
+}

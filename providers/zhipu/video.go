@@ -198,3 +198,9 @@ func classify(fault *providers.Fault) {
 		fault.Accepted = providers.AcceptedUnknown
 	}
 }
+
+// Check implements providers.Checker, by a look-up of a job that nobody has made.
+func (v *Videos) Check(ctx context.Context, to providers.Target, _ []string) (providers.Checked, error) {
+	_, err := v.job(ctx, to, providers.Ticket{Job: "1"})
+	return upstream.LookedUp(err, nil)
+}

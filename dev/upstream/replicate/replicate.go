@@ -31,6 +31,8 @@ func Serve(server *fake.Server) {
 	for _, path := range []string{"/models/{owner}/{model}/predictions", "/deployments/{owner}/{model}/predictions", "/predictions"} {
 		s.Handle("POST "+root+path, fake.Operation{Vendor: v, Name: "video.create", Parse: parseCreate, Answer: s.answerCreate})
 	}
+	s.Handle("GET "+root+"/account", fake.Operation{Vendor: v, Name: "account", Answer: answerAccount})
+	s.Handle("GET "+root+"/models/{owner}/{model}", fake.Operation{Vendor: v, Name: "models", Parse: parseModel, Answer: answerModel})
 	s.Handle("GET "+root+"/predictions/{id}", fake.Operation{Vendor: v, Name: "video.get", Parse: s.ParseID, Answer: s.answerGet})
 	s.Handle("POST "+root+"/predictions/{id}/cancel", fake.Operation{Vendor: v, Name: "video.cancel", Parse: s.ParseID, Answer: s.answerCancel})
 }
@@ -41,6 +43,26 @@ func refuse(x *fake.Exchange, p fake.Problem) {
 		http.StatusUnprocessableEntity: "Input validation failed", http.StatusTooManyRequests: "Too many requests",
 	}[p.Status]
 	x.JSON(p.Status, map[string]any{"title": title, "detail": p.Message, "status": p.Status})
+}
+
+// answerAccount answers as https://replicate.com/docs/reference/http#account.get does.
+func answerAccount(x *fake.Exchange) {
+	x.Accept()
+	x.JSON(http.StatusOK, map[string]string{"type": "organization", "username": "acme", "name": "Acme Corp, Inc.", "github_url": "https://github.com/acme"})
+}
+
+// parseModel knows each model but those that are named as unknown.
+func parseModel(x *fake.Exchange) *fake.Problem {
+	owner, model := x.HTTP.PathValue("owner"), x.HTTP.PathValue("model")
+	if x.Model = owner + "/" + model; fake.UnknownModel(owner) || fake.UnknownModel(model) {
+		return &fake.Problem{Status: http.StatusNotFound, Kind: fake.NotFound, Message: "The requested resource could not be found."}
+	}
+	return nil
+}
+
+func answerModel(x *fake.Exchange) {
+	x.Accept()
+	x.JSON(http.StatusOK, map[string]any{"owner": x.HTTP.PathValue("owner"), "name": x.HTTP.PathValue("model"), "visibility": "public", "latest_version": nil})
 }
 
 type create struct {

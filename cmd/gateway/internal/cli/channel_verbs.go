@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,9 +12,6 @@ import (
 	"modelrelay/providers/router"
 	"modelrelay/storage/audit"
 )
-
-// mostSaid bounds what is printed of an upstream's words, in bytes.
-const mostSaid = 300
 
 type channelPauseCmd struct {
 	Name   string        `arg:"" help:"The channel's name."`
@@ -82,62 +78,3 @@ func (p *Program) channelVerb(ctx context.Context, what, name string, changes []
 }
 
 func noChannel(name string) error { return fmt.Errorf("the configuration has no channel %q", name) }
-
-type channelsTestCmd struct {
-	Name   string `arg:"" optional:"" help:"The channel's name; none: each of the configuration."`
-	Model  string `help:"Public name of one of its models; none: the first by name." placeholder:"NAME"`
-	Prompt string `help:"What the model is asked; none: to say hello."`
-	Stream bool   `help:"Ask for a stream."`
-}
-
-// Run tests the channels one after the other. It fails where one did not answer.
-func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
-	s, err := p.Open()
-	if err != nil {
-		return err
-	}
-	names := []string{c.Name}
-	if c.Name == "" {
-		names = names[:0]
-		for _, channel := range s.Config.Channels {
-			names = append(names, channel.Name)
-		}
-	} else if !s.Desk.Has(c.Name) {
-		return noChannel(c.Name)
-	}
-	trial := admin.ChannelTrial{Model: c.Model, Prompt: c.Prompt, Stream: c.Stream}
-	var results []admin.ChannelTested
-	failed := 0
-	for _, trial.Channel = range names {
-		tested, err := s.Desk.Try(ctx, trial)
-		err = note(ctx, s.Redis, "test_channel", trial.Channel, []audit.Change{audit.Set("model", tested.Model)}, err)
-		if err != nil {
-			tested = admin.ChannelTested{Object: "channel.test", Test: true, Channel: trial.Channel, Reason: err.Error()}
-		}
-		if !tested.OK {
-			failed++
-		}
-		results = append(results, tested)
-	}
-	if p.JSON {
-		err = printJSON(p.Stdout, results)
-	} else {
-		rows := make([][]string, len(results))
-		for i, r := range results {
-			verdict := "good"
-			if !r.OK {
-				verdict = "failed"
-			}
-			said := r.Said
-			if r.Reason != "" && !r.OK {
-				said = strings.TrimSpace(r.Reason + " " + said)
-			}
-			rows[i] = []string{r.Channel, verdict, r.Model, r.Key, count(r.Status), strconv.Itoa(int(r.FirstByte)), providers.Cut(strings.Join(strings.Fields(said), " "), mostSaid)}
-		}
-		err = printTable(p.Stdout, []string{"CHANNEL", "VERDICT", "MODEL", "KEY", "STATUS", "FIRST BYTE MS", "SAID"}, rows)
-	}
-	if err == nil && failed > 0 {
-		err = fmt.Errorf("%d of %d channels did not answer", failed, len(results))
-	}
-	return err
-}

@@ -16,7 +16,7 @@ type Channels struct {
 	Pause  channelPauseCmd  `cmd:"" help:"Keep a channel out of routing for a while, within a second; its video jobs go on."`
 	Resume channelResumeCmd `cmd:"" help:"End a channel's pause."`
 	Wake   channelWakeCmd   `cmd:"" help:"End the cooldowns of a channel, its models and keys."`
-	Test   channelsTestCmd  `cmd:"" help:"Ask each channel that chats, or one, for a short chat, and say what came of it. The vendor bills it."`
+	Test   channelsTestCmd  `cmd:"" help:"Ask each channel, or one, something free, and say whether address, key and rights are good; with --paid make the cheapest video or a short chat."`
 }
 
 type channelsListCmd struct {

@@ -1,0 +1,95 @@
+// Package trial asks one channel something outside of routing: what costs nothing, or for one video. Nothing of it counts for or
+// against the channel, and no token pays.
+//
+// Of the product it imports providers, providers/pricing and providers/upstream alone.
+package trial
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// Ask is who is asked, and with which key.
+type Ask struct {
+	Vendor providers.Vendor
+	// Target has no Model.
+	Target providers.Target
+}
+
+// New asks a channel of a vendor; key stands in place of the channel's first one, unless it is "". The error is a *providers.Fault: there
+// is no key.
+func New(vendor providers.Vendor, channel providers.Channel, key providers.Secret) (Ask, error) {
+	if key == "" && len(channel.Keys) > 0 {
+		key = channel.Keys[0]
+	}
+	if key == "" {
+		return Ask{}, providers.InvalidField("key", "Invalid request: 'key' is required: the channel %q has none.", channel.Name)
+	}
+	if channel.BaseURL == "" {
+		channel.BaseURL = vendor.BaseURL
+	}
+	return Ask{Vendor: vendor, Target: providers.Target{Channel: channel, Key: key}}, nil
+}
+
+// Verdict is what came of a check.
+type Verdict struct {
+	// OK: address, key and rights are good.
+	OK bool
+	// Asked is what the vendor was asked, "" for nothing. Words say in a line what came of it, without the key.
+	Asked, Words string
+	// Lacks are the channel's upstream models that the key may not use, as far as the vendor tells.
+	Lacks []string
+	// Fault is why it did not say that all is good; nil where it did, and where models are lacking.
+	Fault *providers.Fault
+}
+
+// Check asks the vendor something that costs nothing: models, the account, or the look-up of an unknown job.
+func (a Ask) Check(ctx context.Context) Verdict {
+	checker, ok := a.Vendor.Relay.(providers.Checker)
+	if !ok {
+		checker, ok = a.Vendor.Video.(providers.Checker)
+	}
+	if !ok {
+		return Verdict{Words: "this vendor has nothing that is free to ask", Fault: providers.Faultf(providers.Invalid, "The vendor %q has nothing that is free to ask.", a.Vendor.Name)}
+	}
+	models := a.models()
+	names := make([]string, 0, len(models))
+	for _, name := range slices.Sorted(maps.Values(models)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	checked, err := checker.Check(ctx, a.Target, names)
+	v := Verdict{Asked: checked.Asked, Lacks: checked.Lacks}
+	switch {
+	case err != nil:
+		v.Words, v.Fault = upstream.Trouble(err, a.Target.Key), providers.AsFault(err)
+	case len(checked.Lacks) > 0:
+		v.Words = "address and key are good, but the key has no model " + providers.Shown(strings.Join(checked.Lacks, ", "))
+	case checked.Told && len(names) > 0:
+		v.OK, v.Words = true, fmt.Sprintf("address and key are good, and so are the rights to %d models", len(names))
+		if len(names) == 1 {
+			v.Words = "address and key are good, and so is the right to " + providers.Shown(names[0])
+		}
+	default:
+		v.OK, v.Words = true, "address and key are good; this vendor tells of rights only when it is paid"
+	}
+	return v
+}
+
+// models are the upstream's names of the channel's models by their public names, without patterns.
+func (a Ask) models() map[string]string {
+	models := make(map[string]string)
+	for public := range a.Target.Channel.Models {
+		if name, ok := a.Target.Channel.UpstreamModel(public); ok && !providers.IsPattern(public) {
+			models[public] = name
+		}
+	}
+	return models
+}
