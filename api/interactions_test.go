@@ -218,7 +218,7 @@ func TestInteractionRelayed(t *testing.T) {
 		t.Errorf("counted %+v", entries)
 	}
 	for body, status := range map[string]int{
-		`{"model":"flash","background":true,"input":"hi"}`: 400, `{"model":"none","input":"hi"}`: 404, `{"input":"hi"}`: 400, `{"model":"flash","input":1}`: 400,
+		`{"model":"none","input":"hi"}`: 404, `{"input":"hi"}`: 400, `{"model":"flash","input":1}`: 400,
 	} {
 		if rec := g.do(t, request("POST", "/v1beta/interactions", body)); rec.Code != status || !strings.Contains(rec.Body.String(), `"details":[]`) {
 			t.Errorf("%s: got %d %s, want %d", body, rec.Code, rec.Body, status)

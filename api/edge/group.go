@@ -166,6 +166,10 @@ const permitKey = "permit"
 // Permit once it has read it.
 func CallsAsRead() map[string]any { return map[string]any{limitKey: callLimit, permitKey: true} }
 
+// ReadsPermitted is Reads of an operation whose id decides which word of a token's operations it belongs to: its handler calls
+// Permit.
+func ReadsPermitted() map[string]any { return map[string]any{limitKey: readLimit, permitKey: true} }
+
 // permissionKey is where the OpenAPI document says of an operation which word of a token's operations it belongs to.
 const permissionKey = "x-permission"
 

@@ -85,15 +85,10 @@ func AddInteractions(g *edge.Group, c *calls.Calls, begin BeginVideo) {
 	}
 }
 
-// relayInteraction relays an interaction that makes no video. Its answer is not kept here: what works on behind it could never be
-// read.
+// relayInteraction relays an interaction that makes no video. What works on behind its answer is read where it was made.
 func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, b *body.JSON) error {
 	if err := x.Permit(edge.RelayPermission); err != nil {
 		return err
-	}
-	if b.Flag("background") {
-		return providers.InvalidField("background", "Invalid request: 'background' is possible with a video alone: "+
-			"'response_format' with the type video. Any other interaction is answered at once, or streamed.")
 	}
 	call := calls.JSONCall(providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}, b)
 	if call.Model == "" {
@@ -102,6 +97,7 @@ func relayInteraction(c *calls.Calls, x *edge.Request, r *http.Request, b *body.
 	if err := calls.CheckModel(call.Model); err != nil {
 		return err
 	}
+	call.Background = b.Flag("background")
 	call.Output = body.WholeMember(b.Value("generation_config"), "max_output_tokens")
 	if previous := b.Text("previous_interaction_id"); previous != "" {
 		call.ContinuesFrom = []providers.Made{{ID: previous, Param: "previous_interaction_id"}}

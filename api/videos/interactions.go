@@ -81,38 +81,53 @@ func interactionOf(task tasks.Task, base string) Interaction {
 	return i
 }
 
-// AddInteractions adds what reads, cancels and deletes the tasks of format B's interactions, and returns what begins one.
-func (s *Service) AddInteractions(g *edge.Group) (begin func(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error)) {
+// AddInteractions adds what reads, cancels and deletes format B's interactions, and returns what begins the task of one. relayed does it with those that are
+// no tasks.
+func (s *Service) AddInteractions(
+	g *edge.Group, relayed func(x *edge.Request, r *http.Request, do providers.KeptVerb, id string) error,
+) (begin func(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error)) {
 	registry := g.OpenAPI().Components.Schemas
-	id := edge.PathParameter("interaction", "Video task id")
+	id := edge.PathParameter("interaction", "Id of a video task, or of a relayed interaction")
 	for _, under := range [...]struct{ prefix, suffix string }{{"/v1beta", ""}, {"/v1", "V1"}} {
 		prefix, suffix := under.prefix, under.suffix
 		for _, operation := range [...]struct {
 			huma.Operation
 
+			do     providers.KeptVerb
 			handle func(x *edge.Request, r *http.Request, id string) (any, error)
 		}{
 			{huma.Operation{
-				OperationID: "getInteraction", Method: http.MethodGet, Summary: "Get the interaction of a video task",
+				OperationID: "getInteraction", Method: http.MethodGet, Summary: "Get an interaction", Description: keptWords,
 				Parameters: []*huma.Param{id, waitParameter(), {
 					Name: "include_input", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer the prompt too",
+				}, {
+					Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean}, Description: "Answer events; of a relayed interaction alone",
+				}, {
+					Name: "last_event_id", In: "query", Schema: body.Text(), Description: "The event of the stream to go on behind",
 				}},
 				Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
-			}, s.interaction},
+			}, providers.KeptGet, s.interaction},
 			{huma.Operation{
-				OperationID: "cancelInteraction", Method: http.MethodPost, Path: "/cancel", Summary: "Cancel the interaction of a video task",
-				Description: cancelWords, Parameters: []*huma.Param{id}, Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
-			}, s.cancelInteraction},
+				OperationID: "cancelInteraction", Method: http.MethodPost, Path: "/cancel", Summary: "Cancel an interaction",
+				Description: cancelWords + " " + keptWords, Parameters: []*huma.Param{id}, Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
+			}, providers.KeptCancel, s.cancelInteraction},
 			{huma.Operation{
-				OperationID: "deleteInteraction", Method: http.MethodDelete, Summary: "Delete the interaction of a video task",
+				OperationID: "deleteInteraction", Method: http.MethodDelete, Summary: "Delete an interaction", Description: keptWords,
 				Parameters: []*huma.Param{id}, Responses: body.DeclareAnswer[struct{}](registry, "It is deleted"),
-			}, s.deleteInteraction},
+			}, providers.KeptDelete, s.deleteInteraction},
 		} {
 			op := operation.Operation
 			op.OperationID, op.Path, op.Summary = op.OperationID+suffix, prefix+"/interactions/{interaction}"+op.Path, op.Summary+", "+prefix
-			op.Tags, op.Metadata = []string{edge.VideoTag}, edge.Reads()
+			op.Tags, op.Metadata = []string{edge.VideoTag}, edge.ReadsPermitted()
 			g.Handle(op, func(x *edge.Request, r *http.Request) error {
-				answer, err := operation.handle(x, r, r.PathValue("interaction"))
+				id := r.PathValue("interaction")
+				if !tasks.NamesTask(id) {
+					return relayed(x, r, operation.do, id)
+				}
+				if err := x.Permit(edge.VideoPermission); err != nil {
+					return err
+				}
+				answer, err := operation.handle(x, r, id)
 				if err != nil {
 					return err
 				}
@@ -123,13 +138,21 @@ func (s *Service) AddInteractions(g *edge.Group) (begin func(x *edge.Request, r 
 	return s.beginInteraction
 }
 
+// keptWords say whose interactions are known.
+const keptWords = "An interaction that was relayed is asked of the channel and key that made it, for a day, and answered as that upstream does. For another token it does not exist."
+
 // beginInteraction makes the task of an interaction that asks for a video in the background; false for any other.
 func (s *Service) beginInteraction(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error) {
+	relayed := router.Want{Group: x.Caller.Group, Model: s.options.Router.Public(b.Text("model")), Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}}
 	if !isVideo(b) {
+		if relayed.Model != "" && b.Flag("background") && x.Caller.Allows(relayed.Model) && !s.options.Router.Serves(relayed) {
+			if video := (router.Want{Group: relayed.Group, Model: relayed.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}}); s.options.Router.Serves(video) {
+				return true, providers.InvalidField("background", "Invalid request: 'background' is possible with a video alone for this model: 'response_format' with the type video.")
+			}
+		}
 		return false, nil
 	}
 	if !b.Flag("background") {
-		relayed := router.Want{Group: x.Caller.Group, Model: s.options.Router.Public(b.Text("model")), Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}}
 		if s.options.Router.Serves(relayed) {
 			return false, nil
 		}

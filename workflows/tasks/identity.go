@@ -57,6 +57,9 @@ func encodeID(b []byte) string {
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b))
 }
 
+// NamesTask tells whether the text begins as task ids do, so that it can be no other service's.
+func NamesTask(s string) bool { return strings.HasPrefix(s, idPrefix) }
+
 // IsTaskID tells whether the text has a task id's form, so that strangers' paths do not reach Temporal.
 func IsTaskID(s string) bool {
 	rest, ok := strings.CutPrefix(s, idPrefix)

@@ -1,0 +1,44 @@
+package calls
+
+import (
+	"maps"
+	"net/http"
+
+	"modelrelay/api/edge"
+	"modelrelay/providers"
+)
+
+// Kept passes on what the upstream that made an earlier answer for the caller's token says of it. It costs nothing. What it lets
+// through of a 2xx answer is its status, what describes its body, and the body.
+func (c *Calls) Kept(x *edge.Request, r *http.Request, kept providers.Kept) error {
+	if err := x.Permit(edge.RelayPermission); err != nil {
+		return err
+	}
+	answer, err := c.options.Relay.Kept(r.Context(), x.Caller.Group, x.Caller.ID, kept)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	o := &x.Outcome
+	o.Channel, o.Attempts, o.Provider, o.Stream = answer.Channel, answer.Attempts, answer.Provider, answer.Stream
+	maps.Copy(x.Header(), answer.Header)
+	ch := charge{request: x, settled: true} // the call that made it was charged
+	if answer.Stream {
+		err = c.copyStream(&ch, r, answer, Events{})
+	} else {
+		err = c.copyPlain(&ch, r, answer, false)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case x.Status() == 0:
+		for name := range answer.Header {
+			x.Header().Del(name)
+		}
+		return err
+	case answer.Stream && providers.AsFault(err).Kind == providers.Canceled:
+		return nil // clients leave behind a stream's last event
+	}
+	x.Fault = providers.AsFault(err)
+	panic(http.ErrAbortHandler) // so that no client takes a part for the whole
+}

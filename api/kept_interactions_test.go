@@ -1,0 +1,114 @@
+package api_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"modelrelay/api"
+	"modelrelay/providers"
+	"modelrelay/providers/catalog"
+	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
+)
+
+// made remembers who made what, as the store does.
+type madeBy struct {
+	mu  sync.Mutex
+	ids map[string]relay.Maker
+}
+
+func (m *madeBy) Remember(id string, by relay.Maker) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ids[id] = by
+}
+
+func (m *madeBy) Find(_ context.Context, id string) relay.Maker {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ids[id]
+}
+
+// TestRelayedInteractionIsKept: a relayed interaction is read, cancelled and deleted at the channel and with the key that made it,
+// below both prefixes; for another token, and where nobody remembers it, it does not exist.
+func TestRelayedInteractionIsKept(t *testing.T) {
+	t.Parallel()
+	const doing = `{"id":"int_1","object":"interaction","status":"in_progress"}`
+	var asked []string
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = append(asked, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("X-Goog-Api-Key")+" "+string(body))
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Query().Get("stream") == "true":
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "event: interaction.complete\ndata: {\"event_id\":\"2\"}\n\n")
+		case r.Method == http.MethodDelete:
+			w.WriteHeader(http.StatusOK)
+		case strings.HasSuffix(r.URL.Path, "/int_gone"):
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"error":{"code":404,"message":"No interaction.","status":"NOT_FOUND"}}`)
+		default:
+			_, _ = io.WriteString(w, doing)
+		}
+	}))
+	t.Cleanup(upstream.Close)
+	vendors := catalog.New(upstream.Client())
+	channels := router.New(vendors, []providers.Channel{
+		{Name: "other", Vendor: "gemini", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"other-key"}, Models: map[string]string{"n": ""}, Groups: []string{"default"}},
+		{Name: "main", Vendor: "gemini", BaseURL: upstream.URL, Keys: []providers.Secret{"main-key"}, Models: map[string]string{"m": ""}, Groups: []string{"default"}},
+		{Name: "closed", Vendor: "gemini", BaseURL: upstream.URL, Keys: []providers.Secret{"main-key"}, Models: map[string]string{"m": ""}, Groups: []string{"others"}},
+	}, nil)
+	makers := &madeBy{ids: make(map[string]relay.Maker)}
+	g := newGateway(t, nil, func(_ *gateway, o *api.Options) {
+		o.Router, o.Relay = channels, relay.New(channels, vendors, &relay.Options{Makers: makers})
+	})
+	if rec := g.do(t, request("POST", "/v1beta/interactions", `{"model":"m","input":"p","background":true}`)); rec.Code != http.StatusOK || rec.Body.String() != doing {
+		t.Fatalf("create: %d %s", rec.Code, rec.Body)
+	}
+	maker := makers.Find(t.Context(), "int_1")
+	if maker.Channel != "main" || maker.Token == "" {
+		t.Fatalf("made by %+v", maker)
+	}
+	makers.Remember("int_gone", maker)
+	for id, by := range map[string]relay.Maker{
+		"int_annas":  {KeyRef: maker.KeyRef, Token: "anna"},
+		"int_old":    {KeyRef: maker.KeyRef},
+		"int_closed": {KeyRef: providers.KeyRef{Channel: "closed", Fingerprint: maker.Fingerprint}, Token: maker.Token},
+		"int_keyed":  {KeyRef: providers.KeyRef{Channel: "main", Fingerprint: "gone"}, Token: maker.Token},
+	} {
+		makers.Remember(id, by)
+	}
+	for _, tc := range []struct{ method, path, want, body string }{
+		{"GET", "/v1beta/interactions/int_1", "GET /v1beta/interactions/int_1 main-key ", doing},
+		{"GET", "/v1/interactions/int_1?include_input=true&key=x&wait=3", "GET /v1beta/interactions/int_1?include_input=true main-key ", doing},
+		{"GET", "/v1beta/interactions/int_1?stream=true&last_event_id=1", "GET /v1beta/interactions/int_1?last_event_id=1&stream=true main-key ", "event_id"},
+		{"POST", "/v1beta/interactions/int_1/cancel", "POST /v1beta/interactions/int_1/cancel main-key ", doing},
+		{"DELETE", "/v1/interactions/int_1", "DELETE /v1beta/interactions/int_1 main-key ", ""},
+	} {
+		asked = nil
+		rec := g.do(t, request(tc.method, tc.path, ""))
+		if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), tc.body) || len(asked) != 1 || asked[0] != tc.want {
+			t.Errorf("%s %s: %d %s, asked %q", tc.method, tc.path, rec.Code, rec.Body, asked)
+		}
+	}
+	if rec := g.do(t, request("GET", "/v1beta/interactions/int_gone", "")); rec.Code != http.StatusNotFound || !strings.Contains(rec.Body.String(), "No interaction.") {
+		t.Errorf("one that the upstream has no more: %d %s", rec.Code, rec.Body)
+	}
+	asked = nil
+	for _, id := range []string{"int_annas", "int_old", "int_closed", "int_keyed", "int_nobodys", "..%2Fmodels"} {
+		for _, way := range []struct{ method, path string }{{"GET", ""}, {"POST", "/cancel"}, {"DELETE", ""}} {
+			if rec := g.do(t, request(way.method, "/v1beta/interactions/"+id+way.path, "")); rec.Code != http.StatusNotFound {
+				t.Errorf("%s of %s: %d %s", way.method, id, rec.Code, rec.Body)
+			}
+		}
+	}
+	if len(asked) > 0 {
+		t.Errorf("the upstream was asked %q", asked)
+	}
+}
