@@ -45,7 +45,7 @@ func (r *Relay) Kept(ctx context.Context, group, token string, kept providers.Ke
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
 		Channel: channel.Name, Vendor: channel.Vendor, Provider: vendor.Convention(), Attempts: 1,
 	}
-	body := &body{upstream: resp.Body, clock: clock, idle: r.idle, cancel: cancel, callerErr: ctx.Err, cause: func() error { return context.Cause(sent) }}
+	body := &body{upstream: resp.Body, clock: clock, idle: r.idle, cancel: cancel, caller: ctx, sent: sent}
 	answer.Body = body
 	if resp.ContentLength == 0 || resp.StatusCode == http.StatusNoContent { // a delete may say nothing
 		clock.stop()
