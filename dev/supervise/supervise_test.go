@@ -27,7 +27,7 @@ func TestKilledIsStartedAgain(t *testing.T) {
 		pids <- pid
 	})
 	err := group.Start(t.Context(), supervise.Unit{
-		Name: "sleeper", Command: func() *exec.Cmd { return exec.Command("sleep", "1000") }, Grace: patience, //nolint:noctx // the group ends it
+		Name: "sleeper", Command: func() *exec.Cmd { return exec.Command("sleep", "1000") }, Grace: patience,
 		Ready: func(context.Context) error { return nil },
 	})
 	if err != nil {
@@ -80,7 +80,7 @@ func TestNeverReady(t *testing.T) {
 		cancel()
 	}()
 	err := group.Start(wait, supervise.Unit{
-		Name: "failing", Command: func() *exec.Cmd { return exec.Command("sh", "-c", "exit 7") }, Grace: patience, //nolint:noctx // the group ends it
+		Name: "failing", Command: func() *exec.Cmd { return exec.Command("sh", "-c", "exit 7") }, Grace: patience,
 		Ready: func(context.Context) error { return errors.New("does not answer") },
 	})
 	if err == nil || !strings.Contains(err.Error(), "failing is not ready: does not answer") || !strings.Contains(err.Error(), "exit status 7") {
