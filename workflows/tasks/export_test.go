@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"modelrelay/providers"
+	"modelrelay/storage/taskindex"
 )
 
 // Options are the client's.
 func (c *Client) Options() ClientOptions { return c.opts }
 
 // Hint is what Follow does when another process tells of a change.
-func (c *Client) Hint(id string) { c.watches.hint(id) }
+func (c *Client) Hint(id string) { c.heard(taskindex.Change{TaskID: id}) }
 
 // Prompts are what a process keeps of requests.
 type Prompts struct{ *promptCache }

@@ -56,11 +56,14 @@ func TestFindWithoutTheEngine(t *testing.T) {
 		find("after ten seconds", 1, 10)
 		<-time.After(1500 * time.Millisecond)
 		find("a moment later", 0, 11)
+		c.Hint(id)
+		<-time.After(1500 * time.Millisecond)
+		find("told of a change", 1, 13)
 		if _, err := other.Cancel(t.Context(), id, "demo"); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(1100 * time.Millisecond)
-		find("called off elsewhere", 1, 14)
+		find("called off elsewhere", 1, 16)
 		<-time.After(time.Minute)
 		find("when the next poll is due", 1, 60)
 		<-time.After(2 * time.Second)

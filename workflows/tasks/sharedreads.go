@@ -41,6 +41,8 @@ type look[V any] struct {
 	at    time.Time // when it began: what has happened since it does not tell
 	value V
 	err   error
+	// doubted: it must not be renewed. The lock is shared's.
+	doubted bool
 }
 
 func newShared[K comparable, V any](life time.Duration) *shared[K, V] {
@@ -76,9 +78,9 @@ func (r *shared[K, V]) do(ctx context.Context, key K, read func(context.Context)
 	}
 }
 
-// renewing is read, or again where that can do without it. old is the look before, nil for none.
+// renewing is read, or again where that can do without it. old is the look before, nil for none. The caller holds the lock.
 func (r *shared[K, V]) renewing(old *look[V], read func(context.Context) (V, error)) func(context.Context) (V, error) {
-	if r.again == nil || old == nil {
+	if r.again == nil || old == nil || old.doubted {
 		return read
 	}
 	select {
@@ -121,4 +123,13 @@ func (r *shared[K, V]) forget(key K) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.looks, key)
+}
+
+// doubt has the next look at a key be a read, once the last one's life is over.
+func (r *shared[K, V]) doubt(key K) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l, ok := r.looks[key]; ok {
+		l.doubted = true
+	}
 }

@@ -58,12 +58,17 @@ func moved(last, now Task) bool {
 // Follow hears from other processes which tasks have changed, until ctx ends. Without it, and while Redis is away,
 // watchers hear of changes within ten seconds.
 func (c *Client) Follow(ctx context.Context) {
-	c.opts.Changes.Follow(ctx, nil, func(change taskindex.Change) {
-		if change.Ended {
-			c.reads.forget(change.TaskID)
-		}
-		c.watches.hint(change.TaskID)
-	})
+	c.opts.Changes.Follow(ctx, nil, c.heard)
+}
+
+// heard takes a hint: what was read before is not told again without the engine.
+func (c *Client) heard(change taskindex.Change) {
+	if change.Ended {
+		c.reads.forget(change.TaskID)
+	} else {
+		c.reads.doubt(change.TaskID)
+	}
+	c.watches.hint(change.TaskID)
 }
 
 // watches are the watched tasks of a process. Their timers run as long as somebody watches, and one look longer, so that
