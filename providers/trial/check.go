@@ -77,8 +77,10 @@ func (a Ask) Check(ctx context.Context) Verdict {
 		if len(names) == 1 {
 			v.Words = "address and key are good, and so is the right to " + providers.Shown(names[0])
 		}
+	case len(names) == 0:
+		v.OK, v.Words = true, "address and key are good"
 	default:
-		v.OK, v.Words = true, "address and key are good; this vendor tells of rights only when it is paid"
+		v.OK, v.Words = true, "address and key are good; which models the key may use is not told for free"
 	}
 	return v
 }

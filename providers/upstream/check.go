@@ -95,8 +95,12 @@ func (j *Jobs) CheckModels(ctx context.Context, to providers.Target, path string
 	looked := 0
 	for _, model := range models {
 		model = strings.TrimPrefix(model, "models/")
-		if slices.Contains(names, model) || looked == mostLooked {
+		if slices.Contains(names, model) {
 			continue
+		}
+		if looked == mostLooked {
+			checked.Told = false
+			break
 		}
 		looked++
 		_, err := j.Free(ctx, to, path+"/"+url.PathEscape(model))
