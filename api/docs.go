@@ -62,7 +62,11 @@ const consoleRoot = console.Root
 func (s *Server) addConsole(mux chi.Router, pages http.Handler) {
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		pages.ServeHTTP(w, r)
-		edge.At(w).Operation = cmp.Or(operationOf(r.Pattern), consoleRoot)
+		operation := cmp.Or(operationOf(r.Pattern), consoleRoot)
+		if operation == consoleRoot+"/assets/" { // parts of pages, whose own line is enough
+			operation = edge.Probe
+		}
+		edge.At(w).Operation = operation
 	}
 	mux.HandleFunc(consoleRoot, serve)
 	mux.HandleFunc(consoleRoot+"/*", serve)

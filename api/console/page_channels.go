@@ -146,7 +146,9 @@ const shownModels = 4
 type channelData struct {
 	Channel channelState
 	State   Cell
-	Keys    *Table
+	// Fault is its last one, with when that was.
+	Fault Cell
+	Keys  *Table
 	// Tested is what came of a test, nil where there was none.
 	Tested *channelTest
 }
@@ -210,7 +212,7 @@ func (v *View) channel() (channelData, error) {
 		return channelData{}, &Problem{Status: 404}
 	}
 	c := channels[at]
-	data := channelData{Channel: c, State: c.cell(v), Keys: &Table{
+	data := channelData{Channel: c, State: c.cell(v), Fault: c.fault(), Keys: &Table{
 		ID: "keys", Caption: "channel.keys", Empty: "channel.keys.none",
 		Columns: []Column{{Word: "channel.key"}, {Word: "channel.state"}, {Word: "channel.calls", Number: true}, {Word: "channel.faults", Number: true}, {Word: "channel.fault"}},
 	}}

@@ -175,7 +175,7 @@ func showModels(v *View) (*modelsData, error) {
 			use.Text, cost.Text = v.Number(model.Use.Requests+model.Use.Tasks), v.Money(model.Use.Cost)
 		}
 		data.Table.Rows = append(data.Table.Rows, Row{ID: model.ID, Cells: []Cell{
-			name, {Text: strings.ReplaceAll(strings.Join(model.Formats, ", "), ".", " ")}, who, {Text: strings.Join(model.Groups, ", ")}, price, usual, use, cost,
+			name, formatsCell(model.Formats), who, {Text: strings.Join(model.Groups, ", ")}, price, usual, use, cost,
 		}})
 	}
 	if len(list.Unpriced) > 0 {
@@ -243,4 +243,13 @@ func draftPrices(v *View) (string, any, error) {
 		}})
 	}
 	return "", data, nil
+}
+
+// formatsCell names the first formats, and how many more there are.
+func formatsCell(formats []string) Cell {
+	cell := Cell{Text: strings.ReplaceAll(strings.Join(formats[:min(len(formats), shownModels)], ", "), ".", " ")}
+	if more := len(formats) - shownModels; more > 0 {
+		cell.Note = "+" + strconv.Itoa(more)
+	}
+	return cell
 }

@@ -15,7 +15,8 @@ import (
 // maxRequestID is how much of a client's own request id is kept.
 const maxRequestID = 128
 
-// Probe is the operation of the health routes and of browsers' preflights, whose log lines nobody wants.
+// Probe is the operation of the health routes, of browsers' preflights and of the files that pages load, whose log lines nobody
+// wants.
 const Probe = "probe"
 
 // notAPage is the policy of answers: whatever a model, a vendor or a client put into one, a browser that opens it runs

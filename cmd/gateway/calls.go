@@ -52,8 +52,12 @@ func (p *parts) callLog(m *Main) (edge.Called, *calllog.Log) {
 		if r.Token == "" { // strangers who try keys are no traffic
 			return
 		}
+		channel := r.Channel
+		if n := len(r.Tries); channel == "" && n > 0 { // the one that failed last
+			channel = r.Tries[n-1].Channel
+		}
 		sums.Add(traffic.Entry{
-			At: time.Now(), Model: r.Model, Channel: r.Channel, Failed: failed(r), Tokens: r.Input + r.Output, Cost: r.Cost, First: r.First,
+			At: time.Now(), Model: r.Model, Channel: channel, Failed: failed(r), Tokens: r.Input + r.Output, Cost: r.Cost, First: r.First,
 		})
 	}
 	if p.cfg.Calls.Recent == 0 {

@@ -11,8 +11,9 @@ type Filter struct {
 	// ID is any id of the call: the request's, its trace's, a vendor's, or its task's.
 	ID string
 	// Token is a token's id, Nobody the calls that no token made.
-	Token                     string
-	Nobody                    bool
+	Token  string
+	Nobody bool
+	// Channel is one that answered, or was asked and did not.
 	Model, Channel, Operation string
 	// Fault is a kind of fault; Failed selects all that have one, or a status of 400 and more.
 	Fault  string
@@ -34,12 +35,14 @@ type matcher struct {
 	filter Filter
 	needs  []string // each stands in a line that fits
 	id     string   // quoted, as any of the ids stands
+	// asked and tried are a channel as the one that answered and as one among the tries; "" for none.
+	asked, tried string
 }
 
 func (f Filter) matcher() matcher {
 	m := matcher{filter: f}
 	for _, member := range [...]struct{ name, value string }{
-		{"token", f.Token}, {"model", f.Model}, {"channel", f.Channel}, {"operation", f.Operation}, {"fault", f.Fault},
+		{"token", f.Token}, {"model", f.Model}, {"operation", f.Operation}, {"fault", f.Fault},
 	} {
 		if member.value != "" {
 			m.needs = append(m.needs, string(appendText(nil, member.name, member.value, nameMost)))
@@ -47,6 +50,10 @@ func (f Filter) matcher() matcher {
 	}
 	if f.Stream != nil && *f.Stream {
 		m.needs = append(m.needs, string(appendFlag(nil, "stream", true)))
+	}
+	if f.Channel != "" {
+		m.asked = string(appendText(nil, "channel", f.Channel, nameMost))
+		m.tried = string(appendText(nil, "c", f.Channel, nameMost))
 	}
 	if f.ID != "" {
 		m.id = `":"` + string(appendEscaped(nil, f.ID, idMost)) + `"`
@@ -64,6 +71,8 @@ func (m *matcher) fits(line string) bool {
 	f := &m.filter
 	switch status := numberOf(line, "status"); {
 	case m.id != "" && !m.named(line):
+		return false
+	case m.asked != "" && !strings.Contains(line, m.asked) && !strings.Contains(line, m.tried):
 		return false
 	case f.Stream != nil && !*f.Stream && numberOf(line, "stream") != 0:
 		return false

@@ -121,7 +121,7 @@ func TestFilters(t *testing.T) {
 		"model":            {calllog.Filter{Model: "gpt é\x01"}, "full"},
 		"beginning":        {calllog.Filter{Model: "gpt"}, ""},
 		"forged":           {calllog.Filter{Model: "forged"}, ""},
-		"channel":          {calllog.Filter{Channel: "a"}, "plain"},
+		"channel":          {calllog.Filter{Channel: "a"}, "plain full"},
 		"operation":        {calllog.Filter{Operation: "createMessage"}, "plain"},
 		"status":           {calllog.Filter{Status: 401}, "nobody"},
 		"class":            {calllog.Filter{Status: 5}, "full"},
@@ -140,7 +140,7 @@ func TestFilters(t *testing.T) {
 		"no id":            {calllog.Filter{ID: "tok_b"}, ""},
 		"id and other's":   {calllog.Filter{ID: "req_2", Token: "tok_a"}, ""},
 		"several at once":  {calllog.Filter{Status: 5, Slower: time.Second, Stream: &yes, Token: "tok_a"}, "full"},
-		"nothing has both": {calllog.Filter{Status: 5, Channel: "a"}, ""},
+		"nothing has both": {calllog.Filter{Status: 5, Channel: "none"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

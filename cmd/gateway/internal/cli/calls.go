@@ -23,7 +23,7 @@ type Calls struct {
 
 	Token     string        `help:"Calls of this token, by its name or id." placeholder:"NAME"`
 	Model     string        `help:"Calls of this model." placeholder:"NAME"`
-	Channel   string        `help:"Calls that this channel answered." placeholder:"NAME"`
+	Channel   string        `help:"Calls that this channel answered, or failed." placeholder:"NAME"`
 	Operation string        `help:"Calls of this operation, by its id in the OpenAPI document." placeholder:"ID"`
 	Status    string        `help:"Calls with this HTTP status, a class such as 5xx, or failed." placeholder:"WORD"`
 	Fault     string        `help:"Calls that failed in this way, or any." placeholder:"KIND"`
