@@ -92,13 +92,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 		return nil, err
 	}
 	m.onClose(func() error { p.temporal.Close(); return nil })
-	p.archive, err = archive.New(archive.Options{
-		Endpoint: cfg.Archive.Endpoint, Bucket: cfg.Archive.Bucket, AccessKey: cfg.Archive.AccessKey,
-		SecretKey: cfg.Archive.SecretKey.Reveal(), Region: cfg.Archive.Region,
-		PublicEndpoint: cfg.Archive.PublicEndpoint,
-		Buffers:        buffersPerCopy * cfg.Video.Copies,
-	})
-	if err != nil {
+	if p.archive, err = archive.New(cfg.Archive.Options(buffersPerCopy * cfg.Video.Copies)); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
 	upstreams := upstream.NewClient(nil)

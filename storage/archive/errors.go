@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
@@ -51,17 +52,54 @@ func s3Error(ctx context.Context, doing string, err error) error {
 	}
 	if answer, ok := errors.AsType[minio.ErrorResponse](err); ok && answer.StatusCode != 0 {
 		err = fmt.Errorf("%s (%s)", answer.Code, strings.TrimSpace(answer.Message))
+		remedy := remedyOf(answer.Code)
+		if remedy != "" {
+			err = fmt.Errorf("%s: %w", remedy, err)
+		}
 		switch {
 		case answer.Code == minio.NoSuchKey:
 			return fmt.Errorf("%s: %w", doing, storage.ErrNotFound)
-		case answer.StatusCode >= 500, answer.StatusCode == 429, answer.StatusCode == 408,
+		case remedy != "", answer.StatusCode >= 500, answer.StatusCode == 429, answer.StatusCode == 408,
 			answer.StatusCode == 401, answer.StatusCode == 403, answer.StatusCode == 404, answer.StatusCode == 409:
 			return fmt.Errorf("%s: %w: %w", doing, storage.ErrUnavailable, err)
 		}
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	if u, ok := errors.AsType[*url.Error](err); ok {
+	if u, ok := errors.AsType[*url.Error](err); ok && !errors.Is(err, errCredentials) {
 		err = u.Err // the address holds the key and, in links, a signature
 	}
+	var (
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+	)
+	if errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid) {
+		err = fmt.Errorf("the store's certificate is not trusted, see archive.ca and archive.endpoint: %w", err)
+	}
 	return fmt.Errorf("%s: %w: %w", doing, storage.ErrUnavailable, err)
+}
+
+// remedyOf is what an operator looks at for an answer of the store, "" where nothing in the configuration causes it. Until it is
+// mended everything waits, whatever the answer's status.
+func remedyOf(code string) string {
+	switch code {
+	case "InvalidAccessKeyId", "InvalidClientTokenId":
+		return "the store does not know archive.access_key"
+	case "SignatureDoesNotMatch":
+		return "archive.secret_key is not that of archive.access_key"
+	case "ExpiredToken", "InvalidToken", "ExpiredTokenException":
+		return "the credentials that were found for archive are over or not the store's"
+	case "RequestTimeTooSkewed", "RequestExpired":
+		return "the clocks of this machine and of the store differ"
+	case "AccessDenied", "AllAccessDisabled", "AccountProblem":
+		return "the credentials of archive are wrong, or have no right to this at archive.bucket"
+	case "NoSuchBucket", "InvalidBucketName":
+		return "see archive.bucket"
+	case "AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException":
+		return "see archive.region"
+	}
+	if strings.HasPrefix(code, "KMS") || strings.HasPrefix(code, "Kms") {
+		return "the key service of the store refuses, see archive.sse"
+	}
+	return ""
 }

@@ -3,9 +3,12 @@ package archive
 import (
 	"bytes"
 	"context"
+	"crypto/md5" //nolint:gosec // the store's check of the way, no secret's
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
 	"maps"
 	"time"
@@ -66,6 +69,7 @@ type part struct {
 	body io.ReadSeeker
 	size int64
 	sum  string // SHA-256 in hex
+	md5  string // MD5 in Base64, "" where the store needs none
 	free func()
 }
 
@@ -102,7 +106,7 @@ func (p *put) run(ctx context.Context) (object Object, err error) {
 func (p *put) whole(ctx context.Context, only part) (Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
-	info, err := p.store.core.PutObject(ctx, p.store.bucket, p.key, only.body, only.size, "", only.sum, p.options(only.sum))
+	info, err := p.store.core.PutObject(ctx, p.store.bucket, p.key, only.body, only.size, only.md5, only.sum, p.options(only.sum))
 	if err != nil {
 		return Object{}, s3Error(ctx, "store", err)
 	}
@@ -156,7 +160,7 @@ func (p *put) sendPart(ctx context.Context, number int, current part) (etag stri
 	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
 	sent, err := p.store.core.PutObjectPart(ctx, p.store.bucket, p.key, p.upload, number, current.body, current.size,
-		minio.PutObjectPartOptions{Sha256Hex: current.sum, DisableContentSha256: true})
+		minio.PutObjectPartOptions{Md5Base64: current.md5, Sha256Hex: current.sum, DisableContentSha256: true})
 	return sent.ETag, s3Error(ctx, fmt.Sprintf("store part %d", number), err)
 }
 
@@ -176,7 +180,7 @@ func (p *put) options(sum string) minio.PutObjectOptions {
 		}
 		meta[metaSHA256] = sum
 	}
-	return minio.PutObjectOptions{ContentType: p.contentType(), UserMetadata: meta, DisableContentSha256: true}
+	return minio.PutObjectOptions{ContentType: p.contentType(), UserMetadata: meta, DisableContentSha256: true, ServerSideEncryption: p.store.sse}
 }
 
 func (p *put) contentType() string {
@@ -231,7 +235,7 @@ func (p *put) next(ctx context.Context) (part, bool, error) {
 		}
 		n += more
 	}
-	return part{body: bytes.NewReader(buffer[:n]), size: int64(n), sum: p.sum(buffer[:n]), free: free}, last, nil
+	return part{body: bytes.NewReader(buffer[:n]), size: int64(n), sum: p.sum(buffer[:n]), md5: p.md5(buffer[:n]), free: free}, last, nil
 }
 
 // nextInPlace is next for a source whose bytes need no copy.
@@ -239,8 +243,13 @@ func (p *put) nextInPlace(at io.ReaderAt) (part, bool, error) {
 	from := p.source.start + p.source.read
 	n := min(partSize, p.source.size-p.source.read)
 	body := io.NewSectionReader(at, from, n)
-	own := sha256.New()
-	copied, err := io.Copy(io.MultiWriter(own, p.source.sum), body)
+	own, legacy := sha256.New(), io.Discard
+	var checked hash.Hash
+	if p.store.sendMD5 {
+		checked = md5.New() //nolint:gosec // the store's check of the way, no secret's
+		legacy = checked
+	}
+	copied, err := io.Copy(io.MultiWriter(own, p.source.sum, legacy), body)
 	if err != nil {
 		return part{}, false, fmt.Errorf("%w: %w", ErrSource, err)
 	}
@@ -249,12 +258,25 @@ func (p *put) nextInPlace(at io.ReaderAt) (part, bool, error) {
 		return part{}, false, p.source.short()
 	}
 	p.progress()
-	return part{body: body, size: n, sum: hex.EncodeToString(own.Sum(nil)), free: func() {}}, p.source.read == p.source.size, nil
+	only := part{body: body, size: n, sum: hex.EncodeToString(own.Sum(nil)), free: func() {}}
+	if checked != nil {
+		only.md5 = base64.StdEncoding.EncodeToString(checked.Sum(nil))
+	}
+	return only, p.source.read == p.source.size, nil
 }
 
 func (p *put) sum(piece []byte) string {
 	sum := sha256.Sum256(piece)
 	return hex.EncodeToString(sum[:])
+}
+
+// md5 is the MD5 of a piece where the store wants it.
+func (p *put) md5(piece []byte) string {
+	if !p.store.sendMD5 {
+		return ""
+	}
+	sum := md5.Sum(piece) //nolint:gosec // the store's check of the way, no secret's
+	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 func (p part) release() {

@@ -12,33 +12,18 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/encrypt"
 
 	"modelrelay/storage"
 )
 
 // MaxDocument is the most that PutJSON stores and GetJSON reads, in bytes.
 const MaxDocument = 8 << 20
-
-// Options name the S3 store.
-type Options struct {
-	Endpoint string // http(s)://host:port, no path
-	// PublicEndpoint is where the readers of Presign's links reach the store, as Endpoint is written; empty: there.
-	PublicEndpoint string
-	Bucket         string
-	AccessKey      string
-	SecretKey      string
-	Region         string // empty: us-east-1
-	Buffers        int    // of 5 MiB each, shared by all Puts of unread sources; default 12, at least 2
-	// Stall is how long the store may keep a Reader waiting for its answer or for the next bytes; default 20 s.
-	Stall time.Duration
-}
 
 // Store keeps objects in one bucket of an S3 store. Safe for concurrent use.
 //
@@ -50,6 +35,9 @@ type Store struct {
 	bucket    string
 	region    string
 	secure    bool
+	mayMake   bool               // the bucket
+	sse       encrypt.ServerSide // nil: as the bucket says
+	sendMD5   bool
 	transport *http.Transport
 	stall     time.Duration
 	slots     chan struct{} // one per buffer
@@ -95,15 +83,25 @@ func New(opts Options) (*Store, error) {
 	if opts.Stall == 0 {
 		opts.Stall = 20 * time.Second
 	}
+	sse, err := serverSide(opts.Encryption)
+	if err != nil {
+		return nil, err
+	}
+	lookup, known := map[string]minio.BucketLookupType{
+		"": minio.BucketLookupAuto, StyleAuto: minio.BucketLookupAuto, StylePath: minio.BucketLookupPath, StyleVirtual: minio.BucketLookupDNS,
+	}[opts.Style]
+	if !known {
+		return nil, fmt.Errorf("archive style: %q is unknown", opts.Style)
+	}
 	s := &Store{
-		bucket: opts.Bucket,
+		bucket: opts.Bucket, mayMake: !opts.MayNotCreate, sse: sse, sendMD5: opts.ContentMD5,
 		stall:  opts.Stall,
 		region: opts.Region,
 		secure: u.Scheme == "https",
 		slots:  make(chan struct{}, max(2, opts.Buffers)),
 		transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-			TLSHandshakeTimeout:   5 * time.Second,
+			TLSHandshakeTimeout:   handshakeTimeout,
 			ResponseHeaderTimeout: time.Minute,
 			MaxIdleConns:          256,
 			MaxIdleConnsPerHost:   64,
@@ -112,11 +110,15 @@ func New(opts Options) (*Store, error) {
 		},
 	}
 	inside := minio.Options{
-		Creds:      credentials.NewStaticV4(opts.AccessKey, opts.SecretKey, ""),
-		Secure:     s.secure,
-		Region:     opts.Region,
-		Transport:  s.transport,
-		MaxRetries: 3,
+		Creds:        newCredentials(opts),
+		Secure:       s.secure,
+		Region:       opts.Region,
+		BucketLookup: lookup,
+		Transport:    s.transport,
+		MaxRetries:   3,
+	}
+	if opts.TLS != nil {
+		s.transport.DialTLSContext = dialTLS(s.transport.DialContext, opts.TLS)
 	}
 	if s.core, err = minio.NewCore(u.Host, &inside); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
@@ -126,16 +128,10 @@ func New(opts Options) (*Store, error) {
 	if s.public, err = minio.NewCore(public.Host, &outside); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
-	return s, nil
-}
-
-// storeAddress reads the address of a store.
-func storeAddress(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return nil, errors.New("want http(s)://host:port")
+	for _, core := range []*minio.Core{s.core, s.public} {
+		core.SetS3EnableDualstack(false) // AWS is asked at the endpoint that was named, as rules of networks and policies expect
 	}
-	return u, nil
+	return s, nil
 }
 
 // Close lets idle connections go. Readers that are open go on.
@@ -144,17 +140,24 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// EnsureBucket makes the bucket where there is none.
+// EnsureBucket makes the bucket where there is none, unless Options.MayNotCreate says otherwise.
 func (s *Store) EnsureBucket(ctx context.Context) error {
+	doing := fmt.Sprintf("find bucket %q", s.bucket)
 	exists, err := s.core.BucketExists(ctx, s.bucket)
-	if err == nil && !exists {
+	switch {
+	case err == nil && !exists && !s.mayMake:
+		return fmt.Errorf("%s: %w: there is none, and archive.create_bucket is false", doing, storage.ErrUnavailable)
+	case err == nil && !exists:
+		doing = fmt.Sprintf("make bucket %q", s.bucket)
 		err = s.core.MakeBucket(ctx, s.bucket, minio.MakeBucketOptions{Region: s.region})
 		switch minio.ToErrorResponse(err).Code {
 		case minio.BucketAlreadyOwnedByYou, minio.BucketAlreadyExists:
 			err = nil
+		case minio.AccessDenied:
+			doing += " (make it by other means, or give the right s3:CreateBucket)"
 		}
 	}
-	return s3Error(ctx, fmt.Sprintf("make bucket %q", s.bucket), err)
+	return s3Error(ctx, doing, err)
 }
 
 // Ping asks the store for the bucket, for at most two seconds. The error is storage.ErrUnavailable when there is no answer

@@ -13,6 +13,7 @@ import (
 	"modelrelay/providers"
 	"modelrelay/providers/router"
 	"modelrelay/storage"
+	"modelrelay/storage/archive"
 	"modelrelay/storage/calllog"
 )
 
@@ -96,17 +97,6 @@ type Metrics struct {
 type Log struct {
 	Level  string `yaml:"level" doc:"debug, info, warn or error"`
 	Format string `yaml:"format" doc:"json or text"`
-}
-
-// Archive is the S3 store of finished videos and input media.
-type Archive struct {
-	Endpoint  string           `yaml:"endpoint" doc:"http(s)://host:port of an S3 store"`
-	Bucket    string           `yaml:"bucket" doc:"bucket name; made at start where it is missing"`
-	AccessKey string           `yaml:"access_key" doc:"S3 access key"`
-	SecretKey providers.Secret `yaml:"secret_key" doc:"S3 secret key"`
-	Region    string           `yaml:"region" doc:"S3 region"`
-	// PublicEndpoint is where clients reach the store.
-	PublicEndpoint string `yaml:"public_endpoint" doc:"http(s)://host:port at which clients reach the store, for the links of video.presigned_urls; empty: archive.endpoint"`
 }
 
 // Video bounds the life of a task.
@@ -221,7 +211,7 @@ func Default() Config {
 		Log:      Log{Level: "info", Format: "json"},
 		Redis:    Redis{URL: "redis://127.0.0.1:6379/0", Prefix: storage.Prefix},
 		Temporal: Temporal{Address: "127.0.0.1:7233", Namespace: "default", TaskQueue: "video"},
-		Archive:  Archive{Endpoint: "http://127.0.0.1:9000", Bucket: "videos", Region: "us-east-1"},
+		Archive:  Archive{Endpoint: "http://127.0.0.1:9000", Bucket: "videos", Region: "us-east-1", Style: archive.StyleAuto, CreateBucket: true},
 		Video: Video{
 			Retention: 72 * time.Hour, QueueLimit: 24 * time.Hour, Deadline: 6 * time.Hour, JobAttempts: 2, ArchiveDeadline: 24 * time.Hour,
 			PollMin: 2 * time.Second, PollMax: 30 * time.Second, Copies: 8, MaxOutputBytes: 2 << 30,
@@ -254,7 +244,7 @@ func Parse(file string, text []byte, env func(string) (string, bool), vendors pr
 	cfg := Default()
 	dec := &decoder{env: env, folder: filepath.Dir(file), places: map[string]place{}, lost: map[place]bool{}}
 	dec.document(text, &cfg)
-	inFolder(dec.folder, &cfg.Redis.TLS.CA, &cfg.Redis.TLS.Cert, &cfg.Redis.TLS.Key)
+	inFolder(dec.folder, &cfg.Redis.TLS.CA, &cfg.Redis.TLS.Cert, &cfg.Redis.TLS.Key, &cfg.Archive.CA)
 	inFolder(dec.folder, &cfg.TLS.Cert, &cfg.TLS.Key)
 	inFolder(dec.folder, &cfg.Temporal.TLS.CA, &cfg.Temporal.TLS.Cert, &cfg.Temporal.TLS.Key)
 	if len(dec.problems) == 0 {

@@ -111,4 +111,38 @@ func TestRedis(t *testing.T) {
 	}
 }
 
+// TestArchive: what is wrong with the way to the S3 store names its key and its line.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	writeCertificate(t, at("good.pem"), at("good.key"), time.Now().Add(24*time.Hour))
+	load := func(text string) (config.Config, error) {
+		return config.Parse(at("gateway.yaml"), []byte(text), testEnv, testVendors())
+	}
+	for text, want := range map[string]string{
+		"archive: {style: dns}":                                  `1:11: archive.style: "dns" is unknown; known are auto, path, virtual`,
+		"archive: {sse: aes}":                                    `1:11: archive.sse: "aes" is neither s3 nor kms:KEY`,
+		"archive: {sse: \"kms:\"}":                               "archive.sse: ",
+		"archive: {credentials_endpoint: sts}":                   "archive.credentials_endpoint: wants http://host or https://host",
+		"archive: {ca: good.pem}":                                "archive.ca: wants archive.endpoint to begin with https://",
+		"archive: {endpoint: \"https://s3:9000\", ca: none.pem}": "archive.ca: the file cannot be read: open " + at("none.pem"),
+	} {
+		if _, err := load(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+	cfg, err := load("archive: {endpoint: \"https://s3:9000\", style: virtual, sse: \"kms:k\", create_bucket: false, content_md5: true, ca: good.pem}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := cfg.Archive.Options(7)
+	if opts.Style != "virtual" || opts.Encryption != "kms:k" || !opts.MayNotCreate || !opts.ContentMD5 || opts.Buffers != 7 {
+		t.Errorf("got %+v", opts)
+	}
+	if secure, err := opts.TLS(); err != nil || secure.RootCAs == nil {
+		t.Errorf("got %+v, %v", secure, err)
+	}
+}
+
 const testPassword = "server-secret"

@@ -116,17 +116,7 @@ func (v *validator) services(c Config) {
 	checkRedis(v, c.Redis)
 	checkTemporal(v, c.Temporal)
 	checkWorker(v, c.Worker)
-	v.store("archive.endpoint", c.Archive.Endpoint)
-	if c.Archive.PublicEndpoint != "" {
-		v.store("archive.public_endpoint", c.Archive.PublicEndpoint)
-	}
-	v.filled("archive.bucket", c.Archive.Bucket)
-	switch {
-	case c.Archive.AccessKey == "" && c.Archive.SecretKey != "":
-		v.add("archive.access_key", "is missing beside secret_key")
-	case c.Archive.AccessKey != "" && c.Archive.SecretKey == "":
-		v.add("archive.secret_key", "is missing beside access_key")
-	}
+	checkArchive(v, c.Archive)
 }
 
 // store checks the address of an S3 store.

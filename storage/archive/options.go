@@ -1,0 +1,111 @@
+package archive
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7/pkg/encrypt"
+)
+
+// Options name the S3 store.
+type Options struct {
+	Endpoint string // http(s)://host:port, no path
+	// PublicEndpoint is where the readers of Presign's links reach the store, as Endpoint is written; empty: there.
+	PublicEndpoint string
+	Bucket         string
+	// AccessKey and SecretKey are the store's. An empty AccessKey: where programs on AWS find theirs, in the environment, the
+	// shared file, or by a role, refreshed before they expire.
+	AccessKey string
+	SecretKey string
+	// CredentialsEndpoint is where a role's credentials come from, STS or the metadata service; empty: AWS's own.
+	CredentialsEndpoint string
+	Region              string // empty: us-east-1
+	// Style is how a bucket is addressed: StyleAuto, StylePath or StyleVirtual.
+	Style string
+	// Encryption is what the store does to objects at rest: "" as the bucket says, "s3", or "kms:" and the name of a key.
+	Encryption string
+	// ContentMD5 sends the MD5 of every object and part, which a bucket wants whose objects are locked by default.
+	ContentMD5 bool
+	// MayNotCreate has EnsureBucket make no bucket.
+	MayNotCreate bool
+	// TLS is asked at every new connection to an https endpoint, so that files may change. Nil: the roots of the system.
+	TLS     func() (*tls.Config, error)
+	Buffers int // of 5 MiB each, shared by all Puts of unread sources; default 12, at least 2
+	// Stall is how long the store may keep a Reader waiting for its answer or for the next bytes; default 20 s.
+	Stall time.Duration
+}
+
+// Styles of addressing a bucket.
+const (
+	StyleAuto    = "auto"    // as the endpoint's vendor wants it: virtual for AWS, path for others
+	StylePath    = "path"    // https://host/bucket/key
+	StyleVirtual = "virtual" // https://bucket.host/key
+)
+
+// storeAddress reads the address of a store.
+func storeAddress(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return nil, errors.New("want http(s)://host:port")
+	}
+	return u, nil
+}
+
+// Encryptions at rest.
+const (
+	EncryptS3  = "s3"   // by keys of the store
+	EncryptKMS = "kms:" // before the name of a key of its key service
+)
+
+// serverSide reads Options.Encryption.
+func serverSide(text string) (encrypt.ServerSide, error) {
+	key, isKMS := strings.CutPrefix(text, EncryptKMS)
+	switch {
+	case text == "":
+		return nil, nil //nolint:nilnil // the bucket's own default
+	case text == EncryptS3:
+		return encrypt.NewSSE(), nil
+	case isKMS && key != "":
+		sse, err := encrypt.NewSSEKMS(key, nil)
+		if err != nil {
+			return nil, fmt.Errorf("archive encryption: %w", err)
+		}
+		return sse, nil
+	}
+	return nil, errors.New(`archive encryption: want "s3" or "kms:" and a key`)
+}
+
+// dialTLS shakes hands by the newest configuration.
+func dialTLS(dial func(context.Context, string, string) (net.Conn, error), secure func() (*tls.Config, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		config, err := secure()
+		if err != nil {
+			return nil, err
+		}
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if config.ServerName == "" {
+			config = config.Clone()
+			config.ServerName, _, _ = net.SplitHostPort(address) // it was dialed
+		}
+		secured := tls.Client(conn, config)
+		shaking, cancel := context.WithTimeout(ctx, handshakeTimeout)
+		defer cancel()
+		if err := secured.HandshakeContext(shaking); err != nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("handshake with the store: %w", err)
+		}
+		return secured, nil
+	}
+}
+
+// handshakeTimeout bounds a TLS handshake with the store.
+const handshakeTimeout = 5 * time.Second
