@@ -21,6 +21,20 @@ type tryModel struct {
 		Sizes   []string `json:"sizes"`
 	} `json:"video"`
 	Price json.RawMessage `json:"price"`
+	// Channels are those that carry it; a token's own list has none.
+	Channels []struct {
+		State string `json:"state"`
+	} `json:"channels"`
+}
+
+// works tells whether a channel answers for the model now, as far as that is told.
+func (m tryModel) works() bool {
+	for _, channel := range m.Channels {
+		if channel.State == "closed" || channel.State == "" {
+			return true
+		}
+	}
+	return len(m.Channels) == 0
 }
 
 // Seconds and Sizes are a video model's, as an attribute holds them.
@@ -157,15 +171,16 @@ func (m tryModel) serves(kind string) bool {
 	}
 }
 
-// preferred is the model that a form of a kind begins with: a well-known one, else the first that serves it, "" for none.
+// preferred is the model that a form of a kind begins with: a well-known one, else the first that
+// serves it, one that answers now before others; "" for none.
 func preferred(models []tryModel, kind string) string {
-	known, first := map[string]string{snippetChat: "gpt-4o-mini", snippetVideo: "sora-2"}[kind], ""
+	known, first, works := map[string]string{snippetChat: "gpt-4o-mini", snippetVideo: "sora-2"}[kind], "", false
 	for _, m := range models {
 		if m.ID == known {
 			return known
 		}
-		if first == "" && m.serves(kind) {
-			first = m.ID
+		if (first == "" || !works && m.works()) && m.serves(kind) {
+			first, works = m.ID, m.works()
 		}
 	}
 	return first
