@@ -1,0 +1,45 @@
+package main_test
+
+import (
+	"strings"
+	"testing"
+
+	"modelrelay/storage/storagetest"
+)
+
+// TestSetup: each part of what the gateway stands on is looked at for itself; what is away or doubtful is named with the command
+// that mends it, and nothing secret stands in it.
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	server, _ := storagetest.Miniredis(t)
+	text := "admin_key: some-admin-key\n" + configFor("redis://"+server.Addr(), "http://127.0.0.1:1", "sk-demo", "")
+	s := serve(t, text, "--worker=false")
+	type setup struct {
+		Status string
+		Data   []struct {
+			Name, Status string
+			Findings     []struct{ Status, Message, Mend string }
+		}
+	}
+	code, body := s.admin("some-admin-key", "GET", "/admin/setup")
+	if code != 200 {
+		t.Fatalf("%d %s", code, body)
+	}
+	if strings.Contains(body, "some-admin-key") || strings.Contains(body, `"sk-demo"`) {
+		t.Errorf("a secret stands in %s", body)
+	}
+	found := map[string]string{}
+	for _, part := range decode[setup](t, body).Data {
+		found[part.Name] = part.Status
+		for _, finding := range part.Findings {
+			if finding.Message == "" || finding.Status != "ok" && finding.Status != "unknown" && finding.Mend == "" {
+				t.Errorf("%s: %+v says not what to do", part.Name, finding)
+			}
+		}
+	}
+	for name, want := range map[string]string{"redis": "ok", "temporal": "failed", "store": "failed", "clocks": "ok", "configuration": "warning", "versions": "ok"} {
+		if found[name] != want {
+			t.Errorf("%s is %q, want %q in %s", name, found[name], want, body)
+		}
+	}
+}
