@@ -62,7 +62,7 @@ func (s *stage) otherProxies(ctx context.Context, like target) ([]target, error)
 	nginx, err := exec.LookPath("nginx")
 	if err != nil {
 		s.options.Log.Info("nginx is not installed and left out")
-		return others, nil
+		return others, nil //nolint:nilerr // said in the log: it is for orientation
 	}
 	c, err := s.nginx(ctx, nginx)
 	if err != nil {
