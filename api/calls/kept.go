@@ -8,11 +8,12 @@ import (
 	"modelrelay/providers"
 )
 
-// Kept passes on what the upstream that made an earlier answer for the caller's token says of it. It costs nothing. What it lets
+// Kept passes on what the upstream that made an earlier answer for the caller's token says of it. It costs nothing. For a token that may
+// call no models there is no such answer. What it lets
 // through of a 2xx answer is its status, what describes its body, and the body.
 func (c *Calls) Kept(x *edge.Request, r *http.Request, kept providers.Kept) error {
 	if err := x.Permit(edge.RelayPermission); err != nil {
-		return err
+		return providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", kept.ID)
 	}
 	answer, err := c.options.Relay.Kept(r.Context(), x.Caller.Group, x.Caller.ID, kept)
 	if err != nil {
