@@ -46,6 +46,8 @@ type Channel struct {
 	Priority, Weight int
 	// MaxJobs limits video jobs in flight at this upstream; 0 means no limit.
 	MaxJobs int
+	// MaxCalls limits the synchronous calls and conversations that one process has under way at this upstream; 0 means no limit.
+	MaxCalls int
 	// Dialect says which of OpenAI's APIs for chats the upstream has, "" for both. Of other vendors it says nothing.
 	Dialect string
 	// NativeOnly: calls in other formats are not translated for this channel.

@@ -153,12 +153,16 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	if p.cfg.Video.PresignedURLs {
 		links = p.archive
 	}
+	calls := relay.New(p.router, p.catalog, &relay.Options{
+		MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
+		Door:   translate.New(&translate.Options{Recall: recollections{recalled}}),
+		Makers: responseAffinity{answers}, Tried: p.metrics.Tried(), Tracer: p.tracer,
+	})
+	if err := p.metrics.WatchSeats(p.router, calls.Waiting); err != nil {
+		return nil, err
+	}
 	edge := api.New(api.Options{
-		Relay: relay.New(p.router, p.catalog, &relay.Options{
-			MaxAttempts: p.cfg.Relay.MaxAttempts, FirstByte: p.cfg.Relay.FirstByteTimeout, Idle: p.cfg.Relay.IdleTimeout, Log: p.log,
-			Door:   translate.New(&translate.Options{Recall: recollections{recalled}}),
-			Makers: responseAffinity{answers}, Tried: p.metrics.Tried(), Tracer: p.tracer,
-		}),
+		Relay:  calls,
 		Router: p.router,
 		Tasks:  tasks,
 		Operator: api.Operator{

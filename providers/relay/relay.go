@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"modelrelay/providers"
+	"modelrelay/providers/relay/seats"
 	"modelrelay/providers/relay/usage"
 	"modelrelay/providers/router"
 	"modelrelay/providers/translate"
@@ -26,6 +27,9 @@ const (
 	DefaultMaxAttempts = 3
 	DefaultFirstByte   = 120 * time.Second
 	DefaultIdle        = 120 * time.Second
+	// DefaultSeatWait is how long a call waits for a seat where all channels that would do are full. Most calls are shorter, and
+	// clients try again by themselves.
+	DefaultSeatWait = 3 * time.Second
 )
 
 // Options tune a Relay; nil, and every zero field, means the defaults.
@@ -36,6 +40,8 @@ type Options struct {
 	FirstByte time.Duration
 	// Idle bounds each wait for more bytes after the first. The time a client takes to accept them does not count.
 	Idle time.Duration
+	// SeatWait bounds the wait for a seat at channels that have as many calls under way as they may.
+	SeatWait time.Duration
 	// SocketIdle is how long a realtime conversation may stay without a message from either side.
 	SocketIdle time.Duration
 	// SocketPing is how often each side of a conversation is asked for a sign of life, and how long it has for one.
@@ -77,6 +83,8 @@ type Relay struct {
 	tracer    trace.Tracer
 	tried     func(Attempt)
 	counters  map[counting]*usage.Shape
+	seats     seats.Seats
+	seatWait  time.Duration
 
 	socketIdle time.Duration
 	socketPing time.Duration
@@ -93,7 +101,7 @@ type counting struct {
 func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Relay {
 	r := &Relay{
 		router: channels, catalog: catalog,
-		attempts: DefaultMaxAttempts, firstByte: DefaultFirstByte, idle: DefaultIdle,
+		attempts: DefaultMaxAttempts, firstByte: DefaultFirstByte, idle: DefaultIdle, seatWait: DefaultSeatWait,
 		log:      slog.New(slog.DiscardHandler),
 		door:     translate.New(nil),
 		counters: make(map[counting]*usage.Shape),
@@ -110,6 +118,9 @@ func New(channels *router.Router, catalog providers.Catalog, opts *Options) *Rel
 		}
 		if opts.Idle > 0 {
 			r.idle = opts.Idle
+		}
+		if opts.SeatWait > 0 {
+			r.seatWait = opts.SeatWait
 		}
 		if opts.Log != nil {
 			r.log = opts.Log
@@ -233,7 +244,10 @@ type attempts struct {
 func (r *Relay) fallOver(ctx context.Context, want router.Want, try attempts) (int, error) {
 	var last, makers, unfit *providers.Fault
 	for attempts := 1; attempts <= r.attempts; attempts++ {
-		to, err := r.router.Pick(want)
+		to, err := r.pick(ctx, want)
+		if err != nil && ctx.Err() != nil {
+			return 0, err
+		}
 		if err != nil {
 			for _, fault := range []*providers.Fault{last, unfit} {
 				if fault != nil {
@@ -244,7 +258,7 @@ func (r *Relay) fallOver(ctx context.Context, want router.Want, try attempts) (i
 		}
 		at, answered, refused := try.prepare(ctx, to)
 		if answered || refused != nil {
-			r.router.Report(to, &providers.Fault{Kind: providers.Canceled}) // it was not asked
+			r.unasked(to)
 		}
 		if answered {
 			return attempts, nil

@@ -143,12 +143,14 @@ func (p *pace) lastMinute(now time.Duration) (calls, faults int64) {
 // InFlight is one call under way at a pick. The zero value is none.
 type InFlight struct {
 	channel, key *health
+	done         func()
 	ended        atomic.Bool
 }
 
 // Begin counts a call as under way at the pick, the earlier one having ended.
 func (f *InFlight) Begin(to Pick) {
 	f.ended.Store(false)
+	f.done = to.Done
 	if f.channel, f.key = to.channel, to.key; f.channel != nil {
 		f.channel.inFlight.Add(1)
 		f.key.inFlight.Add(1)
@@ -157,8 +159,14 @@ func (f *InFlight) Begin(to Pick) {
 
 // End counts it no more. It may be called again, and from any goroutine.
 func (f *InFlight) End() {
-	if f.channel != nil && f.ended.CompareAndSwap(false, true) {
+	if f.channel == nil && f.done == nil || !f.ended.CompareAndSwap(false, true) {
+		return
+	}
+	if f.channel != nil {
 		f.channel.inFlight.Add(-1)
 		f.key.inFlight.Add(-1)
+	}
+	if f.done != nil {
+		f.done()
 	}
 }

@@ -25,6 +25,8 @@ type Pick struct {
 	blamed bool
 	// channel and key are how the two are doing.
 	channel, key *health
+	// Done, unless nil, is called when the call at the pick has ended (InFlight.End).
+	Done func()
 }
 
 // Fingerprint is that of the pick's key, worked out when the configuration was read.

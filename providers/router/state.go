@@ -148,6 +148,8 @@ type ChannelState struct {
 	Groups   []string `json:"groups"`
 	Priority int      `json:"priority"`
 	Weight   int      `json:"weight"`
+	// MaxCalls is how many calls each process may have in flight, 0 for any number.
+	MaxCalls int `json:"max_calls,omitempty"`
 	// Processes is how many processes the figures are of.
 	Processes int `json:"processes"`
 	HealthState
@@ -218,7 +220,7 @@ func (r *Router) States() []ChannelState {
 	for _, channel := range channels {
 		state := ChannelState{
 			Name: channel.Name, Vendor: channel.Vendor, Groups: channel.Groups, Priority: channel.Priority, Weight: max(channel.Weight, 1),
-			Processes: 1, HealthState: channel.health.state(now, &r.rules), Models: channel.health.models(now, &r.rules),
+			MaxCalls: channel.MaxCalls, Processes: 1, HealthState: channel.health.state(now, &r.rules), Models: channel.health.models(now, &r.rules),
 			Keys: make([]KeyHealth, 0, len(channel.keys)),
 		}
 		if state.Pause = channel.pausedNow(); state.Pause != nil {

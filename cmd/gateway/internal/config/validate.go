@@ -265,6 +265,7 @@ func (v *validator) channel(at string, c Channel, vendors providers.Catalog) {
 	v.allFilled(at+".groups", c.Groups)
 	v.weight(at+".weight", c.Weight)
 	v.limit(at+".max_jobs", c.MaxJobs)
+	v.limit(at+".max_calls", c.MaxCalls)
 }
 
 // models checks the names of a channel's models.

@@ -1,0 +1,138 @@
+package relay_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"modelrelay/internal/testwait"
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
+)
+
+// bounded is a channel that may have so many calls under way.
+func bounded(t *testing.T, name string, priority, most int, serve http.HandlerFunc) providers.Channel {
+	t.Helper()
+	server := httptest.NewServer(serve)
+	t.Cleanup(server.Close)
+	return providers.Channel{
+		Name: name, Vendor: "openai", BaseURL: server.URL, Keys: []providers.Secret{providers.Secret("hush-" + name)},
+		Models: map[string]string{"m": ""}, Groups: []string{"default"}, Priority: priority, MaxCalls: most,
+	}
+}
+
+// halved sends half of an answer, and the rest of one per message.
+func halved(rest <-chan struct{}) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, document[:20])
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-rest:
+			_, _ = io.WriteString(w, document[20:])
+		case <-r.Context().Done():
+		}
+	}
+}
+
+func ofToken(token string) func(*providers.Call) {
+	return func(c *providers.Call) { c.Token = token }
+}
+
+// TestSeats: a full channel is passed over; where all are full a call waits for a seat, its token before one that has more, and
+// in the end is told to come again. A seat is held until the answer has ended, and a call that failed holds none.
+func TestSeats(t *testing.T) {
+	t.Parallel()
+	const patience = time.Minute
+	rest := make(chan struct{})
+	b := benchOf(t, &relay.Options{SeatWait: patience}, []providers.Channel{
+		bounded(t, "broken", 3, 1, status(http.StatusBadGateway)), bounded(t, "a", 2, 1, halved(nil)), bounded(t, "b", 1, 2, halved(rest)),
+	})
+	do := func(ctx context.Context, token string) (*relay.Answer, error) {
+		return b.Do(ctx, "default", chatCall(ofToken(token)))
+	}
+	held := map[string][]*relay.Answer{}
+	for range 3 {
+		answer, err := do(t.Context(), "greedy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held[answer.Channel] = append(held[answer.Channel], answer)
+	}
+	if len(held["a"]) != 1 || len(held["b"]) != 2 {
+		t.Fatalf("got %d calls at a and %d at b, want one and two", len(held["a"]), len(held["b"]))
+	}
+	type told struct {
+		answer *relay.Answer
+		err    error
+	}
+	wait := func(token string, line int) chan told {
+		t.Helper()
+		done := make(chan told, 1)
+		go func() {
+			answer, err := do(t.Context(), token)
+			done <- told{answer, err}
+		}()
+		testwait.Eventually(t, "the call waits", patience, func() bool { return b.Waiting("b") == line && b.Waiting("a") == line })
+		return done
+	}
+	greedy, other := wait("greedy", 1), wait("other", 2)
+	gone, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := do(gone, "third")
+		left <- err
+	}()
+	testwait.Eventually(t, "a third waits", patience, func() bool { return b.Waiting("a") == 3 })
+	cancel()
+	if err := <-left; providers.AsFault(err).Kind != providers.Canceled {
+		t.Errorf("whoever left got %v", err)
+	}
+	rest <- struct{}{}
+	for _, answer := range held["b"] { // one of which ends, before anybody closes it
+		go func() { _, _ = io.Copy(io.Discard, answer.Body) }()
+	}
+	got := <-other
+	if got.err != nil || got.answer.Channel != "b" {
+		t.Fatalf("who has no seat is next: got %+v", got)
+	}
+	_ = held["a"][0].Body.Close()
+	if got := <-greedy; got.err != nil || got.answer.Channel != "a" {
+		t.Errorf("got %+v", got)
+	} else {
+		_ = got.answer.Body.Close()
+	}
+	if answer, err := do(t.Context(), "other"); err != nil || answer.Channel != "a" {
+		t.Errorf("after the end of an answer at a: got %+v, %v", answer, err)
+	}
+	if b.Waiting("a")+b.Waiting("b") != 0 {
+		t.Error("somebody still waits")
+	}
+	close(rest)
+}
+
+// TestSeatsFull: who found no seat in time is told to come again soon, and no channel is blamed.
+func TestSeatsFull(t *testing.T) {
+	t.Parallel()
+	b := benchOf(t, &relay.Options{SeatWait: 10 * time.Millisecond}, []providers.Channel{bounded(t, "a", 1, 1, halved(nil))})
+	first, err := b.Do(t.Context(), "default", chatCall(ofToken("one")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault := b.fault(t.Context(), t, chatCall(ofToken("two")))
+	if fault.Kind != providers.Overloaded || fault.RetryAfter != time.Second || fault.Accepted != providers.NotAccepted {
+		t.Errorf("got %+v", fault)
+	}
+	_ = first.Body.Close()
+	again, err := b.Do(t.Context(), "default", chatCall(ofToken("two")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = again.Body.Close()
+	if b.rests("a") {
+		t.Error("the channel was blamed")
+	}
+}
