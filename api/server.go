@@ -41,6 +41,8 @@ type Options struct {
 	Tasks  videos.Tasks
 	// Prices are what calls cost; nil charges nothing.
 	Prices *pricing.List
+	// Forbids says what the tokens of a group may not ask for (calls.Forbid*); nil: nothing.
+	Forbids func(group string) []string
 	// Health are the checks of /readyz.
 	Health []Check
 	// Proxies are the networks of reverse proxies whose X-Forwarded-For and Forwarded name the address that a request
@@ -138,7 +140,7 @@ func New(o Options) *Server {
 		BodyTimeout: o.BodyTimeout, WriteTimeout: o.WriteTimeout, Tracer: o.Tracer, Seen: o.Seen, Called: o.Called, Acted: acted, Log: o.Log,
 	}, anthropicA, geminiB, vendorC, openAI)
 	s := &Server{
-		edge: e, calls: calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Ledger: o.Ledger, Prices: o.Prices}), proxies: o.Proxies,
+		edge: e, calls: calls.New(e, calls.Options{Relay: o.Relay, Router: o.Router, Ledger: o.Ledger, Prices: o.Prices, Forbids: o.Forbids}), proxies: o.Proxies,
 		videos: videos.New(e, videos.Options{Tasks: o.Tasks, Archive: o.Archive, Links: o.Links, Router: o.Router, DefaultModel: o.DefaultVideoModel, PublicURL: o.PublicURL}),
 	}
 	mux := chi.NewMux()

@@ -49,6 +49,8 @@ type Options struct {
 	Ledger Ledger
 	// Prices are what calls cost; nil charges nothing.
 	Prices *pricing.List
+	// Forbids says what the tokens of a group may not ask for, as Forbid* name it; nil: nothing.
+	Forbids func(group string) []string
 }
 
 // Calls relays calls and conversations. It is safe for concurrent use.
@@ -95,6 +97,9 @@ func (c *Calls) Do(x *edge.Request, r *http.Request, call Call) error {
 		return ModelNotFound(call.Named())
 	}
 	o.Operation = call.Endpoint.Operation
+	if err := c.forbidden(x, call); err != nil {
+		return err
+	}
 	ch := charge{
 		request: x, operation: call.Endpoint.Operation, length: int64(len(call.Body)), output: call.Output, n: call.N,
 		inputFirst: call.InputFirst, background: call.Background, stops: stops(call.Call, call.Background),

@@ -26,7 +26,7 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		Audit:     p.audit,
 		Tokens:    store,
 		CheckToken: func(t tokens.Token) (tokens.Token, error) {
-			checked, problem := config.CheckToken(t, p.cfg.Webhooks)
+			checked, problem := p.current().CheckToken(t)
 			if problem != nil {
 				return t, providers.InvalidField(problem.Key, "Invalid request: '%s' %s.", problem.Key, problem.Message)
 			}

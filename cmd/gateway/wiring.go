@@ -95,7 +95,7 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	if p.archive, err = archive.New(cfg.Archive.Options(buffersPerCopy * cfg.Video.Copies)); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
-	upstreams := upstream.NewClient(nil)
+	upstreams := upstreamClient(cfg.Egress)
 	m.onClose(func() error { upstreams.CloseIdleConnections(); return nil })
 	p.catalog = catalog.New(upstreams)
 	p.metrics.Learn(cfg.Routes(), cfg.Named(), p.catalog)
@@ -174,6 +174,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 		PublicURL: strings.TrimRight(p.cfg.PublicURL, "/"),
 		Stores:    api.Stores{Tokens: tokens, Limits: limits, Ledger: usage, Archive: p.archive, Links: links},
 		Prices:    p.prices,
+		Forbids:   func(group string) []string { return p.current().Forbids(group) },
 		Health:    p.checks(tokens),
 		Defaults: api.Defaults{
 			DefaultVideoModel: p.cfg.Video.DefaultModel, DefaultModerationModel: p.cfg.Relay.ModerationModel,

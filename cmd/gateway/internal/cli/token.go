@@ -60,7 +60,7 @@ func (c *tokenCreateCmd) Run(ctx context.Context, p *Program) error {
 	}
 	made := newToken{NewWebhookSecret: change.made}
 	token := tokens.Token{Name: c.Name, Group: config.DefaultGroup, Weight: 1, Lane: slots.LaneNormal}
-	if err := change.apply(&token, cfg.Webhooks); err != nil {
+	if err := change.apply(&token, cfg); err != nil {
 		return err
 	}
 	return p.withAudit(func(store *tokens.Store, client redis.UniversalClient) error {

@@ -56,7 +56,7 @@ func (c *tokenChange) read(now time.Time) (readChange, error) {
 }
 
 // apply puts the change into a token and checks the outcome. The error is a *UsageError.
-func (c readChange) apply(t *tokens.Token, webhooks config.Webhooks) error {
+func (c readChange) apply(t *tokens.Token, cfg config.Config) error {
 	c.fields.Apply(t)
 	if c.expires != nil {
 		t.Expires = *c.expires
@@ -64,7 +64,7 @@ func (c readChange) apply(t *tokens.Token, webhooks config.Webhooks) error {
 	if c.secret != nil {
 		t.WebhookSecret = *c.secret
 	}
-	checked, problem := config.CheckToken(*t, webhooks)
+	checked, problem := cfg.CheckToken(*t)
 	if problem != nil {
 		return flagError(problem)
 	}
@@ -104,7 +104,7 @@ func (c *tokenUpdateCmd) Run(ctx context.Context, p *Program) error {
 		var before tokens.Token
 		made.Token, err = store.Update(ctx, c.Token, func(t *tokens.Token) error {
 			before = *t
-			return change.apply(t, cfg.Webhooks)
+			return change.apply(t, cfg)
 		})
 		err = note(ctx, client, "update_token", cmp.Or(made.ID, c.Token), admin.TokenChanges(before, made.Token), err)
 		if usage := (*UsageError)(nil); errors.As(err, &usage) {

@@ -22,6 +22,7 @@ import (
 type Config struct {
 	Listen string `yaml:"listen" doc:"address of the API; port 0 takes a free one and logs it"`
 	Front
+	Egress
 	// PublicURL is where clients reach the gateway.
 	PublicURL string           `yaml:"public_url" doc:"address at which clients reach the gateway, such as https://gateway.example.com, for the links that answers hold; empty: the host that each request names"`
 	AdminKey  providers.Secret `yaml:"admin_key" live:"true" doc:"bearer key of /admin, of the operator called admin; empty, and without operators: /admin answers 404"`
@@ -30,24 +31,26 @@ type Config struct {
 	Operators []Operator `yaml:"operators" live:"true"`
 	Audit     Audit      `yaml:"audit"`
 	// TrustedProxies are networks, one address each or a range.
-	TrustedProxies []string         `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies, whose X-Forwarded-For or Forwarded names the address that a request comes from; empty: headers do not count"`
-	CORS           CORS             `yaml:"cors"`
-	Console        Console          `yaml:"console"`
-	Metrics        Metrics          `yaml:"metrics"`
-	Log            Log              `yaml:"log"`
-	Redis          Redis            `yaml:"redis"`
-	Temporal       Temporal         `yaml:"temporal"`
-	Worker         Worker           `yaml:"worker"`
-	Archive        Archive          `yaml:"archive"`
-	Video          Video            `yaml:"video"`
-	Webhooks       Webhooks         `yaml:"webhooks"`
-	Relay          Relay            `yaml:"relay"`
-	Calls          Calls            `yaml:"calls"`
-	Memory         Memory           `yaml:"memory"`
-	Tokens         []Token          `yaml:"tokens" live:"true"`
-	Prices         map[string]Price `yaml:"prices" live:"true"`
-	Currency       string           `yaml:"currency" doc:"unit of prices, as the console writes it behind amounts, such as USD; empty: none"`
-	Channels       []Channel        `yaml:"channels" live:"true"`
+	TrustedProxies []string `yaml:"trusted_proxies" doc:"addresses or CIDR ranges of reverse proxies, whose X-Forwarded-For or Forwarded names the address that a request comes from; empty: headers do not count"`
+	CORS           CORS     `yaml:"cors"`
+	Console        Console  `yaml:"console"`
+	Metrics        Metrics  `yaml:"metrics"`
+	Log            Log      `yaml:"log"`
+	Redis          Redis    `yaml:"redis"`
+	Temporal       Temporal `yaml:"temporal"`
+	Worker         Worker   `yaml:"worker"`
+	Archive        Archive  `yaml:"archive"`
+	Video          Video    `yaml:"video"`
+	Webhooks       Webhooks `yaml:"webhooks"`
+	Relay          Relay    `yaml:"relay"`
+	Calls          Calls    `yaml:"calls"`
+	Memory         Memory   `yaml:"memory"`
+	Tokens         []Token  `yaml:"tokens" live:"true"`
+	// Groups are what their tokens have in common; default is that of tokens that name none.
+	Groups   map[string]Group `yaml:"groups" live:"true"`
+	Prices   map[string]Price `yaml:"prices" live:"true"`
+	Currency string           `yaml:"currency" doc:"unit of prices, as the console writes it behind amounts, such as USD; empty: none"`
+	Channels []Channel        `yaml:"channels" live:"true"`
 	// Aliases are public names of models by the names that clients may ask for in their place.
 	Aliases map[string]string `yaml:"aliases" live:"true" doc:"name that clients ask for: public name that it stands for, before anything else is looked at; permissions, prices and limits are the public name's"`
 

@@ -53,13 +53,16 @@ func storedNetworks(networks []string) []string {
 }
 
 // CheckToken holds a token that is made or changed while the gateway runs to the rules of the file, and returns it as it
-// is stored. The problem's key is the token's own field.
-func CheckToken(t tokens.Token, webhooks Webhooks) (tokens.Token, *Problem) {
+// is stored: with its group's limits in place of those that it has none of. The problem's key is the token's own field.
+func (c Config) CheckToken(t tokens.Token) (tokens.Token, *Problem) {
 	v := &validator{}
+	group := c.Groups[t.Group]
+	t = group.filled(t)
 	if t.Name != t.ID || !strings.HasPrefix(t.ID, randomIDPrefix) { // else it was made without a name, and none is given to it now
 		v.tokenName(".name", t.Name)
 	}
-	v.token("", t, webhooks)
+	v.token("", t, c.Webhooks)
+	group.checkCeilings(v, "", t.Limits, t.Budget)
 	if len(v.problems) > 0 {
 		problem := v.problems[0]
 		problem.Key = strings.TrimPrefix(problem.Key, ".")

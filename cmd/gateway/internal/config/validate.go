@@ -42,6 +42,8 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 	}
 	v.front(c)
 	checkFront(v, c)
+	checkEgress(v, c.Egress)
+	checkGroups(v, c.Groups)
 	v.operators(c)
 	v.console(c)
 	v.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
@@ -55,7 +57,9 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 		at := key("tokens", i)
 		v.tokenName(at+".name", token.Name)
 		v.tokenKey(at+".key", token.Key.Reveal())
-		v.token(at, token.stored(), c.Webhooks)
+		stored := c.Groups[token.Group].filled(token.stored())
+		v.token(at, stored, c.Webhooks)
+		c.Groups[token.Group].checkCeilings(v, at, stored.Limits, stored.Budget)
 	}
 	v.unique("tokens", "name", len(c.Tokens), func(i int) string { return c.Tokens[i].Name })
 	v.unique("tokens", "key", len(c.Tokens), func(i int) string { return c.Tokens[i].Key.Reveal() })

@@ -1,0 +1,93 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"modelrelay/api"
+	"modelrelay/api/calls"
+	"modelrelay/providers"
+	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
+	"modelrelay/storage/tokens"
+)
+
+// TestForbids: what a group forbids is refused in the caller's format, by the field's name and before anything is sent; the
+// client's own tools, and everything of other groups, pass.
+func TestForbids(t *testing.T) {
+	t.Parallel()
+	responses := providers.Endpoint{Format: providers.OpenAI, Operation: providers.Responses}
+	messages := providers.Endpoint{Format: providers.Anthropic, Operation: providers.Messages}
+	generate := providers.Endpoint{Format: providers.Gemini, Operation: providers.GenerateContent}
+	sent := 0
+	relayed := relayer(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		sent++
+		return upstreamAnswer("application/json", `{"ok":true}`), nil
+	})
+	g := newGateway(t, relayed, func(g *gateway, o *api.Options) {
+		g.tokens["sk-plain"] = &tokens.Token{ID: "plain", Group: "plain"}
+		catalog := providers.Catalog{"openai": {Name: "openai", Relay: relayed, Endpoints: []providers.Endpoint{chat, responses, messages, generate}}}
+		o.Router = router.New(catalog, []providers.Channel{{
+			Name: "main", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default", "plain"},
+		}}, nil)
+		o.Relay = relay.New(o.Router.(*router.Router), catalog, nil)
+		o.Forbids = func(group string) []string {
+			if group == "default" {
+				return []string{calls.ForbidBackground, calls.ForbidServiceTier, calls.ForbidHostedTools}
+			}
+			return nil
+		}
+	})
+	const (
+		chatPath, responsesPath  = "/v1/chat/completions", "/v1/responses"
+		messagesPath, geminiPath = "/v1/messages", "/v1beta/models/m:generateContent"
+		chatRest                 = `"model":"m","messages":[{"role":"user","content":"hi"}]`
+		responsesRest            = `"model":"m","input":"hi"`
+		messagesRest             = `"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"}]`
+		geminiRest               = `"contents":[{"role":"user","parts":[{"text":"hi"}]}]`
+	)
+	for _, test := range []struct{ path, rest, more, want string }{ // want is the field, "" where the call passes
+		{responsesPath, responsesRest, `"background":true`, "background"},
+		{responsesPath, responsesRest, `"background":false`, ""},
+		{responsesPath, responsesRest, `"background":null`, ""},
+		{responsesPath, responsesRest, `"service_tier":"priority"`, "service_tier"},
+		{responsesPath, responsesRest, `"service_tier":null`, ""},
+		{responsesPath, responsesRest, `"tools":[{"type":"function","name":"f","parameters":{}},{"type":"web_search"}]`, "tools[1]"},
+		{responsesPath, responsesRest, `"tools":[{"type":"mcp","server_label":"s","server_url":"https://s.example"}]`, "tools[0]"},
+		{responsesPath, responsesRest, `"tools":[{"type":"custom","name":"f"},{"type":"local_shell"}]`, ""},
+		{responsesPath, responsesRest, `"tools":[]`, ""},
+		{responsesPath, responsesRest, `"prompt":{"id":"pmpt_1"}`, "prompt"},
+		{chatPath, chatRest, `"service_tier":"flex"`, "service_tier"},
+		{chatPath, chatRest, `"service\u005ftier":"flex"`, "service_tier"},
+		{chatPath, chatRest, `"web_search_options":{}`, "web_search_options"},
+		{chatPath, chatRest, `"tools":[{"type":"function","function":{"name":"f"}}]`, ""},
+		{messagesPath, messagesRest, `"service_tier":"auto"`, "service_tier"},
+		{messagesPath, messagesRest, `"tools":[{"type":"web_search_20250305","name":"web_search"}]`, "tools[0]"},
+		{messagesPath, messagesRest, `"tools":[{"name":"f","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"},{"type":"text_editor_20250728","name":"e"}]`, ""},
+		{geminiPath, geminiRest, `"tools":[{"functionDeclarations":[{"name":"f"}]},{"googleSearch":{}}]`, "tools[1]"},
+		{geminiPath, geminiRest, `"tools":[{"function_declarations":[{"name":"f"}]}]`, ""},
+	} {
+		body := "{" + test.rest + "," + test.more + "}"
+		before := sent
+		rec := g.do(t, request("POST", test.path, body, "VendorA-Version", "2023-06-01"))
+		want, calls := http.StatusOK, 1
+		if test.want != "" {
+			want, calls = http.StatusBadRequest, 0
+		}
+		if rec.Code != want || sent-before != calls || !strings.Contains(rec.Body.String(), test.want) {
+			t.Errorf("%s %s: got %d %s and %d calls upstream; want %d of %q", test.path, test.more, rec.Code, rec.Body, sent-before, want, test.want)
+		}
+		if rec := g.do(t, request("POST", test.path, body, "Authorization", "Bearer sk-plain", "VendorA-Version", "2023-06-01")); rec.Code != http.StatusOK {
+			t.Errorf("%s %s of another group: got %d %s", test.path, test.more, rec.Code, rec.Body)
+		}
+	}
+	rec := g.do(t, request("POST", chatPath, "{"+chatRest+`,"service_tier":"flex"}`))
+	if code, param := fault(t, rec); code == "" || param != "service_tier" {
+		t.Errorf("in OpenAI's format: got %s", rec.Body)
+	}
+	if rec := g.do(t, request("POST", geminiPath, "{"+geminiRest+`,"tools":[{"googleSearch":{}}]}`)); !strings.Contains(rec.Body.String(), "INVALID_ARGUMENT") {
+		t.Errorf("in Gemini's format: got %s", rec.Body)
+	}
+}

@@ -1,0 +1,31 @@
+package config
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"modelrelay/providers"
+)
+
+// Egress is the gateway's way to upstreams.
+type Egress struct {
+	// EgressProxy may carry a password, so it prints as a secret.
+	EgressProxy providers.Secret `yaml:"egress_proxy" doc:"http(s):// or socks5://[user:password@]host:port of a proxy through which upstreams are called; empty: none, whatever the environment says. Webhooks and results at links that lead away from a channel's own origin never pass it"`
+	NoProxy     []string         `yaml:"no_proxy" doc:"upstreams that are called without egress_proxy: hosts, domains with their hosts (example.com, or .example.com without itself), addresses or CIDR ranges; loopback always is"`
+}
+
+// checkEgress checks the proxy's address, whose text is not repeated.
+func checkEgress(v *validator, e Egress) {
+	if e.EgressProxy == "" {
+		if len(e.NoProxy) > 0 {
+			v.add("no_proxy", "has no effect without egress_proxy")
+		}
+		return
+	}
+	u, err := url.Parse(e.EgressProxy.Reveal())
+	if err != nil || u.Hostname() == "" || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) || strings.Trim(u.Path, "/") != "" {
+		v.add("egress_proxy", "wants http://host:port, https://host:port or socks5://host:port")
+	}
+	v.allFilled("no_proxy", e.NoProxy)
+}
