@@ -140,7 +140,7 @@ func treeTime(pid int) (time.Duration, error) {
 		if err != nil {
 			continue // the thread has ended
 		}
-		for _, child := range bytes.Fields(children) {
+		for child := range bytes.FieldsSeq(children) {
 			id, err := strconv.Atoi(string(child))
 			if err != nil {
 				return 0, err

@@ -184,7 +184,7 @@ func (s *Server) Ready(ctx context.Context) error {
 
 // Running is the address of the server that runs on the state below the folder data.
 func Running(data string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(data, "cluster", "postmaster.pid"))
+	text, err := os.ReadFile(filepath.Join(data, "cluster", "postmaster.pid")) //nolint:gosec // a name of ours in our folder
 	if err != nil {
 		return "", fmt.Errorf("find PostgreSQL: %w", err)
 	}

@@ -123,8 +123,13 @@ func TestKillProduction(t *testing.T) {
 		name string
 		of   *stack.Process
 	}{
-		{"postgres", s.Temporal}, {"history-1", s.Temporal}, {"history-2", s.Temporal}, {"matching", s.Temporal},
-		{"frontend", s.Temporal}, {"worker", s.Temporal}, {"minio", s.S3},
+		{"postgres", s.Temporal},
+		{"history-1", s.Temporal},
+		{"history-2", s.Temporal},
+		{"matching", s.Temporal},
+		{"frontend", s.Temporal},
+		{"worker", s.Temporal},
+		{"minio", s.S3},
 	} {
 		before := victim.of.Unit(t, victim.name)
 		s.round(victim.name, func() { victim.of.KillUnit(t, victim.name) })
