@@ -237,7 +237,7 @@ func TestMetricsAddress(t *testing.T) {
 	if status, text := worker.getAt("http://" + at + "/metrics"); status != 200 || !strings.Contains(text, "gateway_channel_state") {
 		t.Errorf("a worker's metrics: status %d", status)
 	}
-	if status, _ := worker.getAt("http://" + at + "/healthz"); status != 404 {
+	if status, _ := worker.getAt("http://" + at + "/readyz"); status != 404 {
 		t.Errorf("the listener serves more than metrics: status %d", status)
 	}
 
