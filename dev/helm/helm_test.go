@@ -8,6 +8,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -325,13 +326,16 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// secretFile writes what a secret's key would hold: a certificate, its key, or a word.
+// secretFile writes what a secret's key would hold: a certificate, its key, a key of payloads, or a word.
 func secretFile(t *testing.T, dir, name string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	content := []byte("a-secret-of-24-characters-" + name)
+	if strings.HasPrefix(name, "payload") {
+		content = []byte(base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	}
 	if strings.HasSuffix(name, ".crt") || strings.HasSuffix(name, ".key") {
 		certificate, key := pair(t)
 		for file, text := range map[string][]byte{"tls.crt": certificate, "ca.crt": certificate, "tls.key": key} {
@@ -384,6 +388,25 @@ func TestRefusals(t *testing.T) {
 		}
 		if _, err := render(t, given); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: got %v, want an error that names %s", test.name, err, test.says)
+		}
+	}
+}
+
+// TestProbes: where connections must begin with the PROXY protocol's header, the kubelet's own would be closed.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	for config, inside := range map[string]bool{"{}": false, "{proxy_protocol: true, trusted_proxies: [10.0.0.0/8]}": true} {
+		var given map[string]any
+		if err := yaml.Unmarshal([]byte("image: {repository: r}\nconfig: "+config), &given); err != nil {
+			t.Fatal(err)
+		}
+		files, err := render(t, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := decode(t, files).deployments["api"].Spec.Template.Spec.Containers[0]
+		if got := c.ReadinessProbe.Exec != nil; got != inside || c.LivenessProbe == nil {
+			t.Errorf("%s: readiness is asked from inside: %v, want %v", config, got, inside)
 		}
 	}
 }

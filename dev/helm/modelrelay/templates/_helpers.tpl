@@ -120,6 +120,24 @@ spec:
       {{- if $api }}
       lifecycle:
         preStop: {sleep: {seconds: {{ .values.drainSeconds }}}}
+      {{- if dig "proxy_protocol" false $root.Values.config }}
+      # The kubelet's connections begin with no header of the PROXY protocol: the binary asks from inside.
+      startupProbe:
+        exec: {command: [gateway, health, --for, relay]}
+        periodSeconds: 5
+        timeoutSeconds: 5
+        failureThreshold: 24
+      readinessProbe:
+        exec: {command: [gateway, health, --for, relay]}
+        periodSeconds: 10
+        timeoutSeconds: 5
+        failureThreshold: 2
+      livenessProbe:
+        httpGet: {path: /healthz, port: metrics}
+        periodSeconds: 10
+        timeoutSeconds: 5
+        failureThreshold: 6
+      {{- else }}
       startupProbe:
         httpGet: {path: /healthz, port: api, scheme: {{ $scheme }}}
         periodSeconds: 2
@@ -134,6 +152,7 @@ spec:
         periodSeconds: 10
         timeoutSeconds: 5
         failureThreshold: 6
+      {{- end }}
       {{- else }}
       startupProbe:
         httpGet: {path: /healthz, port: metrics}
