@@ -64,7 +64,7 @@ func (p *parts) setupChecks(counter *tasks.Counter) []admin.SetupCheck {
 // nothing of processes that run. The channels come one by one.
 func (p *parts) connectChecks() []admin.SetupCheck {
 	s := &setup{parts: p}
-	return []admin.SetupCheck{
+	checks := []admin.SetupCheck{
 		{Name: "redis", Check: s.redis},
 		{Name: "temporal", Check: s.temporal},
 		{Name: "store", Check: s.store},
@@ -73,6 +73,29 @@ func (p *parts) connectChecks() []admin.SetupCheck {
 		{Name: "clock of the store", Check: s.storeClock},
 		{Name: "console", Check: s.console},
 	}
+	desk := p.desk()
+	for _, channel := range p.cfg.Channels {
+		if !channel.Disabled {
+			checks = append(checks, admin.SetupCheck{Name: "channel " + channel.Name, Check: func(ctx context.Context) ([]admin.SetupFinding, error) {
+				return tryChannel(ctx, desk, channel.Name)
+			}})
+		}
+	}
+	return checks
+}
+
+// tryChannel asks a channel's vendor something free.
+func tryChannel(ctx context.Context, desk admin.ChannelDesk, name string) ([]admin.SetupFinding, error) {
+	tested, err := desk.Try(ctx, admin.ChannelTrial{Channel: name})
+	switch {
+	case err != nil:
+		return nil, err
+	case !tested.OK:
+		return finding(admin.SetupFailed, "gateway channels test "+name, "%s", tested.Verdict), nil
+	case len(tested.Lacks) > 0:
+		return finding(admin.SetupWarning, "gateway channels test "+name, "%s The key may not use: %s.", tested.Verdict, some(tested.Lacks)), nil
+	}
+	return fine("%s", tested.Verdict), nil
 }
 
 func fine(format string, args ...any) []admin.SetupFinding {

@@ -51,6 +51,8 @@ func TestConfigCheckConnect(t *testing.T) {
 		says []string // "" without more: it is ready
 	}{
 		{"ready", "", "", nil},
+		{"a wrong key of a channel", "sk-upstream-main", "sk-wrong", []string{"channel main", "not ready: channel main"}},
+		{"a wrong address of a channel", s.UpstreamAt, "127.0.0.1:1", []string{"channel main", "not ready: channel main"}},
 		{"no redis", s.RedisAt, "127.0.0.1:1", []string{"redis", "failed", "does not take writes", "connection refused", "not ready: redis"}},
 		{"no temporal", s.TemporalAt, "127.0.0.1:1", []string{"temporal", "failed", "does not answer", "connection refused", "not ready: temporal"}},
 		{"no such namespace", "namespace: default", "namespace: nobody", []string{"temporal operator namespace create --namespace nobody", "not ready: temporal"}},
