@@ -34,7 +34,7 @@ func connect(ctx context.Context, p *Program, checks []admin.SetupCheck) error {
 			bad = append(bad, result.Name)
 		}
 		for i, finding := range result.Findings {
-			name, took := result.Name, (time.Duration(result.Latency * float64(time.Millisecond))).Round(time.Millisecond).String()
+			name, took := result.Name, time.Duration(result.Latency*float64(time.Millisecond)).Round(time.Millisecond).String()
 			if i > 0 {
 				name, took = "", ""
 			}
