@@ -2,7 +2,7 @@ package archive_test
 
 import (
 	"bytes"
-	"crypto/md5" //nolint:gosec // what S3 wants beside locked objects
+	"crypto/md5"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -44,7 +44,7 @@ func (e *s3Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>refused</Message></Error>", code)
 	}
 	if sum := r.Header.Get("Content-Md5"); sum != "" {
-		own := md5.Sum(body) //nolint:gosec // as above
+		own := md5.Sum(body)
 		if sum != base64.StdEncoding.EncodeToString(own[:]) {
 			refuse(http.StatusBadRequest, "BadDigest")
 			return
@@ -146,7 +146,7 @@ func TestCredentials(t *testing.T) { //nolint:paralleltest // the environment is
 	folder := t.TempDir()
 	file, identity := filepath.Join(folder, "credentials"), filepath.Join(folder, "token")
 	for path, text := range map[string]string{file: "[relay]\naws_access_key_id = AKIAFILE\naws_secret_access_key = s\n", identity: "web-identity"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil { //nolint:forbidigo // a test's own files
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
