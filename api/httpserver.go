@@ -53,9 +53,10 @@ func (s *Server) HTTPServer(addr string, handler http.Handler, opts *HTTPOptions
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(opts.TLS != nil)
 	protocols.SetUnencryptedHTTP2(opts.H2C)
+	said := log.New(&serverLog{log: s.edge.Log()}, "", 0) //nolint:forbidigo // net/http asks for one; what it writes goes to slog
 	return &http.Server{
 		Addr: addr, Handler: handler, TLSConfig: opts.TLS, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes, ConnContext: withListener, ErrorLog: log.New(&serverLog{log: s.edge.Log()}, "", 0),
+		MaxHeaderBytes: maxHeaderBytes, ConnContext: withListener, ErrorLog: said,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxDecoderHeaderTableSize: maxHeaderTable, MaxEncoderHeaderTableSize: maxHeaderTable,
 			MaxReceiveBufferPerConnection: connectionWindow, MaxReceiveBufferPerStream: streamWindow,

@@ -24,21 +24,21 @@ type Pair struct {
 }
 
 // New writes a certificate that lasts for an hour into the folder, in place of one that is there.
-func New(t testing.TB, dir string) Pair {
-	t.Helper()
-	return Ending(t, dir, time.Now().Add(time.Hour))
+func New(tb testing.TB, dir string) Pair {
+	tb.Helper()
+	return Ending(tb, dir, time.Now().Add(time.Hour))
 }
 
 // Ending is New for a certificate that ends at a time.
-func Ending(t testing.TB, dir string, ends time.Time) Pair {
-	t.Helper()
+func Ending(tb testing.TB, dir string, ends time.Time) Pair {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "gateway"}, NotBefore: ends.Add(-48 * time.Hour), NotAfter: ends,
@@ -46,22 +46,22 @@ func Ending(t testing.TB, dir string, ends time.Time) Pair {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	pair := Pair{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), TLS: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
 	if pair.TLS.Leaf, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for path, block := range map[string]*pem.Block{pair.Cert: {Type: "CERTIFICATE", Bytes: der}, pair.Key: {Type: "PRIVATE KEY", Bytes: secret}} {
 		if err := os.WriteFile(path+".new", pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return pair
