@@ -36,6 +36,7 @@ type Engine struct {
 	codec  *payloads.Codec
 	keys   *payloads.Keys
 	apiKey atomic.Pointer[providers.Secret]
+	secure bool // the connections speak TLS
 }
 
 // Options are what an Engine may have; nil is none of it.
@@ -65,18 +66,18 @@ func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open temporal: %w", err)
 	}
-	e := &Engine{codec: codec, keys: keys}
+	e := &Engine{codec: codec, keys: keys, secure: cfg.Secure()}
 	e.apiKey.Store(&cfg.APIKey)
 	options := client.Options{
 		HostPort: cfg.Address, Namespace: cfg.Namespace, Logger: temporallog.NewStructuredLogger(log), MetricsHandler: o.Counts,
 		Credentials: client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) { return e.apiKey.Load().Reveal(), nil }),
 		ConnectionOptions: client.ConnectionOptions{
-			TLSDisabled: !cfg.Secure(),
+			TLSDisabled: !e.secure,
 			// The SDK's own interceptors are before these, its tries of a request among them, and what encrypts is the last.
 			DialOptions: []grpc.DialOption{beats.Join(), grpc.WithChainUnaryInterceptor(e.named, tasks.CountRefusals, codec.Interceptor(log))},
 		},
 	}
-	if !cfg.Secure() {
+	if !e.secure {
 		// A network of the operator's own, and a few KB at most: the SDK's default of gzip costs more than it saves.
 		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	} else {
@@ -93,12 +94,15 @@ func Open(cfg config.Temporal, o *Options) (*Engine, error) {
 	return e, nil
 }
 
-// Load takes what a reload changes, for requests that begin from now on.
+// Load takes what a reload changes, for requests that begin from now on. An Engine that was opened without TLS takes no API key:
+// TLS wants a restart, and until then the key would go out in the clear.
 func (e *Engine) Load(cfg config.Temporal) error {
 	if err := e.keys.Load(cfg.Payloads()); err != nil {
 		return fmt.Errorf("temporal.payload_keys: %w", err)
 	}
-	e.apiKey.Store(&cfg.APIKey)
+	if e.secure {
+		e.apiKey.Store(&cfg.APIKey)
+	}
 	return nil
 }
 
