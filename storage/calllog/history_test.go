@@ -204,6 +204,32 @@ func TestHistoryOpensWhatATimeNeeds(t *testing.T) {
 	}
 }
 
+// A page looks at so many folders; the next one goes on behind them.
+func TestHistoryOfManyHours(t *testing.T) {
+	t.Parallel()
+	client, files := storagetest.Redis(t), new(memoryFiles)
+	var packed bytes.Buffer
+	w, err := zstd.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(w, `{"at":1,"id":"req_first","written":1}`+"\n")
+	_ = w.Close()
+	const hours = 1100
+	for i := range hours {
+		name, content := "A-1-2.jsonl.zst", packed.Bytes()
+		if i > 0 {
+			name, content = "notes.txt", []byte("no call")
+		}
+		if err := files.Put(t.Context(), "calls/"+noon.Add(time.Duration(i)*time.Hour).UTC().Format("2006-01-02/15")+"/"+name, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, _ := every(t, calllog.NewReader(client, files), calllog.Filter{}, 10); !slices.Equal(got, []string{"req_first"}) {
+		t.Errorf("behind %d folders: %v", hours, got)
+	}
+}
+
 // An archive that is away costs nothing but the oldest files, and the relay no wait.
 func TestHistoryWaitsForTheArchive(t *testing.T) {
 	t.Parallel()

@@ -153,7 +153,7 @@ func (r *Reader) scanPast(ctx context.Context, s scan) (Page, error) {
 	if p.kept, err = r.keptAt(ctx, at.seam); err != nil {
 		return p.page, err
 	}
-	hours, err := r.hours(ctx, p)
+	hours, behind, err := r.hours(ctx, p)
 	if err != nil {
 		return p.page, err
 	}
@@ -167,7 +167,11 @@ func (r *Reader) scanPast(ctx context.Context, s scan) (Page, error) {
 			return p.page, err
 		}
 	}
-	if !p.more {
+	switch {
+	case p.more:
+	case behind != "":
+		p.page.Next = pastPlace{seam: at.seam, hour: behind}.String()
+	default:
 		p.page.Next = ""
 	}
 	return p.page, nil
@@ -201,13 +205,14 @@ func textOf(line, name string) string {
 	return text
 }
 
-// hours are the folders that may hold what is looked for, the newest first, from the scan's place on.
-func (r *Reader) hours(ctx context.Context, p *pastScan) ([]string, error) {
+// hours are the folders that may hold what is looked for, the newest first, from the scan's place on. behind is where the next
+// page begins, where there are too many for one; "": these are all.
+func (r *Reader) hours(ctx context.Context, p *pastScan) (hours []string, behind string, err error) {
 	since, until := p.matcher.filter.Since, p.matcher.filter.Until
-	var days, hours []string
+	var days []string
 	for folder, err := range r.files.Folders(ctx, HistoryFolder) {
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		name := path.Base(folder)
 		day, err := time.Parse(time.DateOnly, name)
@@ -220,10 +225,13 @@ func (r *Reader) hours(ctx context.Context, p *pastScan) ([]string, error) {
 	}
 	slices.Sort(days)
 	for _, day := range slices.Backward(days) {
+		if len(hours) >= hoursMost {
+			return hours, day + lastHour, nil
+		}
 		var within []string
 		for folder, err := range r.files.Folders(ctx, HistoryFolder+day+"/") {
 			if err != nil {
-				return nil, err
+				return nil, "", err
 			}
 			name := day + "/" + path.Base(folder)
 			hour, err := time.Parse(hourLayout, name)
@@ -236,15 +244,17 @@ func (r *Reader) hours(ctx context.Context, p *pastScan) ([]string, error) {
 		}
 		slices.Sort(within)
 		slices.Reverse(within)
-		if hours = append(hours, within...); len(hours) >= hoursMost {
-			break
-		}
+		hours = append(hours, within...)
 	}
-	return hours, nil
+	return hours, "", nil
 }
 
-// hoursMost is how many folders one page looks at, about; a page of more ends where they end.
-const hoursMost = 1000
+const (
+	// hoursMost is how many folders one page looks at, about; a page of more ends where they end.
+	hoursMost = 1000
+	// lastHour ends the name of a day's newest folder.
+	lastHour = "/23"
+)
 
 // scanHour looks at the files of an hour; true: it is enough.
 func (r *Reader) scanHour(ctx context.Context, p *pastScan, hour string) (enough bool, err error) {
