@@ -68,6 +68,9 @@ func TestForbids(t *testing.T) {
 		{messagesPath, messagesRest, `"tools":[{"name":"f","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"},{"type":"text_editor_20250728","name":"e"}]`, ""},
 		{geminiPath, geminiRest, `"tools":[{"functionDeclarations":[{"name":"f"}]},{"googleSearch":{}}]`, "tools[1]"},
 		{geminiPath, geminiRest, `"tools":[{"function_declarations":[{"name":"f"}]}]`, ""},
+		{geminiPath, geminiRest, `"tools":{"googleSearch":{}}`, "tools"},
+		{geminiPath, geminiRest, `"tools":{"functionDeclarations":[{"name":"f"}]}`, ""},
+		{responsesPath, responsesRest, `"tools":[{"type":"web_search","type":"function","name":"f"}]`, "tools[0]"},
 	} {
 		body := "{" + test.rest + "," + test.more + "}"
 		before := sent
