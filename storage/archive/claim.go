@@ -2,9 +2,7 @@ package archive
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // the store's check of the way, no secret's
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -35,15 +33,10 @@ func (s *Store) Claim(ctx context.Context, key, owner string) (holder string, er
 		return holder, err
 	}
 	sum := sha256.Sum256([]byte(owner))
-	check := ""
-	if s.sendMD5 {
-		legacy := md5.Sum([]byte(owner)) //nolint:gosec // the store's check of the way, no secret's
-		check = base64.StdEncoding.EncodeToString(legacy[:])
-	}
 	opts := minio.PutObjectOptions{ContentType: "text/plain", DisableContentSha256: true, ServerSideEncryption: s.sse}
 	opts.SetMatchETagExcept("*")
 	write := func() error {
-		_, err := s.core.PutObject(ctx, s.bucket, key, strings.NewReader(owner), int64(len(owner)), check, hex.EncodeToString(sum[:]), opts)
+		_, err := s.core.PutObject(ctx, s.bucket, key, strings.NewReader(owner), int64(len(owner)), s.md5([]byte(owner)), hex.EncodeToString(sum[:]), opts)
 		return err
 	}
 	if err = write(); minio.ToErrorResponse(err).StatusCode == http.StatusNotImplemented {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -23,13 +25,15 @@ const probeFolder = "probe/"
 var ErrNotHeeded = errors.New("the store passes over If-None-Match")
 
 // CheckRights does once, with an object of its own, everything that the archive does with the bucket, and takes it away
-// again: write (in one piece, on a condition, in parts), read, list, delete. The error names the S3 action that is
-// refused.
+// again: write (in one piece, on a condition, in parts) with the encryption and the checks that objects get, read, list, delete.
+// The error names the S3 action that is refused; ErrNotHeeded is that of a store with all rights.
 func (s *Store) CheckRights(ctx context.Context) error {
 	key := probeFolder + rand.Text()
 	body := []byte("written by gateway config check\n")
+	sum := sha256.Sum256(body)
 	put := func(opts minio.PutObjectOptions) error {
-		_, err := s.core.PutObject(ctx, s.bucket, key, bytes.NewReader(body), int64(len(body)), "", "", opts)
+		opts.ServerSideEncryption, opts.DisableContentSha256 = s.sse, true // as every object is written
+		_, err := s.core.PutObject(ctx, s.bucket, key, bytes.NewReader(body), int64(len(body)), s.md5(body), hex.EncodeToString(sum[:]), opts)
 		return err
 	}
 	steps := []struct {
@@ -71,7 +75,7 @@ func (s *Store) CheckRights(ctx context.Context) error {
 			return errors.New("the object that was just written is not listed")
 		}},
 		{"s3:AbortMultipartUpload", func() error {
-			upload, err := s.core.NewMultipartUpload(ctx, s.bucket, key+"-parts", minio.PutObjectOptions{})
+			upload, err := s.core.NewMultipartUpload(ctx, s.bucket, key+"-parts", minio.PutObjectOptions{ServerSideEncryption: s.sse})
 			if err != nil {
 				return err
 			}
@@ -79,20 +83,25 @@ func (s *Store) CheckRights(ctx context.Context) error {
 		}},
 		{"s3:DeleteObject", func() error { return s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}) }},
 	}
+	var notHeeded error
 	for i, step := range steps {
 		err := step.do()
 		if err == nil {
 			continue
 		}
+		if errors.Is(err, ErrNotHeeded) { // no right is missing
+			notHeeded = fmt.Errorf("%s: %w", step.action, err)
+			continue
+		}
 		if i > 0 {
 			_ = s.core.RemoveObject(ctx, s.bucket, key, minio.RemoveObjectOptions{}) // what may be refused as well
 		}
-		if errors.Is(err, ErrNotHeeded) || errors.Is(err, storage.ErrUnavailable) {
+		if errors.Is(err, storage.ErrUnavailable) {
 			return fmt.Errorf("%s: %w", step.action, err)
 		}
 		return s3Error(ctx, step.action, err)
 	}
-	return nil
+	return notHeeded
 }
 
 // Clock is the store's time, to the second, as it writes it into any answer.

@@ -235,7 +235,7 @@ func (p *put) next(ctx context.Context) (part, bool, error) {
 		}
 		n += more
 	}
-	return part{body: bytes.NewReader(buffer[:n]), size: int64(n), sum: p.sum(buffer[:n]), md5: p.md5(buffer[:n]), free: free}, last, nil
+	return part{body: bytes.NewReader(buffer[:n]), size: int64(n), sum: p.sum(buffer[:n]), md5: p.store.md5(buffer[:n]), free: free}, last, nil
 }
 
 // nextInPlace is next for a source whose bytes need no copy.
@@ -270,9 +270,9 @@ func (p *put) sum(piece []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// md5 is the MD5 of a piece where the store wants it.
-func (p *put) md5(piece []byte) string {
-	if !p.store.sendMD5 {
+// md5 is the MD5 of a piece in Base64 where the store wants it, else "".
+func (s *Store) md5(piece []byte) string {
+	if !s.sendMD5 {
 		return ""
 	}
 	sum := md5.Sum(piece) //nolint:gosec // the store's check of the way, no secret's
