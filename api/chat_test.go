@@ -367,11 +367,11 @@ func benchmarkChat(b *testing.B, size int, tracer trace.Tracer) {
 }
 
 // oneChat makes what does a chat of so many bytes.
-func oneChat(b testing.TB, size int, tracer trace.Tracer) func() {
-	b.Helper()
+func oneChat(tb testing.TB, size int, tracer trace.Tracer) func() {
+	tb.Helper()
 	answer := `{"id":"x","choices":[{"message":{"content":"` + strings.Repeat("word ", 180) + `"}}],"usage":{"prompt_tokens":11,"completion_tokens":7}}`
 	length := strconv.Itoa(len(answer))
-	g := newGateway(b, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+	g := newGateway(tb, func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
 		resp := upstreamAnswer("application/json", answer)
 		resp.Header.Set("Content-Length", length)
 		return resp, nil
@@ -385,7 +385,7 @@ func oneChat(b testing.TB, size int, tracer trace.Tracer) func() {
 		rec := &discard{header: make(http.Header, 8)}
 		g.Handler().ServeHTTP(rec, req)
 		if rec.status != 200 || rec.n != len(answer) {
-			b.Fatal(rec.status, rec.n)
+			tb.Fatal(rec.status, rec.n)
 		}
 	}
 }

@@ -161,7 +161,7 @@ func callsTable(v *View, calls []Call) *Table {
 func callRow(v *View, c Call) Row {
 	status := Cell{Text: strconv.Itoa(c.Status), Mark: callMark(c)}
 	if c.Fault != "" {
-		status.Note = v.T("fault." + known(v, "fault.", c.Fault))
+		status.Note = v.T("fault." + knownFault(v, c.Fault))
 	}
 	if c.Skipped > 0 {
 		status.Note = strings.TrimSpace(status.Note + " " + v.T("call.skipped", "n", v.Number(c.Skipped)))
@@ -200,9 +200,9 @@ func (v *View) linkOf(page, id string) string {
 	return v.To(page, id)
 }
 
-// known is the word where the language has one with the beginning, else "other".
-func known(v *View, beginning, word string) string {
-	if v.s.words.has(beginning + word) {
+// knownFault is the fault where the language has words for it, else "other".
+func knownFault(v *View, word string) string {
+	if v.s.words.has("fault." + word) {
 		return word
 	}
 	return "other"
@@ -269,7 +269,7 @@ func showCall(v *View) (any, error) {
 	}
 	data.Mark = callMark(data.Call)
 	if data.Fault != "" {
-		data.Kind = known(v, "fault.", data.Fault)
+		data.Kind = knownFault(v, data.Fault)
 	}
 	data.Parts = partsOf(data.Call)
 	data.Bars = PartBars(data.Parts)
@@ -311,7 +311,7 @@ func attemptsTable(v *View, c Call) *Table {
 	for i, attempt := range c.Attempts {
 		outcome := Cell{Word: "call.ok", Mark: "done"}
 		if attempt.Outcome != "ok" {
-			outcome = Cell{Word: "fault." + known(v, "fault.", attempt.Outcome), Mark: "failed"}
+			outcome = Cell{Word: "fault." + knownFault(v, attempt.Outcome), Mark: "failed"}
 		}
 		name := attempt.Channel
 		if name == "" {

@@ -116,7 +116,7 @@ func (d *overviewData) faultsOf(v *View, channels []channelNow) {
 	for _, c := range channels {
 		if f := c.LastFault; f != nil && d.At.Sub(f.At) < lasts()[d.Last] {
 			d.Faults = append(d.Faults, faultNow{
-				At: f.At, Channel: c.Name, Words: v.T("fault." + known(v, "fault.", f.Kind)), Code: f.Code, Status: f.Status,
+				At: f.At, Channel: c.Name, Words: v.T("fault." + knownFault(v, f.Kind)), Code: f.Code, Status: f.Status,
 			})
 		}
 	}

@@ -108,7 +108,7 @@ func finding(status admin.SetupStatus, mend, format string, args ...any) []admin
 
 func (s *setup) redis(ctx context.Context) ([]admin.SetupFinding, error) {
 	if err := storage.PingRedis(ctx, s.parts.redis); err != nil {
-		return finding(admin.SetupFailed, `redis-cli -u "$REDIS_URL" SET ping 1`, //nolint:nilerr // the finding says it
+		return finding(admin.SetupFailed, `redis-cli -u "$REDIS_URL" SET ping 1`,
 			"Redis does not take writes: known tokens go on for relay.redis_grace (%s), video tasks need an Idempotency-Key, limits are each process's own (%v).", s.parts.cfg.Relay.RedisGrace, err), nil
 	}
 	count, err := s.parts.redis.HLen(ctx, storage.Prefix+"tokens").Result()
@@ -146,7 +146,7 @@ func (s *setup) temporal(ctx context.Context) ([]admin.SetupFinding, error) {
 
 func (s *setup) store(ctx context.Context) ([]admin.SetupFinding, error) {
 	if err := s.parts.archive.Ping(ctx); err != nil {
-		return finding(admin.SetupFailed, fmt.Sprintf("archive: {endpoint: …, bucket: %s, access_key: …, secret_key: …}", s.parts.cfg.Archive.Bucket), //nolint:nilerr // the finding says it
+		return finding(admin.SetupFailed, fmt.Sprintf("archive: {endpoint: …, bucket: %s, access_key: …, secret_key: …}", s.parts.cfg.Archive.Bucket),
 			"The store does not answer, or refuses: finished videos are tried again for %s, creates with media are refused (%v).", s.parts.cfg.Video.ArchiveDeadline, err), nil
 	}
 	return fine("It answers; the bucket is %q.", s.parts.cfg.Archive.Bucket), nil

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -68,8 +69,7 @@ func taskGrowth(ctx context.Context, s *stage, report *Report) error {
 	if err != nil {
 		return fmt.Errorf("make the picture: %w", err)
 	}
-	defer file.Close()
-	return growth.SVG(file, drawn...)
+	return errors.Join(growth.SVG(file, drawn...), file.Close())
 }
 
 // grown returns the figures of so many tasks in flight, in the order of the charts and their series; none where a chart has no

@@ -78,7 +78,7 @@ const mostKept = 4 << 10
 // End writes the line.
 func (p *Pool) End(ctx context.Context, l *Line) {
 	if l.out == nil {
-		l.log.LogAttrs(ctx, l.level, l.message, l.attrs...)
+		l.log.LogAttrs(ctx, l.level, l.message, l.attrs...) //nolint:sloglint // the caller's constant, as Begin got it
 		clear(l.attrs)
 		l.attrs = l.attrs[:0]
 	} else {

@@ -15,15 +15,15 @@ import (
 
 var now = regexp.MustCompile(`"time":"[^"]+"`)
 
-func write(t testing.TB, log *slog.Logger, level slog.Level, texts []string, number int64, took time.Duration) {
-	t.Helper()
+func write(tb testing.TB, log *slog.Logger, level slog.Level, texts []string, number int64, took time.Duration) {
+	tb.Helper()
 	var pool logline.Pool
 	line := pool.Begin(log, level, "request")
 	for _, text := range texts {
 		line.Text("text", text)
 	}
 	line.Int("number", number).Milliseconds("ms", took).True("flag")
-	pool.End(t.Context(), line)
+	pool.End(tb.Context(), line)
 }
 
 // same compares a line with what slog writes.

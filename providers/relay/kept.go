@@ -33,7 +33,7 @@ func (r *Relay) Kept(ctx context.Context, group, token string, kept providers.Ke
 	}
 	sent, cancel := context.WithCancelCause(ctx)
 	clock := newWatch(cancel, r.firstByte)
-	resp, err := keeper.Kept(sent, providers.Target{Channel: channel, Key: key}, kept)
+	resp, err := keeper.Kept(sent, providers.Target{Channel: channel, Key: key}, kept) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
 		clock.stop()
 		cancel(nil)

@@ -68,7 +68,7 @@ func (f historyFile) read(ctx context.Context, files HistoryFiles) (lines string
 	defer content.Close()
 	unpacked, err := zstd.NewReader(content, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(8<<20), zstd.WithDecoderLowmem(true))
 	if err != nil {
-		return "", size, nil //nolint:nilerr // a stranger's file
+		return "", size, nil // a stranger's file
 	}
 	defer unpacked.Close()
 	var text strings.Builder

@@ -23,15 +23,15 @@ func keyOf(id string, letter byte) payloads.Key {
 	return payloads.Key{ID: id, Secret: secret.Text(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{letter}, 32)))}
 }
 
-func newCodec(t testing.TB, keys ...payloads.Key) (*payloads.Codec, *payloads.Keys) {
-	t.Helper()
+func newCodec(tb testing.TB, keys ...payloads.Key) (*payloads.Codec, *payloads.Keys) {
+	tb.Helper()
 	list, err := payloads.NewKeys(keys)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	codec, err := payloads.NewCodec(list)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return codec, list
 }
@@ -40,11 +40,11 @@ func payload(text string) *commonpb.Payload {
 	return &commonpb.Payload{Metadata: map[string][]byte{"encoding": []byte("json/plain")}, Data: []byte(text)}
 }
 
-func encode(t testing.TB, codec *payloads.Codec, p *commonpb.Payload) *commonpb.Payload {
-	t.Helper()
+func encode(tb testing.TB, codec *payloads.Codec, p *commonpb.Payload) *commonpb.Payload {
+	tb.Helper()
 	out, err := codec.Encode([]*commonpb.Payload{p})
 	if err != nil || len(out) != 1 {
-		t.Fatalf("%d payloads, %v", len(out), err)
+		tb.Fatalf("%d payloads, %v", len(out), err)
 	}
 	return out[0]
 }

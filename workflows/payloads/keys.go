@@ -52,7 +52,7 @@ func (k Key) Check() (field string, err error) {
 }
 
 func notOfID(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
 }
 
 // CheckCount tells whether there may be so many keys.

@@ -9,8 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"io"
-	"log"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -137,13 +136,14 @@ func NewTemporalFront(t *testing.T, behind string, o FrontOptions) *TemporalFron
 	f := &TemporalFront{
 		Address: l.Addr().String(), options: o, calls: map[string]int{}, refuse: map[string]FrontRefusal{}, serials: map[string]bool{}, conns: map[net.Conn]bool{},
 	}
+	silent := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	plain := new(http.Protocols)
 	plain.SetUnencryptedHTTP2(true)
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind})
-	proxy.Transport, proxy.FlushInterval, proxy.ErrorLog = &http.Transport{Protocols: plain}, -1, log.New(io.Discard, "", 0)
+	proxy.Transport, proxy.FlushInterval, proxy.ErrorLog = &http.Transport{Protocols: plain}, -1, silent
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, err error) { refuse(w, FrontRefusal{14, err.Error()}) }
 	f.server = &http.Server{
-		Handler: f.handler(proxy), ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute, ConnState: f.follow, Protocols: plain,
+		Handler: f.handler(proxy), ErrorLog: silent, ReadHeaderTimeout: time.Minute, ConnState: f.follow, Protocols: plain,
 	}
 	serve := func() error { return f.server.Serve(l) }
 	if o.CertFile != "" {
@@ -159,8 +159,11 @@ func NewTemporalFront(t *testing.T, behind string, o FrontOptions) *TemporalFron
 		}
 		serve = func() error { return f.server.ServeTLS(l, "", "") }
 	}
-	served := make(chan error, 1)
-	go func() { served <- serve() }()
+	served := make(chan struct{})
+	go func() {
+		_ = serve() // it ends with the server
+		close(served)
+	}()
 	t.Cleanup(func() {
 		_ = f.server.Close()
 		<-served

@@ -49,7 +49,7 @@ func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
 	results := make([]admin.ChannelTested, 0, len(names))
 	failed := 0
 	for _, name := range names {
-		tested, err := c.test(ctx, p, s, admin.ChannelTrial{Channel: name, Model: c.Model})
+		tested, err := c.test(ctx, s, admin.ChannelTrial{Channel: name, Model: c.Model})
 		if err == nil && c.Paid {
 			tested, err = c.pay(ctx, p, s, tested)
 		}
@@ -74,7 +74,7 @@ func (c *channelsTestCmd) Run(ctx context.Context, p *Program) error {
 }
 
 // test tests one channel, and notes it in the audit log.
-func (c *channelsTestCmd) test(ctx context.Context, p *Program, s *Services, trial admin.ChannelTrial) (admin.ChannelTested, error) {
+func (c *channelsTestCmd) test(ctx context.Context, s *Services, trial admin.ChannelTrial) (admin.ChannelTested, error) {
 	tested, err := s.Desk.Try(ctx, trial)
 	return tested, note(ctx, s.Redis, "test_channel", trial.Channel, []audit.Change{audit.Set("model", tested.Model), audit.Set("pay", trial.Pay)}, err)
 }
@@ -85,12 +85,12 @@ func (c *channelsTestCmd) pay(ctx context.Context, p *Program, s *Services, free
 		return free, nil
 	}
 	if free.Paid == nil { // what makes none says why
-		return c.test(ctx, p, s, admin.ChannelTrial{Channel: c.Name, Model: c.Model, Pay: true})
+		return c.test(ctx, s, admin.ChannelTrial{Channel: c.Name, Model: c.Model, Pay: true})
 	}
 	fmt.Fprintf(p.Stderr, "%s makes %s\n", providers.Shown(c.Name), paidText(free.Paid))
 	trial := admin.ChannelTrial{Channel: c.Name, Model: free.Paid.Model, Pay: true, Prompt: c.Prompt, Stream: c.Stream}
 	if free.Paid.Kind != "video" {
-		return c.test(ctx, p, s, trial)
+		return c.test(ctx, s, trial)
 	}
 	trial.Told = func(job string) { fmt.Fprintf(p.Stderr, "job %s\n", providers.Shown(job)) }
 	return c.film(ctx, p, s, trial)
@@ -107,7 +107,7 @@ func (c *channelsTestCmd) film(ctx context.Context, p *Program, s *Services, tri
 		return tested, fmt.Errorf("--output: %w", err)
 	}
 	trial.To = file
-	tested, err = c.test(ctx, p, s, trial)
+	tested, err = c.test(ctx, s, trial)
 	if err = errors.Join(err, file.Close()); err != nil || !tested.OK {
 		return tested, errors.Join(err, os.Remove(name))
 	}

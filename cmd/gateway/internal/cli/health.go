@@ -116,8 +116,7 @@ func askHere(ctx context.Context, key, address, path string, way *http.Transport
 	client := &http.Client{Transport: way}
 	response, err := client.Do(request)
 	if err != nil {
-		var wrapped *url.Error // its own words repeat the address and the method
-		if errors.As(err, &wrapped) {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok { // its own words repeat the address and the method
 			err = wrapped.Err
 		}
 		return nil, fmt.Errorf("%s: no answer: %w", key, err)

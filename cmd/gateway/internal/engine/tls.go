@@ -90,7 +90,7 @@ func (s secured) refused(err error) error {
 
 // Info implements credentials.TransportCredentials.
 func (s secured) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "tls", ServerName: s.files.ServerName}
+	return credentials.ProtocolInfo{SecurityProtocol: "tls", ServerName: s.files.ServerName} //nolint:staticcheck // it sets the authority as well, and gRPC still reads it
 }
 
 // Clone implements credentials.TransportCredentials.
