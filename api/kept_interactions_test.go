@@ -8,12 +8,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"modelrelay/api"
+	"modelrelay/api/calls"
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
 	"modelrelay/providers/relay"
 	"modelrelay/providers/router"
+	"modelrelay/storage/tokens"
 )
 
 // made remembers who made what, as the store does.
@@ -111,4 +115,36 @@ func TestRelayedInteractionIsKept(t *testing.T) {
 	if len(asked) > 0 {
 		t.Errorf("the upstream was asked %q", asked)
 	}
+}
+
+// silentKeeper is a relay whose kept answers never come.
+type silentKeeper struct{ calls.Relay }
+
+func (silentKeeper) Kept(ctx context.Context, _, _ string, _ providers.Kept) (*relay.Answer, error) {
+	<-ctx.Done()
+	return nil, providers.AsFault(context.Cause(ctx))
+}
+
+// TestKeptInteractionIsHeld: a token has no more reads of relayed interactions open than streams and waits, and they end with it.
+func TestKeptInteractionIsHeld(t *testing.T) {
+	t.Parallel()
+	ring := &keyring{token: &tokens.Token{ID: "good", Name: "good", Group: "default", Limits: tokens.Limits{MaxWatchers: 1}}}
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Tokens, o.Relay = ring, silentKeeper{} })
+		ended := make(chan *httptest.ResponseRecorder, 1)
+		go func() { ended <- g.do(t, request("GET", "/v1beta/interactions/int_1?stream=true", "")) }()
+		synctest.Wait()
+		beyond, cancel := context.WithCancel(t.Context())
+		cancel() // who is let in waits for nothing
+		rec := httptest.NewRecorder()
+		g.Handler().ServeHTTP(rec, request("GET", "/v1beta/interactions/int_1", "").WithContext(beyond))
+		if rec.Code != http.StatusTooManyRequests {
+			t.Errorf("beside the first: %d %s", rec.Code, rec.Body)
+		}
+		ring.change(func(token *tokens.Token) { token.Disabled = true })
+		if rec := <-ended; rec.Code != http.StatusUnauthorized {
+			t.Errorf("the first, whose token is disabled: %d %s", rec.Code, rec.Body)
+		}
+		pass(5 * time.Minute) // what is kept of a token that is gone is let go, and the timer with it
+	})
 }

@@ -8,12 +8,21 @@ import (
 	"modelrelay/providers"
 )
 
-// Kept passes on what the upstream that made an earlier answer for the caller's token says of it. It costs nothing. For a token that may
-// call no models there is no such answer. What it lets
-// through of a 2xx answer is its status, what describes its body, and the body.
+// Kept passes on what the upstream that made an earlier answer for the caller's token says of it. It costs nothing, so the
+// limits of calls do not hold it; as a wait for somebody else it is one of those that the token may have open at a time. For
+// a token that may call no models there is no such answer. What it lets through of a 2xx answer is its status, what describes
+// its body, and the body.
 func (c *Calls) Kept(x *edge.Request, r *http.Request, kept providers.Kept) error {
 	if err := x.Permit(edge.RelayPermission); err != nil {
 		return providers.Faultf(providers.NotFound, "Nothing with the id %q was found.", kept.ID)
+	}
+	done, err := x.Watch()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := x.WhilePermitted(); err != nil { // a stream may last for hours
+		return err
 	}
 	answer, err := c.options.Relay.Kept(r.Context(), x.Caller.Group, x.Caller.ID, kept)
 	if err != nil {

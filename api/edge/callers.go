@@ -267,14 +267,14 @@ func (x *Request) TakeReads(n int) error {
 	return &providers.Fault{Kind: providers.RateLimited, RetryAfter: wait, Message: "Rate limit reached: " + strconv.Itoa(limit) + " reads of video tasks per minute."}
 }
 
-// Watch counts one more stream of events or wait of the caller's until done is called.
+// Watch counts one more stream of events or wait of the caller's, for a task or an upstream, until done is called.
 func (x *Request) Watch() (done func(), err error) {
 	done, counted := x.edge.callers.watch(&x.presence, x.Caller.Watchers())
 	if !counted {
 		x.Outcome.Refused = LimitWatchers
 		return nil, &providers.Fault{
 			Kind: providers.RateLimited, RetryAfter: watchRetry,
-			Message: "Rate limit reached: too many event streams and waits of video tasks.",
+			Message: "Rate limit reached: too many open event streams and waits.",
 		}
 	}
 	return done, nil
