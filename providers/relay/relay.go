@@ -242,9 +242,24 @@ type attempts struct {
 // trace of each. It returns how many it took. The error is the last attempt's fault; where there was none, the first of those
 // that say that the call cannot be sent, or the router's.
 func (r *Relay) fallOver(ctx context.Context, want router.Want, try attempts) (int, error) {
+	var to router.Pick
+	whole := false
+	defer func() {
+		if !whole && to.Done != nil {
+			to.Done() // a panic: a seat that nobody gives back would be lost for good
+		}
+	}()
+	took, err := r.attemptAll(ctx, want, try, &to)
+	whole = true
+	return took, err
+}
+
+// attemptAll makes fallOver's attempts. underway is the target of the latest.
+func (r *Relay) attemptAll(ctx context.Context, want router.Want, try attempts, underway *router.Pick) (int, error) {
 	var last, makers, unfit *providers.Fault
 	for attempts := 1; attempts <= r.attempts; attempts++ {
 		to, err := r.pick(ctx, want)
+		*underway = to
 		if err != nil && ctx.Err() != nil {
 			return 0, err
 		}

@@ -15,50 +15,62 @@ import (
 const fullRetry = time.Second
 
 // pick picks a target and, where its channel bounds its calls, takes a seat there. Full channels are passed over; where nothing
-// else is left the call waits for a seat at one of them. What is picked must be asked, or given back by unasked.
+// else is left the call waits for a seat at one of them, and goes on waiting for the others where that one rests by then. What
+// is picked must be asked, or given back by unasked.
 func (r *Relay) pick(ctx context.Context, want router.Want) (router.Pick, error) {
-	var full []seats.Channel
-	for open := want; ; {
-		to, err := r.router.Pick(open)
-		if err != nil {
-			if len(full) > 0 {
-				break
-			}
+	for patience := r.seatWait; ; {
+		to, full, err := r.seated(want)
+		if len(full) == 0 {
 			return to, err
 		}
-		if to.Channel.MaxCalls <= 0 {
+		began := time.Now()
+		name, leave, err := r.seats.Wait(ctx, full, want.Token, patience)
+		switch {
+		case errors.Is(err, seats.ErrFull):
+			return router.Pick{}, &providers.Fault{
+				Kind: providers.Overloaded, Message: "Too many calls are under way at all channels for this model.", RetryAfter: fullRetry, Accepted: providers.NotAccepted,
+			}
+		case err != nil:
+			return router.Pick{}, providers.AsFault(err)
+		}
+		only := want
+		only.Only = []string{name}
+		if to, err = r.router.Pick(only); err == nil {
+			to.Done = leave
 			return to, nil
+		}
+		leave()
+		if len(full) == 1 {
+			return to, err
+		}
+		want.Except = append(slices.Clip(want.Except), name)
+		patience -= time.Since(began)
+	}
+}
+
+// seated picks a target without a wait. full are the channels that would do and have no seat, where no other does.
+func (r *Relay) seated(want router.Want) (to router.Pick, full []seats.Channel, err error) {
+	for {
+		to, err := r.router.Pick(want)
+		if err != nil {
+			return to, full, err
+		}
+		if to.Channel.MaxCalls <= 0 {
+			return to, nil, nil
 		}
 		at := seats.Channel{Name: to.Channel.Name, Most: to.Channel.MaxCalls}
 		leave, ok := r.seats.Take(at, want.Token)
 		if ok {
 			to.Done = leave
-			return to, nil
+			return to, nil, nil
 		}
 		r.unasked(to)
 		full = append(full, at)
 		if want.Maker.Channel != "" && to.Ref() == want.Maker {
-			break // nobody else can go on
+			return router.Pick{}, full, nil // nobody else can go on
 		}
-		open.Except = append(slices.Clip(open.Except), at.Name)
+		want.Except = append(slices.Clip(want.Except), at.Name)
 	}
-	name, leave, err := r.seats.Wait(ctx, full, want.Token, r.seatWait)
-	switch {
-	case errors.Is(err, seats.ErrFull):
-		return router.Pick{}, &providers.Fault{
-			Kind: providers.Overloaded, Message: "Too many calls are under way at all channels for this model.", RetryAfter: fullRetry, Accepted: providers.NotAccepted,
-		}
-	case err != nil:
-		return router.Pick{}, providers.AsFault(err)
-	}
-	want.Only = []string{name}
-	to, err := r.router.Pick(want)
-	if err != nil {
-		leave()
-		return to, err
-	}
-	to.Done = leave
-	return to, nil
 }
 
 // unasked gives a pick back that nobody asked anything.

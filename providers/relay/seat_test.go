@@ -5,12 +5,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"modelrelay/internal/testwait"
 	"modelrelay/providers"
 	"modelrelay/providers/relay"
+	"modelrelay/providers/router"
 )
 
 // bounded is a channel that may have so many calls under way.
@@ -135,4 +137,72 @@ func TestSeatsFull(t *testing.T) {
 	if b.rests("a") {
 		t.Error("the channel was blamed")
 	}
+}
+
+// TestSeatOfRestingChannel: who waits for two channels, of which the one whose seat comes free rests by then, waits on for the
+// other.
+func TestSeatOfRestingChannel(t *testing.T) {
+	t.Parallel()
+	const patience = time.Minute
+	b := benchOf(t, &relay.Options{SeatWait: patience}, []providers.Channel{
+		bounded(t, "a", 2, 1, halved(nil)), bounded(t, "b", 1, 1, halved(nil)),
+	})
+	do := func() (*relay.Answer, error) { return b.Do(t.Context(), "default", chatCall(ofToken("anna"))) }
+	atA, err := do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	atB, err := do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan string, 1)
+	go func() {
+		answer, err := do()
+		if err != nil {
+			done <- err.Error()
+			return
+		}
+		_ = answer.Body.Close()
+		done <- answer.Channel
+	}()
+	testwait.Eventually(t, "the call waits", patience, func() bool { return b.Waiting("a") == 1 && b.Waiting("b") == 1 })
+	to, _ := b.router.Resolve("a", providers.Secret("hush-a").Fingerprint(), "m")
+	b.router.Report(to, &providers.Fault{Kind: providers.RateLimited, Blame: providers.BlameKey, Key: providers.KeyBusy, RetryAfter: time.Hour})
+	_ = atA.Body.Close()
+	testwait.Eventually(t, "it waits for the other alone", patience, func() bool { return b.Waiting("a") == 0 && b.Waiting("b") == 1 || len(done) > 0 })
+	_ = atB.Body.Close()
+	if got := <-done; got != "b" {
+		t.Errorf("got %s, want an answer of b", got)
+	}
+}
+
+// TestSeatOutlivesPanic: an attempt that panics gives its seat back.
+func TestSeatOutlivesPanic(t *testing.T) {
+	t.Parallel()
+	broken := true
+	catalog := providers.Catalog{"openai": {Name: "openai", Endpoints: []providers.Endpoint{chatCall().Endpoint}, Relay: relayFunc(func(context.Context, providers.Target, providers.Call) (*http.Response, error) {
+		if broken {
+			panic("a defect")
+		}
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+	})}}
+	routes := router.New(catalog, []providers.Channel{{
+		Name: "a", Vendor: "openai", BaseURL: "http://upstream.invalid", Keys: []providers.Secret{"k"}, Models: map[string]string{"m": ""}, Groups: []string{"default"}, MaxCalls: 1,
+	}}, nil)
+	r := relay.New(routes, catalog, &relay.Options{SeatWait: time.Millisecond})
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic did not reach its caller")
+			}
+		}()
+		_, _ = r.Do(t.Context(), "default", chatCall())
+	}()
+	broken = false
+	answer, err := r.Do(t.Context(), "default", chatCall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
 }
