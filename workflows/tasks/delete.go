@@ -46,7 +46,7 @@ func (c *Client) Delete(ctx context.Context, id, tokenID string) error {
 	}
 	others := readFor
 	if err := c.bury(ctx, tokenID, id, task.CreatedAt); err != nil {
-		others = keepFor // they look for the mark, which is not there
+		others = keepFor + readFor // they look for the mark, which is not there
 		c.opts.Log.WarnContext(ctx, "removal not hinted", "task", id, "err", err)
 	}
 	run, err := c.remove(ctx, task)

@@ -13,6 +13,13 @@ func (c *Client) Options() ClientOptions { return c.opts }
 // Hint is what Follow does when another process tells of a change.
 func (c *Client) Hint(id string) { c.heard(taskindex.Change{TaskID: id}) }
 
+// Reads are how many reads of tasks the client has in memory.
+func (c *Client) Reads() int {
+	c.reads.mu.Lock()
+	defer c.reads.mu.Unlock()
+	return len(c.reads.looks)
+}
+
 // Prompts are what a process keeps of requests.
 type Prompts struct{ *promptCache }
 

@@ -16,11 +16,16 @@ const (
 	disturbTimeout = 250 * time.Millisecond
 )
 
+// renewable tells whether nothing can happen to a task for a while, and whether it is small enough to be kept for so long.
+func (t Task) renewable() bool {
+	return (t.beat != nil || t.Ended()) && !t.removed && len(t.Request.Prompt)+len(t.Request.Metadata) <= keepText
+}
+
 // renewed is what was read of a task, as it is now, and false where the engine must be asked.
 func (c *Client) renewed(ctx context.Context, old Task) (Task, bool) {
 	now := time.Now()
 	waits := old.beat != nil && now.Before(old.beat.Next)
-	if now.Sub(old.seen) >= keepFor || !waits && !old.Ended() || old.removed || len(old.Request.Prompt)+len(old.Request.Metadata) > keepText {
+	if now.Sub(old.seen) >= keepFor || !waits && !old.Ended() || !old.renewable() {
 		return Task{}, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, disturbTimeout)

@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,4 +70,42 @@ func TestFindWithoutTheEngine(t *testing.T) {
 		<-time.After(2 * time.Second)
 		find("and not heard of yet", 1, 60)
 	})
+}
+
+// TestWhatReadsKeep: what cannot be told again without the engine, and what is large, is not kept in memory for longer than a
+// read serves.
+func TestWhatReadsKeep(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		phase  workflows.Phase
+		prompt string
+		want   int
+	}{
+		"waits for a poll": {workflows.PhasePolling, "p", 1},
+		"large":            {workflows.PhasePolling, strings.Repeat("p", 5<<10), 0},
+		"in a queue":       {workflows.PhaseQueued, "p", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := &fakeEngine{}
+				c := tasks.NewClient(e, options(&fakeArchive{docs: make(map[string][]byte)}, storagetest.NewServer(t).Client(t)))
+				id := mustCreate(t, c, create(providers.VideoRequest{Model: "m", Prompt: test.prompt})).ID
+				beat := activities.Progress{State: providers.JobRunning, Since: time.Now(), Next: time.Now().Add(time.Minute)}
+				e.mu.Lock()
+				answer := execution(t, test.phase, &beat)
+				answer.WorkflowExecutionInfo.Execution = &commonpb.WorkflowExecution{WorkflowId: id}
+				answer.WorkflowExecutionInfo.Memo = e.tasks[id].WorkflowExecutionInfo.Memo
+				e.tasks[id] = answer
+				e.mu.Unlock()
+				if task, err := c.Find(t.Context(), id, "demo"); err != nil || task.Request.Prompt != test.prompt {
+					t.Fatalf("a prompt of %d bytes, %v", len(task.Request.Prompt), err)
+				}
+				<-time.After(2 * time.Second)
+				if got := c.Reads(); got != test.want {
+					t.Errorf("%d reads are kept, want %d", got, test.want)
+				}
+			})
+		})
+	}
 }

@@ -14,10 +14,10 @@ const readFor = time.Second
 // reads shares looks at the same task among the readers of one process.
 type reads = shared[string, Task]
 
-// newReads renews what was read of tasks by again.
+// newReads renews what was read of tasks by again, where they are renewable.
 func newReads(again func(ctx context.Context, old Task) (Task, bool)) *reads {
 	r := newShared[string, Task](readFor)
-	r.keep, r.again = keepFor, again
+	r.keep, r.again, r.worth = keepFor, again, Task.renewable
 	return r
 }
 
@@ -26,9 +26,10 @@ type shared[K comparable, V any] struct {
 	mu    sync.Mutex
 	life  time.Duration
 	looks map[K]*look[V]
-	// keep is how long what was read is kept for again, which makes a new value of it without a read where it can. nil: nothing
-	// is kept.
+	// keep is how long what was read, and is worth it, is kept for again, which makes a new value of it without a read where it
+	// can. nil: nothing is kept.
 	keep  time.Duration
+	worth func(V) bool
 	again func(ctx context.Context, old V) (V, bool)
 }
 
@@ -105,7 +106,7 @@ func (r *shared[K, V]) take(ctx context.Context, key K, l *look[V], read func(co
 	close(l.done)
 	r.mu.Lock()
 	kept := r.life
-	if r.again != nil && l.err == nil && len(r.looks) <= keptMost {
+	if r.again != nil && l.err == nil && r.worth(l.value) && len(r.looks) <= keptMost {
 		kept = max(r.life, r.keep)
 	}
 	r.mu.Unlock()
