@@ -265,6 +265,45 @@ func TestHistoryWaitsForTheArchive(t *testing.T) {
 	_ = history.Close(t.Context())
 }
 
+// hungFiles are an archive that hangs: it tells asked of each look, which ends with its context.
+type hungFiles struct {
+	memoryFiles
+
+	asked chan struct{}
+}
+
+func (h *hungFiles) Folders(ctx context.Context, _ string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		h.asked <- struct{}{}
+		<-ctx.Done()
+		yield("", ctx.Err())
+	}
+}
+
+// Who looks into the history of an archive that hangs takes no turn of those who look at the newest calls.
+func TestHistoryThatHangs(t *testing.T) {
+	t.Parallel()
+	client, files := storagetest.Redis(t), &hungFiles{asked: make(chan struct{})}
+	reader := calllog.NewReader(client, files)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	for range 4 {
+		all.Go(func() {
+			if _, err := reader.Scan(ctx, calllog.Filter{}, calllog.Range{After: "h1", Limit: 1}); err == nil {
+				t.Error("an archive that hangs: no error")
+			}
+		})
+		<-files.asked
+	}
+	soon, end := context.WithTimeout(t.Context(), 10*time.Second)
+	defer end()
+	if _, err := reader.Scan(soon, calllog.Filter{}, calllog.Range{Limit: 1}); err != nil {
+		t.Errorf("the newest calls: %v", err)
+	}
+}
+
 // What is no file of ours, and what is no place, harms nobody.
 func TestHistoryOfStrangers(t *testing.T) {
 	t.Parallel()

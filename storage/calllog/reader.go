@@ -21,7 +21,7 @@ const (
 	nextChunk  = 1000
 	// scanMost is how long one page may look for calls.
 	scanMost = 2 * time.Second
-	// scansMost is how many scans go on at a time in a process; others wait.
+	// scansMost is how many scans of Redis' calls, and as many of the history's, go on at a time in a process; others wait.
 	scansMost = 4
 	// fresh is how long the newest calls that were read are still the newest for others.
 	fresh = 300 * time.Millisecond
@@ -35,7 +35,8 @@ const (
 type Reader struct {
 	client redis.UniversalClient
 	files  HistoryFiles // nil: there is no history
-	turns  chan struct{}
+	// turns are of scans of Redis' calls and pastTurns of the history's, so that an archive that hangs holds up no other.
+	turns, pastTurns chan struct{}
 
 	mu      sync.Mutex
 	chunks  []*chunk                 // the last used at the end
@@ -45,7 +46,10 @@ type Reader struct {
 // NewReader reads what Logs have written and, behind Redis' calls, what Histories have put into files; nil: there are none.
 // The client and the files stay the caller's.
 func NewReader(client redis.UniversalClient, files HistoryFiles) *Reader {
-	return &Reader{client: client, files: files, turns: make(chan struct{}, scansMost), looking: make(map[string]chan struct{})}
+	return &Reader{
+		client: client, files: files, turns: make(chan struct{}, scansMost), pastTurns: make(chan struct{}, scansMost),
+		looking: make(map[string]chan struct{}),
+	}
 }
 
 // Call is a call of the log at its place in it.
@@ -97,7 +101,11 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 			return page, ErrPlace
 		}
 	}
-	done, err := r.begin(ctx, within.For)
+	turns := r.turns
+	if past {
+		turns = r.pastTurns
+	}
+	done, err := r.begin(ctx, within.For, turns)
 	if err != nil {
 		return page, err
 	}
@@ -128,8 +136,8 @@ func (r *Reader) Scan(ctx context.Context, filter Filter, within Range) (Page, e
 	}
 }
 
-// begin waits for a turn, which lasts until done is called.
-func (r *Reader) begin(ctx context.Context, who string) (done func(), err error) {
+// begin waits for one of the turns, which lasts until done is called.
+func (r *Reader) begin(ctx context.Context, who string, turns chan struct{}) (done func(), err error) {
 	over := make(chan struct{})
 	for waits := who != ""; waits; {
 		r.mu.Lock()
@@ -153,8 +161,8 @@ func (r *Reader) begin(ctx context.Context, who string) (done func(), err error)
 		close(over)
 	}
 	select {
-	case r.turns <- struct{}{}:
-		return func() { <-r.turns; end() }, nil
+	case turns <- struct{}{}:
+		return func() { <-turns; end() }, nil
 	case <-ctx.Done():
 		end()
 		return nil, ctx.Err()
