@@ -71,10 +71,15 @@ func speaking(t *testing.T, how string, trusts *tls.Config) *http.Client {
 }
 
 // TestListenSpeaks: with a certificate the listener speaks TLS and HTTP/2 or HTTP/1.1, with H2C both in clear; calls,
-// refusals of large bodies and streams are the same in each.
+// refusals of large bodies and streams are the same in each. Servers that share a configuration of TLS do not write into it.
 func TestListenSpeaks(t *testing.T) {
 	t.Parallel()
 	server, trusts := selfSigned(t)
+	t.Cleanup(func() {
+		if len(server.NextProtos) > 0 {
+			t.Errorf("a server added %q to the configuration", server.NextProtos)
+		}
+	})
 	for _, test := range []struct {
 		how, scheme, proto string
 		http               *api.HTTPOptions

@@ -37,7 +37,7 @@ const (
 
 // HTTPOptions say what a server speaks beside HTTP/1.1; nil: nothing.
 type HTTPOptions struct {
-	// TLS has the certificate; the listener speaks TLS then, with HTTP/2 for who offers it.
+	// TLS has the certificate; the listener speaks TLS then, with HTTP/2 for who offers it. Several servers may have the same.
 	TLS *tls.Config
 	// H2C: HTTP/2 without TLS, for proxies that know that it is spoken.
 	H2C bool
@@ -55,7 +55,8 @@ func (s *Server) HTTPServer(addr string, handler http.Handler, opts *HTTPOptions
 	protocols.SetUnencryptedHTTP2(opts.H2C)
 	said := log.New(&serverLog{log: s.edge.Log()}, "", 0) //nolint:forbidigo // net/http asks for one; what it writes goes to slog
 	return &http.Server{
-		Addr: addr, Handler: handler, TLSConfig: opts.TLS, Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		// net/http writes into its configuration when it begins to serve.
+		Addr: addr, Handler: handler, TLSConfig: opts.TLS.Clone(), Protocols: protocols, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ConnContext: withListener, ErrorLog: said,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams, MaxDecoderHeaderTableSize: maxHeaderTable, MaxEncoderHeaderTableSize: maxHeaderTable,
