@@ -145,8 +145,8 @@ func (a *Activities) wait(ctx context.Context, in PollInput, p Progress, delay t
 	delay = min(delay, left)
 	p.Next = time.Now().Add(delay)
 	p.Listed = a.relist(ctx, in.Job.TaskID, in.Entry, p.Listed)
-	activity.RecordHeartbeat(beats.WithAnswer(ctx), p)
 	a.hold(ctx, in.Job.TaskID, in.Job.Assignment, delay)
+	activity.RecordHeartbeat(beats.WithAnswer(ctx), p) // the last: it waits for the answer, which nothing should delay
 	if p.Fault != nil {
 		return providers.VideoStatus{}, again(*p.Fault, delay)
 	}

@@ -165,7 +165,7 @@ func (n *Namespace) attribute(name string) Lack {
 // KeptFor is how long a namespace must keep closed tasks whose outputs stay for the retention.
 func KeptFor(retention time.Duration) time.Duration { return retention + retentionSlack }
 
-// retention is what the namespace's lacks for outputs that stay so long; nil: nothing.
+// retention is what the namespace lacks for outputs that stay so long; nil: nothing.
 func (n *Namespace) retention(ctx context.Context, retention time.Duration) (*Lack, error) {
 	answer, err := n.temporal.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: n.name})
 	if err != nil {

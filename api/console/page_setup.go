@@ -122,7 +122,7 @@ const (
 	testsAtOnce = 4
 )
 
-// testChannels tests each channel with a short chat and shows what came of it.
+// testChannels asks each channel's vendor something free and shows what came of it.
 func testChannels(v *View) (string, any, error) {
 	channels, err := v.channels()
 	if err != nil {
