@@ -32,7 +32,7 @@ type collector struct {
 // collects no heap below memory.least_heap. What GOGC and GOMEMLIMIT say stands.
 func (p *parts) spareCollections(env func(string) (string, bool)) (stop func()) {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // nobody has set one
-		debug.SetMemoryLimit(memoryLimit(os.DirFS("/")) / 100 * memoryShare)
+		debug.SetMemoryLimit(memoryLimit(os.DirFS("/"), math.MaxInt64) / 100 * memoryShare)
 	}
 	c := &collector{floor: int64(p.cfg.Memory.LeastHeap), percent: heapPercent}
 	if percent, _ := env("GOGC"); percent == "" && c.floor > 0 {

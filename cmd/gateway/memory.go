@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"math"
 	"path"
-	"runtime/debug"
 	"strconv"
 	"strings"
 )
@@ -12,10 +11,9 @@ import (
 // unknownMemory stands for the memory of a machine that does not tell it.
 const unknownMemory = 4 << 30
 
-// memoryLimit is how much memory the process may take: the least of GOMEMLIMIT, the limits of its control group, and what
-// the machine has.
-func memoryLimit(root fs.FS) int64 {
-	limit := debug.SetMemoryLimit(-1) // asks; math.MaxInt64 for none
+// memoryLimit is how much memory the process may take: the least of limit, which is Go's own (math.MaxInt64 for none), the
+// limits of its control group, and what the machine has.
+func memoryLimit(root fs.FS, limit int64) int64 {
 	for _, of := range []func(fs.FS) int64{groupMemory, machineMemory} {
 		if n := of(root); n > 0 {
 			limit = min(limit, n)

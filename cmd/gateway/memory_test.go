@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -37,7 +38,7 @@ func TestMemoryLimit(t *testing.T) {
 		for path, text := range test.files {
 			files[path] = &fstest.MapFile{Data: []byte(text)}
 		}
-		if got := main.MemoryLimit(files); got != test.want {
+		if got := main.MemoryLimit(files, math.MaxInt64); got != test.want {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
 		}
 	}

@@ -250,6 +250,10 @@ func TestReadyWithoutTemporalOrStore(t *testing.T) {
 		}
 		return decode[answer](t, body)
 	}
+	testwait.Eventually(t, "the tokens are read", patience, func() bool {
+		status, _ := s.get("/readyz?for=relay")
+		return status == 200
+	})
 	got := ready("", 200)
 	if got.Status != "degraded" || got.Parts["relay"] != "ok" || got.Parts["video"] != "error" || got.Checks["redis"].Status != "ok" || got.Checks["temporal"].Status != "error" {
 		t.Errorf("readyz: %+v", got)

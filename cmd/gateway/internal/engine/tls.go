@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -36,7 +38,7 @@ func (s secured) ClientHandshake(ctx context.Context, authority string, raw net.
 	if err != nil {
 		return nil, nil, s.explain(err)
 	}
-	return refusable{conn, s}, info, nil
+	return &refusable{Conn: conn, by: s}, info, nil
 }
 
 // explain names the key that is to blame for a handshake that failed.
@@ -108,14 +110,29 @@ func (s secured) OverrideServerName(string) error { return nil }
 type refusable struct {
 	net.Conn
 
-	by secured
+	by    secured
+	heard atomic.Bool // the server has sent something, so it took the certificate
 }
 
 // Read reads, and says what a refusal means.
-func (r refusable) Read(p []byte) (int, error) {
+func (r *refusable) Read(p []byte) (int, error) {
 	n, err := r.Conn.Read(p)
-	if isRefusal(err) {
-		err = r.by.refused(err)
+	if n > 0 {
+		r.heard.Store(true)
 	}
-	return n, err
+	return n, r.told(err)
+}
+
+// Write writes. What the server said with its refusal is lost where it reset the connection while this was written.
+func (r *refusable) Write(p []byte) (int, error) {
+	n, err := r.Conn.Write(p)
+	return n, r.told(err)
+}
+
+func (r *refusable) told(err error) error {
+	reset := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	if isRefusal(err) || reset && !r.heard.Load() {
+		return r.by.refused(err)
+	}
+	return err
 }
