@@ -74,7 +74,7 @@ func TestServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, err := stack.stderr.line(t.Context(), "part=s3", stack.done)
-	if err != nil || !strings.Contains(line, "signal: killed") || !strings.Contains(line, " s3 --listen ") {
+	if err != nil || !strings.Contains(line, "signal: killed") || !strings.Contains(line, " s3 --parts=embedded --listen ") {
 		t.Errorf("the death of a part: got %q, %v, want its name, its status and how to start it again", line, err)
 	}
 	if conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", sections.Temporal.Address); err != nil {
