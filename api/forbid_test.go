@@ -64,6 +64,8 @@ func TestForbids(t *testing.T) {
 		{chatPath, chatRest, `"web_search_options":{}`, "web_search_options"},
 		{chatPath, chatRest, `"tools":[{"type":"function","function":{"name":"f"}}]`, ""},
 		{messagesPath, messagesRest, `"service_tier":"auto"`, "service_tier"},
+		{messagesPath, messagesRest, `"speed":"fast"`, "speed"},
+		{messagesPath, messagesRest, `"speed":"standard"`, ""},
 		{messagesPath, messagesRest, `"tools":[{"type":"web_search_20250305","name":"web_search"}]`, "tools[0]"},
 		{messagesPath, messagesRest, `"tools":[{"name":"f","input_schema":{"type":"object"}},{"type":"bash_20250124","name":"bash"},{"type":"text_editor_20250728","name":"e"}]`, ""},
 		{geminiPath, geminiRest, `"tools":[{"functionDeclarations":[{"name":"f"}]},{"googleSearch":{}}]`, "tools[1]"},

@@ -49,6 +49,11 @@ func forbiddenMember(words []string, field string, value []byte) (param string) 
 		word = ForbidBackground
 	case "service_tier", "serviceTier":
 		word = ForbidServiceTier
+	case "speed": // of Anthropic's messages a text, whose "fast" costs several times as much; of spoken text a number
+		if value[0] != '"' || text(value) == "standard" {
+			return ""
+		}
+		word = ForbidServiceTier
 	case "web_search_options", "mcp_servers":
 	case "prompt":
 		if value[0] != '{' { // else one that the vendor keeps, with tools of its own

@@ -19,7 +19,7 @@ const (
 	// videoMost bounds a paid test of videos. Most vendors make their cheapest one within five minutes; a job that takes longer
 	// goes on at its vendor, and the test names it.
 	videoMost = 20 * time.Minute
-	// What a short chat counts, in tokens: a few words in, and at most what a test allows out.
+	// What a short chat usually counts, in tokens: a few words in, and what most formats are told to allow out.
 	chatIn, chatOut = 20, 64
 )
 
@@ -92,7 +92,7 @@ func chatModel(channel providers.Channel, model string) string {
 	return ""
 }
 
-// chatPrice is what a short chat costs at most, nil where the prices have nothing for the model.
+// chatPrice is what a short chat costs, about: a long prompt, or a model that thinks, costs more. It is nil where the prices have nothing for the model.
 func (d channelDesk) chatPrice(model string) *pricing.Money {
 	price, priced := d.prices.Of(model)
 	if !priced {

@@ -18,7 +18,8 @@ import (
 const (
 	// trialWords bounds what is read of an answer to a trial, in bytes.
 	trialWords = 8 << 10
-	// trialTokens bounds what a trial may cost. Models that think need some before they say anything.
+	// trialTokens bounds what a trial may cost. Models that think need some before they say anything. A chat in OpenAI's format
+	// has no bound: of its two names for one, each is refused by some upstream.
 	trialTokens = 64
 	// trialPrompt is what is asked where nobody says it.
 	trialPrompt = "Say hello."
