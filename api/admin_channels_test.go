@@ -66,6 +66,9 @@ func TestAdminChannelVerbs(t *testing.T) {
 	if err != nil || len(entries) != 5 || entries[0].What != "test_channel" || entries[4].What != "pause_channel" || len(entries[4].Changes) != 2 {
 		t.Errorf("audit %+v, %v", entries, err)
 	}
+	if changes := entries[0].Changes; len(changes) == 0 || changes[len(changes)-1].Field != "job" || string(changes[len(changes)-1].New) != `"job_1"` {
+		t.Errorf("the audit log does not name the job: %+v", changes)
+	}
 	if all := o.ask(t, "GET", "/admin/audit", "").Body.String() + o.log.String(); strings.Contains(all, canary) {
 		t.Error("a typed key is kept")
 	}

@@ -129,6 +129,9 @@ func (d desk) Wake(_ context.Context, channel string) error {
 }
 
 func (d desk) Try(_ context.Context, trial admin.ChannelTrial) (admin.ChannelTested, error) {
+	if trial.Pay && trial.Told != nil {
+		trial.Told("job_1")
+	}
 	return admin.ChannelTested{
 		ChannelAsked: admin.ChannelAsked{Channel: trial.Channel}, Object: "channel.test", Test: true, OK: trial.Key == "", Said: trial.Prompt, Status: 200,
 		Paid: &admin.ChannelPaid{Made: trial.Pay, Kind: "chat"},
