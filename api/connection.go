@@ -46,7 +46,7 @@ func (c *placed) Read(p []byte) (int, error) {
 	if !c.begun && n > 0 {
 		c.begun = true
 		if proxyprotocol.Begins(p[:n]) {
-			c.listener.complain("a connection begins with a PROXY header that does not count: the balancer belongs into trusted_proxies, and proxy_protocol must be true", c.RemoteAddr(), nil)
+			c.listener.complain("a connection begins with a PROXY header that does not count: the balancer belongs in trusted_proxies, and proxy_protocol must be true", c.RemoteAddr(), nil)
 		}
 	}
 	return n, err

@@ -27,9 +27,9 @@ type ListenOptions struct {
 }
 
 // Listen listens at a TCP address with a bounded number of places, at least one. A connection holds its place until it is
-// closed, a WebSocket too, and each request over HTTP/2 one more. While all are held the listener accepts nothing: connections wait in the kernel's queue. One
-// network (an IPv6 /64 is one) holds half of the places at most, beyond which its connections are closed at once;
-// Options.Proxies may hold all, because many clients come through them.
+// closed, a WebSocket too, and each request over HTTP/2 one more. While all are held the listener accepts nothing: connections
+// wait in the kernel's queue. One network (an IPv6 /64 is one) holds half of the places at most, beyond which its connections
+// are closed at once; Options.Proxies may hold all, because many clients come through them.
 func (s *Server) Listen(ctx context.Context, address string, places int, opts *ListenOptions) (net.Listener, error) {
 	tcp, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *listener) shares(addr netip.Addr) (uncount func(), ok bool) {
 	}
 	l.server.turnedAway.Add(1)
 	if l.due(&l.shareSaid) {
-		l.server.edge.Log().Warn("new connections of a network are closed: it holds its share of the places (a reverse proxy belongs into trusted_proxies)",
+		l.server.edge.Log().Warn("new connections of a network are closed: it holds its share of the places (a reverse proxy belongs in trusted_proxies)",
 			"address", l.Addr().String(), "network", network.String(), "connections", l.share)
 	}
 	return nil, false
