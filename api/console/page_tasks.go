@@ -144,9 +144,9 @@ func taskTabs(v *View, counts *taskCounts) []taskTab {
 		tabs[i].Address, tabs[i].Here = v.With("view", views[i], "state", ""), v.Query("view") == views[i]
 	}
 	if counts != nil {
-		all := counts.Queued + counts.Submitting + counts.Polling + counts.Archiving
-		for i, n := range []int64{all, counts.Stuck, counts.Failed, counts.Undelivered} {
-			tabs[i].Count = v.Number(n)
+		// Nobody counts all tasks; those that have not ended stand below, by state.
+		for i, n := range []int64{counts.Stuck, counts.Failed, counts.Undelivered} {
+			tabs[i+1].Count = v.Number(n)
 		}
 	}
 	return tabs
