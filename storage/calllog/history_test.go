@@ -180,6 +180,9 @@ func TestHistoryOpensWhatATimeNeeds(t *testing.T) {
 		if err := log.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		if err := history.Flush(t.Context()); err != nil { // six files at once are more than wait
+			t.Fatal(err)
+		}
 		want = append(want, r)
 	}
 	for _, end := range []func(context.Context) error{log.Close, history.Close} {
