@@ -1,22 +1,58 @@
 package main
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/http/httpproxy"
 
+	"modelrelay/cmd/gateway/internal/certs"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers/upstream"
 )
 
+// authorities are the upstreams whose certificates others sign than the system knows.
+type authorities struct {
+	mu      sync.Mutex
+	sources map[string]*certs.Source // by providers.HostPort
+	files   map[string]string
+}
+
+// load takes the configuration's. A file that stays is not read anew, so that one which is being replaced still counts.
+func (a *authorities) load(files map[string]string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sources := make(map[string]*certs.Source, len(files))
+	for host, file := range files {
+		if a.files[host] == file {
+			sources[host] = a.sources[host]
+		} else {
+			sources[host] = certs.NewSource(certs.Files{CA: file})
+		}
+	}
+	a.sources, a.files = sources, files
+}
+
+// config implements upstream.Trust.
+func (a *authorities) config(host string) (*tls.Config, error) {
+	a.mu.Lock()
+	source := a.sources[host]
+	a.mu.Unlock()
+	if source == nil {
+		return nil, nil //nolint:nilnil // the usual configuration, as upstream.Trust has it
+	}
+	return source.Config()
+}
+
 // upstreamClient is the process's client to upstreams.
-func upstreamClient(egress config.Egress) *http.Client {
+func upstreamClient(egress config.Egress, trust upstream.Trust) *http.Client {
 	proxy := egress.EgressProxy.Reveal()
 	if proxy == "" {
-		return upstream.NewClient(nil)
+		return upstream.NewClient(&upstream.ClientOptions{Trust: trust})
 	}
 	choose := (&httpproxy.Config{HTTPProxy: proxy, HTTPSProxy: proxy, NoProxy: strings.Join(egress.NoProxy, ",")}).ProxyFunc()
-	return upstream.NewClient(&upstream.ClientOptions{Proxy: func(r *http.Request) (*url.URL, error) { return choose(r.URL) }})
+	return upstream.NewClient(&upstream.ClientOptions{Trust: trust, Proxy: func(r *http.Request) (*url.URL, error) { return choose(r.URL) }})
 }

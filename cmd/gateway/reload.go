@@ -189,6 +189,7 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	if err := w.parts.temporal.Load(cfg.Temporal); err != nil { // what the file may hold was checked
 		w.parts.log.Error("keys of temporal stay as they were", "error", err)
 	}
+	w.parts.trust.load(cfg.Authorities(w.parts.catalog))
 	w.parts.router.Load(cfg.Routes(), cfg.Aliases)
 	changed := w.parts.operators.Load(operatorKeys(cfg))
 	log := w.parts.log

@@ -55,6 +55,7 @@ type parts struct {
 	temporal *engine.Engine
 	archive  *archive.Store
 	catalog  providers.Catalog
+	trust    *authorities // of upstreams
 	router   *router.Router
 	health   *healthSharer
 	prices   *pricing.List
@@ -96,9 +97,11 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	if p.archive, err = archive.New(cfg.Archive.Options(buffersPerCopy * cfg.Video.Copies)); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
-	upstreams := upstreamClient(cfg.Egress)
+	p.trust = new(authorities)
+	upstreams := upstreamClient(cfg.Egress, p.trust.config)
 	m.onClose(func() error { upstreams.CloseIdleConnections(); return nil })
 	p.catalog = catalog.New(upstreams)
+	p.trust.load(cfg.Authorities(p.catalog))
 	p.metrics.Learn(cfg.Routes(), cfg.Named(), p.catalog)
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })

@@ -92,6 +92,9 @@ func TestLines(t *testing.T) {
 
 // TestLineAllocates: a line of plain values allocates nothing once the first were written.
 func TestLineAllocates(t *testing.T) { //nolint:paralleltest // it counts what the process allocates
+	if raceDetector {
+		t.Skip("the race detector lets pools forget")
+	}
 	log := slog.New(logline.NewHandler(discard{}, slog.LevelInfo))
 	var pool logline.Pool
 	got := testing.AllocsPerRun(1000, func() {

@@ -47,6 +47,8 @@ type ClientOptions struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	// TLS replaces the TLS configuration, for private authorities; nil means the system's.
 	TLS *tls.Config
+	// Trust answers for upstreams with authorities of their own; nil means none.
+	Trust Trust
 	// DialTimeout bounds the making of a connection, TLS apart; 0 means 10 s.
 	DialTimeout time.Duration
 }
@@ -58,7 +60,13 @@ func NewClient(opts *ClientOptions) *http.Client {
 	if opts == nil {
 		opts = new(ClientOptions)
 	}
-	return &http.Client{Transport: newTransport(opts), CheckRedirect: redirectWithin}
+	client := &http.Client{CheckRedirect: redirectWithin}
+	if transport := newTransport(opts); opts.Trust == nil {
+		client.Transport = transport
+	} else {
+		client.Transport = &trusting{base: transport, trust: opts.Trust, own: map[string]ownTransport{}}
+	}
+	return client
 }
 
 func newTransport(opts *ClientOptions) *http.Transport {
@@ -118,11 +126,7 @@ func redirect(next *http.Request, via []*http.Request) error {
 // nothing beside a video.
 func Fresh(client *http.Client) *http.Client {
 	fresh := *client
-	if transport, ok := client.Transport.(*http.Transport); ok {
-		clone := transport.Clone()
-		clone.DisableKeepAlives = true
-		fresh.Transport = clone
-	}
+	fresh.Transport, _ = changed(client.Transport, func(t *http.Transport) { t.DisableKeepAlives = true })
 	return &fresh
 }
 
@@ -138,13 +142,14 @@ func Guard() *ssrf.Guardian {
 // which stands for another address by then helps nobody. It goes through no proxy, which would dial in its place, and keeps
 // no connection: a handshake costs nothing beside a video.
 func guarded(like http.RoundTripper) http.RoundTripper {
-	transport, ok := like.(*http.Transport)
-	if !ok { // what it would dial nobody knows
-		transport = newTransport(new(ClientOptions))
-	}
-	transport = transport.Clone()
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: Guard().Safe}
-	transport.Proxy, transport.DialContext, transport.DialTLSContext = nil, dialer.DialContext, nil
-	transport.DisableKeepAlives = true
+	guard := func(t *http.Transport) {
+		t.Proxy, t.DialContext, t.DialTLSContext = nil, dialer.DialContext, nil
+		t.DisableKeepAlives = true
+	}
+	transport, known := changed(like, guard)
+	if !known { // what it would dial nobody knows
+		transport, _ = changed(newTransport(new(ClientOptions)), guard)
+	}
 	return transport
 }

@@ -182,6 +182,7 @@ type Channel struct {
 	Weight     int                `yaml:"weight" doc:"share among channels of one priority"`
 	MaxJobs    int                `yaml:"max_jobs" doc:"video jobs in flight at this upstream; 0: no limit"`
 	MaxCalls   int                `yaml:"max_calls" doc:"synchronous calls and conversations that each gateway process has in flight at this upstream; a call that finds it full takes the next channel, and where all are full waits for 3 seconds, then 503; 0: no limit"`
+	CA         string             `yaml:"ca" doc:"file of PEM certificates that may sign the upstream's, where base_url begins with https://; empty: the system's. Read again when it changes"`
 	OpenValues bool               `yaml:"open_values" doc:"let enum values pass that the contract does not list"`
 	Dialect    string             `yaml:"dialect" doc:"of vendor openai: both, chat (the upstream has no /responses) or responses (it has no /chat/completions); the other one is translated"`
 	Translate  bool               `yaml:"translate" doc:"translate calls in other chat formats for it; false: calls in its own formats alone"`
@@ -250,6 +251,9 @@ func Parse(file string, text []byte, env func(string) (string, bool), vendors pr
 	dec.document(text, &cfg)
 	inFolder(dec.folder, &cfg.Redis.TLS.CA, &cfg.Redis.TLS.Cert, &cfg.Redis.TLS.Key, &cfg.Archive.CA)
 	inFolder(dec.folder, &cfg.TLS.Cert, &cfg.TLS.Key)
+	for i := range cfg.Channels {
+		inFolder(dec.folder, &cfg.Channels[i].CA)
+	}
 	inFolder(dec.folder, &cfg.Temporal.TLS.CA, &cfg.Temporal.TLS.Cert, &cfg.Temporal.TLS.Key)
 	if len(dec.problems) == 0 {
 		for _, problem := range cfg.Validate(vendors) {

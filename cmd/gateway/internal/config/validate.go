@@ -70,6 +70,7 @@ func (c Config) Validate(vendors providers.Catalog) []Problem {
 		v.channel(key("channels", i), channel, vendors)
 	}
 	v.aliases(c.Aliases)
+	c.checkAuthorities(v, vendors)
 	v.unique("channels", "name", len(c.Channels), func(i int) string { return c.Channels[i].Name })
 	return v.problems
 }

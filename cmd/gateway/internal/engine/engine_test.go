@@ -29,8 +29,11 @@ func TestNoKeyInTheClear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	served := make(chan struct{})
+	go func() {
+		_ = server.Serve(listener) // it ends with the server
+		close(served)
+	}()
 	t.Cleanup(func() { server.Stop(); <-served })
 	cfg := config.Temporal{Address: listener.Addr().String(), Namespace: "default"}
 	e, err := engine.Open(cfg, nil)

@@ -1,0 +1,94 @@
+package upstream
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"modelrelay/providers"
+)
+
+// Trust answers for the upstreams whose certificates others sign than the system knows: the TLS configuration for a host as
+// HostPort writes it, nil for the usual one. As long as it is the same, connections are kept; another one has new ones made. An
+// error fails the request.
+type Trust func(host string) (*tls.Config, error)
+
+// trusting is a transport that has one of its own for each host whose certificates are somebody else's to sign.
+type trusting struct {
+	base  *http.Transport
+	trust Trust
+
+	mu  sync.Mutex
+	own map[string]ownTransport // by host; as many as the configuration names
+}
+
+type ownTransport struct {
+	config    *tls.Config
+	transport *http.Transport
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *trusting) RoundTrip(req *http.Request) (*http.Response, error) {
+	transport, err := t.of(req.URL)
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // as a RoundTripper must
+		}
+		return nil, err
+	}
+	return transport.RoundTrip(req)
+}
+
+// of is the transport for an address.
+func (t *trusting) of(u *url.URL) (*http.Transport, error) {
+	if u.Scheme != "https" {
+		return t.base, nil
+	}
+	host := providers.HostPort(u)
+	config, err := t.trust(host)
+	if config == nil {
+		return t.base, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own := t.own[host]
+	if own.config == config {
+		return own.transport, nil
+	}
+	if own.transport != nil {
+		own.transport.CloseIdleConnections()
+	}
+	own = ownTransport{config, t.base.Clone()}
+	if own.transport.TLSClientConfig == nil {
+		own.transport.TLSClientConfig = new(tls.Config)
+	}
+	own.transport.TLSClientConfig.RootCAs, own.transport.TLSClientConfig.MinVersion = config.RootCAs, config.MinVersion
+	t.own[host] = own
+	return own.transport, nil
+}
+
+// CloseIdleConnections closes what http.Client's does.
+func (t *trusting) CloseIdleConnections() {
+	t.base.CloseIdleConnections()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, own := range t.own {
+		own.transport.CloseIdleConnections()
+	}
+}
+
+// changed is a transport like the given one with a change, and whether it is of a kind whose connections are known.
+func changed(like http.RoundTripper, change func(*http.Transport)) (http.RoundTripper, bool) {
+	switch like := like.(type) {
+	case *http.Transport:
+		clone := like.Clone()
+		change(clone)
+		return clone, true
+	case *trusting:
+		clone := like.base.Clone()
+		change(clone)
+		return &trusting{base: clone, trust: like.trust, own: map[string]ownTransport{}}, true
+	}
+	return like, false
+}
