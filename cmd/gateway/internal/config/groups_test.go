@@ -57,6 +57,7 @@ func TestGroups(t *testing.T) {
 	if words := cfg.Forbids("default"); len(words) != 2 || cfg.Forbids("free") != nil || cfg.Forbids("nobody") != nil {
 		t.Errorf("forbids %v", words)
 	}
+	const negative = "channels: [{name: a, vendor: openai, base_url: \"http://u.test\", keys: [k], models: {m: }, max_calls: -1}]"
 	for text, want := range map[string]string{
 		groupsText + "tokens: [{name: a, key: k, concurrency: 9}]":                       "7:28: tokens[0].concurrency: is above 8, the ceiling of the group",
 		groupsText + "tokens: [{name: a, key: k, group: free, requests_per_minute: 11}]": "tokens[0].requests_per_minute: is above 10, the ceiling of the group",
@@ -68,7 +69,7 @@ func TestGroups(t *testing.T) {
 		"egress_proxy: proxy.internal:3128":                                              "1:1: egress_proxy: wants http://host:port",
 		"egress_proxy: ftp://proxy.internal":                                             "egress_proxy: wants http://host:port",
 		"no_proxy: [a.example]":                                                          "1:1: no_proxy: has no effect without egress_proxy",
-		"channels: [{name: a, vendor: openai, base_url: \"http://u.test\", keys: [k], models: {m: }, max_calls: -1}]": "channels[0].max_calls: is negative",
+		negative:                                                                         "channels[0].max_calls: is negative",
 	} {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot %v\nwant %s", text, err, want)
