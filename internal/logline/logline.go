@@ -139,7 +139,7 @@ func (l *Line) True(key string) *Line {
 	return l
 }
 
-// appendText writes a JSON string as slog does.
+// appendText writes a JSON string. It is slog's but for \b and \f, which are short here.
 func appendText(b []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {

@@ -3,8 +3,11 @@ package logline_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +36,8 @@ func same(t *testing.T, level slog.Level, texts []string, number int64, took tim
 	write(t, slog.New(logline.NewHandler(&own, slog.LevelDebug)), level, texts, number, took)
 	write(t, slog.New(slog.NewJSONHandler(&theirs, &slog.HandlerOptions{Level: slog.LevelDebug})), level, texts, number, took)
 	got, want := now.ReplaceAllString(own.String(), ""), now.ReplaceAllString(theirs.String(), "")
-	if got != want {
+	// Of "\b" and "\f" slog knows no short form.
+	if got != want && !slices.Equal(tokens(t, own.Bytes()), tokens(t, theirs.Bytes())) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	var members struct{ Time time.Time }
@@ -42,11 +46,29 @@ func same(t *testing.T, level slog.Level, texts []string, number int64, took tim
 	}
 }
 
+// tokens are a line's members in their order, without its time.
+func tokens(t *testing.T, line []byte) []json.Token {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.UseNumber()
+	var found []json.Token
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return slices.Delete(found, 1, 3)
+		}
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		found = append(found, token)
+	}
+}
+
 // TestLine: a line is what slog's JSON handler writes.
 func TestLine(t *testing.T) {
 	t.Parallel()
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelError, slog.LevelInfo + 1} {
-		same(t, level, []string{"", "plain", `"quoted\"`, "line\nfeed\x00\x7f", "<a&b>", "Grüße 你好", "\u2028\u2029", "broken \xff utf8"}, -3, 1234567*time.Nanosecond)
+		same(t, level, []string{"", "plain", `"quoted\"`, "line\nfeed\x00\x7f", "<a&b>", "Grüße 你好", "\u2028\u2029", "broken \xff utf8", "\b\f"}, -3, 1234567*time.Nanosecond)
 	}
 	for _, took := range []time.Duration{0, time.Nanosecond, time.Microsecond, time.Millisecond, time.Hour, 1000 * time.Hour, -time.Second} {
 		same(t, slog.LevelInfo, nil, 1<<62, took)
