@@ -86,8 +86,16 @@ func (c *creation) known(ctx context.Context) (string, error) {
 	switch {
 	case c.in.IdempotencyKey != "":
 		id := keyedID(c.in.TokenID, c.in.IdempotencyKey)
-		if c.buried(ctx, id, time.Time{}) {
+		if !c.buried(ctx, id, time.Time{}) {
+			return id, nil
+		}
+		// The mark may be of an earlier task: while Redis was away its id could be given again before the removal had ended.
+		task, _, err := c.describe(ctx, id)
+		switch {
+		case isNotFound(err), err == nil && (task.removed || c.buried(ctx, id, task.CreatedAt)):
 			return "", beingRemoved(id)
+		case err != nil:
+			return "", err
 		}
 		return id, nil
 	case c.in.Repeat:

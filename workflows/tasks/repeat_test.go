@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/serviceerror"
 
@@ -44,6 +45,26 @@ func TestRepeated(t *testing.T) {
 	}
 	if engine.count() != 2 { // the task and its removal
 		t.Errorf("%d executions", engine.count())
+	}
+}
+
+// TestRepeatBesideTheRemovalOfAnEarlierTask: a task whose id another had before is found by its key, also while the removal of
+// that other has not ended.
+func TestRepeatBesideTheRemovalOfAnEarlierTask(t *testing.T) {
+	t.Parallel()
+	service, engine, index := newListing(storagetest.Redis(t))
+	made := mustCreate(t, service, keyed("a", 0))
+	if err := index.Bury(t.Context(), "demo", made.ID, made.CreatedAt.Add(-time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got, err := service.Create(t.Context(), keyed("a", 0)); err != nil || got.ID != made.ID {
+			t.Errorf("got %+v, %v, want %s", got, err, made.ID)
+		}
+	}
+	engine.forget(made.ID) // and the earlier one's removal goes on
+	if got, err := service.Create(t.Context(), keyed("a", 0)); kindOf(err) != providers.Conflict {
+		t.Errorf("without a task of its own: got %+v, %v, want conflict", got, err)
 	}
 }
 
