@@ -41,7 +41,7 @@ func answer(format providers.Format, requestID string, serve func(x *edge.Reques
 }
 
 // SetEventsEvery shortens the silence of event streams. Before the first request.
-func (s *Server) SetEventsEvery(d time.Duration) { s.videos.EventsEvery = d }
+func (s *Server) SetEventsEvery(d time.Duration) { s.videos.SetEventsEvery(d) }
 
 // BodiesTaken is what the request bodies under way hold, in bytes.
 func (s *Server) BodiesTaken() int64 { return s.edge.BodyMemory() }

@@ -20,8 +20,14 @@ import (
 	"modelrelay/workflows/tasks"
 )
 
-// addContent adds GET and HEAD /v1/videos/{task_id}/content.
-func (s *Service) addContent(g *edge.Group, tags []string) {
+// content serves the outputs of tasks.
+type content struct {
+	tasks   Tasks
+	archive Archive
+}
+
+// add adds GET and HEAD /v1/videos/{task_id}/content.
+func (c content) add(g *edge.Group, tags []string) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	whole := map[string]*huma.MediaType{"video/*": file, "image/*": file}
 	ranges := map[string]*huma.MediaType{"video/*": file, "image/*": file, "multipart/byteranges": file}
@@ -50,23 +56,23 @@ func (s *Service) addContent(g *edge.Group, tags []string) {
 		},
 		Metadata: edge.Reads(),
 	}
-	g.Handle(op, s.serveContent)
+	g.Handle(op, c.serveTask)
 	op.Method, op.OperationID, op.Hidden = http.MethodHead, "headVideoContent", true
-	g.Handle(op, s.serveContent)
+	g.Handle(op, c.serveTask)
 }
 
-// serveContent answers with the output of a task that the path and the query name.
-func (s *Service) serveContent(x *edge.Request, r *http.Request) error {
+// serveTask answers with the output of a task that the path and the query name.
+func (c content) serveTask(x *edge.Request, r *http.Request) error {
 	index, variant, err := outputAsked(r)
 	if err != nil {
 		return err
 	}
-	return s.serveOutput(x, r, r.PathValue("task_id"), index, variant)
+	return c.serveOutput(x, r, r.PathValue("task_id"), index, variant)
 }
 
 // serveOutput answers with an output of a task.
-func (s *Service) serveOutput(x *edge.Request, r *http.Request, id string, index int, variant string) error {
-	task, err := s.options.Tasks.Find(r.Context(), id, x.Caller.ID)
+func (c content) serveOutput(x *edge.Request, r *http.Request, id string, index int, variant string) error {
+	task, err := c.tasks.Find(r.Context(), id, x.Caller.ID)
 	if err != nil {
 		return err
 	}
@@ -78,7 +84,7 @@ func (s *Service) serveOutput(x *edge.Request, r *http.Request, id string, index
 	if err := x.WhilePermitted(); err != nil {
 		return err
 	}
-	return s.send(x, r, task, output)
+	return c.send(x, r, task, output)
 }
 
 // ServeContent answers with the output of a task that the query names, to whoever may have it: the caller has asked.
@@ -91,7 +97,7 @@ func (s *Service) ServeContent(x *edge.Request, r *http.Request, task tasks.Task
 	if err != nil {
 		return err
 	}
-	return s.send(x, r, task, output)
+	return s.content.send(x, r, task, output)
 }
 
 // output is what an answer is made of.
@@ -122,16 +128,16 @@ func outputOf(task tasks.Task, index int, variant string) (output, error) {
 }
 
 // send answers with an output.
-func (s *Service) send(x *edge.Request, r *http.Request, task tasks.Task, of output) error {
+func (c content) send(x *edge.Request, r *http.Request, task tasks.Task, of output) error {
 	header := x.Header()
 	header.Set("Content-Type", of.contentType)
 	header.Set("Etag", `"`+of.sha256+`"`)
-	content := &outputReader{ctx: r.Context(), archive: s.options.Archive, key: of.object, size: of.size}
-	defer content.close()
+	object := &outputReader{ctx: r.Context(), archive: c.archive, key: of.object, size: of.size}
+	defer object.close()
 	late := &lateWriter{Writer: x.Paced(), x: x}
 	keepRange(r.Header)
-	http.ServeContent(late, r, "", task.CompletedAt, content)
-	return late.finish(r, content)
+	http.ServeContent(late, r, "", task.CompletedAt, object)
+	return late.finish(r, object)
 }
 
 // contentType is what an output, or a variant of it, is served as. A vendor called it something, and no page or script of a

@@ -34,17 +34,27 @@ type dialect struct {
 	bare bool
 }
 
+// creator makes the tasks of canonical requests: it completes what a request leaves open, checks that a channel makes what it
+// asks for, starts the task, and finds that of a repeat.
+type creator struct {
+	tasks  Tasks
+	router calls.Router
+	checks fieldChecks
+	// defaultModel serves requests that name no model; "" refuses them.
+	defaultModel string
+}
+
 // create serves the creates of a format: read → canonical request → task.
-func (s *Service) create(d dialect) edge.Handler {
+func (c *creator) create(d dialect) edge.Handler {
 	return func(x *edge.Request, r *http.Request) error {
 		req, err := d.read(x, r)
 		if err != nil {
 			return err
 		}
-		if err := s.complete(x, &req, d.bare); err != nil {
+		if err := c.complete(x, &req, d.bare); err != nil {
 			return err
 		}
-		task, err := s.start(x, r, wordsOf(d.format), req)
+		task, err := c.start(x, r, wordsOf(d.format), req)
 		if err != nil {
 			return err
 		}
@@ -54,21 +64,21 @@ func (s *Service) create(d dialect) edge.Handler {
 
 // complete makes a request canonical: what it says in the fields of another format, or in its metadata, counts, and it names
 // a model. bare: it may have neither a prompt nor an image.
-func (s *Service) complete(x *edge.Request, req *providers.VideoRequest, bare bool) error {
-	if err := s.checks.takeFields(req); err != nil {
+func (c *creator) complete(x *edge.Request, req *providers.VideoRequest, bare bool) error {
+	if err := c.checks.takeFields(req); err != nil {
 		return err
 	}
-	req.Model = cmp.Or(req.Model, s.options.DefaultModel)
+	req.Model = cmp.Or(req.Model, c.defaultModel)
 	if req.Model == "" {
 		return providers.InvalidField("model", "Invalid request: 'model' is required.")
 	}
 	if err := calls.CheckModel(req.Model); err != nil {
 		return err
 	}
-	if public := s.options.Router.Public(req.Model); public != req.Model {
+	if public := c.router.Public(req.Model); public != req.Model {
 		req.Asked, req.Model = req.Model, public
 	}
-	if err := s.checks.readMetadata(req); err != nil {
+	if err := c.checks.readMetadata(req); err != nil {
 		return err
 	}
 	x.Outcome.Model = req.Model
@@ -92,22 +102,22 @@ func tooLong(name string) *providers.Fault {
 }
 
 // start makes the task of a canonical request, if its caller may use the model and some channel makes videos with it.
-func (s *Service) start(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest) (tasks.Task, error) {
+func (c *creator) start(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest) (tasks.Task, error) {
 	create, err := newCreate(x, r, in.format, req)
 	if err != nil {
 		return tasks.Task{}, err
 	}
-	if err := s.served(x, in, req); err != nil {
-		return s.repeated(x, r, create, err)
+	if err := c.served(x, in, req); err != nil {
+		return c.repeated(x, r, create, err)
 	}
 	if x.Caller.Budget > 0 { // the task's own money is reserved by its start
 		if err := x.Reserve(r.Context(), limits.Cost{}); x.Outcome.Refused == edge.LimitBudget {
-			return s.repeated(x, r, create, err) // its task may be what the budget went for
+			return c.repeated(x, r, create, err) // its task may be what the budget went for
 		} else if err != nil {
 			return tasks.Task{}, err
 		}
 	}
-	task, err := s.options.Tasks.Create(r.Context(), create)
+	task, err := c.tasks.Create(r.Context(), create)
 	x.Outcome.Task = task.ID
 	if err != nil {
 		x.Outcome.Refused = taskLimit(providers.AsFault(err).Kind)
@@ -117,7 +127,7 @@ func (s *Service) start(x *edge.Request, r *http.Request, in wording, req provid
 
 // served tells whether the caller may use the request's model, and some channel makes what is asked for with it: nil, or why
 // not. Open circuits are no reason to refuse: a task waits for them.
-func (s *Service) served(x *edge.Request, in wording, req providers.VideoRequest) error {
+func (c *creator) served(x *edge.Request, in wording, req providers.VideoRequest) error {
 	shape := req.Shape()
 	want := router.Want{
 		Group: x.Caller.Group, Model: req.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}, Several: req.N > 1, Video: &shape,
@@ -125,7 +135,7 @@ func (s *Service) served(x *edge.Request, in wording, req providers.VideoRequest
 	if req.RemixOf != "" { // the upstream that made its source says what it takes
 		want.Video = nil
 	}
-	channels := s.options.Router
+	channels := c.router
 	switch {
 	case !x.Caller.Allows(req.Model):
 		return calls.ModelNotFound(req.Named())
@@ -198,11 +208,11 @@ func taskLimit(kind providers.Kind) edge.Limit {
 
 // repeated answers a create that cannot be made now, as otherwise says: a repeat of one that was taken before finds its
 // task all the same.
-func (s *Service) repeated(x *edge.Request, r *http.Request, create tasks.Create, otherwise error) (tasks.Task, error) {
+func (c *creator) repeated(x *edge.Request, r *http.Request, create tasks.Create, otherwise error) (tasks.Task, error) {
 	if create.IdempotencyKey == "" && !create.Repeat {
 		return tasks.Task{}, otherwise
 	}
-	task, err := s.options.Tasks.Repeated(r.Context(), create)
+	task, err := c.tasks.Repeated(r.Context(), create)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
 		return tasks.Task{}, otherwise
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,8 +20,17 @@ import (
 // client that is gone is noticed.
 const eventsEvery = 15 * time.Second
 
-// addEvents adds the event stream of a task at a path. object shows the task as the path's format does.
-func (s *Service) addEvents(g *edge.Group, operationID, path string, object func(context.Context, tasks.Task) any) {
+// events are the event streams of tasks.
+type events struct {
+	tasks Tasks
+	edge  *edge.Edge
+	open  atomic.Int64
+	// every is the longest silence of a stream.
+	every time.Duration
+}
+
+// add adds the event stream of a task at a path. object shows the task as the path's format does.
+func (e *events) add(g *edge.Group, operationID, path string, object func(context.Context, tasks.Task) any) {
 	g.Handle(huma.Operation{
 		OperationID: operationID, Method: http.MethodGet, Path: path, Tags: []string{edge.VideoTag},
 		Summary: "Follow a video task by server-sent events",
@@ -40,7 +50,7 @@ func (s *Service) addEvents(g *edge.Group, operationID, path string, object func
 			}},
 			"204": {Description: "The client has seen the end"},
 		},
-	}, func(x *edge.Request, r *http.Request) error { return s.serveEvents(x, r, object) })
+	}, func(x *edge.Request, r *http.Request) error { return e.serve(x, r, object) })
 }
 
 // eventID tells changes of a task apart.
@@ -48,9 +58,9 @@ func eventID(task tasks.Task) string {
 	return string(task.State) + "-" + strconv.Itoa(task.Progress)
 }
 
-// serveEvents streams a task until it ends, the client leaves or the process stops.
-func (s *Service) serveEvents(x *edge.Request, r *http.Request, object func(context.Context, tasks.Task) any) error {
-	task, err := s.options.Tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
+// serve streams a task until it ends, the client leaves or the process stops.
+func (e *events) serve(x *edge.Request, r *http.Request, object func(context.Context, tasks.Task) any) error {
+	task, err := e.tasks.Find(r.Context(), r.PathValue("task_id"), x.Caller.ID)
 	if err != nil {
 		return err
 	}
@@ -71,11 +81,11 @@ func (s *Service) serveEvents(x *edge.Request, r *http.Request, object func(cont
 	header := x.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("X-Accel-Buffering", "no") // of a proxy, which would keep events back
-	s.watchers.Add(1)
-	defer s.watchers.Add(-1)
+	e.open.Add(1)
+	defer e.open.Add(-1)
 	out := eventStream{Writer: x.Paced()}
 	x.WriteHeader(http.StatusOK)
-	ctx, done := s.edge.UntilStopping(r.Context())
+	ctx, done := e.edge.UntilStopping(r.Context())
 	defer done()
 	if err := out.begin(); err != nil {
 		return edge.ClientGone(err)
@@ -84,7 +94,7 @@ func (s *Service) serveEvents(x *edge.Request, r *http.Request, object func(cont
 		err = out.send(eventID(task), object(ctx, task))
 	}
 	for err == nil && !task.Ended() {
-		task, err = s.nextEvent(ctx, &out, task, object)
+		task, err = e.next(ctx, &out, task, object)
 	}
 	switch {
 	case err == nil:
@@ -103,11 +113,11 @@ func (s *Service) serveEvents(x *edge.Request, r *http.Request, object func(cont
 	return fault
 }
 
-// nextEvent sends the next change of a task, or a comment when there is none for long.
-func (s *Service) nextEvent(ctx context.Context, out *eventStream, last tasks.Task, object func(context.Context, tasks.Task) any) (tasks.Task, error) {
-	quiet, cancel := context.WithTimeout(ctx, s.EventsEvery)
+// next sends the next change of a task, or a comment when there is none for long.
+func (e *events) next(ctx context.Context, out *eventStream, last tasks.Task, object func(context.Context, tasks.Task) any) (tasks.Task, error) {
+	quiet, cancel := context.WithTimeout(ctx, e.every)
 	defer cancel()
-	task, err := s.options.Tasks.Watch(quiet, last)
+	task, err := e.tasks.Watch(quiet, last)
 	switch {
 	case err == nil:
 		return task, out.send(eventID(task), object(ctx, task))

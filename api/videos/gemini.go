@@ -59,12 +59,18 @@ type geminiVideoFile struct {
 	URI string `json:"uri" doc:"Where the file is, for the token that made it"`
 }
 
+// gemini is the video operations of format B.
+type gemini struct {
+	service *Service
+	check   *body.Checker
+}
+
 // AddGemini adds the download of format B's files to its group, and returns what begins a task with a model and what reads one,
 // whose paths are the format's to route.
 func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 	registry, tags := g.OpenAPI().Components.Schemas, []string{edge.VideoTag}
-	check := body.NewChecker[geminiVideoBody](registry)
-	check.AllowSnakeCase()
+	f := gemini{service: s, check: body.NewChecker[geminiVideoBody](registry)}
+	f.check.AllowSnakeCase()
 	begin = edge.PathOperation{
 		Operation: &huma.Operation{
 			OperationID: "predictLongRunning", Method: http.MethodPost, Path: "/v1beta/models/{model}:predictLongRunning", Tags: tags,
@@ -73,7 +79,7 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 			RequestBody: body.DeclareJSON[geminiVideoBody](registry), Responses: body.DeclareAnswer[geminiStarted](registry, "The operation"),
 			Metadata: edge.Calls(),
 		},
-		Handle: func(x *edge.Request, r *http.Request, model string) error { return s.beginGemini(x, r, model, check) },
+		Handle: f.begin,
 	}
 	read = edge.PathOperation{
 		Operation: &huma.Operation{
@@ -84,24 +90,14 @@ func (s *Service) AddGemini(g *edge.Group) (begin, read edge.PathOperation) {
 			},
 			Responses: body.DeclareAnswer[geminiOperation](registry, "The operation"),
 		},
-		Handle: func(x *edge.Request, r *http.Request, id string) error {
-			wait, err := parseWait([]byte(r.URL.Query().Get("wait")))
-			if err != nil {
-				return err
-			}
-			task, err := s.read(r.Context(), id, wait)
-			if err != nil {
-				return err
-			}
-			return x.JSON(newGeminiOperation(task, s.origin(r)))
-		},
+		Handle: f.read,
 	}
-	s.addFiles(g, tags)
+	f.addFiles(g, tags)
 	return begin, read
 }
 
 // addFiles adds the download of files below both prefixes of the format: @google/genai 3.x reads below /v1.
-func (s *Service) addFiles(g *edge.Group, tags []string) {
+func (f gemini) addFiles(g *edge.Group, tags []string) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	for _, under := range [...]struct{ path, suffix string }{{filesPath, ""}, {"/v1/files/", "V1"}} {
 		g.HandleAt(under.path+"*", huma.Operation{
@@ -114,26 +110,39 @@ func (s *Service) addFiles(g *edge.Group, tags []string) {
 			if id == "" {
 				return noContent()
 			}
-			return s.serveOutput(x, r, id, index, "")
+			return f.service.content.serveOutput(x, r, id, index, "")
 		})
 	}
 }
 
-// beginGemini serves predictLongRunning.
-func (s *Service) beginGemini(x *edge.Request, r *http.Request, model string, check *body.Checker) error {
+// begin serves predictLongRunning.
+func (f gemini) begin(x *edge.Request, r *http.Request, model string) error {
 	if err := calls.CheckModel(model); err != nil {
 		return err
 	}
-	req, source, err := s.readGemini(x, r, check)
+	req, source, err := readGemini(x, r, f.check)
 	if err != nil {
 		return err
 	}
 	req.Model = model
-	task, err := s.workOn(x, r, wordsOf(providers.Gemini), req, work{source, providers.ExtendVideo})
+	task, err := f.service.creator.workOn(x, r, wordsOf(providers.Gemini), req, work{source, providers.ExtendVideo})
 	if err != nil {
 		return err
 	}
 	return x.JSON(geminiStarted{Name: operationName(task)})
+}
+
+// read serves the reads of an operation.
+func (f gemini) read(x *edge.Request, r *http.Request, id string) error {
+	wait, err := parseWait([]byte(r.URL.Query().Get("wait")))
+	if err != nil {
+		return err
+	}
+	task, err := f.service.reader.read(r.Context(), id, wait)
+	if err != nil {
+		return err
+	}
+	return x.JSON(newGeminiOperation(task, f.service.addresses.origin(r)))
 }
 
 func operationName(task tasks.Task) string {

@@ -63,7 +63,7 @@ type geminiVideoWebhook struct {
 
 // readGemini reads a predictLongRunning. What is not documented of the instance and the parameters reaches the vendor as its own
 // parameters.
-func (s *Service) readGemini(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
+func readGemini(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
 	b, err := readJSON(x, r, check)
 	if err != nil {
 		return req, "", err

@@ -81,39 +81,42 @@ type genericAnswer struct {
 	Body genericVideo
 }
 
-// addGeneric adds the generic video operations.
-func (s *Service) addGeneric(g *edge.Group) {
+// generic is the operations of the generic format.
+type generic struct{ service *Service }
+
+// add adds the generic video operations.
+func (v generic) add(g *edge.Group) {
 	tags := []string{edge.VideoTag}
-	s.addGenericCreate(g, tags)
+	v.addCreate(g, tags)
 	huma.Register(g, huma.Operation{
 		OperationID: "getVideoGeneration", Method: http.MethodGet, Path: genericPath + "/{task_id}", Tags: tags,
 		Summary: "Get a video task, generic format", Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *waitQuery) (*genericAnswer, error) {
-		task, err := s.read(ctx, in.ID, in.wait())
-		return s.answerGeneric(ctx, task, err)
+		task, err := v.service.reader.read(ctx, in.ID, in.wait())
+		return v.answer(ctx, task, err)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideoGeneration", Method: http.MethodPost, Path: genericPath + "/{task_id}/cancel", Tags: tags,
 		Summary: "Cancel a video task, generic format", Description: cancelWords, Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *videoPath) (*genericAnswer, error) {
-		task, err := s.options.Tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
-		return s.answerGeneric(ctx, task, err)
+		task, err := v.service.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID)
+		return v.answer(ctx, task, err)
 	})
-	s.addDelete(g, "deleteVideoGeneration", genericPath+"/{task_id}")
-	s.addEvents(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(ctx context.Context, task tasks.Task) any {
-		return newGenericVideo(task, s.outputURLs(ctx, task, ""))
+	v.service.addDelete(g, "deleteVideoGeneration", genericPath+"/{task_id}")
+	v.service.events.add(g, "followVideoGeneration", genericPath+"/{task_id}/events", func(ctx context.Context, task tasks.Task) any {
+		return newGenericVideo(task, v.service.addresses.outputs(ctx, task, ""))
 	})
 }
 
-func (s *Service) answerGeneric(ctx context.Context, task tasks.Task, err error) (*genericAnswer, error) {
+func (v generic) answer(ctx context.Context, task tasks.Task, err error) (*genericAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &genericAnswer{Body: newGenericVideo(task, s.outputURLs(ctx, task, ""))}, nil
+	return &genericAnswer{Body: newGenericVideo(task, v.service.addresses.outputs(ctx, task, ""))}, nil
 }
 
-// addGenericCreate adds POST /v1/video/generations.
-func (s *Service) addGenericCreate(g *edge.Group, tags []string) {
+// addCreate adds POST /v1/video/generations.
+func (v generic) addCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[genericVideoBody](registry)
 	g.Handle(huma.Operation{
@@ -124,10 +127,10 @@ func (s *Service) addGenericCreate(g *edge.Group, tags []string) {
 		RequestBody: body.DeclareJSON[genericVideoBody](registry),
 		Responses:   body.DeclareAnswer[genericCreated](registry, "The task"),
 		Metadata:    edge.Calls(),
-	}, s.create(dialect{
+	}, v.service.creator.create(dialect{
 		format: providers.Generic,
 		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
-			return s.checks.readGenericBody(x, r, check)
+			return v.service.checks.readGenericBody(x, r, check)
 		},
 		show: func(_ *edge.Request, task tasks.Task) any { return newGenericCreated(task) },
 	}))

@@ -81,12 +81,15 @@ func interactionOf(task tasks.Task, base string) Interaction {
 	return i
 }
 
+// interactions are the tasks that format B's interactions are.
+type interactions struct{ service *Service }
+
 // AddInteractions adds what reads, cancels and deletes format B's interactions, and returns what begins the task of one. relayed does it with those that are
 // no tasks.
 func (s *Service) AddInteractions(
 	g *edge.Group, relayed func(x *edge.Request, r *http.Request, do providers.KeptVerb, id string) error,
 ) (begin func(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error)) {
-	registry := g.OpenAPI().Components.Schemas
+	a, registry := interactions{s}, g.OpenAPI().Components.Schemas
 	id := edge.PathParameter("interaction", "Id of a video task, or of a relayed interaction")
 	for _, under := range [...]struct{ prefix, suffix string }{{"/v1beta", ""}, {"/v1", "V1"}} {
 		prefix, suffix := under.prefix, under.suffix
@@ -106,15 +109,15 @@ func (s *Service) AddInteractions(
 					Name: "last_event_id", In: "query", Schema: body.Text(), Description: "The event of the stream to go on behind",
 				}},
 				Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
-			}, providers.KeptGet, s.interaction},
+			}, providers.KeptGet, a.read},
 			{huma.Operation{
 				OperationID: "cancelInteraction", Method: http.MethodPost, Path: "/cancel", Summary: "Cancel an interaction",
 				Description: cancelWords + " " + keptWords, Parameters: []*huma.Param{id}, Responses: body.DeclareAnswer[Interaction](registry, "The interaction"),
-			}, providers.KeptCancel, s.cancelInteraction},
+			}, providers.KeptCancel, a.cancel},
 			{huma.Operation{
 				OperationID: "deleteInteraction", Method: http.MethodDelete, Summary: "Delete an interaction", Description: keptWords,
 				Parameters: []*huma.Param{id}, Responses: body.DeclareAnswer[struct{}](registry, "It is deleted"),
-			}, providers.KeptDelete, s.deleteInteraction},
+			}, providers.KeptDelete, a.remove},
 		} {
 			op := operation.Operation
 			op.OperationID, op.Path, op.Summary = op.OperationID+suffix, prefix+"/interactions/{interaction}"+op.Path, op.Summary+", "+prefix
@@ -135,25 +138,25 @@ func (s *Service) AddInteractions(
 			})
 		}
 	}
-	return s.beginInteraction
+	return a.begin
 }
 
 // keptWords say whose interactions are known.
 const keptWords = "An interaction that was relayed is asked of the channel and key that made it, for a day, and answered as that upstream does. For another token it does not exist."
 
-// beginInteraction makes the task of an interaction that asks for a video in the background; false for any other.
-func (s *Service) beginInteraction(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error) {
-	relayed := router.Want{Group: x.Caller.Group, Model: s.options.Router.Public(b.Text("model")), Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}}
+// begin makes the task of an interaction that asks for a video in the background; false for any other.
+func (a interactions) begin(x *edge.Request, r *http.Request, b *body.JSON) (taken bool, err error) {
+	relayed := router.Want{Group: x.Caller.Group, Model: a.service.creator.router.Public(b.Text("model")), Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.Interactions}}
 	if !isVideo(b) {
-		if relayed.Model != "" && b.Flag("background") && x.Caller.Allows(relayed.Model) && !s.options.Router.Serves(relayed) {
-			if video := (router.Want{Group: relayed.Group, Model: relayed.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}}); s.options.Router.Serves(video) {
+		if relayed.Model != "" && b.Flag("background") && x.Caller.Allows(relayed.Model) && !a.service.creator.router.Serves(relayed) {
+			if video := (router.Want{Group: relayed.Group, Model: relayed.Model, Endpoint: providers.Endpoint{Operation: providers.VideoTask}}); a.service.creator.router.Serves(video) {
 				return true, providers.InvalidField("background", "Invalid request: 'background' is possible with a video alone for this model: 'response_format' with the type video.")
 			}
 		}
 		return false, nil
 	}
 	if !b.Flag("background") {
-		if s.options.Router.Serves(relayed) {
+		if a.service.creator.router.Serves(relayed) {
 			return false, nil
 		}
 		return true, providers.InvalidField("background", "Invalid request: 'background' must be true for a video.")
@@ -165,15 +168,15 @@ func (s *Service) beginInteraction(x *edge.Request, r *http.Request, b *body.JSO
 	if err != nil {
 		return true, err
 	}
-	task, err := s.workOn(x, r, interactionWords(), req, on)
+	task, err := a.service.creator.workOn(x, r, interactionWords(), req, on)
 	if err != nil {
 		return true, err
 	}
-	return true, x.JSON(interactionOf(task, s.origin(r)))
+	return true, x.JSON(interactionOf(task, a.service.addresses.origin(r)))
 }
 
-// interaction is the task of an interaction's id.
-func (s *Service) interaction(_ *edge.Request, r *http.Request, id string) (any, error) {
+// read is the task of an interaction's id.
+func (a interactions) read(_ *edge.Request, r *http.Request, id string) (any, error) {
 	query := r.URL.Query()
 	if stream := query.Get("stream"); stream != "" && stream != "false" {
 		return nil, providers.InvalidField("stream", "Invalid request: an interaction that makes a video has no stream; 'wait' waits for a change.")
@@ -182,26 +185,26 @@ func (s *Service) interaction(_ *edge.Request, r *http.Request, id string) (any,
 	if err != nil {
 		return nil, err
 	}
-	task, err := s.read(r.Context(), id, wait)
+	task, err := a.service.reader.read(r.Context(), id, wait)
 	if err != nil {
 		return nil, err
 	}
-	i := interactionOf(task, s.origin(r))
+	i := interactionOf(task, a.service.addresses.origin(r))
 	if query.Get("include_input") == "true" {
 		i.Input = task.Request.Prompt
 	}
 	return i, nil
 }
 
-// cancelInteraction cancels the task of an interaction's id.
-func (s *Service) cancelInteraction(x *edge.Request, r *http.Request, id string) (any, error) {
-	task, err := s.options.Tasks.Cancel(r.Context(), id, x.Caller.ID)
-	return interactionOf(task, s.origin(r)), err
+// cancel cancels the task of an interaction's id.
+func (a interactions) cancel(x *edge.Request, r *http.Request, id string) (any, error) {
+	task, err := a.service.tasks.Cancel(r.Context(), id, x.Caller.ID)
+	return interactionOf(task, a.service.addresses.origin(r)), err
 }
 
-// deleteInteraction deletes the task of an interaction's id.
-func (s *Service) deleteInteraction(x *edge.Request, r *http.Request, id string) (any, error) {
-	return struct{}{}, s.options.Tasks.Delete(r.Context(), id, x.Caller.ID)
+// remove deletes the task of an interaction's id.
+func (a interactions) remove(x *edge.Request, r *http.Request, id string) (any, error) {
+	return struct{}{}, a.service.tasks.Delete(r.Context(), id, x.Caller.ID)
 }
 
 // interactionWords are the names of fields that channels refuse.

@@ -3,7 +3,6 @@ package videos
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -11,7 +10,6 @@ import (
 	"modelrelay/api/body"
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
 )
 
@@ -51,11 +49,17 @@ func parseWait(text []byte) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
+// reader reads tasks for their owners, and waits for changes of them.
+type reader struct {
+	tasks Tasks
+	edge  *edge.Edge
+}
+
 // read reads a task of the caller. With a wait it answers at the next change of state, progress or queue position, at
 // the end of the wait, or when the process stops; a task that has ended is answered at once.
-func (s *Service) read(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
+func (t reader) read(ctx context.Context, id string, wait time.Duration) (tasks.Task, error) {
 	x := edge.Of(ctx)
-	task, err := s.options.Tasks.Find(ctx, id, x.Caller.ID)
+	task, err := t.tasks.Find(ctx, id, x.Caller.ID)
 	if err != nil {
 		return tasks.Task{}, err
 	}
@@ -71,11 +75,11 @@ func (s *Service) read(ctx context.Context, id string, wait time.Duration) (task
 	if err := x.WhilePermitted(); err != nil {
 		return tasks.Task{}, err
 	}
-	waiting, done := s.edge.UntilStopping(ctx)
+	waiting, done := t.edge.UntilStopping(ctx)
 	defer done()
 	waiting, cancel := context.WithTimeout(waiting, wait)
 	defer cancel()
-	changed, err := s.options.Tasks.Watch(waiting, task)
+	changed, err := t.tasks.Watch(waiting, task)
 	switch {
 	case err == nil:
 		return changed, nil
@@ -107,56 +111,11 @@ func (s *Service) addDelete(g *edge.Group, operationID, path string) {
 		Description: "Removes the task and its videos; one that runs is cancelled first. Waits up to two seconds for the effect; " +
 			"the task is not found from then on.",
 	}, func(ctx context.Context, in *videoPath) (*videoDeletedAnswer, error) {
-		if err := s.options.Tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID); err != nil {
+		if err := s.tasks.Delete(ctx, in.ID, edge.Of(ctx).Caller.ID); err != nil {
 			return nil, err
 		}
 		return &videoDeletedAnswer{Body: videoDeleted{ID: in.ID, Object: "video.deleted", Deleted: true}}, nil
 	})
-}
-
-// linkLife is how long a link works that needs no token: enough to fetch a video, and of little use to others later.
-const linkLife = time.Hour
-
-// outputURLs are the addresses of a task's videos, in order: links that need no token where the deployment makes some,
-// else paths below base for the token that made the task. There are none before the task is completed, and none once
-// the videos have expired.
-func (s *Service) outputURLs(ctx context.Context, task tasks.Task, base string) []string {
-	if task.State != workflows.Completed || expired(task) {
-		return []string{}
-	}
-	life := linkLife
-	if !task.ExpiresAt.IsZero() {
-		life = max(time.Second, min(life, time.Until(task.ExpiresAt)))
-	}
-	urls := make([]string, len(task.Outputs))
-	for index, output := range task.Outputs {
-		if s.options.Links != nil {
-			link, err := s.options.Links.Presign(ctx, output.Object, life)
-			if err == nil {
-				urls[index] = link
-				continue
-			}
-			s.edge.Log().WarnContext(ctx, "link not made, the gateway's own is answered", "task", task.ID, "error", err)
-		}
-		urls[index] = base + "/v1/videos/" + task.ID + "/content"
-		if index > 0 {
-			urls[index] += "?index=" + strconv.Itoa(index)
-		}
-	}
-	return urls
-}
-
-// origin begins the addresses that answers hold: the gateway's own where it is configured, else that at which the client
-// reached it, behind a trusted proxy that says so too.
-func (s *Service) origin(r *http.Request) string {
-	if s.options.PublicURL != "" {
-		return s.options.PublicURL
-	}
-	scheme := "http"
-	if s.edge.Secured(r) {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
 }
 
 // expired tells whether a task's videos are gone, or about to be swept.

@@ -27,7 +27,7 @@ type openAIRemixForm struct {
 }
 
 // addRemix adds POST /v1/videos/{task_id}/remix.
-func (s *Service) addRemix(g *edge.Group, tags []string) {
+func (s sora) addRemix(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIRemixBody](registry)
 	g.Handle(huma.Operation{
@@ -43,12 +43,12 @@ func (s *Service) addRemix(g *edge.Group, tags []string) {
 		Responses: body.DeclareAnswer[openAIVideo](registry, "The new task"),
 		Metadata:  edge.Calls(),
 	}, func(x *edge.Request, r *http.Request) error {
-		req, err := s.checks.readRemix(x, r, check)
+		req, err := s.service.checks.readRemix(x, r, check)
 		if err != nil {
 			return err
 		}
 		req.RemixOf = r.PathValue("task_id")
-		task, err := s.remix(x, r, wordsOf(providers.OpenAI), req)
+		task, err := s.service.creator.remix(x, r, wordsOf(providers.OpenAI), req)
 		if err != nil {
 			return err
 		}
@@ -57,14 +57,14 @@ func (s *Service) addRemix(g *edge.Group, tags []string) {
 }
 
 // remix starts the remix of the video RemixOf. A repeat needs that video no more.
-func (s *Service) remix(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest) (tasks.Task, error) {
-	source, err := s.options.Tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
+func (c *creator) remix(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest) (tasks.Task, error) {
+	source, err := c.tasks.Find(r.Context(), req.RemixOf, x.Caller.ID)
 	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.NotFound {
 		create, bad := newCreate(x, r, in.format, req)
 		if bad != nil {
 			return tasks.Task{}, bad
 		}
-		return s.repeated(x, r, create, err)
+		return c.repeated(x, r, create, err)
 	}
 	if err != nil {
 		return tasks.Task{}, err
@@ -72,10 +72,10 @@ func (s *Service) remix(x *edge.Request, r *http.Request, in wording, req provid
 	req.Model, req.Asked, req.Size = source.Request.Model, source.Request.Asked, source.Request.Size
 	req.Seconds = cmp.Or(source.Request.Seconds, source.Seconds)
 	req.Width, req.Height = source.Width, source.Height
-	if err := s.complete(x, &req, false); err != nil {
+	if err := c.complete(x, &req, false); err != nil {
 		return tasks.Task{}, err
 	}
-	return s.start(x, r, in, req)
+	return c.start(x, r, in, req)
 }
 
 // readRemix reads what is to change. Everything else belongs to the source: a field that says something of it is refused.

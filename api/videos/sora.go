@@ -91,32 +91,35 @@ type videoAnswer struct {
 	Body openAIVideo
 }
 
-// addSora adds the Sora-compatible video operations.
-func (s *Service) addSora(g *edge.Group) {
+// sora is the operations of the Sora-compatible format.
+type sora struct{ service *Service }
+
+// add adds the Sora-compatible video operations.
+func (s sora) add(g *edge.Group) {
 	tags := []string{edge.VideoTag}
-	s.addSoraCreate(g, tags)
+	s.addCreate(g, tags)
 
 	huma.Register(g, huma.Operation{
 		OperationID: "getVideo", Method: http.MethodGet, Path: "/v1/videos/{task_id}", Tags: tags,
 		Summary: "Get a video task", Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *waitQuery) (*videoAnswer, error) {
-		return answerTask(s.read(ctx, in.ID, in.wait()))
+		return answerTask(s.service.reader.read(ctx, in.ID, in.wait()))
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "cancelVideo", Method: http.MethodPost, Path: "/v1/videos/{task_id}/cancel", Tags: tags,
 		Summary: "Cancel a video task", Description: cancelWords, Metadata: edge.Reads(), Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *videoPath) (*videoAnswer, error) {
-		return answerTask(s.options.Tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID))
+		return answerTask(s.service.tasks.Cancel(ctx, in.ID, edge.Of(ctx).Caller.ID))
 	})
-	s.addSoraList(g, tags)
+	s.addList(g, tags)
 	s.addRemix(g, tags)
 	s.addSources(g, tags)
 	addCharacters(g, tags)
-	s.addDelete(g, "deleteVideo", "/v1/videos/{task_id}")
-	s.addEvents(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task tasks.Task) any {
+	s.service.addDelete(g, "deleteVideo", "/v1/videos/{task_id}")
+	s.service.events.add(g, "followVideo", "/v1/videos/{task_id}/events", func(_ context.Context, task tasks.Task) any {
 		return newOpenAIVideo(task)
 	})
-	s.addContent(g, tags)
+	s.service.content.add(g, tags)
 }
 
 func answerTask(task tasks.Task, err error) (*videoAnswer, error) {
@@ -126,8 +129,8 @@ func answerTask(task tasks.Task, err error) (*videoAnswer, error) {
 	return &videoAnswer{Body: newOpenAIVideo(task)}, nil
 }
 
-// addSoraCreate adds POST /v1/videos.
-func (s *Service) addSoraCreate(g *edge.Group, tags []string) {
+// addCreate adds POST /v1/videos.
+func (s sora) addCreate(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAIVideoBody](registry)
 	g.Handle(huma.Operation{
@@ -141,13 +144,13 @@ func (s *Service) addSoraCreate(g *edge.Group, tags []string) {
 		}},
 		Responses: body.DeclareAnswer[openAIVideo](registry, "The task"),
 		Metadata:  edge.Calls(),
-	}, s.create(dialect{
+	}, s.service.creator.create(dialect{
 		format: providers.OpenAI,
 		read: func(x *edge.Request, r *http.Request) (providers.VideoRequest, error) {
 			if boundary, form := body.IsForm(r.Header.Get("Content-Type")); form {
 				return readSoraForm(x, r, boundary)
 			}
-			return s.checks.readSoraBody(x, r, check)
+			return s.service.checks.readSoraBody(x, r, check)
 		},
 		show: func(_ *edge.Request, task tasks.Task) any { return newOpenAIVideo(task) },
 	}))
@@ -173,8 +176,8 @@ type videoListAnswer struct {
 	Body openAIVideoList
 }
 
-// addSoraList adds GET /v1/videos.
-func (s *Service) addSoraList(g *edge.Group, tags []string) {
+// addList adds GET /v1/videos.
+func (s sora) addList(g *edge.Group, tags []string) {
 	huma.Register(g, huma.Operation{
 		OperationID: "listVideos", Method: http.MethodGet, Path: "/v1/videos", Tags: tags,
 		Summary: "List the token's video tasks", Responses: edge.DeclareDefault(),
@@ -182,7 +185,7 @@ func (s *Service) addSoraList(g *edge.Group, tags []string) {
 		if err := edge.Of(ctx).TakeReads(in.Limit); err != nil { // each task of the page is one
 			return nil, err
 		}
-		page, err := s.options.Tasks.List(ctx, tasks.ListQuery{
+		page, err := s.service.tasks.List(ctx, tasks.ListQuery{
 			TokenID: edge.Of(ctx).Caller.ID, After: in.After, Limit: in.Limit, Ascending: in.Order == "asc",
 		})
 		if err != nil {

@@ -57,7 +57,7 @@ func (videoSource) Schema(huma.Registry) *huma.Schema {
 }
 
 // addSources adds POST /v1/videos/edits and POST /v1/videos/extensions.
-func (s *Service) addSources(g *edge.Group, tags []string) {
+func (s sora) addSources(g *edge.Group, tags []string) {
 	registry := g.OpenAPI().Components.Schemas
 	check := body.NewChecker[openAISourceBody](registry)
 	const words = "The source is a completed video task of the token, an upload or a URL. The other fields of a create mean what they mean " +
@@ -78,11 +78,11 @@ func (s *Service) addSources(g *edge.Group, tags []string) {
 			}},
 			Responses: body.DeclareAnswer[openAIVideo](registry, "The new task"), Metadata: edge.Calls(),
 		}, func(x *edge.Request, r *http.Request) error {
-			req, source, err := s.readSource(x, r, check)
+			req, source, err := s.service.checks.readSource(x, r, check)
 			if err != nil {
 				return err
 			}
-			task, err := s.workOn(x, r, wordsOf(providers.OpenAI), req, work{source, operation.role})
+			task, err := s.service.creator.workOn(x, r, wordsOf(providers.OpenAI), req, work{source, operation.role})
 			if err != nil {
 				return err
 			}
@@ -92,13 +92,13 @@ func (s *Service) addSources(g *edge.Group, tags []string) {
 }
 
 // readSource reads an edit or an extension: a source that is a task is its id, another is the request's first input.
-func (s *Service) readSource(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
+func (c fieldChecks) readSource(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
 	if boundary, isForm := body.IsForm(r.Header.Get("Content-Type")); isForm {
 		form := videoForm{sources: true}
 		req, err = form.read(x, r, boundary)
 		source = form.source
 	} else {
-		req, source, err = s.readSourceBody(x, r, check)
+		req, source, err = c.readSourceBody(x, r, check)
 	}
 	switch {
 	case err != nil:
@@ -112,7 +112,7 @@ func (s *Service) readSource(x *edge.Request, r *http.Request, check *body.Check
 	return req, source, err
 }
 
-func (s *Service) readSourceBody(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
+func (c fieldChecks) readSourceBody(x *edge.Request, r *http.Request, check *body.Checker) (req providers.VideoRequest, source string, err error) {
 	b, err := readJSON(x, r, check)
 	if err != nil {
 		return req, "", err
@@ -121,7 +121,7 @@ func (s *Service) readSourceBody(x *edge.Request, r *http.Request, check *body.C
 		Model: b.Text("model"), Prompt: b.Text("prompt"), Size: b.Text("size"), WebhookURL: b.Text("webhook_url"),
 	}
 	req.Width, req.Height = parseSize(req.Size)
-	if req.Metadata, req.Extra, err = s.checks.readFreely(b); err != nil {
+	if req.Metadata, req.Extra, err = c.readFreely(b); err != nil {
 		return req, "", err
 	}
 	if seconds := b.Value("seconds"); seconds != nil {

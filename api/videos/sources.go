@@ -20,19 +20,19 @@ type work struct {
 }
 
 // workOn starts the edit or the extension of a source. An edit that no model takes is a remix where that says as much.
-func (s *Service) workOn(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest, on work) (tasks.Task, error) {
+func (c *creator) workOn(x *edge.Request, r *http.Request, in wording, req providers.VideoRequest, on work) (tasks.Task, error) {
 	asked := req
 	if on.source != "" {
-		model, err := s.addSource(x, r, &req, on)
+		model, err := c.addSource(x, r, &req, on)
 		if err != nil {
-			return s.repeatedWork(x, r, in, asked, on, err)
+			return c.repeatedWork(x, r, in, asked, on, err)
 		}
 		req.Model = cmp.Or(req.Model, model)
-		if s.options.Router.Public(asked.Model) == model {
+		if c.router.Public(asked.Model) == model {
 			asked.Model = "" // naming the source's own model asks for nothing else
 		}
 	}
-	if err := s.complete(x, &req, false); err != nil {
+	if err := c.complete(x, &req, false); err != nil {
 		return tasks.Task{}, err
 	}
 	for i := range req.Inputs {
@@ -40,26 +40,26 @@ func (s *Service) workOn(x *edge.Request, r *http.Request, in wording, req provi
 			req.Inputs[i].Role = on.role
 		}
 	}
-	refused := s.served(x, in, req)
-	if fault, ok := errors.AsType[*providers.Fault](refused); ok && fault.Param == cmp.Or(in.names["video"], "video") && s.remixes(asked, on) {
+	refused := c.served(x, in, req)
+	if fault, ok := errors.AsType[*providers.Fault](refused); ok && fault.Param == cmp.Or(in.names["video"], "video") && c.remixes(asked, on) {
 		asked.RemixOf, _ = parseSource(on.source)
-		task, err := s.remix(x, r, in, asked)
+		task, err := c.remix(x, r, in, asked)
 		if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Param == "video_id" { // nor does the upstream remix
 			return tasks.Task{}, refused
 		}
 		return task, err
 	}
-	return s.start(x, r, in, req)
+	return c.start(x, r, in, req)
 }
 
 // remixes tells whether a remix is an edit as it is asked for: it has everything but the prompt from its source.
-func (s *Service) remixes(asked providers.VideoRequest, on work) bool {
+func (c *creator) remixes(asked providers.VideoRequest, on work) bool {
 	return on.source != "" && on.role == providers.SourceVideo &&
-		asked.Model == "" && asked.Seconds == "" && asked.Size == "" && len(asked.Inputs) == 0 && s.checks.refuseFields(&asked) == nil
+		asked.Model == "" && asked.Seconds == "" && asked.Size == "" && len(asked.Inputs) == 0 && c.checks.refuseFields(&asked) == nil
 }
 
 // repeatedWork answers an edit or an extension whose source is not there, as otherwise says: a repeat needs it no more.
-func (s *Service) repeatedWork(x *edge.Request, r *http.Request, in wording, asked providers.VideoRequest, on work, otherwise error) (tasks.Task, error) {
+func (c *creator) repeatedWork(x *edge.Request, r *http.Request, in wording, asked providers.VideoRequest, on work, otherwise error) (tasks.Task, error) {
 	req := asked
 	create, err := newCreate(x, r, in.format, req)
 	if err != nil || create.IdempotencyKey == "" && !create.Repeat {
@@ -72,19 +72,19 @@ func (s *Service) repeatedWork(x *edge.Request, r *http.Request, in wording, ask
 	if err := addInput(&req, "video", providers.Media{Role: on.role, From: sourceName(parseSource(on.source))}); err != nil {
 		return tasks.Task{}, err
 	}
-	if err := s.complete(x, &req, false); err != nil {
+	if err := c.complete(x, &req, false); err != nil {
 		return tasks.Task{}, otherwise
 	}
 	if !named {
 		req.Model, x.Outcome.Model = "", ""
 	}
 	create.Request = req
-	task, err := s.repeated(x, r, create, otherwise)
-	model := s.options.Router.Public(asked.Model)
+	task, err := c.repeated(x, r, create, otherwise)
+	model := c.router.Public(asked.Model)
 	asked.Model = "" // whether it was the source's, the remix tells
-	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.Mismatch && s.remixes(asked, on) {
+	if fault, ok := errors.AsType[*providers.Fault](err); ok && fault.Kind == providers.Mismatch && c.remixes(asked, on) {
 		asked.RemixOf, _ = parseSource(on.source)
-		remix, other := s.remix(x, r, in, asked)
+		remix, other := c.remix(x, r, in, asked)
 		if other == nil && model != "" && remix.Request.Model != model {
 			return tasks.Task{}, err
 		}
@@ -94,9 +94,9 @@ func (s *Service) repeatedWork(x *edge.Request, r *http.Request, in wording, ask
 }
 
 // addSource gives a request the video of a completed task of the caller, and returns the task's model.
-func (s *Service) addSource(x *edge.Request, r *http.Request, req *providers.VideoRequest, on work) (model string, err error) {
+func (c *creator) addSource(x *edge.Request, r *http.Request, req *providers.VideoRequest, on work) (model string, err error) {
 	id, index := parseSource(on.source)
-	task, err := s.options.Tasks.Find(r.Context(), id, x.Caller.ID)
+	task, err := c.tasks.Find(r.Context(), id, x.Caller.ID)
 	if err != nil {
 		return "", err
 	}

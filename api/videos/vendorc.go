@@ -72,7 +72,7 @@ func newEnvelope[Data any](x *edge.Request, data Data) vendorCEnvelope[Data] {
 func (s *Service) addVendorC(g *edge.Group) {
 	registry := g.OpenAPI().Components.Schemas
 	v := vendorC{service: s, check: body.NewChecker[vendorCBody](registry)}
-	v.submit = s.create(dialect{
+	v.submit = s.creator.create(dialect{
 		format: providers.VendorC, bare: true, // its req_key may say enough
 		read: v.readSubmit,
 		show: func(x *edge.Request, task tasks.Task) any {
@@ -149,7 +149,7 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 	if err := x.TakeReads(1); err != nil {
 		return err
 	}
-	task, err := v.service.read(r.Context(), id, wait)
+	task, err := v.service.reader.read(r.Context(), id, wait)
 	if fault := providers.AsFault(err); fault != nil {
 		if fault.Kind != providers.NotFound {
 			return err
@@ -169,7 +169,7 @@ func (v vendorC) getResult(x *edge.Request, r *http.Request) error {
 		if data.Status = "expired"; !expired(task) {
 			data.Status = "done"
 		}
-		for _, url := range v.service.outputURLs(r.Context(), task, v.service.origin(r)) {
+		for _, url := range v.service.addresses.outputs(r.Context(), task, v.service.addresses.origin(r)) {
 			data.VideoURL = url
 			break // the vendor makes one
 		}

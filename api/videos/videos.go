@@ -8,7 +8,6 @@ package videos
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -63,29 +62,42 @@ type Options struct {
 	PublicURL string
 }
 
-// Service is the operations on video tasks. It is safe for concurrent use.
+// Service is the operations on video tasks: each format's, over what all of them do with a task. It is safe for concurrent
+// use.
 type Service struct {
-	options  Options
-	edge     *edge.Edge
-	checks   fieldChecks
-	watchers atomic.Int64
-	// EventsEvery is the longest silence of an event stream. It does not change once requests come.
-	EventsEvery time.Duration
+	tasks     Tasks
+	checks    fieldChecks
+	creator   *creator
+	reader    reader
+	events    *events
+	content   content
+	addresses addresses
 }
 
 // New makes the operations on the tasks of an edge's requests.
 func New(e *edge.Edge, o Options) *Service {
-	return &Service{options: o, edge: e, checks: newFieldChecks(), EventsEvery: eventsEvery}
+	checks := newFieldChecks()
+	return &Service{
+		tasks: o.Tasks, checks: checks,
+		creator:   &creator{tasks: o.Tasks, router: o.Router, checks: checks, defaultModel: o.DefaultModel},
+		reader:    reader{o.Tasks, e},
+		events:    &events{tasks: o.Tasks, edge: e, every: eventsEvery},
+		content:   content{o.Tasks, o.Archive},
+		addresses: addresses{o.Links, o.PublicURL, e},
+	}
 }
 
 // Watchers is how many event streams are open.
-func (s *Service) Watchers() int64 { return s.watchers.Load() }
+func (s *Service) Watchers() int64 { return s.events.open.Load() }
+
+// SetEventsEvery sets the longest silence of event streams, in place of 15 seconds. Before the first request.
+func (s *Service) SetEventsEvery(d time.Duration) { s.events.every = d }
 
 // Add adds the operations to the groups of their formats: the Sora-compatible and the generic one have OpenAI's faults. Those of
 // format B are AddGemini's.
 func (s *Service) Add(openAI, vendorC *edge.Group) {
-	s.addSora(openAI)
-	s.addGeneric(openAI)
+	sora{s}.add(openAI)
+	generic{s}.add(openAI)
 	s.addVendorC(vendorC)
 }
 
