@@ -5,9 +5,12 @@ import (
 	"context"
 	"io"
 	"iter"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"modelrelay/api/edge"
 	"modelrelay/api/logs"
@@ -44,10 +47,25 @@ func (k *knownModels) has(model string) bool {
 	return names != nil && (*names)[model]
 }
 
-// callLog opens the log of calls and their sums for writing. Main's Close writes what waits.
-func (p *parts) callLog(m *Main) (edge.Called, *calllog.Log) {
-	sums := traffic.New(p.redis, &traffic.Options{Known: p.models.has, Log: p.log})
-	m.onClose(p.flush("traffic", sums.Close))
+// callRecords is what is written down of calls: the log of them, its history in the archive, and their sums.
+type callRecords struct {
+	config.Calls
+
+	redis   redis.UniversalClient
+	archive *archive.Store
+	known   func(model string) bool
+	log     *slog.Logger
+	flush   func(part string, end func(context.Context) error) func() error
+}
+
+func (p *parts) calls() callRecords {
+	return callRecords{p.cfg.Calls, p.redis, p.archive, p.models.has, p.log, p.flush}
+}
+
+// write opens the log of calls and their sums for writing. Main's Close writes what waits.
+func (c callRecords) write(m *Main) (edge.Called, *calllog.Log) {
+	sums := traffic.New(c.redis, &traffic.Options{Known: c.known, Log: c.log})
+	m.onClose(c.flush("traffic", sums.Close))
 	count := func(r *calllog.Record) {
 		if r.Token == "" { // strangers who try keys are no traffic
 			return
@@ -60,17 +78,17 @@ func (p *parts) callLog(m *Main) (edge.Called, *calllog.Log) {
 			At: time.Now(), Model: r.Model, Channel: channel, Failed: failed(r), Tokens: r.Input + r.Output, Cost: r.Cost, First: r.First,
 		})
 	}
-	if p.cfg.Calls.Recent == 0 {
+	if c.Recent == 0 {
 		return count, nil
 	}
-	options := calllog.Options{Recent: p.cfg.Calls.Recent, Log: p.log}
-	if files := p.callFiles(); files != nil {
-		history := calllog.NewHistory(files, &calllog.HistoryOptions{Log: p.log})
-		m.onClose(p.flush("history of calls", history.Close)) // after the log, which still tells it
+	options := calllog.Options{Recent: c.Recent, Log: c.log}
+	if files := c.files(); files != nil {
+		history := calllog.NewHistory(files, &calllog.HistoryOptions{Log: c.log})
+		m.onClose(c.flush("history of calls", history.Close)) // after the log, which still tells it
 		options.History = history.Take
 	}
-	log := calllog.New(p.redis, &options)
-	m.onClose(p.flush("calls", log.Close))
+	log := calllog.New(c.redis, &options)
+	m.onClose(c.flush("calls", log.Close))
 	return func(r *calllog.Record) {
 		count(r)
 		log.Add(r)
@@ -83,21 +101,24 @@ func failed(r *calllog.Record) bool {
 	return r.Failed() && r.Fault != string(providers.Canceled) && (len(r.Tries) > 0 || r.Status >= http.StatusInternalServerError)
 }
 
-// logs reads what processes have written of calls.
-func (p *parts) logs() logs.Options {
-	o := logs.Options{Traffic: traffic.NewReader(p.redis)}
-	if p.cfg.Calls.Recent > 0 {
-		o.Calls = calllog.NewReader(p.redis, p.callFiles())
+// logs reads what processes have written.
+func (c callRecords) logs() logs.Options {
+	o := logs.Options{Traffic: traffic.NewReader(c.redis)}
+	if c.Recent > 0 {
+		o.Calls = c.reader()
 	}
 	return o
 }
 
-// callFiles keeps the history of calls; nil: it is off.
-func (p *parts) callFiles() calllog.HistoryFiles {
-	if p.cfg.Calls.Retention == 0 {
+// reader reads the log with its history.
+func (c callRecords) reader() *calllog.Reader { return calllog.NewReader(c.redis, c.files()) }
+
+// files keep the history; nil: it is off.
+func (c callRecords) files() calllog.HistoryFiles {
+	if c.Retention == 0 {
 		return nil
 	}
-	return callFiles{p.archive}
+	return callFiles{c.archive}
 }
 
 // callFiles are the archive as the log of calls knows it.

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"time"
 
+	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
 	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
@@ -22,9 +24,9 @@ type channelDesk struct {
 	prices  *pricing.List
 }
 
-func (p *parts) desk() channelDesk {
+func (u *upstreams) desk(cfg config.Config, log *slog.Logger) channelDesk {
 	return channelDesk{
-		p.health, relay.New(p.router, p.catalog, &relay.Options{FirstByte: p.cfg.Relay.FirstByteTimeout, Log: p.log}), p.catalog, p.prices,
+		u.health, relay.New(u.router, u.catalog, &relay.Options{FirstByte: cfg.Relay.FirstByteTimeout, Log: log}), u.catalog, u.prices,
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"modelrelay/cmd/gateway/internal/cli"
 	"modelrelay/cmd/gateway/internal/config"
 	"modelrelay/providers"
-	"modelrelay/storage/calllog"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
@@ -38,11 +37,11 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 		Usage:    ledger.NewReader(p.redis),
 		Money:    p.settler(),
 		Channels: p.health.States,
-		Desk:     p.desk(),
+		Desk:     p.desk(p.cfg, p.log),
 
-		Setup: p.setupChecks(counter), Version: cli.ThisBuild().Version,
+		Setup: newSetup(p, counter).checks(), Version: cli.ThisBuild().Version,
 		Catalogue: p.router, Durations: taskindex.NewDurations(p.redis),
-		Logs: p.logs(),
+		Logs: p.calls().logs(),
 	}
 }
 
@@ -68,9 +67,9 @@ func (m *Main) open(file string) (*cli.Services, error) {
 	}
 	return &cli.Services{
 		Config: cfg, Redis: p.redis, Prices: p.prices, Index: p.index(), Tasks: p.tasks(),
-		Operator: tasks.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States, Desk: p.desk(),
-		Calls:   calllog.NewReader(p.redis, p.callFiles()),
-		Connect: p.connectChecks(),
+		Operator: tasks.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States, Desk: p.desk(cfg, p.log),
+		Calls:   p.calls().reader(),
+		Connect: newSetup(p, nil).connect(),
 	}, nil
 }
 

@@ -184,13 +184,10 @@ func (w *watcher) take(ctx context.Context, tokens *tokens.Store, text []byte) {
 	w.cfg = cfg
 	w.parts.metrics.Learn(cfg.Routes(), cfg.Named(), w.parts.catalog)
 	w.parts.loaded.Store(&cfg)
-	w.parts.models.load(cfg)
-	w.parts.prices.Load(cfg.PriceList())
+	w.parts.upstreams.load(cfg)
 	if err := w.parts.temporal.Load(cfg.Temporal); err != nil { // what the file may hold was checked
 		w.parts.log.Error("keys of temporal stay as they were", "error", err)
 	}
-	w.parts.trust.load(cfg.Authorities(w.parts.catalog))
-	w.parts.router.Load(cfg.Routes(), cfg.Aliases)
 	changed := w.parts.operators.Load(operatorKeys(cfg))
 	log := w.parts.log
 	if tokens != nil { // a worker has no use for keys

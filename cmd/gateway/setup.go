@@ -43,9 +43,13 @@ type setup struct {
 	at    time.Time
 }
 
-// setupChecks are the checks of GET /admin/setup.
-func (p *parts) setupChecks(counter *tasks.Counter) []admin.SetupCheck {
-	s := &setup{parts: p, counter: counter, usage: ledger.NewReader(p.redis)}
+// newSetup makes what looks at the parts; counter may be nil for connect.
+func newSetup(p *parts, counter *tasks.Counter) *setup {
+	return &setup{parts: p, counter: counter, usage: ledger.NewReader(p.redis)}
+}
+
+// checks are those of GET /admin/setup.
+func (s *setup) checks() []admin.SetupCheck {
 	return []admin.SetupCheck{
 		{Name: "redis", Check: s.redis},
 		{Name: "temporal", Check: s.temporal},
@@ -60,10 +64,9 @@ func (p *parts) setupChecks(counter *tasks.Counter) []admin.SetupCheck {
 	}
 }
 
-// connectChecks are those of gateway config check --connect: what must be well before a process is started, and so
+// connect are those of gateway config check --connect: what must be well before a process is started, and so
 // nothing of processes that run. The channels come one by one.
-func (p *parts) connectChecks() []admin.SetupCheck {
-	s := &setup{parts: p}
+func (s *setup) connect() []admin.SetupCheck {
 	checks := []admin.SetupCheck{
 		{Name: "redis", Check: s.redis},
 		{Name: "temporal", Check: s.temporal},
@@ -73,8 +76,8 @@ func (p *parts) connectChecks() []admin.SetupCheck {
 		{Name: "clock of the store", Check: s.storeClock},
 		{Name: "console", Check: s.console},
 	}
-	desk := p.desk()
-	for _, channel := range p.cfg.Channels {
+	desk := s.parts.desk(s.parts.cfg, s.parts.log)
+	for _, channel := range s.parts.cfg.Channels {
 		if !channel.Disabled {
 			checks = append(checks, admin.SetupCheck{Name: "channel " + channel.Name, Check: func(ctx context.Context) ([]admin.SetupFinding, error) {
 				return tryChannel(ctx, desk, channel.Name)

@@ -24,16 +24,13 @@ import (
 	"modelrelay/cmd/gateway/internal/metrics"
 	"modelrelay/providers"
 	"modelrelay/providers/catalog"
-	"modelrelay/providers/pricing"
 	"modelrelay/providers/relay"
-	"modelrelay/providers/router"
 	"modelrelay/providers/translate"
 	"modelrelay/providers/upstream"
 	"modelrelay/storage"
 	"modelrelay/storage/affinity"
 	"modelrelay/storage/archive"
 	"modelrelay/storage/audit"
-	"modelrelay/storage/channelhealth"
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/recall"
@@ -54,12 +51,7 @@ type parts struct {
 	redis    redis.UniversalClient
 	temporal *engine.Engine
 	archive  *archive.Store
-	catalog  providers.Catalog
-	trust    *authorities // of upstreams
-	router   *router.Router
-	health   *healthSharer
-	prices   *pricing.List
-	models   *knownModels
+	*upstreams
 	// operators may use /admin.
 	operators *admin.Operators
 	audit     *audit.Log
@@ -97,26 +89,12 @@ func (m *Main) wire(cfg config.Config) (*parts, error) {
 	if p.archive, err = archive.New(cfg.Archive.Options(buffersPerCopy * cfg.Video.Copies)); err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
-	p.trust = new(authorities)
-	upstreams := upstreamClient(cfg.Egress, p.trust.config)
-	m.onClose(func() error { upstreams.CloseIdleConnections(); return nil })
-	p.catalog = catalog.New(upstreams)
-	p.trust.load(cfg.Authorities(p.catalog))
+	p.upstreams = m.openUpstreams(cfg, p.redis, p.log)
 	p.metrics.Learn(cfg.Routes(), cfg.Named(), p.catalog)
 	p.receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: cfg.Webhooks.AllowPrivateNetworks})
 	m.onClose(func() error { p.receivers.Close(); return nil })
-	p.prices = pricing.NewList(cfg.PriceList())
 	p.audit = audit.New(p.redis, p.log)
-	p.models = new(knownModels)
-	p.models.load(cfg)
 	p.operators = admin.NewOperators(operatorKeys(cfg))
-	p.health = newHealthSharer(channelhealth.New(p.redis), p.log)
-	p.router = router.New(p.catalog, cfg.Routes(), &router.Options{
-		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
-		CooldownWindow: cfg.Relay.CooldownWindow, Aliases: cfg.Aliases, Reaches: translate.Reaches, Tell: p.health.publish,
-	})
-	p.health.router, p.health.slots = p.router, slots.New(p.redis)
-	p.health.store.Introduce(introduce())
 	return p, p.metrics.WatchChannels(p.router)
 }
 
@@ -152,7 +130,7 @@ func (p *parts) server(m *Main, tokens *tokens.Store, tasks *tasks.Client) (*api
 	m.onClose(func() error { answers.Close(); return nil })
 	recalled := recall.New(p.redis, &recall.Options{Log: p.log})
 	m.onClose(func() error { recalled.Close(); return nil })
-	called, callLog := p.callLog(m)
+	called, callLog := p.calls().write(m)
 	var links videos.Links
 	if p.cfg.Video.PresignedURLs {
 		links = p.archive

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"modelrelay/storage/tokens"
 )
 
 func (v *validator) filled(at, value string) {
@@ -52,17 +50,6 @@ func (v *validator) notNegative(at string, d time.Duration) {
 func (v *validator) limit(at string, n int) {
 	if n < 0 {
 		v.add(at, "is negative; 0 means no limit")
-	}
-}
-
-func (v *validator) tokenLimits(at string, limits tokens.Limits) {
-	for _, limit := range tokens.ListLimits(limits) {
-		switch {
-		case limit.Default == 0:
-			v.limit(at+"."+limit.Key, limit.Value)
-		case limit.Value < tokens.Unlimited:
-			v.add(at+"."+limit.Key, "is negative; 0 means %d, %d no limit", limit.Default, tokens.Unlimited)
-		}
 	}
 }
 
@@ -108,6 +95,13 @@ func (v *validator) httpURL(at, value string) (*url.URL, bool) {
 		return u, true
 	}
 	return nil, false
+}
+
+// store checks the address of an S3 store.
+func (v *validator) store(key, address string) {
+	if endpoint, ok := v.httpURL(key, address); ok && strings.Trim(endpoint.Path, "/") != "" {
+		v.add(key, "wants no path")
+	}
 }
 
 // anyOrigin opens the API to the pages of every origin.

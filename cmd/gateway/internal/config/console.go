@@ -14,8 +14,8 @@ const (
 	maxCurrency = 12
 )
 
-// console checks where the console is and how people come to it.
-func (v *validator) console(c Config) {
+// checkConsole checks where the console is and how people come to it.
+func checkConsole(v *validator, c Config) {
 	if at := c.Console.Listen; at != "" {
 		v.address("console.listen", at)
 		_, port, _ := net.SplitHostPort(at)

@@ -73,8 +73,8 @@ func checkGroups(v *validator, groups map[string]Group) {
 		if strings.TrimSpace(name) == "" {
 			v.add("groups", "a name is empty")
 		}
-		v.tokenLimits(at+".defaults", group.Defaults.Limits)
-		v.tokenLimits(at+".ceilings", group.Ceilings.Limits)
+		checkLimits(v, at+".defaults", group.Defaults.Limits)
+		checkLimits(v, at+".ceilings", group.Ceilings.Limits)
 		v.amount(at+".defaults.budget", group.Defaults.Budget)
 		v.amount(at+".ceilings.budget", group.Ceilings.Budget)
 		for _, limit := range tokens.ListLimits(group.Ceilings.Limits) {

@@ -20,8 +20,8 @@ const maxOperatorName = 64
 // reservedNames stand for others in the audit log.
 func reservedNames() []string { return []string{AdminName, "cli", "file", "console"} }
 
-// operators checks who may operate the gateway. A key that opens two things would make it unclear who came.
-func (v *validator) operators(c Config) {
+// checkOperators checks who may operate the gateway. A key that opens two things would make it unclear who came.
+func checkOperators(v *validator, c Config) {
 	v.notNegative("audit.retention", c.Audit.Retention)
 	for i, operator := range c.Operators {
 		at := key("operators", i)
@@ -36,7 +36,7 @@ func (v *validator) operators(c Config) {
 		case slices.Contains(reservedNames(), operator.Name):
 			v.add(at+".name", "%q is reserved", operator.Name)
 		}
-		v.tokenKey(at+".key", operator.Key.Reveal())
+		checkTokenKey(v, at+".key", operator.Key.Reveal())
 		v.oneOf(at+".role", operator.Role, RoleOperator, RoleViewer)
 		if given := operator.Key; given != "" {
 			if given == c.AdminKey {

@@ -69,8 +69,8 @@ func (p Price) list() (pricing.Price, []Problem) {
 // maxTiers bounds the tiers of one price: each task looks at them in turn.
 const maxTiers = 100
 
-// price checks the price of one model.
-func (v *validator) price(at string, p Price) {
+// checkPrice checks the price of one model.
+func checkPrice(v *validator, at string, p Price) {
 	v.oneOf(at+".unit", p.Unit, "1", "1K", "1M")
 	_, problems := p.list()
 	for _, problem := range problems {
@@ -93,8 +93,8 @@ func (v *validator) price(at string, p Price) {
 	}
 }
 
-// prices warns of models without a price, of tiers that never count, and of videos that reserve nothing.
-func (v *validator) prices(c Config, vendors providers.Catalog) {
+// warnPrices warns of models without a price, of tiers that never count, and of videos that reserve nothing.
+func warnPrices(v *validator, c Config, vendors providers.Catalog) {
 	if free := c.unpriced(); len(c.Prices) > 0 && len(free) > 0 {
 		list := strings.Join(free[:min(len(free), maxUnpriced)], ", ")
 		if more := len(free) - maxUnpriced; more > 0 {
@@ -103,12 +103,12 @@ func (v *validator) prices(c Config, vendors providers.Catalog) {
 		v.add("prices", "has none for %s: their calls cost nothing", list)
 	}
 	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
-		v.tiers(c, vendors, model)
+		warnTiers(v, c, vendors, model)
 	}
 }
 
-// tiers warns of the tiers of a model's price that no video ever fits.
-func (v *validator) tiers(c Config, vendors providers.Catalog, model string) {
+// warnTiers warns of the tiers of a model's price that no video ever fits.
+func warnTiers(v *validator, c Config, vendors providers.Catalog, model string) {
 	price, _ := c.Prices[model].list()
 	tables, whole := c.videoTables(vendors, model)
 	if len(tables) > 0 && price.Output != nil && price.VideoSecond == nil && price.Video == nil && len(price.Tiers) == 0 {

@@ -93,6 +93,6 @@ func (c Config) Warnings(vendors providers.Catalog) []Problem {
 		v.add("admin.listen", "opens nothing as long as admin_key is empty and there are no operators")
 	}
 	warnFront(v, c, time.Now())
-	v.prices(c, vendors)
+	warnPrices(v, c, vendors)
 	return v.problems
 }

@@ -4,9 +4,17 @@ import (
 	"strings"
 	"time"
 
+	"modelrelay/activities"
 	"modelrelay/providers"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
+)
+
+// What the token store takes; said here so that the problem has a line and a column.
+const (
+	maxTokenName   = 128
+	maxTokenKey    = 512
+	randomIDPrefix = "tok_"
 )
 
 // Token is one client credential put into Redis at start.
@@ -59,9 +67,9 @@ func (c Config) CheckToken(t tokens.Token) (tokens.Token, *Problem) {
 	group := c.Groups[t.Group]
 	t = group.filled(t)
 	if t.Name != t.ID || !strings.HasPrefix(t.ID, randomIDPrefix) { // else it was made without a name, and none is given to it now
-		v.tokenName(".name", t.Name)
+		checkTokenName(v, ".name", t.Name)
 	}
-	v.token("", t, c.Webhooks)
+	checkToken(v, "", t, c.Webhooks)
 	group.checkCeilings(v, "", t.Limits, t.Budget)
 	if len(v.problems) > 0 {
 		problem := v.problems[0]
@@ -70,4 +78,74 @@ func (c Config) CheckToken(t tokens.Token) (tokens.Token, *Problem) {
 	}
 	t.Networks = storedNetworks(t.Networks)
 	return t, nil
+}
+
+// checkToken checks what operators set of a token, in the file and while the gateway runs.
+func checkToken(v *validator, at string, t tokens.Token, webhooks Webhooks) {
+	v.filled(at+".group", t.Group)
+	if !providers.Plain(t.Group) {
+		v.add(at+".group", "holds a control character")
+	}
+	v.oneOf(at+".lane", t.Lane, slots.Lanes()...)
+	checkLimits(v, at, t.Limits)
+	v.amount(at+".budget", t.Budget)
+	v.weight(at+".weight", t.Weight)
+	v.allFilled(at+".models", t.Models)
+	for i, operation := range t.Operations {
+		v.oneOf(key(at+".operations", i), operation, tokens.Operations()...)
+	}
+	for i, network := range t.Networks {
+		if _, err := parseNetwork(network); err != nil {
+			v.add(key(at+".networks", i), "%q is neither an address nor a CIDR range such as 10.0.0.0/8", network)
+		}
+	}
+	if t.WebhookURL != "" {
+		if err := activities.CheckReceiver(t.WebhookURL, webhooks.AllowPrivateNetworks); err != nil {
+			v.add(at+".webhook_url", "%v", err)
+		}
+		if t.WebhookSecret == "" {
+			v.add(at+".webhook_secret", "is missing beside webhook_url")
+		}
+	}
+	if t.WebhookSecret != "" {
+		if _, err := tokens.WebhookKey(t.WebhookSecret); err != nil {
+			v.add(at+".webhook_secret", "%v", err)
+		}
+	}
+}
+
+func checkTokenKey(v *validator, at, credential string) {
+	switch {
+	case credential == "":
+		v.add(at, "is missing")
+	case len(credential) > maxTokenKey:
+		v.add(at, "is longer than %d characters", maxTokenKey)
+	case strings.ContainsFunc(credential, func(r rune) bool { return r <= ' ' || r > '~' }):
+		v.add(at, "wants visible ASCII characters without spaces, as a header can carry them")
+	}
+}
+
+func checkTokenName(v *validator, at, name string) {
+	switch {
+	case strings.TrimSpace(name) == "":
+		v.add(at, "is missing")
+	case len(name) > maxTokenName:
+		v.add(at, "is longer than %d bytes", maxTokenName)
+	case strings.HasPrefix(name, randomIDPrefix):
+		v.add(at, "begins with %q like the ids of tokens made at run time", randomIDPrefix)
+	case !providers.Plain(name):
+		v.add(at, "holds a control character")
+	}
+}
+
+// checkLimits checks the limits of a token, or those that its group gives.
+func checkLimits(v *validator, at string, limits tokens.Limits) {
+	for _, limit := range tokens.ListLimits(limits) {
+		switch {
+		case limit.Default == 0:
+			v.limit(at+"."+limit.Key, limit.Value)
+		case limit.Value < tokens.Unlimited:
+			v.add(at+"."+limit.Key, "is negative; 0 means %d, %d no limit", limit.Default, tokens.Unlimited)
+		}
+	}
 }

@@ -1,0 +1,116 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate"
+)
+
+// checkChannel checks one channel.
+func checkChannel(v *validator, at string, c Channel, vendors providers.Catalog) {
+	v.filled(at+".name", c.Name)
+	vendor, known := vendors[c.Vendor]
+	if !known {
+		v.oneOf(at+".vendor", c.Vendor, slices.Sorted(maps.Keys(vendors))...)
+	}
+	if c.BaseURL == "" && vendor.BaseURL != "" {
+		// The vendor's own is meant.
+	} else if base, ok := v.httpURL(at+".base_url", c.BaseURL); ok && vendor.CheckBaseURL != nil {
+		if err := vendor.CheckBaseURL(base); err != nil {
+			v.add(at+".base_url", "%v", err)
+		}
+	}
+	if len(c.Keys) == 0 {
+		v.add(at+".keys", "wants at least one key")
+	}
+	for i, secret := range c.Keys {
+		switch {
+		case secret == "":
+			v.add(key(at+".keys", i), "is empty")
+		case vendor.CheckKey != nil && vendor.CheckKey(secret) != nil:
+			v.add(key(at+".keys", i), "%v", vendor.CheckKey(secret))
+		case slices.Index(c.Keys, secret) < i:
+			v.add(key(at+".keys", i), "is the same as keys[%d]", slices.Index(c.Keys, secret))
+		}
+	}
+	if len(c.Models) == 0 {
+		v.add(at+".models", `wants at least one model; "*": opens every name`)
+	}
+	checkModels(v, at+".models", c.Models)
+	checkDialect(v, at, c)
+	checkFields(v, at+".fields", c.facts().Fields, vendor)
+	if len(c.Groups) == 0 {
+		v.add(at+".groups", "wants at least one group")
+	}
+	v.allFilled(at+".groups", c.Groups)
+	v.weight(at+".weight", c.Weight)
+	v.limit(at+".max_jobs", c.MaxJobs)
+	v.limit(at+".max_calls", c.MaxCalls)
+}
+
+// checkModels checks the names of a channel's models.
+func checkModels(v *validator, at string, models map[string]string) {
+	for _, public := range slices.Sorted(maps.Keys(models)) {
+		upstream := models[public]
+		switch {
+		case public == "":
+			v.add(at, "a public name is empty")
+		case public == providers.AnyModel && upstream != "":
+			v.add(at+"."+public, `opens every name as it is and takes no upstream name`)
+		case strings.Count(public, "*") > 1:
+			v.add(at+"."+public, "has more than one *")
+		case strings.Count(upstream, "*") > strings.Count(public, "*"):
+			v.add(at+"."+public, "its upstream name has a * for which nothing stands in the public one")
+		}
+	}
+}
+
+// checkAliases checks the names that stand for others.
+func checkAliases(v *validator, aliases map[string]string) {
+	for _, asked := range slices.Sorted(maps.Keys(aliases)) {
+		public := aliases[asked]
+		switch _, chained := aliases[public]; {
+		case asked == "" || public == "":
+			v.add("aliases", "a name is empty")
+		case providers.IsPattern(asked) || providers.IsPattern(public):
+			v.add("aliases."+asked, "takes no *; a channel's models do")
+		case asked == public:
+			v.add("aliases."+asked, "stands for itself")
+		case chained:
+			v.add("aliases."+asked, "stands for %q, which is an alias itself", public)
+		}
+	}
+}
+
+// checkDialect checks what a channel says of translations.
+func checkDialect(v *validator, at string, c Channel) {
+	v.oneOf(at+".dialect", c.Dialect, providers.DialectBoth, providers.DialectChat, providers.DialectResponses)
+	if c.Dialect != providers.DialectBoth && c.Vendor != "openai" {
+		v.add(at+".dialect", "is of vendor openai alone")
+	}
+	for _, model := range slices.Sorted(maps.Keys(c.Traits)) {
+		for i, word := range c.Traits[model] {
+			if err := translate.CheckTrait(word); err != nil {
+				v.add(key(at+".traits."+model, i), "%v", err)
+			}
+		}
+	}
+}
+
+// checkFields checks what models call the fields of a video request.
+func checkFields(v *validator, at string, models map[string]providers.VideoFields, vendor providers.Vendor) {
+	if len(models) > 0 && vendor.Name != "" && !vendor.NamesFields {
+		v.add(at, "is of vendors that host many models alone, which %s does not", vendor.Name)
+		return
+	}
+	for _, model := range slices.Sorted(maps.Keys(models)) {
+		for _, name := range slices.Sorted(maps.Keys(models[model])) {
+			if err := models[model].Check(name); err != nil {
+				v.add(at+"."+model+"."+name, "%v", err)
+			}
+		}
+	}
+}

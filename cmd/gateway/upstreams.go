@@ -1,0 +1,50 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/providers"
+	"modelrelay/providers/catalog"
+	"modelrelay/providers/pricing"
+	"modelrelay/providers/router"
+	"modelrelay/providers/translate"
+	"modelrelay/storage/channelhealth"
+	"modelrelay/storage/slots"
+)
+
+// upstreams is everything about channels: which there are, how they are reached, how they are, and what they cost.
+type upstreams struct {
+	catalog providers.Catalog
+	trust   *authorities
+	router  *router.Router
+	health  *healthSharer
+	prices  *pricing.List
+	models  *knownModels
+}
+
+// openUpstreams makes the channels of a configuration. Main's Close ends their connections.
+func (m *Main) openUpstreams(cfg config.Config, client redis.UniversalClient, log *slog.Logger) *upstreams {
+	u := &upstreams{trust: new(authorities), prices: pricing.NewList(nil), models: new(knownModels), health: newHealthSharer(channelhealth.New(client), log)}
+	connections := upstreamClient(cfg.Egress, u.trust.config)
+	m.onClose(func() error { connections.CloseIdleConnections(); return nil })
+	u.catalog = catalog.New(connections)
+	u.router = router.New(u.catalog, nil, &router.Options{
+		Cooldown: cfg.Relay.Cooldown, CooldownFailures: cfg.Relay.CooldownFailures, CooldownShare: cfg.Relay.CooldownShare,
+		CooldownWindow: cfg.Relay.CooldownWindow, Reaches: translate.Reaches, Tell: u.health.publish,
+	})
+	u.health.router, u.health.slots = u.router, slots.New(client)
+	u.health.store.Introduce(introduce())
+	u.load(cfg)
+	return u
+}
+
+// load takes over the channels, aliases and prices of a configuration.
+func (u *upstreams) load(cfg config.Config) {
+	u.models.load(cfg)
+	u.prices.Load(cfg.PriceList())
+	u.trust.load(cfg.Authorities(u.catalog))
+	u.router.Load(cfg.Routes(), cfg.Aliases)
+}
