@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"modelrelay/api/console/words"
 )
 
 // house is a console over an API of the test's, with sessions in memory.
@@ -182,7 +185,7 @@ func (m *memory) Begin(_ context.Context, s Session) (string, error) {
 	if m.full {
 		return "", &WaitError{For: time.Minute}
 	}
-	secret := randomWord()
+	secret := rand.Text()
 	s.ID, s.Since, s.Seen = "id-"+secret, time.Now(), time.Now()
 	m.sessions[secret] = s
 	return secret, nil
@@ -249,7 +252,7 @@ func (m *memory) Offer(_ context.Context, kind, owner string, _ time.Duration) (
 		return "", err
 	}
 	defer unlock()
-	code := randomWord()
+	code := rand.Text()
 	m.links[code] = [2]string{kind, owner}
 	return code, nil
 }
@@ -352,7 +355,7 @@ func TestEveryPage(t *testing.T) {
 			b := h.as(t, key)
 			for i := range h.server.pages {
 				p := &h.server.pages[i]
-				for _, language := range languages() {
+				for _, language := range words.Languages() {
 					path := Root + pathParameter.ReplaceAllString(p.path, "x")
 					r := httptest.NewRequest(http.MethodGet, "http://localhost:8080"+path, http.NoBody)
 					r.Header.Set("Accept-Language", language)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"crypto/rand"
 	"embed"
 	"errors"
 	"fmt"
@@ -16,6 +15,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"modelrelay/api/console/assets"
+	"modelrelay/api/console/inprocess"
+	"modelrelay/api/console/words"
 )
 
 // page is one kind of page. How to add one stands in README.md.
@@ -31,7 +34,7 @@ type page struct {
 	nav, under, key string
 	// scripts are modules beside app.js, by their names.
 	scripts []string
-	// show reads what the page shows. An error that is a *Problem is shown in the frame.
+	// show reads what the page shows. An error that is a *inprocess.Problem is shown in the frame.
 	show func(v *View) (any, error)
 	// csv writes the page's table, nil for none: ?format=csv
 	csv func(v *View, data any) (*Table, error)
@@ -40,7 +43,7 @@ type page struct {
 }
 
 // act does what a form asks for. It returns a path of the gateway to go on to, or data for the page, which is then the
-// answer and nowhere else: that is for secrets that are shown once. An error that is a *Problem shows the page again, with
+// answer and nowhere else: that is for secrets that are shown once. An error that is a *inprocess.Problem shows the page again, with
 // what was typed.
 type act struct {
 	roles []Role
@@ -69,6 +72,23 @@ func everybody() []Role { return []Role{Operator, Viewer, Holder} }
 
 func (p *page) admits(role Role) bool { return slices.Contains(p.roles, role) }
 
+// holderHome is the path of a holder's first page, below Root.
+const holderHome = ""
+
+// allPages are the pages in the order of the navigation.
+func allPages() []page {
+	return []page{
+		startPage(),
+		callsPage(), callPage(),
+		tasksPage(), taskPage(),
+		tokensPage(), newTokenPage(), tokenPage(), tryPage(), setupPage(),
+		channelsPage(), channelPage(), modelsPage(),
+		usagePage(),
+		auditPage(),
+		youPage(), findPage(),
+	}
+}
+
 //go:embed all:pages
 var pageFiles embed.FS
 
@@ -77,16 +97,16 @@ var pageFiles embed.FS
 type looks map[string]func() map[string]*template.Template
 
 // newLooks makes the looks of the words.
-func newLooks(w words) looks {
+func newLooks(w words.Texts) looks {
 	all := make(looks)
-	for _, language := range languages() {
+	for _, language := range words.Languages() {
 		all[language] = sync.OnceValue(func() map[string]*template.Template { return parseLooks(w, language) })
 	}
 	return all
 }
 
 // parseLooks parses every page of a language with the layout and the parts (pages/_*.html).
-func parseLooks(w words, language string) map[string]*template.Template {
+func parseLooks(w words.Texts, language string) map[string]*template.Template {
 	parts, err := fs.Glob(pageFiles, "pages/_*.html")
 	if err != nil {
 		panic("console: " + err.Error()) // a pattern that is right
@@ -96,8 +116,8 @@ func parseLooks(w words, language string) map[string]*template.Template {
 		panic("console: " + err.Error())
 	}
 	base := template.New("").Funcs(template.FuncMap{
-		"t":    func(key string, pairs ...any) string { return w.say(language, key, pairs...) },
-		"dict": dict, "state": stateCell, "list": func(items ...any) []any { return items },
+		"t":    func(key string, pairs ...any) string { return w.Say(language, key, pairs...) },
+		"dict": dict, "state": stateCell, "number": number, "browser": browserOf, "list": func(items ...any) []any { return items },
 	})
 	base = template.Must(base.ParseFS(pageFiles, parts...))
 	pages := make(map[string]*template.Template)
@@ -122,8 +142,6 @@ func dict(pairs ...any) (map[string]any, error) {
 	}
 	return m, nil
 }
-
-func randomWord() string { return rand.Text() }
 
 // show answers a GET.
 func (s *Server) show(v *View, p page) {
@@ -162,8 +180,8 @@ func (s *Server) act(v *View, p page) {
 		s.fail(v, http.StatusBadRequest, "refused.form")
 		return
 	}
-	v.form = v.R.PostForm //nolint:forbidigo // a request's form, not the client's function
-	a, ok := p.acts[v.form.Get("do")]
+	v.Form.values = v.R.PostForm //nolint:forbidigo // a request's form, not the client's function
+	a, ok := p.acts[v.Form.values.Get("do")]
 	switch {
 	case !ok:
 		s.fail(v, http.StatusNotFound, "refused.nothing")
@@ -172,7 +190,7 @@ func (s *Server) act(v *View, p page) {
 		s.fail(v, http.StatusForbidden, "refused.role")
 		return
 	}
-	if once := v.form.Get("once"); once != "" {
+	if once := v.Form.values.Get("once"); once != "" {
 		first, err := s.o.Sessions.Once(v.R.Context(), v.Who.Kind, v.Who.Owner, cut(once, 64))
 		if err != nil {
 			s.fail(v, http.StatusServiceUnavailable, "session.away")
@@ -185,7 +203,7 @@ func (s *Server) act(v *View, p page) {
 	}
 	to, data, err := a.do(v)
 	status := http.StatusOK
-	switch problem := asProblem(err); {
+	switch problem := inprocess.AsProblem(err); {
 	case err == nil && to != "":
 		v.redirect(to)
 		return
@@ -194,7 +212,7 @@ func (s *Server) act(v *View, p page) {
 		v.redirect(v.R.URL.EscapedPath())
 		return
 	case problem != nil:
-		v.Problem, status = problem, problem.Status
+		v.Problem, v.Form.problem, status = problem, problem, problem.Status
 		if data, err = p.show(v); err != nil {
 			s.failed(v, err)
 			return
@@ -208,7 +226,7 @@ func (s *Server) act(v *View, p page) {
 
 // failed answers with what kept a page from being made.
 func (s *Server) failed(v *View, err error) {
-	problem := asProblem(err)
+	problem := inprocess.AsProblem(err)
 	if errors.Is(err, ErrAway) {
 		s.fail(v, http.StatusServiceUnavailable, "session.away")
 		return
@@ -225,7 +243,7 @@ func (s *Server) failed(v *View, err error) {
 // render writes a page. It is made whole before the first byte is sent, so that a defect is a page of its own.
 func (s *Server) render(v *View, status int, name string, data any) {
 	v.Page, v.Status, v.Data = name, status, data
-	look := s.looks[v.lang]()[name]
+	look := s.looks[v.Look.lang]()[name]
 	if look == nil {
 		panic("console: no template pages/" + name + ".html")
 	}
@@ -244,7 +262,7 @@ func (s *Server) render(v *View, status int, name string, data any) {
 	if strings.Contains(v.R.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
 		h.Set("Vary", h.Get("Vary")+", Accept-Encoding")
-		body = pack(body, gzip.BestSpeed)
+		body = assets.Pack(body, gzip.BestSpeed)
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	v.W.WriteHeader(status)

@@ -6,6 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"modelrelay/api/console/chart"
+	"modelrelay/api/console/inprocess"
+	"modelrelay/api/console/snippets"
 )
 
 // Call is a call as the log's operations show it.
@@ -126,7 +130,7 @@ func showCalls(v *View) (any, error) {
 	data := callsData{Live: v.Query("live") != "off" && v.Query("after") == ""}
 	var list callsList
 	if err := v.Get(callsRoot(v), q, &list); err != nil {
-		problem := asProblem(err)
+		problem := inprocess.AsProblem(err)
 		if problem == nil || problem.Status != http.StatusBadRequest {
 			return nil, err
 		}
@@ -164,7 +168,7 @@ func callRow(v *View, c Call) Row {
 		status.Note = v.T("fault." + knownFault(v, c.Fault))
 	}
 	if c.Skipped > 0 {
-		status.Note = strings.TrimSpace(status.Note + " " + v.T("call.skipped", "n", v.Number(c.Skipped)))
+		status.Note = strings.TrimSpace(status.Note + " " + v.T("call.skipped", "n", number(c.Skipped)))
 	}
 	model := Cell{Text: c.Model}
 	if c.TaskID != "" {
@@ -172,7 +176,7 @@ func callRow(v *View, c Call) Row {
 	}
 	cells := []Cell{{Time: c.At, Link: v.To("calls", c.ID)}, status}
 	if v.Staff() {
-		cells = append(cells, Cell{Text: c.TokenName, Link: v.linkOf("tokens", c.Token)})
+		cells = append(cells, Cell{Text: c.TokenName, Link: linkOf(v, "tokens", c.Token)})
 	}
 	cells = append(cells, model)
 	if v.Staff() {
@@ -180,7 +184,7 @@ func callRow(v *View, c Call) Row {
 	}
 	tokens, cost := Cell{}, Cell{}
 	if c.Input+c.Output > 0 {
-		tokens.Text = v.Number(c.Input) + " / " + v.Number(c.Output)
+		tokens.Text = number(c.Input) + " / " + number(c.Output)
 	}
 	if c.Cost > 0 {
 		cost.Text = money(c.Cost)
@@ -193,7 +197,7 @@ func callRow(v *View, c Call) Row {
 }
 
 // linkOf is To with a part that may be "", which leads nowhere.
-func (v *View) linkOf(page, id string) string {
+func linkOf(v *View, page, id string) string {
 	if id == "" {
 		return ""
 	}
@@ -202,7 +206,7 @@ func (v *View) linkOf(page, id string) string {
 
 // knownFault is the fault where the language has words for it, else "other".
 func knownFault(v *View, word string) string {
-	if v.s.words.has("fault." + word) {
+	if v.s.words.Has("fault." + word) {
 		return word
 	}
 	return "other"
@@ -251,11 +255,11 @@ type callData struct {
 	Mark string
 	// Kind is the word of the fault, "" where there is none.
 	Kind     string
-	Parts    []Part
-	Bars     []Bar
+	Parts    []chart.Part
+	Bars     []chart.Bar
 	Attempts *Table
 	// Snippets make a call like this one; what was said in it nobody knows.
-	Snippets []Snippet
+	Snippets []snippets.Program
 }
 
 // Lasted writes milliseconds for the template.
@@ -264,7 +268,7 @@ func (callData) Lasted(ms float64) string { return Lasted(ms) }
 // showCall shows one call, by any of its ids.
 func showCall(v *View) (any, error) {
 	var data callData
-	if err := v.Get(callsRoot(v)+"/"+Segment(v.R.PathValue("id")), nil, &data.Call); err != nil {
+	if err := v.Get(callsRoot(v)+"/"+inprocess.Segment(v.R.PathValue("id")), nil, &data.Call); err != nil {
 		return nil, err
 	}
 	data.Mark = callMark(data.Call)
@@ -272,31 +276,31 @@ func showCall(v *View) (any, error) {
 		data.Kind = knownFault(v, data.Fault)
 	}
 	data.Parts = partsOf(data.Call)
-	data.Bars = PartBars(data.Parts)
+	data.Bars = chart.PartBars(data.Parts)
 	data.Attempts = attemptsTable(v, data.Call)
-	data.Snippets = snippetsOf(v.s.base(v.R), data.Call)
+	data.Snippets = snippets.ForCall(v.s.base(v.R), data.Operation, data.Model, data.Stream)
 	return data, nil
 }
 
 // partsOf is where the time of a call went.
-func partsOf(c Call) []Part {
-	var parts []Part
+func partsOf(c Call) []chart.Part {
+	var parts []chart.Part
 	left := c.MS
-	add := func(p Part) {
+	add := func(p chart.Part) {
 		if p.MS = min(p.MS, left); p.MS > 0 {
 			parts = append(parts, p)
 			left -= p.MS
 		}
 	}
 	if len(c.Attempts) == 0 {
-		add(Part{Word: "call.part.gateway", MS: left})
+		add(chart.Part{Word: "call.part.gateway", MS: left})
 		return parts
 	}
-	add(Part{Word: "call.part.before", MS: c.BeforeMS})
+	add(chart.Part{Word: "call.part.before", MS: c.BeforeMS})
 	for _, attempt := range c.Attempts {
-		add(Part{Word: "call.part.attempt", Name: attempt.Channel, MS: attempt.MS, Failed: attempt.Outcome != "ok"})
+		add(chart.Part{Word: "call.part.attempt", Name: attempt.Channel, MS: attempt.MS, Failed: attempt.Outcome != "ok"})
 	}
-	add(Part{Word: "call.part.answer", MS: left})
+	add(chart.Part{Word: "call.part.answer", MS: left})
 	return parts
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"modelrelay/api/console/chart"
 )
 
 // callsAPI answers as the API does, with what each path has.
@@ -138,7 +140,7 @@ func TestHome(t *testing.T) {
 func FuzzPartBars(f *testing.F) {
 	f.Add(1.0, 2.0, 3.0)
 	f.Fuzz(func(t *testing.T, before, attempt, whole float64) {
-		for _, bar := range PartBars(partsOf(Call{CallOutcome: CallOutcome{BeforeMS: before, MS: whole}, Attempts: []CallAttempt{{MS: attempt}}})) {
+		for _, bar := range chart.PartBars(partsOf(Call{CallOutcome: CallOutcome{BeforeMS: before, MS: whole}, Attempts: []CallAttempt{{MS: attempt}}})) {
 			if strings.ContainsAny(bar.Width+bar.X, "-NI") {
 				t.Errorf("bar %+v", bar)
 			}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"modelrelay/api/console/inprocess"
 )
 
 // channelState is a channel as the operator's operations show it.
@@ -88,7 +90,7 @@ func channelsPage() page {
 	}
 }
 
-func (v *View) channels() ([]channelState, error) {
+func readChannels(v *View) ([]channelState, error) {
 	var list struct {
 		Data []channelState `json:"data"`
 	}
@@ -97,7 +99,7 @@ func (v *View) channels() ([]channelState, error) {
 }
 
 func showChannels(v *View) (any, error) {
-	channels, err := v.channels()
+	channels, err := readChannels(v)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +134,7 @@ func showChannels(v *View) (any, error) {
 		}
 		table.Rows = append(table.Rows, Row{ID: c.Name, Cells: []Cell{
 			{Text: c.Name, Link: v.To("channels", c.Name), Note: c.Vendor},
-			state, Text(v.Number(c.Calls)), Text(v.Number(c.Faults)), jobs,
+			state, Text(number(c.Calls)), Text(number(c.Faults)), jobs,
 			Text(models), Text(strings.Join(c.Groups, ", ")), c.fault(),
 		}})
 	}
@@ -183,16 +185,16 @@ func channelPage() page {
 				sent = body(v)
 			}
 			channel := v.R.PathValue("name")
-			return Root + "/channels/" + Segment(channel) + "?done=" + done, nil, v.Do("POST", "/admin/channels/"+Segment(channel)+"/"+name, sent, nil)
+			return Root + "/channels/" + inprocess.Segment(channel) + "?done=" + done, nil, v.Do("POST", "/admin/channels/"+inprocess.Segment(channel)+"/"+name, sent, nil)
 		}}
 	}
 	return page{
 		name: "channel", path: "/channels/{name}", roles: staff(), under: "channels",
-		show: func(v *View) (any, error) { return v.channel() },
+		show: func(v *View) (any, error) { return readChannel(v) },
 		acts: map[string]act{
 			"pause": verb("pause", "channel-paused", func(v *View) map[string]any {
-				minutes, _ := strconv.Atoi(v.Form("minutes")) // 0 is refused by the API, which names the field
-				return map[string]any{"minutes": minutes, "reason": v.Form("reason")}
+				minutes, _ := strconv.Atoi(v.Form.Value("minutes")) // 0 is refused by the API, which names the field
+				return map[string]any{"minutes": minutes, "reason": v.Form.Value("reason")}
 			}),
 			"resume": verb("resume", "channel-resumed", nil),
 			"wake":   verb("wake", "channel-woken", nil),
@@ -201,15 +203,15 @@ func channelPage() page {
 	}
 }
 
-func (v *View) channel() (channelData, error) {
-	channels, err := v.channels()
+func readChannel(v *View) (channelData, error) {
+	channels, err := readChannels(v)
 	if err != nil {
 		return channelData{}, err
 	}
 	name := v.R.PathValue("name")
 	at := slices.IndexFunc(channels, func(c channelState) bool { return c.Name == name })
 	if at < 0 {
-		return channelData{}, &Problem{Status: 404}
+		return channelData{}, &inprocess.Problem{Status: 404}
 	}
 	c := channels[at]
 	data := channelData{Channel: c, State: c.cell(v), Fault: c.fault(), Keys: &Table{
@@ -218,7 +220,7 @@ func (v *View) channel() (channelData, error) {
 	}}
 	for _, key := range c.Keys {
 		data.Keys.Rows = append(data.Keys.Rows, Row{Cells: []Cell{
-			{Text: key.Fingerprint, Code: true}, key.cell(v), Text(v.Number(key.Calls)), Text(v.Number(key.Faults)), key.fault(),
+			{Text: key.Fingerprint, Code: true}, key.cell(v), Text(number(key.Calls)), Text(number(key.Faults)), key.fault(),
 		}})
 	}
 	return data, nil
@@ -226,14 +228,14 @@ func (v *View) channel() (channelData, error) {
 
 // testChannel tests the channel and shows what came of it. A typed key goes to the API and nowhere else.
 func testChannel(v *View) (string, any, error) {
-	data, err := v.channel()
+	data, err := readChannel(v)
 	if err != nil {
 		return "", nil, err
 	}
-	body := map[string]any{"model": v.Form("model"), "prompt": v.Form("prompt"), "stream": v.Form("stream") != "", "pay": v.Form("pay") != ""}
-	if key := v.Form("key"); key != "" {
+	body := map[string]any{"model": v.Form.Value("model"), "prompt": v.Form.Value("prompt"), "stream": v.Form.Value("stream") != "", "pay": v.Form.Value("pay") != ""}
+	if key := v.Form.Value("key"); key != "" {
 		body["key"] = key
 	}
-	err = v.Do("POST", "/admin/channels/"+Segment(data.Channel.Name)+"/test", body, &data.Tested)
+	err = v.Do("POST", "/admin/channels/"+inprocess.Segment(data.Channel.Name)+"/test", body, &data.Tested)
 	return "", data, err
 }

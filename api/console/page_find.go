@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"modelrelay/api/console/inprocess"
 )
 
 // found is one thing that a search found.
@@ -23,23 +25,23 @@ const mostFound = 20
 func findPage() page {
 	return page{
 		name: "find", path: "/find", roles: everybody(),
-		show: func(v *View) (any, error) { return v.search(strings.TrimSpace(cut(v.Query("q"), 200))), nil },
+		show: func(v *View) (any, error) { return search(v, strings.TrimSpace(cut(v.Query("q"), 200))), nil },
 	}
 }
 
-// has tells whether there is a page for who has signed in.
-func (v *View) has(path string) bool {
+// hasPage tells whether there is a page for who has signed in.
+func hasPage(v *View, path string) bool {
 	return slices.ContainsFunc(v.s.pages, func(p page) bool { return p.path == path && p.admits(v.Who.Role) })
 }
 
 // search looks everywhere. An id says by its beginning what it is of.
-func (v *View) search(q string) findData {
+func search(v *View, q string) findData {
 	data := findData{Query: q}
 	if q == "" {
 		return data
 	}
 	add := func(kind, path, name string, to ...string) {
-		if v.has(path) {
+		if hasPage(v, path) {
 			data.Found = append(data.Found, found{kind, name, v.To(to...)})
 		}
 	}
@@ -90,7 +92,7 @@ func (d *findData) names(v *View, add func(kind, path, name string, to ...string
 		}
 		n++
 		if page == "models" {
-			if v.has(path) {
+			if hasPage(v, path) {
 				d.Found = append(d.Found, found{kind, name, v.To(page) + "?" + url.Values{"q": {name}}.Encode()})
 			}
 			continue
@@ -100,6 +102,6 @@ func (d *findData) names(v *View, add func(kind, path, name string, to ...string
 }
 
 func missing(err error) bool {
-	problem := asProblem(err)
+	problem := inprocess.AsProblem(err)
 	return problem != nil && problem.Missing()
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"modelrelay/api/console/inprocess"
 )
 
 const (
@@ -172,7 +174,7 @@ func showModels(v *View) (*modelsData, error) {
 		}
 		use, cost := Cell{}, Cell{}
 		if model.Use != nil {
-			use.Text, cost.Text = v.Number(model.Use.Requests+model.Use.Tasks), v.Money(model.Use.Cost)
+			use.Text, cost.Text = number(model.Use.Requests+model.Use.Tasks), v.Money(model.Use.Cost)
 		}
 		data.Table.Rows = append(data.Table.Rows, Row{ID: model.ID, Cells: []Cell{
 			name, formatsCell(model.Formats), who, {Text: strings.Join(model.Groups, ", ")}, price, usual, use, cost,
@@ -181,7 +183,7 @@ func showModels(v *View) (*modelsData, error) {
 	if len(list.Unpriced) > 0 {
 		data.Unpriced = &Table{ID: "unpriced", Caption: "models.unpriced", Columns: []Column{{Word: "model.id"}, {Word: "usage.requests", Number: true}, {Word: "usage.tasks", Number: true}}}
 		for _, use := range list.Unpriced {
-			data.Unpriced.Rows = append(data.Unpriced.Rows, Row{ID: use.Model, Cells: []Cell{{Text: use.Model}, {Text: v.Number(use.Requests)}, {Text: v.Number(use.Tasks)}}})
+			data.Unpriced.Rows = append(data.Unpriced.Rows, Row{ID: use.Model, Cells: []Cell{{Text: use.Model}, {Text: number(use.Requests)}, {Text: number(use.Tasks)}}})
 		}
 	}
 	return data, nil
@@ -207,19 +209,19 @@ func showOwnModels(v *View) (*modelsData, error) {
 
 // draftPrices shows what a public price list would change.
 func draftPrices(v *View) (string, any, error) {
-	text := v.form.Get("list")
+	text := v.Form.values.Get("list")
 	if file, _, err := v.R.FormFile("file"); err == nil {
 		defer file.Close()
 		raw, err := io.ReadAll(io.LimitReader(file, mostPrices))
 		if err != nil {
-			return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("prices.unread"), Param: "file"}
+			return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("prices.unread"), Param: "file"}
 		}
 		if len(raw) > 0 {
 			text = string(raw)
 		}
 	}
 	if !json.Valid([]byte(text)) {
-		return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("prices.unread"), Param: "file"}
+		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("prices.unread"), Param: "file"}
 	}
 	draft := new(priceDraft)
 	if err := v.Do(http.MethodPost, "/admin/prices/draft", json.RawMessage(text), draft); err != nil {

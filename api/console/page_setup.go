@@ -7,6 +7,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"modelrelay/api/console/inprocess"
+	"modelrelay/api/console/snippets"
 )
 
 // check is one line of the list: what is right, or what is wrong and the command that mends it.
@@ -34,7 +37,7 @@ type setupData struct {
 	// Tested is what came of a test of all channels, nil where there was none.
 	Tested     *Table
 	Done       int
-	Try        []Snippet
+	Try        []snippets.Program
 	Model      string
 	VideoModel string
 }
@@ -43,27 +46,27 @@ type setupData struct {
 func setupPage() page {
 	return page{
 		name: "setup", path: "/setup", roles: staff(), nav: "setup", key: "s", scripts: []string{"try.js"},
-		show: func(v *View) (any, error) { return v.setup(), nil },
+		show: func(v *View) (any, error) { return readSetup(v), nil },
 		acts: map[string]act{"test": {roles: []Role{Operator}, do: testChannels}},
 	}
 }
 
 // setup looks at everything. What does not answer is a line of its own.
-func (v *View) setup() setupData {
+func readSetup(v *View) setupData {
 	var list struct {
 		Data []tryModel `json:"data"`
 	}
 	_ = v.Get("/admin/models", nil, &list) // any name can be typed
-	data := setupData{Model: preferred(list.Data, snippetChat), VideoModel: preferred(list.Data, snippetVideo)}
-	v.setupFindings(&data)
+	data := setupData{Model: preferred(list.Data, snippets.Chat), VideoModel: preferred(list.Data, snippets.Video)}
+	setupFindings(v, &data)
 	services := check{Word: "setup.services", State: "ok"}
 	for _, c := range data.Checks {
 		if slices.Contains([]string{"", "redis", "temporal", "store", "workers"}, c.Name) && c.State != "ok" && c.State != "warn" {
 			services.State = "bad"
 		}
 	}
-	channels := v.channelStep()
-	tokens, used := v.tokenSteps()
+	channels := channelStep(v)
+	tokens, used := tokenSteps(v)
 	signIn := check{Word: "setup.signin", State: "ok", Said: v.Who.Name}
 	data.Steps = []check{services, signIn, channels, tokens, used}
 	for _, step := range data.Steps {
@@ -71,12 +74,12 @@ func (v *View) setup() setupData {
 			data.Done++
 		}
 	}
-	data.Try = snippets(v.s.base(v.R), snippetChat, cmp.Or(data.Model, "MODEL"), "Hello")
+	data.Try = snippets.For(v.s.base(v.R), snippets.Chat, cmp.Or(data.Model, "MODEL"), "Hello")
 	return data
 }
 
 // setupFindings are those of /admin/setup: a line for each part, and in it each finding with what mends it.
-func (v *View) setupFindings(data *setupData) {
+func setupFindings(v *View, data *setupData) {
 	var found struct {
 		Version string    `json:"version"`
 		Checked time.Time `json:"checked_at"`
@@ -94,7 +97,7 @@ func (v *View) setupFindings(data *setupData) {
 	data.Version, data.At = found.Version, found.Checked
 	for _, part := range found.Data {
 		line := check{Name: part.Name, State: stateOf(part.Status), Findings: part.Findings, Millis: part.Latency}
-		if v.s.words.has("check." + part.Name) {
+		if v.s.words.Has("check." + part.Name) {
 			line.Word = "check." + part.Name
 		}
 		data.Checks = append(data.Checks, line)
@@ -124,7 +127,7 @@ const (
 
 // testChannels asks each channel's vendor something free and shows what came of it.
 func testChannels(v *View) (string, any, error) {
-	channels, err := v.channels()
+	channels, err := readChannels(v)
 	if err != nil {
 		return "", nil, err
 	}
@@ -137,11 +140,11 @@ func testChannels(v *View) (string, any, error) {
 		all.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			rows[i] = v.testRow(c.Name)
+			rows[i] = testRow(v, c.Name)
 		})
 	}
 	all.Wait()
-	data := v.setup()
+	data := readSetup(v)
 	data.Tested = &Table{
 		ID: "tested", Caption: "setup.tested", Empty: "channels.empty", Rows: rows,
 		Columns: []Column{{Word: "channel.name"}, {Word: "channel.tested"}, {Word: "channel.took", Number: true}, {Word: "channel.said"}},
@@ -150,10 +153,10 @@ func testChannels(v *View) (string, any, error) {
 }
 
 // testRow tests one channel.
-func (v *View) testRow(name string) Row {
+func testRow(v *View, name string) Row {
 	var tested channelTest
 	outcome, said := Cell{Word: "channel.good", Mark: "done"}, ""
-	err := v.Do(http.MethodPost, "/admin/channels/"+Segment(name)+"/test", map[string]any{}, &tested)
+	err := v.Do(http.MethodPost, "/admin/channels/"+inprocess.Segment(name)+"/test", map[string]any{}, &tested)
 	switch {
 	case err != nil:
 		outcome, said = Cell{Word: "channel.bad", Mark: "failed"}, err.Error()
@@ -167,7 +170,7 @@ func (v *View) testRow(name string) Row {
 const saidMost = 300
 
 // channelStep tells whether anything can answer.
-func (v *View) channelStep() check {
+func channelStep(v *View) check {
 	step := check{Word: "setup.channels", State: "todo"}
 	var list struct {
 		Data []struct {
@@ -198,7 +201,7 @@ func (v *View) channelStep() check {
 }
 
 // tokenSteps tell whether a program could call, and whether one did.
-func (v *View) tokenSteps() (made, used check) {
+func tokenSteps(v *View) (made, used check) {
 	made, used = check{Word: "setup.token", State: "todo", Link: v.To("tokens", "new")}, check{Word: "setup.used", State: "todo"}
 	var list struct {
 		Data []Token `json:"data"`

@@ -4,15 +4,19 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"modelrelay/api/console/chart"
+	"modelrelay/api/console/inprocess"
 )
 
 // startPage is Overview for operators, and Home for holders.
 func startPage() page {
 	verb := func(verb, done string) act {
 		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
-			return Root + "?done=" + done, nil, v.Do(http.MethodPost, "/admin/channels/"+Segment(v.Form("channel"))+"/"+verb, nil, nil)
+			return Root + "?done=" + done, nil, v.Do(http.MethodPost, "/admin/channels/"+inprocess.Segment(v.Form.Value("channel"))+"/"+verb, nil, nil)
 		}}
 	}
 	return page{
@@ -47,7 +51,7 @@ type overviewData struct {
 	Hands        []Hand
 	// Faults are the last ones of channels, the newest first.
 	Faults []faultNow
-	Charts []Chart
+	Charts []chart.Series
 	By     *Table
 	Tasks  *overviewCounts
 	// Last is the span that is shown, By what the table is by.
@@ -130,7 +134,7 @@ func (d *overviewData) part(v *View, word, path string, query url.Values, into a
 	if err == nil {
 		return true, nil
 	}
-	problem := asProblem(err)
+	problem := inprocess.AsProblem(err)
 	if problem == nil {
 		return false, err
 	}
@@ -200,7 +204,7 @@ func (d *overviewData) readChannels(v *View) error {
 	case rest == all:
 		d.Mark, d.Health = "failed", v.T("home.health.bad")
 	case rest > 0:
-		d.Mark, d.Health = "working", v.T("home.health.rest", "n", v.Number(rest), "all", v.Number(all))
+		d.Mark, d.Health = "working", v.T("home.health.rest", "n", number(rest), "all", number(all))
 	default:
 		d.Mark, d.Health = "working", v.T("home.health.ok")
 	}
@@ -218,13 +222,13 @@ func (d *overviewData) readTasks(v *View) error {
 		d.Hands = append(d.Hands, Hand{Mark: "failed", Text: v.T("home.workers"), Link: v.To("setup")})
 	}
 	if counts.Stuck > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.stuck", "n", v.Number(counts.Stuck)), Link: v.To("tasks") + "?stuck=true"})
+		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.stuck", "n", number(counts.Stuck)), Link: v.To("tasks") + "?stuck=true"})
 	}
 	if counts.Failed > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.failed", "n", v.Number(counts.Failed)), Link: v.To("tasks") + "?state=failed"})
+		d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.failed", "n", number(counts.Failed)), Link: v.To("tasks") + "?state=failed"})
 	}
 	if counts.Undelivered > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.undelivered", "n", v.Number(counts.Undelivered)), Link: v.To("tasks")})
+		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.undelivered", "n", number(counts.Undelivered)), Link: v.To("tasks")})
 	}
 	return nil
 }
@@ -236,7 +240,7 @@ func (d *overviewData) readMoney(v *View) error {
 	}
 	ok, err := d.part(v, "home.part.money", "/admin/usage/unsettled", nil, &list)
 	if ok && len(list.Data) > 0 {
-		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.unsettled", "n", v.Number(len(list.Data))), Link: v.To("usage"), Note: v.Money(list.Amount)})
+		d.Hands = append(d.Hands, Hand{Mark: "hand", Text: v.T("home.unsettled", "n", number(len(list.Data))), Link: v.To("usage"), Note: v.Money(list.Amount)})
 	}
 	return err
 }
@@ -261,7 +265,7 @@ func (d *overviewData) readTokens(v *View) error {
 			ends := t.Expires != nil && time.Until(*t.Expires) < nearExpiry
 			switch {
 			case sort == "spent" && near:
-				d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", v.Number(int(100**t.Spent/t.Budget))), Link: v.To("tokens", t.ID)})
+				d.Hands = append(d.Hands, Hand{Mark: "waiting", Text: v.T("home.budget", "name", t.Name, "share", number(int(100**t.Spent/t.Budget))), Link: v.To("tokens", t.ID)})
 			case sort == "expires" && ends:
 				d.Hands = append(d.Hands, Hand{
 					Mark: "waiting", Text: v.T("home.expires", "name", t.Name), Link: v.To("tokens", t.ID), Note: t.Expires.UTC().Format("2006-01-02 15:04") + " " + v.T("utc"),
@@ -289,30 +293,30 @@ func (d *overviewData) readTraffic(v *View) error {
 	return nil
 }
 
-func chartsOf(v *View, list trafficList) []Chart {
+func chartsOf(v *View, list trafficList) []chart.Series {
 	step := time.Duration(list.Step) * time.Second
 	var requests, failed, tokens int64
 	var cost float64
-	charts := make([]Chart, 4)
+	charts := make([]chart.Series, 4)
 	words := []string{"requests", "errors", "first", "spend"}
 	for i, word := range words {
-		charts[i] = Chart{ID: "chart-" + word, Word: "home.chart." + word, From: list.From, To: list.To, Step: step}
+		charts[i] = chart.Series{ID: "chart-" + word, Word: "home.chart." + word, From: list.From, To: list.To, Step: step}
 	}
 	slowest := 0.0
 	for _, s := range list.Data {
 		requests, failed, tokens, cost = requests+s.Requests, failed+s.Failed, tokens+s.Tokens, cost+s.Cost
 		slowest = max(slowest, s.First)
-		points := []Point{
-			{s.At, float64(s.Requests), float64(s.Failed), v.Number(s.Requests)},
-			{s.At, float64(s.Failed), float64(s.Failed), v.Number(s.Failed)},
-			{s.At, s.First, 0, Lasted(s.First)},
-			{s.At, s.Cost, 0, money(s.Cost)},
+		points := []chart.Point{
+			{At: s.At, Value: float64(s.Requests), Bad: float64(s.Failed), Text: number(s.Requests)},
+			{At: s.At, Value: float64(s.Failed), Bad: float64(s.Failed), Text: number(s.Failed)},
+			{At: s.At, Value: s.First, Bad: 0, Text: Lasted(s.First)},
+			{At: s.At, Value: s.Cost, Bad: 0, Text: money(s.Cost)},
 		}
 		for i, p := range points {
 			charts[i].Points = append(charts[i].Points, p)
 		}
 	}
-	charts[0].Figure = v.Number(requests)
+	charts[0].Figure = number(requests)
 	charts[1].Figure = percent(failed, requests)
 	charts[2].Figure = v.T("home.most", "ms", Lasted(slowest))
 	charts[3].Figure = v.Money(cost)
@@ -324,7 +328,7 @@ func percent(of, whole int64) string {
 	if whole == 0 {
 		return "0 %"
 	}
-	return strings.TrimSuffix(drawn(100*float64(of)/float64(whole)), ".0") + " %"
+	return strings.TrimSuffix(strconv.FormatFloat(100*float64(of)/float64(whole), 'f', 1, 64), ".0") + " %"
 }
 
 func (d *overviewData) table(v *View, list trafficList) *Table {
@@ -351,79 +355,8 @@ func (d *overviewData) table(v *View, list trafficList) *Table {
 			errors.Link = v.To("calls") + "?" + url.Values{d.Group: {s.Channel + s.Model}, "status": {"failed"}}.Encode()
 		}
 		table.Rows = append(table.Rows, Row{Cells: []Cell{
-			name, {Text: v.Number(s.Requests)}, errors, {Text: Lasted(s.First)}, {Text: v.Number(s.Tokens)}, {Text: money(s.Cost)},
+			name, {Text: number(s.Requests)}, errors, {Text: Lasted(s.First)}, {Text: number(s.Tokens)}, {Text: money(s.Cost)},
 		}})
 	}
 	return table
-}
-
-// ownToken is a token as it sees itself.
-type ownToken struct {
-	ID         string     `json:"id"`
-	Name       string     `json:"name"`
-	Hint       string     `json:"hint"`
-	Group      string     `json:"group"`
-	Expires    *time.Time `json:"expires"`
-	Models     []string   `json:"models"`
-	Operations []string   `json:"operations"`
-	Limits     struct {
-		Requests    ownWindow `json:"requests_per_minute"`
-		Tokens      ownWindow `json:"tokens_per_minute"`
-		Concurrency int       `json:"concurrency"`
-		MaxTasks    int       `json:"max_tasks"`
-	} `json:"limits"`
-	Budget *struct {
-		Limit     float64 `json:"limit"`
-		Spent     float64 `json:"spent"`
-		Reserved  float64 `json:"reserved"`
-		Remaining float64 `json:"remaining"`
-	} `json:"budget"`
-}
-
-type ownWindow struct {
-	Limit     int `json:"limit"`
-	Remaining int `json:"remaining"`
-}
-
-type homeData struct {
-	ownToken
-
-	Recent []recent
-	// Snippets call one of its models.
-	Snippets []Snippet
-	// Left is the bar of the budget, 0 to 600.
-	Left string
-}
-
-// showHome is a token's own first page.
-func showHome(v *View) (any, error) {
-	var d homeData
-	if err := v.Get("/v1/token", nil, &d.ownToken); err != nil {
-		return nil, err
-	}
-	if b := d.Budget; b != nil && b.Limit > 0 {
-		d.Left = drawn(chartWidth * max(0, min(1, b.Remaining/b.Limit)))
-	}
-	calls, err := recentCalls(v, "home.calls", url.Values{})
-	if err != nil {
-		return nil, err
-	}
-	tasks, err := recentOwnTasks(v)
-	if err != nil {
-		return nil, err
-	}
-	d.Recent = []recent{calls, tasks}
-	if len(d.Models) > 0 {
-		d.Snippets = snippets(v.s.base(v.R), snippetChat, chatModel(d.Models), "Hello")
-	}
-	return d, nil
-}
-
-// chatModel is a model for the first call: the usual one where it is there.
-func chatModel(names []string) string {
-	const usual = "gpt-4o-mini"
-	if slices.Contains(names, usual) {
-		return usual
-	}
-	return names[0]
 }

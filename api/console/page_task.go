@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"modelrelay/api/console/inprocess"
 )
 
 // taskOutput is one video of a task, where the page plays it from, and its pictures.
@@ -93,8 +95,14 @@ type taskData struct {
 	Created, Ended, Expires                 time.Time
 	Outputs                                 []taskOutput
 
-	Story                         *taskStory // nil for holders
-	Request                       string
+	// Told is what operators are told; nil for holders.
+	Told *taskTold
+}
+
+// taskTold is a task's story as the page shows it.
+type taskTold struct {
+	Story                         *taskStory
+	Request                       string // indented
 	Steps, Attempts, Waits, Hooks *Table
 }
 
@@ -110,11 +118,11 @@ func taskPage() page {
 		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) {
 			var body any
 			if verb == "fail" {
-				body = map[string]string{"reason": v.Form("reason")}
+				body = map[string]string{"reason": v.Form.Value("reason")}
 			}
 			id := v.R.PathValue("id")
-			err := v.Do(http.MethodPost, "/admin/tasks/"+Segment(id)+"/"+verb, body, nil)
-			return Root + "/tasks/" + Segment(id) + "?done=task-" + verb, nil, err
+			err := v.Do(http.MethodPost, "/admin/tasks/"+inprocess.Segment(id)+"/"+verb, body, nil)
+			return Root + "/tasks/" + inprocess.Segment(id) + "?done=task-" + verb, nil, err
 		}}
 	}
 	own := []Role{Holder}
@@ -126,16 +134,16 @@ func taskPage() page {
 					return post("cancel").do(v)
 				}
 				id := v.R.PathValue("id")
-				return Root + "/tasks/" + Segment(id) + "?done=task-cancel", nil, v.Do(http.MethodPost, "/v1/videos/"+Segment(id)+"/cancel", nil, nil)
+				return Root + "/tasks/" + inprocess.Segment(id) + "?done=task-cancel", nil, v.Do(http.MethodPost, "/v1/videos/"+inprocess.Segment(id)+"/cancel", nil, nil)
 			}},
 			"fail": post("fail"), "retry-archive": post("retry-archive"), "redeliver": post("redeliver"),
 			"delete": {roles: own, do: func(v *View) (string, any, error) {
-				return Root + "/tasks?done=task-delete", nil, v.Do(http.MethodDelete, "/v1/videos/"+Segment(v.R.PathValue("id")), nil, nil)
+				return Root + "/tasks?done=task-delete", nil, v.Do(http.MethodDelete, "/v1/videos/"+inprocess.Segment(v.R.PathValue("id")), nil, nil)
 			}},
 			"remix": {roles: own, do: func(v *View) (string, any, error) {
 				var made video
-				err := v.Do(http.MethodPost, "/v1/videos/"+Segment(v.R.PathValue("id"))+"/remix", map[string]string{"prompt": v.Form("prompt")}, &made)
-				return Root + "/tasks/" + Segment(made.ID), nil, err
+				err := v.Do(http.MethodPost, "/v1/videos/"+inprocess.Segment(v.R.PathValue("id"))+"/remix", map[string]string{"prompt": v.Form.Value("prompt")}, &made)
+				return Root + "/tasks/" + inprocess.Segment(made.ID), nil, err
 			}},
 		},
 	}
@@ -147,12 +155,12 @@ func showTask(v *View) (any, error) {
 		return showOwnTask(v, id)
 	}
 	story := new(taskStory)
-	if err := v.Get("/admin/tasks/"+Segment(id), nil, story); err != nil {
+	if err := v.Get("/admin/tasks/"+inprocess.Segment(id), nil, story); err != nil {
 		return nil, err
 	}
 	data := &taskData{
 		ID: id, Model: story.Model, State: story.State, Failure: story.Failure, Code: story.Code, Progress: story.Progress, Created: story.Created,
-		Ended: story.Closed, Expires: story.Expires, Outputs: story.Outputs, Story: story, Cell: taskState(story.Phase),
+		Ended: story.Closed, Expires: story.Expires, Outputs: story.Outputs, Told: &taskTold{Story: story}, Cell: taskState(story.Phase),
 	}
 	if !data.Running() {
 		data.Cell = taskState(story.State)
@@ -164,7 +172,7 @@ func showTask(v *View) (any, error) {
 	data.Prompt = request.Prompt
 	var indented bytes.Buffer
 	if json.Indent(&indented, story.Request, "", "  ") == nil {
-		data.Request = indented.String()
+		data.Told.Request = indented.String()
 	}
 	for _, wait := range story.Waiting {
 		var line struct {
@@ -177,12 +185,12 @@ func showTask(v *View) (any, error) {
 	for i := range data.Outputs {
 		data.Outputs[i].Index = i
 	}
-	data.tables()
+	data.Told.tables()
 	return data, nil
 }
 
 // tables makes what a story has several of.
-func (d *taskData) tables() {
+func (d *taskTold) tables() {
 	d.Steps = &Table{ID: "steps", Caption: "task.steps", Empty: "task.steps.empty", Columns: []Column{
 		{Word: "step.name"}, {Word: "step.at"}, {Word: "step.took", Number: true}, {Word: "step.tries", Number: true}, {Word: "step.fault"},
 	}}
@@ -234,7 +242,7 @@ func (d *taskData) tables() {
 // showOwnTask is a task of a holder.
 func showOwnTask(v *View, id string) (any, error) {
 	var one video
-	if err := v.Get("/v1/videos/"+Segment(id), url.Values{}, &one); err != nil {
+	if err := v.Get("/v1/videos/"+inprocess.Segment(id), url.Values{}, &one); err != nil {
 		return nil, err
 	}
 	data := &taskData{
@@ -248,50 +256,4 @@ func showOwnTask(v *View, id string) (any, error) {
 		data.Outputs = []taskOutput{{}}
 	}
 	return data, nil
-}
-
-// taskContent hands on a task's video, or a picture of it, by ranges.
-func (s *Server) taskContent(v *View) {
-	path := "/admin/tasks/"
-	if v.Who.Role == Holder {
-		path = "/v1/videos/"
-	}
-	path += Segment(v.R.PathValue("id")) + "/content"
-	q := url.Values{}
-	for _, name := range []string{"index", "variant"} {
-		if value := v.Query(name); value != "" {
-			q.Set(name, value)
-		}
-	}
-	if len(q) > 0 {
-		path += "?" + q.Encode()
-	}
-	r, err := v.inside(v.R.Context(), v.Who, v.R.Method, path, nil)
-	if err != nil {
-		s.fail(v, http.StatusNotFound, "refused.nothing")
-		return
-	}
-	for _, name := range []string{"Range", "If-Range", "If-None-Match", "If-Modified-Since"} {
-		if values := v.R.Header.Values(name); len(values) > 0 {
-			r.Header[name] = values
-		}
-	}
-	for _, name := range []string{"Content-Security-Policy", "Vary"} {
-		v.W.Header().Del(name)
-	}
-	if v.Query("download") != "" {
-		v.W.Header().Set("Content-Disposition", `attachment; filename="`+fileName(v.R.PathValue("id"))+`"`)
-	}
-	s.o.API.ServeHTTP(v.W, r)
-}
-
-// fileName is the name under which a browser keeps a video.
-func fileName(id string) string {
-	name := make([]byte, 0, len(id)+4)
-	for _, c := range []byte(id) {
-		if c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
-			name = append(name, c)
-		}
-	}
-	return string(append(name, ".mp4"...))
 }

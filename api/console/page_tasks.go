@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"modelrelay/api/console/inprocess"
 )
 
 // mostChosen is how many tasks one form works on.
@@ -146,7 +148,7 @@ func taskTabs(v *View, counts *taskCounts) []taskTab {
 	if counts != nil {
 		// Nobody counts all tasks; those that have not ended stand below, by state.
 		for i, n := range []int64{counts.Stuck, counts.Failed, counts.Undelivered} {
-			tabs[i+1].Count = v.Number(n)
+			tabs[i+1].Count = number(n)
 		}
 	}
 	return tabs
@@ -298,29 +300,29 @@ func moment(seconds *int64) time.Time {
 
 // workOnTasks does something to the chosen tasks, once that is confirmed, and tells of each what came of it.
 func workOnTasks(v *View, do string) (string, any, error) {
-	ids := slices.Compact(slices.Sorted(slices.Values(v.form["task"])))
+	ids := slices.Compact(slices.Sorted(slices.Values(v.Form.values["task"])))
 	switch {
 	case len(ids) == 0:
-		return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("tasks.none")}
+		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("tasks.none")}
 	case len(ids) > mostChosen:
-		return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("tasks.many", "n", strconv.Itoa(mostChosen))}
+		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("tasks.many", "n", strconv.Itoa(mostChosen))}
 	}
 	data, err := showTasks(v)
 	if err != nil {
 		return "", nil, err
 	}
-	if v.Form("sure") == "" {
+	if v.Form.Value("sure") == "" {
 		data.Ask = &taskQuestion{Do: do, IDs: ids}
 		return "", data, nil
 	}
 	var body any
 	if do == "fail" {
-		body = map[string]string{"reason": v.Form("reason")}
+		body = map[string]string{"reason": v.Form.Value("reason")}
 	}
 	data.Results = &Table{ID: "results", Caption: "tasks.results", Columns: []Column{{Word: "task.id"}, {Word: "tasks.result"}}}
 	for _, id := range ids {
 		result := Cell{Word: "tasks.result.ok", Mark: "done"}
-		if err := v.Do(http.MethodPost, "/admin/tasks/"+Segment(id)+"/"+do, body, nil); err != nil {
+		if err := v.Do(http.MethodPost, "/admin/tasks/"+inprocess.Segment(id)+"/"+do, body, nil); err != nil {
 			result = Cell{Text: err.Error(), Mark: "failed"}
 		}
 		data.Results.Rows = append(data.Results.Rows, Row{ID: id, Cells: []Cell{{Text: id, Code: true, Link: v.To("tasks", id)}, result}})

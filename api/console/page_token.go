@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"modelrelay/api/console/inprocess"
+	"modelrelay/api/console/snippets"
 )
 
 // tokenData is one token, or the form of a new one.
@@ -29,7 +32,7 @@ type tokenData struct {
 type shownOnce struct {
 	Key, WebhookSecret string
 	Base               string
-	Snippets           []Snippet
+	Snippets           []snippets.Program
 }
 
 // All is what "copy all" copies: what a program's environment wants.
@@ -70,7 +73,7 @@ func tokenPage() page {
 		show: showToken,
 		acts: map[string]act{
 			"change": {roles: operators, do: func(v *View) (string, any, error) {
-				change, err := v.tokenChange(false)
+				change, err := tokenChange(v, false)
 				if err == nil {
 					err = v.Do(http.MethodPatch, tokenPath(v.R.PathValue("token")), change, nil)
 				}
@@ -89,8 +92,8 @@ func tokenPage() page {
 				if err := v.Get(tokenPath(v.R.PathValue("token")), nil, &token); err != nil {
 					return "", nil, err
 				}
-				if v.Form("typed") != token.Name {
-					return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("token.revoke.typed", "name", token.Name)}
+				if v.Form.Value("typed") != token.Name {
+					return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("token.revoke.typed", "name", token.Name)}
 				}
 				return Root + "/tokens?done=token-revoked", nil, v.Do(http.MethodDelete, tokenPath(token.ID), nil, nil)
 			}},
@@ -99,10 +102,10 @@ func tokenPage() page {
 	}
 }
 
-func tokenPath(id string) string { return "/admin/tokens/" + Segment(id) }
+func tokenPath(id string) string { return "/admin/tokens/" + inprocess.Segment(id) }
 
 func tokenHere(v *View, done string) string {
-	return Root + "/tokens/" + Segment(v.R.PathValue("token")) + "?done=" + done
+	return Root + "/tokens/" + inprocess.Segment(v.R.PathValue("token")) + "?done=" + done
 }
 
 func showToken(v *View) (any, error) {
@@ -111,7 +114,7 @@ func showToken(v *View) (any, error) {
 		return nil, err
 	}
 	if data.Token.State == "active" {
-		data.Now, data.Unread = v.modelsOf(data.Token.ID)
+		data.Now, data.Unread = modelsOf(v, data.Token.ID)
 	}
 	month, err := monthOf(v, data.Token.ID)
 	if err != nil {
@@ -142,7 +145,7 @@ func lastCallsOf(v *View, token Token) (recent, error) {
 }
 
 // modelsOf are the models that a token may call, as its holder is told.
-func (v *View) modelsOf(id string) (names []string, unread string) {
+func modelsOf(v *View, id string) (names []string, unread string) {
 	var list struct {
 		Data []struct {
 			ID string `json:"id"`
@@ -160,11 +163,11 @@ func (v *View) modelsOf(id string) (names []string, unread string) {
 
 // createToken makes a token; its key is in the answer and nowhere else.
 func createToken(v *View) (string, any, error) {
-	change, err := v.tokenChange(true)
+	change, err := tokenChange(v, true)
 	if err != nil {
 		return "", nil, err
 	}
-	change["name"] = v.Form("name")
+	change["name"] = v.Form.Value("name")
 	var data tokenData
 	if err := v.Do(http.MethodPost, "/admin/tokens", change, &data.Token); err != nil {
 		return "", nil, err
@@ -186,14 +189,14 @@ func tokenSecret(v *View, verb string) (string, any, error) {
 // once takes the secrets out of the token, so that they are written at one place.
 func (d *tokenData) once(v *View) {
 	base := v.s.base(v.R)
-	d.Now, d.Unread = v.modelsOf(d.Token.ID)
+	d.Now, d.Unread = modelsOf(v, d.Token.ID)
 	model := "gpt-4o-mini"
 	if len(d.Now) > 0 && !slices.Contains(d.Now, model) {
 		model = d.Now[0]
 	}
 	d.Secret = &shownOnce{Key: d.Token.Key, WebhookSecret: d.Token.WebhookSecret, Base: base}
 	if d.Secret.Key != "" {
-		d.Secret.Snippets = snippets(base, snippetChat, model, "Hello")
+		d.Secret.Snippets = snippets.For(base, snippets.Chat, model, "Hello")
 	}
 	d.Token.Key, d.Token.WebhookSecret = "", ""
 }
@@ -206,7 +209,7 @@ func tokenLink(v *View) (string, any, error) {
 	}
 	token := data.(tokenData) //nolint:forcetypeassert // of showToken
 	if token.Token.State != "active" {
-		return "", nil, &Problem{Status: http.StatusConflict, Message: v.T("token.link.state")}
+		return "", nil, &inprocess.Problem{Status: http.StatusConflict, Message: v.T("token.link.state")}
 	}
 	code, err := v.s.o.Sessions.Offer(v.R.Context(), "token", token.Token.ID, linkLasts)
 	if err != nil {
@@ -218,31 +221,31 @@ func tokenLink(v *View) (string, any, error) {
 }
 
 // tokenChange reads the form of a token. What the API would refuse, it refuses; here are only numbers that are none.
-func (v *View) tokenChange(fresh bool) (map[string]any, error) {
+func tokenChange(v *View, fresh bool) (map[string]any, error) {
 	change := map[string]any{
-		"group": v.Form("group"), "models": splitList(v.Form("models")), "networks": splitList(v.Form("networks")), "operations": v.form["operations"],
-		"lane": v.Form("lane"), "webhook_url": v.Form("webhook_url"), "expires": v.Form("expires"),
+		"group": v.Form.Value("group"), "models": splitList(v.Form.Value("models")), "networks": splitList(v.Form.Value("networks")), "operations": v.Form.values["operations"],
+		"lane": v.Form.Value("lane"), "webhook_url": v.Form.Value("webhook_url"), "expires": v.Form.Value("expires"),
 	}
-	if v.form["operations"] == nil || len(v.form["operations"]) == 3 { // all of them is no limit
+	if v.Form.values["operations"] == nil || len(v.Form.values["operations"]) == 3 { // all of them is no limit
 		change["operations"] = []string{}
 	}
 	for _, field := range append(limitFields(), "weight") {
-		text := v.Form(field)
+		text := v.Form.Value(field)
 		if text == "" && field == "weight" {
 			text = "1"
 		}
 		n, err := strconv.Atoi(orZero(text))
 		if err != nil {
-			return nil, &Problem{Status: http.StatusBadRequest, Param: field, Message: v.T("token.number")}
+			return nil, &inprocess.Problem{Status: http.StatusBadRequest, Param: field, Message: v.T("token.number")}
 		}
 		change[field] = n
 	}
-	budget, err := strconv.ParseFloat(orZero(v.Form("budget")), 64)
+	budget, err := strconv.ParseFloat(orZero(v.Form.Value("budget")), 64)
 	if err != nil {
-		return nil, &Problem{Status: http.StatusBadRequest, Param: "budget", Message: v.T("token.number")}
+		return nil, &inprocess.Problem{Status: http.StatusBadRequest, Param: "budget", Message: v.T("token.number")}
 	}
 	change["budget"] = budget
-	switch version, err := strconv.ParseInt(v.Form("version"), 10, 64); {
+	switch version, err := strconv.ParseInt(v.Form.Value("version"), 10, 64); {
 	case fresh:
 		if change["webhook_url"] != "" {
 			change["webhook_secret"] = "new"

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"modelrelay/api/console/inprocess"
 )
 
 // Token is a token as the operator's operations show it.
@@ -124,7 +126,7 @@ func tokenRow(v *View, t Token) Row {
 	}
 	limits := Cell{}
 	if t.RequestsPerMinute > 0 {
-		limits.Text = v.T("token.per_minute", "n", v.Number(t.RequestsPerMinute))
+		limits.Text = v.T("token.per_minute", "n", number(t.RequestsPerMinute))
 	}
 	spent := Cell{}
 	if t.Budget > 0 && t.Spent != nil {
@@ -160,12 +162,12 @@ const mostSelected = 100
 
 // bulk changes the selected tokens and says of each how it went.
 func bulk(v *View, change map[string]any) (string, any, error) {
-	ids := v.form["id"]
+	ids := v.Form.values["id"]
 	if len(ids) > mostSelected {
 		ids = ids[:mostSelected]
 	}
 	if len(ids) == 0 {
-		return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("bulk.none")}
+		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("bulk.none")}
 	}
 	data, err := showTokens(v)
 	if err != nil {
@@ -175,8 +177,8 @@ func bulk(v *View, change map[string]any) (string, any, error) {
 	for _, id := range ids {
 		outcome := Outcome{Name: id}
 		var token Token
-		if err := v.Do(http.MethodPatch, "/admin/tokens/"+Segment(id), change, &token); err != nil {
-			problem := asProblem(err)
+		if err := v.Do(http.MethodPatch, "/admin/tokens/"+inprocess.Segment(id), change, &token); err != nil {
+			problem := inprocess.AsProblem(err)
 			if problem == nil {
 				return "", nil, err
 			}
@@ -194,18 +196,18 @@ func bulk(v *View, change map[string]any) (string, any, error) {
 
 // bulkChange sets one field of the selected tokens.
 func bulkChange(v *View) (string, any, error) {
-	field, value := v.Form("field"), v.Form("value")
+	field, value := v.Form.Value("field"), v.Form.Value("value")
 	switch field {
 	case "group", "expires":
 		return bulk(v, map[string]any{field: value})
 	case "requests_per_minute", "tokens_per_minute", "max_tasks":
 		n, err := strconv.Atoi(value)
 		if err != nil {
-			return "", nil, &Problem{Status: http.StatusBadRequest, Param: "value", Message: v.T("bulk.number")}
+			return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Param: "value", Message: v.T("bulk.number")}
 		}
 		return bulk(v, map[string]any{field: n})
 	default:
-		return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("bulk.none")}
+		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("bulk.none")}
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"modelrelay/api/console/inprocess"
+	"modelrelay/api/console/snippets"
 )
 
 // consoleToken is the token that operators try with unless they choose another one. It is made when it is first needed, and
@@ -67,7 +70,7 @@ type tryData struct {
 	Model            string
 	Prompt           string
 	Tokens           []Token // that an operator may choose
-	Snippets         []Snippet
+	Snippets         []snippets.Program
 	Unread           string
 	// Pays is the token of somebody else that pays for an operator's tries, "" for none.
 	Pays string
@@ -93,8 +96,8 @@ func tryPage() page {
 			if data.Model == "" {
 				data.Model = preferred(data.Models, kind)
 			}
-			if kind == snippetChat || kind == snippetVideo {
-				data.Snippets = snippets(v.s.base(v.R), kind, "MODEL_HERE", "PROMPT_HERE")
+			if kind == snippets.Chat || kind == snippets.Video {
+				data.Snippets = snippets.For(v.s.base(v.R), kind, "MODEL_HERE", "PROMPT_HERE")
 			}
 			return data, nil
 		},
@@ -174,7 +177,7 @@ func (m tryModel) serves(kind string) bool {
 // preferred is the model that a form of a kind begins with: a well-known one, else the first that
 // serves it, one that answers now before others; "" for none.
 func preferred(models []tryModel, kind string) string {
-	known, first, works := map[string]string{snippetChat: "gpt-4o-mini", snippetVideo: "sora-2"}[kind], "", false
+	known, first, works := map[string]string{snippets.Chat: "gpt-4o-mini", snippets.Video: "sora-2"}[kind], "", false
 	for _, m := range models {
 		if m.ID == known {
 			return known
@@ -187,20 +190,20 @@ func preferred(models []tryModel, kind string) string {
 }
 
 // consoleTokenID finds the token that operators try with, and makes it where fresh says so.
-func (v *View) consoleTokenID(fresh bool) (string, error) {
+func consoleTokenID(v *View, fresh bool) (string, error) {
 	var token Token
 	err := v.Get("/admin/tokens/"+consoleToken, nil, &token)
 	if err == nil && token.State == "active" {
 		return token.ID, nil
 	}
-	if problem := asProblem(err); err != nil && (problem == nil || !problem.Missing()) {
+	if problem := inprocess.AsProblem(err); err != nil && (problem == nil || !problem.Missing()) {
 		return "", err
 	}
 	if !fresh || token.State == "disabled" || token.State == "expired" {
-		return "", &Problem{Status: http.StatusNotFound, Message: v.T("try.console.missing")}
+		return "", &inprocess.Problem{Status: http.StatusNotFound, Message: v.T("try.console.missing")}
 	}
 	err = v.Do(http.MethodPost, "/admin/tokens", map[string]any{"name": consoleToken}, &token)
-	if problem := asProblem(err); problem != nil && problem.Changed() { // another process was faster
+	if problem := inprocess.AsProblem(err); problem != nil && problem.Changed() { // another process was faster
 		err = v.Get("/admin/tokens/"+consoleToken, nil, &token)
 	}
 	return token.ID, err

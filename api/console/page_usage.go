@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"modelrelay/api/console/inprocess"
 )
 
 // usageRow is a sum of the ledger.
@@ -204,7 +206,7 @@ func (d *usageData) sums(v *View, rows []usageRow) {
 		}
 		cost := Cell{Text: v.Money(row.Cost), Bar: Share(row.Cost, total)}
 		d.Table.Rows = append(d.Table.Rows, Row{ID: name.Text, Cells: []Cell{
-			name, cost, {Text: v.Number(row.Requests)}, {Text: v.Number(row.Tasks)}, {Text: v.Number(row.Failed)}, {Text: v.Number(row.Input)}, {Text: v.Number(row.Output)},
+			name, cost, {Text: number(row.Requests)}, {Text: number(row.Tasks)}, {Text: number(row.Failed)}, {Text: number(row.Input)}, {Text: number(row.Output)},
 		}})
 	}
 }
@@ -227,14 +229,14 @@ func unsettledTable(v *View, rows []unsettledRow) *Table {
 
 // settleMoney charges or refunds the chosen reservations, once their sum is confirmed, and tells of each what came of it.
 func settleMoney(v *View, do string) (string, any, error) {
-	ids := slices.Compact(slices.Sorted(slices.Values(v.form["reservation"])))
+	ids := slices.Compact(slices.Sorted(slices.Values(v.Form.values["reservation"])))
 	switch {
 	case len(ids) == 0:
-		return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("unsettled.none")}
+		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("unsettled.none")}
 	case len(ids) > mostChosen:
-		return "", nil, &Problem{Status: http.StatusBadRequest, Message: v.T("tasks.many", "n", strconv.Itoa(mostChosen))}
+		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("tasks.many", "n", strconv.Itoa(mostChosen))}
 	}
-	if v.Form("sure") == "" {
+	if v.Form.Value("sure") == "" {
 		var list struct {
 			Data []unsettledRow `json:"data"`
 		}
@@ -258,7 +260,7 @@ func settleMoney(v *View, do string) (string, any, error) {
 	results := &Table{ID: "results", Caption: "tasks.results", Columns: []Column{{Word: "unsettled.id"}, {Word: "tasks.result"}}}
 	for _, id := range ids {
 		result := Cell{Word: "unsettled.done." + do, Mark: "done"}
-		if err := v.Do(http.MethodPost, "/admin/usage/unsettled/"+Segment(id)+"/"+do, nil, nil); err != nil {
+		if err := v.Do(http.MethodPost, "/admin/usage/unsettled/"+inprocess.Segment(id)+"/"+do, nil, nil); err != nil {
 			result = Cell{Text: err.Error(), Mark: "failed"}
 		}
 		results.Rows = append(results.Rows, Row{ID: id, Cells: []Cell{{Text: id, Code: true}, result}})

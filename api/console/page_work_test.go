@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"modelrelay/api/console/words"
 )
 
 // desk is an API with tasks, models and money in it. It notes what is sent to it.
@@ -102,7 +104,7 @@ func TestWorkPages(t *testing.T) {
 		{"anna", "/usage", []string{"10.50", "tok_app", "<rect", `name="reservation"`, "the task does not run", "0.40"}, nil},
 		{"vera", "/usage", []string{"r1"}, []string{`name="reservation"`, `value="charge"`}},
 	} {
-		for _, language := range languages() {
+		for _, language := range words.Languages() {
 			b := h.as(t, test.key)
 			r := httptest.NewRequest(http.MethodGet, "http://localhost:8080"+Root+test.path, http.NoBody)
 			r.Header.Set("Accept-Language", language)

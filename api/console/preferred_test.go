@@ -3,6 +3,8 @@ package console
 import (
 	"encoding/json"
 	"testing"
+
+	"modelrelay/api/console/snippets"
 )
 
 // A form begins with a model that somebody answers for, as far as there is one.
@@ -17,7 +19,7 @@ func TestPreferredModel(t *testing.T) {
 		if err := json.Unmarshal([]byte(list), &models); err != nil {
 			t.Fatal(err)
 		}
-		if got := preferred(models, snippetChat); got != want {
+		if got := preferred(models, snippets.Chat); got != want {
 			t.Errorf("%s: got %q, want %q", list, got, want)
 		}
 	}

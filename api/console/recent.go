@@ -4,6 +4,9 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"modelrelay/api/console/chart"
+	"modelrelay/api/console/inprocess"
 )
 
 // recentMost is how many rows the last calls, tasks and entries of a page have.
@@ -17,10 +20,10 @@ type recent struct {
 	Away, Link string
 }
 
-// part reads one part of a page that lives without it. A refusal stands in its place.
-func (v *View) part(r *recent, path string, query url.Values, into any) error {
+// readPart reads one part of a page that lives without it. A refusal stands in its place.
+func readPart(v *View, r *recent, path string, query url.Values, into any) error {
 	err := v.Get(path, query, into)
-	if problem := asProblem(err); problem != nil {
+	if problem := inprocess.AsProblem(err); problem != nil {
 		r.Away = problem.Message
 		return nil //nolint:nilerr // the rest of the page stands
 	}
@@ -35,7 +38,7 @@ func recentCalls(v *View, word string, query url.Values) (recent, error) {
 	}
 	query.Set("limit", strconv.Itoa(recentMost))
 	var list callsList
-	if err := v.part(&r, callsRoot(v), query, &list); err != nil || r.Away != "" {
+	if err := readPart(v, &r, callsRoot(v), query, &list); err != nil || r.Away != "" {
 		return r, err
 	}
 	r.Table = callsTable(v, list.Data)
@@ -49,7 +52,7 @@ func recentTasks(v *View, token string) (recent, error) {
 	var list struct {
 		Data []listedTask `json:"data"`
 	}
-	if err := v.part(&r, "/admin/tasks", url.Values{"token": {token}, "limit": {strconv.Itoa(recentMost)}}, &list); err != nil || r.Away != "" {
+	if err := readPart(v, &r, "/admin/tasks", url.Values{"token": {token}, "limit": {strconv.Itoa(recentMost)}}, &list); err != nil || r.Away != "" {
 		return r, err
 	}
 	r.Table = tasksTable(v, list.Data)
@@ -60,7 +63,7 @@ func recentTasks(v *View, token string) (recent, error) {
 func recentOwnTasks(v *View) (recent, error) {
 	r := recent{Word: "home.own.last", Link: v.To("tasks")}
 	var list ownTasks
-	if err := v.part(&r, "/v1/videos", url.Values{"limit": {strconv.Itoa(recentMost)}}, &list); err != nil || r.Away != "" {
+	if err := readPart(v, &r, "/v1/videos", url.Values{"limit": {strconv.Itoa(recentMost)}}, &list); err != nil || r.Away != "" {
 		return r, err
 	}
 	r.Table = ownTasksTable(v, list)
@@ -71,7 +74,7 @@ func recentOwnTasks(v *View) (recent, error) {
 func recentAudit(v *View, subject string) (recent, error) {
 	r := recent{Word: "token.audit", Link: v.To("audit") + "?" + url.Values{"subject": {subject}}.Encode()}
 	var list auditList
-	if err := v.part(&r, "/admin/audit", url.Values{"subject": {subject}, "limit": {strconv.Itoa(recentMost)}}, &list); err != nil || r.Away != "" {
+	if err := readPart(v, &r, "/admin/audit", url.Values{"subject": {subject}, "limit": {strconv.Itoa(recentMost)}}, &list); err != nil || r.Away != "" {
 		return r, err
 	}
 	r.Table = auditTable(v, list.Data)
@@ -80,21 +83,21 @@ func recentAudit(v *View, subject string) (recent, error) {
 
 // month is what a token used in thirty days, a bar a day.
 type month struct {
-	Chart        Chart
+	Chart        chart.Series
 	Calls, Tasks int64
 	Cost         float64
 	Away         string
 }
 
 func monthOf(v *View, token string) (month, error) {
-	m := month{Chart: Chart{ID: "month", Word: "token.month", Step: 24 * time.Hour}}
+	m := month{Chart: chart.Series{ID: "month", Word: "token.month", Step: 24 * time.Hour}}
 	var list struct {
 		Data []usageRow `json:"data"`
 		From string     `json:"from"`
 		To   string     `json:"to"`
 	}
 	err := v.Get("/admin/usage", url.Values{"token": {token}, "group_by": {"day"}}, &list)
-	if problem := asProblem(err); problem != nil {
+	if problem := inprocess.AsProblem(err); problem != nil {
 		m.Away = problem.Message
 		return m, nil //nolint:nilerr // the rest of the page stands
 	}
@@ -111,10 +114,10 @@ func monthOf(v *View, token string) (month, error) {
 		if err != nil {
 			continue
 		}
-		m.Chart.Points = append(m.Chart.Points, Point{
-			At: day, Value: float64(row.Requests + row.Tasks), Bad: float64(row.Failed), Text: v.Number(row.Requests + row.Tasks),
+		m.Chart.Points = append(m.Chart.Points, chart.Point{
+			At: day, Value: float64(row.Requests + row.Tasks), Bad: float64(row.Failed), Text: number(row.Requests + row.Tasks),
 		})
 	}
-	m.Chart.Figure = v.T("token.month.sum", "calls", v.Number(m.Calls), "tasks", v.Number(m.Tasks), "cost", v.Money(m.Cost))
+	m.Chart.Figure = v.T("token.month.sum", "calls", number(m.Calls), "tasks", number(m.Tasks), "cost", v.Money(m.Cost))
 	return m, nil
 }

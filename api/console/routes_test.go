@@ -170,7 +170,7 @@ func (h *house) checkAccess(t *testing.T, name, key string, want int) {
 	path = strings.NewReplacer("{$}", "", "/as/{token}/", "/as/tok_app/v1/videos", "{token}", "x", "{id}", "x", "{name}", "x", "{code}", "x").Replace(path)
 	switch path {
 	case Root + "/assets/":
-		path += h.server.assets.folder + "/app.js"
+		path += h.server.assets.Folder() + "/app.js"
 	case Root + "/":
 		path += "nothing"
 	}

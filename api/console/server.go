@@ -1,6 +1,6 @@
 // Package console is the gateway in a browser: pages for operators and for holders of a token. It is a client of the API
-// that it is given as a handler, and does nothing that the API would not do for who has signed in. It imports the standard
-// library alone: what it works with are functions and handlers of its composer.
+// that it is given as a handler, and does nothing that the API would not do for who has signed in. It and the
+// packages below it import the standard library alone: what it works with are functions and handlers of its composer.
 package console
 
 import (
@@ -14,6 +14,11 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"modelrelay/api/console/assets"
+	"modelrelay/api/console/inprocess"
+	"modelrelay/api/console/snippets"
+	"modelrelay/api/console/words"
 )
 
 // Root is the folder of the console's paths.
@@ -127,9 +132,11 @@ type Options struct {
 // Server is the console's handler. It is safe for concurrent use and there is nothing to close.
 type Server struct {
 	o       Options
-	words   words
+	api     inprocess.API
+	auth    *auth
+	words   words.Texts
 	looks   looks
-	assets  *assets
+	assets  *assets.Files
 	pages   []page
 	handler http.Handler
 }
@@ -139,7 +146,8 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{o: o, words: loadWords(), assets: loadAssets(), pages: allPages()}
+	s := &Server{o: o, api: inprocess.API{Handler: o.API}, words: words.Load(), assets: assets.Load(), pages: allPages()}
+	s.auth = &auth{s}
 	s.looks = newLooks(s.words)
 	mux := http.NewServeMux()
 	for _, route := range s.routes() {
@@ -159,12 +167,12 @@ type route struct {
 func (s *Server) routes() []route {
 	list := []route{
 		{"GET /{$}", http.HandlerFunc(s.landing)},
-		{"GET " + Root + "/assets/", http.HandlerFunc(s.assets.serve)},
-		{"GET " + Root + "/sign-in", s.open(s.showSignIn)},
-		{"POST " + Root + "/sign-in", s.open(s.signIn)},
-		{"GET " + Root + "/enter/{code}", s.open(s.showLink)},
-		{"POST " + Root + "/enter/{code}", s.open(s.useLink)},
-		{"POST " + Root + "/sign-out", s.open(s.signOut)},
+		{"GET " + Root + "/assets/", http.StripPrefix(Root+"/assets/", s.assets)},
+		{"GET " + Root + "/sign-in", s.open(s.auth.showSignIn)},
+		{"POST " + Root + "/sign-in", s.open(s.auth.signIn)},
+		{"GET " + Root + "/enter/{code}", s.open(s.auth.showLink)},
+		{"POST " + Root + "/enter/{code}", s.open(s.auth.useLink)},
+		{"POST " + Root + "/sign-out", s.open(s.auth.signOut)},
 		{"POST " + Root + "/look", s.open(s.setLook)},
 		{Root + "/as/{token}/", s.signedIn(s.relay)},
 		{"GET " + Root + "/tasks/{id}/content", s.signedIn(s.taskContent)},
@@ -253,17 +261,17 @@ func (s *Server) open(do func(v *View)) http.Handler {
 func (s *Server) signedIn(do func(v *View)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := s.view(w, r)
-		secret := s.cookie(r)
+		secret := s.auth.cookie(r)
 		if secret == "" && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" {
 			s.render(v, http.StatusOK, "again", nil)
 			return
 		}
-		err := s.find(v, secret)
+		err := s.auth.find(v, secret)
 		switch {
 		case err == nil:
 			do(v)
 		case errors.Is(err, ErrUnknown):
-			s.clearCookie(v)
+			s.auth.clearCookie(v)
 			if !safe(r.Method) || r.Header.Get("Sec-Fetch-Dest") == "empty" { // a script asks: it shows the page that it is on
 				s.fail(v, http.StatusUnauthorized, "session.over")
 				return
@@ -287,7 +295,7 @@ func (s *Server) fail(v *View, status int, word string) {
 
 func (s *Server) nothingHere(v *View) {
 	// Who has signed in keeps the frame around it.
-	_ = s.find(v, s.cookie(v.R))
+	_ = s.auth.find(v, s.auth.cookie(v.R))
 	s.fail(v, http.StatusNotFound, "refused.nothing")
 }
 
@@ -295,7 +303,7 @@ type landingData struct {
 	Base     string // the gateway's address as the browser knows it
 	Health   string // ok, degraded, error, stopping
 	SignIn   bool   // people may sign in at this host
-	Snippets []Snippet
+	Snippets []snippets.Program
 }
 
 // landing is what a browser finds at "/". It says nothing that a stranger may not know.
@@ -303,9 +311,9 @@ func (s *Server) landing(w http.ResponseWriter, r *http.Request) {
 	v := s.view(w, r)
 	known := s.knownHost(r)
 	data := landingData{Base: s.base(r), Health: s.health(v), SignIn: known}
-	data.Snippets = snippets(data.Base, snippetChat, "gpt-4o-mini", "Hello")[:3]
+	data.Snippets = snippets.For(data.Base, snippets.Chat, "gpt-4o-mini", "Hello")[:3]
 	if known {
-		_ = s.find(v, s.cookie(r)) // nobody is fine
+		_ = s.auth.find(v, s.auth.cookie(r)) // nobody is fine
 	}
 	who := v.Who
 	v.Who = Who{} // no frame
@@ -329,14 +337,9 @@ func (s *Server) base(r *http.Request) string {
 
 // health is the word that the gateway has for how it is.
 func (s *Server) health(v *View) string {
-	r, err := v.inside(v.R.Context(), Who{}, http.MethodGet, "/readyz", nil)
-	if err != nil {
-		return "error"
-	}
-	answer := &recorder{header: make(http.Header), most: maxAnswer}
-	s.o.API.ServeHTTP(answer, r)
+	raw, err := s.api.Read(s.o.As(v.R.Context(), Who{}), v.R, "/readyz")
 	var said struct{ Status string }
-	if json.Unmarshal(answer.body.Bytes(), &said) != nil {
+	if err != nil || json.Unmarshal(raw, &said) != nil {
 		return "error"
 	}
 	switch said.Status {

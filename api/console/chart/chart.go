@@ -1,4 +1,5 @@
-package console
+// Package chart draws series over time, and the stretches of one call, as rectangles of an SVG.
+package chart
 
 import (
 	"fmt"
@@ -6,8 +7,8 @@ import (
 	"time"
 )
 
-// Chart is a series over time that is drawn as bars, beside its numbers as a table. The template is "chart".
-type Chart struct {
+// Series is a row of values over time that is drawn as bars, beside its numbers as a table. The template is "chart".
+type Series struct {
 	// ID is the element's. Word is what it shows, Figure the sum or the like that stands beside it.
 	ID, Word, Figure string
 	From, To         time.Time
@@ -33,34 +34,34 @@ type Bar struct {
 
 // The size of a chart's drawing, in its own units.
 const (
-	chartWidth  = 600.0
-	chartHeight = 72.0
+	boxWidth  = 600.0
+	boxHeight = 72.0
 	// leastBar is what a value above nothing is drawn with at least.
 	leastBar = 1.5
 )
 
 // Bars are the rectangles of the chart.
-func (c Chart) Bars() []Bar {
+func (c Series) Bars() []Bar {
 	span := c.To.Sub(c.From)
 	if span <= 0 || c.Step <= 0 {
 		return nil
 	}
 	most := c.Most()
-	width := max(1, chartWidth*float64(c.Step)/float64(span))
+	width := max(1, boxWidth*float64(c.Step)/float64(span))
 	var bars []Bar
 	for _, p := range c.Points {
 		if !drawable(p.Value) || p.At.Before(c.From) || !p.At.Before(c.To) {
 			continue
 		}
-		x := chartWidth * float64(p.At.Sub(c.From)) / float64(span)
+		x := boxWidth * float64(p.At.Sub(c.From)) / float64(span)
 		layout := "15:04"
 		if c.Step >= 24*time.Hour {
 			layout = time.DateOnly
 		}
 		title := p.At.UTC().Format(layout) + " " + p.Text
-		bars = append(bars, newBar(x, width, max(leastBar, chartHeight*p.Value/most), "", title))
+		bars = append(bars, newBar(x, width, max(leastBar, boxHeight*p.Value/most), "", title))
 		if drawable(p.Bad) {
-			bars = append(bars, newBar(x, width, max(leastBar, chartHeight*p.Bad/most), "bad", title))
+			bars = append(bars, newBar(x, width, max(leastBar, boxHeight*p.Bad/most), "bad", title))
 		}
 	}
 	return bars
@@ -72,12 +73,12 @@ func drawable(f float64) bool { return f > 0 && !math.IsInf(f, 0) }
 // newBar is a bar that stands on the ground.
 func newBar(x, width, height float64, class, title string) Bar {
 	return Bar{
-		X: drawn(x), Y: drawn(chartHeight - height), Width: drawn(max(0.5, width-1)), Height: drawn(height), Class: class, Title: title,
+		X: drawn(x), Y: drawn(boxHeight - height), Width: drawn(max(0.5, width-1)), Height: drawn(height), Class: class, Title: title,
 	}
 }
 
 // Most is the largest value, 1 where there is none.
-func (c Chart) Most() float64 {
+func (c Series) Most() float64 {
 	most := 0.0
 	for _, p := range c.Points {
 		if drawable(p.Value) {
@@ -91,7 +92,10 @@ func (c Chart) Most() float64 {
 }
 
 // ViewBox is that of the drawing.
-func (c Chart) ViewBox() string { return fmt.Sprintf("0 0 %g %g", chartWidth, chartHeight) }
+func (c Series) ViewBox() string { return fmt.Sprintf("0 0 %g %g", boxWidth, boxHeight) }
+
+// Width is the length of a bar for a share of 0 to 1 of the whole box.
+func Width(share float64) string { return drawn(boxWidth * max(0, min(1, share))) }
 
 // drawn writes a length of a drawing.
 func drawn(f float64) string { return fmt.Sprintf("%.1f", f) }
@@ -116,7 +120,7 @@ func PartBars(parts []Part) []Bar {
 	var bars []Bar
 	x := 0.0
 	for i, p := range parts {
-		width := chartWidth * p.MS / whole
+		width := boxWidth * p.MS / whole
 		class := [...]string{"", "second", "third"}[i%3]
 		if p.Failed {
 			class = "bad"

@@ -1,4 +1,5 @@
-package console
+// Package assets has the files that the console's pages load: a style sheet, modules and an icon.
+package assets
 
 import (
 	"bytes"
@@ -13,36 +14,38 @@ import (
 	"strings"
 )
 
-//go:embed assets
-var assetFiles embed.FS
+//go:embed *.css *.js *.svg
+var embedded embed.FS
 
-// assets are the files that pages load, in memory, plain and packed. Their folder is named by the hash of all of them, so
+// Files are all of them in memory, plain and packed. Their folder is named by the hash of all of them, so
 // that a browser may keep them for ever and modules find one another by plain names.
-type assets struct {
-	folder string // below Root/assets/
-	files  map[string]asset
+type Files struct {
+	folder string
+	byName map[string]file
 }
 
-type asset struct {
+// file is one of them.
+type file struct {
 	contentType   string
 	plain, packed []byte
 }
 
-func loadAssets() *assets {
-	a := &assets{files: make(map[string]asset)}
-	entries, err := assetFiles.ReadDir("assets")
+// Load reads the files. It panics where they are not a part of the program.
+func Load() *Files {
+	a := &Files{byName: make(map[string]file)}
+	entries, err := embedded.ReadDir(".")
 	if err != nil {
 		panic("console: " + err.Error()) // they are part of the program
 	}
 	sum := sha256.New()
 	for _, entry := range entries { // sorted by name
-		content, err := assetFiles.ReadFile("assets/" + entry.Name())
+		content, err := embedded.ReadFile(entry.Name())
 		if err != nil {
 			panic("console: " + err.Error())
 		}
 		sum.Write([]byte(entry.Name() + "\x00" + strconv.Itoa(len(content)) + "\x00"))
 		sum.Write(content)
-		a.files[entry.Name()] = asset{contentType: contentType(entry.Name()), plain: content, packed: pack(content, gzip.BestCompression)}
+		a.byName[entry.Name()] = file{contentType: contentType(entry.Name()), plain: content, packed: Pack(content, gzip.BestCompression)}
 	}
 	a.folder = hex.EncodeToString(sum.Sum(nil))[:12]
 	return a
@@ -62,7 +65,8 @@ func contentType(name string) string {
 	}
 }
 
-func pack(content []byte, level int) []byte {
+// Pack is content as gzip, at one of its levels.
+func Pack(content []byte, level int) []byte {
 	var out bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&out, level) // the level is one that there is
 	_, _ = w.Write(content)                  // into memory
@@ -70,22 +74,25 @@ func pack(content []byte, level int) []byte {
 	return out.Bytes()
 }
 
-// serve answers with a file, whose address holds what it contains.
-func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
-	folder, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Root+"/assets/"), "/")
-	file, ok := a.files[name]
+// Folder is the name of the folder that all of them are in.
+func (a *Files) Folder() string { return a.folder }
+
+// ServeHTTP answers with the file that a path names, folder/name. Its address holds what it contains.
+func (a *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	folder, name, _ := strings.Cut(r.URL.Path, "/")
+	found, ok := a.byName[name]
 	if folder != a.folder || !ok {
 		http.NotFound(w, r)
 		return
 	}
 	h := w.Header()
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	h.Set("Content-Type", file.contentType)
+	h.Set("Content-Type", found.contentType)
 	h["Vary"] = []string{"Accept-Encoding"}
-	content := file.plain
+	content := found.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		content = file.packed
+		content = found.packed
 	}
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	_, _ = w.Write(content) // a browser that is gone needs no answer

@@ -1,25 +1,26 @@
-package console
+// Package snippets writes programs that call the gateway, for people to copy.
+package snippets
 
 import (
 	"encoding/json"
 	"fmt"
 )
 
-// Snippet is a program that does what a page did, in one language. The key is always the variable GATEWAY_TOKEN.
-type Snippet struct{ ID, Name, Code string }
+// Program is one that does what a page did, in one language. The key is always the variable GATEWAY_TOKEN.
+type Program struct{ ID, Name, Code string }
 
-// What a snippet does.
+// What a program does.
 const (
-	snippetChat  = "chat"
-	snippetVideo = "video"
+	Chat  = "chat"
+	Video = "video"
 )
 
-// snippets are programs for a gateway at an address: curl, Python, Node, Go.
-func snippets(base, kind, model, prompt string) []Snippet {
+// For are programs for a gateway at an address: curl, Python, Node, Go.
+func For(base, kind, model, prompt string) []Program {
 	m, p := quoted(model), quoted(prompt)
 	var curl, python, node, golang string
 	switch kind {
-	case snippetVideo:
+	case Video:
 		body := fmt.Sprintf(`{"model": %s, "prompt": %s, "seconds": "4"}`, m, p)
 		curl = fmt.Sprintf("curl %s/v1/videos \\\n  -H \"Authorization: Bearer $GATEWAY_TOKEN\" \\\n  -H 'Content-Type: application/json' \\\n  -d %s\n# then, with the id of the answer:\ncurl %s/v1/videos/ID -H \"Authorization: Bearer $GATEWAY_TOKEN\"\ncurl %s/v1/videos/ID/content -H \"Authorization: Bearer $GATEWAY_TOKEN\" -o video.mp4", base, shell(body), base, base)
 		python = fmt.Sprintf("import os\nfrom openai import OpenAI\n\nclient = OpenAI(base_url=%s, api_key=os.environ[\"GATEWAY_TOKEN\"])\nvideo = client.videos.create_and_poll(model=%s, prompt=%s, seconds=\"4\")\nclient.videos.download_content(video.id).write_to_file(\"video.mp4\")", quoted(base+"/v1"), m, p)
@@ -32,30 +33,30 @@ func snippets(base, kind, model, prompt string) []Snippet {
 		node = fmt.Sprintf("import OpenAI from 'openai';\n\nconst client = new OpenAI({ baseURL: %s, apiKey: process.env.GATEWAY_TOKEN });\nconst chat = await client.chat.completions.create({\n  model: %s, messages: [{ role: 'user', content: %s }],\n});\nconsole.log(chat.choices[0].message.content);", quoted(base+"/v1"), m, p)
 		golang = goProgram(base, "/v1/chat/completions", body)
 	}
-	return []Snippet{{"curl", "curl", curl}, {"python", "Python", python}, {"node", "Node", node}, {"go", "Go", golang}}
+	return []Program{{"curl", "curl", curl}, {"python", "Python", python}, {"node", "Node", node}, {"go", "Go", golang}}
 }
 
-// snippetsOf are programs that make a call like one of the log. Of what was said in it the log knows nothing.
-func snippetsOf(base string, c Call) []Snippet {
+// ForCall are programs that make a call like one of the log, none where there is no model. Of what was said in it the log knows nothing.
+func ForCall(base, operation, model string, stream bool) []Program {
 	const prompt = "Hello"
-	if c.Model == "" {
+	if model == "" {
 		return nil
 	}
-	m, p := quoted(c.Model), quoted(prompt)
-	stream := ""
-	if c.Stream {
-		stream = `, "stream": true`
+	m, p := quoted(model), quoted(prompt)
+	streamed := ""
+	if stream {
+		streamed = `, "stream": true`
 	}
 	message := fmt.Sprintf(`[{"role": "user", "content": %s}]`, p)
-	switch c.Operation {
+	switch operation {
 	case "createChatCompletion":
-		return snippets(base, snippetChat, c.Model, prompt)
+		return For(base, Chat, model, prompt)
 	case "createVideo":
-		return snippets(base, snippetVideo, c.Model, prompt)
+		return For(base, Video, model, prompt)
 	case "createResponse":
-		return httpSnippets(base, "/v1/responses", fmt.Sprintf(`{"model": %s, "input": %s%s}`, m, p, stream))
+		return httpSnippets(base, "/v1/responses", fmt.Sprintf(`{"model": %s, "input": %s%s}`, m, p, streamed))
 	case "createMessage":
-		return httpSnippets(base, "/v1/messages", fmt.Sprintf(`{"model": %s, "max_tokens": 1024, "messages": %s%s}`, m, message, stream))
+		return httpSnippets(base, "/v1/messages", fmt.Sprintf(`{"model": %s, "max_tokens": 1024, "messages": %s%s}`, m, message, streamed))
 	case "createEmbedding":
 		return httpSnippets(base, "/v1/embeddings", fmt.Sprintf(`{"model": %s, "input": %s}`, m, p))
 	case "createImage":
@@ -67,9 +68,9 @@ func snippetsOf(base string, c Call) []Snippet {
 }
 
 // httpSnippets send a body to a path: curl and Go.
-func httpSnippets(base, path, body string) []Snippet {
+func httpSnippets(base, path, body string) []Program {
 	curl := fmt.Sprintf("curl %s%s \\\n  -H \"Authorization: Bearer $GATEWAY_TOKEN\" \\\n  -H 'Content-Type: application/json' \\\n  -d %s", base, path, shell(body))
-	return []Snippet{{"curl", "curl", curl}, {"go", "Go", goProgram(base, path, body)}}
+	return []Program{{"curl", "curl", curl}, {"go", "Go", goProgram(base, path, body)}}
 }
 
 func goProgram(base, path, body string) string {

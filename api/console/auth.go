@@ -25,10 +25,13 @@ const (
 	linkLasts = 24 * time.Hour
 )
 
+// auth lets people in and out: it has the sessions, their cookies and the pages of the sign-in.
+type auth struct{ s *Server }
+
 // cookie is the session's secret in a request, "" for none.
-func (s *Server) cookie(r *http.Request) string {
+func (a *auth) cookie(r *http.Request) string {
 	name := plainCookie
-	if s.secure() {
+	if a.s.secure() {
 		name = secureCookie
 	}
 	if c, err := r.Cookie(name); err == nil {
@@ -37,9 +40,9 @@ func (s *Server) cookie(r *http.Request) string {
 	return ""
 }
 
-func (s *Server) setCookie(v *View, secret string) {
+func (a *auth) setCookie(v *View, secret string) {
 	c := &http.Cookie{Name: plainCookie, Value: secret, Path: Root, HttpOnly: true, SameSite: http.SameSiteStrictMode}
-	if s.secure() {
+	if a.s.secure() {
 		c.Name, c.Path, c.Secure = secureCookie, "/", true
 	}
 	if secret == "" {
@@ -48,28 +51,28 @@ func (s *Server) setCookie(v *View, secret string) {
 	http.SetCookie(v.W, c)
 }
 
-func (s *Server) clearCookie(v *View) {
-	if s.cookie(v.R) != "" {
-		s.setCookie(v, "")
+func (a *auth) clearCookie(v *View) {
+	if a.cookie(v.R) != "" {
+		a.setCookie(v, "")
 	}
 }
 
 // find makes a view somebody's who has a session: ErrUnknown where there is none, or the key that it stands on is another.
-func (s *Server) find(v *View, secret string) error {
+func (a *auth) find(v *View, secret string) error {
 	if secret == "" {
 		return ErrUnknown
 	}
-	session, err := s.o.Sessions.Find(v.R.Context(), secret)
+	session, err := a.s.o.Sessions.Find(v.R.Context(), secret)
 	if err != nil {
 		return err
 	}
-	who, err := s.o.Lookup(v.R.Context(), session.Kind, session.Owner)
+	who, err := a.s.o.Lookup(v.R.Context(), session.Kind, session.Owner)
 	if err == nil && who.Fingerprint != session.Fingerprint {
 		err = ErrUnknown
 	}
 	if errors.Is(err, ErrUnknown) {
 		// The key is gone: so is what stood on it.
-		_ = s.o.Sessions.End(v.R.Context(), session.Kind, session.Owner, session.ID)
+		_ = a.s.o.Sessions.End(v.R.Context(), session.Kind, session.Owner, session.ID)
 	}
 	if err != nil {
 		return err
@@ -79,20 +82,20 @@ func (s *Server) find(v *View, secret string) error {
 }
 
 // begin starts a session of somebody in the view's browser; the one that it had is over.
-func (s *Server) begin(v *View, who Who) error {
+func (a *auth) begin(v *View, who Who) error {
 	ctx := v.R.Context()
-	if old := s.cookie(v.R); old != "" {
-		if before, err := s.o.Sessions.Find(ctx, old); err == nil {
-			_ = s.o.Sessions.End(ctx, before.Kind, before.Owner, before.ID)
+	if old := a.cookie(v.R); old != "" {
+		if before, err := a.s.o.Sessions.Find(ctx, old); err == nil {
+			_ = a.s.o.Sessions.End(ctx, before.Kind, before.Owner, before.ID)
 		}
 	}
-	secret, err := s.o.Sessions.Begin(ctx, Session{
-		Kind: who.Kind, Owner: who.Owner, Fingerprint: who.Fingerprint, Agent: cut(v.R.UserAgent(), mostAgent), From: s.o.Source(v.R),
+	secret, err := a.s.o.Sessions.Begin(ctx, Session{
+		Kind: who.Kind, Owner: who.Owner, Fingerprint: who.Fingerprint, Agent: cut(v.R.UserAgent(), mostAgent), From: a.s.o.Source(v.R),
 	})
 	if err != nil {
 		return err
 	}
-	s.setCookie(v, secret)
+	a.setCookie(v, secret)
 	return nil
 }
 
@@ -104,24 +107,24 @@ type signInData struct {
 	Wait   int    // seconds
 }
 
-func (s *Server) showSignIn(v *View) {
-	if s.find(v, s.cookie(v.R)) == nil {
+func (a *auth) showSignIn(v *View) {
+	if a.find(v, a.cookie(v.R)) == nil {
 		v.redirect(next(v.R.URL.Query().Get("next")))
 		return
 	}
-	s.render(v, http.StatusOK, "sign-in", signInData{Next: next(v.R.URL.Query().Get("next")), Opened: s.o.Opened()})
+	a.s.render(v, http.StatusOK, "sign-in", signInData{Next: next(v.R.URL.Query().Get("next")), Opened: a.s.o.Opened()})
 }
 
 // signIn takes a key. What it refuses reads alike, whatever was wrong.
-func (s *Server) signIn(v *View) {
+func (a *auth) signIn(v *View) {
 	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxEntry)
-	data := signInData{Next: next(v.R.PostFormValue("next")), Opened: s.o.Opened()}
+	data := signInData{Next: next(v.R.PostFormValue("next")), Opened: a.s.o.Opened()}
 	key := strings.TrimSpace(v.R.PostFormValue("key"))
 	if len(key) > maxKey {
 		key = "" // as wrong as any other
 	}
-	who, err := s.o.Key(v.R, key)
-	err = s.signedInBy(v, who, err)
+	who, err := a.s.o.Key(v.R, key)
+	err = a.signedInBy(v, who, err)
 	status, wait := http.StatusForbidden, (*WaitError)(nil)
 	switch {
 	case err == nil:
@@ -134,31 +137,31 @@ func (s *Server) signIn(v *View) {
 	default:
 		status, data.Wrong = http.StatusServiceUnavailable, "session.away"
 	}
-	s.render(v, status, "sign-in", data)
+	a.s.render(v, status, "sign-in", data)
 }
 
 // showLink shows a button, so that a preview of the link does not use it up.
-func (s *Server) showLink(v *View) {
-	kind, owner, err := s.o.Sessions.Peek(v.R.Context(), v.R.PathValue("code"))
+func (a *auth) showLink(v *View) {
+	kind, owner, err := a.s.o.Sessions.Peek(v.R.Context(), v.R.PathValue("code"))
 	var who Who
 	if err == nil {
-		who, err = s.o.Lookup(v.R.Context(), kind, owner)
+		who, err = a.s.o.Lookup(v.R.Context(), kind, owner)
 	}
 	if err != nil {
-		s.stale(v, err)
+		a.stale(v, err)
 		return
 	}
-	s.render(v, http.StatusOK, "enter", who)
+	a.s.render(v, http.StatusOK, "enter", who)
 }
 
-func (s *Server) useLink(v *View) {
-	kind, owner, err := s.o.Sessions.Take(v.R.Context(), v.R.PathValue("code"))
+func (a *auth) useLink(v *View) {
+	kind, owner, err := a.s.o.Sessions.Take(v.R.Context(), v.R.PathValue("code"))
 	var who Who
 	if err == nil {
-		who, err = s.o.Lookup(v.R.Context(), kind, owner)
+		who, err = a.s.o.Lookup(v.R.Context(), kind, owner)
 	}
-	if err = s.signedInBy(v, who, err); err != nil {
-		s.stale(v, err)
+	if err = a.signedInBy(v, who, err); err != nil {
+		a.stale(v, err)
 		return
 	}
 	if who.Role == Holder {
@@ -170,16 +173,16 @@ func (s *Server) useLink(v *View) {
 
 // signedInBy begins the session of somebody whom a key or a link names; err is that of finding out. It notes the attempt in
 // the audit log, unless it is one too many: strangers, and a holder who signs in without end, must not fill that.
-func (s *Server) signedInBy(v *View, who Who, err error) error {
+func (a *auth) signedInBy(v *View, who Who, err error) error {
 	if err == nil {
-		err = s.begin(v, who)
+		err = a.begin(v, who)
 	} else if errors.Is(err, ErrUnknown) {
-		if wait := s.o.Wrong(v.R); wait > 0 {
+		if wait := a.s.o.Wrong(v.R); wait > 0 {
 			err = &WaitError{For: wait}
 		}
 	}
 	if _, tooMany := errors.AsType[*WaitError](err); !tooMany {
-		s.note(v, Act{Who: who, What: signInWord, Subject: who.Name, Refused: reason(err)})
+		a.s.note(v, Act{Who: who, What: signInWord, Subject: who.Name, Refused: reason(err)})
 	}
 	return err
 }
@@ -212,27 +215,27 @@ func reason(err error) string {
 }
 
 // stale answers a link that does not work.
-func (s *Server) stale(v *View, err error) {
+func (a *auth) stale(v *View, err error) {
 	if errors.Is(err, ErrUnknown) {
-		s.fail(v, http.StatusNotFound, "enter.stale")
+		a.s.fail(v, http.StatusNotFound, "enter.stale")
 		return
 	}
 	if _, tooMany := errors.AsType[*WaitError](err); tooMany {
-		s.fail(v, http.StatusTooManyRequests, "enter.wait")
+		a.s.fail(v, http.StatusTooManyRequests, "enter.wait")
 		return
 	}
-	s.fail(v, http.StatusServiceUnavailable, "session.away")
+	a.s.fail(v, http.StatusServiceUnavailable, "session.away")
 }
 
-func (s *Server) signOut(v *View) {
-	if s.find(v, s.cookie(v.R)) == nil {
-		if err := s.o.Sessions.End(v.R.Context(), v.Session.Kind, v.Session.Owner, v.Session.ID); err != nil {
-			s.fail(v, http.StatusServiceUnavailable, "session.away")
+func (a *auth) signOut(v *View) {
+	if a.find(v, a.cookie(v.R)) == nil {
+		if err := a.s.o.Sessions.End(v.R.Context(), v.Session.Kind, v.Session.Owner, v.Session.ID); err != nil {
+			a.s.fail(v, http.StatusServiceUnavailable, "session.away")
 			return
 		}
-		s.note(v, Act{Who: v.Who, What: signOutWord, Subject: v.Who.Name})
+		a.s.note(v, Act{Who: v.Who, What: signOutWord, Subject: v.Who.Name})
 	}
-	s.clearCookie(v)
+	a.clearCookie(v)
 	v.redirect(Root + "/sign-in")
 }
 

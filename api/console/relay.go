@@ -1,0 +1,156 @@
+package console
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"modelrelay/api/console/inprocess"
+)
+
+// request is one of the API that hands on the view's own to another path, for somebody whom the caller has the right to act for.
+func (v *View) request(who Who, path string, body io.Reader) (*http.Request, error) {
+	return v.s.api.Request(v.s.o.As(v.R.Context(), who), v.R, v.R.Method, path, body)
+}
+
+// relayed are the operations that pages call as a token, by the beginning of their paths.
+func relayed() []string {
+	return []string{
+		"/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1beta/models/", "/v1/images/generations", "/v1/audio/speech",
+		"/v1/audio/transcriptions", "/v1/videos", "/v1/models",
+	}
+}
+
+// paysHeader names the token that an operator has agreed shall pay for a call, where it is not the console's own. A page asks
+// first; the header is what says so to the server, and no form or link can send it.
+const paysHeader = "Console-Pays"
+
+// relay hands a request of a page's script to the API as a token: the holder's own, or the one that an operator names.
+// The answer passes as it comes, with the API's own policy, under which it is no page.
+func (s *Server) relay(v *View) {
+	token := v.R.PathValue("token")
+	prefix := Root + "/as/" + inprocess.Segment(token)
+	path, found := strings.CutPrefix(v.R.URL.EscapedPath(), prefix)
+	known := slices.ContainsFunc(relayed(), func(begin string) bool {
+		return path == begin || strings.HasPrefix(path, strings.TrimSuffix(begin, "/")+"/")
+	})
+	if !found || !known || strings.Contains(path, "..") {
+		s.fail(v, http.StatusNotFound, "refused.nothing")
+		return
+	}
+	who := Who{Kind: "token", Owner: token, Role: Holder}
+	switch {
+	case v.Who.Role == Holder && v.Who.Owner == token:
+	case v.Who.Role == Operator:
+	default:
+		s.fail(v, http.StatusNotFound, "refused.nothing")
+		return
+	}
+	if token == consoleToken && v.Who.Role == Operator {
+		id, err := consoleTokenID(v, !safe(v.R.Method))
+		if err != nil {
+			s.relayFailed(v, err)
+			return
+		}
+		who.Owner = id
+	}
+	switch {
+	case v.Who.Role != Operator:
+	case !safe(v.R.Method) && token != consoleToken && v.R.Header.Get(paysHeader) != token:
+		s.relayFailed(v, &inprocess.Problem{Status: http.StatusPreconditionRequired, Message: v.T("try.pays.missing")})
+		return
+	case !safe(v.R.Method):
+		s.note(v, Act{Who: v.Who, What: tryWord, Subject: who.Owner})
+	case token != consoleToken && strings.HasSuffix(path, "/content"):
+		s.note(v, Act{Who: v.Who, What: watchWord, Subject: taskOf(path)})
+	}
+	if v.R.URL.RawQuery != "" {
+		path += "?" + v.R.URL.RawQuery
+	}
+	r, err := v.request(who, path, v.R.Body)
+	if err != nil {
+		s.fail(v, http.StatusNotFound, "refused.nothing")
+		return
+	}
+	r.ContentLength, r.TransferEncoding = v.R.ContentLength, v.R.TransferEncoding
+	r.Proto, r.ProtoMajor, r.ProtoMinor = v.R.Proto, v.R.ProtoMajor, v.R.ProtoMinor
+	r.Header.Del("Content-Type")
+	for _, name := range []string{"Content-Type", "Accept", "Idempotency-Key", "Range", "If-Range", "If-None-Match", "Last-Event-Id", "Anthropic-Version"} {
+		if values := v.R.Header.Values(name); len(values) > 0 {
+			r.Header[name] = values
+		}
+	}
+	for _, name := range []string{"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Vary"} {
+		v.W.Header().Del(name)
+	}
+	s.o.API.ServeHTTP(v.W, r)
+}
+
+// taskOf is the id in the path of a task's content.
+func taskOf(path string) string {
+	path = strings.TrimSuffix(path, "/content")
+	return path[strings.LastIndexByte(path, '/')+1:]
+}
+
+// relayFailed answers a script with what kept its call from being made.
+func (s *Server) relayFailed(v *View, err error) {
+	problem := inprocess.AsProblem(err)
+	if problem == nil {
+		s.failed(v, err)
+		return
+	}
+	raw, _ := json.Marshal(map[string]any{"error": map[string]string{"message": problem.Message}}) // texts always encode
+	v.W.Header().Set("Content-Type", "application/json")
+	v.W.Header().Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	v.W.WriteHeader(problem.Status)
+	_, _ = v.W.Write(raw)
+}
+
+// taskContent hands on a task's video, or a picture of it, by ranges.
+func (s *Server) taskContent(v *View) {
+	path := "/admin/tasks/"
+	if v.Who.Role == Holder {
+		path = "/v1/videos/"
+	}
+	path += inprocess.Segment(v.R.PathValue("id")) + "/content"
+	q := url.Values{}
+	for _, name := range []string{"index", "variant"} {
+		if value := v.Query(name); value != "" {
+			q.Set(name, value)
+		}
+	}
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	r, err := v.request(v.Who, path, nil)
+	if err != nil {
+		s.fail(v, http.StatusNotFound, "refused.nothing")
+		return
+	}
+	for _, name := range []string{"Range", "If-Range", "If-None-Match", "If-Modified-Since"} {
+		if values := v.R.Header.Values(name); len(values) > 0 {
+			r.Header[name] = values
+		}
+	}
+	for _, name := range []string{"Content-Security-Policy", "Vary"} {
+		v.W.Header().Del(name)
+	}
+	if v.Query("download") != "" {
+		v.W.Header().Set("Content-Disposition", `attachment; filename="`+fileName(v.R.PathValue("id"))+`"`)
+	}
+	s.o.API.ServeHTTP(v.W, r)
+}
+
+// fileName is the name under which a browser keeps a video.
+func fileName(id string) string {
+	name := make([]byte, 0, len(id)+4)
+	for _, c := range []byte(id) {
+		if c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+			name = append(name, c)
+		}
+	}
+	return string(append(name, ".mp4"...))
+}

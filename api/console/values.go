@@ -1,0 +1,67 @@
+package console
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// money writes an amount with two to six digits behind the point.
+func money(amount any) string {
+	var f float64
+	switch a := amount.(type) {
+	case nil:
+		return ""
+	case *float64:
+		if a == nil {
+			return ""
+		}
+		f = *a
+	case float64:
+		f = a
+	case int:
+		f = float64(a)
+	default:
+		return fmt.Sprint(amount)
+	}
+	digits := 2
+	for limit := 1.0; digits < 6 && f != 0 && f < limit && f > -limit; digits++ {
+		limit /= 10
+	}
+	whole, rest, _ := strings.Cut(strconv.FormatFloat(f, 'f', digits, 64), ".")
+	return group(whole) + "." + rest
+}
+
+// group puts a comma between thousands.
+func group(whole string) string {
+	sign := ""
+	if strings.HasPrefix(whole, "-") {
+		sign, whole = "-", whole[1:]
+	}
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	return sign + whole
+}
+
+// number writes a whole number.
+func number(n any) string { return group(fmt.Sprint(n)) }
+
+// browserOf is a user agent as people call it: the browser with its version, and the system. Of one that is not known it is the
+// beginning, "" of none.
+func browserOf(agent string) string {
+	name := cut(agent, 40)
+	for _, known := range []struct{ mark, name string }{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Version/", "Safari"}} {
+		if _, rest, ok := strings.Cut(agent, known.mark); ok {
+			version, _, _ := strings.Cut(rest, ".")
+			name = known.name + " " + cut(version, 8)
+			break
+		}
+	}
+	for _, system := range []struct{ mark, name string }{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"Linux", "Linux"}} {
+		if strings.Contains(agent, system.mark) {
+			return name + " · " + system.name
+		}
+	}
+	return name
+}

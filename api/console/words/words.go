@@ -1,0 +1,97 @@
+// Package words has the texts of the console's pages in every language that it speaks. A text stands in <language>/<part>.txt
+// below a key, and no page has any of its own.
+package words
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed en zh
+var files embed.FS
+
+// Languages are those that all words are in; the first one serves who reads none of them.
+func Languages() []string { return []string{"en", "zh"} }
+
+// Texts are those of the pages: language, key, text. A text has {name} where a value goes.
+type Texts map[string]map[string]string
+
+// Load reads <language>/<part>.txt: a line is "key = text", and one that begins with # is a comment.
+func Load() Texts {
+	all := make(Texts)
+	for _, language := range Languages() {
+		texts := make(map[string]string)
+		names, err := fs.Glob(files, path.Join(language, "*.txt"))
+		if err != nil || len(names) == 0 {
+			panic("console: no words in " + language)
+		}
+		for _, file := range names {
+			content, err := files.ReadFile(file)
+			if err != nil {
+				panic("console: " + err.Error()) // it is part of the program
+			}
+			for n, line := range strings.Split(string(content), "\n") {
+				line = strings.TrimSpace(line)
+				if line == "" || strings.HasPrefix(line, "#") {
+					continue
+				}
+				key, text, found := strings.Cut(line, " = ")
+				if _, twice := texts[key]; !found || twice {
+					panic(fmt.Sprintf("console: %s:%d: want key = text, each key once: %s", file, n+1, line))
+				}
+				texts[key] = text
+			}
+		}
+		all[language] = texts
+	}
+	return all
+}
+
+// Say is the text of a key in a language, with values in place of their names: name, value, name, value. A key without a
+// text is shown as it is, so that a test sees it.
+func (w Texts) Say(language, key string, pairs ...any) string {
+	text, ok := w[language][key]
+	if !ok {
+		if text, ok = w[Languages()[0]][key]; !ok {
+			return key
+		}
+	}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		text = strings.ReplaceAll(text, fmt.Sprint("{", pairs[i], "}"), fmt.Sprint(pairs[i+1]))
+	}
+	return text
+}
+
+// Has tells whether a key has a text.
+func (w Texts) Has(key string) bool { _, ok := w[Languages()[0]][key]; return ok }
+
+// maxAccepted is how much of Accept-Language is read, in bytes: many times what a browser sends.
+const maxAccepted = 1 << 10
+
+// Preferred is the language that a request wants: its cookie's, else the first of Accept-Language that there is.
+func Preferred(r *http.Request, chosen string) string {
+	if slices.Contains(Languages(), chosen) {
+		return chosen
+	}
+	best, weight := Languages()[0], 0.0
+	accepted := r.Header.Get("Accept-Language")
+	accepted = accepted[:min(len(accepted), maxAccepted)]
+	for part := range strings.SplitSeq(accepted, ",") {
+		tag, parameter, _ := strings.Cut(part, ";")
+		base, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
+		q := 1.0
+		if value, ok := strings.CutPrefix(strings.TrimSpace(parameter), "q="); ok {
+			q, _ = strconv.ParseFloat(value, 64) // one that does not parse wants nothing
+		}
+		if slices.Contains(Languages(), base) && q > weight {
+			best, weight = base, q
+		}
+	}
+	return best
+}

@@ -1,0 +1,49 @@
+package words
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// Every text is there in every language, with the same places for values.
+func TestWordsAreComplete(t *testing.T) {
+	t.Parallel()
+	all := Load()
+	first := all[Languages()[0]]
+	for _, language := range Languages() {
+		for key, text := range all[language] {
+			other, ok := first[key]
+			if !ok {
+				t.Errorf("%s: %s is not in %s", language, key, Languages()[0])
+				continue
+			}
+			got, want := placeholder.FindAllString(text, -1), placeholder.FindAllString(other, -1)
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %s has %v, want %v", language, key, got, want)
+			}
+		}
+		for key := range first {
+			if _, ok := all[language][key]; !ok {
+				t.Errorf("%s: %s is missing", language, key)
+			}
+		}
+	}
+	files, err := filepath.Glob("*/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no words")
+	}
+	for _, file := range files {
+		for _, language := range Languages() {
+			if _, err := os.Stat(filepath.Join(language, filepath.Base(file))); err != nil {
+				t.Errorf("%s has no twin: %v", file, err)
+			}
+		}
+	}
+}
