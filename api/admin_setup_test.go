@@ -20,8 +20,8 @@ func TestAdminSetup(t *testing.T) {
 	client := storagetest.Client(t, "redis://"+server.Addr())
 	looks := 0
 	o := newAdminEnvOn(t, client, func(o *api.Options) {
-		o.Admin.Version = "v1.2.3"
-		o.Admin.Setup = []admin.SetupCheck{
+		o.Admin.Setup.Version = "v1.2.3"
+		o.Admin.Setup.Checks = []admin.SetupCheck{
 			{Name: "redis", Check: func(context.Context) ([]admin.SetupFinding, error) {
 				looks++
 				return []admin.SetupFinding{{Status: admin.SetupOK, Message: "It answers."}}, nil

@@ -69,19 +69,20 @@ func newAdminEnvOn(t *testing.T, client redis.UniversalClient, change func(*api.
 		routes := options.Router.(*router.Router)
 		options.Tokens = o.store
 		options.Admin = admin.Options{
-			Operators: admin.NewOperators(adminOperators()), Audit: o.audit, Tokens: o.store, Money: cashier{ledger.NewBudgets(client, nil)}, Tasks: o.operator, Webhooks: o.operator, Counter: o.operator, Catalogue: routes, Durations: taskindex.NewDurations(client), Usage: o.usage,
-			Desk: desk{routes},
-			Channels: func(context.Context) ([]router.ChannelState, error) {
-				states := routes.States()
-				routes.Describe(states)
-				return states, nil
-			},
-			CheckToken: func(token tokens.Token) (tokens.Token, error) {
+			Operators: admin.NewOperators(adminOperators()), Audit: o.audit, Money: cashier{ledger.NewBudgets(client, nil)}, Usage: o.usage,
+			Tokens: admin.TokenOptions{Keeper: o.store, Check: func(token tokens.Token) (tokens.Token, error) {
 				if !slices.Contains(slots.Lanes(), token.Lane) {
 					return token, providers.InvalidField("lane", "Invalid request: 'lane' is unknown.")
 				}
 				return token, nil
-			},
+			}},
+			Tasks: admin.TaskOptions{Operator: o.operator, Webhooks: o.operator, Counter: o.operator},
+			Channels: admin.ChannelOptions{Desk: desk{routes}, States: func(context.Context) ([]router.ChannelState, error) {
+				states := routes.States()
+				routes.Describe(states)
+				return states, nil
+			}},
+			Models: admin.ModelOptions{Catalogue: routes, Durations: taskindex.NewDurations(client)},
 		}
 		if change != nil {
 			change(options)

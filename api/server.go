@@ -161,7 +161,7 @@ func New(o Options) *Server {
 	account.Add(group(openAI), account.Options{
 		Limits: o.Limits, Money: o.Admin.Money, Usage: o.Admin.Usage, Logs: o.Admin.Logs, Prices: o.Prices, Models: s.calls.Models,
 	})
-	o.Admin.Content = s.videos.ServeContent
+	o.Admin.Tasks.Content = s.videos.ServeContent
 	admin.Add(s.api, openAI, o.Admin, o.Prices)
 	dropHumaErrors(s.api.OpenAPI())
 	s.addDocs(mux)

@@ -95,8 +95,11 @@ func auditRow(e audit.Entry) []string {
 	return cells
 }
 
-// addAudit adds the audit log.
-func (s *service) addAudit(g *edge.Group) {
+// auditOperations read the audit log.
+type auditOperations struct{ log Auditor }
+
+// add adds the audit log.
+func (o *auditOperations) add(g *edge.Group) {
 	text := &huma.Schema{Type: huma.TypeString}
 	responses := body.DeclareAnswer[auditList](g.OpenAPI().Components.Schemas, "The entries, newest first")
 	responses["200"].Content["text/csv"] = &huma.MediaType{Schema: text}
@@ -124,15 +127,15 @@ func (s *service) addAudit(g *edge.Group) {
 			},
 		},
 		Responses: responses,
-	}, s.readAudit)
+	}, o.read)
 }
 
-func (s *service) readAudit(x *edge.Request, r *http.Request) error {
+func (o *auditOperations) read(x *edge.Request, r *http.Request) error {
 	filter, after, limit, table, err := parseAudit(r)
 	if err != nil {
 		return err
 	}
-	found, next, err := s.Audit.Page(r.Context(), filter, after, limit)
+	found, next, err := o.log.Page(r.Context(), filter, after, limit)
 	if err != nil {
 		return storeFault("entry", "", err)
 	}

@@ -95,8 +95,45 @@ type channelAnswer struct {
 	Body router.ChannelState
 }
 
-// addChannelVerbs adds what operators do with channels.
-func (s *service) addChannelVerbs(g *edge.Group) {
+// ChannelOptions are what the operations on channels work with.
+type ChannelOptions struct {
+	// Desk pauses, wakes and tests channels.
+	Desk ChannelDesk
+	// States lists how the channels are doing.
+	States func(ctx context.Context) ([]router.ChannelState, error)
+}
+
+// channelOperations are those on channels.
+type channelOperations struct{ ChannelOptions }
+
+// add adds the operations on channels.
+func (o *channelOperations) add(g *edge.Group) {
+	o.addStates(g)
+	o.addVerbs(g)
+}
+
+type adminChannelList struct {
+	Object string                `json:"object" enum:"list"`
+	Data   []router.ChannelState `json:"data" nullable:"false"`
+}
+
+// addStates adds the channels' state.
+func (o *channelOperations) addStates(g *edge.Group) {
+	huma.Register(g, huma.Operation{
+		OperationID: "adminListChannels", Method: http.MethodGet, Path: Root + "/channels", Summary: "How the channels are doing",
+		Description: "State, cooldown, calls in flight and rates of every channel, of its models that are not closed, and of each of its keys, which are named by their fingerprints.",
+		Responses:   edge.DeclareDefault(),
+	}, func(ctx context.Context, _ *struct{}) (*struct{ Body adminChannelList }, error) {
+		states, err := o.States(ctx)
+		if err != nil {
+			return nil, storeFault("channel", "", err)
+		}
+		return &struct{ Body adminChannelList }{adminChannelList{Object: "list", Data: states}}, nil
+	})
+}
+
+// addVerbs adds what operators do with channels.
+func (o *channelOperations) addVerbs(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminPauseChannel", Method: http.MethodPost, Path: channelPath + "/pause", Summary: "Pause a channel",
 		Description: "No call goes there and no new video job, in any process within a second; video jobs that run there go on being polled. " +
@@ -114,19 +151,19 @@ func (s *service) addChannelVerbs(g *edge.Group) {
 		x := edge.Of(ctx)
 		x.Act.Changes = []audit.Change{audit.Set("minutes", in.Body.Minutes), audit.Set("reason", in.Body.Reason)}
 		pause := &router.Pause{Until: time.Now().Add(time.Duration(in.Body.Minutes) * time.Minute).UTC(), By: x.Act.By.Name, Reason: in.Body.Reason}
-		return s.channelDone(ctx, in.Name, func() error { return s.Desk.Pause(ctx, in.Name, pause) })
+		return o.done(ctx, in.Name, func() error { return o.Desk.Pause(ctx, in.Name, pause) })
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminResumeChannel", Method: http.MethodPost, Path: channelPath + "/resume", Summary: "End a channel's pause",
 		Description: "In every process within a second. One that is not paused stays as it is.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *ChannelName) (*channelAnswer, error) {
-		return s.channelDone(ctx, in.Name, func() error { return s.Desk.Pause(ctx, in.Name, nil) })
+		return o.done(ctx, in.Name, func() error { return o.Desk.Pause(ctx, in.Name, nil) })
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminWakeChannel", Method: http.MethodPost, Path: channelPath + "/wake", Summary: "End a channel's cooldowns",
 		Description: "Those of its models and keys too, in every process within a second. What goes on failing cools down again.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *ChannelName) (*channelAnswer, error) {
-		return s.channelDone(ctx, in.Name, func() error { return s.Desk.Wake(ctx, in.Name) })
+		return o.done(ctx, in.Name, func() error { return o.Desk.Wake(ctx, in.Name) })
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminTestChannel", Method: http.MethodPost, Path: channelPath + "/test", Summary: "Test a channel",
@@ -134,10 +171,10 @@ func (s *service) addChannelVerbs(g *edge.Group) {
 			"Its paid member says what a test with pay would make, and its price. With pay, one short chat is made, or the cheapest video, which is followed until it was read: " +
 			"that takes minutes. No other channel or key is tried, no token pays, and a paused or resting channel is asked as well. " +
 			"Of a chat the answer has the upstream's own words, also where it refuses. The upstream bills what is made.", Responses: edge.DeclareDefault(),
-	}, s.testChannel)
+	}, o.test)
 }
 
-func (s *service) testChannel(ctx context.Context, in *struct {
+func (o *channelOperations) test(ctx context.Context, in *struct {
 	ChannelName
 
 	Body *struct {
@@ -159,28 +196,28 @@ func (s *service) testChannel(ctx context.Context, in *struct {
 			audit.Set("model", in.Body.Model), audit.Set("stream", in.Body.Stream), audit.Set("own_key", in.Body.Key != ""), audit.Set("pay", in.Body.Pay),
 		}
 	}
-	if !s.Desk.Has(in.Name) {
+	if !o.Desk.Has(in.Name) {
 		return nil, storeFault("channel", in.Name, storage.ErrNotFound)
 	}
 	// Whoever asked may be gone when the video is there: the audit log says where the vendor has it.
 	trial.Told = func(job string) { x.Act.Changes = append(x.Act.Changes, audit.Set("job", job)) }
-	tested, err := s.Desk.Try(ctx, trial)
+	tested, err := o.Desk.Try(ctx, trial)
 	if err != nil {
 		return nil, err
 	}
 	return &struct{ Body ChannelTested }{tested}, nil
 }
 
-// channelDone does something with a channel and answers with how the channel is doing now.
-func (s *service) channelDone(ctx context.Context, name string, do func() error) (*channelAnswer, error) {
+// done does something with a channel and answers with how the channel is doing now.
+func (o *channelOperations) done(ctx context.Context, name string, do func() error) (*channelAnswer, error) {
 	edge.Of(ctx).Act.Subject = name
-	if !s.Desk.Has(name) {
+	if !o.Desk.Has(name) {
 		return nil, storeFault("channel", name, storage.ErrNotFound)
 	}
 	if err := do(); err != nil {
 		return nil, storeFault("channel", name, err)
 	}
-	states, err := s.Channels(ctx)
+	states, err := o.States(ctx)
 	if err != nil {
 		return nil, storeFault("channel", name, err)
 	}

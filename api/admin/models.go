@@ -137,29 +137,46 @@ func (u *modelUses) of(ctx context.Context, usage UsageReader) ([]ledger.Row, ti
 	return u.sums, u.at, nil
 }
 
-// addModels adds what the channels make of models.
-func (s *service) addModels(g *edge.Group) {
+// ModelOptions are what the operations on models work with.
+type ModelOptions struct {
+	// Catalogue lists the models of the channels, Durations how long their videos take.
+	Catalogue Catalogue
+	Durations Durations
+}
+
+// modelOperations are those on the models that the channels make.
+type modelOperations struct {
+	ModelOptions
+
+	states func(ctx context.Context) ([]router.ChannelState, error)
+	usage  UsageReader
+	prices *pricing.List
+	uses   modelUses
+}
+
+// add adds what the channels make of models.
+func (o *modelOperations) add(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListModels", Method: http.MethodGet, Path: Root + "/models", Summary: "List the models of all groups",
 		Description: "What reaches each model, who serves it now, what it costs, how long its videos take and what it was used for; and what was used without a price.",
 		Responses:   edge.DeclareDefault(),
-	}, s.listModels)
+	}, o.list)
 }
 
-func (s *service) listModels(ctx context.Context, _ *struct{}) (*struct{ Body adminModelList }, error) {
-	models, open := s.Catalogue.Catalogue()
+func (o *modelOperations) list(ctx context.Context, _ *struct{}) (*struct{ Body adminModelList }, error) {
+	models, open := o.Catalogue.Catalogue()
 	list := adminModelList{Object: "list", Data: make([]adminModel, len(models)), Open: orNone(open), Unpriced: []adminUnpriced{}}
 	states := make(map[string]string)
-	if channels, err := s.Channels(ctx); err == nil { // without it the list is as true, but for who serves now
+	if channels, err := o.states(ctx); err == nil { // without it the list is as true, but for who serves now
 		for _, channel := range channels {
 			states[channel.Name] = channel.State
 		}
 	}
 	for i, model := range models {
-		list.Data[i] = s.newModel(model, states)
+		list.Data[i] = o.show(model, states)
 	}
-	s.time(ctx, models, list.Data)
-	sums, at, err := s.uses.of(ctx, s.Usage)
+	o.time(ctx, models, list.Data)
+	sums, at, err := o.uses.of(ctx, o.usage)
 	if err != nil {
 		return &struct{ Body adminModelList }{list}, nil //nolint:nilerr // the list says that uses are not known
 	}
@@ -171,7 +188,7 @@ func (s *service) listModels(ctx context.Context, _ *struct{}) (*struct{ Body ad
 				list.Data[i].LastMonth = &use
 			}
 		}
-		if _, priced := s.prices.Of(sum.Model); !priced && sum.Model != "" {
+		if _, priced := o.prices.Of(sum.Model); !priced && sum.Model != "" {
 			list.Unpriced = append(list.Unpriced, adminUnpriced{sum.Model, use})
 		}
 	}
@@ -179,7 +196,7 @@ func (s *service) listModels(ctx context.Context, _ *struct{}) (*struct{ Body ad
 	return &struct{ Body adminModelList }{list}, nil
 }
 
-func (s *service) newModel(model router.Listed, states map[string]string) adminModel {
+func (o *modelOperations) show(model router.Listed, states map[string]string) adminModel {
 	shown := adminModel{ID: model.ID, Formats: []string{}, Groups: orNone(model.Groups), Channels: []adminModelChannel{}}
 	if model.Public != model.ID {
 		shown.AliasOf = model.Public
@@ -193,7 +210,7 @@ func (s *service) newModel(model router.Listed, states map[string]string) adminM
 			Weight: channel.Weight, State: states[channel.Name],
 		})
 	}
-	if price, ok := s.prices.Of(model.Public); ok {
+	if price, ok := o.prices.Of(model.Public); ok {
 		shown.Price = newModelPrice(price)
 	}
 	if model.Video != nil {
@@ -204,7 +221,7 @@ func (s *service) newModel(model router.Listed, states map[string]string) adminM
 }
 
 // time fills in how long jobs usually take.
-func (s *service) time(ctx context.Context, models []router.Listed, list []adminModel) {
+func (o *modelOperations) time(ctx context.Context, models []router.Listed, list []adminModel) {
 	var asked []taskindex.Timed
 	for _, model := range models {
 		if slices.Contains(model.Endpoints, providers.Endpoint{Operation: providers.VideoTask}) {
@@ -213,7 +230,7 @@ func (s *service) time(ctx context.Context, models []router.Listed, list []admin
 			}
 		}
 	}
-	usual, err := s.Durations.UsualOf(ctx, asked)
+	usual, err := o.Durations.UsualOf(ctx, asked)
 	if err != nil {
 		return // as what is not known
 	}

@@ -47,18 +47,24 @@ type adminPriceDraft struct {
 	Missing   []string           `json:"missing" nullable:"false" doc:"Models that the list does not have"`
 }
 
-// addPrices adds the draft of prices.
-func (s *service) addPrices(g *edge.Group) {
+// priceOperations draft prices for the models of the catalogue.
+type priceOperations struct {
+	catalogue Catalogue
+	prices    *pricing.List
+}
+
+// add adds the draft of prices.
+func (o *priceOperations) add(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminDraftPrices", Method: http.MethodPost, Path: Root + "/prices/draft", Summary: "Draft prices from a public list",
 		Description: "The body is LiteLLM's model_prices_and_context_window.json, models.dev's api.json or OpenRouter's /api/v1/models, up to 8 MiB. Nothing is " +
 			"fetched and nothing is changed: the answer has YAML to put into the configuration file, and what it differs in. Prices for long " +
 			"inputs, for tiers and for tools are not read; the list's currency is taken for the file's.",
 		MaxBodyBytes: priceListMost, BodyReadTimeout: priceListTimeout, Responses: edge.DeclareDefault(),
-	}, s.draftPrices)
+	}, o.draft)
 }
 
-func (s *service) draftPrices(_ context.Context, in *struct {
+func (o *priceOperations) draft(_ context.Context, in *struct {
 	Body json.RawMessage `doc:"The list"`
 },
 ) (*struct{ Body adminPriceDraft }, error) {
@@ -67,7 +73,7 @@ func (s *service) draftPrices(_ context.Context, in *struct {
 		return nil, &providers.Fault{Kind: providers.Invalid, Message: "Invalid request: this is none of the price lists that are read: " + pricing.ErrOffers.Error() + ".", Err: err}
 	}
 	draft := adminPriceDraft{Object: "price_draft", Source: offers.Source, Data: []adminPriceChange{}, Ambiguous: []adminAmbiguous{}, Missing: []string{}}
-	models, _ := s.Catalogue.Catalogue()
+	models, _ := o.catalogue.Catalogue()
 	var yaml bytes.Buffer
 	for _, model := range models {
 		if model.Public != model.ID {
@@ -80,7 +86,7 @@ func (s *service) draftPrices(_ context.Context, in *struct {
 		case !found:
 			draft.Missing = append(draft.Missing, model.ID)
 		default:
-			change := s.change(model.ID, offer)
+			change := o.change(model.ID, offer)
 			draft.Data = append(draft.Data, change)
 			if change.Change != "same" {
 				writePrice(&yaml, model.ID, change.After)
@@ -111,9 +117,9 @@ func find(offers *pricing.Offers, model router.Listed) (offer pricing.Offer, fou
 }
 
 // change is what an offer makes of a model's price.
-func (s *service) change(model string, offer pricing.Offer) adminPriceChange {
+func (o *priceOperations) change(model string, offer pricing.Offer) adminPriceChange {
 	change := adminPriceChange{Model: model, Found: offer.Name, Change: "new", After: new(ModelPrice)}
-	if price, ok := s.prices.Of(model); ok {
+	if price, ok := o.prices.Of(model); ok {
 		change.Before, change.Change = newModelPrice(price), "same"
 		*change.After = *change.Before
 	}

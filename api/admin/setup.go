@@ -67,35 +67,44 @@ type adminSetup struct {
 	Data      []SetupResult `json:"data" nullable:"false"`
 }
 
-// setupState is the last look at the set-up, shared by all who ask a moment later.
-type setupState struct {
+// SetupOptions are what the look at the set-up works with.
+type SetupOptions struct {
+	Checks []SetupCheck
+	// Version is the program's own.
+	Version string
+}
+
+// setupOperations look at the set-up. The last look is shared by all who ask a moment later.
+type setupOperations struct {
+	SetupOptions
+
 	mu   sync.Mutex
 	last adminSetup
 }
 
-// addSetup adds the look at the set-up.
-func (s *service) addSetup(g *edge.Group) {
+// add adds the look at the set-up.
+func (o *setupOperations) add(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminGetSetup", Method: http.MethodGet, Path: Root + "/setup", Summary: "Look at the set-up",
 		Description: "Checks what the gateway stands on, each part for itself and all at once, and names the command that mends what is wrong. " +
 			"It answers within five seconds whatever is away; answers of the last two seconds are shared.",
 		Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, _ *struct{}) (*struct{ Body adminSetup }, error) {
-		return &struct{ Body adminSetup }{s.lookAtSetup(ctx)}, nil
+		return &struct{ Body adminSetup }{o.run(ctx)}, nil
 	})
 }
 
-// lookAtSetup runs all checks, or repeats what they said a moment ago.
-func (s *service) lookAtSetup(ctx context.Context) adminSetup {
-	s.setup.mu.Lock()
-	defer s.setup.mu.Unlock()
-	if time.Since(s.setup.last.CheckedAt) < setupFor {
-		return s.setup.last
+// run runs all checks, or repeats what they said a moment ago.
+func (o *setupOperations) run(ctx context.Context) adminSetup {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if time.Since(o.last.CheckedAt) < setupFor {
+		return o.last
 	}
 	ctx = context.WithoutCancel(ctx) // who leaves must not make the next one read that
-	found := adminSetup{Object: "setup", Status: SetupOK, Version: s.Version, Data: make([]SetupResult, len(s.Setup))}
+	found := adminSetup{Object: "setup", Status: SetupOK, Version: o.Version, Data: make([]SetupResult, len(o.Checks))}
 	var all sync.WaitGroup
-	for i, check := range s.Setup {
+	for i, check := range o.Checks {
 		all.Go(func() { found.Data[i] = RunSetupCheck(ctx, check) })
 	}
 	all.Wait()
@@ -103,7 +112,7 @@ func (s *service) lookAtSetup(ctx context.Context) adminSetup {
 		found.Status = worse(found.Status, check.Status)
 	}
 	found.CheckedAt = time.Now().UTC()
-	s.setup.last = found
+	o.last = found
 	return found
 }
 

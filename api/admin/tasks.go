@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"errors"
 	"hash/crc32"
 	"net/http"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"modelrelay/api/edge"
 	"modelrelay/providers"
-	"modelrelay/storage"
 	"modelrelay/storage/audit"
 	"modelrelay/workflows"
 	"modelrelay/workflows/tasks"
@@ -77,24 +75,41 @@ type taskAnswer struct {
 	Body tasks.Story
 }
 
-// addTasks adds the operations on tasks.
-func (s *service) addTasks(g *edge.Group) {
+// TaskOptions are what the operations on tasks work with.
+type TaskOptions struct {
+	// Operator has the tasks of all tokens, Webhooks their deliveries.
+	Operator Operator
+	Webhooks Redeliverer
+	// Counter counts them; Content serves what they made.
+	Counter Counter
+	Content ServeContent
+}
+
+// taskOperations are those on the tasks of all tokens.
+type taskOperations struct {
+	TaskOptions
+
+	names tokenNames
+}
+
+// add adds the operations on tasks.
+func (o *taskOperations) add(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListTasks", Method: http.MethodGet, Path: tasksPath, Summary: "List the tasks of all tokens",
 		Description: "Newest first, as Temporal's visibility knows them, a moment late. Who asks for the same page within two seconds gets the same answer.",
 		Responses:   edge.DeclareDefault(),
-	}, s.listTasks)
+	}, o.list)
 	huma.Register(g, huma.Operation{
 		OperationID: "adminGetTask", Method: http.MethodGet, Path: taskPath, Summary: "Tell all there is to know of a task",
 		Description: "Its attempts with tickets and faults, its steps, what it waits for, its outputs, its webhook.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*taskAnswer, error) {
-		return s.showTask(ctx, in.ID, nil)
+		return o.show(ctx, in.ID, nil)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminCancelTask", Method: http.MethodPost, Path: taskPath + "/cancel", Summary: "Cancel a task",
 		Description: "As its client could. Waits up to two seconds for the end. A task that has ended: 409.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*taskAnswer, error) {
-		return s.endTask(ctx, in.ID, s.Tasks.Cancel(ctx, in.ID))
+		return o.end(ctx, in.ID, o.Operator.Cancel(ctx, in.ID))
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminFailTask", Method: http.MethodPost, Path: taskPath + "/fail", Summary: "End a task as failed",
@@ -109,26 +124,27 @@ func (s *service) addTasks(g *edge.Group) {
 	},
 	) (*taskAnswer, error) {
 		edge.Of(ctx).Act.Changes = []audit.Change{audit.Set("reason", in.Body.Reason)}
-		return s.endTask(ctx, in.ID, s.Tasks.Fail(ctx, in.ID, in.Body.Reason))
+		return o.end(ctx, in.ID, o.Operator.Fail(ctx, in.ID, in.Body.Reason))
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRetryArchive", Method: http.MethodPost, Path: taskPath + "/retry-archive", Summary: "Archive a task again",
 		Description: "Only for a task that failed with archive_failed; any other is answered 409.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*taskAnswer, error) {
-		_, err := s.Tasks.RetryArchive(ctx, in.ID)
-		return s.showTask(ctx, in.ID, err)
+		_, err := o.Operator.RetryArchive(ctx, in.ID)
+		return o.show(ctx, in.ID, err)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRedeliver", Method: http.MethodPost, Path: taskPath + "/redeliver", Summary: "Deliver the event of a task's end to its webhook again",
 		Description: "The event keeps its id. Waits up to ten seconds for the receiver; the delivery goes on without this request.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TaskName) (*struct{ Body adminNotice }, error) {
 		edge.Of(ctx).Act.Subject = in.ID
-		notice, err := s.Webhooks.Redeliver(ctx, in.ID, redeliverWait)
+		notice, err := o.Webhooks.Redeliver(ctx, in.ID, redeliverWait)
 		if err != nil {
 			return nil, err
 		}
 		return &struct{ Body adminNotice }{newNotice(notice)}, nil
 	})
+	o.addWatch(g)
 }
 
 // adminNotice is how far a delivery got.
@@ -154,7 +170,7 @@ func newNotice(n tasks.Notice) adminNotice {
 // redeliverWait is how long a redelivery is waited for: most receivers answer at once.
 const redeliverWait = 10 * time.Second
 
-func (s *service) listTasks(ctx context.Context, in *tasksQuery) (*struct{ Body adminTaskList }, error) {
+func (o *taskOperations) list(ctx context.Context, in *tasksQuery) (*struct{ Body adminTaskList }, error) {
 	since, until, err := span(in.Since, in.Until)
 	if err != nil {
 		return nil, err
@@ -166,11 +182,11 @@ func (s *service) listTasks(ctx context.Context, in *tasksQuery) (*struct{ Body 
 	if !ok {
 		return nil, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
 	}
-	token, err := s.tokenID(ctx, in.Token)
+	token, err := o.names.id(ctx, in.Token)
 	if err != nil {
 		return nil, err
 	}
-	found, next, err := s.Tasks.Page(ctx, tasks.Filter{
+	found, next, err := o.Operator.Page(ctx, tasks.Filter{
 		Token: token, Model: in.Model, Channel: in.Channel, Phase: workflows.Phase(in.State), Stuck: in.Stuck, Since: since, Until: until,
 	}, cursor, in.Limit)
 	if err != nil {
@@ -237,38 +253,20 @@ func plainFilters(pairs ...string) error {
 	return nil
 }
 
-// tokenID is the stable id of a token by id or name. One that is not known may have been: it stays as it is.
-func (s *service) tokenID(ctx context.Context, idOrName string) (string, error) {
-	if idOrName == "" {
-		return "", nil
-	}
-	if err := plainFilters("token", idOrName); err != nil {
-		return "", err
-	}
-	token, err := s.Tokens.Find(ctx, idOrName)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return idOrName, nil
-	case err != nil:
-		return "", storeFault("token", idOrName, err)
-	}
-	return token.ID, nil
-}
-
-// endTask waits a while for the end of a task that was told to end, and shows it.
-func (s *service) endTask(ctx context.Context, id string, err error) (*taskAnswer, error) {
+// end waits a while for the end of a task that was told to end, and shows it.
+func (o *taskOperations) end(ctx context.Context, id string, err error) (*taskAnswer, error) {
 	if err == nil {
-		_, _ = s.Tasks.Wait(ctx, id, endWait) // what has come of it is shown next
+		_, _ = o.Operator.Wait(ctx, id, endWait) // what has come of it is shown next
 	}
-	return s.showTask(ctx, id, err)
+	return o.show(ctx, id, err)
 }
 
-// showTask renders a task, or what went wrong before.
-func (s *service) showTask(ctx context.Context, id string, err error) (*taskAnswer, error) {
+// show renders a task, or what went wrong before.
+func (o *taskOperations) show(ctx context.Context, id string, err error) (*taskAnswer, error) {
 	edge.Of(ctx).Act.Subject = id
 	var story tasks.Story
 	if err == nil {
-		story, err = s.Tasks.Show(ctx, id)
+		story, err = o.Operator.Show(ctx, id)
 	}
 	if err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ func newToken(t tokens.Token, now time.Time) adminToken {
 }
 
 // balances fills in when tokens were last used, and what those with a budget have spent and reserved.
-func (s *service) balances(ctx context.Context, tokens []adminToken) error {
+func (o *tokenOperations) balances(ctx context.Context, tokens []adminToken) error {
 	var all, ids []string
 	for _, token := range tokens {
 		all = append(all, token.ID)
@@ -72,7 +72,7 @@ func (s *service) balances(ctx context.Context, tokens []adminToken) error {
 			ids = append(ids, token.ID)
 		}
 	}
-	used, err := s.Money.LastUsed(ctx, all)
+	used, err := o.money.LastUsed(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *service) balances(ctx context.Context, tokens []adminToken) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	found, err := s.Money.Balances(ctx, ids)
+	found, err := o.money.Balances(ctx, ids)
 	if err != nil {
 		return err
 	}

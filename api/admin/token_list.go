@@ -53,7 +53,7 @@ func (q *tokensQuery) wanted(now time.Time) func(*tokens.Token) bool {
 	}
 }
 
-func (s *service) listTokens(ctx context.Context, in *tokensQuery) (*struct{ Body adminTokenList }, error) {
+func (o *tokenOperations) list(ctx context.Context, in *tokensQuery) (*struct{ Body adminTokenList }, error) {
 	if err := plainFilters("group", in.Group, "q", in.Q); err != nil {
 		return nil, err
 	}
@@ -67,10 +67,10 @@ func (s *service) listTokens(ctx context.Context, in *tokensQuery) (*struct{ Bod
 	var err error
 	if in.Sort == byName || in.Sort == "" {
 		var page tokens.Page
-		page, err = s.Tokens.Page(ctx, tokens.PageQuery{After: string(cursor), Limit: in.Limit, Wanted: in.wanted(now)})
+		page, err = o.Keeper.Page(ctx, tokens.PageQuery{After: string(cursor), Limit: in.Limit, Wanted: in.wanted(now)})
 		found, next = page.Tokens, []byte(page.Next)
 	} else {
-		found, next, err = s.sortTokens(ctx, in, cursor, now)
+		found, next, err = o.sorted(ctx, in, cursor, now)
 	}
 	if err != nil {
 		return nil, storeFault("token", "", err)
@@ -79,7 +79,7 @@ func (s *service) listTokens(ctx context.Context, in *tokensQuery) (*struct{ Bod
 	for i, token := range found {
 		list.Data[i] = newToken(token, now)
 	}
-	if err := s.balances(ctx, list.Data); err != nil {
+	if err := o.balances(ctx, list.Data); err != nil {
 		return nil, storeFault("token", "", err)
 	}
 	return &struct{ Body adminTokenList }{list}, nil
@@ -96,8 +96,8 @@ func (p place) compare(other place) int {
 	return cmp.Or(cmp.Compare(p.Value, other.Value), cmp.Compare(p.ID, other.ID))
 }
 
-// sortTokens reads all tokens that fit and returns those of a page in another order than by name, with the cursor behind them.
-func (s *service) sortTokens(ctx context.Context, in *tokensQuery, cursor []byte, now time.Time) (page []tokens.Token, next []byte, err error) {
+// sorted reads all tokens that fit and returns those of a page in another order than by name, with the cursor behind them.
+func (o *tokenOperations) sorted(ctx context.Context, in *tokensQuery, cursor []byte, now time.Time) (page []tokens.Token, next []byte, err error) {
 	var last *place
 	if len(cursor) > 0 {
 		last = new(place)
@@ -105,7 +105,7 @@ func (s *service) sortTokens(ctx context.Context, in *tokensQuery, cursor []byte
 			return nil, nil, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
 		}
 	}
-	count, err := s.Tokens.Count(ctx)
+	count, err := o.Keeper.Count(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -114,7 +114,7 @@ func (s *service) sortTokens(ctx context.Context, in *tokensQuery, cursor []byte
 	}
 	var all []tokens.Token
 	for from := ""; ; {
-		part, err := s.Tokens.Page(ctx, tokens.PageQuery{After: from, Limit: sortedTokens, Wanted: in.wanted(now)})
+		part, err := o.Keeper.Page(ctx, tokens.PageQuery{After: from, Limit: sortedTokens, Wanted: in.wanted(now)})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -123,7 +123,7 @@ func (s *service) sortTokens(ctx context.Context, in *tokensQuery, cursor []byte
 			break
 		}
 	}
-	places, err := s.places(ctx, in.Sort, all)
+	places, err := o.places(ctx, in.Sort, all)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,7 +149,7 @@ func (s *service) sortTokens(ctx context.Context, in *tokensQuery, cursor []byte
 const never = int64(1) << 62
 
 // places tells where tokens stand in an order.
-func (s *service) places(ctx context.Context, sort string, all []tokens.Token) ([]place, error) {
+func (o *tokenOperations) places(ctx context.Context, sort string, all []tokens.Token) ([]place, error) {
 	ids := make([]string, len(all))
 	for i, token := range all {
 		ids[i] = token.ID
@@ -159,9 +159,9 @@ func (s *service) places(ctx context.Context, sort string, all []tokens.Token) (
 	var err error
 	switch sort {
 	case bySpent:
-		spent, err = s.Money.Balances(ctx, ids)
+		spent, err = o.money.Balances(ctx, ids)
 	case byLastUsed:
-		used, err = s.Money.LastUsed(ctx, ids)
+		used, err = o.money.LastUsed(ctx, ids)
 	}
 	places := make([]place, len(all))
 	for i, token := range all {

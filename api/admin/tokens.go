@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"modelrelay/api/edge"
 	"modelrelay/internal/secret"
+	"modelrelay/storage"
 	"modelrelay/storage/audit"
 	"modelrelay/storage/slots"
 	"modelrelay/storage/tokens"
@@ -40,6 +42,27 @@ type TokenName struct {
 	Token string `path:"token" doc:"Id or name"`
 }
 
+// tokenNames finds the tokens that operators name.
+type tokenNames struct{ keeper TokenKeeper }
+
+// id is the stable id of a token by id or name. One that is not known may have been: it stays as it is.
+func (n tokenNames) id(ctx context.Context, idOrName string) (string, error) {
+	if idOrName == "" {
+		return "", nil
+	}
+	if err := plainFilters("token", idOrName); err != nil {
+		return "", err
+	}
+	token, err := n.keeper.Find(ctx, idOrName)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return idOrName, nil
+	case err != nil:
+		return "", storeFault("token", idOrName, err)
+	}
+	return token.ID, nil
+}
+
 type adminSecretRotation struct {
 	TokenName
 
@@ -53,8 +76,23 @@ type tokenAnswer struct {
 	Body adminToken
 }
 
-// answerToken renders a token, or what went wrong with the one that was named.
-func (s *service) answerToken(ctx context.Context, name string, token tokens.Token, err error) (*tokenAnswer, error) {
+// TokenOptions are what the operations on tokens work with.
+type TokenOptions struct {
+	// Keeper has the client tokens; Check returns one that is made or changed as it is stored, or a *providers.Fault that
+	// names the field that is wrong.
+	Keeper TokenKeeper
+	Check  func(tokens.Token) (tokens.Token, error)
+}
+
+// tokenOperations are those on tokens. money tells what each has spent.
+type tokenOperations struct {
+	TokenOptions
+
+	money Settler
+}
+
+// answer renders a token, or what went wrong with the one that was named.
+func (o *tokenOperations) answer(ctx context.Context, name string, token tokens.Token, err error) (*tokenAnswer, error) {
 	x := edge.Of(ctx)
 	x.Act.Subject = name
 	if err != nil {
@@ -62,54 +100,54 @@ func (s *service) answerToken(ctx context.Context, name string, token tokens.Tok
 	}
 	x.Act.Subject = token.ID
 	one := []adminToken{newToken(token, time.Now())}
-	_ = s.balances(ctx, one) // what was asked for is done, and they are not the answer's point
+	_ = o.balances(ctx, one) // what was asked for is done, and they are not the answer's point
 	return &tokenAnswer{Body: one[0]}, nil
 }
 
-// addTokens adds the operations on tokens.
-func (s *service) addTokens(g *edge.Group) {
+// add adds the operations on tokens.
+func (o *tokenOperations) add(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListTokens", Method: http.MethodGet, Path: tokensPath, Summary: "List the tokens",
 		Description: "By name unless another order is asked for; revoked ones too. A page looks at 5,000 tokens at most: one that is shorter than its limit goes on behind after.",
 		Responses:   edge.DeclareDefault(),
-	}, s.listTokens)
+	}, o.list)
 	huma.Register(g, huma.Operation{
 		OperationID: "adminCreateToken", Method: http.MethodPost, Path: tokensPath, Summary: "Make a token",
 		Description: "The answer holds its key, which is shown nowhere else.", DefaultStatus: http.StatusCreated, Responses: edge.DeclareDefault(),
-	}, s.createToken)
+	}, o.create)
 	huma.Register(g, huma.Operation{
 		OperationID: "adminGetToken", Method: http.MethodGet, Path: tokenPath, Summary: "Get a token", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TokenName) (*tokenAnswer, error) {
-		token, err := s.Tokens.Find(ctx, in.Token)
-		return s.answerToken(ctx, in.Token, token, err)
+		token, err := o.Keeper.Find(ctx, in.Token)
+		return o.answer(ctx, in.Token, token, err)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminUpdateToken", Method: http.MethodPatch, Path: tokenPath, Summary: "Change a token",
 		Description: "What is absent stays. The change holds in every process within a second. A token of the configuration file " +
 			"changes there: 409, as where its version is another than the change's.",
 		Responses: edge.DeclareDefault(),
-	}, s.updateToken)
+	}, o.update)
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRevokeToken", Method: http.MethodDelete, Path: tokenPath, Summary: "Revoke a token",
 		Description: "For good, in every process within a second. Its tasks go on, its name is free again.",
 		Responses:   edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TokenName) (*tokenAnswer, error) {
-		token, err := s.Tokens.Find(ctx, in.Token)
+		token, err := o.Keeper.Find(ctx, in.Token)
 		if err == nil {
-			err = s.Tokens.Revoke(ctx, token.ID)
+			err = o.Keeper.Revoke(ctx, token.ID)
 			before := token
 			token.Disabled, token.Revoked = true, true
 			edge.Of(ctx).Act.Changes = TokenChanges(before, token)
 		}
-		return s.answerToken(ctx, in.Token, token, err)
+		return o.answer(ctx, in.Token, token, err)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRotateToken", Method: http.MethodPost, Path: tokenPath + "/rotate", Summary: "Give a token a new key",
 		Description: "The answer holds the new key; the one before is unknown within a second.", Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *TokenName) (*tokenAnswer, error) {
-		token, key, err := s.Tokens.Rotate(ctx, in.Token)
+		token, key, err := o.Keeper.Rotate(ctx, in.Token)
 		edge.Of(ctx).Act.Changes = []audit.Change{audit.Set("hint", token.Hint)}
-		answer, err := s.answerToken(ctx, in.Token, token, err)
+		answer, err := o.answer(ctx, in.Token, token, err)
 		if err == nil {
 			answer.Body.Key = key
 		}
@@ -124,8 +162,8 @@ func (s *service) addTokens(g *edge.Group) {
 		if in.Body != nil && in.Body.Overlap != nil {
 			overlap = time.Duration(*in.Body.Overlap) * time.Second
 		}
-		token, secret, err := s.Tokens.RotateWebhookSecret(ctx, in.Token, overlap)
-		answer, err := s.answerToken(ctx, in.Token, token, err)
+		token, secret, err := o.Keeper.RotateWebhookSecret(ctx, in.Token, overlap)
+		answer, err := o.answer(ctx, in.Token, token, err)
 		if err == nil {
 			answer.Body.WebhookSecret = secret.Reveal()
 		}
@@ -133,27 +171,27 @@ func (s *service) addTokens(g *edge.Group) {
 	})
 }
 
-func (s *service) createToken(ctx context.Context, in *struct{ Body adminTokenCreate }) (*tokenAnswer, error) {
+func (o *tokenOperations) create(ctx context.Context, in *struct{ Body adminTokenCreate }) (*tokenAnswer, error) {
 	secret := in.Body.secret()
 	token := tokens.Token{Name: in.Body.Name, Group: defaultGroup, Weight: 1, Lane: slots.LaneNormal}
 	plain := token
 	err := in.Body.apply(&token, secret)
 	if err == nil {
-		token, err = s.CheckToken(token)
+		token, err = o.Check(token)
 	}
 	var key string
 	if err == nil {
-		token, key, err = s.Tokens.Create(ctx, token)
+		token, key, err = o.Keeper.Create(ctx, token)
 		edge.Of(ctx).Act.Changes = TokenChanges(plain, token)
 	}
-	answer, err := s.answerToken(ctx, in.Body.Name, token, err)
+	answer, err := o.answer(ctx, in.Body.Name, token, err)
 	if err == nil {
 		answer.Body.Key, answer.Body.WebhookSecret = key, secret
 	}
 	return answer, err
 }
 
-func (s *service) updateToken(ctx context.Context, in *struct {
+func (o *tokenOperations) update(ctx context.Context, in *struct {
 	TokenName
 
 	Body adminTokenUpdate
@@ -161,19 +199,19 @@ func (s *service) updateToken(ctx context.Context, in *struct {
 ) (*tokenAnswer, error) {
 	secret := in.Body.secret()
 	var before tokens.Token
-	token, err := s.Tokens.Update(ctx, in.Token, func(token *tokens.Token) error {
+	token, err := o.Keeper.Update(ctx, in.Token, func(token *tokens.Token) error {
 		before = *token
 		err := in.Body.made(*token)
 		if err == nil {
 			err = in.Body.apply(token, secret)
 		}
 		if err == nil {
-			*token, err = s.CheckToken(*token)
+			*token, err = o.Check(*token)
 		}
 		return err
 	})
 	edge.Of(ctx).Act.Changes = TokenChanges(before, token)
-	answer, err := s.answerToken(ctx, in.Token, token, err)
+	answer, err := o.answer(ctx, in.Token, token, err)
 	if err == nil {
 		answer.Body.WebhookSecret = secret
 	}

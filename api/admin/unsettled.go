@@ -127,19 +127,25 @@ func answerUnsettled(list []Unsettled) *unsettledAnswer {
 	return &unsettledAnswer{Body: adminUnsettledList{Object: "list", Data: rows, Amount: sum}}
 }
 
-// addUnsettled adds the operations on money that nobody is going to settle.
-func (s *service) addUnsettled(g *edge.Group) {
+// unsettledOperations are those on money that nobody is going to settle.
+type unsettledOperations struct {
+	money Settler
+	names tokenNames
+}
+
+// add adds the operations on money that nobody is going to settle.
+func (o *unsettledOperations) add(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListUnsettled", Method: http.MethodGet, Path: unsettledPath, Summary: "List money that nobody will settle",
 		Description: "Reservations of calls whose gateway is gone, which shows about a minute later, and of tasks that do not run. " +
 			"Until they are charged or refunded they count against their tokens' budgets.",
 		Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *unsettledQuery) (*unsettledAnswer, error) {
-		token, err := s.tokenID(ctx, in.Token)
+		token, err := o.names.id(ctx, in.Token)
 		if err != nil {
 			return nil, err
 		}
-		list, err := s.Money.Unsettled(ctx, UnsettledFilter{Token: token, Model: in.Model})
+		list, err := o.money.Unsettled(ctx, UnsettledFilter{Token: token, Model: in.Model})
 		if err != nil {
 			return nil, storeFault("reservation", "", err)
 		}
@@ -150,19 +156,19 @@ func (s *service) addUnsettled(g *edge.Group) {
 		OperationID: "adminChargeUnsettled", Method: http.MethodPost, Path: reservationPath + "/charge", Summary: "Charge a reservation",
 		Description: "Its amount counts as spent, and stands in today's ledger as of a call or task that failed." + answer, Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *unsettledName) (*unsettledAnswer, error) {
-		return s.endUnsettled(ctx, in, true)
+		return o.end(ctx, in, true)
 	})
 	huma.Register(g, huma.Operation{
 		OperationID: "adminRefundUnsettled", Method: http.MethodPost, Path: reservationPath + "/refund", Summary: "Refund a reservation",
 		Description: "Its token may spend the amount again; the ledger has nothing of it." + answer, Responses: edge.DeclareDefault(),
 	}, func(ctx context.Context, in *unsettledName) (*unsettledAnswer, error) {
-		return s.endUnsettled(ctx, in, false)
+		return o.end(ctx, in, false)
 	})
 }
 
-func (s *service) endUnsettled(ctx context.Context, in *unsettledName, charge bool) (*unsettledAnswer, error) {
+func (o *unsettledOperations) end(ctx context.Context, in *unsettledName, charge bool) (*unsettledAnswer, error) {
 	edge.Of(ctx).Act.Subject = in.ID
-	token, err := s.tokenID(ctx, in.Token)
+	token, err := o.names.id(ctx, in.Token)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +176,7 @@ func (s *service) endUnsettled(ctx context.Context, in *unsettledName, charge bo
 	if in.ID != everyUnsettled {
 		filter.ID = in.ID
 	}
-	ended, err := EndUnsettled(ctx, s.Money, filter, charge)
+	ended, err := EndUnsettled(ctx, o.money, filter, charge)
 	edge.Of(ctx).Act.Changes = UnsettledChanges(ended)
 	switch {
 	case err != nil:

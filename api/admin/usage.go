@@ -180,19 +180,26 @@ func UsageParameters(groups UsageGroups) []*huma.Param {
 	return list
 }
 
-// addUsage adds the ledger.
-func (s *service) addUsage(g *edge.Group) {
+// usageOperations read the ledger.
+type usageOperations struct {
+	usage  UsageReader
+	prices *pricing.List
+	names  tokenNames
+}
+
+// add adds the ledger.
+func (o *usageOperations) add(g *edge.Group) {
 	g.Handle(huma.Operation{
 		OperationID: "adminUsage", Method: http.MethodGet, Path: Root + "/usage", Summary: "What was used",
 		Description: "Sums of the ledger by day, token, model and channel. A call is in it about a second after its end.",
 		Parameters:  UsageParameters(AllUsage()),
 		Responses:   UsageResponses(g.OpenAPI().Components.Schemas),
-	}, s.readUsage)
+	}, o.read)
 }
 
-// readUsage answers with sums of the ledger.
-func (s *service) readUsage(x *edge.Request, r *http.Request) error {
-	return ServeUsage(x, r, AllUsage(), s.tokenID, s.Usage, s.prices)
+// read answers with sums of the ledger.
+func (o *usageOperations) read(x *edge.Request, r *http.Request) error {
+	return ServeUsage(x, r, AllUsage(), o.names.id, o.usage, o.prices)
 }
 
 // ServeUsage answers with sums of the ledger, of the token whose id tokenID returns for what the query names.

@@ -54,21 +54,21 @@ type adminDeliveryList struct {
 const anyState = "any"
 
 // addWatch adds what looks over all tasks: how many there are, their webhooks, and what they made.
-func (s *service) addWatch(g *edge.Group) {
+func (o *taskOperations) addWatch(g *edge.Group) {
 	huma.Register(g, huma.Operation{
 		OperationID: "adminCountTasks", Method: http.MethodGet, Path: tasksPath + "/counts", Summary: "Count the tasks of all tokens",
 		Description: "A census that is at most ten seconds old and is the same for all who ask one process.", Responses: edge.DeclareDefault(),
-	}, s.countTasks)
+	}, o.count)
 	huma.Register(g, huma.Operation{
 		OperationID: "adminListDeliveries", Method: http.MethodGet, Path: Root + "/deliveries", Summary: "List the deliveries of webhooks",
 		Description: "Those that were given up, unless another state is asked for; newest first, a moment late. The task tells of each delivery's tries.",
 		Responses:   edge.DeclareDefault(),
-	}, s.listDeliveries)
-	s.addContent(g)
+	}, o.deliveries)
+	o.addContent(g)
 }
 
-func (s *service) countTasks(ctx context.Context, _ *struct{}) (*struct{ Body adminTaskCounts }, error) {
-	census, err := s.Counter.Census(ctx)
+func (o *taskOperations) count(ctx context.Context, _ *struct{}) (*struct{ Body adminTaskCounts }, error) {
+	census, err := o.Counter.Census(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *service) countTasks(ctx context.Context, _ *struct{}) (*struct{ Body ad
 	}}, nil
 }
 
-func (s *service) listDeliveries(ctx context.Context, in *deliveriesQuery) (*struct{ Body adminDeliveryList }, error) {
+func (o *taskOperations) deliveries(ctx context.Context, in *deliveriesQuery) (*struct{ Body adminDeliveryList }, error) {
 	since, until, err := span(in.Since, in.Until)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (s *service) listDeliveries(ctx context.Context, in *deliveriesQuery) (*str
 	if !ok {
 		return nil, providers.InvalidField("after", "Invalid request: 'after' is no cursor of this list.")
 	}
-	token, err := s.tokenID(ctx, in.Token)
+	token, err := o.names.id(ctx, in.Token)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s *service) listDeliveries(ctx context.Context, in *deliveriesQuery) (*str
 	if in.State != anyState {
 		filter.Phase = workflows.Phase(in.State)
 	}
-	found, next, err := s.Tasks.Deliveries(ctx, filter, cursor, in.Limit)
+	found, next, err := o.Operator.Deliveries(ctx, filter, cursor, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (s *service) listDeliveries(ctx context.Context, in *deliveriesQuery) (*str
 }
 
 // addContent adds GET and HEAD of a task's output.
-func (s *service) addContent(g *edge.Group) {
+func (o *taskOperations) addContent(g *edge.Group) {
 	file := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
 	fault := map[string]*huma.MediaType{"application/json": {Schema: g.FaultSchema()}}
 	op := huma.Operation{
@@ -133,16 +133,16 @@ func (s *service) addContent(g *edge.Group) {
 			"416": {Description: "The range does not exist", Content: fault},
 		},
 	}
-	g.Handle(op, s.serveContent)
+	g.Handle(op, o.serveContent)
 	op.Method, op.OperationID, op.Hidden = http.MethodHead, "adminHeadTaskContent", true
-	g.Handle(op, s.serveContent)
+	g.Handle(op, o.serveContent)
 }
 
-func (s *service) serveContent(x *edge.Request, r *http.Request) error {
+func (o *taskOperations) serveContent(x *edge.Request, r *http.Request) error {
 	x.Act.Subject, x.Act.Audited = r.PathValue("task_id"), r.Method == http.MethodGet
-	task, err := s.Tasks.Task(r.Context(), x.Act.Subject)
+	task, err := o.Operator.Task(r.Context(), x.Act.Subject)
 	if err != nil {
 		return err
 	}
-	return s.Content(x, r, task)
+	return o.Content(x, r, task)
 }

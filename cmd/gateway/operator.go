@@ -23,25 +23,20 @@ func (p *parts) admin(store *tokens.Store, service *tasks.Client) admin.Options 
 	return admin.Options{
 		Operators: p.operators,
 		Audit:     p.audit,
-		Tokens:    store,
-		CheckToken: func(t tokens.Token) (tokens.Token, error) {
+		Tokens: admin.TokenOptions{Keeper: store, Check: func(t tokens.Token) (tokens.Token, error) {
 			checked, problem := p.current().CheckToken(t)
 			if problem != nil {
 				return t, providers.InvalidField(problem.Key, "Invalid request: '%s' %s.", problem.Key, problem.Message)
 			}
 			return checked, nil
-		},
-		Tasks:    tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace),
-		Webhooks: service,
-		Counter:  counter,
+		}},
+		Tasks:    admin.TaskOptions{Operator: tasks.NewOperator(p.temporal, p.cfg.Temporal.Namespace), Webhooks: service, Counter: counter},
+		Channels: admin.ChannelOptions{Desk: p.desk(p.cfg, p.log), States: p.health.States},
+		Models:   admin.ModelOptions{Catalogue: p.router, Durations: taskindex.NewDurations(p.redis)},
+		Setup:    admin.SetupOptions{Checks: newSetup(p, counter).checks(), Version: cli.ThisBuild().Version},
 		Usage:    ledger.NewReader(p.redis),
 		Money:    p.settler(),
-		Channels: p.health.States,
-		Desk:     p.desk(p.cfg, p.log),
-
-		Setup: newSetup(p, counter).checks(), Version: cli.ThisBuild().Version,
-		Catalogue: p.router, Durations: taskindex.NewDurations(p.redis),
-		Logs: p.calls().logs(),
+		Logs:     p.calls().logs(),
 	}
 }
 
