@@ -67,7 +67,7 @@ func TestBehindProxies(t *testing.T) {
 	t.Parallel()
 	s := stack.NewRelay(t, nil)
 	g := s.StartGateway(stack.GatewayOptions{
-		Channels: s.AnyModel(), TrustedProxies: "127.0.0.1",
+		Channels: s.AnyModel(), More: "trusted_proxies: [127.0.0.1]\n",
 		Tokens: fmt.Sprintf("  - {name: near, key: %[1]s-near, models: [\"*\"], networks: [%[2]s]}\n"+
 			"  - {name: far, key: %[1]s-far, models: [\"*\"], networks: [203.0.113.0/24]}\n", stack.Token, clientAddr),
 	})

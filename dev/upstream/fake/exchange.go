@@ -38,15 +38,26 @@ type Exchange struct {
 	Prompt    string
 	Job       *jobs.Job // of an operation on an existing job
 	tally     *tally
-	Rule      *rule           // the one that spoils this answer, or nil
-	gate      <-chan struct{} // opens to let go what rule holds
-	shapes    []*rule         // those that shape the job behind it
 	accepted  bool
-	Ending    *Ending // set: the stream ends early
 
-	pace  time.Duration // between two events of a stream
+	orders
+	Streaming
+}
+
+// orders are the rules that an exchange falls under.
+type orders struct {
+	Rule   *rule           // the one that spoils this answer, or nil
+	gate   <-chan struct{} // opens to let go what rule holds
+	shapes []*rule         // those that shape the job behind it
+}
+
+// Streaming is when an answer's events are sent.
+type Streaming struct {
+	Next   time.Time // when the next event is due
+	Ending *Ending   // set: the stream ends early
+
+	pace  time.Duration // between two events
 	timer *time.Timer
-	Next  time.Time // when the next event is due
 }
 
 // RequestOf returns what the operation's parse made of the body.

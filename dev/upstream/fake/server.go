@@ -80,7 +80,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, op *Operation) {
 	if !ok {
 		space = new(scratch)
 	}
-	x := &Exchange{ResponseWriter: w, Server: s, Operation: op, HTTP: r, Space: space, pace: s.Settings.ChunkInterval}
+	x := &Exchange{ResponseWriter: w, Server: s, Operation: op, HTTP: r, Space: space, Streaming: Streaming{pace: s.Settings.ChunkInterval}}
 	defer x.release()
 
 	readErr := x.read()

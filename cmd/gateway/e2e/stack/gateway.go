@@ -45,22 +45,21 @@ type Gateway struct {
 
 // GatewayOptions change a gateway's configuration.
 type GatewayOptions struct {
-	TemporalAt     string   // instead of the stack's
-	RedisAt        string   // instead of the stack's
-	ArchiveAt      string   // instead of the stack's
-	RedisQuery     string   // of Redis's URL
-	Args           []string // of the command line, "serve" by default
-	Video          string   // members of the video section
-	Relay          string   // members of the relay section
-	Calls          string   // members of the calls section
-	Channels       string   // instead of the usual ones, as YAML list items; {self} is the gateway's own address
-	Tokens         string   // beside the usual ones, as YAML list items
-	Webhooks       string   // members of the webhooks section
-	AdminKey       string   // opens /admin
-	TrustedProxies string   // proxies that are trusted, as YAML list items
-	Temporal       string   // members of the temporal section, each with a comma before it
-	More           string   // sections beside the usual ones
-	Binary         string   // of another version
+	TemporalAt string   // instead of the stack's
+	RedisAt    string   // instead of the stack's
+	ArchiveAt  string   // instead of the stack's
+	RedisQuery string   // of Redis's URL
+	Args       []string // of the command line, "serve" by default
+	Video      string   // members of the video section
+	Relay      string   // members of the relay section
+	Calls      string   // members of the calls section
+	Channels   string   // instead of the usual ones, as YAML list items; {self} is the gateway's own address
+	Tokens     string   // beside the usual ones, as YAML list items
+	Webhooks   string   // members of the webhooks section
+	AdminKey   string   // opens /admin
+	Temporal   string   // members of the temporal section, each with a comma before it
+	More       string   // sections beside the usual ones
+	Binary     string   // of another version
 }
 
 // StartGateway writes a configuration, starts a gateway and waits until it is ready.
@@ -105,7 +104,6 @@ func (s *Stack) Configure(o GatewayOptions) *Gateway {
 	text := fmt.Sprintf(`listen: %s
 metrics: {listen: 127.0.0.1:0}
 admin_key: %q
-trusted_proxies: [%s]
 log: {level: debug, format: text}
 redis: {url: "redis://%s/0%s"%s}
 temporal: {address: "%s", namespace: default, task_queue: %s%s}
@@ -118,7 +116,7 @@ tokens:
   - {name: demo, key: %s, group: default, models: ["*"]}
   - {name: other, key: %s-other, group: default, models: ["*"]}
 %s%schannels:
-%s`, g.Address, o.AdminKey, o.TrustedProxies, o.RedisAt, o.RedisQuery, sentinel, o.TemporalAt, TaskQueue, o.Temporal, o.ArchiveAt, Bucket, AccessKey, SecretKey, o.Video, o.Relay, o.Calls, o.Webhooks, Token, Token, o.Tokens, o.More, o.Channels)
+%s`, g.Address, o.AdminKey, o.RedisAt, o.RedisQuery, sentinel, o.TemporalAt, TaskQueue, o.Temporal, o.ArchiveAt, Bucket, AccessKey, SecretKey, o.Video, o.Relay, o.Calls, o.Webhooks, Token, Token, o.Tokens, o.More, o.Channels)
 	if err := os.WriteFile(g.ConfigFile, []byte(text), 0o600); err != nil {
 		s.T.Fatal(err)
 	}
@@ -191,58 +189,4 @@ func (g *Gateway) WantNoSecrets(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Channel is one channel of the fake OpenAI upstream, as a YAML list item.
-func (s *Stack) Channel(name, key, more string) string {
-	return fmt.Sprintf(`  - name: %s
-    vendor: openai
-    base_url: http://%s/openai/v1
-    keys: [%s]
-    models: {gpt-4o: , sora-2: , sora-2-pro: , sora-2-manual: , sora-2-fast: , sora-2-long: , sora-2-fast-fail: }
-    groups: [default]
-%s`, name, s.UpstreamAt, key, more)
-}
-
-// EveryVendor is one channel of each fake upstream that makes videos, as YAML list items.
-func (s *Stack) EveryVendor() string {
-	return s.Channel("main", "sk-upstream-main", "") + fmt.Sprintf(`  - name: visual
-    vendor: vendorc
-    base_url: http://%[1]s/vendorc
-    keys: ["ak-upstream-visual:sk-upstream-visual"]
-    models: {jimeng-fast: jimeng_t2v_v30_fast, jimeng-manual: jimeng_t2v_v30_manual, jimeng-fast-fail: jimeng_t2v_v30_fast_fail}
-    groups: [default]
-  - name: chained
-    vendor: generic
-    base_url: http://%[1]s/generic/v1
-    keys: [sk-upstream-chained]
-    models: {generic-video-fast: , generic-video-manual: , generic-video-fast-fail: }
-    groups: [default]
-`, s.UpstreamAt)
-}
-
-// Pairs is a channel for each kind of chat upstream, as YAML list items. That of OpenAI's Responses alone and Anthropic's have, as
-// YAML map members, the models responses and anthropic beside their own.
-func (s *Stack) Pairs(responses, anthropic string) string {
-	var channels strings.Builder
-	for _, c := range []struct{ name, vendor, path, dialect, models string }{
-		{"openai", "openai", "/openai/v1", "both", "gpt-5.2: , text-embedding-3-small: "},
-		{"responses", "openai", "/openai/v1", "responses", responses},
-		{"imitator", "openai", "/openai/v1", "chat", "glm-5: "},
-		{"anthropic", "anthropic", "/anthropic", "", "claude-sonnet-4-5: , claude-opus-4-8: , " + anthropic},
-		{"gemini", "gemini", "/gemini", "", "gemini-2.5-flash: , gemini-3-pro: , gemini-embedding-001: "},
-	} {
-		fmt.Fprintf(&channels, "  - {name: %s, vendor: %s, base_url: \"http://%s%s\", keys: [sk-upstream-%s], groups: [default], models: {%s}, ",
-			c.name, c.vendor, s.UpstreamAt, c.path, c.name, c.models)
-		if c.dialect != "" {
-			fmt.Fprintf(&channels, "dialect: %s", c.dialect)
-		}
-		channels.WriteString("}\n")
-	}
-	return channels.String()
-}
-
-// AnyModel is a channel of the fake OpenAI upstream that takes every model, as a YAML list item.
-func (s *Stack) AnyModel() string {
-	return fmt.Sprintf("  - {name: main, vendor: openai, base_url: http://%s/openai/v1, keys: [sk-upstream-main], models: {\"*\": }}\n", s.UpstreamAt)
 }

@@ -54,11 +54,11 @@ const (
 
 // Stack is one set of services with their own addresses and data, all killable and restartable alone.
 type Stack struct {
-	T                                     *testing.T
-	dir                                   string
-	TemporalAt, RedisAt, S3At, UpstreamAt string // addresses
-	Temporal, Redis, S3, Upstream         *Process
-	Control                               *Control
+	T                         *testing.T
+	dir                       string
+	TemporalAt, RedisAt, S3At string // addresses
+	Temporal, Redis, S3       *Process
+	Upstreams
 	// Sentinels are the addresses of those that know which Redis is the primary; none where the stack has only one Redis.
 	Sentinels []string
 	// startBy is how processes are started; nil: plainly.
@@ -70,40 +70,34 @@ type Stack struct {
 // New starts Temporal, Redis, the S3 store and the upstreams.
 func New(t *testing.T, upstreamFlags ...string) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: FreeAddr(t), RedisAt: FreeAddr(t), S3At: FreeAddr(t), UpstreamAt: FreeAddr(t)}
+	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: FreeAddr(t), RedisAt: FreeAddr(t), S3At: FreeAddr(t), Upstreams: newUpstreams(t, FreeAddr(t))}
 	s.claimSentinels()
 	s.StartTemporal()
 	s.StartRedis()
 	s.StartS3()
-	s.Upstream = Launch(t, "upstream", Bin.Dev, append([]string{
-		"upstream", "--listen", s.UpstreamAt, "--data", filepath.Join(s.dir, "upstream"),
-	}, upstreamFlags...)...)
+	s.startUpstreams(upstreamFlags)
 	for _, p := range []*Process{s.Temporal, s.Redis, s.S3, s.Upstream} {
 		p.AwaitReady(t)
 	}
-	s.Control = &Control{t: t, Base: "http://" + s.UpstreamAt + "/_control"}
 	return s
 }
 
 // NewRelay starts what relayed calls need, Redis and the upstreams, each by start where it is not nil.
 func NewRelay(t *testing.T, start func(*exec.Cmd) error, upstreamFlags ...string) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, S3At: Nowhere, RedisAt: FreeAddr(t), UpstreamAt: FreeAddr(t), startBy: start, relay: true}
+	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, S3At: Nowhere, RedisAt: FreeAddr(t), Upstreams: newUpstreams(t, FreeAddr(t)), startBy: start, relay: true}
 	s.claimSentinels()
 	s.StartRedis()
-	s.Upstream = s.Launch("upstream", Bin.Dev, append([]string{
-		"upstream", "--listen", s.UpstreamAt, "--data", filepath.Join(s.dir, "upstream"),
-	}, upstreamFlags...)...)
+	s.startUpstreams(upstreamFlags)
 	s.Redis.AwaitReady(t)
 	s.Upstream.AwaitReady(t)
-	s.Control = &Control{t: t, Base: "http://" + s.UpstreamAt + "/_control"}
 	return s
 }
 
 // NewStore starts the S3 store alone.
 func NewStore(t *testing.T) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, RedisAt: Nowhere, UpstreamAt: Nowhere, S3At: FreeAddr(t)}
+	s := &Stack{T: t, dir: dataFolder(t), TemporalAt: Nowhere, RedisAt: Nowhere, S3At: FreeAddr(t), Upstreams: newUpstreams(t, Nowhere)}
 	s.StartS3()
 	s.S3.AwaitReady(t)
 	return s
@@ -112,7 +106,7 @@ func NewStore(t *testing.T) *Stack {
 // NewTemporal starts Temporal alone.
 func NewTemporal(t *testing.T) *Stack {
 	t.Helper()
-	s := &Stack{T: t, dir: t.TempDir(), TemporalAt: FreeAddr(t), RedisAt: Nowhere, UpstreamAt: Nowhere, S3At: Nowhere}
+	s := &Stack{T: t, dir: t.TempDir(), TemporalAt: FreeAddr(t), RedisAt: Nowhere, S3At: Nowhere, Upstreams: newUpstreams(t, Nowhere)}
 	s.StartTemporal()
 	s.Temporal.AwaitReady(t)
 	return s
@@ -144,6 +138,12 @@ func (s *Stack) StartRedis() {
 // StartS3 starts the S3 store, after a kill with what it had written.
 func (s *Stack) StartS3() {
 	s.S3 = s.part("s3", s.S3At, "--access-key", AccessKey, "--secret-key", SecretKey, "--bucket", Bucket)
+}
+
+// startUpstreams starts the fake vendors.
+func (s *Stack) startUpstreams(flags []string) {
+	args := []string{"upstream", "--listen", s.UpstreamAt, "--data", filepath.Join(s.dir, "upstream")}
+	s.Upstream = s.Launch("upstream", Bin.Dev, append(args, flags...)...)
 }
 
 // part starts a part of the development stack, of the kind that the tests run on.

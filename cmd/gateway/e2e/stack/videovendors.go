@@ -1,12 +1,5 @@
 package stack
 
-import (
-	"fmt"
-	"io"
-	"net/http"
-	"strings"
-)
-
 // VideoVendor is a vendor that makes videos, as its fake has it. Its channel is called as it is, and so is its model's public name.
 type VideoVendor struct {
 	Name   string
@@ -51,38 +44,3 @@ func VideoVendors() []VideoVendor {
 
 // account stands for the key of a service account.
 const account = "account"
-
-// VideoChannels is a channel of each vendor that makes videos, as YAML list items.
-func (s *Stack) VideoChannels() string {
-	s.T.Helper()
-	var channels strings.Builder
-	for _, v := range VideoVendors() {
-		if v.Vendor == "" {
-			v.Vendor = v.Name
-		}
-		switch v.Key {
-		case "":
-			v.Key = "sk-upstream-" + v.Name
-		case account:
-			v.Key = s.ServiceAccount()
-		}
-		fmt.Fprintf(&channels, "  - {name: %s, vendor: %s, base_url: 'http://%s%s', keys: ['%s'], groups: [default], models: {%s: %s}}\n",
-			v.Name, v.Vendor, s.UpstreamAt, v.Path, v.Key, v.Name, v.Model)
-	}
-	return channels.String()
-}
-
-// ServiceAccount is a key of a service account, in JSON, for whose tokens the fake of Veo is asked.
-func (s *Stack) ServiceAccount() string {
-	s.T.Helper()
-	resp, err := http.Get("http://" + s.UpstreamAt + "/veo/service_account.json")
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	defer resp.Body.Close()
-	key, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		s.T.Fatalf("a service account's key: %d %s, %v", resp.StatusCode, key, err)
-	}
-	return strings.TrimSpace(string(key))
-}
