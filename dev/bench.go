@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"modelrelay/dev/bench"
+	"modelrelay/dev/bench/calls"
+	"modelrelay/dev/bench/stage"
+	"modelrelay/dev/bench/tasks"
 	"modelrelay/dev/process"
 )
 
@@ -64,12 +67,14 @@ func (c *benchCommand) Run(e environment) error {
 			return fmt.Errorf("--pictures: %w", err)
 		}
 	}
-	return measure(e, c.Keep, c.Limit, func(ctx context.Context, o bench.Options) error {
-		o.Rounds, o.Connections, o.Requests, o.Streams = c.Rounds, c.Connections, c.Requests, c.Streams
-		o.Leavers, o.SlowReaders, o.Bodies, o.Tasks, o.Lives, o.Line = c.Leavers, c.SlowReaders, c.Bodies, c.Tasks, c.Lives, c.Line
-		o.StreamGrowth, o.TaskGrowth, o.Pictures = c.StreamGrowth, c.TaskGrowth, pictures
-		o.Crowd, o.Places, o.Large = c.Crowd, c.Places, c.Large
-		report, err := bench.Run(ctx, o)
+	return measure(e, c.Keep, c.Limit, func(ctx context.Context, on stage.Options) error {
+		on.Rounds, on.Pictures = c.Rounds, pictures
+		report, err := bench.Run(ctx, bench.Options{Options: on, Calls: calls.Sizes{
+			Connections: c.Connections, Requests: c.Requests, Streams: c.Streams, StreamGrowth: c.StreamGrowth,
+			Leavers: c.Leavers, SlowReaders: c.SlowReaders, Bodies: c.Bodies,
+		}, Tasks: tasks.Sizes{
+			Tasks: c.Tasks, Lives: c.Lives, Growth: c.TaskGrowth, Line: c.Line, Crowd: c.Crowd, Places: c.Places, Large: c.Large,
+		}})
 		return errors.Join(err, printed(e, c.JSON, report))
 	})
 }
@@ -86,15 +91,14 @@ type failoverCommand struct {
 
 // Run measures and prints. Errors that clients saw are figures.
 func (c *failoverCommand) Run(e environment) error {
-	return measure(e, c.Keep, c.Limit, func(ctx context.Context, o bench.Options) error {
-		o.Connections = c.Connections
-		report, err := bench.Failover(ctx, bench.FailoverOptions{Options: o, Phase: c.Phase, Rate: c.Rate})
+	return measure(e, c.Keep, c.Limit, func(ctx context.Context, on stage.Options) error {
+		report, err := calls.Failover(ctx, on, calls.FailoverOptions{Connections: c.Connections, Phase: c.Phase, Rate: c.Rate})
 		return errors.Join(err, printed(e, c.JSON, report))
 	})
 }
 
 // measure prepares what every measurement needs, until a signal or the limit ends it.
-func measure(e environment, keep string, limit time.Duration, do func(context.Context, bench.Options) error) (err error) {
+func measure(e environment, keep string, limit time.Duration, do func(context.Context, stage.Options) error) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if underGoRun() {
@@ -124,7 +128,7 @@ func measure(e environment, keep string, limit time.Duration, do func(context.Co
 	if entries, err := os.ReadDir(data); err != nil || len(entries) > 0 {
 		return errors.Join(fmt.Errorf("--keep %s: the folder must be empty", data), err)
 	}
-	return do(ctx, bench.Options{
+	return do(ctx, stage.Options{
 		Program: program, Data: data, Log: e.logger(slog.LevelInfo),
 		Gateway: func(ctx context.Context, file string) error { return buildGateway(ctx, root, file, e) },
 		Floor:   func(ctx context.Context, file string) error { return buildFloor(ctx, root, file, e) },

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"modelrelay/dev/bench"
+	"modelrelay/dev/bench/stage"
+	"modelrelay/dev/bench/tasks"
 )
 
 type scaleCommand struct {
@@ -21,13 +22,13 @@ type scaleCommand struct {
 
 // Run measures and prints. A task that is lost, paid twice or failed is an error.
 func (c *scaleCommand) Run(e environment) error {
-	return measure(e, c.Keep, c.Limit, func(ctx context.Context, o bench.Options) error {
+	return measure(e, c.Keep, c.Limit, func(ctx context.Context, on stage.Options) error {
 		if c.Parts == production {
 			if err := prepareProduction(ctx, e.stderr); err != nil {
 				return err
 			}
 		}
-		report, err := bench.Scale(ctx, bench.ScaleOptions{Options: o, Parts: string(c.Parts), Sizes: c.Sizes, APIs: c.APIs, Workers: c.Workers})
+		report, err := tasks.Scale(ctx, on, tasks.ScaleOptions{Parts: string(c.Parts), Sizes: c.Sizes, APIs: c.APIs, Workers: c.Workers})
 		return errors.Join(err, printed(e, c.JSON, report))
 	})
 }

@@ -1,0 +1,89 @@
+package calls
+
+import (
+	"context"
+	"fmt"
+
+	"modelrelay/dev/bench/figures"
+	"modelrelay/dev/bench/stage"
+)
+
+// target is what a load is sent to.
+type target struct {
+	name, addr  string
+	prefix, key string // of the path, and of the Authorization header
+	// model and streamModel are asked for in place of the load's own; "" for those.
+	model, streamModel string
+	// messages: the chats are of Anthropic's format.
+	messages bool
+	pid      int
+}
+
+// pair starts a floor and a gateway.
+func (b *Bench) pair(ctx context.Context) (floor, gateway target, err error) {
+	proxy, err := b.proxy(ctx)
+	if err != nil {
+		return target{}, target{}, err
+	}
+	floor = target{name: "floor", addr: proxy.Addr, prefix: "/openai", key: stage.UpstreamKey, pid: proxy.PID()}
+	gateway, err = b.gateway(ctx, "gateway.yaml", "")
+	return floor, gateway, err
+}
+
+// gateway starts one without a worker, which is for tasks. Its configuration stands in a file of that name; more are further
+// sections of it, as YAML.
+func (b *Bench) gateway(ctx context.Context, file, more string) (target, error) {
+	addr, err := stage.FreeAddress()
+	if err != nil {
+		return target{}, err
+	}
+	config, err := b.WriteConfig(file, append(b.config(addr), more...))
+	if err != nil {
+		return target{}, err
+	}
+	relay, err := b.Start(ctx, &stage.Child{Name: figures.Gateway, Addr: addr, Env: b.collector.env()}, b.Answers("/healthz"),
+		b.GatewayBinary(), "serve", "--worker=false", "--config", config)
+	if err != nil {
+		return target{}, err
+	}
+	return target{name: figures.Gateway, addr: relay.Addr, key: stage.ClientKey, pid: relay.PID()}, nil
+}
+
+// direct is the upstream itself.
+func (b *Bench) direct() target { return directTo(b.Upstream) }
+
+func directTo(upstream *stage.Child) target {
+	return target{name: "upstream", addr: upstream.Addr, prefix: "/openai", key: stage.UpstreamKey, pid: upstream.PID()}
+}
+
+// config is that of a gateway with everything on that costs something: a line of log per request, metrics, a token with
+// every limit, a budget and permissions, so that Redis is asked for every call, prices, and the ledger. Traces are the
+// collector's.
+func (b *Bench) config(listen string) []byte {
+	return fmt.Appendf(nil, `listen: %s
+metrics: {listen: 127.0.0.1:0}
+log: {level: info, format: json}
+redis: {url: redis://%s/0}
+temporal: {address: %s}
+archive: {endpoint: http://%s, bucket: videos, access_key: none, secret_key: none-at-all}
+tokens:
+  - name: bench
+    key: %s
+    models: ["gpt-*"]
+    networks: [127.0.0.0/8]
+    operations: [relay]
+    requests_per_minute: 1000000000
+    tokens_per_minute: 1000000000000
+    concurrency: 100000
+    budget: 1000000000
+prices:
+  %s: {input: 0.15, cached_input: 0.075, output: 0.6}
+  %s: {input: 0.15, output: 0.6}
+  %s: {input: 0.15, cached_input: 0.075, output: 0.6}
+  %s: {input: 0.15, output: 0.6}
+channels:
+  - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }}
+  - {name: translated, vendor: anthropic, priority: 1, base_url: http://%s/anthropic, keys: [%s], models: {%s: %s, %s: %s}}
+`, listen, b.Redis.Addr, stage.Nowhere, stage.Nowhere, stage.ClientKey, chatModel, streamModel, translatedModel, translatedStream,
+		b.Upstream.Addr, stage.UpstreamKey, b.Upstream.Addr, stage.UpstreamKey, translatedModel, claudeModel, translatedStream, claudeStream)
+}

@@ -1,0 +1,27 @@
+//go:build unix && !linux
+
+// Package kernel reads from Linux what processes use.
+package kernel
+
+import (
+	"errors"
+	"time"
+)
+
+// errKernel says that there is nothing to measure with.
+var errKernel = errors.New("only Linux tells the CPU time and memory of another process")
+
+// CPUTime needs Linux.
+func CPUTime(int) (time.Duration, error) { return 0, errKernel }
+
+// Resident needs Linux.
+func Resident(int) (now, peak int64, err error) { return 0, 0, errKernel }
+
+// TreeTime needs Linux.
+func TreeTime(int) (time.Duration, error) { return 0, errKernel }
+
+// ResetPeak needs Linux.
+func ResetPeak(int) error { return errKernel }
+
+// ShareCore needs Linux.
+func ShareCore(...int) (func() error, error) { return nil, errKernel }

@@ -1,0 +1,111 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"modelrelay/dev/bench/kernel"
+	"modelrelay/dev/bench/stage"
+)
+
+const (
+	bucket    = "videos"
+	accessKey = "bench"
+	secretKey = "bench-secret"
+)
+
+// cluster is a gateway for tasks with each of its processes apart, so that each one's cost is its own: a front without
+// a worker, a worker, Temporal and a store.
+type cluster struct {
+	temporal, store, front, worker *stage.Child
+	base                           string // of the front
+}
+
+// setting is how a cluster is set up.
+type setting struct {
+	places  int    // for jobs at the one channel; 0: no limit
+	webhook string // hears of every task's end; "": nobody does
+}
+
+// cluster starts Temporal, a store, a front and a worker. They end with the load.
+func (b *Bench) cluster(ctx context.Context, set setting) (*cluster, error) {
+	c := new(cluster)
+	for _, part := range []struct {
+		into *(*stage.Child)
+		name string
+		more []string
+	}{
+		{&c.temporal, "temporal", []string{"--ui", ""}},
+		{&c.store, "s3", []string{"--access-key", accessKey, "--secret-key", secretKey, "--bucket", bucket}},
+	} {
+		addr, err := stage.FreeAddress()
+		if err != nil {
+			return nil, err
+		}
+		args := append([]string{part.name, "--listen", addr, "--data", b.NewFolder(part.name)}, part.more...)
+		if *part.into, err = b.Start(ctx, &stage.Child{Name: part.name, Addr: addr}, stage.Connects, b.Options.Program, args...); err != nil {
+			return nil, err
+		}
+	}
+	addr, err := stage.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	config, err := b.WriteConfig("cluster.yaml", b.clusterConfig(c, addr, set))
+	if err != nil {
+		return nil, err
+	}
+	// The worker first: it gives Temporal what the front's tasks need.
+	if c.worker, err = b.Start(ctx, &stage.Child{Name: "worker"}, stage.Runs, b.GatewayBinary(), "worker", "--config", config); err != nil {
+		return nil, err
+	}
+	if c.front, err = b.Start(ctx, &stage.Child{Name: "front", Addr: addr}, b.Answers("/readyz?for=video"), b.GatewayBinary(), "serve", "--worker=false", "--config", config); err != nil {
+		return nil, err
+	}
+	c.base = "http://" + addr
+	return c, nil
+}
+
+func (b *Bench) clusterConfig(c *cluster, listen string, set setting) []byte {
+	webhook := ""
+	if set.webhook != "" {
+		webhook = ", webhook_url: \"" + set.webhook + "\", webhook_secret: " + hookSecret
+	}
+	return fmt.Appendf(nil, `listen: %s
+metrics: {listen: 127.0.0.1:0}
+log: {level: info, format: json}
+redis: {url: redis://%s/1}
+temporal: {address: %s}
+archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
+video: {max_output_bytes: 8GiB}
+webhooks: {allow_private_networks: true}
+tokens:
+  - {name: bench, key: %s, requests_per_minute: 1000000000, reads_per_minute: -1%s}
+channels:
+  - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }, max_jobs: %d}
+`, listen, b.Redis.Addr, c.temporal.Addr, c.store.Addr, bucket, accessKey, secretKey, stage.ClientKey, webhook, b.Upstream.Addr, stage.UpstreamKey, set.places)
+}
+
+// spent is the CPU time of the cluster's processes.
+type spent struct{ temporal, front, worker time.Duration }
+
+func (c *cluster) spent() (sum spent, err error) {
+	for _, p := range []struct {
+		child *stage.Child
+		into  *time.Duration
+	}{{c.temporal, &sum.temporal}, {c.front, &sum.front}, {c.worker, &sum.worker}} {
+		one, wrong := kernel.CPUTime(p.child.PID())
+		*p.into, err = one, errors.Join(err, wrong)
+	}
+	return sum, err
+}
+
+func (s spent) less(other spent) spent {
+	return spent{s.temporal - other.temporal, s.front - other.front, s.worker - other.worker}
+}
+
+func (s spent) plus(other spent) spent {
+	return spent{s.temporal + other.temporal, s.front + other.front, s.worker + other.worker}
+}
