@@ -3,7 +3,6 @@
 package growth
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -77,27 +76,41 @@ func (s Series) figure(size int) (float64, bool) {
 	return s.Points[i].Figure, true
 }
 
-// Markdown writes the charts as one table: a row for each series of each chart, a column for each size.
+// Markdown writes a table for each thing that grows: a row for each series of each chart, a column for each size. Charts of the
+// same thing stand next to each other.
 func Markdown(w io.Writer, charts ...Chart) error {
-	var sizes []int
-	var size string
-	for _, c := range charts {
-		if err := c.check(); err != nil {
-			return err
+	var b strings.Builder
+	for from, to := 0, 0; from < len(charts); from = to {
+		for to = from; to < len(charts) && charts[to].Size == charts[from].Size; to++ {
+			if err := charts[to].check(); err != nil {
+				return err
+			}
 		}
-		sizes, size = append(sizes, c.sizes()...), cmp.Or(size, c.Size)
+		if from > 0 {
+			b.WriteString("\n")
+		}
+		table(&b, charts[from:to])
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// table writes charts of the same thing.
+func table(b *strings.Builder, charts []Chart) {
+	var sizes []int
+	for _, c := range charts {
+		sizes = append(sizes, c.sizes()...)
 	}
 	slices.Sort(sizes)
 	sizes = slices.Compact(sizes)
-	var b strings.Builder
-	fmt.Fprintf(&b, "| %s | |", size)
+	fmt.Fprintf(b, "| %s | |", charts[0].Size)
 	for _, n := range sizes {
-		fmt.Fprintf(&b, " %s |", thousands(n))
+		fmt.Fprintf(b, " %s |", thousands(n))
 	}
 	b.WriteString("\n|---|---|" + strings.Repeat("---|", len(sizes)) + "\n")
 	for _, c := range charts {
 		for _, s := range c.Series {
-			fmt.Fprintf(&b, "| %s | %s |", c.Title, s.Name)
+			fmt.Fprintf(b, "| %s | %s |", c.Title, s.Name)
 			for _, n := range sizes {
 				if figure, ok := s.figure(n); ok {
 					b.WriteString(" " + number(figure))
@@ -107,8 +120,6 @@ func Markdown(w io.Writer, charts ...Chart) error {
 			b.WriteString("\n")
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // number prints three digits that say something.

@@ -35,6 +35,22 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+// TestMarkdownOfTwo: what grows otherwise has a table of its own, with its own sizes.
+func TestMarkdownOfTwo(t *testing.T) {
+	t.Parallel()
+	of := func(size, title string, n int) growth.Chart {
+		return growth.Chart{Title: title, Size: size, Series: []growth.Series{{Name: "s", Points: []growth.Point{{n, 3}}}}}
+	}
+	var got strings.Builder
+	if err := growth.Markdown(&got, of("streams", "a", 64), of("streams", "b", 64), of("tasks", "a", 10)); err != nil {
+		t.Fatal(err)
+	}
+	want := "| streams | | 64 |\n|---|---|---|\n| a | s | 3 |\n| b | s | 3 |\n\n| tasks | | 10 |\n|---|---|---|\n| a | s | 3 |\n"
+	if got.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+	}
+}
+
 // TestSVG: the picture is XML, has every point once, all of them within it, and larger figures stand higher.
 func TestSVG(t *testing.T) {
 	t.Parallel()
