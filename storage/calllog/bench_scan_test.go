@@ -1,7 +1,6 @@
 package calllog_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -14,9 +13,7 @@ func BenchmarkScan(b *testing.B) {
 	client := storagetest.Redis(b)
 	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour})
 	for i := range calllog.DefaultRecent {
-		r := full()
-		r.Status, r.Fault, r.Words, r.Code, r.Task, r.Tries = 200, "", "", "", "", r.Tries[1:]
-		r.Model, r.Agent, r.ID = "gpt-4o", "OpenAI/Python 2.8.1", fmt.Sprintf("req_%026d", i)
+		r := usual(i)
 		log.Add(&r)
 		if i%5000 == 0 {
 			if err := log.Flush(b.Context()); err != nil {

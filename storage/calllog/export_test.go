@@ -9,7 +9,12 @@ import (
 // CheckLine fails unless a record's line is one line of JSON, by whose id it is found, and with no members but its own.
 func CheckLine(t *testing.T, r *Record) {
 	t.Helper()
-	text := string(end(r.append(nil), 0))
+	packed := string(r.pack(nil))
+	unpacked, ok := unpack(nil, packed)
+	text := string(unpacked) + "}"
+	if !ok {
+		t.Fatalf("packed %q", packed)
+	}
 	if strings.ContainsAny(text, "\n\r") || !json.Valid([]byte(text)) {
 		t.Fatalf("line %q", text)
 	}
@@ -26,3 +31,13 @@ func CheckLine(t *testing.T, r *Record) {
 		}
 	}
 }
+
+// Packed is a record as Redis has it, and its line.
+func Packed(r *Record) (packed, line string) {
+	packed = string(packNumber(r.pack(nil), packSkipped, r.Skipped))
+	unpacked, _ := unpack(nil, packed)
+	return packed, string(unpacked) + "}"
+}
+
+// Unpack unpacks what may be none of ours.
+func Unpack(packed string) { _, _ = unpack(nil, packed) }

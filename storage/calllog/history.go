@@ -157,7 +157,7 @@ func (p *pack) hour() string { return p.began.Format(hourLayout) }
 
 // add adds lines; each says when Redis took it.
 func (p *pack) add(lines []byte, written int64) {
-	tail := append(end(appendNumber(nil, "written", written), 0), '\n')
+	tail := append(appendNumber(nil, "written", written), '}', '\n')
 	for line := range bytes.Lines(lines) {
 		line = bytes.TrimSuffix(line, []byte("}\n"))
 		_, _ = p.zstd.Write(line) // into memory

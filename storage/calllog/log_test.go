@@ -87,7 +87,7 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 	write(t, client, r)
 	message := client.XRange(t.Context(), "mr:calls", "-", "+").Val()[0]
-	line, _ := message.Values["c"].(string)
+	line, _ := message.Values["p"].(string)
 	if len(line) > 6000 {
 		t.Errorf("a record of %d bytes", len(line))
 	}
@@ -361,9 +361,7 @@ func FuzzRecord(f *testing.F) {
 func BenchmarkAdd(b *testing.B) {
 	client := storagetest.Client(b, "redis://127.0.0.1:1")
 	log := calllog.New(client, &calllog.Options{FlushEvery: time.Hour})
-	r := full()
-	r.Status, r.Fault, r.Words, r.Code, r.Task, r.Tries = 200, "", "", "", "", r.Tries[1:]
-	r.Model, r.Agent = "gpt-4o", "OpenAI/Python 2.8.1"
+	r := usual(1)
 	for range 20_000 { // so that its blocks are there
 		log.Add(&r)
 	}

@@ -188,9 +188,8 @@ func (r *Reader) keptAt(ctx context.Context, ms int64) (map[string]bool, error) 
 		return nil, storage.RedisError("read calls", err)
 	}
 	kept := make(map[string]bool, len(messages))
-	for _, message := range messages {
-		line, _ := message.Values["c"].(string)
-		kept[textOf(line, "id")] = true
+	for _, e := range entriesOf(messages) {
+		kept[textOf(e.line, "id")] = true
 	}
 	return kept, nil
 }

@@ -286,12 +286,23 @@ func (r *Reader) fetch(ctx context.Context, below string, size int) ([]entry, er
 	if err != nil {
 		return nil, storage.RedisError("read calls", err)
 	}
+	return entriesOf(messages), nil
+}
+
+// entriesOf unpacks records. One that is none has no line.
+func entriesOf(messages []redis.XMessage) []entry {
 	entries := make([]entry, len(messages))
+	var room []byte
 	for i, message := range messages {
-		line, _ := message.Values["c"].(string)
-		entries[i] = entry{message.ID, line}
+		entries[i] = entry{message.ID, ""}
+		if packed, ok := message.Values["p"].(string); !ok {
+			entries[i].line, _ = message.Values["c"].(string)
+		} else if line, ok := unpack(room[:0], packed); ok {
+			room = append(line, '}')
+			entries[i].line = string(room)
+		}
 	}
-	return entries, nil
+	return entries
 }
 
 // writtenAt is when the call at a place was written.
