@@ -1,0 +1,71 @@
+package form_test
+
+import (
+	"testing"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate/form"
+)
+
+// TestOpenAIFaultCodes is what each code of an error within an answer means for whom else is asked. The codes of keys and money are
+// those of https://platform.openai.com/docs/guides/error-codes, those of requests ResponseError's of openai-node 7.55, "slow_down" and
+// "server_is_overloaded" those that openai/codex knows (codex-rs/codex-api/src/sse/responses.rs); statuses as codes are those of
+// OpenRouter's streams (https://openrouter.ai/docs/api-reference/errors), the names with _error those of Anthropic's own endpoint of
+// this dialect.
+func TestOpenAIFaultCodes(t *testing.T) {
+	t.Parallel()
+	type meaning struct {
+		kind  providers.Kind
+		blame providers.Blame
+		key   providers.KeyTrouble
+	}
+	exhausted := meaning{providers.Upstream, providers.BlameKey, providers.KeyExhausted}
+	refused := meaning{providers.Upstream, providers.BlameKey, providers.KeyRefused}
+	limited := meaning{providers.RateLimited, providers.BlameKey, providers.KeyBusy}
+	overloaded := meaning{providers.Overloaded, providers.BlameChannel, 0}
+	invalid := meaning{providers.Invalid, providers.BlameNone, 0}
+	failed := meaning{providers.Upstream, providers.BlameChannel, 0}
+	for err, want := range map[string]meaning{
+		`{"code":"insufficient_quota"}`:                                     exhausted,
+		`{"type":"insufficient_quota","code":null}`:                         exhausted,
+		`{"code":"billing_hard_limit_reached"}`:                             exhausted,
+		`{"code":"billing_not_active"}`:                                     exhausted,
+		`{"code":402}`:                                                      exhausted,
+		`{"code":"account_deactivated"}`:                                    refused,
+		`{"code":"invalid_api_key","type":"invalid_request_error"}`:         refused,
+		`{"type":"authentication_error"}`:                                   refused,
+		`{"code":401}`:                                                      refused,
+		`{"code":"rate_limit_exceeded","type":"tokens"}`:                    limited,
+		`{"type":"rate_limit_error"}`:                                       limited,
+		`{"code":429}`:                                                      limited,
+		`{"code":"429"}`:                                                    limited,
+		`{"code":"server_is_overloaded"}`:                                   overloaded,
+		`{"code":"slow_down","type":"service_unavailable_error"}`:           overloaded,
+		`{"type":"overloaded_error"}`:                                       overloaded,
+		`{"code":503}`:                                                      overloaded,
+		`{"code":529}`:                                                      overloaded,
+		`{"code":"invalid_prompt"}`:                                         invalid,
+		`{"code":"context_length_exceeded"}`:                                invalid,
+		`{"code":"data_residency_mismatch"}`:                                invalid,
+		`{"code":"failed_to_download_image"}`:                               invalid,
+		`{"code":"image_too_large"}`:                                        invalid,
+		`{"code":"empty_image_file"}`:                                       invalid,
+		`{"code":"unsupported_image_media_type"}`:                           invalid,
+		`{"code":"bio_policy"}`:                                             invalid,
+		`{"code":"content_policy_violation"}`:                               invalid,
+		`{"code":"invalid_image"}`:                                          invalid,
+		`{"code":"string_above_max_length","type":"invalid_request_error"}`: invalid,
+		`{"code":400}`:                                                      invalid,
+		`{"code":413}`:                                                      invalid,
+		`{"code":422}`:                                                      invalid,
+		`{"code":"server_error"}`:                                           failed,
+		`{"code":"vector_store_timeout"}`:                                   failed,
+		`{"code":500,"type":"internal_error"}`:                              failed,
+		`{"code":"tomorrow"}`:                                               failed,
+	} {
+		got := form.OpenAIFault(form.Value(err))
+		if (meaning{got.Kind, got.Blame, got.Key}) != want {
+			t.Errorf("%s: got %s, blame %d, key %d, want %+v", err, got.Kind, got.Blame, got.Key, want)
+		}
+	}
+}
