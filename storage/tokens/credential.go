@@ -14,12 +14,10 @@ const fingerprintLetters = 16
 // token is rotated and tells nothing of the key. The token is not judged. storage.ErrNotFound: there is none.
 // A token of the configuration file is answered from memory.
 func (t *Store) Credential(ctx context.Context, id string) (Token, string, error) {
-	for sum, s := range *t.seeds.Load() {
-		if token := s.token.Load(); token.ID == id {
-			return *token, sum.String()[:fingerprintLetters], nil
-		}
+	if token, sum, ok := t.seeds.byID(id); ok {
+		return token, sum.String()[:fingerprintLetters], nil
 	}
-	r, err := t.find(ctx, id)
+	r, err := t.names.find(ctx, id)
 	if err == nil && r.token.ID != id {
 		err = storage.ErrNotFound
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,16 +13,44 @@ import (
 	"modelrelay/storage"
 )
 
-// follow asks for changes until ctx ends.
-func (t *Store) follow(ctx context.Context) {
-	defer close(t.done)
-	tick := time.NewTicker(t.opts.CacheFor / 2)
+// contact tells how it stands with Redis: whether it answers, and whether it has been away for too long.
+type contact struct {
+	outage storage.Outage
+	grace  time.Duration // how long known tokens go on without Redis
+	heard  atomic.Int64  // unix nanoseconds of the last answer of Redis
+	met    atomic.Bool   // Redis has answered
+	stale  atomic.Bool   // grace is over: the memory answers no more
+}
+
+// note takes the outcome of a call and returns err as it came.
+func (c *contact) note(ctx context.Context, err error) error {
+	if c.outage.Note(ctx, time.Now(), err) == nil {
+		c.heard.Store(time.Now().UnixNano())
+	}
+	return err
+}
+
+// follower keeps the memory as Redis has it, and Redis as the seeds have it.
+type follower struct {
+	records *records
+	contact *contact
+	memory  *memory
+	seeds   *seeds
+
+	mu    sync.Mutex // held while changes are read and seeds are written
+	head  string     // latest change seen
+	begun bool       // head was read once
+}
+
+// run asks for changes at every tick until ctx ends.
+func (f *follower) run(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if err := t.catchUp(ctx); err == nil {
-			t.stale.Store(false)
-		} else if time.Since(time.Unix(0, t.heard.Load())) > t.opts.Grace {
-			t.stale.Store(true)
+		if err := f.catchUp(ctx); err == nil {
+			f.contact.stale.Store(false)
+		} else if time.Since(time.Unix(0, f.contact.heard.Load())) > f.contact.grace {
+			f.contact.stale.Store(true)
 		}
 		select {
 		case <-ctx.Done():
@@ -32,26 +62,25 @@ func (t *Store) follow(ctx context.Context) {
 
 // catchUp reads what changed since the last time. After it returned nil, every change made before it was called
 // is seen here.
-func (t *Store) catchUp(ctx context.Context) error {
-	t.following.Lock()
-	defer t.following.Unlock()
-	err := t.readChanges(ctx)
-	if t.out.Note(ctx, time.Now(), err) == nil {
-		t.heard.Store(time.Now().UnixNano())
-		t.met.Store(true)
+func (f *follower) catchUp(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.contact.note(ctx, f.readChanges(ctx))
+	if err == nil {
+		f.contact.met.Store(true)
 	}
 	return err
 }
 
-func (t *Store) readChanges(ctx context.Context) error {
-	head, err := t.client.LIndex(ctx, tokenChangesKey, 0).Result()
+func (f *follower) readChanges(ctx context.Context) error {
+	head, err := f.records.client.LIndex(ctx, tokenChangesKey, 0).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return storage.RedisError("read token changes", err)
 	}
-	if t.following.begun && head == t.following.head {
-		return t.writeSeeds(ctx)
+	if f.begun && head == f.head {
+		return f.writeSeeds(ctx)
 	}
-	changes, err := t.client.LRange(ctx, tokenChangesKey, 0, -1).Result()
+	changes, err := f.records.client.LRange(ctx, tokenChangesKey, 0, -1).Result()
 	if err != nil {
 		return storage.RedisError("read token changes", err)
 	}
@@ -59,38 +88,52 @@ func (t *Store) readChanges(ctx context.Context) error {
 	if len(changes) > 0 {
 		head = changes[0]
 	}
-	sums, all := sumsSince(changes, t.following.head)
-	t.caching.Lock()
-	t.changed.Add(1) // before reading: what was read earlier is no longer cached
-	t.caching.Unlock()
-	if all || !t.following.begun {
-		sums, all = t.known.Keys(), true
-		t.unknown.Purge()
-		for sum := range *t.seeds.Load() {
+	sums, all := sumsSince(changes, f.head)
+	f.memory.change() // before reading
+	if all || !f.begun {
+		sums, all = f.memory.recall(), true
+		for sum := range *f.seeds.list.Load() {
 			sums = append(sums, sum)
 		}
 	}
-	records, err := t.records(ctx, sums)
+	found, err := f.records.read(ctx, sums)
 	if err != nil {
 		return err
 	}
-	seeds := *t.seeds.Load()
-	for _, r := range records {
-		t.unknown.Remove(r.sum)
-		if s, ok := seeds[r.sum]; ok {
-			s.take(r)
+	for _, r := range found {
+		if seed, ok := f.seeds.bySum(r.sum); ok {
+			seed.take(r)
 		}
-		if r.raw == "" {
-			t.known.Remove(r.sum)
-		} else if t.known.Contains(r.sum) { // what nobody asked for takes no other's place
-			t.known.Add(r.sum, &r.token)
-		}
+		f.memory.refresh(r)
 	}
-	t.following.head, t.following.begun = head, true
+	f.head, f.begun = head, true
 	if all {
-		t.following.due = max(t.following.due, seedsMissing) // Redis may have come back empty
+		f.seeds.due = max(f.seeds.due, seedsMissing) // Redis may have come back empty
 	}
-	return t.writeSeeds(ctx)
+	return f.writeSeeds(ctx)
+}
+
+// seed makes next the seeds and writes them, now or as soon as Redis answers.
+func (f *follower) seed(ctx context.Context, next map[keySum]*seeded) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seeds.list.Store(&next)
+	f.seeds.due = seedsWhole
+	if !f.contact.outage.Try(time.Now()) {
+		return nil
+	}
+	err := f.contact.outage.Note(ctx, time.Now(), f.writeSeeds(ctx))
+	if errors.Is(err, storage.ErrUnavailable) {
+		return nil
+	}
+	return err
+}
+
+// writeSeeds writes what is due of the seeds. After a write, whatever became of it, the next look at Redis is a whole one.
+func (f *follower) writeSeeds(ctx context.Context) error {
+	wrote, err := f.seeds.write(ctx)
+	f.begun = f.begun && !wrote
+	return err
 }
 
 // sumsSince are the sums in the changes that are newer than the one called last. all: last is not among them,

@@ -51,110 +51,141 @@ func (s *seeded) take(r record) {
 // revoked stays revoked until the file gives it another key. Names and keys must be unique, else nothing is done.
 // Redis being away is no error: the writing is made up for, and a revocation is learnt when it answers.
 func (t *Store) Seed(ctx context.Context, seeds []Seed) error {
-	before := *t.seeds.Load()
-	next := make(map[keySum]*seeded, len(seeds))
-	names := make(map[string]bool, len(seeds))
-	for i, seed := range seeds {
+	next, err := t.seeds.made(seeds)
+	if err != nil {
+		return err
+	}
+	return t.follower.seed(ctx, next)
+}
+
+// seeds are the tokens of the configuration file.
+type seeds struct {
+	records *records
+	list    atomic.Pointer[map[keySum]*seeded]
+	// due is what is still to be written of them. The follower's lock guards it.
+	due seedsDue
+}
+
+func newSeeds(in *records) *seeds {
+	s := &seeds{records: in}
+	s.list.Store(&map[keySum]*seeded{})
+	return s
+}
+
+// made makes seeds of those of a file, and finds what is wrong with them. One whose key was revoked stays revoked.
+func (s *seeds) made(given []Seed) (map[keySum]*seeded, error) {
+	before := *s.list.Load()
+	next := make(map[keySum]*seeded, len(given))
+	names := make(map[string]bool, len(given))
+	for i, seed := range given {
 		if err := validName(seed.Token.Name); err != nil {
-			return fmt.Errorf("token %d: %w", i+1, err)
+			return nil, fmt.Errorf("token %d: %w", i+1, err)
 		}
 		if err := validKey(seed.Key); err != nil {
-			return fmt.Errorf("token %q: %w", seed.Token.Name, err)
+			return nil, fmt.Errorf("token %q: %w", seed.Token.Name, err)
 		}
 		sum := sumOf(seed.Key)
 		if names[seed.Token.Name] {
-			return fmt.Errorf("token %q: %w: two tokens have this name", seed.Token.Name, storage.ErrExists)
+			return nil, fmt.Errorf("token %q: %w: two tokens have this name", seed.Token.Name, storage.ErrExists)
 		}
 		if next[sum] != nil {
-			return fmt.Errorf("token %q: %w: it has the key of token %q", seed.Token.Name, storage.ErrExists, next[sum].token.Load().Name)
+			return nil, fmt.Errorf("token %q: %w: it has the key of token %q", seed.Token.Name, storage.ErrExists, next[sum].token.Load().Name)
 		}
 		token := seed.Token
 		token.ID, token.Seeded, token.Revoked, token.Hint = token.Name, true, false, hint(seed.Key)
 		if was := before[sum]; was != nil && was.token.Load().Revoked {
 			token.Disabled, token.Revoked = true, true
 		}
-		s := new(seeded)
-		s.token.Store(&token)
-		next[sum] = s
+		one := new(seeded)
+		one.token.Store(&token)
+		next[sum] = one
 		names[token.Name] = true
 	}
-
-	t.following.Lock()
-	defer t.following.Unlock()
-	t.seeds.Store(&next)
-	t.following.due = seedsWhole
-	if !t.out.Try(time.Now()) {
-		return nil
-	}
-	err := t.out.Note(ctx, time.Now(), t.writeSeeds(ctx))
-	if errors.Is(err, storage.ErrUnavailable) {
-		return nil
-	}
-	return err
+	return next, nil
 }
 
-// writeSeeds writes what is due. Processes with different files do not fight: only a Seed call writes the whole.
-func (t *Store) writeSeeds(ctx context.Context) error {
-	seeds := *t.seeds.Load()
-	if t.following.due == seedsWritten || t.following.due == seedsMissing && len(seeds) == 0 {
-		return nil
+// bySum is the seed of a key; false: there is none.
+func (s *seeds) bySum(sum keySum) (*seeded, bool) {
+	one, ok := (*s.list.Load())[sum]
+	return one, ok
+}
+
+// byID is the seed of an id, which is its name, as it is now, and the sum of its key; false: there is none.
+func (s *seeds) byID(id string) (Token, keySum, bool) {
+	for sum, one := range *s.list.Load() {
+		if token := one.token.Load(); token.ID == id {
+			return *token, sum, true
+		}
 	}
-	index, err := t.client.HGetAll(ctx, tokensKey).Result()
+	return Token{}, keySum{}, false
+}
+
+// write writes what is due, under the follower's lock. Processes with different files do not fight: only a Seed call writes
+// the whole. wrote: it put seeds into Redis, or tried to.
+func (s *seeds) write(ctx context.Context) (wrote bool, err error) {
+	list := *s.list.Load()
+	if s.due == seedsWritten || s.due == seedsMissing && len(list) == 0 {
+		return false, nil
+	}
+	index, err := s.records.hashes(ctx)
 	if err != nil {
-		return storage.RedisError("write seeded tokens", err)
+		return false, err
 	}
 	var sums []keySum
-	for sum := range seeds {
+	for sum := range list {
 		sums = append(sums, sum)
 	}
 	for _, hash := range index {
-		if sum, ok := parseKeySum(hash); ok && seeds[sum] == nil {
+		if sum, ok := parseKeySum(hash); ok && list[sum] == nil {
 			sums = append(sums, sum)
 		}
 	}
-	records, err := t.records(ctx, sums)
+	found, err := s.records.read(ctx, sums)
 	if err != nil {
-		return err
+		return false, err
 	}
-	at := make(map[keySum]record, len(records))
-	for _, r := range records {
+	at := make(map[keySum]record, len(found))
+	for _, r := range found {
 		at[r.sum] = r
 	}
 
 	late := false
-	for sum, s := range seeds {
-		changed, err := t.writeSeed(ctx, sum, s, index, at)
+	for sum, one := range list {
+		changed, touched, err := s.writeOne(ctx, sum, one, index, at)
+		wrote = wrote || touched
 		if err != nil {
-			return err
+			return wrote, err
 		}
 		late = late || changed
 	}
-	if t.following.due == seedsWhole {
-		for _, r := range records {
-			if seeds[r.sum] != nil || r.raw == "" || !r.token.Seeded || r.token.Disabled || supersededBy(seeds, r.token.ID) {
+	if s.due == seedsWhole {
+		for _, r := range found {
+			if list[r.sum] != nil || r.raw == "" || !r.token.Seeded || r.token.Disabled || supersededBy(list, r.token.ID) {
 				continue
 			}
 			gone := r.token
 			gone.Disabled = true
-			if err := t.replace(ctx, replacement{old: r, index: r.sum.String(), sum: r.sum, token: gone}); err != nil && !errors.Is(err, errChanged) {
-				return err
+			if err := s.records.replace(ctx, replacement{old: r, index: r.sum.String(), sum: r.sum, token: gone}); err != nil && !errors.Is(err, errChanged) {
+				return wrote, err
 			}
-			t.opts.Log.LogAttrs(ctx, slog.LevelInfo, "token left the configuration", slog.String("token", gone.Name))
+			s.records.log.LogAttrs(ctx, slog.LevelInfo, "token left the configuration", slog.String("token", gone.Name))
 		}
 	}
 	if !late {
-		t.following.due = seedsWritten
+		s.due = seedsWritten
 	}
-	return nil
+	return wrote, nil
 }
 
-// writeSeed puts one seed into Redis. late: somebody else changed it meanwhile, try again.
-func (t *Store) writeSeed(ctx context.Context, sum keySum, s *seeded, index map[string]string, at map[keySum]record) (late bool, err error) {
+// writeOne puts one seed into Redis. late: somebody else changed it meanwhile, try again. wrote: it was tried.
+func (s *seeds) writeOne(
+	ctx context.Context, sum keySum, one *seeded, index map[string]string, at map[keySum]record,
+) (late, wrote bool, err error) {
 	here := at[sum]
-	s.take(here)
-	token := *s.token.Load()
-	if token.Revoked && t.following.due == seedsWhole {
-		t.opts.Log.LogAttrs(ctx, slog.LevelWarn, "token of the configuration is revoked: give it another key", slog.String("token", token.Name))
+	one.take(here)
+	token := *one.token.Load()
+	if token.Revoked && s.due == seedsWhole {
+		s.records.log.LogAttrs(ctx, slog.LevelWarn, "token of the configuration is revoked: give it another key", slog.String("token", token.Name))
 	}
 	old := record{sum: sum, raw: here.raw}
 	var displaced Token // the file gave the key another name
@@ -164,8 +195,8 @@ func (t *Store) writeSeed(ctx context.Context, sum keySum, s *seeded, index map[
 	if oldSum, ok := parseKeySum(index[token.ID]); ok && oldSum != sum && at[oldSum].token.ID == token.ID {
 		old = at[oldSum]
 	}
-	if t.following.due == seedsMissing && (here.raw != "" || old.raw != "") || token.Revoked && here.raw != "" {
-		return false, nil // it is there, maybe as another process's file has it
+	if s.due == seedsMissing && (here.raw != "" || old.raw != "") || token.Revoked && here.raw != "" {
+		return false, false, nil // it is there, maybe as another process's file has it
 	}
 	now := time.Now()
 	token.CreatedAt = now.UTC().Truncate(time.Second)
@@ -176,18 +207,17 @@ func (t *Store) writeSeed(ctx context.Context, sum keySum, s *seeded, index map[
 		}
 	}
 	if same, err := encodeToken(token); err == nil && same == here.raw && index[token.ID] == sum.String() {
-		return false, nil
+		return false, false, nil
 	}
-	t.following.begun = false // whatever happens to Redis now, the next look at it is a whole one
-	err = t.replace(ctx, replacement{sum: sum, old: old, index: index[token.ID], token: token, claim: claimTake, displaced: displaced})
+	err = s.records.replace(ctx, replacement{sum: sum, old: old, index: index[token.ID], token: token, claim: claimTake, displaced: displaced})
 	if errors.Is(err, errChanged) {
-		return true, nil
+		return true, true, nil
 	}
-	return false, err
+	return false, true, err
 }
 
-func supersededBy(seeds map[keySum]*seeded, id string) bool {
-	for _, s := range seeds {
+func supersededBy(list map[keySum]*seeded, id string) bool {
+	for _, s := range list {
 		if s.token.Load().ID == id {
 			return true
 		}

@@ -6,26 +6,17 @@ package tokens
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
-	"modelrelay/internal/secret"
 	"modelrelay/storage"
 )
 
-const (
-	knownTokens  = 20_000          // tokens in the local cache
-	unknownKeys  = 10_000          // wrong keys remembered, apart, so that a flood of them evicts no token
-	unknownFor   = 5 * time.Second // how long a wrong key is remembered when nothing changes
-	readTogether = 512             // records in one round trip
-)
+// readTogether is how many records are read in one round trip.
+const readTogether = 512
 
 // The keys:
 //
@@ -56,33 +47,13 @@ type Options struct {
 // Tokens that were used are held in memory and followed: one goroutine asks Redis twice per CacheFor for the latest
 // change and reads again what changed. So a call with a known key never waits for Redis.
 type Store struct {
-	client redis.UniversalClient
-	opts   Options
-	out    storage.Outage
-
-	seeds   atomic.Pointer[map[keySum]*seeded]
-	known   *lru.Cache[keySum, *Token]
-	unknown *lru.Cache[keySum, int64] // until when, in unix nanoseconds
-	lookups storage.Batch[*lookup]
-
-	indexing struct {
-		sync.Mutex // held while the index is made
-		// broken is how many tokens the index lacked when it was made: those whose records cannot be read have no names.
-		broken atomic.Int64
-	}
-
-	caching sync.Mutex    // held while a record is cached, and while changed grows
-	changed atomic.Uint64 // counts the changes seen; a record read before one is not cached after it
-	heard   atomic.Int64  // unix nanoseconds of the last answer of Redis
-	met     atomic.Bool   // Redis has answered
-	stale   atomic.Bool   // grace is over: the local cache answers no more
-
-	following struct {
-		sync.Mutex          // held while changes are read
-		head       string   // latest change seen
-		begun      bool     // head was read once
-		due        seedsDue // what is still to be written of the seeds
-	}
+	records  *records
+	names    *nameIndex
+	memory   *memory
+	seeds    *seeds
+	contact  *contact
+	follower *follower
+	lookups  storage.Batch[*lookup]
 
 	stop func()
 	done chan struct{}
@@ -97,27 +68,33 @@ type lookup struct {
 
 // New starts to follow changes in Redis until Close. The client stays the caller's.
 func New(client redis.UniversalClient, opts *Options) *Store {
-	t := &Store{client: client, done: make(chan struct{})}
-	t.known, _ = lru.New[keySum, *Token](knownTokens) // fails for no size but one below 1
-	t.unknown, _ = lru.New[keySum, int64](unknownKeys)
+	var o Options
 	if opts != nil {
-		t.opts = *opts
+		o = *opts
 	}
-	if t.opts.CacheFor <= 0 || t.opts.CacheFor > time.Second {
-		t.opts.CacheFor = time.Second
+	if o.CacheFor <= 0 || o.CacheFor > time.Second {
+		o.CacheFor = time.Second
 	}
-	if t.opts.Grace <= 0 {
-		t.opts.Grace = 10 * time.Minute
+	if o.Grace <= 0 {
+		o.Grace = 10 * time.Minute
 	}
-	t.opts.Log = cmp.Or(t.opts.Log, slog.New(slog.DiscardHandler))
-	t.out = storage.Outage{Log: t.opts.Log, What: "tokens: known ones go on from memory"}
-	t.seeds.Store(&map[keySum]*seeded{})
-	t.heard.Store(time.Now().UnixNano())
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	records := &records{client, o.Log}
+	t := &Store{
+		records: records, names: &nameIndex{records: records}, memory: newMemory(), seeds: newSeeds(records),
+		contact: &contact{outage: storage.Outage{Log: o.Log, What: "tokens: known ones go on from memory"}, grace: o.Grace},
+		done:    make(chan struct{}),
+	}
+	t.contact.heard.Store(time.Now().UnixNano())
+	t.follower = &follower{records: records, contact: t.contact, memory: t.memory, seeds: t.seeds}
 	t.lookups = storage.Batch[*lookup]{Most: readTogether, Work: t.lookUp}
 
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the goroutine's own, ended by Close
 	t.stop = cancel
-	go t.follow(ctx)
+	go func() {
+		defer close(t.done)
+		t.follower.run(ctx, o.CacheFor/2)
+	}()
 	return t
 }
 
@@ -135,34 +112,26 @@ func (t *Store) Authenticate(ctx context.Context, key string) (*Token, error) {
 		return nil, errUnknownKey
 	}
 	sum := sumOf(key)
-	if s, ok := (*t.seeds.Load())[sum]; ok {
-		return s.token.Load(), nil
+	if seed, ok := t.seeds.bySum(sum); ok {
+		return seed.token.Load(), nil
 	}
-	if token, ok := t.known.Get(sum); ok && !t.stale.Load() {
+	if token, ok := t.memory.token(sum); ok && !t.contact.stale.Load() {
 		return token, nil
 	}
 	now := time.Now()
-	if until, ok := t.unknown.Get(sum); ok && now.UnixNano() < until {
+	if t.memory.isUnknown(sum, now) {
 		return nil, errUnknownKey
 	}
-	if t.out.Resting(now) {
+	if t.contact.outage.Resting(now) {
 		return nil, errTokensAway
 	}
-	changed := t.changed.Load()
+	changes := t.memory.changes.Load()
 	l := &lookup{sum: sum}
 	t.lookups.Do(ctx, l, make(chan bool, 1))
 	if l.err != nil {
 		return nil, l.err
 	}
-	t.caching.Lock()
-	defer t.caching.Unlock()
-	current := t.changed.Load() == changed
-	switch {
-	case l.token == nil && current:
-		t.unknown.Add(sum, time.Now().Add(unknownFor).UnixNano())
-	case current:
-		t.known.Add(sum, l.token)
-	}
+	t.memory.put(sum, l.token, changes)
 	if l.token == nil {
 		return nil, errUnknownKey
 	}
@@ -180,95 +149,21 @@ func (t *Store) lookUp(ctx context.Context, asked []*lookup) {
 	for i, l := range asked {
 		sums[i], l.err = l.sum, errTokensAway
 	}
-	if !t.out.Try(time.Now()) {
+	if !t.contact.outage.Try(time.Now()) {
 		return
 	}
-	records, err := t.records(ctx, sums)
-	if t.out.Note(ctx, time.Now(), err) == nil {
-		t.heard.Store(time.Now().UnixNano())
-	}
+	found, err := t.records.read(ctx, sums)
+	_ = t.contact.note(ctx, err)
 	for i, l := range asked {
 		l.err = err
-		if err == nil && records[i].raw != "" {
-			l.token = &records[i].token
+		if err == nil && found[i].raw != "" {
+			l.token = &found[i].token
 		}
 	}
-}
-
-// record is one token as it stands in Redis; raw is empty where there is none.
-type record struct {
-	token Token
-	sum   keySum
-	raw   string
-}
-
-// records reads tokens by their sums, one record each, in order.
-func (t *Store) records(ctx context.Context, sums []keySum) ([]record, error) {
-	found := make([]record, len(sums))
-	names := make([]string, 0, min(len(sums), readTogether))
-	for from := 0; from < len(sums); from += readTogether {
-		part := sums[from:min(len(sums), from+readTogether)]
-		names = names[:0]
-		for _, sum := range part {
-			names = append(names, tokenKey(sum.String()))
-		}
-		values, err := t.client.MGet(ctx, names...).Result()
-		if err != nil {
-			return nil, storage.RedisError("read tokens", err)
-		}
-		for i, sum := range part {
-			r := &found[from+i]
-			r.sum = sum
-			raw, ok := values[i].(string)
-			if !ok {
-				continue
-			}
-			if r.token, err = decodeToken(raw); err != nil {
-				// One spoilt record must not lock out the others: it counts as absent.
-				t.opts.Log.LogAttrs(ctx, slog.LevelError, "token record is broken", slog.String("hash", r.sum.String()[:8]))
-				continue
-			}
-			r.raw = raw
-		}
-	}
-	return found, nil
-}
-
-// storedToken is a token's record: the only place that holds webhook secrets in clear.
-type storedToken struct {
-	Token
-	WebhookSecret string      `json:"webhook_secret,omitempty"`
-	OldSecrets    []storedOld `json:"old_webhook_secrets,omitempty"`
-}
-
-type storedOld struct {
-	Secret string    `json:"secret"`
-	Until  time.Time `json:"until"`
-}
-
-func encodeToken(t Token) (string, error) {
-	s := storedToken{Token: t, WebhookSecret: t.WebhookSecret.Reveal()}
-	for _, old := range t.OldWebhookSecrets {
-		s.OldSecrets = append(s.OldSecrets, storedOld{Secret: old.Secret.Reveal(), Until: old.Until})
-	}
-	raw, err := json.Marshal(s)
-	return string(raw), err
-}
-
-func decodeToken(raw string) (Token, error) {
-	var s storedToken
-	if err := json.Unmarshal([]byte(raw), &s); err != nil {
-		return Token{}, err
-	}
-	s.Token.WebhookSecret = secret.Text(s.WebhookSecret)
-	for _, old := range s.OldSecrets {
-		s.OldWebhookSecrets = append(s.OldWebhookSecrets, OldSecret{Secret: secret.Text(old.Secret), Until: old.Until})
-	}
-	return s.Token, nil
 }
 
 // Away tells whether Redis did not answer last time: known tokens go on from memory.
-func (t *Store) Away() bool { return t.out.Away() }
+func (t *Store) Away() bool { return t.contact.outage.Away() }
 
 // Ready tells whether keys can be checked: Redis has answered once, and not been away for longer than the grace since.
-func (t *Store) Ready() bool { return t.met.Load() && !t.stale.Load() }
+func (t *Store) Ready() bool { return t.contact.met.Load() && !t.contact.stale.Load() }

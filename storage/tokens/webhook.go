@@ -10,10 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"modelrelay/internal/secret"
-	"modelrelay/storage"
 )
 
 const (
@@ -102,12 +99,10 @@ func (t *Token) succeed(before Token, now, until time.Time) {
 // webhook: its tasks go on. storage.ErrNotFound: no such token now. ErrRevoked: an operator ended it. storage.ErrUnavailable: Redis is
 // away and the token is not of the file.
 func (t *Store) Webhook(ctx context.Context, id string) (Webhook, error) {
-	token, err := t.byID(ctx, id)
+	token, err := t.records.byID(ctx, id)
 	if err != nil {
-		for _, s := range *t.seeds.Load() {
-			if seed := s.token.Load(); seed.ID == id {
-				token, err = *seed, nil
-			}
+		if seed, _, ok := t.seeds.byID(id); ok {
+			token, err = seed, nil
 		}
 	}
 	switch {
@@ -117,29 +112,6 @@ func (t *Store) Webhook(ctx context.Context, id string) (Webhook, error) {
 		return Webhook{}, fmt.Errorf("webhook of token %q: %w", id, ErrRevoked)
 	}
 	return token.webhook(time.Now()), nil
-}
-
-// byID reads a token from Redis.
-func (t *Store) byID(ctx context.Context, id string) (Token, error) {
-	hash, err := t.client.HGet(ctx, tokensKey, id).Result()
-	if errors.Is(err, redis.Nil) {
-		return Token{}, storage.ErrNotFound
-	}
-	if err != nil {
-		return Token{}, storage.RedisError("read token", err)
-	}
-	sum, ok := parseKeySum(hash)
-	if !ok {
-		return Token{}, storage.ErrNotFound
-	}
-	records, err := t.records(ctx, []keySum{sum})
-	switch {
-	case err != nil:
-		return Token{}, err
-	case records[0].raw == "":
-		return Token{}, storage.ErrNotFound
-	}
-	return records[0].token, nil
 }
 
 // RotateWebhookSecret gives a token a new webhook secret and returns it, which is shown nowhere else. The one before

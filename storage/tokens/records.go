@@ -1,0 +1,232 @@
+package tokens
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/internal/secret"
+	"modelrelay/storage"
+)
+
+// errChanged says that a token changed between reading and writing it.
+var errChanged = errors.New("token changed meanwhile")
+
+// records are the tokens as they stand in Redis.
+type records struct {
+	client redis.UniversalClient
+	log    *slog.Logger
+}
+
+// record is one token as it stands in Redis; raw is empty where there is none.
+type record struct {
+	token Token
+	sum   keySum
+	raw   string
+}
+
+// read reads tokens by their sums, one record each, in order.
+func (s *records) read(ctx context.Context, sums []keySum) ([]record, error) {
+	found := make([]record, len(sums))
+	names := make([]string, 0, min(len(sums), readTogether))
+	for from := 0; from < len(sums); from += readTogether {
+		part := sums[from:min(len(sums), from+readTogether)]
+		names = names[:0]
+		for _, sum := range part {
+			names = append(names, tokenKey(sum.String()))
+		}
+		values, err := s.client.MGet(ctx, names...).Result()
+		if err != nil {
+			return nil, storage.RedisError("read tokens", err)
+		}
+		for i, sum := range part {
+			r := &found[from+i]
+			r.sum = sum
+			raw, ok := values[i].(string)
+			if !ok {
+				continue
+			}
+			if r.token, err = decodeToken(raw); err != nil {
+				// One spoilt record must not lock out the others: it counts as absent.
+				s.log.LogAttrs(ctx, slog.LevelError, "token record is broken", slog.String("hash", r.sum.String()[:8]))
+				continue
+			}
+			r.raw = raw
+		}
+	}
+	return found, nil
+}
+
+// byID reads a token by its id. storage.ErrNotFound: there is none.
+func (s *records) byID(ctx context.Context, id string) (Token, error) {
+	hash, err := s.client.HGet(ctx, tokensKey, id).Result()
+	if errors.Is(err, redis.Nil) {
+		return Token{}, storage.ErrNotFound
+	}
+	if err != nil {
+		return Token{}, storage.RedisError("read token", err)
+	}
+	sum, ok := parseKeySum(hash)
+	if !ok {
+		return Token{}, storage.ErrNotFound
+	}
+	found, err := s.read(ctx, []keySum{sum})
+	switch {
+	case err != nil:
+		return Token{}, err
+	case found[0].raw == "":
+		return Token{}, storage.ErrNotFound
+	}
+	return found[0].token, nil
+}
+
+// hashes are the hashes of all tokens' keys, by the tokens' ids.
+func (s *records) hashes(ctx context.Context) (map[string]string, error) {
+	index, err := s.client.HGetAll(ctx, tokensKey).Result()
+	return index, storage.RedisError("read tokens", err)
+}
+
+// all reads every token, by name and then by age.
+func (s *records) all(ctx context.Context) ([]record, error) {
+	index, err := s.hashes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sums := make([]keySum, 0, len(index))
+	for _, hash := range index {
+		if sum, ok := parseKeySum(hash); ok {
+			sums = append(sums, sum)
+		}
+	}
+	found, err := s.read(ctx, sums)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(r record) bool { return r.raw == "" })
+	slices.SortFunc(found, func(a, b record) int {
+		return cmp.Or(cmp.Compare(a.token.Name, b.token.Name), a.token.CreatedAt.Compare(b.token.CreatedAt), cmp.Compare(a.token.ID, b.token.ID))
+	})
+	return found, nil
+}
+
+// count is how many tokens there are, revoked ones too.
+func (s *records) count(ctx context.Context) (int64, error) {
+	n, err := s.client.HLen(ctx, tokensKey).Result()
+	return n, storage.RedisError("count tokens", err)
+}
+
+// storedToken is a token's record: the only place that holds webhook secrets in clear.
+type storedToken struct {
+	Token
+	WebhookSecret string      `json:"webhook_secret,omitempty"`
+	OldSecrets    []storedOld `json:"old_webhook_secrets,omitempty"`
+}
+
+type storedOld struct {
+	Secret string    `json:"secret"`
+	Until  time.Time `json:"until"`
+}
+
+func encodeToken(t Token) (string, error) {
+	s := storedToken{Token: t, WebhookSecret: t.WebhookSecret.Reveal()}
+	for _, old := range t.OldWebhookSecrets {
+		s.OldSecrets = append(s.OldSecrets, storedOld{Secret: old.Secret.Reveal(), Until: old.Until})
+	}
+	raw, err := json.Marshal(s)
+	return string(raw), err
+}
+
+func decodeToken(raw string) (Token, error) {
+	var s storedToken
+	if err := json.Unmarshal([]byte(raw), &s); err != nil {
+		return Token{}, err
+	}
+	s.Token.WebhookSecret = secret.Text(s.WebhookSecret)
+	for _, old := range s.OldSecrets {
+		s.OldWebhookSecrets = append(s.OldWebhookSecrets, OldSecret{Secret: secret.Text(old.Secret), Until: old.Until})
+	}
+	return s.Token, nil
+}
+
+// replacement is one change of a token's record.
+type replacement struct {
+	token Token  // what shall stand there
+	sum   keySum // of its key
+	index string // the key hash its id stands for now, empty: the id is new
+	old   record // the record to replace; without raw: there is none
+	claim claim
+	// displaced is the token whose key this one takes over: it is then no more. Without an id there is none.
+	displaced Token
+}
+
+// claim says what happens to the token's name.
+type claim string
+
+const (
+	claimNew  claim = "new"  // it must be free and is then this token's
+	claimTake claim = "take" // it becomes this token's
+	claimFree claim = "free" // it becomes free if it was this token's
+)
+
+// replaceScript writes a token's record, its two indexes and the change that every process follows in one step, if
+// all is still as it was read.
+//
+//	KEYS tokens, names, old record, new record, changes, index
+//	ARGV id, name, hash of the id now or "", new hash, old record or "", new record, claim, nonce, displaced id or "", its name
+const replaceScript = `
+if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[3] then return 'changed' end
+if (redis.call('GET', KEYS[3]) or '') ~= ARGV[5] then return 'changed' end
+if ARGV[7] == 'new' and redis.call('HEXISTS', KEYS[2], ARGV[2]) == 1 then return 'exists' end
+if KEYS[3] ~= KEYS[4] then
+	redis.call('DEL', KEYS[3])
+	redis.call('LPUSH', KEYS[5], ARGV[8] .. ' ' .. ARGV[3])
+end
+if ARGV[9] ~= '' and redis.call('HGET', KEYS[1], ARGV[9]) == ARGV[4] then
+	redis.call('HDEL', KEYS[1], ARGV[9])
+	if redis.call('HGET', KEYS[2], ARGV[10]) == ARGV[9] then redis.call('HDEL', KEYS[2], ARGV[10]) end
+	redis.call('ZREM', KEYS[6], ARGV[10] .. '\0' .. ARGV[9])
+end
+redis.call('SET', KEYS[4], ARGV[6])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
+redis.call('ZADD', KEYS[6], 0, ARGV[2] .. '\0' .. ARGV[1])
+if ARGV[7] == 'new' or ARGV[7] == 'take' then
+	redis.call('HSET', KEYS[2], ARGV[2], ARGV[1])
+elseif ARGV[7] == 'free' and redis.call('HGET', KEYS[2], ARGV[2]) == ARGV[1] then
+	redis.call('HDEL', KEYS[2], ARGV[2])
+end
+redis.call('LPUSH', KEYS[5], ARGV[8] .. ' ' .. ARGV[4])
+redis.call('LTRIM', KEYS[5], 0, 255)
+return 'done'
+`
+
+// replace writes a token. errChanged: it is no longer as it was read. storage.ErrExists: the claimed name is in use.
+func (s *records) replace(ctx context.Context, r replacement) error {
+	raw, err := encodeToken(r.token)
+	if err != nil {
+		return err
+	}
+	newKey := tokenKey(r.sum.String())
+	oldKey := newKey
+	if r.old.raw != "" {
+		oldKey = tokenKey(r.old.sum.String())
+	}
+	answer, err := redis.NewScript(replaceScript).Run(ctx, s.client,
+		[]string{tokensKey, tokenNamesKey, oldKey, newKey, tokenChangesKey, tokenIndexKey},
+		r.token.ID, r.token.Name, r.index, r.sum.String(), r.old.raw, raw, string(r.claim), randomLetters(12),
+		r.displaced.ID, r.displaced.Name).Text()
+	switch {
+	case err != nil:
+		return storage.RedisError("write token", err)
+	case answer == "exists":
+		return storage.ErrExists
+	case answer == "changed":
+		return errChanged
+	}
+	return nil
+}
