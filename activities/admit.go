@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -26,6 +27,15 @@ const (
 	// a restart of Redis must not let a long line through at once.
 	slotsPatience = 2 * time.Minute
 )
+
+// Admitter finds the channel and key of an attempt, and a slot there where the channel's jobs are limited.
+type Admitter struct {
+	*Upstreams
+	*SlotKeeper
+	*Listing
+
+	Log *slog.Logger
+}
 
 // AdmitInput asks for a channel.
 type AdmitInput struct {
@@ -79,7 +89,7 @@ type Waiting struct {
 //
 // It asks Redis for limited channels only. While Redis is away, or has no sense to say, their limit is not held, which is
 // logged: a task is worth more than a limit, and an error of this step would end it.
-func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admission, error) {
+func (a *Admitter) Admit(ctx context.Context, in AdmitInput) (Admission, error) {
 	asking, cancel := context.WithTimeout(ctx, admitPatience)
 	defer cancel()
 	admission, err := a.admit(asking, in)
@@ -103,7 +113,7 @@ type AwaitInput struct {
 
 // Await asks for a slot until the task has one. "Not yet" is a benign error with the time of the next ask, later the
 // farther the task stands from the front. Its answer has an assignment.
-func (a *Activities) Await(ctx context.Context, in AwaitInput) (Admission, error) {
+func (a *Admitter) Await(ctx context.Context, in AwaitInput) (Admission, error) {
 	var w Waiting
 	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &w) != nil || len(w.Channels) == 0 {
 		return a.stand(ctx, in, in.Waiting) // the first try looks at the clock only
@@ -148,7 +158,7 @@ func (a *Activities) Await(ctx context.Context, in AwaitInput) (Admission, error
 }
 
 // stand records where the task stands and asks to be run again, but not past the end of its time in the queue.
-func (a *Activities) stand(ctx context.Context, in AwaitInput, w Waiting) (Admission, error) {
+func (a *Admitter) stand(ctx context.Context, in AwaitInput, w Waiting) (Admission, error) {
 	left := time.Until(in.Until) - deadlineMargin
 	if left <= 0 {
 		return Admission{}, fail(Record{Kind: providers.Timeout, Message: "No upstream had room for the task in time.", Deadline: true})
@@ -159,7 +169,7 @@ func (a *Activities) stand(ctx context.Context, in AwaitInput, w Waiting) (Admis
 }
 
 // admit is one ask. Redis being away is an error; everything else is an answer.
-func (a *Activities) admit(ctx context.Context, in AdmitInput) (Admission, error) {
+func (a *Admitter) admit(ctx context.Context, in AdmitInput) (Admission, error) {
 	channels, err := a.candidates(in)
 	if err != nil {
 		a.leave(ctx, in.Waiter, in.Held)
@@ -200,7 +210,7 @@ func (a *Activities) admit(ctx context.Context, in AdmitInput) (Admission, error
 }
 
 // admitUncounted is admit without Redis.
-func (a *Activities) admitUncounted(ctx context.Context, in AdmitInput, why error) Admission {
+func (a *Admitter) admitUncounted(ctx context.Context, in AdmitInput, why error) Admission {
 	channels, err := a.candidates(in)
 	if err != nil {
 		return refused(err)
@@ -210,7 +220,7 @@ func (a *Activities) admitUncounted(ctx context.Context, in AdmitInput, why erro
 }
 
 // candidates are the channels that would do, the preferred one first; at least one without an error.
-func (a *Activities) candidates(in AdmitInput) ([]providers.Channel, error) {
+func (a *Admitter) candidates(in AdmitInput) ([]providers.Channel, error) {
 	if in.Pin == nil {
 		return a.Channels.Candidates(want(in))
 	}
@@ -226,7 +236,7 @@ func (a *Activities) candidates(in AdmitInput) ([]providers.Channel, error) {
 }
 
 // assign chooses the key of a channel.
-func (a *Activities) assign(ctx context.Context, in AdmitInput, channel string, slot bool) Admission {
+func (a *Admitter) assign(ctx context.Context, in AdmitInput, channel string, slot bool) Admission {
 	if in.Pin != nil {
 		to := *in.Pin
 		to.Slot, to.Token = slot, in.Waiter.Token

@@ -24,7 +24,7 @@ func (r *testEnv) limited(limits map[string]int, order ...string) {
 		to.Channel.Name, to.Channel.MaxJobs = name, limits[name]
 		return to
 	}
-	r.acts.Channels = fakeChannels{
+	r.upstreams.Channels = fakeChannels{
 		candidates: func(want router.Want) ([]providers.Channel, error) {
 			var all []providers.Channel
 			for _, name := range order {
@@ -46,7 +46,7 @@ func (r *testEnv) limited(limits map[string]int, order ...string) {
 func (r *testEnv) slots(t *testing.T) *storagetest.Server {
 	t.Helper()
 	server := storagetest.NewServer(t)
-	r.acts.Slots = slots.New(server.Client(t))
+	r.keeper.Slots = slots.New(server.Client(t))
 	return server
 }
 
@@ -59,7 +59,7 @@ func admitInput(task string, held ...string) activities.AdmitInput {
 
 func admit(t *testing.T, r *testEnv, in activities.AdmitInput) activities.Admission {
 	t.Helper()
-	got, err := do[activities.Admission](t, r, r.acts.Admit, in)
+	got, err := do[activities.Admission](t, r, r.acts.Admitter.Admit, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,9 +87,9 @@ func TestAdmit(t *testing.T) {
 	in := admitInput("1")
 	in.Except, in.ExceptKeys = []string{"other"}, []providers.KeyRef{{Channel: "main", Fingerprint: "f"}}
 	r := newTestEnv(t, fakeAdapter{})
-	r.acts.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
+	r.keeper.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
 	var asked, picked router.Want
-	r.acts.Channels = fakeChannels{
+	r.upstreams.Channels = fakeChannels{
 		candidates: func(w router.Want) ([]providers.Channel, error) {
 			asked = w
 			return []providers.Channel{theTarget().Channel, {Name: "other"}}, nil
@@ -169,7 +169,7 @@ func TestAdmitTakesSlots(t *testing.T) {
 func TestAdmitWithoutRedis(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, fakeAdapter{})
-	r.acts.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
+	r.keeper.Slots = slots.New(storagetest.Client(t, "redis://127.0.0.1:1"))
 	r.limited(map[string]int{"first": 1}, "first")
 	wantAt(t, admit(t, r, admitInput("1")), "first", false)
 	wantAt(t, admit(t, r, admitInput("2")), "first", false)
@@ -186,7 +186,7 @@ func ask(t *testing.T, r *testEnv, in activities.AwaitInput, before *activities.
 		r.env.SetHeartbeatDetails(*before)
 	}
 	said := beats[activities.Waiting](t, r)
-	got, err := do[activities.Admission](t, r, r.acts.Await, in)
+	got, err := do[activities.Admission](t, r, r.acts.Admitter.Await, in)
 	if err == nil {
 		return got, nil, 0
 	}
@@ -244,7 +244,7 @@ func TestAwait(t *testing.T) {
 	redis.Return()
 
 	// There is a slot.
-	if err := r.acts.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Waiter: admitInput("1").Waiter, Channels: []string{"first"}}); err != nil {
+	if err := r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Waiter: admitInput("1").Waiter, Channels: []string{"first"}}); err != nil {
 		t.Fatal(err)
 	}
 	got, _, _ = ask(t, r, in, away)
@@ -264,7 +264,7 @@ func TestAwaitHasAnEnd(t *testing.T) {
 		t.Errorf("got %+v, again in %s", w, delay)
 	}
 	in.Until = time.Now()
-	_, err := do[activities.Admission](t, r, r.acts.Await, in)
+	_, err := do[activities.Admission](t, r, r.acts.Admitter.Await, in)
 	if record, retried, _ := fault(t, err); retried || !record.Deadline {
 		t.Errorf("got %+v, retried %t", record, retried)
 	}
@@ -285,7 +285,7 @@ func TestSlotFollowsJob(t *testing.T) {
 	look := func() {
 		t.Helper()
 		r.env.SetHeartbeatDetails(activities.Progress{State: providers.JobQueued, Since: time.Now()})
-		_, err := do[providers.VideoStatus](t, r, r.acts.Poll, in)
+		_, err := do[providers.VideoStatus](t, r, r.acts.Poller.Poll, in)
 		if (err != nil) != (status.State == providers.JobRunning) {
 			t.Fatalf("poll: %v", err)
 		}
@@ -300,14 +300,14 @@ func TestSlotFollowsJob(t *testing.T) {
 		status.State = end
 		look()
 		wantAt(t, admit(t, r, admitInput("2")), "main", true)
-		if err := r.acts.Settle(t.Context(), activities.SettleInput{Waiter: admitInput("2").Waiter, Channels: []string{"main"}}); err != nil {
+		if err := r.acts.Settler.Settle(t.Context(), activities.SettleInput{Waiter: admitInput("2").Waiter, Channels: []string{"main"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// A cancelled job, here at a vendor that cannot stop it.
 	status.State = providers.JobRunning
 	look()
-	if _, err := r.env.ExecuteActivity(r.acts.Cancel, job); err != nil {
+	if _, err := r.env.ExecuteActivity(r.acts.Poller.Cancel, job); err != nil {
 		t.Fatal(err)
 	}
 	wantAt(t, admit(t, r, admitInput("3")), "main", true)

@@ -11,14 +11,11 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"modelrelay/providers"
-	"modelrelay/providers/upstream"
 )
 
 const (
 	// expiryDay is the date in an output's key: a sweep deletes whole days.
 	expiryDay = "2006-01-02"
-	// cancelMost is the longest usual wait between two tries to stop a job.
-	cancelMost = time.Minute
 	// handOver is the wait before a stopping worker's copy starts again at another.
 	handOver = 10 * time.Millisecond
 	// crowdedRetry and crowdedMost bound the wait of a copy that found no room to wait for a place: soon at first, and seldom
@@ -29,6 +26,19 @@ const (
 
 // errStopping ends a copy because its worker stops.
 var errStopping = errors.New("the worker is stopping")
+
+// Copier copies what upstreams made into the archive.
+type Copier struct {
+	*Upstreams
+
+	Objects Objects
+	// Copies bounds the copies at a time; nil: any number.
+	Copies *CopyLimit
+	// MaxOutputBytes refuses larger outputs; 0 means no limit.
+	MaxOutputBytes int64
+	Told           Told
+	Log            *slog.Logger
+}
 
 // ArchiveInput is a finished job to copy.
 type ArchiveInput struct {
@@ -81,8 +91,8 @@ func OutputPrefix(taskID string, expires time.Time) string {
 //
 // A source below the least pace gives its place up while another copy waits for it, and is copied from its beginning later,
 // in a place where nobody hurries it.
-func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, error) {
-	log := a.log(ctx, in.Job.TaskID, in.Job.Assignment)
+func (a *Copier) Archive(ctx context.Context, in ArchiveInput) ([]Output, error) {
+	log := taskLog(ctx, a.Log, in.Job.TaskID, in.Job.Assignment)
 	c := &copying{}
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &c.state); err != nil {
@@ -95,13 +105,13 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 	place := copyLane{in.Job.Assignment.Channel, c.state.Slow}
 	stop := heartbeats(func() {
 		activity.RecordHeartbeat(ctx, c.shown())
-		c.hurry(func() bool { return a.Bounds.Copies.wanted(place) })
+		c.hurry(func() bool { return a.Copies.wanted(place) })
 	})
 	defer stop()
-	switch err := a.Bounds.Copies.take(running, place, in.Dies); {
+	switch err := a.Copies.take(running, place, in.Dies); {
 	case ctx.Err() != nil:
 		if err == nil {
-			a.Bounds.Copies.give(place)
+			a.Copies.give(place)
 		}
 		return nil, ctx.Err()
 	case errors.Is(err, errCrowded):
@@ -109,7 +119,7 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) ([]Output, er
 	case err != nil: // the worker stops
 		return nil, againUnnoticed(noPlace(), handOver)
 	}
-	defer a.Bounds.Copies.give(place)
+	defer a.Copies.give(place)
 	for n := c.state.Pictured; n < in.Outputs; n++ {
 		err := a.copyOne(running, log, in, n, c)
 		switch {
@@ -156,19 +166,19 @@ func crowdedWait(try int32) time.Duration {
 
 // copyOne copies one output and then its variants, each once. Only a worker that stops, or a cancel, ends the task's
 // hope for those.
-func (a *Activities) copyOne(ctx context.Context, log *slog.Logger, in ArchiveInput, n int, c *copying) error {
+func (a *Copier) copyOne(ctx context.Context, log *slog.Logger, in ArchiveInput, n int, c *copying) error {
 	if n >= len(c.state.Done) {
 		began := time.Now()
 		output, err := a.copyOutput(ctx, in, n, c)
 		if err != nil {
 			if ctx.Err() == nil {
-				a.count(in.Job.Assignment.step(StepArchive, in.Job.Model, string(record(err).Kind)))
+				a.Told.count(in.Job.Assignment.step(StepArchive, in.Job.Model, string(record(err).Kind)))
 			}
 			return err
 		}
 		copied := in.Job.Assignment.step(StepArchive, in.Job.Model, OutcomeOK)
 		copied.Took, copied.Bytes = time.Since(began), output.Size
-		a.count(copied)
+		a.Told.count(copied)
 		c.finished(output)
 		log.Info("archived", "output", n, "bytes", output.Size)
 	}
@@ -187,40 +197,10 @@ type DiscardInput struct {
 }
 
 // Discard removes the outputs of a task that was cancelled while they were archived. Running it again finds nothing.
-func (a *Activities) Discard(ctx context.Context, in DiscardInput) error {
+func (a *Copier) Discard(ctx context.Context, in DiscardInput) error {
 	if err := a.Objects.DeletePrefix(ctx, OutputPrefix(in.TaskID, in.Expires)); err != nil {
 		return again(record(err), 0)
 	}
-	return nil
-}
-
-// Cancel tells the vendor to stop a job, where it can be told. Cancelling a job that ended is no error. A channel that the
-// configuration lacks may be known to another worker, in the middle of a deploy, or come back: it is tried again.
-func (a *Activities) Cancel(ctx context.Context, job Job) error {
-	pick, adapter, err := a.target(job.Assignment)
-	if err != nil {
-		return again(record(err), 0)
-	}
-	canceler, ok := adapter.(providers.Canceler)
-	if !ok {
-		a.release(ctx, job)
-		return nil
-	}
-	traced, span := a.turn(ctx, pick.Target, upstream.Step{Does: "cancel"})
-	err = canceler.Cancel(traced, pick.Target, job.Ticket)
-	span.End(providers.AsFault(err))
-	if err != nil {
-		r := record(err)
-		r.Message = shorten(r.Message)
-		if r.Accepted == providers.NotAccepted && !r.Retryable {
-			a.release(ctx, job)
-			return fail(r) // refused: asking again changes nothing
-		}
-		a.hold(ctx, job.TaskID, job.Assignment, max(cancelMost, min(r.RetryAfter, hintLimit))) // the job runs on until then
-		return again(r, min(r.RetryAfter, hintLimit))
-	}
-	a.log(ctx, job.TaskID, job.Assignment).Info("job cancelled at the upstream", "job", job.Ticket.Job)
-	a.release(ctx, job)
 	return nil
 }
 

@@ -114,8 +114,8 @@ func TestArchive(t *testing.T) {
 		return video, nil
 	}})
 	s := newShelf()
-	r.acts.Objects = s.fakes()
-	got, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(3))
+	r.keepIn(s.fakes())
+	got, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(3))
 	want := []activities.Output{output(0, videos[0]), output(1, videos[1]), output(2, videos[2])}
 	want[1].ContentType = "video/webm"
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -144,9 +144,9 @@ func TestArchiveResumes(t *testing.T) {
 		opened = append(opened, n)
 		return providers.Video{Body: &body{Reader: bytes.NewReader(data)}, Length: -1}, nil
 	}})
-	r.acts.Objects = newShelf().fakes()
+	r.keepIn(newShelf().fakes())
 	r.env.SetHeartbeatDetails(activities.Copied{Done: []activities.Output{first}, Bytes: first.Size + 3})
-	got, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(2))
+	got, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(2))
 	if err != nil || !reflect.DeepEqual(got, []activities.Output{first, output(1, data)}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -161,9 +161,9 @@ func TestArchiveHeartbeatUnreadable(t *testing.T) {
 	r := newTestEnv(t, fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 		return providers.Video{Body: &body{Reader: bytes.NewReader(data)}, Length: -1}, nil
 	}})
-	r.acts.Objects = newShelf().fakes()
+	r.keepIn(newShelf().fakes())
 	r.env.SetHeartbeatDetails([]string{"from another version"})
-	got, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1))
+	got, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(1))
 	if err != nil || !reflect.DeepEqual(got, []activities.Output{output(0, data)}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -215,7 +215,7 @@ func TestArchiveFaults(t *testing.T) {
 				return providers.Video{Body: b, Length: tc.length, ContentType: tc.is}, tc.open
 			}})
 			reported := false
-			r.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { reported = f != nil }}
+			r.upstreams.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { reported = f != nil }}
 			s := newShelf()
 			fakes := s.fakes()
 			if tc.put != nil {
@@ -223,8 +223,8 @@ func TestArchiveFaults(t *testing.T) {
 					return archive.Object{}, tc.put
 				}
 			}
-			r.acts.Objects, r.acts.Bounds.MaxOutputBytes = fakes, tc.limit
-			_, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1))
+			r.acts.Copier.Objects, r.acts.Copier.MaxOutputBytes = fakes, tc.limit
+			_, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(1))
 			got, retried, delay := fault(t, err)
 			if got.Kind != tc.kind || !strings.Contains(got.Message, tc.message) || retried == tc.final || delay != tc.delay {
 				t.Errorf("got %+v, retried %t after %s", got, retried, delay)
@@ -251,8 +251,8 @@ func TestArchiveExactlyTheLimit(t *testing.T) {
 	r := newTestEnv(t, fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 		return providers.Video{Body: &body{Reader: strings.NewReader("1234")}, Length: -1}, nil
 	}})
-	r.acts.Objects, r.acts.Bounds.MaxOutputBytes = newShelf().fakes(), 4
-	if got, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1)); err != nil || len(got) != 1 || got[0].Size != 4 {
+	r.acts.Copier.Objects, r.acts.Copier.MaxOutputBytes = newShelf().fakes(), 4
+	if got, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(1)); err != nil || len(got) != 1 || got[0].Size != 4 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -260,10 +260,10 @@ func TestArchiveExactlyTheLimit(t *testing.T) {
 func TestArchiveChannelGone(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, fakeAdapter{})
-	r.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
+	r.upstreams.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 		return providers.Target{}, router.ErrChannelGone
 	}}
-	_, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1))
+	_, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(1))
 	if got, retried, _ := fault(t, err); !got.Gone || !retried {
 		t.Errorf("got %+v, retried %t", got, retried)
 	}
@@ -283,10 +283,10 @@ func TestArchiveWorkerStops(t *testing.T) {
 		}})
 		r.env.SetWorkerStopChannel(stopping)
 		s := newShelf()
-		r.acts.Objects = s.fakes()
+		r.keepIn(s.fakes())
 		shown := beats[activities.Copied](t, r)
 		began := time.Now()
-		_, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(2))
+		_, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(2))
 		_, retried, delay := fault(t, err)
 		if !retried || delay <= 0 || delay > time.Second || !time.Now().Equal(began) {
 			t.Errorf("retried %t after %s, left after %s", retried, delay, time.Since(began))
@@ -308,14 +308,14 @@ func TestArchiveCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newTestEnv(t, nil)
 		cancel := r.cancelable(t)
-		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: fakeAdapter{
+		r.upstreams.Catalog["fake"] = providers.Vendor{Name: "fake", Video: fakeAdapter{
 			open: func(ctx context.Context, _ providers.Target, _ providers.Ticket, _ int) (providers.Video, error) {
 				cancel()
 				return providers.Video{Body: &body{Reader: hanging{ctx}}, Length: 4}, nil
 			},
 		}}
-		r.acts.Objects = newShelf().fakes()
-		_, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1))
+		r.keepIn(newShelf().fakes())
+		_, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(1))
 		if !temporal.IsCanceledError(err) {
 			t.Errorf("got %v, want a cancelled activity", err)
 		}
@@ -336,11 +336,11 @@ func TestArchiveStalls(t *testing.T) {
 				return providers.Video{}, context.Cause(ctx)
 			}})
 			var blamed *providers.Fault
-			r.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { blamed = f }}
+			r.upstreams.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { blamed = f }}
 			s := newShelf()
-			r.acts.Objects = s.fakes()
+			r.keepIn(s.fakes())
 			began := time.Now()
-			_, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1))
+			_, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(1))
 			got, retried, _ := fault(t, err)
 			if got.Kind != providers.Timeout || !strings.Contains(got.Message, "stopped sending") || !retried || len(s.objects) != 0 {
 				t.Errorf("got %+v, retried %t, objects %v", got, retried, s.objects)
@@ -372,10 +372,10 @@ func TestArchiveSlowly(t *testing.T) {
 				fakes.put = func(ctx context.Context, key string, src io.Reader, size int64, opts archive.PutOptions) (archive.Object, error) {
 					return s.put(ctx, key, slow{ctx: ctx, r: src, by: tc.store}, size, opts)
 				}
-				r.acts.Objects = fakes
+				r.keepIn(fakes)
 				shown := beats[activities.Copied](t, r)
 				began := time.Now()
-				if got, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1)); err != nil || len(got) != 1 {
+				if got, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(1)); err != nil || len(got) != 1 {
 					t.Fatalf("got %+v, %v", got, err)
 				}
 				// The environment throttles heartbeats to one in thirty seconds.
@@ -428,18 +428,18 @@ func TestDiscard(t *testing.T) {
 	for _, key := range []string{"outputs/2026-05-17/video_1/0.mp4", "outputs/2026-05-17/video_1/1.mp4", "outputs/2026-05-17/video_10/0.mp4"} {
 		s.objects[key] = []byte("x")
 	}
-	r.acts.Objects = s.fakes()
+	r.keepIn(s.fakes())
 	in := activities.DiscardInput{TaskID: "video_1", Expires: expires}
 	for range 2 { // again finds nothing
-		if _, err := r.env.ExecuteActivity(r.acts.Discard, in); err != nil {
+		if _, err := r.env.ExecuteActivity(r.acts.Copier.Discard, in); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if len(s.objects) != 1 || s.objects["outputs/2026-05-17/video_10/0.mp4"] == nil {
 		t.Errorf("left %v, want only the other task's", s.objects)
 	}
-	r.acts.Objects = fakeObjects{deletePrefix: func(context.Context, string) error { return storage.ErrUnavailable }}
-	_, err := r.env.ExecuteActivity(r.acts.Discard, in)
+	r.keepIn(fakeObjects{deletePrefix: func(context.Context, string) error { return storage.ErrUnavailable }})
+	_, err := r.env.ExecuteActivity(r.acts.Copier.Discard, in)
 	if _, retried, _ := fault(t, err); !retried {
 		t.Error("a discard while the archive is away is not retried")
 	}
@@ -469,7 +469,7 @@ func TestCancel(t *testing.T) {
 				told++
 				return tc.err
 			}})
-			_, err := r.env.ExecuteActivity(r.acts.Cancel, job)
+			_, err := r.env.ExecuteActivity(r.acts.Poller.Cancel, job)
 			if told != 1 {
 				t.Errorf("told %d times", told)
 			}
@@ -487,7 +487,7 @@ func TestCancel(t *testing.T) {
 	t.Run("a vendor that cannot", func(t *testing.T) {
 		t.Parallel()
 		r := newTestEnv(t, fakeAdapter{})
-		if _, err := r.env.ExecuteActivity(r.acts.Cancel, job); err != nil {
+		if _, err := r.env.ExecuteActivity(r.acts.Poller.Cancel, job); err != nil {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -498,15 +498,15 @@ func TestCancel(t *testing.T) {
 			told++
 			return nil
 		}})
-		r.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
+		r.upstreams.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 			return providers.Target{}, router.ErrChannelGone
 		}}
-		_, err := r.env.ExecuteActivity(r.acts.Cancel, job)
+		_, err := r.env.ExecuteActivity(r.acts.Poller.Cancel, job)
 		if got, retried, _ := fault(t, err); !got.Gone || !retried || told != 0 {
 			t.Errorf("got %+v, retried %t, want it retried: another worker may know the channel", got, retried)
 		}
-		r.acts.Channels = fakeChannels{}
-		if _, err := r.env.ExecuteActivity(r.acts.Cancel, job); err != nil || told != 1 {
+		r.upstreams.Channels = fakeChannels{}
+		if _, err := r.env.ExecuteActivity(r.acts.Poller.Cancel, job); err != nil || told != 1 {
 			t.Errorf("where the channel is known: %v, told %d times", err, told)
 		}
 	})

@@ -25,12 +25,12 @@ const (
 )
 
 // SubmitClaimed is Submit under a name that no worker knows who sends without a claim.
-func (a *Activities) SubmitClaimed(ctx context.Context, in SubmitInput) (Job, error) {
+func (a *Submitter) SubmitClaimed(ctx context.Context, in SubmitInput) (Job, error) {
 	return a.Submit(ctx, in)
 }
 
 // claim makes the attempt this submit's own. Its faults are NotAccepted, but where another has it: then nobody here can tell.
-func (a *Activities) claim(ctx context.Context, in SubmitInput) error {
+func (a *Submitter) claim(ctx context.Context, in SubmitInput) error {
 	wait, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	owner := activity.GetInfo(ctx).WorkflowExecution.RunID + " " + rand.Text()
@@ -64,7 +64,7 @@ func (in AwaitArchiveInput) probe() string {
 }
 
 // AwaitArchive returns when the archive takes the task's objects again. It may run any number of times.
-func (a *Activities) AwaitArchive(ctx context.Context, in AwaitArchiveInput) error {
+func (a *Submitter) AwaitArchive(ctx context.Context, in AwaitArchiveInput) error {
 	try, cancel := context.WithTimeout(ctx, archiveTry)
 	defer cancel()
 	// A write: a store that only reads would let the attempt fail again at once.
@@ -91,7 +91,7 @@ func (a *Activities) AwaitArchive(ctx context.Context, in AwaitArchiveInput) err
 
 // unclaim gives the attempt of a submit back that surely was not taken, so that an operator may have it tried again. A
 // claim that stays only makes such a retry end as unknown.
-func (a *Activities) unclaim(ctx context.Context, in SubmitInput) {
+func (a *Submitter) unclaim(ctx context.Context, in SubmitInput) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), earlierTimeout)
 	defer cancel()
 	if err := a.Objects.DeletePrefix(ctx, in.BegunObject()); err != nil {
@@ -100,7 +100,7 @@ func (a *Activities) unclaim(ctx context.Context, in SubmitInput) {
 }
 
 // neverBegan claims the attempt of a lost submit; true when nothing was sent for it, and from now on nothing will be.
-func (a *Activities) neverBegan(ctx context.Context, in SubmitInput) (bool, error) {
+func (a *Submitter) neverBegan(ctx context.Context, in SubmitInput) (bool, error) {
 	holder, err := a.Objects.Claim(ctx, in.BegunObject(), reconciler)
 	if err != nil {
 		return false, fmt.Errorf("look whether the attempt began: %w", err)

@@ -27,14 +27,14 @@ func (c *fakeClaims) env(t *testing.T) *testEnv {
 		c.sent.Add(1)
 		return providers.Ticket{Job: "job-1"}, c.answer
 	}})
-	r.acts.Objects = c.archive
+	r.keepIn(c.archive)
 	return r
 }
 
 func (c *fakeClaims) submit(t *testing.T) (activities.Job, error) {
 	t.Helper()
 	r := c.env(t)
-	return do[activities.Job](t, r, r.acts.SubmitClaimed, submitInput())
+	return do[activities.Job](t, r, r.acts.Submitter.SubmitClaimed, submitInput())
 }
 
 // reconcile asks for the attempt when nothing of it can be under way any more.
@@ -42,7 +42,7 @@ func (c *fakeClaims) reconcile(t *testing.T, in activities.ReconcileInput) (acti
 	t.Helper()
 	r := c.env(t)
 	in.Submit = submitInput()
-	return do[activities.Job](t, r, r.acts.Reconcile, in)
+	return do[activities.Job](t, r, r.acts.Submitter.Reconcile, in)
 }
 
 func newClaimed() *fakeClaims { return &fakeClaims{archive: storagetest.NewMemoryArchive()} }
@@ -102,7 +102,7 @@ func TestAwaitArchive(t *testing.T) {
 		{left: 0, ends: true},
 	} {
 		r := c.env(t)
-		_, err := r.env.ExecuteActivity(r.acts.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Until: time.Now().Add(tc.left)})
+		_, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Until: time.Now().Add(tc.left)})
 		got, retried, delay := fault(t, err)
 		if !got.Archive || got.Deadline != tc.ends || retried == tc.ends || delay > tc.delay || delay < tc.delay-time.Second {
 			t.Errorf("%s left: got %+v, retried %t after %s", tc.left, got, retried, delay)
@@ -110,7 +110,7 @@ func TestAwaitArchive(t *testing.T) {
 	}
 	away = false
 	r := c.env(t)
-	if _, err := r.env.ExecuteActivity(r.acts.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Until: time.Now().Add(time.Hour)}); err != nil {
+	if _, err := r.env.ExecuteActivity(r.acts.Submitter.AwaitArchive, activities.AwaitArchiveInput{TaskID: "video_1", Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Errorf("back: %v", err)
 	}
 	for _, key := range c.archive.Keys() {
@@ -160,9 +160,9 @@ func TestReconcileBegun(t *testing.T) {
 // reached the archive nobody can tell here what became of it, and nothing is sent a second time.
 func TestSubmitTwice(t *testing.T) {
 	t.Parallel()
-	for name, step := range map[string]func(*activities.Activities) any{
-		"today":       func(a *activities.Activities) any { return a.SubmitClaimed },
-		"from before": func(a *activities.Activities) any { return a.Submit },
+	for name, step := range map[string]func(*activities.Submitter) any{
+		"today":       func(s *activities.Submitter) any { return s.SubmitClaimed },
+		"from before": func(s *activities.Submitter) any { return s.Submit },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +175,7 @@ func TestSubmitTwice(t *testing.T) {
 			}
 			submit := func() (activities.Job, error) {
 				r := c.env(t)
-				return do[activities.Job](t, r, step(r.acts), submitInput())
+				return do[activities.Job](t, r, step(r.acts.Submitter), submitInput())
 			}
 			if job, err := submit(); err != nil || job.Ticket.Job != "job-1" {
 				t.Fatalf("got %+v, %v", job, err)
@@ -271,13 +271,13 @@ func TestSubmitOfAnIDUsedAgain(t *testing.T) {
 			seen[req.IdempotencyKey]++
 			return providers.Ticket{Job: "job " + life}, nil
 		}})
-		r.acts.Objects = archive
+		r.keepIn(archive)
 		for range 2 {
-			if job, err := do[activities.Job](t, r, r.acts.SubmitClaimed, in); err != nil || job.Ticket.Job != "job "+life {
+			if job, err := do[activities.Job](t, r, r.acts.Submitter.SubmitClaimed, in); err != nil || job.Ticket.Job != "job "+life {
 				t.Errorf("life %q: got %+v, %v", life, job, err)
 			}
 		}
-		job, err := do[activities.Job](t, r, r.acts.Reconcile, activities.ReconcileInput{Submit: in, Until: time.Now(), Claimed: true})
+		job, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: in, Until: time.Now(), Claimed: true})
 		if err != nil || job.Ticket.Job != "job "+life {
 			t.Errorf("life %q: reconciled to %+v, %v", life, job, err)
 		}

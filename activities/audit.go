@@ -27,7 +27,7 @@ type AuditLog interface {
 
 // sweepAudit puts the finished days of the audit log into the archive and removes those whose retention is over. A day that
 // two sweeps write at a time has the same text in both.
-func (a *Activities) sweepAudit(ctx context.Context, now time.Time) error {
+func (a *Sweeper) sweepAudit(ctx context.Context, now time.Time) error {
 	if a.Audit == nil {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (a *Activities) sweepAudit(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
-	if a.Bounds.AuditRetention <= 0 {
+	if a.AuditRetention <= 0 {
 		return nil
 	}
 	for object, err := range a.Objects.List(ctx, auditFolder) {
@@ -55,7 +55,7 @@ func (a *Activities) sweepAudit(ctx context.Context, now time.Time) error {
 			return err
 		}
 		day, err := time.Parse(time.DateOnly, strings.TrimSuffix(path.Base(object.Key), auditEnding))
-		if err != nil || now.Sub(day) < a.Bounds.AuditRetention+dayLength {
+		if err != nil || now.Sub(day) < a.AuditRetention+dayLength {
 			continue // not ours, or not yet
 		}
 		if err := a.Objects.Delete(ctx, object.Key); err != nil {
@@ -66,8 +66,8 @@ func (a *Activities) sweepAudit(ctx context.Context, now time.Time) error {
 }
 
 // sweepCalls removes the days of the history of calls whose retention is over.
-func (a *Activities) sweepCalls(ctx context.Context, now time.Time) error {
-	if a.Bounds.CallsRetention <= 0 {
+func (a *Sweeper) sweepCalls(ctx context.Context, now time.Time) error {
+	if a.CallsRetention <= 0 {
 		return nil
 	}
 	for folder, err := range a.Objects.Folders(ctx, callsFolder) {
@@ -75,7 +75,7 @@ func (a *Activities) sweepCalls(ctx context.Context, now time.Time) error {
 			return err
 		}
 		day, err := time.Parse(time.DateOnly, path.Base(folder))
-		if err != nil || now.Sub(day) < a.Bounds.CallsRetention+dayLength {
+		if err != nil || now.Sub(day) < a.CallsRetention+dayLength {
 			continue // not ours, or not yet
 		}
 		if err := a.Objects.DeletePrefix(ctx, folder); err != nil {

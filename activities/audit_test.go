@@ -20,9 +20,9 @@ func TestSweepAudit(t *testing.T) {
 	for ago, subject := range []string{"today", "yesterday"} {
 		log.Record(t.Context(), audit.Entry{Time: now.AddDate(0, 0, -ago), By: audit.CLI, What: "revoke_token", Subject: subject})
 	}
-	r.acts.Audit, r.acts.Bounds.AuditRetention = log, 10*24*time.Hour
+	r.acts.Sweeper.Audit, r.acts.Sweeper.AuditRetention = log, 10*24*time.Hour
 	for range 2 {
-		if _, err := sweep(t, r, r.acts.SweepOutputs); err != nil {
+		if _, err := sweep(t, r, r.acts.Sweeper.SweepOutputs); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,8 +51,8 @@ func TestSweepCalls(t *testing.T) {
 	}
 	r, bucket := sweeper(t, file(0), file(2), file(30), file(32), "calls/notes/a.txt")
 	for _, retention := range []time.Duration{0, 30 * 24 * time.Hour} {
-		r.acts.Bounds.CallsRetention = retention
-		if _, err := sweep(t, r, r.acts.SweepOutputs); err != nil {
+		r.acts.Sweeper.CallsRetention = retention
+		if _, err := sweep(t, r, r.acts.Sweeper.SweepOutputs); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{file(0), file(2), file(30), file(32), "calls/notes/a.txt"}

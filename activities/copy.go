@@ -86,7 +86,7 @@ func (c *copying) pictured(n int, variants []Variant) {
 	c.state.Pictured = n + 1
 }
 
-func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copying) (output Output, err error) {
+func (a *Copier) copyOutput(ctx context.Context, in ArchiveInput, n int, c *copying) (output Output, err error) {
 	pick, adapter, err := a.target(in.Job.Assignment)
 	if err != nil {
 		return Output{}, err
@@ -116,8 +116,8 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 	defer video.Body.Close()
 	span.Answered(0, false)
 
-	if a.Bounds.MaxOutputBytes > 0 && video.Length > a.Bounds.MaxOutputBytes {
-		return Output{}, providers.Faultf(providers.TooLarge, "The video of %d bytes is larger than the allowed %d.", video.Length, a.Bounds.MaxOutputBytes)
+	if a.MaxOutputBytes > 0 && video.Length > a.MaxOutputBytes {
+		return Output{}, providers.Faultf(providers.TooLarge, "The video of %d bytes is larger than the allowed %d.", video.Length, a.MaxOutputBytes)
 	}
 	if !strings.HasPrefix(video.ContentType, "video/") {
 		return Output{}, upstream.BrokenAnswer("a picture in place of the video", nil)
@@ -127,7 +127,7 @@ func (a *Activities) copyOutput(ctx context.Context, in ArchiveInput, n int, c *
 		before += done.Size
 	}
 	key := fmt.Sprintf("%s%d.mp4", OutputPrefix(in.Job.TaskID, in.Expires), n)
-	object, err := a.Objects.Put(ctx, key, &source{body: video.Body, limit: a.Bounds.MaxOutputBytes, stalled: stalled, pace: pace}, video.Length, archive.PutOptions{
+	object, err := a.Objects.Put(ctx, key, &source{body: video.Body, limit: a.MaxOutputBytes, stalled: stalled, pace: pace}, video.Length, archive.PutOptions{
 		ContentType: video.ContentType,
 		Progress:    func(read int64) { c.written(before + read) },
 	})

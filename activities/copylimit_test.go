@@ -234,12 +234,12 @@ func (c *copier) copy(ctx context.Context, t *testing.T, channel string, kib int
 		c.mu.Unlock()
 		cancel := r.cancelable(t)
 		stop := context.AfterFunc(ctx, cancel)
-		r.acts.Bounds.Copies, r.acts.Objects = c.places, newShelf().fakes()
+		r.acts.Copier.Copies, r.acts.Copier.Objects = c.places, newShelf().fakes()
 		r.env.SetHeartbeatDetails(state)
 		shown := beats[activities.Copied](t, r)
 		in := archiveInput(1)
 		in.Job.Assignment.Channel = channel
-		_, err = do[[]activities.Output](t, r, r.acts.Archive, in)
+		_, err = do[[]activities.Output](t, r, r.acts.Copier.Archive, in)
 		stop()
 		if err == nil || ctx.Err() != nil {
 			return tries, err

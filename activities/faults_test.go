@@ -91,10 +91,10 @@ func TestOutcome(t *testing.T) {
 func TestOutcomeAsTheSDKMakesIt(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, fakeAdapter{})
-	r.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
+	r.upstreams.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 		return providers.Target{}, router.ErrChannelGone
 	}}
-	_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+	_, err := do[activities.Job](t, r, r.acts.Submitter.Submit, submitInput())
 	var app *temporal.ApplicationError
 	if !errors.As(err, &app) {
 		t.Fatalf("got %v", err)

@@ -200,19 +200,44 @@ func (c canceler) Cancel(ctx context.Context, to providers.Target, ticket provid
 type testEnv struct {
 	env  *testsuite.TestActivityEnvironment
 	acts *activities.Activities
+	// upstreams, keeper and listing are what the acts share.
+	upstreams *activities.Upstreams
+	keeper    *activities.SlotKeeper
+	listing   *activities.Listing
 }
 
 func newTestEnv(t *testing.T, video providers.VideoAdapter) *testEnv {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	r := &testEnv{env: suite.NewTestActivityEnvironment(), acts: &activities.Activities{
-		Channels: fakeChannels{}, Catalog: providers.Catalog{"fake": {Name: "fake", Video: video}},
-		Objects: fakeObjects{}, Durations: fakeDurations{}, Log: slog.New(slog.DiscardHandler),
-		Bounds: activities.Bounds{PollMin: 2 * time.Second, PollMax: 30 * time.Second},
+	var (
+		quiet     = slog.New(slog.DiscardHandler)
+		upstreams = &activities.Upstreams{Channels: fakeChannels{}, Catalog: providers.Catalog{"fake": {Name: "fake", Video: video}}}
+		keeper    = &activities.SlotKeeper{Upstreams: upstreams, Log: quiet}
+		listing   = &activities.Listing{Log: quiet}
+	)
+	r := &testEnv{env: suite.NewTestActivityEnvironment(), upstreams: upstreams, keeper: keeper, listing: listing, acts: &activities.Activities{
+		Admitter:  &activities.Admitter{Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Log: quiet},
+		Submitter: &activities.Submitter{Upstreams: upstreams, SlotKeeper: keeper, Log: quiet},
+		Poller: &activities.Poller{
+			Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Durations: fakeDurations{},
+			PollMin: 2 * time.Second, PollMax: 30 * time.Second, Log: quiet,
+		},
+		Copier:    &activities.Copier{Upstreams: upstreams, Log: quiet},
+		Settler:   &activities.Settler{SlotKeeper: keeper, Listing: listing},
+		Deliverer: &activities.Deliverer{Listing: listing, Log: quiet},
+		Remover:   &activities.Remover{Log: quiet},
+		Sweeper:   &activities.Sweeper{Log: quiet},
 	}}
-	r.env.RegisterActivity(r.acts)
+	r.keepIn(fakeObjects{})
+	r.acts.Register(r.env)
 	return r
+}
+
+// keepIn gives the activities their archive.
+func (r *testEnv) keepIn(objects activities.Objects) {
+	r.acts.Submitter.Objects, r.acts.Copier.Objects, r.acts.Deliverer.Objects = objects, objects, objects
+	r.acts.Remover.Objects, r.acts.Sweeper.Objects = objects, objects
 }
 
 // beats collects the heartbeats that would reach the server; the returned function gives those so far.

@@ -101,7 +101,7 @@ type Bill struct {
 
 // bill settles a task's money. A task that failed costs nothing; one whose outcome nobody knows costs what it may have, as
 // its reservation did, since an upstream may want to be paid.
-func (a *Activities) bill(ctx context.Context, token string, b Bill) error {
+func (a *Settler) bill(ctx context.Context, token string, b Bill) error {
 	end := ledger.TaskEnd{ID: b.Reservation, Token: token, Model: b.Model, Channel: b.Channel, At: b.At, Outcome: ledger.Outcome(b.Ending)}
 	measure := b.Footage.Measure()
 	price, _ := a.Money.Prices.Of(b.Model)

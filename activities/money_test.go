@@ -12,6 +12,13 @@ import (
 	"modelrelay/storage/storagetest"
 )
 
+// newSettler settles money alone.
+func newSettler(budgets activities.Budgets, prices map[string]pricing.Price) *activities.Settler {
+	return &activities.Settler{
+		SlotKeeper: new(activities.SlotKeeper), Listing: new(activities.Listing), Money: activities.Money{Budgets: budgets, Prices: pricing.NewList(prices)},
+	}
+}
+
 // TestSettleBillsOnce: each task's money is counted once, however often the activity runs.
 func TestSettleBillsOnce(t *testing.T) {
 	t.Parallel()
@@ -25,9 +32,7 @@ func TestSettleBillsOnce(t *testing.T) {
 		}
 		rates = append(rates, rate)
 	}
-	acts := &activities.Activities{
-		Money: activities.Money{Budgets: budgets, Prices: pricing.NewList(map[string]pricing.Price{"sora-2": {VideoSecond: rates[0], Request: rates[1]}})},
-	}
+	settler := newSettler(budgets, map[string]pricing.Price{"sora-2": {VideoSecond: rates[0], Request: rates[1]}})
 	day := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for claim, bill := range map[string]activities.Bill{
 		"completed": {Ending: activities.EndedCompleted, Footage: activities.Footage{Seconds: "7.5", Videos: 2}},
@@ -35,14 +40,14 @@ func TestSettleBillsOnce(t *testing.T) {
 		"unknown":   {Ending: activities.EndedUnknown},
 	} {
 		bill.Reservation, bill.Model, bill.Channel, bill.At = claim, "sora-2", "main", day
-		price, _ := acts.Money.Prices.Of("sora-2")
+		price, _ := settler.Money.Prices.Of("sora-2")
 		if err := budgets.Reserve(t.Context(), ledger.Estimate{
 			ID: claim, Token: "demo", Model: "sora-2", Budget: 100, Amount: int64(price.Cost(bill.Footage.Measure())),
 		}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if err := acts.Settle(t.Context(), activities.SettleInput{TaskID: claim, Token: "demo", Bill: &bill}); err != nil {
+			if err := settler.Settle(t.Context(), activities.SettleInput{TaskID: claim, Token: "demo", Bill: &bill}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -59,7 +64,7 @@ func TestSettleBillsOnce(t *testing.T) {
 	if got, err := budgets.Balance(t.Context(), "demo"); err != nil || got != (ledger.Balance{Spent: want[0].Cost}) {
 		t.Errorf("balance %+v, %v", got, err)
 	}
-	if err := acts.Settle(t.Context(), activities.SettleInput{TaskID: "old", Token: "demo"}); err != nil {
+	if err := settler.Settle(t.Context(), activities.SettleInput{TaskID: "old", Token: "demo"}); err != nil {
 		t.Errorf("a task of old: %v", err)
 	}
 }
@@ -78,9 +83,9 @@ func TestSettleByWhatWasMade(t *testing.T) {
 		return r
 	}
 	tiers := []pricing.Tier{{Resolution: "720p", Second: rate("0.1", 1)}, {Resolution: "1080p", Sound: pricing.SoundOn, Video: rate("3", 1)}, {Resolution: "1080p", Second: rate("0.2", 1)}}
-	acts := &activities.Activities{Money: activities.Money{Budgets: budgets, Prices: pricing.NewList(map[string]pricing.Price{
+	settler := newSettler(budgets, map[string]pricing.Price{
 		"tiered": {Tiers: tiers, VideoSecond: rate("1", 1)}, "counted": {Output: rate("10", 1_000_000), VideoSecond: rate("0.1", 1)},
-	})}}
+	})
 	day := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	on := true
 	asked := activities.Asked(providers.VideoRequest{Seconds: "10", Width: 1280, Height: 720, GenerateAudio: &on})
@@ -102,7 +107,7 @@ func TestSettleByWhatWasMade(t *testing.T) {
 		"not billed": {"counted", open.Made(providers.VideoStatus{Tokens: providers.VideoTokens{Output: 20_000}}, 1), activities.EndedFailed, ledger.Row{Failed: 1}},
 	} {
 		bill := activities.Bill{Reservation: name, Model: c.model, Channel: "main", Ending: c.ending, Footage: c.footage, At: day}
-		if err := acts.Settle(t.Context(), activities.SettleInput{TaskID: name, Token: name, Bill: &bill}); err != nil {
+		if err := settler.Settle(t.Context(), activities.SettleInput{TaskID: name, Token: name, Bill: &bill}); err != nil {
 			t.Fatal(err)
 		}
 		c.want.Day, c.want.Token, c.want.Model, c.want.Channel, c.want.Tasks = "2026-01-31", name, c.model, "main", 1

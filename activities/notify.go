@@ -49,6 +49,20 @@ type Webhooks interface {
 	Webhook(ctx context.Context, tokenID string) (tokens.Webhook, error)
 }
 
+// Deliverer tells webhooks how tasks ended.
+type Deliverer struct {
+	*Listing
+
+	Webhooks  Webhooks
+	Receivers *Receivers
+	// Objects has the requests that name webhooks of their own.
+	Objects Objects
+	// Tracer makes spans of the tries within an activity's span; nil: none.
+	Tracer trace.Tracer
+	Told   Told
+	Log    *slog.Logger
+}
+
 // Event is what a receiver is told. Its id and its body are the same at every try and redelivery.
 type Event struct {
 	ID string `json:"id"`
@@ -105,7 +119,7 @@ type Delivery struct {
 // Deliver tells the event to the webhook's receiver, until it answers 2xx, wants no more (410), or the time is over;
 // the two last are a result and no error. A failed try is an error with the time of the next. It sends at least once:
 // a worker that dies on the way is replaced, and the receiver may see the event again.
-func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (Delivery, error) {
+func (a *Deliverer) Deliver(ctx context.Context, in DeliverInput) (Delivery, error) {
 	log := a.Log.With("task", in.Event.TaskID, "activity", "Deliver", "token", in.Token, "event", in.Event.ID)
 	var d Delivery
 	if activity.HasHeartbeatDetails(ctx) {
@@ -119,7 +133,7 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (Delivery, er
 	d.Next = time.Time{}
 	to, err := a.receiver(ctx, in)
 	if final := (*undeliverable)(nil); errors.As(err, &final) {
-		a.count(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
+		a.Told.count(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
 		return d.end(log, final.Error()), nil
 	}
 	if err != nil { // an unknown token as well: Redis may have come back empty
@@ -132,17 +146,17 @@ func (a *Activities) Deliver(ctx context.Context, in DeliverInput) (Delivery, er
 	d, err = a.tell(ctx, in, to, d, log)
 	switch {
 	case d.Delivered:
-		a.count(Step{Name: StepDeliver, Outcome: OutcomeDelivered})
+		a.Told.count(Step{Name: StepDeliver, Outcome: OutcomeDelivered})
 	case err == nil:
-		a.count(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
+		a.Told.count(Step{Name: StepDeliver, Outcome: OutcomeGivenUp})
 	case ctx.Err() == nil:
-		a.count(Step{Name: StepDeliver, Outcome: OutcomeAgain})
+		a.Told.count(Step{Name: StepDeliver, Outcome: OutcomeAgain})
 	}
 	return d, err
 }
 
 // tell makes one try.
-func (a *Activities) tell(ctx context.Context, in DeliverInput, to tokens.Webhook, d Delivery, log *slog.Logger) (Delivery, error) {
+func (a *Deliverer) tell(ctx context.Context, in DeliverInput, to tokens.Webhook, d Delivery, log *slog.Logger) (Delivery, error) {
 	body, err := in.Event.body()
 	if err != nil {
 		return d, fmt.Errorf("write the event: %w", err)
@@ -188,7 +202,7 @@ type undeliverable struct{ error }
 func (u *undeliverable) Unwrap() error { return u.error }
 
 // receiver looks up where the event goes and what signs it.
-func (a *Activities) receiver(ctx context.Context, in DeliverInput) (tokens.Webhook, error) {
+func (a *Deliverer) receiver(ctx context.Context, in DeliverInput) (tokens.Webhook, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	to, err := a.Webhooks.Webhook(ctx, in.Token)
@@ -265,7 +279,7 @@ func hostOf(address string) string {
 
 // traceDelivery begins the span of a try of a delivery; what it returns ends it. The receiver is named by its host alone,
 // since the rest of its address may be a secret, and is told nothing of the trace: it is a stranger.
-func (a *Activities) traceDelivery(ctx context.Context, d Delivery) (end func(status int, err error)) {
+func (a *Deliverer) traceDelivery(ctx context.Context, d Delivery) (end func(status int, err error)) {
 	if a.Tracer == nil || !trace.SpanFromContext(ctx).IsRecording() {
 		return func(int, error) {}
 	}

@@ -78,14 +78,14 @@ func status(code int) func(http.ResponseWriter, int) {
 func newNotifier(t *testing.T, hook tokens.Webhook) *testEnv {
 	t.Helper()
 	r := newTestEnv(t, nil)
-	r.acts.Webhooks = fakeWebhooks(func(_ context.Context, id string) (tokens.Webhook, error) {
+	r.acts.Deliverer.Webhooks = fakeWebhooks(func(_ context.Context, id string) (tokens.Webhook, error) {
 		if id != "demo" {
 			return tokens.Webhook{}, storage.ErrNotFound
 		}
 		return hook, nil
 	})
-	r.acts.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: true})
-	t.Cleanup(r.acts.Receivers.Close)
+	r.acts.Deliverer.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: true})
+	t.Cleanup(r.acts.Deliverer.Receivers.Close)
 	return r
 }
 
@@ -107,7 +107,7 @@ func TestDeliverVerifies(t *testing.T) {
 	current, before := tokens.NewWebhookSecret(), tokens.NewWebhookSecret()
 	hook := newReceiver(t, status(http.StatusNoContent))
 	r := newNotifier(t, tokens.Webhook{URL: hook.URL + "/hook?a=1", Secrets: []secret.Text{current, "whsec_broken", before}})
-	d, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
+	d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestDeliverSignsAsTheReference(t *testing.T) {
 	}
 	hook := newReceiver(t, status(http.StatusOK))
 	r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []secret.Text{shared}})
-	if _, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver()); err != nil {
+	if _, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver()); err != nil {
 		t.Fatal(err)
 	}
 	got := hook.requests()[0]
@@ -209,7 +209,7 @@ func TestDeliverAgain(t *testing.T) {
 			if test.left > 0 {
 				in.Until = time.Now().Add(test.left)
 			}
-			_, err := do[activities.Delivery](t, r, r.acts.Deliver, in)
+			_, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, in)
 			record, retried, delay := fault(t, err)
 			var app *temporal.ApplicationError
 			if errors.As(err, &app); app.Category() != temporal.ApplicationErrorCategoryBenign {
@@ -249,12 +249,12 @@ func TestDeliverEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newNotifier(t, tokens.Webhook{})
-			r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) { return test.hook, test.err })
+			r.acts.Deliverer.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) { return test.hook, test.err })
 			in := deliver()
 			if test.change != nil {
 				test.change(&in)
 			}
-			d, err := do[activities.Delivery](t, r, r.acts.Deliver, in)
+			d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, in)
 			if err != nil || d.Delivered || d.Status != test.status || !strings.Contains(d.Reason, test.reason) {
 				t.Errorf("got %+v, %v", d, err)
 			}
@@ -268,7 +268,7 @@ func TestDeliverToTheTasksOwn(t *testing.T) {
 	others := newReceiver(t, status(http.StatusOK))
 	own := newReceiver(t, status(http.StatusOK))
 	r := newNotifier(t, tokens.Webhook{URL: others.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
-	r.acts.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
+	r.acts.Deliverer.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
 		if key != "tasks/x/request.json" {
 			return storage.ErrNotFound
 		}
@@ -276,11 +276,11 @@ func TestDeliverToTheTasksOwn(t *testing.T) {
 	}}
 	in := deliver()
 	in.URL = own.URL + "/inline"
-	if _, err := do[activities.Delivery](t, r, r.acts.Deliver, in); err != nil {
+	if _, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, in); err != nil {
 		t.Fatal(err)
 	}
 	in.URL, in.RequestObject = "", "tasks/x/request.json"
-	if _, err := do[activities.Delivery](t, r, r.acts.Deliver, in); err != nil {
+	if _, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, in); err != nil {
 		t.Fatal(err)
 	}
 	got := own.requests()
@@ -294,12 +294,12 @@ func TestDeliverWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	for away, want := range map[int]time.Duration{0: 5 * time.Second, 2: 20 * time.Second, 50: time.Minute} {
 		r := newNotifier(t, tokens.Webhook{})
-		r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
+		r.acts.Deliverer.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
 			return tokens.Webhook{}, storage.ErrUnavailable
 		})
 		r.env.SetHeartbeatDetails(activities.Delivery{Tries: 1, Away: away})
 		seen := beats[activities.Delivery](t, r)
-		_, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
+		_, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver())
 		if _, retried, delay := fault(t, err); !retried || delay != want {
 			t.Errorf("away %d times: again in %s (%t), want %s", away, delay, retried, want)
 		}
@@ -320,10 +320,10 @@ func TestDeliverCancelled(t *testing.T) {
 		<-release
 	})
 	defer close(release)
-	r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
+	r.acts.Deliverer.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
 		return tokens.Webhook{URL: hook.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}}, nil
 	})
-	_, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
+	_, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver())
 	var fault *providers.Fault
 	if err == nil || errors.As(err, &fault) || strings.Contains(err.Error(), "status") {
 		t.Errorf("got %v, want the cancel", err)

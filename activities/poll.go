@@ -36,10 +36,33 @@ const (
 	overdueShare = 1.25
 	// observeTimeout bounds the note of a job's duration, which nothing depends on.
 	observeTimeout = time.Second
+	// cancelMost is the longest usual wait between two tries to stop a job.
+	cancelMost = time.Minute
 )
 
 // milestones are the shares of the model's usual duration at which a job is looked at before its end is near.
 var milestones = [...]float64{0.1, 0.5, 0.95} //nolint:gochecknoglobals // a constant table; Go has no constant arrays
+
+// Durations remembers how long jobs usually take. *taskindex.Durations implements it.
+type Durations interface {
+	Observe(ctx context.Context, channel, model string, took time.Duration) error
+	// Usual is false where nothing was observed yet.
+	Usual(ctx context.Context, channel, model string) (time.Duration, bool, error)
+}
+
+// Poller looks after the jobs that upstreams have accepted, until each has ended or is to be stopped.
+type Poller struct {
+	*Upstreams
+	*SlotKeeper
+	*Listing
+
+	Durations Durations
+	// PollMin and PollMax bound the wait between two polls of a job whose length is unknown or that is overdue. A job of
+	// known length is looked at when something is to be expected, so its waits grow with that length.
+	PollMin, PollMax time.Duration
+	Told             Told
+	Log              *slog.Logger
+}
 
 // PollInput is a job to wait for.
 type PollInput struct {
@@ -52,8 +75,8 @@ type PollInput struct {
 // Poll looks at a job until it has ended. "Not done yet" is a benign error with the time of the next look, so no worker
 // place is held between looks and a lost worker is replaced at the next one. At the upstream it only reads; the job's
 // slot is renewed at every look and freed with the last.
-func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoStatus, error) {
-	log := a.log(ctx, in.Job.TaskID, in.Job.Assignment)
+func (a *Poller) Poll(ctx context.Context, in PollInput) (providers.VideoStatus, error) {
+	log := taskLog(ctx, a.Log, in.Job.TaskID, in.Job.Assignment)
 	var p Progress
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &p); err != nil {
@@ -87,12 +110,12 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 		r.Message = shorten(r.Message)
 		p.Errors++
 		p.Fault = &r
-		a.count(in.Job.Assignment.step(StepPoll, in.Job.Model, string(r.Kind)))
+		a.Told.count(in.Job.Assignment.step(StepPoll, in.Job.Model, string(r.Kind)))
 		log.Warn("poll failed", "kind", r.Kind, "status", r.Status, "errors", p.Errors, "fault", err)
 		return a.wait(ctx, in, p, a.nextLook(in.Job, &p, fault.RetryAfter))
 	}
 	a.Channels.ReportPoll(pick, nil)
-	a.count(in.Job.Assignment.step(StepPoll, in.Job.Model, pollOutcome(status)))
+	a.Told.count(in.Job.Assignment.step(StepPoll, in.Job.Model, pollOutcome(status)))
 	p.Errors, p.Fault = 0, nil
 	p.Word = status.Word
 	if status.State == providers.JobForgotten {
@@ -100,7 +123,7 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 			p.UnknownSince = time.Now()
 		}
 		p.Unknown++
-		if p.Unknown < forgottenLooks || time.Since(p.UnknownSince) < forgottenShare*a.Bounds.PollMax {
+		if p.Unknown < forgottenLooks || time.Since(p.UnknownSince) < forgottenShare*a.PollMax {
 			return a.wait(ctx, in, p, a.nextLook(in.Job, &p, status.NextPoll))
 		}
 		status.State = providers.JobFailed
@@ -131,8 +154,38 @@ func (a *Activities) Poll(ctx context.Context, in PollInput) (providers.VideoSta
 	return a.wait(ctx, in, p, a.nextLook(in.Job, &p, status.NextPoll))
 }
 
+// Cancel tells the vendor to stop a job, where it can be told. Cancelling a job that ended is no error. A channel that the
+// configuration lacks may be known to another worker, in the middle of a deploy, or come back: it is tried again.
+func (a *Poller) Cancel(ctx context.Context, job Job) error {
+	pick, adapter, err := a.target(job.Assignment)
+	if err != nil {
+		return again(record(err), 0)
+	}
+	canceler, ok := adapter.(providers.Canceler)
+	if !ok {
+		a.release(ctx, job)
+		return nil
+	}
+	traced, span := a.turn(ctx, pick.Target, upstream.Step{Does: "cancel"})
+	err = canceler.Cancel(traced, pick.Target, job.Ticket)
+	span.End(providers.AsFault(err))
+	if err != nil {
+		r := record(err)
+		r.Message = shorten(r.Message)
+		if r.Accepted == providers.NotAccepted && !r.Retryable {
+			a.release(ctx, job)
+			return fail(r) // refused: asking again changes nothing
+		}
+		a.hold(ctx, job.TaskID, job.Assignment, max(cancelMost, min(r.RetryAfter, hintLimit))) // the job runs on until then
+		return again(r, min(r.RetryAfter, hintLimit))
+	}
+	taskLog(ctx, a.Log, job.TaskID, job.Assignment).Info("job cancelled at the upstream", "job", job.Ticket.Job)
+	a.release(ctx, job)
+	return nil
+}
+
 // wait records what is known and asks to be run again after the delay, but not past the deadline.
-func (a *Activities) wait(ctx context.Context, in PollInput, p Progress, delay time.Duration) (providers.VideoStatus, error) {
+func (a *Poller) wait(ctx context.Context, in PollInput, p Progress, delay time.Duration) (providers.VideoStatus, error) {
 	left := time.Until(in.Deadline) - deadlineMargin
 	if left <= 0 {
 		r := Record{Kind: providers.Timeout, Message: "The upstream did not finish in time."}
@@ -158,11 +211,11 @@ func (a *Activities) wait(ctx context.Context, in PollInput, p Progress, delay t
 }
 
 // gone waits a while for a channel that left the configuration, then gives up.
-func (a *Activities) gone(ctx context.Context, in PollInput, p Progress, err error) (providers.VideoStatus, error) {
+func (a *Poller) gone(ctx context.Context, in PollInput, p Progress, err error) (providers.VideoStatus, error) {
 	r := record(err)
 	if !errors.Is(err, router.ErrChannelGone) {
 		p.Fault = &r
-		return a.wait(ctx, in, p, a.Bounds.PollMax)
+		return a.wait(ctx, in, p, a.PollMax)
 	}
 	now := time.Now()
 	if p.GoneSince.IsZero() {
@@ -173,38 +226,38 @@ func (a *Activities) gone(ctx context.Context, in PollInput, p Progress, err err
 		return providers.VideoStatus{}, fail(r)
 	}
 	p.Fault = &r
-	return a.wait(ctx, in, p, a.Bounds.PollMax)
+	return a.wait(ctx, in, p, a.PollMax)
 }
 
 // nextLook is the wait until the next look: the vendor's hint, else until its ETA or the next milestone of the usual
 // duration, then in small shares of that duration around its end; where neither is known, and for an overdue job, from
 // PollMin doubling to PollMax.
-func (a *Activities) nextLook(job Job, p *Progress, hint time.Duration) time.Duration {
+func (a *Poller) nextLook(job Job, p *Progress, hint time.Duration) time.Duration {
 	if hint > 0 {
-		return min(max(hint, a.Bounds.PollMin), hintLimit)
+		return min(max(hint, a.PollMin), hintLimit)
 	}
 	elapsed, length := time.Since(p.Since), time.Duration(p.Usual)
 	if job.Ticket.ETA > 0 {
 		length = job.Ticket.ETA
-		if length > elapsed+a.Bounds.PollMin {
+		if length > elapsed+a.PollMin {
 			return length - elapsed
 		}
 	} else {
 		for _, share := range milestones {
-			if at := part(length, share); at > elapsed+a.Bounds.PollMin {
+			if at := part(length, share); at > elapsed+a.PollMin {
 				return at - elapsed
 			}
 		}
 	}
-	delay := max(a.Bounds.PollMin, part(length, endShare))
+	delay := max(a.PollMin, part(length, endShare))
 	if elapsed < part(length, overdueShare) {
 		return delay
 	}
 	for range p.Waits {
-		if delay >= a.Bounds.PollMax {
+		if delay >= a.PollMax {
 			return delay
 		}
-		delay = min(2*delay, a.Bounds.PollMax)
+		delay = min(2*delay, a.PollMax)
 	}
 	p.Waits++
 	return delay
@@ -214,7 +267,7 @@ func (a *Activities) nextLook(job Job, p *Progress, hint time.Duration) time.Dur
 func part(d time.Duration, share float64) time.Duration { return time.Duration(share * float64(d)) }
 
 // usual is how long such a job takes, 0 when unknown.
-func (a *Activities) usual(ctx context.Context, job Job) time.Duration {
+func (a *Poller) usual(ctx context.Context, job Job) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
 	usual, ok, err := a.Durations.Usual(ctx, job.Assignment.Channel, a.timedAs(job))
@@ -226,7 +279,7 @@ func (a *Activities) usual(ctx context.Context, job Job) time.Duration {
 
 // timedAs is the name under which a job's duration is noted: its model's where the channel lists it, else one for all names
 // that the channel is open to, which clients make up.
-func (a *Activities) timedAs(job Job) string {
+func (a *Poller) timedAs(job Job) string {
 	pick, err := a.Channels.Resolve(job.Assignment.Channel, job.Assignment.Key, job.Assignment.Model)
 	if err != nil {
 		return job.Model // the channel has left: it was listed, or nothing is known of it
@@ -248,7 +301,7 @@ func took(job Job, p Progress, status providers.VideoStatus) time.Duration {
 	return before + (elapsed-before)/2
 }
 
-func (a *Activities) observe(ctx context.Context, job Job, took time.Duration, log *slog.Logger) {
+func (a *Poller) observe(ctx context.Context, job Job, took time.Duration, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
 	if err := a.Durations.Observe(ctx, job.Assignment.Channel, a.timedAs(job), took); err != nil {

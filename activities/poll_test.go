@@ -59,7 +59,7 @@ func (w *watch) look(t *testing.T) (status providers.VideoStatus, err error, end
 	if w.last != nil {
 		w.env.SetHeartbeatDetails(*w.last)
 	}
-	status, err = do[providers.VideoStatus](t, w.testEnv, w.acts.Poll, w.in)
+	status, err = do[providers.VideoStatus](t, w.testEnv, w.acts.Poller.Poll, w.in)
 	if all := shown(); len(all) > 0 {
 		w.last = &all[len(all)-1]
 	}
@@ -109,7 +109,7 @@ func TestPollLooksAtTheClockFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(t, func(int) (providers.VideoStatus, error) { return done() })
-		w.acts.Durations = usually(10 * time.Minute)
+		w.acts.Poller.Durations = usually(10 * time.Minute)
 		began := w.in.Job.AcceptedAt
 		if _, err, ended := w.look(t); ended {
 			t.Fatalf("got %v", err)
@@ -162,7 +162,7 @@ func TestPollNotesHowLongItTook(t *testing.T) {
 					return status, err
 				})
 				var took time.Duration
-				w.acts.Durations = fakeDurations{observe: func(_ context.Context, channel, model string, d time.Duration) error {
+				w.acts.Poller.Durations = fakeDurations{observe: func(_ context.Context, channel, model string, d time.Duration) error {
 					want := "sora-2"
 					if tc.as != "" {
 						want = providers.AnyModel
@@ -203,7 +203,7 @@ func TestPollSchedule(t *testing.T) {
 					}
 					return done()
 				})
-				w.acts.Durations = usually(usual)
+				w.acts.Poller.Durations = usually(usual)
 				began = w.in.Job.AcceptedAt
 				if _, err := w.end(t); err != nil {
 					t.Fatal(err)
@@ -212,7 +212,7 @@ func TestPollSchedule(t *testing.T) {
 				if w.polls > most {
 					t.Errorf("usually %s, took %s: %d polls, want at most %d; waits %s", usual, length, w.polls, most, w.waits)
 				}
-				interval := max(w.acts.Bounds.PollMin, usual/20)
+				interval := max(w.acts.Poller.PollMin, usual/20)
 				if share > 0.95 && late > interval {
 					t.Errorf("usually %s, took %s: noticed %s late, want at most %s; waits %s", usual, length, late, interval, w.waits)
 				}
@@ -248,10 +248,10 @@ func TestPollWaits(t *testing.T) {
 				w := newWatch(t, func(int) (providers.VideoStatus, error) {
 					return providers.VideoStatus{State: providers.JobRunning, Progress: -1, NextPoll: tc.hint}, nil
 				})
-				w.acts.Durations = usually(tc.usual)
+				w.acts.Poller.Durations = usually(tc.usual)
 				w.in.Job.Ticket.ETA = tc.eta
 				if tc.min > 0 {
-					w.acts.Bounds.PollMin, w.acts.Bounds.PollMax = tc.min, tc.max
+					w.acts.Poller.PollMin, w.acts.Poller.PollMax = tc.min, tc.max
 				}
 				for i, want := range tc.want {
 					if _, err, ended := w.look(t); ended {
@@ -271,7 +271,7 @@ func TestPollWaitsForever(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(t, func(int) (providers.VideoStatus, error) { return running(-1) })
-		w.acts.Bounds.PollMin, w.acts.Bounds.PollMax = 29*time.Second, 30*time.Second
+		w.acts.Poller.PollMin, w.acts.Poller.PollMax = 29*time.Second, 30*time.Second
 		w.in.Deadline = w.in.Job.AcceptedAt.Add(time.Hour)
 		if _, err := w.end(t); err == nil {
 			t.Fatal("got no deadline")
@@ -317,7 +317,7 @@ func TestPollDeadline(t *testing.T) {
 					}
 					return running(10)
 				})
-				w.acts.Durations = usually(tc.usual)
+				w.acts.Poller.Durations = usually(tc.usual)
 				w.in.Deadline = w.in.Job.AcceptedAt.Add(20 * time.Minute)
 				_, err := w.end(t)
 				got, retried, _ := fault(t, err)
@@ -407,7 +407,7 @@ func TestPollFaults(t *testing.T) {
 			}
 			return done()
 		})
-		w.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { reports = append(reports, f) }}
+		w.upstreams.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { reports = append(reports, f) }}
 		for i, errs := range []int{0, 1, 2, 0} {
 			if _, err, ended := w.look(t); ended {
 				t.Fatalf("look %d: got %v", i, err)
@@ -471,7 +471,7 @@ func TestPollForgotten(t *testing.T) {
 					status.NextPoll = tc.hint
 					return status, nil
 				})
-				w.acts.Bounds.PollMax = tc.pollMax
+				w.acts.Poller.PollMax = tc.pollMax
 				status, err := w.end(t)
 				if err != nil || status.State != providers.JobFailed || status.Failure == nil || status.Failure.Code != "job_not_found" {
 					t.Errorf("got %+v, %v, want a failed job", status, err)
@@ -497,7 +497,7 @@ func TestPollFailedJob(t *testing.T) {
 			w := newWatch(t, func(int) (providers.VideoStatus, error) {
 				return providers.VideoStatus{State: providers.JobFailed, Progress: 40, Failure: failure}, nil
 			})
-			w.acts.Durations = fakeDurations{observe: func(context.Context, string, string, time.Duration) error {
+			w.acts.Poller.Durations = fakeDurations{observe: func(context.Context, string, string, time.Duration) error {
 				t.Error("the length of a failed job was noted")
 				return nil
 			}}
@@ -539,7 +539,7 @@ func TestPollChannelGone(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWatch(t, func(int) (providers.VideoStatus, error) { return done() })
 			began := w.in.Job.AcceptedAt
-			w.acts.Channels = fakeChannels{resolve: func(channel, fingerprint, model string) (providers.Target, error) {
+			w.upstreams.Channels = fakeChannels{resolve: func(channel, fingerprint, model string) (providers.Target, error) {
 				if channel != "main" || fingerprint != hushKey.Fingerprint() || model != "up" {
 					t.Errorf("asked for %s, %s, %s", channel, fingerprint, model)
 				}
@@ -573,7 +573,7 @@ func TestPollChannelGoneTwice(t *testing.T) {
 		w := newWatch(t, func(int) (providers.VideoStatus, error) { return running(1) })
 		began := w.in.Job.AcceptedAt
 		w.in.Deadline = began.Add(time.Hour)
-		w.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
+		w.upstreams.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 			if slip := time.Since(began) % (10 * time.Minute); slip < 8*time.Minute {
 				return providers.Target{}, router.ErrChannelGone
 			}
@@ -591,7 +591,7 @@ func TestPollVendorGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(t, nil)
-		w.acts.Catalog = providers.Catalog{"fake": {Name: "fake"}}
+		w.upstreams.Catalog = providers.Catalog{"fake": {Name: "fake"}}
 		_, err := w.end(t)
 		if got, _, _ := fault(t, err); !got.Gone {
 			t.Errorf("got %+v", got)
@@ -621,7 +621,7 @@ func TestPollDurationsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(t, func(int) (providers.VideoStatus, error) { return done() })
-		w.acts.Durations = fakeDurations{usual: func(ctx context.Context, _, _ string) (time.Duration, bool, error) {
+		w.acts.Poller.Durations = fakeDurations{usual: func(ctx context.Context, _, _ string) (time.Duration, bool, error) {
 			<-ctx.Done()
 			return time.Hour, true, ctx.Err()
 		}}
@@ -639,16 +639,16 @@ func TestPollCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newTestEnv(t, nil)
 		cancel := r.cancelable(t)
-		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: fakeAdapter{
+		r.upstreams.Catalog["fake"] = providers.Vendor{Name: "fake", Video: fakeAdapter{
 			poll: func(ctx context.Context, _ providers.Target, _ providers.Ticket) (providers.VideoStatus, error) {
 				cancel()
 				<-ctx.Done()
 				return providers.VideoStatus{}, &providers.Fault{Kind: providers.Canceled, Message: "The request was canceled.", Err: ctx.Err()}
 			},
 		}}
-		r.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { t.Errorf("a cancel was reported: %v", f) }}
+		r.upstreams.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { t.Errorf("a cancel was reported: %v", f) }}
 		r.env.SetHeartbeatDetails(activities.Progress{Since: time.Now()})
-		_, err := do[providers.VideoStatus](t, r, r.acts.Poll, activities.PollInput{Job: activities.Job{Assignment: assignment()}, Deadline: time.Now().Add(time.Hour)})
+		_, err := do[providers.VideoStatus](t, r, r.acts.Poller.Poll, activities.PollInput{Job: activities.Job{Assignment: assignment()}, Deadline: time.Now().Add(time.Hour)})
 		if record, ok := activities.Outcome(err); !temporal.IsCanceledError(err) || ok {
 			t.Errorf("got %v, outcome %+v, want a cancelled activity, which has none", err, record)
 		}

@@ -122,7 +122,7 @@ func TestDeliverFollowsNoRedirect(t *testing.T) {
 			w.WriteHeader(code)
 		})
 		r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
-		_, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
+		_, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver())
 		if record, retried, _ := fault(t, err); !retried || record.Status != code {
 			t.Errorf("%d: %+v", code, record)
 		}
@@ -150,9 +150,9 @@ func TestDeliverJudgesTheAddressDialled(t *testing.T) {
 				continue // nobody is there
 			}
 			r := newNotifier(t, tokens.Webhook{URL: "http://rebound.example:" + port, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
-			r.acts.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: allowed, Resolver: resolver})
-			t.Cleanup(r.acts.Receivers.Close)
-			d, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver())
+			r.acts.Deliverer.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: allowed, Resolver: resolver})
+			t.Cleanup(r.acts.Deliverer.Receivers.Close)
+			d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver())
 			if allowed {
 				if err != nil || !d.Delivered {
 					t.Errorf("%s, private networks allowed: %+v, %v", address, d, err)
@@ -228,7 +228,7 @@ func TestDeliverReadsLittle(t *testing.T) {
 		}
 	})
 	r := newNotifier(t, tokens.Webhook{URL: hook.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}})
-	if d, err := do[activities.Delivery](t, r, r.acts.Deliver, deliver()); err != nil || !d.Delivered {
+	if d, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, deliver()); err != nil || !d.Delivered {
 		t.Errorf("got %+v, %v", d, err)
 	}
 }

@@ -30,14 +30,14 @@ func TestReconcileAsksSeldom(t *testing.T) {
 		looks = append(looks, env.Now())
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Not there."}
 	}})
-	r.acts.Objects = fakeObjects{getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }}
-	env.RegisterActivity(r.acts)
+	r.keepIn(fakeObjects{getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }})
+	r.acts.Register(env)
 	env.ExecuteWorkflow(func(ctx workflow.Context) error {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: tries},
 		})
 		in := activities.ReconcileInput{Submit: submitInput(), Until: time.Now().Add(time.Hour)}
-		return workflow.ExecuteActivity(ctx, r.acts.Reconcile, in).Get(ctx, nil)
+		return workflow.ExecuteActivity(ctx, r.acts.Submitter.Reconcile, in).Get(ctx, nil)
 	})
 	if len(looks) != tries {
 		t.Fatalf("%d looks, want %d", len(looks), tries)
@@ -55,8 +55,8 @@ func TestReconcileBelievesNoLookup(t *testing.T) {
 	r := newTestEnv(t, finder{find: func(context.Context, providers.Target, providers.VideoRequest) (providers.Ticket, error) {
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "Nobody can tell.", Err: providers.ErrNoLookup}
 	}})
-	r.acts.Objects = fakeObjects{getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }}
-	_, err := do[activities.Job](t, r, r.acts.Reconcile, activities.ReconcileInput{Submit: submitInput(), Until: time.Now()})
+	r.keepIn(fakeObjects{getJSON: func(context.Context, string, any) error { return storage.ErrNotFound }})
+	_, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: submitInput(), Until: time.Now()})
 	if got, retried, _ := fault(t, err); retried || got.Accepted != providers.AcceptedUnknown {
 		t.Errorf("got %+v, retried %t, want the end of it", got, retried)
 	}

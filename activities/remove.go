@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
+
+	"modelrelay/storage/taskindex"
 
 	"go.temporal.io/sdk/activity"
 )
@@ -54,6 +57,15 @@ type Executions interface {
 	Finish(ctx context.Context, since time.Time, cursor []byte) (next []byte, err error)
 }
 
+// Remover takes tasks away with all that is kept of them.
+type Remover struct {
+	// Index is what lists the tasks of tokens; nil where nobody lists them.
+	Index      *taskindex.Index
+	Executions Executions
+	Objects    Objects
+	Log        *slog.Logger
+}
+
 // RemoveInput is a task that nobody wants to see again.
 type RemoveInput struct {
 	TaskID string `json:"task_id"`
@@ -67,7 +79,7 @@ type RemoveInput struct {
 }
 
 // CallOff ends the task and tells what there is to remove once it has ended. It may run any number of times.
-func (a *Activities) CallOff(ctx context.Context, in RemoveInput) (Standing, error) {
+func (a *Remover) CallOff(ctx context.Context, in RemoveInput) (Standing, error) {
 	standing, err := a.Executions.End(ctx, in)
 	switch {
 	case err != nil:
@@ -88,7 +100,7 @@ type Ended struct {
 // Erase removes a task's objects: its videos, inputs, request and tickets. Running it again finds nothing. Where there was
 // no execution any more nothing is left of the task, and what there is belongs to one that is about to start. So does what
 // lies beside the task's own since a moment ago; what has lain there for longer no create will come back to.
-func (a *Activities) Erase(ctx context.Context, in Ended) error {
+func (a *Remover) Erase(ctx context.Context, in Ended) error {
 	if in.Standing.Run == "" {
 		return nil
 	}
@@ -127,7 +139,7 @@ type deleted struct {
 // Forget deletes the task's execution and ends its removal: from then on its id may be used again. Temporal is asked once
 // and deletes in its own time; another try only looks. A second run finds nothing to delete. Removals of revision 0 have it
 // as a step of its own.
-func (a *Activities) Forget(ctx context.Context, in Ended) error {
+func (a *Remover) Forget(ctx context.Context, in Ended) error {
 	var asked deleted
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &asked); err != nil {
@@ -145,7 +157,7 @@ func (a *Activities) Forget(ctx context.Context, in Ended) error {
 }
 
 // deleteRuns has what is left of the task's executions deleted, once, or looks for what is left of them.
-func (a *Activities) deleteRuns(ctx context.Context, in Ended, asked *deleted) (err error) {
+func (a *Remover) deleteRuns(ctx context.Context, in Ended, asked *deleted) (err error) {
 	if time.Since(asked.At) < deleteAgain {
 		asked.Runs, err = a.Executions.Left(ctx, in.TaskID, asked.Runs)
 	} else {
@@ -160,7 +172,7 @@ func (a *Activities) deleteRuns(ctx context.Context, in Ended, asked *deleted) (
 
 // removed ends the removal of a task of which nothing is left. A removal that runs under the task's own id deletes itself
 // so: it is the last step.
-func (a *Activities) removed(ctx context.Context, in RemoveInput) error {
+func (a *Remover) removed(ctx context.Context, in RemoveInput) error {
 	if a.Index != nil {
 		if err := errors.Join(a.Index.Remove(ctx, in.Token, in.TaskID, in.Created), a.Index.Lift(ctx, in.TaskID, in.Created)); err != nil {
 			return again(record(err), 0)
@@ -186,7 +198,7 @@ type removing struct {
 // Remove removes a task in one step: it does what CallOff, Erase and Forget do, in this order. Another try goes on after
 // the erased objects. A removal under its task's own id does not wait until Temporal has deleted the task's execution:
 // nobody finds that by the id any more, and what Temporal was asked for it does.
-func (a *Activities) Remove(ctx context.Context, in RemoveInput) error {
+func (a *Remover) Remove(ctx context.Context, in RemoveInput) error {
 	var was removing
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &was); err != nil {

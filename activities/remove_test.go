@@ -51,12 +51,12 @@ func TestForgetAsksOnce(t *testing.T) {
 	var last asked
 	for try := 1; ; try++ {
 		r := newTestEnv(t, nil)
-		r.acts.Executions = engine
+		r.acts.Remover.Executions = engine
 		if try > 1 {
 			r.env.SetHeartbeatDetails(last)
 		}
 		seen := beats[asked](t, r)
-		_, err := r.env.ExecuteActivity(r.acts.Forget, activities.Ended{Standing: activities.Standing{Run: "run"}})
+		_, err := r.env.ExecuteActivity(r.acts.Remover.Forget, activities.Ended{Standing: activities.Standing{Run: "run"}})
 		if err == nil {
 			break
 		}
@@ -72,9 +72,9 @@ func TestForgetAsksOnce(t *testing.T) {
 	}
 	// What was asked for long ago is asked for again.
 	r := newTestEnv(t, nil)
-	r.acts.Executions = engine
+	r.acts.Remover.Executions = engine
 	r.env.SetHeartbeatDetails(asked{Runs: []string{"run"}, At: time.Now().Add(-time.Hour)})
-	if _, err := r.env.ExecuteActivity(r.acts.Forget, activities.Ended{Standing: activities.Standing{Run: "run"}}); err == nil || engine.deletes != 2 {
+	if _, err := r.env.ExecuteActivity(r.acts.Remover.Forget, activities.Ended{Standing: activities.Standing{Run: "run"}}); err == nil || engine.deletes != 2 {
 		t.Errorf("%v after %d deletes, want a second one", err, engine.deletes)
 	}
 }
@@ -102,13 +102,13 @@ func TestRemoveGoesOn(t *testing.T) {
 		r := newTestEnv(t, nil)
 		archive := storagetest.NewMemoryArchive()
 		mustPut(t, archive, activities.GenerationPrefix("video_x", "life")+"request.json")
-		r.acts.Executions, r.acts.Objects = engine, archive
+		r.acts.Remover.Executions, r.acts.Remover.Objects = engine, archive
 		if last != nil {
 			r.env.SetHeartbeatDetails(last)
 		}
 		seen := beats[json.RawMessage](t, r)
 		before := engine.deletes
-		_, err := r.env.ExecuteActivity(r.acts.Remove, activities.RemoveInput{TaskID: "video_x"})
+		_, err := r.env.ExecuteActivity(r.acts.Remover.Remove, activities.RemoveInput{TaskID: "video_x"})
 		if erased := len(archive.Keys()) == 0; erased != (engine.deletes > before) {
 			t.Errorf("try %d: erased: %t, after %d deletes", try, erased, engine.deletes)
 		}

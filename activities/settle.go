@@ -8,6 +8,15 @@ import (
 	"modelrelay/storage/slots"
 )
 
+// Settler gives back what a task held once it has ended, and has its money counted.
+type Settler struct {
+	*SlotKeeper
+	*Listing
+
+	Money Money
+	Told  Told
+}
+
 // SettleInput is a task that has ended.
 type SettleInput struct {
 	TaskID string `json:"task_id"`
@@ -34,7 +43,7 @@ type Entry struct {
 
 // Settle gives back what a task held, and has its money counted. It may run any number of times: each part of it happens
 // once.
-func (a *Activities) Settle(ctx context.Context, in SettleInput) error {
+func (a *Settler) Settle(ctx context.Context, in SettleInput) error {
 	a.changed(ctx, in.TaskID)
 	var errs []error
 	if a.Slots != nil && len(in.Channels) > 0 {
@@ -52,7 +61,7 @@ func (a *Activities) Settle(ctx context.Context, in SettleInput) error {
 	}
 	err := errors.Join(errs...)
 	if err == nil && in.Bill != nil {
-		a.count(in.end())
+		a.Told.count(in.end())
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"modelrelay/storage/slots"
@@ -26,6 +27,15 @@ type Slots interface {
 	Free(ctx context.Context, w slots.Waiter, channels ...string) error
 }
 
+// SlotKeeper keeps the slots of tasks: renews those of running jobs and gives back those of jobs that have ended.
+type SlotKeeper struct {
+	// Slots limit the jobs in flight at a channel; nil where no channel's are limited.
+	Slots Slots
+	// Upstreams tells which channels' jobs are limited.
+	Upstreams *Upstreams
+	Log       *slog.Logger
+}
+
 // Waiter is a task as it takes its turn at channels whose jobs are limited; see slots.Waiter.
 type Waiter struct {
 	TaskID string    `json:"task_id"`
@@ -37,45 +47,45 @@ type Waiter struct {
 
 // hold keeps a running job counted until well after the next look at it. A job whose slot was lost, or that was admitted
 // while Redis was away or before its channel got a limit, is counted from now on. Nothing depends on it.
-func (a *Activities) hold(ctx context.Context, taskID string, to Assignment, next time.Duration) {
-	if a.Slots == nil {
+func (k *SlotKeeper) hold(ctx context.Context, taskID string, to Assignment, next time.Duration) {
+	if k.Slots == nil {
 		return
 	}
-	pick, err := a.Channels.Resolve(to.Channel, to.Key, to.Model)
+	pick, err := k.Upstreams.Channels.Resolve(to.Channel, to.Key, to.Model)
 	if err != nil || pick.Channel.MaxJobs <= 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
-	lost, err := a.Slots.Renew(ctx, to.Channel, taskID, next+slotSlack)
+	lost, err := k.Slots.Renew(ctx, to.Channel, taskID, next+slotSlack)
 	switch {
 	case err != nil:
-		a.Log.DebugContext(ctx, "slot not renewed", "task", taskID, "channel", to.Channel, "err", err)
+		k.Log.DebugContext(ctx, "slot not renewed", "task", taskID, "channel", to.Channel, "err", err)
 	case lost && to.Slot:
-		a.Log.InfoContext(ctx, "slot taken again", "task", taskID, "channel", to.Channel)
+		k.Log.InfoContext(ctx, "slot taken again", "task", taskID, "channel", to.Channel)
 	}
 }
 
 // release frees the slot of a job that has ended at the upstream. The task's end does it again, so nothing depends on it.
-func (a *Activities) release(ctx context.Context, job Job) {
+func (k *SlotKeeper) release(ctx context.Context, job Job) {
 	to := job.Assignment
-	if a.Slots == nil {
+	if k.Slots == nil {
 		return
 	}
-	if pick, err := a.Channels.Resolve(to.Channel, to.Key, to.Model); !to.Slot && (err != nil || pick.Channel.MaxJobs <= 0) {
+	if pick, err := k.Upstreams.Channels.Resolve(to.Channel, to.Key, to.Model); !to.Slot && (err != nil || pick.Channel.MaxJobs <= 0) {
 		return
 	}
-	a.leave(ctx, Waiter{TaskID: job.TaskID}, []string{to.Channel})
+	k.leave(ctx, Waiter{TaskID: job.TaskID}, []string{to.Channel})
 }
 
 // leave gives up what the task has at the channels: slots and, where the waiter is the one that asked, places in line.
-func (a *Activities) leave(ctx context.Context, w Waiter, channels []string) {
-	if a.Slots == nil || len(channels) == 0 {
+func (k *SlotKeeper) leave(ctx context.Context, w Waiter, channels []string) {
+	if k.Slots == nil || len(channels) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
-	if err := a.Slots.Free(ctx, slots.Waiter(w), channels...); err != nil {
-		a.Log.DebugContext(ctx, "slot not freed", "task", w.TaskID, "err", err)
+	if err := k.Slots.Free(ctx, slots.Waiter(w), channels...); err != nil {
+		k.Log.DebugContext(ctx, "slot not freed", "task", w.TaskID, "err", err)
 	}
 }

@@ -26,7 +26,7 @@ func TestSlotsThatRedisForgotToFree(t *testing.T) {
 		t.Helper()
 		to := assignment()
 		to.Slot = true
-		_, err := do[providers.VideoStatus](t, r, r.acts.Poll, activities.PollInput{Deadline: time.Now().Add(6 * time.Hour), Job: activities.Job{
+		_, err := do[providers.VideoStatus](t, r, r.acts.Poller.Poll, activities.PollInput{Deadline: time.Now().Add(6 * time.Hour), Job: activities.Job{
 			TaskID: "video_" + task, Assignment: to, AcceptedAt: time.Now(), Ticket: providers.Ticket{Job: task, ETA: eta},
 		}})
 		if err == nil {
@@ -45,7 +45,7 @@ func TestSlotsThatRedisForgotToFree(t *testing.T) {
 		t.Fatalf("slots %v, %v", lost, err)
 	}
 	for i := range places {
-		if err := r.acts.Slots.Free(t.Context(), slots.Waiter(admitInput(fmt.Sprint("short ", i)).Waiter), "main"); err != nil {
+		if err := r.keeper.Slots.Free(t.Context(), slots.Waiter(admitInput(fmt.Sprint("short ", i)).Waiter), "main"); err != nil {
 			t.Fatal(err)
 		}
 	}

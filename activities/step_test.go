@@ -36,13 +36,13 @@ func TestStepsAreTold(t *testing.T) {
 			return status, err
 		}}
 	}
-	submit := func(r *testEnv) { _, _ = r.env.ExecuteActivity(r.acts.Submit, submitInput()) }
+	submit := func(r *testEnv) { _, _ = r.env.ExecuteActivity(r.acts.Submitter.Submit, submitInput()) }
 	reconcile := func(r *testEnv) {
-		_, _ = r.env.ExecuteActivity(r.acts.Reconcile, activities.ReconcileInput{Submit: submitInput(), Until: time.Now()})
+		_, _ = r.env.ExecuteActivity(r.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: submitInput(), Until: time.Now()})
 	}
 	poll := func(r *testEnv) {
 		r.env.SetHeartbeatDetails(activities.Progress{State: providers.JobQueued, Since: time.Now()})
-		_, _ = r.env.ExecuteActivity(r.acts.Poll, activities.PollInput{Job: job, Deadline: time.Now().Add(time.Hour)})
+		_, _ = r.env.ExecuteActivity(r.acts.Poller.Poll, activities.PollInput{Job: job, Deadline: time.Now().Add(time.Hour)})
 	}
 	for name, tc := range map[string]struct {
 		video providers.VideoAdapter
@@ -64,32 +64,32 @@ func TestStepsAreTold(t *testing.T) {
 		"archive": {fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			return providers.Video{Body: io.NopCloser(strings.NewReader("12345")), Length: 5}, nil
 		}}, func(r *testEnv) {
-			r.acts.Objects = fakeObjects{put: func(_ context.Context, key string, body io.Reader, _ int64, _ archive.PutOptions) (archive.Object, error) {
+			r.acts.Copier.Objects = fakeObjects{put: func(_ context.Context, key string, body io.Reader, _ int64, _ archive.PutOptions) (archive.Object, error) {
 				n, err := io.Copy(io.Discard, body)
 				return archive.Object{Key: key, Size: n}, err
 			}}
-			_, _ = r.env.ExecuteActivity(r.acts.Archive, activities.ArchiveInput{Job: job, Outputs: 1, Expires: time.Now()})
+			_, _ = r.env.ExecuteActivity(r.acts.Copier.Archive, activities.ArchiveInput{Job: job, Outputs: 1, Expires: time.Now()})
 		}, activities.Step{Name: activities.StepArchive, Channel: "main", Model: "sora-2", Outcome: activities.OutcomeOK, Bytes: 5}},
 		"archive fails": {fakeAdapter{open: func(context.Context, providers.Target, providers.Ticket, int) (providers.Video, error) {
 			return providers.Video{}, lost
 		}}, func(r *testEnv) {
-			_, _ = r.env.ExecuteActivity(r.acts.Archive, activities.ArchiveInput{Job: job, Outputs: 1, Expires: time.Now()})
+			_, _ = r.env.ExecuteActivity(r.acts.Copier.Archive, activities.ArchiveInput{Job: job, Outputs: 1, Expires: time.Now()})
 		}, at(activities.StepArchive, "timeout")},
 		"webhook delivered": {nil, delivers(t, http.StatusOK), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeDelivered}},
 		"webhook refused":   {nil, delivers(t, http.StatusTeapot), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeAgain}},
 		"webhook unwanted":  {nil, delivers(t, http.StatusGone), activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
 		"webhook of nobody": {nil, func(r *testEnv) {
-			r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) { return tokens.Webhook{}, tokens.ErrRevoked })
-			_, _ = r.env.ExecuteActivity(r.acts.Deliver, activities.DeliverInput{})
+			r.acts.Deliverer.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) { return tokens.Webhook{}, tokens.ErrRevoked })
+			_, _ = r.env.ExecuteActivity(r.acts.Deliverer.Deliver, activities.DeliverInput{})
 		}, activities.Step{Name: activities.StepDeliver, Outcome: activities.OutcomeGivenUp}},
 		"end": {nil, func(r *testEnv) {
 			created := time.Now()
-			_ = r.acts.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Created: created, Bill: &activities.Bill{
+			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Created: created, Bill: &activities.Bill{
 				Channel: "main", Model: "sora-2", Ending: activities.EndedCompleted, At: created.Add(time.Minute),
 			}})
 		}, activities.Step{Name: activities.StepEnd, Channel: "main", Model: "sora-2", Outcome: activities.OutcomeCompleted, Took: time.Minute}},
 		"failed end": {nil, func(r *testEnv) {
-			_ = r.acts.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Code: "upstream_unknown", Bill: &activities.Bill{
+			_ = r.acts.Settler.Settle(t.Context(), activities.SettleInput{TaskID: "video_1", Code: "upstream_unknown", Bill: &activities.Bill{
 				Model: "sora-2", Ending: activities.EndedUnknown, At: time.Now(),
 			}})
 		}, activities.Step{Name: activities.StepEnd, Model: "sora-2", Outcome: activities.OutcomeFailed, Code: "upstream_unknown"}},
@@ -97,9 +97,11 @@ func TestStepsAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newTestEnv(t, tc.video)
-			r.acts.Objects = fakeObjects{putJSON: func(context.Context, string, any) error { return errors.New("not here") }}
+			r.keepIn(fakeObjects{putJSON: func(context.Context, string, any) error { return errors.New("not here") }})
 			var told []activities.Step
-			r.acts.Told = func(step activities.Step) { told = append(told, step) }
+			count := func(step activities.Step) { told = append(told, step) }
+			r.acts.Submitter.Told, r.acts.Poller.Told, r.acts.Copier.Told = count, count, count
+			r.acts.Deliverer.Told, r.acts.Settler.Told = count, count
 			tc.do(r)
 			if len(told) == 1 && tc.want.Name == activities.StepArchive && tc.want.Bytes > 0 {
 				if told[0].Took <= 0 {
@@ -119,11 +121,11 @@ func delivers(t *testing.T, code int) func(*testEnv) {
 	t.Helper()
 	to := newReceiver(t, status(code))
 	return func(r *testEnv) {
-		r.acts.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: true})
-		defer r.acts.Receivers.Close()
-		r.acts.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
+		r.acts.Deliverer.Receivers = activities.NewReceivers(&activities.ReceiversOptions{AllowPrivate: true})
+		defer r.acts.Deliverer.Receivers.Close()
+		r.acts.Deliverer.Webhooks = fakeWebhooks(func(context.Context, string) (tokens.Webhook, error) {
 			return tokens.Webhook{URL: to.URL, Secrets: []secret.Text{tokens.NewWebhookSecret()}}, nil
 		})
-		_, _ = r.env.ExecuteActivity(r.acts.Deliver, deliver())
+		_, _ = r.env.ExecuteActivity(r.acts.Deliverer.Deliver, deliver())
 	}
 }

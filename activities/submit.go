@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +39,16 @@ const (
 	// messageLimit bounds an upstream's words in a history, in bytes.
 	messageLimit = 500
 )
+
+// Submitter sends attempts to upstreams, each once, and finds out what became of one whose answer was lost.
+type Submitter struct {
+	*Upstreams
+	*SlotKeeper
+
+	Objects Objects
+	Told    Told
+	Log     *slog.Logger
+}
 
 // SubmitInput is one attempt.
 type SubmitInput struct {
@@ -94,8 +105,8 @@ func (t attempt) job(taskID string) Job {
 //
 // It is what tasks from before SubmitClaimed run, whose look for a lost submit does not rely on the claim: an older worker
 // may have sent without one.
-func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
-	log := a.log(ctx, in.TaskID, in.Assignment).With("attempt", in.Attempt)
+func (a *Submitter) Submit(ctx context.Context, in SubmitInput) (Job, error) {
+	log := taskLog(ctx, a.Log, in.TaskID, in.Assignment).With("attempt", in.Attempt)
 	if job, ok := a.earlier(ctx, in); ok {
 		log.Warn("attempt was submitted before, its ticket is used", "job", job.Ticket.Job)
 		return job, nil
@@ -142,7 +153,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		a.Channels.Report(pick.For(in.Assignment.Token, in.Attempt > 1), fault)
 		r := record(err)
 		r.Message = shorten(r.Message)
-		a.count(in.Assignment.step(StepSubmit, req.Model, submitOutcome(r)))
+		a.Told.count(in.Assignment.step(StepSubmit, req.Model, submitOutcome(r)))
 		log.Warn("submit failed", "kind", r.Kind, "status", r.Status, "taken", r.Accepted, "fault", err)
 		if r.Accepted == providers.NotAccepted {
 			a.unclaim(ctx, in)
@@ -150,7 +161,7 @@ func (a *Activities) Submit(ctx context.Context, in SubmitInput) (Job, error) {
 		return Job{}, fail(r)
 	}
 	a.Channels.Report(pick, nil)
-	a.count(in.Assignment.step(StepSubmit, req.Model, OutcomeAccepted))
+	a.Told.count(in.Assignment.step(StepSubmit, req.Model, OutcomeAccepted))
 	accepted := attempt{Model: req.Model, Assignment: in.Assignment, Ticket: ticket, AcceptedAt: time.Now().UTC()}
 
 	kept, cancelKept := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
@@ -185,7 +196,7 @@ func start(ctx context.Context, adapter providers.VideoAdapter, to providers.Tar
 
 // earlier finds the job of this very attempt: a workflow that an operator reset asks for it once more. That the archive
 // cannot tell holds no submit up.
-func (a *Activities) earlier(ctx context.Context, in SubmitInput) (Job, bool) {
+func (a *Submitter) earlier(ctx context.Context, in SubmitInput) (Job, bool) {
 	ctx, cancel := context.WithTimeout(ctx, earlierTimeout)
 	defer cancel()
 	var kept attempt
@@ -207,16 +218,16 @@ type ReconcileInput struct {
 // Reconcile finds the job of a submit whose outcome is unknown: by the ticket object, then by the vendor's own look-up.
 // A fault with NotAccepted says that the vendor surely has no such job, or that nothing was ever sent; any other final one that nobody can tell. It may be
 // tried any number of times: no look makes a second job.
-func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, error) {
+func (a *Submitter) Reconcile(ctx context.Context, in ReconcileInput) (Job, error) {
 	sub := in.Submit
-	log := a.log(ctx, sub.TaskID, sub.Assignment).With("attempt", sub.Attempt)
+	log := taskLog(ctx, a.Log, sub.TaskID, sub.Assignment).With("attempt", sub.Attempt)
 	a.hold(ctx, sub.TaskID, sub.Assignment, submitSign) // there may be a job, and a look may be the whole submit again
 	var kept attempt
 	err := a.Objects.GetJSON(ctx, sub.TicketObject(), &kept)
 	switch {
 	case err == nil:
 		log.Info("ticket found in the archive", "job", kept.Ticket.Job)
-		a.count(sub.Assignment.step(StepReconcile, kept.Model, OutcomeFound))
+		a.Told.count(sub.Assignment.step(StepReconcile, kept.Model, OutcomeFound))
 		return kept.job(sub.TaskID), nil
 	case !errors.Is(err, storage.ErrNotFound):
 		// The ticket may be there: as long as the archive cannot be asked, nothing is decided.
@@ -229,14 +240,14 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 		}
 		if never {
 			log.Warn("submit never began")
-			a.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
+			a.Told.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
 			return Job{}, fail(Record{Kind: providers.Timeout, Message: "The submit never began.", Accepted: providers.NotAccepted, Retryable: true, Finished: true})
 		}
 	}
 	job, err := a.find(ctx, sub)
 	if err == nil {
 		log.Info("job found at the upstream", "job", job.Ticket.Job)
-		a.count(sub.Assignment.step(StepReconcile, job.Model, OutcomeFound))
+		a.Told.count(sub.Assignment.step(StepReconcile, job.Model, OutcomeFound))
 		return job, nil
 	}
 	r := undecided(err)
@@ -251,9 +262,9 @@ func (a *Activities) Reconcile(ctx context.Context, in ReconcileInput) (Job, err
 	}
 	if fault := providers.AsFault(err); fault.Kind == providers.NotFound && fault.Accepted == providers.NotAccepted {
 		r.Accepted = providers.NotAccepted // the Finder's one way to say that the vendor surely has no such job
-		a.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
+		a.Told.count(sub.Assignment.step(StepReconcile, "", OutcomeNever))
 	} else {
-		a.count(sub.Assignment.step(StepReconcile, "", OutcomeUnknown))
+		a.Told.count(sub.Assignment.step(StepReconcile, "", OutcomeUnknown))
 	}
 	log.Error("submit outcome unknown", "kind", r.Kind, "taken", r.Accepted)
 	return Job{}, fail(r)
@@ -278,7 +289,7 @@ func reconcileWait(ctx context.Context) time.Duration {
 }
 
 // find asks the vendor for the job of a lost submit.
-func (a *Activities) find(ctx context.Context, sub SubmitInput) (Job, error) {
+func (a *Submitter) find(ctx context.Context, sub SubmitInput) (Job, error) {
 	pick, adapter, err := a.target(sub.Assignment)
 	if err != nil {
 		return Job{}, err
@@ -301,7 +312,7 @@ func (a *Activities) find(ctx context.Context, sub SubmitInput) (Job, error) {
 }
 
 // request gives the attempt's request with its media ready to be read.
-func (a *Activities) request(ctx context.Context, in SubmitInput) (providers.VideoRequest, error) {
+func (a *Submitter) request(ctx context.Context, in SubmitInput) (providers.VideoRequest, error) {
 	var req providers.VideoRequest
 	if in.Request != nil {
 		req = *in.Request

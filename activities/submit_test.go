@@ -46,14 +46,14 @@ func TestSubmitAccepted(t *testing.T) {
 					}
 					return ticket, nil
 				}})
-				r.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) {
+				r.upstreams.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) {
 					if f != nil {
 						t.Errorf("reported %v", f)
 					}
 					steps = append(steps, "report")
 				}}
 				var kept []byte
-				r.acts.Objects = fakeObjects{putJSON: func(ctx context.Context, key string, doc any) error {
+				r.acts.Submitter.Objects = fakeObjects{putJSON: func(ctx context.Context, key string, doc any) error {
 					steps = append(steps, "keep")
 					if _, ok := ctx.Deadline(); !ok {
 						t.Error("the write of the ticket is not bounded")
@@ -67,7 +67,7 @@ func TestSubmitAccepted(t *testing.T) {
 					}
 					return archive
 				}}
-				got, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+				got, err := do[activities.Job](t, r, r.acts.Submitter.Submit, submitInput())
 				want := activities.Job{TaskID: "video_1", Model: "sora-2", Assignment: assignment(), Ticket: ticket, AcceptedAt: time.Now().UTC()}
 				if err != nil || !reflect.DeepEqual(got, want) {
 					t.Errorf("got %+v, %v, want %+v", got, err, want)
@@ -79,13 +79,13 @@ func TestSubmitAccepted(t *testing.T) {
 					t.Error("the ticket object holds the key")
 				}
 				// What was kept is what Reconcile finds.
-				r.acts.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
+				r.acts.Submitter.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
 					if key != "tasks/video_1/attempts/2" {
 						t.Errorf("looked for %q", key)
 					}
 					return json.Unmarshal(kept, into)
 				}}
-				found, err := do[activities.Job](t, r, r.acts.Reconcile, activities.ReconcileInput{Submit: submitInput()})
+				found, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: submitInput()})
 				if err != nil || !reflect.DeepEqual(found, want) {
 					t.Errorf("found %+v, %v, want %+v", found, err, want)
 				}
@@ -103,7 +103,7 @@ func TestSubmitAfterReset(t *testing.T) {
 		return providers.Ticket{Job: fmt.Sprint("job-", paid)}, nil
 	}})
 	kept := make(map[string][]byte)
-	r.acts.Objects = fakeObjects{
+	r.acts.Submitter.Objects = fakeObjects{
 		putJSON: func(_ context.Context, key string, doc any) error {
 			var err error
 			kept[key], err = json.Marshal(doc)
@@ -116,17 +116,17 @@ func TestSubmitAfterReset(t *testing.T) {
 			return json.Unmarshal(kept[key], into)
 		},
 	}
-	first, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+	first, err := do[activities.Job](t, r, r.acts.Submitter.Submit, submitInput())
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+	again, err := do[activities.Job](t, r, r.acts.Submitter.Submit, submitInput())
 	if err != nil || !reflect.DeepEqual(again, first) || paid != 1 {
 		t.Errorf("got %+v, %v, paid %d times, want %+v once", again, err, paid, first)
 	}
 	next := submitInput()
 	next.Attempt++
-	if job, err := do[activities.Job](t, r, r.acts.Submit, next); err != nil || job.Ticket.Job != "job-2" {
+	if job, err := do[activities.Job](t, r, r.acts.Submitter.Submit, next); err != nil || job.Ticket.Job != "job-2" {
 		t.Errorf("the next attempt got %+v, %v", job, err)
 	}
 }
@@ -177,8 +177,8 @@ func TestSubmitOutcomes(t *testing.T) {
 				return providers.Ticket{}, tc.err
 			}})
 			reported := false
-			r.acts.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { reported = f != nil }}
-			_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+			r.upstreams.Channels = fakeChannels{report: func(_ providers.Target, f *providers.Fault) { reported = f != nil }}
+			_, err := do[activities.Job](t, r, r.acts.Submitter.Submit, submitInput())
 			got, retried, _ := fault(t, err)
 			if got != tc.want || retried {
 				t.Errorf("got %+v, retried %t, want %+v", got, retried, tc.want)
@@ -217,10 +217,10 @@ func TestSubmitBeforeIt(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			r := newTestEnv(t, fakeAdapter{})
-			r.acts.Channels, r.acts.Objects = tc.channels, tc.objects
+			r.upstreams.Channels, r.acts.Submitter.Objects = tc.channels, tc.objects
 			in := submitInput()
 			in.Request, in.RequestObject = nil, "tasks/video_1/request.json"
-			_, err := do[activities.Job](t, r, r.acts.Submit, in)
+			_, err := do[activities.Job](t, r, r.acts.Submitter.Submit, in)
 			got, retried, _ := fault(t, err)
 			if got.Accepted != providers.NotAccepted || got.Retryable != tc.elsewhere || got.Gone != tc.gone || retried {
 				t.Errorf("got %+v, retried %t", got, retried)
@@ -239,7 +239,7 @@ func TestSubmitReadsItsInput(t *testing.T) {
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Overloaded, Message: "Unreadable.", Accepted: providers.NotAccepted, Err: err}
 	}})
 	var opened string
-	r.acts.Objects = fakeObjects{
+	r.acts.Submitter.Objects = fakeObjects{
 		getJSON: func(_ context.Context, key string, into any) error {
 			switch key {
 			case "tasks/video_1/request.json":
@@ -257,7 +257,7 @@ func TestSubmitReadsItsInput(t *testing.T) {
 	}
 	in := submitInput()
 	in.Request, in.RequestObject = nil, "tasks/video_1/request.json"
-	_, err := do[activities.Job](t, r, r.acts.Submit, in)
+	_, err := do[activities.Job](t, r, r.acts.Submitter.Submit, in)
 	if got, _, _ := fault(t, err); got.Accepted != providers.NotAccepted || !got.Retryable || got.Message != "Unreadable." {
 		t.Errorf("got %+v", got)
 	}
@@ -274,7 +274,7 @@ func TestSubmitGoesOn(t *testing.T) {
 		cancel := r.cancelable(t)
 		stopping := make(chan struct{})
 		r.env.SetWorkerStopChannel(stopping)
-		r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: fakeAdapter{
+		r.upstreams.Catalog["fake"] = providers.Vendor{Name: "fake", Video: fakeAdapter{
 			submit: func(ctx context.Context, _ providers.Target, _ providers.VideoRequest) (providers.Ticket, error) {
 				cancel()
 				close(stopping)
@@ -287,11 +287,11 @@ func TestSubmitGoesOn(t *testing.T) {
 			},
 		}}
 		kept := false
-		r.acts.Objects = fakeObjects{putJSON: func(ctx context.Context, _ string, _ any) error {
+		r.acts.Submitter.Objects = fakeObjects{putJSON: func(ctx context.Context, _ string, _ any) error {
 			kept = ctx.Err() == nil
 			return ctx.Err()
 		}}
-		job, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+		job, err := do[activities.Job](t, r, r.acts.Submitter.Submit, submitInput())
 		if err != nil || job.Ticket.Job != "job-1" || !kept {
 			t.Errorf("got %+v, %v, ticket kept %t", job, err, kept)
 		}
@@ -302,7 +302,7 @@ func TestSubmitGoesOn(t *testing.T) {
 func TestSubmitPanics(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, fakeAdapter{})
-	_, err := do[activities.Job](t, r, r.acts.Submit, submitInput())
+	_, err := do[activities.Job](t, r, r.acts.Submitter.Submit, submitInput())
 	if got, ok := activities.Outcome(err); !ok || got.Accepted != providers.AcceptedUnknown || got.Finished || got.Kind != providers.Internal {
 		t.Errorf("got %+v, %t of %v", got, ok, err)
 	}
@@ -370,7 +370,7 @@ func TestReconcile(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newTestEnv(t, fakeAdapter{})
 				if tc.find != nil {
-					r.acts.Catalog["fake"] = providers.Vendor{Name: "fake", Video: finder{
+					r.upstreams.Catalog["fake"] = providers.Vendor{Name: "fake", Video: finder{
 						find: func(_ context.Context, to providers.Target, req providers.VideoRequest) (providers.Ticket, error) {
 							if to.Key != hushKey || req.IdempotencyKey != "video_1-2" {
 								t.Errorf("looked up %q", req.IdempotencyKey)
@@ -380,12 +380,12 @@ func TestReconcile(t *testing.T) {
 					}}
 				}
 				if tc.gone {
-					r.acts.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
+					r.upstreams.Channels = fakeChannels{resolve: func(string, string, string) (providers.Target, error) {
 						return providers.Target{}, router.ErrChannelGone
 					}}
 				}
 				accepted := time.Now().Add(-time.Minute).UTC()
-				r.acts.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
+				r.acts.Submitter.Objects = fakeObjects{getJSON: func(_ context.Context, key string, into any) error {
 					switch {
 					case key == "request" && tc.requestLost:
 						return storage.ErrNotFound
@@ -407,7 +407,7 @@ func TestReconcile(t *testing.T) {
 				case !tc.just:
 					in.Until = in.Until.Add(time.Second)
 				}
-				job, err := do[activities.Job](t, r, r.acts.Reconcile, in)
+				job, err := do[activities.Job](t, r, r.acts.Submitter.Reconcile, in)
 				if tc.job != "" {
 					want := activities.Job{TaskID: "video_1", Model: "sora-2", Assignment: assignment(), Ticket: providers.Ticket{Job: tc.job}, AcceptedAt: time.Now().UTC()}
 					if tc.archive == found {
@@ -438,11 +438,11 @@ func TestSubmitAfterDelete(t *testing.T) {
 		keys = append(keys, req.IdempotencyKey)
 		return providers.Ticket{Job: "j"}, nil
 	}})
-	r.acts.Objects = fakeObjects{putJSON: func(context.Context, string, any) error { return nil }}
+	r.keepIn(fakeObjects{putJSON: func(context.Context, string, any) error { return nil }})
 	for _, life := range []string{"", "first", "second", "second"} {
 		in := submitInput()
 		in.Generation = life
-		if _, err := do[activities.Job](t, r, r.acts.Submit, in); err != nil {
+		if _, err := do[activities.Job](t, r, r.acts.Submitter.Submit, in); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -459,17 +459,17 @@ func TestSubmitsAreEvidence(t *testing.T) {
 		return providers.Ticket{}, &providers.Fault{Kind: providers.Upstream, Message: "No.", Blame: providers.BlameChannel}
 	}}
 	r := newTestEnv(t, fails)
-	fake := r.acts.Catalog["fake"]
+	fake := r.upstreams.Catalog["fake"]
 	fake.Video = fails
 	routes := router.New(providers.Catalog{"fake": fake}, []providers.Channel{{
 		Name: "main", Vendor: "fake", Keys: []providers.Secret{hushKey}, Models: map[string]string{"sora-2": "up"}, Groups: []string{"default"},
 	}}, nil)
-	r.acts.Channels = routes
+	r.upstreams.Channels = routes
 	submits := func(token string, n, attempt int) {
 		for i := range n {
 			in := submitInput()
 			in.TaskID, in.Attempt, in.Assignment.Token = fmt.Sprint("video_", token, i), attempt, token
-			if _, err := do[activities.Job](t, r, r.acts.Submit, in); err == nil {
+			if _, err := do[activities.Job](t, r, r.acts.Submitter.Submit, in); err == nil {
 				t.Fatal("a submit that fails is accepted")
 			}
 		}

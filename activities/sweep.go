@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path"
 	"time"
 
@@ -16,6 +17,21 @@ const (
 	dayLength = 24 * time.Hour
 )
 
+// Sweeper removes what has expired, and finds the tasks that ended without their finish.
+type Sweeper struct {
+	Objects    Objects
+	Executions Executions
+	// Audit is put into the archive day by day; nil: there is none.
+	Audit AuditLog
+	// TaskAge is the age from which no task needs an object beside its outputs; 0: they stay.
+	TaskAge time.Duration
+	// AuditRetention is how long the archive keeps a day of the audit log after its end; 0: for ever.
+	AuditRetention time.Duration
+	// CallsRetention is how long the archive keeps a day of the history of calls after its end; 0: nothing is removed.
+	CallsRetention time.Duration
+	Log            *slog.Logger
+}
+
 // Swept says what a sweep removed.
 type Swept struct {
 	// Days are the folders of expired outputs, Objects what tasks kept beside them.
@@ -25,7 +41,7 @@ type Swept struct {
 
 // SweepOutputs removes the outputs whose day of expiry is over, and looks after the days of the audit log and of the
 // history of calls. Running it again finds the rest.
-func (a *Activities) SweepOutputs(ctx context.Context) (Swept, error) {
+func (a *Sweeper) SweepOutputs(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
 	for folder, err := range a.Objects.Folders(ctx, outputsFolder) {
@@ -50,17 +66,17 @@ func (a *Activities) SweepOutputs(ctx context.Context) (Swept, error) {
 
 // SweepTasks removes inputs, requests and tickets that no task can need any more, those of creates that never became a
 // task included. Running it again finds the rest.
-func (a *Activities) SweepTasks(ctx context.Context) (Swept, error) {
+func (a *Sweeper) SweepTasks(ctx context.Context) (Swept, error) {
 	defer heartbeats(func() { activity.RecordHeartbeat(ctx) })()
 	var swept Swept
-	if a.Bounds.TaskAge <= 0 {
+	if a.TaskAge <= 0 {
 		return swept, nil
 	}
 	for object, err := range a.Objects.List(ctx, tasksFolder) {
 		if err != nil {
 			return swept, again(record(err), 0)
 		}
-		if time.Since(object.Modified) < a.Bounds.TaskAge {
+		if time.Since(object.Modified) < a.TaskAge {
 			continue
 		}
 		if err := a.Objects.Delete(ctx, object.Key); err != nil {
@@ -92,7 +108,7 @@ type EndedMark struct {
 
 // SweepEnded looks for tasks that ended without their finish, from the mark on, and has each finished. Running it again
 // finds those that it has found and changes nothing for them.
-func (a *Activities) SweepEnded(ctx context.Context, mark EndedMark) (EndedMark, error) {
+func (a *Sweeper) SweepEnded(ctx context.Context, mark EndedMark) (EndedMark, error) {
 	if len(mark.Cursor) == 0 {
 		mark.Began = time.Now().UTC()
 	}

@@ -25,7 +25,7 @@ func sweeper(t *testing.T, keys ...string) (*testEnv, *storagetest.MemoryArchive
 		}
 	}
 	r := newTestEnv(t, nil)
-	r.acts.Objects = bucket
+	r.keepIn(bucket)
 	return r, bucket
 }
 
@@ -47,7 +47,7 @@ func TestSweepOutputs(t *testing.T) {
 	old := []string{day(1), day(2), day(300)}
 	stay := []string{day(0), day(-1), day(-5), "outputs/strange/1", "tasks/video_x/attempts/1", "elsewhere/2020-01-01/x"}
 	r, bucket := sweeper(t, append(old, stay...)...)
-	swept, err := sweep(t, r, r.acts.SweepOutputs)
+	swept, err := sweep(t, r, r.acts.Sweeper.SweepOutputs)
 	if err != nil || len(swept.Days) != len(old) {
 		t.Errorf("swept %+v, %v", swept, err)
 	}
@@ -63,7 +63,7 @@ func TestSweepOutputs(t *testing.T) {
 			}
 			return nil
 		}
-		_, err = sweep(t, r, r.acts.SweepOutputs)
+		_, err = sweep(t, r, r.acts.Sweeper.SweepOutputs)
 		if _, retried, _ := fault(t, err); !retried {
 			t.Errorf("%s fails: %v, want another try", operation, err)
 		}
@@ -76,8 +76,8 @@ func TestSweepTasks(t *testing.T) {
 	all := []string{"outputs/2020-01-01/video_a/0.mp4", "tasks/video_a/attempts/1", "tasks/video_a/inputs/x"}
 	for life, want := range map[time.Duration][]string{0: all, time.Hour: all, time.Nanosecond: all[:1]} {
 		r, bucket := sweeper(t, all...)
-		r.acts.Bounds.TaskAge = life
-		swept, err := sweep(t, r, r.acts.SweepTasks)
+		r.acts.Sweeper.TaskAge = life
+		swept, err := sweep(t, r, r.acts.Sweeper.SweepTasks)
 		if err != nil || swept.Objects != len(all)-len(want) || !slices.Equal(bucket.Keys(), want) {
 			t.Errorf("life %v: left %v (%+v), %v; want %v", life, bucket.Keys(), swept, err, want)
 		}
@@ -95,9 +95,9 @@ func TestEraseWithoutExecution(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := newTestEnv(t, fakeAdapter{})
-		r.acts.Objects = bucket
+		r.keepIn(bucket)
 		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{Closed: true, Run: run}}
-		if _, err := r.env.ExecuteActivity(r.acts.Erase, in); err != nil {
+		if _, err := r.env.ExecuteActivity(r.acts.Remover.Erase, in); err != nil {
 			t.Fatal(err)
 		}
 		if left := len(bucket.Keys()); left == 0 != (run != "") {
@@ -125,12 +125,12 @@ func TestEraseOneGeneration(t *testing.T) {
 		stay := []string{request(other), "tasks/video_2/request.json"}
 		const old = "tasks/video_1/mabc0/request.json"
 		r, bucket := sweeper(t, slices.Concat(objects, stay, []string{old, "outputs/2030-01-01/video_1/0.mp4"})...)
-		r.acts.Objects = aging{bucket, old}
+		r.keepIn(aging{bucket, old})
 		in := activities.Ended{RemoveInput: activities.RemoveInput{TaskID: "video_1"}, Standing: activities.Standing{
 			Closed: true, Run: "r", Generation: of, Outputs: []string{"outputs/2030-01-01/video_1/"},
 		}}
 		for range 2 {
-			if _, err := r.env.ExecuteActivity(r.acts.Erase, in); err != nil {
+			if _, err := r.env.ExecuteActivity(r.acts.Remover.Erase, in); err != nil {
 				t.Fatal(err)
 			}
 			if got := bucket.Keys(); !slices.Equal(got, stay) {

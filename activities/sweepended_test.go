@@ -27,7 +27,7 @@ func TestSweepEnded(t *testing.T) {
 	const pages = 45
 	var seen []int
 	r := newTestEnv(t, fakeAdapter{})
-	r.acts.Executions = fakeEndings{finish: func(since time.Time, cursor []byte) ([]byte, error) {
+	r.acts.Sweeper.Executions = fakeEndings{finish: func(since time.Time, cursor []byte) ([]byte, error) {
 		if !since.IsZero() {
 			t.Errorf("looks for ends since %v in the first round", since)
 		}
@@ -47,7 +47,7 @@ func TestSweepEnded(t *testing.T) {
 		err   error
 	)
 	for looks = 1; ; looks++ {
-		if mark, err = do[activities.EndedMark](t, r, r.acts.SweepEnded, mark); err != nil {
+		if mark, err = do[activities.EndedMark](t, r, r.acts.Sweeper.SweepEnded, mark); err != nil {
 			t.Fatal(err)
 		}
 		if len(mark.Cursor) == 0 {
@@ -60,8 +60,8 @@ func TestSweepEnded(t *testing.T) {
 	if late := began.Sub(mark.Since); mark.Since.IsZero() || late < time.Minute || late > 10*time.Minute {
 		t.Errorf("the next round looks from %v before this one on", late)
 	}
-	r.acts.Executions = fakeEndings{finish: func(time.Time, []byte) ([]byte, error) { return nil, errors.New("away") }}
-	if _, err := r.env.ExecuteActivity(r.acts.SweepEnded, mark); err == nil {
+	r.acts.Sweeper.Executions = fakeEndings{finish: func(time.Time, []byte) ([]byte, error) { return nil, errors.New("away") }}
+	if _, err := r.env.ExecuteActivity(r.acts.Sweeper.SweepEnded, mark); err == nil {
 		t.Error("a look that failed counts")
 	}
 }

@@ -26,8 +26,9 @@ func (r *testEnv) traced(t *testing.T) *tracetest.InMemoryExporter {
 	kept := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept))
 	t.Cleanup(func() { _ = provider.Shutdown(context.WithoutCancel(t.Context())) })
-	r.acts.Tracer = provider.Tracer("test")
-	ctx, _ := r.acts.Tracer.Start(t.Context(), "activity")
+	tracer := provider.Tracer("test")
+	r.upstreams.Tracer, r.acts.Deliverer.Tracer = tracer, tracer
+	ctx, _ := tracer.Start(t.Context(), "activity")
 	r.env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
 	return kept
 }
@@ -59,7 +60,7 @@ func TestTurnsAreSpans(t *testing.T) {
 		return providers.Ticket{}, refuse
 	}})
 	kept := r.traced(t)
-	_, err := do[activities.Job](t, r, r.acts.Submit, activities.SubmitInput{
+	_, err := do[activities.Job](t, r, r.acts.Submitter.Submit, activities.SubmitInput{
 		TaskID: "video_1", Attempt: 2, Assignment: assignment(), Request: &providers.VideoRequest{Model: "sora-2", Prompt: "words of the client"},
 	})
 	if err == nil {
@@ -91,7 +92,7 @@ func TestDeliveriesAreSpans(t *testing.T) {
 	kept := r.traced(t)
 	in := deliver()
 	in.Until = time.Now().Add(time.Hour)
-	if _, err := do[activities.Delivery](t, r, r.acts.Deliver, in); err == nil {
+	if _, err := do[activities.Delivery](t, r, r.acts.Deliverer.Deliver, in); err == nil {
 		t.Fatal("the event was delivered")
 	}
 	span, got := only(t, kept)

@@ -21,7 +21,7 @@ const (
 
 // copyVariants archives the pictures of an output, where the vendor makes any. One that cannot be had is left out: it is
 // no part of what the client paid for, and must not hold up what is.
-func (a *Activities) copyVariants(ctx context.Context, log *slog.Logger, in ArchiveInput, n int) []Variant {
+func (a *Copier) copyVariants(ctx context.Context, log *slog.Logger, in ArchiveInput, n int) []Variant {
 	pick, adapter, err := a.target(in.Job.Assignment)
 	if err != nil {
 		return nil
@@ -45,7 +45,7 @@ func (a *Activities) copyVariants(ctx context.Context, log *slog.Logger, in Arch
 	return variants
 }
 
-func (a *Activities) copyVariant(ctx context.Context, from providers.Variants, to providers.Target, in ArchiveInput, n int, name string) (made Variant, err error) {
+func (a *Copier) copyVariant(ctx context.Context, from providers.Variants, to providers.Target, in ArchiveInput, n int, name string) (made Variant, err error) {
 	ctx, span := a.turn(ctx, to, upstream.Step{Does: "open " + name + " of"})
 	defer func() { span.End(providers.AsFault(err)) }()
 	ctx, cancel := context.WithTimeout(ctx, variantTimeout)

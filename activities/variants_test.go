@@ -59,10 +59,10 @@ func TestArchiveVariants(t *testing.T) {
 		},
 	})
 	s := newShelf()
-	r.acts.Objects = s.fakes()
+	r.keepIn(s.fakes())
 	reported := 0
-	r.acts.Channels = fakeChannels{report: func(providers.Target, *providers.Fault) { reported++ }}
-	got, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(2))
+	r.upstreams.Channels = fakeChannels{report: func(providers.Target, *providers.Fault) { reported++ }}
+	got, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(2))
 	want := []activities.Output{output(0, []byte(videos[0])), output(1, []byte(videos[1]))}
 	want[0].Variants = []activities.Variant{variant(0, "thumbnail", "image/webp", "small"), variant(0, "spritesheet", "image/jpeg", "sheet")}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -104,8 +104,8 @@ func TestArchiveVariantsFail(t *testing.T) {
 					},
 				})
 				s := newShelf()
-				r.acts.Objects = s.fakes()
-				got, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1))
+				r.keepIn(s.fakes())
+				got, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(1))
 				if err != nil || !reflect.DeepEqual(got, []activities.Output{output(0, []byte("clip"))}) || len(s.objects) != 1 {
 					t.Errorf("got %+v, %v, %d objects", got, err, len(s.objects))
 				}
@@ -132,9 +132,9 @@ func TestArchiveVariantsResume(t *testing.T) {
 			return providers.Video{}, ctx.Err()
 		},
 	})
-	r.acts.Objects = newShelf().fakes()
+	r.keepIn(newShelf().fakes())
 	r.env.SetWorkerStopChannel(stopping)
-	_, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1))
+	_, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(1))
 	var again *temporal.ApplicationError
 	if !errors.As(err, &again) || again.NonRetryable() {
 		t.Fatalf("got %v, want another try", err)
@@ -149,9 +149,9 @@ func TestArchiveVariantsResume(t *testing.T) {
 			return picture("image/webp", "small"), nil
 		},
 	})
-	r.acts.Objects = newShelf().fakes()
+	r.keepIn(newShelf().fakes())
 	r.env.SetHeartbeatDetails(activities.Copied{Done: []activities.Output{output(0, []byte("clip"))}})
-	got, err := do[[]activities.Output](t, r, r.acts.Archive, archiveInput(1))
+	got, err := do[[]activities.Output](t, r, r.acts.Copier.Archive, archiveInput(1))
 	if err != nil || len(got) != 1 || len(got[0].Variants) != 2 {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -23,7 +23,7 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 	summary := fmt.Sprintf("%s · %d video(s)", job.Assignment.Channel, max(1, status.Outputs))
 	var outputs []activities.Output
 	waits := v.in.Revision >= revisionRestores
-	archive := workflow.ExecuteActivity(withArchive(ctx, limit, waits, job.Assignment.Channel, status.Dies, summary), v.acts.Archive, activities.ArchiveInput{
+	archive := workflow.ExecuteActivity(withArchive(ctx, limit, waits, job.Assignment.Channel, status.Dies, summary), v.acts.Copier.Archive, activities.ArchiveInput{
 		Job: job, Outputs: max(1, status.Outputs), Expires: expires, Dies: status.Dies,
 	})
 	if waits {
@@ -52,7 +52,7 @@ func (v *video) archive(ctx workflow.Context, job activities.Job, status provide
 // discard removes outputs of a task that did not complete; what it cannot remove is swept at its date.
 func (v *video) discard(free workflow.Context, expires time.Time) {
 	in := activities.DiscardInput{TaskID: v.in.TaskID, Expires: expires}
-	if err := workflow.ExecuteActivity(withDiscard(free), v.acts.Discard, in).Get(free, nil); err != nil {
+	if err := workflow.ExecuteActivity(withDiscard(free), v.acts.Copier.Discard, in).Get(free, nil); err != nil {
 		workflow.GetLogger(free).Warn("outputs not removed", "err", err)
 	}
 }

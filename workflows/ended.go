@@ -30,13 +30,13 @@ func EnsureSweepEnded(ctx context.Context, engine client.Client, taskQueue strin
 // SweepEnded is one look for tasks that ended without their finish. It goes on where the one before stopped.
 func SweepEnded(ctx workflow.Context) (activities.EndedMark, error) {
 	var (
-		acts *activities.Activities // only names the activity; nothing calls it
+		acts activities.Activities // only names the activity; nothing calls it
 		mark activities.EndedMark
 	)
 	if workflow.HasLastCompletionResult(ctx) && workflow.GetLastCompletionResult(ctx, &mark) != nil {
 		mark = activities.EndedMark{}
 	}
-	if err := workflow.ExecuteActivity(withSweepEnded(ctx), acts.SweepEnded, mark).Get(ctx, &mark); err != nil {
+	if err := workflow.ExecuteActivity(withSweepEnded(ctx), acts.Sweeper.SweepEnded, mark).Get(ctx, &mark); err != nil {
 		return mark, fmt.Errorf("sweep what ended without its finish: %w", err)
 	}
 	return mark, nil

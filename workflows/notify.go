@@ -84,14 +84,14 @@ func (n NotifyInput) Attributes(model string) temporal.SearchAttributes {
 // its result; it returns an error only for a bug.
 func Notify(ctx workflow.Context, in NotifyInput) (activities.Delivery, error) {
 	var (
-		acts     *activities.Activities // names the activity to the SDK; nothing calls it
+		acts     activities.Activities // names the activity to the SDK; nothing calls it
 		delivery activities.Delivery
 		free, _  = workflow.NewDisconnectedContext(ctx)
 		event    = activities.Event{ID: in.EventID, Type: in.EventType(), TaskID: in.TaskID, At: in.CompletedAt}
 		until    = workflow.Now(ctx).Add(notifyLimit)
 	)
 	workflow.SetCurrentDetails(ctx, in.details(PhaseDelivering, delivery))
-	err := workflow.ExecuteActivity(withDeliver(ctx, in.Summary()), acts.Deliver, activities.DeliverInput{
+	err := workflow.ExecuteActivity(withDeliver(ctx, in.Summary()), acts.Deliverer.Deliver, activities.DeliverInput{
 		Event: event, Token: in.Token, URL: in.URL, RequestObject: in.RequestObject, Until: until,
 	}).Get(ctx, &delivery)
 	fault, bad := activities.Outcome(err)

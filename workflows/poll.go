@@ -36,7 +36,7 @@ func (v *video) poll(ctx workflow.Context, job activities.Job) (providers.VideoS
 	deadline := job.AcceptedAt.Add(time.Duration(v.in.Limits.Deadline))
 	left := max(deadline.Sub(workflow.Now(ctx)), min(pollFloor, time.Duration(v.in.Limits.Deadline)))
 	summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
-	err := workflow.ExecuteActivity(withPoll(ctx, left, summary), v.acts.Poll, activities.PollInput{
+	err := workflow.ExecuteActivity(withPoll(ctx, left, summary), v.acts.Poller.Poll, activities.PollInput{
 		Job: job, Deadline: workflow.Now(ctx).Add(left), Entry: v.entry(),
 	}).Get(ctx, &status)
 	fault, bad := activities.Outcome(err)
@@ -72,7 +72,7 @@ func (v *video) stopJob(ctx workflow.Context, job activities.Job) {
 	}
 	v.afterwards(ctx, func(free workflow.Context) {
 		summary := fmt.Sprintf("%s · job %.80s", job.Assignment.Channel, job.Ticket.Job)
-		if err := workflow.ExecuteActivity(withCancel(free, summary), v.acts.Cancel, job).Get(free, nil); err != nil {
+		if err := workflow.ExecuteActivity(withCancel(free, summary), v.acts.Poller.Cancel, job).Get(free, nil); err != nil {
 			workflow.GetLogger(free).Warn("job not cancelled at the upstream", "job", job.Ticket.Job, "err", err)
 		}
 	})

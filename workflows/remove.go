@@ -30,13 +30,13 @@ func Remove(ctx workflow.Context, in activities.RemoveInput) error {
 	if in.Revision < removeWhole {
 		return removeInSteps(ctx, in)
 	}
-	var acts *activities.Activities // only names the activities; nothing calls it
-	if in.Run != "" {               // nothing needs to be waited for
-		if workflow.ExecuteLocalActivity(withRemovalNow(ctx), acts.Remove, in).Get(ctx, nil) == nil {
+	var acts activities.Activities // only names the activities; nothing calls it
+	if in.Run != "" {              // nothing needs to be waited for
+		if workflow.ExecuteLocalActivity(withRemovalNow(ctx), acts.Remover.Remove, in).Get(ctx, nil) == nil {
 			return nil
 		}
 	}
-	if err := workflow.ExecuteActivity(withRemoval(ctx, "remove it"), acts.Remove, in).Get(ctx, nil); err != nil {
+	if err := workflow.ExecuteActivity(withRemoval(ctx, "remove it"), acts.Remover.Remove, in).Get(ctx, nil); err != nil {
 		return fmt.Errorf("remove the task: %w", err)
 	}
 	return nil
@@ -44,15 +44,15 @@ func Remove(ctx workflow.Context, in activities.RemoveInput) error {
 
 // removeInSteps is Remove of revision 0.
 func removeInSteps(ctx workflow.Context, in activities.RemoveInput) error {
-	var acts *activities.Activities // only names the activities; nothing calls it
+	var acts activities.Activities // only names the activities; nothing calls it
 	ended := activities.Ended{RemoveInput: in}
-	if err := workflow.ExecuteActivity(withRemoval(ctx, "end it"), acts.CallOff, in).Get(ctx, &ended.Standing); err != nil {
+	if err := workflow.ExecuteActivity(withRemoval(ctx, "end it"), acts.Remover.CallOff, in).Get(ctx, &ended.Standing); err != nil {
 		return fmt.Errorf("end the task: %w", err)
 	}
-	if err := workflow.ExecuteActivity(withRemoval(ctx, "erase its objects"), acts.Erase, ended).Get(ctx, nil); err != nil {
+	if err := workflow.ExecuteActivity(withRemoval(ctx, "erase its objects"), acts.Remover.Erase, ended).Get(ctx, nil); err != nil {
 		return fmt.Errorf("erase objects: %w", err)
 	}
-	if err := workflow.ExecuteActivity(withRemoval(ctx, "delete its history"), acts.Forget, ended).Get(ctx, nil); err != nil {
+	if err := workflow.ExecuteActivity(withRemoval(ctx, "delete its history"), acts.Remover.Forget, ended).Get(ctx, nil); err != nil {
 		return fmt.Errorf("delete the execution: %w", err)
 	}
 	return nil

@@ -115,7 +115,7 @@ func (v *video) admit(ctx workflow.Context, want activities.AdmitInput) activiti
 	want.Held = v.held
 	// Not the task's own context: a cancel is looked at between the steps.
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	if err := workflow.ExecuteLocalActivity(withAdmit(free), v.acts.Admit, want).Get(free, &admission); err != nil {
+	if err := workflow.ExecuteLocalActivity(withAdmit(free), v.acts.Admitter.Admit, want).Get(free, &admission); err != nil {
 		workflow.GetLogger(ctx).Warn("no channel chosen", "err", err)
 		return activities.Admission{Refused: &activities.Record{Kind: providers.Overloaded, Message: notChosen, Accepted: providers.NotAccepted}}
 	}
@@ -137,7 +137,7 @@ func (v *video) await(ctx workflow.Context, in activities.AwaitInput) (activitie
 	v.lines = nil
 	summary := "full: " + strings.Join(in.Waiting.Channels, ", ")
 	left := max(in.Until.Sub(workflow.Now(ctx)), time.Second)
-	err := workflow.ExecuteActivity(withAwait(ctx, left, summary), v.acts.Await, in).Get(ctx, &admission)
+	err := workflow.ExecuteActivity(withAwait(ctx, left, summary), v.acts.Admitter.Await, in).Get(ctx, &admission)
 	switch {
 	case err == nil:
 	case isCancelled(ctx):
@@ -189,7 +189,7 @@ func (v *video) awaitArchive(ctx workflow.Context, until time.Time, wait time.Du
 	began := workflow.Now(ctx)
 	in := activities.AwaitArchiveInput{TaskID: v.in.TaskID, Generation: v.in.Generation, Until: until}
 	left := max(until.Sub(began), time.Second)
-	err = workflow.ExecuteActivity(withAwait(ctx, left, "the archive is away"), v.acts.AwaitArchive, in).Get(ctx, nil)
+	err = workflow.ExecuteActivity(withAwait(ctx, left, "the archive is away"), v.acts.Submitter.AwaitArchive, in).Get(ctx, nil)
 	now := workflow.Now(ctx)
 	switch {
 	case err == nil && now.Before(until):
@@ -219,9 +219,9 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 	var job activities.Job
 	// A cancel waits for the submit's answer: what was paid for must be known.
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	submit, claims := v.acts.Submit, v.in.Revision >= revisionClaims
+	submit, claims := v.acts.Submitter.Submit, v.in.Revision >= revisionClaims
 	if claims {
-		submit = v.acts.SubmitClaimed
+		submit = v.acts.Submitter.SubmitClaimed
 	}
 	err := workflow.ExecuteActivity(withSubmit(free, summary), submit, in).Get(free, &job)
 	fault, bad := activities.Outcome(err)
@@ -235,7 +235,7 @@ func (v *video) attempt(ctx workflow.Context, to activities.Assignment) (activit
 				return job, nil, err
 			}
 		}
-		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Reconcile, activities.ReconcileInput{Submit: in, Until: until, Claimed: claims}).Get(free, &job)
+		err = workflow.ExecuteActivity(withReconcile(free, summary), v.acts.Submitter.Reconcile, activities.ReconcileInput{Submit: in, Until: until, Claimed: claims}).Get(free, &job)
 		fault, bad = activities.Outcome(err)
 		// The vendor said it never had the job: another submit costs nothing twice.
 		fault.Retryable = fault.Retryable || fault.Accepted == providers.NotAccepted

@@ -28,17 +28,17 @@ func SweepID(taskQueue string) string { return "sweep-" + taskQueue }
 // Sweep removes from the archive what has expired.
 func Sweep(ctx workflow.Context) (activities.Swept, error) {
 	var (
-		acts    *activities.Activities // only names the activities; nothing calls it
+		acts    activities.Activities // only names the activities; nothing calls it
 		swept   activities.Swept
 		objects activities.Swept
 	)
-	if err := workflow.ExecuteActivity(withSweep(ctx, "expired outputs"), acts.SweepOutputs).Get(ctx, &swept); err != nil {
+	if err := workflow.ExecuteActivity(withSweep(ctx, "expired outputs"), acts.Sweeper.SweepOutputs).Get(ctx, &swept); err != nil {
 		return swept, fmt.Errorf("sweep outputs: %w", err)
 	}
 	if workflow.Now(ctx).UTC().Hour() != sweepTasksHour {
 		return swept, nil
 	}
-	if err := workflow.ExecuteActivity(withSweep(ctx, "objects of old tasks"), acts.SweepTasks).Get(ctx, &objects); err != nil {
+	if err := workflow.ExecuteActivity(withSweep(ctx, "objects of old tasks"), acts.Sweeper.SweepTasks).Get(ctx, &objects); err != nil {
 		return swept, fmt.Errorf("sweep tasks: %w", err)
 	}
 	swept.Objects = objects.Objects

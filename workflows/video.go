@@ -51,8 +51,8 @@ type video struct {
 	failedAt string
 	// made is what the vendor says of the job that is done.
 	made providers.VideoStatus
-	// acts only names the activities to the SDK; it stays nil and nothing calls it.
-	acts *activities.Activities
+	// acts only names the activities to the SDK; it stays empty and nothing calls it.
+	acts activities.Activities
 }
 
 func (v *video) run(ctx workflow.Context) (Result, error) {
@@ -153,10 +153,10 @@ func (v *video) release(free workflow.Context, result Result) {
 	if result.Failure != nil {
 		in.Code = result.Failure.Code
 	}
-	if err := workflow.ExecuteLocalActivity(withSettleNow(free), v.acts.Settle, in).Get(free, nil); err == nil {
+	if err := workflow.ExecuteLocalActivity(withSettleNow(free), v.acts.Settler.Settle, in).Get(free, nil); err == nil {
 		return
 	}
-	if err := workflow.ExecuteActivity(withSettle(free), v.acts.Settle, in).Get(free, nil); err != nil {
+	if err := workflow.ExecuteActivity(withSettle(free), v.acts.Settler.Settle, in).Get(free, nil); err != nil {
 		workflow.GetLogger(free).Error("task not settled", "err", err)
 	}
 }

@@ -90,7 +90,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	// Tasks from before their copies had a queue have them done by the first worker, in the same places.
 	options.DisableWorkflowWorker = true
 	copies := worker.New(w.temporal, CopyQueue(w.opts.TaskQueue), options)
-	copies.RegisterActivity(w.acts.Archive)
+	copies.RegisterActivity(w.acts.Copier.Archive)
 	// The last is stopped first: copies go to another process at once, while submits come to their answer.
 	for _, part := range []struct {
 		name   string
@@ -120,17 +120,17 @@ func Register(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Finish)
 	to.RegisterWorkflowWithOptions(Notify, workflow.RegisterOptions{Name: NotifyType})
 	if acts != nil {
-		to.RegisterActivity(acts)
+		acts.Register(to)
 	}
 }
 
 // RegisterRemovals adds the workflow and activities of removals to a worker of their queue.
 func RegisterRemovals(to worker.Registry, acts *activities.Activities) {
 	to.RegisterWorkflow(Remove)
-	to.RegisterActivity(acts.Remove)
-	to.RegisterActivity(acts.CallOff)
-	to.RegisterActivity(acts.Erase)
-	to.RegisterActivity(acts.Forget)
+	to.RegisterActivity(acts.Remover.Remove)
+	to.RegisterActivity(acts.Remover.CallOff)
+	to.RegisterActivity(acts.Remover.Erase)
+	to.RegisterActivity(acts.Remover.Forget)
 }
 
 // await waits for Temporal and sets it up; false when the context ended first.

@@ -34,7 +34,6 @@ import (
 	"modelrelay/storage/ledger"
 	"modelrelay/storage/limits"
 	"modelrelay/storage/recall"
-	"modelrelay/storage/slots"
 	"modelrelay/storage/taskindex"
 	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
@@ -204,27 +203,6 @@ func (p *parts) taskLife() time.Duration {
 // budgets holds tokens' money. A task's end is remembered as long as an operator may have its archive tried again.
 func (p *parts) budgets() *ledger.Budgets {
 	return ledger.NewBudgets(p.redis, &ledger.BudgetsOptions{Keep: workflows.KeptFor(p.cfg.Video.Retention)})
-}
-
-// worker makes the runner of tasks. The tokens are for their webhooks.
-func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
-	acts := &activities.Activities{
-		Channels: p.router, Catalog: p.catalog, Objects: p.archive, Durations: taskindex.NewDurations(p.redis),
-		Index: p.index(), Changes: taskindex.NewChanges(p.redis), Slots: slots.New(p.redis),
-		Money:      activities.Money{Budgets: p.budgets(), Prices: p.prices},
-		Executions: tasks.NewExecutions(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue),
-		Audit:      p.audit,
-		Webhooks:   tokens, Receivers: p.receivers, Told: p.metrics.Told(), Tracer: p.tracer, Log: p.log,
-		Bounds: activities.Bounds{
-			PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes),
-			Copies: activities.NewCopyLimit(p.cfg.Video.Copies), TaskAge: p.taskLife(), AuditRetention: p.cfg.Audit.Retention,
-			CallsRetention: p.cfg.Calls.Retention,
-		},
-	}
-	return workflows.NewWorker(p.temporal.Client, acts, workflows.WorkerOptions{
-		Namespace: p.temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,
-		Version: workflows.Version{Deployment: p.cfg.Worker.Deployment, BuildID: p.cfg.Worker.BuildID},
-	})
 }
 
 // checks are what /readyz looks at. Its answer is public, so a service that is away is named without its address. Relayed

@@ -5,8 +5,13 @@ import (
 	"log/slog"
 	"sync"
 
+	"modelrelay/activities"
 	"modelrelay/cmd/gateway/internal/cli"
+	"modelrelay/storage/slots"
+	"modelrelay/storage/taskindex"
+	"modelrelay/storage/tokens"
 	"modelrelay/workflows"
+	"modelrelay/workflows/tasks"
 )
 
 type workerCmd struct{}
@@ -42,5 +47,47 @@ func runWorker(ctx context.Context, worker *workflows.Worker, log *slog.Logger) 
 		if cli.Sleep(ctx, retryAfter) != nil {
 			return
 		}
+	}
+}
+
+// worker makes the runner of tasks. The tokens are for their webhooks.
+func (p *parts) worker(tokens *tokens.Store) *workflows.Worker {
+	return workflows.NewWorker(p.temporal.Client, newActivities(p, tokens), workflows.WorkerOptions{
+		Namespace: p.temporal.Namespace, TaskQueue: p.cfg.Temporal.TaskQueue, Retention: p.cfg.Video.Retention, Log: p.log,
+		Version: workflows.Version{Deployment: p.cfg.Worker.Deployment, BuildID: p.cfg.Worker.BuildID},
+	})
+}
+
+// newActivities makes what a worker does for tasks.
+func newActivities(p *parts, tokens *tokens.Store) *activities.Activities {
+	var (
+		told       = activities.Told(p.metrics.Told())
+		executions = tasks.NewExecutions(p.temporal, p.cfg.Temporal.Namespace, p.cfg.Temporal.TaskQueue)
+		upstreams  = &activities.Upstreams{Channels: p.router, Catalog: p.catalog, Tracer: p.tracer}
+		keeper     = &activities.SlotKeeper{Slots: slots.New(p.redis), Upstreams: upstreams, Log: p.log}
+		listing    = &activities.Listing{Index: p.index(), Changes: taskindex.NewChanges(p.redis), Log: p.log}
+	)
+	return &activities.Activities{
+		Admitter:  &activities.Admitter{Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Log: p.log},
+		Submitter: &activities.Submitter{Upstreams: upstreams, SlotKeeper: keeper, Objects: p.archive, Told: told, Log: p.log},
+		Poller: &activities.Poller{
+			Upstreams: upstreams, SlotKeeper: keeper, Listing: listing, Durations: taskindex.NewDurations(p.redis),
+			PollMin: p.cfg.Video.PollMin, PollMax: p.cfg.Video.PollMax, Told: told, Log: p.log,
+		},
+		Copier: &activities.Copier{
+			Upstreams: upstreams, Objects: p.archive, Copies: activities.NewCopyLimit(p.cfg.Video.Copies),
+			MaxOutputBytes: int64(p.cfg.Video.MaxOutputBytes), Told: told, Log: p.log,
+		},
+		Settler: &activities.Settler{
+			SlotKeeper: keeper, Listing: listing, Money: activities.Money{Budgets: p.budgets(), Prices: p.prices}, Told: told,
+		},
+		Deliverer: &activities.Deliverer{
+			Listing: listing, Webhooks: tokens, Receivers: p.receivers, Objects: p.archive, Tracer: p.tracer, Told: told, Log: p.log,
+		},
+		Remover: &activities.Remover{Index: listing.Index, Executions: executions, Objects: p.archive, Log: p.log},
+		Sweeper: &activities.Sweeper{
+			Objects: p.archive, Executions: executions, Audit: p.audit, TaskAge: p.taskLife(),
+			AuditRetention: p.cfg.Audit.Retention, CallsRetention: p.cfg.Calls.Retention, Log: p.log,
+		},
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // forget runs the last step of a removal.
-func forget(t *testing.T, acts *activities.Activities, in activities.Ended) {
+func forget(t *testing.T, acts *activities.Remover, in activities.Ended) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(quiet()))
@@ -70,7 +70,7 @@ func deleteATask(t *testing.T) {
 	}
 	// What Remove does at the end.
 	engine.forget(task.ID)
-	acts := &activities.Activities{Index: index, Executions: fakeNothing{}, Log: quiet()}
+	acts := &activities.Remover{Index: index, Executions: fakeNothing{}, Log: quiet()}
 	forget(t, acts, activities.Ended{RemoveInput: activities.RemoveInput{TaskID: task.ID, Token: "demo", Created: task.CreatedAt}})
 	if again, err := here.Create(t.Context(), keyed("a", 0)); err != nil || again.ID != task.ID {
 		t.Errorf("its key after the removal: %+v, %v", again, err)
@@ -87,7 +87,7 @@ func TestDeleteOfAnEarlierTask(t *testing.T) {
 	t.Parallel()
 	service, engine, index := newListing(storagetest.Redis(t))
 	archive := storagetest.NewMemoryArchive()
-	acts := &activities.Activities{
+	acts := &activities.Remover{
 		Index: index, Objects: archive, Executions: tasks.NewExecutions(engine, "", ""), Log: quiet(),
 	}
 	was := mustCreate(t, service, keyed("a", 0))

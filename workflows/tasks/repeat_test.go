@@ -75,7 +75,7 @@ func TestRepeatWhileRemoved(t *testing.T) {
 	archive := storagetest.NewMemoryArchive()
 	engine := &fakeEngine{}
 	service := tasks.NewClient(engine, options(archive, storagetest.Redis(t)))
-	acts := &activities.Activities{Objects: archive, Executions: tasks.NewExecutions(engine, "", "")}
+	acts := &activities.Remover{Objects: archive, Executions: tasks.NewExecutions(engine, "", "")}
 	create := func() (tasks.Task, error) {
 		return service.Create(t.Context(), create(providers.VideoRequest{
 			Model: "m", Prompt: strings.Repeat("long ", 20_000), Inputs: []providers.Media{{Data: []byte("pixels"), ContentType: "image/png"}},

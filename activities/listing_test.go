@@ -18,7 +18,7 @@ func TestPollRestoresTheEntry(t *testing.T) {
 	r := newTestEnv(t, fakeAdapter{})
 	connection := storagetest.Redis(t)
 	index := taskindex.New(connection, nil)
-	r.acts.Index = index
+	r.listing.Index = index
 	created := time.Now().UTC()
 	in := activities.PollInput{
 		Job:      activities.Job{TaskID: "video_x", Assignment: assignment(), AcceptedAt: time.Now(), Ticket: providers.Ticket{ETA: time.Minute}},
@@ -35,7 +35,7 @@ func TestPollRestoresTheEntry(t *testing.T) {
 		}
 	}
 	seen := beats[activities.Progress](t, r)
-	if _, err := r.env.ExecuteActivity(r.acts.Poll, in); err == nil {
+	if _, err := r.env.ExecuteActivity(r.acts.Poller.Poll, in); err == nil {
 		t.Fatal("the first try looked")
 	}
 	if all := seen(); len(all) != 1 || !all[0].Listed {
@@ -46,23 +46,23 @@ func TestPollRestoresTheEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	settle := activities.SettleInput{TaskID: "video_x", Token: "demo", Entry: in.Entry}
-	if err := r.acts.Settle(t.Context(), settle); err != nil {
+	if err := r.acts.Settler.Settle(t.Context(), settle); err != nil {
 		t.Fatal(err)
 	}
 	listed(1, 0)
 	if err := index.Bury(t.Context(), "demo", "video_x", created); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.acts.Settle(t.Context(), settle); err != nil {
+	if err := r.acts.Settler.Settle(t.Context(), settle); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.env.ExecuteActivity(r.acts.Poll, in); err == nil {
+	if _, err := r.env.ExecuteActivity(r.acts.Poller.Poll, in); err == nil {
 		t.Fatal("the first try looked")
 	}
 	listed(0, 0)
 	// The removal of an earlier task with the id is none of this one's.
 	settle.Entry.Created = created.Add(time.Second)
-	if err := r.acts.Settle(t.Context(), settle); err != nil {
+	if err := r.acts.Settler.Settle(t.Context(), settle); err != nil {
 		t.Fatal(err)
 	}
 	listed(1, 0)
@@ -72,9 +72,9 @@ func TestPollRestoresTheEntry(t *testing.T) {
 func TestPollWithoutTheList(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, fakeAdapter{})
-	r.acts.Index = taskindex.New(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
+	r.listing.Index = taskindex.New(storagetest.Client(t, "redis://127.0.0.1:1"), nil)
 	seen := beats[activities.Progress](t, r)
-	if _, err := r.env.ExecuteActivity(r.acts.Poll, activities.PollInput{
+	if _, err := r.env.ExecuteActivity(r.acts.Poller.Poll, activities.PollInput{
 		Job:      activities.Job{TaskID: "video_x", Assignment: assignment(), AcceptedAt: time.Now(), Ticket: providers.Ticket{ETA: time.Minute}},
 		Deadline: time.Now().Add(time.Hour), Entry: activities.Entry{Token: "demo", Created: time.Now()},
 	}); err == nil {
