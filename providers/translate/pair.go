@@ -99,6 +99,9 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 	if fault != nil {
 		return fault
 	}
+	if fault = checkChoice(prompt); fault != nil {
+		return fault
+	}
 	t.ask = ask
 	t.ask.Model = call.Named()
 	if source == form.Messages && t.streams {
@@ -143,6 +146,22 @@ func (t *Translation) chat(ctx context.Context, d *Door, call providers.Call, ta
 		return nil
 	}
 	return refused
+}
+
+// checkChoice refuses a call that must be of a tool where there is none, or of one that is not declared: every vendor does. Where a
+// vendor's own tool is chosen, it is refused by its declaration.
+func checkChoice(prompt *form.Prompt) *providers.Fault {
+	choice, field := prompt.Choice, prompt.Fields[form.FieldChoice]
+	switch {
+	case slices.ContainsFunc(prompt.Own, func(own form.Member) bool { return own.Must }):
+	case choice.Mode == form.ChoiceAny && len(prompt.Tools) == 0:
+		return providers.InvalidField(field, "There are no tools to call.")
+	case slices.ContainsFunc(choice.Names, func(name string) bool {
+		return !slices.ContainsFunc(prompt.Tools, func(tool form.Tool) bool { return tool.Name == name })
+	}):
+		return providers.InvalidField(field, "A tool that is chosen is not declared.")
+	}
+	return nil
 }
 
 // prefer orders the targets for a call. Of OpenAI's two it is Responses for models that reason, unless the call wants what
