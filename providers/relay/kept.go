@@ -18,7 +18,7 @@ func (r *Relay) Kept(ctx context.Context, group, token string, kept providers.Ke
 		return nil, unknown
 	}
 	maker := r.makers.Find(ctx, kept.ID)
-	channel, found := r.router.Channel(maker.Channel)
+	channel, found := r.picker.router.Channel(maker.Channel)
 	if maker.Token == "" || maker.Token != token || !found || !channel.Serves(group) {
 		return nil, unknown
 	}
@@ -32,7 +32,7 @@ func (r *Relay) Kept(ctx context.Context, group, token string, kept providers.Ke
 		channel.BaseURL = vendor.BaseURL
 	}
 	sent, cancel := context.WithCancelCause(ctx)
-	clock := newWatch(cancel, r.firstByte)
+	clock := newWatch(cancel, r.waits.firstByte)
 	resp, err := keeper.Kept(sent, providers.Target{Channel: channel, Key: key}, kept) //nolint:bodyclose // the answer's body closes it
 	if err != nil {
 		clock.stop()
@@ -45,7 +45,7 @@ func (r *Relay) Kept(ctx context.Context, group, token string, kept providers.Ke
 		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
 		Channel: channel.Name, Vendor: channel.Vendor, Provider: vendor.Convention(), Attempts: 1,
 	}
-	body := &body{upstream: resp.Body, clock: clock, idle: r.idle, cancel: cancel, caller: ctx, sent: sent}
+	body := &body{upstream: resp.Body, clock: clock, idle: r.waits.idle, cancel: cancel, caller: ctx, sent: sent}
 	answer.Body = body
 	if resp.ContentLength == 0 || resp.StatusCode == http.StatusNoContent { // a delete may say nothing
 		clock.stop()

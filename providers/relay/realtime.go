@@ -26,16 +26,20 @@ const (
 	DefaultSocketStall = time.Minute
 )
 
-func (r *Relay) setSocketOptions(opts *Options) {
-	if opts.SocketIdle > 0 {
-		r.socketIdle = opts.SocketIdle
+// sockets are how conversations are kept alive and carried.
+type sockets struct {
+	// idle is how long a conversation may stay without a message, ping how often each side is asked for a sign of life.
+	idle, ping time.Duration
+	carrier    upstream.Carrier
+}
+
+func newSockets(opts *Options) *sockets {
+	s := &sockets{idle: DefaultSocketIdle, ping: DefaultSocketPing, carrier: upstream.Carrier{Stall: DefaultSocketStall}}
+	if opts != nil {
+		s.idle, s.ping = positiveOr(opts.SocketIdle, s.idle), positiveOr(opts.SocketPing, s.ping)
+		s.carrier.Stall = positiveOr(opts.SocketStall, s.carrier.Stall)
 	}
-	if opts.SocketPing > 0 {
-		r.socketPing = opts.SocketPing
-	}
-	if opts.SocketStall > 0 {
-		r.carrier.Stall = opts.SocketStall
-	}
+	return s
 }
 
 // Session is a realtime conversation whose upstream is there. Run it or Close it.
@@ -46,7 +50,7 @@ type Session struct {
 	// Attempts is how many dials it took.
 	Attempts int
 
-	relay    *Relay
+	sockets  *sockets
 	underway router.InFlight // until the upstream's side is closed
 	span     *upstream.Span  // as long
 	upstream *upstream.Socket
@@ -57,11 +61,11 @@ type Session struct {
 // Realtime dials a channel for a token of the group and falls over as Do does, so that a refusal can still be answered
 // as one. The error is a *providers.Fault, that of the last attempt. ctx bounds the dials alone.
 func (r *Relay) Realtime(ctx context.Context, group string, call providers.RealtimeCall) (*Session, error) {
-	session := &Session{relay: r}
+	session := &Session{sockets: r.sockets}
 	want := router.Want{Group: group, Token: call.Token, Model: call.Model, Asked: call.Asked, Endpoint: providers.RealtimeSession()}
 	var err error
 	d := dialing{r, call, session}
-	session.Attempts, err = r.fallOver(ctx, want, attempts{call.RequestID, call.Trail, d.prepare, d.send})
+	session.Attempts, err = r.failover.run(ctx, want, attempts{call.RequestID, call.Trail, d.prepare, d.send})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +94,7 @@ func (d *dialing) send(ctx context.Context, to router.Pick, span *upstream.Span)
 func (r *Relay) dial(ctx context.Context, to router.Pick, call providers.RealtimeCall, session *Session) (reply, *providers.Fault) {
 	dialing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	clock := newWatch(cancel, r.firstByte)
+	clock := newWatch(cancel, r.waits.firstByte)
 	defer clock.stop()
 	session.underway.Begin(to)
 	err := r.catalog[to.Channel.Vendor].Realtime.DialRealtime(to.Target, call, func(client *http.Client, address string, header http.Header) (err error) {
@@ -148,7 +152,7 @@ const (
 // event of the upstream counted. The error is a *providers.Fault where a side broke off without a word.
 func (s *Session) Run(ctx context.Context, client *upstream.Socket, used func(providers.Usage)) error {
 	defer s.underway.End()
-	idle := time.NewTimer(s.relay.socketIdle)
+	idle := time.NewTimer(s.sockets.idle)
 	defer idle.Stop()
 	carrying := context.WithoutCancel(ctx) // its end would cut both sides off before they are told
 	pinging, stopPinging := context.WithCancel(carrying)
@@ -157,11 +161,11 @@ func (s *Session) Run(ctx context.Context, client *upstream.Socket, used func(pr
 
 	var work sync.WaitGroup
 	work.Go(func() {
-		ends <- s.carry(carrying, client, s.upstream, func(upstream.Piece) { idle.Reset(s.relay.socketIdle) })
+		ends <- s.carry(carrying, client, s.upstream, func(upstream.Piece) { idle.Reset(s.sockets.idle) })
 	})
 	work.Go(func() {
 		ends <- s.carry(carrying, s.upstream, client, func(piece upstream.Piece) {
-			idle.Reset(s.relay.socketIdle)
+			idle.Reset(s.sockets.idle)
 			if !piece.Lost {
 				s.sent += int64(len(piece.Bytes))
 			}
@@ -169,7 +173,7 @@ func (s *Session) Run(ctx context.Context, client *upstream.Socket, used func(pr
 		})
 	})
 	for _, side := range []*upstream.Socket{client, s.upstream} {
-		work.Go(func() { keepAlive(pinging, side, s.relay.socketPing, gone) })
+		work.Go(func() { keepAlive(pinging, side, s.sockets.ping, gone) })
 	}
 
 	var end ending
@@ -198,7 +202,7 @@ func (s *Session) Run(ctx context.Context, client *upstream.Socket, used func(pr
 // carry carries messages one way until it breaks.
 func (s *Session) carry(ctx context.Context, from, to *upstream.Socket, carried func(upstream.Piece)) *upstream.Broken {
 	for {
-		err := s.relay.carrier.Carry(ctx, from, to, carried)
+		err := s.sockets.carrier.Carry(ctx, from, to, carried)
 		if broken := (*upstream.Broken)(nil); errors.As(err, &broken) {
 			return broken
 		}

@@ -135,7 +135,7 @@ func (r *Relay) Try(ctx context.Context, trial Trial) (TrialResult, error) {
 
 // try sends the one request and reads its answer.
 func (r *Relay) try(ctx context.Context, to providers.Target, vendor providers.Vendor, call providers.Call, result *TrialResult) {
-	ctx, cancel := context.WithTimeout(ctx, r.firstByte)
+	ctx, cancel := context.WithTimeout(ctx, r.waits.firstByte)
 	defer cancel()
 	start := time.Now()
 	defer func() { result.Took = time.Since(start) }()

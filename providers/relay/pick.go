@@ -14,17 +14,25 @@ import (
 // fullRetry is when a call that found no seat may come again.
 const fullRetry = time.Second
 
+// picker picks targets for calls, and seats at the channels that bound their calls.
+type picker struct {
+	router *router.Router
+	seats  seats.Seats
+	// patience is how long a call waits for a seat.
+	patience time.Duration
+}
+
 // pick picks a target and, where its channel bounds its calls, takes a seat there. Full channels are passed over; where nothing
 // else is left the call waits for a seat at one of them, and goes on waiting for the others where that one rests by then. What
 // is picked must be asked, or given back by unasked.
-func (r *Relay) pick(ctx context.Context, want router.Want) (router.Pick, error) {
-	for patience := r.seatWait; ; {
-		to, full, err := r.seated(want)
+func (p *picker) pick(ctx context.Context, want router.Want) (router.Pick, error) {
+	for patience := p.patience; ; {
+		to, full, err := p.seated(want)
 		if len(full) == 0 {
 			return to, err
 		}
 		began := time.Now()
-		name, leave, err := r.seats.Wait(ctx, full, want.Token, patience)
+		name, leave, err := p.seats.Wait(ctx, full, want.Token, patience)
 		switch {
 		case errors.Is(err, seats.ErrFull):
 			return router.Pick{}, &providers.Fault{
@@ -35,7 +43,7 @@ func (r *Relay) pick(ctx context.Context, want router.Want) (router.Pick, error)
 		}
 		only := want
 		only.Only = []string{name}
-		if to, err = r.router.Pick(only); err == nil {
+		if to, err = p.router.Pick(only); err == nil {
 			to.Done = leave
 			return to, nil
 		}
@@ -49,9 +57,9 @@ func (r *Relay) pick(ctx context.Context, want router.Want) (router.Pick, error)
 }
 
 // seated picks a target without a wait. full are the channels that would do and have no seat, where no other does.
-func (r *Relay) seated(want router.Want) (to router.Pick, full []seats.Channel, err error) {
+func (p *picker) seated(want router.Want) (to router.Pick, full []seats.Channel, err error) {
 	for {
-		to, err := r.router.Pick(want)
+		to, err := p.router.Pick(want)
 		if err != nil {
 			return to, full, err
 		}
@@ -59,12 +67,12 @@ func (r *Relay) seated(want router.Want) (to router.Pick, full []seats.Channel, 
 			return to, nil, nil
 		}
 		at := seats.Channel{Name: to.Channel.Name, Most: to.Channel.MaxCalls}
-		leave, ok := r.seats.Take(at, want.Token)
+		leave, ok := p.seats.Take(at, want.Token)
 		if ok {
 			to.Done = leave
 			return to, nil, nil
 		}
-		r.unasked(to)
+		p.unasked(to)
 		full = append(full, at)
 		if want.Maker.Channel != "" && to.Ref() == want.Maker {
 			return router.Pick{}, full, nil // nobody else can go on
@@ -74,12 +82,9 @@ func (r *Relay) seated(want router.Want) (to router.Pick, full []seats.Channel, 
 }
 
 // unasked gives a pick back that nobody asked anything.
-func (r *Relay) unasked(to router.Pick) {
-	r.router.Report(to, &providers.Fault{Kind: providers.Canceled})
+func (p *picker) unasked(to router.Pick) {
+	p.router.Report(to, &providers.Fault{Kind: providers.Canceled})
 	if to.Done != nil {
 		to.Done()
 	}
 }
-
-// Waiting is how many calls wait for a seat at the channel.
-func (r *Relay) Waiting(channel string) int { return r.seats.Waiting(channel) }

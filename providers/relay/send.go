@@ -1,0 +1,115 @@
+package relay
+
+import (
+	"context"
+	"net/http"
+
+	"modelrelay/providers"
+	"modelrelay/providers/relay/usage"
+	"modelrelay/providers/router"
+	"modelrelay/providers/translate"
+	"modelrelay/providers/upstream"
+)
+
+// sending is one call, attempt by attempt.
+type sending struct {
+	relay *Relay
+	call  providers.Call
+	// translation is that of the next attempt, nil where the channel takes the call as it is.
+	translation *translate.Translation
+	answer      *Answer
+}
+
+// prepare is that of attempts.
+func (s *sending) prepare(ctx context.Context, to router.Pick) (at providers.Endpoint, answered bool, fault *providers.Fault) {
+	s.translation = nil
+	if !to.Translated {
+		return s.call.Endpoint, false, nil
+	}
+	vendor := s.relay.catalog[to.Channel.Vendor]
+	s.translation, fault = s.relay.door.Translate(ctx, s.call, to.Target, vendor.Takes)
+	switch {
+	case fault != nil:
+		return at, false, fault
+	case s.translation.Counted != nil:
+		s.answer = counted(to, vendor, s.translation)
+		return at, true, nil
+	default:
+		return s.translation.Call.Endpoint, false, nil
+	}
+}
+
+// send is that of attempts.
+func (s *sending) send(ctx context.Context, to router.Pick, span *upstream.Span) (said reply, fault *providers.Fault) {
+	if s.answer, fault = s.relay.attempt(ctx, to, s.call, s.translation, span); fault != nil {
+		return said, fault
+	}
+	return reply{s.answer.Status, s.answer.RequestID}, nil
+}
+
+// attempt sends the call to one target and waits for the first byte of the answer. A channel of another format gets it through
+// its translation, which is nil for the others.
+func (r *Relay) attempt(
+	ctx context.Context, to router.Pick, call providers.Call, translation *translate.Translation, span *upstream.Span,
+) (*Answer, *providers.Fault) {
+	vendor := r.catalog[to.Channel.Vendor]
+	if translation != nil {
+		call = translation.Call
+	}
+	sent, cancel := context.WithCancelCause(ctx)
+	clock := newWatch(cancel, r.waits.firstByte)
+	body := &body{clock: clock, idle: r.waits.idle, cancel: cancel, caller: ctx, sent: sent}
+	body.underway.Begin(to)
+	resp, err := vendor.Relay.Relay(sent, to.Target, call) //nolint:bodyclose // the answer's body closes it
+	if err != nil {
+		clock.stop()
+		body.underway.End()
+		cancel(nil)
+		fault := providers.AsFault(err)
+		scrub(fault, to.Key)
+		if translation != nil {
+			translation.Fault(fault)
+		}
+		return nil, fault
+	}
+	body.upstream = resp.Body
+	answer := &Answer{
+		Status: resp.StatusCode, Header: passed(resp.Header), Stream: isStream(resp.Header), RequestID: upstream.RequestID(resp.Header),
+		Channel: to.Channel.Name, Vendor: to.Channel.Vendor, UpstreamModel: to.Model, Provider: vendor.Convention(),
+	}
+	scans := translation == nil || !translation.Counts() // else the answer is read for its counts anyway
+	if shape := r.counters[counting{to.Channel.Vendor, call.Endpoint}]; scans && shape != nil && isText(resp.Header) {
+		body.scanner = usage.NewScanner(shape, answer.Stream)
+		body.counter = body.scanner
+		if r.makers != nil && translation == nil && shape.Named() {
+			body.scanner.Find(shape, r.made(call, to.Target))
+		}
+		if answer.Stream && call.HideUsage {
+			body.hider = usage.NewHider(body.scanner, body.next)
+			answer.Header.Del("Content-Length")
+		}
+	}
+	if fault := body.first(); fault != nil {
+		_ = body.Close() // the fault says it all
+		said := *fault   // that of a context may be everybody's
+		said.Delivered = true
+		return nil, &said
+	}
+	if translation != nil {
+		if fault := answer.translate(translation, body, to.Key); fault != nil {
+			return nil, fault
+		}
+	} else {
+		answer.Body = body
+	}
+	span.Answered(resp.StatusCode, answer.Stream)
+	body.span, answer.body = span, body
+	return answer, nil
+}
+
+// isText tells whether the answer can be read for counts: it is not encoded, and JSON or events.
+func isText(header http.Header) bool {
+	return header.Get("Content-Encoding") == "" && (isStream(header) || upstream.MediaType(header) == "application/json")
+}
+
+func isStream(header http.Header) bool { return upstream.MediaType(header) == "text/event-stream" }
