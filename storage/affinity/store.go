@@ -44,8 +44,7 @@ type Store struct {
 	young, old map[string]string
 	waiting    []made
 
-	wake, stop chan struct{}
-	ended      sync.WaitGroup
+	sender *storage.Sender
 }
 
 // made is one response and who made it.
@@ -66,10 +65,9 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 	}
 	s := &Store{
 		client: client, young: make(map[string]string),
-		out:  storage.Outage{Log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), What: "who made which answer"},
-		wake: make(chan struct{}, 1), stop: make(chan struct{}),
+		out: storage.Outage{Log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), What: "who made which answer"},
 	}
-	s.ended.Go(s.work)
+	s.sender = storage.NewSender(sendEvery, s.send)
 	return s
 }
 
@@ -84,10 +82,7 @@ func (s *Store) Remember(response, maker string) {
 		s.waiting = append(s.waiting, made{response, maker})
 	}
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.sender.Wake()
 }
 
 // keep remembers here. The caller holds mu.
@@ -131,30 +126,7 @@ func (s *Store) Find(ctx context.Context, response string) string {
 }
 
 // Close writes what still waits, unless Redis is away, and ends.
-func (s *Store) Close() {
-	close(s.stop)
-	s.ended.Wait()
-}
-
-func (s *Store) work() {
-	tick := time.NewTicker(sendEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.stop:
-			s.send()
-			return
-		case <-s.wake:
-		}
-		select {
-		case <-s.stop:
-			s.send()
-			return
-		case <-tick.C:
-			s.send()
-		}
-	}
-}
+func (s *Store) Close() { s.sender.Close() }
 
 // send writes what waits. What Redis does not take is dropped: the process that made it knows.
 func (s *Store) send() {

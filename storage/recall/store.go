@@ -57,8 +57,7 @@ type Store struct {
 	waiting, sending map[string]map[string]string
 	size             int // of waiting, in bytes
 
-	wake, stop chan struct{}
-	ended      sync.WaitGroup
+	sender *storage.Sender
 }
 
 // Options may be nil.
@@ -73,10 +72,9 @@ func New(client redis.UniversalClient, opts *Options) *Store {
 	}
 	s := &Store{
 		client: client, script: redis.NewScript(keepScript), waiting: make(map[string]map[string]string),
-		out:  storage.Outage{Log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), What: "what models want back"},
-		wake: make(chan struct{}, 1), stop: make(chan struct{}),
+		out: storage.Outage{Log: cmp.Or(opts.Log, slog.New(slog.DiscardHandler)), What: "what models want back"},
 	}
-	s.ended.Go(s.work)
+	s.sender = storage.NewSender(sendEvery, s.send)
 	return s
 }
 
@@ -156,10 +154,7 @@ func (s *Store) Keep(owner Owner, name string, entry []byte) {
 		s.waiting[owner.ID][id] = sealed
 	}
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.sender.Wake()
 }
 
 // Find gives the entries of names that are kept, in one round trip at most; none where Redis is away, or slow.
@@ -214,30 +209,7 @@ func (s *Store) Find(ctx context.Context, owner Owner, names []string) map[strin
 }
 
 // Close writes what still waits, unless Redis is away, and ends.
-func (s *Store) Close() {
-	close(s.stop)
-	s.ended.Wait()
-}
-
-func (s *Store) work() {
-	tick := time.NewTicker(sendEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.stop:
-			s.send()
-			return
-		case <-s.wake:
-		}
-		select {
-		case <-s.stop:
-			s.send()
-			return
-		case <-tick.C:
-			s.send()
-		}
-	}
-}
+func (s *Store) Close() { s.sender.Close() }
 
 // send writes what waits. What Redis does not take is forgotten.
 func (s *Store) send() {
