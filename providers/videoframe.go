@@ -16,6 +16,14 @@ type Frame struct {
 	Width, Height                 int
 }
 
+// Accept is Check, then Frame.
+func (m VideoModel) Accept(s VideoShape) (Frame, *Fault) {
+	if fault := m.Check(s); fault != nil {
+		return Frame{}, fault
+	}
+	return m.Frame(s)
+}
+
 // Frame reads what a request says of its size in the model's own words. Nothing is rounded: what does not fit is a fault.
 func (m VideoModel) Frame(s VideoShape) (Frame, *Fault) {
 	frame := Frame{Size: s.Size, AspectRatio: s.AspectRatio, Resolution: s.Resolution, Width: s.Width, Height: s.Height}

@@ -109,10 +109,7 @@ type item map[string]any
 func secondBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table, _ := secondModel(model)
 	shape := req.Shape()
-	if fault := table.Check(shape); fault != nil {
-		return nil, fault
-	}
-	frame, fault := table.Frame(shape)
+	frame, fault := table.Accept(shape)
 	if fault != nil {
 		return nil, fault
 	}

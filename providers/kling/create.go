@@ -41,10 +41,7 @@ func newCreate(ctx context.Context, to providers.Target, req providers.VideoRequ
 		}
 	}
 	table, shape := modelOf(to.Model, legacy), req.Shape()
-	if fault := table.Check(shape); fault != nil {
-		return create{}, fault
-	}
-	frame, fault := table.Frame(shape)
+	frame, fault := table.Accept(shape)
 	if fault != nil {
 		return create{}, fault
 	}

@@ -41,10 +41,7 @@ func modelOf(model string) providers.VideoModel {
 // createBody writes a create. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) ([]byte, error) {
 	table, shape := modelOf(model), req.Shape()
-	if fault := table.Check(shape); fault != nil {
-		return nil, fault
-	}
-	frame, fault := table.Frame(shape)
+	frame, fault := table.Accept(shape)
 	if fault != nil {
 		return nil, fault
 	}

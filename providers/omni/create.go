@@ -69,10 +69,7 @@ type part struct {
 // createBody writes a create; before is the interaction whose video it changes, "" for none. Every failure is before anything was sent.
 func createBody(ctx context.Context, model, before string, req providers.VideoRequest) ([]byte, error) {
 	table, shape := modelOf(model), req.Shape()
-	if fault := table.Check(shape); fault != nil {
-		return nil, fault
-	}
-	frame, fault := table.Frame(shape)
+	frame, fault := table.Accept(shape)
 	if fault != nil {
 		return nil, fault
 	}

@@ -141,20 +141,7 @@ func planOf(model string, req providers.VideoRequest) (*plan, error) {
 
 // modeOf is the way of a create.
 func modeOf(shape providers.VideoShape) mode {
-	at := fromText
-	for _, input := range shape.Inputs {
-		switch input.Role {
-		case providers.ExtendVideo:
-			return fromVideo
-		case providers.Reference:
-			return fromReferences
-		case providers.LastFrame:
-			return fromFrames
-		case providers.FirstFrame:
-			at = fromImage
-		}
-	}
-	return at
+	return upstream.Modes[mode]{Text: fromText, Image: fromImage, Frames: fromFrames, References: fromReferences, Video: fromVideo}.Of(shape)
 }
 
 // named finds the names of references in a prompt.

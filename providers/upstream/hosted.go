@@ -40,10 +40,7 @@ func ModelPath(model string) (string, error) {
 // sent.
 func (h Hosted) Members(ctx context.Context, req providers.VideoRequest, fields providers.VideoFields) (map[string]any, error) {
 	model, shape := fields.Open(h.Model), req.Shape()
-	if fault := model.Check(shape); fault != nil {
-		return nil, fault
-	}
-	frame, fault := model.Frame(shape)
+	frame, fault := model.Accept(shape)
 	if fault != nil {
 		return nil, fault
 	}

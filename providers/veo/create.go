@@ -87,10 +87,7 @@ type reference struct {
 // createBody writes a create for Google Cloud, or for the Gemini API. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, cloud bool, req providers.VideoRequest) ([]byte, error) {
 	table, shape := modelOf(model), req.Shape()
-	if fault := table.Check(shape); fault != nil {
-		return nil, fault
-	}
-	frame, fault := table.Frame(shape)
+	frame, fault := table.Accept(shape)
 	if fault != nil {
 		return nil, fault
 	}

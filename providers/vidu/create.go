@@ -9,20 +9,7 @@ import (
 
 // modeOf is the way of a create.
 func modeOf(shape providers.VideoShape) mode {
-	at := fromText
-	for _, input := range shape.Inputs {
-		switch input.Role {
-		case providers.ExtendVideo:
-			return fromVideo
-		case providers.Reference:
-			return fromReferences
-		case providers.LastFrame:
-			return fromFrames
-		case providers.FirstFrame:
-			at = fromImage
-		}
-	}
-	return at
+	return upstream.Modes[mode]{Text: fromText, Image: fromImage, Frames: fromFrames, References: fromReferences, Video: fromVideo}.Of(shape)
 }
 
 // RefuseVideo refuses what a model does not make in the mode of a create.

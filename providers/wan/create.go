@@ -34,10 +34,7 @@ func request(ctx context.Context, model string, req providers.VideoRequest) (ups
 		known = anyFamily()
 	}
 	shape := req.Shape()
-	if fault := known.table.Check(shape); fault != nil {
-		return upstream.JobRequest{}, fault
-	}
-	frame, fault := known.table.Frame(shape)
+	frame, fault := known.table.Accept(shape)
 	if fault != nil {
 		return upstream.JobRequest{}, fault
 	}

@@ -54,10 +54,7 @@ func modelOf(model string) providers.VideoModel {
 // createBody writes a create and says where it goes. Every failure is before anything was sent.
 func createBody(ctx context.Context, model string, req providers.VideoRequest) (path string, body []byte, err error) {
 	table, shape := modelOf(model), req.Shape()
-	if fault := table.Check(shape); fault != nil {
-		return "", nil, fault
-	}
-	frame, fault := table.Frame(shape)
+	frame, fault := table.Accept(shape)
 	if fault != nil {
 		return "", nil, fault
 	}
