@@ -50,10 +50,7 @@ func newSetup(p *parts, counter *tasks.Counter) *setup {
 
 // checks are those of GET /admin/setup.
 func (s *setup) checks() []admin.SetupCheck {
-	return []admin.SetupCheck{
-		{Name: "redis", Check: s.redis},
-		{Name: "temporal", Check: s.temporal},
-		{Name: "store", Check: s.store},
+	return slices.Concat(s.services(), []admin.SetupCheck{
 		{Name: "workers", Check: s.workers},
 		{Name: "configuration", Check: s.configuration},
 		{Name: "models", Check: s.models},
@@ -61,21 +58,27 @@ func (s *setup) checks() []admin.SetupCheck {
 		{Name: "clocks", Check: s.clocks},
 		{Name: "versions", Check: s.versions},
 		{Name: "console", Check: s.console},
+	})
+}
+
+// services are the checks of what every process needs.
+func (s *setup) services() []admin.SetupCheck {
+	return []admin.SetupCheck{
+		{Name: "redis", Check: s.redis},
+		{Name: "temporal", Check: s.temporal},
+		{Name: "store", Check: s.store},
 	}
 }
 
 // connect are those of gateway config check --connect: what must be well before a process is started, and so
 // nothing of processes that run. The channels come one by one.
 func (s *setup) connect() []admin.SetupCheck {
-	checks := []admin.SetupCheck{
-		{Name: "redis", Check: s.redis},
-		{Name: "temporal", Check: s.temporal},
-		{Name: "store", Check: s.store},
+	checks := slices.Concat(s.services(), []admin.SetupCheck{
 		{Name: "rights in the bucket", Check: s.rights},
 		{Name: "clock of redis", Check: s.clocks},
 		{Name: "clock of the store", Check: s.storeClock},
 		{Name: "console", Check: s.console},
-	}
+	})
 	desk := s.parts.desk(s.parts.cfg, s.parts.log)
 	for _, channel := range s.parts.cfg.Channels {
 		if !channel.Disabled {
