@@ -32,31 +32,61 @@ func New(tb testing.TB, dir string) Pair {
 // Ending is New for a certificate that ends at a time.
 func Ending(tb testing.TB, dir string, ends time.Time) Pair {
 	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	return Files(tb, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), ends)
+}
+
+// Files is Ending for files of any names.
+func Files(tb testing.TB, certFile, keyFile string, ends time.Time) Pair {
+	tb.Helper()
+	key, serial := newKey(tb)
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "gateway"}, NotBefore: ends.Add(-48 * time.Hour), NotAfter: ends,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	cert := sign(tb, template, template, key, key)
+	write(tb, certFile, keyFile, cert, key)
+	return Pair{Cert: certFile, Key: keyFile, TLS: tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}}
+}
+
+// newKey makes a key, and a number for the certificate of it.
+func newKey(tb testing.TB) (key *ecdsa.PrivateKey, serial *big.Int) {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if serial, err = rand.Int(rand.Reader, big.NewInt(1<<62)); err != nil {
+		tb.Fatal(err)
+	}
+	return key, serial
+}
+
+// sign makes the certificate of a key as a template says, signed by another one's key.
+func sign(tb testing.TB, template, by *x509.Certificate, key, byKey *ecdsa.PrivateKey) *x509.Certificate {
+	tb.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, template, by, key.Public(), byKey)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return cert
+}
+
+// write writes a certificate and its key into files, in place of what they hold; whoever reads one meanwhile reads it whole. An
+// empty name writes none.
+func write(tb testing.TB, certFile, keyFile string, cert *x509.Certificate, key *ecdsa.PrivateKey) {
+	tb.Helper()
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	pair := Pair{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), TLS: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
-	if pair.TLS.Leaf, err = x509.ParseCertificate(der); err != nil {
-		tb.Fatal(err)
-	}
-	for path, block := range map[string]*pem.Block{pair.Cert: {Type: "CERTIFICATE", Bytes: der}, pair.Key: {Type: "PRIVATE KEY", Bytes: secret}} {
+	for path, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert.Raw}, keyFile: {Type: "PRIVATE KEY", Bytes: secret}} {
+		if path == "" {
+			continue
+		}
 		if err := os.WriteFile(path+".new", pem.EncodeToMemory(block), 0o600); err != nil {
 			tb.Fatal(err)
 		}
@@ -64,7 +94,6 @@ func Ending(tb testing.TB, dir string, ends time.Time) Pair {
 			tb.Fatal(err)
 		}
 	}
-	return pair
 }
 
 // Trusted is what a client trusts the certificates with, and nothing else.

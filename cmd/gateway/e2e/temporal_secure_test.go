@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"modelrelay/cmd/gateway/e2e/stack"
+	"modelrelay/internal/testcert"
 	"modelrelay/internal/testwait"
 )
 
@@ -39,14 +40,14 @@ func exitCode(err error) int {
 // pki is what a secured cluster and its clients have.
 type pki struct {
 	folder                string
-	servers, clients      *stack.Authority
+	servers, clients      *testcert.Authority
 	soon, past            time.Time
 	serverCert, serverKey string
 }
 
 func newPKI(t *testing.T) *pki {
 	t.Helper()
-	p := &pki{folder: t.TempDir(), servers: stack.NewAuthority(t), clients: stack.NewAuthority(t), soon: time.Now().Add(time.Hour), past: time.Now().Add(-time.Hour)}
+	p := &pki{folder: t.TempDir(), servers: testcert.NewAuthority(t), clients: testcert.NewAuthority(t), soon: time.Now().Add(time.Hour), past: time.Now().Add(-time.Hour)}
 	p.serverCert, p.serverKey = p.files("server")
 	p.servers.Sign(t, "localhost", p.soon, p.serverCert, p.serverKey)
 	return p
@@ -58,7 +59,7 @@ func (p *pki) files(name string) (cert, key string) {
 }
 
 // client makes the certificate of a client, signed by that authority, and is the members of the section that name it.
-func (p *pki) client(t *testing.T, name string, by *stack.Authority, until time.Time) string {
+func (p *pki) client(t *testing.T, name string, by *testcert.Authority, until time.Time) string {
 	t.Helper()
 	cert, key := p.files(name)
 	by.Sign(t, name, until, cert, key)

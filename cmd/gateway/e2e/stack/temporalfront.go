@@ -1,104 +1,26 @@
 package stack
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"modelrelay/internal/testcert"
 )
-
-// Authority signs certificates of a test.
-type Authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	// File holds its certificate.
-	File string
-}
-
-// NewAuthority makes one, whose certificate is written to a file of the test's own.
-func NewAuthority(t *testing.T) *Authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &Authority{key: key, File: filepath.Join(t.TempDir(), "ca.pem")}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a test's authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	writePEM(t, a.File, "CERTIFICATE", der)
-	return a
-}
-
-// Sign writes a certificate for the name, valid until then, and its key into files, replacing what they hold.
-func (a *Authority) Sign(t *testing.T, name string, until time.Time, certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}, a.cert, key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writePEM(t, certFile, "CERTIFICATE", der)
-	writePEM(t, keyFile, "PRIVATE KEY", secret)
-}
-
-func writePEM(t *testing.T, file, kind string, der []byte) {
-	t.Helper()
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// pool has the authority's certificate.
-func (a *Authority) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return pool
-}
 
 // FrontOptions are what a TemporalFront asks of its clients.
 type FrontOptions struct {
 	// CertFile and KeyFile are the server's own; "": it speaks no TLS.
 	CertFile, KeyFile string
 	// Clients signs the clients' certificates; nil: they need none.
-	Clients *Authority
+	Clients *testcert.Authority
 	// APIKey is what clients must send; "": nothing. Each request of a namespace must name it then, as Temporal Cloud wants it.
 	APIKey string
 }
@@ -155,7 +77,7 @@ func NewTemporalFront(t *testing.T, behind string, o FrontOptions) *TemporalFron
 			return &pair, err
 		}}
 		if o.Clients != nil {
-			f.server.TLSConfig.ClientAuth, f.server.TLSConfig.ClientCAs = tls.RequireAndVerifyClientCert, o.Clients.pool()
+			f.server.TLSConfig.ClientAuth, f.server.TLSConfig.ClientCAs = tls.RequireAndVerifyClientCert, o.Clients.Pool()
 		}
 		serve = func() error { return f.server.ServeTLS(l, "", "") }
 	}

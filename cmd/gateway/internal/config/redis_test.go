@@ -1,13 +1,6 @@
 package config_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,43 +8,16 @@ import (
 	"time"
 
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/internal/testcert"
 )
-
-// writeCertificate writes a certificate that ends at the given time, and its key.
-func writeCertificate(t *testing.T, cert, key string, ends time.Time) {
-	t.Helper()
-	pair, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway"}, NotBefore: ends.Add(-48 * time.Hour), NotAfter: ends,
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &pair.PublicKey, pair)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(pair)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(path, kind string, bytes []byte) {
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(cert, "CERTIFICATE", der)
-	write(key, "PRIVATE KEY", secret)
-}
 
 // TestRedis: what is wrong with the way to Redis names its key and its line.
 func TestRedis(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	writeCertificate(t, at("good.pem"), at("good.key"), time.Now().Add(24*time.Hour))
-	writeCertificate(t, at("old.pem"), at("old.key"), time.Now().Add(-time.Hour))
+	testcert.Files(t, at("good.pem"), at("good.key"), time.Now().Add(24*time.Hour))
+	testcert.Files(t, at("old.pem"), at("old.key"), time.Now().Add(-time.Hour))
 	if err := os.WriteFile(at("empty.pem"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +82,7 @@ func TestArchive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	writeCertificate(t, at("good.pem"), at("good.key"), time.Now().Add(24*time.Hour))
+	testcert.Files(t, at("good.pem"), at("good.key"), time.Now().Add(24*time.Hour))
 	load := func(text string) (config.Config, error) {
 		return config.Parse(at("gateway.yaml"), []byte(text), testEnv, testVendors())
 	}

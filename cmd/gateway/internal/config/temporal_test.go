@@ -1,14 +1,7 @@
 package config_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
-	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,29 +11,13 @@ import (
 
 	"modelrelay/cmd/gateway/internal/certs"
 	"modelrelay/cmd/gateway/internal/config"
+	"modelrelay/internal/testcert"
 )
 
 // certificate writes a certificate with its key into the folder, as name.pem and name.key.
 func certificate(t *testing.T, folder, name string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: cert}, ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(filepath.Join(folder, name+file), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testcert.Files(t, filepath.Join(folder, name+".pem"), filepath.Join(folder, name+".key"), time.Now().Add(time.Hour))
 }
 
 func parseIn(folder, text string) (config.Config, error) {
