@@ -56,7 +56,8 @@ func (w *writing) role(role string) {
 func (w *writing) message(role string, blocks []form.Block) *providers.Fault {
 	w.role(role)
 	w.Key("content")
-	if texts := plainTexts(blocks); texts != nil && !w.marked(blocks) {
+	marked := w.marked(blocks)
+	if texts := plainTexts(blocks); texts != nil && !marked {
 		w.joined(`\n\n`, texts)
 		w.End()
 		return nil
@@ -127,10 +128,11 @@ func (w *writing) user(blocks []form.Block) *providers.Fault {
 		w.Key("tool_call_id")
 		w.String(callID(block.Result.ID))
 		w.Key("content")
-		text := form.Block{Kind: form.BlockText, Text: block.Result.Say(), Cache: block.Cache}
-		if one := []form.Block{text}; w.marked([]form.Block{{Cache: block.Cache, At: block.At}}) {
-			w.parts(one)
+		text := form.Block{Kind: form.BlockText, Text: block.Result.Say(), Cache: block.Mark()}
+		if w.to.Breakpoints && text.Cache != form.NoMark {
+			w.parts([]form.Block{text})
 		} else {
+			w.DropMarks(block, w.loss)
 			w.Text(text.Text)
 		}
 		w.End()
@@ -154,6 +156,7 @@ func (w *writing) shown(result *form.Result) (blocks []form.Block) {
 		if result.Name != "" {
 			line += " of " + w.ToolName(result.Name, nameRule)
 		}
+		block.Cache = form.NoMark // the result has it
 		blocks = append(blocks, form.Block{Kind: form.BlockText, Text: form.Quote(line + ":")}, block)
 	}
 	return blocks

@@ -166,6 +166,27 @@ func (p *Prompt) DropMark(mark Mark, at Path, loss *Loss) {
 	}
 }
 
+// Mark is that of the block: a result has the marks of what is in it too.
+func (b *Block) Mark() Mark {
+	mark := b.Cache
+	if b.Kind == BlockResult {
+		for i := range b.Result.Blocks {
+			mark = max(mark, b.Result.Blocks[i].Cache)
+		}
+	}
+	return mark
+}
+
+// DropMarks is DropMark of a block, and of what is in it.
+func (p *Prompt) DropMarks(b *Block, loss *Loss) {
+	p.DropMark(b.Cache, b.At, loss)
+	if b.Kind == BlockResult {
+		for i := range b.Result.Blocks {
+			p.DropMark(b.Result.Blocks[i].Cache, b.Result.Blocks[i].At, loss)
+		}
+	}
+}
+
 // MediaKind is what a medium is.
 type MediaKind int
 

@@ -27,7 +27,7 @@ func (w *writing) turn(turn *form.Turn, checked bool) {
 		if i > 0 && block.Kind != form.BlockResult && turn.Blocks[i-1].Kind == form.BlockResult {
 			w.apart(turn.Blocks[:i])
 		}
-		w.p.DropMark(block.Cache, block.At, w.loss)
+		w.p.DropMarks(block, w.loss)
 		switch block.Kind {
 		case form.BlockText, form.BlockThought:
 			w.said(block)

@@ -32,18 +32,12 @@ func one(mark form.Mark) int {
 	return 1
 }
 
-// blockMark is the mark of a block of a turn: thoughts take none, and a result has those of what is in it.
+// blockMark is the mark of a block of a turn: thoughts take none.
 func blockMark(block *form.Block) form.Mark {
 	if block.Kind == form.BlockThought {
 		return form.NoMark
 	}
-	mark := block.Cache
-	if block.Kind == form.BlockResult {
-		for i := range block.Result.Blocks {
-			mark = max(mark, block.Result.Blocks[i].Cache)
-		}
-	}
-	return mark
+	return block.Mark()
 }
 
 // mark writes a cache mark, unless it is one of the first that are skipped.

@@ -131,9 +131,12 @@ func (w *writing) result(block *form.Block) *providers.Fault {
 	w.String(callID(result.ID))
 	w.Key("output")
 	said, media := result.Say(), result.Media()
-	marked := block.Cache != form.NoMark && w.to.Breakpoints
-	if len(media) == 0 && !marked {
-		w.DropMark(block.Cache, block.At, w.loss)
+	mark := block.Mark()
+	if !w.to.Breakpoints {
+		w.DropMarks(block, w.loss)
+		mark = form.NoMark
+	}
+	if len(media) == 0 && mark == form.NoMark {
 		w.Text(said)
 		w.End()
 		return nil
@@ -142,8 +145,11 @@ func (w *writing) result(block *form.Block) *providers.Fault {
 	if !said.Blank() || len(media) == 0 {
 		parts = append(parts, form.Block{Kind: form.BlockText, Text: said})
 	}
-	parts = append(parts, media...)
-	parts[len(parts)-1].Cache = block.Cache
+	for _, medium := range media {
+		medium.Cache = form.NoMark
+		parts = append(parts, medium)
+	}
+	parts[len(parts)-1].Cache = mark // all of the result's are one
 	return w.endsWith(parts)
 }
 
