@@ -7,7 +7,10 @@ import (
 )
 
 const (
-	// eventRoom is the buffer of a stream that waits, in bytes, and keptRoom the largest that it keeps between events.
+	// firstRoom is the buffer with which a stream begins, in bytes: of one whose events come one by one it is all that is held.
+	// Where more comes at once it goes on with eventRoom, so that events which came together are read together. keptRoom is the
+	// largest that it keeps between events.
+	firstRoom = 1 << 10
 	eventRoom = 4 << 10
 	keptRoom  = 64 << 10
 	// maxEvent bounds one event.
@@ -38,6 +41,7 @@ type Stream struct {
 	begin, line, scanned, end int
 	afterCR                   bool // a line feed at begin belongs to the line before
 	begun                     bool // the byte order mark, if any, is gone
+	read                      bool // it has been read from
 	// name and data of the event so far, as parts of room relative to begin.
 	name, data span
 	hasData    bool
@@ -86,6 +90,7 @@ func (s *Stream) last() (Sent, error) {
 
 // fill reads more behind what is there.
 func (s *Stream) fill() error {
+	full := s.end == len(s.room) // or there is no room
 	switch {
 	case s.begin == s.end:
 		s.begin, s.line, s.scanned, s.end = 0, 0, 0, 0
@@ -98,19 +103,27 @@ func (s *Stream) fill() error {
 		s.line, s.scanned, s.begin = s.line-moved, s.scanned-moved, 0
 	}
 	switch {
-	case s.room == nil:
-		s.room = make([]byte, eventRoom)
+	case s.room == nil && !s.read:
+		s.grow(firstRoom)
+	case full && len(s.room) < eventRoom, s.room == nil:
+		s.grow(eventRoom)
 	case s.end < len(s.room):
 	case s.end >= maxEvent:
 		return ErrEventTooLong
 	default:
-		larger := make([]byte, min(2*len(s.room), maxEvent))
-		copy(larger, s.room[:s.end])
-		s.room = larger
+		s.grow(min(2*len(s.room), maxEvent))
 	}
+	s.read = true
 	n, err := s.from.Read(s.room[s.end:])
 	s.end += n
 	return err
+}
+
+// grow makes the room one of a size, in bytes.
+func (s *Stream) grow(size int) {
+	larger := make([]byte, size)
+	copy(larger, s.room[:s.end])
+	s.room = larger
 }
 
 // parse reads the lines that are there up to the end of an event or a comment.
