@@ -55,8 +55,9 @@ type thought struct {
 const usualEvents = 4
 
 // Answer makes the client's answer of the upstream's bytes. stream: they are server-sent events, whatever was asked for.
-// length is how many bytes there are, 0 or less where that is not known.
+// length is how many bytes there are, 0 or less where that is not known. The call was sent: its body is let go.
 func (t *Translation) Answer(from io.Reader, stream bool, length int64) *Answer {
+	t.Call.Pieces, t.Call.Header = nil, nil
 	a := &Answer{t: t, from: from, length: length, events: make([]form.Event, 0, usualEvents)}
 	if t.document == nil {
 		a.reader, a.writer = t.reader.reader(), t.writer.writer(t.ask)
