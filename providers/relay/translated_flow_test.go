@@ -113,7 +113,7 @@ func TestTranslatedClientGone(t *testing.T) {
 	}
 }
 
-// TestUncountedModels: an upstream that has no such count refuses one call, and nothing rests.
+// TestUncountedModels: an upstream that has no such count refuses one call, and nothing rests: router-for-me/CLIProxyAPI #4410.
 func TestUncountedModels(t *testing.T) {
 	t.Parallel()
 	r, routes, sent := translating(t, nil, scripted{vendor: "gemini", answer: refuses(http.StatusNotFound, `{"error":{"code":404,"message":"models/up is not found","status":"NOT_FOUND"}}`)})

@@ -25,6 +25,12 @@ func TestAnswerRows(t *testing.T) {
 				"start 0.0", `text 0.0 "a"`, "counts 0.0 {Input:4 Read:0 Write:0 Write1h:0 Output:2 Reasoning:0 AudioIn:0 AudioOut:0}", "stop 0.0 0",
 			},
 		},
+		// QuantumNous/new-api #4203: a start that comes twice, and arguments in the chunk that ends the choice.
+		"all at once": {
+			chunk(`"delta":{"role":"assistant","content":""}`) + chunk(`"delta":{"role":"assistant","content":"","tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]}`) +
+				chunk(`"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"}"}}]},"finish_reason":"tool_calls"`) + "data: [DONE]\n\n",
+			[]string{"start 0.0", "begin 0.0 a f", `args 0.0 "{"`, `args 0.0 "}"`, "end 0.0", "stop 0.0 3"},
+		},
 		// Without an index a piece goes on with the call of its id, and one without either with the last call.
 		"calls without an index": {
 			chunk(`"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{"}}]}`) +

@@ -52,7 +52,8 @@ func TestReadsErrorCodes(t *testing.T) {
 }
 
 // TestReadsRows are answers of which each piece matters; the parts are those of https://ai.google.dev/api/caching#Part, the signatures
-// of https://ai.google.dev/gemini-api/docs/thought-signatures: "It may be in the last part of the response, which may be empty".
+// of https://ai.google.dev/gemini-api/docs/thought-signatures. Signed text is no thought (aaif-goose/goose #7204), and a signature without
+// a text is not lost (anomalyco/opencode #43984).
 func TestReadsRows(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
