@@ -9,6 +9,62 @@ import (
 	"modelrelay/providers"
 )
 
+// Model is one entry of a model list.
+type Model struct {
+	// ID is the name that clients ask for, Public what it stands for: the same, but for an alias.
+	ID, Public string
+	// Vendor is that of the channel that comes first for the model.
+	Vendor string
+	// Endpoints are all those some channel serves for the model, as they are or translated; a video create is {Operation: VideoTask}.
+	Endpoints []providers.Endpoint
+	// Video is what the vendor's table says of the model, nil where it says nothing or the model makes no videos.
+	Video *providers.VideoModel
+}
+
+// Models lists by name what the group can call, aliases too. A channel's patterns add none. The caller must not change
+// the list.
+func (r *Router) Models(group string) []Model { return r.table.Load().models[group] }
+
+// Model is what Models would say of a name that a group can call, also of one that is not listed because only the patterns of
+// channels fit it; false for one that it cannot.
+func (r *Router) Model(group, name string) (Model, bool) {
+	return r.table.Load().model(group, name)
+}
+
+// model is Router.Model.
+func (t *table) model(group, name string) (Model, bool) {
+	listed := t.models[group]
+	if i, found := slices.BinarySearchFunc(listed, name, func(m Model, name string) int { return strings.Compare(m.ID, name) }); found {
+		return listed[i], true
+	}
+	model, known := newModel(name, t.routesOf(&Want{Group: group, Model: name}))
+	model.Public = name
+	return model, known
+}
+
+// newModel makes the model's entry in the list; false when no channel serves anything for it.
+func newModel(id string, routes []route) (Model, bool) {
+	model := Model{ID: id}
+	for _, route := range routes {
+		endpoints := route.channel.endpoints()
+		if len(endpoints) > 0 && model.Vendor == "" {
+			model.Vendor = route.channel.Vendor
+		}
+		if model.Video == nil {
+			if known, ok := route.channel.vendor.VideoModel(route.channel.Channel, cmp.Or(route.model, id)); ok && known.Tells() {
+				model.Video = &known
+			}
+		}
+		for _, endpoint := range endpoints {
+			if !slices.Contains(model.Endpoints, endpoint) {
+				model.Endpoints = append(model.Endpoints, endpoint)
+			}
+		}
+	}
+	slices.SortFunc(model.Endpoints, func(a, b providers.Endpoint) int { return strings.Compare(a.String(), b.String()) })
+	return model, len(model.Endpoints) > 0
+}
+
 // Listed is a model that some channel lists, or an alias of one, with what serves it, whatever its group.
 type Listed struct {
 	Model

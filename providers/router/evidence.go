@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"time"
@@ -26,6 +27,15 @@ type rules struct {
 	share    float64
 	window   time.Duration
 	cooldown time.Duration
+}
+
+func newRules(opts *Options) rules {
+	return rules{
+		failures: min(cmp.Or(max(opts.CooldownFailures, 0), DefaultCooldownFailures), MaxCooldownFailures),
+		share:    cmp.Or(max(opts.CooldownShare, 0), DefaultCooldownShare),
+		window:   cmp.Or(max(opts.CooldownWindow, 0), DefaultCooldownWindow),
+		cooldown: cmp.Or(max(opts.Cooldown, 0), DefaultCooldown),
+	}
 }
 
 // outcome of a call, as a circuit counts it.

@@ -23,12 +23,12 @@ type Pause struct {
 // pauses are those of channels, by name. A channel that leaves the configuration and comes back is paused as long.
 type pauses map[string]*atomic.Pointer[Pause]
 
-// pauseOf is where the pause of a channel stands. The caller holds r.load.
-func (r *Router) pauseOf(name string) *atomic.Pointer[Pause] {
-	of := r.pauses[name]
+// of is where the pause of a channel stands. The caller holds Router.load.
+func (p pauses) of(name string) *atomic.Pointer[Pause] {
+	of := p[name]
 	if of == nil {
 		of = new(atomic.Pointer[Pause])
-		r.pauses[name] = of
+		p[name] = of
 	}
 	return of
 }
@@ -37,7 +37,7 @@ func (r *Router) pauseOf(name string) *atomic.Pointer[Pause] {
 func (r *Router) Pause(channel string, pause *Pause) {
 	r.load.Lock()
 	defer r.load.Unlock()
-	r.pauseOf(channel).Store(pause)
+	r.pauses.of(channel).Store(pause)
 }
 
 // pauseLeft is how long the channel is still paused, 0 where it is not.
@@ -55,20 +55,6 @@ func (c *channelState) pausedNow() *Pause {
 		return nil
 	}
 	return c.pause.Load()
-}
-
-// paused tells whether every channel that serves the want is paused.
-func (r *Router) paused(want Want) bool {
-	routes, some := r.routes(&want), false
-	for i := range routes {
-		if !routes[i].serves(&want) {
-			continue
-		}
-		if some = true; routes[i].channel.pauseLeft() == 0 {
-			return false
-		}
-	}
-	return some
 }
 
 // Channel is the one of this name; false: the configuration has none.
@@ -98,42 +84,9 @@ func (r *Router) Wake(channel string) bool {
 	return true
 }
 
-// wake ends the cooldowns of a channel or a key.
-func (r *Router) wake(now time.Duration, h *health, of Cooldown) {
-	told := func(model string, circuit bool) {
-		if r.tell != nil {
-			news := of
-			news.Model, news.Circuit = model, circuit
-			r.tell(news)
-		}
-	}
-	h.whole.wake(now)
-	told("", true)
-	for model, c := range h.circuits.all {
-		c.wake(now)
-		told(model, true)
-	}
-	if of.Key == "" { // cooldowns are keys' alone
-		return
-	}
-	h.cooldown.learn(now, 0, 0)
-	told("", false)
-	for model, cooldown := range h.cooldowns.all {
-		cooldown.learn(now, 0, 0)
-		told(model, false)
-	}
-}
-
 // wake closes the circuit for all tokens.
 func (c *circuit) wake(now time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.close(now)
-}
-
-// pausedFault is the refusal of a want whose channels are all paused.
-func pausedFault(name string, soon time.Duration) *providers.Fault {
-	fault := providers.Faultf(providers.Overloaded, "Every channel for the model %q is paused by an operator.", name)
-	fault.RetryAfter, fault.Accepted = soon, providers.NotAccepted
-	return fault
 }

@@ -46,7 +46,8 @@ func (p Pick) For(token string, blamed bool) Pick {
 // elsewhere while they can. Where every circuit is open, the one that closes first is tried by a few calls at a time,
 // unless the upstream itself asked to be left alone.
 func (r *Router) Pick(want Want) (Pick, error) {
-	routes := r.routes(&want)
+	t := r.table.Load()
+	routes := t.routesOf(&want)
 	now := r.now()
 	if want.Maker.Channel != "" {
 		if found := maker(routes, &want); found.route != nil {
@@ -70,7 +71,7 @@ func (r *Router) Pick(want Want) (Pick, error) {
 			// Enough others try it.
 			want.Except, full = append(slices.Clip(want.Except), found.last.route.channel.Name), lastResortRetry
 		default:
-			return Pick{}, r.nowhere(want, found.served, cmp.Or(found.soon, full))
+			return Pick{}, t.nowhere(&want, found.served, cmp.Or(found.soon, full))
 		}
 	}
 }

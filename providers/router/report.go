@@ -6,19 +6,30 @@ import (
 	"modelrelay/providers"
 )
 
+// monitor weighs how attempts ended, by its rules and on its clock, and tells other processes which cooldowns begin and end
+// by that.
+type monitor struct {
+	rules rules
+	tell  func(Cooldown) // nil: nobody is told
+	start time.Time
+}
+
+// now reads the clock. It never shows 0.
+func (m *monitor) now() time.Duration { return time.Since(m.start) + 1 }
+
 // Report tells how the attempt at a pick ended; nil is success. The fault's Blame says against what it speaks.
 //
 // A fault of the channel speaks against the one model, or, where no connection came about, against the channel. A key that
 // the vendor refuses, that is out of money, or that is to be left alone for a time the vendor names, cools down at once; one that
 // is merely busy, or may not use the model, is left alone for that model by the evidence. Of a canceled call only its probe
 // ends.
-func (r *Router) Report(to Pick, fault *providers.Fault) {
-	now := r.now()
-	r.count(to, now, fault)
+func (m *monitor) Report(to Pick, fault *providers.Fault) {
+	now := m.now()
+	m.count(to, now, fault)
 	channel := to.channel
 	switch {
 	case fault == nil:
-		r.succeeded(to, now)
+		m.succeeded(to, now)
 		return
 	case fault.Blame == providers.BlameChannel:
 		trouble := newTrouble(fault, to.Key)
@@ -27,16 +38,16 @@ func (r *Router) Report(to Pick, fault *providers.Fault) {
 			break
 		}
 		if fault.Unreached {
-			r.countFault(to, &channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
+			m.countFault(to, &channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
 			break
 		}
-		r.countFault(to, channel.circuits.begin(to.Model, now, to.token), Cooldown{Circuit: true, Model: to.Model}, now, fault, trouble)
+		m.countFault(to, channel.circuits.begin(to.Model, now, to.token), Cooldown{Circuit: true, Model: to.Model}, now, fault, trouble)
 		if _, is := channel.whole.openSince(now); !is && channel.spans(now) {
-			channel.whole.learn(now, r.rules.cooldown, open)
-			r.began(to, Cooldown{Circuit: true}, r.rules.cooldown, open, trouble)
+			channel.whole.learn(now, m.rules.cooldown, open)
+			m.began(to, Cooldown{Circuit: true}, m.rules.cooldown, open, trouble)
 		}
 	case fault.Blame == providers.BlameKey && to.key != nil:
-		r.refused(to, now, fault)
+		m.refused(to, now, fault)
 	}
 	// What does not speak against the two ends a probe there.
 	channel.whole.leave(now, to.token, to.picked)
@@ -45,27 +56,27 @@ func (r *Router) Report(to Pick, fault *providers.Fault) {
 
 // ReportPoll tells how a look at a job under way ended. That says whether the channel is there and the key is good, and nothing
 // of how it takes new work.
-func (r *Router) ReportPoll(to Pick, fault *providers.Fault) {
-	now := r.now()
-	r.count(to, now, fault)
+func (m *monitor) ReportPoll(to Pick, fault *providers.Fault) {
+	now := m.now()
+	m.count(to, now, fault)
 	switch {
 	case fault == nil:
-		if to.channel.whole.succeeded(now, to.token, to.picked, &r.rules) {
-			r.ended(to, Cooldown{Circuit: true})
+		if to.channel.whole.succeeded(now, to.token, to.picked, &m.rules) {
+			m.ended(to, Cooldown{Circuit: true})
 		}
 	case fault.Blame == providers.BlameChannel:
 		trouble := newTrouble(fault, to.Key)
 		to.channel.trouble.Store(trouble)
 		if fault.Unreached {
-			r.countFault(to, &to.channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
+			m.countFault(to, &to.channel.whole, Cooldown{Circuit: true}, now, fault, trouble)
 		}
 	case fault.Blame == providers.BlameKey && to.key != nil && !sparesKey(fault):
-		r.refused(to, now, fault)
+		m.refused(to, now, fault)
 	}
 }
 
 // count puts the attempt into the figures of the last minute.
-func (r *Router) count(to Pick, now time.Duration, fault *providers.Fault) {
+func (m *monitor) count(to Pick, now time.Duration, fault *providers.Fault) {
 	if fault != nil && fault.Kind == providers.Canceled {
 		return
 	}
@@ -86,14 +97,14 @@ func (p Pick) evidence(fault *providers.Fault) evidence {
 }
 
 // stop counts a fault against a circuit, and tells others when that opens it for all.
-func (r *Router) countFault(to Pick, of *circuit, what Cooldown, now time.Duration, fault *providers.Fault, trouble *Trouble) {
-	if left, level := of.failed(now, to.evidence(fault), &r.rules); level > closed {
-		r.began(to, what, left, level, trouble)
+func (m *monitor) countFault(to Pick, of *circuit, what Cooldown, now time.Duration, fault *providers.Fault, trouble *Trouble) {
+	if left, level := of.failed(now, to.evidence(fault), &m.rules); level > closed {
+		m.began(to, what, left, level, trouble)
 	}
 }
 
 // refused leaves a key alone, or a model of it.
-func (r *Router) refused(to Pick, now time.Duration, fault *providers.Fault) {
+func (m *monitor) refused(to Pick, now time.Duration, fault *providers.Fault) {
 	trouble := newTrouble(fault, to.Key)
 	to.key.trouble.Store(trouble)
 	what := Cooldown{Key: to.Key.Fingerprint()}
@@ -102,61 +113,87 @@ func (r *Router) refused(to Pick, now time.Duration, fault *providers.Fault) {
 			return
 		}
 		what.Circuit, what.Model = true, to.Model
-		r.countFault(to, to.key.circuits.begin(to.Model, now, to.token), what, now, fault, trouble)
+		m.countFault(to, to.key.circuits.begin(to.Model, now, to.token), what, now, fault, trouble)
 		return
 	}
 	cooldown := &to.key.cooldown
 	if ofModel(fault) && to.Model != "" {
 		what.Model, cooldown = to.Model, to.key.cooldowns.begin(to.Model, now)
 	}
-	if left, news := cooldown.failed(now, to.picked, r.rules.cooldown, fault); news {
+	if left, news := cooldown.failed(now, to.picked, m.rules.cooldown, fault); news {
 		what.Length = cooldown.measure()
-		r.began(to, what, left, barred, trouble)
+		m.began(to, what, left, barred, trouble)
 	}
 }
 
 // succeeded ends what an answer proves wrong.
-func (r *Router) succeeded(to Pick, now time.Duration) {
+func (m *monitor) succeeded(to Pick, now time.Duration) {
 	channel := to.channel
 	if channel.circuits.known.Load() != nil {
 		channel.answered.Store(int64(to.picked))
 	}
-	if channel.whole.succeeded(now, to.token, to.picked, &r.rules) {
-		r.ended(to, Cooldown{Circuit: true})
+	if channel.whole.succeeded(now, to.token, to.picked, &m.rules) {
+		m.ended(to, Cooldown{Circuit: true})
 	}
-	if channel.circuits.of(to.Model).succeeded(now, to.token, to.picked, &r.rules) {
-		r.ended(to, Cooldown{Circuit: true, Model: to.Model})
+	if channel.circuits.of(to.Model).succeeded(now, to.token, to.picked, &m.rules) {
+		m.ended(to, Cooldown{Circuit: true, Model: to.Model})
 	}
 	if to.key == nil {
 		return
 	}
 	if to.key.cooldown.succeeded(to.picked) {
-		r.ended(to, Cooldown{Key: to.Key.Fingerprint()})
+		m.ended(to, Cooldown{Key: to.Key.Fingerprint()})
 	}
 	if cooldown := to.key.cooldowns.of(to.Model); cooldown != nil && cooldown.succeeded(to.picked) {
-		r.ended(to, Cooldown{Key: to.Key.Fingerprint(), Model: to.Model})
+		m.ended(to, Cooldown{Key: to.Key.Fingerprint(), Model: to.Model})
 	}
-	if to.key.circuits.of(to.Model).succeeded(now, to.token, to.picked, &r.rules) {
-		r.ended(to, Cooldown{Circuit: true, Key: to.Key.Fingerprint(), Model: to.Model})
+	if to.key.circuits.of(to.Model).succeeded(now, to.token, to.picked, &m.rules) {
+		m.ended(to, Cooldown{Circuit: true, Key: to.Key.Fingerprint(), Model: to.Model})
 	}
 }
 
 // began and ended tell others of a cooldown.
-func (r *Router) began(to Pick, what Cooldown, left time.Duration, level standing, trouble *Trouble) {
-	if r.tell == nil {
+func (m *monitor) began(to Pick, what Cooldown, left time.Duration, level standing, trouble *Trouble) {
+	if m.tell == nil {
 		return
 	}
 	what.Channel, what.Upstream, what.Left, what.Trouble = to.Channel.Name, upstreamOf(to.Channel), left, trouble
 	what.Slow, what.Asked = level == deferred, level == barred
-	r.tell(what)
+	m.tell(what)
 }
 
-func (r *Router) ended(to Pick, what Cooldown) {
-	if r.tell == nil {
+func (m *monitor) ended(to Pick, what Cooldown) {
+	if m.tell == nil {
 		return
 	}
 	what.Channel, what.Upstream = to.Channel.Name, upstreamOf(to.Channel)
-	r.tell(what)
+	m.tell(what)
+}
+
+// wake ends the cooldowns of a channel or a key.
+func (m *monitor) wake(now time.Duration, h *health, of Cooldown) {
+	told := func(model string, circuit bool) {
+		if m.tell != nil {
+			news := of
+			news.Model, news.Circuit = model, circuit
+			m.tell(news)
+		}
+	}
+	h.whole.wake(now)
+	told("", true)
+	for model, c := range h.circuits.all {
+		c.wake(now)
+		told(model, true)
+	}
+	if of.Key == "" { // cooldowns are keys' alone
+		return
+	}
+	h.cooldown.learn(now, 0, 0)
+	told("", false)
+	for model, cooldown := range h.cooldowns.all {
+		cooldown.learn(now, 0, 0)
+		told(model, false)
+	}
 }
 
 // isWeak tells whether a fault of the channel is one that requests alone can bring about: an answer that takes too long, or an

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,13 +46,10 @@ type Options struct {
 // endpoint, higher priority first, by weight among equals, the channel's keys in turn. What keeps failing is left alone for
 // a while: circuits see to that, and cooldowns of keys that the upstream refuses. It is safe for concurrent use and never waits for other processes, whose news of cooldowns it is told.
 type Router struct {
-	catalog providers.Catalog
-	reaches func(from, to providers.Endpoint) bool
-	rules   rules
-	tell    func(Cooldown)
-	start   time.Time
+	monitor
+	vendors vendors
 
-	load   sync.Mutex
+	load   sync.Mutex // of those who replace the table, or add to the pauses
 	pauses pauses
 	table  atomic.Pointer[table]
 }
@@ -96,13 +92,10 @@ func New(catalog providers.Catalog, channels []providers.Channel, opts *Options)
 	if opts == nil {
 		opts = new(Options)
 	}
-	r := &Router{pauses: pauses{}, catalog: catalog, reaches: opts.Reaches, tell: opts.Tell, start: time.Now(), rules: rules{
-		failures: cmp.Or(max(opts.CooldownFailures, 0), DefaultCooldownFailures),
-		share:    cmp.Or(max(opts.CooldownShare, 0), DefaultCooldownShare),
-		window:   cmp.Or(max(opts.CooldownWindow, 0), DefaultCooldownWindow),
-		cooldown: cmp.Or(max(opts.Cooldown, 0), DefaultCooldown),
-	}}
-	r.rules.failures = min(r.rules.failures, MaxCooldownFailures)
+	r := &Router{
+		monitor: monitor{tell: opts.Tell, start: time.Now(), rules: newRules(opts)},
+		vendors: vendors{catalog, opts.Reaches}, pauses: pauses{},
+	}
 	r.Load(channels, opts.Aliases)
 	return r
 }
@@ -112,7 +105,7 @@ func New(catalog providers.Catalog, channels []providers.Channel, opts *Options)
 func (r *Router) Load(channels []providers.Channel, aliases map[string]string) {
 	r.load.Lock()
 	defer r.load.Unlock()
-	r.table.Store(r.newTable(channels, maps.Clone(aliases), r.table.Load()))
+	r.table.Store(r.vendors.table(channels, maps.Clone(aliases), r.pauses, r.table.Load()))
 }
 
 // Public is the public name of the model that a client asks for: what an alias stands for, else the name itself.
@@ -122,9 +115,6 @@ func (r *Router) Public(asked string) string {
 	}
 	return asked
 }
-
-// now reads the router's clock. It never shows 0.
-func (r *Router) now() time.Duration { return time.Since(r.start) + 1 }
 
 // Candidates lists the channels that Pick may choose among, one after the other as it would choose if those before
 // were full: higher priority first, by weight among equals. Its errors are Pick's. It takes no key's turn: Pick with Only
@@ -141,7 +131,8 @@ func (r *Router) Candidates(want Want) ([]providers.Channel, error) {
 		served bool
 		soon   time.Duration
 	)
-	routes := r.routes(&want)
+	t := r.table.Load()
+	routes := t.routesOf(&want)
 	for i := range routes {
 		route := &routes[i]
 		if !route.serves(&want) {
@@ -163,10 +154,10 @@ func (r *Router) Candidates(want Want) ([]providers.Channel, error) {
 		}
 	}
 	if len(all) == 0 {
-		if fault := r.Refusal(want); fault != nil {
+		if fault := t.refusal(want); fault != nil {
 			return nil, fault
 		}
-		return nil, r.nowhere(want, served, soon)
+		return nil, t.nowhere(&want, served, soon)
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.trial, b.trial), cmp.Compare(b.channel.Priority, a.channel.Priority), cmp.Compare(a.place, b.place))
@@ -178,83 +169,12 @@ func (r *Router) Candidates(want Want) ([]providers.Channel, error) {
 	return channels, nil
 }
 
-// nowhere is the fault of a want that no channel takes: served tells whether one could, soon when the first is there again.
-func (r *Router) nowhere(want Want, served bool, soon time.Duration) *providers.Fault {
-	name := cmp.Or(want.Asked, want.Model)
-	if !served {
-		fault := providers.Faultf(providers.ModelNotFound, "The model %q does not exist, or you do not have access to it.", name)
-		fault.Param, fault.Accepted = "model", providers.NotAccepted
-		return fault
-	}
-	if r.paused(want) {
-		return pausedFault(name, soon)
-	}
-	fault := providers.Faultf(providers.Overloaded, "No channel for the model %q is available at the moment.", name)
-	fault.RetryAfter, fault.Accepted = soon, providers.NotAccepted
-	return fault
-}
-
 // Serves tells whether Pick knows a channel for it at all, one that is cooling down too.
-func (r *Router) Serves(want Want) bool {
-	return slices.ContainsFunc(r.routes(&want), func(candidate route) bool { return candidate.serves(&want) })
-}
+func (r *Router) Serves(want Want) bool { return r.table.Load().serves(&want) }
 
 // Refusal is why no channel makes the video that is wanted, though some would make another: the fault of the first of
 // them, by priority. nil where one makes it, and where none serves the want at all.
-func (r *Router) Refusal(want Want) *providers.Fault {
-	shape := want.Video
-	if shape == nil || r.Serves(want) {
-		return nil
-	}
-	want.Video = nil
-	for _, route := range r.routes(&want) {
-		if route.serves(&want) {
-			return route.channel.vendor.CheckVideo(route.channel.Channel, route.upstream(&want), *shape)
-		}
-	}
-	return nil
-}
-
-// routes are the ways of a model for a group, whatever they serve, higher priority first.
-func (r *Router) routes(want *Want) []route {
-	t := r.table.Load()
-	if routes, listed := t.routes[routeKey{want.Group, want.Model}]; listed {
-		return routes
-	}
-	if states := t.wide[want.Group]; states != nil {
-		return matching(states, want.Model)
-	}
-	return t.open[want.Group]
-}
-
-// Model is one entry of a model list.
-type Model struct {
-	// ID is the name that clients ask for, Public what it stands for: the same, but for an alias.
-	ID, Public string
-	// Vendor is that of the channel that comes first for the model.
-	Vendor string
-	// Endpoints are all those some channel serves for the model, as they are or translated; a video create is {Operation: VideoTask}.
-	Endpoints []providers.Endpoint
-	// Video is what the vendor's table says of the model, nil where it says nothing or the model makes no videos.
-	Video *providers.VideoModel
-}
-
-// Models lists by name what the group can call, aliases too. A channel's patterns add none. The caller must not change
-// the list.
-func (r *Router) Models(group string) []Model { return r.table.Load().models[group] }
-
-// Model is what Models would say of a name that a group can call, also of one that is not listed because only the patterns of
-// channels fit it; false for one that it cannot.
-func (r *Router) Model(group, name string) (Model, bool) {
-	t := r.table.Load()
-	listed := t.models[group]
-	if i, found := slices.BinarySearchFunc(listed, name, func(m Model, name string) int { return strings.Compare(m.ID, name) }); found {
-		return listed[i], true
-	}
-	model, known := newModel(name, r.routes(&Want{Group: group, Model: name}))
-	model.Public = name
-	return model, known
-}
+func (r *Router) Refusal(want Want) *providers.Fault { return r.table.Load().refusal(want) }
 
 // Resolve finds the channel and the key that a ticket remembers, disabled channels too. A model the channel no longer
 // maps keeps its public name. The error is ErrChannelGone.

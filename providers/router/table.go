@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"modelrelay/providers"
@@ -92,8 +91,14 @@ type keyState struct {
 	health      *health
 }
 
-// newTable works out the table of the channels. old, which may be nil, lends the health of what stays.
-func (r *Router) newTable(channels []providers.Channel, aliases map[string]string, old *table) *table {
+// vendors are those of which there can be channels.
+type vendors struct {
+	catalog providers.Catalog
+	reaches func(from, to providers.Endpoint) bool // nil: no call is translated
+}
+
+// table works out the table of the channels. old, which may be nil, lends the health of what stays.
+func (v vendors) table(channels []providers.Channel, aliases map[string]string, pauses pauses, old *table) *table {
 	t := &table{
 		routes:   make(map[routeKey][]route),
 		open:     make(map[string][]route),
@@ -108,9 +113,9 @@ func (r *Router) newTable(channels []providers.Channel, aliases map[string]strin
 		if old != nil {
 			before = old.channels[channel.Name]
 		}
-		state := newChannelState(channel, r.catalog[channel.Vendor], before)
-		state.pause = r.pauseOf(channel.Name)
-		state.translated = r.translations(state)
+		state := newChannelState(channel, v.catalog[channel.Vendor], before)
+		state.pause = pauses.of(channel.Name)
+		state.translated = v.translations(state)
 		t.channels[channel.Name] = state
 		if !channel.Disabled {
 			ordered = append(ordered, state)
@@ -195,14 +200,14 @@ func matching(states []*channelState, model string) (routes []route) {
 }
 
 // translations lists the endpoints whose calls the channel can get in another format.
-func (r *Router) translations(c *channelState) (from []providers.Endpoint) {
-	if r.reaches == nil || c.NativeOnly || c.vendor.Relay == nil {
+func (v vendors) translations(c *channelState) (from []providers.Endpoint) {
+	if v.reaches == nil || c.NativeOnly || c.vendor.Relay == nil {
 		return nil
 	}
-	for _, vendor := range r.catalog {
+	for _, vendor := range v.catalog {
 		for _, endpoint := range vendor.Endpoints {
 			if !c.native(endpoint) && !slices.Contains(from, endpoint) && slices.ContainsFunc(c.vendor.Takes, func(to providers.Endpoint) bool {
-				return c.Speaks(to) && r.reaches(endpoint, to)
+				return c.Speaks(to) && v.reaches(endpoint, to)
 			}) {
 				from = append(from, endpoint)
 			}
@@ -213,29 +218,6 @@ func (r *Router) translations(c *channelState) (from []providers.Endpoint) {
 
 // native tells whether the channel takes the endpoint as it is.
 func (c *channelState) native(e providers.Endpoint) bool { return c.vendor.Serves(e) && c.Speaks(e) }
-
-// newModel makes the model's entry in the list; false when no channel serves anything for it.
-func newModel(id string, routes []route) (Model, bool) {
-	model := Model{ID: id}
-	for _, route := range routes {
-		endpoints := route.channel.endpoints()
-		if len(endpoints) > 0 && model.Vendor == "" {
-			model.Vendor = route.channel.Vendor
-		}
-		if model.Video == nil {
-			if known, ok := route.channel.vendor.VideoModel(route.channel.Channel, cmp.Or(route.model, id)); ok && known.Tells() {
-				model.Video = &known
-			}
-		}
-		for _, endpoint := range endpoints {
-			if !slices.Contains(model.Endpoints, endpoint) {
-				model.Endpoints = append(model.Endpoints, endpoint)
-			}
-		}
-	}
-	slices.SortFunc(model.Endpoints, func(a, b providers.Endpoint) int { return strings.Compare(a.String(), b.String()) })
-	return model, len(model.Endpoints) > 0
-}
 
 // endpoints lists what the channel takes, as it is or translated.
 func (c *channelState) endpoints() []providers.Endpoint {
