@@ -18,13 +18,15 @@ const clip = "0123456789"
 func finished(g *gateway) {
 	g.archive["a"], g.archive["b"], g.archive["t"] = []byte(clip), []byte("other"), []byte("small")
 	g.tasks.put(tasks.Task{
-		ID: "video_1", Token: "good", State: workflows.Completed, Progress: 100, CreatedAt: day, CompletedAt: day.Add(time.Minute),
-		ExpiresAt: time.Now().Add(time.Hour),
-		Outputs: []activities.Output{
-			{Object: "a", ContentType: "video/mp4", Size: int64(len(clip)), SHA256: "aa"},
-			{
-				Object: "b", ContentType: "video/webm", Size: 5, SHA256: "bb",
-				Variants: []activities.Variant{{Name: "thumbnail", Object: "t", ContentType: "image/webp", Size: 5, SHA256: "tt"}},
+		ID: "video_1", Token: "good", State: workflows.Completed, Progress: 100, CreatedAt: day, Ending: tasks.Ending{
+			CompletedAt: day.Add(time.Minute),
+			ExpiresAt:   time.Now().Add(time.Hour),
+			Outputs: []activities.Output{
+				{Object: "a", ContentType: "video/mp4", Size: int64(len(clip)), SHA256: "aa"},
+				{
+					Object: "b", ContentType: "video/webm", Size: 5, SHA256: "bb",
+					Variants: []activities.Variant{{Name: "thumbnail", Object: "t", ContentType: "image/webp", Size: 5, SHA256: "tt"}},
+				},
 			},
 		},
 	})

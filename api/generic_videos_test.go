@@ -191,8 +191,10 @@ func TestLinks(t *testing.T) {
 	links := presigned{}
 	g := newGateway(t, nil, func(_ *gateway, o *api.Options) { o.Links = links })
 	task := tasks.Task{
-		ID: "video_1", Token: "good", State: workflows.Completed, CreatedAt: day, ExpiresAt: time.Now().Add(48 * time.Hour),
-		Outputs: []activities.Output{{Object: "a"}, {Object: "refused"}},
+		ID: "video_1", Token: "good", State: workflows.Completed, CreatedAt: day, Ending: tasks.Ending{
+			ExpiresAt: time.Now().Add(48 * time.Hour),
+			Outputs:   []activities.Output{{Object: "a"}, {Object: "refused"}},
+		},
 	}
 	g.tasks.put(task)
 	rec := g.do(t, request("GET", generations+"/video_1", ""))

@@ -111,14 +111,13 @@ func TestInteractionOfTask(t *testing.T) {
 	g := newCutter(t)
 	failed := func(id, code string) {
 		g.tasks.put(tasks.Task{
-			ID: id, Token: "good", State: workflows.Failed, Request: providers.VideoRequest{Model: "cut"}, Failure: &providers.VideoFailure{Code: code, Message: "m"},
+			ID: id, Token: "good", State: workflows.Failed, Request: providers.VideoRequest{Model: "cut"}, Ending: tasks.Ending{Failure: &providers.VideoFailure{Code: code, Message: "m"}},
 		})
 	}
 	failed("video_failed", "content_policy")
 	failed("video_cancelled", workflows.CodeCancelled)
 	g.tasks.put(tasks.Task{
-		ID: "video_old", Token: "good", State: workflows.Completed, ExpiresAt: time.Now().Add(-time.Hour), Request: providers.VideoRequest{Model: "cut"},
-		Outputs: []activities.Output{{Object: "o"}},
+		ID: "video_old", Token: "good", State: workflows.Completed, Ending: tasks.Ending{ExpiresAt: time.Now().Add(-time.Hour), Outputs: []activities.Output{{Object: "o"}}}, Request: providers.VideoRequest{Model: "cut"},
 	})
 	for _, tc := range []struct{ path, want string }{
 		{"/v1/interactions/" + sourceID, `"status":"completed"`},
@@ -237,7 +236,7 @@ func newOpenCutter(t *testing.T) *gateway {
 	})
 	g.tasks.put(tasks.Task{
 		ID: sourceID, Token: "good", State: workflows.Completed, Request: providers.VideoRequest{Model: "cut"},
-		Outputs: []activities.Output{{Object: "tasks/" + sourceID + "/0", ContentType: "video/mp4", Size: 500, SHA256: "abc"}},
+		Ending: tasks.Ending{Outputs: []activities.Output{{Object: "tasks/" + sourceID + "/0", ContentType: "video/mp4", Size: 500, SHA256: "abc"}}},
 	})
 	return g
 }

@@ -260,7 +260,7 @@ func TestVendorCFailure(t *testing.T) {
 	} {
 		g.tasks.put(tasks.Task{
 			ID: "video_1", Token: "good", State: workflows.Failed, CreatedAt: day,
-			Failure: &providers.VideoFailure{Code: failure, Message: "That did not work."},
+			Ending: tasks.Ending{Failure: &providers.VideoFailure{Code: failure, Message: "That did not work."}},
 		})
 		rec := g.do(t, request("POST", resultPath, `{"task_id":"video_1"}`))
 		code, message := vendorCFault(t, rec)

@@ -26,7 +26,7 @@ func read(id string, answer *workflowservice.DescribeWorkflowExecutionResponse, 
 	if err := converter.GetDefaultDataConverter().FromPayload(fields[memoTask], &m); err != nil || fields[memoTask] == nil {
 		return Task{}, memo{}, fmt.Errorf("execution %s is not a video task: %w", id, err)
 	}
-	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: workflows.Queued, seen: now, run: info.GetExecution().GetRunId()}
+	task := Task{ID: id, Token: m.Token, Format: m.Format, CreatedAt: m.CreatedAt, State: workflows.Queued, sight: sight{seen: now, run: info.GetExecution().GetRunId()}}
 	task.removed = marked(answer, m.CreatedAt)
 	if m.Request != nil {
 		task.describe(*m.Request)

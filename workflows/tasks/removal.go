@@ -72,7 +72,7 @@ func readRemoval(id string, answer *workflowservice.DescribeWorkflowExecutionRes
 	if err := converter.GetDefaultDataConverter().FromPayload(payload, &r); err != nil {
 		return Task{}, memo{}, fmt.Errorf("read the removal of %s: %w", id, err)
 	}
-	return Task{ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: workflows.Failed, removed: true, run: r.Run}, memo{Token: r.Token, CreatedAt: r.CreatedAt}, nil
+	return Task{ID: id, Token: r.Token, CreatedAt: r.CreatedAt, State: workflows.Failed, sight: sight{removed: true, run: r.Run}}, memo{Token: r.Token, CreatedAt: r.CreatedAt}, nil
 }
 
 // mark starts the removal of a task that has ended under the task's own id, or marks the one that runs under it, whichever is

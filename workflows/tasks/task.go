@@ -38,28 +38,38 @@ type Task struct {
 	// Progress is 0 to 100, and 100 only when completed. It does not fall while the task lives.
 	Progress  int
 	CreatedAt time.Time
+	// Seconds, Width and Height are the vendor's words about the video where it has any, else what was asked for.
+	Seconds       string
+	Width, Height int
+	// QueuePosition is how many tasks go first, this one counted, while the task waits for a place at a full channel;
+	// else 0.
+	QueuePosition int
+	Ending
+	sight
+}
+
+// Ending is what became of a task; the zero value until it has ended.
+type Ending struct {
 	// CompletedAt is when it ended, well or not.
 	CompletedAt time.Time
 	// ExpiresAt is when the outputs go; zero while unfinished or failed.
 	ExpiresAt time.Time
-	// Seconds, Width and Height are the vendor's words about the video where it has any, else what was asked for.
-	Seconds       string
-	Width, Height int
 	// Failure is set on failed tasks only.
 	Failure *providers.VideoFailure
 	// Outputs are the archived videos, in order; empty until completed.
 	Outputs []activities.Output
 	// Job is the upstream's job of a task that has ended, for whoever goes on from it; nil where there is none.
 	Job *activities.Job
+}
+
+// sight is a look at a task's execution, as far as it is none of a reader's business.
+type sight struct {
 	// removed: the task is being removed, and no reader sees it. run is its execution.
 	removed bool
 	run     string
 	// seen is when the engine was asked about it, and beat what the poll of a job under way had said; nil where there is none.
 	seen time.Time
 	beat *activities.Progress
-	// QueuePosition is how many tasks go first, this one counted, while the task waits for a place at a full channel;
-	// else 0.
-	QueuePosition int
 }
 
 // Ended tells whether the task will not change any more.
