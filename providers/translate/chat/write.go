@@ -28,6 +28,9 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	w.Begin()
 	w.Key("model")
 	w.String(to.Model)
+	if fault := p.RefuseOwn(form.Chat, "moderation"); fault != nil { // before it is found that nothing else was said
+		return nil, fault
+	}
 	if fault := w.messages(); fault != nil {
 		return nil, fault
 	}
@@ -41,10 +44,7 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 		w.Key("reasoning_effort")
 		w.String(effort)
 	}
-	options, fault := w.own()
-	if fault != nil {
-		return nil, fault
-	}
+	options := w.own()
 	if to.Stream {
 		w.Literal(`"stream":true`)
 		w.Key("stream_options")
@@ -159,11 +159,13 @@ func (w *writing) output() {
 
 // own writes the fields that OpenAI alone knows, and returns whether the stream is to be obfuscated, absent where it was not
 // said.
-func (w *writing) own() (obfuscated form.Value, fault *providers.Fault) {
-	if !w.From.SameVendor(form.Chat) {
-		return nil, w.DropOwn(form.Chat, w.loss)
-	}
+func (w *writing) own() (obfuscated form.Value) {
+	sameVendor := w.From.SameVendor(form.Chat)
 	for _, own := range w.Own {
+		if !sameVendor {
+			w.loss.Drop(own.Name)
+			continue
+		}
 		switch own.Name {
 		case "metadata", "store", "service_tier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "moderation":
 			w.Field(own.Name, own.Value)
@@ -172,11 +174,8 @@ func (w *writing) own() (obfuscated form.Value, fault *providers.Fault) {
 		case "stream_options.include_obfuscation":
 			obfuscated = own.Value
 		default:
-			if own.Must {
-				return nil, form.Refused(own.Name, form.Chat)
-			}
 			w.loss.Drop(own.Name)
 		}
 	}
-	return obfuscated, nil
+	return obfuscated
 }

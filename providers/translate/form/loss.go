@@ -50,12 +50,23 @@ func Listed(names []string) string {
 	}, list)
 }
 
-// DropOwn notes the fields that only the client's vendor knows, and refuses those that must not be left out.
-func (p *Prompt) DropOwn(to Dialect, loss *Loss) *providers.Fault {
+// RefuseOwn refuses what only the client's vendor knows and must not be left out. taken are members that the target takes where it is
+// the same vendor's other dialect.
+func (p *Prompt) RefuseOwn(to Dialect, taken ...string) *providers.Fault {
 	for _, own := range p.Own {
-		if own.Must {
+		if own.Must && (!p.From.SameVendor(to) || !slices.Contains(taken, own.Name)) {
 			return Refused(own.Name, to)
 		}
+	}
+	return nil
+}
+
+// DropOwn notes the fields that only the client's vendor knows, and refuses those that must not be left out.
+func (p *Prompt) DropOwn(to Dialect, loss *Loss) *providers.Fault {
+	if fault := p.RefuseOwn(to); fault != nil {
+		return fault
+	}
+	for _, own := range p.Own {
 		loss.Drop(own.Name)
 	}
 	return nil

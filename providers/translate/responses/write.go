@@ -28,6 +28,9 @@ type writing struct {
 
 // Write writes the call for an upstream of this dialect. It asks it to keep nothing.
 func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, *providers.Fault) {
+	if fault := p.RefuseOwn(form.Responses, "moderation"); fault != nil { // before it is found that nothing else was said
+		return nil, fault
+	}
 	w := newWriting(p, to, loss)
 	w.Begin()
 	w.Key("model")
@@ -41,9 +44,7 @@ func Write(p *form.Prompt, to form.Target, loss *form.Loss) (providers.Payload, 
 	w.text()
 	w.sampling()
 	w.reasoning()
-	if fault := w.own(to.Stream); fault != nil {
-		return nil, fault
-	}
+	w.own(to.Stream)
 	if w.include.Len() > 0 {
 		w.Key("include")
 		w.BeginArray()
@@ -191,11 +192,13 @@ func isVerbosity(own form.Member) bool {
 }
 
 // own writes the fields that OpenAI alone knows.
-func (w *writing) own(stream bool) *providers.Fault {
-	if !w.From.SameVendor(form.Responses) {
-		return w.DropOwn(form.Responses, w.loss)
-	}
+func (w *writing) own(stream bool) {
+	sameVendor := w.From.SameVendor(form.Responses)
 	for _, own := range w.Own {
+		if !sameVendor {
+			w.loss.Drop(own.Name)
+			continue
+		}
 		switch own.Name {
 		case "metadata", "service_tier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "moderation",
 			"truncation", "max_tool_calls", "context_management", "access_programs", "image":
@@ -215,11 +218,7 @@ func (w *writing) own(stream bool) *providers.Fault {
 				w.End()
 			}
 		default:
-			if own.Must {
-				return form.Refused(own.Name, form.Responses)
-			}
 			w.loss.Drop(own.Name)
 		}
 	}
-	return nil
 }
