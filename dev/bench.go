@@ -16,6 +16,7 @@ import (
 
 	"modelrelay/dev/bench"
 	"modelrelay/dev/bench/calls"
+	"modelrelay/dev/bench/console"
 	"modelrelay/dev/bench/stage"
 	"modelrelay/dev/bench/tasks"
 	"modelrelay/dev/process"
@@ -38,8 +39,14 @@ type benchCommand struct {
 	Places       int `default:"2000" help:"How many jobs of the crowd the upstream takes at once."`
 	Large        int `default:"0" help:"Size of one large video in MiB; 0: none."`
 
+	ConsoleViews  int `default:"0" help:"Views of each page of the console that has a bound, over a full log of calls, tokens and standing tasks; 0: none."`
+	ConsoleCalls  int `default:"100000" help:"Calls in the log that the console shows."`
+	ConsoleTokens int `default:"1000" help:"Tokens that it shows."`
+	ConsoleTasks  int `default:"10000" help:"Tasks that stand while it is looked at; as many as four minutes are enough to make."`
+
 	Pictures string `placeholder:"DIR" help:"Write what grows with a load as pictures here, too."`
 
+	All   bool          `help:"All that has a goal, and growth, in a quarter of an hour on two cores: whole lives of tasks, growing numbers of tasks and streams, and shorter rounds of calls."`
 	Quick bool          `help:"A size for every change: shows what is broken and little else."`
 	Limit time.Duration `default:"20m" help:"Ends it whatever is left to do."`
 	JSON  bool          `name:"json" help:"Print the report as JSON."`
@@ -55,6 +62,9 @@ type benchCommands struct {
 
 // Run measures, prints and fails only when an answer was wrong or a process did not do its part.
 func (c *benchCommand) Run(e environment) error {
+	if c.All {
+		c.all()
+	}
 	if c.Quick {
 		c.quick()
 	}
@@ -74,7 +84,7 @@ func (c *benchCommand) Run(e environment) error {
 			Leavers: c.Leavers, SlowReaders: c.SlowReaders, Bodies: c.Bodies,
 		}, Tasks: tasks.Sizes{
 			Tasks: c.Tasks, Lives: c.Lives, Growth: c.TaskGrowth, Line: c.Line, Crowd: c.Crowd, Places: c.Places, Large: c.Large,
-		}})
+		}, Console: console.Sizes{Views: c.ConsoleViews, Calls: c.ConsoleCalls, Tokens: c.ConsoleTokens, Tasks: c.ConsoleTasks}})
 		return errors.Join(err, printed(e, c.JSON, report))
 	})
 }
@@ -135,6 +145,13 @@ func measure(e environment, keep string, limit time.Duration, do func(context.Co
 	})
 }
 
+// all sizes what has a goal, so that it is measured in a quarter of an hour.
+func (c *benchCommand) all() {
+	const requests, bodies, lives, taskGrowth, streamGrowth = 3000, 1, 100, 10_000, 2000
+	c.Requests, c.Bodies = min(c.Requests, requests), min(c.Bodies, bodies)
+	c.Lives, c.TaskGrowth, c.StreamGrowth = max(c.Lives, lives), max(c.TaskGrowth, taskGrowth), max(c.StreamGrowth, streamGrowth)
+}
+
 // quick makes every load that is on as small as it can be and still do all it does.
 func (c *benchCommand) quick() {
 	c.Rounds = min(c.Rounds, 2)
@@ -150,6 +167,8 @@ func (c *benchCommand) quick() {
 	c.Crowd = min(c.Crowd, 100)
 	c.Places = min(c.Places, 25)
 	c.Large = min(c.Large, 128)
+	c.ConsoleViews, c.ConsoleCalls = min(c.ConsoleViews, 2), min(c.ConsoleCalls, 1000)
+	c.ConsoleTokens, c.ConsoleTasks = min(c.ConsoleTokens, 60), min(c.ConsoleTasks, 60)
 }
 
 // printed prints a report as a table or as JSON.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"modelrelay/dev/bench/calls"
+	"modelrelay/dev/bench/console"
 	"modelrelay/dev/bench/figures"
 	"modelrelay/dev/bench/stage"
 	"modelrelay/dev/bench/tasks"
@@ -18,15 +19,17 @@ import (
 type Options struct {
 	stage.Options
 
-	Calls calls.Sizes
-	Tasks tasks.Sizes
+	Calls   calls.Sizes
+	Tasks   tasks.Sizes
+	Console console.Sizes
 }
 
 // maxRounds bounds Options.Rounds.
 const maxRounds = 50
 
 func (o Options) check() error {
-	return errors.Join(stage.Check(stage.Bound{Name: "rounds", Is: o.Rounds, From: 1, UpTo: maxRounds}), o.Calls.Check(), o.Tasks.Check())
+	return errors.Join(stage.Check(stage.Bound{Name: "rounds", Is: o.Rounds, From: 1, UpTo: maxRounds}),
+		o.Calls.Check(), o.Tasks.Check(), o.Console.Check())
 }
 
 // Run does the loads one after the other and stops every process it started, also when ctx ends. It returns what was
@@ -45,7 +48,8 @@ func Run(ctx context.Context, o Options) (report *figures.Report, err error) {
 	}
 	relayed := calls.New(s, o.Calls)
 	defer relayed.Close()
-	for _, load := range slices.Concat(relayed.Loads(), tasks.New(s, o.Tasks).Loads()) {
+	videos := tasks.New(s, o.Tasks)
+	for _, load := range slices.Concat(relayed.Loads(), videos.Loads(), console.New(s, relayed, videos, o.Console).Loads()) {
 		if load.Size == 0 {
 			continue
 		}

@@ -66,6 +66,7 @@ func (b *Bench) Loads() []stage.Load {
 	return []stage.Load{
 		{Name: "chat", Size: b.sizes.Requests, Run: run(chat)},
 		{Name: "other proxies", Size: b.sizes.Requests, Run: run(floors)},
+		{Name: "log of calls", Size: b.sizes.Requests, Run: run(callLog)},
 		{Name: "translated chat", Size: b.sizes.Requests, Run: run(translatedChat)},
 		{Name: "streams", Size: b.sizes.Streams, Run: run(streams)},
 		{Name: "translated streams", Size: b.sizes.Streams, Run: run(translatedStreams)},

@@ -34,7 +34,7 @@ func chat(ctx context.Context, b *Bench, report *figures.Report) error {
 	if err != nil {
 		return err
 	}
-	want, err := expectedChat(ctx, b.direct())
+	want, err := b.warm(ctx, floor, gateway)
 	if err == nil {
 		err = limited(ctx, gateway)
 	}
@@ -42,11 +42,6 @@ func chat(ctx context.Context, b *Bench, report *figures.Report) error {
 		return err
 	}
 	o := b.sizes
-	for _, to := range []target{floor, gateway} {
-		if _, err := chatRound(ctx, to, want, o.Connections, max(o.Connections, o.Requests/warmUp)); err != nil {
-			return err
-		}
-	}
 	var cpu, p50, p99, rate, reuse, memory figures.Series
 	err = takeTurns(b.Options.Rounds, floor, gateway, func(to target) error {
 		before, err := b.accepted(ctx)
@@ -84,6 +79,31 @@ func chat(ctx context.Context, b *Bench, report *figures.Report) error {
 	report.Add(load, "upstream connections reused", "%", reuse, figures.AtLeast(99))
 	report.Add(load, "RSS", "MB", memory, nil)
 	return b.chatAlone(ctx, report, want, floor, gateway)
+}
+
+// warm sends the targets what fills pools and opens connections, and returns what every answer must have.
+func (b *Bench) warm(ctx context.Context, targets ...target) (want []byte, err error) {
+	if want, err = expectedChat(ctx, b.direct()); err != nil {
+		return nil, err
+	}
+	o := b.sizes
+	for _, to := range targets {
+		if _, err := chatRound(ctx, to, want, o.Connections, max(o.Connections, o.Requests/warmUp)); err != nil {
+			return nil, err
+		}
+	}
+	return want, nil
+}
+
+// Fill sends so many short calls to a gateway over the usual connections and checks every answer.
+func (b *Bench) Fill(ctx context.Context, gateway *stage.Child, requests int) error {
+	want, err := expectedChat(ctx, b.direct())
+	if err != nil {
+		return err
+	}
+	to := target{name: figures.Gateway, addr: gateway.Addr, key: stage.ClientKey, pid: gateway.PID()}
+	_, err = chatRound(ctx, to, want, b.sizes.Connections, requests)
+	return err
 }
 
 // chatAlone measures what floor and gateway add to the latency of a call when nothing else is under way.

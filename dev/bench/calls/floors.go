@@ -19,20 +19,15 @@ func floors(ctx context.Context, b *Bench, report *figures.Report) error {
 	if err != nil {
 		return err
 	}
-	want, err := expectedChat(ctx, b.direct())
-	if err != nil {
-		return err
-	}
 	others, err := b.otherProxies(ctx, plain)
 	if err != nil {
 		return err
 	}
-	o := b.sizes
-	for _, to := range append(slices.Clone(others), gateway) {
-		if _, err := chatRound(ctx, to, want, o.Connections, max(o.Connections, o.Requests/warmUp)); err != nil {
-			return err
-		}
+	want, err := b.warm(ctx, append(slices.Clone(others), gateway)...)
+	if err != nil {
+		return err
 	}
+	o := b.sizes
 	for _, other := range others {
 		var cpu figures.Series
 		err := takeTurns(b.Options.Rounds, other, gateway, func(to target) error {

@@ -39,16 +39,11 @@ func translatedChat(ctx context.Context, b *Bench, report *figures.Report) error
 	// Both ask the same model of the same upstream: a slower upstream lets fewer calls share a round trip to Redis, which is no
 	// cost of the translation.
 	native.messages, native.model = true, translatedModel
-	want, err := expectedChat(ctx, b.direct())
+	want, err := b.warm(ctx, native, translated)
 	if err != nil {
 		return err
 	}
 	o := b.sizes
-	for _, to := range []target{native, translated} {
-		if _, err := chatRound(ctx, to, want, o.Connections, max(o.Connections, o.Requests/warmUp)); err != nil {
-			return err
-		}
-	}
 	var cpu, p50 figures.Series
 	err = takeTurns(b.Options.Rounds, native, translated, func(to target) error {
 		round, err := chatRound(ctx, to, want, o.Connections, o.Requests)

@@ -44,7 +44,7 @@ func (s *Stage) GetJSON(ctx context.Context, url, key string, into any) error {
 	return s.DoJSON(request, into)
 }
 
-// DoJSON sends a request and decodes the answer, which must be 200.
+// DoJSON sends a request and decodes the answer, which must say success.
 func (s *Stage) DoJSON(request *http.Request, into any) error { return DoJSON(s.Client, request, into) }
 
 // Order gives an upstream an order: a POST of a JSON document to its control interface.
@@ -60,7 +60,7 @@ func (s *Stage) Order(ctx context.Context, upstream *Child, path, body string) e
 	return nil
 }
 
-// StatusError is an answer other than 200.
+// StatusError is an answer that says no success.
 type StatusError struct {
 	Status int
 	words  string
@@ -68,7 +68,7 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return e.words }
 
-// DoJSON sends a request over a client and decodes the answer, which must be 200. Another's error is a *StatusError.
+// DoJSON sends a request over a client and decodes the answer, which must say success. Another's error is a *StatusError.
 func DoJSON(client *http.Client, request *http.Request, into any) error {
 	response, err := client.Do(request)
 	if err != nil {
@@ -79,7 +79,7 @@ func DoJSON(client *http.Client, request *http.Request, into any) error {
 	switch {
 	case err != nil:
 		return err
-	case response.StatusCode != http.StatusOK:
+	case response.StatusCode/100 != 2:
 		return &StatusError{response.StatusCode, fmt.Sprintf("answered %s: %.300s", response.Status, body)}
 	}
 	return json.Unmarshal(body, into)

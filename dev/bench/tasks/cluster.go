@@ -27,6 +27,7 @@ type cluster struct {
 type setting struct {
 	places  int    // for jobs at the one channel; 0: no limit
 	webhook string // hears of every task's end; "": nobody does
+	admin   string // opens /admin and the console; "": nothing does
 }
 
 // cluster starts Temporal, a store, a front and a worker. They end with the load.
@@ -76,6 +77,7 @@ func (b *Bench) clusterConfig(c *cluster, listen string, set setting) []byte {
 	return fmt.Appendf(nil, `listen: %s
 metrics: {listen: 127.0.0.1:0}
 log: {level: info, format: json}
+admin_key: %q
 redis: {url: redis://%s/1}
 temporal: {address: %s}
 archive: {endpoint: http://%s, bucket: %s, access_key: %s, secret_key: %s}
@@ -85,7 +87,7 @@ tokens:
   - {name: bench, key: %s, requests_per_minute: 1000000000, reads_per_minute: -1%s}
 channels:
   - {name: bench, vendor: openai, base_url: http://%s/openai/v1, keys: [%s], models: {"*": }, max_jobs: %d}
-`, listen, b.Redis.Addr, c.temporal.Addr, c.store.Addr, bucket, accessKey, secretKey, stage.ClientKey, webhook, b.Upstream.Addr, stage.UpstreamKey, set.places)
+`, listen, set.admin, b.Redis.Addr, c.temporal.Addr, c.store.Addr, bucket, accessKey, secretKey, stage.ClientKey, webhook, b.Upstream.Addr, stage.UpstreamKey, set.places)
 }
 
 // spent is the CPU time of the cluster's processes.

@@ -56,6 +56,7 @@ type herd struct {
 	creates  []time.Duration
 	reads    []time.Duration
 	refused  atomic.Int64  // creates and reads that were answered 503; both are asked again
+	within   time.Duration // that there is to create them; crowdCreates where nothing else is said
 	created  time.Duration // until all were
 
 	looked
@@ -71,7 +72,7 @@ type looked struct {
 
 // herd is one of so many tasks, which are not made yet. first is the number of its first. Its maker closes it.
 func (b *Bench) herd(c *cluster, model string, places, tasks, first int) (*herd, error) {
-	h := &herd{Bench: b, cluster: c, model: model, places: places, first: first, ids: make([]string, tasks), creates: make([]time.Duration, tasks)}
+	h := &herd{Bench: b, cluster: c, model: model, places: places, first: first, ids: make([]string, tasks), creates: make([]time.Duration, tasks), within: crowdCreates}
 	var err error
 	if h.temporal, err = dialTemporal(c.temporal.Addr); err != nil {
 		return nil, err
@@ -132,6 +133,25 @@ func flock(ctx context.Context, b *Bench, report *figures.Report, tasks, places 
 	return h.tell(ctx, report)
 }
 
+// Standing starts a gateway with an admin key and creates tasks that nobody works on, at most so many: the time of creating is
+// bounded. It returns the gateway's process and how many tasks they are. They end with the load.
+func (b *Bench) Standing(ctx context.Context, admin string, n int) (front *stage.Child, made int, err error) {
+	c, err := b.cluster(ctx, setting{admin: admin})
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := c.worker.Stop(); err != nil {
+		return nil, 0, err
+	}
+	h, err := b.herd(c, standModel, 0, n, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer h.close()
+	err = h.create(ctx)
+	return c.front, len(h.ids), err
+}
+
 // name begins the prompts of the herd's tasks. The upstream knows those of an earlier one.
 func (h *herd) name() string { return h.model + " " }
 
@@ -139,7 +159,7 @@ func (h *herd) name() string { return h.model + " " }
 func (h *herd) create(ctx context.Context) error {
 	began := time.Now()
 	err := stage.Crew(ctx, crowdCreators, len(h.ids), func(ctx context.Context, i int) error {
-		if time.Since(began) > crowdCreates {
+		if time.Since(began) > h.within {
 			return nil
 		}
 		prompt := fmt.Sprintf("%s%06d", h.name(), h.first+i)

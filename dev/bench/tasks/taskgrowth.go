@@ -23,6 +23,8 @@ const (
 	// growthPlaces bounds the jobs at the upstream, and growthStands is how long those who do not end are left alone.
 	growthPlaces = 2_000
 	growthStands = 15 * time.Second
+	// growthCreates bounds the time of creating so many.
+	growthCreates = 2 * time.Minute
 )
 
 // taskGrowth measures what tasks cost at growing numbers of them in flight, each on fresh processes.
@@ -41,13 +43,13 @@ func taskGrowth(ctx context.Context, b *Bench, report *figures.Report) error {
 				return err
 			}
 		}
-		got, err := grown(ctx, b, n)
+		made, got, err := grown(ctx, b, n)
 		if err != nil {
 			return fmt.Errorf("%d tasks at once: %w", n, err)
 		}
 		for i, of := range got {
 			for j, figure := range of {
-				charts[i].Series[j].Points = append(charts[i].Series[j].Points, growth.Point{Size: n, Figure: figure})
+				charts[i].Series[j].Points = append(charts[i].Series[j].Points, growth.Point{Size: made, Figure: figure})
 			}
 		}
 	}
@@ -64,22 +66,23 @@ func taskGrowth(ctx context.Context, b *Bench, report *figures.Report) error {
 	return figures.Draw(filepath.Join(b.Options.Pictures, "tasks.svg"), drawn)
 }
 
-// grown returns the figures of so many tasks in flight, in the order of the charts and their series; none where a chart has no
-// figure of so many.
-func grown(ctx context.Context, b *Bench, n int) ([][]float64, error) {
+// grown returns how many of so many tasks there was time to make, and the figures of these in flight, in the order of the charts
+// and their series; none where a chart has no figure of so many.
+func grown(ctx context.Context, b *Bench, n int) (made int, of [][]float64, err error) {
 	model, places, toEnd := growthModel, 0, n <= growthToEnd
 	if !toEnd {
 		model, places = standModel, growthPlaces
 	}
 	c, err := b.cluster(ctx, setting{places: places})
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	h, err := b.herd(c, model, places, n, n)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer h.close()
+	h.within = growthCreates
 	marks := make([]spent, 0, 4)
 	stand := func(ctx context.Context) error { return h.await(ctx, time.Now()) }
 	if !toEnd {
@@ -87,11 +90,11 @@ func grown(ctx context.Context, b *Bench, n int) ([][]float64, error) {
 	}
 	for _, step := range []func(context.Context) error{func(context.Context) error { return nil }, h.create, h.read, stand} {
 		if err := step(ctx); err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 		mark, err := c.spent()
 		if err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 		marks = append(marks, mark)
 	}
@@ -99,11 +102,11 @@ func grown(ctx context.Context, b *Bench, n int) ([][]float64, error) {
 	life := marks[1].less(marks[0]).plus(standing)
 	_, worker, err := kernel.Resident(c.worker.PID())
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	_, front, err := kernel.Resident(c.front.PID())
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	tasks, reads := float64(len(h.ids)), float64(len(h.reads))
 	got := [][]float64{
@@ -119,5 +122,5 @@ func grown(ctx context.Context, b *Bench, n int) ([][]float64, error) {
 	} else {
 		got[4] = []float64{standing.temporal.Seconds() / h.stood.Seconds(), standing.worker.Seconds() / h.stood.Seconds()}
 	}
-	return got, nil
+	return len(h.ids), got, nil
 }
