@@ -113,7 +113,7 @@ func (b *browser) get(ctx context.Context, path string) (text []byte, packed int
 }
 
 // asset is what a page loads: its scripts, styles and icon.
-var asset = regexp.MustCompile(`(?:src|href)="(/console/assets/[^"]+)"`) //nolint:gochecknoglobals // compiled once
+var asset = regexp.MustCompile(`(?:src|href)="([^"]*assets/[^"]+)"`) //nolint:gochecknoglobals // compiled once
 
 // look shows the page once and makes sure that it has what it should.
 func (v *view) look(ctx context.Context, b *browser) (time.Duration, error) {
@@ -129,10 +129,19 @@ func (v *view) look(ctx context.Context, b *browser) (time.Duration, error) {
 		return 0, fmt.Errorf("%w: a page of %d bytes has %d rows, want %d", stage.ErrBroken, len(text), rows, v.rows)
 	}
 	v.kilobytes, v.assets = float64(packed)/(1<<10), nil
+	path, _, _ := strings.Cut(v.path, "?")
+	page := &url.URL{Path: path}
 	for _, match := range asset.FindAllSubmatch(text, -1) {
-		if path := string(match[1]); !slices.Contains(v.assets, path) {
-			v.assets = append(v.assets, path)
+		link, err := page.Parse(string(match[1])) // links are relative to the page
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", stage.ErrBroken, err)
 		}
+		if !slices.Contains(v.assets, link.Path) {
+			v.assets = append(v.assets, link.Path)
+		}
+	}
+	if len(v.assets) == 0 {
+		return 0, fmt.Errorf("%w: a page has no styles", stage.ErrBroken)
 	}
 	return took, nil
 }
