@@ -1,0 +1,140 @@
+package gemini
+
+import (
+	"slices"
+
+	"modelrelay/providers/translate/form"
+)
+
+// begin begins a piece of a stream up to the parts of its candidate, finish ends it.
+func (w *writer) begin() {
+	switch {
+	case !w.ask.Array:
+		w.out.Plain("data: ")
+	case w.begun:
+		w.out.Plain(",\r\n")
+	default:
+		w.out.Plain("[")
+	}
+	w.begun = true
+	w.out.Begin()
+	w.out.Key("candidates")
+	w.out.BeginArray()
+	w.openCandidate()
+}
+
+func (w *writer) finish(a *answer) {
+	w.closeCandidate(a)
+	w.out.EndArray()
+	w.tail()
+	w.out.End()
+	if !w.ask.Array {
+		w.out.Plain("\r\n\r\n")
+	}
+}
+
+// openCandidate begins a candidate up to its parts, closeCandidate ends it.
+func (w *writer) openCandidate() {
+	w.out.Begin()
+	w.out.Key("content")
+	w.out.Begin()
+	w.out.Key("parts")
+	w.out.BeginArray()
+}
+
+func (w *writer) closeCandidate(a *answer) {
+	w.out.EndArray()
+	w.out.Literal(`"role":"model"`)
+	w.out.End()
+	if a.reason != "" {
+		w.out.Key("finishReason")
+		w.out.String(a.reason)
+	}
+	w.out.Key("index")
+	w.out.Int(int64(a.index))
+	w.out.End()
+}
+
+// tail writes what every piece has beside its candidates.
+func (w *writer) tail() {
+	if w.counted {
+		w.usage()
+	}
+	w.out.Key("modelVersion")
+	w.out.String(w.ask.Model)
+	w.out.Key("responseId")
+	w.out.String(w.id)
+}
+
+// usage writes the counts. What was thought is not among the candidates' tokens.
+func (w *writer) usage() {
+	c := &w.counts
+	w.out.Key("usageMetadata")
+	w.out.Begin()
+	number := func(name string, n int64) {
+		w.out.Key(name)
+		w.out.Int(n)
+	}
+	number("promptTokenCount", c.Input)
+	number("candidatesTokenCount", c.Output-c.Reasoning)
+	number("totalTokenCount", c.Input+c.Output)
+	if c.Read > 0 {
+		number("cachedContentTokenCount", c.Read)
+	}
+	if c.Reasoning > 0 {
+		number("thoughtsTokenCount", c.Reasoning)
+	}
+	w.sound("promptTokensDetails", c.AudioIn)
+	w.sound("candidatesTokensDetails", c.AudioOut)
+	w.out.End()
+}
+
+// sound writes how many of the tokens were sound, if any.
+func (w *writer) sound(name string, tokens int64) {
+	if tokens > 0 {
+		w.out.Key(name)
+		w.out.BeginArray()
+		w.out.Begin()
+		w.out.Literal(`"modality":"AUDIO"`)
+		w.out.Key("tokenCount")
+		w.out.Int(tokens)
+		w.out.End()
+		w.out.EndArray()
+	}
+}
+
+// end writes what ends an array, or all of a document.
+func (w *writer) end() {
+	w.over = true
+	switch {
+	case w.ask.Stream && !w.ask.Array:
+		return
+	case w.ask.Stream && w.begun:
+		w.out.Plain("]")
+		return
+	case w.ask.Stream:
+		w.out.Plain("[]")
+		return
+	}
+	room := form.DocumentRoom
+	for _, a := range w.answers {
+		room += a.parts.Len()
+	}
+	w.out.Grow(room)
+	w.out.Begin()
+	w.out.Key("candidates")
+	w.out.BeginArray()
+	slices.SortFunc(w.answers, func(a, b *answer) int { return a.index - b.index })
+	for _, a := range w.answers {
+		w.openCandidate()
+		if parts := a.parts.Bytes(); len(parts) > 0 {
+			w.out.Raw(parts)
+		} else {
+			w.out.Literal(`{"text":""}`)
+		}
+		w.closeCandidate(a)
+	}
+	w.out.EndArray()
+	w.tail()
+	w.out.End()
+}

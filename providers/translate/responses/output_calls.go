@@ -1,0 +1,82 @@
+package responses
+
+import (
+	"modelrelay/providers/translate/form"
+)
+
+// beginCall begins a call of a tool under the name that the client knows.
+func (w *output) beginCall(event *form.Event) {
+	kind, prefix, word, input := functionCall, "fc_", "function_call", "arguments"
+	if w.ask.Custom[event.Call.Name] {
+		kind, prefix, word, input = customCall, "ctc_", "custom_tool_call", "input"
+	}
+	w.open(kind, prefix)
+	w.keep(`{"type":"`, word, `","id":"`, w.item.id, `","call_id":`)
+	w.keepText(event.Call.ID)
+	space, grouped := w.ask.Spaces[event.Call.Name]
+	if grouped {
+		w.keep(`,"namespace":`)
+		w.keepText(space.Namespace)
+	} else {
+		space.Name = event.Call.Name
+	}
+	w.keep(`,"name":`)
+	w.keepText(space.Name)
+	w.keep(`,"`, input, `":"`)
+	w.item.textFrom = len(w.kept)
+	w.added(`","status":"in_progress"}`)
+}
+
+// arguments writes a piece of a call's input. That of a custom tool is told apart from JSON once it is whole.
+func (w *output) arguments(piece form.Text) {
+	switch {
+	case piece.Empty():
+	case w.item.kind == customCall:
+		w.item.custom = append(w.item.custom, piece.Inner()...)
+	case w.item.kind == functionCall:
+		w.input("response.function_call_arguments.delta", piece)
+	}
+}
+
+func (w *output) input(event string, piece form.Text) {
+	w.kept = append(w.kept, piece.Inner()...)
+	if w.beginOf(event) {
+		w.out.Field("delta", piece)
+		w.finish()
+	}
+}
+
+func (w *output) closeFunction() {
+	if len(w.kept) == w.item.textFrom {
+		w.input("response.function_call_arguments.delta", form.Text(`"{}"`))
+	}
+	arguments := w.textSince(w.item.textFrom)
+	status := statusCompleted
+	if !form.Valid(arguments.Decoded()) {
+		status = statusIncomplete // it was cut off
+	}
+	if w.beginOf("response.function_call_arguments.done") {
+		w.out.Field("arguments", arguments)
+		w.finish()
+	}
+	w.keep(`,"status":"`, status, `"}`)
+}
+
+func (w *output) closeCustom() {
+	custom := make(form.Text, 0, len(w.item.custom)+2)
+	custom = append(append(append(custom, '"'), w.item.custom...), '"')
+	w.item.custom = nil
+	status, decoded := statusCompleted, form.Trim(custom.Decoded())
+	if !form.Valid(decoded) {
+		status, decoded = statusIncomplete, nil
+	}
+	if text := form.CustomText(decoded); !text.Empty() {
+		w.input("response.custom_tool_call_input.delta", text)
+	}
+	input := w.textSince(w.item.textFrom)
+	if w.beginOf("response.custom_tool_call_input.done") {
+		w.out.Field("input", input)
+		w.finish()
+	}
+	w.keep(`,"status":"`, status, `"}`)
+}
