@@ -1,7 +1,6 @@
 package anthropic_test
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -81,112 +80,67 @@ func send(t *testing.T, base string, call providers.Call) (*http.Response, error
 // TestRelayErrorTypes: the types of the vendor's page "Errors" that say more than their status.
 func TestRelayErrorTypes(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		name, body string
-		status     int
-		kind       providers.Kind
-		blame      providers.Blame
-		key        providers.KeyTrouble
-		code       string
-	}{
-		{
-			name: "overloaded", status: 529, body: `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}`,
-			kind: providers.Overloaded, blame: providers.BlameChannel, code: "overloaded_error",
+	providertest.TestRefusals(t, providertest.RefusingVendor{
+		New:      func(client *http.Client) providers.Relayer { return anthropic.NewRelayer(client) },
+		Endpoint: messages,
+		Unserved: []providers.Endpoint{
+			{Format: providers.Anthropic, Operation: "no such"}, {Format: providers.OpenAI, Operation: providers.Messages},
 		},
-		{
-			name: "overloaded in another dress", status: 500, body: `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
-			kind: providers.Overloaded, blame: providers.BlameChannel, code: "overloaded_error",
+		Refusals: []providertest.RelayRefusal{
+			{
+				Name: "overloaded", Status: 529, Body: `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}`,
+				Kind: providers.Overloaded, Blame: providers.BlameChannel, Code: "overloaded_error",
+			},
+			{
+				Name: "overloaded in another dress", Status: 500, Body: `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
+				Kind: providers.Overloaded, Blame: providers.BlameChannel, Code: "overloaded_error",
+			},
+			{
+				Name: "rate", Status: 429, Body: `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`,
+				Kind: providers.RateLimited, Blame: providers.BlameKey, Code: "rate_limit_error",
+			},
+			{
+				Name: "no money", Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."}}`,
+				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, Code: "invalid_request_error",
+			},
+			{
+				// As the API's users report it; the vendor's page "Rate limits" tells of the spend limit behind it.
+				Name: "spend limit", Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}`,
+				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, Code: "invalid_request_error",
+			},
+			{
+				// github.com/anthropics/claude-code/issues/9384
+				Name: "disabled", Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"This organization has been disabled."}}`,
+				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, Code: "invalid_request_error",
+			},
+			{
+				Name: "wrong key", Status: 401, Body: `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`,
+				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, Code: "authentication_error",
+			},
+			{
+				Name: "rights", Status: 403, Body: `{"type":"error","error":{"type":"permission_error","message":"no"}}`,
+				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyForbidden, Code: "permission_error",
+			},
+			{
+				Name: "billing", Status: 402, Body: `{"type":"error","error":{"type":"billing_error","message":"pay"}}`,
+				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, Code: "billing_error",
+			},
+			{
+				Name: "model", Status: 404, Body: `{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}`,
+				Kind: providers.ModelNotFound, Code: "not_found_error",
+			},
+			{
+				Name: "file", Status: 404, Body: `{"type":"error","error":{"type":"not_found_error","message":"File not found"}}`,
+				Kind: providers.NotFound, Code: "not_found_error",
+			},
+			{
+				Name: "field", Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: Field required"}}`,
+				Kind: providers.Invalid, Code: "invalid_request_error",
+			},
+			{Name: "another shape", Status: 400, Body: `{"error":"no"}`, Kind: providers.Invalid},
+			{Name: "no JSON", Status: 502, Body: `<html>`, Kind: providers.Upstream, Blame: providers.BlameChannel},
 		},
-		{
-			name: "rate", status: 429, body: `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`,
-			kind: providers.RateLimited, blame: providers.BlameKey, code: "rate_limit_error",
-		},
-		{
-			name: "no money", status: 400, body: `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "invalid_request_error",
-		},
-		{
-			// As the API's users report it; the vendor's page "Rate limits" tells of the spend limit behind it.
-			name: "spend limit", status: 400, body: `{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "invalid_request_error",
-		},
-		{
-			// github.com/anthropics/claude-code/issues/9384
-			name: "disabled", status: 400, body: `{"type":"error","error":{"type":"invalid_request_error","message":"This organization has been disabled."}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "invalid_request_error",
-		},
-		{
-			name: "wrong key", status: 401, body: `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "authentication_error",
-		},
-		{
-			name: "rights", status: 403, body: `{"type":"error","error":{"type":"permission_error","message":"no"}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyForbidden, code: "permission_error",
-		},
-		{
-			name: "billing", status: 402, body: `{"type":"error","error":{"type":"billing_error","message":"pay"}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "billing_error",
-		},
-		{
-			name: "model", status: 404, body: `{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}`,
-			kind: providers.ModelNotFound, code: "not_found_error",
-		},
-		{
-			name: "file", status: 404, body: `{"type":"error","error":{"type":"not_found_error","message":"File not found"}}`,
-			kind: providers.NotFound, code: "not_found_error",
-		},
-		{
-			name: "field", status: 400, body: `{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: Field required"}}`,
-			kind: providers.Invalid, code: "invalid_request_error",
-		},
-		{name: "another shape", status: 400, body: `{"error":"no"}`, kind: providers.Invalid},
-		{name: "no JSON", status: 502, body: `<html>`, kind: providers.Upstream, blame: providers.BlameChannel},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.WriteHeader(tc.status)
-				_, _ = io.WriteString(w, tc.body)
-			}))
-			t.Cleanup(server.Close)
-			resp, err := send(t, server.URL, providers.Call{Endpoint: messages, Model: "m", Body: []byte(`{}`)})
-			if err == nil {
-				resp.Body.Close()
-			}
-			var fault *providers.Fault
-			if !errors.As(err, &fault) {
-				t.Fatalf("got %v, want a fault", err)
-			}
-			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Key != tc.key || fault.Code != tc.code {
-				t.Errorf("got %s, blame %d, key %d, code %q", fault.Kind, fault.Blame, fault.Key, fault.Code)
-			}
-			if string(fault.Upstream.Body) != tc.body || fault.Upstream.Format != providers.Anthropic {
-				t.Errorf("got reply %+v", fault.Upstream)
-			}
-		})
-	}
-}
-
-func TestRelayUnserved(t *testing.T) {
-	t.Parallel()
-	for _, endpoint := range []providers.Endpoint{
-		{Format: providers.Anthropic, Operation: "no such"}, {Format: providers.OpenAI, Operation: providers.Messages},
-	} {
-		resp, err := send(t, "http://upstream.invalid", providers.Call{Endpoint: endpoint})
-		if err == nil {
-			resp.Body.Close()
-		}
-		if fault := providers.AsFault(err); fault == nil || fault.Kind != providers.Internal {
-			t.Errorf("%s: got %v, want an internal fault", endpoint, err)
-		}
-	}
-	resp, err := send(t, "http://bad address\x7f", providers.Call{Endpoint: messages})
-	if err == nil {
-		resp.Body.Close()
-	}
-	if fault := providers.AsFault(err); fault == nil || fault.Blame != providers.BlameChannel || fault.Accepted != providers.NotAccepted {
-		t.Errorf("bad address: got %v, want a fault of the channel", err)
-	}
+	})
 }
 
 // TestUsage: what the answers of the vendor count, streamed or not, comes to the same.

@@ -1,7 +1,6 @@
 package gemini_test
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -113,125 +112,71 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-func send(t *testing.T, base string, call providers.Call) (*http.Response, error) {
-	t.Helper()
-	client := upstream.NewClient(nil)
-	t.Cleanup(client.CloseIdleConnections)
-	to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: base}, Key: "k", Model: "m"}
-	return gemini.NewRelayer(client).Relay(t.Context(), to, call)
-}
-
 // TestRelayErrors: the words of google.rpc.Status that say more than the HTTP status.
 func TestRelayErrors(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		name, body string
-		status     int
-		kind       providers.Kind
-		blame      providers.Blame
-		key        providers.KeyTrouble
-		code       string
-		wait       time.Duration
-	}{
-		{
-			name: "wrong key", status: 400, body: `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com"}]}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "API_KEY_INVALID",
+	providertest.TestRefusals(t, providertest.RefusingVendor{
+		New:      func(client *http.Client) providers.Relayer { return gemini.NewRelayer(client) },
+		Endpoint: generate,
+		Unserved: []providers.Endpoint{
+			{Format: providers.Gemini, Operation: "no such"}, {Format: providers.OpenAI, Operation: providers.GenerateContent},
 		},
-		{
-			name: "wrong key of a stream", status: 400, body: `[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}]`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "API_KEY_INVALID",
+		Refusals: []providertest.RelayRefusal{
+			{
+				Name: "wrong key", Status: 400, Body: `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com"}]}}`,
+				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, Code: "API_KEY_INVALID",
+			},
+			{
+				Name: "wrong key of a stream", Status: 400, Body: `[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}]`,
+				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, Code: "API_KEY_INVALID",
+			},
+			{
+				Name: "country", Status: 400, Body: `{"error":{"code":400,"message":"User location is not supported for the API use.","status":"FAILED_PRECONDITION"}}`,
+				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyRefused, Code: "FAILED_PRECONDITION",
+			},
+			{
+				Name: "rate", Status: 429, Body: `{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34s"}]}}`,
+				Kind: providers.RateLimited, Blame: providers.BlameKey, Code: "RESOURCE_EXHAUSTED", Wait: 34 * time.Second,
+			},
+			{
+				// github.com/google-gemini/gemini-cli/issues/8437, shortened
+				Name: "minute's quota", Status: 429, Body: `{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"generativelanguage.googleapis.com/generate_content_free_tier_requests","quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier","quotaDimensions":{"location":"global","model":"gemini-2.5-flash"}}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"12s"}]}}`,
+				Kind: providers.RateLimited, Blame: providers.BlameKey, Code: "RESOURCE_EXHAUSTED", Wait: 12 * time.Second,
+			},
+			{
+				Name: "day's quota", Status: 429, Body: `{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier"},{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"12s"}]}}`,
+				Kind: providers.RateLimited, Blame: providers.BlameKey, Key: providers.KeyExhausted, Code: "RESOURCE_EXHAUSTED", Wait: 12 * time.Second,
+			},
+			{
+				Name: "rights", Status: 403, Body: `{"error":{"code":403,"message":"Your API key doesn't have the required permissions.","status":"PERMISSION_DENIED"}}`,
+				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyForbidden, Code: "PERMISSION_DENIED",
+			},
+			{
+				// The reason is of google.api.ErrorReason.
+				Name: "no billing", Status: 403, Body: `{"error":{"code":403,"message":"no","status":"PERMISSION_DENIED","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"BILLING_DISABLED","domain":"googleapis.com"}]}}`,
+				Kind: providers.Upstream, Blame: providers.BlameKey, Key: providers.KeyExhausted, Code: "BILLING_DISABLED",
+			},
+			{
+				Name: "model", Status: 404, Body: `{"error":{"code":404,"message":"models/x is not found for API version v1beta","status":"NOT_FOUND"}}`,
+				Kind: providers.ModelNotFound, Code: "NOT_FOUND",
+			},
+			{
+				Name: "cached content", Status: 404, Body: `{"error":{"code":404,"message":"CachedContent not found","status":"NOT_FOUND"}}`,
+				Kind: providers.NotFound, Code: "NOT_FOUND",
+			},
+			{
+				Name: "field", Status: 400, Body: `{"error":{"code":400,"message":"Invalid JSON payload received.","status":"INVALID_ARGUMENT"}}`,
+				Kind: providers.Invalid, Code: "INVALID_ARGUMENT",
+			},
+			{
+				Name: "overloaded", Status: 503, Body: `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`,
+				Kind: providers.Overloaded, Blame: providers.BlameChannel, Code: "UNAVAILABLE",
+			},
+			{Name: "an empty array", Status: 400, Body: `[]`, Kind: providers.Invalid},
+			{Name: "another shape", Status: 400, Body: `{"error":"no"}`, Kind: providers.Invalid},
+			{Name: "no JSON", Status: 502, Body: `<html>`, Kind: providers.Upstream, Blame: providers.BlameChannel},
 		},
-		{
-			name: "country", status: 400, body: `{"error":{"code":400,"message":"User location is not supported for the API use.","status":"FAILED_PRECONDITION"}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyRefused, code: "FAILED_PRECONDITION",
-		},
-		{
-			name: "rate", status: 429, body: `{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34s"}]}}`,
-			kind: providers.RateLimited, blame: providers.BlameKey, code: "RESOURCE_EXHAUSTED", wait: 34 * time.Second,
-		},
-		{
-			// github.com/google-gemini/gemini-cli/issues/8437, shortened
-			name: "minute's quota", status: 429, body: `{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"generativelanguage.googleapis.com/generate_content_free_tier_requests","quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier","quotaDimensions":{"location":"global","model":"gemini-2.5-flash"}}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"12s"}]}}`,
-			kind: providers.RateLimited, blame: providers.BlameKey, code: "RESOURCE_EXHAUSTED", wait: 12 * time.Second,
-		},
-		{
-			name: "day's quota", status: 429, body: `{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier"},{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"12s"}]}}`,
-			kind: providers.RateLimited, blame: providers.BlameKey, key: providers.KeyExhausted, code: "RESOURCE_EXHAUSTED", wait: 12 * time.Second,
-		},
-		{
-			name: "rights", status: 403, body: `{"error":{"code":403,"message":"Your API key doesn't have the required permissions.","status":"PERMISSION_DENIED"}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyForbidden, code: "PERMISSION_DENIED",
-		},
-		{
-			// The reason is of google.api.ErrorReason.
-			name: "no billing", status: 403, body: `{"error":{"code":403,"message":"no","status":"PERMISSION_DENIED","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"BILLING_DISABLED","domain":"googleapis.com"}]}}`,
-			kind: providers.Upstream, blame: providers.BlameKey, key: providers.KeyExhausted, code: "BILLING_DISABLED",
-		},
-		{
-			name: "model", status: 404, body: `{"error":{"code":404,"message":"models/x is not found for API version v1beta","status":"NOT_FOUND"}}`,
-			kind: providers.ModelNotFound, code: "NOT_FOUND",
-		},
-		{
-			name: "cached content", status: 404, body: `{"error":{"code":404,"message":"CachedContent not found","status":"NOT_FOUND"}}`,
-			kind: providers.NotFound, code: "NOT_FOUND",
-		},
-		{
-			name: "field", status: 400, body: `{"error":{"code":400,"message":"Invalid JSON payload received.","status":"INVALID_ARGUMENT"}}`,
-			kind: providers.Invalid, code: "INVALID_ARGUMENT",
-		},
-		{
-			name: "overloaded", status: 503, body: `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`,
-			kind: providers.Overloaded, blame: providers.BlameChannel, code: "UNAVAILABLE",
-		},
-		{name: "an empty array", status: 400, body: `[]`, kind: providers.Invalid},
-		{name: "another shape", status: 400, body: `{"error":"no"}`, kind: providers.Invalid},
-		{name: "no JSON", status: 502, body: `<html>`, kind: providers.Upstream, blame: providers.BlameChannel},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.WriteHeader(tc.status)
-				_, _ = io.WriteString(w, tc.body)
-			}))
-			t.Cleanup(server.Close)
-			resp, err := send(t, server.URL, providers.Call{Endpoint: generate, Model: "m", Body: []byte(`{}`)})
-			if err == nil {
-				resp.Body.Close()
-			}
-			var fault *providers.Fault
-			if !errors.As(err, &fault) {
-				t.Fatalf("got %v, want a fault", err)
-			}
-			if fault.Kind != tc.kind || fault.Blame != tc.blame || fault.Key != tc.key || fault.Code != tc.code || fault.RetryAfter != tc.wait {
-				t.Errorf("got %s, blame %d, key %d, code %q, wait %s", fault.Kind, fault.Blame, fault.Key, fault.Code, fault.RetryAfter)
-			}
-			if string(fault.Upstream.Body) != tc.body || fault.Upstream.Format != providers.Gemini {
-				t.Errorf("got reply %+v", fault.Upstream)
-			}
-		})
-	}
-}
-
-func TestRelayUnserved(t *testing.T) {
-	t.Parallel()
-	for _, endpoint := range []providers.Endpoint{
-		{Format: providers.Gemini, Operation: "no such"}, {Format: providers.OpenAI, Operation: providers.GenerateContent},
-	} {
-		resp, err := send(t, "http://upstream.invalid", providers.Call{Endpoint: endpoint})
-		if err == nil {
-			resp.Body.Close()
-		}
-		if fault := providers.AsFault(err); fault == nil || fault.Kind != providers.Internal {
-			t.Errorf("%s: got %v, want an internal fault", endpoint, err)
-		}
-	}
-	resp, err := send(t, "http://bad address\x7f", providers.Call{Endpoint: generate})
-	if err == nil {
-		resp.Body.Close()
-	}
-	if fault := providers.AsFault(err); fault == nil || fault.Blame != providers.BlameChannel || fault.Accepted != providers.NotAccepted {
-		t.Errorf("bad address: got %v, want a fault of the channel", err)
-	}
+	})
 }
 
 // TestUsage: what the answers of the vendor count, streamed or not, comes to the same.

@@ -1,0 +1,96 @@
+package providertest
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"modelrelay/providers"
+	"modelrelay/providers/upstream"
+)
+
+// RelayRefusal is a vendor's refusal of a call and what it comes to.
+type RelayRefusal struct {
+	Name   string
+	Status int
+	Body   string
+
+	Kind  providers.Kind
+	Blame providers.Blame
+	Key   providers.KeyTrouble
+	Code  string
+	Param string
+	Wait  time.Duration
+}
+
+// RefusingVendor is a Relayer whose vendor refuses what it is sent.
+type RefusingVendor struct {
+	New func(*http.Client) providers.Relayer
+	// Endpoint is one that the vendor serves, Unserved are such that it does not.
+	Endpoint providers.Endpoint
+	Unserved []providers.Endpoint
+	// Header are headers of every refusal.
+	Header   http.Header
+	Refusals []RelayRefusal
+}
+
+// TestRefusals tries each refusal: the fault says what the vendor means and keeps its answer for the client. Then what is refused
+// before anything is sent: endpoints that the vendor does not serve, and an address that is none.
+func TestRefusals(t *testing.T, v RefusingVendor) {
+	t.Helper()
+	for _, want := range v.Refusals {
+		t.Run(want.Name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				for name, values := range v.Header {
+					w.Header()[name] = values
+				}
+				w.WriteHeader(want.Status)
+				_, _ = io.WriteString(w, want.Body)
+			}))
+			t.Cleanup(server.Close)
+			fault := v.fault(t, server.URL, v.Endpoint)
+			got := RelayRefusal{
+				Name: want.Name, Status: want.Status, Body: string(fault.Upstream.Body),
+				Kind: fault.Kind, Blame: fault.Blame, Key: fault.Key, Code: fault.Code, Param: fault.Param, Wait: fault.RetryAfter,
+			}
+			if got != want || fault.Upstream.Format != v.Endpoint.Format {
+				t.Errorf("got %+v in the format %q, want %+v", got, fault.Upstream.Format, want)
+			}
+		})
+	}
+	t.Run("unserved", func(t *testing.T) {
+		t.Parallel()
+		for _, endpoint := range v.Unserved {
+			if fault := v.fault(t, "http://upstream.invalid", endpoint); fault.Kind != providers.Internal {
+				t.Errorf("%s: got %v, want an internal fault", endpoint, fault)
+			}
+		}
+	})
+	t.Run("bad address", func(t *testing.T) {
+		t.Parallel()
+		fault := v.fault(t, "http://bad address\x7f", v.Endpoint)
+		if fault.Blame != providers.BlameChannel || fault.Accepted != providers.NotAccepted {
+			t.Errorf("got %v, want a fault of the channel", fault)
+		}
+	})
+}
+
+// fault is that of a call at an address, which must fail.
+func (v RefusingVendor) fault(t *testing.T, base string, endpoint providers.Endpoint) *providers.Fault {
+	t.Helper()
+	client := upstream.NewClient(nil)
+	t.Cleanup(client.CloseIdleConnections)
+	to := providers.Target{Channel: providers.Channel{Name: "a", BaseURL: base}, Key: "k", Model: "m"}
+	resp, err := v.New(client).Relay(t.Context(), to, providers.Call{Endpoint: endpoint, Model: "m", Body: []byte(`{}`)})
+	if err == nil {
+		resp.Body.Close()
+	}
+	fault := providers.AsFault(err)
+	if fault == nil {
+		t.Fatalf("got %v, want a fault", err)
+	}
+	return fault
+}
