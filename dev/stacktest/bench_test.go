@@ -18,7 +18,8 @@ func TestBench(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), program(t), "bench", "--json", "--rounds", "1",
 		"--requests", "500", "--streams", "20", "--leavers", "3", "--bodies", "1", "--tasks", "2",
-		"--lives", "12", "--task-growth", "10", "--crowd", "40", "--large", "32")
+		"--lives", "12", "--task-growth", "10", "--crowd", "40", "--large", "32",
+		"--console-views", "1", "--console-calls", "300", "--console-tokens", "60", "--console-tasks", "60")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
@@ -45,6 +46,7 @@ func TestBench(t *testing.T) {
 	for _, figure := range []string{
 		"CPU per 1,000", "upstream connections reused", "most RSS while open", "upstream freed p50", "sent ahead of it", "peak memory of the first", "create p50", "status p50",
 		"Temporal, CPU of a task", "history events p50", "workflow tasks of a task", "Temporal, CPU of a create", "worker, CPU of a GiB",
+		"Overview, gzip", "Tokens, gzip", "Tasks, p95", "Calls, gzip", "Calls without a hit, p95", "scripts of such a page, gzip", "styles, gzip",
 	} {
 		if got[figure] <= 0 {
 			t.Errorf("%s: got %v", figure, got[figure])
