@@ -1,7 +1,6 @@
 package generic_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -148,18 +146,7 @@ func TestVideoStrays(t *testing.T) {
 
 // FuzzTask: whatever a stranger answers becomes an error or a status that may stand in a history and before a client.
 func FuzzTask(f *testing.F) {
-	files, err := filepath.Glob("testdata/video/*.http")
-	if err != nil || len(files) == 0 {
-		f.Fatal(files, err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		_, body, _ := bytes.Cut(raw, []byte("\n\n"))
-		f.Add(body)
-	}
+	providertest.AddVideoAnswers(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		status, links, err := generic.DecodeTask(body)
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -139,18 +138,7 @@ func TestVideoStrays(t *testing.T) {
 
 // FuzzJob: whatever a stranger answers becomes an error or a status that may stand in a history and before a client.
 func FuzzJob(f *testing.F) {
-	files, err := filepath.Glob("testdata/video/*.http")
-	if err != nil || len(files) == 0 {
-		f.Fatal(files, err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		_, body, _ := bytes.Cut(raw, []byte("\n\n"))
-		f.Add(body)
-	}
+	providertest.AddVideoAnswers(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		status, _, err := openai.DecodeJob(body)
 		if object := json.Valid(body) && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")); object != (err == nil) {

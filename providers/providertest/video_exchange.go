@@ -1,9 +1,12 @@
 package providertest
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"modelrelay/providers"
@@ -53,6 +56,33 @@ func (e VideoExchange) Refuses(t *testing.T, field string, req providers.VideoRe
 	fault := providers.AsFault(err)
 	if fault == nil || fault.Kind != providers.Invalid || fault.Param != field || fault.Accepted != providers.NotAccepted || len(seen) > 0 {
 		t.Errorf("%s: got %v, sent %v", field, err, seen)
+	}
+}
+
+// RefusesModel wants a name of a model refused before anything is sent, as one that is not there.
+func (e VideoExchange) RefusesModel(t *testing.T, model string) {
+	t.Helper()
+	e.Model = model
+	seen, err := e.Submit(t, providers.VideoRequest{Prompt: "p"})
+	if fault := providers.AsFault(err); fault == nil || fault.Kind != providers.ModelNotFound || fault.Accepted != providers.NotAccepted || len(seen) > 0 {
+		t.Errorf("%s: got %v, sent %v", model, err, seen)
+	}
+}
+
+// AddVideoAnswers begins a fuzzer with the answers that are recorded in the package's testdata/video.
+func AddVideoAnswers(f *testing.F) {
+	f.Helper()
+	files, err := filepath.Glob("testdata/video/*.http")
+	if err != nil || len(files) == 0 {
+		f.Fatal(files, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		_, body, _ := bytes.Cut(raw, []byte("\n\n"))
+		f.Add(body)
 	}
 }
 
