@@ -9,6 +9,9 @@ import (
 	"modelrelay/dev/bench/growth"
 )
 
+// growthRounds are enough for a curve. One takes as long as its streams last, at each size.
+const growthRounds = 3
+
 // growingStreams are how many streams are open at once in the rounds of streamGrowth.
 func growingStreams() []int { return []int{1, 64, 500, maxStreams} }
 
@@ -24,7 +27,7 @@ func streamGrowth(ctx context.Context, b *Bench, report *figures.Report) error {
 		if n > b.sizes.StreamGrowth {
 			break
 		}
-		got, cut, err := b.streamRounds(ctx, n, floor, gateway)
+		got, cut, err := b.streamRounds(ctx, min(growthRounds, b.Options.Rounds), n, floor, gateway)
 		if err != nil {
 			return err
 		}

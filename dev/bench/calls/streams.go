@@ -38,11 +38,11 @@ func streams(ctx context.Context, b *Bench, report *figures.Report) error {
 	}
 	n := b.sizes.Streams
 	few := max(1, n/fewStreams)
-	start, _, err := b.streamRounds(ctx, few, floor, gateway)
+	start, _, err := b.streamRounds(ctx, b.Options.Rounds, few, floor, gateway)
 	if err != nil {
 		return err
 	}
-	all, broken, err := b.streamRounds(ctx, n, floor, gateway)
+	all, broken, err := b.streamRounds(ctx, b.Options.Rounds, n, floor, gateway)
 	if err != nil {
 		return err
 	}
@@ -65,9 +65,9 @@ func streams(ctx context.Context, b *Bench, report *figures.Report) error {
 // streamFigures are those of all rounds with the same number of streams.
 type streamFigures struct{ cpu, p50, p99, cut, resident figures.Series }
 
-// streamRounds does every round with n streams. Broken streams are an error of their own, which ends nothing.
-func (b *Bench) streamRounds(ctx context.Context, n int, floor, gateway target) (f streamFigures, broken, err error) {
-	err = takeTurns(b.Options.Rounds, floor, gateway, func(to target) error {
+// streamRounds does so many rounds with n streams. Broken streams are an error of their own, which ends nothing.
+func (b *Bench) streamRounds(ctx context.Context, rounds, n int, floor, gateway target) (f streamFigures, broken, err error) {
+	err = takeTurns(rounds, floor, gateway, func(to target) error {
 		round, err := streamRound(ctx, to, n)
 		if err != nil && !errors.Is(err, stage.ErrBroken) {
 			return err

@@ -70,7 +70,7 @@ func translatedStreams(ctx context.Context, b *Bench, report *figures.Report) er
 		return err
 	}
 	n := b.sizes.Streams
-	got, broken, err := b.streamRounds(ctx, n, native, translated)
+	got, broken, err := b.streamRounds(ctx, b.Options.Rounds, n, native, translated)
 	if err != nil {
 		return err
 	}
