@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// priceListMost is the largest price list: the public ones have one to two MB.
-	priceListMost = 8 << 20
+	// MostPriceList is the largest price list in bytes: the public ones have one to two MB.
+	MostPriceList = 8 << 20
 	// priceListTimeout is how long one may take to arrive.
 	priceListTimeout = time.Minute
 )
@@ -60,7 +60,7 @@ func (o *priceOperations) add(g *edge.Group) {
 		Description: "The body is LiteLLM's model_prices_and_context_window.json, models.dev's api.json or OpenRouter's /api/v1/models, up to 8 MiB. Nothing is " +
 			"fetched and nothing is changed: the answer has YAML to put into the configuration file, and what it differs in. Prices for long " +
 			"inputs, for tiers and for tools are not read; the list's currency is taken for the file's.",
-		MaxBodyBytes: priceListMost, BodyReadTimeout: priceListTimeout, Responses: edge.DeclareDefault(),
+		MaxBodyBytes: MostPriceList, BodyReadTimeout: priceListTimeout, Responses: edge.DeclareDefault(),
 	}, o.draft)
 }
 

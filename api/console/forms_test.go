@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -92,5 +93,66 @@ func TestSignInsAreBounded(t *testing.T) {
 	before := len(h.noted)
 	if rec := (&browser{h: h}).post("/console/sign-in", url.Values{"key": {"app"}}); rec.Code != http.StatusTooManyRequests || len(h.noted) != before {
 		t.Errorf("one sign-in too many: got %d with %d notes, want 429 without", rec.Code, len(h.noted)-before)
+	}
+}
+
+// Several tokens are changed once their number and names are confirmed, and each is told how it went; a second send of the
+// confirmation does nothing.
+func TestSeveralTokens(t *testing.T) {
+	t.Parallel()
+	var changed []string
+	h := newHouse(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/tok_2"):
+			refuse(w, http.StatusConflict, "It has changed.")
+		case r.Method == http.MethodPatch:
+			body, _ := io.ReadAll(r.Body)
+			changed = append(changed, r.URL.Path+" "+string(body))
+			_, _ = io.WriteString(w, `{"id":"tok_1","name":"studio"}`)
+		default:
+			_, _ = io.WriteString(w, `{"data":[{"id":"tok_1","name":"studio"},{"id":"tok_2","name":"shop"}]}`)
+		}
+	})
+	b := h.as(t, "anna")
+	form := url.Values{"do": {"change"}, "id": {"tok_1", "tok_2"}, "field": {"max_tasks"}, "value": {"7"}}
+	rec := b.post("/console/tokens", form)
+	checkPage(t, "the question", rec)
+	wantAll(t, "the question", rec.Body.String(), "Set Unfinished videos of 2 tokens to 7?", "<li>studio<", "<li>shop<", `name="sure"`)
+	if len(changed) != 0 {
+		t.Fatalf("changed before it was confirmed: %q", changed)
+	}
+	form["sure"], form["once"] = []string{"1"}, []string{"word"}
+	rec = b.post("/console/tokens", form)
+	checkPage(t, "the answer", rec)
+	wantAll(t, "the answer", rec.Body.String(), "tok_2: It has changed.", "studio")
+	if want := `/admin/tokens/tok_1 {"max_tasks":7}`; len(changed) != 1 || changed[0] != want {
+		t.Errorf("got %q, want %s", changed, want)
+	}
+	if rec = b.post("/console/tokens", form); rec.Code != http.StatusConflict || len(changed) != 1 {
+		t.Errorf("sent twice: got %d, %q", rec.Code, changed)
+	}
+	wantAll(t, "disable", b.post("/console/tokens", url.Values{"do": {"disable"}, "id": {"tok_1"}}).Body.String(), "Disable 1 tokens?")
+	form = url.Values{"do": {"enable"}}
+	for i := range mostChosen + 1 {
+		form.Add("id", strconv.Itoa(i))
+	}
+	if rec = b.post("/console/tokens", form); rec.Code != http.StatusBadRequest {
+		t.Errorf("too many: got %d", rec.Code)
+	}
+}
+
+// Each shortcut leads to one page.
+func TestShortcuts(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]string)
+	for _, p := range allPages() {
+		switch before, twice := seen[p.key]; {
+		case p.key == "":
+		case p.nav == "":
+			t.Errorf("%s has a shortcut and no place in the navigation, which leads there", p.name)
+		case twice:
+			t.Errorf("%s and %s have the shortcut %s", before, p.name, p.key)
+		}
+		seen[p.key] = p.name
 	}
 }

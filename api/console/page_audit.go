@@ -26,7 +26,7 @@ type auditEntry struct {
 
 func auditPage() page {
 	return page{
-		name: "audit", path: "/audit", roles: staff(), nav: "audit", key: "u",
+		name: "audit", path: "/audit", roles: staff(), nav: "audit", key: "a",
 		show: showAudit,
 		csv:  func(_ *View, data any) (*Table, error) { return data.(*Table), nil }, //nolint:forcetypeassert // of show
 	}

@@ -258,6 +258,8 @@ type callData struct {
 	Parts    []chart.Part
 	Bars     []chart.Bar
 	Attempts *Table
+	// Trace is the call's page in the operator's tracing, "" where there is none.
+	Trace string
 	// Snippets make a call like this one; what was said in it nobody knows.
 	Snippets []snippets.Program
 }
@@ -274,6 +276,9 @@ func showCall(v *View) (any, error) {
 	data.Mark = callMark(data.Call)
 	if data.Fault != "" {
 		data.Kind = knownFault(v, data.Fault)
+	}
+	if v.Staff() && data.TraceID != "" {
+		data.Trace = strings.ReplaceAll(v.s.o.TraceURL, "{trace_id}", url.QueryEscape(data.TraceID))
 	}
 	data.Parts = partsOf(data.Call)
 	data.Bars = chart.PartBars(data.Parts)

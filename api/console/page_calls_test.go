@@ -147,3 +147,18 @@ func FuzzPartBars(f *testing.F) {
 		}
 	})
 }
+
+// A call leads operators to its channel, and to its page in their tracing where they have one; its token is shown neither.
+func TestCallLeadsOn(t *testing.T) {
+	t.Parallel()
+	call := aCall()
+	call["channel"], call["trace_id"] = "b", "4bf92f3577b34da6a3ce929d0e0e4736"
+	h := newHouse(t, callsAPI(t, map[string]any{"/admin/calls/req_1": call, "/v1/token/calls/req_1": call}))
+	h.server.o.TraceURL = "https://traces.example/view/{trace_id}"
+	operator, holder := h.as(t, "anna").get("/console/calls/req_1").Body.String(), h.as(t, "app").get("/console/calls/req_1").Body.String()
+	const trace, channel = `href="https://traces.example/view/4bf92f3577b34da6a3ce929d0e0e4736"`, `channels/b"`
+	wantAll(t, "an operator's call", operator, trace, channel)
+	if strings.Contains(holder, trace) || strings.Contains(holder, channel) {
+		t.Error("a token's holder is led to the operator's pages")
+	}
+}

@@ -48,6 +48,7 @@ func search(v *View, q string) findData {
 	switch {
 	case strings.HasPrefix(q, "video_"), strings.HasPrefix(q, "task_"):
 		add("find.task", "/tasks/{id}", q, "tasks", q)
+		add("find.call", "/calls/{id}", q, "calls", q) // the one that made it
 		return data
 	case strings.HasPrefix(q, "tok_"):
 		add("find.token", "/tokens/{token}", q, "tokens", q)

@@ -97,7 +97,7 @@ type modelsData struct {
 // modelsPage lists what may be called: all of it for operators, what their token may call for holders.
 func modelsPage() page {
 	return page{
-		name: "models", path: "/models", roles: everybody(), nav: "models", key: "d",
+		name: "models", path: "/models", roles: everybody(), nav: "models", key: "m",
 		show: func(v *View) (any, error) { return showModels(v) },
 		csv:  func(_ *View, data any) (*Table, error) { return data.(*modelsData).Table, nil }, //nolint:forcetypeassert // of show
 		acts: map[string]act{"draft": {roles: []Role{Operator}, do: draftPrices, most: mostPrices}},

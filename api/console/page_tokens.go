@@ -59,11 +59,26 @@ type TokenRest struct {
 }
 
 type tokensData struct {
+	// Ask is what a form would do to the selected ones, nil for nothing.
+	Ask *tokensQuestion
 	// Outcomes say what became of each of the selected ones.
 	Outcomes []Outcome
 	Table    *Table
 	Groups   []string
 }
+
+// tokensQuestion asks whether several tokens shall be changed.
+type tokensQuestion struct {
+	// Do is the act: enable, disable or change; of the last, Value is what Field is set to, and Word names the field.
+	Do, Field, Value, Word string
+	Tokens                 []chosenToken
+}
+
+// chosenToken is a token that a form is about.
+type chosenToken struct{ ID, Name string }
+
+// Count is how many tokens it is about.
+func (q tokensQuestion) Count() string { return strconv.Itoa(len(q.Tokens)) }
 
 // tokensPage lists the tokens.
 func tokensPage() page {
@@ -72,9 +87,13 @@ func tokensPage() page {
 		show: showTokens,
 		csv:  func(_ *View, data any) (*Table, error) { return data.(tokensData).Table, nil }, //nolint:forcetypeassert // of show
 		acts: map[string]act{
-			"disable": {roles: []Role{Operator}, do: func(v *View) (string, any, error) { return bulk(v, map[string]any{"disabled": true}) }},
-			"enable":  {roles: []Role{Operator}, do: func(v *View) (string, any, error) { return bulk(v, map[string]any{"disabled": false}) }},
-			"change":  {roles: []Role{Operator}, do: bulkChange},
+			"disable": {roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+				return bulk(v, tokensQuestion{Do: "disable"}, map[string]any{"disabled": true})
+			}},
+			"enable": {roles: []Role{Operator}, do: func(v *View) (string, any, error) {
+				return bulk(v, tokensQuestion{Do: "enable"}, map[string]any{"disabled": false})
+			}},
+			"change": {roles: []Role{Operator}, do: bulkChange},
 		},
 	}
 }
@@ -157,39 +176,49 @@ func selectable(v *View) string {
 	return ""
 }
 
-// mostSelected bounds what one form changes.
-const mostSelected = 100
-
-// bulk changes the selected tokens and says of each how it went.
-func bulk(v *View, change map[string]any) (string, any, error) {
-	ids := v.Form.values["id"]
-	if len(ids) > mostSelected {
-		ids = ids[:mostSelected]
-	}
-	if len(ids) == 0 {
+// bulk changes the selected tokens, once their names are confirmed, and says of each how it went.
+func bulk(v *View, ask tokensQuestion, change map[string]any) (string, any, error) {
+	ids := slices.Compact(slices.Sorted(slices.Values(v.Form.Values("id"))))
+	switch {
+	case len(ids) == 0:
 		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("bulk.none")}
+	case len(ids) > mostChosen:
+		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("bulk.many", "n", mostChosen)}
+	}
+	var outcomes []Outcome
+	if v.Form.Value("sure") != "" {
+		for _, id := range ids {
+			outcome := Outcome{Name: id}
+			var token Token
+			if err := v.Do(http.MethodPatch, "/admin/tokens/"+inprocess.Segment(id), change, &token); err != nil {
+				problem := inprocess.AsProblem(err)
+				if problem == nil {
+					return "", nil, err
+				}
+				outcome.Refused = problem.Message
+			} else {
+				outcome.Name = token.Name
+			}
+			outcomes = append(outcomes, outcome)
+		}
 	}
 	data, err := showTokens(v)
 	if err != nil {
 		return "", nil, err
 	}
 	shown := data.(tokensData) //nolint:forcetypeassert // of showTokens
-	for _, id := range ids {
-		outcome := Outcome{Name: id}
-		var token Token
-		if err := v.Do(http.MethodPatch, "/admin/tokens/"+inprocess.Segment(id), change, &token); err != nil {
-			problem := inprocess.AsProblem(err)
-			if problem == nil {
-				return "", nil, err
+	shown.Outcomes = outcomes
+	if outcomes == nil {
+		for _, id := range ids {
+			one := chosenToken{ID: id, Name: id}
+			for _, row := range shown.Table.Rows {
+				if row.ID == id {
+					one.Name = row.Cells[0].Text
+				}
 			}
-			outcome.Refused = problem.Message
-		} else {
-			outcome.Name = token.Name
+			ask.Tokens = append(ask.Tokens, one)
 		}
-		shown.Outcomes = append(shown.Outcomes, outcome)
-	}
-	if fresh, err := showTokens(v); err == nil {
-		shown.Table = fresh.(tokensData).Table //nolint:forcetypeassert // of showTokens
+		shown.Ask, shown.Table.Select = &ask, ""
 	}
 	return "", shown, nil
 }
@@ -197,15 +226,18 @@ func bulk(v *View, change map[string]any) (string, any, error) {
 // bulkChange sets one field of the selected tokens.
 func bulkChange(v *View) (string, any, error) {
 	field, value := v.Form.Value("field"), v.Form.Value("value")
+	ask := tokensQuestion{Do: "change", Field: field, Value: value}
 	switch field {
 	case "group", "expires":
-		return bulk(v, map[string]any{field: value})
+		ask.Word = "token." + field
+		return bulk(v, ask, map[string]any{field: value})
 	case "requests_per_minute", "tokens_per_minute", "max_tasks":
 		n, err := strconv.Atoi(value)
 		if err != nil {
 			return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Param: "value", Message: v.T("bulk.number")}
 		}
-		return bulk(v, map[string]any{field: n})
+		ask.Word = "limit." + field
+		return bulk(v, ask, map[string]any{field: n})
 	default:
 		return "", nil, &inprocess.Problem{Status: http.StatusBadRequest, Message: v.T("bulk.none")}
 	}

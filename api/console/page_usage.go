@@ -79,7 +79,7 @@ func usagePage() page {
 		return act{roles: []Role{Operator}, do: func(v *View) (string, any, error) { return settleMoney(v, do) }}
 	}
 	return page{
-		name: "usage", path: "/usage", roles: everybody(), nav: "usage", key: "m",
+		name: "usage", path: "/usage", roles: everybody(), nav: "usage", key: "u",
 		show: func(v *View) (any, error) { return showUsage(v) },
 		csv:  func(_ *View, data any) (*Table, error) { return data.(*usageData).Table, nil }, //nolint:forcetypeassert // of show
 		acts: map[string]act{"charge": settle("charge"), "refund": settle("refund")},

@@ -16,7 +16,7 @@ type youData struct {
 func youPage() page {
 	mine := everybody()
 	return page{
-		name: "you", path: "/you", roles: mine, key: "u",
+		name: "you", path: "/you", roles: mine,
 		show: func(v *View) (any, error) {
 			list, err := v.s.o.Sessions.List(v.R.Context(), v.Who.Kind, v.Who.Owner)
 			if errors.Is(err, ErrAway) {

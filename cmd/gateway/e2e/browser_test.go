@@ -92,6 +92,15 @@ func newBrowser(t *testing.T, g *stack.Gateway, who ...string) *chromiumTab {
 // listen notes what must not happen.
 func (b *chromiumTab) listen() {
 	messages, requests := chromedp.Console(b.ctx), chromedp.Events(b.ctx, network.RequestWillBeSent)
+	dialogs := chromedp.Events(b.ctx, page.JavascriptDialogOpening)
+	go func() {
+		for dialog, err := range dialogs {
+			if err != nil {
+				return
+			}
+			b.note("a dialog: " + dialog.Message)
+		}
+	}()
 	go func() {
 		for message, err := range messages {
 			if err != nil {
