@@ -63,8 +63,9 @@ func (m *Main) open(file string) (*cli.Services, error) {
 	return &cli.Services{
 		Config: cfg, Redis: p.redis, Prices: p.prices, Index: p.index(), Tasks: p.tasks(),
 		Operator: tasks.NewOperator(p.temporal, cfg.Temporal.Namespace), Unsettled: p.settler(), Channels: p.health.States, Desk: p.desk(cfg, p.log),
-		Calls:   p.calls().reader(),
-		Connect: newSetup(p, nil).connect(),
+		Calls:      p.calls().reader(),
+		Operations: func() (cli.Operation, error) { return p.operations(m) },
+		Connect:    newSetup(p, nil).connect(),
 	}, nil
 }
 

@@ -64,6 +64,9 @@ type Services struct {
 	Desk admin.ChannelDesk
 	// Calls reads the log of calls.
 	Calls *calllog.Reader
+	// Operations puts together the operator's operations, so that a command says what /admin says. Each
+	// command asks it once.
+	Operations func() (Operation, error)
 	// Connect looks at what a deployment needs, for config check --connect.
 	Connect []admin.SetupCheck
 }

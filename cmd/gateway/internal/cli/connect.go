@@ -27,6 +27,11 @@ func connect(ctx context.Context, p *Program, checks []admin.SetupCheck) error {
 		})
 	}
 	all.Wait()
+	return printSetup(p, results)
+}
+
+// printSetup prints what checks found. It fails where one of them did.
+func printSetup(p *Program, results []admin.SetupResult) error {
 	var bad []string
 	rows := make([][]string, 0, len(results))
 	for _, result := range results {

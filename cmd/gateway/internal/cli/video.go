@@ -22,6 +22,8 @@ type Video struct {
 
 	List         videoListCmd         `cmd:"" help:"List the tasks of all tokens (operator)."`
 	Show         videoShowCmd         `cmd:"" help:"Show all details of a task (operator)."`
+	Counts       videoCountsCmd       `cmd:"" help:"Count the tasks of all tokens by state (operator)."`
+	Deliveries   videoDeliveriesCmd   `cmd:"" help:"List deliveries of webhooks: those that were given up, unless another state is asked for (operator)."`
 	Fail         videoFailCmd         `cmd:"" help:"End a task as failed, with a reason (operator)."`
 	RetryArchive videoRetryArchiveCmd `cmd:"" help:"Archive the video of a task again that failed with archive_failed (operator)."`
 	Reindex      videoReindexCmd      `cmd:"" help:"Rebuild the tokens' lists of tasks after Redis lost them (operator)."`
