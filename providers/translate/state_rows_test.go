@@ -2,6 +2,7 @@ package translate_test
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,17 @@ func TestRemembersWhatIsTheCalls(t *testing.T) {
 	}
 }
 
+// asked notes which names a memory was asked for.
+type asked struct {
+	*memory
+	names []string
+}
+
+func (a *asked) Find(ctx context.Context, caller translate.Caller, names []string) map[string][]byte {
+	a.names = append(a.names, names...)
+	return a.memory.Find(ctx, caller, names)
+}
+
 // TestInlineComesBeforeMemory: what a client brings back by itself is not asked for again, and stands once.
 func TestInlineComesBeforeMemory(t *testing.T) {
 	t.Parallel()
@@ -65,9 +77,13 @@ func TestInlineComesBeforeMemory(t *testing.T) {
 			`}]},{"role":"tool","tool_call_id":"c","content":"y"}],"tools":[{"type":"function","function":{"name":"f"}}]}`
 	}
 	for extra, want := range map[string]string{`,"extra_content":{"google":{"thought_signature":"TkVX"}}`: "TkVX", "": "T0xE"} {
-		tr, fault := ask(t, translate.New(&translate.Options{Recall: kept}), peers()[0], peers()[3], "gemini-3-flash-preview", history(extra), false)
+		recall := &asked{memory: kept}
+		tr, fault := ask(t, translate.New(&translate.Options{Recall: recall}), peers()[0], peers()[3], "gemini-3-flash-preview", history(extra), false)
 		if fault != nil {
 			t.Fatal(fault)
+		}
+		if got := len(recall.names) == 0; got != (extra != "") {
+			t.Errorf("with %q it is asked for %q", extra, recall.names)
 		}
 		if call := string(bytes.Join(tr.Call.Pieces, nil)); strings.Count(call, "thoughtSignature") != 1 || !strings.Contains(call, `"thoughtSignature":"`+want+`"`) {
 			t.Errorf("want the signature %s once: %s", want, call)

@@ -1,0 +1,6 @@
+//go:build race
+
+package relay_test
+
+// raceDetector tells whether the tests run under it: pools drop what they have at random there.
+const raceDetector = true
