@@ -410,6 +410,7 @@ type discard struct {
 func (d *discard) Header() http.Header    { return d.header }
 func (d *discard) WriteHeader(status int) { d.status = status }
 
+func (*discard) Flush()                           {}
 func (*discard) SetReadDeadline(time.Time) error  { return nil }
 func (*discard) SetWriteDeadline(time.Time) error { return nil }
 func (d *discard) Write(p []byte) (int, error)    { d.n += len(p); return len(p), nil }

@@ -74,7 +74,9 @@ func (c *Calls) copyPlain(ch *charge, r *http.Request, answer *relay.Answer, inP
 			if inParts {
 				array.saw(buf[:n])
 			}
-			if eager || thinking {
+			// What is left to do for a call is done behind its answer: without a flush, net/http would keep the last bytes until
+			// then. An answer of unknown length has its end to send as well, which goes with them.
+			if eager || thinking || x.Sent() == length {
 				_ = out.Flush() // what it meets, the next write meets
 			}
 		}
