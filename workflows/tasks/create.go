@@ -65,12 +65,17 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	if err != nil {
 		return Task{}, unreadable(err)
 	}
-	who, err := c.identify(ctx)
+	who, ahead, err := c.identify(ctx, now)
 	if err != nil {
 		return Task{}, err
 	}
 	defer func() { c.note(ctx, who, err != nil) }()
+	var back undo
+	defer func() { back.run(ctx) }()
 	id, generation := who.id, newGeneration(now)
+	if ahead != nil && ahead.added {
+		back.add(func(ctx context.Context) { c.relist(ctx, id) })
+	}
 	m := memo{Token: c.in.TokenID, Format: c.in.Format, Hash: hash, CreatedAt: now, Generation: generation}
 	shape := req.Shape()
 	start := workflows.Input{
@@ -90,13 +95,11 @@ func (c *creation) run(ctx context.Context) (_ Task, err error) {
 	task := Task{ID: id, Token: c.in.TokenID, Format: c.in.Format, State: workflows.Queued, CreatedAt: now}
 	task.describe(*req)
 
-	var back undo
-	defer func() { back.run(ctx) }()
-	listed, err := c.enlist(ctx, id, now)
+	listed, err := c.enlist(ctx, id, now, ahead)
 	if err != nil {
 		return otherwise(err)(c.repeatOf(ctx, id))
 	}
-	if listed == entryAdded {
+	if listed == entryAdded && (ahead == nil || !ahead.added) {
 		back.add(func(ctx context.Context) { c.relist(ctx, id) })
 	}
 	if err := c.reserve(ctx, start); err != nil {

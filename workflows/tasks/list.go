@@ -134,13 +134,28 @@ const (
 	entryThere                // another create, or one before, made it
 )
 
+// addition is how a task came onto its token's list.
+type addition struct {
+	added bool // it was not there
+	err   error
+}
+
+func (c *creation) add(ctx context.Context, id string, created time.Time) (a addition) {
+	a.added, a.err = c.opts.Index.Add(ctx, c.in.TokenID, id, created, c.in.MaxTasks)
+	return a
+}
+
 // enlist puts a task that is about to start on the token's list, which also bounds its unfinished tasks. A list that is
-// away holds up nothing: no task's truth depends on it.
-func (c *creation) enlist(ctx context.Context, id string, created time.Time) (entry, error) {
+// away holds up nothing: no task's truth depends on it. ahead, where it is not nil, is how the first try went.
+func (c *creation) enlist(ctx context.Context, id string, created time.Time, ahead *addition) (entry, error) {
 	for again := false; ; again = true {
-		added, err := c.opts.Index.Add(ctx, c.in.TokenID, id, created, c.in.MaxTasks)
+		if ahead == nil || again {
+			a := c.add(ctx, id, created)
+			ahead = &a
+		}
+		err := ahead.err
 		switch {
-		case err == nil && added:
+		case err == nil && ahead.added:
 			return entryAdded, nil
 		case err == nil:
 			return entryThere, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"modelrelay/providers"
@@ -44,25 +45,40 @@ type identity struct {
 	noted, unclear bool
 }
 
-// identify gives the id under which the request is, or would be, a task.
-func (c *creation) identify(ctx context.Context) (identity, error) {
+// identify gives the id under which the request is, or would be, a task. A create without a key, which nobody marks as a repeat,
+// nearly always is a task of its own: it is put on the list in the same moment, under the id that it then has, and ahead says how
+// that went; nil: nobody has looked. Where it turns out to be an earlier task its entry is taken off again.
+func (c *creation) identify(ctx context.Context, created time.Time) (who identity, ahead *addition, err error) {
 	if c.in.IdempotencyKey != "" {
-		id, err := c.known(ctx)
-		return identity{id: id}, err
+		who.id, err = c.known(ctx)
+		return who, nil, err
 	}
 	hash, err := askedHash(c.in.Request)
 	if err != nil {
-		return identity{}, unreadable(err)
+		return identity{}, nil, unreadable(err)
 	}
 	age := time.Duration(0)
 	if !c.in.Arrived.IsZero() {
 		age = time.Since(c.in.Arrived)
 	}
-	begun, err := c.opts.Repeats.Begin(ctx, c.in.TokenID, hash, randomID(), c.in.Repeat, age)
-	if err != nil {
-		return identity{}, away("The protection against double payment", err)
+	id := randomID()
+	var adding sync.WaitGroup
+	if !c.in.Repeat {
+		ahead = new(addition)
+		adding.Go(func() { *ahead = c.add(ctx, id, created) })
 	}
-	return identity{id: begun.TaskID, fresh: !begun.Known, hash: hash, noted: begun.Noted}, nil
+	begun, err := c.opts.Repeats.Begin(ctx, c.in.TokenID, hash, id, c.in.Repeat, age)
+	adding.Wait()
+	if err != nil || begun.TaskID != id {
+		if ahead != nil && ahead.added { // nobody else ever had the id
+			c.delist(context.WithoutCancel(ctx), c.in.TokenID, id)
+		}
+		ahead = nil
+	}
+	if err != nil {
+		return identity{}, nil, away("The protection against double payment", err)
+	}
+	return identity{id: begun.TaskID, fresh: !begun.Known, hash: hash, noted: begun.Noted}, ahead, nil
 }
 
 // note leaves an open note of a task whose start nobody can tell of, for the next equal create of the token; one that was

@@ -1,0 +1,113 @@
+package tasks_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"modelrelay/providers"
+	"modelrelay/storage/storagetest"
+	"modelrelay/storage/taskindex"
+	"modelrelay/workflows/tasks"
+)
+
+// trips counts what is asked of Redis. While it gathers, a script that gets the name of a task waits for another one.
+type trips struct {
+	n       atomic.Int64
+	gathers atomic.Bool
+	reached chan struct{}
+	alone   atomic.Int64
+}
+
+func (*trips) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (t *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		t.n.Add(1)
+		return next(ctx, cmds)
+	}
+}
+
+func (t *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		t.n.Add(1)
+		if t.gathers.Load() && strings.HasPrefix(cmd.Name(), "evalsha") {
+			select {
+			case t.reached <- struct{}{}:
+			case <-t.reached:
+			case <-time.After(time.Minute):
+				t.alone.Add(1)
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func unkeyed(prompt string) tasks.Create {
+	in := create(providers.VideoRequest{Model: "sora-2", Prompt: prompt})
+	in.IdempotencyKey = ""
+	return in
+}
+
+// TestTheCreatesRoundTrips: a create without a key asks Redis twice, and for both at the same moment.
+func TestTheCreatesRoundTrips(t *testing.T) {
+	t.Parallel()
+	connection := storagetest.Again(t, storagetest.Redis(t))
+	counted := &trips{reached: make(chan struct{})}
+	connection.AddHook(counted)
+	service := tasks.NewClient(&fakeEngine{}, options(&fakeArchive{docs: make(map[string][]byte)}, connection))
+	if _, err := service.Create(t.Context(), unkeyed("the scripts come to Redis")); err != nil {
+		t.Fatal(err)
+	}
+	before := counted.n.Load()
+	counted.gathers.Store(true)
+	made, err := service.Create(t.Context(), unkeyed("a cat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted.gathers.Store(false)
+	if n := counted.n.Load() - before; n != 2 || counted.alone.Load() > 0 {
+		t.Errorf("%d round trips, %d of them alone; want 2 at once", n, counted.alone.Load())
+	}
+	if page, err := service.List(t.Context(), tasks.ListQuery{TokenID: "demo", Limit: 10}); err != nil || len(page.Tasks) != 2 || page.Tasks[0].ID != made.ID {
+		t.Errorf("listed %+v, %v", page.Tasks, err)
+	}
+}
+
+// TestAnEarlierTaskLeavesNoOther: a create that turns out to be an earlier one's leaves nothing of the id that it had for itself,
+// on the list and among the unfinished tasks; also where the token has as many of those as it may.
+func TestAnEarlierTaskLeavesNoOther(t *testing.T) {
+	t.Parallel()
+	connection := storagetest.Redis(t)
+	engine := &fakeEngine{}
+	service := tasks.NewClient(engine, options(&fakeArchive{docs: make(map[string][]byte)}, connection))
+	index := taskindex.New(connection, nil)
+	for _, most := range []int{0, 1} {
+		in := unkeyed("a cat")
+		in.MaxTasks = most
+		engine.startErr = errors.New("no answer") // nobody knows whether it started: the note stays open
+		if _, err := service.Create(t.Context(), in); err == nil {
+			t.Fatal("a start without an answer made a task")
+		}
+		engine.startErr = nil
+		entries, all, err := index.Unfinished(t.Context(), "demo", 0, 10)
+		if err != nil || all != 1 {
+			t.Fatalf("%d unfinished, %v", all, err)
+		}
+		made, err := service.Create(t.Context(), in)
+		if err != nil || made.ID != entries[0].TaskID {
+			t.Fatalf("the second made %s, %v; want %s, of the note", made.ID, err, entries[0].TaskID)
+		}
+		if entries, all, err = index.Unfinished(t.Context(), "demo", 0, 10); err != nil || all != 1 || entries[0].TaskID != made.ID {
+			t.Errorf("unfinished: %+v of %d, %v; want %s alone", entries, all, err, made.ID)
+		}
+		if err := index.Remove(t.Context(), "demo", made.ID, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
