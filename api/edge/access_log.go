@@ -9,9 +9,9 @@ import (
 	"modelrelay/providers"
 )
 
-// logAccess writes the request's line: what was asked of whom and how it ended, never what was said.
-func (e *Edge) logAccess(x *Request) {
-	o, ctx, log := &x.Outcome, x.presence.ctx, e.options.Log
+// log writes the request's line: what was asked of whom and how it ended, never what was said.
+func (x report) log() {
+	e, o, ctx, log := x.edge, &x.Outcome, x.presence.ctx, x.edge.options.Log
 	level := slog.LevelInfo
 	switch {
 	case x.Operation == Probe:

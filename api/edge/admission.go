@@ -45,7 +45,7 @@ const TokensUnknown = -1
 
 // Admit holds a request to its caller's limits of calls. What is granted is given back when the request is over.
 func (x *Request) Admit(r *http.Request) error {
-	x.called = true
+	x.recorded = true
 	grant, err := x.edge.options.Limits.Admit(r.Context(), x.Caller.Counted(), limits.Cost{Requests: 1, Tokens: estimateTokens(r.ContentLength)})
 	if err != nil {
 		return err

@@ -11,9 +11,10 @@ import (
 // and must keep nothing of the record: the next call has it.
 type Called func(record *calllog.Record)
 
-// tellCalled shows a call that is over to the log of calls.
-func (e *Edge) tellCalled(x *Request) {
-	if e.options.Called == nil || !x.called {
+// called shows a call that is over to the log of calls.
+func (x report) called() {
+	e := x.edge
+	if e.options.Called == nil || !x.recorded {
 		return
 	}
 	r, _ := e.records.Get().(*calllog.Record)
@@ -28,7 +29,7 @@ func (e *Edge) tellCalled(x *Request) {
 }
 
 // record fills the record of a request that is over.
-func (x *Request) record(r *calllog.Record) {
+func (x report) record(r *calllog.Record) {
 	o := &x.Outcome
 	r.At = x.Start
 	r.Names = calllog.Names{ID: x.ID, Trace: traceID(x.span), Task: o.Task}

@@ -80,7 +80,7 @@ func (g *Group) enter(x *Request, r *http.Request, op *huma.Operation) error {
 	if g.options.Enter != nil {
 		return g.options.Enter(x, r, op)
 	}
-	x.operationID, x.called = op.OperationID, op.Metadata[limitKey] == callLimit
+	x.operationID, x.recorded = op.OperationID, op.Metadata[limitKey] == callLimit
 	if err := x.authenticate(r, permissionOf(op)); err != nil {
 		return err
 	}

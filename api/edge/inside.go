@@ -49,7 +49,7 @@ type Act struct {
 }
 
 // audit notes in the audit log what an operator did or tried.
-func (x *Request) audit() {
+func (x report) audit() {
 	by := x.Act.By
 	reads := x.http.Method == http.MethodGet || x.http.Method == http.MethodHead
 	if x.edge.options.Acted == nil || by == nil || reads && !x.Act.Audited {

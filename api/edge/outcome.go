@@ -76,16 +76,25 @@ type Outcome struct {
 	// happen.
 	Sent, Answered time.Time
 	Stream         bool
-	Usage          providers.Usage
-	// Cost is what the call came to. Priced: its model has a price. Estimated: the usage is, since the upstream did not say.
-	Cost              pricing.Money
-	Priced, Estimated bool
+	Bill
 	// Refused is the limit that the request met, "" for none.
 	Refused Limit
 }
 
-// tell shows a request that is over to whoever counts.
-func (e *Edge) tell(x *Request) {
+// Bill is what a call used, and what that comes to.
+type Bill struct {
+	Usage providers.Usage
+	Cost  pricing.Money
+	// Priced: the model has a price. Estimated: the usage is, since the upstream did not say.
+	Priced, Estimated bool
+}
+
+// report tells of one request that is over: the log, the trace, the audit log, and whoever counts.
+type report struct{ *Request }
+
+// seen shows the request to whoever counts.
+func (x report) seen() {
+	e := x.edge
 	if e.options.Seen == nil || x.Operation == Probe {
 		return
 	}
@@ -103,7 +112,7 @@ func (e *Edge) tell(x *Request) {
 }
 
 // since is how long after the request's arrival something happened, 0 where it did not.
-func (x *Request) since(at time.Time) time.Duration {
+func (x report) since(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
 	}
@@ -111,7 +120,7 @@ func (x *Request) since(at time.Time) time.Duration {
 }
 
 // shownStatus is the answer's status, or the one that stands for a client that left.
-func (x *Request) shownStatus() int {
+func (x report) shownStatus() int {
 	if x.Fault != nil && x.Fault.Kind == providers.Canceled {
 		return statusClientGone
 	}

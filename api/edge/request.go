@@ -26,11 +26,7 @@ type Request struct {
 	// Start is when it came.
 	Start  time.Time
 	Format *Format
-	// Operation is the pattern of the route, "" where none matched.
-	Operation string
-	// operationID is the operation's name in the document, and called tells that it is one of those that the log of calls has.
-	operationID string
-	called      bool
+	route
 	// Caller is the authenticated token, nil on routes that need none.
 	Caller *tokens.Token
 	// Act is what an operator's operation does; zero for all others.
@@ -44,6 +40,15 @@ type Request struct {
 	span trace.Span
 	// held is what its body counts for in the memory of all bodies, in bytes.
 	held int64
+}
+
+// route is which of the operations of the document a request asks for.
+type route struct {
+	// Operation is the pattern of its path, "" where none matched.
+	Operation string
+	// operationID is its name in the document. recorded: it is one of those that the log of calls has.
+	operationID string
+	recorded    bool
 }
 
 // answer is the ResponseWriter of one request.

@@ -75,11 +75,12 @@ func (x *Request) finish() {
 	x.presence.end(nil)
 	aborted := x.edge.recovered(x, panicked)
 	x.Admission.release()
-	x.audit()
-	x.edge.logAccess(x)
-	x.endTrace()
-	x.edge.tell(x)
-	x.edge.tellCalled(x)
+	over := report{x}
+	over.audit()
+	over.log()
+	over.endTrace()
+	over.seen()
+	over.called()
 	x.ReleaseBody()
 	if !aborted {
 		x.edge.discard(x)

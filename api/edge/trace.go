@@ -49,7 +49,7 @@ func traceID(span trace.Span) string {
 
 // endTrace ends the request's span with what is known of the request by then. It names the route and not the path, and
 // nothing of what was said.
-func (x *Request) endTrace() {
+func (x report) endTrace() {
 	if x.span == nil {
 		return
 	}
@@ -67,7 +67,7 @@ func (x *Request) endTrace() {
 		attributes = append(attributes, providers.TraceToken.String(x.Caller.Name))
 	}
 	if x.Outcome.Model != "" && (x.Fault == nil || x.Fault.Kind != providers.ModelNotFound) { // a name that no model has is a stranger's words
-		attributes = append(attributes, semconv.GenAIOperationNameKey.String(operationOf(x).Convention()), semconv.GenAIRequestModel(x.Outcome.Model))
+		attributes = append(attributes, semconv.GenAIOperationNameKey.String(operationOf(x.Request).Convention()), semconv.GenAIRequestModel(x.Outcome.Model))
 	}
 	if x.Outcome.Task != "" {
 		attributes = append(attributes, providers.TraceTask.String(x.Outcome.Task))
