@@ -100,7 +100,10 @@ func (w *arranged) length() {
 // effort is the vendor's word for an effort, "" for none.
 func (w *arranged) effort(word string) string {
 	switch {
-	case word == "" || !w.traits.Effort:
+	case word == "":
+		return ""
+	case !w.traits.Effort:
+		w.loss.Change(w.p.Fields[form.FieldThinking])
 		return ""
 	case word == "minimal":
 		return "low"
