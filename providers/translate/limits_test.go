@@ -1,8 +1,14 @@
 package translate_test
 
 import (
+	"maps"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	"modelrelay/providers"
+	"modelrelay/providers/translate"
 )
 
 // TestWhatUpstreamsTake: what one upstream takes and another does not, of instructions, the model's own turns, results and names.
@@ -60,4 +66,46 @@ func TestWhatUpstreamsTake(t *testing.T) {
 		{client: "messages", model: "gpt-4o", body: sayingParts("messages", `{"type":"document","source":{"type":"content","content":[{"type":"image","source":{}}]}}`), refused: "messages[0].content[0].source.content[0].source.type"},
 	}
 	checkRows(t, rows)
+}
+
+// TestHeaderOfAnswers: a translated answer is of the client's kind, names the upstream's endpoint, and has nothing left of what was said
+// of the upstream's bytes.
+func TestHeaderOfAnswers(t *testing.T) {
+	t.Parallel()
+	names := map[string]string{"chat": "openai.chat", "responses": "openai.responses", "messages": "anthropic.messages"}
+	others(func(client, upstream peer) {
+		for _, stream := range []bool{true, false} {
+			tr, fault := ask(t, translate.New(nil), client, upstream, upstream.models[0], leastCall(client.name)+"}", stream)
+			if fault != nil {
+				t.Fatal(fault)
+			}
+			header := http.Header{
+				"Content-Type": {"of/theirs"}, "Content-Length": {"5"}, "Content-Encoding": {"gzip"}, "Content-Disposition": {"attachment"}, "X-Request-Id": {"r"},
+			}
+			tr.Header(header)
+			kind, to := "application/json", names[upstream.name]
+			if stream {
+				kind = "text/event-stream"
+			}
+			if upstream.name == "gemini" {
+				if to = "gemini.generate_content"; stream {
+					to = "gemini.stream_content"
+				}
+			}
+			want := http.Header{"Content-Type": {kind}, "X-Relay-Translated": {to}, "X-Request-Id": {"r"}}
+			if !maps.EqualFunc(header, want, slices.Equal[[]string]) || tr.Stream() != stream {
+				t.Errorf("%s from %s, stream %t: got %v, want %v", client.name, upstream.name, stream, header, want)
+			}
+		}
+	})
+	// Gemini's stream without alt=sse is one array.
+	call := providers.Call{Endpoint: providers.Endpoint{Format: providers.Gemini, Operation: providers.StreamContent}, Model: "m", Body: []byte(leastCall("gemini") + "}")}
+	tr, fault := translate.New(nil).Translate(t.Context(), call, providers.Target{Model: "gpt-4o"}, peers()[0].takes)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	header := make(http.Header)
+	if tr.Header(header); header.Get("Content-Type") != "application/json" || tr.Stream() {
+		t.Errorf("got %v, stream %t", header, tr.Stream())
+	}
 }
